@@ -1,0 +1,339 @@
+package sqsserver
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"iter"
+	"strconv"
+)
+
+// The types below are the server's typed interface: one Input per action and,
+// for the actions that answer something, one Output. They carry AWS's names,
+// spelled as AWS spells them, so that each stands beside the wire format and
+// the AWS SDK without a table between them. The JSON handler decodes into them;
+// programs in the same process may call the methods of Server with them
+// directly and pay for no encoding.
+//
+// Where SQS does not tell an empty string from an absent one, neither do these:
+// the empty string is absent. Where it tells 0 from absent, the field is an
+// OptionalInt.
+
+// OptionalInt is an int32 that may be absent. The zero value is absent.
+type OptionalInt struct {
+	Value int32
+	Set   bool
+}
+
+// Int returns an OptionalInt that is present with the value v.
+func Int(v int32) OptionalInt { return OptionalInt{Value: v, Set: true} }
+
+// Or returns the value, or fallback if it is absent.
+func (o OptionalInt) Or(fallback int32) int32 {
+	if o.Set {
+		return o.Value
+	}
+	return fallback
+}
+
+// UUID is a message id. It prints as 36 lower-case characters.
+type UUID [16]byte
+
+// String returns the canonical form, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.
+func (u UUID) String() string { return string(u.append(make([]byte, 0, 36))) }
+
+func (u UUID) append(dst []byte) []byte {
+	for i, group := range [...][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, group)
+	}
+	return dst
+}
+
+// MD5 is a digest as SQS returns it, in lower-case hexadecimal. The zero value
+// means that there is none.
+type MD5 [md5.Size]byte
+
+// String returns the 32 hexadecimal characters, or "" if there is no digest.
+func (d MD5) String() string {
+	if d == (MD5{}) {
+		return ""
+	}
+	return hex.EncodeToString(d[:])
+}
+
+// MessageAttribute is one attribute that the sender of a message chose.
+// DataType is String, Number or Binary, with an optional ".label". BinaryValue
+// holds the value of a Binary attribute (decoded), StringValue that of the
+// others.
+type MessageAttribute struct {
+	Name        string
+	DataType    string
+	StringValue string
+	BinaryValue []byte
+}
+
+// CreateQueueInput asks for a queue. Of a queue that exists, the attributes
+// given must equal those it has.
+type CreateQueueInput struct {
+	QueueName  string
+	Attributes map[string]string
+	Tags       map[string]string
+}
+
+// CreateQueueOutput has the URL of the queue, new or old.
+type CreateQueueOutput struct {
+	QueueUrl string
+}
+
+// DeleteQueueInput names the queue to delete with all its messages.
+type DeleteQueueInput struct {
+	QueueUrl string
+}
+
+// GetQueueUrlInput asks for the URL of a queue. The owner is the account that
+// created it, by default the caller's.
+type GetQueueUrlInput struct {
+	QueueName              string
+	QueueOwnerAWSAccountId string
+}
+
+// GetQueueUrlOutput has the URL that was asked for.
+type GetQueueUrlOutput struct {
+	QueueUrl string
+}
+
+// ListQueuesInput asks for a page of queues whose names begin with the prefix.
+// Without MaxResults (1 to 1,000) the answer has no NextToken.
+type ListQueuesInput struct {
+	QueueNamePrefix string
+	MaxResults      OptionalInt
+	NextToken       string
+}
+
+// ListQueuesOutput is a page of queue URLs. NextToken is empty on the last one.
+type ListQueuesOutput struct {
+	QueueUrls []string
+	NextToken string
+}
+
+// GetQueueAttributesInput names the attributes wanted; All wants every one.
+type GetQueueAttributesInput struct {
+	QueueUrl       string
+	AttributeNames []string
+}
+
+// GetQueueAttributesOutput has the attributes that were asked for.
+type GetQueueAttributesOutput struct {
+	Attributes map[string]string
+}
+
+// SetQueueAttributesInput changes the attributes given and leaves the others.
+type SetQueueAttributesInput struct {
+	QueueUrl   string
+	Attributes map[string]string
+}
+
+// PurgeQueueInput names the queue to empty.
+type PurgeQueueInput struct {
+	QueueUrl string
+}
+
+// SendMessageEntry is a message to send, alone or in a batch.
+type SendMessageEntry struct {
+	MessageBody             string
+	DelaySeconds            OptionalInt        // 0 to 900; absent: the queue's
+	MessageAttributes       []MessageAttribute // in ascending order of their names
+	MessageSystemAttributes []MessageAttribute // likewise; SQS knows AWSTraceHeader
+	MessageDeduplicationId  string             // FIFO only
+	MessageGroupId          string             // FIFO: required; standard: the tenant of a fair queue
+}
+
+// SendMessageInput is a message and the queue it goes to.
+type SendMessageInput struct {
+	QueueUrl string
+	SendMessageEntry
+}
+
+// SendMessageOutput tells what became of a message sent.
+type SendMessageOutput struct {
+	MessageId                    UUID
+	MD5OfMessageBody             MD5
+	MD5OfMessageAttributes       MD5    // zero: the message has none
+	MD5OfMessageSystemAttributes MD5    // zero: the message has none
+	SequenceNumber               uint64 // zero: not a FIFO queue
+}
+
+// SendMessageBatchRequestEntry is one message of a batch. Id, which the caller
+// chooses, names it in the answer.
+type SendMessageBatchRequestEntry struct {
+	Id string
+	SendMessageEntry
+}
+
+// SendMessageBatchInput is one to ten messages and the queue they go to.
+type SendMessageBatchInput struct {
+	QueueUrl string
+	Entries  []SendMessageBatchRequestEntry
+}
+
+// SendMessageBatchResultEntry is a message of a batch that was sent.
+type SendMessageBatchResultEntry struct {
+	Id string
+	SendMessageOutput
+}
+
+// SendMessageBatchOutput has one result for each entry, in either list.
+type SendMessageBatchOutput struct {
+	Successful []SendMessageBatchResultEntry
+	Failed     []BatchResultErrorEntry
+}
+
+// BatchResultErrorEntry is an entry of a batch that failed. Code is a query
+// code, as Error.Code; SenderFault says that repeating the entry as it is
+// cannot help.
+type BatchResultErrorEntry struct {
+	Id          string
+	Code        string
+	Message     string
+	SenderFault bool
+}
+
+// ReceiveMessageInput asks for messages. AttributeNames, the deprecated alias of
+// MessageSystemAttributeNames, has been added to it by the decoder.
+type ReceiveMessageInput struct {
+	QueueUrl                    string
+	MaxNumberOfMessages         OptionalInt // 1 to 10; absent: 1
+	VisibilityTimeout           OptionalInt // seconds, 0 to 43,200; absent: the queue's
+	WaitTimeSeconds             OptionalInt // 0 to 20; absent: the queue's
+	MessageAttributeNames       []string    // names, All, .*, * or prefix.*
+	MessageSystemAttributeNames []string    // names or All
+	ReceiveRequestAttemptId     string      // FIFO only
+}
+
+// ReceiveMessageOutput has the messages received, if any.
+type ReceiveMessageOutput struct {
+	Messages []Message
+}
+
+// Message is a message as it is received: with those attributes only that the
+// receive asked for.
+type Message struct {
+	MessageId              UUID
+	ReceiptHandle          string
+	MD5OfBody              MD5
+	Body                   string
+	Attributes             SystemAttributes
+	MD5OfMessageAttributes MD5                // of the attributes returned; zero: there are none
+	MessageAttributes      []MessageAttribute // in ascending order of their names
+}
+
+// SystemAttributes are the attributes of a received message that SQS keeps. A
+// zero field was not asked for, or does not apply.
+type SystemAttributes struct {
+	SenderId                         string
+	SentTimestamp                    int64 // milliseconds since the epoch
+	ApproximateReceiveCount          int
+	ApproximateFirstReceiveTimestamp int64 // milliseconds since the epoch
+	SequenceNumber                   uint64
+	MessageDeduplicationId           string
+	MessageGroupId                   string
+	AWSTraceHeader                   string
+	DeadLetterQueueSourceArn         string
+}
+
+// All yields the attributes that are present, by AWS's names and as the strings
+// that AWS makes of them.
+func (a *SystemAttributes) All() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for i := range systemAttributes {
+			attribute := &systemAttributes[i]
+			value := ""
+			if attribute.text != nil {
+				value = *attribute.text(a)
+			} else if n := attribute.number(a); n != 0 {
+				value = strconv.FormatUint(n, 10)
+			}
+			if value != "" && !yield(attribute.name, value) {
+				return
+			}
+		}
+	}
+}
+
+// systemAttributes lists the system attributes in the order in which they are
+// written. Exactly one of text and number is set.
+var systemAttributes = [...]struct {
+	name   string
+	text   func(*SystemAttributes) *string
+	number func(*SystemAttributes) uint64
+}{
+	{name: "SenderId", text: func(a *SystemAttributes) *string { return &a.SenderId }},
+	{name: "SentTimestamp", number: func(a *SystemAttributes) uint64 { return uint64(a.SentTimestamp) }},
+	{name: "ApproximateReceiveCount", number: func(a *SystemAttributes) uint64 { return uint64(a.ApproximateReceiveCount) }},
+	{name: "ApproximateFirstReceiveTimestamp", number: func(a *SystemAttributes) uint64 { return uint64(a.ApproximateFirstReceiveTimestamp) }},
+	{name: "SequenceNumber", number: func(a *SystemAttributes) uint64 { return a.SequenceNumber }},
+	{name: "MessageDeduplicationId", text: func(a *SystemAttributes) *string { return &a.MessageDeduplicationId }},
+	{name: "MessageGroupId", text: func(a *SystemAttributes) *string { return &a.MessageGroupId }},
+	{name: "AWSTraceHeader", text: func(a *SystemAttributes) *string { return &a.AWSTraceHeader }},
+	{name: "DeadLetterQueueSourceArn", text: func(a *SystemAttributes) *string { return &a.DeadLetterQueueSourceArn }},
+}
+
+// DeleteMessageInput names a received message to delete.
+type DeleteMessageInput struct {
+	QueueUrl      string
+	ReceiptHandle string
+}
+
+// DeleteMessageBatchRequestEntry is one message of a batch to delete.
+type DeleteMessageBatchRequestEntry struct {
+	Id            string
+	ReceiptHandle string
+}
+
+// DeleteMessageBatchInput names one to ten received messages to delete.
+type DeleteMessageBatchInput struct {
+	QueueUrl string
+	Entries  []DeleteMessageBatchRequestEntry
+}
+
+// BatchResultEntry is an entry of a batch that succeeded. AWS has one type of
+// this shape for deletes and one for visibility changes.
+type BatchResultEntry struct {
+	Id string
+}
+
+// DeleteMessageBatchOutput has one result for each entry, in either list.
+type DeleteMessageBatchOutput struct {
+	Successful []BatchResultEntry
+	Failed     []BatchResultErrorEntry
+}
+
+// ChangeMessageVisibilityInput hides a received message for so many seconds
+// from now, 0 to 43,200.
+type ChangeMessageVisibilityInput struct {
+	QueueUrl          string
+	ReceiptHandle     string
+	VisibilityTimeout OptionalInt // required
+}
+
+// ChangeMessageVisibilityBatchRequestEntry is one message of a batch to hide.
+type ChangeMessageVisibilityBatchRequestEntry struct {
+	Id                string
+	ReceiptHandle     string
+	VisibilityTimeout OptionalInt
+}
+
+// ChangeMessageVisibilityBatchInput hides one to ten received messages.
+type ChangeMessageVisibilityBatchInput struct {
+	QueueUrl string
+	Entries  []ChangeMessageVisibilityBatchRequestEntry
+}
+
+// ChangeMessageVisibilityBatchOutput has one result for each entry, in either
+// list.
+type ChangeMessageVisibilityBatchOutput struct {
+	Successful []BatchResultEntry
+	Failed     []BatchResultErrorEntry
+}

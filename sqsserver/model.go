@@ -251,7 +251,7 @@ func (a *SystemAttributes) All() iter.Seq2[string, string] {
 			attribute := &systemAttributes[i]
 			value := ""
 			if attribute.text != nil {
-				value = *attribute.text(a)
+				value = attribute.text(a)
 			} else if n := attribute.number(a); n != 0 {
 				value = strconv.FormatUint(n, 10)
 			}
@@ -266,18 +266,18 @@ func (a *SystemAttributes) All() iter.Seq2[string, string] {
 // written. Exactly one of text and number is set.
 var systemAttributes = [...]struct {
 	name   string
-	text   func(*SystemAttributes) *string
+	text   func(*SystemAttributes) string
 	number func(*SystemAttributes) uint64
 }{
-	{name: "SenderId", text: func(a *SystemAttributes) *string { return &a.SenderId }},
+	{name: "SenderId", text: func(a *SystemAttributes) string { return a.SenderId }},
 	{name: "SentTimestamp", number: func(a *SystemAttributes) uint64 { return uint64(a.SentTimestamp) }},
 	{name: "ApproximateReceiveCount", number: func(a *SystemAttributes) uint64 { return uint64(a.ApproximateReceiveCount) }},
 	{name: "ApproximateFirstReceiveTimestamp", number: func(a *SystemAttributes) uint64 { return uint64(a.ApproximateFirstReceiveTimestamp) }},
 	{name: "SequenceNumber", number: func(a *SystemAttributes) uint64 { return a.SequenceNumber }},
-	{name: "MessageDeduplicationId", text: func(a *SystemAttributes) *string { return &a.MessageDeduplicationId }},
-	{name: "MessageGroupId", text: func(a *SystemAttributes) *string { return &a.MessageGroupId }},
-	{name: "AWSTraceHeader", text: func(a *SystemAttributes) *string { return &a.AWSTraceHeader }},
-	{name: "DeadLetterQueueSourceArn", text: func(a *SystemAttributes) *string { return &a.DeadLetterQueueSourceArn }},
+	{name: "MessageDeduplicationId", text: func(a *SystemAttributes) string { return a.MessageDeduplicationId }},
+	{name: "MessageGroupId", text: func(a *SystemAttributes) string { return a.MessageGroupId }},
+	{name: "AWSTraceHeader", text: func(a *SystemAttributes) string { return a.AWSTraceHeader }},
+	{name: "DeadLetterQueueSourceArn", text: func(a *SystemAttributes) string { return a.DeadLetterQueueSourceArn }},
 }
 
 // DeleteMessageInput names a received message to delete.

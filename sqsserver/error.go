@@ -1,0 +1,383 @@
+package sqsserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Error is an error as SQS reports it: every failure that a method of Server
+// returns is one, unless the context ended first. This file is the only place
+// where the codes and texts of the wire are spelled.
+type Error struct {
+	// Code is the query code, the one that the AWS SDKs report, such as
+	// "AWS.SimpleQueueService.NonExistentQueue". A code that SQS does not have
+	// is reported as a failure of the server.
+	Code    string
+	Message string
+}
+
+// Error returns the code and the message.
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Type returns the type that JSON replies give, such as
+// "com.amazonaws.sqs#QueueDoesNotExist".
+func (e *Error) Type() string { return e.kind().typ }
+
+// HTTPStatus returns the status of the reply.
+func (e *Error) HTTPStatus() int { return e.kind().status }
+
+// SenderFault reports whether the request was at fault rather than the server.
+func (e *Error) SenderFault() bool { return e.kind().status < http.StatusInternalServerError }
+
+func (e *Error) kind() errorKind {
+	if kind, known := errorKinds[e.Code]; known {
+		return kind
+	}
+	return errorKinds[codeInternalFailure]
+}
+
+// asError returns err as SQS reports it; what is no Error of SQS is a failure of
+// the server.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return errInternalFailure(err.Error())
+}
+
+// failedEntry reports err as the result of the batch entry id.
+func failedEntry(id string, err error) BatchResultErrorEntry {
+	e := asError(err)
+	return BatchResultErrorEntry{Id: id, Code: e.Code, Message: e.Message, SenderFault: e.SenderFault()}
+}
+
+// Query codes.
+const (
+	codeQueueDoesNotExist            = "AWS.SimpleQueueService.NonExistentQueue"
+	codeQueueNameExists              = "QueueAlreadyExists"
+	codeQueueDeletedRecently         = "AWS.SimpleQueueService.QueueDeletedRecently"
+	codePurgeQueueInProgress         = "AWS.SimpleQueueService.PurgeQueueInProgress"
+	codeReceiptHandleIsInvalid       = "ReceiptHandleIsInvalid"
+	codeMessageNotInflight           = "AWS.SimpleQueueService.MessageNotInflight"
+	codeOverLimit                    = "OverLimit"
+	codeRequestThrottled             = "RequestThrottled"
+	codeUnsupportedOperation         = "AWS.SimpleQueueService.UnsupportedOperation"
+	codeInvalidAttributeName         = "InvalidAttributeName"
+	codeInvalidAttributeValue        = "InvalidAttributeValue"
+	codeInvalidMessageContents       = "InvalidMessageContents"
+	codeEmptyBatchRequest            = "AWS.SimpleQueueService.EmptyBatchRequest"
+	codeTooManyEntriesInBatchRequest = "AWS.SimpleQueueService.TooManyEntriesInBatchRequest"
+	codeBatchEntryIdsNotDistinct     = "AWS.SimpleQueueService.BatchEntryIdsNotDistinct"
+	codeInvalidBatchEntryId          = "AWS.SimpleQueueService.InvalidBatchEntryId"
+	codeBatchRequestTooLong          = "AWS.SimpleQueueService.BatchRequestTooLong"
+
+	codeInvalidParameterValue = "InvalidParameterValue"
+	codeMissingParameter      = "MissingParameter"
+	codeInvalidAction         = "InvalidAction"
+	codeMalformedInput        = "MalformedInput"
+	codeInternalFailure       = "InternalFailure"
+	codeServiceUnavailable    = "ServiceUnavailable"
+)
+
+// errorKind is what the wire adds to a query code.
+type errorKind struct {
+	typ    string
+	status int
+}
+
+// errorKinds: the errors of the SQS model come first; the rest are those of the
+// framework that AWS's services are built on.
+var errorKinds = map[string]errorKind{
+	codeQueueDoesNotExist:            {modelled + "QueueDoesNotExist", http.StatusBadRequest},
+	codeQueueNameExists:              {modelled + "QueueNameExists", http.StatusBadRequest},
+	codeQueueDeletedRecently:         {modelled + "QueueDeletedRecently", http.StatusBadRequest},
+	codePurgeQueueInProgress:         {modelled + "PurgeQueueInProgress", http.StatusForbidden},
+	codeReceiptHandleIsInvalid:       {modelled + "ReceiptHandleIsInvalid", http.StatusNotFound},
+	codeMessageNotInflight:           {modelled + "MessageNotInflight", http.StatusBadRequest},
+	codeOverLimit:                    {modelled + "OverLimit", http.StatusForbidden},
+	codeRequestThrottled:             {modelled + "RequestThrottled", http.StatusForbidden},
+	codeUnsupportedOperation:         {modelled + "UnsupportedOperation", http.StatusBadRequest},
+	codeInvalidAttributeName:         {modelled + "InvalidAttributeName", http.StatusBadRequest},
+	codeInvalidAttributeValue:        {modelled + "InvalidAttributeValue", http.StatusBadRequest},
+	codeInvalidMessageContents:       {modelled + "InvalidMessageContents", http.StatusBadRequest},
+	codeEmptyBatchRequest:            {modelled + "EmptyBatchRequest", http.StatusBadRequest},
+	codeTooManyEntriesInBatchRequest: {modelled + "TooManyEntriesInBatchRequest", http.StatusBadRequest},
+	codeBatchEntryIdsNotDistinct:     {modelled + "BatchEntryIdsNotDistinct", http.StatusBadRequest},
+	codeInvalidBatchEntryId:          {modelled + "InvalidBatchEntryId", http.StatusBadRequest},
+	codeBatchRequestTooLong:          {modelled + "BatchRequestTooLong", http.StatusBadRequest},
+
+	codeInvalidParameterValue: {framework + "InvalidParameterValueException", http.StatusBadRequest},
+	codeMissingParameter:      {framework + "MissingRequiredParameterException", http.StatusBadRequest},
+	codeInvalidAction:         {framework + "UnknownOperationException", http.StatusBadRequest},
+	codeMalformedInput:        {framework + "SerializationException", http.StatusBadRequest},
+	codeInternalFailure:       {framework + "InternalFailure", http.StatusInternalServerError},
+	codeServiceUnavailable:    {framework + "ServiceUnavailableException", http.StatusServiceUnavailable},
+}
+
+const (
+	modelled  = "com.amazonaws.sqs#"
+	framework = "com.amazon.coral.service#"
+)
+
+// Queues.
+
+func errQueueDoesNotExist() *Error {
+	return &Error{codeQueueDoesNotExist, "The specified queue does not exist."}
+}
+
+// errQueueNameExists: the queue exists, and attribute has another value.
+func errQueueNameExists(attribute string) *Error {
+	return &Error{codeQueueNameExists, "A queue already exists with the same name and a different value for attribute " + attribute}
+}
+
+func errQueueDeletedRecently() *Error {
+	return &Error{codeQueueDeletedRecently, "You must wait 60 seconds after deleting a queue before you can create another with the same name."}
+}
+
+func errPurgeQueueInProgress(queue string) *Error {
+	return &Error{codePurgeQueueInProgress, "Only one PurgeQueue operation on " + queue + " is allowed every 60 seconds."}
+}
+
+func errQueueName() *Error {
+	return &Error{codeInvalidParameterValue, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"}
+}
+
+func errFIFOQueueName() *Error {
+	return &Error{codeInvalidParameterValue, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length"}
+}
+
+// errUnknownAttribute: name is no queue attribute, or none that may be set.
+func errUnknownAttribute(name string) *Error {
+	return &Error{codeInvalidAttributeName, "Unknown Attribute " + name + "."}
+}
+
+// errAttributeNeedsFIFO: name cannot be set on a standard queue.
+func errAttributeNeedsFIFO(name string) *Error {
+	return &Error{codeInvalidAttributeName, "You can specify the " + name + " only when FifoQueue is set to true."}
+}
+
+func errTwoEncryptions() *Error {
+	return &Error{codeInvalidAttributeName, "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE."}
+}
+
+func errAttributeValue(name string) *Error {
+	return &Error{codeInvalidAttributeValue, "Invalid value for the parameter " + name + "."}
+}
+
+func errQueueTypeFixed() *Error {
+	return &Error{codeInvalidAttributeValue, "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."}
+}
+
+// Requests.
+
+func errMissingParameter(name string) *Error {
+	return &Error{codeMissingParameter, "The request must contain the parameter " + name + "."}
+}
+
+// errParameter is the general form of InvalidParameterValue. The reason has its
+// own full stop where AWS writes one.
+func errParameter(name string, value any, reason string) *Error {
+	return &Error{codeInvalidParameterValue, fmt.Sprintf("Value %v for parameter %s is invalid. Reason: %s", value, name, reason)}
+}
+
+func errMaxNumberOfMessages(n int32) *Error {
+	return errParameter("MaxNumberOfMessages", n, "Must be between 1 and 10, if provided.")
+}
+
+func errWaitTimeSeconds(n int32) *Error {
+	return errParameter("WaitTimeSeconds", n, "Must be >= 0 and <= 20, if provided.")
+}
+
+// errVisibilityTimeout: the text of AWS is not known.
+func errVisibilityTimeout(n int32) *Error {
+	return errParameter("VisibilityTimeout", n, "Must be >= 0 and <= 43200, if provided.")
+}
+
+// errMaxResults: the text of AWS is not known.
+func errMaxResults(n int32) *Error {
+	return errParameter("MaxResults", n, "Must be between 1 and 1000, if provided.")
+}
+
+// errNextToken: the text of AWS is not known.
+func errNextToken() *Error {
+	return &Error{codeInvalidParameterValue, "Invalid or expired next token."}
+}
+
+func errUnknownAction(action string) *Error {
+	return &Error{codeInvalidAction, "The action " + action + " is not valid for this endpoint."}
+}
+
+// errSerialization: the body is not the JSON of the action's input. AWS sends no
+// text; ours says where the problem is.
+func errSerialization(offset int, problem string) *Error {
+	return &Error{codeMalformedInput, fmt.Sprintf("The request body is not valid: at byte %d, %s.", offset, problem)}
+}
+
+// Messages to send.
+
+// errMessageTooLong: the text of AWS differs for an entry of a batch.
+func errMessageTooLong(limit int, inBatch bool) *Error {
+	what := "are invalid"
+	if inBatch {
+		what = "cannot be validated"
+	}
+	return &Error{codeInvalidParameterValue, fmt.Sprintf("One or more parameters %s. Reason: Message must be shorter than %d bytes.", what, limit)}
+}
+
+func errBodyCharacters() *Error { return &Error{codeInvalidMessageContents, textCharacters} }
+
+// errAttributeCharacters: unlike for a body, AWS has no code of its own for it.
+func errAttributeCharacters() *Error { return &Error{codeInvalidParameterValue, textCharacters} }
+
+const textCharacters = "Invalid characters found. Valid unicode characters are " +
+	"#x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+
+func errTooManyAttributes(n int) *Error {
+	return &Error{codeInvalidParameterValue, fmt.Sprintf("Number of message attributes [%d] exceeds the allowed maximum [%d].", n, maxMessageAttributes)}
+}
+
+// errAttributeName: the text of AWS is not known.
+func errAttributeName(name string) *Error {
+	return &Error{codeInvalidParameterValue, "The name of message (user) attribute '" + name + "' is invalid. " +
+		"It can only include alphanumeric characters, hyphens, underscores and periods, must not begin or end with a period " +
+		"nor begin with AWS. or Amazon., and be 1 to 256 in length."}
+}
+
+func errAttributeType(name string) *Error {
+	return &Error{codeInvalidParameterValue, "The type of message (user) attribute '" + name + "' is invalid. " +
+		"You must use only the following supported type prefixes: Binary, Number, String."}
+}
+
+func errAttributeEmpty(name, dataType string) *Error {
+	return &Error{codeInvalidParameterValue, "Message (user) attribute '" + name + "' must contain a non-empty value of type '" + dataType + "'."}
+}
+
+// errAttributeNumber: the text of AWS is not known.
+func errAttributeNumber(name, value string) *Error {
+	return &Error{codeInvalidParameterValue, "Can't cast the value '" + value + "' of message (user) attribute '" + name + "' to a number. " +
+		"It can have at most 38 digits and lie between 10^-128 and 10^+126."}
+}
+
+// errAttributeLists: the text of AWS is not known.
+func errAttributeLists() *Error {
+	return &Error{codeUnsupportedOperation, "Message attribute list values in SendMessage operation are not supported."}
+}
+
+// errSystemAttribute: the text of AWS is not known.
+func errSystemAttribute(name string) *Error {
+	return &Error{codeInvalidParameterValue, "Message system attribute name '" + name + "' is invalid. The only one that can be sent is AWSTraceHeader, of type String."}
+}
+
+// errTraceHeader: the text of AWS is not known.
+func errTraceHeader() *Error {
+	return &Error{codeInvalidParameterValue, "The value of message system attribute 'AWSTraceHeader' is not a valid AWS X-Ray trace header."}
+}
+
+func errDelaySeconds(n int32) *Error {
+	return errParameter("DelaySeconds", n, "DelaySeconds must be >= 0 and <= 900.")
+}
+
+func errDelayOnFIFO(n int32) *Error {
+	return errParameter("DelaySeconds", n, "The request include parameter that is not valid for this queue type.") // sic
+}
+
+// errNeedsFIFO: the parameter name was given for a standard queue.
+func errNeedsFIFO(name, value string) *Error {
+	return errParameter(name, value, "The request includes a parameter that is not valid for this queue type.")
+}
+
+// errIdentifier: name is MessageGroupId, MessageDeduplicationId or
+// ReceiveRequestAttemptId.
+func errIdentifier(name, value string) *Error {
+	return errParameter(name, value, name+" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+}
+
+// errNoGroup: a message for a FIFO queue has no group. In a batch, where the
+// whole request fails for it, AWS has another code.
+func errNoGroup(inBatch bool) *Error {
+	e := errMissingParameter("MessageGroupId")
+	if inBatch {
+		e.Code = codeInvalidParameterValue
+	}
+	return e
+}
+
+func errNoDeduplication() *Error {
+	return &Error{codeInvalidParameterValue, "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"}
+}
+
+// Batches.
+
+// errEmptyBatch: entry is the name of the request's entry type.
+func errEmptyBatch(entry string) *Error {
+	return &Error{codeEmptyBatchRequest, "There should be at least one " + entry + " in the request."}
+}
+
+func errTooManyEntries(n int) *Error {
+	return &Error{codeTooManyEntriesInBatchRequest, fmt.Sprintf("Maximum number of entries per request are %d. You have sent %d.", maxBatchEntries, n)}
+}
+
+func errBatchEntryID() *Error {
+	return &Error{codeInvalidBatchEntryId, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."}
+}
+
+func errBatchEntryIDRepeated(id string) *Error {
+	return &Error{codeBatchEntryIdsNotDistinct, "Id " + id + " repeated."}
+}
+
+func errBatchTooLong(size int) *Error {
+	return &Error{codeBatchRequestTooLong, fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxBatchSize, size)}
+}
+
+// Messages received.
+
+// errOverLimit: too many messages of a standard queue are in flight.
+func errOverLimit() *Error {
+	return &Error{codeOverLimit, "Too many messages have been received without being deleted. Please delete your received messages or let them timeout before receiving more."}
+}
+
+// errReceiptHandle: handle was never issued.
+func errReceiptHandle(handle string) *Error {
+	return &Error{codeReceiptHandleIsInvalid, `The input receipt handle "` + handle + `" is not a valid receipt handle.`}
+}
+
+// errReceiptHandleQueue: handle was issued for another queue.
+func errReceiptHandleQueue(handle string) *Error {
+	return &Error{codeReceiptHandleIsInvalid, `The receipt handle "` + handle + `" is not valid for this queue.`}
+}
+
+// errReceiptHandleExpired: the lease on a message of a FIFO queue has ended.
+func errReceiptHandleExpired(handle string) *Error {
+	return errParameter("ReceiptHandle", handle, "The receipt handle has expired.")
+}
+
+// errMessageGone: the visibility of a deleted message was to be changed.
+func errMessageGone(handle string) *Error {
+	return errParameter("ReceiptHandle", handle, "Message does not exist or is not available for visibility timeout change.")
+}
+
+// errBeyond12Hours: n seconds from now end more than 12 hours after the receive.
+func errBeyond12Hours(n int32) *Error {
+	return errParameter("VisibilityTimeout", n, "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]")
+}
+
+// errMessageNotInflight: AWS lists it, but nobody has recorded a case.
+func errMessageNotInflight() *Error {
+	return &Error{codeMessageNotInflight, "The specified message isn't in flight."}
+}
+
+// The server.
+
+func errRequestThrottled() *Error {
+	return &Error{codeRequestThrottled, "The request was denied due to request throttling."}
+}
+
+func errInternalFailure(problem string) *Error {
+	return &Error{codeInternalFailure, problem}
+}
+
+func errServiceUnavailable() *Error {
+	return &Error{codeServiceUnavailable, "Service is unavailable."}
+}

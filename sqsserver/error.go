@@ -238,11 +238,12 @@ func errTooManyAttributes(n int) *Error {
 	return &Error{codeInvalidParameterValue, fmt.Sprintf("Number of message attributes [%d] exceeds the allowed maximum [%d].", n, maxMessageAttributes)}
 }
 
-// errAttributeName: the text of AWS is not known.
 func errAttributeName(name string) *Error {
-	return &Error{codeInvalidParameterValue, "The name of message (user) attribute '" + name + "' is invalid. " +
-		"It can only include alphanumeric characters, hyphens, underscores and periods, must not begin or end with a period " +
-		"nor begin with AWS. or Amazon., and be 1 to 256 in length."}
+	if name == "" {
+		return &Error{codeInvalidParameterValue, "The request must contain non-empty message attribute name."}
+	}
+	return &Error{codeInvalidParameterValue, "The message attribute name '" + name + "' is invalid. " +
+		"Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters."}
 }
 
 func errAttributeType(name string) *Error {
@@ -254,13 +255,10 @@ func errAttributeEmpty(name, dataType string) *Error {
 	return &Error{codeInvalidParameterValue, "Message (user) attribute '" + name + "' must contain a non-empty value of type '" + dataType + "'."}
 }
 
-// errAttributeNumber: the text of AWS is not known.
-func errAttributeNumber(name, value string) *Error {
-	return &Error{codeInvalidParameterValue, "Can't cast the value '" + value + "' of message (user) attribute '" + name + "' to a number. " +
-		"It can have at most 38 digits and lie between 10^-128 and 10^+126."}
+func errAttributeNumber(name string) *Error {
+	return &Error{codeInvalidParameterValue, "Can't cast the value of message (user) attribute '" + name + "' to a number."}
 }
 
-// errAttributeLists: the text of AWS is not known.
 func errAttributeLists() *Error {
 	return &Error{codeUnsupportedOperation, "Message attribute list values in SendMessage operation are not supported."}
 }

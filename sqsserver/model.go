@@ -63,6 +63,8 @@ func (d MD5) String() string {
 	return hex.EncodeToString(d[:])
 }
 
+func (d MD5) append(dst []byte) []byte { return hex.AppendEncode(dst, d[:]) }
+
 // MessageAttribute is one attribute that the sender of a message chose.
 // DataType is String, Number or Binary, with an optional ".label". BinaryValue
 // holds the value of a Binary attribute (decoded), StringValue that of the
@@ -247,37 +249,31 @@ type SystemAttributes struct {
 // that AWS makes of them.
 func (a *SystemAttributes) All() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
-		for i := range systemAttributes {
-			attribute := &systemAttributes[i]
-			value := ""
-			if attribute.text != nil {
-				value = attribute.text(a)
-			} else if n := attribute.number(a); n != 0 {
-				value = strconv.FormatUint(n, 10)
-			}
-			if value != "" && !yield(attribute.name, value) {
+		for _, attribute := range [...]struct {
+			name, value string
+		}{
+			{"SenderId", a.SenderId},
+			{"SentTimestamp", formatNumber(uint64(a.SentTimestamp))},
+			{"ApproximateReceiveCount", formatNumber(uint64(a.ApproximateReceiveCount))},
+			{"ApproximateFirstReceiveTimestamp", formatNumber(uint64(a.ApproximateFirstReceiveTimestamp))},
+			{"SequenceNumber", formatNumber(a.SequenceNumber)},
+			{"MessageDeduplicationId", a.MessageDeduplicationId},
+			{"MessageGroupId", a.MessageGroupId},
+			{"AWSTraceHeader", a.AWSTraceHeader},
+			{"DeadLetterQueueSourceArn", a.DeadLetterQueueSourceArn},
+		} {
+			if attribute.value != "" && !yield(attribute.name, attribute.value) {
 				return
 			}
 		}
 	}
 }
 
-// systemAttributes lists the system attributes in the order in which they are
-// written. Exactly one of text and number is set.
-var systemAttributes = [...]struct {
-	name   string
-	text   func(*SystemAttributes) string
-	number func(*SystemAttributes) uint64
-}{
-	{name: "SenderId", text: func(a *SystemAttributes) string { return a.SenderId }},
-	{name: "SentTimestamp", number: func(a *SystemAttributes) uint64 { return uint64(a.SentTimestamp) }},
-	{name: "ApproximateReceiveCount", number: func(a *SystemAttributes) uint64 { return uint64(a.ApproximateReceiveCount) }},
-	{name: "ApproximateFirstReceiveTimestamp", number: func(a *SystemAttributes) uint64 { return uint64(a.ApproximateFirstReceiveTimestamp) }},
-	{name: "SequenceNumber", number: func(a *SystemAttributes) uint64 { return a.SequenceNumber }},
-	{name: "MessageDeduplicationId", text: func(a *SystemAttributes) string { return a.MessageDeduplicationId }},
-	{name: "MessageGroupId", text: func(a *SystemAttributes) string { return a.MessageGroupId }},
-	{name: "AWSTraceHeader", text: func(a *SystemAttributes) string { return a.AWSTraceHeader }},
-	{name: "DeadLetterQueueSourceArn", text: func(a *SystemAttributes) string { return a.DeadLetterQueueSourceArn }},
+func formatNumber(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // DeleteMessageInput names a received message to delete.

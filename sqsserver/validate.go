@@ -1,8 +1,275 @@
 package sqsserver
 
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // Limits of a message and of a batch.
 const (
 	maxMessageAttributes = 10
+	maxAttributeName     = 256
+	maxDataType          = 256
+	maxIdentifier        = 128
+	maxDelaySeconds      = 900
 	maxBatchEntries      = 10
+	maxBatchEntryID      = 80
 	maxBatchSize         = 1 << 20 // of a SendMessageBatch, whatever the queue's MaximumMessageSize
 )
+
+// check finds what no queue would accept in a message: a body or attributes that
+// are not as SQS wants them, a delay out of range, ids with other characters
+// than theirs. What depends on the queue, the size among it, is for the caller
+// to check. Attributes out of order are put in order.
+func (e *SendMessageEntry) check() error {
+	if e.MessageBody == "" {
+		return errMissingParameter("MessageBody")
+	}
+	if !validText(e.MessageBody) {
+		return errBodyCharacters()
+	}
+	if d := e.DelaySeconds.Value; d < 0 || d > maxDelaySeconds {
+		return errDelaySeconds(d)
+	}
+	if err := checkIdentifier("MessageGroupId", e.MessageGroupId); err != nil {
+		return err
+	}
+	if err := checkIdentifier("MessageDeduplicationId", e.MessageDeduplicationId); err != nil {
+		return err
+	}
+	e.MessageAttributes = sortAttributes(e.MessageAttributes)
+	e.MessageSystemAttributes = sortAttributes(e.MessageSystemAttributes)
+	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
+		return err
+	}
+	return checkSystemAttributes(e.MessageSystemAttributes)
+}
+
+// size returns the bytes of a message that count: body, and names, types and
+// values of its message attributes. System attributes are free.
+func (e *SendMessageEntry) size() int {
+	n := len(e.MessageBody)
+	for i := range e.MessageAttributes {
+		a := &e.MessageAttributes[i]
+		n += len(a.Name) + len(a.DataType) + a.valueSize()
+	}
+	return n
+}
+
+// isBinary tells which of its two values an attribute has.
+func (a *MessageAttribute) isBinary() bool { return baseType(a.DataType) == "Binary" }
+
+func (a *MessageAttribute) valueSize() int {
+	if a.isBinary() {
+		return len(a.BinaryValue)
+	}
+	return len(a.StringValue)
+}
+
+// baseType returns a data type without its label.
+func baseType(dataType string) string {
+	base, _, _ := strings.Cut(dataType, ".")
+	return base
+}
+
+// checkMessageAttributes checks the attributes that a sender chose.
+func checkMessageAttributes(attributes []MessageAttribute) error {
+	if len(attributes) > maxMessageAttributes {
+		return errTooManyAttributes(len(attributes))
+	}
+	for i := range attributes {
+		if err := attributes[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *MessageAttribute) check() error {
+	if !validAttributeName(a.Name) {
+		return errAttributeName(a.Name)
+	}
+	base := baseType(a.DataType)
+	if base != "String" && base != "Number" && base != "Binary" || len(a.DataType) > maxDataType || !validText(a.DataType) {
+		return errAttributeType(a.Name)
+	}
+	if a.valueSize() == 0 {
+		return errAttributeEmpty(a.Name, base)
+	}
+	if base == "Binary" {
+		return nil
+	}
+	if !validText(a.StringValue) {
+		return errAttributeCharacters()
+	}
+	if base == "Number" && !validNumber(a.StringValue) {
+		return errAttributeNumber(a.Name)
+	}
+	return nil
+}
+
+// validAttributeName: letters beyond ASCII are not documented, and accepted by
+// AWS; so are dots that follow one another.
+func validAttributeName(name string) bool {
+	if name == "" || len(name) > maxAttributeName || !utf8.ValidString(name) {
+		return false
+	}
+	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") {
+		return false
+	}
+	for _, reserved := range []string{"aws.", "amazon."} {
+		if len(name) >= len(reserved) && strings.EqualFold(name[:len(reserved)], reserved) {
+			return false
+		}
+	}
+	for _, c := range name {
+		if !strings.ContainsRune("_-.", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSystemAttributes checks the system attributes of a message to send.
+func checkSystemAttributes(attributes []MessageAttribute) error {
+	for i := range attributes {
+		a := &attributes[i]
+		if a.Name != "AWSTraceHeader" || baseType(a.DataType) != "String" {
+			return errSystemAttribute(a.Name)
+		}
+		if !validTraceHeader(a.StringValue) {
+			return errTraceHeader()
+		}
+	}
+	return nil
+}
+
+// validTraceHeader reports whether header is a trace header as AWS X-Ray defines
+// it: fields of the form key=value, separated by semicolons, with a Root of the
+// form 1-<8 hexadecimal digits>-<24 hexadecimal digits> among them.
+// https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
+func validTraceHeader(header string) bool {
+	hasRoot := false
+	for field := range strings.SplitSeq(strings.TrimSuffix(header, ";"), ";") {
+		key, value, found := strings.Cut(strings.TrimSpace(field), "=")
+		if !found || key == "" || !validText(value) {
+			return false
+		}
+		if key != "Root" {
+			continue
+		}
+		parts := strings.Split(value, "-")
+		if len(parts) != 3 || parts[0] != "1" || !isHex(parts[1], 8) || !isHex(parts[2], 24) {
+			return false
+		}
+		hasRoot = true
+	}
+	return hasRoot
+}
+
+func isHex(s string, length int) bool {
+	return len(s) == length && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+// checkIdentifier checks the value of a parameter that is a group, deduplication
+// or attempt id, if it has one.
+func checkIdentifier(name, value string) error {
+	if len(value) > maxIdentifier {
+		return errIdentifier(name, value)
+	}
+	for _, c := range []byte(value) {
+		if c <= ' ' || c >= 0x7F {
+			return errIdentifier(name, value)
+		}
+	}
+	return nil
+}
+
+// checkBatch checks the number of entries of a batch and their ids. Entry names
+// the type of an entry.
+func checkBatch(entry string, n int, id func(i int) string) error {
+	if n == 0 {
+		return errEmptyBatch(entry)
+	}
+	if n > maxBatchEntries {
+		return errTooManyEntries(n)
+	}
+	for i := range n {
+		if !validBatchEntryID(id(i)) {
+			return errBatchEntryID()
+		}
+	}
+	for i := range n {
+		for j := range i {
+			if id(j) == id(i) {
+				return errBatchEntryIDRepeated(id(i))
+			}
+		}
+	}
+	return nil
+}
+
+func validBatchEntryID(id string) bool {
+	if id == "" || len(id) > maxBatchEntryID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if !isNameCharacter(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// isNameCharacter holds for what queue names and batch entry ids consist of.
+func isNameCharacter(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+// validText reports whether s consists of the characters that SQS takes: #x9,
+// #xA, #xD, #x20 to #xD7FF, #xE000 to #xFFFD, #x10000 to #x10FFFF.
+func validText(s string) bool {
+	ascii := true
+	for _, c := range []byte(s) {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return ascii || utf8.ValidString(s) && !strings.Contains(s, "\uFFFE") && !strings.Contains(s, "\uFFFF")
+}
+
+// validNumber reports whether s is a decimal number of at most 38 significant
+// digits whose magnitude lies between 10^-128 and 10^+126, or zero.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
+func validNumber(s string) bool {
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		s = s[1:]
+	}
+	mantissa, exponent := s, 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		n, err := strconv.Atoi(s[i+1:])
+		if err != nil || n < -1000 || n > 1000 {
+			return false
+		}
+		mantissa, exponent = s[:i], n
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := whole + fraction
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return false
+	}
+	significant := strings.TrimLeft(digits, "0")
+	if significant == "" {
+		return true
+	}
+	// The number is 0.significant * 10^magnitude.
+	magnitude := len(whole) - (len(digits) - len(significant)) + exponent
+	significant = strings.TrimRight(significant, "0")
+	if len(significant) > 38 || magnitude <= -128 {
+		return false
+	}
+	return magnitude <= 126 || magnitude == 127 && significant == "1"
+}

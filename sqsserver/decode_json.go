@@ -1,0 +1,412 @@
+package sqsserver
+
+import (
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"math"
+	"unicode/utf8"
+)
+
+// maxDepth bounds the nesting of the values that a request may carry in members
+// that SQS does not know. What it knows is five levels deep.
+const maxDepth = 100
+
+// jsonReader reads one JSON value from a request body, in a single pass and
+// without an intermediate tree. It is made for inputs of AWS's JSON 1.0
+// protocol:
+//
+//   - a member that is null is absent; null elsewhere has the wrong type;
+//   - member names are case-sensitive and the last of equal ones wins;
+//   - unknown members must be well-formed JSON and are ignored;
+//   - text must be UTF-8. An escaped half of a surrogate pair, which UTF-8 cannot
+//     express, is kept in the three bytes that UTF-8 would use for it, so that
+//     whoever validates the text finds it invalid.
+//
+// The first problem is kept in err, after which every method does nothing.
+type jsonReader struct {
+	data    []byte
+	pos     int
+	depth   int    // of skipped values
+	scratch []byte // the last string that had escapes
+	entries int    // how many the batch has
+	err     *Error
+}
+
+// members reads an object. The value of each name yielded must be read by the
+// loop's body; the name is valid until then.
+func (r *jsonReader) members() iter.Seq[[]byte] {
+	return func(yield func(name []byte) bool) {
+		if !r.open('{', "an object") {
+			return
+		}
+		for first := true; r.next('}', first); first = false {
+			name := r.text("a member name")
+			if r.space(); r.peek() != ':' {
+				r.fail("a colon is missing")
+				return
+			}
+			r.pos++
+			if r.null() {
+				continue
+			}
+			if r.err != nil || !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// elements reads an array and yields the index of each element, whose value must
+// be read by the loop's body.
+func (r *jsonReader) elements() iter.Seq[int] {
+	return func(yield func(i int) bool) {
+		if !r.open('[', "an array") {
+			return
+		}
+		for i := 0; r.next(']', i == 0); i++ {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// string reads a string.
+func (r *jsonReader) string() string { return string(r.text("a string")) }
+
+// strings reads an array of strings and appends them to list.
+func (r *jsonReader) strings(list []string) []string {
+	for range r.elements() {
+		list = append(list, r.string())
+	}
+	return list
+}
+
+// stringMap reads an object of strings. It is nil if the object is empty.
+func (r *jsonReader) stringMap() map[string]string {
+	var m map[string]string
+	for name := range r.members() {
+		key := string(name)
+		if m == nil {
+			m = make(map[string]string)
+		}
+		m[key] = r.string()
+	}
+	return m
+}
+
+// blob reads a string of base64 and decodes it.
+func (r *jsonReader) blob() []byte {
+	text := r.text("a string of base64")
+	if len(text) == 0 {
+		return nil
+	}
+	blob := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(blob, text)
+	if err != nil {
+		r.fail("the string before is not base64")
+		return nil
+	}
+	return blob[:n]
+}
+
+// int32 reads an integer.
+func (r *jsonReader) int32() OptionalInt {
+	r.space()
+	start := r.pos
+	if !r.number() {
+		r.fail("an integer is expected")
+		return OptionalInt{}
+	}
+	digits := r.data[start:r.pos]
+	negative := digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	n := int64(0)
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			r.fail("the number before is not an integer")
+			return OptionalInt{}
+		}
+		if n = n*10 + int64(c-'0'); n > math.MaxInt32+1 {
+			break
+		}
+	}
+	if negative {
+		n = -n
+	}
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		r.fail("the number before is out of range")
+		return OptionalInt{}
+	}
+	return Int(int32(n))
+}
+
+// skip reads any value and forgets it.
+func (r *jsonReader) skip() {
+	if r.depth++; r.depth > maxDepth {
+		r.fail(fmt.Sprintf("values are nested more than %d deep", maxDepth))
+		return
+	}
+	switch r.space(); r.peek() {
+	case '{':
+		for range r.members() {
+			r.skip()
+		}
+	case '[':
+		for range r.elements() {
+			r.skip()
+		}
+	case '"':
+		r.text("a string")
+	default:
+		if !r.null() && !r.literal("true") && !r.literal("false") && !r.number() {
+			r.fail("a value is expected")
+		}
+	}
+	r.depth--
+}
+
+// end reads the end of the body, after the value.
+func (r *jsonReader) end() {
+	if r.space(); r.err == nil && r.pos < len(r.data) {
+		r.fail("something follows the object")
+	}
+}
+
+// fail keeps the first problem.
+func (r *jsonReader) fail(problem string) {
+	if r.err == nil {
+		r.err = errSerialization(r.pos, problem)
+	}
+}
+
+// open reads the first byte of an object or array.
+func (r *jsonReader) open(delimiter byte, what string) bool {
+	if r.space(); r.peek() != delimiter {
+		r.fail(what + " is expected")
+		return false
+	}
+	r.pos++
+	return r.err == nil
+}
+
+// next reads what precedes a member or an element and reports whether there is
+// one; if not, it has read the closing delimiter, or there was a problem.
+func (r *jsonReader) next(delimiter byte, first bool) bool {
+	if r.err != nil {
+		return false
+	}
+	r.space()
+	switch c := r.peek(); {
+	case c == delimiter:
+		r.pos++
+		return false
+	case first:
+		return true
+	case c == ',':
+		r.pos++
+		return true
+	}
+	r.fail("a comma or '" + string(delimiter) + "' is expected")
+	return false
+}
+
+// peek returns the next byte, or 0 at the end of the body; a zero byte is valid
+// nowhere in JSON.
+func (r *jsonReader) peek() byte {
+	if r.pos < len(r.data) {
+		return r.data[r.pos]
+	}
+	return 0
+}
+
+func (r *jsonReader) space() {
+	for r.pos < len(r.data) {
+		switch r.data[r.pos] {
+		case ' ', '\t', '\n', '\r':
+			r.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (r *jsonReader) null() bool {
+	r.space()
+	return r.literal("null")
+}
+
+func (r *jsonReader) literal(word string) bool {
+	rest := r.data[r.pos:]
+	if len(rest) < len(word) || string(rest[:len(word)]) != word {
+		return false
+	}
+	r.pos += len(word)
+	return true
+}
+
+// number reads a number and reports whether there was one.
+func (r *jsonReader) number() bool {
+	if r.peek() == '-' {
+		r.pos++
+	}
+	if r.peek() == '0' {
+		r.pos++
+	} else if !r.digits() {
+		return false
+	}
+	if r.peek() == '.' {
+		if r.pos++; !r.digits() {
+			return false
+		}
+	}
+	if c := r.peek(); c == 'e' || c == 'E' {
+		r.pos++
+		if c := r.peek(); c == '+' || c == '-' {
+			r.pos++
+		}
+		return r.digits()
+	}
+	return true
+}
+
+func (r *jsonReader) digits() bool {
+	start := r.pos
+	for c := r.peek(); '0' <= c && c <= '9'; c = r.peek() {
+		r.pos++
+	}
+	return r.pos > start
+}
+
+// text reads a string and returns its bytes, which are valid until the next call.
+func (r *jsonReader) text(what string) []byte {
+	if r.space(); r.err != nil || r.peek() != '"' {
+		r.fail(what + " is expected")
+		return nil
+	}
+	r.pos++
+	start := r.pos
+	raw := r.run()
+	if r.peek() == '"' {
+		r.pos++
+		r.checkUTF8(start)
+		return raw
+	}
+	r.scratch = append(r.scratch[:0], raw...)
+	for r.peek() == '\\' {
+		r.pos++
+		r.escape()
+		r.scratch = append(r.scratch, r.run()...)
+	}
+	if r.peek() != '"' {
+		r.fail("a string has no end or holds a control character that is not escaped")
+		return nil
+	}
+	r.pos++
+	r.checkUTF8(start)
+	return r.scratch
+}
+
+// run reads up to the next byte of a string that has a meaning of its own.
+func (r *jsonReader) run() []byte {
+	start := r.pos
+	for i, c := range r.data[start:] {
+		if stringSpecial[c] {
+			r.pos = start + i
+			return r.data[start:r.pos]
+		}
+	}
+	r.pos = len(r.data)
+	return r.data[start:]
+}
+
+// stringSpecial holds the bytes that cannot stand for themselves in a string.
+var stringSpecial = func() (special [256]bool) {
+	for c := range 0x20 {
+		special[c] = true
+	}
+	special['"'], special['\\'] = true, true
+	return special
+}()
+
+// escape reads an escape sequence, after its backslash, into scratch.
+func (r *jsonReader) escape() {
+	c := r.peek()
+	r.pos++
+	switch c {
+	case '"', '\\', '/':
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'u':
+		r.unicode()
+		return
+	default:
+		r.pos--
+		r.fail("an unknown escape sequence is in a string")
+		return
+	}
+	r.scratch = append(r.scratch, c)
+}
+
+// unicode reads the digits of \uXXXX, and of a second one where the two are a
+// surrogate pair.
+func (r *jsonReader) unicode() {
+	c, ok := r.hex4()
+	if !ok {
+		r.fail(`\u needs four hexadecimal digits`)
+		return
+	}
+	if c < 0xD800 || c > 0xDFFF {
+		r.scratch = utf8.AppendRune(r.scratch, c)
+		return
+	}
+	if c <= 0xDBFF && r.literal(`\u`) {
+		if low, ok := r.hex4(); ok && 0xDC00 <= low && low <= 0xDFFF {
+			r.scratch = utf8.AppendRune(r.scratch, (c-0xD800)<<10|(low-0xDC00)+0x10000)
+			return
+		} else if ok {
+			r.pos -= 4
+		}
+		r.pos -= len(`\u`)
+	}
+	// utf8.AppendRune would hide the half behind U+FFFD.
+	r.scratch = append(r.scratch, 0xE0|byte(c>>12), 0x80|byte(c>>6)&0x3F, 0x80|byte(c)&0x3F)
+}
+
+func (r *jsonReader) hex4() (rune, bool) {
+	if len(r.data)-r.pos < 4 {
+		return 0, false
+	}
+	v := rune(0)
+	for _, c := range r.data[r.pos : r.pos+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			v = v<<4 | rune(c-'0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			v = v<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	r.pos += 4
+	return v, true
+}
+
+// checkUTF8 checks the string that has been read from start on. Escapes are
+// ASCII, so that checking it as it came is enough.
+func (r *jsonReader) checkUTF8(start int) {
+	if !utf8.Valid(r.data[start:r.pos]) {
+		r.fail("the string before is not UTF-8")
+	}
+}

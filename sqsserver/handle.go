@@ -1,0 +1,74 @@
+package sqsserver
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// receiptHandle is what a receipt handle says, sealed by a checksum: so a handle
+// of another queue can be told from text that no server ever issued, which SQS
+// answers differently. It hides nothing and proves nothing.
+type receiptHandle struct {
+	queue      uint64 // whose it is
+	number     uint64 // of the message in its queue
+	generation uint32 // of the receive
+	message    UUID
+}
+
+const (
+	handleVersion = 1
+	handleSize    = 1 + 8 + 8 + 4 + len(UUID{}) + crc32.Size
+)
+
+var (
+	handleEncoding  = base64.RawURLEncoding.Strict() // one text for one handle
+	handleTextSize  = handleEncoding.EncodedLen(handleSize)
+	handleChecksums = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// append appends the handle as text.
+func (h receiptHandle) append(dst []byte) []byte {
+	var buffer [handleSize]byte
+	b := append(buffer[:0], handleVersion)
+	b = binary.BigEndian.AppendUint64(b, h.queue)
+	b = binary.BigEndian.AppendUint64(b, h.number)
+	b = binary.BigEndian.AppendUint32(b, h.generation)
+	b = append(b, h.message[:]...)
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, handleChecksums))
+	return handleEncoding.AppendEncode(dst, b)
+}
+
+// String returns the handle as text.
+func (h receiptHandle) String() string {
+	return string(h.append(make([]byte, 0, handleTextSize)))
+}
+
+// parseReceiptHandle reads a handle of the queue. Its errors are those of SQS for
+// text that is no handle and for a handle of another queue.
+func parseReceiptHandle(text string, queue uint64) (receiptHandle, error) {
+	if text == "" {
+		return receiptHandle{}, errMissingParameter("ReceiptHandle")
+	}
+	var buffer [handleSize]byte
+	if len(text) != handleTextSize {
+		return receiptHandle{}, errReceiptHandle(text)
+	}
+	if _, err := handleEncoding.Decode(buffer[:], []byte(text)); err != nil || buffer[0] != handleVersion {
+		return receiptHandle{}, errReceiptHandle(text)
+	}
+	sealed, checksum := buffer[:handleSize-crc32.Size], buffer[handleSize-crc32.Size:]
+	if binary.BigEndian.Uint32(checksum) != crc32.Checksum(sealed, handleChecksums) {
+		return receiptHandle{}, errReceiptHandle(text)
+	}
+	h := receiptHandle{
+		queue:      binary.BigEndian.Uint64(sealed[1:]),
+		number:     binary.BigEndian.Uint64(sealed[9:]),
+		generation: binary.BigEndian.Uint32(sealed[17:]),
+		message:    UUID(sealed[21:]),
+	}
+	if h.queue != queue {
+		return receiptHandle{}, errReceiptHandleQueue(text)
+	}
+	return h, nil
+}

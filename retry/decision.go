@@ -1,0 +1,66 @@
+package retry
+
+import "fmt"
+
+// Action is what is done with a message after a failed attempt. Zero is no
+// Action, so that a Decision nobody made does not pass for one.
+type Action uint8
+
+const (
+	// ActionRetry runs the handler again, not before Decision.At.
+	ActionRetry Action = iota + 1
+	// ActionRelease gives the message back until Decision.At; no attempt counts.
+	ActionRelease
+	// ActionDeadLetter gives the message up.
+	ActionDeadLetter
+)
+
+var actionNames = [...]string{
+	ActionRetry:      "retry",
+	ActionRelease:    "release",
+	ActionDeadLetter: "dead-letter",
+}
+
+// String returns the action's name in logs and metrics.
+func (a Action) String() string {
+	if a == 0 || int(a) >= len(actionNames) {
+		return fmt.Sprintf("Action(%d)", uint8(a))
+	}
+	return actionNames[a]
+}
+
+// Reason is why a Decision was made: a closed set, fit for a metric label. Zero
+// is no Reason.
+type Reason uint8
+
+const (
+	// ReasonPolicy retries by the policy's backoff, or by the rule for the error.
+	ReasonPolicy Reason = iota + 1
+	// ReasonRetryAfter retries when the handler asked, by [RetryAfter].
+	ReasonRetryAfter
+	// ReasonRelease releases because the handler asked, by [Release].
+	ReasonRelease
+	// ReasonPermanent dead-letters because the handler asked, by [Permanent].
+	ReasonPermanent
+	// ReasonAttempts dead-letters because MaxAttempts is reached.
+	ReasonAttempts
+	// ReasonAge dead-letters because MaxAge is reached.
+	ReasonAge
+)
+
+var reasonNames = [...]string{
+	ReasonPolicy:     "policy",
+	ReasonRetryAfter: "retry-after",
+	ReasonRelease:    "release",
+	ReasonPermanent:  "permanent",
+	ReasonAttempts:   "attempts",
+	ReasonAge:        "age",
+}
+
+// String returns the reason's name in logs and metrics.
+func (r Reason) String() string {
+	if r == 0 || int(r) >= len(reasonNames) {
+		return fmt.Sprintf("Reason(%d)", uint8(r))
+	}
+	return reasonNames[r]
+}

@@ -1,0 +1,82 @@
+package retry
+
+import "math/bits"
+
+// stream is the sequence of random numbers that belongs to one message.
+//
+// Both of its parts are published algorithms, so that any language can recompute
+// a schedule: the n-th number is the n-th output of SplitMix64 whose state is
+// the 64-bit xxHash (XXH64, seed 0) of the message's seed. This is a promise:
+// consumers of different versions must agree on a message's attempts.
+type stream uint64
+
+// newStream hashes seed by XXH64 with seed 0.
+// See https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
+func newStream(seed string) stream {
+	s := seed
+	h := uint64(prime5)
+	if len(s) >= 32 {
+		lanes := [4]uint64{prime1sum2, prime2, 0, prime1negated}
+		for len(s) >= 32 {
+			lanes[0] = xxhRound(lanes[0], word64(s[0:8]))
+			lanes[1] = xxhRound(lanes[1], word64(s[8:16]))
+			lanes[2] = xxhRound(lanes[2], word64(s[16:24]))
+			lanes[3] = xxhRound(lanes[3], word64(s[24:32]))
+			s = s[32:]
+		}
+		h = bits.RotateLeft64(lanes[0], 1) + bits.RotateLeft64(lanes[1], 7) +
+			bits.RotateLeft64(lanes[2], 12) + bits.RotateLeft64(lanes[3], 18)
+		for _, lane := range lanes {
+			h = (h^xxhRound(0, lane))*prime1 + prime4
+		}
+	}
+	h += uint64(len(seed))
+	for ; len(s) >= 8; s = s[8:] {
+		h = bits.RotateLeft64(h^xxhRound(0, word64(s)), 27)*prime1 + prime4
+	}
+	if len(s) >= 4 {
+		h = bits.RotateLeft64(h^uint64(word32(s))*prime1, 23)*prime2 + prime3
+		s = s[4:]
+	}
+	for i := range len(s) {
+		h = bits.RotateLeft64(h^uint64(s[i])*prime5, 11) * prime1
+	}
+	h = (h ^ h>>33) * prime2
+	h = (h ^ h>>29) * prime3
+	return stream(h ^ h>>32)
+}
+
+const (
+	prime1        = 0x9E3779B185EBCA87
+	prime2        = 0xC2B2AE3D27D4EB4F
+	prime3        = 0x165667B19E3779F9
+	prime4        = 0x85EBCA77C2B2AE63
+	prime5        = 0x27D4EB2F165667C5
+	prime1sum2    = (prime1 + prime2) & (1<<64 - 1)
+	prime1negated = 1<<64 - prime1
+)
+
+func xxhRound(lane, word uint64) uint64 {
+	return bits.RotateLeft64(lane+word*prime2, 31) * prime1
+}
+
+// word64 reads s[:8] as a little-endian number; the compiler makes it one load.
+func word64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+func word32(s string) uint32 {
+	_ = s[3]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
+// draw returns the n-th output of SplitMix64 with s as its state.
+// See https://prng.di.unimi.it/splitmix64.c.
+func (s stream) draw(n int) uint64 {
+	z := uint64(s) + uint64(n)*0x9E3779B97F4A7C15
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}

@@ -1,0 +1,219 @@
+// Package retry decides what becomes of a message whose handler failed: tried
+// again and when, released, or dead-lettered.
+//
+// Everything here is a pure function: no clock is read and no state is kept, so
+// the same [Attempt] under the same [Policy] gives the same [Decision] in any
+// process. A consumer, a Lambda function, a simulator and a dashboard that hold
+// one policy show and run one schedule.
+//
+// A Policy waits by its [Backoff], spread by its [Jitter], until MaxAttempts or
+// MaxAge is reached. A handler steers by the error it returns: [Permanent],
+// [RetryAfter], [Release]. [Visibility] turns the instant of a decision into the
+// seconds that Amazon SQS takes.
+package retry
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// The limits of a [Policy] that names none.
+const (
+	DefaultMaxAttempts = 20
+	DefaultMaxAge      = 96 * time.Hour
+)
+
+// Policy says when a failed message is tried again and when it is given up. The
+// zero value is a good default: exponential backoff from 1 s, doubling, up to
+// 12 h, with full jitter, 20 attempts and 96 hours.
+type Policy struct {
+	// Backoff gives the wait before each retry. Default: Exponential{}.
+	Backoff Backoff
+
+	// Jitter spreads the waits of different messages. Default: Full.
+	Jitter Jitter
+
+	// MaxAttempts limits the runs of the handler, the first included. Negative:
+	// unlimited. Default: 20; a consumer first fills in the queue's
+	// maxReceiveCount.
+	MaxAttempts int
+
+	// MaxAge limits the time from AgeFrom's instant to the last attempt. A wait
+	// of the policy that would pass it is cut short, so that the last attempt
+	// falls due at this age; one that fails at this age or later is the last. A
+	// RetryAfter is never cut short: one that would pass MaxAge gives the message
+	// up. Negative: unlimited. Default: 96h.
+	MaxAge time.Duration
+
+	// AgeFrom is the instant from which MaxAge counts. Default: FirstReceive.
+	AgeFrom AgeFrom
+
+	// Rules replace Backoff and Jitter, never the limits, for particular errors:
+	// the first that matches wins. Default: none.
+	Rules []Rule
+}
+
+// AgeFrom is the instant from which a message's age counts.
+type AgeFrom uint8
+
+const (
+	// FirstReceive leaves the time spent waiting in a backlog out of the age.
+	FirstReceive AgeFrom = iota
+	// Sent counts from the moment at which the message was sent.
+	Sent
+)
+
+// Attempt is one failed run of the handler.
+type Attempt struct {
+	// N is the number of this run, 1 for the first. Less is taken as 1.
+	N int
+
+	// Seed selects the jitter: the id under which the message was first sent,
+	// with its generation where it was redriven.
+	Seed string
+
+	// Sent and First are when the message was sent and first received, by the
+	// server's clock. A zero Sent stands for First. If the instant that AgeFrom
+	// names is unknown even so, MaxAge does not apply.
+	Sent, First time.Time
+
+	// Ended is the end of the run: waits count from it.
+	Ended time.Time
+
+	// Err is what the handler returned. Nil is taken as any plain error.
+	Err error
+}
+
+// Decision is what becomes of a message, and why.
+type Decision struct {
+	Action Action
+	// At is the instant before which the message must not be handled again. For
+	// ActionDeadLetter it is the end of the attempt.
+	At     time.Time
+	Reason Reason
+}
+
+// Decide says what becomes of a message after a failed attempt. It allocates
+// nothing.
+//
+// [Permanent] anywhere in the error wins. Of RetryAfter and Release the outermost
+// counts; no limit binds a Release. Otherwise
+// MaxAttempts and MaxAge bind [RetryAfter] and the policy's own waits alike.
+func (p Policy) Decide(a Attempt) Decision {
+	var asked *delayError // nil unless the handler asked for a RetryAfter
+	if _, ok := errors.AsType[steering](a.Err); ok {
+		if _, ok := errors.AsType[*permanentError](a.Err); ok {
+			return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonPermanent}
+		}
+		asked, _ = errors.AsType[*delayError](a.Err)
+		if asked.release {
+			return Decision{Action: ActionRelease, At: a.Ended.Add(asked.wait), Reason: ReasonRelease}
+		}
+	}
+	n := max(a.N, 1)
+	if p.attemptsUsed(n) {
+		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAttempts}
+	}
+
+	d := Decision{Action: ActionRetry, Reason: ReasonPolicy}
+	if asked != nil {
+		d.Reason = ReasonRetryAfter
+		d.At = a.Ended.Add(asked.wait)
+	} else {
+		backoff, jitter := p.scheduleFor(a.Err)
+		d.At = a.Ended.Add(jitter.wait(backoff, newStream(a.Seed), n))
+	}
+
+	limit, limited := p.ageLimit(a.First, a.Sent)
+	if !limited || !d.At.After(limit) {
+		return d
+	}
+	if asked != nil || !a.Ended.Before(limit) {
+		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
+	}
+	d.At = limit
+	return d
+}
+
+// scheduleFor returns the backoff and jitter for a plain error.
+func (p Policy) scheduleFor(err error) (Backoff, Jitter) {
+	for i := range p.Rules {
+		if r := &p.Rules[i]; r.Match != nil && r.Match(err) {
+			return r.Backoff, r.Jitter
+		}
+	}
+	return p.Backoff, p.Jitter
+}
+
+// attemptsUsed reports whether no attempt may follow the made ones.
+func (p Policy) attemptsUsed(made int) bool {
+	limit := p.MaxAttempts
+	if limit == 0 {
+		limit = DefaultMaxAttempts
+	}
+	return limit > 0 && made >= limit
+}
+
+// ageLimit returns the instant at which the message reaches MaxAge, or false if
+// there is no limit or no known instant to count from.
+func (p Policy) ageLimit(first, sent time.Time) (time.Time, bool) {
+	origin := first
+	if p.AgeFrom == Sent && !sent.IsZero() {
+		origin = sent
+	}
+	if p.MaxAge < 0 || origin.IsZero() {
+		return time.Time{}, false
+	}
+	if p.MaxAge == 0 {
+		return origin.Add(DefaultMaxAge), true
+	}
+	return origin.Add(p.MaxAge), true
+}
+
+// ageGrace is how far past MaxAge an attempt may still start. A retry cut short
+// to fall due at MaxAge arrives a little later, by SQS's whole seconds and the
+// poll that fetches it; without grace it would be given up without its run.
+const ageGrace = time.Minute
+
+// Exhausted reports whether attempt number next, started now, would break a
+// limit, and which: [ReasonAttempts] or [ReasonAge]. The first attempt is never
+// too old, however long the message lay in its queue. A later one may start up
+// to a minute past MaxAge, so that a retry that falls due at MaxAge is run.
+func (p Policy) Exhausted(next int, first, sent, now time.Time) (Reason, bool) {
+	if next <= 1 {
+		return 0, false
+	}
+	if p.attemptsUsed(next - 1) {
+		return ReasonAttempts, true
+	}
+	limit, limited := p.ageLimit(first, sent)
+	if limited && now.After(limit.Add(ageGrace)) {
+		return ReasonAge, true
+	}
+	return 0, false
+}
+
+// Wait returns the jittered wait before retry n = 1, 2, ... of the message with
+// this seed, by the policy's own Backoff and Jitter: rules and limits are not
+// considered.
+func (p Policy) Wait(seed string, n int) time.Duration {
+	return p.Jitter.wait(p.Backoff, newStream(seed), max(n, 1))
+}
+
+// WithDefaults returns the policy with every default spelled out, those of its
+// backoffs too: the same decisions, in a form to show.
+func (p Policy) WithDefaults() Policy {
+	p.Backoff = backoffWithDefaults(p.Backoff)
+	if p.MaxAttempts == 0 {
+		p.MaxAttempts = DefaultMaxAttempts
+	}
+	if p.MaxAge == 0 {
+		p.MaxAge = DefaultMaxAge
+	}
+	p.Rules = slices.Clone(p.Rules)
+	for i := range p.Rules {
+		p.Rules[i].Backoff = backoffWithDefaults(p.Rules[i].Backoff)
+	}
+	return p
+}

@@ -1,70 +1,121 @@
-// Package engine is the state machine of SQS queues, standard and FIFO.
+// Package engine is the state machine of SQS queues, standard and FIFO: what
+// a send, a receive, a delete, a change of visibility and the passing of time
+// do to them. The rules are those of the Amazon SQS Developer Guide; where AWS
+// leaves one open, the method concerned says what was chosen.
+//
+// It is plain data and functions of now: no goroutine, timer, clock, lock or
+// I/O. Whoever drives it holds a lock around each call, passes the time, and
+// learns from [Engine.Next] and [Engine.Woken] when waiting receivers should
+// try again. So a server, a test and a simulated week run the same code.
+//
+// Time is kept in nanoseconds of Unix time (years 1678 to 2262) and never goes
+// back: a now before the latest one seen counts as the latest.
+//
+// The work of a call is bounded, whatever the backlog: beside one message's
+// own O(log n), a [Engine.Receive] settles at most a constant number of
+// messages that are due. [Engine.Counts], which must be exact, settles
+// everything due, so its cost is shared by the messages it settles; so does
+// [Engine.Configure]. [Engine.Find], [Engine.Messages] and, where it changes
+// the delay of a FIFO queue, [Engine.Configure] look at every message.
 package engine
 
 import (
-	"errors"
+	"math"
+	"slices"
 	"time"
 )
 
-type Engine struct{ queues map[string]*Queue }
-
-func New() *Engine { return &Engine{queues: make(map[string]*Queue)} }
-
-type Queue struct {
-	key      string
-	settings Settings
+// Engine holds queues. It is not safe for concurrent use.
+type Engine struct {
+	queues   map[string]*Queue
+	woken    []*Queue
+	sequence uint64 // of the newest message in any queue
+	now      int64
 }
 
-func (q *Queue) Key() string        { return q.key }
-func (q *Queue) Settings() Settings { return q.settings }
+// never is the instant of what has not happened.
+const never = math.MinInt64
 
-type Settings struct {
-	FIFO          bool
-	Delay         time.Duration
-	Visibility    time.Duration
-	Retention     time.Duration
-	DeadLetter    string
-	MaxReceives   int
-	DedupPerGroup bool
-	InFlightLimit int
+// New returns an engine without queues.
+func New() *Engine {
+	return &Engine{queues: make(map[string]*Queue), now: never}
 }
 
-var (
-	ErrOverLimit     = errors.New("engine: too many messages in flight")
-	ErrExpired       = errors.New("engine: the receipt has expired")
-	ErrGone          = errors.New("engine: the message does not exist")
-	ErrBeyond12Hours = errors.New("engine: total visibility beyond 12 hours")
-)
-
+// Create adds a queue under a key that is new.
 func (e *Engine) Create(now time.Time, key string, s Settings) *Queue {
-	q := &Queue{key: key, settings: s}
+	e.tick(now)
+	q := &Queue{engine: e, key: key, settings: s}
 	e.queues[key] = q
 	return q
 }
-func (e *Engine) Lookup(key string) *Queue                      { return e.queues[key] }
-func (e *Engine) Configure(now time.Time, q *Queue, s Settings) { q.settings = s }
-func (e *Engine) Drop(now time.Time, q *Queue)                  { delete(e.queues, q.key) }
-func (e *Engine) Purge(now time.Time, q *Queue)                 {}
-func (e *Engine) Send(now time.Time, q *Queue, m Message) Sent  { return Sent{ID: m.ID} }
-func (e *Engine) Receive(now time.Time, q *Queue, max int, visibility time.Duration, dst []Delivery) ([]Delivery, error) {
-	return dst, nil
-}
-func (e *Engine) Delete(now time.Time, q *Queue, r Receipt) error { return nil }
-func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Duration) error {
-	return nil
-}
-func (e *Engine) Next(q *Queue) (time.Time, bool)                        { return time.Time{}, false }
-func (e *Engine) Advance(now time.Time, q *Queue, limit int) (more bool) { return false }
-func (e *Engine) Woken(dst []*Queue) []*Queue                            { return dst }
-func (e *Engine) Counts(now time.Time, q *Queue) (visible, inFlight, delayed int) {
-	return 0, 0, 0
-}
-func (e *Engine) Messages(now time.Time, q *Queue, after uint64, limit int) []Delivery { return nil }
-func (e *Engine) Find(q *Queue, id ID) (Receipt, bool)                                 { return Receipt{}, false }
-func (e *Engine) Expose(now time.Time, q *Queue, r Receipt)                            {}
 
-// Remove deletes a message whatever its state, for an operator.
-func (e *Engine) Remove(now time.Time, q *Queue, r Receipt) {}
+// Lookup returns the queue with the key, or nil.
+func (e *Engine) Lookup(key string) *Queue { return e.queues[key] }
 
-// DeadLetter moves a message to the dead-letter queue now, for an operator.
-func (e *Engine) DeadLetter(now time.Time, q *Queue, r Receipt) bool { return false }
+// Configure changes the settings of a queue, for the messages in it as well:
+// retention at once, and on a FIFO queue the delay of what was never received.
+// The kind of queue and the scope of deduplication stay as they were created.
+func (e *Engine) Configure(now time.Time, q *Queue, s Settings) {
+	t := e.tick(now)
+	q.settleDue(t) // by the settings that held until now
+	delay := q.settings.Delay
+	s.FIFO, s.DedupPerGroup = q.settings.FIFO, q.settings.DedupPerGroup
+	q.settings = s
+	if s.FIFO && s.Delay != delay {
+		q.redelay(t)
+	}
+	if q.receivable() {
+		e.wake(q) // a raised quota frees what was held back
+	}
+}
+
+// Drop removes the queue with its messages. The handle is dead afterwards.
+func (e *Engine) Drop(now time.Time, q *Queue) {
+	e.tick(now)
+	delete(e.queues, q.key)
+	q.clear()
+	if q.woken {
+		e.woken = slices.DeleteFunc(e.woken, func(w *Queue) bool { return w == q })
+	}
+}
+
+// Purge removes every message, delayed and in flight ones included, and
+// forgets what a FIFO queue knew of duplicates.
+func (e *Engine) Purge(now time.Time, q *Queue) {
+	e.tick(now)
+	q.clear()
+}
+
+// Woken appends to dst the queues in which a message may have become
+// receivable since the last call, oldest first, and forgets them. It never
+// misses one; that a listed queue has something to give is not promised.
+func (e *Engine) Woken(dst []*Queue) []*Queue {
+	for _, q := range e.woken {
+		q.woken = false
+	}
+	dst = append(dst, e.woken...)
+	clear(e.woken)
+	e.woken = e.woken[:0]
+	return dst
+}
+
+func (e *Engine) wake(q *Queue) {
+	if !q.woken {
+		q.woken = true
+		e.woken = append(e.woken, q)
+	}
+}
+
+// tick takes the caller's time.
+func (e *Engine) tick(now time.Time) int64 {
+	e.now = max(e.now, now.UnixNano())
+	return e.now
+}
+
+// instant is the inverse of tick.
+func instant(t int64) time.Time {
+	if t == never {
+		return time.Time{}
+	}
+	return time.Unix(0, t).UTC()
+}

@@ -1,0 +1,99 @@
+package engine
+
+// group is a message group with messages in the queue. A FIFO queue keeps them
+// in the order of their sequence numbers. The group is ready when the first of
+// them is visible: then that one and those behind it, up to the first that is
+// in flight or delayed, can be received.
+type group struct {
+	name       string
+	size       int   // messages in the queue
+	messages   list  // FIFO only
+	ready      bool  // FIFO only: stands in groups.ready
+	neighbours links // among the ready groups or the free slots
+}
+
+// groups holds the groups of a queue, numbered from 1, in reused slots. On a
+// FIFO queue the ready ones stand in a list: a receive serves them from the
+// front, and a group that was served goes behind. A blocked group, however
+// long, is not in it and costs a receive nothing.
+type groups struct {
+	slots []group
+	index map[string]uint32
+	ready list
+	free  list
+}
+
+func (g *groups) at(i uint32) *group { return &g.slots[i] }
+
+func (g *groups) links(i uint32) *links { return &g.slots[i].neighbours }
+
+// name returns the group's name; "" for the index 0.
+func (g *groups) name(i uint32) string {
+	if i == 0 {
+		return ""
+	}
+	return g.slots[i].name
+}
+
+// join counts a message into the group of that name and returns its index.
+func (g *groups) join(name string) uint32 {
+	i, ok := g.index[name]
+	if !ok {
+		i = g.open(name)
+	}
+	g.slots[i].size++
+	return i
+}
+
+func (g *groups) open(name string) uint32 {
+	if g.index == nil {
+		g.index = make(map[string]uint32)
+		g.slots = make([]group, 1)
+	}
+	i := g.free.first
+	if i != 0 {
+		g.free.remove(g, i)
+	} else {
+		i = uint32(len(g.slots))
+		g.slots = append(g.slots, group{})
+	}
+	g.slots[i] = group{name: name}
+	g.index[name] = i
+	return i
+}
+
+// leave counts a message out. A group without messages is forgotten, and the
+// last group to go gives the memory back.
+func (g *groups) leave(i uint32) {
+	g.slots[i].size--
+	if g.slots[i].size > 0 {
+		return
+	}
+	delete(g.index, g.slots[i].name)
+	if len(g.index) == 0 && len(g.slots) > chunkSize {
+		*g = groups{}
+		return
+	}
+	g.slots[i] = group{}
+	g.free.append(g, i)
+}
+
+// setReady puts the group at the end of the ready ones or takes it out.
+func (g *groups) setReady(i uint32, ready bool) {
+	switch this := &g.slots[i]; {
+	case ready && !this.ready:
+		this.ready = true
+		g.ready.append(g, i)
+	case !ready && this.ready:
+		this.ready = false
+		g.ready.remove(g, i)
+	}
+}
+
+// rotate sends a group, if it is ready still, behind the others.
+func (g *groups) rotate(i uint32) {
+	if int(i) < len(g.slots) && g.slots[i].ready {
+		g.ready.remove(g, i)
+		g.ready.append(g, i)
+	}
+}

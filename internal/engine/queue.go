@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Queue is a handle on a queue of an [Engine].
+type Queue struct {
+	engine   *Engine
+	key      string
+	settings Settings
+
+	messages slab
+	ages     heap // every message, by the time it was sent
+	hidden   heap // the delayed and the in-flight ones, by the time that ends
+	inFlight int  // of the hidden ones
+
+	// visible lists the visible messages of a standard queue, longest visible
+	// first. A message that comes back goes behind those that are there, so
+	// neither fresh nor returned ones starve the others.
+	visible list
+
+	groups  groups
+	window  window   // FIFO only
+	sources []string // the queues that dead-lettered into this one
+	woken   bool     // stands in Engine.woken
+}
+
+// Settings of a queue. The caller has checked their ranges.
+type Settings struct {
+	// FIFO makes it a FIFO queue. Fixed at creation.
+	FIFO bool
+	// Delay hides new messages for that long. On a FIFO queue a change
+	// applies to the messages in the queue as well.
+	Delay time.Duration
+	// Visibility is the lease of a receive that names none.
+	Visibility time.Duration
+	// Retention is the age at which a message is dropped, in flight or not.
+	// Zero means four days, the default of SQS.
+	Retention time.Duration
+	// DeadLetter is the key of the queue that takes the messages received
+	// MaxReceives times; "" means none. While the engine has no such queue
+	// messages are delivered on.
+	DeadLetter string
+	// MaxReceives is the maxReceiveCount of the redrive policy; 0 means none.
+	MaxReceives int
+	// DedupPerGroup lets equal deduplication ids of different groups pass.
+	// Fixed at creation.
+	DedupPerGroup bool
+	// InFlightLimit is how many messages can be in flight. Zero means
+	// 120,000, the quota of SQS; negative means no limit.
+	InFlightLimit int
+}
+
+const (
+	defaultRetention     = 4 * 24 * time.Hour
+	defaultInFlightLimit = 120_000
+)
+
+// Key returns the key that the queue was created with.
+func (q *Queue) Key() string { return q.key }
+
+// Settings returns the settings as they were given last.
+func (q *Queue) Settings() Settings { return q.settings }
+
+// insert adds a message that stays hidden until the given time.
+func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint32 {
+	q.engine.sequence++
+	m.sequence = q.engine.sequence
+	if group != "" || q.settings.FIFO {
+		m.group = q.groups.join(group)
+	}
+	slot := q.messages.add(m)
+	q.ages.set(slot, sentAt)
+	if q.settings.FIFO {
+		q.groups.at(m.group).messages.append(&q.messages, slot)
+	}
+	if visibleAt > t {
+		q.conceal(slot, visibleAt)
+	} else {
+		q.offer(slot)
+	}
+	return slot
+}
+
+// take counts a receive and leases the message until the given time. Without a
+// lease it stays visible, on a standard queue behind the others.
+func (q *Queue) take(slot uint32, until, t int64) {
+	m := q.messages.at(slot)
+	m.receives++
+	m.received = t
+	if m.firstReceived == never {
+		m.firstReceived = t
+	}
+	if until > t {
+		q.hide(slot, until)
+	} else if !q.settings.FIFO {
+		q.visible.remove(&q.messages, slot)
+		q.visible.append(&q.messages, slot)
+	}
+}
+
+// hide makes a message invisible until the given time, or changes that time.
+func (q *Queue) hide(slot uint32, until int64) {
+	if q.hidden.has(slot) {
+		q.hidden.set(slot, until)
+		return
+	}
+	if !q.settings.FIFO {
+		q.visible.remove(&q.messages, slot)
+	}
+	q.conceal(slot, until)
+}
+
+// expose makes a hidden message visible.
+func (q *Queue) expose(slot uint32) {
+	q.reveal(slot)
+	q.offer(slot)
+}
+
+// remove takes a message out of the queue.
+func (q *Queue) remove(slot uint32) {
+	group := q.messages.at(slot).group
+	if q.hidden.has(slot) {
+		q.reveal(slot)
+	} else if !q.settings.FIFO {
+		q.visible.remove(&q.messages, slot)
+	}
+	if q.settings.FIFO {
+		q.groups.at(group).messages.remove(&q.messages, slot)
+		q.refresh(group)
+		if q.groups.at(group).ready {
+			q.engine.wake(q)
+		}
+	}
+	if group != 0 {
+		q.groups.leave(group)
+	}
+	q.ages.remove(slot)
+	q.messages.remove(slot)
+}
+
+// move dead-letters a message: it enters the other queue visible, with its id,
+// its counts and its group.
+func (q *Queue) move(slot uint32, to *Queue, t int64) {
+	m := *q.messages.at(slot)
+	group, sentAt := q.groups.name(m.group), q.ages.key(slot)
+	q.remove(slot)
+	m.before, m.received = m.receives, never
+	m.source = to.sourceIndex(q.key)
+	m.group = 0
+	if to.settings.FIFO {
+		sentAt = t
+		m.dedup = m.id.String()
+	}
+	to.insert(m, group, sentAt, t, t)
+}
+
+// clear drops every message and the memory of duplicates.
+func (q *Queue) clear() {
+	q.messages.reset()
+	q.ages, q.hidden, q.inFlight = heap{}, heap{}, 0
+	q.visible, q.groups, q.window = list{}, groups{}, window{}
+}
+
+// redelay gives every message that was never received the queue's delay.
+func (q *Queue) redelay(t int64) {
+	for slot := uint32(1); slot <= q.messages.used; slot++ {
+		m := q.messages.lookup(slot)
+		if m == nil || m.receives > 0 {
+			continue
+		}
+		until := q.ages.key(slot) + int64(q.settings.Delay)
+		switch {
+		case until > t:
+			q.hide(slot, until)
+		case q.hidden.has(slot):
+			q.expose(slot)
+		}
+	}
+}
+
+// conceal begins a delay or a lease.
+func (q *Queue) conceal(slot uint32, until int64) {
+	q.hidden.set(slot, until)
+	m := q.messages.at(slot)
+	if m.received != never {
+		q.inFlight++
+	}
+	if q.settings.FIFO {
+		q.refresh(m.group)
+	}
+}
+
+// reveal ends a delay or a lease. A message that leaves the flight may make
+// room for others.
+func (q *Queue) reveal(slot uint32) {
+	q.hidden.remove(slot)
+	if q.messages.at(slot).received == never {
+		return
+	}
+	full := q.room() <= 0
+	q.inFlight--
+	if full && q.receivable() {
+		q.engine.wake(q)
+	}
+}
+
+// offer lets receivers have a message that is no longer hidden, and wakes them
+// unless one before it in its group is hidden.
+func (q *Queue) offer(slot uint32) {
+	if !q.settings.FIFO {
+		q.visible.append(&q.messages, slot)
+		q.engine.wake(q)
+		return
+	}
+	group := q.messages.at(slot).group
+	q.refresh(group)
+	if q.groups.at(group).ready {
+		q.engine.wake(q)
+	}
+}
+
+// refresh finds out anew whether a group is ready.
+func (q *Queue) refresh(group uint32) {
+	first := q.groups.at(group).messages.first
+	q.groups.setReady(group, first != 0 && !q.hidden.has(first))
+}
+
+// receivable says whether there is a visible message that no hidden one of its
+// group blocks.
+func (q *Queue) receivable() bool {
+	return q.visible.length > 0 || q.groups.ready.length > 0
+}
+
+// room returns how many more messages the quota lets into flight.
+func (q *Queue) room() int {
+	switch limit := q.settings.InFlightLimit; {
+	case limit < 0:
+		return math.MaxInt
+	case limit == 0:
+		return defaultInFlightLimit - q.inFlight
+	default:
+		return limit - q.inFlight
+	}
+}
+
+// expired says whether the message's retention is over.
+func (q *Queue) expired(slot uint32, t int64) bool {
+	return q.expiry(q.ages.key(slot)) <= t
+}
+
+func (q *Queue) expiry(sentAt int64) int64 {
+	if q.settings.Retention == 0 {
+		return sentAt + int64(defaultRetention)
+	}
+	return sentAt + int64(q.settings.Retention)
+}
+
+// exhausted returns the dead-letter queue that must take the message, or nil.
+// Receives count per queue, so that a dead-letter queue with a redrive policy
+// of its own delivers what comes into it, and queues that dead-letter into
+// each other, or into themselves, deliver on.
+func (q *Queue) exhausted(slot uint32) *Queue {
+	m := q.messages.at(slot)
+	if q.settings.MaxReceives <= 0 || int(m.receives-m.before) < q.settings.MaxReceives {
+		return nil
+	}
+	return q.engine.queues[q.settings.DeadLetter]
+}
+
+func (q *Queue) sourceIndex(key string) uint32 {
+	at := slices.Index(q.sources, key)
+	if at < 0 {
+		at = len(q.sources)
+		q.sources = append(q.sources, key)
+	}
+	return uint32(at + 1)
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrOverLimit is the answer of a standard queue that has as many messages in
+// flight as its quota permits.
+var ErrOverLimit = errors.New("engine: too many messages in flight: delete some or let their visibility timeout end before receiving more")
+
+// settled is how many messages, due or unreceivable, a Receive settles of each
+// kind: expires, makes visible, or passes over because they are expired or go
+// to the dead-letter queue.
+const settled = 64
+
+// Receive takes up to count receivable messages for the given lease (negative:
+// the queue's; 0 leaves them visible) and appends them to dst.
+//
+// A standard queue gives the longest visible first. A FIFO queue fills the
+// result with one group as far as possible, then with the next, and sends each
+// group it served behind the others; within a group the order is that of
+// sending. A message already received MaxReceives times in this queue goes to
+// the dead-letter queue instead, if there is one.
+//
+// At the in-flight quota a standard queue answers [ErrOverLimit], a FIFO queue
+// nothing. Unlike AWS, a FIFO queue looks for available groups behind the
+// first 120,000 messages too.
+//
+// A call settles a bounded number of messages. When a backlog of expired or
+// exhausted ones exceeds that, it may return fewer than there are, or none;
+// the queue is then reported by [Engine.Woken], and the next call goes on.
+func (e *Engine) Receive(now time.Time, q *Queue, count int, visibility time.Duration, dst []Delivery) ([]Delivery, error) {
+	t := e.tick(now)
+	q.exposeDue(t, settled)
+	q.expire(t, settled)
+	room := q.room()
+	switch {
+	case room > 0:
+	case q.settings.FIFO || q.due(t): // what is due may make room
+		return dst, nil
+	default:
+		return dst, ErrOverLimit
+	}
+	if visibility < 0 {
+		visibility = q.settings.Visibility
+	}
+	d := draw{
+		queue: q, now: t, until: t + int64(visibility),
+		wanted: min(count, room), passes: settled, deliveries: dst,
+	}
+	if q.settings.FIFO {
+		d.fromGroups()
+	} else {
+		d.fromVisible()
+	}
+	if d.passes == 0 {
+		e.wake(q)
+	}
+	return d.deliveries, nil
+}
+
+// draw is a receive in progress.
+type draw struct {
+	queue      *Queue
+	now, until int64
+	wanted     int // messages still to take
+	passes     int // messages that may still be passed over
+	deliveries []Delivery
+}
+
+func (d *draw) done() bool { return d.wanted <= 0 || d.passes <= 0 }
+
+// fromVisible tries each message at most once, for a receive without a lease
+// leaves them in the list.
+func (d *draw) fromVisible() {
+	q := d.queue
+	for visible := q.visible.length; visible > 0 && !d.done(); visible-- {
+		d.try(q.visible.first)
+	}
+}
+
+func (d *draw) fromGroups() {
+	q := d.queue
+	newest := q.engine.sequence
+	for ready := q.groups.ready.length; ready > 0 && !d.done(); ready-- {
+		served := q.groups.ready.first
+		slot := q.groups.at(served).messages.first
+		for slot != 0 && !q.hidden.has(slot) && !d.done() {
+			m := q.messages.at(slot)
+			if m.sequence > newest {
+				break // this call's own dead letter, in a queue that is its own target
+			}
+			next := m.neighbours.next
+			d.try(slot)
+			slot = next
+		}
+		q.groups.rotate(served)
+	}
+}
+
+// try takes the message, unless it is expired or exhausted.
+func (d *draw) try(slot uint32) {
+	q := d.queue
+	if q.expired(slot, d.now) {
+		q.remove(slot)
+		d.passes--
+		return
+	}
+	if to := q.exhausted(slot); to != nil {
+		q.move(slot, to, d.now)
+		d.passes--
+		return
+	}
+	q.take(slot, d.until, d.now)
+	d.deliveries = append(d.deliveries, q.delivery(slot, d.now))
+	d.wanted--
+}

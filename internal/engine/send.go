@@ -1,0 +1,87 @@
+package engine
+
+import "time"
+
+// Send adds a message. A FIFO queue that accepted one with the same
+// deduplication id less than five minutes ago, in the same group if that is
+// the scope, answers with the earlier one; whether that is still in the queue
+// does not matter, and the five minutes do not begin anew.
+func (e *Engine) Send(now time.Time, q *Queue, m Message) Sent {
+	t := e.tick(now)
+	delay := m.Delay
+	if delay < 0 || q.settings.FIFO {
+		delay = q.settings.Delay
+	}
+	fresh := record{id: m.ID, dedup: m.Dedup, payload: m.Payload, firstReceived: never, received: never}
+	if !q.settings.FIFO {
+		q.insert(fresh, m.Group, t, t+int64(delay), t)
+		return Sent{ID: m.ID}
+	}
+	key := dedupKey{id: m.Dedup}
+	if q.settings.DedupPerGroup {
+		key.group = m.Group
+	}
+	q.window.forget(t)
+	if original, ok := q.window.find(key, t); ok {
+		return Sent{ID: original.id, Sequence: original.sequence, Duplicate: true}
+	}
+	slot := q.insert(fresh, m.Group, t, t+int64(delay), t)
+	sequence := q.messages.at(slot).sequence
+	q.window.add(accepted{key: key, id: m.ID, sequence: sequence, at: t})
+	return Sent{ID: m.ID, Sequence: sequence}
+}
+
+// dedupWindow is how long a FIFO queue remembers what it accepted.
+const dedupWindow = int64(5 * time.Minute)
+
+// window is a FIFO queue's memory of what it accepted, oldest first. It
+// outlives the messages.
+type window struct {
+	accepted []accepted
+	first    uint64              // ordinal of accepted[0]
+	index    map[dedupKey]uint64 // the ordinal of the newest with that key
+}
+
+type accepted struct {
+	key      dedupKey
+	id       ID
+	sequence uint64
+	at       int64
+}
+
+type dedupKey struct{ group, id string }
+
+// find returns the message accepted under the key within the window.
+func (w *window) find(key dedupKey, t int64) (accepted, bool) {
+	ordinal, ok := w.index[key]
+	if !ok {
+		return accepted{}, false
+	}
+	a := w.accepted[ordinal-w.first]
+	return a, t-a.at < dedupWindow
+}
+
+func (w *window) add(a accepted) {
+	if w.index == nil {
+		w.index = make(map[dedupKey]uint64)
+	}
+	w.index[a.key] = w.first + uint64(len(w.accepted))
+	w.accepted = append(w.accepted, a)
+}
+
+// forget drops what is older than the window: two at a time, so that the
+// memory shrinks faster than sends can fill it and no send pays for many.
+func (w *window) forget(t int64) {
+	for range 2 {
+		if len(w.accepted) == 0 || t-w.accepted[0].at < dedupWindow {
+			return
+		}
+		key := w.accepted[0].key
+		if w.index[key] == w.first {
+			delete(w.index, key)
+		}
+		w.accepted[0] = accepted{}
+		w.accepted = w.accepted[1:]
+		w.first++
+	}
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"time"
+)
+
+// The refusals of a receipt.
+var (
+	// ErrGone: the message was deleted, has expired, went to the dead-letter
+	// queue, or never was received in this queue.
+	ErrGone = errors.New("engine: the message does not exist or is not available for a change of visibility")
+	// ErrExpired: on a FIFO queue, the lease of the receipt is over.
+	ErrExpired = errors.New("engine: the receipt has expired: the message must be received again")
+	// ErrBeyond12Hours: the lease would last 12 hours or more from the
+	// receive.
+	ErrBeyond12Hours = errors.New("engine: the visibility timeout would reach 12 hours after the receive, the limit of SQS: use a shorter one")
+)
+
+// maxLease is how long a message can be kept from one receive.
+const maxLease = int64(12 * time.Hour)
+
+// Delete removes the message. That it is gone already is no error.
+//
+// On a standard queue the newest receipt deletes, whether its lease has ended
+// or not. With a superseded receipt (the message was received again since)
+// AWS reports success but may not delete; here it never does, so that a
+// consumer which relies on it fails in its tests.
+//
+// On a FIFO queue only a receipt whose lease lasts deletes; otherwise the
+// answer is [ErrExpired]. A receive without a lease thus cannot be deleted.
+func (e *Engine) Delete(now time.Time, q *Queue, r Receipt) error {
+	t := e.tick(now)
+	slot := q.find(r, t)
+	if slot == 0 {
+		return nil
+	}
+	current := q.messages.at(slot).receives == r.Generation
+	switch {
+	case q.settings.FIFO && !(current && q.leased(slot)):
+		return ErrExpired
+	case current:
+		q.remove(slot)
+	}
+	return nil
+}
+
+// ChangeVisibility lets the lease end d from now; 0 makes the message visible
+// at once. From its newest receive on, the message can be hidden for less than
+// 12 hours: at exactly 12 hours AWS refuses, for its clock has moved on since
+// the receive; so does the engine, whose clock may not have.
+//
+// On a standard queue any receipt of the message acts on it, as on AWS: also a
+// superseded one while another receive holds the message, and also when it is
+// visible again, which hides it anew. A FIFO queue answers [ErrExpired] unless
+// the receipt's lease lasts; what AWS does there is not known.
+func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Duration) error {
+	t := e.tick(now)
+	slot := q.find(r, t)
+	if slot == 0 {
+		return ErrGone
+	}
+	m := q.messages.at(slot)
+	switch {
+	case r.Generation <= m.before || r.Generation > m.receives:
+		return ErrGone // no receive of this queue
+	case q.settings.FIFO && !(r.Generation == m.receives && q.leased(slot)):
+		return ErrExpired
+	case d <= 0:
+		if q.hidden.has(slot) {
+			q.expose(slot)
+		}
+		return nil
+	case t+int64(d) >= m.received+maxLease:
+		return ErrBeyond12Hours
+	}
+	q.hide(slot, t+int64(d))
+	return nil
+}
+
+// Expose makes a hidden message, in flight or delayed, visible now, without
+// any client's doing: for an operator, and to inject a lost lease or a
+// duplicate delivery. Its counts stay.
+func (e *Engine) Expose(now time.Time, q *Queue, r Receipt) {
+	if slot := q.find(r, e.tick(now)); slot != 0 && q.hidden.has(slot) {
+		q.expose(slot)
+	}
+}
+
+// Remove deletes the message whatever its state, for an operator. Of the
+// receipt only the number counts.
+func (e *Engine) Remove(now time.Time, q *Queue, r Receipt) {
+	if slot := q.find(r, e.tick(now)); slot != 0 {
+		q.remove(slot)
+	}
+}
+
+// DeadLetter moves the message to the queue's dead-letter queue now, whatever
+// its state, for an operator; false if there is no such queue or message. Of
+// the receipt only the number counts.
+func (e *Engine) DeadLetter(now time.Time, q *Queue, r Receipt) bool {
+	t := e.tick(now)
+	to := e.queues[q.settings.DeadLetter]
+	slot := q.find(r, t)
+	if to == nil || slot == 0 {
+		return false
+	}
+	q.move(slot, to, t)
+	return true
+}
+
+// find returns the slot of the message that the receipt names, after whatever
+// time has done to it; 0 if it is gone.
+func (q *Queue) find(r Receipt, t int64) uint32 {
+	slot := uint32(r.Number >> 32)
+	m := q.messages.lookup(slot)
+	if m == nil || q.number(slot) != r.Number {
+		return 0
+	}
+	if q.expired(slot, t) {
+		q.remove(slot)
+		return 0
+	}
+	if q.hidden.has(slot) && q.hidden.key(slot) <= t {
+		q.expose(slot)
+	}
+	return slot
+}
+
+// number names a message: its slot, where it is found without an index, and
+// the low half of its sequence number, which tells it from those that had the
+// slot before.
+func (q *Queue) number(slot uint32) uint64 {
+	return uint64(slot)<<32 | uint64(uint32(q.messages.at(slot).sequence))
+}
+
+// leased says whether a receive holds the message.
+func (q *Queue) leased(slot uint32) bool {
+	return q.hidden.has(slot) && q.messages.at(slot).received != never
+}

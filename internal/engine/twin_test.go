@@ -1,0 +1,450 @@
+package engine_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// twin drives the engine and the model through the same operations, decoded
+// from bytes, and compares all that can be observed after each.
+type twin struct {
+	t      *testing.T
+	e      *engine.Engine
+	m      *model
+	now    time.Time
+	step   int
+	sent   uint64
+	script []byte
+	log    []string
+
+	receipts []engine.Receipt // every one that was handed out, with some forged
+	numbers  map[uint64]engine.ID
+}
+
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+const (
+	mainQueue  = "main"
+	deadQueue  = "dead"
+	maxBacklog = 40 // below what one call settles, so that nothing stays due
+)
+
+func FuzzAgainstModel(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(randomScript(seed, 200))
+	}
+	f.Fuzz(func(t *testing.T, script []byte) {
+		runScript(t, script)
+	})
+}
+
+func TestRandomOperationsAgainstModel(t *testing.T) {
+	for seed := range uint64(1500) {
+		runScript(t, randomScript(seed, 600))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func randomScript(seed uint64, length int) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	script := make([]byte, length)
+	for i := range script {
+		script[i] = byte(r.Uint32())
+	}
+	return script
+}
+
+func runScript(t *testing.T, script []byte) {
+	tw := &twin{
+		t: t, e: engine.New(), m: &model{queues: map[string]*modelQueue{}},
+		now: epoch, script: script, numbers: map[uint64]engine.ID{},
+	}
+	kind := tw.byte()
+	base := engine.Settings{FIFO: kind&1 != 0, DedupPerGroup: kind&2 != 0}
+	tw.create(mainQueue, tw.settings(base))
+	tw.create(deadQueue, tw.settings(base))
+	for len(tw.script) > 0 && !t.Failed() && tw.step < 2000 {
+		tw.step++
+		tw.advanceClock()
+		before := tw.receivable()
+		tw.m.prune(tw.now)
+		tw.operate()
+		tw.compare()
+		tw.compareWoken(before)
+	}
+	if t.Failed() {
+		for _, line := range tw.log {
+			t.Log(line)
+		}
+	}
+}
+
+func (tw *twin) byte() byte {
+	if len(tw.script) == 0 {
+		return 0
+	}
+	b := tw.script[0]
+	tw.script = tw.script[1:]
+	return b
+}
+
+func pick[T any](tw *twin, from ...T) T { return from[int(tw.byte())%len(from)] }
+
+func (tw *twin) logf(format string, args ...any) {
+	tw.log = append(tw.log, fmt.Sprintf("%3d %12v ", tw.step, tw.now.Sub(epoch))+fmt.Sprintf(format, args...))
+}
+
+func (tw *twin) failf(format string, args ...any) {
+	tw.t.Helper()
+	tw.logf("FAILED")
+	tw.t.Errorf(format, args...)
+}
+
+// queue picks one of the queues that exist, the main one three times in four.
+func (tw *twin) queue() (*engine.Queue, *modelQueue) {
+	key := pick(tw, mainQueue, mainQueue, mainQueue, deadQueue)
+	if tw.m.queues[key] == nil {
+		key = mainQueue
+	}
+	return tw.e.Lookup(key), tw.m.queues[key]
+}
+
+func (tw *twin) settings(s engine.Settings) engine.Settings {
+	s.Delay = pick(tw, 0, 0, 0, time.Second, time.Minute)
+	s.Visibility = pick(tw, 30*time.Second, 0, time.Second, time.Hour)
+	s.Retention = pick(tw, 0, time.Minute, time.Hour, 24*time.Hour)
+	s.DeadLetter = pick(tw, deadQueue, deadQueue, "", mainQueue, "missing")
+	s.MaxReceives = pick(tw, 0, 1, 2, 3)
+	s.InFlightLimit = pick(tw, 0, -1, 3, 12)
+	return s
+}
+
+func (tw *twin) create(key string, s engine.Settings) {
+	tw.logf("create %s %+v", key, s)
+	tw.e.Create(tw.now, key, s)
+	tw.m.queues[key] = &modelQueue{key: key, settings: s, turns: map[string]int{}}
+}
+
+func (tw *twin) advanceClock() {
+	tw.now = tw.now.Add(pick(tw, 0, 0, 0, 0, time.Millisecond, time.Second, time.Second, 29*time.Second, 30*time.Second,
+		time.Minute, 5*time.Minute-time.Second, 5*time.Minute, time.Hour, 11*time.Hour, 12*time.Hour))
+}
+
+func (tw *twin) operate() {
+	q, mq := tw.queue()
+	switch op := tw.byte() % 32; {
+	case op < 9:
+		tw.send(q, mq)
+	case op < 17:
+		tw.receive(q, mq)
+	case op < 21:
+		r := tw.receipt()
+		got, want := tw.e.Delete(tw.now, q, r), tw.m.delete(tw.now, mq, r)
+		tw.logf("delete from %s %v: %v", mq.key, r, got)
+		tw.compareErrors(got, want)
+	case op < 25:
+		r := tw.receipt()
+		d := pick(tw, 0, 0, time.Second, time.Minute, time.Hour, 12*time.Hour-time.Second, 12*time.Hour)
+		got, want := tw.e.ChangeVisibility(tw.now, q, r, d), tw.m.changeVisibility(tw.now, mq, r, d)
+		tw.logf("change visibility on %s of %v to %v: %v", mq.key, r, d, got)
+		tw.compareErrors(got, want)
+	case op == 25:
+		limit := int(tw.byte() % 8)
+		more := tw.e.Advance(tw.now, q, limit)
+		tw.logf("advance %s by %d: %v", mq.key, limit, more)
+	case op == 26:
+		tw.configure(q, mq)
+	case op == 27:
+		tw.logf("purge %s", mq.key)
+		tw.e.Purge(tw.now, q)
+		mq.messages, mq.accepted = nil, nil
+	case op == 28:
+		r := tw.receipt()
+		tw.logf("expose in %s %v", mq.key, r)
+		tw.e.Expose(tw.now, q, r)
+		if x := mq.byNumber(r.Number); x != nil && x.hidden(tw.now) {
+			x.visibleAt = tw.now
+		}
+	case op == 29:
+		r := tw.receipt()
+		tw.logf("remove from %s %v", mq.key, r)
+		tw.e.Remove(tw.now, q, r)
+		if x := mq.byNumber(r.Number); x != nil {
+			mq.delete(x)
+		}
+	case op == 30:
+		tw.deadLetter(q, mq)
+	case op == 31:
+		tw.dropOrCreate()
+	}
+}
+
+func (tw *twin) send(q *engine.Queue, mq *modelQueue) {
+	if len(mq.messages) >= maxBacklog {
+		return
+	}
+	tw.sent++
+	m := engine.Message{
+		Group:   pick(tw, "a", "b", "c"),
+		Dedup:   fmt.Sprint(tw.byte() % 32),
+		Delay:   pick(tw, -1, -1, -1, 0, time.Second, time.Minute),
+		Payload: tw.sent,
+	}
+	if !mq.settings.FIFO && m.Group == "a" {
+		m.Group = ""
+	}
+	binary.BigEndian.PutUint64(m.ID[8:], tw.sent)
+	got, want := tw.e.Send(tw.now, q, m), tw.m.send(tw.now, mq, m)
+	tw.logf("send to %s %+v: %+v", mq.key, m, got)
+	if mq.settings.FIFO {
+		tw.compareSequence(mq, &want, got)
+	}
+	if got != want {
+		tw.failf("send: got %+v, want %+v", got, want)
+	}
+}
+
+// compareSequence takes the number of a fresh message over from the engine, if
+// it is larger than those before; a duplicate has its original's.
+func (tw *twin) compareSequence(mq *modelQueue, want *engine.Sent, got engine.Sent) {
+	if want.Duplicate {
+		return
+	}
+	for _, a := range mq.accepted[:len(mq.accepted)-1] {
+		if got.Sequence <= a.sent.Sequence {
+			tw.failf("send: sequence %d after %d", got.Sequence, a.sent.Sequence)
+		}
+	}
+	want.Sequence = got.Sequence
+	mq.accepted[len(mq.accepted)-1].sent.Sequence = got.Sequence
+	mq.messages[len(mq.messages)-1].sequence = got.Sequence
+}
+
+func (tw *twin) receive(q *engine.Queue, mq *modelQueue) {
+	count := 1 + int(tw.byte()%10)
+	visibility := pick(tw, -1, -1, 0, time.Second, 12*time.Hour)
+	got, err := tw.e.Receive(tw.now, q, count, visibility, nil)
+	var taken []engine.ID
+	for _, d := range got {
+		taken = append(taken, d.ID)
+	}
+	moved := tw.moved(mq)
+	tw.logf("receive %d from %s for %v: %v, dead-lettered %v, %v", count, mq.key, visibility, taken, moved, err)
+	if err := tw.m.receive(tw.now, mq, count, visibility, taken, moved, err); err != nil {
+		tw.failf("receive: %v", err)
+		return
+	}
+	for i, id := range taken {
+		x := find(mq.messages, id)
+		tw.adopt(mq, x, got[i])
+		if diff := cmp.Diff(mq.delivery(tw.now, x), got[i]); diff != "" {
+			tw.failf("receive (-want +got):\n%s", diff)
+		}
+		tw.receipts = append(tw.receipts, got[i].Receipt)
+		mq.turns[x.group] = tw.step
+	}
+}
+
+// moved lists, in the order of their arrival, the messages of the queue that
+// now stand in the dead-letter queue under a number not seen before.
+func (tw *twin) moved(mq *modelQueue) []engine.ID {
+	to := tw.e.Lookup(mq.settings.DeadLetter)
+	if to == nil {
+		return nil
+	}
+	page := tw.e.Messages(tw.now, to, 0, 1000)
+	slices.SortFunc(page, func(a, b engine.Delivery) int {
+		return int(int32(uint32(a.Receipt.Number) - uint32(b.Receipt.Number)))
+	})
+	var ids []engine.ID
+	for _, d := range page {
+		x := find(mq.messages, d.ID)
+		if x != nil && x.number != 0 && x.number != d.Receipt.Number {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+func (tw *twin) configure(q *engine.Queue, mq *modelQueue) {
+	s := tw.settings(engine.Settings{FIFO: pick(tw, true, false), DedupPerGroup: pick(tw, true, false)})
+	tw.logf("configure %s %+v", mq.key, s)
+	tw.e.Configure(tw.now, q, s)
+	tw.m.configure(tw.now, mq, s)
+	tw.m.prune(tw.now)
+	if got := q.Settings(); got != mq.settings {
+		tw.failf("settings: got %+v, want %+v", got, mq.settings)
+	}
+}
+
+func (tw *twin) deadLetter(q *engine.Queue, mq *modelQueue) {
+	r := tw.receipt()
+	got, want := tw.e.DeadLetter(tw.now, q, r), false
+	if x := mq.byNumber(r.Number); x != nil {
+		want = tw.m.deadLetter(tw.now, mq, x.id)
+	}
+	tw.m.prune(tw.now)
+	tw.logf("dead-letter from %s %v: %v", mq.key, r, got)
+	if got != want {
+		tw.failf("dead-letter: got %v, want %v", got, want)
+	}
+}
+
+func (tw *twin) dropOrCreate() {
+	fifo := tw.m.queues[mainQueue].settings.FIFO
+	if tw.m.queues[deadQueue] == nil {
+		tw.create(deadQueue, tw.settings(engine.Settings{FIFO: fifo}))
+		return
+	}
+	tw.logf("drop %s", deadQueue)
+	tw.e.Drop(tw.now, tw.e.Lookup(deadQueue))
+	delete(tw.m.queues, deadQueue)
+}
+
+// receipt picks an old receipt, mostly a recent one; some are forged.
+func (tw *twin) receipt() engine.Receipt {
+	n := len(tw.receipts)
+	if n == 0 {
+		return engine.Receipt{Number: uint64(tw.byte()), Generation: 1}
+	}
+	b := int(tw.byte())
+	r := tw.receipts[n-1-b%min(n, 64)]
+	switch b >> 6 {
+	case 3:
+		r.Generation += uint32(b % 3)
+	case 2:
+		if found, ok := tw.e.Find(tw.e.Lookup(mainQueue), tw.numbers[r.Number]); ok {
+			return found
+		}
+	}
+	return r
+}
+
+func (tw *twin) compareErrors(got, want error) {
+	tw.t.Helper()
+	if got != want {
+		tw.failf("got error %v, want %v", got, want)
+	}
+}
+
+// compare checks the pages, the counts and the next instant of every queue.
+func (tw *twin) compare() {
+	tw.m.prune(tw.now) // what came into a queue of shorter retention
+	for _, key := range slices.Sorted(maps.Keys(tw.m.queues)) {
+		q, mq := tw.e.Lookup(key), tw.m.queues[key]
+		tw.comparePages(q, mq)
+		v, f, d := tw.e.Counts(tw.now, q)
+		wv, wf, wd := mq.counts(tw.now)
+		if v != wv || f != wf || d != wd {
+			tw.failf("counts of %s: got %d %d %d, want %d %d %d", key, v, f, d, wv, wf, wd)
+		}
+		next, ok := tw.e.Next(q)
+		if want, wantOK := mq.next(tw.now); ok != wantOK || !next.Equal(want) {
+			tw.failf("next of %s: got %v %v, want %v %v", key, next, ok, want, wantOK)
+		}
+	}
+}
+
+func (tw *twin) comparePages(q *engine.Queue, mq *modelQueue) {
+	got := map[engine.ID]engine.Delivery{}
+	for after := uint64(0); ; {
+		page := tw.e.Messages(tw.now, q, after, 7)
+		for _, d := range page {
+			if d.Receipt.Number <= after {
+				tw.failf("page of %s: number %d after %d", mq.key, d.Receipt.Number, after)
+			}
+			after = d.Receipt.Number
+			got[d.ID] = d
+		}
+		if len(page) < 7 {
+			break
+		}
+	}
+	want := map[engine.ID]engine.Delivery{}
+	sequence := uint64(0)
+	for _, x := range mq.messages {
+		tw.adopt(mq, x, got[x.id])
+		want[x.id] = mq.delivery(tw.now, x)
+		if mq.settings.FIFO && x.sequence <= sequence {
+			tw.failf("sequence %d after %d in %s", x.sequence, sequence, mq.key)
+		}
+		sequence = x.sequence
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		tw.failf("messages of %s (-want +got):\n%s", mq.key, diff)
+	}
+}
+
+// adopt takes the engine's number for a message that is new to its queue, if
+// no other message ever had it.
+func (tw *twin) adopt(mq *modelQueue, x *modelMessage, d engine.Delivery) {
+	if x.number != 0 || d.Receipt.Number == 0 {
+		return
+	}
+	if owner, used := tw.numbers[d.Receipt.Number]; used {
+		tw.failf("number %d of %v was %v's", d.Receipt.Number, x.id, owner)
+	}
+	tw.numbers[d.Receipt.Number] = x.id
+	x.number = d.Receipt.Number
+	if mq.settings.FIFO {
+		x.sequence = d.Sequence
+	}
+}
+
+// receivable is what each queue could hand out at this moment.
+func (tw *twin) receivable() map[string]map[uint64]bool {
+	all := map[string]map[uint64]bool{}
+	for key, mq := range tw.m.queues {
+		set := map[uint64]bool{}
+		if mq.room(tw.now) > 0 {
+			for _, x := range mq.receivable(tw.now) {
+				set[x.number] = true
+			}
+		}
+		all[key] = set
+	}
+	return all
+}
+
+// compareWoken checks that no queue gained a receivable message in silence,
+// and notes which groups became ready in this step.
+func (tw *twin) compareWoken(before map[string]map[uint64]bool) {
+	woken := tw.e.Woken(nil)
+	for key, set := range tw.receivable() {
+		gained := false
+		for number := range set {
+			gained = gained || !before[key][number]
+		}
+		if gained && !slices.Contains(woken, tw.e.Lookup(key)) {
+			tw.failf("%s gained a receivable message and was not reported", key)
+		}
+	}
+	for _, q := range woken {
+		if tw.e.Lookup(q.Key()) != q {
+			tw.failf("a dropped queue was reported")
+		}
+	}
+	for _, mq := range tw.m.queues {
+		ready := map[string]bool{}
+		for _, x := range mq.receivable(tw.now) {
+			ready[x.group] = true
+		}
+		maps.DeleteFunc(mq.turns, func(group string, _ int) bool { return !ready[group] })
+		for group := range ready {
+			if _, ok := mq.turns[group]; !ok {
+				mq.turns[group] = tw.step
+			}
+		}
+	}
+}

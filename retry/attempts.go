@@ -40,7 +40,7 @@ func (p Policy) Attempts(seed string, receives int, elapsed time.Duration) int {
 
 // shortestWait returns the least wait before retry n that an error that does not
 // steer can have had.
-func (p Policy) shortestWait(s stream, n int) time.Duration {
+func (p *Policy) shortestWait(s stream, n int) time.Duration {
 	shortest := p.Jitter.wait(p.Backoff, s, n)
 	for i := range p.Rules {
 		shortest = min(shortest, p.Rules[i].Jitter.wait(p.Rules[i].Backoff, s, n))

@@ -16,19 +16,19 @@ func newStream(seed string) stream {
 	s := seed
 	h := uint64(prime5)
 	if len(s) >= 32 {
-		lanes := [4]uint64{prime1sum2, prime2, 0, prime1negated}
-		for len(s) >= 32 {
-			lanes[0] = xxhRound(lanes[0], word64(s[0:8]))
-			lanes[1] = xxhRound(lanes[1], word64(s[8:16]))
-			lanes[2] = xxhRound(lanes[2], word64(s[16:24]))
-			lanes[3] = xxhRound(lanes[3], word64(s[24:32]))
-			s = s[32:]
+		// Four variables, not an array: they stay in registers.
+		v1, v2, v3, v4 := uint64(prime1plus2), uint64(prime2), uint64(0), uint64(minusPrime1)
+		for ; len(s) >= 32; s = s[32:] {
+			v1 = xxhRound(v1, word64(s[0:8]))
+			v2 = xxhRound(v2, word64(s[8:16]))
+			v3 = xxhRound(v3, word64(s[16:24]))
+			v4 = xxhRound(v4, word64(s[24:32]))
 		}
-		h = bits.RotateLeft64(lanes[0], 1) + bits.RotateLeft64(lanes[1], 7) +
-			bits.RotateLeft64(lanes[2], 12) + bits.RotateLeft64(lanes[3], 18)
-		for _, lane := range lanes {
-			h = (h^xxhRound(0, lane))*prime1 + prime4
-		}
+		h = bits.RotateLeft64(v1, 1) + bits.RotateLeft64(v2, 7) + bits.RotateLeft64(v3, 12) + bits.RotateLeft64(v4, 18)
+		h = (h^xxhRound(0, v1))*prime1 + prime4
+		h = (h^xxhRound(0, v2))*prime1 + prime4
+		h = (h^xxhRound(0, v3))*prime1 + prime4
+		h = (h^xxhRound(0, v4))*prime1 + prime4
 	}
 	h += uint64(len(seed))
 	for ; len(s) >= 8; s = s[8:] {
@@ -47,13 +47,13 @@ func newStream(seed string) stream {
 }
 
 const (
-	prime1        = 0x9E3779B185EBCA87
-	prime2        = 0xC2B2AE3D27D4EB4F
-	prime3        = 0x165667B19E3779F9
-	prime4        = 0x85EBCA77C2B2AE63
-	prime5        = 0x27D4EB2F165667C5
-	prime1sum2    = (prime1 + prime2) & (1<<64 - 1)
-	prime1negated = 1<<64 - prime1
+	prime1      = 0x9E3779B185EBCA87
+	prime2      = 0xC2B2AE3D27D4EB4F
+	prime3      = 0x165667B19E3779F9
+	prime4      = 0x85EBCA77C2B2AE63
+	prime5      = 0x27D4EB2F165667C5
+	prime1plus2 = (prime1 + prime2) & (1<<64 - 1)
+	minusPrime1 = 1<<64 - prime1
 )
 
 func xxhRound(lane, word uint64) uint64 {

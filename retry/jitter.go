@@ -58,10 +58,10 @@ const invalidJitter Jitter = math.MaxUint32
 // of a percent. It alone may pass the backoff's maximum. [Policy.Validate]
 // refuses any other p.
 func Percent(p float64) Jitter {
-	if !(p >= 0 && p <= 100) {
-		return invalidJitter
+	if p >= 0 && p <= 100 {
+		return percent + Jitter(math.Round(p*100))
 	}
-	return percent + Jitter(math.Round(p*100))
+	return invalidJitter
 }
 
 // hundredths returns p of Percent in hundredths of a percent.
@@ -79,7 +79,7 @@ var jitterNames = [...]string{
 
 // String returns the jitter as policy text spells it: "full", "12.5%".
 func (j Jitter) String() string {
-	if int(j) < len(jitterNames) {
+	if j < Jitter(len(jitterNames)) {
 		return jitterNames[j]
 	}
 	if p, ok := j.hundredths(); ok {

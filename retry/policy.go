@@ -13,7 +13,7 @@
 package retry
 
 import (
-	"errors"
+	"math"
 	"slices"
 	"time"
 )
@@ -97,47 +97,40 @@ type Decision struct {
 // Decide says what becomes of a message after a failed attempt. It allocates
 // nothing.
 //
-// [Permanent] anywhere in the error wins. Of RetryAfter and Release the outermost
-// counts; no limit binds a Release. Otherwise
-// MaxAttempts and MaxAge bind [RetryAfter] and the policy's own waits alike.
+// A [Permanent] anywhere in the error wins; of [RetryAfter] and [Release] the
+// outermost counts. No limit binds a Release. MaxAttempts and MaxAge bind a
+// RetryAfter and the policy's own waits alike.
 func (p Policy) Decide(a Attempt) Decision {
-	var asked *delayError // nil unless the handler asked for a RetryAfter
-	if _, ok := errors.AsType[steering](a.Err); ok {
-		if _, ok := errors.AsType[*permanentError](a.Err); ok {
-			return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonPermanent}
-		}
-		asked, _ = errors.AsType[*delayError](a.Err)
-		if asked.release {
-			return Decision{Action: ActionRelease, At: a.Ended.Add(asked.wait), Reason: ReasonRelease}
-		}
-	}
+	verdict, wait := steer(a.Err)
 	n := max(a.N, 1)
-	if p.attemptsUsed(n) {
+	switch {
+	case verdict == ReasonPermanent:
+		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonPermanent}
+	case verdict == ReasonRelease:
+		return Decision{Action: ActionRelease, At: a.Ended.Add(wait), Reason: ReasonRelease}
+	case p.attemptsUsed(n):
 		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAttempts}
-	}
-
-	d := Decision{Action: ActionRetry, Reason: ReasonPolicy}
-	if asked != nil {
-		d.Reason = ReasonRetryAfter
-		d.At = a.Ended.Add(asked.wait)
-	} else {
+	case verdict == 0:
+		verdict = ReasonPolicy
 		backoff, jitter := p.scheduleFor(a.Err)
-		d.At = a.Ended.Add(jitter.wait(backoff, newStream(a.Seed), n))
+		wait = jitter.wait(backoff, newStream(a.Seed), n)
 	}
 
-	limit, limited := p.ageLimit(a.First, a.Sent)
-	if !limited || !d.At.After(limit) {
-		return d
+	at := a.Ended.Add(wait)
+	if origin, limit := p.ageLimit(a.First, a.Sent); at.Sub(origin) > limit {
+		at = origin.Add(limit)
+		if verdict == ReasonRetryAfter || !a.Ended.Before(at) {
+			return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
+		}
 	}
-	if asked != nil || !a.Ended.Before(limit) {
-		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
-	}
-	d.At = limit
-	return d
+	return Decision{Action: ActionRetry, At: at, Reason: verdict}
 }
 
+// The unexported methods take a pointer: copies of the policy would cost Decide
+// more than its decision.
+
 // scheduleFor returns the backoff and jitter for a plain error.
-func (p Policy) scheduleFor(err error) (Backoff, Jitter) {
+func (p *Policy) scheduleFor(err error) (Backoff, Jitter) {
 	for i := range p.Rules {
 		if r := &p.Rules[i]; r.Match != nil && r.Match(err) {
 			return r.Backoff, r.Jitter
@@ -147,7 +140,7 @@ func (p Policy) scheduleFor(err error) (Backoff, Jitter) {
 }
 
 // attemptsUsed reports whether no attempt may follow the made ones.
-func (p Policy) attemptsUsed(made int) bool {
+func (p *Policy) attemptsUsed(made int) bool {
 	limit := p.MaxAttempts
 	if limit == 0 {
 		limit = DefaultMaxAttempts
@@ -155,20 +148,19 @@ func (p Policy) attemptsUsed(made int) bool {
 	return limit > 0 && made >= limit
 }
 
-// ageLimit returns the instant at which the message reaches MaxAge, or false if
-// there is no limit or no known instant to count from.
-func (p Policy) ageLimit(first, sent time.Time) (time.Time, bool) {
-	origin := first
+// ageLimit returns the age that the message may reach, and from when it counts.
+func (p *Policy) ageLimit(first, sent time.Time) (origin time.Time, limit time.Duration) {
+	origin, limit = first, p.MaxAge
 	if p.AgeFrom == Sent && !sent.IsZero() {
 		origin = sent
 	}
-	if p.MaxAge < 0 || origin.IsZero() {
-		return time.Time{}, false
+	switch {
+	case limit < 0 || origin.IsZero():
+		limit = math.MaxInt64
+	case limit == 0:
+		limit = DefaultMaxAge
 	}
-	if p.MaxAge == 0 {
-		return origin.Add(DefaultMaxAge), true
-	}
-	return origin.Add(p.MaxAge), true
+	return origin, limit
 }
 
 // ageGrace is how far past MaxAge an attempt may still start. A retry cut short
@@ -187,8 +179,7 @@ func (p Policy) Exhausted(next int, first, sent, now time.Time) (Reason, bool) {
 	if p.attemptsUsed(next - 1) {
 		return ReasonAttempts, true
 	}
-	limit, limited := p.ageLimit(first, sent)
-	if limited && now.After(limit.Add(ageGrace)) {
+	if origin, limit := p.ageLimit(first, sent); now.Sub(origin)-ageGrace > limit {
 		return ReasonAge, true
 	}
 	return 0, false

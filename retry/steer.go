@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -11,14 +12,16 @@ import (
 //
 // Like [RetryAfter] and [Release] it never returns nil, not even for a nil err:
 // a handler that steers does not want its message deleted.
-func Permanent(err error) error { return &permanentError{cause: err} }
+func Permanent(err error) error {
+	return &steeringError{verdict: ReasonPermanent, cause: err}
+}
 
 // RetryAfter asks for the next attempt not before d after the end of this one,
 // instead of the policy's wait, as a Retry-After header does. It is served
 // exactly, without jitter; the policy's limits apply. A negative d is taken as
 // 0. It unwraps to err and never returns nil.
 func RetryAfter(d time.Duration, err error) error {
-	return &delayError{cause: err, wait: max(d, 0)}
+	return &steeringError{verdict: ReasonRetryAfter, wait: max(d, 0), cause: err}
 }
 
 // Release asks for the message to be given back for d without an attempt being
@@ -26,43 +29,52 @@ func RetryAfter(d time.Duration, err error) error {
 // limit of the policy applies. A negative d is taken as 0. It unwraps to reason
 // and never returns nil.
 func Release(d time.Duration, reason error) error {
-	return &delayError{cause: reason, wait: max(d, 0), release: true}
+	return &steeringError{verdict: ReasonRelease, wait: max(d, 0), cause: reason}
 }
 
-// steering is an error by which a handler steers: one search for it clears the
-// common case, that there is none.
-type steering interface {
-	error
-	steers()
-}
-
-type permanentError struct{ cause error }
-
-func (e *permanentError) Error() string { return because("permanent", e.cause) }
-func (e *permanentError) Unwrap() error { return e.cause }
-func (*permanentError) steers()         {}
-
-// delayError is RetryAfter or Release: one type, so that Decide searches once
-// for both and the outermost wins.
-type delayError struct {
-	cause   error
+// steeringError is the one type of all verdicts, so that a single search clears
+// the common case, that there is none.
+type steeringError struct {
+	verdict Reason
 	wait    time.Duration
-	release bool
+	cause   error
 }
 
-func (e *delayError) Error() string {
-	if e.release {
-		return because(fmt.Sprintf("release for %v", e.wait), e.cause)
+func (e *steeringError) Error() string {
+	var text string
+	switch e.verdict {
+	case ReasonPermanent:
+		text = "permanent"
+	case ReasonRetryAfter:
+		text = fmt.Sprintf("retry after %v", e.wait)
+	case ReasonRelease:
+		text = fmt.Sprintf("release for %v", e.wait)
 	}
-	return because(fmt.Sprintf("retry after %v", e.wait), e.cause)
+	if e.cause == nil {
+		return text
+	}
+	return text + ": " + e.cause.Error()
 }
 
-func (e *delayError) Unwrap() error { return e.cause }
-func (*delayError) steers()         {}
+func (e *steeringError) Unwrap() error { return e.cause }
 
-func because(verdict string, cause error) string {
-	if cause == nil {
-		return verdict
+// errPermanent is what every Permanent is, in the sense of [errors.Is]: a search
+// for it passes over the verdicts around and beside one.
+var errPermanent = errors.New("permanent")
+
+func (e *steeringError) Is(target error) bool {
+	return target == errPermanent && e.verdict == ReasonPermanent
+}
+
+// steer returns the verdict in a handler's error: a Permanent anywhere, else the
+// outermost, else a zero one.
+func steer(err error) (verdict Reason, wait time.Duration) {
+	e, ok := errors.AsType[*steeringError](err)
+	switch {
+	case !ok:
+		return 0, 0
+	case errors.Is(err, errPermanent):
+		return ReasonPermanent, 0
 	}
-	return verdict + ": " + cause.Error()
+	return e.verdict, e.wait
 }

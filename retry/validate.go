@@ -39,7 +39,7 @@ func validateAgeFrom(from AgeFrom) error {
 
 func validateSchedule(field string, b Backoff, j Jitter) error {
 	errs := []error{validateBackoff(field+"Backoff", b)}
-	if _, ok := j.hundredths(); !ok && int(j) >= len(jitterNames) {
+	if _, ok := j.hundredths(); !ok && j >= Jitter(len(jitterNames)) {
 		value := any(uint32(j))
 		if j == invalidJitter {
 			value = "a Percent out of range"

@@ -1,0 +1,87 @@
+// Package awsclient makes the program's SQS clients: for AWS by the AWS settings
+// of the environment, for a server on one's own machine without any.
+package awsclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// LocalRegion returns the region in which queues of a local server live: the one
+// that the environment names, so that the AWS CLI and SDKs started beside this
+// program find them without a setting, else us-east-1.
+func LocalRegion() string {
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+}
+
+// Local returns a client of the server at endpoint. It reads no settings and needs
+// no credentials. connections is how many requests may be under way at once
+// without a new connection for each.
+func Local(endpoint, region string, connections int) *sqs.Client {
+	return sqs.New(sqs.Options{
+		Region:       region,
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+		BaseEndpoint: &endpoint,
+	})
+}
+
+// New returns a client of the service at endpoint; of AWS itself if endpoint is
+// empty. AWS's own endpoints get the credentials and, if region is empty, the
+// region that the environment and the shared files give; a server of one's own
+// gets AWS_ACCESS_KEY_ID if that is set, and made-up credentials otherwise.
+func New(ctx context.Context, endpoint, region string) (*sqs.Client, error) {
+	var host string
+	if endpoint != "" {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return nil, fmt.Errorf("endpoint %q is not an http or https URL: pass one like http://127.0.0.1:9324", endpoint)
+		}
+		host = u.Hostname()
+		if !ofAWS(host) && os.Getenv("AWS_ACCESS_KEY_ID") == "" {
+			return Local(endpoint, cmp.Or(region, LocalRegion()), 1), nil
+		}
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(cmp.Or(region, regionOf(host))))
+	if err != nil {
+		return nil, fmt.Errorf("reading the AWS settings: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("no AWS region is set: pass --region, or set AWS_REGION")
+	}
+	return sqs.NewFromConfig(cfg, func(o *sqs.Options) {
+		if endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+		}
+	}), nil
+}
+
+// ofAWS says that host is one of AWS's.
+func ofAWS(host string) bool {
+	for _, domain := range []string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"} {
+		if strings.HasSuffix(host, domain) {
+			return true
+		}
+	}
+	return false
+}
+
+// regionOf returns the region that an endpoint of SQS on AWS names, such as
+// sqs.eu-west-1.amazonaws.com; empty if host is no such endpoint.
+func regionOf(host string) string {
+	rest, found := strings.CutPrefix(host, "sqs.")
+	if !found || !ofAWS(host) {
+		return ""
+	}
+	region, _, _ := strings.Cut(rest, ".")
+	return region
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
+)
+
+type sendFlags struct {
+	queue      string
+	endpoint   string
+	region     string
+	file       string
+	group      string
+	delay      time.Duration
+	attributes []string
+}
+
+func (a *app) send() *cobra.Command {
+	var f sendFlags
+	cmd := &cobra.Command{
+		Use:   "send [MESSAGE...]",
+		Short: "Send messages to a queue",
+		Long: `Send each argument, or each line of a file or of the standard input, as one
+message. Empty lines are skipped. Messages go in batches of ten; what SQS fails
+to take is sent again, and what it refuses is named at the end (exit code 3).
+
+The endpoint is that of the queue's URL if --queue is one, else --endpoint,
+AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
+(http://` + defaultAddr + `). Only AWS's own endpoints need credentials.`,
+		Example: `  reprise send --queue orders '{"id":1}' '{"id":2}'
+  reprise send --queue orders --file examples/webhooks.jsonl
+  jq -c .[] orders.json | reprise send --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		RunE: run(func(args []string) error { return a.runSend(&f, args) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.queue, "queue", "q", "", "`name or URL` of the queue (required)")
+	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service")
+	flags.StringVar(&f.region, "region", "", "AWS region (default that of the endpoint or of the AWS settings; us-east-1 for a local server)")
+	flags.StringVarP(&f.file, "file", "f", "", "send the lines of this `file`; - is the standard input")
+	flags.StringVar(&f.group, "group", "", "message group `id`: required by FIFO queues")
+	flags.DurationVar(&f.delay, "delay", 0, "hide the messages at first, up to 15m (default the queue's own delay)")
+	flags.StringArrayVar(&f.attributes, "attribute", nil, "add a String attribute `name=value` to every message; repeatable")
+	if err := cmd.MarkFlagRequired("queue"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func (a *app) runSend(f *sendFlags, args []string) error {
+	template, err := f.template()
+	if err != nil {
+		return usage(err)
+	}
+	messages, closeInput, err := a.input(f, args, template)
+	if err != nil {
+		return err
+	}
+	defer closeInput()
+
+	// Nothing here needs a gentle stop: the batch under way ends or does not.
+	ctx, stop := context.WithCancelCause(a.ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-a.drain:
+			stop(errors.New("interrupted"))
+		case <-ctx.Done():
+		}
+	}()
+
+	endpoint := f.serviceEndpoint()
+	client, err := awsclient.New(ctx, endpoint, f.region)
+	if err != nil {
+		return err
+	}
+	queueURL, err := resolveQueue(ctx, client, f.queue, cmp.Or(endpoint, "AWS"))
+	if err != nil {
+		return err
+	}
+	s := sender.Sender{Client: client, QueueURL: queueURL, FIFO: strings.HasSuffix(queueURL, ".fifo")}
+	report, err := s.Send(ctx, messages)
+	fmt.Fprintf(a.stdout, "%d sent to %s in %d requests\n", report.Sent, queueURL, report.Requests)
+	for _, r := range report.Refused {
+		fmt.Fprintf(a.stderr, "reprise: %s was not sent: %v\n", r.Source, r.Err)
+	}
+	switch {
+	case err != nil:
+		return sendError(ctx, err, f.queue, cmp.Or(endpoint, "AWS"))
+	case len(report.Refused) > 0:
+		return unsettled(fmt.Errorf("%d messages were not sent", len(report.Refused)))
+	}
+	return nil
+}
+
+// maxDelay is SQS's longest DelaySeconds.
+const maxDelay = 15 * time.Minute
+
+// template is what all messages have in common.
+func (f *sendFlags) template() (sender.Message, error) {
+	m := sender.Message{Group: f.group, Delay: f.delay}
+	if f.delay < 0 || f.delay > maxDelay || f.delay%time.Second != 0 {
+		return m, fmt.Errorf("--delay is %v: pass whole seconds up to %v", f.delay, maxDelay)
+	}
+	if strings.HasSuffix(f.queue, ".fifo") && f.group == "" {
+		return m, fmt.Errorf("queue %q is a FIFO queue, whose messages need a group: pass --group", f.queue)
+	}
+	for _, text := range f.attributes {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" || value == "" {
+			return m, fmt.Errorf("--attribute %q is not of the form name=value", text)
+		}
+		if m.Attributes == nil {
+			m.Attributes = make(map[string]string, len(f.attributes))
+		}
+		m.Attributes[name] = value
+	}
+	return m, nil
+}
+
+// input returns the messages that the arguments, the file or the standard input
+// hold.
+func (a *app) input(f *sendFlags, args []string, template sender.Message) (messages iter.Seq2[sender.Message, error], closeInput func(), err error) {
+	nothing := func() {}
+	switch {
+	case len(args) > 0 && f.file != "":
+		return nil, nothing, usage(errors.New("messages are given as arguments and by --file: use one of them"))
+	case len(args) > 0:
+		return arguments(args, template), nothing, nil
+	case f.file == "" && term.IsTerminal(int(a.stdin.Fd())):
+		return nil, nothing, usage(errors.New("there is nothing to send: pass messages as arguments, pipe lines in, or name a --file"))
+	case f.file == "" || f.file == "-":
+		return lines(a.stdin, "standard input", template), nothing, nil
+	}
+	file, err := os.Open(f.file)
+	if err != nil {
+		return nil, nothing, fmt.Errorf("--file: %w", err)
+	}
+	return lines(file, f.file, template), func() { file.Close() }, nil
+}
+
+func arguments(args []string, template sender.Message) iter.Seq2[sender.Message, error] {
+	return func(yield func(sender.Message, error) bool) {
+		for i, arg := range args {
+			m := template
+			m.Body, m.Source = arg, fmt.Sprintf("argument %d", i+1)
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+// maxLine is beyond SQS's largest message, so that SQS can refuse one in its own
+// words.
+const maxLine = 2 << 20
+
+func lines(r io.Reader, name string, template sender.Message) iter.Seq2[sender.Message, error] {
+	return func(yield func(sender.Message, error) bool) {
+		scanner := bufio.NewScanner(r)
+		scanner.Buffer(nil, maxLine)
+		n := 0
+		for scanner.Scan() {
+			n++
+			if strings.TrimSpace(scanner.Text()) == "" {
+				continue // SQS has no empty messages
+			}
+			m := template
+			m.Body, m.Source = scanner.Text(), fmt.Sprintf("%s, line %d,", name, n)
+			if !yield(m, nil) {
+				return
+			}
+		}
+		if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(sender.Message{}, fmt.Errorf("%s, line %d, is longer than %d bytes: SQS takes messages of up to 1 MiB", name, n+1, maxLine))
+		} else if err != nil {
+			yield(sender.Message{}, fmt.Errorf("reading %s: %w", name, err))
+		}
+	}
+}
+
+// serviceEndpoint is the endpoint that the flags and the environment name; empty
+// for AWS.
+func (f *sendFlags) serviceEndpoint() string {
+	if f.endpoint != "" {
+		return f.endpoint
+	}
+	if u, err := url.Parse(f.queue); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host
+	}
+	return cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
+}
+
+// resolveQueue returns the URL of the queue that the user named.
+func resolveQueue(ctx context.Context, client *sqs.Client, queue, endpoint string) (string, error) {
+	if strings.Contains(queue, "://") {
+		return queue, nil
+	}
+	out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
+	if err != nil {
+		return "", sendError(ctx, err, queue, endpoint)
+	}
+	return *out.QueueUrl, nil
+}
+
+// sendError puts the commonest failures into words that help.
+func sendError(ctx context.Context, err error, queue, endpoint string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
+		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue), or check --region and --endpoint", queue, endpoint, queue)
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return fmt.Errorf("sending to %q at %s: %s: %s", queue, endpoint, api.ErrorCode(), api.ErrorMessage())
+	}
+	if dial, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("no answer from %s (%w): start the server (reprise serve), or pass its --endpoint", endpoint, dial.Err)
+	}
+	return fmt.Errorf("sending to %q at %s: %w", queue, endpoint, err)
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+)
+
+const defaultAddr = "127.0.0.1:9324"
+
+// serverFlags are the flags of every command that starts a server.
+type serverFlags struct {
+	addr        string
+	allowRemote bool
+	memory      bool
+	region      string
+}
+
+func (f *serverFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 takes any free one")
+	flags.BoolVar(&f.allowRemote, "allow-remote", false, "permit an --addr that other machines can reach; any credentials are accepted")
+	flags.BoolVar(&f.memory, "memory", true, "keep messages in memory, the only storage in this version: they are lost when the program ends")
+	flags.StringVar(&f.region, "region", "", "region of the queues (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
+}
+
+// config is the part of a daemon's configuration that the flags say.
+func (f *serverFlags) config(a *app) (daemon.Config, error) {
+	if !f.memory {
+		return daemon.Config{}, usage(errors.New("--memory=false: durable storage is not in this version: leave the flag out, and take care that what is in the queues can be lost"))
+	}
+	region := f.region
+	if region == "" {
+		region = awsclient.LocalRegion()
+	}
+	return daemon.Config{Addr: f.addr, AllowRemote: f.allowRemote, Region: region, Logger: a.logger()}, nil
+}
+
+func (a *app) serve() *cobra.Command {
+	var f serverFlags
+	var queues []string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run an SQS-compatible server",
+		Long: `Run a server that the AWS CLI and SDKs take for SQS when their endpoint is its
+address. Any credentials are accepted. Account 000000000000.
+
+Messages are kept in memory, the only storage in this version: they are lost
+when the program ends.
+
+GET /health answers 200 with a line of JSON.`,
+		Example: `  reprise serve
+  reprise serve --queue orders --queue jobs.fifo,ContentBasedDeduplication=true
+  reprise serve --queue orders,VisibilityTimeout=60,dead-letter=orders-dead,max-receives=5
+  aws sqs list-queues --endpoint-url http://127.0.0.1:9324`,
+		Args: cobra.NoArgs,
+		RunE: run(func([]string) error { return a.runServer(&f, queues) }),
+	}
+	f.register(cmd)
+	cmd.Flags().StringArrayVar(&queues, "queue", nil,
+		"create a queue at the start: `name[,attribute=value...]`, with the attributes of CreateQueue and dead-letter=NAME, max-receives=N (20); repeatable")
+	return cmd
+}
+
+func (a *app) runServer(f *serverFlags, queues []string) error {
+	cfg, err := f.config(a)
+	if err != nil {
+		return err
+	}
+	for _, text := range queues {
+		q, err := daemon.ParseQueue(text)
+		if err != nil {
+			return usage(fmt.Errorf("--queue: %w", err))
+		}
+		cfg.Queues = append(cfg.Queues, q)
+	}
+	d, err := daemon.New(cfg)
+	if err != nil {
+		return err
+	}
+	a.announce(d, cfg)
+	return d.Run(a.ctx, a.drain)
+}
+
+// announce says where the server is and that it forgets.
+func (a *app) announce(d *daemon.Daemon, cfg daemon.Config) {
+	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", d.URL())
+	fmt.Fprintf(a.stdout, "account       %s, region %s, any credentials\n", daemon.Account, cfg.Region)
+	fmt.Fprintf(a.stdout, "storage       memory: messages are lost when this program ends\n")
+	for _, q := range cfg.Queues {
+		fmt.Fprintf(a.stdout, "queue         %s\n", d.QueueURL(q.Name))
+	}
+}

@@ -1,0 +1,211 @@
+// Package daemon runs the SQS server, and a consumer of one of its queues if one
+// is wanted, as one thing with one life.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// Account is the account of every queue.
+const Account = "000000000000"
+
+// Config says what a Daemon runs.
+type Config struct {
+	// Addr is the host:port to listen on. Port 0 takes any free one.
+	Addr string
+	// AllowRemote permits an Addr that other machines can reach.
+	AllowRemote bool
+	// Region is where Queues are created.
+	Region string
+	// Seed makes message ids repeatable. Default: random ones.
+	Seed uint64
+	// Queues exist from the start.
+	Queues []Queue
+	// Consume is the consumer. Default: none.
+	Consume *Consume
+	// Logger gets what an operator must know.
+	Logger *slog.Logger
+}
+
+// Consume is a consumer to run beside the server.
+type Consume struct {
+	// Queue is the name of one of Config.Queues.
+	Queue   string
+	Handler reprise.Handler
+	Config  reprise.Config
+}
+
+// Daemon is a server and, if one is configured, its consumer. It is made by [New]
+// and runs once.
+type Daemon struct {
+	cfg      Config
+	log      *slog.Logger
+	listener net.Listener
+	sqs      *sqsserver.Server
+	http     *http.Server
+	client   *sqs.Client       // of our own server, for the consumer
+	consumer *reprise.Consumer // nil: none
+
+	killed context.Context // ends when handlers must stop at once
+	kill   context.CancelFunc
+	steps  stopStack
+}
+
+// New checks cfg, creates the queues and takes the address, so that whatever can
+// go wrong does so here. It serves nothing until [Daemon.Run]. A Daemon that is
+// not run has to be closed.
+func New(cfg Config) (_ *Daemon, err error) {
+	d := &Daemon{cfg: cfg, log: cfg.Logger}
+	d.killed, d.kill = context.WithCancel(context.Background())
+	d.listener, err = listen(cfg.Addr, cfg.AllowRemote)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	d.sqs = sqsserver.New(sqsserver.Config{Region: cfg.Region, Account: Account, Seed: cfg.Seed, Logger: cfg.Logger})
+	d.http = newHTTPServer(d.routes(), cfg.Logger)
+	if err := d.createQueues(cfg.Queues); err != nil {
+		return nil, err
+	}
+	if c := cfg.Consume; c != nil {
+		concurrency := max(c.Config.Concurrency, 10)
+		d.client = awsclient.Local(d.URL(), cfg.Region, 2+concurrency/5)
+		d.consumer, err = reprise.New(d.client, d.QueueURL(c.Queue), d.stoppable(c.Handler), c.Config)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// Close gives up the address of a Daemon that was not run.
+func (d *Daemon) Close() error { return d.listener.Close() }
+
+// URL is the server's endpoint.
+func (d *Daemon) URL() string { return "http://" + d.listener.Addr().String() }
+
+// QueueURL is the URL of the queue called name.
+func (d *Daemon) QueueURL(name string) string { return d.URL() + "/" + Account + "/" + name }
+
+// Consumer is the consumer; nil if none is configured.
+func (d *Daemon) Consumer() *reprise.Consumer { return d.consumer }
+
+const (
+	// httpStopBudget is how long requests under way may take to end. Long polls are
+	// answered at once.
+	httpStopBudget = 5 * time.Second
+
+	// killGrace is how long handlers may take to notice that they are to stop at once.
+	killGrace = 3 * time.Second
+
+	endPollsEvery = 100 * time.Millisecond
+)
+
+// Run works until drain is closed, then stops gently: the consumer drains within
+// its stop budget, requests under way end. The end of ctx stops at once: handlers
+// are cancelled and nothing is waited for; Run then returns the cause. Run returns
+// nil after a clean stop and [reprise.ErrDrainTimeout] if the consumer's budget
+// was not enough.
+func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	defer d.kill()
+	d.startHTTP(fail)
+	if d.consumer != nil {
+		d.startConsumer(ctx, fail)
+	}
+	select {
+	case <-drain:
+	case <-ctx.Done():
+	}
+	err := d.steps.unwind(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// startHTTP serves, and pushes the steps that end serving.
+func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := d.http.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("serving on %v: %w", d.listener.Addr(), err))
+		}
+	}()
+	// Closing the SQS server answers its long polls, and must not come before no
+	// new request can: a client would take the refusal for an outage.
+	d.http.RegisterOnShutdown(func() { d.sqs.Close() })
+	d.steps.push("the HTTP server", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, httpStopBudget)
+		defer cancel()
+		err := d.http.Shutdown(ctx)
+		if err != nil {
+			d.http.Close()
+		}
+		<-served
+		return err
+	})
+}
+
+// startConsumer consumes, and pushes the step that drains.
+func (d *Daemon) startConsumer(ctx context.Context, fail context.CancelCauseFunc) {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() {
+		err := d.consumer.Run(running)
+		if running.Err() == nil {
+			fail(fmt.Errorf("the consumer ended by itself: %w", err))
+		}
+		done <- err
+	}()
+	d.steps.push("the consumer", func(ctx context.Context) error {
+		stop()
+		for ctx.Err() == nil {
+			// A draining consumer lets its long poll return by itself, up to 20 s later.
+			// Again, since one more poll may begin before it learns of the stop.
+			d.sqs.EndPolls()
+			select {
+			case err := <-done:
+				return err
+			case <-ctx.Done():
+			case <-time.After(endPollsEvery):
+			}
+		}
+		d.kill()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(killGrace):
+			return nil
+		}
+	})
+}
+
+// stoppable ends the contexts of h when the daemon has to stop at once. Without
+// it commands would outlive the program, since they run in groups of their own.
+func (d *Daemon) stoppable(h reprise.Handler) reprise.Handler {
+	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(d.killed, func() { cancel(reprise.ErrStopping) })()
+		return h.Handle(ctx, m)
+	})
+}

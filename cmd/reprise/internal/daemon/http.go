@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// The limits of one request. A long poll takes up to 20 s to answer, and reading
+// must not time out before: net/http ends a request's context when a read fails.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 3 * time.Minute // SDKs keep connections for a minute and a half
+	maxHeaderBytes    = 64 << 10
+)
+
+func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// routes sends GET /health to this daemon and everything else to the SQS server.
+func (d *Daemon) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", d.serveHealth)
+	mux.Handle("/", d.sqs)
+	return mux
+}
+
+// health is the answer of GET /health.
+type health struct {
+	// Status is ok, degraded, failing or stopping. The last two answer 503.
+	Status string `json:"status"`
+	// Problem says what is wrong.
+	Problem string `json:"problem,omitempty"`
+	Storage string `json:"storage"`
+	// Consumer counts the messages in the consumer's hands.
+	Consumer *consumerHealth `json:"consumer,omitempty"`
+}
+
+type consumerHealth struct {
+	Running      int   `json:"running"`
+	Waiting      int   `json:"waiting"`
+	Settling     int   `json:"settling"`
+	InBackoff    int   `json:"in_backoff"`
+	Deleted      int64 `json:"deleted"`
+	Retried      int64 `json:"retried"`
+	DeadLettered int64 `json:"dead_lettered"`
+}
+
+func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	h := health{Status: reprise.HealthOK.String(), Storage: "memory"}
+	code := http.StatusOK
+	if d.consumer != nil {
+		s := d.consumer.Status()
+		switch s.Health {
+		case reprise.HealthFailing, reprise.HealthStopping, reprise.HealthStopped:
+			code = http.StatusServiceUnavailable
+		}
+		h.Status, h.Problem = s.Health.String(), s.Problem
+		h.Consumer = &consumerHealth{
+			Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff,
+			Deleted: s.Counts.Deleted, Retried: s.Counts.Retried, DeadLettered: s.Counts.DeadLettered,
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(h)
+}

@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+)
+
+// listen takes addr. One that other machines can reach is refused unless
+// allowRemote says otherwise: the server takes any credentials.
+func listen(addr string, allowRemote bool) (net.Listener, error) {
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w: pass one like 127.0.0.1:9324", addr, err)
+	}
+	if !tcp.IP.IsLoopback() && !allowRemote {
+		return nil, fmt.Errorf("address %q can be reached from other machines, and the server takes any credentials: "+
+			"pass --addr 127.0.0.1:%d, or --allow-remote if everybody there may read and change the queues", addr, tcp.Port)
+	}
+	l, err := net.ListenTCP("tcp", tcp)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("address %s is taken by another program: stop that one, or pass another --addr (127.0.0.1:0 takes any free port)", addr)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("address %s needs more rights than this program has: pass an --addr with a port of 1024 or above", addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("address %s is none of this machine's: pass an --addr like 127.0.0.1:9324", addr)
+	case err != nil:
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return l, nil
+}

@@ -1,0 +1,168 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// Queue is a queue that exists from the start.
+type Queue struct {
+	Name string
+	// Attributes are set as CreateQueue takes them. A name that ends in .fifo makes
+	// a FIFO queue without them.
+	Attributes map[string]string
+	// DeadLetter is the name of the queue's dead-letter queue, which is created with
+	// it. Default: none.
+	DeadLetter string
+	// MaxReceives is the maxReceiveCount of the RedrivePolicy, from 1 to 1000.
+	// Default: 20.
+	MaxReceives int
+}
+
+const (
+	defaultMaxReceives = 20
+
+	// maxRetention is 14 days. A dead letter's age counts from its first sending, so
+	// its queue has to keep it longer than the one that it comes from.
+	maxRetention = "1209600"
+)
+
+// The settings of a queue's text form that are no attributes of SQS: a
+// RedrivePolicy is JSON about an ARN, and no pleasure to type.
+const (
+	deadLetterKey  = "dead-letter"
+	maxReceivesKey = "max-receives"
+)
+
+// ParseQueue reads NAME[,attribute=value...]. Attributes are those of CreateQueue,
+// and dead-letter=NAME and max-receives=N, which make a RedrivePolicy.
+func ParseQueue(text string) (Queue, error) {
+	name, rest, _ := strings.Cut(text, ",")
+	if name == "" || strings.Contains(name, "=") {
+		return Queue{}, fmt.Errorf("queue %q does not begin with a name: write it like orders or orders,VisibilityTimeout=60", text)
+	}
+	q := Queue{Name: name, Attributes: map[string]string{}}
+	for _, setting := range splitSettings(rest) {
+		key, value, found := strings.Cut(setting, "=")
+		switch {
+		case !found || key == "" || value == "":
+			return Queue{}, fmt.Errorf("queue %q: %q is not of the form attribute=value", name, setting)
+		case key == deadLetterKey:
+			q.DeadLetter = value
+		case key == maxReceivesKey:
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 || n > 1000 {
+				return Queue{}, fmt.Errorf("queue %q: %s is %q: pass a number from 1 to 1000", name, maxReceivesKey, value)
+			}
+			q.MaxReceives = n
+		default:
+			q.Attributes[key] = value
+		}
+	}
+	if q.MaxReceives != 0 && q.DeadLetter == "" {
+		return Queue{}, fmt.Errorf("queue %q has %s but no %s: add %s=%s-dead", name, maxReceivesKey, deadLetterKey, deadLetterKey, name)
+	}
+	return q, nil
+}
+
+// splitSettings splits at commas, except those within a value: JSON has some.
+func splitSettings(text string) []string {
+	if text == "" {
+		return nil
+	}
+	var settings []string
+	for part := range strings.SplitSeq(text, ",") {
+		key, _, found := strings.Cut(part, "=")
+		if len(settings) > 0 && (!found || strings.ContainsAny(key, `"{}[]: `)) {
+			settings[len(settings)-1] += "," + part
+			continue
+		}
+		settings = append(settings, part)
+	}
+	return settings
+}
+
+// createQueues creates queues and the dead-letter queues that they name.
+func (d *Daemon) createQueues(queues []Queue) error {
+	byName := make(map[string]Queue)
+	for _, q := range queues {
+		if _, twice := byName[q.Name]; twice {
+			return fmt.Errorf("queue %q is given twice: keep one", q.Name)
+		}
+		byName[q.Name] = q
+	}
+	// A RedrivePolicy must name a queue that exists: first every queue without it.
+	for _, q := range queues {
+		if _, given := byName[q.DeadLetter]; q.DeadLetter != "" && !given {
+			dead := Queue{Name: q.DeadLetter, Attributes: map[string]string{"MessageRetentionPeriod": maxRetention}}
+			if err := d.createQueue(dead); err != nil {
+				return err
+			}
+		}
+		if err := d.createQueue(q); err != nil {
+			return err
+		}
+	}
+	for _, q := range queues {
+		if q.DeadLetter == "" {
+			continue
+		}
+		if err := d.redrive(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) createQueue(q Queue) error {
+	attributes := maps.Clone(q.Attributes)
+	if strings.HasSuffix(q.Name, ".fifo") {
+		if attributes == nil {
+			attributes = map[string]string{}
+		}
+		attributes["FifoQueue"] = "true"
+	}
+	_, err := d.sqs.CreateQueue(context.Background(), &sqsserver.CreateQueueInput{QueueName: q.Name, Attributes: attributes})
+	return queueError("creating", q, err)
+}
+
+// redrive gives q its RedrivePolicy.
+func (d *Daemon) redrive(q Queue) error {
+	if q.MaxReceives == 0 {
+		q.MaxReceives = defaultMaxReceives
+	}
+	policy, err := json.Marshal(map[string]any{
+		"deadLetterTargetArn": "arn:aws:sqs:" + d.cfg.Region + ":" + Account + ":" + q.DeadLetter,
+		"maxReceiveCount":     q.MaxReceives,
+	})
+	if err != nil {
+		return err
+	}
+	return queueError("setting the RedrivePolicy of", q, d.sqs.SetQueueAttributes(context.Background(), &sqsserver.SetQueueAttributesInput{
+		QueueUrl:   d.QueueURL(q.Name),
+		Attributes: map[string]string{"RedrivePolicy": string(policy)},
+	}))
+}
+
+// queueError says what was being done to which queue, in SQS's words.
+func queueError(doing string, q Queue, err error) error {
+	if err == nil {
+		return nil
+	}
+	with := ""
+	if len(q.Attributes) > 0 {
+		with = " with " + strings.Join(slices.Sorted(maps.Keys(q.Attributes)), ", ")
+	}
+	if refused, ok := errors.AsType[*sqsserver.Error](err); ok {
+		return fmt.Errorf("%s queue %q%s: %s", doing, q.Name, with, refused.Message)
+	}
+	return fmt.Errorf("%s queue %q%s: %w", doing, q.Name, with, err)
+}

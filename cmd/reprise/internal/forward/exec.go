@@ -1,0 +1,203 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// The exit codes with which a command steers. Zero deletes the message, and every
+// other code, or death by a signal, is a failure that is retried by the policy.
+const (
+	// ExitPermanent dead-letters the message now, as qmail's delivery programs say
+	// that a failure is permanent.
+	ExitPermanent = 100
+	// ExitRelease gives the message back without counting an attempt.
+	ExitRelease = 101
+)
+
+const (
+	// termGrace is how long a command may take to end after SIGTERM. It is short,
+	// because a stopping consumer waits for it within the end of its own budget.
+	termGrace = time.Second
+
+	// pipeGrace is how long output is awaited after a command has ended, in case
+	// something it started still holds the pipe.
+	pipeGrace = 2 * time.Second
+
+	// maxEnvValue leaves long attributes out of the environment. Linux refuses to
+	// start a command with a variable of 128 KiB, or with 2 MiB of them.
+	maxEnvValue = 32 << 10
+)
+
+// Exec runs a command for each message, by the system's shell, with the body on
+// its standard input. Its environment is this process's and
+//
+//	REPRISE_MESSAGE_ID, REPRISE_ORIGIN_ID, REPRISE_QUEUE, REPRISE_GROUP_ID
+//	REPRISE_ATTEMPT, REPRISE_RECEIVE_COUNT
+//	REPRISE_SENT_AT, REPRISE_FIRST_RECEIVED_AT   RFC 3339, UTC
+//	REPRISE_ATTR_NAME                            one per text attribute
+//
+// where NAME is the attribute's name in upper case with every character that is no
+// letter or digit replaced by an underscore; values over 32 KiB are left out. See
+// [ExitPermanent] for the exit codes. When the attempt's context ends, the command
+// and everything it started are asked to end, and killed a second later.
+type Exec struct {
+	cfg ExecConfig
+}
+
+// ExecConfig says what to run.
+type ExecConfig struct {
+	// Command is a line for the shell: sh -c, or cmd /C on Windows.
+	Command string
+	// Queue is the name of the queue, for REPRISE_QUEUE.
+	Queue string
+	// Stdout and Stderr get what commands write; several write at once. The end of
+	// stderr is also part of a failed attempt's error. Default: discarded.
+	Stdout, Stderr io.Writer
+}
+
+// NewExec returns a target that runs cfg.Command.
+func NewExec(cfg ExecConfig) (*Exec, error) {
+	switch {
+	case strings.TrimSpace(cfg.Command) == "":
+		return nil, errors.New("the command is empty: pass one that reads a message from its standard input, like ./work.sh")
+	case cfg.Queue == "":
+		return nil, errNoQueue
+	}
+	return &Exec{cfg: cfg}, nil
+}
+
+// Handle runs the command for m and judges its exit code. A failed attempt's error
+// is an [*ExitError] where the command ended by itself.
+func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
+	stderr := &tail{also: e.cfg.Stderr}
+	cmd := shell(ctx, e.cfg.Command)
+	cmd.Stdin = strings.NewReader(m.Body)
+	cmd.Stdout = e.cfg.Stdout
+	cmd.Stderr = stderr
+	cmd.Env = append(os.Environ(), e.environment(m)...)
+	cmd.WaitDelay = termGrace + pipeGrace
+	release := ownGroup(cmd, termGrace)
+	defer release()
+
+	err := cmd.Run()
+	if ctx.Err() != nil && err != nil {
+		// Whatever the killed command's status, the reason is the context's end.
+		return fmt.Errorf("the command was stopped: %w", context.Cause(ctx))
+	}
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return nil // it exited 0; only something that it left behind holds the pipe
+	case !ended:
+		return fmt.Errorf("running the command: %w", err)
+	}
+	failure := &ExitError{Code: exit.ExitCode(), State: exit.String(), Stderr: stderr.text()}
+	switch failure.Code {
+	case ExitPermanent:
+		return reprise.Permanent(failure)
+	case ExitRelease:
+		return reprise.Release(0, failure) // the consumer's escalating minimum applies
+	}
+	return failure
+}
+
+// environment describes m.
+func (e *Exec) environment(m *reprise.Message) []string {
+	env := []string{
+		"REPRISE_MESSAGE_ID=" + m.ID,
+		"REPRISE_ORIGIN_ID=" + m.OriginID,
+		"REPRISE_QUEUE=" + e.cfg.Queue,
+		"REPRISE_GROUP_ID=" + m.GroupID,
+		"REPRISE_ATTEMPT=" + strconv.Itoa(m.Attempt),
+		"REPRISE_RECEIVE_COUNT=" + strconv.Itoa(m.Receives),
+		"REPRISE_SENT_AT=" + timestamp(m.Sent),
+		"REPRISE_FIRST_RECEIVED_AT=" + timestamp(m.FirstReceived),
+	}
+	for _, a := range textAttributes(m) {
+		if len(a.value) <= maxEnvValue {
+			env = append(env, "REPRISE_ATTR_"+variable(a.name)+"="+a.value)
+		}
+	}
+	return env
+}
+
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// variable spells an attribute's name as a part of a variable's.
+func variable(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// ExitError is a command that ended with a code other than zero.
+type ExitError struct {
+	// Code is the exit code; -1 if a signal ended the command.
+	Code int
+	// State is the system's wording: "exit status 3", "signal: killed".
+	State string
+	// Stderr is the end of what it wrote to standard error, on one line.
+	Stderr string
+}
+
+// Error names the code and quotes the end of standard error.
+func (e *ExitError) Error() string {
+	text := "the command ended with " + e.State
+	if e.Stderr != "" {
+		text += ": " + e.Stderr
+	}
+	return text
+}
+
+// tail keeps the last bytes written to it and passes everything on.
+type tail struct {
+	also io.Writer // nil: nobody
+	kept []byte
+	cut  bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if excess := len(t.kept) - maxErrorText; excess > 0 {
+		t.kept = append(t.kept[:0], t.kept[excess:]...)
+		t.cut = true
+	}
+	if t.also != nil {
+		return t.also.Write(p)
+	}
+	return len(p), nil
+}
+
+// text returns the end of what was written, without the half line or half
+// character that cutting has left at its beginning.
+func (t *tail) text() string {
+	kept := t.kept
+	if t.cut {
+		if _, rest, found := bytes.Cut(kept, []byte("\n")); found && len(bytes.TrimSpace(rest)) > 0 {
+			kept = rest
+		}
+	}
+	return excerpt(kept)
+}

@@ -1,0 +1,170 @@
+// Package terminal knows what the output is: how wide, and whether it can redraw a
+// line, show colour and draw bars.
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Terminal is an output. Its text stays within its width.
+type Terminal struct {
+	w       io.Writer
+	live    bool
+	color   bool
+	unicode bool
+	width   func() int
+	drawn   int // columns of the live line that are on the screen
+}
+
+// plainWidth is the width of what is no terminal: a log or a file.
+const plainWidth = 80
+
+// minWidth is the least width that text is laid out for.
+const minWidth = 20
+
+// New returns the terminal at f, or f as plain text if it is none or calls itself
+// dumb. NO_COLOR (see no-color.org) takes away the colours, and a locale that is
+// not UTF-8 the block characters.
+func New(f *os.File, getenv func(string) string) *Terminal {
+	fd := int(f.Fd())
+	live := term.IsTerminal(fd) && getenv("TERM") != "dumb"
+	t := &Terminal{
+		w:       f,
+		live:    live,
+		color:   live && getenv("NO_COLOR") == "",
+		unicode: isUTF8(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG"))),
+		width:   func() int { return plainWidth },
+	}
+	if live {
+		t.width = func() int {
+			columns, _, err := term.GetSize(fd)
+			if err != nil || columns <= 0 {
+				return plainWidth
+			}
+			return columns
+		}
+	}
+	return t
+}
+
+// Plain returns w as plain text of the given width, for tests and files.
+func Plain(w io.Writer, width int, unicode bool) *Terminal {
+	return &Terminal{w: w, unicode: unicode, width: func() int { return width }}
+}
+
+func isUTF8(locale string) bool {
+	locale = strings.ToLower(locale)
+	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+}
+
+// Width is how many columns there are now.
+func (t *Terminal) Width() int { return max(minWidth, t.width()) }
+
+// Live says whether [Terminal.Redraw] redraws.
+func (t *Terminal) Live() bool { return t.live }
+
+// Color is the colour of a piece of text.
+type Color int
+
+// The colours.
+const (
+	Green  Color = 32
+	Yellow Color = 33
+	Red    Color = 31
+	Dim    Color = 2
+)
+
+// Paint returns text in a colour, where there are colours.
+func (t *Terminal) Paint(c Color, text string) string {
+	if !t.color {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
+}
+
+// Printf prints a line. A live line below it has to be redrawn.
+func (t *Terminal) Printf(format string, args ...any) {
+	t.clear()
+	fmt.Fprintf(t.w, format+"\n", args...)
+}
+
+// Wrap prints text in lines that fit; the second line and those after it begin
+// with indent spaces.
+func (t *Terminal) Wrap(indent int, text string) {
+	t.clear()
+	width, line := t.Width(), 0
+	var b strings.Builder
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+			leading := len(text) - len(strings.TrimLeft(text, " "))
+			b.WriteString(strings.Repeat(" ", leading))
+			line = leading
+		case line+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			line = indent
+		default:
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(word)
+		line += n
+	}
+	fmt.Fprintln(t.w, b.String())
+}
+
+// Redraw replaces the live line by text, cut to the width. Where nothing can be
+// redrawn it does nothing.
+func (t *Terminal) Redraw(text string) {
+	if !t.live {
+		return
+	}
+	// One column less: a full line makes some terminals begin the next one.
+	fmt.Fprintf(t.w, "\r\x1b[K%s", Cut(text, t.Width()-1))
+	t.drawn = utf8.RuneCountInString(text)
+}
+
+// clear takes the live line off the screen.
+func (t *Terminal) clear() {
+	if t.drawn > 0 {
+		fmt.Fprint(t.w, "\r\x1b[K")
+		t.drawn = 0
+	}
+}
+
+// Done ends the use of the live line.
+func (t *Terminal) Done() { t.clear() }
+
+// Cut returns at most n characters of text.
+func Cut(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n])
+}
+
+// Bar returns a bar of the given part, 0 to 1, of width columns: in eighths of a
+// column where the locale has block characters. What is not nothing shows.
+func (t *Terminal) Bar(part float64, width int) string {
+	if part <= 0 || width <= 0 {
+		return ""
+	}
+	part = min(part, 1)
+	if !t.unicode {
+		return strings.Repeat("#", max(1, int(part*float64(width)+0.5)))
+	}
+	eighths := max(1, int(part*float64(width)*8+0.5))
+	bar := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		bar += string([]rune("▏▎▍▌▋▊▉")[rest-1])
+	}
+	return bar
+}

@@ -78,6 +78,7 @@ const (
 	codeInvalidAction         = "InvalidAction"
 	codeMalformedInput        = "MalformedInput"
 	codeInternalFailure       = "InternalFailure"
+	codeInternalError         = "InternalError"
 	codeServiceUnavailable    = "ServiceUnavailable"
 )
 
@@ -113,6 +114,7 @@ var errorKinds = map[string]errorKind{
 	codeInvalidAction:         {framework + "UnknownOperationException", http.StatusBadRequest},
 	codeMalformedInput:        {framework + "SerializationException", http.StatusBadRequest},
 	codeInternalFailure:       {framework + "InternalFailure", http.StatusInternalServerError},
+	codeInternalError:         {framework + "InternalFailure", http.StatusInternalServerError},
 	codeServiceUnavailable:    {framework + "ServiceUnavailableException", http.StatusServiceUnavailable},
 }
 
@@ -378,4 +380,16 @@ func errInternalFailure(problem string) *Error {
 
 func errServiceUnavailable() *Error {
 	return &Error{codeServiceUnavailable, "Service is unavailable."}
+}
+
+// errInternalError: an entry of a batch failed by the server's fault. AWS gives
+// it another code than a request that fails so.
+func errInternalError(problem string) *Error {
+	return &Error{codeInternalError, problem}
+}
+
+// errNoTarget: the request does not name its action as AWS JSON 1.0 does.
+func errNoTarget() *Error {
+	return &Error{codeInvalidAction, "The request has no X-Amz-Target header. Name the action in it, as in AmazonSQS.SendMessage, " +
+		"and send its input as a JSON object by POST. The older Query protocol is not served."}
 }

@@ -1,0 +1,311 @@
+package sqsserver
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// attributes are those that can be set on a queue. The zero value of a text is
+// an attribute that the queue does not have.
+type attributes struct {
+	fifo       bool
+	delay      int32 // seconds, as the next four
+	retention  int32
+	visibility int32
+	wait       int32
+	kmsReuse   int32
+	maxSize    int32 // bytes
+
+	contentDeduplication bool
+	deduplicationScope   string
+	throughputLimit      string
+	managedEncryption    bool
+	kmsKey               string
+
+	policy             string
+	redrivePolicy      string // canonical
+	redriveAllowPolicy string
+	redrive            redrivePolicy
+	redriveAllow       redriveAllowPolicy
+}
+
+const (
+	scopeQueue        = "queue"
+	scopeMessageGroup = "messageGroup"
+	limitPerQueue     = "perQueue"
+	limitPerGroup     = "perMessageGroupId"
+
+	defaultKMSReuse = 300
+)
+
+func defaultAttributes(fifo bool) *attributes {
+	return &attributes{
+		fifo:               fifo,
+		retention:          345600,
+		visibility:         30,
+		kmsReuse:           defaultKMSReuse,
+		maxSize:            1 << 20,
+		deduplicationScope: scopeQueue,
+		throughputLimit:    limitPerQueue,
+		managedEncryption:  true,
+	}
+}
+
+// attribute is one that a queue may have.
+type attribute struct {
+	name string
+	// set changes the value. Nil: the attribute is read-only.
+	set func(a *attributes, value string) error
+	// value returns what GetQueueAttributes answers, "" if the queue does not
+	// have the attribute. Nil: it is not among the settable ones.
+	value func(a *attributes) string
+}
+
+// attributesByName has every attribute, settable or not.
+var attributesByName = func() map[string]attribute {
+	byName := make(map[string]attribute)
+	for _, a := range []attribute{
+		number("DelaySeconds", 0, 900, func(a *attributes) *int32 { return &a.delay }),
+		number("MaximumMessageSize", 1024, 1<<20, func(a *attributes) *int32 { return &a.maxSize }),
+		number("MessageRetentionPeriod", 60, 1209600, func(a *attributes) *int32 { return &a.retention }),
+		number("ReceiveMessageWaitTimeSeconds", 0, 20, func(a *attributes) *int32 { return &a.wait }),
+		number("VisibilityTimeout", 0, 43200, func(a *attributes) *int32 { return &a.visibility }),
+		{name: "Policy", set: setPolicy, value: func(a *attributes) string { return a.policy }},
+		{name: "RedrivePolicy", set: setRedrivePolicy, value: func(a *attributes) string { return a.redrivePolicy }},
+		{name: "RedriveAllowPolicy", set: setRedriveAllowPolicy, value: func(a *attributes) string { return a.redriveAllowPolicy }},
+		{name: "KmsMasterKeyId", set: setKMSKey, value: func(a *attributes) string { return a.kmsKey }},
+		kmsReusePeriod(),
+		{name: "SqsManagedSseEnabled", set: setManagedEncryption, value: func(a *attributes) string { return strconv.FormatBool(a.managedEncryption) }},
+		{name: "FifoQueue", set: setFIFO, value: onFIFO(func(*attributes) string { return "true" })},
+		{name: "ContentBasedDeduplication", set: setContentDeduplication, value: onFIFO(func(a *attributes) string { return strconv.FormatBool(a.contentDeduplication) })},
+		fifoChoice("DeduplicationScope", []string{scopeQueue, scopeMessageGroup}, func(a *attributes) *string { return &a.deduplicationScope }),
+		fifoChoice("FifoThroughputLimit", []string{limitPerQueue, limitPerGroup}, func(a *attributes) *string { return &a.throughputLimit }),
+		{name: "QueueArn"},
+		{name: "CreatedTimestamp"},
+		{name: "LastModifiedTimestamp"},
+		{name: "ApproximateNumberOfMessages"},
+		{name: "ApproximateNumberOfMessagesNotVisible"},
+		{name: "ApproximateNumberOfMessagesDelayed"},
+	} {
+		byName[a.name] = a
+	}
+	return byName
+}()
+
+// attributeNames has the names of attributesByName in order.
+var attributeNames = slices.Sorted(maps.Keys(attributesByName))
+
+// with returns the attributes with some of them changed. It checks each value,
+// and the rules between them; whether a dead-letter queue exists is checked when
+// the lock is held.
+func (a *attributes) with(values map[string]string) (*attributes, error) {
+	changed := *a
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		attribute := attributesByName[name]
+		if attribute.set == nil {
+			return nil, errUnknownAttribute(name)
+		}
+		if err := attribute.set(&changed, values[name]); err != nil {
+			return nil, err
+		}
+	}
+	if values["SqsManagedSseEnabled"] == "true" && changed.kmsKey != "" {
+		return nil, errTwoEncryptions()
+	}
+	if changed.kmsKey != "" {
+		changed.managedEncryption = false
+	}
+	if changed.throughputLimit == limitPerGroup && changed.deduplicationScope != scopeMessageGroup {
+		return nil, errAttributeValue("FifoThroughputLimit")
+	}
+	return &changed, nil
+}
+
+func number(name string, low, high int32, field func(*attributes) *int32) attribute {
+	return attribute{
+		name: name,
+		set: func(a *attributes, value string) error {
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil || int32(n) < low || int32(n) > high {
+				return errAttributeValue(name)
+			}
+			*field(a) = int32(n)
+			return nil
+		},
+		value: func(a *attributes) string { return strconv.Itoa(int(*field(a))) },
+	}
+}
+
+// kmsReusePeriod is shown only where it means something.
+func kmsReusePeriod() attribute {
+	reuse := number("KmsDataKeyReusePeriodSeconds", 60, 86400, func(a *attributes) *int32 { return &a.kmsReuse })
+	value := reuse.value
+	reuse.value = func(a *attributes) string {
+		if a.kmsKey == "" || a.kmsReuse == defaultKMSReuse {
+			return ""
+		}
+		return value(a)
+	}
+	return reuse
+}
+
+func fifoChoice(name string, choices []string, field func(*attributes) *string) attribute {
+	return attribute{
+		name: name,
+		set: func(a *attributes, value string) error {
+			if !a.fifo {
+				return errAttributeNeedsFIFO(name)
+			}
+			if !slices.Contains(choices, value) {
+				return errAttributeValue(name)
+			}
+			*field(a) = value
+			return nil
+		},
+		value: onFIFO(func(a *attributes) string { return *field(a) }),
+	}
+}
+
+// onFIFO hides an attribute that standard queues do not have.
+func onFIFO(value func(*attributes) string) func(*attributes) string {
+	return func(a *attributes) string {
+		if !a.fifo {
+			return ""
+		}
+		return value(a)
+	}
+}
+
+func setFIFO(a *attributes, value string) error {
+	switch {
+	case !a.fifo:
+		return errUnknownAttribute("FifoQueue")
+	case value == "true":
+		return nil
+	case value == "false":
+		return errQueueTypeFixed()
+	}
+	return errAttributeValue("FifoQueue")
+}
+
+func setContentDeduplication(a *attributes, value string) error {
+	if !a.fifo {
+		return errUnknownAttribute("ContentBasedDeduplication")
+	}
+	return setBool(&a.contentDeduplication, "ContentBasedDeduplication", value)
+}
+
+func setManagedEncryption(a *attributes, value string) error {
+	return setBool(&a.managedEncryption, "SqsManagedSseEnabled", value)
+}
+
+func setBool(field *bool, name, value string) error {
+	if value != "true" && value != "false" {
+		return errAttributeValue(name)
+	}
+	*field = value == "true"
+	return nil
+}
+
+func setKMSKey(a *attributes, value string) error {
+	a.kmsKey = value
+	return nil
+}
+
+// setPolicy: policies are kept for whoever reads them, and not enforced.
+func setPolicy(a *attributes, value string) error {
+	var policy map[string]any
+	if value != "" && json.Unmarshal([]byte(value), &policy) != nil {
+		return errAttributeValue("Policy")
+	}
+	a.policy = value
+	return nil
+}
+
+func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionGetQueueAttributes)
+	if err != nil {
+		return nil, err
+	}
+	names := in.AttributeNames
+	for _, name := range in.AttributeNames {
+		if name == "All" {
+			names = attributeNames
+			break
+		}
+		if _, known := attributesByName[name]; !known {
+			return nil, errUnknownAttribute(name)
+		}
+	}
+	values := make(map[string]string, len(names))
+	counted, err := s.count(r.queue)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		value := counted[name]
+		if get := attributesByName[name].value; get != nil {
+			value = get(r.attributes)
+		}
+		if value != "" {
+			values[name] = value
+		}
+	}
+	return &GetQueueAttributesOutput{Attributes: values}, r.end()
+}
+
+// count returns the attributes that nobody sets.
+func (s *Server) count(q *queue) (map[string]string, error) {
+	now, err := s.hold(q)
+	if err != nil {
+		return nil, err
+	}
+	visible, inFlight, delayed := s.engine.Counts(now, q.engine)
+	modified := q.modified
+	s.unlock(q)
+	return map[string]string{
+		"QueueArn":                              q.arn,
+		"CreatedTimestamp":                      unixSeconds(q.created),
+		"LastModifiedTimestamp":                 unixSeconds(modified),
+		"ApproximateNumberOfMessages":           strconv.Itoa(visible),
+		"ApproximateNumberOfMessagesNotVisible": strconv.Itoa(inFlight),
+		"ApproximateNumberOfMessagesDelayed":    strconv.Itoa(delayed),
+	}, nil
+}
+
+func unixSeconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQueueAttributesInput) error {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionSetQueueAttributes)
+	if err != nil {
+		return err
+	}
+	if len(in.Attributes) == 0 {
+		return errMissingParameter("Attributes")
+	}
+	q := r.queue
+	now, err := s.hold(q)
+	if err != nil {
+		return err
+	}
+	// Under the lock, so that of two changes at once neither is lost.
+	changed, err := q.attributes.with(in.Attributes)
+	if err == nil {
+		err = s.checkRedrive(q, changed, in.Attributes)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	settings := s.settings(changed)
+	settings.DedupPerGroup = q.engine.Settings().DedupPerGroup // fixed at creation
+	q.attributes, q.modified = changed, now
+	s.engine.Configure(now, q.engine, settings)
+	s.longPoll.stir(q)
+	s.unlock(q)
+	return r.end()
+}

@@ -1,0 +1,246 @@
+package sqsserver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Fault is something that goes wrong on purpose, as plain data: what happens
+// (Kind), to which requests (Action), and how often. It strikes requests over
+// HTTP and direct calls of the server's methods alike.
+//
+// A fault sees chances, counts them, and strikes some. What a chance is depends
+// on the kind: a request, an entry of a batch, or a message received. The zero
+// values of the numbers strike every chance, for ever.
+type Fault struct {
+	Kind FaultKind
+
+	// Action is the API name of the only action to strike, such as
+	// "ReceiveMessage". Default: every action that the kind can strike.
+	Action string
+
+	// Skip lets so many chances pass first. Default: none.
+	Skip int
+
+	// Every strikes each Nth chance after those. Default: 1, each one.
+	Every int
+
+	// Probability strikes only this part, 0 to 1, of the chances that the rest
+	// selects, by a generator seeded with Config.Seed. Default: 1.
+	Probability float64
+
+	// Limit ends the fault after so many strikes. Default: no limit.
+	Limit int
+}
+
+// FaultKind says what goes wrong.
+type FaultKind string
+
+const (
+	// FaultThrottle refuses a request with RequestThrottled, before any effect.
+	FaultThrottle FaultKind = "throttle"
+
+	// FaultServerError refuses a request with InternalFailure and status 500,
+	// before any effect.
+	FaultServerError FaultKind = "server-error"
+
+	// FaultLoseReply carries a request out and loses the reply: over HTTP the
+	// connection is cut, a direct call returns ErrReplyLost. Messages in the lost
+	// reply of a ReceiveMessage stay in flight.
+	FaultLoseReply FaultKind = "lose-reply"
+
+	// FaultFailEntry fails an entry of a batch with InternalError, SenderFault
+	// false, without effect. The rest of the batch is carried out.
+	FaultFailEntry FaultKind = "fail-entry"
+
+	// FaultDuplicate leaves a message visible that has just been received, so
+	// that it is delivered again while the first receiver works on it.
+	FaultDuplicate FaultKind = "duplicate"
+
+	// FaultLoseLease takes a message from its receiver at the moment when the
+	// receiver changes its visibility or deletes it, alone or in a batch. The
+	// message becomes visible, and from then on the receipt handle is refused
+	// with ReceiptHandleIsInvalid.
+	FaultLoseLease FaultKind = "lose-lease"
+)
+
+// ErrReplyLost is what a direct call returns when FaultLoseReply strikes it. Like
+// a cut connection it leaves open whether the request was carried out, and like
+// one the AWS SDK's retryers take it for worth a retry.
+var ErrReplyLost error = replyLost{}
+
+type replyLost struct{}
+
+func (replyLost) Error() string {
+	return "sqsserver: the connection broke before the reply (injected fault)"
+}
+func (replyLost) ConnectionError() bool { return true }
+
+// faultKinds lists, for each kind, the actions it can strike; none means all.
+var faultKinds = map[FaultKind]struct {
+	perEntry bool // a chance is an entry or a message, not a request
+	actions  []string
+}{
+	FaultThrottle:    {},
+	FaultServerError: {},
+	FaultLoseReply:   {},
+	FaultFailEntry: {perEntry: true, actions: []string{
+		actionSendMessageBatch, actionDeleteMessageBatch, actionChangeMessageVisibilityBatch}},
+	FaultDuplicate: {perEntry: true, actions: []string{actionReceiveMessage}},
+	FaultLoseLease: {perEntry: true, actions: []string{
+		actionChangeMessageVisibility, actionChangeMessageVisibilityBatch,
+		actionDeleteMessage, actionDeleteMessageBatch}},
+}
+
+func (f Fault) validate() error {
+	kind, known := faultKinds[f.Kind]
+	switch {
+	case !known:
+		return fmt.Errorf("fault kind %q is unknown; use one of %q", f.Kind, slices.Sorted(maps.Keys(faultKinds)))
+	case f.Action != "" && kind.actions != nil && !slices.Contains(kind.actions, f.Action):
+		return fmt.Errorf("fault %s cannot strike the action %q; use one of %s, or none for all of them",
+			f.Kind, f.Action, strings.Join(kind.actions, ", "))
+	case f.Action != "" && actions[f.Action] == nil:
+		return fmt.Errorf("fault %s names the action %q, which this server does not have; use one of %s",
+			f.Kind, f.Action, strings.Join(slices.Sorted(maps.Keys(actions)), ", "))
+	case !(f.Probability >= 0 && f.Probability <= 1):
+		return fmt.Errorf("fault %s has the probability %v; use 0 to 1", f.Kind, f.Probability)
+	case f.Skip < 0 || f.Every < 0 || f.Limit < 0:
+		return fmt.Errorf("fault %s has a negative Skip, Every or Limit (%d, %d, %d); use 0 for the default",
+			f.Kind, f.Skip, f.Every, f.Limit)
+	}
+	return nil
+}
+
+// FaultCount is a fault that is set, with what it has seen and done so far.
+type FaultCount struct {
+	Fault
+	Chances int
+	Strikes int
+}
+
+// exempt marks the context of requests that no fault may strike.
+type exempt struct{}
+
+// WithoutFaults returns a context whose direct calls no fault strikes as a
+// whole: for a test's own sends and looks beside the traffic it disturbs.
+func WithoutFaults(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exempt{}, true)
+}
+
+// everyQueue is the name under which faults for all queues are kept.
+const everyQueue = "*"
+
+// SetFaults replaces the faults of a queue, named by its name, URL or ARN; none
+// clears them. With "" or "*" it replaces those that are set for every queue,
+// which act beside the queue's own. A queue need not exist yet. The error
+// names the first fault that is not valid, and then nothing has changed.
+func (s *Server) SetFaults(queue string, faults ...Fault) error {
+	for _, f := range faults {
+		if err := f.validate(); err != nil {
+			return fmt.Errorf("sqsserver: %w", err)
+		}
+	}
+	s.faults.set(faultTarget(queue), faults)
+	return nil
+}
+
+// Faults returns the faults that SetFaults has set for the same queue, with
+// their counts.
+func (s *Server) Faults(queue string) []FaultCount {
+	return s.faults.counts(faultTarget(queue))
+}
+
+func faultTarget(queue string) string {
+	if queue == "" {
+		return everyQueue
+	}
+	return queue[strings.LastIndexAny(queue, "/:")+1:]
+}
+
+// faultSet holds the faults that are set and decides which chance is struck.
+type faultSet struct {
+	active atomic.Bool // whether byQueue has any: the only cost while it has not
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	byQueue map[string][]*FaultCount
+}
+
+func (s *faultSet) set(queue string, faults []Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byQueue, queue)
+	for _, f := range faults {
+		s.byQueue[queue] = append(s.byQueue[queue], &FaultCount{Fault: f})
+	}
+	s.active.Store(len(s.byQueue) > 0)
+}
+
+func (s *faultSet) counts(queue string) []FaultCount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var counts []FaultCount
+	for _, f := range s.byQueue[queue] {
+		counts = append(counts, *f)
+	}
+	return counts
+}
+
+// request returns the kind of fault that strikes a request, or "".
+func (s *faultSet) request(queue, action string) FaultKind {
+	return s.strike(queue, action, false)
+}
+
+// entry returns the kind of fault that strikes an entry of a batch, the message
+// of a single request, or a message received, or "".
+func (s *faultSet) entry(queue, action string) FaultKind {
+	return s.strike(queue, action, true)
+}
+
+func (s *faultSet) strike(queue, action string, perEntry bool) FaultKind {
+	if !s.active.Load() {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, target := range [...]string{queue, everyQueue} {
+		for _, f := range s.byQueue[target] {
+			if f.applies(action, perEntry) && f.strikes(s.random) {
+				return f.Kind
+			}
+		}
+	}
+	return ""
+}
+
+func (f *FaultCount) applies(action string, perEntry bool) bool {
+	kind := faultKinds[f.Kind]
+	if kind.perEntry != perEntry || f.Action != "" && f.Action != action {
+		return false
+	}
+	return kind.actions == nil || slices.Contains(kind.actions, action)
+}
+
+// strikes counts a chance and decides whether it is struck.
+func (f *FaultCount) strikes(random *rand.Rand) bool {
+	f.Chances++
+	switch {
+	case f.Limit > 0 && f.Strikes >= f.Limit:
+		return false
+	case f.Chances <= f.Skip:
+		return false
+	case f.Every > 1 && (f.Chances-f.Skip)%f.Every != 0:
+		return false
+	case f.Probability > 0 && random.Float64() >= f.Probability:
+		return false
+	}
+	f.Strikes++
+	return true
+}

@@ -1,0 +1,260 @@
+package sqsserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// The names of the actions, as requests and faults give them.
+const (
+	actionCreateQueue                  = "CreateQueue"
+	actionGetQueueUrl                  = "GetQueueUrl"
+	actionListQueues                   = "ListQueues"
+	actionGetQueueAttributes           = "GetQueueAttributes"
+	actionSetQueueAttributes           = "SetQueueAttributes"
+	actionDeleteQueue                  = "DeleteQueue"
+	actionPurgeQueue                   = "PurgeQueue"
+	actionSendMessage                  = "SendMessage"
+	actionSendMessageBatch             = "SendMessageBatch"
+	actionReceiveMessage               = "ReceiveMessage"
+	actionDeleteMessage                = "DeleteMessage"
+	actionDeleteMessageBatch           = "DeleteMessageBatch"
+	actionChangeMessageVisibility      = "ChangeMessageVisibility"
+	actionChangeMessageVisibilityBatch = "ChangeMessageVisibilityBatch"
+)
+
+// actions says what carries each action out.
+var actions = map[string]func(*call) error{
+	actionCreateQueue:                  answering[*CreateQueueOutput]((*Server).createQueue),
+	actionGetQueueUrl:                  answering[*GetQueueUrlOutput]((*Server).getQueueURL),
+	actionListQueues:                   answering[*ListQueuesOutput]((*Server).listQueues),
+	actionGetQueueAttributes:           answering[*GetQueueAttributesOutput]((*Server).getQueueAttributes),
+	actionSetQueueAttributes:           silent((*Server).setQueueAttributes),
+	actionDeleteQueue:                  silent((*Server).deleteQueue),
+	actionPurgeQueue:                   silent((*Server).purgeQueue),
+	actionSendMessage:                  answering[*SendMessageOutput]((*Server).sendMessage),
+	actionSendMessageBatch:             answering[*SendMessageBatchOutput]((*Server).sendMessageBatch),
+	actionReceiveMessage:               (*call).receive,
+	actionDeleteMessage:                silent((*Server).deleteMessage),
+	actionDeleteMessageBatch:           answering[*DeleteMessageBatchOutput]((*Server).deleteMessageBatch),
+	actionChangeMessageVisibility:      silent((*Server).changeMessageVisibility),
+	actionChangeMessageVisibilityBatch: answering[*ChangeMessageVisibilityBatchOutput]((*Server).changeMessageVisibilityBatch),
+}
+
+// answering makes the handler of an action that answers something.
+func answering[Out jsonOutput, In any, InPointer interface {
+	*In
+	jsonInput
+}](do func(*Server, context.Context, origin, InPointer) (Out, error)) func(*call) error {
+	return func(c *call) error {
+		in := InPointer(new(In))
+		if err := decodeJSON(c.request, in); err != nil {
+			return err
+		}
+		out, err := do(c.server, c.ctx, c.from, in)
+		if err != nil {
+			return err
+		}
+		c.reply = out.appendJSON(c.reply)
+		return nil
+	}
+}
+
+// silent makes the handler of an action that answers nothing.
+func silent[In any, InPointer interface {
+	*In
+	jsonInput
+}](do func(*Server, context.Context, origin, InPointer) error) func(*call) error {
+	return func(c *call) error {
+		in := InPointer(new(In))
+		if err := decodeJSON(c.request, in); err != nil {
+			return err
+		}
+		return do(c.server, c.ctx, c.from, in)
+	}
+}
+
+// receive remembers what it received until the reply is known to have been
+// written.
+func (c *call) receive() error {
+	in := &ReceiveMessageInput{}
+	if err := decodeJSON(c.request, in); err != nil {
+		return err
+	}
+	out, err := c.server.receiveMessage(c.ctx, c.from, in)
+	if err != nil {
+		return err
+	}
+	c.reply = out.appendJSON(c.reply)
+	if len(out.Messages) > 0 {
+		c.queueURL, c.received = in.QueueUrl, out
+	}
+	return nil
+}
+
+// call is an action on its way through the handler.
+type call struct {
+	server  *Server
+	ctx     context.Context
+	from    origin
+	request []byte
+	reply   []byte // is appended to
+
+	queueURL string
+	received *ReceiveMessageOutput // nil: nothing has been received
+}
+
+// maxRequestSize is beyond what any request that can succeed needs: a batch of
+// 1 MiB, each of whose bytes is written as a six-byte escape.
+const maxRequestSize = 8 << 20
+
+// maxPooledBuffer keeps a buffer that once held a large request or reply from
+// holding its memory.
+const maxPooledBuffer = 1 << 20
+
+// exchange has the buffers of a request over HTTP.
+type exchange struct {
+	request bytes.Buffer
+	reply   []byte
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+func (e *exchange) free() {
+	if e.request.Cap() > maxPooledBuffer || cap(e.reply) > maxPooledBuffer {
+		return
+	}
+	e.request.Reset()
+	e.reply = e.reply[:0]
+	exchanges.Put(e)
+}
+
+// ServeHTTP carries out a request of the AWS JSON 1.0 protocol. Signatures are
+// not verified.
+//
+// Messages in the reply of a ReceiveMessage whose client has gone, or to whom
+// the reply cannot be written, become visible again at once.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Origin") != "" {
+		allowOrigin(w.Header())
+	}
+	if r.Method == http.MethodOptions {
+		return // the headers are the answer
+	}
+	requestID := newUUID(rand.Uint64(), rand.Uint64())
+
+	e := exchanges.Get().(*exchange)
+	defer e.free()
+	c := call{server: s, ctx: r.Context(), from: s.origin(r), reply: e.reply}
+	err := c.carryOut(w, r, e)
+	e.reply = c.reply
+	switch {
+	case errors.Is(err, ErrReplyLost), err != nil && c.ctx.Err() != nil:
+		// Only this cuts the connection, so that no client takes an empty reply
+		// for an answer.
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		_ = writeError(w, requestID, asError(err)) // who is not there needs no error
+	case c.received == nil:
+		_ = writeReply(w, requestID, c.reply)
+	default:
+		c.writeMessages(w, requestID)
+	}
+}
+
+func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) error {
+	do, err := action(r)
+	if err != nil {
+		return err
+	}
+	body := http.MaxBytesReader(w, r.Body, maxRequestSize)
+	if n := r.ContentLength; n > 0 && n <= maxRequestSize {
+		e.request.Grow(int(n) + bytes.MinRead)
+	}
+	var tooLarge *http.MaxBytesError
+	switch _, err := e.request.ReadFrom(body); {
+	case errors.As(err, &tooLarge):
+		return errSerialization(maxRequestSize, "it is longer than any valid request")
+	case err != nil:
+		return errSerialization(e.request.Len(), "it ends early: "+err.Error())
+	}
+	c.request = e.request.Bytes()
+	return do(c)
+}
+
+// action returns what carries out the action that a request names.
+func action(r *http.Request) (func(*call) error, error) {
+	target := r.Header.Get("X-Amz-Target")
+	if target == "" {
+		return nil, errNoTarget()
+	}
+	name, found := strings.CutPrefix(target, "AmazonSQS.")
+	do := actions[name]
+	if !found || do == nil {
+		return nil, errUnknownAction(name)
+	}
+	return do, nil
+}
+
+// writeMessages writes the reply of a receive, or takes its messages back.
+func (c *call) writeMessages(w http.ResponseWriter, requestID UUID) {
+	err := c.ctx.Err()
+	if err == nil {
+		err = writeReply(w, requestID, c.reply)
+	}
+	if err == nil {
+		// A small reply is still in the connection's buffer.
+		err = http.NewResponseController(w).Flush()
+	}
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		c.server.takeBack(c.from, c.queueURL, c.received)
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// origin reads from a request which queues it means and how it calls them.
+func (s *Server) origin(r *http.Request) origin {
+	from := s.direct
+	if region := credentialRegion(r); region != "" {
+		from.region = region
+	}
+	if s.config.BaseURL == "" && r.Host != "" {
+		scheme := "http://"
+		if r.TLS != nil {
+			scheme = "https://"
+		}
+		from.baseURL = scheme + r.Host
+	}
+	from.traceHeader = r.Header.Get("X-Amzn-Trace-Id")
+	return from
+}
+
+// credentialRegion returns the region in the scope of the request's credentials,
+// <access key>/<date>/<region>/sqs/aws4_request.
+func credentialRegion(r *http.Request) string {
+	_, credential, found := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	if !found {
+		credential = ""
+		if r.URL.RawQuery != "" {
+			credential = r.URL.Query().Get("X-Amz-Credential")
+		}
+	}
+	_, scope, _ := strings.Cut(credential, "/")
+	_, scope, _ = strings.Cut(scope, "/")
+	region, _, _ := strings.Cut(scope, "/")
+	return region
+}
+
+// allowOrigin lets web pages of any origin use the server, as they may use AWS.
+func allowOrigin(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
+	h.Set("Access-Control-Allow-Headers", "authorization, content-type, x-amz-date, x-amz-content-sha256, "+
+		"x-amz-security-token, x-amz-target, x-amzn-query-mode, x-amz-user-agent, amz-sdk-invocation-id, amz-sdk-request")
+	h.Set("Access-Control-Expose-Headers", "x-amzn-requestid, x-amzn-query-error")
+}

@@ -1,0 +1,295 @@
+package sqsserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// QueueInfo is a queue as an operator sees it.
+type QueueInfo struct {
+	Name    string
+	Region  string
+	ARN     string
+	URL     string // as direct calls know it
+	FIFO    bool
+	Created time.Time
+
+	Visible  int
+	InFlight int
+	Delayed  int
+	Polls    int // long polls that wait now
+
+	DeadLetter  string // ARN of the dead-letter queue; "": there is none
+	MaxReceives int    // maxReceiveCount; 0: there is none
+}
+
+// Queues returns all queues, by region and name.
+func (s *Server) Queues() []QueueInfo {
+	s.mu.Lock()
+	queues := make([]*queue, 0, len(s.byARN))
+	for _, q := range s.byARN {
+		queues = append(queues, q)
+	}
+	s.mu.Unlock()
+
+	infos := make([]QueueInfo, 0, len(queues))
+	for _, q := range queues {
+		if info, err := s.info(q); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	slices.SortFunc(infos, func(a, b QueueInfo) int {
+		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
+	})
+	return infos
+}
+
+func (s *Server) info(q *queue) (QueueInfo, error) {
+	now, err := s.hold(q)
+	if err != nil {
+		return QueueInfo{}, err
+	}
+	info := QueueInfo{
+		Name: q.name, Region: q.region, ARN: q.arn, URL: s.queueURL(s.direct, q.name),
+		FIFO: q.fifo, Created: q.created,
+		DeadLetter: q.attributes.redrive.target, MaxReceives: q.attributes.redrive.maxReceives,
+	}
+	info.Visible, info.InFlight, info.Delayed = s.engine.Counts(now, q.engine)
+	for w := q.waiters.first; w != nil; w = w.next {
+		info.Polls++
+	}
+	s.unlock(q)
+	return info, nil
+}
+
+// MessageState says where a message is in its life.
+type MessageState string
+
+const (
+	// Visible messages can be received, on a FIFO queue in their turn.
+	Visible MessageState = "visible"
+	// Delayed messages have been sent and cannot be received yet.
+	Delayed MessageState = "delayed"
+	// InFlight messages have been received and are hidden since.
+	InFlight MessageState = "in flight"
+)
+
+// MessageInfo is a message as an operator sees it, who does not receive it.
+type MessageInfo struct {
+	ID         string
+	Body       string
+	Attributes []MessageAttribute // in ascending order of their names; not to be changed
+	State      MessageState
+	Due        time.Time // when it becomes visible; zero: it is
+	Receives   int
+	Sent       time.Time
+	// FirstReceived is zero before the first receive.
+	FirstReceived time.Time
+	Group         string
+	Deduplication string // FIFO
+	Sequence      uint64 // FIFO
+	Source        string // ARN of the queue that dead-lettered it; "": none did
+	Number        uint64 // in the queue; Page.After takes it
+}
+
+// Page selects a part of the messages of a queue.
+type Page struct {
+	After uint64 // Number of the last message of the page before. Default: the beginning
+	Limit int    // Default: no limit
+}
+
+// messagesPerLook is how many messages an inspection reads under the lock at a
+// time.
+const messagesPerLook = 64
+
+// Messages returns messages of a queue, named by its name, URL or ARN, without
+// receiving them. A page of many is no snapshot: the queue may change while
+// it is put together.
+func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
+	q := s.find(s.config.Region, queue)
+	if q == nil {
+		return nil, fmt.Errorf("sqsserver: messages of queue %q: %w", queue, errQueueDoesNotExist())
+	}
+	var infos []MessageInfo
+	for after := page.After; ; {
+		look := messagesPerLook
+		if page.Limit > 0 {
+			look = min(look, page.Limit-len(infos))
+		}
+		now, err := s.hold(q)
+		if err != nil {
+			return nil, err
+		}
+		deliveries := s.engine.Messages(now, q.engine, after, look)
+		s.unlock(q)
+		for i := range deliveries {
+			infos = append(infos, messageInfo(&deliveries[i]))
+			after = deliveries[i].Receipt.Number
+		}
+		if len(deliveries) < look || len(infos) == page.Limit {
+			return infos, nil
+		}
+	}
+}
+
+func messageInfo(d *engine.Delivery) MessageInfo {
+	c := d.Payload.(*content)
+	state := Visible
+	switch {
+	case d.InFlight:
+		state = InFlight
+	case !d.VisibleAt.IsZero():
+		state = Delayed
+	}
+	return MessageInfo{
+		ID: UUID(d.ID).String(), Body: c.body, Attributes: c.attributes,
+		State: state, Due: d.VisibleAt, Receives: d.Receives, Sent: d.SentAt, FirstReceived: d.FirstReceived,
+		Group: d.Group, Deduplication: d.Dedup, Sequence: d.Sequence, Source: d.Source, Number: d.Receipt.Number,
+	}
+}
+
+// WaitEmpty waits until a queue, named by its name, URL or ARN, has no message,
+// not even a delayed one or one in flight. It returns the context's error if that
+// ends first, and an error if the queue does not exist or is deleted.
+func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
+	q := s.find(s.config.Region, queue)
+	if q == nil {
+		return fmt.Errorf("sqsserver: wait for queue %q: %w", queue, errQueueDoesNotExist())
+	}
+	for {
+		now, err := s.hold(q)
+		if err != nil {
+			return fmt.Errorf("sqsserver: wait for queue %q: %w", queue, err)
+		}
+		if s.isEmpty(now, q) {
+			s.unlock(q)
+			return nil
+		}
+		emptied := make(chan struct{})
+		if len(q.emptied) == 0 {
+			s.awaited = append(s.awaited, q)
+		}
+		q.emptied = append(q.emptied, emptied)
+		s.unlock(q)
+
+		select {
+		case <-emptied:
+		case <-ctx.Done():
+			return s.stopWaiting(ctx, q, emptied)
+		}
+	}
+}
+
+// stopWaiting looks a last time: what has expired since the last request has
+// told nobody.
+func (s *Server) stopWaiting(ctx context.Context, q *queue, emptied chan struct{}) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.emptied = slices.DeleteFunc(q.emptied, func(c chan struct{}) bool { return c == emptied })
+	if len(q.emptied) == 0 {
+		s.awaited = slices.DeleteFunc(s.awaited, func(other *queue) bool { return other == q })
+	}
+	if !q.dropped && s.isEmpty(time.Now(), q) {
+		return nil
+	}
+	return ctx.Err()
+}
+
+func (s *Server) isEmpty(now time.Time, q *queue) bool {
+	visible, inFlight, delayed := s.engine.Counts(now, q.engine)
+	return visible+inFlight+delayed == 0
+}
+
+// announceEmpty tells those who wait in WaitEmpty at the end of a hold.
+func (s *Server) announceEmpty() {
+	s.awaited = slices.DeleteFunc(s.awaited, func(q *queue) bool {
+		if !s.closed && !q.dropped && !s.isEmpty(time.Now(), q) {
+			return false
+		}
+		for _, emptied := range q.emptied {
+			close(emptied)
+		}
+		q.emptied = nil
+		return true
+	})
+}
+
+// Release makes a message that is in flight or delayed visible now. Its receive
+// count stays.
+func (s *Server) Release(queue, messageID string) error {
+	return s.operate("release", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+		s.engine.Expose(now, q, r)
+		return nil
+	})
+}
+
+// Delete deletes a message, in whatever state it is.
+func (s *Server) Delete(queue, messageID string) error {
+	return s.operate("delete", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+		s.engine.Remove(now, q, r)
+		return nil
+	})
+}
+
+// DeadLetter moves a message to the dead-letter queue, in whatever state it is.
+func (s *Server) DeadLetter(queue, messageID string) error {
+	return s.operate("dead-letter", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+		if !s.engine.DeadLetter(now, q, r) {
+			return fmt.Errorf("the queue has no dead-letter queue; give it a RedrivePolicy")
+		}
+		return nil
+	})
+}
+
+// operate carries out what an operator wants done with a message.
+func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
+	q := s.find(s.config.Region, queue)
+	if q == nil {
+		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, errQueueDoesNotExist())
+	}
+	id, err := parseUUID(messageID)
+	if err != nil {
+		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, err)
+	}
+	now, err := s.hold(q)
+	if err != nil {
+		return err
+	}
+	receipt, found := s.engine.Find(q.engine, id)
+	if found {
+		err = do(now, q.engine, receipt)
+	} else {
+		err = fmt.Errorf("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
+	}
+	s.unlock(q)
+	if err != nil {
+		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, err)
+	}
+	return nil
+}
+
+func parseUUID(text string) (id engine.ID, err error) {
+	digits := strings.ReplaceAll(text, "-", "")
+	if n, err := hex.Decode(id[:], []byte(digits[:min(len(digits), 2*len(id))])); err != nil || n != len(id) || UUID(id).String() != strings.ToLower(text) {
+		return id, fmt.Errorf("the id is not a UUID as ReceiveMessage and Messages return it")
+	}
+	return id, nil
+}
+
+// find returns the queue with a name, URL or ARN, or nil. Only an ARN names a
+// region.
+func (s *Server) find(region, name string) *queue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.byARN[name]; q != nil {
+		return q
+	}
+	return s.queues[queueName{region, name[strings.LastIndexByte(name, '/')+1:]}]
+}

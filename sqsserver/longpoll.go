@@ -1,0 +1,272 @@
+package sqsserver
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// waiter is a receive and, while there is nothing to receive, a long poll that
+// waits. Whoever makes a message available receives for the waiter that came
+// first, under the lock, and so nobody wakes in vain.
+type waiter struct {
+	max        int
+	visibility time.Duration // negative: the queue's
+
+	next, previous *waiter // in the queue's list
+	waiting        bool    // still in it
+
+	// ready holds one signal, so that who serves the waiter never blocks. What
+	// follows is written before the signal and read after it.
+	ready      chan struct{}
+	deliveries []engine.Delivery // in buffer
+	err        error
+
+	buffer [maxReceived]engine.Delivery
+}
+
+// waiterPool keeps buffers, never channels: one made in a synctest bubble must
+// not get out of it.
+var waiterPool = sync.Pool{New: func() any { return new(waiter) }}
+
+func newWaiter() *waiter {
+	w := waiterPool.Get().(*waiter)
+	w.deliveries = w.buffer[:0]
+	return w
+}
+
+// free lets go of the waiter, and of the messages, which the pool would keep
+// alive.
+func (w *waiter) free() {
+	clear(w.deliveries)
+	w.ready, w.deliveries, w.err = nil, nil, nil
+	waiterPool.Put(w)
+}
+
+// waiters is a list of waiters, in the order in which they came.
+type waiters struct {
+	first, last *waiter
+}
+
+func (l *waiters) add(w *waiter) {
+	w.waiting, w.previous = true, l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+}
+
+func (l *waiters) remove(w *waiter) {
+	if w.previous == nil {
+		l.first = w.next
+	} else {
+		w.previous.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.previous
+	} else {
+		w.next.previous = w.previous
+	}
+	w.waiting, w.next, w.previous = false, nil, nil
+}
+
+// longPolls is what the long polls of all queues share. It is guarded by the
+// server's lock.
+type longPolls struct {
+	polled  []*queue        // those with waiters
+	stirred []*queue        // those of them that may have something for a waiter
+	woken   []*engine.Queue // reused
+
+	// timer runs Server.wake at due, the earliest time at which a hidden message
+	// of a polled queue becomes visible. It exists once it has been needed, and
+	// is armed, due not being zero, only while somebody waits.
+	timer *time.Timer
+	due   time.Time
+}
+
+// wait adds a waiter to the queue and waits until it is served, until the poll's
+// time is over (it returns nothing then), or until the context ends. The lock is
+// held on entry and not on return.
+func (s *Server) wait(ctx context.Context, q *queue, w *waiter, limit time.Duration) ([]engine.Delivery, error) {
+	w.ready = make(chan struct{}, 1)
+	if q.waiters.first == nil {
+		s.longPoll.polled = append(s.longPoll.polled, q)
+	}
+	q.waiters.add(w)
+	s.unlock(q)
+
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-w.ready:
+		return w.deliveries, w.err
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+
+	s.mu.Lock()
+	if w.waiting {
+		s.leave(q, w)
+		s.unlock(q)
+		return nil, ctx.Err()
+	}
+	s.mu.Unlock()
+	if ctx.Err() != nil { // served, but too late
+		s.giveBack(q, w.deliveries)
+		return nil, ctx.Err()
+	}
+	return w.deliveries, w.err
+}
+
+// leave takes a waiter off the queue's list, and the queue off the polled ones
+// with its last.
+func (s *Server) leave(q *queue, w *waiter) {
+	q.waiters.remove(w)
+	if q.waiters.first != nil {
+		return
+	}
+	p := &s.longPoll
+	p.polled = slices.DeleteFunc(p.polled, func(other *queue) bool { return other == q })
+	if len(p.polled) == 0 && !p.due.IsZero() {
+		p.timer.Stop()
+		p.due = time.Time{}
+	}
+}
+
+// dismiss ends all long polls of the queue: with err, or without a message.
+func (s *Server) dismiss(q *queue, err error) {
+	for w := q.waiters.first; w != nil; w = q.waiters.first {
+		s.leave(q, w)
+		w.err = err
+		w.ready <- struct{}{}
+	}
+}
+
+// giveBack makes messages visible that were received for somebody who is not
+// there to take them. Those that have been received again since are left alone.
+func (s *Server) giveBack(q *queue, deliveries []engine.Delivery) {
+	if len(deliveries) == 0 {
+		return
+	}
+	now, err := s.hold(q)
+	if err != nil {
+		return // the queue has gone, and the messages with it
+	}
+	for i := range deliveries {
+		s.engine.Expose(now, q.engine, deliveries[i].Receipt)
+	}
+	s.unlock(q)
+}
+
+// stir marks a queue to be looked at for its waiters when the hold ends.
+func (p *longPolls) stir(q *queue) {
+	if q.waiters.first != nil && !slices.Contains(p.stirred, q) {
+		p.stirred = append(p.stirred, q)
+	}
+}
+
+// stirWoken stirs the queues in which the engine made a message receivable.
+func (s *Server) stirWoken() {
+	p := &s.longPoll
+	p.woken = s.engine.Woken(p.woken[:0])
+	if len(p.polled) == 0 {
+		return
+	}
+	for _, woken := range p.woken {
+		p.stir(s.byARN[woken.Key()])
+	}
+}
+
+// handOut receives for waiters, messagesPerHold messages at most, and reports
+// whether there may be more to hand out.
+func (s *Server) handOut() (more bool) {
+	s.stirWoken()
+	p := &s.longPoll
+	if len(p.stirred) == 0 {
+		return false
+	}
+	now, budget := time.Now(), messagesPerHold
+	for len(p.stirred) > 0 {
+		q := p.stirred[0]
+		for w := q.waiters.first; w != nil; w = q.waiters.first {
+			if budget < w.max && budget < messagesPerHold {
+				return true
+			}
+			// A queue that is over its limit in flight has nothing for a long
+			// poll; SQS reports that to short polls only.
+			w.deliveries, _ = s.engine.Receive(now, q.engine, w.max, w.visibility, w.deliveries[:0])
+			if len(w.deliveries) == 0 {
+				break
+			}
+			budget -= len(w.deliveries)
+			s.leave(q, w)
+			w.ready <- struct{}{}
+		}
+		p.stirred = slices.Delete(p.stirred, 0, 1)
+		s.arm(q)
+		// The receive may have dead-lettered into another queue, or have stopped
+		// at the engine's limit of work, which stirs this one again.
+		s.stirWoken()
+	}
+	return false
+}
+
+// arm makes the timer run in time for the next hidden message of a queue that
+// somebody waits for.
+func (s *Server) arm(q *queue) {
+	if q.waiters.first == nil {
+		return
+	}
+	next, waits := s.engine.Next(q.engine)
+	p := &s.longPoll
+	if !waits || !p.due.IsZero() && !next.Before(p.due) {
+		return
+	}
+	p.due = next
+	if p.timer == nil {
+		p.timer = time.AfterFunc(time.Until(next), s.wake)
+	} else {
+		p.timer.Reset(time.Until(next))
+	}
+}
+
+// wake looks at the queues somebody waits for whose hidden messages are due. It
+// may run early or in vain, when a message has been hidden anew since.
+func (s *Server) wake() {
+	s.mu.Lock()
+	p := &s.longPoll
+	p.due = time.Time{}
+	now := time.Now()
+	for _, q := range p.polled {
+		if next, waits := s.engine.Next(q.engine); waits && !next.After(now) {
+			p.stir(q)
+		} else {
+			s.arm(q)
+		}
+	}
+	s.finish()
+}
+
+// unlock ends a hold in which the queue may have changed. What became receivable
+// goes to the long polls that wait for it.
+func (s *Server) unlock(q *queue) {
+	s.arm(q)
+	s.finish()
+}
+
+// finish is unlock after a hold that concerned no queue in particular.
+func (s *Server) finish() {
+	for s.handOut() {
+		s.mu.Unlock()
+		s.mu.Lock()
+	}
+	if len(s.awaited) > 0 {
+		s.announceEmpty()
+	}
+	s.mu.Unlock()
+}

@@ -1,0 +1,265 @@
+package sqsserver
+
+import (
+	"context"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// cooldown is how long the name of a deleted queue stays taken, and how long
+// after a purge the next one is refused.
+const cooldown = 60 * time.Second
+
+const (
+	maxQueueName   = 80
+	maxListResults = 1000
+	fifoSuffix     = ".fifo"
+)
+
+// queueName names a queue among those of the server's account.
+type queueName struct {
+	region, name string
+}
+
+// queue is what the server knows of a queue beside its messages.
+type queue struct {
+	queueName
+	arn     string
+	id      uint64 // in its receipt handles
+	fifo    bool
+	created time.Time
+	tags    map[string]string
+
+	// What follows is guarded by the server's lock.
+	engine     *engine.Queue
+	attributes *attributes // replaced as a whole, so that it can be read without the lock
+	modified   time.Time
+	purged     time.Time
+	dropped    bool
+	waiters    waiters
+	lost       map[engine.Receipt]struct{} // leases that FaultLoseLease has taken
+	emptied    []chan struct{}             // of WaitEmpty; closed by whoever finds the queue empty
+}
+
+func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueInput) (*CreateQueueOutput, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	fifo := in.Attributes["FifoQueue"] == "true"
+	if err := checkQueueName(in.QueueName, fifo); err != nil {
+		return nil, err
+	}
+	replyLost, err := s.refuse(ctx, in.QueueName, actionCreateQueue)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := defaultAttributes(fifo).with(in.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.create(queueName{from.region, in.QueueName}, wanted, in); err != nil {
+		return nil, err
+	}
+	if replyLost {
+		return nil, ErrReplyLost
+	}
+	return &CreateQueueOutput{QueueUrl: s.queueURL(from, in.QueueName)}, nil
+}
+
+func checkQueueName(name string, fifo bool) error {
+	base, invalid := name, errQueueName
+	if fifo {
+		invalid = errFIFOQueueName
+		var found bool
+		if base, found = strings.CutSuffix(name, fifoSuffix); !found {
+			return invalid()
+		}
+	}
+	if base == "" || len(name) > maxQueueName {
+		return invalid()
+	}
+	for _, c := range []byte(base) {
+		if !isNameCharacter(c) {
+			return invalid()
+		}
+	}
+	return nil
+}
+
+// create makes the queue exist, unless it does with the attributes given.
+func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errServiceUnavailable()
+	}
+	if q := s.queues[name]; q != nil {
+		return q.compare(wanted, in.Attributes)
+	}
+	now := time.Now()
+	if now.Before(s.deleted[name].Add(cooldown)) && !s.config.NoCooldown {
+		return errQueueDeletedRecently()
+	}
+	q := &queue{
+		queueName:  name,
+		arn:        s.queueARN(name),
+		id:         s.random.Uint64(),
+		fifo:       wanted.fifo,
+		created:    now,
+		modified:   now,
+		tags:       maps.Clone(in.Tags),
+		attributes: wanted,
+	}
+	if err := s.checkRedrive(q, wanted, in.Attributes); err != nil {
+		return err
+	}
+	delete(s.deleted, name)
+	q.engine = s.engine.Create(now, q.arn, s.settings(wanted))
+	s.queues[name], s.byARN[q.arn] = q, q
+	return nil
+}
+
+func (s *Server) queueARN(name queueName) string {
+	return "arn:aws:sqs:" + name.region + ":" + s.config.Account + ":" + name.name
+}
+
+// compare finds the first of the attributes given for a queue to create in which
+// the queue that has the name differs.
+func (q *queue) compare(wanted *attributes, given map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := attributesByName[name].value
+		if value(wanted) != value(q.attributes) {
+			return errQueueNameExists(name)
+		}
+	}
+	return nil
+}
+
+// settings returns what the engine needs to know of a queue's attributes.
+func (s *Server) settings(a *attributes) engine.Settings {
+	return engine.Settings{
+		FIFO:          a.fifo,
+		Delay:         seconds(a.delay),
+		Visibility:    seconds(a.visibility),
+		Retention:     seconds(a.retention),
+		DeadLetter:    a.redrive.target,
+		MaxReceives:   a.redrive.maxReceives,
+		DedupPerGroup: a.deduplicationScope == scopeMessageGroup,
+		InFlightLimit: s.config.InFlightLimit,
+	}
+}
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
+
+func (s *Server) getQueueURL(ctx context.Context, from origin, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {
+	if in.QueueName == "" {
+		return nil, errQueueName()
+	}
+	if owner := in.QueueOwnerAWSAccountId; owner != "" && owner != s.config.Account {
+		return nil, errQueueDoesNotExist()
+	}
+	r, err := s.lookup(ctx, from, in.QueueName, actionGetQueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	return &GetQueueUrlOutput{QueueUrl: s.queueURL(from, r.queue.name)}, r.end()
+}
+
+func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInput) (*ListQueuesOutput, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	replyLost, err := s.refuse(ctx, "", actionListQueues)
+	if err != nil {
+		return nil, err
+	}
+	limit := int(in.MaxResults.Or(maxListResults))
+	if limit < 1 || limit > maxListResults {
+		return nil, errMaxResults(in.MaxResults.Value)
+	}
+	after, err := base64.RawURLEncoding.DecodeString(in.NextToken)
+	if err != nil {
+		return nil, errNextToken()
+	}
+
+	names, err := s.queueNames(from.region, in.QueueNamePrefix, string(after))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	out := &ListQueuesOutput{}
+	for _, name := range names[:min(limit, len(names))] {
+		out.QueueUrls = append(out.QueueUrls, s.queueURL(from, name))
+	}
+	if len(names) > limit && in.MaxResults.Set {
+		out.NextToken = base64.RawURLEncoding.EncodeToString([]byte(names[limit-1]))
+	}
+	if replyLost {
+		return nil, ErrReplyLost
+	}
+	return out, nil
+}
+
+// queueNames returns the names of the region's queues, in no order, that begin
+// with prefix and come after the name given.
+func (s *Server) queueNames(region, prefix, after string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errServiceUnavailable()
+	}
+	var names []string
+	for name := range s.queues {
+		if name.region == region && strings.HasPrefix(name.name, prefix) && name.name > after {
+			names = append(names, name.name)
+		}
+	}
+	return names, nil
+}
+
+func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueInput) error {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionDeleteQueue)
+	if err != nil {
+		return err
+	}
+	q := r.queue
+	now, err := s.hold(q)
+	if err != nil {
+		return err
+	}
+	q.dropped = true
+	s.engine.Drop(now, q.engine)
+	delete(s.queues, q.queueName)
+	delete(s.byARN, q.arn)
+	maps.DeleteFunc(s.deleted, func(_ queueName, at time.Time) bool { return now.Sub(at) >= cooldown })
+	s.deleted[q.queueName] = now
+	s.dismiss(q, errQueueDoesNotExist())
+	s.finish()
+	return r.end()
+}
+
+func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInput) error {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionPurgeQueue)
+	if err != nil {
+		return err
+	}
+	q := r.queue
+	now, err := s.hold(q)
+	if err != nil {
+		return err
+	}
+	if now.Before(q.purged.Add(cooldown)) && !s.config.NoCooldown {
+		s.mu.Unlock()
+		return errPurgeQueueInProgress(q.name)
+	}
+	q.purged = now
+	q.lost = nil
+	s.engine.Purge(now, q.engine)
+	s.unlock(q)
+	return r.end()
+}

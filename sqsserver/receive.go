@@ -1,0 +1,165 @@
+package sqsserver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// Limits of a receive.
+const (
+	maxReceived          = 10
+	maxWaitSeconds       = 20
+	maxVisibilitySeconds = 43200
+)
+
+func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionReceiveMessage)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := checkReceive(r.attributes, in)
+	if err != nil {
+		return nil, err
+	}
+
+	w := newWaiter()
+	defer w.free()
+	w.max = int(in.MaxNumberOfMessages.Or(1))
+	w.visibility = -1
+	if in.VisibilityTimeout.Set {
+		w.visibility = seconds(in.VisibilityTimeout.Value)
+	}
+	deliveries, err := s.receive(ctx, r.queue, w, seconds(in.WaitTimeSeconds.Or(r.attributes.wait)))
+	if err != nil {
+		return nil, err
+	}
+	s.duplicate(r.queue, deliveries)
+	if r.replyLost {
+		return nil, ErrReplyLost
+	}
+
+	out := &ReceiveMessageOutput{}
+	if len(deliveries) > 0 {
+		out.Messages = make([]Message, len(deliveries))
+	}
+	for i := range deliveries {
+		r.queue.message(&out.Messages[i], &deliveries[i], wanted, in.MessageAttributeNames)
+	}
+	return out, nil
+}
+
+func checkReceive(a *attributes, in *ReceiveMessageInput) (systemAttributeSet, error) {
+	if n := in.MaxNumberOfMessages; n.Set && (n.Value < 1 || n.Value > maxReceived) {
+		return 0, errMaxNumberOfMessages(n.Value)
+	}
+	if n := in.WaitTimeSeconds.Value; n < 0 || n > maxWaitSeconds {
+		return 0, errWaitTimeSeconds(n)
+	}
+	if n := in.VisibilityTimeout.Value; n < 0 || n > maxVisibilitySeconds {
+		return 0, errVisibilityTimeout(n)
+	}
+	if id := in.ReceiveRequestAttemptId; id != "" {
+		if !a.fifo {
+			return 0, errNeedsFIFO("ReceiveRequestAttemptId", id)
+		}
+		if err := checkIdentifier("ReceiveRequestAttemptId", id); err != nil {
+			return 0, err
+		}
+	}
+	return systemAttributesNamed(in.MessageSystemAttributeNames)
+}
+
+// receive receives what there is or, if there is nothing, waits for some time
+// for the first message.
+func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Duration) ([]engine.Delivery, error) {
+	for {
+		now, err := s.hold(q)
+		if err != nil {
+			return nil, err
+		}
+		w.deliveries, err = s.engine.Receive(now, q.engine, w.max, w.visibility, w.deliveries)
+		if len(w.deliveries) == 0 && limit > 0 {
+			return s.wait(ctx, q, w, limit)
+		}
+		// With much to expire or to dead-letter first, a receive ends empty
+		// before it has seen everything; the engine then wakes the queue.
+		s.stirWoken()
+		unfinished := len(w.deliveries) == 0 && err == nil && slices.Contains(s.longPoll.woken, q.engine)
+		s.unlock(q)
+		switch {
+		case unfinished:
+			continue
+		case err != nil:
+			return nil, errOverLimit()
+		}
+		return w.deliveries, nil
+	}
+}
+
+// duplicate exposes messages that a fault has chosen to be delivered again.
+func (s *Server) duplicate(q *queue, deliveries []engine.Delivery) {
+	for i := range deliveries {
+		if s.faults.entry(q.name, actionReceiveMessage) == FaultDuplicate {
+			s.giveBack(q, deliveries[i:i+1])
+		}
+	}
+}
+
+// message makes of a delivery the message that the receive asked for.
+func (q *queue) message(m *Message, d *engine.Delivery, wanted systemAttributeSet, names []string) {
+	c := d.Payload.(*content)
+	m.MessageId = UUID(d.ID)
+	m.ReceiptHandle = receiptHandle{
+		queue: q.id, number: d.Receipt.Number, generation: d.Receipt.Generation, message: UUID(d.ID),
+	}.String()
+	m.Body, m.MD5OfBody = c.body, c.bodyMD5
+	if wanted != 0 {
+		m.Attributes = systemAttributesOf(d)
+		wanted.keep(&m.Attributes)
+	}
+	m.MessageAttributes = selectAttributes(c.attributes, names)
+	if len(m.MessageAttributes) == len(c.attributes) {
+		m.MD5OfMessageAttributes = c.attributesMD5
+	} else {
+		m.MD5OfMessageAttributes = digestAttributes(m.MessageAttributes)
+	}
+}
+
+func systemAttributesOf(d *engine.Delivery) SystemAttributes {
+	c := d.Payload.(*content)
+	return SystemAttributes{
+		SenderId:                         c.sender,
+		SentTimestamp:                    d.SentAt.UnixMilli(),
+		ApproximateReceiveCount:          d.Receives,
+		ApproximateFirstReceiveTimestamp: d.FirstReceived.UnixMilli(),
+		SequenceNumber:                   d.Sequence,
+		MessageDeduplicationId:           d.Dedup,
+		MessageGroupId:                   d.Group,
+		AWSTraceHeader:                   c.traceHeader,
+		DeadLetterQueueSourceArn:         d.Source,
+	}
+}
+
+// takeBack makes the messages of a reply visible that did not reach the client.
+func (s *Server) takeBack(from origin, queueURL string, out *ReceiveMessageOutput) {
+	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
+		"queue", queueURL, "messages", len(out.Messages))
+	q := s.find(from.region, queueURL)
+	if q == nil {
+		return
+	}
+	deliveries := make([]engine.Delivery, 0, len(out.Messages))
+	for i := range out.Messages {
+		if h, err := parseReceiptHandle(out.Messages[i].ReceiptHandle, q.id); err == nil {
+			deliveries = append(deliveries, engine.Delivery{Receipt: h.receipt()})
+		}
+	}
+	s.giveBack(q, deliveries)
+}
+
+func (h receiptHandle) receipt() engine.Receipt {
+	return engine.Receipt{Number: h.number, Generation: h.generation}
+}

@@ -1,0 +1,191 @@
+package sqsserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// content is what the engine carries of a message without reading it. It never
+// changes.
+type content struct {
+	body           string
+	bodyMD5        MD5
+	attributes     []MessageAttribute // in ascending order of their names
+	attributesMD5  MD5
+	traceHeader    string
+	traceHeaderMD5 MD5 // MD5OfMessageSystemAttributes
+	sender         string
+}
+
+func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageInput) (*SendMessageOutput, error) {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionSendMessage)
+	if err != nil {
+		return nil, err
+	}
+	entry := in.SendMessageEntry // check may put its attributes in order
+	if err := checkMessage(r.attributes, from, &entry, false); err != nil {
+		return nil, err
+	}
+	if err := checkFIFO(r.attributes, &entry, false); err != nil {
+		return nil, err
+	}
+	m := s.newMessage(r.attributes, from, &entry)
+
+	now, err := s.hold(r.queue)
+	if err != nil {
+		return nil, err
+	}
+	m.ID = s.newMessageID()
+	sent := s.engine.Send(now, r.queue.engine, m)
+	s.unlock(r.queue)
+
+	out := sendOutput(sent, m.Payload.(*content))
+	return &out, r.end()
+}
+
+func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionSendMessageBatch)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSendBatch(r.attributes, in.Entries); err != nil {
+		return nil, err
+	}
+
+	var messages [maxBatchEntries]engine.Message
+	var failures [maxBatchEntries]error
+	for i := range in.Entries {
+		entry := in.Entries[i].SendMessageEntry
+		if s.faults.entry(r.queue.name, actionSendMessageBatch) == FaultFailEntry {
+			failures[i] = errInternalError(injected)
+		} else if failures[i] = checkMessage(r.attributes, from, &entry, true); failures[i] == nil {
+			messages[i] = s.newMessage(r.attributes, from, &entry)
+		}
+	}
+
+	var sent [maxBatchEntries]engine.Sent
+	now, err := s.hold(r.queue)
+	if err != nil {
+		return nil, err
+	}
+	for i := range in.Entries {
+		if failures[i] == nil {
+			messages[i].ID = s.newMessageID()
+			sent[i] = s.engine.Send(now, r.queue.engine, messages[i])
+		}
+	}
+	s.unlock(r.queue)
+
+	out := &SendMessageBatchOutput{Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries))}
+	for i := range in.Entries {
+		id := in.Entries[i].Id
+		if failures[i] != nil {
+			out.Failed = append(out.Failed, failedEntry(id, failures[i]))
+			continue
+		}
+		out.Successful = append(out.Successful, SendMessageBatchResultEntry{
+			Id: id, SendMessageOutput: sendOutput(sent[i], messages[i].Payload.(*content))})
+	}
+	return out, r.end()
+}
+
+// checkSendBatch finds what makes SQS refuse a batch as a whole.
+func checkSendBatch(a *attributes, entries []SendMessageBatchRequestEntry) error {
+	id := func(i int) string { return entries[i].Id }
+	if err := checkBatch("SendMessageBatchRequestEntry", len(entries), id); err != nil {
+		return err
+	}
+	size := 0
+	for i := range entries {
+		entry := &entries[i].SendMessageEntry
+		if err := checkFIFO(a, entry, true); err != nil {
+			return err
+		}
+		size += entry.size()
+	}
+	if size > maxBatchSize {
+		return errBatchTooLong(size)
+	}
+	return nil
+}
+
+// checkFIFO checks that a message has what a FIFO queue needs. A batch that has
+// one without is refused as a whole.
+func checkFIFO(a *attributes, entry *SendMessageEntry, inBatch bool) error {
+	switch {
+	case !a.fifo:
+		return nil
+	case entry.MessageGroupId == "":
+		return errNoGroup(inBatch)
+	case entry.MessageDeduplicationId == "" && !a.contentDeduplication:
+		return errNoDeduplication()
+	}
+	return nil
+}
+
+// checkMessage checks a message for a queue with the attributes.
+func checkMessage(a *attributes, from origin, entry *SendMessageEntry, inBatch bool) error {
+	if err := entry.check(); err != nil {
+		return err
+	}
+	switch {
+	case from.traceHeader != "" && !validTraceHeader(from.traceHeader):
+		return errTraceHeader()
+	case entry.size() > int(a.maxSize):
+		return errMessageTooLong(int(a.maxSize), inBatch)
+	case a.fifo && entry.DelaySeconds.Value > 0:
+		return errDelayOnFIFO(entry.DelaySeconds.Value)
+	case !a.fifo && entry.MessageDeduplicationId != "":
+		return errNeedsFIFO("MessageDeduplicationId", entry.MessageDeduplicationId)
+	}
+	return nil
+}
+
+// newMessage makes the message that the engine takes, but for its id.
+func (s *Server) newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Message {
+	c := &content{
+		body:          entry.MessageBody,
+		bodyMD5:       digestBody(entry.MessageBody),
+		attributes:    entry.MessageAttributes,
+		attributesMD5: digestAttributes(entry.MessageAttributes),
+		sender:        s.config.Account,
+		traceHeader:   from.traceHeader,
+	}
+	if len(entry.MessageSystemAttributes) > 0 { // SQS knows only the one
+		c.traceHeader = entry.MessageSystemAttributes[0].StringValue
+		c.traceHeaderMD5 = digestAttributes(entry.MessageSystemAttributes)
+	}
+	m := engine.Message{
+		Group:   entry.MessageGroupId,
+		Dedup:   entry.MessageDeduplicationId,
+		Delay:   -1,
+		Payload: c,
+	}
+	// On a FIFO queue a delay of 0 still means the queue's.
+	if entry.DelaySeconds.Set && !a.fifo {
+		m.Delay = seconds(entry.DelaySeconds.Value)
+	}
+	if a.fifo && m.Dedup == "" {
+		hash := sha256.Sum256([]byte(c.body))
+		m.Dedup = hex.EncodeToString(hash[:])
+	}
+	return m
+}
+
+// newMessageID is called under the lock.
+func (s *Server) newMessageID() engine.ID {
+	return engine.ID(newUUID(s.random.Uint64(), s.random.Uint64()))
+}
+
+func sendOutput(sent engine.Sent, c *content) SendMessageOutput {
+	return SendMessageOutput{
+		MessageId:                    UUID(sent.ID),
+		MD5OfMessageBody:             c.bodyMD5,
+		MD5OfMessageAttributes:       c.attributesMD5,
+		MD5OfMessageSystemAttributes: c.traceHeaderMD5,
+		SequenceNumber:               sent.Sequence,
+	}
+}

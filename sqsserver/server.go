@@ -1,0 +1,300 @@
+// Package sqsserver is an SQS that runs in the process: standard and FIFO
+// queues with the behaviour, the errors and the wire format of Amazon SQS.
+//
+// A Server is an http.Handler to which the AWS SDKs and tools talk, and a value
+// with one method per action for programs that want no HTTP in between. It
+// keeps its queues in memory. It starts no goroutine, and holds a timer only
+// while a long poll waits for a message that is hidden, so that an idle server
+// costs nothing and works inside testing/synctest bubbles as outside.
+package sqsserver
+
+import (
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// Config are the settings of a Server. The zero value is a good one.
+type Config struct {
+	// Region and Account name the queues. A request over HTTP whose credentials
+	// name another region sees the queues of that one. Default: us-east-1 and
+	// 000000000000.
+	Region  string
+	Account string
+
+	// BaseURL is what queue URLs begin with, such as "http://localhost:9324".
+	// Default: the host that the HTTP request was sent to; for direct calls
+	// http://sqs.<region>.localhost.
+	BaseURL string
+
+	// NoCooldown lifts the two rules that make a client wait 60 seconds: after
+	// deleting a queue before creating one of its name, and between purges.
+	NoCooldown bool
+
+	// InFlightLimit is how many messages of one queue may be in flight; negative:
+	// any number. Default: 120,000, as on AWS.
+	InFlightLimit int
+
+	// Seed makes message ids and the probabilities of faults repeatable.
+	// Default: a random one.
+	Seed uint64
+
+	// Logger is told what no client learns. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Server is an SQS. Its methods may be called from many goroutines at once.
+type Server struct {
+	config Config
+	direct origin // of calls that come without HTTP
+	faults faultSet
+
+	// mu guards what follows. It is held for at most messagesPerHold messages
+	// at a time (the engine bounds what it expires on the way), never while
+	// waiting, and never for parsing, digests or encoding.
+	mu       sync.Mutex
+	closed   bool
+	engine   *engine.Engine
+	queues   map[queueName]*queue
+	byARN    map[string]*queue
+	deleted  map[queueName]time.Time
+	random   *rand.Rand // ids of messages and queues
+	longPoll longPolls
+	awaited  []*queue // that WaitEmpty waits for
+}
+
+const messagesPerHold = 10
+
+// New returns a server without queues. It starts nothing.
+func New(config Config) *Server {
+	if config.Region == "" {
+		config.Region = "us-east-1"
+	}
+	if config.Account == "" {
+		config.Account = "000000000000"
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	for config.Seed == 0 {
+		config.Seed = rand.Uint64()
+	}
+	config.BaseURL = strings.TrimRight(config.BaseURL, "/")
+	s := &Server{
+		config:  config,
+		engine:  engine.New(),
+		queues:  make(map[queueName]*queue),
+		byARN:   make(map[string]*queue),
+		deleted: make(map[queueName]time.Time),
+		random:  rand.New(rand.NewPCG(config.Seed, 1)),
+	}
+	s.faults.byQueue = make(map[string][]*FaultCount)
+	s.faults.random = rand.New(rand.NewPCG(config.Seed, 2))
+	s.direct = origin{region: config.Region, baseURL: config.BaseURL}
+	if s.direct.baseURL == "" {
+		s.direct.baseURL = "http://sqs." + config.Region + ".localhost"
+	}
+	return s
+}
+
+// Close ends the long polls that wait, which return no message, and makes the
+// server refuse every later request with ServiceUnavailable. It always returns
+// nil.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for _, q := range s.byARN {
+		s.dismiss(q, nil)
+	}
+	s.finish()
+	return nil
+}
+
+// The actions, as SQS has them: without HTTP, encoding and signatures. The error
+// of each is an *Error, or the context's, or ErrReplyLost. The server keeps what
+// an input refers to; the caller must not change it later.
+
+// CreateQueue creates a queue, or finds the one that has the name and the
+// attributes given.
+func (s *Server) CreateQueue(ctx context.Context, in *CreateQueueInput) (*CreateQueueOutput, error) {
+	return s.createQueue(ctx, s.direct, in)
+}
+
+// GetQueueUrl finds a queue by its name.
+func (s *Server) GetQueueUrl(ctx context.Context, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {
+	return s.getQueueURL(ctx, s.direct, in)
+}
+
+// ListQueues lists queues in the order of their names.
+func (s *Server) ListQueues(ctx context.Context, in *ListQueuesInput) (*ListQueuesOutput, error) {
+	return s.listQueues(ctx, s.direct, in)
+}
+
+// GetQueueAttributes returns the attributes of a queue that are asked for.
+func (s *Server) GetQueueAttributes(ctx context.Context, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
+	return s.getQueueAttributes(ctx, s.direct, in)
+}
+
+// SetQueueAttributes changes some attributes of a queue.
+func (s *Server) SetQueueAttributes(ctx context.Context, in *SetQueueAttributesInput) error {
+	return s.setQueueAttributes(ctx, s.direct, in)
+}
+
+// DeleteQueue deletes a queue and its messages.
+func (s *Server) DeleteQueue(ctx context.Context, in *DeleteQueueInput) error {
+	return s.deleteQueue(ctx, s.direct, in)
+}
+
+// PurgeQueue deletes the messages of a queue.
+func (s *Server) PurgeQueue(ctx context.Context, in *PurgeQueueInput) error {
+	return s.purgeQueue(ctx, s.direct, in)
+}
+
+// SendMessage sends a message.
+func (s *Server) SendMessage(ctx context.Context, in *SendMessageInput) (*SendMessageOutput, error) {
+	return s.sendMessage(ctx, s.direct, in)
+}
+
+// SendMessageBatch sends up to ten messages.
+func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
+	return s.sendMessageBatch(ctx, s.direct, in)
+}
+
+// ReceiveMessage receives up to ten messages and, as a long poll, waits for the
+// first. When the context ends during the wait it returns the context's error
+// and has received nothing.
+func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
+	return s.receiveMessage(ctx, s.direct, in)
+}
+
+// DeleteMessage deletes a received message.
+func (s *Server) DeleteMessage(ctx context.Context, in *DeleteMessageInput) error {
+	return s.deleteMessage(ctx, s.direct, in)
+}
+
+// DeleteMessageBatch deletes up to ten received messages.
+func (s *Server) DeleteMessageBatch(ctx context.Context, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
+	return s.deleteMessageBatch(ctx, s.direct, in)
+}
+
+// ChangeMessageVisibility hides a received message anew, or exposes it.
+func (s *Server) ChangeMessageVisibility(ctx context.Context, in *ChangeMessageVisibilityInput) error {
+	return s.changeMessageVisibility(ctx, s.direct, in)
+}
+
+// ChangeMessageVisibilityBatch hides anew or exposes up to ten received messages.
+func (s *Server) ChangeMessageVisibilityBatch(ctx context.Context, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
+	return s.changeMessageVisibilityBatch(ctx, s.direct, in)
+}
+
+// origin is what the way a request came by says about the queues it means.
+type origin struct {
+	region      string
+	baseURL     string
+	traceHeader string // of messages that are sent without one
+}
+
+// queueURL is the URL by which the sender of a request knows a queue.
+func (s *Server) queueURL(from origin, name string) string {
+	return from.baseURL + "/" + s.config.Account + "/" + name
+}
+
+// lookup begins a request to a queue: it finds the queue and lets faults refuse
+// the request. queueURL may have any host, or be the bare name.
+func (s *Server) lookup(ctx context.Context, from origin, queueURL, action string) (request, error) {
+	if err := ctx.Err(); err != nil {
+		return request{}, err
+	}
+	name := queueURL
+	if i := strings.LastIndexByte(queueURL, '/'); i >= 0 {
+		name = queueURL[i+1:]
+		if account := queueURL[strings.LastIndexByte(queueURL[:i], '/')+1 : i]; account != s.config.Account {
+			return request{}, errQueueDoesNotExist()
+		}
+	}
+
+	s.mu.Lock()
+	closed := s.closed
+	q := s.queues[queueName{from.region, name}]
+	var r request
+	if q != nil {
+		r = request{queue: q, attributes: q.attributes}
+	}
+	s.mu.Unlock()
+
+	if closed {
+		return request{}, errServiceUnavailable()
+	}
+	if q == nil {
+		return request{}, errQueueDoesNotExist()
+	}
+	var err error
+	r.replyLost, err = s.refuse(ctx, name, action)
+	return r, err
+}
+
+// refuse lets faults strike a request: with an error before it has an effect, or
+// by losing its reply after it.
+func (s *Server) refuse(ctx context.Context, queue, action string) (replyLost bool, err error) {
+	if !s.faults.active.Load() || ctx.Value(exempt{}) != nil {
+		return false, nil
+	}
+	switch s.faults.request(queue, action) {
+	case FaultThrottle:
+		return false, errRequestThrottled()
+	case FaultServerError:
+		return false, errInternalFailure(injected)
+	case FaultLoseReply:
+		return true, nil
+	}
+	return false, nil
+}
+
+const injected = "This failure was injected."
+
+// request is a request that has found its queue.
+type request struct {
+	queue      *queue
+	attributes *attributes // of the queue when the request came
+	replyLost  bool        // by a fault, after the effect
+}
+
+// end gives the error of a request that has been carried out.
+func (r request) end() error {
+	if r.replyLost {
+		return ErrReplyLost
+	}
+	return nil
+}
+
+// hold takes the lock for an operation on the queue, unless the server or the
+// queue has gone since the request came. Each hold ends with unlock.
+func (s *Server) hold(q *queue) (now time.Time, err error) {
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		err = errServiceUnavailable()
+	case q.dropped:
+		err = errQueueDoesNotExist()
+	default:
+		return time.Now(), nil
+	}
+	s.mu.Unlock()
+	return time.Time{}, err
+}
+
+// newUUID makes a random UUID (version 4) of 128 random bits.
+func newUUID(high, low uint64) UUID {
+	var id UUID
+	binary.BigEndian.PutUint64(id[:8], high)
+	binary.BigEndian.PutUint64(id[8:], low)
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

@@ -1,0 +1,179 @@
+package sqsserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessageInput) error {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionDeleteMessage)
+	if err != nil {
+		return err
+	}
+	settlements := [1]settlement{newDelete(in.ReceiptHandle)}
+	if err := s.settle(r.queue, settlements[:], actionDeleteMessage); err != nil {
+		return err
+	}
+	if err := settlements[0].err; err != nil {
+		return err
+	}
+	return r.end()
+}
+
+func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionDeleteMessageBatch)
+	if err != nil {
+		return nil, err
+	}
+	id := func(i int) string { return in.Entries[i].Id }
+	if err := checkBatch("DeleteMessageBatchRequestEntry", len(in.Entries), id); err != nil {
+		return nil, err
+	}
+	var buffer [maxBatchEntries]settlement
+	settlements := buffer[:len(in.Entries)]
+	for i := range in.Entries {
+		settlements[i] = newDelete(in.Entries[i].ReceiptHandle)
+	}
+	if err := s.settle(r.queue, settlements, actionDeleteMessageBatch); err != nil {
+		return nil, err
+	}
+	out := &DeleteMessageBatchOutput{}
+	out.Successful, out.Failed = results(settlements, id)
+	return out, r.end()
+}
+
+func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *ChangeMessageVisibilityInput) error {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionChangeMessageVisibility)
+	if err != nil {
+		return err
+	}
+	settlements := [1]settlement{newChange(in.ReceiptHandle, in.VisibilityTimeout)}
+	if err := s.settle(r.queue, settlements[:], actionChangeMessageVisibility); err != nil {
+		return err
+	}
+	if err := settlements[0].err; err != nil {
+		return err
+	}
+	return r.end()
+}
+
+func (s *Server) changeMessageVisibilityBatch(ctx context.Context, from origin, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
+	r, err := s.lookup(ctx, from, in.QueueUrl, actionChangeMessageVisibilityBatch)
+	if err != nil {
+		return nil, err
+	}
+	id := func(i int) string { return in.Entries[i].Id }
+	if err := checkBatch("ChangeMessageVisibilityBatchRequestEntry", len(in.Entries), id); err != nil {
+		return nil, err
+	}
+	var buffer [maxBatchEntries]settlement
+	settlements := buffer[:len(in.Entries)]
+	for i := range in.Entries {
+		settlements[i] = newChange(in.Entries[i].ReceiptHandle, in.Entries[i].VisibilityTimeout)
+	}
+	if err := s.settle(r.queue, settlements, actionChangeMessageVisibilityBatch); err != nil {
+		return nil, err
+	}
+	out := &ChangeMessageVisibilityBatchOutput{}
+	out.Successful, out.Failed = results(settlements, id)
+	return out, r.end()
+}
+
+// results sorts the outcomes of a batch into the two lists of its output.
+func results(settlements []settlement, id func(i int) string) (successful []BatchResultEntry, failed []BatchResultErrorEntry) {
+	successful = make([]BatchResultEntry, 0, len(settlements))
+	for i := range settlements {
+		if err := settlements[i].err; err != nil {
+			failed = append(failed, failedEntry(id(i), err))
+		} else {
+			successful = append(successful, BatchResultEntry{Id: id(i)})
+		}
+	}
+	return successful, failed
+}
+
+// settlement is what is to be done with one received message, and its outcome.
+type settlement struct {
+	handle   string
+	receipt  engine.Receipt
+	deletion bool
+	timeout  int32 // seconds; else
+	fault    FaultKind
+	err      error
+}
+
+func newDelete(handle string) settlement {
+	return settlement{handle: handle, deletion: true}
+}
+
+func newChange(handle string, timeout OptionalInt) settlement {
+	m := settlement{handle: handle, timeout: timeout.Value}
+	switch {
+	case !timeout.Set:
+		m.err = errMissingParameter("VisibilityTimeout")
+	case timeout.Value < 0 || timeout.Value > maxVisibilitySeconds:
+		m.err = errVisibilityTimeout(timeout.Value)
+	}
+	return m
+}
+
+// settle carries settlements out, each on its own. Its error is that of the whole
+// request.
+func (s *Server) settle(q *queue, settlements []settlement, action string) error {
+	for i := range settlements {
+		m := &settlements[i]
+		h, err := parseReceiptHandle(m.handle, q.id)
+		if err != nil {
+			m.err = err
+		}
+		m.receipt = h.receipt()
+		if m.fault = s.faults.entry(q.name, action); m.fault == FaultFailEntry {
+			m.err = errInternalError(injected)
+		}
+	}
+	now, err := s.hold(q)
+	if err != nil {
+		return err
+	}
+	for i := range settlements {
+		if m := &settlements[i]; m.err == nil {
+			m.err = s.settleOne(now, q, m)
+		}
+	}
+	// A delete makes room for messages in flight, which the engine does not
+	// report as it does a message that becomes visible.
+	s.longPoll.stir(q)
+	s.unlock(q)
+	return nil
+}
+
+func (s *Server) settleOne(now time.Time, q *queue, m *settlement) error {
+	if m.fault == FaultLoseLease {
+		if q.lost == nil {
+			q.lost = make(map[engine.Receipt]struct{})
+		}
+		q.lost[m.receipt] = struct{}{}
+		s.engine.Expose(now, q.engine, m.receipt)
+	}
+	if _, lost := q.lost[m.receipt]; lost {
+		return errReceiptHandle(m.handle)
+	}
+	var err error
+	if m.deletion {
+		err = s.engine.Delete(now, q.engine, m.receipt)
+	} else {
+		err = s.engine.ChangeVisibility(now, q.engine, m.receipt, seconds(m.timeout))
+	}
+	switch {
+	case errors.Is(err, engine.ErrExpired):
+		return errReceiptHandleExpired(m.handle)
+	case errors.Is(err, engine.ErrGone):
+		return errMessageGone(m.handle)
+	case errors.Is(err, engine.ErrBeyond12Hours):
+		return errBeyond12Hours(m.timeout)
+	}
+	return err
+}

@@ -289,124 +289,27 @@ func (r *jsonReader) text(what string) []byte {
 	}
 	r.pos++
 	start := r.pos
-	raw := r.run()
-	if r.peek() == '"' {
-		r.pos++
-		r.checkUTF8(start)
-		return raw
-	}
-	r.scratch = append(r.scratch[:0], raw...)
-	for r.peek() == '\\' {
-		r.pos++
-		r.escape()
-		r.scratch = append(r.scratch, r.run()...)
+	r.pos += plainPrefix(r.data[start:])
+	text := r.data[start:r.pos]
+	if r.peek() == '\\' {
+		var n int
+		var problem string
+		r.scratch, n, problem = appendUnescaped(append(r.scratch[:0], text...), r.data[r.pos:])
+		r.pos += n
+		if problem != "" {
+			r.fail(problem)
+			return nil
+		}
+		text = r.scratch
 	}
 	if r.peek() != '"' {
 		r.fail("a string has no end or holds a control character that is not escaped")
 		return nil
 	}
-	r.pos++
-	r.checkUTF8(start)
-	return r.scratch
-}
-
-// run reads up to the next byte of a string that has a meaning of its own.
-func (r *jsonReader) run() []byte {
-	start := r.pos
-	for i, c := range r.data[start:] {
-		if stringSpecial[c] {
-			r.pos = start + i
-			return r.data[start:r.pos]
-		}
-	}
-	r.pos = len(r.data)
-	return r.data[start:]
-}
-
-// stringSpecial holds the bytes that cannot stand for themselves in a string.
-var stringSpecial = func() (special [256]bool) {
-	for c := range 0x20 {
-		special[c] = true
-	}
-	special['"'], special['\\'] = true, true
-	return special
-}()
-
-// escape reads an escape sequence, after its backslash, into scratch.
-func (r *jsonReader) escape() {
-	c := r.peek()
-	r.pos++
-	switch c {
-	case '"', '\\', '/':
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'u':
-		r.unicode()
-		return
-	default:
-		r.pos--
-		r.fail("an unknown escape sequence is in a string")
-		return
-	}
-	r.scratch = append(r.scratch, c)
-}
-
-// unicode reads the digits of \uXXXX, and of a second one where the two are a
-// surrogate pair.
-func (r *jsonReader) unicode() {
-	c, ok := r.hex4()
-	if !ok {
-		r.fail(`\u needs four hexadecimal digits`)
-		return
-	}
-	if c < 0xD800 || c > 0xDFFF {
-		r.scratch = utf8.AppendRune(r.scratch, c)
-		return
-	}
-	if c <= 0xDBFF && r.literal(`\u`) {
-		if low, ok := r.hex4(); ok && 0xDC00 <= low && low <= 0xDFFF {
-			r.scratch = utf8.AppendRune(r.scratch, (c-0xD800)<<10|(low-0xDC00)+0x10000)
-			return
-		} else if ok {
-			r.pos -= 4
-		}
-		r.pos -= len(`\u`)
-	}
-	// utf8.AppendRune would hide the half behind U+FFFD.
-	r.scratch = append(r.scratch, 0xE0|byte(c>>12), 0x80|byte(c>>6)&0x3F, 0x80|byte(c)&0x3F)
-}
-
-func (r *jsonReader) hex4() (rune, bool) {
-	if len(r.data)-r.pos < 4 {
-		return 0, false
-	}
-	v := rune(0)
-	for _, c := range r.data[r.pos : r.pos+4] {
-		switch {
-		case '0' <= c && c <= '9':
-			v = v<<4 | rune(c-'0')
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			v = v<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	r.pos += 4
-	return v, true
-}
-
-// checkUTF8 checks the string that has been read from start on. Escapes are
-// ASCII, so that checking it as it came is enough.
-func (r *jsonReader) checkUTF8(start int) {
+	// Escapes are ASCII, so that checking the string as it came is enough.
 	if !utf8.Valid(r.data[start:r.pos]) {
 		r.fail("the string before is not UTF-8")
 	}
+	r.pos++
+	return text
 }

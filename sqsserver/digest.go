@@ -3,14 +3,10 @@ package sqsserver
 import (
 	"crypto/md5"
 	"encoding/binary"
-	"unsafe"
 )
 
 // digestBody returns the MD5 of a message body.
-func digestBody(body string) MD5 {
-	// md5.Sum only reads, so the body need not be copied for it.
-	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body)))
-}
+func digestBody(body string) MD5 { return md5.Sum(bytesOf(body)) }
 
 // digestAttributes returns the MD5 that SQS defines over attributes, which are in
 // ascending order of their names:

@@ -1,0 +1,522 @@
+package sqsserver
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestDecode(t *testing.T) {
+	tests := []struct {
+		name string
+		body string
+		want jsonInput
+	}{
+		{"create queue", `{"QueueName":"q","Attributes":{"DelaySeconds":"5"},"tags":{"a":"b"}}`,
+			&CreateQueueInput{QueueName: "q", Attributes: map[string]string{"DelaySeconds": "5"}, Tags: map[string]string{"a": "b"}}},
+		{"tags in capitals are another member", `{"QueueName":"q","Tags":{"a":"b"}}`, &CreateQueueInput{QueueName: "q"}},
+		{"delete queue", `{"QueueUrl":"u"}`, &DeleteQueueInput{QueueUrl: "u"}},
+		{"purge queue", `{"QueueUrl":"u"}`, &PurgeQueueInput{QueueUrl: "u"}},
+		{"queue url", `{"QueueName":"q","QueueOwnerAWSAccountId":"1"}`,
+			&GetQueueUrlInput{QueueName: "q", QueueOwnerAWSAccountId: "1"}},
+		{"list queues", `{"QueueNamePrefix":"p","MaxResults":0,"NextToken":"t"}`,
+			&ListQueuesInput{QueueNamePrefix: "p", MaxResults: Int(0), NextToken: "t"}},
+		{"get attributes", `{"QueueUrl":"u","AttributeNames":["All","Policy"]}`,
+			&GetQueueAttributesInput{QueueUrl: "u", AttributeNames: []string{"All", "Policy"}}},
+		{"set attributes", `{"QueueUrl":"u","Attributes":{"Policy":"","DelaySeconds":"1"}}`,
+			&SetQueueAttributesInput{QueueUrl: "u", Attributes: map[string]string{"Policy": "", "DelaySeconds": "1"}}},
+		{"send", `{"QueueUrl":"u","MessageBody":"b","DelaySeconds":0,
+			"MessageAttributes":{"n":{"DataType":"Number","StringValue":"1"},"b":{"DataType":"Binary","BinaryValue":"AQID"}},
+			"MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":"Root=1"}},
+			"MessageDeduplicationId":"d","MessageGroupId":"g"}`,
+			&SendMessageInput{QueueUrl: "u", SendMessageEntry: SendMessageEntry{
+				MessageBody: "b", DelaySeconds: Int(0),
+				MessageAttributes: []MessageAttribute{
+					{Name: "b", DataType: "Binary", BinaryValue: []byte{1, 2, 3}},
+					{Name: "n", DataType: "Number", StringValue: "1"}},
+				MessageSystemAttributes: []MessageAttribute{{Name: "AWSTraceHeader", DataType: "String", StringValue: "Root=1"}},
+				MessageDeduplicationId:  "d", MessageGroupId: "g"}}},
+		{"send batch", `{"QueueUrl":"u","Entries":[{"Id":"0","MessageBody":"b"},{"Id":"1","MessageBody":"c","DelaySeconds":9}]}`,
+			&SendMessageBatchInput{QueueUrl: "u", Entries: []SendMessageBatchRequestEntry{
+				{Id: "0", SendMessageEntry: SendMessageEntry{MessageBody: "b"}},
+				{Id: "1", SendMessageEntry: SendMessageEntry{MessageBody: "c", DelaySeconds: Int(9)}}}}},
+		{"receive", `{"QueueUrl":"u","MaxNumberOfMessages":10,"VisibilityTimeout":0,"WaitTimeSeconds":20,
+			"AttributeNames":["SentTimestamp"],"MessageAttributeNames":["a.*"],"MessageSystemAttributeNames":["SenderId"],
+			"ReceiveRequestAttemptId":"r"}`,
+			&ReceiveMessageInput{QueueUrl: "u", MaxNumberOfMessages: Int(10), VisibilityTimeout: Int(0), WaitTimeSeconds: Int(20),
+				MessageAttributeNames: []string{"a.*"}, MessageSystemAttributeNames: []string{"SenderId", "SentTimestamp"},
+				ReceiveRequestAttemptId: "r"}},
+		{"delete", `{"QueueUrl":"u","ReceiptHandle":"h"}`, &DeleteMessageInput{QueueUrl: "u", ReceiptHandle: "h"}},
+		{"delete batch", `{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"}]}`,
+			&DeleteMessageBatchInput{QueueUrl: "u", Entries: []DeleteMessageBatchRequestEntry{{Id: "0", ReceiptHandle: "h"}}}},
+		{"visibility", `{"QueueUrl":"u","ReceiptHandle":"h","VisibilityTimeout":-1}`,
+			&ChangeMessageVisibilityInput{QueueUrl: "u", ReceiptHandle: "h", VisibilityTimeout: Int(-1)}},
+		{"visibility batch", `{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h","VisibilityTimeout":0},{"Id":"1"}]}`,
+			&ChangeMessageVisibilityBatchInput{QueueUrl: "u", Entries: []ChangeMessageVisibilityBatchRequestEntry{
+				{Id: "0", ReceiptHandle: "h", VisibilityTimeout: Int(0)}, {Id: "1"}}}},
+
+		{"white space", " {\r\n\t\"QueueUrl\" : \"u\" } \n", &DeleteQueueInput{QueueUrl: "u"}},
+		{"empty object", `{}`, &ListQueuesInput{}},
+		{"null is absent", `{"QueueUrl":null,"MaxNumberOfMessages":null,"MessageAttributeNames":null}`, &ReceiveMessageInput{}},
+		{"null attribute is absent", `{"MessageBody":"b","MessageAttributes":{"a":null}}`,
+			&SendMessageInput{SendMessageEntry: SendMessageEntry{MessageBody: "b"}}},
+		{"unknown members are ignored", `{"A":{"B":[1,-2.5e+3,true,false,null,"c\u00e9",{}]},"QueueUrl":"u","queueurl":"v"}`,
+			&DeleteQueueInput{QueueUrl: "u"}},
+		{"last of equal members", `{"QueueUrl":"u","QueueUrl":"v"}`, &DeleteQueueInput{QueueUrl: "v"}},
+		{"last of equal attributes", `{"MessageAttributes":{"a":{"StringValue":"1"},"a":{"DataType":"String"}}}`,
+			&SendMessageInput{SendMessageEntry: SendMessageEntry{MessageAttributes: []MessageAttribute{{Name: "a", DataType: "String"}}}}},
+		{"equal entries do not merge", `{"Entries":[{"Id":"0"}],"Entries":[{"ReceiptHandle":"h"}]}`,
+			&DeleteMessageBatchInput{Entries: []DeleteMessageBatchRequestEntry{{ReceiptHandle: "h"}}}},
+		{"escapes", `{"Queue\u0055rl":"\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00\uFfFf"}`,
+			&DeleteQueueInput{QueueUrl: "\"\\/\b\f\n\r\tAé😀\uFFFF"}},
+		{"zero", `{"QueueUrl":"a\u0000b"}`, &DeleteQueueInput{QueueUrl: "a\x00b"}},
+		{"half of a surrogate pair", `{"QueueUrl":"\ud83d|\ude00|\ud83d\ud83d\ude00|\ud83d\n"}`,
+			&DeleteQueueInput{QueueUrl: "\xed\xa0\xbd|\xed\xb8\x80|\xed\xa0\xbd😀|\xed\xa0\xbd\n"}},
+		{"empty lists of values", `{"MessageAttributes":{"a":{"StringListValues":[],"BinaryListValues":[],"DataType":"String"}}}`,
+			&SendMessageInput{SendMessageEntry: SendMessageEntry{MessageAttributes: []MessageAttribute{{Name: "a", DataType: "String"}}}}},
+		{"integers at their limits", `{"MaxResults":2147483647,"MaxResults":-2147483648}`, &ListQueuesInput{MaxResults: Int(-2147483648)}},
+		{"nested as deep as can be", `{"A":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, &ListQueuesInput{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := reflect.New(reflect.TypeOf(test.want).Elem()).Interface().(jsonInput)
+			if err := decodeJSON([]byte(test.body), got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecodeMalformed(t *testing.T) {
+	tests := []struct {
+		name, body, problem string
+	}{
+		{"nothing", ``, "at byte 0, an object is expected"},
+		{"array", `[]`, "at byte 0, an object is expected"},
+		{"null", `null`, "an object is expected"},
+		{"string", `"x"`, "an object is expected"},
+		{"no end", `{"QueueUrl":"u"`, "at byte 15, a comma or '}' is expected"},
+		{"more after the end", `{"QueueUrl":"u"} {}`, "at byte 17, something follows the object"},
+		{"zero byte after the end", "{}\x00", "something follows the object"},
+		{"name without quotes", `{QueueUrl:"u"}`, "a member name is expected"},
+		{"no colon", `{"QueueUrl" "u"}`, "a colon is missing"},
+		{"comma before the end", `{"QueueUrl":"u",}`, "a member name is expected"},
+		{"comma at the start", `{,"QueueUrl":"u"}`, "a member name is expected"},
+		{"no comma", `{"QueueUrl":"u" "A":1}`, "a comma or '}' is expected"},
+		{"number for a string", `{"QueueUrl":1}`, "a string is expected"},
+		{"object for a string", `{"QueueUrl":{}}`, "a string is expected"},
+		{"string for an integer", `{"WaitTimeSeconds":"1"}`, "an integer is expected"},
+		{"true for an integer", `{"WaitTimeSeconds":true}`, "an integer is expected"},
+		{"fraction", `{"WaitTimeSeconds":1.0}`, "is not an integer"},
+		{"exponent", `{"WaitTimeSeconds":1e1}`, "is not an integer"},
+		{"integer too big", `{"WaitTimeSeconds":2147483648}`, "out of range"},
+		{"integer too small", `{"WaitTimeSeconds":-2147483649}`, "out of range"},
+		{"huge integer", `{"WaitTimeSeconds":` + strings.Repeat("9", 4000) + `}`, "out of range"},
+		{"leading zero", `{"WaitTimeSeconds":01}`, "a comma or '}' is expected"},
+		{"sign alone", `{"WaitTimeSeconds":-}`, "an integer is expected"},
+		{"string for a list", `{"MessageAttributeNames":"All"}`, "an array is expected"},
+		{"null in a list", `{"MessageAttributeNames":[null]}`, "a string is expected"},
+		{"comma in a list", `{"MessageAttributeNames":["a",]}`, "a string is expected"},
+		{"list without end", `{"MessageAttributeNames":["a"}`, "a comma or ']' is expected"},
+		{"string without end", `{"QueueUrl":"u`, "a string has no end"},
+		{"backslash at the end", `{"QueueUrl":"u\`, "ends in a backslash"},
+		{"control character", "{\"QueueUrl\":\"a\nb\"}", "control character"},
+		{"control character after an escape", "{\"QueueUrl\":\"a\\n\x00\"}", "control character"},
+		{"unknown escape", `{"QueueUrl":"\x41"}`, "an unknown escape"},
+		{"short unicode escape", `{"QueueUrl":"\u12"}`, "four hexadecimal digits"},
+		{"bad unicode escape", `{"QueueUrl":"\u12G4"}`, "four hexadecimal digits"},
+		{"bad second unicode escape", `{"QueueUrl":"\ud83d\u12G4"}`, "four hexadecimal digits"},
+		{"not UTF-8", "{\"QueueUrl\":\"\xff\"}", "not UTF-8"},
+		{"surrogate in UTF-8", "{\"QueueUrl\":\"\xed\xa0\xbd\"}", "not UTF-8"},
+		{"name that is not UTF-8", "{\"\xff\":1}", "not UTF-8"},
+		{"not UTF-8 in what is ignored", "{\"A\":[\"\\n\xff\"]}", "not UTF-8"},
+		{"bad literal", `{"A":nul}`, "a value is expected"},
+		{"long literal", `{"A":truex}`, "a comma or '}' is expected"},
+		{"bad fraction", `{"A":1.}`, "a value is expected"},
+		{"bad exponent", `{"A":1e+}`, "a value is expected"},
+		{"no value", `{"A":}`, "a value is expected"},
+		{"nested too deep", `{"A":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`, "nested more than 100 deep"},
+		{"nested without end", `{"A":` + strings.Repeat(`{"A":`, 1<<20), "nested more than 100 deep"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := decodeJSON([]byte(test.body), new(ReceiveMessageInput))
+			var e *Error
+			if !errors.As(err, &e) || e.Type() != "com.amazon.coral.service#SerializationException" {
+				t.Fatalf("error %v, want a SerializationException", err)
+			}
+			if !strings.Contains(e.Message, test.problem) {
+				t.Errorf("message %q does not say %q", e.Message, test.problem)
+			}
+		})
+	}
+}
+
+func TestDecodeRefused(t *testing.T) {
+	entries := strings.TrimSuffix(strings.Repeat(`{"Id":"0"},`, 11), ",")
+	tests := []struct {
+		name string
+		body string
+		in   jsonInput
+		want *Error
+	}{
+		{"list of values", `{"MessageAttributes":{"a":{"DataType":"String","StringListValues":["v"]}}}`, new(SendMessageInput), errAttributeLists()},
+		{"list of binary values", `{"MessageSystemAttributes":{"a":{"BinaryListValues":["AQID"]}}}`, new(SendMessageInput), errAttributeLists()},
+		{"base64", `{"MessageAttributes":{"a":{"BinaryValue":"?"}}}`, new(SendMessageInput), errSerialization(44, "the string before is not base64")},
+		{"eleven entries", `{"Entries":[` + entries + `]}`, new(DeleteMessageBatchInput), errTooManyEntries(11)},
+		{"eleven entries, one malformed", `{"Entries":[` + entries + `1}`, new(DeleteMessageBatchInput), errSerialization(132, "a comma or ']' is expected")},
+		{"null entry", `{"Entries":[null]}`, new(SendMessageBatchInput), errSerialization(12, "an object is expected")},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var want error = test.want
+			if diff := cmp.Diff(want, decodeJSON([]byte(test.body), test.in)); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An input keeps nothing of the body, which the handler reuses.
+func TestDecodeCopies(t *testing.T) {
+	body := []byte(`{"QueueUrl":"u","MessageBody":"plain","MessageAttributes":{"a\u0062":{"DataType":"Binary","BinaryValue":"AQID"}}}`)
+	var in SendMessageInput
+	if err := decodeJSON(body, &in); err != nil {
+		t.Fatal(err)
+	}
+	for i := range body {
+		body[i] = 'X'
+	}
+	if err := decodeJSON([]byte(`{"MessageBody":"\n\n\n\n\n\n\n\n\n\n"}`), new(SendMessageInput)); err != nil {
+		t.Fatal(err)
+	}
+	want := SendMessageInput{QueueUrl: "u", SendMessageEntry: SendMessageEntry{MessageBody: "plain",
+		MessageAttributes: []MessageAttribute{{Name: "ab", DataType: "Binary", BinaryValue: []byte{1, 2, 3}}}}}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("input changed (-want +got):\n%s", diff)
+	}
+}
+
+// A batch of ten costs its entries, and for each the id and the body.
+func TestDecodeAllocations(t *testing.T) {
+	body := sendMessageBatchBody()
+	var r jsonReader
+	allocations := testing.AllocsPerRun(100, func() {
+		r = jsonReader{data: body, scratch: r.scratch}
+		var in SendMessageBatchInput
+		in.decodeJSON(&r)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+	})
+	if allocations > 23 { // the input, its URL, the entries, 10 ids, 10 bodies
+		t.Errorf("%v allocations, want at most 23", allocations)
+	}
+}
+
+// FuzzDecode holds the reader against encoding/json: both accept the same bodies
+// and read the same from them, except that ours takes no text that is not UTF-8
+// and encoding/json puts U+FFFD in the place of half a surrogate pair.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"QueueUrl":"http://h/1/q","QueueName":"q","tags":{"k":"v"},"Attributes":{"A":"1"}}`,
+		`{"QueueUrl":"u","MessageBody":"a\"\\\u00e9\ud83d\ude00\ud83d","DelaySeconds":-1,"MessageAttributes":{"b":{"DataType":"Binary","BinaryValue":"AQI="},"a":{"DataType":"String","StringValue":"x"}}}`,
+		`{"Entries":[{"Id":"a","MessageBody":"b","ReceiptHandle":"h","VisibilityTimeout":30,"DelaySeconds":0},{}],"Entries":null}`,
+		`{"Entries":[{},{},{},{},{},{},{},{},{},{},{}]}`,
+		`{"MaxNumberOfMessages":10,"WaitTimeSeconds":20,"AttributeNames":["All"],"MessageAttributeNames":[".*"]}`,
+		`{"X":[1,2.5e-3,true,false,null,{"Y":"z"}],"MaxResults":2147483648}`,
+		"{\"QueueUrl\":\"\xff\"}", `{"QueueUrl":"u"} x`, `[[[[`, `{"a":01}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		tree, valid := parseReference(body)
+		for _, in := range []jsonInput{
+			new(CreateQueueInput), new(GetQueueUrlInput), new(DeleteQueueInput), new(PurgeQueueInput), new(ListQueuesInput),
+			new(GetQueueAttributesInput), new(SetQueueAttributesInput), new(SendMessageInput), new(SendMessageBatchInput),
+			new(ReceiveMessageInput), new(DeleteMessageInput), new(DeleteMessageBatchInput),
+			new(ChangeMessageVisibilityInput), new(ChangeMessageVisibilityBatchInput),
+		} {
+			want := reflect.New(reflect.TypeOf(in).Elem())
+			wantErr := errors.New("not an object in UTF-8")
+			if valid && utf8.Valid(body) {
+				wantErr = assignReference(want.Elem(), tree)
+			}
+			err := decodeJSON(body, in)
+			if err != nil && strings.Contains(err.Error(), "nested more than") {
+				if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth {
+					t.Fatalf("%T: %v", in, err)
+				}
+				continue
+			}
+			if (err == nil) != (wantErr == nil) {
+				t.Fatalf("%T: error %v, want %v", in, err, wantErr)
+			}
+			if err != nil {
+				var e *Error
+				if !errors.As(err, &e) || e.Code != codeMalformedInput && e.Code != codeUnsupportedOperation && e.Code != codeTooManyEntriesInBatchRequest {
+					t.Fatalf("%T: error %v", in, err)
+				}
+				continue
+			}
+			if !utf8.ValidString(fmt.Sprintf("%+v", in)) {
+				continue // a half of a surrogate pair
+			}
+			if diff := cmp.Diff(want.Interface(), any(in), cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("%T (-encoding/json +decoded):\n%s", in, diff)
+			}
+		}
+	})
+}
+
+// parseReference reads an object with encoding/json: without members that are
+// null, the last of equal ones.
+func parseReference(body []byte) (tree any, valid bool) {
+	if !json.Valid(body) {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var value func() any
+	value = func() any {
+		token, _ := decoder.Token()
+		switch token {
+		case json.Delim('{'):
+			object := map[string]any{}
+			for decoder.More() {
+				name, _ := decoder.Token()
+				if v := value(); v != nil {
+					object[name.(string)] = v
+				}
+			}
+			decoder.Token()
+			return object
+		case json.Delim('['):
+			array := []any{}
+			for decoder.More() {
+				array = append(array, value())
+			}
+			decoder.Token()
+			return array
+		}
+		return token
+	}
+	tree = value()
+	_, valid = tree.(map[string]any)
+	return tree, valid
+}
+
+// assignReference assigns the values of tree to an input by the names of its
+// fields.
+func assignReference(to reflect.Value, tree any) error {
+	switch target := to.Addr().Interface().(type) {
+	case *string:
+		s, ok := tree.(string)
+		if !ok {
+			return fmt.Errorf("%v is no string", tree)
+		}
+		*target = s
+		return nil
+	case *OptionalInt:
+		number, ok := tree.(json.Number)
+		if !ok {
+			return fmt.Errorf("%v is no number", tree)
+		}
+		n, err := strconv.ParseInt(number.String(), 10, 32)
+		*target = Int(int32(n))
+		return err
+	case *[]byte:
+		s, ok := tree.(string)
+		if !ok {
+			return fmt.Errorf("%v is no string", tree)
+		}
+		var err error
+		*target, err = base64.StdEncoding.DecodeString(s)
+		return err
+	case *[]MessageAttribute:
+		return assignAttributes(target, tree)
+	}
+	switch to.Kind() {
+	case reflect.Slice:
+		array, ok := tree.([]any)
+		if !ok {
+			return fmt.Errorf("%v is no array", tree)
+		}
+		if to.Type().Elem().Kind() == reflect.Struct && len(array) > maxBatchEntries {
+			return errors.New("too many entries")
+		}
+		to.Set(reflect.MakeSlice(to.Type(), len(array), len(array)))
+		for i, element := range array {
+			if err := assignReference(to.Index(i), element); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Map:
+		object, ok := tree.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%v is no object", tree)
+		}
+		to.Set(reflect.MakeMap(to.Type()))
+		for name, v := range object {
+			s, ok := v.(string)
+			if !ok {
+				return fmt.Errorf("%v is no string", v)
+			}
+			to.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(s))
+		}
+		return nil
+	}
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%v is no object", tree)
+	}
+	for i := range to.NumField() {
+		field := to.Type().Field(i)
+		name := field.Name
+		if name == "Tags" {
+			name = "tags"
+		}
+		v, present := object[name]
+		if field.Anonymous {
+			v, present = tree, true
+		}
+		if !present {
+			continue
+		}
+		if err := assignReference(to.Field(i), v); err != nil {
+			return err
+		}
+	}
+	if in, ok := to.Addr().Interface().(*ReceiveMessageInput); ok && object["AttributeNames"] != nil {
+		var deprecated []string
+		if err := assignReference(reflect.ValueOf(&deprecated).Elem(), object["AttributeNames"]); err != nil {
+			return err
+		}
+		in.MessageSystemAttributeNames = append(in.MessageSystemAttributeNames, deprecated...)
+	}
+	return nil
+}
+
+func assignAttributes(to *[]MessageAttribute, tree any) error {
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%v is no object", tree)
+	}
+	for name, v := range object {
+		var attribute MessageAttribute
+		if err := assignReference(reflect.ValueOf(&attribute).Elem(), v); err != nil {
+			return err
+		}
+		for _, list := range []string{"StringListValues", "BinaryListValues"} {
+			values, present := v.(map[string]any)[list]
+			var strings []string
+			if !present {
+				continue
+			}
+			if err := assignReference(reflect.ValueOf(&strings).Elem(), values); err != nil {
+				return err
+			}
+			if len(strings) > 0 {
+				return errors.New("lists of values")
+			}
+		}
+		attribute.Name = name
+		*to = append(*to, attribute)
+	}
+	*to = sortAttributes(*to)
+	return nil
+}
+
+func BenchmarkDecodeSendMessageBatch(b *testing.B) {
+	body := sendMessageBatchBody()
+	b.Run("reader", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			var in SendMessageBatchInput
+			if err := decodeJSON(body, &in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("encoding/json", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			var in SendMessageBatchInput
+			if err := json.Unmarshal(body, &in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkDecodeReceiveMessage(b *testing.B) {
+	body := []byte(`{"QueueUrl":"http://localhost:9324/000000000000/orders","MaxNumberOfMessages":10,"WaitTimeSeconds":20,` +
+		`"MessageAttributeNames":["All"],"MessageSystemAttributeNames":["All"]}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		var in ReceiveMessageInput
+		if err := decodeJSON(body, &in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeDeleteMessageBatch(b *testing.B) {
+	var body bytes.Buffer
+	body.WriteString(`{"QueueUrl":"http://localhost:9324/000000000000/orders","Entries":[`)
+	for i := range 10 {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		fmt.Fprintf(&body, `{"Id":"%d","ReceiptHandle":"%s"}`, i, receiptHandle{queue: 1, number: uint64(i)})
+	}
+	body.WriteString(`]}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		var in DeleteMessageBatchInput
+		if err := decodeJSON(body.Bytes(), &in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// sendMessageBatchBody is a request that sends ten messages of 1 KiB.
+func sendMessageBatchBody() []byte {
+	body := []byte(`{"QueueUrl":"http://localhost:9324/000000000000/orders","Entries":[`)
+	for i := range 10 {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"Id":"%d","MessageBody":`, i)
+		body = appendString(body, exampleBody(i))
+		body = append(body, '}')
+	}
+	return append(body, `]}`...)
+}
+
+// exampleBody is a message body of 1 KiB of JSON, with the quotes that JSON in
+// JSON has to escape.
+func exampleBody(i int) string {
+	var body strings.Builder
+	fmt.Fprintf(&body, `{"order":"o-%d","customer":"Zoë","lines":[`, i)
+	for body.Len() < 980 {
+		fmt.Fprintf(&body, `{"sku":"%08d","quantity":%d,"price":"12.50"},`, body.Len(), i)
+	}
+	return body.String() + strings.Repeat(" ", 1022-body.Len()) + "]}"
+}

@@ -1,0 +1,133 @@
+package sqsserver
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Most bytes of a JSON string stand for themselves. These functions find those
+// that do not, eight at a time, and copy the others along the way: bodies that
+// are JSON themselves have something to escape every few bytes, too few for a
+// call of memmove to pay.
+
+// plainPrefix returns the number of bytes before the first that cannot stand for
+// itself in a JSON string: a quote, a backslash or a control character.
+func plainPrefix(s []byte) int {
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		if special := specialBytes(binary.LittleEndian.Uint64(s[i:])); special != 0 {
+			return i + bits.TrailingZeros64(special)/8
+		}
+	}
+	for i < len(s) && !isSpecial(s[i]) {
+		i++
+	}
+	return i
+}
+
+// appendPlain appends the plain prefix of s to dst and returns its length.
+func appendPlain(dst, s []byte) ([]byte, int) {
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		word := binary.LittleEndian.Uint64(s[i:])
+		dst = binary.LittleEndian.AppendUint64(dst, word)
+		if special := specialBytes(word); special != 0 {
+			n := bits.TrailingZeros64(special) / 8
+			return dst[:len(dst)-8+n], i + n
+		}
+	}
+	for i < len(s) && !isSpecial(s[i]) {
+		dst = append(dst, s[i])
+		i++
+	}
+	return dst, i
+}
+
+func isSpecial(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
+
+// specialBytes sets the high bit of the first byte of word that isSpecial, and
+// clears those of the bytes before. (Subtraction borrows only from bytes after a
+// hit.)
+func specialBytes(word uint64) uint64 {
+	const ones, highBits = 0x0101010101010101, 0x8080808080808080
+	quote := word ^ ones*'"'
+	backslash := word ^ ones*'\\'
+	return ((word-ones*' ')&^word | (quote-ones)&^quote | (backslash-ones)&^backslash) & highBits
+}
+
+// appendUnescaped appends to dst what s stands for, which begins with a backslash
+// inside a JSON string: up to what can only be the string's end. It returns how
+// much of s it has read and, if an escape sequence is wrong, the problem.
+func appendUnescaped(dst, s []byte) (text []byte, n int, problem string) {
+	for n < len(s) && s[n] == '\\' {
+		if n++; n == len(s) {
+			return dst, n, "a string ends in a backslash"
+		}
+		switch plain := unescaped[s[n]]; {
+		case plain != 0:
+			dst = append(dst, plain)
+			n++
+		case s[n] == 'u':
+			c, size := decodeUnicode(s[n+1:])
+			if size == 0 {
+				return dst, n, `\u needs four hexadecimal digits`
+			}
+			dst = appendRune(dst, c)
+			n += 1 + size
+		default:
+			return dst, n, "an unknown escape sequence is in a string"
+		}
+		var size int
+		dst, size = appendPlain(dst, s[n:])
+		n += size
+	}
+	return dst, n, ""
+}
+
+// unescaped holds what a character after a backslash stands for.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// decodeUnicode reads the digits after \u and, where they are the first half of a
+// surrogate pair and \u and the second half follow, these too. It returns how
+// much it has read, 0 if there are no four digits.
+func decodeUnicode(s []byte) (c rune, n int) {
+	c, ok := hex4(s)
+	if !ok {
+		return 0, 0
+	}
+	if isFirstHalf := 0xD800 <= c && c <= 0xDBFF; !isFirstHalf || len(s) < 6 || s[4] != '\\' || s[5] != 'u' {
+		return c, 4
+	}
+	low, ok := hex4(s[6:])
+	if !ok || low < 0xDC00 || low > 0xDFFF {
+		return c, 4
+	}
+	return (c-0xD800)<<10 | (low - 0xDC00) + 0x10000, 10
+}
+
+func hex4(s []byte) (c rune, ok bool) {
+	if len(s) < 4 {
+		return 0, false
+	}
+	for _, digit := range s[:4] {
+		switch lower := digit | 0x20; {
+		case '0' <= digit && digit <= '9':
+			c = c<<4 | rune(digit-'0')
+		case 'a' <= lower && lower <= 'f':
+			c = c<<4 | rune(lower-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return c, true
+}
+
+// appendRune appends c as UTF-8. Half of a surrogate pair, which utf8.AppendRune
+// would hide behind U+FFFD, keeps the three bytes that it would have.
+func appendRune(dst []byte, c rune) []byte {
+	if c < 0xD800 || c > 0xDFFF {
+		return utf8.AppendRune(dst, c)
+	}
+	return append(dst, 0xE0|byte(c>>12), 0x80|byte(c>>6)&0x3F, 0x80|byte(c)&0x3F)
+}

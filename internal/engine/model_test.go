@@ -15,6 +15,7 @@ import (
 // whether it was allowed.
 type model struct {
 	queues map[string]*modelQueue
+	step   int
 }
 
 type modelQueue struct {
@@ -22,8 +23,13 @@ type modelQueue struct {
 	settings engine.Settings
 	messages []*modelMessage // in the order they came
 	accepted []modelAccepted
-	turns    map[string]int // by group: the step at which it was served, or became ready, last
+	turns    map[string]modelTurn // of the groups that are ready
 }
+
+// modelTurn bounds the step since which a group has waited: it became ready
+// then, or was served. Only bounds are known where a message expires: the
+// clock jumps, and the group may have been blocked for a moment in between.
+type modelTurn struct{ from, to int }
 
 type modelMessage struct {
 	id           engine.ID
@@ -57,7 +63,11 @@ func (q *modelQueue) retention() time.Duration {
 func (m *model) prune(now time.Time) {
 	for _, q := range m.queues {
 		q.messages = slices.DeleteFunc(q.messages, func(x *modelMessage) bool {
-			return !x.sentAt.Add(q.retention()).After(now)
+			expired := !x.sentAt.Add(q.retention()).After(now)
+			if turn, ok := q.turns[x.group]; ok && expired {
+				q.turns[x.group] = modelTurn{turn.from, m.step}
+			}
+			return expired
 		})
 	}
 }
@@ -229,7 +239,7 @@ func (q *modelQueue) judgeOrder(candidates []*modelMessage, taken, moved []engin
 	}
 	for _, group := range order {
 		for other := range next {
-			if used[other] == 0 && q.turns[other] < q.turns[group] {
+			if used[other] == 0 && q.turns[other].to < q.turns[group].from {
 				return fmt.Errorf("group %q was served before %q, which had waited longer", group, other)
 			}
 		}
@@ -245,6 +255,9 @@ func (m *model) deadLetter(now time.Time, q *modelQueue, id engine.ID) bool {
 		return false
 	}
 	q.delete(x)
+	if !slices.ContainsFunc(q.messages, func(y *modelMessage) bool { return y.group == x.group }) {
+		delete(q.turns, x.group) // should it be its own target, the group begins anew
+	}
 	x.before, x.source, x.visibleAt = x.receives, q.key, now
 	x.number, x.sequence = 0, 0
 	if to.settings.FIFO {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -9,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
@@ -21,7 +22,6 @@ type twin struct {
 	e      *engine.Engine
 	m      *model
 	now    time.Time
-	step   int
 	sent   uint64
 	script []byte
 	log    []string
@@ -48,7 +48,7 @@ func FuzzAgainstModel(f *testing.F) {
 }
 
 func TestRandomOperationsAgainstModel(t *testing.T) {
-	for seed := range uint64(1500) {
+	for seed := range uint64(150) {
 		runScript(t, randomScript(seed, 600))
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -74,14 +74,17 @@ func runScript(t *testing.T, script []byte) {
 	base := engine.Settings{FIFO: kind&1 != 0, DedupPerGroup: kind&2 != 0}
 	tw.create(mainQueue, tw.settings(base))
 	tw.create(deadQueue, tw.settings(base))
-	for len(tw.script) > 0 && !t.Failed() && tw.step < 2000 {
-		tw.step++
+	for len(tw.script) > 0 && !t.Failed() && tw.m.step < 2000 {
+		tw.m.step++
 		tw.advanceClock()
 		before := tw.receivable()
 		tw.m.prune(tw.now)
+		tw.noteReady()
 		tw.operate()
 		tw.compare()
 		tw.compareWoken(before)
+		tw.noteBlocked()
+		tw.noteReady()
 	}
 	if t.Failed() {
 		for _, line := range tw.log {
@@ -102,7 +105,7 @@ func (tw *twin) byte() byte {
 func pick[T any](tw *twin, from ...T) T { return from[int(tw.byte())%len(from)] }
 
 func (tw *twin) logf(format string, args ...any) {
-	tw.log = append(tw.log, fmt.Sprintf("%3d %12v ", tw.step, tw.now.Sub(epoch))+fmt.Sprintf(format, args...))
+	tw.log = append(tw.log, fmt.Sprintf("%3d %12v ", tw.m.step, tw.now.Sub(epoch))+fmt.Sprintf(format, args...))
 }
 
 func (tw *twin) failf(format string, args ...any) {
@@ -133,7 +136,7 @@ func (tw *twin) settings(s engine.Settings) engine.Settings {
 func (tw *twin) create(key string, s engine.Settings) {
 	tw.logf("create %s %+v", key, s)
 	tw.e.Create(tw.now, key, s)
-	tw.m.queues[key] = &modelQueue{key: key, settings: s, turns: map[string]int{}}
+	tw.m.queues[key] = &modelQueue{key: key, settings: s, turns: map[string]modelTurn{}}
 }
 
 func (tw *twin) advanceClock() {
@@ -239,8 +242,13 @@ func (tw *twin) receive(q *engine.Queue, mq *modelQueue) {
 	for _, d := range got {
 		taken = append(taken, d.ID)
 	}
-	moved := tw.moved(mq)
+	moved := tw.moved(q, mq)
 	tw.logf("receive %d from %s for %v: %v, dead-lettered %v, %v", count, mq.key, visibility, taken, moved, err)
+	for _, id := range slices.Concat(taken, moved) {
+		if x := find(mq.messages, id); x != nil {
+			defer func() { mq.turns[x.group] = modelTurn{tw.m.step, tw.m.step} }()
+		}
+	}
 	if err := tw.m.receive(tw.now, mq, count, visibility, taken, moved, err); err != nil {
 		tw.failf("receive: %v", err)
 		return
@@ -248,32 +256,33 @@ func (tw *twin) receive(q *engine.Queue, mq *modelQueue) {
 	for i, id := range taken {
 		x := find(mq.messages, id)
 		tw.adopt(mq, x, got[i])
-		if diff := cmp.Diff(mq.delivery(tw.now, x), got[i]); diff != "" {
+		if diff := gocmp.Diff(mq.delivery(tw.now, x), got[i]); diff != "" {
 			tw.failf("receive (-want +got):\n%s", diff)
 		}
 		tw.receipts = append(tw.receipts, got[i].Receipt)
-		mq.turns[x.group] = tw.step
 	}
 }
 
-// moved lists, in the order of their arrival, the messages of the queue that
-// now stand in the dead-letter queue under a number not seen before.
-func (tw *twin) moved(mq *modelQueue) []engine.ID {
-	to := tw.e.Lookup(mq.settings.DeadLetter)
-	if to == nil {
-		return nil
+// moved lists the messages that are no longer in the queue under the numbers
+// they had, in the order in which they came into the dead-letter queue.
+func (tw *twin) moved(q *engine.Queue, mq *modelQueue) []engine.ID {
+	here := map[uint64]bool{}
+	for _, d := range tw.e.Messages(tw.now, q, 0, 1000) {
+		here[d.Receipt.Number] = true
 	}
-	page := tw.e.Messages(tw.now, to, 0, 1000)
-	slices.SortFunc(page, func(a, b engine.Delivery) int {
-		return int(int32(uint32(a.Receipt.Number) - uint32(b.Receipt.Number)))
-	})
-	var ids []engine.ID
-	for _, d := range page {
-		x := find(mq.messages, d.ID)
-		if x != nil && x.number != 0 && x.number != d.Receipt.Number {
-			ids = append(ids, d.ID)
+	arrival := map[engine.ID]uint32{} // 0: it had expired for the dead-letter queue
+	if to := tw.e.Lookup(mq.settings.DeadLetter); to != nil {
+		for _, d := range tw.e.Messages(tw.now, to, 0, 1000) {
+			arrival[d.ID] = uint32(d.Receipt.Number)
 		}
 	}
+	var ids []engine.ID
+	for _, x := range mq.messages {
+		if !here[x.number] {
+			ids = append(ids, x.id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b engine.ID) int { return cmp.Compare(arrival[a], arrival[b]) })
 	return ids
 }
 
@@ -381,7 +390,7 @@ func (tw *twin) comparePages(q *engine.Queue, mq *modelQueue) {
 		}
 		sequence = x.sequence
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		tw.failf("messages of %s (-want +got):\n%s", mq.key, diff)
 	}
 }
@@ -417,8 +426,7 @@ func (tw *twin) receivable() map[string]map[uint64]bool {
 	return all
 }
 
-// compareWoken checks that no queue gained a receivable message in silence,
-// and notes which groups became ready in this step.
+// compareWoken checks that no queue gained a receivable message in silence.
 func (tw *twin) compareWoken(before map[string]map[uint64]bool) {
 	woken := tw.e.Woken(nil)
 	for key, set := range tw.receivable() {
@@ -435,16 +443,26 @@ func (tw *twin) compareWoken(before map[string]map[uint64]bool) {
 			tw.failf("a dropped queue was reported")
 		}
 	}
+}
+
+// noteReady gives the groups that became ready in this step their turn.
+func (tw *twin) noteReady() {
+	for _, mq := range tw.m.queues {
+		for _, x := range mq.receivable(tw.now) {
+			if _, ok := mq.turns[x.group]; !ok {
+				mq.turns[x.group] = modelTurn{tw.m.step, tw.m.step}
+			}
+		}
+	}
+}
+
+// noteBlocked takes their turn from the groups that are no longer ready.
+func (tw *twin) noteBlocked() {
 	for _, mq := range tw.m.queues {
 		ready := map[string]bool{}
 		for _, x := range mq.receivable(tw.now) {
 			ready[x.group] = true
 		}
-		maps.DeleteFunc(mq.turns, func(group string, _ int) bool { return !ready[group] })
-		for group := range ready {
-			if _, ok := mq.turns[group]; !ok {
-				mq.turns[group] = tw.step
-			}
-		}
+		maps.DeleteFunc(mq.turns, func(group string, _ modelTurn) bool { return !ready[group] })
 	}
 }

@@ -1,0 +1,87 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+)
+
+// Client is the part of *sqs.Client that a [Consumer] calls.
+type Client interface {
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// meteredClient counts and times every call of a Client, and turns its panics
+// into errors: a Client may be the user's own code.
+type meteredClient struct {
+	Client
+	observe func(context.Context, Call)
+	made    [operations]atomic.Int64
+}
+
+// call runs f as one request of kind op about n messages. f returns how many
+// entries were refused.
+func (m *meteredClient) call(ctx context.Context, op Operation, n int, f func() (failed int, err error)) error {
+	m.made[op].Add(1)
+	if m.observe == nil {
+		_, err := guard(f)
+		return err
+	}
+	started := time.Now()
+	failed, err := guard(f)
+	m.observe(ctx, Call{Operation: op, Entries: n, Failed: failed, Duration: time.Since(started), Err: err})
+	return err
+}
+
+// guard runs f and returns a panic of it as an error.
+func guard(f func() (int, error)) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the SQS client panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// counts returns how many calls of each kind were made.
+func (m *meteredClient) counts() Calls {
+	return Calls{
+		Receives:     m.made[OpReceive].Load(),
+		Deletes:      m.made[OpDelete].Load(),
+		Visibilities: m.made[OpVisibility].Load(),
+		Heartbeats:   m.made[OpHeartbeat].Load(),
+		Sends:        m.made[OpSend].Load(),
+		Attributes:   m.made[OpAttributes].Load(),
+	}
+}
+
+// lasting says that err will not pass by itself: somebody has to grant a
+// permission, mend credentials or create a queue. The names are SQS's, in their
+// modelled and their query-protocol spellings.
+func lasting(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue",
+		"AccessDenied", "AccessDeniedException", "InvalidAddress", "InvalidSecurity",
+		"UnrecognizedClientException", "InvalidClientTokenId", "SignatureDoesNotMatch", "InvalidSignatureException",
+		"IncompleteSignature", "ExpiredToken", "ExpiredTokenException",
+		"KmsAccessDenied", "KMS.AccessDeniedException", "KmsDisabled", "KMS.DisabledException",
+		"KmsNotFound", "KMS.NotFoundException", "KmsInvalidKeyUsage", "KMS.InvalidKeyUsageException",
+		"KmsInvalidState", "KMS.InvalidStateException", "KmsOptInRequired", "KMS.OptInRequired":
+		return true
+	}
+	return false
+}

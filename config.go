@@ -1,0 +1,186 @@
+package reprise
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Config says how a [Consumer] works. The zero Config works and is good; a
+// Config is copied by [New] and cannot change afterwards.
+type Config struct {
+	// Concurrency is how many handlers run at once. Default: 10.
+	Concurrency int
+
+	// Prefetch is how many messages may wait, leased, for a free handler, so
+	// that a freed slot does not cost a receive of one. Negative: none, at more
+	// calls per message. Default: 10.
+	Prefetch int
+
+	// Retry decides when a failed message is attempted again and when it is
+	// given up. Its MaxAttempts, if zero, is the queue's own maxReceiveCount.
+	// Default: the zero [retry.Policy].
+	Retry retry.Policy
+
+	// HandlerTimeout ends the handler's context after one attempt has taken this
+	// long. Default: none.
+	HandlerTimeout time.Duration
+
+	// Lease is the visibility timeout asked for at each receive and renewed,
+	// from receipt until the message is settled. It bounds how long messages
+	// stay hidden when the process dies. Whole seconds from 2 s to 1 h.
+	// Default: 1 min.
+	Lease time.Duration
+
+	// StopBudget is the time from the end of Run's context to Run's return. It
+	// covers the outstanding long poll (up to 20 s), running handlers and the
+	// last settlements. Kubernetes kills after 30 s unless told otherwise.
+	// Default: 25 s.
+	StopBudget time.Duration
+
+	// DeadLetterURL is the queue that receives what is given up. Default: the
+	// target of the queue's own RedrivePolicy.
+	DeadLetterURL string
+
+	// Name says which consumer wrote a dead letter's story. Default: the host's
+	// name.
+	Name string
+
+	// Observer is told what happens. Default: nobody.
+	Observer Observer
+
+	// Logger gets what an operator must know: failures, findings, state changes.
+	// Nothing is logged for a message that succeeds. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultConcurrency = 10
+	defaultPrefetch    = 10
+	defaultLease       = time.Minute
+	defaultStopBudget  = 25 * time.Second
+
+	minLease      = 2 * time.Second
+	maxLease      = time.Hour
+	maxPrefetch   = 10_000
+	maxConcurrent = 100_000
+)
+
+// withDefaults returns c with every zero field replaced by its default.
+func (c Config) withDefaults() Config {
+	if c.Concurrency == 0 {
+		c.Concurrency = defaultConcurrency
+	}
+	switch {
+	case c.Prefetch == 0:
+		c.Prefetch = defaultPrefetch
+	case c.Prefetch < 0:
+		c.Prefetch = 0
+	}
+	if c.Lease == 0 {
+		c.Lease = defaultLease
+	}
+	if c.StopBudget == 0 {
+		c.StopBudget = defaultStopBudget
+	}
+	if c.Name == "" {
+		c.Name = hostname()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// validate returns every problem of a Config whose defaults are filled in.
+func (c Config) validate() error {
+	var problems []error
+	bad := func(field string, value any, problem string) {
+		problems = append(problems, fmt.Errorf("Config.%s is %v: %s", field, value, problem))
+	}
+	if c.Concurrency < 1 || c.Concurrency > maxConcurrent {
+		bad("Concurrency", c.Concurrency, fmt.Sprintf("set 1 to %d handlers, or 0 for %d", maxConcurrent, defaultConcurrency))
+	}
+	if c.Prefetch > maxPrefetch {
+		bad("Prefetch", c.Prefetch, fmt.Sprintf("set at most %d messages, 0 for %d, or a negative number for none", maxPrefetch, defaultPrefetch))
+	}
+	if c.HandlerTimeout < 0 {
+		bad("HandlerTimeout", c.HandlerTimeout, "set a positive duration, or 0 for none")
+	}
+	if c.Lease < minLease || c.Lease > maxLease || c.Lease%time.Second != 0 {
+		bad("Lease", c.Lease, fmt.Sprintf("SQS counts visibility in whole seconds: set %v to %v, or 0 for %v", minLease, maxLease, defaultLease))
+	}
+	if c.StopBudget < 0 {
+		bad("StopBudget", c.StopBudget, fmt.Sprintf("set a positive duration, or 0 for %v", defaultStopBudget))
+	}
+	if c.DeadLetterURL != "" {
+		if _, err := parseQueueURL(c.DeadLetterURL); err != nil {
+			problems = append(problems, fmt.Errorf("Config.DeadLetterURL: %w", err))
+		}
+	}
+	if err := c.Retry.Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("Config.Retry: %w", err))
+	}
+	return errors.Join(problems...)
+}
+
+// queueURL is a queue's URL taken apart.
+type queueURL struct {
+	url  string
+	base string // scheme, host and whatever path stands before the account
+	acct string // account id
+	name string
+	fifo bool
+}
+
+// parseQueueURL takes apart a URL of the form SQS gives out:
+// scheme://host/account/name.
+func parseQueueURL(raw string) (queueURL, error) {
+	const remedy = "pass the URL that GetQueueUrl returns, like https://sqs.us-east-1.amazonaws.com/123456789012/orders"
+	if raw == "" {
+		return queueURL{}, fmt.Errorf("the queue URL is empty: %s", remedy)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		if strings.HasPrefix(raw, "arn:") {
+			return queueURL{}, fmt.Errorf("queue URL %q is an ARN: %s", raw, remedy)
+		}
+		return queueURL{}, fmt.Errorf("queue URL %q is not an http or https URL: %s", raw, remedy)
+	}
+	path := strings.Trim(u.Path, "/")
+	slash := strings.LastIndexByte(path, '/')
+	if slash < 0 || path[slash+1:] == "" {
+		return queueURL{}, fmt.Errorf("queue URL %q does not end in /account/name: %s", raw, remedy)
+	}
+	before, name := path[:slash], path[slash+1:]
+	acct := before[strings.LastIndexByte(before, '/')+1:]
+	return queueURL{
+		url:  raw,
+		base: strings.TrimSuffix(raw, "/"+acct+"/"+name),
+		acct: acct,
+		name: name,
+		fifo: strings.HasSuffix(name, ".fifo"),
+	}, nil
+}
+
+// sibling returns the URL of the queue that arn names, in the same service as q:
+// SQS keeps a queue and its dead-letter queue in one account and region, so the
+// two URLs differ in the last path elements only.
+func (q queueURL) sibling(arn string) (queueURL, error) {
+	parts := strings.Split(arn, ":")
+	if len(parts) != 6 || parts[0] != "arn" || parts[4] == "" || parts[5] == "" {
+		return queueURL{}, fmt.Errorf("%q is not the ARN of a queue (arn:aws:sqs:region:account:name)", arn)
+	}
+	return queueURL{
+		url:  q.base + "/" + parts[4] + "/" + parts[5],
+		base: q.base,
+		acct: parts[4],
+		name: parts[5],
+		fifo: strings.HasSuffix(parts[5], ".fifo"),
+	}, nil
+}

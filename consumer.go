@@ -1,0 +1,194 @@
+// Package reprise works off Amazon SQS queues whose work sometimes fails.
+//
+// A [Consumer] receives messages, runs a [Handler] for each, and settles what
+// the handler decided: deleted, retried after a backoff with jitter, released,
+// or dead-lettered with the story of its failures. It keeps the lease on every
+// message it holds from receipt until SQS has acknowledged the settlement,
+// batches its calls, and drains without loss when it is stopped.
+//
+//	consumer, err := reprise.New(sqsClient, queueURL, reprise.JSON(ship), reprise.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	return consumer.Run(ctx) // blocks; nil after a clean drain
+//
+// When a message is tried again and when it is given up is the business of
+// package [github.com/reprise-sqs/reprise/retry], which is pure: the same policy
+// can be shown, simulated and run.
+package reprise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Consumer works off one queue. It is made by [New] and runs once.
+//
+// Its state is plain data under one mutex; whatever waits or calls (a handler, a
+// request, an observer) does so without it.
+type Consumer struct {
+	client  meteredClient
+	queue   queueURL
+	handler Handler
+	cfg     Config
+	log     *slog.Logger
+	clock   serverClock
+
+	runCtx    context.Context         // Run's, without its end
+	pollCtx   context.Context         // of receives
+	workCtx   context.Context         // of handlers; ends with cause ErrStopping
+	settleCtx context.Context         // of settlements and heartbeats
+	stopPolls context.CancelFunc      // each closes the context above it
+	stopWork  context.CancelCauseFunc //
+	stopCalls context.CancelFunc      //
+	stopping  chan struct{}           // closed by drain
+	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
+	freed     chan struct{}           // capacity 1: a poller may find room now
+	leased    chan struct{}           // capacity 1: the keeper's next look has moved closer
+	emptied   chan struct{}           // capacity 1, used while draining: look again
+
+	started atomic.Bool
+
+	mu       sync.Mutex
+	policy   retry.Policy         // cfg.Retry with the queue's limits filled in
+	facts    queueFacts           // what the queue's attributes say
+	held     map[string]*delivery // every message in our hands, by id
+	ready    fifo                 // leased and free to start
+	lanes    map[string]*lane     // FIFO queues: the groups in our hands
+	memory   memory               // of messages no longer in our hands
+	waiting  int                  // held, not started; ready or in a lane
+	running  int                  // held, in a handler
+	settling int                  // held, finished
+	reserved int                  // places asked for by receives under way
+	workers  int                  // goroutines running handlers
+	pollers  int                  // goroutines receiving
+	keepAt   time.Time            // when the keeper looks next; zero: not planned
+	deletes  outbox
+	hides    outbox
+	copies   outbox
+	draining bool
+	softEnd  time.Time // while draining: handlers should have ended by then
+	closed   bool      // nothing may be started any more
+	taskTime ewma      // how long handlers take
+	health   healthState
+	counts   Counts
+	untold   []Settled // what the observer is yet to hear of
+	report   Report
+	said     map[string]time.Time // when each rate-limited complaint was last logged
+}
+
+// New returns a consumer of the queue at queueURL that runs h for each message.
+// It checks everything that can be checked without a call, reports all problems
+// in one error, and starts nothing: see [Consumer.Run]. A *sqs.Client is a
+// [Client] as it is.
+func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
+	var problems []error
+	if c == nil {
+		problems = append(problems, errors.New("the SQS client is nil: pass sqs.NewFromConfig(cfg)"))
+	}
+	if h == nil {
+		problems = append(problems, errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)"))
+	}
+	queue, err := parseQueueURL(queueURL)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("making a consumer: %w", err)
+	}
+
+	consumer := &Consumer{
+		queue:    queue,
+		handler:  h,
+		cfg:      cfg,
+		log:      cfg.Logger.With("queue", queue.name),
+		held:     make(map[string]*delivery),
+		lanes:    make(map[string]*lane),
+		said:     make(map[string]time.Time),
+		stopping: make(chan struct{}),
+		freed:    make(chan struct{}, 1),
+		leased:   make(chan struct{}, 1),
+		emptied:  make(chan struct{}, 1),
+	}
+	consumer.policy = guarded(cfg.Retry, func(problem string) {
+		// Asked for with c.mu held.
+		consumer.complainLater("policy", problem)
+	})
+	consumer.client.Client = c
+	if f := cfg.Observer.Call; f != nil {
+		consumer.client.observe = func(ctx context.Context, e Call) { consumer.tell(func() { f(ctx, e) }) }
+	}
+	consumer.deletes = outbox{name: "delete", send: consumer.sendDeletes}
+	consumer.hides = outbox{name: "hide", send: consumer.sendHides}
+	consumer.copies = outbox{name: "copy", send: consumer.sendCopies, maxBytes: maxBatchBytes}
+	return consumer, nil
+}
+
+// Run consumes until ctx ends, then drains within Config.StopBudget: running
+// handlers end, messages that have not started are released, settlements are
+// acknowledged. It returns nil after a clean drain, [ErrDrainTimeout] if the
+// budget ended first, and an error at once if Run was called before.
+//
+// Trouble with SQS does not end Run: it is logged, shown by [Consumer.Status],
+// and retried.
+func (c *Consumer) Run(ctx context.Context) error {
+	if !c.started.CompareAndSwap(false, true) {
+		return errors.New("reprise: Run was called twice: make a new Consumer")
+	}
+	c.runCtx = context.WithoutCancel(ctx)
+	c.pollCtx, c.stopPolls = context.WithCancel(c.runCtx)
+	c.workCtx, c.stopWork = context.WithCancelCause(c.runCtx)
+	c.settleCtx, c.stopCalls = context.WithCancel(c.runCtx)
+
+	learned := c.learn(ctx)
+	c.mu.Lock()
+	c.health.set(HealthOK, "")
+	c.startLoop("lease keeper", c.keepLeases)
+	c.startLoop("poller", c.pollUntilStopped)
+	if !learned {
+		c.startLoop("reader of the queue's attributes", c.learnLater)
+	}
+	c.mu.Unlock()
+
+	<-ctx.Done()
+	return c.drain()
+}
+
+// Status says what the consumer is doing. It may be called at any time from any
+// goroutine.
+func (c *Consumer) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Status{
+		Health:      c.health.state,
+		Problem:     c.health.problem,
+		Running:     c.running,
+		Waiting:     c.waiting,
+		Settling:    c.settling,
+		InBackoff:   c.memory.inBackoff(time.Now()),
+		Pollers:     c.pollers,
+		LastReceive: c.health.lastReceive,
+		LastSettle:  c.health.lastSettle,
+		Counts:      c.counts,
+		Calls:       c.client.counts(),
+	}
+}
+
+// Report says what became of every message. It is complete once Run has
+// returned; before that it is zero.
+func (c *Consumer) Report() Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.report
+}

@@ -1,0 +1,221 @@
+package reprise
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// StoryAttribute is the message attribute that a dead letter carries its [Story]
+// in, as JSON.
+const StoryAttribute = "reprise-story"
+
+// Story says why a message was given up. It travels with the dead letter in the
+// message attribute [StoryAttribute].
+type Story struct {
+	// Reason is the name of a [retry.Reason]: permanent, attempts or age.
+	Reason string `json:"reason"`
+	// Attempts is how many times the handler ran, as far as is known; Receives is
+	// SQS's count.
+	Attempts int `json:"attempts"`
+	Receives int `json:"receives"`
+	// Sent and First are SQS's timestamps of the message; Last is when it was
+	// given up.
+	Sent  time.Time `json:"sent,omitzero"`
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last"`
+	// Error is the last error's text, at most 1,000 bytes of it.
+	Error string `json:"error,omitempty"`
+	// Source is the queue that it was given up on; an ARN where that is known,
+	// else a URL. Message and Origin are its ids there.
+	Source  string `json:"source"`
+	Message string `json:"message"`
+	Origin  string `json:"origin"`
+	// Consumer is Config.Name.
+	Consumer string `json:"consumer"`
+}
+
+const (
+	maxStoryError = 1000
+	maxAttributes = 10        // that SQS lets one message have
+	maxBatchBytes = 1_000_000 // of a SendMessageBatch; SQS's limit is 1 MiB
+	// refusedFor is how long a dead-letter queue that refused a copy for a lasting
+	// reason is not asked again.
+	refusedFor = time.Minute
+)
+
+// giveUp sends d to the dead-letter queue as a copy with its story; the original
+// is deleted when the copy is confirmed. Where that cannot be, it is hidden as
+// long as SQS permits, and that is said aloud: nothing is dropped. The caller
+// holds c.mu.
+func (c *Consumer) giveUp(d *delivery, now time.Time) {
+	switch {
+	case d.copied:
+		c.put(&c.deletes, d, now)
+	case c.facts.deadLetter.url != "" && !now.Before(c.facts.refusedUntil):
+		c.put(&c.copies, d, now)
+	default:
+		c.keep(d, now)
+	}
+}
+
+// keep hides a message that is given up and has nowhere to go.
+func (c *Consumer) keep(d *delivery, now time.Time) {
+	d.verdict.outcome = OutcomeKeep
+	d.verdict.due = now.Add(retry.MaxVisibility)
+	note := c.memory.note(d.msg.ID, now)
+	note.spent, note.reason, note.err = true, d.verdict.reason, d.verdict.err
+	problem := "messages are given up, but no dead-letter queue takes them"
+	c.health.degrade(problem)
+	retention := c.facts.plan.Retention
+	if retention == 0 {
+		retention = plan.DefaultRetention
+	}
+	c.complainLater("keep", problem+"; they stay hidden until the queue's retention deletes them",
+		"message", d.msg.ID, "reason", d.verdict.reason.String(), "error", d.verdict.err,
+		"expires", c.clock.local(d.msg.Sent).Add(retention), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
+	c.put(&c.hides, d, now)
+}
+
+// sendCopies sends up to ten dead letters.
+func (c *Consumer) sendCopies(batch []*delivery) {
+	c.mu.Lock()
+	target := c.facts.deadLetter
+	now := time.Now()
+	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
+	for i, d := range batch {
+		entries[i] = c.copyOf(d, target, now)
+		entries[i].Id = &positions[i]
+	}
+	c.mu.Unlock()
+
+	var out *sqs.SendMessageBatchOutput
+	err := c.client.call(c.settleCtx, OpSend, len(batch), func() (int, error) {
+		var err error
+		out, err = c.client.SendMessageBatch(c.settleCtx, &sqs.SendMessageBatchInput{QueueUrl: &target.url, Entries: entries})
+		if err != nil {
+			return 0, err
+		}
+		return len(out.Failed), nil
+	})
+	if err != nil {
+		out = &sqs.SendMessageBatchOutput{}
+	}
+	results := sortReply(len(batch), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
+	c.acknowledge(&c.copies, batch, &results)
+}
+
+// copyOf is d's dead letter: everything the sender sent, and the story where
+// there is room for it.
+func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.SendMessageBatchRequestEntry {
+	entry := types.SendMessageBatchRequestEntry{
+		MessageBody:       d.raw.Body,
+		MessageAttributes: maps.Clone(d.raw.MessageAttributes),
+	}
+	if _, told := entry.MessageAttributes[StoryAttribute]; !d.storyless && (told || len(entry.MessageAttributes) < maxAttributes) {
+		if entry.MessageAttributes == nil {
+			entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
+		}
+		entry.MessageAttributes[StoryAttribute] = types.MessageAttributeValue{
+			DataType:    aws.String("String"),
+			StringValue: aws.String(c.story(d, now)),
+		}
+	} else {
+		c.complainLater("storyless", "a dead letter has no room for its story", "message", d.msg.ID, "story", c.story(d, now))
+	}
+	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" {
+		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &trace},
+		}
+	}
+	if d.msg.GroupID != "" {
+		entry.MessageGroupId = &d.msg.GroupID
+	}
+	if target.fifo {
+		entry.MessageDeduplicationId = &d.msg.ID
+		if entry.MessageGroupId == nil {
+			entry.MessageGroupId = &d.msg.ID
+		}
+	}
+	return entry
+}
+
+// story is d's Story as JSON, in characters that SQS accepts.
+func (c *Consumer) story(d *delivery, now time.Time) string {
+	s := Story{
+		Reason:   d.verdict.reason.String(),
+		Attempts: d.msg.Attempt,
+		Receives: d.receives,
+		Sent:     d.msg.Sent.UTC(),
+		First:    d.msg.FirstReceived.UTC(),
+		Last:     now.UTC(),
+		Source:   c.facts.arn,
+		Message:  d.msg.ID,
+		Origin:   d.msg.OriginID,
+		Consumer: c.cfg.Name,
+	}
+	if !d.ran {
+		s.Attempts-- // the run that this receive would have been
+	}
+	if s.Source == "" {
+		s.Source = c.queue.url
+	}
+	if d.verdict.err != nil {
+		s.Error = shorten(d.verdict.err.Error(), maxStoryError)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		// Only a year beyond 9999 could do this.
+		return fmt.Sprintf(`{"reason":%q}`, s.Reason)
+	}
+	return forSQS.Replace(string(text))
+}
+
+// forSQS removes the two characters that JSON lets through and SQS refuses.
+var forSQS = strings.NewReplacer("\uFFFE", "", "\uFFFF", "")
+
+// shorten cuts s to at most n bytes, between characters.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
+}
+
+// copySize is what d's dead letter counts against the size of a batch.
+func copySize(d *delivery) int {
+	size := len(d.msg.Body) + maxStoryError + 1000
+	for name, a := range d.msg.Attributes {
+		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue)) + len(a.BinaryValue)
+	}
+	return size
+}
+
+// copyRefused decides what to do about a dead letter that was not taken. The
+// caller holds c.mu.
+func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time) {
+	switch {
+	case ours && !d.storyless:
+		// Perhaps it has grown too large for the queue: once more, without.
+		d.storyless = true
+		c.settle(d, now)
+	case ours || lasting(err):
+		c.facts.refusedUntil = now.Add(refusedFor)
+		c.complainLater("dead-letter", "the dead-letter queue takes no messages", "url", c.facts.deadLetter.url, "error", err)
+		c.settle(d, now)
+	case passed(d.expires, now):
+		c.lose(d, err)
+	default:
+		c.complainLater("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.deadLetter.url, "error", err)
+		c.settleLater(d)
+	}
+}

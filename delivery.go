@@ -1,0 +1,153 @@
+package reprise
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// phase is where a held message stands.
+type phase uint8
+
+const (
+	phaseWaiting  phase = iota // leased, not started
+	phaseRunning               // in its handler
+	phaseSettling              // finished; its settlement is not yet acknowledged
+	phaseGone                  // no longer held
+)
+
+// delivery is one message in this consumer's hands, from its receipt to the
+// acknowledgement of its settlement. Except msg and raw, which do not change
+// while a handler runs, its fields are guarded by Consumer.mu.
+type delivery struct {
+	msg      Message
+	raw      *types.Message
+	ctx      attemptContext
+	next     *delivery // in a fifo
+	handle   *string   // the newest receipt handle
+	receives int       // SQS's count at the newest receive
+	sequence string    // FIFO: SQS's sequence number
+
+	phase   phase
+	verdict verdict
+	inCall  bool // a request about it is under way: nothing else may be sent
+	due     bool // finished while inCall: settle when the call ends
+	stale   bool // received again while inCall: settle again with the new handle
+	lost    bool // the lease ended under the running handler
+
+	duplicate bool // arrived while the same message was held: only lent its handle
+	ran       bool // its handler was run
+
+	copied    bool // the dead-letter queue has it
+	storyless bool // the copy goes without its story: there is no room for it
+	refusals  int  // settlements that failed, for their backoff
+	requests  int  // requests spent on settling
+
+	requested time.Time // start of the receive: the 12 hours count from here
+	expires   time.Time // the lease's end, as far as we may rely on it
+	renewAt   time.Time
+}
+
+// verdict is what the end of an attempt decides.
+type verdict struct {
+	outcome Outcome
+	reason  retry.Reason
+	// due is when the message should be visible again, on our clock; zero with
+	// OutcomeRelease: at once.
+	due time.Time
+	err error
+}
+
+// leaseSlack is kept off the end of a lease: a reply has travelled, and so will
+// the next request.
+func leaseSlack(lease time.Duration) time.Duration { return min(time.Second, lease/10) }
+
+// lease records a lease of length d that SQS has granted at or after from.
+func (d *delivery) lease(from time.Time, length time.Duration) {
+	d.expires = from.Add(length - leaseSlack(length))
+	// Half-way, up to a tenth later by message, so that a fleet's heartbeats
+	// spread and one failed heartbeat leaves time for more.
+	d.renewAt = from.Add(length/2 + time.Duration(uint64(length/10)/256*uint64(spread(d.msg.ID))))
+}
+
+// lostTo is why settling failed, for a message that was lost; otherwise nil.
+func (d *delivery) lostTo() error {
+	if d.verdict.outcome == OutcomeLost {
+		return d.verdict.err
+	}
+	return nil
+}
+
+// spread is a number from a message id, the same everywhere. The last digits of
+// an id are as random as the whole.
+func spread(id string) byte {
+	var sum uint32 = 2166136261 // FNV-1a
+	for i := max(0, len(id)-4); i < len(id); i++ {
+		sum = (sum ^ uint32(id[i])) * 16777619
+	}
+	return byte(sum >> 16)
+}
+
+// fill reads a received message into d.
+func (d *delivery) fill(raw *types.Message, received time.Time) {
+	d.raw = raw
+	d.handle = raw.ReceiptHandle
+	m := &d.msg
+	if raw.MessageId != nil {
+		m.ID = *raw.MessageId
+		m.OriginID = m.ID
+	}
+	if raw.Body != nil {
+		m.Body = *raw.Body
+	}
+	m.Attributes = raw.MessageAttributes
+	m.Received = received
+	m.GroupID = raw.Attributes["MessageGroupId"]
+	m.Sent = milliseconds(raw.Attributes["SentTimestamp"])
+	m.FirstReceived = milliseconds(raw.Attributes["ApproximateFirstReceiveTimestamp"])
+	m.Receives = 1
+	if n, err := strconv.Atoi(raw.Attributes["ApproximateReceiveCount"]); err == nil && n > 0 {
+		m.Receives = n
+	}
+	d.receives = m.Receives
+	d.sequence = raw.Attributes["SequenceNumber"]
+}
+
+// milliseconds parses SQS's timestamps: milliseconds since 1970, in decimal.
+// What is absent or no number is the zero time.
+func milliseconds(s string) time.Time {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n)
+}
+
+// fifo is a first-in-first-out list of deliveries, linked through them.
+type fifo struct{ head, tail *delivery }
+
+func (f *fifo) push(d *delivery) {
+	d.next = nil
+	if f.tail == nil {
+		f.head, f.tail = d, d
+		return
+	}
+	f.tail.next = d
+	f.tail = d
+}
+
+func (f *fifo) pop() *delivery {
+	d := f.head
+	if d == nil {
+		return nil
+	}
+	f.head = d.next
+	if f.head == nil {
+		f.tail = nil
+	}
+	d.next = nil
+	return d
+}

@@ -1,0 +1,130 @@
+package reprise
+
+import (
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// stopGrace is the end of the stop budget that is kept for handlers to notice
+// that they should return, and for the last settlements.
+const stopGrace = 3 * time.Second
+
+// drain ends the consumer's work within the stop budget.
+//
+// The outstanding long polls are left to return by themselves at first: SQS may
+// be handing them messages, and a cancelled poll strands those until their lease
+// runs out. What has not started is released, or run where experience says that
+// there is time. When only the grace is left, polls and handlers are cancelled.
+func (c *Consumer) drain() error {
+	began := time.Now()
+	budget := c.cfg.StopBudget
+	soft := budget - min(stopGrace, budget/4)
+
+	c.mu.Lock()
+	c.draining = true
+	c.softEnd = began.Add(soft)
+	c.health.set(HealthStopping, "")
+	held, polls := len(c.held), c.pollers
+	c.releaseUnstarted(began)
+	c.mu.Unlock()
+	close(c.stopping)
+	c.log.Info("stopping", "held", held, "receives", polls, "budget", budget)
+
+	softTimer, hardTimer := time.NewTimer(soft), time.NewTimer(budget)
+	defer softTimer.Stop()
+	defer hardTimer.Stop()
+	stranded := false
+	for inTime := true; inTime && !c.idle(); {
+		select {
+		case <-c.emptied:
+		case <-softTimer.C:
+			c.mu.Lock()
+			stranded = c.pollers > 0
+			c.releaseUnstarted(time.Now())
+			c.mu.Unlock()
+			c.stopPolls()
+			c.stopWork(ErrStopping)
+		case <-hardTimer.C:
+			inTime = false
+		}
+	}
+	report := c.close(stranded, began)
+	c.log.Info("stopped", "report", report.String())
+	if f := c.cfg.Observer.Stopped; f != nil {
+		c.tell(func() { f(report) })
+	}
+	if !report.Drained() {
+		return ErrDrainTimeout
+	}
+	return nil
+}
+
+// idle says that nothing is held and nothing is on its way.
+func (c *Consumer) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.held) == 0 && c.pollers == 0 && c.workers == 0
+}
+
+// releaseUnstarted gives back what no handler has started on, unless there is
+// time to run it. The caller holds c.mu.
+func (c *Consumer) releaseUnstarted(now time.Time) {
+	if !c.timeAllows(now) {
+		for _, d := range c.held {
+			if d.phase == phaseWaiting {
+				c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
+			}
+		}
+	}
+	for _, o := range []*outbox{&c.deletes, &c.hides, &c.copies} {
+		c.flush(o)
+	}
+}
+
+// timeAllows says whether handlers that would start now can be expected to end
+// before handlers are cancelled. To release a message burns one of its receives;
+// to start and then cancel it burns that and the work. The caller holds c.mu.
+func (c *Consumer) timeAllows(now time.Time) bool {
+	if c.taskTime.mean == 0 {
+		return false // no handler has ended yet: nothing is known
+	}
+	turns := 1 + (c.waiting+c.running)/c.cfg.Concurrency
+	expected := int64(c.taskTime.mean) * int64(turns)
+	return now.Add(2 * time.Duration(expected)).Before(c.softEnd)
+}
+
+// close ends what is left, waits for every goroutine of ours, and returns the
+// report. Handlers that have not returned cannot be ended, only named.
+func (c *Consumer) close(stranded bool, began time.Time) Report {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stopPolls()
+	c.stopWork(ErrStopping)
+	c.stopCalls()
+	c.tasks.Wait()
+	c.tellSettled()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range []*outbox{&c.deletes, &c.hides, &c.copies} {
+		if o.timer != nil {
+			o.timer.Stop()
+		}
+	}
+	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, Took: time.Since(began)}
+	for id, d := range c.held {
+		if d.phase == phaseRunning {
+			report.Abandoned = append(report.Abandoned, id)
+		} else {
+			report.Unsettled = append(report.Unsettled, id)
+		}
+	}
+	slices.Sort(report.Abandoned)
+	slices.Sort(report.Unsettled)
+	c.report = report
+	c.health.set(HealthStopped, "")
+	return report
+}

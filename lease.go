@@ -1,0 +1,192 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+const (
+	// maxRenewal is the longest renewal. Renewals grow with the age of a handler,
+	// so that many slow handlers cost few calls, and this bounds how long their
+	// messages stay hidden when the process dies.
+	maxRenewal = 10 * time.Minute
+
+	// renewAtOnce is how many heartbeat requests may be under way together.
+	renewAtOnce = 8
+
+	heartbeatTimeout = 5 * time.Second
+)
+
+// keepLeases renews the lease of every message in our hands, from its receipt
+// until SQS has acknowledged its settlement, and gives up those whose lease has
+// ended. It sleeps while nothing is held.
+func (c *Consumer) keepLeases() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		now := time.Now()
+		due, next := c.leasesDue(now)
+		c.keepAt = next
+		c.mu.Unlock()
+		c.tellSettled() // of the lost
+		if len(due) > 0 {
+			c.renew(due)
+			continue // the renewed are due at another time
+		}
+		if next.IsZero() {
+			timer.Reset(time.Hour)
+		} else {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-timer.C:
+		case <-c.leased:
+		case <-c.settleCtx.Done():
+			return
+		}
+	}
+}
+
+// planKeeping makes sure that the keeper looks at leases by at. The caller holds
+// c.mu.
+func (c *Consumer) planKeeping(at time.Time) {
+	if c.keepAt.IsZero() || at.Before(c.keepAt) {
+		c.keepAt = at
+		notify(c.leased)
+	}
+}
+
+// leasesDue returns the messages to renew now, those that would be due within a
+// tenth of a lease included, so that heartbeats share requests; and when to look
+// again, zero if nothing is held. Messages whose lease has ended are given up.
+// The caller holds c.mu.
+func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
+	horizon := now.Add(c.cfg.Lease / 10)
+	sooner := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	urgent := false
+	for _, d := range c.held {
+		switch {
+		case passed(d.expires, now) && !d.inCall:
+			if !d.lost {
+				c.lose(d, errLeaseEnded)
+			}
+		case d.lost:
+			// Its handler has been told; there is no lease to keep.
+		case d.inCall:
+			sooner(now.Add(c.cfg.Lease / 10)) // look again when the call is over
+		case passed(d.renewAt, horizon):
+			due = append(due, d)
+			urgent = urgent || passed(d.renewAt, now)
+		default:
+			sooner(d.renewAt)
+		}
+	}
+	if !urgent { // nothing has to go out yet: wait for the first that must
+		for _, d := range due {
+			sooner(d.renewAt)
+		}
+		return nil, next
+	}
+	for _, d := range due {
+		d.inCall = true
+	}
+	return due, next
+}
+
+// renew sends heartbeats for messages that leasesDue has marked.
+func (c *Consumer) renew(due []*delivery) {
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, renewAtOnce)
+	for len(due) > 0 {
+		n := min(maxBatch, len(due))
+		batch := due[:n:n]
+		due = due[n:]
+		slots <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-slots }()
+			c.heartbeat(batch)
+		})
+	}
+	calls.Wait()
+}
+
+// heartbeat renews the leases of up to ten messages in one request.
+func (c *Consumer) heartbeat(batch []*delivery) {
+	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
+	requested := time.Now()
+	c.mu.Lock()
+	for i, d := range batch {
+		d.stale = false
+		entries[i].Id = &positions[i]
+		entries[i].ReceiptHandle = d.handle
+		entries[i].VisibilityTimeout = c.renewal(d, requested)
+	}
+	c.mu.Unlock()
+
+	// No retries by the SDK, which would go on after the lease: the next look at
+	// the leases is soon enough, and knows better.
+	ctx, cancel := context.WithTimeout(c.settleCtx, min(heartbeatTimeout, c.cfg.Lease/5))
+	defer cancel()
+	results := c.changeVisibility(ctx, OpHeartbeat, entries, withoutRetries)
+
+	now := time.Now()
+	c.mu.Lock()
+	for i, d := range batch {
+		d.inCall = false
+		length := time.Duration(entries[i].VisibilityTimeout) * time.Second
+		c.renewed(d, results[i], requested, now, length)
+		if d.due && d.phase == phaseSettling {
+			d.due = false
+			c.settle(d, now) // it finished while the heartbeat was under way
+		}
+	}
+	c.mu.Unlock()
+	c.tellSettled()
+}
+
+// withoutRetries turns off the SDK's own retries for one call.
+func withoutRetries(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
+
+// renewal is the length of d's next lease in seconds: as long as it has been
+// held, at least Config.Lease, at most ten minutes, and never beyond the twelve
+// hours that SQS allows since the receive.
+func (c *Consumer) renewal(d *delivery, now time.Time) int32 {
+	held := elapsed(d.requested, now)
+	length := max(c.cfg.Lease, min(held, maxRenewal)).Truncate(time.Second)
+	seconds, _ := retry.Visibility(now.Add(-held), now, now.Add(length))
+	return seconds
+}
+
+// renewed takes in the result of d's heartbeat. The caller holds c.mu.
+func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, length time.Duration) {
+	var said *refusal
+	switch {
+	case d.stale:
+		d.stale = false // received again meanwhile: the newer lease stands
+	case err == nil:
+		d.lease(requested, length)
+		if length < c.cfg.Lease {
+			d.renewAt = d.expires // the twelve hours end there: nothing is left to renew
+		}
+	case errors.As(err, &said) && said.ours:
+		// SQS knows nothing of this lease any more.
+		c.lose(d, err)
+	default:
+		// Try again soon, well before the end if there is time.
+		d.renewAt = now.Add(max(d.expires.Sub(now)/4, 200*time.Millisecond))
+		c.complainLater("heartbeat", "renewing leases failed; trying again while they last", "error", err)
+	}
+}

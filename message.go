@@ -1,0 +1,36 @@
+package reprise
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Message is one message as a [Handler] sees it. It is plain data, so that
+// tests and other runtimes can build one. It has no receipt handle: settling
+// is the consumer's work.
+type Message struct {
+	// ID is the message id that SQS gave this message.
+	ID string
+	// OriginID is the id of the message that started this lineage: it equals ID
+	// unless the message is a copy of an earlier one. Key idempotency by it.
+	OriginID string
+	// Body is the message's text, as it was sent.
+	Body string
+	// GroupID is the message group: on FIFO queues the unit of ordering, on
+	// standard queues the fair-queue tenant. Empty if the message has none.
+	GroupID string
+	// Attributes are the message attributes that the sender attached; nil if
+	// there are none. Handlers must not change the map.
+	Attributes map[string]types.MessageAttributeValue
+	// Sent and FirstReceived are SQS's own timestamps, in milliseconds of SQS's
+	// clock. Received is when this consumer got the message, on its own clock.
+	Sent, FirstReceived, Received time.Time
+	// Attempt numbers this run of the handler: 1 for the first. It counts runs,
+	// not receives, as well as can be known: exactly for runs in this process,
+	// by the time that has passed for others.
+	Attempt int
+	// Receives is SQS's ApproximateReceiveCount. It also counts receives whose
+	// message never reached a handler.
+	Receives int
+}

@@ -1,0 +1,126 @@
+package reprise
+
+import (
+	"context"
+	"time"
+
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Observer is told what a [Consumer] does. Nil funcs are skipped, so new events
+// break nobody, and a consumer without an observer pays nothing. The funcs are
+// called concurrently and must not block: they run on the consumer's own paths.
+type Observer struct {
+	// Received is called for each message received, perhaps while its handler
+	// already runs.
+	Received func(ctx context.Context, e Received)
+	// Attempt is called after each run of the handler.
+	Attempt func(ctx context.Context, e Attempt)
+	// Settled is called when SQS has acknowledged what became of a message, or
+	// when that could not be done.
+	Settled func(ctx context.Context, e Settled)
+	// Call is called after each request to SQS: the cost meter.
+	Call func(ctx context.Context, e Call)
+	// Finding is called at the start of Run for each conflict between the policy
+	// and the queue, and whenever one appears later.
+	Finding func(ctx context.Context, f plan.Finding)
+	// Stopped is called once, at the end of Run.
+	Stopped func(r Report)
+}
+
+// Received is a message that has just been received.
+type Received struct {
+	Message *Message
+	// Duplicate says that the same message was already in this consumer's hands:
+	// it is not run twice, the newer receipt handle is used.
+	Duplicate bool
+}
+
+// Attempt is one finished run of the handler.
+type Attempt struct {
+	Message *Message
+	// Started and Duration are on the consumer's clock.
+	Started  time.Time
+	Duration time.Duration
+	// Err is what the handler returned; a *[PanicError] if it panicked.
+	Err error
+	// Outcome is what the consumer will now do with the message.
+	Outcome Outcome
+	// Reason says why, as a closed set fit for a metric label.
+	Reason retry.Reason
+	// Due is when the message is due again, on the consumer's clock: zero unless
+	// the Outcome is OutcomeRetry or OutcomeRelease.
+	Due time.Time
+}
+
+// Settled is the end of a message's stay with this consumer.
+type Settled struct {
+	Message *Message
+	Outcome Outcome
+	// Due is when the message becomes visible again, on the consumer's clock:
+	// zero unless it was hidden. It can lie up to a minute or 1 % before the
+	// policy's time where SQS's 12-hour rule cuts the wait short.
+	Due time.Time
+	// Requests is how many requests it took to settle the message.
+	Requests int
+	// Err is why settling failed: nil unless the Outcome is OutcomeLost.
+	Err error
+}
+
+// Call is one request to SQS.
+type Call struct {
+	Operation Operation
+	// Entries is how many messages the request received or concerned.
+	Entries int
+	// Failed is how many entries SQS refused in a request that succeeded.
+	Failed   int
+	Duration time.Duration
+	Err      error
+}
+
+// Operation names an SQS action. It is a closed set, fit for a metric label.
+type Operation uint8
+
+// The actions that a consumer calls.
+const (
+	OpReceive Operation = iota
+	OpDelete
+	OpVisibility
+	OpHeartbeat // ChangeMessageVisibilityBatch too, to renew leases
+	OpSend
+	OpAttributes
+	operations
+)
+
+var operationNames = [operations]string{"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch", "Heartbeat", "SendMessageBatch", "GetQueueAttributes"}
+
+// String returns the action's name, and Heartbeat for renewals.
+func (o Operation) String() string { return operationNames[o] }
+
+// Outcome is what becomes of a message. It is a closed set, fit for a metric
+// label.
+type Outcome uint8
+
+// The ways in which a message leaves a consumer.
+const (
+	// OutcomeDelete: the work is done, the message is deleted.
+	OutcomeDelete Outcome = iota
+	// OutcomeRetry: hidden until its backoff ends.
+	OutcomeRetry
+	// OutcomeRelease: given back, no attempt counted.
+	OutcomeRelease
+	// OutcomeDeadLetter: copied to the dead-letter queue with its story, deleted.
+	OutcomeDeadLetter
+	// OutcomeKeep: given up, but there is no dead-letter queue: hidden as long as
+	// SQS permits, and not run again by this process.
+	OutcomeKeep
+	// OutcomeLost: another consumer may have it; nothing more was done with it.
+	OutcomeLost
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost"}
+
+// String returns the outcome's name, fit for a metric label.
+func (o Outcome) String() string { return outcomeNames[o] }

@@ -1,0 +1,137 @@
+package reprise
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// outbox collects messages for one batch action, and sends them ten at a time,
+// or fewer when the first has waited for the linger. Guarded by Consumer.mu.
+type outbox struct {
+	name     string
+	send     func([]*delivery) // its own goroutine, without c.mu
+	maxBytes int               // of a batch's messages; zero: no matter
+	pending  []*delivery
+	bytes    int
+	timer    *time.Timer
+	flushAt  time.Time // when the timer fires
+}
+
+const (
+	maxLinger   = 250 * time.Millisecond
+	drainLinger = 5 * time.Millisecond
+)
+
+// put adds d to the outbox. The caller holds c.mu.
+func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
+	d.inCall = true // from now on nothing else may be sent about it
+	if o.maxBytes > 0 {
+		size := copySize(d)
+		if o.bytes+size > o.maxBytes {
+			c.flush(o)
+		}
+		o.bytes += size
+	}
+	if o.pending == nil {
+		o.pending = make([]*delivery, 0, maxBatch)
+	}
+	o.pending = append(o.pending, d)
+	if len(o.pending) == maxBatch {
+		c.flush(o)
+		return
+	}
+	linger := min(maxLinger, max(0, d.expires.Sub(now)/10))
+	switch {
+	case c.queue.fifo:
+		linger = 0 // the group waits for the acknowledgement
+	case c.draining:
+		linger = min(linger, drainLinger)
+	}
+	at := now.Add(linger)
+	switch {
+	case o.timer == nil:
+		o.timer = time.AfterFunc(linger, func() { c.lingered(o) })
+	case len(o.pending) == 1 || at.Before(o.flushAt):
+		o.timer.Reset(linger)
+	default:
+		return
+	}
+	o.flushAt = at
+}
+
+// lingered is called when an outbox's first message has waited long enough.
+func (c *Consumer) lingered(o *outbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flush(o)
+}
+
+// flush sends what is pending. The caller holds c.mu.
+func (c *Consumer) flush(o *outbox) {
+	batch := o.pending
+	if len(batch) == 0 {
+		return
+	}
+	o.pending, o.bytes = nil, 0
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+	for _, d := range batch {
+		d.requests++
+	}
+	c.start(o.name, func() { o.send(batch) })
+}
+
+// The ids of batch entries are positions: a message id could stand in one batch
+// twice, and SQS refuses the whole batch then.
+var positions = [maxBatch]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+
+// refusal is what SQS said of an entry that it did not carry out.
+type refusal struct {
+	code, message string
+	ours          bool // SenderFault: sending it again unchanged is no use
+}
+
+func (r *refusal) Error() string { return r.code + ": " + r.message }
+
+// sortReply sorts a batch reply by position: nil for an entry that SQS confirmed,
+// an error for every other, those that the reply forgets included. id returns the
+// i-th confirmed entry's id.
+func sortReply(n, confirmed int, id func(i int) *string, failed []types.BatchResultErrorEntry, err error) (results [maxBatch]error) {
+	for i := range n {
+		results[i] = errUnanswered
+		if err != nil {
+			results[i] = err
+		}
+	}
+	for i := range confirmed {
+		if at, ok := position(id(i), n); ok {
+			results[at] = nil
+		}
+	}
+	for i := range failed {
+		f := &failed[i]
+		if at, ok := position(f.Id, n); ok {
+			results[at] = &refusal{code: deref(f.Code), message: deref(f.Message), ours: f.SenderFault}
+		}
+	}
+	return results
+}
+
+// position reads an entry's id back.
+func position(id *string, n int) (int, bool) {
+	if id == nil {
+		return 0, false
+	}
+	at, err := strconv.Atoi(*id)
+	return at, err == nil && at >= 0 && at < n
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,285 @@
+package reprise
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const (
+	maxBatch = 10 // entries in any batch request of SQS
+
+	longPoll = 20 * time.Second
+	// pollTimeout ends a receive whose connection has died silently.
+	pollTimeout = longPoll + 20*time.Second
+
+	// roomLinger is how long an idle worker waits for more room before the
+	// consumer asks for less than a worthwhile number of messages.
+	roomLinger = 100 * time.Millisecond
+
+	// settleAllowance is how many finished but unacknowledged messages may exist
+	// beside those waiting and running before receiving pauses: SQS cannot be
+	// given work faster than it acknowledges it.
+	settleAllowance = 100
+
+	minPollBackoff     = 200 * time.Millisecond
+	maxPollBackoff     = 20 * time.Second
+	lastingPollBackoff = 30 * time.Second // for what somebody has to mend
+)
+
+var allAttributes = []string{"All"}
+
+// The system attributes that decide about a message, or that a copy of it must
+// carry on.
+var systemAttributes = []types.MessageSystemAttributeName{
+	types.MessageSystemAttributeNameApproximateReceiveCount,
+	types.MessageSystemAttributeNameApproximateFirstReceiveTimestamp,
+	types.MessageSystemAttributeNameSentTimestamp,
+	types.MessageSystemAttributeNameMessageGroupId,
+	types.MessageSystemAttributeNameSequenceNumber,
+	types.MessageSystemAttributeNameAWSTraceHeader,
+}
+
+// pollUntilStopped is the first poller: it lives as long as the consumer.
+func (c *Consumer) pollUntilStopped() {
+	c.mu.Lock()
+	c.pollers++
+	c.mu.Unlock()
+	defer c.pollerEnded()
+	c.poll(false)
+}
+
+// poll receives while there is room. An extra poller ends with the first receive
+// that is not full.
+func (c *Consumer) poll(extra bool) {
+	var failures int
+	for {
+		n := c.awaitRoom()
+		if n == 0 {
+			return // stopping
+		}
+		got, err := c.receive(n)
+		if err != nil {
+			failures++
+			if extra || !c.pauseAfter(err, failures) {
+				return
+			}
+			continue
+		}
+		failures = 0
+		full := got == n
+		if extra && !full {
+			return
+		}
+		if full {
+			c.maybeAddPoller()
+		}
+	}
+}
+
+// capacity is how many messages may be waiting or running at once.
+func (c *Consumer) capacity() int { return c.cfg.Concurrency + c.cfg.Prefetch }
+
+// awaitRoom waits until a receive is worthwhile, and reserves places for it.
+// It returns 0 when the consumer is stopping.
+func (c *Consumer) awaitRoom() int {
+	var urgent *time.Timer // fires when an idle worker has waited long enough
+	defer func() {
+		if urgent != nil {
+			urgent.Stop()
+		}
+	}()
+	hurry := false
+	for {
+		c.mu.Lock()
+		n, idle := c.reserve(hurry)
+		stopping := c.draining
+		c.mu.Unlock()
+		switch {
+		case stopping:
+			c.giveBack(n)
+			return 0
+		case n > 0:
+			return n
+		}
+		var fired <-chan time.Time
+		if idle {
+			if urgent == nil {
+				urgent = time.NewTimer(roomLinger)
+			}
+			fired = urgent.C
+		}
+		select {
+		case <-c.freed:
+		case <-fired:
+			hurry = true
+		case <-c.stopping:
+		}
+	}
+}
+
+// reserve takes up to ten places for a receive if that is worthwhile: half of
+// all places are free, or ten, or somebody is in a hurry. Otherwise it says
+// whether a worker is idle for want of a message.
+func (c *Consumer) reserve(hurry bool) (n int, idle bool) {
+	if c.settling >= settleAllowance+c.capacity() {
+		return 0, false
+	}
+	taken := c.waiting + c.running + c.reserved
+	free := c.capacity() - taken
+	idle = free > 0 && taken < c.cfg.Concurrency
+	worthwhile := min(maxBatch, max(1, c.capacity()/2))
+	if free < worthwhile && (!hurry || !idle) {
+		return 0, idle
+	}
+	n = min(maxBatch, free)
+	c.reserved += n
+	return n, false
+}
+
+// giveBack frees n reserved places.
+func (c *Consumer) giveBack(n int) {
+	if n == 0 {
+		return
+	}
+	c.mu.Lock()
+	c.reserved -= n
+	c.roomFreed()
+	c.mu.Unlock()
+}
+
+// roomFreed wakes a waiting poller if it would find room. The caller holds c.mu.
+func (c *Consumer) roomFreed() {
+	if c.draining {
+		notify(c.emptied)
+		return
+	}
+	taken := c.waiting + c.running + c.reserved
+	if taken < c.cfg.Concurrency || c.capacity()-taken >= min(maxBatch, max(1, c.capacity()/2)) {
+		notify(c.freed)
+	}
+}
+
+// notify puts a token into a channel of capacity one, unless one is there.
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// maybeAddPoller starts one more poller if there is room for another receive:
+// the queue has more than the pollers of now bring in.
+func (c *Consumer) maybeAddPoller() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	room := c.capacity() - c.waiting - c.running - c.reserved
+	if c.draining || room < maxBatch || c.pollers*maxBatch >= c.capacity() {
+		return
+	}
+	c.pollers++
+	c.start("extra poller", func() {
+		defer c.pollerEnded()
+		c.poll(true)
+	})
+}
+
+// pollerEnded takes a poller off the count.
+func (c *Consumer) pollerEnded() {
+	c.mu.Lock()
+	c.pollers--
+	c.roomFreed()
+	c.mu.Unlock()
+}
+
+// receive asks for n messages, whose places are reserved, and takes them in.
+func (c *Consumer) receive(n int) (got int, err error) {
+	ctx, cancel := context.WithTimeout(c.pollCtx, pollTimeout)
+	defer cancel()
+	requested := time.Now()
+	var out *sqs.ReceiveMessageOutput
+	err = c.client.call(ctx, OpReceive, n, func() (int, error) {
+		var err error
+		out, err = c.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl:                    &c.queue.url,
+			MaxNumberOfMessages:         int32(n),
+			WaitTimeSeconds:             int32(longPoll / time.Second),
+			VisibilityTimeout:           int32(c.cfg.Lease / time.Second),
+			MessageAttributeNames:       allAttributes,
+			MessageSystemAttributeNames: systemAttributes,
+		})
+		return 0, err
+	})
+	if err != nil {
+		c.giveBack(n)
+		return 0, err
+	}
+	c.clock.observe(out.ResultMetadata)
+	c.take(out.Messages, requested, n)
+	return len(out.Messages), nil
+}
+
+// take admits the messages of a receive that began at requested, in place of
+// the n places reserved for it.
+func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
+	now := time.Now()
+	batch := make([]delivery, len(messages)) // one allocation for all ten
+	for i := range batch {
+		d := &batch[i]
+		d.fill(&messages[i], now)
+		d.requested = requested
+		d.lease(now, c.cfg.Lease)
+	}
+	c.mu.Lock()
+	c.health.received(now)
+	c.counts.Received += int64(len(batch))
+	c.reserved -= n
+	for i := range batch {
+		c.admit(&batch[i], now)
+	}
+	if len(batch) > 0 {
+		c.planKeeping(batch[0].renewAt)
+	}
+	c.startWorkers()
+	c.roomFreed()
+	c.mu.Unlock()
+
+	if f := c.cfg.Observer.Received; f != nil {
+		for i := range batch {
+			d := &batch[i]
+			c.tell(func() { f(c.runCtx, Received{Message: &d.msg, Duplicate: d.duplicate}) })
+		}
+	}
+}
+
+// pauseAfter reports a failed receive and waits before the next. It returns
+// false when the consumer is stopping.
+func (c *Consumer) pauseAfter(err error, failures int) bool {
+	if c.pollCtx.Err() != nil {
+		return false
+	}
+	wait := min(maxPollBackoff, minPollBackoff<<min(failures-1, 10))
+	problem := fmt.Sprintf("receiving fails: %v", err)
+	if lasting(err) {
+		wait = lastingPollBackoff
+		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", err)
+	}
+	c.mu.Lock()
+	c.health.failing(problem)
+	c.mu.Unlock()
+	c.complain("receive", problem, "failures", failures)
+
+	// Half fixed, half random: consumers that failed together come back apart.
+	timer := time.NewTimer(wait/2 + rand.N(wait/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.stopping:
+		return false
+	}
+}

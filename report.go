@@ -1,0 +1,121 @@
+package reprise
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Calls counts requests to SQS by kind. Retries inside the SDK are not seen.
+type Calls struct {
+	Receives, Deletes, Visibilities, Heartbeats, Sends, Attributes int64
+}
+
+// Total is the number of requests of all kinds.
+func (c Calls) Total() int64 {
+	return c.Receives + c.Deletes + c.Visibilities + c.Heartbeats + c.Sends + c.Attributes
+}
+
+// Counts says what has become of messages.
+type Counts struct {
+	// Received counts deliveries, duplicates included.
+	Received int64
+	// Attempts counts runs of the handler, Panics those that panicked.
+	Attempts, Panics int64
+	// Deleted, Retried, Released, DeadLettered and Kept count settlements that
+	// SQS acknowledged.
+	Deleted, Retried, Released, DeadLettered, Kept int64
+	// Lost counts messages whose lease ended before they were settled.
+	Lost int64
+}
+
+// Health is what a consumer is doing.
+type Health uint8
+
+// The states of a consumer.
+const (
+	// HealthNew: Run has not been called.
+	HealthNew Health = iota
+	// HealthOK: receiving and settling.
+	HealthOK
+	// HealthDegraded: working, but something needs an operator's attention: see
+	// Status.Problem.
+	HealthDegraded
+	// HealthFailing: receives fail.
+	HealthFailing
+	// HealthStopping: draining.
+	HealthStopping
+	// HealthStopped: Run has returned.
+	HealthStopped
+	healths
+)
+
+var healthNames = [healths]string{"new", "ok", "degraded", "failing", "stopping", "stopped"}
+
+// String returns the state's name.
+func (h Health) String() string { return healthNames[h] }
+
+// Status is a consumer's state at one moment.
+type Status struct {
+	Health Health
+	// Problem says what is wrong, in words: empty when nothing is.
+	Problem string
+	// Running, Waiting and Settling count the messages this process holds: in a
+	// handler, leased but not started, and finished but not yet acknowledged.
+	Running, Waiting, Settling int
+	// InBackoff counts the failed messages that this process has hidden and that
+	// are not yet due. SQS counts them as in flight, and other processes' too.
+	InBackoff int
+	// Pollers counts the receives under way.
+	Pollers int
+	// LastReceive is when a receive last succeeded, LastSettle when SQS last
+	// acknowledged a settlement: zero if never.
+	LastReceive, LastSettle time.Time
+	Counts                  Counts
+	Calls                   Calls
+}
+
+// Report says what became of every message, at the end of Run.
+type Report struct {
+	Counts Counts
+	Calls  Calls
+	// Abandoned names the messages whose handlers did not return within the stop
+	// budget. Their leases run out by themselves.
+	Abandoned []string
+	// Unsettled names the messages that were finished but whose settlement SQS did
+	// not acknowledge in time. They come again when their leases run out.
+	Unsettled []string
+	// Stranded says that a receive had to be cancelled: messages that SQS handed
+	// to it, if any, come again after Config.Lease.
+	Stranded bool
+	// Took is how long the stop took.
+	Took time.Duration
+}
+
+// Drained says that nothing was left behind.
+func (r Report) Drained() bool {
+	return len(r.Abandoned) == 0 && len(r.Unsettled) == 0
+}
+
+// String is one line for a log.
+func (r Report) String() string {
+	var b strings.Builder
+	n := r.Counts
+	fmt.Fprintf(&b, "%d received, %d attempts, %d deleted, %d retried, %d released, %d dead-lettered",
+		n.Received, n.Attempts, n.Deleted, n.Retried, n.Released, n.DeadLettered)
+	for _, extra := range []struct {
+		count int64
+		what  string
+	}{
+		{n.Kept, "kept for want of a dead-letter queue"},
+		{n.Lost, "lost to the end of their lease"},
+		{int64(len(r.Abandoned)), "abandoned in their handlers"},
+		{int64(len(r.Unsettled)), "not settled in time"},
+	} {
+		if extra.count > 0 {
+			fmt.Fprintf(&b, ", %d %s", extra.count, extra.what)
+		}
+	}
+	fmt.Fprintf(&b, "; %d calls; stopped in %v", r.Calls.Total(), r.Took.Round(time.Millisecond))
+	return b.String()
+}

@@ -1,0 +1,274 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+var (
+	errUnanswered = errors.New("the reply did not mention this entry")
+	errExhausted  = errors.New("its attempts or its age were used up before this receive")
+	errLeaseEnded = errors.New("the lease ended before SQS acknowledged the settlement")
+)
+
+const (
+	minSettleBackoff = 100 * time.Millisecond
+	maxSettleBackoff = 5 * time.Second
+)
+
+// settle sends d's verdict on its way. A message has one conversation with SQS at
+// a time: while a heartbeat is under way the settlement waits for its end, or the
+// heartbeat could land after it and turn hours of backoff into the length of a
+// lease. The caller holds c.mu.
+func (c *Consumer) settle(d *delivery, now time.Time) {
+	if c.closed {
+		return // the stop budget has ended: the report names it
+	}
+	if d.inCall {
+		d.due = true
+		return
+	}
+	switch d.verdict.outcome {
+	case OutcomeDelete:
+		c.put(&c.deletes, d, now)
+	case OutcomeDeadLetter:
+		c.giveUp(d, now)
+	default:
+		c.put(&c.hides, d, now)
+	}
+}
+
+// sendDeletes deletes up to ten messages.
+func (c *Consumer) sendDeletes(batch []*delivery) {
+	entries := make([]types.DeleteMessageBatchRequestEntry, len(batch))
+	c.mu.Lock()
+	for i, d := range batch {
+		d.stale = false
+		entries[i].Id = &positions[i]
+		entries[i].ReceiptHandle = d.handle
+	}
+	c.mu.Unlock()
+
+	var out *sqs.DeleteMessageBatchOutput
+	err := c.client.call(c.settleCtx, OpDelete, len(batch), func() (int, error) {
+		var err error
+		out, err = c.client.DeleteMessageBatch(c.settleCtx, &sqs.DeleteMessageBatchInput{QueueUrl: &c.queue.url, Entries: entries})
+		if err != nil {
+			return 0, err
+		}
+		return len(out.Failed), nil
+	})
+	if err != nil {
+		out = &sqs.DeleteMessageBatchOutput{}
+	}
+	results := sortReply(len(batch), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
+	c.acknowledge(&c.deletes, batch, &results)
+}
+
+// sendHides changes the visibility of up to ten messages. The seconds are
+// computed now, not when the handler ended: the wait in between is part of the
+// backoff.
+func (c *Consumer) sendHides(batch []*delivery) {
+	c.mu.Lock()
+	now := time.Now()
+	batch = c.dropExpired(batch, now)
+	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
+	for i, d := range batch {
+		d.stale = false
+		entries[i].Id = &positions[i]
+		entries[i].ReceiptHandle = d.handle
+		entries[i].VisibilityTimeout = c.hideFor(d, now)
+	}
+	c.mu.Unlock()
+	var results [maxBatch]error
+	if len(batch) > 0 {
+		results = c.changeVisibility(c.settleCtx, OpVisibility, entries)
+	}
+	c.acknowledge(&c.hides, batch, &results)
+}
+
+// dropExpired takes out of batch the messages whose lease has ended: a
+// visibility change would now disturb whoever holds them. The caller holds c.mu.
+func (c *Consumer) dropExpired(batch []*delivery, now time.Time) []*delivery {
+	held := batch[:0]
+	for _, d := range batch {
+		if passed(d.expires, now) {
+			d.inCall, d.due = false, false
+			c.lose(d, errLeaseEnded)
+			continue
+		}
+		held = append(held, d)
+	}
+	return held
+}
+
+// hideFor is the visibility timeout that makes d due when its verdict says, as
+// far as SQS's 12 hours reach: when they do not, the message is parked, hidden
+// again when it comes early.
+func (c *Consumer) hideFor(d *delivery, now time.Time) int32 {
+	due := d.verdict.due
+	if due.IsZero() {
+		return 0 // released at once, which only a drain asks for
+	}
+	requested := now.Add(-elapsed(d.requested, now))
+	seconds, short := retry.Visibility(requested, now, due)
+	if short {
+		visible := now.Add(time.Duration(seconds) * time.Second)
+		missing := due.Sub(visible)
+		if missing <= retry.AllowedShortfall(due.Sub(now)) {
+			// Close enough: the wait is cut short rather than parked for so little.
+			d.verdict.due = visible
+			c.memory.note(d.msg.ID, now).due = visible
+		}
+	}
+	return seconds
+}
+
+// changeVisibility sends a batch of visibility changes and sorts the reply.
+func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries []types.ChangeMessageVisibilityBatchRequestEntry, opts ...func(*sqs.Options)) [maxBatch]error {
+	var out *sqs.ChangeMessageVisibilityBatchOutput
+	err := c.client.call(ctx, op, len(entries), func() (int, error) {
+		var err error
+		out, err = c.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &c.queue.url, Entries: entries}, opts...)
+		if err != nil {
+			return 0, err
+		}
+		return len(out.Failed), nil
+	})
+	if err != nil {
+		out = &sqs.ChangeMessageVisibilityBatchOutput{}
+	}
+	results := sortReply(len(entries), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
+	return results
+}
+
+// acknowledge takes in the results of a batch that outbox o has sent: what SQS
+// confirmed is no longer ours, what it refused is sent again, alone.
+func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]error) {
+	now := time.Now()
+	c.mu.Lock()
+	for i, d := range batch {
+		d.inCall, d.due = false, false
+		err := results[i]
+		switch {
+		case err == nil && d.stale && o != &c.copies:
+			c.settle(d, now) // what was confirmed may have been said of the older handle
+		case err == nil:
+			c.confirm(o, d, now)
+		default:
+			c.refused(o, d, err, now)
+		}
+	}
+	c.roomFreed()
+	c.mu.Unlock()
+	c.tellSettled()
+}
+
+// confirm is called when SQS has carried out what o asked for d. The caller
+// holds c.mu.
+func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
+	if o == &c.copies {
+		// The dead-letter queue has it: now, and only now, delete the original.
+		d.copied = true
+		c.memory.note(d.msg.ID, now).done = true
+		c.put(&c.deletes, d, now)
+		return
+	}
+	c.health.settled(now)
+	switch d.verdict.outcome {
+	case OutcomeDelete:
+		c.counts.Deleted++
+		c.memory.forget(d.msg.ID)
+	case OutcomeDeadLetter:
+		c.counts.DeadLettered++
+		c.memory.forget(d.msg.ID)
+		c.health.mended()
+	case OutcomeRetry:
+		c.counts.Retried++
+	case OutcomeRelease:
+		c.counts.Released++
+	case OutcomeKeep:
+		c.counts.Kept++
+	}
+	c.release(d)
+}
+
+// refused decides what to do about a settlement that SQS did not carry out. The
+// caller holds c.mu.
+func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
+	var said *refusal
+	entry := errors.As(err, &said)
+	d.refusals++
+	if o == &c.copies {
+		c.copyRefused(d, err, entry && said.ours, now)
+		return
+	}
+	if d.verdict.outcome == OutcomeDelete || d.copied {
+		// Should it come again, it is deleted without being run.
+		c.memory.note(d.msg.ID, now).done = true
+	}
+	if entry && said.ours || passed(d.expires, now) {
+		// The handle is no longer good, or not certain to be: on a standard queue
+		// SQS would obey it and disturb whoever holds the message now.
+		c.lose(d, err)
+		return
+	}
+	if d.refusals > 1 || !entry {
+		c.complainLater("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", err)
+	}
+	c.settleLater(d)
+}
+
+// settleLater tries d's settlement again after a backoff.
+func (c *Consumer) settleLater(d *delivery) {
+	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
+	wait -= time.Duration(uint64(wait/2) / 256 * uint64(spread(d.msg.ID)))
+	time.AfterFunc(wait, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if d.phase == phaseSettling && !c.closed {
+			c.settle(d, time.Now())
+		}
+	})
+}
+
+// lose gives up a message that another consumer may hold by now. The caller
+// holds c.mu.
+func (c *Consumer) lose(d *delivery, err error) {
+	if d.phase == phaseRunning {
+		if !d.lost {
+			d.lost = true
+			d.ctx.end(ErrLeaseLost)
+		}
+		return // until its handler returns
+	}
+	d.verdict = verdict{outcome: OutcomeLost, err: err}
+	c.release(d)
+}
+
+// release lets go of d: it is settled, or lost. The caller holds c.mu.
+func (c *Consumer) release(d *delivery) {
+	switch d.phase {
+	case phaseWaiting:
+		c.waiting--
+	case phaseSettling:
+		c.settling--
+	}
+	if d.verdict.outcome == OutcomeLost {
+		c.counts.Lost++
+	}
+	d.phase = phaseGone
+	delete(c.held, d.msg.ID)
+	if c.cfg.Observer.Settled != nil {
+		c.untold = append(c.untold, Settled{Message: &d.msg, Outcome: d.verdict.outcome, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
+	}
+	if c.queue.fifo {
+		c.leaveLane(d, time.Now())
+	}
+}

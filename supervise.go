@@ -1,0 +1,166 @@
+package reprise
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// start runs f in a goroutine of its own that drain waits for. The caller holds
+// c.mu.
+func (c *Consumer) start(name string, f func()) {
+	if c.closed {
+		return
+	}
+	c.tasks.Go(func() { c.survive(name, f) })
+}
+
+const (
+	minRestart = 100 * time.Millisecond
+	maxRestart = 10 * time.Second
+)
+
+// startLoop runs a loop that must live as long as the consumer. If it panics it
+// is started again, whole, after a backoff: never from the middle, where its
+// state cannot be trusted. The caller holds c.mu.
+func (c *Consumer) startLoop(name string, loop func()) {
+	c.start(name, func() {
+		for wait := minRestart; !c.survive(name, loop); wait = min(2*wait, maxRestart) {
+			select {
+			case <-time.After(wait):
+			case <-c.settleCtx.Done():
+				return
+			}
+		}
+	})
+}
+
+// survive runs f and reports whether it returned rather than panicked.
+func (c *Consumer) survive(name string, f func()) (returned bool) {
+	defer func() {
+		if returned {
+			return
+		}
+		v, stack := recover(), debug.Stack()
+		c.mu.Lock()
+		c.health.degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
+		c.mu.Unlock()
+		// The logger may be what panicked.
+		defer func() { _ = recover() }()
+		c.log.Error("a part of the consumer panicked; restarting it", "part", name, "panic", v, "stack", string(stack))
+	}()
+	f()
+	return true
+}
+
+// tell calls an observer. A panic of it, which is the user's code, is logged and
+// harms nothing.
+func (c *Consumer) tell(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.complain("observer", "the observer panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+}
+
+// tellSettled tells the observer of the messages released since the last call.
+func (c *Consumer) tellSettled() {
+	f := c.cfg.Observer.Settled
+	if f == nil {
+		return
+	}
+	c.mu.Lock()
+	events := c.untold
+	c.untold = nil
+	c.mu.Unlock()
+	for _, e := range events {
+		c.tell(func() { f(c.runCtx, e) })
+	}
+}
+
+// complaintEvery is how often one kind of complaint is logged.
+const complaintEvery = 30 * time.Second
+
+// complain logs a problem, but each kind only so often: a queue of two million
+// failing messages must not become two million lines. The caller does not hold
+// c.mu, for a logger may block.
+func (c *Consumer) complain(kind, text string, args ...any) {
+	c.mu.Lock()
+	due := c.mayComplain(kind)
+	c.mu.Unlock()
+	if due {
+		c.log.Error(text, args...)
+	}
+}
+
+// complainLater is complain for a caller that holds c.mu.
+func (c *Consumer) complainLater(kind, text string, args ...any) {
+	if c.mayComplain(kind) {
+		c.start("log", func() { c.log.Error(text, args...) })
+	}
+}
+
+func (c *Consumer) mayComplain(kind string) bool {
+	now := time.Now()
+	if last, ok := c.said[kind]; ok && now.Sub(last) < complaintEvery {
+		return false
+	}
+	c.said[kind] = now
+	return true
+}
+
+// healthState is what Status says of the consumer's health. Guarded by
+// Consumer.mu.
+type healthState struct {
+	state       Health
+	problem     string
+	lastReceive time.Time
+	lastSettle  time.Time
+}
+
+func (h *healthState) set(state Health, problem string) {
+	h.state, h.problem = state, problem
+}
+
+// degrade notes a problem that does not keep the consumer from working.
+func (h *healthState) degrade(problem string) {
+	if h.state == HealthOK || h.state == HealthDegraded {
+		h.set(HealthDegraded, problem)
+	}
+}
+
+// failing notes that receives fail.
+func (h *healthState) failing(problem string) {
+	if h.state < HealthStopping {
+		h.set(HealthFailing, problem)
+	}
+}
+
+// received notes a receive that succeeded: whatever kept receives from it is over.
+func (h *healthState) received(now time.Time) {
+	h.lastReceive = now
+	if h.state == HealthFailing {
+		h.set(HealthOK, "")
+	}
+}
+
+// settled notes an acknowledged settlement.
+func (h *healthState) settled(now time.Time) { h.lastSettle = now }
+
+// mended notes that what degraded the consumer works again.
+func (h *healthState) mended() {
+	if h.state == HealthDegraded {
+		h.set(HealthOK, "")
+	}
+}
+
+// hostname is the default of Config.Name.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

@@ -1,0 +1,154 @@
+package reprise_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/reprise-sqs/reprise"
+
+// arrows are the imports between the project's packages that the design permits:
+// each package, what it is there for, and whom it may know. They point one way.
+// A package that is not listed may know nobody, so a new one fails here first.
+var arrows = map[string][]string{
+	"retry":           {},
+	"plan":            {"retry"},
+	"internal/engine": {},
+	"sqsserver":       {"internal/engine"},
+	".":               {"plan", "retry"},
+	"reprisetest":     {".", "sqsserver", "retry"},
+}
+
+// leaves are the modules outside the library. They may know its public packages
+// only: their paths lie under the library's, so the compiler would let them
+// import its internals.
+var leaves = []string{"adapters", "cmd/reprise", "bench"}
+
+// requirements are the modules that the library may need at run time.
+var requirements = []string{
+	"github.com/aws/aws-sdk-go-v2",
+	"github.com/aws/smithy-go",
+	"github.com/aws/aws-lambda-go",
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+	Module     *struct{ Path string }
+}
+
+// list runs go list over the workspace's packages.
+func list(t *testing.T, args ...string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Standard,Module"}, args...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list %v: %v\n%s", args, err, exit.Stderr)
+		}
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	var packages []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatalf("reading go list's output: %v", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// within returns the package's path inside the project.
+func within(importPath string) (rel string, ok bool) {
+	if importPath == module {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+// leaf returns the leaf module that a package belongs to, or "".
+func leaf(rel string) string {
+	for _, l := range leaves {
+		if rel == l || strings.HasPrefix(rel, l+"/") {
+			return l
+		}
+	}
+	return ""
+}
+
+// TestArrows holds the permitted imports between the project's packages.
+func TestArrows(t *testing.T) {
+	seen := 0
+	for _, p := range list(t, "work") {
+		from, ok := within(p.ImportPath)
+		if !ok {
+			continue
+		}
+		seen++
+		for _, imported := range p.Imports {
+			to, ok := within(imported)
+			if !ok {
+				continue
+			}
+			switch home := leaf(from); {
+			case home != "" && leaf(to) == home:
+				// a module's own packages
+			case home != "" && strings.HasPrefix(to, "internal/"):
+				t.Errorf("%s imports %s: modules outside the library may use its public packages only; add what is missing to one of those", from, to)
+			case home != "":
+				if leaf(to) != "" && (home != "cmd/reprise" || leaf(to) != "adapters") && home != "bench" {
+					t.Errorf("%s imports %s: arrows between modules point cmd/reprise -> adapters -> the library", from, to)
+				}
+			case leaf(to) != "":
+				t.Errorf("%s imports %s: the library must not know the modules that are built on it", from, to)
+			default:
+				allowed, known := arrows[from]
+				if !known {
+					t.Errorf("package %s is new: say in arrows_test.go which packages it may import, and why in DESIGN.md", from)
+				} else if !slices.Contains(allowed, to) {
+					t.Errorf("%s imports %s: permitted are %v; see the diagram in DESIGN.md", from, to, allowed)
+				}
+			}
+		}
+	}
+	if seen < len(arrows) {
+		t.Errorf("go list found %d of the project's packages, fewer than the %d that the arrows name", seen, len(arrows))
+	}
+}
+
+// TestRequirements holds what the library needs at run time: a user of the
+// library gets the AWS SDK and nothing else.
+func TestRequirements(t *testing.T) {
+	for name := range arrows {
+		for _, p := range list(t, "-deps", path.Join(module, name)) {
+			if p.Standard || p.Module == nil || p.Module.Path == module {
+				continue
+			}
+			if !slices.ContainsFunc(requirements, func(r string) bool {
+				return p.Module.Path == r || strings.HasPrefix(p.Module.Path, r+"/")
+			}) {
+				t.Errorf("%s depends on %s: the library's run-time requirements are %v; a new one needs a decision in DESIGN.md", name, p.Module.Path, requirements)
+			}
+		}
+	}
+}
+
+// TestNoForbiddenNames keeps out packages that are named for being a package.
+func TestNoForbiddenNames(t *testing.T) {
+	for _, p := range list(t, "work") {
+		switch base := path.Base(p.ImportPath); base {
+		case "util", "utils", "common", "helpers", "types", "models", "misc", "shared":
+			t.Errorf("package %s: name it for what it does", p.ImportPath)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestStopInMidPoll: a message arrives in the long poll that was under way when
+// the stop began. It is released, not stranded for the length of a lease.
+func TestStopInMidPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})
+		time.Sleep(5 * time.Second)
+		time.AfterFunc(4*time.Second, func() { q.Send("late") })
+		report := c.Stop()
+		if c.Err() != nil || !report.Drained() || report.Stranded {
+			t.Fatalf("stop: %v, %v", c.Err(), report)
+		}
+		if report.Counts.Received != 1 || report.Counts.Released != 1 {
+			t.Errorf("report %v, want the late message released", report)
+		}
+		if m := q.Messages(); len(m) != 1 || m[0].State == sqsserver.InFlight {
+			t.Errorf("messages %+v, want one, visible at once", m)
+		}
+		if report.Took > 20*time.Second {
+			t.Errorf("the stop took %v", report.Took)
+		}
+	})
+}
+
+// TestLateArrivalsRunIfTimeAllows: handlers are known to be quick, so what
+// arrives during the stop is run rather than released: a release burns a receive.
+func TestLateArrivalsRunIfTimeAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(50 * time.Millisecond)
+			return nil
+		}), reprise.Config{})
+		q.Send("first")
+		q.WaitEmpty(time.Minute)
+		time.AfterFunc(time.Second, func() { q.Send("second") })
+		if report := c.Stop(); report.Counts.Deleted != 2 || report.Counts.Released != 0 {
+			t.Errorf("report %v, want both handled", report)
+		}
+	})
+}
+
+// TestStopReleasesWhatHasNotStarted while running handlers end.
+func TestStopReleasesWhatHasNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error {
+			time.Sleep(15 * time.Second)
+			return nil
+		}), reprise.Config{Concurrency: 2})
+		q.Send(numbered(10)...)
+		time.Sleep(time.Second)
+		report := c.Stop()
+		if c.Err() != nil || report.Counts.Deleted != 2 || report.Counts.Released != 8 {
+			t.Errorf("%v, %v: want 2 handled and 8 released", c.Err(), report)
+		}
+		for _, m := range q.Messages() {
+			if m.State == sqsserver.InFlight {
+				t.Errorf("message %s is still in flight after the drain", m.ID)
+			}
+		}
+	})
+}
+
+// TestStoppingHandlerIsReleased: a handler that returns because it was told to
+// stop costs no attempt, and its message is visible at once.
+func TestStoppingHandlerIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var cause error
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		}), reprise.Config{})
+		q.Send("order")
+		time.Sleep(time.Second)
+		report := c.Stop()
+		if !errors.Is(cause, reprise.ErrStopping) {
+			t.Errorf("cause %v, want ErrStopping", cause)
+		}
+		if c.Err() != nil || report.Counts.Released != 1 || report.Took > 23*time.Second {
+			t.Errorf("%v, %v", c.Err(), report)
+		}
+		if m := q.Messages(); len(m) != 1 || m[0].State == sqsserver.InFlight {
+			t.Errorf("messages %+v, want one, visible", m)
+		}
+	})
+}
+
+// TestAbandonedHandlerIsNamed: a handler that ignores its context cannot be
+// ended. Run returns in time all the same, and says which message it was.
+func TestAbandonedHandlerIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(3 * time.Hour)
+			return nil
+		}), reprise.Config{StopBudget: 10 * time.Second})
+		id := q.Send("order")[0]
+		time.Sleep(time.Second)
+		report := c.Stop()
+		if !errors.Is(c.Err(), reprise.ErrDrainTimeout) {
+			t.Errorf("Run returned %v, want ErrDrainTimeout", c.Err())
+		}
+		if len(report.Abandoned) != 1 || report.Abandoned[0] != id || report.Took > 11*time.Second {
+			t.Errorf("report %+v, want %s abandoned within the budget", report, id)
+		}
+		time.Sleep(4 * time.Hour) // the handler ends; nothing may come of it
+		if len(q.Messages()) != 1 {
+			t.Error("a handler that ended after Run has deleted its message")
+		}
+	})
+}
+
+// TestSettlementsSurviveTheStop: deletes are throttled when the stop begins. They
+// are on a context that the stop does not cancel, and are tried until done.
+func TestSettlementsSurviveTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch", Limit: 5})
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})
+		q.Send(numbered(5)...)
+		time.Sleep(100 * time.Millisecond)
+		if report := c.Stop(); c.Err() != nil || report.Counts.Deleted != 5 {
+			t.Errorf("%v, %v: want 5 deleted", c.Err(), report)
+		}
+	})
+}
+
+// TestLoopIsRestartedWhole: a panic in the poller's own loop (here, of a logger
+// that it calls) costs a moment, not the consumer.
+func TestLoopIsRestartedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "ReceiveMessage", Limit: 3})
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Logger: slog.New(burstingLog{})})
+		q.Send(numbered(5)...)
+		q.WaitEmpty(time.Minute)
+		if s := c.Status(); s.Counts.Deleted != 5 || s.Pollers != 1 {
+			t.Errorf("status %+v, want 5 deleted by the one restarted poller", s)
+		}
+		if report := c.Stop(); c.Err() != nil {
+			t.Errorf("stop: %v, %v", c.Err(), report)
+		}
+	})
+}
+
+// burstingLog panics at every error.
+type burstingLog struct{}
+
+func (burstingLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+func (burstingLog) Handle(context.Context, slog.Record) error    { panic("the log is full") }
+func (b burstingLog) WithAttrs([]slog.Attr) slog.Handler         { return b }
+func (b burstingLog) WithGroup(string) slog.Handler              { return b }
+
+// TestObserverPanicHarmsNothing.
+func TestObserverPanicHarmsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{
+			Received: func(context.Context, reprise.Received) { panic("received") },
+			Attempt:  func(context.Context, reprise.Attempt) { panic("attempt") },
+			Settled:  func(context.Context, reprise.Settled) { panic("settled") },
+			Call:     func(context.Context, reprise.Call) { panic("call") },
+			Stopped:  func(reprise.Report) { panic("stopped") },
+		}})
+		q.Send(numbered(50)...)
+		q.WaitEmpty(time.Minute)
+		if report := c.Stop(); c.Err() != nil || report.Counts.Deleted != 50 {
+			t.Errorf("%v, %v", c.Err(), report)
+		}
+	})
+}
+
+// TestReceiveErrors: passing ones are retried with backoff, lasting ones are said
+// at once and tried rarely; both show in the health, which recovers.
+func TestReceiveErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "ReceiveMessage", Limit: 6})
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})
+		time.Sleep(time.Second)
+		if s := c.Status(); s.Health != reprise.HealthFailing || s.Problem == "" {
+			t.Errorf("health %v (%q) while receives fail", s.Health, s.Problem)
+		}
+		time.Sleep(time.Minute)
+		if s := c.Status(); s.Health != reprise.HealthOK || s.Problem != "" {
+			t.Errorf("health %v (%q) after receives succeed again", s.Health, s.Problem)
+		}
+		if calls := c.Status().Calls.Receives; calls > 14 {
+			t.Errorf("%d receives in a minute: no backoff", calls)
+		}
+	})
+}
+
+// TestAttemptsAreNotReceives (rule 6): twelve consumers come and go, each drain
+// burning a receive of a message in backoff; its attempts are those that ran.
+func TestAttemptsAreNotReceives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		cfg := reprise.Config{Concurrency: 1, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 3}}
+		block := j.handler(func(ctx context.Context, m *reprise.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		q.Send("order")
+		for range 12 {
+			c := q.Consume(block, cfg)
+			time.Sleep(time.Second)
+			c.Stop()
+		}
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt < 3 {
+				return errUnavailable
+			}
+			return nil
+		}), cfg)
+		q.WaitEmpty(4 * time.Hour)
+		runs := j.all()
+		if len(runs) != 15 {
+			t.Fatalf("%d runs, want 12 that were stopped and 3 attempts", len(runs))
+		}
+		last := runs[len(runs)-1]
+		if last.attempt != 3 || last.receives != 15 {
+			t.Errorf("last run %+v, want attempt 3 at the 15th receive", last)
+		}
+	})
+}

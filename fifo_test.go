@@ -1,0 +1,154 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// groups sends n messages to each of the groups a, b, ... in turn: a1, b1, a2 ...
+func groups(q *reprisetest.Queue, names string, n int) {
+	for i := range n {
+		for _, g := range strings.Split(names, "") {
+			body := fmt.Sprintf("%s%02d", g, i+1)
+			q.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageGroupId: g, MessageDeduplicationId: body})
+		}
+	}
+}
+
+var fifoQueue = map[string]string{"FifoQueue": "true"}
+
+// TestFIFOOrder: groups run side by side, order holds inside each, through
+// failures, partial settlement failures, lost leases, panics and a restart. A run
+// counts when it succeeds: what succeeds must succeed in order.
+func TestFIFOOrder(t *testing.T) {
+	for name, faults := range map[string][]sqsserver.Fault{
+		"no faults":        nil,
+		"entries fail":     {{Kind: sqsserver.FaultFailEntry, Every: 3}},
+		"leases are lost":  {{Kind: sqsserver.FaultLoseLease, Every: 7, Limit: 20}},
+		"requests fail":    {{Kind: sqsserver.FaultServerError, Every: 4}},
+		"replies are lost": {{Kind: sqsserver.FaultLoseReply, Action: "DeleteMessageBatch", Every: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, fifoQueue)
+				q.Fault(faults...)
+				var mu sync.Mutex
+				succeeded := make(map[string][]string)
+				running := make(map[string]int)
+				peak, tries := 0, 0
+				h := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					mu.Lock()
+					running[m.GroupID]++
+					if running[m.GroupID] > 1 {
+						t.Errorf("two messages of group %s run at once", m.GroupID)
+					}
+					peak = max(peak, len(running))
+					tries++
+					try := tries
+					mu.Unlock()
+					time.Sleep(50 * time.Millisecond)
+					mu.Lock()
+					defer mu.Unlock()
+					if running[m.GroupID]--; running[m.GroupID] == 0 {
+						delete(running, m.GroupID)
+					}
+					switch {
+					case try%11 == 0:
+						panic("burst")
+					case try%5 == 0:
+						return errUnavailable
+					}
+					succeeded[m.GroupID] = append(succeeded[m.GroupID], m.Body)
+					return nil
+				})
+				cfg := reprise.Config{Lease: 10 * time.Second, Retry: retry.Policy{Backoff: retry.Exponential{Base: time.Second}, MaxAttempts: -1}}
+				c := q.Consume(h, cfg)
+				groups(q, "abc", 20)
+				time.Sleep(2 * time.Second)
+				c.Stop()
+				q.Consume(h, cfg)
+				q.WaitEmpty(24 * time.Hour)
+
+				for g, bodies := range succeeded {
+					// A message whose delete was refused may succeed again, at once or
+					// behind nobody: never after a later one.
+					once := slices.Compact(slices.Clone(bodies))
+					if !slices.IsSorted(once) || len(once) != 20 {
+						t.Errorf("group %s succeeded as %v", g, bodies)
+					}
+				}
+				if peak < 2 {
+					t.Error("groups did not run side by side")
+				}
+			})
+		})
+	}
+}
+
+// TestFIFOSiblingsCostNoAttempts (rule 7): messages behind a failing one are
+// received with it again and again; when their turn comes it is their first run.
+func TestFIFOSiblingsCostNoAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		var j journal
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "a01" && m.Attempt < 8 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 9}})
+		groups(q, "a", 5)
+		q.WaitEmpty(time.Hour)
+		for _, body := range []string{"a02", "a03", "a04", "a05"} {
+			runs := j.of(body)
+			if len(runs) != 1 || runs[0].attempt != 1 {
+				t.Errorf("%s ran as %+v, want one first attempt", body, runs)
+			}
+		}
+		if runs := j.of("a01"); len(runs) != 8 {
+			t.Errorf("a01 ran %d times, want 8", len(runs))
+		}
+	})
+}
+
+// TestFIFODeadLetterLetsTheGroupGoOn, and the dead letter keeps its group.
+func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		dead := q.NewDeadLetterQueue(100)
+		var j journal
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "a02" {
+				return reprise.Permanent(errUnavailable)
+			}
+			return nil
+		}), reprise.Config{})
+		groups(q, "a", 4)
+		q.WaitEmpty(time.Hour)
+		var order []string
+		for _, r := range j.all() {
+			order = append(order, r.body)
+		}
+		if !slices.Equal(order, []string{"a01", "a02", "a03", "a04"}) {
+			t.Errorf("order %v", order)
+		}
+		letters := dead.Messages()
+		if len(letters) != 1 || letters[0].Body != "a02" || letters[0].Group != "a" {
+			t.Fatalf("dead letters %+v, want a02 of group a", letters)
+		}
+		if s := storyOf(t, letters[0]); s.Reason != "permanent" {
+			t.Errorf("story %+v", s)
+		}
+	})
+}

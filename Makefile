@@ -1,0 +1,62 @@
+# make help lists the targets. Nothing but Go is needed; tools are built from
+# source, at the versions below, into .bin.
+
+GO            ?= go
+BIN           := $(CURDIR)/.bin
+GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
+
+# Folders with a go.mod: some commands do not look into nested modules.
+MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod cmd/*/go.mod)))
+
+FUZZTIME ?= 20s
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test short vet lint arrows fuzz bench tidy tidy-check clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## show the main job at work: a flaky service, real messages, a report
+	$(GO) run ./cmd/reprise demo
+
+build: ## build the program into bin/
+	$(GO) build -o bin/reprise ./cmd/reprise
+
+test: ## run every test of every module, with the race detector
+	$(GO) test -race -timeout 15m work
+
+short: ## run every test without the race detector
+	$(GO) test work
+
+vet: ## run go vet over every module
+	$(GO) vet work
+
+lint: $(GOLANGCI_LINT) vet ## run the linters over every module
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run ./...) || exit 1; done
+
+$(GOLANGCI_LINT):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/golangci-lint $@
+
+arrows: ## check which package may import which
+	$(GO) test -run 'TestArrows|TestRequirements|TestNoForbiddenNames' -count=1 .
+
+fuzz: ## fuzz every fuzz target for FUZZTIME each (20s)
+	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \
+		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); do \
+			echo "fuzz $$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+bench: ## run every benchmark, and the comparisons of bench/
+	$(GO) test -run '^$$' -bench . -benchmem work
+
+tidy: ## tidy every module; the workspace's own modules are not published, so each is told where they are
+	@./.ci/tidy
+
+tidy-check: ## fail if tidy would change anything
+	@./.ci/tidy && git diff --exit-code -- '*go.mod' '*go.sum'
+
+clean: ## remove what was built
+	rm -rf bin .bin

@@ -66,11 +66,11 @@ type Linear struct {
 // Delay returns the wait before retry n.
 func (l Linear) Delay(n int) time.Duration {
 	l = l.withDefaults()
-	steps := time.Duration(max(n, 1) - 1)
-	if l.Base >= l.Max || l.Step > 0 && steps > (l.Max-l.Base)/l.Step {
+	steps := int64(max(n, 1) - 1)
+	if l.Base >= l.Max || l.Step > 0 && steps > int64((l.Max-l.Base)/l.Step) {
 		return max(l.Max, 0)
 	}
-	return max(l.Base+max(l.Step, 0)*steps, 0)
+	return max(l.Base+time.Duration(int64(max(l.Step, 0))*steps), 0)
 }
 
 func (l Linear) withDefaults() Linear {

@@ -514,9 +514,10 @@ func sendMessageBatchBody() []byte {
 // JSON has to escape.
 func exampleBody(i int) string {
 	var body strings.Builder
-	fmt.Fprintf(&body, `{"order":"o-%d","customer":"Zoë","lines":[`, i)
-	for body.Len() < 980 {
-		fmt.Fprintf(&body, `{"sku":"%08d","quantity":%d,"price":"12.50"},`, body.Len(), i)
+	fmt.Fprintf(&body, `{"id":"evt_%032d","type":"order.created","created":"2026-11-21T08:15:30.123Z","customer":`+
+		`{"name":"Zoë Example","email":"zoe@example.com","address":"12 Long Street, 1234 Somewhere"},"lines":[`, i)
+	for body.Len() < 900 {
+		fmt.Fprintf(&body, `{"sku":"SKU-%08d","title":"A thing with a name of some length","quantity":%d,"price":1250},`, body.Len(), i)
 	}
-	return body.String() + strings.Repeat(" ", 1022-body.Len()) + "]}"
+	return body.String() + `"` + strings.Repeat("x", 1020-body.Len()) + `"]}`
 }

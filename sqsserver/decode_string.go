@@ -47,13 +47,15 @@ func appendPlain(dst, s []byte) ([]byte, int) {
 func isSpecial(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
 // specialBytes sets the high bit of the first byte of word that isSpecial, and
-// clears those of the bytes before. (Subtraction borrows only from bytes after a
-// hit.)
+// clears those of the bytes before. A byte below 0x80 is special if subtracting
+// ' ' from it, or 1 from its difference to a quote or a backslash, makes it
+// negative; only such a byte borrows from those after it.
 func specialBytes(word uint64) uint64 {
 	const ones, highBits = 0x0101010101010101, 0x8080808080808080
-	quote := word ^ ones*'"'
-	backslash := word ^ ones*'\\'
-	return ((word-ones*' ')&^word | (quote-ones)&^quote | (backslash-ones)&^backslash) & highBits
+	control := word - ones*' '
+	quote := (word ^ ones*'"') - ones
+	backslash := (word ^ ones*'\\') - ones
+	return (control | quote | backslash) &^ word & highBits
 }
 
 // appendUnescaped appends to dst what s stands for, which begins with a backslash

@@ -2,7 +2,6 @@ package sqsserver
 
 import (
 	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -259,61 +258,24 @@ func appendString(dst []byte, s string) []byte {
 		s = string([]rune(s))
 	}
 	dst = append(dst, '"')
-	text := bytesOf(s)
-	for len(text) >= 8 {
-		dst = slices.Grow(dst, 8*8)
-		n := len(dst)
-		free := dst[n : n+8*8]
-		word := binary.LittleEndian.Uint64(text)
-		if specialBytes(word) == 0 {
-			binary.LittleEndian.PutUint64(free, word)
-			dst = dst[:n+8]
-		} else {
-			size := 0
-			for _, c := range text[:8] {
-				e := escaped[c]
-				binary.LittleEndian.PutUint64(free[size:], e)
-				size += int(e >> 56)
-			}
-			dst = dst[:n+size]
+	text, n := bytesOf(s), 0
+	for {
+		dst, n = appendPlain(dst, text)
+		if n == len(text) {
+			return append(dst, '"')
 		}
-		text = text[8:]
+		if c := escaped[text[n]]; c != 0 {
+			dst = append(dst, '\\', c)
+		} else {
+			dst = fmt.Appendf(dst, `\u%04x`, text[n])
+		}
+		text = text[n+1:]
 	}
-	for _, c := range text {
-		e := escaped[c]
-		dst = binary.LittleEndian.AppendUint64(dst, e)
-		dst = dst[:len(dst)-8+int(e>>56)]
-	}
-	return append(dst, '"')
 }
 
-// escaped holds what is written for a byte of a string: up to six bytes, the
-// first one lowest, and their number in the highest byte. Writing all eight and
-// advancing by the number is much faster than asking of each byte whether it is
-// special, which no processor can predict.
-var escaped = func() (table [256]uint64) {
-	for i := range table {
-		c := byte(i)
-		text := []byte{c}
-		switch {
-		case c == '"' || c == '\\':
-			text = []byte{'\\', c}
-		case c == '\n':
-			text = []byte(`\n`)
-		case c == '\r':
-			text = []byte(`\r`)
-		case c == '\t':
-			text = []byte(`\t`)
-		case c < ' ':
-			text = fmt.Appendf(nil, `\u%04x`, c)
-		}
-		for at, b := range text {
-			table[c] |= uint64(b) << (8 * at)
-		}
-		table[c] |= uint64(len(text)) << 56
-	}
-	return table
-}()
+// escaped holds what is written, after a backslash, for a byte that isSpecial. The
+// control characters that it leaves out cannot be sent in a body.
+var escaped = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
 
 // bytesOf returns the bytes of s without copying them; they must not be written.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"encoding/binary"
 	"strconv"
 	"strings"
 	"unicode"
@@ -232,13 +233,26 @@ func isNameCharacter(c byte) bool {
 // #xA, #xD, #x20 to #xD7FF, #xE000 to #xFFFD, #x10000 to #x10FFFF.
 func validText(s string) bool {
 	ascii := true
-	for _, c := range []byte(s) {
+	for text := bytesOf(s); len(text) > 0; {
+		if len(text) >= 8 && isPrintable(binary.LittleEndian.Uint64(text)) {
+			text = text[8:]
+			continue
+		}
+		c := text[0]
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
 			return false
 		}
 		ascii = ascii && c < utf8.RuneSelf
+		text = text[1:]
 	}
 	return ascii || utf8.ValidString(s) && !strings.Contains(s, "\uFFFE") && !strings.Contains(s, "\uFFFF")
+}
+
+// isPrintable reports whether each of the eight bytes of word is an ASCII
+// character and not one of the controls below the space.
+func isPrintable(word uint64) bool {
+	const ones, highBits = 0x0101010101010101, 0x8080808080808080
+	return (word|(word-ones*' '))&highBits == 0
 }
 
 // validNumber reports whether s is a decimal number of at most 38 significant

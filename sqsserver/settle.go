@@ -125,11 +125,11 @@ func newChange(handle string, timeout OptionalInt) settlement {
 func (s *Server) settle(q *queue, settlements []settlement, action string) error {
 	for i := range settlements {
 		m := &settlements[i]
-		h, err := parseReceiptHandle(m.handle, q.id)
-		if err != nil {
-			m.err = err
+		if m.err == nil {
+			var h receiptHandle
+			h, m.err = parseReceiptHandle(m.handle, q.id)
+			m.receipt = h.receipt()
 		}
-		m.receipt = h.receipt()
 		if m.fault = s.faults.entry(q.name, action); m.fault == FaultFailEntry {
 			m.err = errInternalError(injected)
 		}

@@ -109,16 +109,14 @@ func TestTwelveHourRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		var j journal
-		var settled []reprise.Settled
-		q.Consume(j.handler(func(context.Context, *reprise.Message) error {
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error {
 			time.Sleep(40 * time.Minute)
 			if len(j.all()) == 1 {
 				return errUnavailable
 			}
 			return nil
 		}), reprise.Config{
-			Retry:    retry.Policy{Backoff: retry.Constant(12 * time.Hour), Jitter: retry.None},
-			Observer: reprise.Observer{Settled: func(_ context.Context, e reprise.Settled) { settled = append(settled, e) }},
+			Retry: retry.Policy{Backoff: retry.Constant(12 * time.Hour), Jitter: retry.None},
 		})
 		q.Send("order")
 		q.WaitEmpty(26 * time.Hour)
@@ -132,10 +130,8 @@ func TestTwelveHourRule(t *testing.T) {
 		if got := runs[1].started.Sub(failed); got < 12*time.Hour || got > 12*time.Hour+2*time.Second {
 			t.Errorf("the second attempt came %v after the first failed, want 12h", got)
 		}
-		for _, e := range settled {
-			if e.Outcome == reprise.OutcomeLost {
-				t.Errorf("a settlement was refused: %v", e.Err)
-			}
+		if n := c.Status().Counts.Lost; n != 0 {
+			t.Errorf("SQS refused %d settlements", n)
 		}
 	})
 }

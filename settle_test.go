@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,7 +163,7 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send(numbered(3)...)
-		var duplicates, settled int
+		var duplicates, settled atomic.Int64
 		watch := &spy{Client: q.Direct()}
 		watch.received = func(out *sqs.ReceiveMessageOutput) {
 			if len(out.Messages) == 3 {
@@ -173,14 +174,14 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 		q.ConsumeWith(watch, j.handler(succeed), reprise.Config{Observer: reprise.Observer{
 			Received: func(_ context.Context, e reprise.Received) {
 				if e.Duplicate {
-					duplicates++
+					duplicates.Add(1)
 				}
 			},
-			Settled: func(context.Context, reprise.Settled) { settled++ },
+			Settled: func(context.Context, reprise.Settled) { settled.Add(1) },
 		}})
 		q.WaitEmpty(time.Minute)
-		if n := len(j.all()); n != 3 || duplicates != 1 || settled != 3 {
-			t.Errorf("%d runs, %d duplicates, %d settled; want 3, 1, 3", n, duplicates, settled)
+		if n := len(j.all()); n != 3 || duplicates.Load() != 1 || settled.Load() != 3 {
+			t.Errorf("%d runs, %d duplicates, %d settled; want 3, 1, 3", n, duplicates.Load(), settled.Load())
 		}
 	})
 }

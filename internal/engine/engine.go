@@ -84,6 +84,7 @@ func (e *Engine) Drop(now time.Time, q *Queue) {
 func (e *Engine) Purge(now time.Time, q *Queue) {
 	e.tick(now)
 	q.clear()
+	q.window = window{}
 }
 
 // Woken appends to dst the queues in which a message may have become

@@ -62,20 +62,26 @@ func (g *groups) open(name string) uint32 {
 	return i
 }
 
-// leave counts a message out. A group without messages is forgotten, and the
-// last group to go gives the memory back.
+// leave counts a message out. A group without messages is forgotten.
 func (g *groups) leave(i uint32) {
 	g.slots[i].size--
 	if g.slots[i].size > 0 {
 		return
 	}
 	delete(g.index, g.slots[i].name)
-	if len(g.index) == 0 && len(g.slots) > chunkSize {
+	g.slots[i] = group{}
+	g.free.append(g, i)
+}
+
+// reset forgets every group.
+func (g *groups) reset() {
+	if len(g.slots) > chunkSize {
 		*g = groups{}
 		return
 	}
-	g.slots[i] = group{}
-	g.free.append(g, i)
+	clear(g.index)
+	clear(g.slots)
+	*g = groups{slots: g.slots[:min(len(g.slots), 1)], index: g.index}
 }
 
 // setReady puts the group at the end of the ready ones or takes it out.

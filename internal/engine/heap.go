@@ -22,11 +22,7 @@ func (a entry) before(b entry) bool {
 	return a.key < b.key || a.key == b.key && a.item < b.item
 }
 
-const (
-	arity = 4
-	// keptEntries is the size up to which an emptied heap keeps its memory.
-	keptEntries = 1024
-)
+const arity = 4
 
 func (h *heap) len() int { return len(h.entries) }
 
@@ -74,9 +70,18 @@ func (h *heap) remove(item uint32) {
 	if at < end {
 		h.settle(at, last)
 	}
-	if end == 0 && cap(h.positions) > keptEntries {
+}
+
+// reset empties the heap. It is not done whenever the last item leaves: the
+// positions are as many as the items ever were, and to make them anew for each
+// first item would cost more than all else.
+func (h *heap) reset() {
+	if len(h.positions) > chunkSize {
 		*h = heap{}
+		return
 	}
+	clear(h.positions)
+	h.entries = h.entries[:0]
 }
 
 // settle puts e where it belongs, beginning at the free index at.

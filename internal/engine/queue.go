@@ -140,6 +140,9 @@ func (q *Queue) remove(slot uint32) {
 	}
 	q.ages.remove(slot)
 	q.messages.remove(slot)
+	if q.messages.live == 0 {
+		q.clear()
+	}
 }
 
 // move dead-letters a message: it enters the other queue visible, with its id,
@@ -158,11 +161,14 @@ func (q *Queue) move(slot uint32, to *Queue, t int64) {
 	to.insert(m, group, sentAt, t, t)
 }
 
-// clear drops every message and the memory of duplicates.
+// clear drops every message and gives back the memory that a backlog took. The
+// last message to leave does the same.
 func (q *Queue) clear() {
 	q.messages.reset()
-	q.ages, q.hidden, q.inFlight = heap{}, heap{}, 0
-	q.visible, q.groups, q.window = list{}, groups{}, window{}
+	q.ages.reset()
+	q.hidden.reset()
+	q.groups.reset()
+	q.visible, q.inFlight = list{}, 0
 }
 
 // redelay gives every message that was never received the queue's delay.

@@ -79,10 +79,12 @@ func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Dur
 }
 
 // Expose makes a hidden message, in flight or delayed, visible now, without
-// any client's doing: for an operator, and to inject a lost lease or a
-// duplicate delivery. Its counts stay.
+// any client's doing: for an operator, for a reply that could not be delivered,
+// and to inject a lost lease or a duplicate delivery. Its counts stay. Only the
+// newest receipt does so: the message may have been received again since.
 func (e *Engine) Expose(now time.Time, q *Queue, r Receipt) {
-	if slot := q.find(r, e.tick(now)); slot != 0 && q.hidden.has(slot) {
+	slot := q.find(r, e.tick(now))
+	if slot != 0 && q.hidden.has(slot) && q.messages.at(slot).receives == r.Generation {
 		q.expose(slot)
 	}
 }

@@ -73,13 +73,9 @@ func (s *slab) grow() uint32 {
 	return s.used
 }
 
-// remove empties a slot. The last message to leave gives the memory back.
+// remove empties a slot.
 func (s *slab) remove(slot uint32) {
 	s.live--
-	if s.live == 0 {
-		s.reset()
-		return
-	}
 	*s.at(slot) = record{}
 	s.free.append(s, slot)
 }

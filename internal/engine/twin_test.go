@@ -24,7 +24,7 @@ type twin struct {
 	now    time.Time
 	sent   uint64
 	script []byte
-	log    []string
+	log    []logLine
 
 	receipts []engine.Receipt // every one that was handed out, with some forged
 	numbers  map[uint64]engine.ID
@@ -104,8 +104,20 @@ func (tw *twin) byte() byte {
 
 func pick[T any](tw *twin, from ...T) T { return from[int(tw.byte())%len(from)] }
 
+// logLine is formatted only if the test fails.
+type logLine struct {
+	step   int
+	at     time.Duration
+	format string
+	args   []any
+}
+
+func (l logLine) String() string {
+	return fmt.Sprintf("%3d %12v ", l.step, l.at) + fmt.Sprintf(l.format, l.args...)
+}
+
 func (tw *twin) logf(format string, args ...any) {
-	tw.log = append(tw.log, fmt.Sprintf("%3d %12v ", tw.m.step, tw.now.Sub(epoch))+fmt.Sprintf(format, args...))
+	tw.log = append(tw.log, logLine{tw.m.step, tw.now.Sub(epoch), format, args})
 }
 
 func (tw *twin) failf(format string, args ...any) {
@@ -176,7 +188,7 @@ func (tw *twin) operate() {
 		r := tw.receipt()
 		tw.logf("expose in %s %v", mq.key, r)
 		tw.e.Expose(tw.now, q, r)
-		if x := mq.byNumber(r.Number); x != nil && x.hidden(tw.now) {
+		if x := mq.byNumber(r.Number); x != nil && x.hidden(tw.now) && x.receives == int(r.Generation) {
 			x.visibleAt = tw.now
 		}
 	case op == 29:
@@ -353,6 +365,9 @@ func (tw *twin) compare() {
 	for _, key := range slices.Sorted(maps.Keys(tw.m.queues)) {
 		q, mq := tw.e.Lookup(key), tw.m.queues[key]
 		tw.comparePages(q, mq)
+		if err := engine.Invariants(q); err != nil {
+			tw.failf("%s: %v", key, err)
+		}
 		v, f, d := tw.e.Counts(tw.now, q)
 		wv, wf, wd := mq.counts(tw.now)
 		if v != wv || f != wf || d != wd {

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// What a Receive finds due it settles in portions, and says that it stopped.
+func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
+	const backlog = 10 * settled
+	for _, test := range []struct {
+		name   string
+		before func(e *Engine, q *Queue) time.Time
+		left   func(q *Queue) int
+		atMost int
+	}{
+		{"leases over", func(e *Engine, q *Queue) time.Time {
+			for range backlog {
+				_, _ = e.Receive(start, q, 1, time.Minute, nil)
+			}
+			return start.Add(time.Minute)
+		}, func(q *Queue) int { return q.hidden.len() }, settled},
+		{"expired", func(_ *Engine, _ *Queue) time.Time {
+			return start.Add(defaultRetention)
+		}, func(q *Queue) int { return q.messages.live }, 2 * settled},
+		{"exhausted", func(e *Engine, q *Queue) time.Time {
+			for range backlog {
+				_, _ = e.Receive(start, q, 1, 0, nil)
+			}
+			e.Create(start, "dead", Settings{})
+			e.Configure(start, q, Settings{DeadLetter: "dead", MaxReceives: 1})
+			return start
+		}, func(q *Queue) int { return q.messages.live }, settled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := New()
+			q := e.Create(start, "main", Settings{})
+			for range backlog {
+				e.Send(start, q, Message{})
+			}
+			now := test.before(e, q)
+			before := test.left(q)
+			got, err := e.Receive(now, q, 1, 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if handled := before - test.left(q); handled < settled || handled > test.atMost {
+				t.Errorf("one receive settled %d messages, want %d to %d", handled, settled, test.atMost)
+			}
+			if len(got) == 0 {
+				if woken := e.Woken(nil); len(woken) == 0 || woken[0] != q {
+					t.Error("a receive that stopped early was not reported")
+				}
+			}
+			e.Send(now, q, Message{ID: ID{1}})
+			fresh := func(d Delivery) bool { return d.ID == ID{1} }
+			for calls := 0; !slices.ContainsFunc(got, fresh); calls++ {
+				if got, err = e.Receive(now, q, 10, time.Minute, got[:0]); err != nil || calls > backlog/settled+backlog/10+1 {
+					t.Fatalf("the fresh message was not received after %d calls, %v", calls, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAdvanceStopsAtItsLimit(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{})
+	for range 25 {
+		e.Send(start, q, Message{Delay: time.Minute})
+	}
+	now := start.Add(time.Minute)
+	for _, want := range []int{15, 5, 0} {
+		if more := e.Advance(now, q, 10); more != (want > 0) || q.hidden.len() != want {
+			t.Errorf("%d left, more is %v; want %d", q.hidden.len(), more, want)
+		}
+	}
+}
+
+// At the quota a receive that has not settled everything due does not claim
+// that the quota is full.
+func TestNoOverLimitWhileSomethingIsDue(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{InFlightLimit: 1})
+	e.Send(start, q, Message{})
+	_, _ = e.Receive(start, q, 1, time.Hour, nil)
+	for range 3 * settled {
+		e.Send(start, q, Message{Delay: time.Minute})
+	}
+	now := start.Add(time.Minute)
+	if _, err := e.Receive(now, q, 1, 0, nil); err != nil {
+		t.Errorf("got %v while delays are due, want none", err)
+	}
+	for e.Advance(now, q, settled) {
+	}
+	if _, err := e.Receive(now, q, 1, 0, nil); err != ErrOverLimit {
+		t.Errorf("got %v, want %v", err, ErrOverLimit)
+	}
+}
+
+func TestWindowForgetsAndGivesMemoryBack(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{FIFO: true})
+	send := func(now time.Time, n int) {
+		var dedup [2]byte
+		for i := range n {
+			dedup[0], dedup[1] = byte(i), byte(i>>8)
+			e.Send(now, q, Message{Group: "g", Dedup: string(dedup[:])})
+		}
+	}
+	send(start, 1000)
+	send(start.Add(time.Duration(dedupWindow)), 501)
+	if n := len(q.window.accepted); n != 501 || len(q.window.index) != 501 {
+		t.Errorf("%d accepted and %d indexed are remembered, want 501", n, len(q.window.index))
+	}
+	send(start.Add(2*time.Duration(dedupWindow)), 501)
+	if n := cap(q.window.accepted); n > 2000 {
+		t.Errorf("the window keeps room for %d after 501 in five minutes", n)
+	}
+}
+
+func TestEmptiedQueueGivesMemoryBack(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{FIFO: true, InFlightLimit: -1})
+	for i := range 10 * chunkSize {
+		name := string([]byte{byte(i), byte(i >> 8)})
+		e.Send(start, q, Message{Group: name, Dedup: name})
+	}
+	got, _ := e.Receive(start, q, 10*chunkSize, time.Hour, nil)
+	for _, d := range got {
+		if err := e.Delete(start, q, d.Receipt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(q.messages.chunks); n != 1 {
+		t.Errorf("%d chunks are kept, want 1", n)
+	}
+	if len(q.groups.slots) > chunkSize || len(q.ages.positions) > 0 || len(q.hidden.positions) > 0 {
+		t.Errorf("kept: %d groups, %d ages, %d hidden", len(q.groups.slots), len(q.ages.positions), len(q.hidden.positions))
+	}
+}
+
+// What a waiting message costs beside its payload: the record without the
+// payload's header, the entry among the ages, and its index.
+func TestSizeOfAWaitingMessage(t *testing.T) {
+	size := unsafe.Sizeof(record{}) - unsafe.Sizeof(record{}.payload) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(uint32(0))
+	if size > 100 {
+		t.Errorf("a waiting message costs %d bytes, want at most 100", size)
+	}
+}

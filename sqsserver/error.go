@@ -7,8 +7,8 @@ import (
 )
 
 // Error is an error as SQS reports it: every failure that a method of Server
-// returns is one, unless the context ended first. This file is the only place
-// where the codes and texts of the wire are spelled.
+// returns is one, unless the context ended first or a fault lost the reply. This
+// file is the only place where the codes and texts of the wire are spelled.
 type Error struct {
 	// Code is the query code, the one that the AWS SDKs report, such as
 	// "AWS.SimpleQueueService.NonExistentQueue". A code that SQS does not have
@@ -361,11 +361,6 @@ func errMessageGone(handle string) *Error {
 // errBeyond12Hours: n seconds from now end more than 12 hours after the receive.
 func errBeyond12Hours(n int32) *Error {
 	return errParameter("VisibilityTimeout", n, "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]")
-}
-
-// errMessageNotInflight: AWS lists it, but nobody has recorded a case.
-func errMessageNotInflight() *Error {
-	return &Error{codeMessageNotInflight, "The specified message isn't in flight."}
 }
 
 // The server.

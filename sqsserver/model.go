@@ -142,12 +142,14 @@ type PurgeQueueInput struct {
 	QueueUrl string
 }
 
-// SendMessageEntry is a message to send, alone or in a batch.
+// SendMessageEntry is a message to send, alone or in a batch. The Server keeps the
+// slices of a message that it accepts; they must not be changed afterwards. Those
+// of a message received are the same and must not be changed either.
 type SendMessageEntry struct {
 	MessageBody             string
 	DelaySeconds            OptionalInt        // 0 to 900; absent: the queue's
-	MessageAttributes       []MessageAttribute // in ascending order of their names
-	MessageSystemAttributes []MessageAttribute // likewise; SQS knows AWSTraceHeader
+	MessageAttributes       []MessageAttribute // cheapest in ascending order of their names
+	MessageSystemAttributes []MessageAttribute // SQS knows only AWSTraceHeader
 	MessageDeduplicationId  string             // FIFO only
 	MessageGroupId          string             // FIFO: required; standard: the tenant of a fair queue
 }

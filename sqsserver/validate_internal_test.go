@@ -1,9 +1,12 @@
 package sqsserver
 
 import (
+	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -157,6 +160,51 @@ func TestValidNumber(t *testing.T) {
 			t.Errorf("%q is a number", s)
 		}
 	}
+}
+
+// FuzzValidText reads the characters one by one, from the definition.
+func FuzzValidText(f *testing.F) {
+	for _, seed := range []string{"", "0123456\t", "01234567\x00", "é\uFFFE", "\xed\xa0\x80", "\xef\xbf", "\U0010FFFF"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want := utf8.ValidString(s)
+		for _, c := range s {
+			want = want && (c == 0x9 || c == 0xA || c == 0xD || 0x20 <= c && c <= 0xD7FF || 0xE000 <= c && c <= 0xFFFD || 0x10000 <= c)
+		}
+		if got := validText(s); got != want {
+			t.Errorf("%q: valid %t, want %t", s, got, want)
+		}
+	})
+}
+
+// FuzzValidNumber computes with fractions of any size.
+func FuzzValidNumber(f *testing.F) {
+	for _, seed := range []string{"0", "-1.50e3", ".5e-128", "1e126", "99999999999999999999999999999999999999", "1.1e126", "+00.00e+09", "1e-129"} {
+		f.Add(seed)
+	}
+	grammar := regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$`)
+	least, greatest, ten := new(big.Rat), new(big.Rat), big.NewInt(10)
+	least.SetFrac(big.NewInt(1), new(big.Int).Exp(ten, big.NewInt(128), nil))
+	greatest.SetInt(new(big.Int).Exp(ten, big.NewInt(126), nil))
+	f.Fuzz(func(t *testing.T, s string) {
+		number, isNumber := new(big.Rat), false
+		if grammar.MatchString(s) {
+			number, isNumber = number.SetString(s)
+		} else if len(s) > 5 {
+			return // an exponent of four digits, perhaps
+		}
+		want := isNumber
+		if isNumber && number.Sign() != 0 {
+			mantissa, _, _ := strings.Cut(strings.ToLower(strings.TrimLeft(s, "+-")), "e")
+			digits := strings.Trim(strings.ReplaceAll(mantissa, ".", ""), "0")
+			number.Abs(number)
+			want = len(digits) <= 38 && number.Cmp(least) >= 0 && number.Cmp(greatest) <= 0
+		}
+		if got := validNumber(s); got != want {
+			t.Errorf("%q: valid %t, want %t", s, got, want)
+		}
+	})
 }
 
 func TestCheckBatch(t *testing.T) {

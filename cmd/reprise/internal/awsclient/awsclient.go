@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
 )
 
 // LocalRegion returns the region in which queues of a local server live: the one
@@ -25,14 +27,13 @@ func LocalRegion() string {
 }
 
 // Local returns a client of the server at endpoint. It reads no settings and needs
-// no credentials. connections is how many requests may be under way at once
-// without a new connection for each.
-func Local(endpoint, region string, connections int) *sqs.Client {
+// no credentials.
+func Local(endpoint, region string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region:       region,
 		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
 		BaseEndpoint: &endpoint,
-	})
+	}, reprise.Tuned(reprise.Transport{}))
 }
 
 // New returns a client of the service at endpoint; of AWS itself if endpoint is
@@ -48,7 +49,7 @@ func New(ctx context.Context, endpoint, region string) (*sqs.Client, error) {
 		}
 		host = u.Hostname()
 		if !ofAWS(host) && os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			return Local(endpoint, cmp.Or(region, LocalRegion()), 1), nil
+			return Local(endpoint, cmp.Or(region, LocalRegion())), nil
 		}
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(cmp.Or(region, regionOf(host))))
@@ -62,7 +63,7 @@ func New(ctx context.Context, endpoint, region string) (*sqs.Client, error) {
 		if endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
 		}
-	}), nil
+	}, reprise.Tuned(reprise.Transport{})), nil
 }
 
 // ofAWS says that host is one of AWS's.

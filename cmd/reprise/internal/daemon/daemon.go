@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -45,6 +43,9 @@ type Consume struct {
 	Queue   string
 	Handler reprise.Handler
 	Config  reprise.Config
+	// Drained is called when the consumer has drained, while the server still
+	// answers. Default: nothing.
+	Drained func()
 }
 
 // Daemon is a server and, if one is configured, its consumer. It is made by [New]
@@ -55,7 +56,6 @@ type Daemon struct {
 	listener net.Listener
 	sqs      *sqsserver.Server
 	http     *http.Server
-	client   *sqs.Client       // of our own server, for the consumer
 	consumer *reprise.Consumer // nil: none
 
 	killed context.Context // ends when handlers must stop at once
@@ -84,9 +84,8 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	if c := cfg.Consume; c != nil {
-		concurrency := max(c.Config.Concurrency, 10)
-		d.client = awsclient.Local(d.URL(), cfg.Region, 2+concurrency/5)
-		d.consumer, err = reprise.New(d.client, d.QueueURL(c.Queue), d.stoppable(c.Handler), c.Config)
+		client := awsclient.Local(d.URL(), cfg.Region)
+		d.consumer, err = reprise.New(client, d.QueueURL(c.Queue), d.stoppable(c.Handler), c.Config)
 		if err != nil {
 			return nil, err
 		}
@@ -102,6 +101,11 @@ func (d *Daemon) URL() string { return "http://" + d.listener.Addr().String() }
 
 // QueueURL is the URL of the queue called name.
 func (d *Daemon) QueueURL(name string) string { return d.URL() + "/" + Account + "/" + name }
+
+// Messages returns what is in the queue called name, without receiving it.
+func (d *Daemon) Messages(name string) ([]sqsserver.MessageInfo, error) {
+	return d.sqs.Messages(name, sqsserver.Page{})
+}
 
 // Consumer is the consumer; nil if none is configured.
 func (d *Daemon) Consumer() *reprise.Consumer { return d.consumer }
@@ -173,6 +177,9 @@ func (d *Daemon) startConsumer(ctx context.Context, fail context.CancelCauseFunc
 		err := d.consumer.Run(running)
 		if running.Err() == nil {
 			fail(fmt.Errorf("the consumer ended by itself: %w", err))
+		}
+		if f := d.cfg.Consume.Drained; f != nil {
+			f()
 		}
 		done <- err
 	}()

@@ -8,19 +8,23 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 )
 
-// Terminal is an output. Its text stays within its width.
+// Terminal is an output. Its text stays within its width. It may be used by several
+// goroutines at once.
 type Terminal struct {
 	w       io.Writer
 	live    bool
 	color   bool
 	unicode bool
 	width   func() int
-	drawn   int // columns of the live line that are on the screen
+
+	mu    sync.Mutex
+	drawn bool // the live line is on the screen
 }
 
 // plainWidth is the width of what is no terminal: a log or a file.
@@ -90,27 +94,31 @@ func (t *Terminal) Paint(c Color, text string) string {
 }
 
 // Printf prints a line. A live line below it has to be redrawn.
-func (t *Terminal) Printf(format string, args ...any) {
+func (t *Terminal) Printf(format string, args ...any) { t.print(fmt.Sprintf(format, args...)) }
+
+// print puts lines in the place of the live line.
+func (t *Terminal) print(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.clear()
-	fmt.Fprintf(t.w, format+"\n", args...)
+	fmt.Fprintln(t.w, text)
 }
 
 // Wrap prints text in lines that fit; the second line and those after it begin
 // with indent spaces.
 func (t *Terminal) Wrap(indent int, text string) {
-	t.clear()
 	width, line := t.Width(), 0
 	var b strings.Builder
 	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
+		n := columns(word)
 		switch {
 		case i == 0:
 			leading := len(text) - len(strings.TrimLeft(text, " "))
 			b.WriteString(strings.Repeat(" ", leading))
 			line = leading
 		case line+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			line = indent
+			line = max(0, min(indent, width-n)) // a long word needs the room
+			b.WriteString("\n" + strings.Repeat(" ", line))
 		default:
 			b.WriteByte(' ')
 			line++
@@ -118,7 +126,23 @@ func (t *Terminal) Wrap(indent int, text string) {
 		b.WriteString(word)
 		line += n
 	}
-	fmt.Fprintln(t.w, b.String())
+	t.print(b.String())
+}
+
+// columns is how many columns text takes, the escape sequences of Paint aside.
+func columns(text string) int {
+	n, escaped := 0, false
+	for _, r := range text {
+		switch {
+		case r == '\x1b':
+			escaped = true
+		case !escaped:
+			n++
+		case r == 'm':
+			escaped = false
+		}
+	}
+	return n
 }
 
 // Redraw replaces the live line by text, cut to the width. Where nothing can be
@@ -127,24 +151,30 @@ func (t *Terminal) Redraw(text string) {
 	if !t.live {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	// One column less: a full line makes some terminals begin the next one.
-	fmt.Fprintf(t.w, "\r\x1b[K%s", Cut(text, t.Width()-1))
-	t.drawn = utf8.RuneCountInString(text)
+	fmt.Fprintf(t.w, "\r\x1b[K%s", cut(text, t.Width()-1))
+	t.drawn = true
 }
 
-// clear takes the live line off the screen.
+// Done takes the live line away.
+func (t *Terminal) Done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clear()
+}
+
+// clear takes the live line off the screen. The caller holds t.mu.
 func (t *Terminal) clear() {
-	if t.drawn > 0 {
+	if t.drawn {
 		fmt.Fprint(t.w, "\r\x1b[K")
-		t.drawn = 0
+		t.drawn = false
 	}
 }
 
-// Done ends the use of the live line.
-func (t *Terminal) Done() { t.clear() }
-
-// Cut returns at most n characters of text.
-func Cut(text string, n int) string {
+// cut returns at most n characters of text.
+func cut(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}

@@ -1,0 +1,115 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// evidence is what the three parties know at the end: the service, the consumer,
+// and the queues.
+type evidence struct {
+	bodies   []string
+	service  []page
+	consumer books
+	waiting  []sqsserver.MessageInfo // in the queue itself
+	dead     []sqsserver.MessageInfo // in the dead-letter queue
+}
+
+// deadLetter is one dead letter with the story it carries.
+type deadLetter struct {
+	event event
+	story reprise.Story
+}
+
+// finding is one promise and how often it was broken.
+type finding struct {
+	promise string
+	broken  []string // one line each; empty: it held
+}
+
+// audit holds the evidence against the promises.
+func (ev evidence) audit() (findings []finding, letters []deadLetter) {
+	var accounted, intact, told, early, counted finding
+	accounted.promise = "every message is accounted for, once"
+	intact.promise = "every body arrived byte for byte"
+	told.promise = "every dead letter tells its story"
+	early.promise = "no attempt came before it was due"
+	counted.promise = "no attempt went uncounted"
+
+	dead, waiting := make(map[event]int), make(map[event]int)
+	for _, m := range ev.waiting {
+		if e, ok := infoEvent(m); ok {
+			waiting[e]++
+		}
+	}
+	for _, m := range ev.dead {
+		e, ok := infoEvent(m)
+		if !ok || int(e) >= len(ev.bodies) {
+			continue
+		}
+		dead[e]++
+		if m.Body != ev.bodies[e] {
+			intact.fails("message %d is not the same in the dead-letter queue", e)
+		}
+		story, err := storyOf(m)
+		switch {
+		case err != nil:
+			told.fails("message %d: %v", e, err)
+		case story.Attempts != ev.consumer.records[e].attempts || story.Error == "":
+			told.fails("message %d says %d attempts, after %d, and the error %q", e, story.Attempts, ev.consumer.records[e].attempts, story.Error)
+		}
+		letters = append(letters, deadLetter{e, story})
+	}
+	for i, p := range ev.service {
+		e, r := event(i), ev.consumer.records[i]
+		ends := r.successes + dead[e] + waiting[e]
+		if ends != 1 || r.successes == 1 && p.accepted == 0 {
+			accounted.fails("message %d: handled %d times, accepted by the service %d times, %d dead letters, %d left in the queue",
+				e, r.successes, p.accepted, dead[e], waiting[e])
+		}
+		if p.mangled > 0 {
+			intact.fails("message %d reached the service changed %d times", e, p.mangled)
+		}
+		if p.early > 0 {
+			early.fails("message %d came back %d times before its Retry-After", e, p.early)
+		}
+		if p.requests > r.attempts {
+			counted.fails("message %d: the service saw %d requests, the consumer counted %d attempts", e, p.requests, r.attempts)
+		}
+	}
+	if n := ev.consumer.early; n > 0 {
+		early.fails("%d attempts began before the time that the policy had set", n)
+	}
+	return []finding{accounted, intact, told, early, counted}, letters
+}
+
+func (f *finding) fails(format string, args ...any) {
+	f.broken = append(f.broken, fmt.Sprintf(format, args...))
+}
+
+// infoEvent returns the number of a message in a queue.
+func infoEvent(m sqsserver.MessageInfo) (event, bool) {
+	return parseEvent(attribute(m, eventAttribute))
+}
+
+func storyOf(m sqsserver.MessageInfo) (reprise.Story, error) {
+	var story reprise.Story
+	text := attribute(m, reprise.StoryAttribute)
+	if text == "" {
+		return story, fmt.Errorf("it has no attribute %s", reprise.StoryAttribute)
+	}
+	err := json.Unmarshal([]byte(text), &story)
+	return story, err
+}
+
+func attribute(m sqsserver.MessageInfo, name string) string {
+	for _, a := range m.Attributes {
+		if a.Name == name {
+			return a.StringValue
+		}
+	}
+	return ""
+}

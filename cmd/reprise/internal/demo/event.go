@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"iter"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
+	"github.com/reprise-sqs/reprise/examples"
+)
+
+// eventAttribute is the message attribute that numbers the messages. It reaches
+// the service as a header and the dead-letter queue with the message, so that all
+// three can be compared.
+const eventAttribute = "event"
+
+// event is one message of the demo, from 0.
+type event int
+
+// eventOf returns the number of a message; false for one that is not the demo's.
+func eventOf(m *reprise.Message) (event, bool) {
+	value := m.Attributes[eventAttribute].StringValue
+	if value == nil {
+		return 0, false
+	}
+	return parseEvent(*value)
+}
+
+func parseEvent(text string) (event, bool) {
+	n, err := strconv.Atoi(text)
+	return event(n), err == nil
+}
+
+// shuffled returns n bodies: all of the examples in an order that the seed gives,
+// again and again.
+func shuffled(n int, seed uint64) []string {
+	all := examples.Webhooks()
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))
+	bodies := make([]string, n)
+	for i := range bodies {
+		bodies[i] = all[order[i%len(all)]]
+	}
+	return bodies
+}
+
+// messages numbers the bodies.
+func messages(bodies []string) iter.Seq2[sender.Message, error] {
+	return func(yield func(sender.Message, error) bool) {
+		for i, body := range bodies {
+			number := strconv.Itoa(i)
+			m := sender.Message{Body: body, Attributes: map[string]string{eventAttribute: number}, Source: "message " + number}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}

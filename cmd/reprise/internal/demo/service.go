@@ -1,0 +1,304 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// What the service does wrong. How it treats the n-th request for a message is a
+// function of the seed, so that a run can be repeated; only the outage follows the
+// course of things.
+const (
+	outageLength = 4 * time.Second
+
+	minLatency = 40 * time.Millisecond
+	maxLatency = 160 * time.Millisecond
+	slowest    = 900 * time.Millisecond
+
+	// hang is far beyond the consumer's patience, attemptTimeout: an answer that came
+	// at about that time could count here and be lost there.
+	hang = 3 * attemptTimeout
+
+	slowShare    = 0.05 // of the requests
+	limitedShare = 0.15 // of the first requests for a message, as the next two
+	failingShare = 0.06
+	hangingShare = 0.01
+
+	// moody is up to which request for a message, those during the outage aside, the
+	// service fails what it could accept. So no such message runs out of attempts.
+	moody = 2
+)
+
+// service is a webhook receiver on a bad day: a small HTTP service that parses
+// what it gets, refuses some of it, and keeps its own books.
+type service struct {
+	seed        uint64
+	bodies      []string
+	downAfter   int         // the outage begins when so many messages are accepted
+	onState     func(state) // of the outage; called once each
+	listener    net.Listener
+	server      *http.Server
+	background  sync.WaitGroup
+	stopOutage  *time.Timer
+	mu          sync.Mutex
+	books       []page // by event
+	accepted    int    // messages
+	down, hadIt bool   // the outage is on; it has been
+}
+
+// state is whether the service is up.
+type state bool
+
+const (
+	down state = false
+	up   state = true
+)
+
+// page is what the service knows of one message.
+type page struct {
+	requests int
+	served   int // requests, those during the outage aside
+	accepted int
+	mangled  int       // requests whose body was not what had been sent
+	early    int       // requests before the end of a Retry-After
+	closedTo time.Time // the end of the last Retry-After
+}
+
+// startService listens on a free port of the loopback address.
+func startService(seed uint64, bodies []string, onState func(state)) (*service, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the demo's service: %w", err)
+	}
+	s := &service{
+		seed:      seed,
+		bodies:    bodies,
+		downAfter: max(1, len(bodies)/4),
+		onState:   onState,
+		listener:  listener,
+		books:     make([]page, len(bodies)),
+	}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.background.Go(func() { s.server.Serve(listener) })
+	return s, nil
+}
+
+// URL is where the service takes webhooks.
+func (s *service) URL() string { return "http://" + s.listener.Addr().String() + "/hooks" }
+
+// Close ends the service and whatever it is in the middle of.
+func (s *service) Close() {
+	s.server.Close()
+	s.background.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopOutage != nil {
+		s.stopOutage.Stop()
+	}
+}
+
+// pages returns the service's books.
+func (s *service) pages() []page {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]page(nil), s.books...)
+}
+
+// isDown says whether the outage is on.
+func (s *service) isDown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client has gone
+	}
+	refusal := examine(body)
+	e, ok := parseEvent(r.Header.Get("X-Aws-Sqsd-Attr-" + eventAttribute))
+	if !ok || e < 0 || int(e) >= len(s.books) {
+		answer(w, refusal) // somebody tries the demo out
+		return
+	}
+	n, isDown := s.arrive(e, string(body))
+	mood := rand.New(rand.NewPCG(s.seed, uint64(e)<<32|uint64(n)))
+	if isDown {
+		fall(w, mood)
+		return
+	}
+	if !s.work(r.Context(), mood, n) {
+		return // the client has gone
+	}
+	switch {
+	case n <= moody && mood.Float64() < limitedShare:
+		s.limit(w, e, mood)
+	case n <= moody && mood.Float64() < failingShare:
+		http.Error(w, "the database is restarting", http.StatusInternalServerError)
+	default:
+		if refusal == nil {
+			s.accept(e)
+		}
+		answer(w, refusal)
+	}
+}
+
+// answer accepts a message, or refuses it.
+func answer(w http.ResponseWriter, r *refusal) {
+	if r != nil {
+		http.Error(w, r.text, r.status)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// arrive enters a request for e in the books. n is its number among those that
+// reach the service itself.
+func (s *service) arrive(e event, body string) (n int, isDown bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.books[e]
+	p.requests++
+	if body != s.bodies[e] {
+		p.mangled++
+	}
+	if time.Now().Before(p.closedTo) {
+		p.early++
+	}
+	if !s.down {
+		p.served++
+	}
+	return p.served, s.down
+}
+
+// accept enters e as done, which at some point is too much for the service.
+func (s *service) accept(e event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &s.books[e]
+	p.accepted++
+	if p.accepted == 1 {
+		s.accepted++
+	}
+	if s.accepted >= s.downAfter && !s.hadIt {
+		s.hadIt, s.down = true, true
+		s.stopOutage = time.AfterFunc(outageLength, s.recover)
+		s.onState(down)
+	}
+}
+
+func (s *service) recover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = false
+	s.onState(up)
+}
+
+// fall is how a service that is down answers: by the proxy in front of it, or not
+// at all.
+func fall(w http.ResponseWriter, mood *rand.Rand) {
+	if mood.IntN(2) == 0 {
+		panic(http.ErrAbortHandler) // cuts the connection
+	}
+	http.Error(w, "no healthy upstream", http.StatusServiceUnavailable)
+}
+
+// work takes the time that a request takes. It returns false if the client did not
+// wait for the end.
+func (s *service) work(ctx context.Context, mood *rand.Rand, n int) bool {
+	took := minLatency + time.Duration(mood.Int64N(int64(maxLatency-minLatency)))
+	switch share := mood.Float64(); {
+	case n == 1 && share < hangingShare:
+		took = hang
+	case share < slowShare:
+		took += time.Duration(mood.Int64N(int64(slowest - took)))
+	}
+	select {
+	case <-time.After(took):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// limit turns a request away until a second or two have passed, and remembers until
+// when. Half of the time it says so by a date, which counts whole seconds.
+func (s *service) limit(w http.ResponseWriter, e event, mood *rand.Rand) {
+	wait := time.Duration(1+mood.IntN(2)) * time.Second
+	until := time.Now().Add(wait)
+	value := strconv.Itoa(int(wait / time.Second))
+	if mood.IntN(2) == 0 {
+		if rounded := until.Truncate(time.Second); rounded.Before(until) {
+			until = rounded.Add(time.Second)
+		}
+		value = until.UTC().Format(http.TimeFormat)
+	}
+	s.mu.Lock()
+	s.books[e].closedTo = until
+	s.mu.Unlock()
+	w.Header().Set("Retry-After", value)
+	http.Error(w, "too many requests", http.StatusTooManyRequests)
+}
+
+// refusal is an answer that no later attempt will change.
+type refusal struct {
+	status int
+	text   string
+}
+
+// maxDepth is how deep a body may be nested before the service's recursion ends it.
+const maxDepth = 32
+
+// examine looks into a body, as a real service would, for what it cannot accept.
+func examine(body []byte) *refusal {
+	var hook struct {
+		APIVersion string `json:"api_version"`
+		Type       string `json:"type"`
+		Data       struct {
+			Amount *int `json:"amount"`
+		} `json:"data"`
+	}
+	err := json.Unmarshal(body, &hook)
+	mistyped, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case err != nil && mistyped == nil:
+		return &refusal{http.StatusBadRequest, "the body is not JSON: " + err.Error()}
+	case depth(body) > maxDepth:
+		return &refusal{http.StatusInternalServerError, "stack overflow while rendering the thread"}
+	case hook.APIVersion != "" && hook.APIVersion < "2024":
+		return &refusal{http.StatusGone, "API version " + hook.APIVersion + " was retired"}
+	case hook.Data.Amount != nil && *hook.Data.Amount <= 0:
+		return &refusal{http.StatusUnprocessableEntity, "the amount of a payment must be positive"}
+	}
+	return nil
+}
+
+// depth is how deep the objects and arrays of a JSON text are nested.
+func depth(body []byte) int {
+	deepest, open, quoted := 0, 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			open++
+			deepest = max(deepest, open)
+		case c == '}', c == ']':
+			open--
+		}
+	}
+	return deepest
+}

@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// tally keeps the consumer's books, as its Observer is told.
+type tally struct {
+	settled chan struct{} // closed when every message has found its end
+
+	mu   sync.Mutex
+	done int // messages that have found their end
+	dead int // those of them that were given up
+	books
+}
+
+// books are what the consumer says that it did.
+type books struct {
+	records  []record       // by event
+	early    int            // attempts before they were due
+	failures map[string]int // by kind
+}
+
+// record is the consumer's story of one message.
+type record struct {
+	attempts  int
+	successes int
+	due       time.Time // of the next attempt
+	outcome   reprise.Outcome
+	ended     bool // deleted or dead-lettered: outcome says which
+}
+
+func newTally(n int) *tally {
+	return &tally{
+		settled: make(chan struct{}),
+		books:   books{records: make([]record, n), failures: make(map[string]int)},
+	}
+}
+
+// observer returns what has to be told.
+func (t *tally) observer() reprise.Observer {
+	return reprise.Observer{
+		Attempt: func(_ context.Context, a reprise.Attempt) { t.attempt(a) },
+		Settled: func(_ context.Context, s reprise.Settled) { t.settle(s) },
+	}
+}
+
+// record returns m's; nil for a message that is not the demo's. The caller holds
+// t.mu.
+func (t *tally) record(m *reprise.Message) *record {
+	e, ok := eventOf(m)
+	if !ok || e < 0 || int(e) >= len(t.records) {
+		return nil
+	}
+	return &t.records[e]
+}
+
+func (t *tally) attempt(a reprise.Attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.record(a.Message)
+	if r == nil {
+		return
+	}
+	r.attempts++
+	if a.Started.Before(r.due) {
+		t.early++
+	}
+	r.due = a.Due
+	if a.Err == nil {
+		r.successes++
+		return
+	}
+	t.failures[kind(a)]++
+}
+
+func (t *tally) settle(s reprise.Settled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.record(s.Message)
+	if r == nil || r.ended || s.Outcome != reprise.OutcomeDelete && s.Outcome != reprise.OutcomeDeadLetter {
+		return
+	}
+	r.ended, r.outcome = true, s.Outcome
+	t.done++
+	if s.Outcome == reprise.OutcomeDeadLetter {
+		t.dead++
+	}
+	if t.done == len(t.records) {
+		close(t.settled)
+	}
+}
+
+// kind names the sort of failure that a was.
+func kind(a reprise.Attempt) string {
+	if status, ok := errors.AsType[*forward.StatusError](a.Err); ok {
+		name := fmt.Sprintf("%d %s", status.Status, http.StatusText(status.Status))
+		if a.Reason == retry.ReasonRetryAfter {
+			name += ", with Retry-After"
+		}
+		return name
+	}
+	if errors.Is(a.Err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	return "connection lost"
+}
+
+// snapshot returns a copy of the books.
+func (t *tally) snapshot() books {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.books
+	b.records, b.failures = slices.Clone(b.records), maps.Clone(b.failures)
+	return b
+}
+
+// counts returns how many messages have been delivered and given up.
+func (t *tally) counts() (delivered, dead int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.done - t.dead, t.dead
+}

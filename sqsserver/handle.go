@@ -19,12 +19,11 @@ const (
 	handleVersion = 1
 	checksumSize  = 4
 	handleSize    = 1 + 8 + 8 + 4 + len(UUID{}) + checksumSize
+
+	handleTextSize = (handleSize*8 + 5) / 6 // in base64 without padding
 )
 
-var (
-	handleEncoding = base64.RawURLEncoding.Strict() // one text for one handle
-	handleTextSize = handleEncoding.EncodedLen(handleSize)
-)
+var handleEncoding = base64.RawURLEncoding.Strict() // one text for one handle
 
 // append appends the handle as text.
 func (h receiptHandle) append(dst []byte) []byte {

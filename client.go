@@ -69,8 +69,8 @@ func (m *meteredClient) counts() Calls {
 // permission, mend credentials or create a queue. The names are SQS's, in their
 // modelled and their query-protocol spellings.
 func lasting(err error) bool {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
 		return false
 	}
 	switch api.ErrorCode() {

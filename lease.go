@@ -172,7 +172,7 @@ func (c *Consumer) renewal(d *delivery, now time.Time) int32 {
 
 // renewed takes in the result of d's heartbeat. The caller holds c.mu.
 func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, length time.Duration) {
-	var said *refusal
+	said, refused := errors.AsType[*refusal](err)
 	switch {
 	case d.stale:
 		d.stale = false // received again meanwhile: the newer lease stands
@@ -181,7 +181,7 @@ func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, len
 		if length < c.cfg.Lease {
 			d.renewAt = d.expires // the twelve hours end there: nothing is left to renew
 		}
-	case errors.As(err, &said) && said.ours:
+	case refused && said.ours:
 		// SQS knows nothing of this lease any more.
 		c.lose(d, err)
 	default:

@@ -202,8 +202,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 // refused decides what to do about a settlement that SQS did not carry out. The
 // caller holds c.mu.
 func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
-	var said *refusal
-	entry := errors.As(err, &said)
+	said, entry := errors.AsType[*refusal](err)
 	d.refusals++
 	if o == &c.copies {
 		c.copyRefused(d, err, entry && said.ours, now)

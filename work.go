@@ -201,8 +201,7 @@ func (c *Consumer) remember(d *delivery, now time.Time) {
 
 // attempted reports the end of an attempt. Nothing is logged for a success.
 func (c *Consumer) attempted(d *delivery, v verdict, err error, started, ended time.Time) {
-	var panicked *PanicError
-	if err != nil && errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		c.mu.Lock()
 		c.counts.Panics++
 		c.mu.Unlock()

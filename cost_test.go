@@ -1,0 +1,127 @@
+package reprise_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// canned is a client with a number of messages, made before it is used, so that
+// what is measured is the consumer.
+type canned struct {
+	mu      sync.Mutex
+	batches []*sqs.ReceiveMessageOutput
+	deleted int
+	total   int
+	done    chan struct{} // closed when all are deleted
+}
+
+func newCanned(messages int) *canned {
+	c := &canned{total: messages, done: make(chan struct{})}
+	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	for n := range messages {
+		if n%10 == 0 {
+			c.batches = append(c.batches, &sqs.ReceiveMessageOutput{})
+		}
+		id, body, handle := "message-"+strconv.Itoa(n), "body", "handle-"+strconv.Itoa(n)
+		last := c.batches[len(c.batches)-1]
+		last.Messages = append(last.Messages, types.Message{
+			MessageId: &id, Body: &body, ReceiptHandle: &handle,
+			Attributes: map[string]string{
+				"ApproximateReceiveCount": "1", "SentTimestamp": now, "ApproximateFirstReceiveTimestamp": now,
+			},
+		})
+	}
+	return c
+}
+
+func (c *canned) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	c.mu.Lock()
+	if len(c.batches) > 0 {
+		out := c.batches[0]
+		c.batches = c.batches[1:]
+		c.mu.Unlock()
+		return out, nil
+	}
+	c.mu.Unlock()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (c *canned) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	out := &sqs.DeleteMessageBatchOutput{Successful: make([]types.DeleteMessageBatchResultEntry, len(in.Entries))}
+	for i := range in.Entries {
+		out.Successful[i].Id = in.Entries[i].Id
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deleted += len(in.Entries); c.deleted == c.total {
+		close(c.done)
+	}
+	return out, nil
+}
+
+func (c *canned) ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	panic("nothing fails here")
+}
+
+func (c *canned) SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	panic("nothing is sent here")
+}
+
+func (c *canned) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{}, nil
+}
+
+// consume runs a consumer until every message of c is deleted.
+func (c *canned) consume(tb testing.TB, cfg reprise.Config) {
+	tb.Helper()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.StopBudget = 20 * time.Millisecond // the last receive never returns
+	consumer, err := reprise.New(c, "https://sqs.us-east-1.amazonaws.com/123456789012/orders", reprise.HandlerFunc(succeed), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(tb.Context())
+	defer stop()
+	go func() {
+		<-c.done
+		stop()
+	}()
+	if err := consumer.Run(ctx); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestAllocationsPerMessage: what the consumer adds to the SDK's own allocations.
+// A received batch is one allocation, a delete batch a few.
+func TestAllocationsPerMessage(t *testing.T) {
+	const messages = 20_000
+	c := newCanned(messages)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.consume(t, reprise.Config{})
+	runtime.ReadMemStats(&after)
+	per := float64(after.Mallocs-before.Mallocs) / messages
+	t.Logf("%.2f allocations, %.0f bytes per message, the stub's own included", per, float64(after.TotalAlloc-before.TotalAlloc)/messages)
+	if per > 4 {
+		t.Errorf("%.2f allocations per message, want at most 4", per)
+	}
+}
+
+// BenchmarkConsumer is the consumer alone: no SDK, no server, no work.
+func BenchmarkConsumer(b *testing.B) {
+	b.ReportAllocs()
+	c := newCanned(b.N)
+	b.ResetTimer()
+	c.consume(b, reprise.Config{})
+}

@@ -1,0 +1,265 @@
+package sqsserver_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+func request(method, action, body string, header map[string]string) *http.Request {
+	r := httptest.NewRequest(method, "http://localhost:9324/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amzn-Query-Mode", "true")
+	if action != "" {
+		r.Header.Set("X-Amz-Target", "AmazonSQS."+action)
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+// Replies to the byte, on a server that has the queues q and f.fifo.
+func TestReplies(t *testing.T) {
+	const url = "http://localhost:9324/000000000000/q"
+	tests := []struct {
+		name           string
+		request        *http.Request
+		status         int
+		queryError     string
+		body           string
+		matchesPattern bool
+	}{
+		{
+			name:    "an action without output has an empty body",
+			request: request("POST", "PurgeQueue", `{"QueueUrl":"`+url+`"}`, nil),
+			status:  200,
+		},
+		{
+			name:    "an empty result is an empty object",
+			request: request("POST", "ReceiveMessage", `{"QueueUrl":"`+url+`"}`, nil),
+			status:  200, body: `{}`,
+		},
+		{
+			name:    "GetQueueAttributes without names",
+			request: request("POST", "GetQueueAttributes", `{"QueueUrl":"`+url+`"}`, nil),
+			status:  200, body: `{}`,
+		},
+		{
+			name:    "queue urls have the host of the request",
+			request: request("POST", "GetQueueUrl", `{"QueueName":"q"}`, nil),
+			status:  200, body: `{"QueueUrl":"` + url + `"}`,
+		},
+		{
+			name:    "the region of the credentials has queues of its own",
+			request: request("POST", "GetQueueUrl", `{"QueueName":"q"}`, map[string]string{"Authorization": "AWS4-HMAC-SHA256 Credential=AKID/20261121/eu-west-1/sqs/aws4_request, SignedHeaders=host, Signature=00"}),
+			status:  400, queryError: "AWS.SimpleQueueService.NonExistentQueue;Sender",
+			body: `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}`,
+		},
+		{
+			name:    "the configured region in the credentials",
+			request: request("POST", "GetQueueUrl", `{"QueueName":"q"}`, map[string]string{"Authorization": "AWS4-HMAC-SHA256 Credential=AKID/20261121/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=00"}),
+			status:  200, body: `{"QueueUrl":"` + url + `"}`,
+		},
+		{
+			name:    "a message",
+			request: request("POST", "SendMessage", `{"QueueUrl":"`+url+`","MessageBody":"hello"}`, nil),
+			status:  200, matchesPattern: true,
+			body: `{"MessageId":"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}","MD5OfMessageBody":"5d41402abc4b2a76b9719d911017c592"}`,
+		},
+		{
+			name:    "a modelled error",
+			request: request("POST", "SendMessage", `{"QueueUrl":"http://x/000000000000/no","MessageBody":"x"}`, nil),
+			status:  400, queryError: "AWS.SimpleQueueService.NonExistentQueue;Sender",
+			body: `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}`,
+		},
+		{
+			name:    "an error of status 404",
+			request: request("POST", "DeleteMessage", `{"QueueUrl":"`+url+`","ReceiptHandle":"x"}`, nil),
+			status:  404, queryError: "ReceiptHandleIsInvalid;Sender",
+			body: `{"__type":"com.amazonaws.sqs#ReceiptHandleIsInvalid","message":"The input receipt handle \"x\" is not a valid receipt handle."}`,
+		},
+		{
+			name:    "an error of the framework",
+			request: request("POST", "ReceiveMessage", `{"QueueUrl":"`+url+`","MaxNumberOfMessages":11}`, nil),
+			status:  400, queryError: "InvalidParameterValue;Sender",
+			body: `{"__type":"com.amazon.coral.service#InvalidParameterValueException","message":"Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."}`,
+		},
+		{
+			name:    "an unknown action",
+			request: request("POST", "LaunchRocket", `{}`, nil),
+			status:  400, queryError: "InvalidAction;Sender",
+			body: `{"__type":"com.amazon.coral.service#UnknownOperationException","message":"The action LaunchRocket is not valid for this endpoint."}`,
+		},
+		{
+			name:    "an action of another service",
+			request: request("POST", "", `{}`, map[string]string{"X-Amz-Target": "DynamoDB_20120810.GetItem"}),
+			status:  400, queryError: "InvalidAction;Sender", matchesPattern: true,
+			body: `.*UnknownOperationException.*DynamoDB_20120810.GetItem.*`,
+		},
+		{
+			name:    "no action",
+			request: request("POST", "", `Action=ListQueues&Version=2012-11-05`, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}),
+			status:  400, queryError: "InvalidAction;Sender", matchesPattern: true,
+			body: `.*UnknownOperationException.*X-Amz-Target.*`,
+		},
+		{
+			name:    "a body that is no JSON",
+			request: request("POST", "SendMessage", `{"QueueUrl":`, nil),
+			status:  400, queryError: "MalformedInput;Sender", matchesPattern: true,
+			body: `.*"com.amazon.coral.service#SerializationException".*at byte 12.*`,
+		},
+		{
+			name:    "a body that is no object",
+			request: request("POST", "SendMessage", `[]`, nil),
+			status:  400, queryError: "MalformedInput;Sender", matchesPattern: true,
+			body: `.*SerializationException.*`,
+		},
+		{
+			name:    "a body that is larger than any valid one",
+			request: request("POST", "SendMessage", `{"MessageBody":"`+strings.Repeat("x", 9<<20)+`"}`, nil),
+			status:  400, queryError: "MalformedInput;Sender", matchesPattern: true,
+			body: `.*SerializationException.*`,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := newServer(t)
+			for name, attributes := range map[string]map[string]string{"q": nil, "f.fifo": {"FifoQueue": "true"}} {
+				if _, err := server.CreateQueue(t.Context(), &sqsserver.CreateQueueInput{QueueName: name, Attributes: attributes}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, test.request)
+			reply := w.Result()
+			if reply.StatusCode != test.status {
+				t.Errorf("status %d, want %d", reply.StatusCode, test.status)
+			}
+			if got := reply.Header.Get("X-Amzn-Query-Error"); got != test.queryError {
+				t.Errorf("x-amzn-query-error %q, want %q", got, test.queryError)
+			}
+			if got, want := reply.Header.Get("Content-Type"), "application/x-amz-json-1.0"; got != want {
+				t.Errorf("content type %q, want %q", got, want)
+			}
+			if id := reply.Header.Get("X-Amzn-Requestid"); len(id) != 36 {
+				t.Errorf("request id %q, want a UUID", id)
+			}
+			body, _ := io.ReadAll(reply.Body)
+			if test.matchesPattern {
+				if !regexp.MustCompile(`^` + test.body + `$`).Match(body) {
+					t.Errorf("body %s, want one that matches %s", body, test.body)
+				}
+			} else if diff := cmp.Diff(test.body, string(body)); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A message carries the trace header of the request that sent it, unless it has
+// its own.
+func TestTraceHeaderOfTheRequest(t *testing.T) {
+	const (
+		trace = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
+		own   = "Root=1-00000000-bd862e3fe1be46a994272793"
+	)
+	b := newBench(t, nil)
+	send := func(header, body string) int {
+		w := httptest.NewRecorder()
+		b.server.ServeHTTP(w, request("POST", "SendMessage", body, map[string]string{"X-Amzn-Trace-Id": header}))
+		return w.Code
+	}
+	send(trace, `{"QueueUrl":"q","MessageBody":"x"}`)
+	send(trace, `{"QueueUrl":"q","MessageBody":"x","MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":"`+own+`"}}}`)
+	messages := b.receive(b.url)
+	if len(messages) != 2 || messages[0].Attributes.AWSTraceHeader != trace || messages[1].Attributes.AWSTraceHeader != own {
+		t.Errorf("received %+v, want the request's trace header and the message's own", messages)
+	}
+	if status := send("nonsense", `{"QueueUrl":"q","MessageBody":"x"}`); status != 400 {
+		t.Errorf("a malformed trace header has status %d, want 400", status)
+	}
+}
+
+func TestPagesOfAnyOriginMayCall(t *testing.T) {
+	server := newServer(t)
+	for _, r := range []*http.Request{
+		request("OPTIONS", "", "", map[string]string{"Origin": "http://localhost:3000"}),
+		request("POST", "ListQueues", "{}", map[string]string{"Origin": "http://localhost:3000"}),
+	} {
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		h := w.Result().Header
+		if w.Code != 200 || h.Get("Access-Control-Allow-Origin") != "*" ||
+			!strings.Contains(h.Get("Access-Control-Allow-Headers"), "x-amz-target") ||
+			!strings.Contains(h.Get("Access-Control-Expose-Headers"), "x-amzn-query-error") {
+			t.Errorf("%s: status %d, headers %v", r.Method, w.Code, h)
+		}
+	}
+}
+
+// failingWriter is the reply of a client whose connection has broken.
+type failingWriter struct{ http.ResponseWriter }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// flushFailingWriter notices it only when the reply leaves the buffer.
+type flushFailingWriter struct{ http.ResponseWriter }
+
+func (w flushFailingWriter) FlushError() error { return errors.New("broken pipe") }
+
+// leavingClient is the context of a client that is there when its request is
+// taken and gone when it is to be answered.
+type leavingClient struct {
+	context.Context
+	asked bool
+}
+
+func (c *leavingClient) Err() error {
+	if c.asked {
+		return context.Canceled
+	}
+	c.asked = true
+	return nil
+}
+
+// Messages whose reply does not reach the client are visible again at once.
+func TestUndeliveredMessagesComeBack(t *testing.T) {
+	tests := []struct {
+		name  string
+		ctx   context.Context
+		reply func(http.ResponseWriter) http.ResponseWriter
+	}{
+		{"the write fails", t.Context(), func(w http.ResponseWriter) http.ResponseWriter { return failingWriter{w} }},
+		{"the flush fails", t.Context(), func(w http.ResponseWriter) http.ResponseWriter { return flushFailingWriter{w} }},
+		{"the client has gone", &leavingClient{Context: t.Context()}, func(w http.ResponseWriter) http.ResponseWriter { return w }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.send("x")
+			r := request("POST", "ReceiveMessage", `{"QueueUrl":"q"}`, nil).WithContext(test.ctx)
+			func() {
+				defer func() {
+					if recover() != http.ErrAbortHandler {
+						t.Error("the connection is not cut")
+					}
+				}()
+				b.server.ServeHTTP(test.reply(httptest.NewRecorder()), r)
+			}()
+			messages := b.receive(b.url)
+			if len(messages) != 1 || messages[0].Attributes.ApproximateReceiveCount != 2 {
+				t.Errorf("received %v, want the message for the second time", messages)
+			}
+		})
+	}
+}

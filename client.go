@@ -65,6 +65,21 @@ func (m *meteredClient) counts() Calls {
 	}
 }
 
+// unacceptable says that SQS refused a request for what is in it: sending it
+// again unchanged is no use.
+func unacceptable(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong",
+		"InvalidMessageContents", "InvalidParameterValue", "MissingParameter", "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation":
+		return true
+	}
+	return false
+}
+
 // lasting says that err will not pass by itself: somebody has to grant a
 // permission, mend credentials or create a queue. The names are SQS's, in their
 // modelled and their query-protocol spellings.

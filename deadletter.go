@@ -130,7 +130,11 @@ func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.Sen
 			StringValue: aws.String(c.story(d, now)),
 		}
 	} else {
-		c.complainLater("storyless", "a dead letter has no room for its story", "message", d.msg.ID, "story", c.story(d, now))
+		// Each one, not now and then: the log is all that is left of the story.
+		story := c.story(d, now)
+		c.start("log", func() {
+			c.log.Warn("a dead letter has no room for its story", "message", d.msg.ID, "story", story)
+		})
 	}
 	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" {
 		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
@@ -203,6 +207,7 @@ func copySize(d *delivery) int {
 // copyRefused decides what to do about a dead letter that was not taken. The
 // caller holds c.mu.
 func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time) {
+	ours = ours || unacceptable(err)
 	switch {
 	case ours && !d.storyless:
 		// Perhaps it has grown too large for the queue: once more, without.

@@ -167,6 +167,54 @@ func TestDeadLetterQueueRefuses(t *testing.T) {
 	})
 }
 
+// TestDeadLetterOfTheLargestMessage: a message as large as SQS takes leaves no
+// room for a story. It goes without, and the story goes to the log.
+func TestDeadLetterOfTheLargestMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(5)
+		var log strings.Builder
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		body := strings.Repeat("x", 1<<20)
+		q.Send(body, "small", body)
+		q.WaitEmpty(time.Minute)
+		letters := dead.Messages()
+		if len(letters) != 3 {
+			t.Fatalf("%d dead letters, want 3", len(letters))
+		}
+		for _, m := range letters {
+			if m.Body == "small" {
+				storyOf(t, m)
+			} else if len(m.Attributes) != 0 || len(m.Body) != 1<<20 {
+				t.Errorf("a dead letter of %d bytes with %d attributes", len(m.Body), len(m.Attributes))
+			}
+		}
+		if !strings.Contains(log.String(), "no room for its story") {
+			t.Error("the log does not tell the story")
+		}
+	})
+}
+
+// TestTenAttributesLeaveNoRoomForAStory.
+func TestTenAttributesLeaveNoRoomForAStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(5)
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{})
+		var attributes []sqsserver.MessageAttribute
+		for i := range 10 {
+			attributes = append(attributes, sqsserver.MessageAttribute{Name: fmt.Sprintf("a%d", i), DataType: "Number", StringValue: "7"})
+		}
+		q.SendMessage(sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: attributes})
+		q.WaitEmpty(time.Minute)
+		if letters := dead.Messages(); len(letters) != 1 || len(letters[0].Attributes) != 10 {
+			t.Errorf("dead letters %+v, want the message with its ten attributes", letters)
+		}
+	})
+}
+
 // TestRetryAfter: the handler's wait stands instead of the policy's.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -144,6 +144,31 @@ func TestEmptiedQueueGivesMemoryBack(t *testing.T) {
 	}
 }
 
+// Sending, receiving and deleting allocate nothing once the queue has grown.
+func TestStandardCycleDoesNotAllocate(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{Visibility: time.Minute})
+	for range 1000 {
+		e.Send(start, q, Message{})
+	}
+	got := make([]Delivery, 0, 10)
+	allocs := testing.AllocsPerRun(1000, func() {
+		got, _ = e.Receive(start, q, 10, -1, got[:0])
+		for _, d := range got {
+			if err := e.ChangeVisibility(start, q, d.Receipt, time.Hour); err != nil {
+				t.Error(err)
+			}
+			if err := e.Delete(start, q, d.Receipt); err != nil {
+				t.Error(err)
+			}
+			e.Send(start, q, Message{})
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations for ten messages, want 0", allocs)
+	}
+}
+
 // What a waiting message costs beside its payload: the record without the
 // payload's header, the entry among the ages, and its index.
 func TestSizeOfAWaitingMessage(t *testing.T) {

@@ -148,6 +148,21 @@ func TestServedGroupGoesBehindTheOthers(t *testing.T) {
 	l.wantReceive(2, "a2 a3")
 }
 
+// The second message's lease ended before the first one expired, so the group
+// was never blocked, although a receive learns of both at once.
+func TestGroupKeepsItsTurnWhenItsFirstMessageExpires(t *testing.T) {
+	l := newLab(t, engine.Settings{FIFO: true, Retention: time.Minute})
+	l.send("g", "m1")
+	l.wait(30 * time.Second)
+	l.send("g", "m2")
+	l.receiveFor(2, 20*time.Second)
+	l.change("m1", 0)
+	l.wait(time.Second)
+	l.send("h", "n1")
+	l.wait(30 * time.Second)
+	l.wantReceive(1, "m2")
+}
+
 func TestReceiptsOnAFIFOQueue(t *testing.T) {
 	for _, test := range []struct {
 		name               string

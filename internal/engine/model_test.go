@@ -157,9 +157,9 @@ func (m *model) receive(now time.Time, q *modelQueue, count int, visibility time
 	if len(taken) < wanted && len(taken)+len(moved) != len(candidates) {
 		return fmt.Errorf("took %d and moved %d of %d receivable, wanted %d", len(taken), len(moved), len(candidates), wanted)
 	}
-	for _, id := range taken {
-		if x := find(candidates, id); x == nil || m.exhausted(q, x) {
-			return fmt.Errorf("took %v, which is not receivable", id)
+	for i, id := range taken {
+		if x := find(candidates, id); x == nil || m.exhausted(q, x) || slices.Contains(taken[:i], id) {
+			return fmt.Errorf("took %v, which is not receivable, or took it twice", id)
 		}
 	}
 	for _, id := range moved {
@@ -178,11 +178,8 @@ func (m *model) receive(now time.Time, q *modelQueue, count int, visibility time
 	if visibility < 0 {
 		visibility = q.settings.Visibility
 	}
-	for i, id := range taken {
+	for _, id := range taken {
 		x := find(q.messages, id)
-		if slices.Contains(taken[:i], id) {
-			return fmt.Errorf("took %v twice", id)
-		}
 		x.receives++
 		x.received, x.visibleAt = now, now.Add(visibility)
 		if x.first.IsZero() {

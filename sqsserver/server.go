@@ -109,10 +109,8 @@ func New(config Config) *Server {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	for _, q := range s.byARN {
-		s.dismiss(q, nil)
-	}
-	s.finish()
+	s.mu.Unlock()
+	s.EndPolls()
 	return nil
 }
 

@@ -3,6 +3,8 @@ package reprisetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,6 +144,116 @@ func TestNewDeadLetterQueue(t *testing.T) {
 		q.WaitEmpty(0)
 		if left := dead.Messages(); len(left) != 1 || left[0].ID != id || left[0].Source != q.ARN() || left[0].Receives != 1 {
 			t.Errorf("dead letters %+v, want the message with its source", left)
+		}
+	})
+}
+
+// failing is a test that notes how it fails.
+type failing struct {
+	testing.TB
+	message string
+}
+
+func (f *failing) Helper() {}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.message = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// fails runs f in a test of its own, which must fail, and returns the message.
+func fails(t *testing.T, f func(tb testing.TB)) string {
+	t.Helper()
+	tb := &failing{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(tb)
+	}()
+	<-done
+	if tb.message == "" {
+		t.Error("the test did not fail")
+	}
+	return tb.message
+}
+
+func TestWaitEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		message := fails(t, func(tb testing.TB) {
+			q := reprisetest.NewQueue(tb, map[string]string{"VisibilityTimeout": "7200"})
+			q.Send("one", "two")
+			if _, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL())}); err != nil {
+				t.Error(err)
+			}
+			q.WaitEmpty(time.Hour)
+		})
+		for _, want := range []string{"after 1h0m0s", "2 messages", `"one": in flight, received 1 times, visible again at 2000-01-01 02:00:00`, `"two": visible`} {
+			if !strings.Contains(message, want) {
+				t.Errorf("the test fails with %q, which does not contain %q", message, want)
+			}
+		}
+
+		q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": "60"})
+		q.Send("expires")
+		q.WaitEmpty(time.Minute)
+
+		q.Send("deleted later")
+		time.AfterFunc(7*time.Second, func() {
+			if err := q.Server().Delete(q.ARN(), q.Messages()[0].ID); err != nil {
+				t.Error(err)
+			}
+		})
+		start := time.Now()
+		q.WaitEmpty(time.Hour)
+		if took := time.Since(start); took != 7*time.Second {
+			t.Errorf("WaitEmpty returned after %v, want the 7s until the delete", took)
+		}
+	})
+}
+
+func TestBadInputFailsTheTest(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(tb testing.TB)
+		want string
+	}{
+		{"attributes", func(tb testing.TB) {
+			reprisetest.NewQueue(tb, map[string]string{"VisibilityTimeout": "99999"})
+		}, "Invalid value for the parameter VisibilityTimeout."},
+		{"a message", func(tb testing.TB) { reprisetest.NewQueue(tb, nil).Send("") }, "parameter MessageBody"},
+		{"a fault", func(tb testing.TB) { reprisetest.NewQueue(tb, nil).Fault(sqsserver.Fault{Kind: "fire"}) }, `kind "fire" is unknown`},
+		{"an id", func(tb testing.TB) { reprisetest.NewQueue(tb, nil).Release("x") }, "not a UUID"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if message := fails(t, test.do); !strings.Contains(message, test.want) {
+				t.Errorf("the test fails with %q, want %q in it", message, test.want)
+			}
+		})
+	}
+}
+
+// Faults strike the traffic, not what the test itself does.
+func TestFaultSparesTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle})
+		q.Send("x")
+		q.SetAttributes(map[string]string{"VisibilityTimeout": "60"})
+		poll := &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL()), WaitTimeSeconds: 1}
+		var throttled *types.RequestThrottled
+		for name, client := range map[string]reprise.Client{"direct": q.Direct(), "sdk": q.Client()} {
+			if _, err := client.ReceiveMessage(t.Context(), poll); !errors.As(err, &throttled) {
+				t.Errorf("%s: a throttled receive returned %v", name, err)
+			}
+		}
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "ReceiveMessage", Limit: 1})
+		if _, err := q.Direct().ReceiveMessage(t.Context(), poll); !errors.Is(err, sqsserver.ErrReplyLost) {
+			t.Errorf("direct: a lost reply returned %v", err)
+		}
+		q.Release(q.Messages()[0].ID)
+		if out, err := q.Client().ReceiveMessage(t.Context(), poll); err != nil || len(out.Messages) != 1 {
+			t.Errorf("after the faults received %v, %v", out, err)
 		}
 	})
 }

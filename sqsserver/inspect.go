@@ -20,6 +20,7 @@ type QueueInfo struct {
 	URL     string // as direct calls know it
 	FIFO    bool
 	Created time.Time
+	Tags    map[string]string // not to be changed
 
 	Visible  int
 	InFlight int
@@ -58,7 +59,7 @@ func (s *Server) info(q *queue) (QueueInfo, error) {
 	}
 	info := QueueInfo{
 		Name: q.name, Region: q.region, ARN: q.arn, URL: s.queueURL(s.direct, q.name),
-		FIFO: q.fifo, Created: q.created,
+		FIFO: q.fifo, Created: q.created, Tags: q.tags,
 		DeadLetter: q.attributes.redrive.target, MaxReceives: q.attributes.redrive.maxReceives,
 	}
 	info.Visible, info.InFlight, info.Delayed = s.engine.Counts(now, q.engine)

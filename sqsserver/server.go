@@ -55,9 +55,9 @@ type Server struct {
 	direct origin // of calls that come without HTTP
 	faults faultSet
 
-	// mu guards what follows. It is held for at most messagesPerHold messages
-	// at a time (the engine bounds what it expires on the way), never while
-	// waiting, and never for parsing, digests or encoding.
+	// mu guards what follows. Requests hold it for at most messagesPerHold
+	// messages at a time, and the engine bounds what it expires on the way; it
+	// is never held while waiting, nor for parsing, digests or encoding.
 	mu       sync.Mutex
 	closed   bool
 	engine   *engine.Engine

@@ -73,6 +73,14 @@ func TestFaultLoseReply(t *testing.T) {
 	})
 }
 
+// The SDK's retryers know a broken connection by its method.
+func TestErrReplyLostIsAConnectionError(t *testing.T) {
+	var broken interface{ ConnectionError() bool }
+	if !errors.As(sqsserver.ErrReplyLost, &broken) || !broken.ConnectionError() {
+		t.Errorf("%v is no connection error", sqsserver.ErrReplyLost)
+	}
+}
+
 // Over HTTP a lost reply is a cut connection, which the SDK meets by a retry.
 func TestFaultLoseReplyOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

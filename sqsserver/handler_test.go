@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -261,5 +263,38 @@ func TestUndeliveredMessagesComeBack(t *testing.T) {
 				t.Errorf("received %v, want the message for the second time", messages)
 			}
 		})
+	}
+}
+
+// A client that closes its connection during a long poll takes no message with
+// it.
+func TestClientThatLeavesALongPoll(t *testing.T) {
+	b := newBench(t, nil)
+	listener := httptest.NewServer(b.server)
+	defer listener.Close()
+	polls := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); b.server.Queues()[0].Polls != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d polls wait, want %d", b.server.Queues()[0].Polls, want)
+			}
+		}
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := sdkClient(listener.URL, listener.Client()).ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &b.url, WaitTimeSeconds: 20})
+		result <- err
+	}()
+	polls(1)
+	leave()
+	polls(0)
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled poll returned %v", err)
+	}
+	b.send("x")
+	if messages := b.receive(b.url); len(messages) != 1 || messages[0].Attributes.ApproximateReceiveCount != 1 {
+		t.Errorf("received %v, want the message for the first time", messages)
 	}
 }

@@ -104,6 +104,9 @@ func through[In, Out any](s severable, ctx context.Context, in *In, opts []func(
 	if s.alive.Err() != nil {
 		return nil, errSevered
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.alive, cancel)() // a cut connection ends the call under way
 	out, err := call(ctx, in, opts...)
 	if s.alive.Err() != nil {
 		return nil, errSevered

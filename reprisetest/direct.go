@@ -60,7 +60,7 @@ func systemAttributeNames(in *sqs.ReceiveMessageInput) []string {
 	for _, name := range in.MessageSystemAttributeNames {
 		names = append(names, string(name))
 	}
-	for _, name := range in.AttributeNames {
+	for _, name := range in.AttributeNames { //nolint:staticcheck // deprecated, and clients still send it
 		names = append(names, string(name))
 	}
 	return names
@@ -211,7 +211,7 @@ func serverSystemAttributes(attributes map[string]types.MessageSystemAttributeVa
 // GetQueueAttributes implements reprise.Client.
 func (d *Direct) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	request := &sqsserver.GetQueueAttributesInput{QueueUrl: aws.ToString(in.QueueUrl)}
-	for _, name := range in.AttributeNames {
+	for _, name := range in.AttributeNames { //nolint:staticcheck // deprecated, and clients still send it
 		request.AttributeNames = append(request.AttributeNames, string(name))
 	}
 	reply, err := d.server.GetQueueAttributes(ctx, request)

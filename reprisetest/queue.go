@@ -50,7 +50,7 @@ func NewQueue(tb testing.TB, attributes map[string]string) *Queue {
 		NoCooldown: true,
 		Logger:     slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	})
-	tb.Cleanup(func() { server.Close() })
+	tb.Cleanup(func() { _ = server.Close() }) // it cannot fail
 	return newQueue(tb, server, new(family), attributes)
 }
 

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// workload is where a contender's messages come from.
+type workload interface {
+	Work(n int)   // put n messages into the queue and wait until they are deleted
+	Calls() int64 // requests made so far
+	Close()       // end the waiting receives
+}
+
+// contender is something that works off a queue, running and waiting for work.
+type contender struct {
+	name  string
+	queue workload
+	done  func() error // waits for its end, after queue.Close
+}
+
+// stop ends the contender.
+func (c *contender) stop() error {
+	c.queue.Close()
+	if err := c.done(); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
+}
+
+// startRawLoop starts what one writes without a library: k goroutines, each of
+// which receives ten messages, handles them in turn and deletes them. It retries
+// nothing, keeps no lease and looks at no entry of a batch's reply: a floor, not
+// a consumer.
+func startRawLoop(name string, queue workload, client reprise.Client, url string, k int) *contender {
+	var loops sync.WaitGroup
+	errs := make(chan error, k)
+	for range k {
+		loops.Go(func() {
+			if err := rawLoop(client, url); err != nil {
+				errs <- err
+			}
+		})
+	}
+	return &contender{name, queue, func() error {
+		loops.Wait()
+		close(errs)
+		return <-errs
+	}}
+}
+
+// rawLoop works until a receive comes back empty.
+func rawLoop(client reprise.Client, url string) error {
+	ctx := context.Background()
+	for {
+		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl:                    &url,
+			MaxNumberOfMessages:         10,
+			WaitTimeSeconds:             20,
+			MessageAttributeNames:       []string{"All"},
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		})
+		if err != nil {
+			return err
+		}
+		if len(out.Messages) == 0 {
+			return nil
+		}
+		entries := make([]types.DeleteMessageBatchRequestEntry, len(out.Messages))
+		for i, m := range out.Messages {
+			handle(*m.Body)
+			entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(positions[i]), ReceiptHandle: m.ReceiptHandle}
+		}
+		if _, err := client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}); err != nil {
+			return err
+		}
+	}
+}
+
+var positions = [10]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+
+// startConsumer starts a consumer with a trivial handler and otherwise the
+// settings that it has by itself.
+func startConsumer(name string, queue workload, client reprise.Client, url string, concurrency int) (*contender, error) {
+	handler := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+		handle(m.Body)
+		return nil
+	})
+	consumer, err := reprise.New(client, url, handler, reprise.Config{
+		Concurrency: concurrency,
+		Logger:      slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- consumer.Run(ctx) }()
+	return &contender{name, queue, func() error {
+		cancel()
+		return <-ended
+	}}, nil
+}
+
+var errEmpty = errors.New("a message without a body")
+
+// handle is the work that every contender does for a message: none, but it may
+// not be left out.
+func handle(body string) {
+	if body == "" {
+		panic(errEmpty)
+	}
+}

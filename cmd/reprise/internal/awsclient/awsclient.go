@@ -38,21 +38,25 @@ func Local(endpoint, region string) *sqs.Client {
 
 // New returns a client of the service at endpoint; of AWS itself if endpoint is
 // empty. AWS's own endpoints get the credentials and, if region is empty, the
-// region that the environment and the shared files give; a server of one's own
-// gets AWS_ACCESS_KEY_ID if that is set, and made-up credentials otherwise.
+// region that the environment and the shared files give, or that the endpoint
+// names; a server of one's own gets AWS_ACCESS_KEY_ID if that is set, else made-up
+// credentials, and LocalRegion.
 func New(ctx context.Context, endpoint, region string) (*sqs.Client, error) {
-	var host string
 	if endpoint != "" {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return nil, fmt.Errorf("endpoint %q is not an http or https URL: pass one like http://127.0.0.1:9324", endpoint)
 		}
-		host = u.Hostname()
-		if !ofAWS(host) && os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			return Local(endpoint, cmp.Or(region, LocalRegion())), nil
+		if ofAWS(u.Hostname()) {
+			region = cmp.Or(region, regionOf(u.Hostname()))
+		} else {
+			region = cmp.Or(region, LocalRegion())
+			if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
+				return Local(endpoint, region), nil
+			}
 		}
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(cmp.Or(region, regionOf(host))))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS settings: %w", err)
 	}
@@ -76,11 +80,11 @@ func ofAWS(host string) bool {
 	return false
 }
 
-// regionOf returns the region that an endpoint of SQS on AWS names, such as
-// sqs.eu-west-1.amazonaws.com; empty if host is no such endpoint.
+// regionOf returns the region that a host of AWS names, such as
+// sqs.eu-west-1.amazonaws.com; empty if it is none of SQS.
 func regionOf(host string) string {
 	rest, found := strings.CutPrefix(host, "sqs.")
-	if !found || !ofAWS(host) {
+	if !found {
 		return ""
 	}
 	region, _, _ := strings.Cut(rest, ".")

@@ -97,7 +97,9 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	}
 	s := sender.Sender{Client: client, QueueURL: queueURL, FIFO: strings.HasSuffix(queueURL, ".fifo")}
 	report, err := s.Send(ctx, messages)
-	fmt.Fprintf(a.stdout, "%d sent to %s in %d requests\n", report.Sent, queueURL, report.Requests)
+	if err == nil || report.Sent > 0 {
+		fmt.Fprintf(a.stdout, "%d sent to %s in %d requests\n", report.Sent, queueURL, report.Requests)
+	}
 	for _, r := range report.Refused {
 		fmt.Fprintf(a.stderr, "reprise: %s was not sent: %v\n", r.Source, r.Err)
 	}

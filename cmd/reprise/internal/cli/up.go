@@ -107,9 +107,6 @@ func (a *app) runUp(f *upFlags) error {
 	fmt.Fprintf(a.stdout, "retry         %s\n", policyText(policy))
 
 	err = d.Run(a.ctx, a.drain)
-	if a.ctx.Err() == nil {
-		fmt.Fprintln(a.stdout, d.Consumer().Report())
-	}
 	if errors.Is(err, reprise.ErrDrainTimeout) {
 		return unsettled(err)
 	}

@@ -96,8 +96,14 @@ func New(cfg Config) (_ *Daemon, err error) {
 // Close gives up the address of a Daemon that was not run.
 func (d *Daemon) Close() error { return d.listener.Close() }
 
-// URL is the server's endpoint.
-func (d *Daemon) URL() string { return "http://" + d.listener.Addr().String() }
+// URL is the server's endpoint, as programs on this machine can reach it.
+func (d *Daemon) URL() string {
+	addr := *d.listener.Addr().(*net.TCPAddr) // listen makes no other
+	if addr.IP.IsUnspecified() {
+		addr.IP = net.IPv4(127, 0, 0, 1)
+	}
+	return "http://" + addr.String()
+}
 
 // QueueURL is the URL of the queue called name.
 func (d *Daemon) QueueURL(name string) string { return d.URL() + "/" + Account + "/" + name }

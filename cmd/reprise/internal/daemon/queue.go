@@ -45,12 +45,16 @@ const (
 // ParseQueue reads NAME[,attribute=value...]. Attributes are those of CreateQueue,
 // and dead-letter=NAME and max-receives=N, which make a RedrivePolicy.
 func ParseQueue(text string) (Queue, error) {
-	name, rest, _ := strings.Cut(text, ",")
+	name, rest, more := strings.Cut(text, ",")
 	if name == "" || strings.Contains(name, "=") {
 		return Queue{}, fmt.Errorf("queue %q does not begin with a name: write it like orders or orders,VisibilityTimeout=60", text)
 	}
 	q := Queue{Name: name, Attributes: map[string]string{}}
-	for _, setting := range splitSettings(rest) {
+	var settings []string
+	if more {
+		settings = splitSettings(rest)
+	}
+	for _, setting := range settings {
 		key, value, found := strings.Cut(setting, "=")
 		switch {
 		case !found || key == "" || value == "":
@@ -75,9 +79,6 @@ func ParseQueue(text string) (Queue, error) {
 
 // splitSettings splits at commas, except those within a value: JSON has some.
 func splitSettings(text string) []string {
-	if text == "" {
-		return nil
-	}
 	var settings []string
 	for part := range strings.SplitSeq(text, ",") {
 		key, _, found := strings.Cut(part, "=")

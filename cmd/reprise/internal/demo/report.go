@@ -75,8 +75,11 @@ func (r *report) histogram() {
 		if attempts == 0 {
 			continue
 		}
-		bar := r.out.Bar(float64(n)/float64(most), room)
-		r.out.Printf("  %2d %*d %s", attempts, digits, n, r.out.Paint(terminal.Green, bar))
+		line := fmt.Sprintf("  %2d %*d", attempts, digits, n)
+		if n > 0 {
+			line += " " + r.out.Paint(terminal.Green, r.out.Bar(float64(n)/float64(most), room))
+		}
+		r.out.Printf("%s", line)
 	}
 }
 
@@ -156,16 +159,16 @@ func (r *report) promises() {
 	r.heading("Compared with the books of the service")
 	for _, f := range r.findings {
 		if len(f.broken) == 0 {
-			r.out.Wrap(8, "  "+r.out.Paint(terminal.Green, "   ok")+" "+f.promise)
+			r.out.Wrap(5, "  "+r.out.Paint(terminal.Green, "ok")+" "+f.promise)
 			continue
 		}
-		r.out.Wrap(8, "  "+r.out.Paint(terminal.Red, "BROKEN")+" "+f.promise)
+		r.out.Wrap(9, "  "+r.out.Paint(terminal.Red, "BROKEN")+" "+f.promise)
 		for i, line := range f.broken {
 			if i == maxBrokenLines {
-				r.out.Wrap(8, fmt.Sprintf("        and %d more", len(f.broken)-i))
+				r.out.Wrap(9, fmt.Sprintf("         and %d more", len(f.broken)-i))
 				break
 			}
-			r.out.Wrap(8, "        "+line)
+			r.out.Wrap(9, "         "+line)
 		}
 	}
 }

@@ -38,7 +38,8 @@ const minWidth = 20
 // not UTF-8 the block characters.
 func New(f *os.File, getenv func(string) string) *Terminal {
 	fd := int(f.Fd())
-	live := term.IsTerminal(fd) && getenv("TERM") != "dumb"
+	isTerminal := term.IsTerminal(fd)
+	live := isTerminal && getenv("TERM") != "dumb"
 	t := &Terminal{
 		w:       f,
 		live:    live,
@@ -46,7 +47,7 @@ func New(f *os.File, getenv func(string) string) *Terminal {
 		unicode: isUTF8(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG"))),
 		width:   func() int { return plainWidth },
 	}
-	if live {
+	if isTerminal {
 		t.width = func() int {
 			columns, _, err := term.GetSize(fd)
 			if err != nil || columns <= 0 {
@@ -58,7 +59,7 @@ func New(f *os.File, getenv func(string) string) *Terminal {
 	return t
 }
 
-// Plain returns w as plain text of the given width, for tests and files.
+// Plain returns w as plain text of the given width.
 func Plain(w io.Writer, width int, unicode bool) *Terminal {
 	return &Terminal{w: w, unicode: unicode, width: func() int { return width }}
 }
@@ -79,10 +80,8 @@ type Color int
 
 // The colours.
 const (
-	Green  Color = 32
-	Yellow Color = 33
-	Red    Color = 31
-	Dim    Color = 2
+	Green Color = 32
+	Red   Color = 31
 )
 
 // Paint returns text in a colour, where there are colours.

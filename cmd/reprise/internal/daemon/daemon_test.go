@@ -1,0 +1,168 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+)
+
+func config() daemon.Config {
+	return daemon.Config{Addr: "127.0.0.1:0", Region: "us-east-1", Logger: slog.New(slog.DiscardHandler)}
+}
+
+// running is a daemon that runs beside the test.
+type running struct {
+	*daemon.Daemon
+	drain  chan struct{}
+	cancel context.CancelCauseFunc
+	ended  chan error
+}
+
+func run(t *testing.T, cfg daemon.Config) running {
+	t.Helper()
+	d, err := daemon.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := running{d, make(chan struct{}), cancel, make(chan error, 1)}
+	go func() { r.ended <- d.Run(ctx, r.drain) }()
+	t.Cleanup(func() { cancel(nil) })
+	return r
+}
+
+func (r running) send(t *testing.T, body string) {
+	t.Helper()
+	url := r.QueueURL("q")
+	if _, err := awsclient.Local(r.URL(), "us-east-1").SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r running) health(t *testing.T) (code int, text string) {
+	t.Helper()
+	resp, err := http.Get(r.URL() + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || !json.Valid(body) {
+		t.Fatalf("GET /health: %q, %v", body, err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// TestLife: messages are handled; drain ends a consumer whose long poll is waiting;
+// Drained comes while the server still answers; after the end nothing does.
+func TestLife(t *testing.T) {
+	handled := make(chan string)
+	cfg := config()
+	cfg.Queues = []daemon.Queue{{Name: "q", DeadLetter: "q-dead"}}
+	var health string
+	var r running
+	cfg.Consume = &daemon.Consume{
+		Queue: "q",
+		Handler: reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			handled <- m.Body
+			return nil
+		}),
+		Config:  reprise.Config{Logger: cfg.Logger},
+		Drained: func() { _, health = r.health(t) },
+	}
+	r = run(t, cfg)
+	r.send(t, "hello")
+	if got := <-handled; got != "hello" {
+		t.Errorf("handled %q", got)
+	}
+	if code, text := r.health(t); code != http.StatusOK || !strings.HasPrefix(text, `{"status":"ok","storage":"memory","consumer":{`) {
+		t.Errorf("GET /health = %d %s", code, text)
+	}
+	close(r.drain)
+	if err := <-r.ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	if report := r.Consumer().Report(); report.Counts.Deleted != 1 || report.Stranded {
+		t.Errorf("report %+v; want 1 deleted and no receive cancelled", report)
+	}
+	if !strings.Contains(health, `"status":"stopped"`) {
+		t.Errorf("when it had drained, GET /health said %s", health)
+	}
+	if resp, err := http.Get(r.URL() + "/health"); err == nil {
+		resp.Body.Close()
+		t.Error("the server still answers")
+	}
+}
+
+// TestStopAtOnce: the end of the context ends handlers that only watch theirs.
+func TestStopAtOnce(t *testing.T) {
+	begun := make(chan struct{})
+	noticed := make(chan error, 1)
+	cfg := config()
+	cfg.Queues = []daemon.Queue{{Name: "q"}}
+	cfg.Consume = &daemon.Consume{Queue: "q", Config: reprise.Config{Logger: cfg.Logger}, Handler: reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+		close(begun)
+		<-ctx.Done()
+		noticed <- context.Cause(ctx)
+		return ctx.Err()
+	})}
+	r := run(t, cfg)
+	r.send(t, "long")
+	<-begun
+	close(r.drain)
+	enough := errors.New("enough")
+	r.cancel(enough)
+	if err := <-r.ended; !errors.Is(err, enough) {
+		t.Errorf("Run = %v, want the context's cause", err)
+	}
+	if err := <-noticed; !errors.Is(err, reprise.ErrStopping) {
+		t.Errorf("the handler's cause is %v, want ErrStopping", err)
+	}
+}
+
+// TestBusyHandlerDelaysTheEnd: draining waits for a handler as long as its budget
+// allows, and says so if that was not enough.
+func TestBusyHandlerDelaysTheEnd(t *testing.T) {
+	begun := make(chan struct{})
+	release := make(chan struct{})
+	defer close(release)
+	cfg := config()
+	cfg.Queues = []daemon.Queue{{Name: "q"}}
+	cfg.Consume = &daemon.Consume{
+		Queue:  "q",
+		Config: reprise.Config{StopBudget: 200 * time.Millisecond, Logger: cfg.Logger},
+		Handler: reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			close(begun)
+			<-release // deaf to its context
+			return nil
+		}),
+	}
+	r := run(t, cfg)
+	r.send(t, "stubborn")
+	<-begun
+	close(r.drain)
+	if err := <-r.ended; !errors.Is(err, reprise.ErrDrainTimeout) {
+		t.Errorf("Run = %v, want ErrDrainTimeout", err)
+	}
+}
+
+// TestBadConsumer: what New refuses gives the address back.
+func TestBadConsumer(t *testing.T) {
+	cfg := config()
+	cfg.Consume = &daemon.Consume{Queue: "q", Config: reprise.Config{Concurrency: -1}}
+	if _, err := daemon.New(cfg); err == nil || !strings.Contains(err.Error(), "Concurrency") {
+		t.Errorf("New = %v, want an error about Concurrency", err)
+	}
+}

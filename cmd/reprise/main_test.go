@@ -1,0 +1,236 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// program is the binary under test: the commands are run as users run them.
+var program string
+
+// buildFlags make the binary as the tests are made.
+var buildFlags []string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "reprise-test-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "reprise")
+		build := exec.Command("go", append(append([]string{"build", "-o", program}, buildFlags...), ".")...)
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// environment is the same on every machine: no AWS settings, no terminal.
+func environment(extra ...string) []string {
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LANG=C.UTF-8"}
+	return append(env, extra...)
+}
+
+// result is a command that has ended.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// reprise runs the program to its end.
+func reprise(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = environment()
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	code := exitCode(t, cmd.Run())
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	if err == nil {
+		return 0
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	return exit.ExitCode()
+}
+
+// process is a command that runs beside the test.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string // of both outputs, as they come
+
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// start starts the program. It is killed at the end of the test if it still runs.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{t: t, cmd: exec.CommandContext(ctx, program, args...), lines: make(chan string, 10_000)}
+	p.cmd.Env = environment()
+	out, in := io.Pipe()
+	p.cmd.Stdout, p.cmd.Stderr = in, in
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		in.Close()
+	})
+	go func() {
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			p.mu.Lock()
+			p.text.WriteString(scanner.Text() + "\n")
+			p.mu.Unlock()
+			p.lines <- scanner.Text()
+		}
+	}()
+	return p
+}
+
+// patience bounds waits for what must come, so that a failure says what did not.
+const patience = 60 * time.Second
+
+// await returns the rest of the next line that contains text.
+func (p *process) await(text string) string {
+	p.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line := <-p.lines:
+			if _, rest, found := strings.Cut(line, text); found {
+				return strings.TrimSpace(rest)
+			}
+		case <-timeout:
+			p.t.Fatalf("%v never printed %q. It printed:\n%s", p.cmd.Args[1:], text, p.output())
+		}
+	}
+}
+
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wait returns the exit code and everything that was printed.
+func (p *process) wait() (code int, output string) {
+	p.t.Helper()
+	killer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	defer killer.Stop()
+	code = exitCode(p.t, p.cmd.Wait())
+	return code, p.output()
+}
+
+// TestCommandLine: mistakes get an exit code of 2, everything else that fails 1,
+// and a text that names the input, the problem and the remedy.
+func TestCommandLine(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() }) // after the parallel subtests
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	nobody := "http://" + closed.Addr().String()
+
+	for _, test := range []struct {
+		args []string
+		code int
+		want []string // in the output
+	}{
+		{nil, 0, []string{"Exit codes:", "demo", "serve", "up", "send", "version"}},
+		{[]string{"version"}, 0, []string{"reprise devel", "go1."}},
+		{[]string{"version", "now"}, 2, []string{`"now"`, "reprise version --help"}},
+		{[]string{"frobnicate"}, 2, []string{`unknown command "frobnicate"`, "reprise --help"}},
+		{[]string{"serve", "--prot", "1"}, 2, []string{"--prot", "reprise serve --help"}},
+		{[]string{"serve", "orders"}, 2, []string{`"orders"`}},
+		{[]string{"serve", "--memory=false"}, 2, []string{"--memory=false", "durable storage is not in this version"}},
+		{[]string{"serve", "--addr", "nonsense"}, 1, []string{`"nonsense"`, "127.0.0.1:9324"}},
+		{[]string{"serve", "--addr", "127.0.0.1:99999"}, 1, []string{"99999", "127.0.0.1:9324"}},
+		{[]string{"serve", "--addr", ":0"}, 1, []string{`":0"`, "other machines", "--allow-remote"}},
+		{[]string{"serve", "--addr", "0.0.0.0:0"}, 1, []string{"0.0.0.0", "other machines", "--allow-remote"}},
+		{[]string{"serve", "--addr", taken.Addr().String()}, 1, []string{taken.Addr().String(), "taken", "127.0.0.1:0"}},
+		{[]string{"serve", "--addr", "127.0.0.1:0", "--queue", "a b"}, 1, []string{`"a b"`, "alphanumeric"}},
+		{[]string{"serve", "--addr", "127.0.0.1:0", "--queue", "q,Colour=red"}, 1, []string{`"q"`, "Colour"}},
+		{[]string{"serve", "--addr", "127.0.0.1:0", "--queue", "q,VisibilityTimeout=99999"}, 1, []string{`"q"`, "VisibilityTimeout"}},
+		{[]string{"serve", "--addr", "127.0.0.1:0", "--queue", "q", "--queue", "q"}, 1, []string{`"q"`, "twice"}},
+		{[]string{"serve", "--queue", "q,oops"}, 2, []string{`"oops"`, "attribute=value"}},
+		{[]string{"serve", "--queue", "q,max-receives=5"}, 2, []string{"dead-letter=q-dead"}},
+		{[]string{"serve", "--queue", "q,dead-letter=d,max-receives=1001"}, 2, []string{"1001", "1 to 1000"}},
+		{[]string{"up"}, 2, []string{"url", "exec"}},
+		{[]string{"up", "--url", "http://localhost", "--exec", "true"}, 2, []string{"url", "exec"}},
+		{[]string{"up", "--url", "localhost:80"}, 2, []string{`"localhost:80"`, "http://"}},
+		{[]string{"up", "--exec", " "}, 2, []string{"--exec", "empty"}},
+		{[]string{"up", "--exec", "true", "--retry", "expnential(base=1s)"}, 2, []string{"--retry", "expnential", "exponential("}},
+		{[]string{"up", "--exec", "true", "--retry", "attempts=none"}, 2, []string{"--retry", "attempts=none"}},
+		{[]string{"up", "--exec", "true", "--concurrency", "0"}, 2, []string{"--concurrency is 0"}},
+		{[]string{"up", "--exec", "true", "--timeout", "0"}, 2, []string{"--timeout is 0s", "30s"}},
+		{[]string{"up", "--exec", "true", "--timeout", "soon"}, 2, []string{`"soon"`, "--timeout"}},
+		{[]string{"up", "--exec", "true", "--addr", taken.Addr().String()}, 1, []string{"taken"}},
+		{[]string{"send", "hello"}, 2, []string{`"queue"`}},
+		{[]string{"send", "-q", "q", "--endpoint", nobody, "hello"}, 1, []string{nobody, "reprise serve"}},
+		{[]string{"send", "-q", nobody + "/000000000000/q", "hello"}, 1, []string{nobody, "reprise serve"}},
+		{[]string{"send", "-q", "q", "--endpoint", "localhost", "hello"}, 1, []string{`"localhost"`, "http://"}},
+		{[]string{"send", "-q", "q", "--file", "/nonexistent/file"}, 1, []string{"/nonexistent/file"}},
+		{[]string{"send", "-q", "q", "--file", "x", "hello"}, 2, []string{"--file", "one of them"}},
+		{[]string{"send", "-q", "q.fifo", "hello"}, 2, []string{`"q.fifo"`, "--group"}},
+		{[]string{"send", "-q", "q", "--delay", "16m", "hello"}, 2, []string{"16m", "15m"}},
+		{[]string{"send", "-q", "q", "--delay", "1500ms", "hello"}, 2, []string{"1.5s", "whole seconds"}},
+		{[]string{"send", "-q", "q", "--attribute", "novalue", "hello"}, 2, []string{`"novalue"`, "name=value"}},
+		{[]string{"demo", "--messages", "0"}, 2, []string{"--messages is 0"}},
+		{[]string{"demo", "--seed", "-1"}, 2, []string{"-1", "--seed"}},
+		{[]string{"demo", "--addr", taken.Addr().String()}, 1, []string{"taken"}},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			t.Parallel()
+			got := reprise(t, "", test.args...)
+			if got.code != test.code {
+				t.Errorf("exit code %d, want %d", got.code, test.code)
+			}
+			if test.code != 0 && (got.stdout != "" || !strings.HasPrefix(got.stderr, "reprise: ")) {
+				t.Errorf("stdout %q; want one complaint of reprise on stderr alone", got.stdout)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(got.stdout+got.stderr, want) {
+					t.Errorf("output does not say %q:\n%s%s", want, got.stdout, got.stderr)
+				}
+			}
+		})
+	}
+}

@@ -194,3 +194,30 @@ func BenchmarkMemory(b *testing.B) {
 	}
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "B/message")
 }
+
+// BenchmarkReceiveBesideNoisyTenant receives a quiet tenant's message beside the
+// backlog of a noisy one.
+func BenchmarkReceiveBesideNoisyTenant(b *testing.B) {
+	for _, backlog := range backlogs {
+		b.Run(fmt.Sprintf("backlog=%d", backlog), func(b *testing.B) {
+			e := engine.New()
+			q := e.Create(epoch, mainQueue, engine.Settings{Visibility: time.Hour})
+			now := fill(e, q, backlog, 1)
+			for range 40 {
+				_, _ = e.Receive(now, q, 1, -1, nil)
+			}
+			m := numbered(0, []string{"quiet"})
+			var got []engine.Delivery
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(time.Microsecond)
+				e.Send(now, q, m)
+				got, _ = e.Receive(now, q, 1, -1, got[:0])
+				if len(got) != 1 || got[0].Group != "quiet" {
+					b.Fatalf("received %v", got)
+				}
+				_ = e.Delete(now, q, got[0].Receipt)
+			}
+		})
+	}
+}

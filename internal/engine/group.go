@@ -3,13 +3,17 @@ package engine
 // group is a message group with messages in the queue. A FIFO queue keeps them
 // in the order of their sequence numbers. The group is ready when the first of
 // them is visible: then that one and those behind it, up to the first that is
-// in flight or delayed, can be received.
+// in flight or delayed, can be received. What it is to a standard queue, fair.go
+// says.
 type group struct {
 	name       string
 	size       int   // messages in the queue
-	messages   list  // FIFO only
+	messages   list  // FIFO: all of them; standard: the visible ones, longest visible first
 	ready      bool  // FIFO only: stands in groups.ready
-	neighbours links // among the ready groups or the free slots
+	noisy      bool  // standard only: stands in groups.noisy
+	inFlight   int   // standard only
+	heard      int64 // when the newest message came
+	neighbours links // among the ready or the noisy groups, or the free slots
 }
 
 // groups holds the groups of a queue, numbered from 1, in reused slots. On a
@@ -21,6 +25,12 @@ type groups struct {
 	index map[string]uint32
 	ready list
 	free  list
+
+	// Of a standard queue, those that have visible messages. Each stands in one
+	// of the heaps.
+	quiet heap // by the turn of their first message
+	loud  heap // the noisy ones, by how much they have in flight
+	noisy list // the same, longest unheard first
 }
 
 func (g *groups) at(i uint32) *group { return &g.slots[i] }
@@ -81,7 +91,9 @@ func (g *groups) reset() {
 	}
 	clear(g.index)
 	clear(g.slots)
-	*g = groups{slots: g.slots[:min(len(g.slots), 1)], index: g.index}
+	g.quiet.reset()
+	g.loud.reset()
+	*g = groups{slots: g.slots[:min(len(g.slots), 1)], index: g.index, quiet: g.quiet, loud: g.loud}
 }
 
 // setReady puts the group at the end of the ready ones or takes it out.

@@ -5,7 +5,7 @@ import "fmt"
 // Invariants says which of the queue's own bookkeeping contradicts itself. The
 // comparison with the model sees only what can be observed, perhaps much later.
 func Invariants(q *Queue) error {
-	var live, hidden, inFlight, grouped int
+	var live, hidden, inFlight, grouped, visibleGrouped int
 	for slot := uint32(1); slot <= q.messages.used; slot++ {
 		m := q.messages.lookup(slot)
 		if m == nil {
@@ -26,6 +26,9 @@ func Invariants(q *Queue) error {
 		}
 		if m.group != 0 {
 			grouped++
+			if !q.hidden.has(slot) {
+				visibleGrouped++
+			}
 		}
 	}
 	free, err := walk(&q.messages, q.messages.free, func(uint32) error { return nil })
@@ -38,17 +41,73 @@ func Invariants(q *Queue) error {
 		return fmt.Errorf("%d ages, %d hidden, %d in flight; want %d, %d, %d", q.ages.len(), q.hidden.len(), q.inFlight, live, hidden, inFlight)
 	}
 	visible, err := walk(&q.messages, q.visible, func(slot uint32) error {
-		if q.messages.lookup(slot) == nil || q.hidden.has(slot) {
-			return fmt.Errorf("slot %d is free or hidden", slot)
+		if m := q.messages.lookup(slot); m == nil || m.group != 0 || q.hidden.has(slot) {
+			return fmt.Errorf("slot %d is free, hidden or of a group", slot)
 		}
 		return nil
 	})
-	if err != nil || !q.settings.FIFO && visible != live-hidden {
-		return fmt.Errorf("%d visible, want %d, %v", visible, live-hidden, err)
+	if want := live - hidden - visibleGrouped; err != nil || !q.settings.FIFO && visible != want {
+		return fmt.Errorf("%d visible, want %d, %v", visible, want, err)
+	}
+	if !q.settings.FIFO {
+		return tenantInvariants(q, grouped, visibleGrouped)
 	}
 	return groupInvariants(q, grouped)
 }
 
+// tenantInvariants checks the groups of a standard queue.
+func tenantInvariants(q *Queue, grouped, visible int) error {
+	var quiet, noisy int
+	inFlight := make(map[uint32]int)
+	for slot := uint32(1); slot <= q.messages.used; slot++ {
+		if m := q.messages.lookup(slot); m != nil && q.leased(slot) {
+			inFlight[m.group]++
+		}
+	}
+	for name, i := range q.groups.index {
+		g := q.groups.at(i)
+		n, err := walk(&q.messages, g.messages, func(slot uint32) error {
+			if m := q.messages.lookup(slot); m == nil || m.group != i || q.hidden.has(slot) {
+				return fmt.Errorf("slot %d is free, hidden or not of the group", slot)
+			}
+			return nil
+		})
+		grouped -= g.size
+		visible -= n
+		waits := n > 0
+		switch {
+		case err != nil || g.name != name || g.inFlight != inFlight[i]:
+			return fmt.Errorf("group %q is named %q and has %d in flight, want %d: %v", name, g.name, g.inFlight, inFlight[i], err)
+		case q.groups.quiet.has(i) != (waits && !g.noisy) || q.groups.loud.has(i) != g.noisy || g.noisy && !waits:
+			return fmt.Errorf("group %q with %d visible: noisy is %v, among the quiet %v, among the noisy %v",
+				name, n, g.noisy, q.groups.quiet.has(i), q.groups.loud.has(i))
+		case q.groups.quiet.has(i) && q.groups.quiet.key(i) != q.turn(g.messages.first):
+			return fmt.Errorf("quiet group %q has another turn than its first message", name)
+		case q.groups.loud.has(i) && q.groups.loud.key(i) != int64(g.inFlight):
+			return fmt.Errorf("noisy group %q stands at %d, has %d in flight", name, q.groups.loud.key(i), g.inFlight)
+		}
+		if g.noisy {
+			noisy++
+		} else if waits {
+			quiet++
+		}
+	}
+	heard := int64(never)
+	n, err := walk(&q.groups, q.groups.noisy, func(i uint32) error {
+		if g := q.groups.at(i); !g.noisy || g.heard < heard {
+			return fmt.Errorf("group %d is quiet or out of order", i)
+		}
+		heard = q.groups.at(i).heard
+		return nil
+	})
+	if err != nil || n != noisy || q.groups.loud.len() != noisy || q.groups.quiet.len() != quiet || grouped != 0 || visible != 0 {
+		return fmt.Errorf("%d and %d noisy, want %d; %d quiet, want %d; %d messages and %d visible without their group: %v",
+			n, q.groups.loud.len(), noisy, q.groups.quiet.len(), quiet, grouped, visible, err)
+	}
+	return nil
+}
+
+// groupInvariants checks the groups of a FIFO queue.
 func groupInvariants(q *Queue, grouped int) error {
 	ready := 0
 	for name, i := range q.groups.index {

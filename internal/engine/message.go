@@ -25,7 +25,8 @@ func (id ID) String() string {
 type Message struct {
 	ID ID
 	// Group is the message group. On a FIFO queue it orders and locks; on a
-	// standard queue it is carried and nothing else. Empty means none.
+	// standard queue it names the tenant to whom the queue is fair. Empty means
+	// none.
 	Group string
 	// Dedup is the deduplication id. A FIFO queue needs one, a standard queue
 	// carries it.

@@ -17,9 +17,10 @@ type Queue struct {
 	hidden   heap // the delayed and the in-flight ones, by the time that ends
 	inFlight int  // of the hidden ones
 
-	// visible lists the visible messages of a standard queue, longest visible
-	// first. A message that comes back goes behind those that are there, so
-	// neither fresh nor returned ones starve the others.
+	// visible lists the visible messages of a standard queue that have no
+	// group, longest visible first; those with a group stand in its own list. A
+	// message that comes back goes behind those that are there, so neither
+	// fresh nor returned ones starve the others.
 	visible list
 
 	groups  groups
@@ -71,6 +72,7 @@ func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint3
 	m.sequence = q.engine.sequence
 	if group != "" || q.settings.FIFO {
 		m.group = q.groups.join(group)
+		q.groups.hear(m.group, t)
 	}
 	slot := q.messages.add(m)
 	q.ages.set(slot, sentAt)
@@ -86,7 +88,8 @@ func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint3
 }
 
 // take counts a receive and leases the message until the given time. Without a
-// lease it stays visible, on a standard queue behind the others.
+// lease it stays visible; on a standard queue it is then for the caller to line
+// it up again, once it has taken what it wants.
 func (q *Queue) take(slot uint32, until, t int64) {
 	m := q.messages.at(slot)
 	m.receives++
@@ -97,8 +100,7 @@ func (q *Queue) take(slot uint32, until, t int64) {
 	if until > t {
 		q.hide(slot, until)
 	} else if !q.settings.FIFO {
-		q.visible.remove(&q.messages, slot)
-		q.visible.append(&q.messages, slot)
+		q.lineOff(slot)
 	}
 }
 
@@ -109,7 +111,7 @@ func (q *Queue) hide(slot uint32, until int64) {
 		return
 	}
 	if !q.settings.FIFO {
-		q.visible.remove(&q.messages, slot)
+		q.lineOff(slot)
 	}
 	q.conceal(slot, until)
 }
@@ -126,7 +128,7 @@ func (q *Queue) remove(slot uint32) {
 	if q.hidden.has(slot) {
 		q.reveal(slot)
 	} else if !q.settings.FIFO {
-		q.visible.remove(&q.messages, slot)
+		q.lineOff(slot)
 	}
 	if q.settings.FIFO {
 		q.groups.at(group).messages.remove(&q.messages, slot)
@@ -146,8 +148,8 @@ func (q *Queue) remove(slot uint32) {
 }
 
 // move dead-letters a message: it enters the other queue visible, with its id,
-// its counts and its group.
-func (q *Queue) move(slot uint32, to *Queue, t int64) {
+// its counts and its group. It returns its slot there.
+func (q *Queue) move(slot uint32, to *Queue, t int64) uint32 {
 	m := *q.messages.at(slot)
 	group, sentAt := q.groups.name(m.group), q.ages.key(slot)
 	q.remove(slot)
@@ -158,7 +160,7 @@ func (q *Queue) move(slot uint32, to *Queue, t int64) {
 		sentAt = t
 		m.dedup = m.id.String()
 	}
-	to.insert(m, group, sentAt, t, t)
+	return to.insert(m, group, sentAt, t, t)
 }
 
 // clear drops every message and gives back the memory that a backlog took. The
@@ -194,6 +196,7 @@ func (q *Queue) conceal(slot uint32, until int64) {
 	m := q.messages.at(slot)
 	if m.received != never {
 		q.inFlight++
+		q.tally(m.group, 1)
 	}
 	if q.settings.FIFO {
 		q.refresh(m.group)
@@ -209,6 +212,7 @@ func (q *Queue) reveal(slot uint32) {
 	}
 	full := q.room() <= 0
 	q.inFlight--
+	q.tally(q.messages.at(slot).group, -1)
 	if full && q.receivable() {
 		q.engine.wake(q)
 	}
@@ -218,7 +222,7 @@ func (q *Queue) reveal(slot uint32) {
 // unless one before it in its group is hidden.
 func (q *Queue) offer(slot uint32) {
 	if !q.settings.FIFO {
-		q.visible.append(&q.messages, slot)
+		q.lineUp(slot)
 		q.engine.wake(q)
 		return
 	}
@@ -238,7 +242,7 @@ func (q *Queue) refresh(group uint32) {
 // receivable says whether there is a visible message that no hidden one of its
 // group blocks.
 func (q *Queue) receivable() bool {
-	return q.visible.length > 0 || q.groups.ready.length > 0
+	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.noisy.length > 0
 }
 
 // room returns how many more messages the quota lets into flight.

@@ -17,7 +17,8 @@ const settled = 64
 // Receive takes up to count receivable messages for the given lease (negative:
 // the queue's; 0 leaves them visible) and appends them to dst.
 //
-// A standard queue gives the longest visible first. A FIFO queue fills the
+// A standard queue gives the longest visible first, those of noisy tenants last
+// (fair.go says which these are). A FIFO queue fills the
 // result with one group as far as possible, then with the next, and sends each
 // group it served behind the others; within a group the order is that of
 // sending. A message already received MaxReceives times in this queue goes to
@@ -67,16 +68,25 @@ type draw struct {
 	wanted     int // messages still to take
 	passes     int // messages that may still be passed over
 	deliveries []Delivery
+	late       []uint32 // of a standard queue: to be lined up again
 }
 
 func (d *draw) done() bool { return d.wanted <= 0 || d.passes <= 0 }
 
-// fromVisible tries each message at most once, for a receive without a lease
-// leaves them in the list.
+// fromVisible tries each message at most once: what stays visible lines up again
+// only at the end.
 func (d *draw) fromVisible() {
 	q := d.queue
-	for visible := q.visible.length; visible > 0 && !d.done(); visible-- {
-		d.try(q.visible.first)
+	q.quieten(d.now, settled)
+	for !d.done() {
+		slot := q.next()
+		if slot == 0 {
+			break
+		}
+		d.try(slot)
+	}
+	for _, slot := range d.late {
+		q.lineUp(slot)
 	}
 }
 
@@ -108,11 +118,18 @@ func (d *draw) try(slot uint32) {
 		return
 	}
 	if to := q.exhausted(slot); to != nil {
-		q.move(slot, to, d.now)
+		slot = q.move(slot, to, d.now)
+		if to == q && !q.settings.FIFO {
+			q.lineOff(slot)
+			d.late = append(d.late, slot)
+		}
 		d.passes--
 		return
 	}
 	q.take(slot, d.until, d.now)
+	if d.until <= d.now && !q.settings.FIFO {
+		d.late = append(d.late, slot)
+	}
 	d.deliveries = append(d.deliveries, q.delivery(slot, d.now))
 	d.wanted--
 }

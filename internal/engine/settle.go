@@ -114,7 +114,7 @@ func (e *Engine) DeadLetter(now time.Time, q *Queue, r Receipt) bool {
 // find returns the slot of the message that the receipt names, after whatever
 // time has done to it; 0 if it is gone.
 func (q *Queue) find(r Receipt, t int64) uint32 {
-	slot := uint32(r.Number >> 32)
+	slot := slotOf(r)
 	m := q.messages.lookup(slot)
 	if m == nil || q.number(slot) != r.Number {
 		return 0
@@ -135,6 +135,9 @@ func (q *Queue) find(r Receipt, t int64) uint32 {
 func (q *Queue) number(slot uint32) uint64 {
 	return uint64(slot)<<32 | uint64(uint32(q.messages.at(slot).sequence))
 }
+
+// slotOf is the inverse of number.
+func slotOf(r Receipt) uint32 { return uint32(r.Number >> 32) }
 
 // leased says whether a receive holds the message.
 func (q *Queue) leased(slot uint32) bool {

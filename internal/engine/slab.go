@@ -17,8 +17,9 @@ type record struct {
 	group    uint32 // index in Queue.groups; 0 none
 	source   uint32 // index in Queue.sources plus one; 0 none
 
-	// Among the visible messages of a standard queue, among the messages of
-	// its group in a FIFO queue, or among the free slots.
+	// Among the visible messages of a standard queue (those of its group, if it
+	// has one), among the messages of its group in a FIFO queue, or among the
+	// free slots.
 	neighbours links
 }
 

@@ -1,0 +1,137 @@
+package engine
+
+import "time"
+
+// A standard queue is fair among its message groups, the tenants: while one of
+// them holds much of what is in flight, the messages of the others go first.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+//
+// A tenant is noisy from the moment when at least 30 of its messages, and more
+// than a tenth of all, are in flight, until none of its messages waits or
+// nothing has come for it in five minutes. Quiet tenants are served before noisy
+// ones, and these by how little they have in flight. A message without a group
+// is a tenant of its own, and always quiet. AWS also weighs the time that
+// messages are worked on, in a way it does not tell; the engine does not.
+//
+// A change costs the logarithm of the number of groups, never a look at the
+// backlog: each group keeps its visible messages in a list of its own, so that
+// one which becomes noisy moves as a whole.
+const (
+	noisyCount = 30
+	noisyPart  = 10 // more than one in so many
+	noisyFor   = int64(5 * time.Minute)
+)
+
+// lineUp puts a visible message of a standard queue behind those that are there.
+func (q *Queue) lineUp(slot uint32) {
+	m := q.messages.at(slot)
+	if m.group == 0 {
+		q.visible.append(&q.messages, slot)
+		return
+	}
+	waiting := &q.groups.at(m.group).messages
+	waiting.append(&q.messages, slot)
+	if waiting.length == 1 {
+		q.judge(m.group)
+	}
+}
+
+// lineOff takes a visible message of a standard queue out of its line.
+func (q *Queue) lineOff(slot uint32) {
+	m := q.messages.at(slot)
+	if m.group == 0 {
+		q.visible.remove(&q.messages, slot)
+		return
+	}
+	q.groups.at(m.group).messages.remove(&q.messages, slot)
+	q.rank(m.group)
+}
+
+// next returns the message of a standard queue whose turn it is, or 0.
+func (q *Queue) next() uint32 {
+	slot := q.visible.first
+	if quiet, ok := q.groups.quiet.first(); ok && (slot == 0 || quiet.key < q.turn(slot)) {
+		return q.groups.at(quiet.item).messages.first
+	}
+	if loud, ok := q.groups.loud.first(); ok && slot == 0 {
+		return q.groups.at(loud.item).messages.first
+	}
+	return slot
+}
+
+// turn orders the messages that stand first in the lines of a standard queue: by
+// when they were sent or last received. When they became visible would be more
+// exact, and would cost every waiting message eight bytes more.
+func (q *Queue) turn(slot uint32) int64 {
+	return max(q.ages.key(slot), q.messages.at(slot).received)
+}
+
+// tally counts the messages that a tenant has in flight.
+func (q *Queue) tally(group uint32, change int) {
+	if group == 0 || q.settings.FIFO {
+		return
+	}
+	q.groups.at(group).inFlight += change
+	if change > 0 {
+		q.judge(group)
+	} else {
+		q.rank(group)
+	}
+}
+
+// judge finds out whether a tenant has become noisy.
+func (q *Queue) judge(group uint32) {
+	g := q.groups.at(group)
+	if !g.noisy && g.messages.length > 0 && q.engine.now-g.heard < noisyFor &&
+		g.inFlight >= noisyCount && g.inFlight*noisyPart > q.inFlight {
+		g.noisy = true
+		q.groups.noisy.append(&q.groups, group)
+		q.groups.quiet.remove(group)
+	}
+	q.rank(group)
+}
+
+// rank gives a tenant its place among those that wait.
+func (q *Queue) rank(group uint32) {
+	g := q.groups.at(group)
+	switch {
+	case g.messages.length == 0 && g.noisy:
+		q.groups.hush(group)
+	case g.messages.length == 0:
+		q.groups.quiet.remove(group)
+	case g.noisy:
+		q.groups.loud.set(group, int64(g.inFlight))
+	default:
+		q.groups.quiet.set(group, q.turn(g.messages.first))
+	}
+}
+
+// quieten ends the noise of up to limit tenants for whom nothing has come in
+// five minutes.
+func (q *Queue) quieten(t int64, limit int) {
+	for range limit {
+		group := q.groups.noisy.first
+		if group == 0 || t-q.groups.at(group).heard < noisyFor {
+			return
+		}
+		q.groups.hush(group)
+		q.rank(group)
+	}
+}
+
+// hush makes a noisy group quiet.
+func (g *groups) hush(i uint32) {
+	g.slots[i].noisy = false
+	g.noisy.remove(g, i)
+	g.loud.remove(i)
+}
+
+// hear notes that a message came for the group.
+func (g *groups) hear(i uint32, t int64) {
+	this := &g.slots[i]
+	this.heard = t
+	if this.noisy {
+		g.noisy.remove(g, i)
+		g.noisy.append(g, i)
+	}
+}

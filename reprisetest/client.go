@@ -76,8 +76,7 @@ func inbound(r *http.Request) *http.Request {
 // panics with http.ErrAbortHandler; any other panic is a bug and goes on.
 func (t transport) serve(w http.ResponseWriter, r *http.Request) (answered bool) {
 	defer func() {
-		//nolint:errorlint // a recovered value, and net/http compares it so
-		if problem := recover(); problem != nil && problem != http.ErrAbortHandler {
+		if problem := recover(); problem != nil && problem != http.ErrAbortHandler { //nolint:errorlint // a recovered value, which net/http compares so
 			panic(problem)
 		}
 	}()

@@ -211,7 +211,7 @@ func serverSystemAttributes(attributes map[string]types.MessageSystemAttributeVa
 // GetQueueAttributes implements reprise.Client.
 func (d *Direct) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	request := &sqsserver.GetQueueAttributesInput{QueueUrl: aws.ToString(in.QueueUrl)}
-	for _, name := range in.AttributeNames { //nolint:staticcheck // deprecated, and clients still send it
+	for _, name := range in.AttributeNames {
 		request.AttributeNames = append(request.AttributeNames, string(name))
 	}
 	reply, err := d.server.GetQueueAttributes(ctx, request)

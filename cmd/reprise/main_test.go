@@ -1,3 +1,5 @@
+//go:build unix
+
 package main_test
 
 import (
@@ -17,7 +19,8 @@ import (
 	"time"
 )
 
-// program is the binary under test: the commands are run as users run them.
+// program is the binary under test: the commands are run as users run them. The
+// tests stop it by signals, which not every system has.
 var program string
 
 // buildFlags make the binary as the tests are made.

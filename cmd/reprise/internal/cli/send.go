@@ -69,11 +69,11 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	messages, closeInput, err := a.input(f, args, template)
+	messages, source, err := a.input(f, args, template)
 	if err != nil {
 		return err
 	}
-	defer closeInput()
+	defer source.Close()
 
 	// Nothing here needs a gentle stop: the batch under way ends or does not.
 	ctx, stop := context.WithCancelCause(a.ctx)
@@ -138,9 +138,9 @@ func (f *sendFlags) template() (sender.Message, error) {
 }
 
 // input returns the messages that the arguments, the file or the standard input
-// hold.
-func (a *app) input(f *sendFlags, args []string, template sender.Message) (messages iter.Seq2[sender.Message, error], closeInput func(), err error) {
-	nothing := func() {}
+// hold, and what is to be closed after them.
+func (a *app) input(f *sendFlags, args []string, template sender.Message) (iter.Seq2[sender.Message, error], io.Closer, error) {
+	nothing := io.NopCloser(nil)
 	switch {
 	case len(args) > 0 && f.file != "":
 		return nil, nothing, usage(errors.New("messages are given as arguments and by --file: use one of them"))
@@ -155,7 +155,7 @@ func (a *app) input(f *sendFlags, args []string, template sender.Message) (messa
 	if err != nil {
 		return nil, nothing, fmt.Errorf("--file: %w", err)
 	}
-	return lines(file, f.file, template), func() { file.Close() }, nil
+	return lines(file, f.file, template), file, nil
 }
 
 func arguments(args []string, template sender.Message) iter.Seq2[sender.Message, error] {

@@ -75,7 +75,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	}
 	defer func() {
 		if err != nil {
-			d.Close()
+			err = errors.Join(err, d.Close())
 		}
 	}()
 	d.sqs = sqsserver.New(sqsserver.Config{Region: cfg.Region, Account: Account, Seed: cfg.Seed, Logger: cfg.Logger})
@@ -162,13 +162,13 @@ func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 	}()
 	// Closing the SQS server answers its long polls, and must not come before no
 	// new request can: a client would take the refusal for an outage.
-	d.http.RegisterOnShutdown(func() { d.sqs.Close() })
+	d.http.RegisterOnShutdown(func() { _ = d.sqs.Close() }) // always nil
 	d.steps.push("the HTTP server", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, httpStopBudget)
 		defer cancel()
 		err := d.http.Shutdown(ctx)
 		if err != nil {
-			d.http.Close()
+			err = errors.Join(err, d.http.Close())
 		}
 		<-served
 		return err

@@ -158,7 +158,7 @@ func TestBusyHandlerDelaysTheEnd(t *testing.T) {
 	}
 }
 
-// TestBadConsumer: what New refuses gives the address back.
+// TestBadConsumer: what New refuses is named.
 func TestBadConsumer(t *testing.T) {
 	cfg := config()
 	cfg.Consume = &daemon.Consume{Queue: "q", Config: reprise.Config{Concurrency: -1}}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -41,7 +42,8 @@ func (d *Daemon) routes() http.Handler {
 
 // health is the answer of GET /health.
 type health struct {
-	// Status is ok, degraded, failing or stopping. The last two answer 503.
+	// Status is the state of the consumer, or ok without one: see reprise.Health. A
+	// consumer that fails to receive, or is stopping, answers 503.
 	Status string `json:"status"`
 	// Problem says what is wrong.
 	Problem string `json:"problem,omitempty"`
@@ -77,6 +79,11 @@ func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	text, err := json.Marshal(h)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(h)
+	fmt.Fprintf(w, "%s\n", text)
 }

@@ -80,7 +80,7 @@ func Run(ctx context.Context, drain <-chan struct{}, cfg Config) error {
 	r := &run{cfg: cfg, bodies: bodies, tally: newTally(len(bodies))}
 	r.progress = progress{out: cfg.Out, began: time.Now(), total: len(bodies), tally: r.tally}
 	var err error
-	r.service, err = startService(cfg.Seed, bodies, r.serviceChanged)
+	r.service, err = startService(ctx, cfg.Seed, bodies, r.serviceChanged)
 	if err != nil {
 		return err
 	}

@@ -74,8 +74,8 @@ type page struct {
 }
 
 // startService listens on a free port of the loopback address.
-func startService(seed uint64, bodies []string, onState func(state)) (*service, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func startService(ctx context.Context, seed uint64, bodies []string, onState func(state)) (*service, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the demo's service: %w", err)
 	}
@@ -88,7 +88,11 @@ func startService(seed uint64, bodies []string, onState func(state)) (*service, 
 		books:     make([]page, len(bodies)),
 	}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	s.background.Go(func() { s.server.Serve(listener) })
+	s.background.Go(func() {
+		// Close ends it. If anything else does, nothing is delivered, which the demo
+		// reports at its end.
+		_ = s.server.Serve(listener)
+	})
 	return s, nil
 }
 
@@ -97,7 +101,7 @@ func (s *service) URL() string { return "http://" + s.listener.Addr().String() +
 
 // Close ends the service and whatever it is in the middle of.
 func (s *service) Close() {
-	s.server.Close()
+	_ = s.server.Close() // nobody is left to be told
 	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()

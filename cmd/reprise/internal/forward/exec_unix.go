@@ -22,7 +22,9 @@ func shell(ctx context.Context, line string) *exec.Cmd {
 func ownGroup(cmd *exec.Cmd, grace time.Duration) (release func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var killer *time.Timer
-	kill := func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	kill := func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails when nobody is left
+	}
 	cmd.Cancel = func() error {
 		killer = time.AfterFunc(grace, kill)
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)

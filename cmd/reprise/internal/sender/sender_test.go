@@ -133,7 +133,13 @@ func TestEntry(t *testing.T) {
 	var r recorder
 	s := sender.Sender{Client: &r, QueueURL: "http://localhost/0/q.fifo", FIFO: true}
 	m := sender.Message{Body: "b", Group: "g", Delay: 90 * time.Second, Attributes: map[string]string{"a": "x"}}
-	_, err := s.Send(t.Context(), func(yield func(sender.Message, error) bool) { _ = yield(m, nil) && yield(m, nil) })
+	_, err := s.Send(t.Context(), func(yield func(sender.Message, error) bool) {
+		for range 2 {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,6 @@ type Consume struct {
 // and runs once.
 type Daemon struct {
 	cfg      Config
-	log      *slog.Logger
 	listener net.Listener
 	sqs      *sqsserver.Server
 	http     *http.Server
@@ -67,7 +66,7 @@ type Daemon struct {
 // go wrong does so here. It serves nothing until [Daemon.Run]. A Daemon that is
 // not run has to be closed.
 func New(cfg Config) (_ *Daemon, err error) {
-	d := &Daemon{cfg: cfg, log: cfg.Logger}
+	d := &Daemon{cfg: cfg}
 	d.killed, d.kill = context.WithCancel(context.Background())
 	d.listener, err = listen(cfg.Addr, cfg.AllowRemote)
 	if err != nil {

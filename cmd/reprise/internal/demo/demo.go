@@ -139,15 +139,26 @@ func (r *run) daemonConfig(target reprise.Handler) daemon.Config {
 
 func (r *run) run(ctx context.Context, drain <-chan struct{}) error {
 	r.introduce()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	stop := make(chan struct{})
 	ended := make(chan error, 1)
-	go func() { ended <- r.daemon.Run(ctx, stop) }()
+	go func() {
+		err := r.daemon.Run(ctx, stop)
+		select {
+		case <-stop:
+		default:
+			fail(err) // it ended by itself
+		}
+		ended <- err
+	}()
 
 	settled, err := r.deliver(ctx, drain)
 	r.cfg.Out.Done()
-	kept := settled && r.cfg.Keep
-	if kept {
+	reportable := err == nil || errors.Is(err, ErrUnfinished)
+	if settled && r.cfg.Keep {
 		err = r.report(r.collect())
+		reportable = false // again
 		r.invite()
 		select {
 		case <-drain:
@@ -158,7 +169,7 @@ func (r *run) run(ctx context.Context, drain <-chan struct{}) error {
 	if stopErr := <-ended; err == nil {
 		err = stopErr
 	}
-	if !kept && ctx.Err() == nil {
+	if reportable && ctx.Err() == nil {
 		err = errors.Join(r.report(r.final), err)
 	}
 	return err

@@ -31,6 +31,10 @@ type Engine struct {
 	woken    []*Queue
 	sequence uint64 // of the newest message in any queue
 	now      int64
+
+	recorder   Recorder // nil: nobody is told
+	state      State    // what the recorder is shown, as the next
+	acceptance Acceptance
 }
 
 // never is the instant of what has not happened.
@@ -73,7 +77,7 @@ func (e *Engine) Configure(now time.Time, q *Queue, s Settings) {
 func (e *Engine) Drop(now time.Time, q *Queue) {
 	e.tick(now)
 	delete(e.queues, q.key)
-	q.clear()
+	q.empty()
 	if q.woken {
 		e.woken = slices.DeleteFunc(e.woken, func(w *Queue) bool { return w == q })
 	}
@@ -83,7 +87,7 @@ func (e *Engine) Drop(now time.Time, q *Queue) {
 // forgets what a FIFO queue knew of duplicates.
 func (e *Engine) Purge(now time.Time, q *Queue) {
 	e.tick(now)
-	q.clear()
+	q.empty()
 	q.window = window{}
 }
 

@@ -46,6 +46,8 @@ type Sent struct {
 	ID ID
 	// Sequence orders the messages of a FIFO queue; 0 on a standard queue.
 	Sequence uint64
+	// Origin is the number of the send over all queues; see [Delivery].
+	Origin uint64
 	// Duplicate says that a FIFO queue took an equal message within the last
 	// five minutes and discarded this one.
 	Duplicate bool
@@ -69,6 +71,9 @@ type Delivery struct {
 	Receipt Receipt
 	// Sequence is the FIFO sequence number; 0 on a standard queue.
 	Sequence uint64
+	// Origin is the number of the message's sending over all queues. It keeps it
+	// when it moves to another one, and no other message ever has it.
+	Origin uint64
 	// SentAt is when the message was sent. Dead-lettering keeps it on a
 	// standard queue and renews it on a FIFO queue.
 	SentAt time.Time

@@ -23,10 +23,11 @@ type Queue struct {
 	// fresh nor returned ones starve the others.
 	visible list
 
-	groups  groups
-	window  window   // FIFO only
-	sources []string // the queues that dead-lettered into this one
-	woken   bool     // stands in Engine.woken
+	groups   groups
+	window   window   // FIFO only
+	sources  []string // the queues that dead-lettered into this one
+	woken    bool     // stands in Engine.woken
+	restored uint64   // while messages are restored: the newest's sequence number
 }
 
 // Settings of a queue. The caller has checked their ranges.
@@ -70,21 +71,35 @@ func (q *Queue) Settings() Settings { return q.settings }
 func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint32 {
 	q.engine.sequence++
 	m.sequence = q.engine.sequence
-	if group != "" || q.settings.FIFO {
-		m.group = q.groups.join(group)
-		q.groups.hear(m.group, t)
+	if m.origin == 0 {
+		m.origin = m.sequence
+	}
+	if visibleAt <= t {
+		visibleAt = never
 	}
 	slot := q.messages.add(m)
+	q.enter(slot, group, sentAt, visibleAt, t)
+	q.changed(slot)
+	return slot
+}
+
+// enter gives the message in a slot its place: in its group, which last heard of
+// it at the given time, among the ages, and among the hidden or the visible ones.
+func (q *Queue) enter(slot uint32, group string, sentAt, hiddenUntil, heard int64) {
+	m := q.messages.at(slot)
+	if group != "" || q.settings.FIFO {
+		m.group = q.groups.join(group)
+		q.groups.hear(m.group, heard)
+	}
 	q.ages.set(slot, sentAt)
 	if q.settings.FIFO {
 		q.groups.at(m.group).messages.append(&q.messages, slot)
 	}
-	if visibleAt > t {
-		q.conceal(slot, visibleAt)
+	if hiddenUntil != never {
+		q.conceal(slot, hiddenUntil)
 	} else {
 		q.offer(slot)
 	}
-	return slot
 }
 
 // take counts a receive and leases the message until the given time. Without a
@@ -99,31 +114,47 @@ func (q *Queue) take(slot uint32, until, t int64) {
 	}
 	if until > t {
 		q.hide(slot, until)
-	} else if !q.settings.FIFO {
+		return
+	}
+	if !q.settings.FIFO {
 		q.lineOff(slot)
 	}
+	q.changed(slot)
 }
 
 // hide makes a message invisible until the given time, or changes that time.
 func (q *Queue) hide(slot uint32, until int64) {
 	if q.hidden.has(slot) {
 		q.hidden.set(slot, until)
-		return
+	} else {
+		if !q.settings.FIFO {
+			q.lineOff(slot)
+		}
+		q.conceal(slot, until)
 	}
-	if !q.settings.FIFO {
-		q.lineOff(slot)
-	}
-	q.conceal(slot, until)
+	q.changed(slot)
 }
 
-// expose makes a hidden message visible.
+// expose makes a hidden message visible whose time has come.
 func (q *Queue) expose(slot uint32) {
 	q.reveal(slot)
 	q.offer(slot)
 }
 
-// remove takes a message out of the queue.
+// release makes a hidden message visible before its time.
+func (q *Queue) release(slot uint32) {
+	q.expose(slot)
+	q.changed(slot)
+}
+
+// remove takes a message out of the queue for good.
 func (q *Queue) remove(slot uint32) {
+	q.left(slot, false)
+	q.detach(slot)
+}
+
+// detach takes a message out of the queue.
+func (q *Queue) detach(slot uint32) {
 	group := q.messages.at(slot).group
 	if q.hidden.has(slot) {
 		q.reveal(slot)
@@ -152,7 +183,8 @@ func (q *Queue) remove(slot uint32) {
 func (q *Queue) move(slot uint32, to *Queue, t int64) uint32 {
 	m := *q.messages.at(slot)
 	group, sentAt := q.groups.name(m.group), q.ages.key(slot)
-	q.remove(slot)
+	q.left(slot, true)
+	q.detach(slot)
 	m.before, m.received = m.receives, never
 	m.source = to.sourceIndex(q.key)
 	m.group = 0
@@ -185,7 +217,7 @@ func (q *Queue) redelay(t int64) {
 		case until > t:
 			q.hide(slot, until)
 		case q.hidden.has(slot):
-			q.expose(slot)
+			q.release(slot)
 		}
 	}
 }

@@ -37,9 +37,10 @@ func (e *Engine) Redrive(now time.Time, q, to *Queue, id ID) (moved bool, err er
 		}
 	}
 	group := q.groups.name(m.group)
-	q.remove(slot)
+	q.left(slot, true)
+	q.detach(slot)
 	to.insert(record{
-		id: id, dedup: m.dedup, payload: m.payload, firstReceived: never, received: never,
+		id: id, dedup: m.dedup, payload: m.payload, origin: m.origin, firstReceived: never, received: never,
 	}, group, t, t, t)
 	return true, nil
 }

@@ -15,20 +15,22 @@ func (e *Engine) Send(now time.Time, q *Queue, m Message) Sent {
 	fresh := record{id: m.ID, dedup: m.Dedup, payload: m.Payload, firstReceived: never, received: never}
 	if !q.settings.FIFO {
 		q.insert(fresh, m.Group, t, t+int64(delay), t)
-		return Sent{ID: m.ID}
+		return Sent{ID: m.ID, Origin: e.sequence}
 	}
 	key := dedupKey{id: m.Dedup}
 	if q.settings.DedupPerGroup {
 		key.group = m.Group
 	}
-	q.window.forget(t)
+	q.forget(t)
 	if original, ok := q.window.find(key, t); ok {
-		return Sent{ID: original.id, Sequence: original.sequence, Duplicate: true}
+		return Sent{ID: original.id, Sequence: original.sequence, Origin: original.sequence, Duplicate: true}
 	}
 	slot := q.insert(fresh, m.Group, t, t+int64(delay), t)
 	sequence := q.messages.at(slot).sequence
-	q.window.add(accepted{key: key, id: m.ID, sequence: sequence, at: t})
-	return Sent{ID: m.ID, Sequence: sequence}
+	entry := accepted{key: key, id: m.ID, sequence: sequence, at: t}
+	q.window.add(entry)
+	q.recordAccepted(entry)
+	return Sent{ID: m.ID, Sequence: sequence, Origin: sequence}
 }
 
 // dedupWindow is how long a FIFO queue remembers what it accepted.
@@ -71,17 +73,25 @@ func (w *window) add(a accepted) {
 
 // forget drops what is older than the window: two at a time, so that the
 // memory shrinks faster than sends can fill it and no send pays for many.
-func (w *window) forget(t int64) {
+func (q *Queue) forget(t int64) {
 	for range 2 {
-		if len(w.accepted) == 0 || t-w.accepted[0].at < dedupWindow {
+		if len(q.window.accepted) == 0 || t-q.window.accepted[0].at < dedupWindow {
 			return
 		}
-		key := w.accepted[0].key
-		if w.index[key] == w.first {
-			delete(w.index, key)
+		if r := q.engine.recorder; r != nil {
+			r.Forgotten(q, q.window.accepted[0].sequence)
 		}
-		w.accepted[0] = accepted{}
-		w.accepted = w.accepted[1:]
-		w.first++
+		q.window.drop()
 	}
+}
+
+// drop drops the oldest.
+func (w *window) drop() {
+	key := w.accepted[0].key
+	if w.index[key] == w.first {
+		delete(w.index, key)
+	}
+	w.accepted[0] = accepted{}
+	w.accepted = w.accepted[1:]
+	w.first++
 }

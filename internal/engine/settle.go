@@ -68,7 +68,7 @@ func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Dur
 		return ErrExpired
 	case d <= 0:
 		if q.hidden.has(slot) {
-			q.expose(slot)
+			q.release(slot)
 		}
 		return nil
 	case t+int64(d) >= m.received+maxLease:
@@ -85,7 +85,7 @@ func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Dur
 func (e *Engine) Expose(now time.Time, q *Queue, r Receipt) {
 	slot := q.find(r, e.tick(now))
 	if slot != 0 && q.hidden.has(slot) && q.messages.at(slot).receives == r.Generation {
-		q.expose(slot)
+		q.release(slot)
 	}
 }
 

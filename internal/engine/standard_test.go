@@ -27,6 +27,7 @@ func TestDeliveryCarriesTheMessageAndItsTimes(t *testing.T) {
 	want := engine.Delivery{
 		Message:       m,
 		Receipt:       engine.Receipt{Number: got[0].Receipt.Number, Generation: 2},
+		Origin:        1,
 		SentAt:        epoch,
 		FirstReceived: epoch.Add(time.Second),
 		Receives:      2,
@@ -272,6 +273,7 @@ func TestDeadLetter(t *testing.T) {
 				want := engine.Delivery{
 					Message:       engine.Message{ID: id("m"), Group: "g", Dedup: "m"},
 					Receipt:       engine.Receipt{Number: got[0].Receipt.Number, Generation: uint32(limit + 1)},
+					Origin:        1,
 					SentAt:        epoch,
 					FirstReceived: epoch,
 					Receives:      limit + 1,

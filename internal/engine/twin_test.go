@@ -28,6 +28,10 @@ type twin struct {
 
 	receipts []engine.Receipt // every one that was handed out, with some forged
 	numbers  map[uint64]engine.ID
+	origin   uint64 // of the newest message
+
+	tape     *tape
+	rebuilds int // steps from one rebuilding of the engine to the next; 0: none
 }
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -68,15 +72,18 @@ func randomScript(seed uint64, length int) []byte {
 func runScript(t *testing.T, script []byte) {
 	tw := &twin{
 		t: t, e: engine.New(), m: &model{queues: map[string]*modelQueue{}},
-		now: epoch, script: script, numbers: map[uint64]engine.ID{},
+		now: epoch, script: script, numbers: map[uint64]engine.ID{}, tape: newTape(t),
 	}
+	tw.e.Record(tw.tape)
 	kind := tw.byte()
+	tw.rebuilds = []int{0, 0, 1, 2, 3, 5, 8, 13}[kind>>5]
 	base := engine.Settings{FIFO: kind&1 != 0, DedupPerGroup: kind&2 != 0}
 	tw.create(mainQueue, tw.settings(base))
 	tw.create(deadQueue, tw.settings(base))
 	for len(tw.script) > 0 && !t.Failed() && tw.m.step < 2000 {
 		tw.m.step++
 		tw.advanceClock()
+		tw.rebuild()
 		before := tw.receivable()
 		tw.m.prune(tw.now)
 		tw.noteReady()
@@ -226,11 +233,28 @@ func (tw *twin) send(q *engine.Queue, mq *modelQueue) {
 	binary.BigEndian.PutUint64(m.ID[8:], tw.sent)
 	got, want := tw.e.Send(tw.now, q, m), tw.m.send(tw.now, mq, m)
 	tw.logf("send to %s %+v: %+v", mq.key, m, got)
+	tw.adoptOrigin(mq, &want, got)
 	if mq.settings.FIFO {
 		tw.compareSequence(mq, &want, got)
 	}
 	if got != want {
 		tw.failf("send: got %+v, want %+v", got, want)
+	}
+}
+
+// adoptOrigin takes the origin of a fresh message over from the engine, if no
+// other message can have had it; a duplicate has its original's.
+func (tw *twin) adoptOrigin(mq *modelQueue, want *engine.Sent, got engine.Sent) {
+	if want.Duplicate {
+		return
+	}
+	if got.Origin <= tw.origin {
+		tw.failf("send: origin %d after %d", got.Origin, tw.origin)
+	}
+	tw.origin, want.Origin = got.Origin, got.Origin
+	mq.messages[len(mq.messages)-1].origin = got.Origin
+	if mq.settings.FIFO {
+		mq.accepted[len(mq.accepted)-1].sent.Origin = got.Origin
 	}
 }
 

@@ -1,0 +1,277 @@
+package engine_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// tape is a recorder that keeps the last state of everything, and fails its test
+// when it is told what cannot be.
+type tape struct {
+	t        *testing.T
+	queues   map[string]*reel
+	sequence uint64 // the highest
+	told     int    // events
+}
+
+type reel struct {
+	messages    map[uint64]engine.State
+	acceptances map[uint64]engine.Acceptance
+}
+
+func newTape(t *testing.T) *tape { return &tape{t: t, queues: map[string]*reel{}} }
+
+func (p *tape) reel(q *engine.Queue) *reel {
+	p.told++
+	r := p.queues[q.Key()]
+	if r == nil {
+		r = &reel{messages: map[uint64]engine.State{}, acceptances: map[uint64]engine.Acceptance{}}
+		p.queues[q.Key()] = r
+	}
+	return r
+}
+
+func (p *tape) Changed(q *engine.Queue, s *engine.State) {
+	r := p.reel(q)
+	if before, known := r.messages[s.Sequence]; !known && s.Sequence <= p.sequence {
+		p.t.Errorf("message %d of %s came after message %d of some queue", s.Sequence, q.Key(), p.sequence)
+	} else if known && (before.Slot != s.Slot || before.Origin != s.Origin || before.ID != s.ID) {
+		p.t.Errorf("message %d of %s became another: %+v, before %+v", s.Sequence, q.Key(), s, before)
+	}
+	p.sequence = max(p.sequence, s.Sequence)
+	r.messages[s.Sequence] = *s
+}
+
+func (p *tape) Left(q *engine.Queue, sequence, origin uint64, _ bool) {
+	r := p.reel(q)
+	if s, known := r.messages[sequence]; !known || s.Origin != origin {
+		p.t.Errorf("message %d (%d) left %s, which has %+v, %v", sequence, origin, q.Key(), s, known)
+	}
+	delete(r.messages, sequence)
+}
+
+func (p *tape) Emptied(q *engine.Queue, rest engine.Remains) {
+	r := p.reel(q)
+	var want []uint64
+	for _, s := range r.messages {
+		want = append(want, s.Origin)
+	}
+	slices.Sort(want)
+	got := slices.Sorted(rest.Origins())
+	if !slices.Equal(got, want) || rest.Len() != len(want) {
+		p.t.Errorf("%s was emptied of %v (%d), had %v", q.Key(), got, rest.Len(), want)
+	}
+	clear(r.messages)
+	clear(r.acceptances)
+}
+
+func (p *tape) Accepted(q *engine.Queue, a *engine.Acceptance) {
+	p.reel(q).acceptances[a.Sequence] = *a
+}
+
+func (p *tape) Forgotten(q *engine.Queue, sequence uint64) {
+	r := p.reel(q)
+	if _, known := r.acceptances[sequence]; !known {
+		p.t.Errorf("%s forgot %d, which it did not know", q.Key(), sequence)
+	}
+	delete(r.acceptances, sequence)
+}
+
+// play makes an engine of what was recorded about the queues of another.
+func (p *tape) play(now time.Time, queues ...*engine.Queue) *engine.Engine {
+	e := engine.New()
+	for _, recorded := range queues {
+		q := e.Create(now, recorded.Key(), recorded.Settings())
+		r := p.reel(q)
+		for _, sequence := range slices.Sorted(maps.Keys(r.messages)) {
+			s := r.messages[sequence]
+			if err := q.Restore(&s); err != nil {
+				p.t.Errorf("restore message %d of %s: %v", sequence, q.Key(), err)
+			}
+		}
+		for _, sequence := range slices.Sorted(maps.Keys(r.acceptances)) {
+			a := r.acceptances[sequence]
+			if err := q.RestoreAcceptance(&a); err != nil {
+				p.t.Errorf("restore acceptance %d of %s: %v", sequence, q.Key(), err)
+			}
+		}
+	}
+	e.Resume(p.sequence)
+	e.Record(p)
+	return e
+}
+
+// rebuild replaces the engine by one made of what the tape has, and goes on.
+func (tw *twin) rebuild() {
+	if tw.rebuilds == 0 || tw.m.step%tw.rebuilds != 0 {
+		return
+	}
+	tw.logf("rebuild")
+	var queues []*engine.Queue
+	for key := range tw.m.queues {
+		queues = append(queues, tw.e.Lookup(key))
+	}
+	tw.e = tw.tape.play(tw.now, queues...)
+	tw.e.Woken(nil) // nobody waits at a server that has just begun
+	for _, mq := range tw.m.queues {
+		for group := range mq.turns { // whose turn it is is not kept
+			mq.turns[group] = modelTurn{0, tw.m.step}
+		}
+	}
+}
+
+// What the twin does not do, or cannot see.
+func TestRecord(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(*lab)
+		want int // events
+	}{
+		{"a delay that ends is no change", func(l *lab) { l.wait(time.Minute); l.wantCounts(2, 0, 0) }, 0},
+		{"a lease that ends is no change", func(l *lab) { l.receive(2); l.wait(time.Hour); l.wantCounts(2, 0, 0) }, 2},
+		{"a receive is one change a message", func(l *lab) { l.receive(2) }, 2},
+		{"so is one without a lease", func(l *lab) { l.receiveFor(2, 0) }, 2},
+		{"retention that ends is a loss", func(l *lab) { l.wait(5 * 24 * time.Hour); l.wantCounts(0, 0, 0) }, 2},
+		{"a purge is one", func(l *lab) { l.e.Purge(l.now, l.q) }, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t, engine.Settings{})
+			l.send("", "a", "b")
+			tape := newTape(t)
+			l.e.Record(tape)
+			tape.queues[mainQueue] = &reel{messages: map[uint64]engine.State{1: {Slot: 1, Sequence: 1, Origin: 1, ID: id("a")},
+				2: {Slot: 2, Sequence: 2, Origin: 2, ID: id("b")}}}
+			tape.sequence = 2
+			test.do(l)
+			if tape.told != test.want {
+				t.Errorf("the recorder was told %d times, want %d", tape.told, test.want)
+			}
+		})
+	}
+}
+
+// A message that is dead-lettered and redriven keeps its origin, under which its
+// body is known; replayed receives change leases as others do.
+func TestRecordOfMovesAndReplays(t *testing.T) {
+	l := newLab(t, engine.Settings{Visibility: time.Minute, DeadLetter: deadQueue, MaxReceives: 1})
+	dead := l.e.Create(l.now, deadQueue, engine.Settings{})
+	tape := newTape(t)
+	l.e.Record(tape)
+	l.send("", "a", "b", "c")
+
+	l.wantReceive(2, "a b")
+	leases := []engine.Lease{{Receipt: l.receipts["a"], Until: l.now.Add(time.Minute)}}
+	l.wait(time.Second)
+	if _, ok := l.e.Replay(l.now, l.q, leases, time.Hour, nil); !ok {
+		t.Fatal("the receive was not replayed")
+	}
+	if !l.e.DeadLetter(l.now, l.q, l.receipts["b"]) {
+		t.Fatal("b was not dead-lettered")
+	}
+	if moved, err := l.e.Redrive(l.now, dead, nil, id("b2")); !moved || err != nil {
+		t.Fatalf("redrive: %v, %v", moved, err)
+	}
+	type seen struct {
+		Name        string
+		Origin      uint64
+		HiddenUntil time.Duration
+		Receives    uint32
+	}
+	want := []seen{{"a", 1, time.Hour + time.Second, 1}, {"c", 3, 0, 0}, {"b2", 2, 0, 0}}
+	var got []seen
+	messages := tape.queues[mainQueue].messages
+	for _, sequence := range slices.Sorted(maps.Keys(messages)) {
+		s := messages[sequence]
+		this := seen{name(s.ID), s.Origin, 0, s.Receives}
+		if s.HiddenUntil != engine.Never {
+			this.HiddenUntil = time.Duration(s.HiddenUntil - epoch.UnixNano())
+		}
+		got = append(got, this)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+	if left := len(tape.queues[deadQueue].messages); left != 0 {
+		t.Errorf("%d messages recorded in the dead-letter queue, want none", left)
+	}
+}
+
+func TestRestoreRefusesWhatCannotBe(t *testing.T) {
+	good := engine.State{Slot: 3, Sequence: 7, Origin: 5, SentAt: 1, FirstReceived: engine.Never, Received: engine.Never, HiddenUntil: engine.Never}
+	for _, test := range []struct {
+		name   string
+		damage func(*engine.State)
+	}{
+		{"no sequence number", func(s *engine.State) { s.Sequence = 0 }},
+		{"an earlier sequence number", func(s *engine.State) { s.Sequence = 6 }},
+		{"no origin", func(s *engine.State) { s.Origin = 0 }},
+		{"an origin later than the arrival", func(s *engine.State) { s.Origin = 8 }},
+		{"no slot", func(s *engine.State) { s.Slot = 0 }},
+		{"a slot beyond all memory", func(s *engine.State) { s.Slot = 1 << 31 }},
+		{"the slot of another", func(s *engine.State) { s.Slot = 2 }},
+		{"a receive without its time", func(s *engine.State) { s.Receives = 1 }},
+		{"the time of a receive without it", func(s *engine.State) { s.Received = 1 }},
+		{"fewer receives than elsewhere", func(s *engine.State) { s.Before = 1 }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t, engine.Settings{})
+			first := good
+			first.Slot, first.Sequence = 2, 6
+			if err := l.q.Restore(&first); err != nil {
+				t.Fatalf("restore the first: %v", err)
+			}
+			bad := good
+			test.damage(&bad)
+			if err := l.q.Restore(&bad); err == nil {
+				t.Errorf("restored %+v", bad)
+			}
+			if err := l.q.Restore(&good); err != nil {
+				t.Errorf("refused what can be: %v", err)
+			}
+		})
+	}
+}
+
+func TestRestoreAcceptanceRefusesWhatCannotBe(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	if err := l.q.RestoreAcceptance(&engine.Acceptance{Sequence: 1}); err == nil {
+		t.Error("a standard queue took an acceptance")
+	}
+	fifo := newLab(t, engine.Settings{FIFO: true})
+	if err := fifo.q.RestoreAcceptance(&engine.Acceptance{Sequence: 2}); err != nil {
+		t.Error(err)
+	}
+	if err := fifo.q.RestoreAcceptance(&engine.Acceptance{Sequence: 2}); err == nil {
+		t.Error("took one acceptance twice")
+	}
+}
+
+// Recording costs no allocation.
+func TestRecordAllocations(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	l.e.Record(counter{new(int)})
+	l.send("", "a")
+	var got []engine.Delivery
+	if allocs := testing.AllocsPerRun(100, func() {
+		got, _ = l.e.Receive(l.now, l.q, 1, time.Minute, got[:0])
+		if len(got) != 1 || l.e.ChangeVisibility(l.now, l.q, got[0].Receipt, 0) != nil {
+			t.Fatal("not received, or no lease")
+		}
+	}); allocs != 0 {
+		t.Errorf("a receive and a change allocate %v times when recorded, want 0", allocs)
+	}
+}
+
+type counter struct{ events *int }
+
+func (c counter) Changed(*engine.Queue, *engine.State)       { *c.events++ }
+func (c counter) Left(*engine.Queue, uint64, uint64, bool)   { *c.events++ }
+func (c counter) Emptied(*engine.Queue, engine.Remains)      { *c.events++ }
+func (c counter) Accepted(*engine.Queue, *engine.Acceptance) { *c.events++ }
+func (c counter) Forgotten(*engine.Queue, uint64)            { *c.events++ }

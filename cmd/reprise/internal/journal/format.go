@@ -1,0 +1,143 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Format is the version of the directory's format that this package reads and
+// writes. What the records say has a version of its own, the server's.
+const Format = 1
+
+// The file that says which format a directory has. It is the first thing in a new
+// journal and the last in a backup: without it a directory is not a journal.
+const (
+	formatFile    = "JOURNAL"
+	newFormatFile = "JOURNAL.new"
+	formatLine    = "reprise journal, format %d\n"
+)
+
+// lockDir makes the directory if there is none, and locks it.
+func lockDir(o Options) (*pebble.Lock, error) {
+	if o.ReadOnly {
+		if _, err := o.FS.Stat(o.FS.PathJoin(o.Dir, formatFile)); errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("journal %s: there is none: it has no file %s", o.Dir, formatFile)
+		}
+	} else if err := makeDir(o.FS, o.Dir); err != nil {
+		return nil, describe(o.Dir, err)
+	}
+	lock, err := pebble.LockDirectory(o.Dir, o.FS)
+	if err != nil && heldByAnother(err) {
+		return nil, fmt.Errorf("journal %s: in use by another process (%w): stop the reprise that runs on it, "+
+			"or choose another directory with --data", o.Dir, err)
+	}
+	if err != nil {
+		return nil, describe(o.Dir, fmt.Errorf("locking: %w", err))
+	}
+	return lock, nil
+}
+
+// heldByAnother reports whether err, of locking a file, means that it is locked.
+func heldByAnother(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		strings.Contains(err.Error(), "held by current process")
+}
+
+// makeDir makes dir and the directories that it is in, so that they survive a
+// crash.
+func makeDir(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	parent := fs.PathDir(dir)
+	if parent != dir {
+		if err := makeDir(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil { // messages are nobody else's business
+		return err
+	}
+	return syncDir(fs, parent)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	file, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// checkFormat fails unless the directory is a journal of a format that this
+// package knows. An empty one becomes a journal.
+func checkFormat(o Options) error {
+	names, err := o.FS.List(o.Dir)
+	if err != nil {
+		return describe(o.Dir, err)
+	}
+	if !slices.Contains(names, formatFile) {
+		for _, name := range names {
+			if name != "LOCK" && name != newFormatFile && name != "lost+found" {
+				return fmt.Errorf("journal %s: there is a file %s, but no %s: this is no journal, or a backup that was "+
+					"not finished: choose an empty directory", o.Dir, name, formatFile)
+			}
+		}
+		return writeFormat(o.FS, o.Dir)
+	}
+	file := o.FS.PathJoin(o.Dir, formatFile)
+	line, err := readFile(o.FS, file)
+	if err != nil {
+		return describe(o.Dir, err)
+	}
+	var format int
+	if _, err := fmt.Sscanf(line, formatLine, &format); err != nil || line != fmt.Sprintf(formatLine, format) {
+		return fmt.Errorf("journal %s: %s is damaged: it says %.80q instead of %q: look at the disk; "+
+			"then restore the directory from a backup", o.Dir, file, line, fmt.Sprintf(formatLine, Format))
+	}
+	if format != Format {
+		return fmt.Errorf("journal %s: it has format %d, and this reprise knows format %d only: "+
+			"use the version of reprise that wrote it, or choose another directory with --data", o.Dir, format, Format)
+	}
+	return nil
+}
+
+// writeFormat makes dir a journal.
+func writeFormat(fs vfs.FS, dir string) error {
+	write := func() error {
+		newFile := fs.PathJoin(dir, newFormatFile)
+		file, err := fs.Create(newFile, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(file, formatLine, Format)
+		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+			return err
+		}
+		if err := fs.Rename(newFile, fs.PathJoin(dir, formatFile)); err != nil {
+			return err
+		}
+		return syncDir(fs, dir)
+	}
+	if err := write(); err != nil {
+		return describe(dir, err)
+	}
+	return nil
+}
+
+func readFile(fs vfs.FS, name string) (string, error) {
+	file, err := fs.Open(name)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, 1<<10))
+	return string(data), errors.Join(err, file.Close())
+}

@@ -1,0 +1,393 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+const dir = "/data/journal"
+
+// change is a change of a batch: a value is set unless it begins with "!".
+type change struct{ key, value string }
+
+const (
+	gone      = "!"       // delete
+	goneUntil = "!until " // delete up to the key that follows
+)
+
+func commit(j sqsserver.Journal, sync bool, changes ...change) error {
+	var b sqsserver.Batch
+	for _, c := range changes {
+		switch {
+		case strings.HasPrefix(c.value, goneUntil):
+			b.DeleteRange([]byte(c.key), []byte(strings.TrimPrefix(c.value, goneUntil)))
+		case c.value == gone:
+			b.Delete([]byte(c.key))
+		default:
+			b.Set([]byte(c.key), []byte(c.value))
+		}
+	}
+	return j.Commit(&b, sync)
+}
+
+func mustCommit(t *testing.T, j sqsserver.Journal, changes ...change) {
+	t.Helper()
+	if err := commit(j, true, changes...); err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+}
+
+func open(t *testing.T, o journal.Options) *journal.Journal {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = dir
+	}
+	j, err := journal.Open(o)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return j
+}
+
+func mustClose(t *testing.T, j *journal.Journal) {
+	t.Helper()
+	if err := j.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+}
+
+// contents returns what j has below prefix, in order.
+func contents(t *testing.T, j sqsserver.Journal, prefix string) []change {
+	t.Helper()
+	var all []change
+	err := j.Scan([]byte(prefix), func(key, value []byte) error {
+		all = append(all, change{string(key), string(value)})
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Scan(%q): %v", prefix, err)
+	}
+	return all
+}
+
+func checkContents(t *testing.T, j sqsserver.Journal, prefix string, want ...change) {
+	t.Helper()
+	if diff := cmp.Diff(want, contents(t, j, prefix), cmp.AllowUnexported(change{})); diff != "" {
+		t.Errorf("contents below %q (-want +got):\n%s", prefix, diff)
+	}
+}
+
+func TestCommit(t *testing.T) {
+	body := strings.Repeat("body ", 300)
+	for _, test := range []struct {
+		name    string
+		batches [][]change
+		want    []change
+	}{
+		{"nothing", nil, nil},
+		{"set", [][]change{{{"a", "1"}}}, []change{{"a", "1"}}},
+		{"empty value", [][]change{{{"a", ""}}}, []change{{"a", ""}}},
+		{"bytewise order", [][]change{{{"b", "2"}, {"a\xff", "1"}, {"a", "0"}, {"\xff", "3"}}},
+			[]change{{"a", "0"}, {"a\xff", "1"}, {"b", "2"}, {"\xff", "3"}}},
+		{"last of a batch wins", [][]change{{{"a", "1"}, {"a", "2"}}}, []change{{"a", "2"}}},
+		{"last batch wins", [][]change{{{"a", "1"}}, {{"a", "2"}}}, []change{{"a", "2"}}},
+		{"delete", [][]change{{{"a", "1"}, {"b", "2"}}, {{"a", gone}}}, []change{{"b", "2"}}},
+		{"delete what is not there", [][]change{{{"a", gone}}}, nil},
+		{"set after delete in a batch", [][]change{{{"a", gone}, {"a", "1"}}}, []change{{"a", "1"}}},
+		{"delete after set in a batch", [][]change{{{"a", "1"}, {"a", gone}}}, nil},
+		{"range without its end", [][]change{{{"a", "1"}, {"b", "2"}, {"c", "3"}}, {{"a", goneUntil + "c"}}},
+			[]change{{"c", "3"}}},
+		{"range before a set in a batch", [][]change{{{"a", "1"}}, {{"a", goneUntil + "c"}, {"b", "2"}}}, []change{{"b", "2"}}},
+		{"set before a range in a batch", [][]change{{{"b", "2"}, {"a", goneUntil + "c"}}}, nil},
+		{"body", [][]change{{{"b1", body}, {"m1", "state"}}}, []change{{"b1", body}, {"m1", "state"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			j := open(t, journal.Options{FS: fs})
+			for _, batch := range test.batches {
+				mustCommit(t, j, batch...)
+			}
+			checkContents(t, j, "", test.want...)
+			mustClose(t, j)
+
+			j = open(t, journal.Options{FS: fs})
+			checkContents(t, j, "", test.want...)
+			for _, c := range test.want {
+				got, err := j.Get([]byte("+"), []byte(c.key))
+				if err != nil || string(got) != "+"+c.value {
+					t.Errorf("Get(%q) = %q, %v, want it appended", c.key, got, err)
+				}
+			}
+			mustClose(t, j)
+		})
+	}
+}
+
+func TestGetOfNothing(t *testing.T) {
+	j := open(t, journal.Options{FS: vfs.NewMem()})
+	got, err := j.Get([]byte("dst"), []byte("nothing"))
+	if !errors.Is(err, sqsserver.ErrNotInJournal) || string(got) != "dst" {
+		t.Errorf("Get = %q, %v, want dst and ErrNotInJournal", got, err)
+	}
+	mustClose(t, j)
+}
+
+func TestScan(t *testing.T) {
+	j := open(t, journal.Options{FS: vfs.NewMem()})
+	mustCommit(t, j, change{"b1", "x"}, change{"m", "0"}, change{"m1", "1"}, change{"m\xff", "2"}, change{"m\xff\xff", "3"},
+		change{"n", "y"}, change{"\xff\xff", "z"})
+
+	checkContents(t, j, "m", change{"m", "0"}, change{"m1", "1"}, change{"m\xff", "2"}, change{"m\xff\xff", "3"})
+	checkContents(t, j, "m\xff", change{"m\xff", "2"}, change{"m\xff\xff", "3"})
+	checkContents(t, j, "\xff", change{"\xff\xff", "z"})
+	checkContents(t, j, "x")
+
+	t.Run("ends with an error of f", func(t *testing.T) {
+		wrong, calls := errors.New("wrong"), 0
+		err := j.Scan([]byte("m"), func(_, _ []byte) error { calls++; return wrong })
+		if !errors.Is(err, wrong) || calls != 1 {
+			t.Errorf("Scan = %v after %d calls, want the error of the first", err, calls)
+		}
+	})
+	t.Run("sees the journal as it was", func(t *testing.T) {
+		var seen []string
+		err := j.Scan([]byte("m"), func(key, _ []byte) error {
+			seen = append(seen, string(key))
+			return commit(j, false, change{"m2", "new"}, change{"m\xff", gone})
+		})
+		if diff := cmp.Diff([]string{"m", "m1", "m\xff", "m\xff\xff"}, seen); err != nil || diff != "" {
+			t.Errorf("Scan: %v, keys (-want +got):\n%s", err, diff)
+		}
+	})
+	mustClose(t, j)
+}
+
+func TestEmptyBatch(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	j := open(t, journal.Options{FS: fs})
+	if err := commit(j, false, change{"a", "1"}); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, j) // syncs what was committed before
+	after := open(t, journal.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+	checkContents(t, after, "", change{"a", "1"})
+	mustClose(t, after)
+	mustClose(t, j)
+}
+
+func TestSyncInterval(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	j := open(t, journal.Options{FS: fs, SyncInterval: time.Millisecond})
+	mustCommit(t, j, change{"a", "1"})
+	for { // until it is on the disk; the test's own timeout is the limit
+		after := open(t, journal.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+		synced := len(contents(t, after, "")) == 1
+		mustClose(t, after)
+		if synced {
+			break
+		}
+	}
+	mustClose(t, j)
+}
+
+func TestSyncIntervalClose(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	j := open(t, journal.Options{FS: fs, SyncInterval: time.Hour})
+	mustCommit(t, j, change{"a", "1"})
+	early := open(t, journal.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+	checkContents(t, early, "")
+	mustClose(t, early)
+
+	mustClose(t, j)
+	late := open(t, journal.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
+	checkContents(t, late, "", change{"a", "1"})
+	mustClose(t, late)
+}
+
+func TestReadOnly(t *testing.T) {
+	fs := vfs.NewMem()
+	if _, err := journal.Open(journal.Options{Dir: dir, FS: fs, ReadOnly: true}); err == nil {
+		t.Error("Open of nothing, to be read only, succeeded")
+	}
+	if _, err := fs.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Open made a directory to be read only: Stat: %v", err)
+	}
+
+	j := open(t, journal.Options{FS: fs})
+	mustCommit(t, j, change{"a", "1"})
+	mustClose(t, j)
+	j = open(t, journal.Options{FS: fs, ReadOnly: true})
+	checkContents(t, j, "", change{"a", "1"})
+	if err := commit(j, true, change{"b", "2"}); err == nil {
+		t.Error("Commit succeeded on a journal opened to be read only")
+	}
+	checkContents(t, j, "", change{"a", "1"})
+	mustClose(t, j)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		options journal.Options
+		file    string // what the directory has
+		content string
+		want    []string
+	}{
+		{name: "no directory", options: journal.Options{Dir: ""}, want: []string{"Dir is empty"}},
+		{name: "negative interval", options: journal.Options{Dir: dir, SyncInterval: -1}, want: []string{"SyncInterval is -1ns"}},
+		{name: "negative cache", options: journal.Options{Dir: dir, CacheBytes: -1}, want: []string{"CacheBytes is -1"}},
+		{name: "files of others", options: journal.Options{Dir: dir}, file: "photo.jpg",
+			want: []string{dir, "photo.jpg", "choose an empty directory"}},
+		{name: "newer format", options: journal.Options{Dir: dir}, file: "JOURNAL", content: "reprise journal, format 2\n",
+			want: []string{dir, "format 2", "format 1 only", "use the version of reprise that wrote it"}},
+		{name: "damaged format", options: journal.Options{Dir: dir}, file: "JOURNAL", content: "reprise journal, format 1\x00\n",
+			want: []string{dir + "/JOURNAL is damaged", "restore"}},
+		{name: "empty format", options: journal.Options{Dir: dir}, file: "JOURNAL", want: []string{dir + "/JOURNAL is damaged"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			if test.file != "" {
+				writeFile(t, fs, fs.PathJoin(dir, test.file), test.content)
+			}
+			test.options.FS = fs
+			_, err := journal.Open(test.options)
+			if err == nil {
+				t.Fatal("Open succeeded")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("Open: %v\nwant it to say %q", err, want)
+				}
+			}
+			if test.file == "" {
+				return
+			}
+			// The refusal releases the directory and leaves it as it was.
+			names, err := fs.List(dir)
+			if diff := cmp.Diff([]string{"LOCK", test.file}, names, sorted); err != nil || diff != "" {
+				t.Errorf("files after the refusal: %v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestOpenWhileOpen(t *testing.T) {
+	temp := t.TempDir()
+	j := open(t, journal.Options{Dir: temp})
+	for _, readOnly := range []bool{false, true} {
+		_, err := journal.Open(journal.Options{Dir: temp, ReadOnly: readOnly})
+		if err == nil || !strings.Contains(err.Error(), temp) || !strings.Contains(err.Error(), "in use") ||
+			!strings.Contains(err.Error(), "--data") {
+			t.Errorf("Open while open = %v, want the directory and what to do", err)
+		}
+	}
+	mustCommit(t, j, change{"a", "1"}) // unharmed
+	mustClose(t, j)
+	j = open(t, journal.Options{Dir: temp})
+	checkContents(t, j, "", change{"a", "1"})
+	mustClose(t, j)
+}
+
+// TestOpenWhileOpenElsewhere runs itself: the lock must hold between processes.
+func TestOpenWhileOpenElsewhere(t *testing.T) {
+	if at := os.Getenv("REPRISE_TEST_OPEN"); at != "" {
+		_, err := journal.Open(journal.Options{Dir: at})
+		fmt.Println("opened elsewhere:", err)
+		return
+	}
+	temp := t.TempDir()
+	j := open(t, journal.Options{Dir: temp})
+	command := exec.Command(os.Args[0], "-test.run=^TestOpenWhileOpenElsewhere$")
+	command.Env = append(os.Environ(), "REPRISE_TEST_OPEN="+temp)
+	output, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "in use by another process") {
+		t.Errorf("opening in another process: %v\n%s", err, output)
+	}
+	mustCommit(t, j, change{"a", "1"})
+	mustClose(t, j)
+}
+
+func TestUnwritableDirectory(t *testing.T) {
+	temp := t.TempDir()
+	if err := os.WriteFile(temp+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := journal.Open(journal.Options{Dir: temp + "/file/journal"})
+	if err == nil || !strings.Contains(err.Error(), temp) {
+		t.Errorf("Open below a file = %v, want an error that names it", err)
+	}
+}
+
+func TestLowOnSpace(t *testing.T) {
+	const mib = 1 << 20
+	for _, test := range []struct {
+		name    string
+		minFree int64
+		free    uint64
+		want    bool
+	}{
+		{"room", 0, 512 * mib, false},
+		{"less than the default", 0, 512*mib - 1, true},
+		{"less than set", 10 * mib, 10*mib - 1, true},
+		{"as much as set", 10 * mib, 10 * mib, false},
+		{"off", -1, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: test.free, TotalBytes: 1 << 40})
+			j := open(t, journal.Options{FS: fs, MinFree: test.minFree})
+			if got := j.LowOnSpace(); got != test.want {
+				t.Errorf("LowOnSpace() = %t, want %t", got, test.want)
+			}
+			mustCommit(t, j, change{"a", gone}) // deletes go on
+			mustClose(t, j)
+		})
+	}
+}
+
+func TestLowOnSpaceFollowsTheDisk(t *testing.T) {
+	fs := vfs.NewMem()
+	fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1, TotalBytes: 1 << 40})
+	j := open(t, journal.Options{FS: fs})
+	if !j.LowOnSpace() {
+		t.Error("LowOnSpace() = false on a full disk")
+	}
+	fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
+	for j.LowOnSpace() { // the test's own timeout is the limit
+		time.Sleep(time.Millisecond)
+	}
+	mustClose(t, j)
+}
+
+func writeFile(t *testing.T, fs vfs.FS, name, content string) {
+	t.Helper()
+	if err := fs.MkdirAll(fs.PathDir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Write([]byte(content))
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var sorted = cmp.Transformer("sorted", func(names []string) map[string]bool {
+	set := make(map[string]bool)
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+})

@@ -1,0 +1,59 @@
+package journal
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// space knows whether the disk has room. It asks when it is asked, at most once
+// every spaceEvery: an idle server has no ticker for it.
+type space struct {
+	options Options
+	begin   time.Time
+	asked   atomic.Int64 // when the disk was asked, since begin
+	isLow   atomic.Bool
+}
+
+// spaceEvery is short enough for a fast disk, written to at 500 MB/s, to lose no
+// more than 125 MB of the watermark before the server hears of it.
+const spaceEvery = 250 * time.Millisecond
+
+func (s *space) init(o Options) {
+	s.options = o
+	s.begin = time.Now()
+	s.ask()
+}
+
+func (s *space) low() bool {
+	now, asked := int64(time.Since(s.begin)), s.asked.Load()
+	if now-asked >= int64(spaceEvery) && s.asked.CompareAndSwap(asked, now) {
+		s.ask()
+	}
+	return s.isLow.Load()
+}
+
+func (s *space) ask() {
+	if s.options.MinFree < 0 {
+		return
+	}
+	usage, err := s.options.FS.GetDiskUsage(s.options.Dir)
+	if err != nil {
+		if !errors.Is(err, vfs.ErrUnsupported) {
+			s.options.Logger.Warn("cannot tell how full the disk is", "dir", s.options.Dir, "error", err)
+		}
+		return
+	}
+	low := usage.AvailBytes < uint64(s.options.MinFree)
+	if s.isLow.Swap(low) == low {
+		return
+	}
+	if low {
+		s.options.Logger.Warn("the disk is nearly full: sends are refused until messages are deleted or space is freed",
+			"dir", s.options.Dir, "free", usage.AvailBytes, "min_free", s.options.MinFree)
+	} else {
+		s.options.Logger.Info("the disk has room again", "dir", s.options.Dir, "free", usage.AvailBytes)
+	}
+}

@@ -219,7 +219,7 @@ func setKMSKey(a *attributes, value string) error {
 // setPolicy: policies are kept for whoever reads them, and not enforced.
 func setPolicy(a *attributes, value string) error {
 	var policy map[string]any
-	if value != "" && json.Unmarshal([]byte(value), &policy) != nil {
+	if value != "" && (len(value) > maxPolicySize || json.Unmarshal([]byte(value), &policy) != nil) {
 		return errAttributeValue("Policy")
 	}
 	a.policy = value
@@ -227,7 +227,7 @@ func setPolicy(a *attributes, value string) error {
 }
 
 func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionGetQueueAttributes)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionGetQueueAttributes)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (s *Server) count(q *queue) (map[string]string, error) {
 func unixSeconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQueueAttributesInput) error {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionSetQueueAttributes)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionSetQueueAttributes)
 	if err != nil {
 		return err
 	}

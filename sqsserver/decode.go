@@ -56,6 +56,8 @@ func (in *DeleteQueueInput) decodeJSON(r *jsonReader) { in.QueueUrl = r.onlyQueu
 
 func (in *PurgeQueueInput) decodeJSON(r *jsonReader) { in.QueueUrl = r.onlyQueueURL() }
 
+func (in *ListQueueTagsInput) decodeJSON(r *jsonReader) { in.QueueUrl = r.onlyQueueURL() }
+
 // onlyQueueURL reads an input that has no other member.
 func (r *jsonReader) onlyQueueURL() (queueURL string) {
 	for name := range r.members() {
@@ -117,6 +119,116 @@ func (in *SetQueueAttributesInput) decodeJSON(r *jsonReader) {
 			in.QueueUrl = r.string()
 		case "Attributes":
 			in.Attributes = r.stringMap()
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *ListDeadLetterSourceQueuesInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "QueueUrl":
+			in.QueueUrl = r.string()
+		case "MaxResults":
+			in.MaxResults = r.int32()
+		case "NextToken":
+			in.NextToken = r.string()
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *TagQueueInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "QueueUrl":
+			in.QueueUrl = r.string()
+		case "Tags":
+			in.Tags = r.stringMap()
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *UntagQueueInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "QueueUrl":
+			in.QueueUrl = r.string()
+		case "TagKeys":
+			in.TagKeys = r.strings(nil)
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *AddPermissionInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "QueueUrl":
+			in.QueueUrl = r.string()
+		case "Label":
+			in.Label = r.string()
+		case "AWSAccountIds":
+			in.AWSAccountIds = r.strings(nil)
+		case "Actions":
+			in.Actions = r.strings(nil)
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *RemovePermissionInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "QueueUrl":
+			in.QueueUrl = r.string()
+		case "Label":
+			in.Label = r.string()
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *StartMessageMoveTaskInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "SourceArn":
+			in.SourceArn = r.string()
+		case "DestinationArn":
+			in.DestinationArn = r.string()
+		case "MaxNumberOfMessagesPerSecond":
+			in.MaxNumberOfMessagesPerSecond = r.int32()
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *CancelMessageMoveTaskInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "TaskHandle":
+			in.TaskHandle = r.string()
+		default:
+			r.skip()
+		}
+	}
+}
+
+func (in *ListMessageMoveTasksInput) decodeJSON(r *jsonReader) {
+	for name := range r.members() {
+		switch string(name) {
+		case "SourceArn":
+			in.SourceArn = r.string()
+		case "MaxResults":
+			in.MaxResults = r.int32()
 		default:
 			r.skip()
 		}

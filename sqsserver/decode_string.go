@@ -113,16 +113,24 @@ func hex4(s []byte) (c rune, ok bool) {
 		return 0, false
 	}
 	for _, digit := range s[:4] {
-		switch lower := digit | 0x20; {
-		case '0' <= digit && digit <= '9':
-			c = c<<4 | rune(digit-'0')
-		case 'a' <= lower && lower <= 'f':
-			c = c<<4 | rune(lower-'a'+10)
-		default:
+		value := hexDigit(digit)
+		if value < 0 {
 			return 0, false
 		}
+		c = c<<4 | rune(value)
 	}
 	return c, true
+}
+
+// hexDigit returns the value of a hexadecimal digit, or -1.
+func hexDigit(c byte) int {
+	switch lower := c | 0x20; {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= lower && lower <= 'f':
+		return int(lower-'a') + 10
+	}
+	return -1
 }
 
 // appendRune appends c as UTF-8. Half of a surrogate pair, which utf8.AppendRune

@@ -32,28 +32,83 @@ func appendQueueURL(dst []byte, queueURL string) []byte {
 }
 
 func (out *ListQueuesOutput) appendJSON(dst []byte) []byte {
+	return appendURLPage(dst, `"QueueUrls":`, out.QueueUrls, out.NextToken)
+}
+
+func (out *ListDeadLetterSourceQueuesOutput) appendJSON(dst []byte) []byte {
+	return appendURLPage(dst, `"queueUrls":`, out.QueueUrls, out.NextToken) // lower case here
+}
+
+func appendURLPage(dst []byte, name string, urls []string, nextToken string) []byte {
 	dst = append(dst, '{')
-	for i, url := range out.QueueUrls {
-		dst = appendElementStart(dst, i, `"QueueUrls":`)
+	for i, url := range urls {
+		dst = appendElementStart(dst, i, name)
 		dst = appendString(dst, url)
 	}
-	dst = appendElementsEnd(dst, len(out.QueueUrls))
-	dst = appendTextMember(dst, `"NextToken":`, out.NextToken)
+	dst = appendElementsEnd(dst, len(urls))
+	dst = appendTextMember(dst, `"NextToken":`, nextToken)
 	return append(dst, '}')
 }
 
 func (out *GetQueueAttributesOutput) appendJSON(dst []byte) []byte {
+	return appendOnlyMap(dst, `"Attributes":{`, out.Attributes)
+}
+
+func (out *ListQueueTagsOutput) appendJSON(dst []byte) []byte {
+	return appendOnlyMap(dst, `"Tags":{`, out.Tags)
+}
+
+// appendOnlyMap appends an output that has no other member.
+func appendOnlyMap(dst []byte, name string, values map[string]string) []byte {
 	dst = append(dst, '{')
-	if len(out.Attributes) > 0 {
-		dst = append(dst, `"Attributes":{`...)
-		for _, name := range slices.Sorted(maps.Keys(out.Attributes)) {
+	if len(values) > 0 {
+		dst = append(dst, name...)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
 			dst = appendComma(dst)
-			dst = appendString(dst, name)
+			dst = appendString(dst, key)
 			dst = append(dst, ':')
-			dst = appendString(dst, out.Attributes[name])
+			dst = appendString(dst, values[key])
 		}
 		dst = append(dst, '}')
 	}
+	return append(dst, '}')
+}
+
+func (out *StartMessageMoveTaskOutput) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = appendTextMember(dst, `"TaskHandle":`, out.TaskHandle)
+	return append(dst, '}')
+}
+
+func (out *CancelMessageMoveTaskOutput) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = appendIntegerMember(dst, `"ApproximateNumberOfMessagesMoved":`, out.ApproximateNumberOfMessagesMoved)
+	return append(dst, '}')
+}
+
+func (out *ListMessageMoveTasksOutput) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i := range out.Results {
+		dst = appendElementStart(dst, i, `"Results":`)
+		dst = out.Results[i].appendJSON(dst)
+	}
+	dst = appendElementsEnd(dst, len(out.Results))
+	return append(dst, '}')
+}
+
+func (e *ListMessageMoveTasksResultEntry) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	dst = appendTextMember(dst, `"TaskHandle":`, e.TaskHandle)
+	dst = appendTextMember(dst, `"Status":`, e.Status)
+	dst = appendTextMember(dst, `"SourceArn":`, e.SourceArn)
+	dst = appendTextMember(dst, `"DestinationArn":`, e.DestinationArn)
+	if e.MaxNumberOfMessagesPerSecond > 0 {
+		dst = appendIntegerMember(dst, `"MaxNumberOfMessagesPerSecond":`, int64(e.MaxNumberOfMessagesPerSecond))
+	}
+	dst = appendIntegerMember(dst, `"ApproximateNumberOfMessagesMoved":`, e.ApproximateNumberOfMessagesMoved)
+	dst = appendIntegerMember(dst, `"ApproximateNumberOfMessagesToMove":`, e.ApproximateNumberOfMessagesToMove)
+	dst = appendTextMember(dst, `"FailureReason":`, e.FailureReason)
+	dst = appendIntegerMember(dst, `"StartedTimestamp":`, e.StartedTimestamp)
 	return append(dst, '}')
 }
 
@@ -206,6 +261,13 @@ func appendNumberMember(dst []byte, name string, value uint64) []byte {
 	dst = append(dst, name...)
 	dst = strconv.AppendUint(dst, value, 10)
 	return append(dst, '"')
+}
+
+// appendIntegerMember writes 0 as well.
+func appendIntegerMember(dst []byte, name string, value int64) []byte {
+	dst = appendComma(dst)
+	dst = append(dst, name...)
+	return strconv.AppendInt(dst, value, 10)
 }
 
 func appendMD5Member(dst []byte, name string, value MD5) []byte {

@@ -163,7 +163,8 @@ func TestWriteReply(t *testing.T) {
 	requestID := UUID{15: 1}
 	for _, body := range []string{"", "{}"} {
 		w := httptest.NewRecorder()
-		if err := writeReply(w, requestID, []byte(body)); err != nil {
+		c := call{requestID: requestID, reply: []byte(body)}
+		if err := c.writeReply(w); err != nil {
 			t.Fatal(err)
 		}
 		want := http.Header{}
@@ -196,7 +197,7 @@ func TestWriteError(t *testing.T) {
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
-		if err := writeError(w, UUID{}, test.err); err != nil {
+		if err := new(call).writeError(w, test.err); err != nil {
 			t.Fatal(err)
 		}
 		if w.Code != test.status || w.Header().Get("x-amzn-query-error") != test.header || w.Body.String() != test.body {

@@ -5,26 +5,43 @@ import (
 	"strconv"
 )
 
-// contentType is that of requests and replies of AWS's JSON 1.0 protocol.
-const contentType = "application/x-amz-json-1.0"
+// The content types of replies, and of requests in JSON.
+const (
+	contentType    = "application/x-amz-json-1.0"
+	contentTypeXML = "text/xml"
+)
 
-// writeReply writes a reply of status 200. The body of an action that answers
-// nothing is empty.
-func writeReply(w http.ResponseWriter, requestID UUID, body []byte) error {
-	writeHeader(w, requestID, http.StatusOK, len(body))
-	_, err := w.Write(body)
-	return err
+// writeReply writes a reply of status 200. In JSON that of an action which
+// answers nothing has no body.
+func (c *call) writeReply(w http.ResponseWriter) error {
+	return c.write(w, http.StatusOK, c.reply)
 }
 
 // writeError writes e as a reply.
-func writeError(w http.ResponseWriter, requestID UUID, e *Error) error {
-	fault := ";Sender"
-	if !e.SenderFault() {
-		fault = ";Receiver"
+func (c *call) writeError(w http.ResponseWriter, e *Error) error {
+	body := make([]byte, 0, 512)
+	if c.query {
+		body = e.appendXML(body, c.requestID)
+	} else {
+		fault := ";Sender"
+		if !e.SenderFault() {
+			fault = ";Receiver"
+		}
+		w.Header()["X-Amzn-Query-Error"] = []string{e.Code + fault}
+		body = e.appendJSON(body)
 	}
-	w.Header()["X-Amzn-Query-Error"] = []string{e.Code + fault}
-	body := e.appendJSON(make([]byte, 0, 256))
-	writeHeader(w, requestID, e.HTTPStatus(), len(body))
+	return c.write(w, e.HTTPStatus(), body)
+}
+
+func (c *call) write(w http.ResponseWriter, status int, body []byte) error {
+	header := w.Header()
+	header["Content-Type"] = []string{contentType}
+	if c.query {
+		header["Content-Type"] = []string{contentTypeXML}
+	}
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	header["X-Amzn-Requestid"] = []string{c.requestID.String()}
+	w.WriteHeader(status)
 	_, err := w.Write(body)
 	return err
 }
@@ -34,12 +51,4 @@ func (e *Error) appendJSON(dst []byte) []byte {
 	dst = appendTextMember(dst, `"__type":`, e.Type())
 	dst = appendTextMember(dst, `"message":`, e.Message) // lower case, as all errors of JSON 1.0 have it
 	return append(dst, '}')
-}
-
-func writeHeader(w http.ResponseWriter, requestID UUID, status, length int) {
-	header := w.Header()
-	header["Content-Type"] = []string{contentType}
-	header["Content-Length"] = []string{strconv.Itoa(length)}
-	header["X-Amzn-Requestid"] = []string{requestID.String()}
-	w.WriteHeader(status)
 }

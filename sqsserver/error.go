@@ -64,6 +64,7 @@ const (
 	codeOverLimit                    = "OverLimit"
 	codeRequestThrottled             = "RequestThrottled"
 	codeUnsupportedOperation         = "AWS.SimpleQueueService.UnsupportedOperation"
+	codeResourceNotFound             = "ResourceNotFoundException"
 	codeInvalidAttributeName         = "InvalidAttributeName"
 	codeInvalidAttributeValue        = "InvalidAttributeValue"
 	codeInvalidMessageContents       = "InvalidMessageContents"
@@ -76,6 +77,7 @@ const (
 	codeInvalidParameterValue = "InvalidParameterValue"
 	codeMissingParameter      = "MissingParameter"
 	codeInvalidAction         = "InvalidAction"
+	codeNoAction              = "UnknownOperationException"
 	codeMalformedInput        = "MalformedInput"
 	codeInternalFailure       = "InternalFailure"
 	codeInternalError         = "InternalError"
@@ -100,6 +102,7 @@ var errorKinds = map[string]errorKind{
 	codeOverLimit:                    {modelled + "OverLimit", http.StatusForbidden},
 	codeRequestThrottled:             {modelled + "RequestThrottled", http.StatusForbidden},
 	codeUnsupportedOperation:         {modelled + "UnsupportedOperation", http.StatusBadRequest},
+	codeResourceNotFound:             {modelled + "ResourceNotFoundException", http.StatusNotFound},
 	codeInvalidAttributeName:         {modelled + "InvalidAttributeName", http.StatusBadRequest},
 	codeInvalidAttributeValue:        {modelled + "InvalidAttributeValue", http.StatusBadRequest},
 	codeInvalidMessageContents:       {modelled + "InvalidMessageContents", http.StatusBadRequest},
@@ -112,6 +115,7 @@ var errorKinds = map[string]errorKind{
 	codeInvalidParameterValue: {framework + "InvalidParameterValueException", http.StatusBadRequest},
 	codeMissingParameter:      {framework + "MissingRequiredParameterException", http.StatusBadRequest},
 	codeInvalidAction:         {framework + "UnknownOperationException", http.StatusBadRequest},
+	codeNoAction:              {framework + "UnknownOperationException", http.StatusNotFound},
 	codeMalformedInput:        {framework + "SerializationException", http.StatusBadRequest},
 	codeInternalFailure:       {framework + "InternalFailure", http.StatusInternalServerError},
 	codeInternalError:         {framework + "InternalFailure", http.StatusInternalServerError},
@@ -148,6 +152,20 @@ func errQueueName() *Error {
 
 func errFIFOQueueName() *Error {
 	return &Error{codeInvalidParameterValue, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length"}
+}
+
+func errTooManyTags(queue string) *Error {
+	return &Error{codeInvalidParameterValue, "Too many tags added for queue " + queue + "."}
+}
+
+// errTagKey: the text of AWS is not known.
+func errTagKey(key string) *Error {
+	return errParameter("TagKey", key, "Must be 1 to 128 letters, digits, spaces and characters of _.:/=+-@, and not begin with aws:.")
+}
+
+// errTagValue: the text of AWS is not known.
+func errTagValue(value string) *Error {
+	return errParameter("TagValue", value, "Must be at most 256 letters, digits, spaces and characters of _.:/=+-@.")
 }
 
 // errUnknownAttribute: name is no queue attribute, or none that may be set.
@@ -198,8 +216,8 @@ func errVisibilityTimeout(n int32) *Error {
 }
 
 // errMaxResults: the text of AWS is not known.
-func errMaxResults(n int32) *Error {
-	return errParameter("MaxResults", n, "Must be between 1 and 1000, if provided.")
+func errMaxResults(n int32, limit int) *Error {
+	return errParameter("MaxResults", n, fmt.Sprintf("Must be between 1 and %d, if provided.", limit))
 }
 
 // errNextToken: the text of AWS is not known.
@@ -331,6 +349,66 @@ func errBatchTooLong(size int) *Error {
 	return &Error{codeBatchRequestTooLong, fmt.Sprintf("Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxBatchSize, size)}
 }
 
+// Permissions.
+
+// errLabel: the text of AWS is not known.
+func errLabel(label string) *Error {
+	return errParameter("Label", label, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.")
+}
+
+func errLabelExists(label string) *Error { return errParameter("Label", label, "Already exists.") }
+
+func errLabelMissing(label string) *Error { return errParameter("Label", label, "can't find label.") }
+
+// errPrincipals: accounts is what the request gave, and not all account numbers.
+func errPrincipals(accounts []string) *Error {
+	return errParameter("PrincipalId", accounts, "Unable to verify.")
+}
+
+// errOwnersAction: action is none that a permission can give away.
+func errOwnersAction(action string) *Error {
+	return errParameter("ActionName", "SQS:"+action, "Only the queue owner is allowed to invoke this action.")
+}
+
+// errPolicyLimit: n of what a policy may have limit of.
+func errPolicyLimit(n int, what string, limit int) *Error {
+	return &Error{codeOverLimit, fmt.Sprintf("%d %s were found, maximum allowed is %d.", n, what, limit)}
+}
+
+// Message move tasks.
+
+// errNoResource: parameter is SourceArn or DestinationArn.
+func errNoResource(parameter string) *Error {
+	return &Error{codeResourceNotFound, "The resource that you specified for the " + parameter + " parameter doesn't exist."}
+}
+
+func errNoDeadLetterQueue() *Error {
+	return &Error{codeInvalidParameterValue, "Source queue must be configured as a Dead Letter Queue."}
+}
+
+// errDestination: the text of AWS is not known.
+func errDestination(arn, reason string) *Error { return errParameter("DestinationArn", arn, reason) }
+
+// errMoveRate: the text of AWS is not known.
+func errMoveRate(n int32) *Error {
+	return errParameter("MaxNumberOfMessagesPerSecond", n, "Must be between 1 and 500, if provided.")
+}
+
+func errMoveRunning() *Error {
+	return &Error{codeInvalidParameterValue, "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
+}
+
+// errTooManyMoves: the text of AWS is not known.
+func errTooManyMoves() *Error {
+	return &Error{codeOverLimit, fmt.Sprintf("The account has %d active message move tasks, the maximum.", maxActiveMoves)}
+}
+
+func errTaskHandle() *Error {
+	return &Error{codeInvalidParameterValue, "Value for parameter TaskHandle is invalid."}
+}
+
+func errNoTask() *Error { return &Error{codeResourceNotFound, "Task does not exist."} }
+
 // Messages received.
 
 // errOverLimit: too many messages of a standard queue are in flight.
@@ -383,8 +461,18 @@ func errInternalError(problem string) *Error {
 	return &Error{codeInternalError, problem}
 }
 
-// errNoTarget: the request does not name its action as AWS JSON 1.0 does.
+// errNoTarget: the request has JSON and does not name its action as AWS JSON 1.0
+// does.
 func errNoTarget() *Error {
 	return &Error{codeInvalidAction, "The request has no X-Amz-Target header. Name the action in it, as in AmazonSQS.SendMessage, " +
-		"and send its input as a JSON object by POST. The older Query protocol is not served."}
+		"and send its input as a JSON object by POST. In the older Query protocol the body is a form with the parameter Action."}
+}
+
+// errNoAction: the request is not in JSON and has no parameter Action.
+func errNoAction() *Error { return &Error{Code: codeNoAction} }
+
+// errMalformedForm: a request of the Query protocol cannot be read. AWS sends no
+// text.
+func errMalformedForm(problem string) *Error {
+	return &Error{codeMalformedInput, "The request is not valid: " + problem + "."}
 }

@@ -12,55 +12,84 @@ import (
 
 // The names of the actions, as requests and faults give them.
 const (
-	actionCreateQueue                  = "CreateQueue"
-	actionGetQueueUrl                  = "GetQueueUrl"
-	actionListQueues                   = "ListQueues"
-	actionGetQueueAttributes           = "GetQueueAttributes"
-	actionSetQueueAttributes           = "SetQueueAttributes"
-	actionDeleteQueue                  = "DeleteQueue"
-	actionPurgeQueue                   = "PurgeQueue"
-	actionSendMessage                  = "SendMessage"
-	actionSendMessageBatch             = "SendMessageBatch"
-	actionReceiveMessage               = "ReceiveMessage"
-	actionDeleteMessage                = "DeleteMessage"
-	actionDeleteMessageBatch           = "DeleteMessageBatch"
+	actionAddPermission                = "AddPermission"
+	actionCancelMessageMoveTask        = "CancelMessageMoveTask"
 	actionChangeMessageVisibility      = "ChangeMessageVisibility"
 	actionChangeMessageVisibilityBatch = "ChangeMessageVisibilityBatch"
+	actionCreateQueue                  = "CreateQueue"
+	actionDeleteMessage                = "DeleteMessage"
+	actionDeleteMessageBatch           = "DeleteMessageBatch"
+	actionDeleteQueue                  = "DeleteQueue"
+	actionGetQueueAttributes           = "GetQueueAttributes"
+	actionGetQueueUrl                  = "GetQueueUrl"
+	actionListDeadLetterSourceQueues   = "ListDeadLetterSourceQueues"
+	actionListMessageMoveTasks         = "ListMessageMoveTasks"
+	actionListQueueTags                = "ListQueueTags"
+	actionListQueues                   = "ListQueues"
+	actionPurgeQueue                   = "PurgeQueue"
+	actionReceiveMessage               = "ReceiveMessage"
+	actionRemovePermission             = "RemovePermission"
+	actionSendMessage                  = "SendMessage"
+	actionSendMessageBatch             = "SendMessageBatch"
+	actionSetQueueAttributes           = "SetQueueAttributes"
+	actionStartMessageMoveTask         = "StartMessageMoveTask"
+	actionTagQueue                     = "TagQueue"
+	actionUntagQueue                   = "UntagQueue"
 )
 
 // actions says what carries each action out.
 var actions = map[string]func(*call) error{
-	actionCreateQueue:                  answering[*CreateQueueOutput]((*Server).createQueue),
-	actionGetQueueUrl:                  answering[*GetQueueUrlOutput]((*Server).getQueueURL),
-	actionListQueues:                   answering[*ListQueuesOutput]((*Server).listQueues),
-	actionGetQueueAttributes:           answering[*GetQueueAttributesOutput]((*Server).getQueueAttributes),
-	actionSetQueueAttributes:           silent((*Server).setQueueAttributes),
-	actionDeleteQueue:                  silent((*Server).deleteQueue),
-	actionPurgeQueue:                   silent((*Server).purgeQueue),
-	actionSendMessage:                  answering[*SendMessageOutput]((*Server).sendMessage),
-	actionSendMessageBatch:             answering[*SendMessageBatchOutput]((*Server).sendMessageBatch),
-	actionReceiveMessage:               (*call).receive,
-	actionDeleteMessage:                silent((*Server).deleteMessage),
-	actionDeleteMessageBatch:           answering[*DeleteMessageBatchOutput]((*Server).deleteMessageBatch),
+	actionAddPermission:                silent((*Server).addPermission),
+	actionCancelMessageMoveTask:        answering[*CancelMessageMoveTaskOutput]((*Server).cancelMessageMoveTask),
 	actionChangeMessageVisibility:      silent((*Server).changeMessageVisibility),
 	actionChangeMessageVisibilityBatch: answering[*ChangeMessageVisibilityBatchOutput]((*Server).changeMessageVisibilityBatch),
+	actionCreateQueue:                  answering[*CreateQueueOutput]((*Server).createQueue),
+	actionDeleteMessage:                silent((*Server).deleteMessage),
+	actionDeleteMessageBatch:           answering[*DeleteMessageBatchOutput]((*Server).deleteMessageBatch),
+	actionDeleteQueue:                  silent((*Server).deleteQueue),
+	actionGetQueueAttributes:           answering[*GetQueueAttributesOutput]((*Server).getQueueAttributes),
+	actionGetQueueUrl:                  answering[*GetQueueUrlOutput]((*Server).getQueueURL),
+	actionListDeadLetterSourceQueues:   answering[*ListDeadLetterSourceQueuesOutput]((*Server).listDeadLetterSourceQueues),
+	actionListMessageMoveTasks:         answering[*ListMessageMoveTasksOutput]((*Server).listMessageMoveTasks),
+	actionListQueueTags:                answering[*ListQueueTagsOutput]((*Server).listQueueTags),
+	actionListQueues:                   answering[*ListQueuesOutput]((*Server).listQueues),
+	actionPurgeQueue:                   silent((*Server).purgeQueue),
+	actionReceiveMessage:               (*call).receive,
+	actionRemovePermission:             silent((*Server).removePermission),
+	actionSendMessage:                  answering[*SendMessageOutput]((*Server).sendMessage),
+	actionSendMessageBatch:             answering[*SendMessageBatchOutput]((*Server).sendMessageBatch),
+	actionSetQueueAttributes:           silent((*Server).setQueueAttributes),
+	actionStartMessageMoveTask:         answering[*StartMessageMoveTaskOutput]((*Server).startMessageMoveTask),
+	actionTagQueue:                     silent((*Server).tagQueue),
+	actionUntagQueue:                   silent((*Server).untagQueue),
+}
+
+// input and output are those of an action, in either protocol.
+type input interface {
+	jsonInput
+	queryInput
+}
+
+type output interface {
+	jsonOutput
+	xmlOutput
 }
 
 // answering makes the handler of an action that answers something.
-func answering[Out jsonOutput, In any, InPointer interface {
+func answering[Out output, In any, InPointer interface {
 	*In
-	jsonInput
+	input
 }](do func(*Server, context.Context, origin, InPointer) (Out, error)) func(*call) error {
 	return func(c *call) error {
 		in := InPointer(new(In))
-		if err := decodeJSON(c.request, in); err != nil {
+		if err := c.decode(in); err != nil {
 			return err
 		}
 		out, err := do(c.server, c.ctx, c.from, in)
 		if err != nil {
 			return err
 		}
-		c.reply = out.appendJSON(c.reply)
+		c.encode(out)
 		return nil
 	}
 }
@@ -68,14 +97,18 @@ func answering[Out jsonOutput, In any, InPointer interface {
 // silent makes the handler of an action that answers nothing.
 func silent[In any, InPointer interface {
 	*In
-	jsonInput
+	input
 }](do func(*Server, context.Context, origin, InPointer) error) func(*call) error {
 	return func(c *call) error {
 		in := InPointer(new(In))
-		if err := decodeJSON(c.request, in); err != nil {
+		if err := c.decode(in); err != nil {
 			return err
 		}
-		return do(c.server, c.ctx, c.from, in)
+		if err := do(c.server, c.ctx, c.from, in); err != nil {
+			return err
+		}
+		c.encode(nil)
+		return nil
 	}
 }
 
@@ -83,14 +116,14 @@ func silent[In any, InPointer interface {
 // written.
 func (c *call) receive() error {
 	in := &ReceiveMessageInput{}
-	if err := decodeJSON(c.request, in); err != nil {
+	if err := c.decode(in); err != nil {
 		return err
 	}
 	out, err := c.server.receiveMessage(c.ctx, c.from, in)
 	if err != nil {
 		return err
 	}
-	c.reply = out.appendJSON(c.reply)
+	c.encode(out)
 	if len(out.Messages) > 0 {
 		c.queueURL, c.received = in.QueueUrl, out
 	}
@@ -99,14 +132,35 @@ func (c *call) receive() error {
 
 // call is an action on its way through the handler.
 type call struct {
-	server  *Server
-	ctx     context.Context
-	from    origin
-	request []byte
-	reply   []byte // is appended to
+	server    *Server
+	ctx       context.Context
+	from      origin
+	requestID UUID
+	query     bool // the protocol is Query, not JSON 1.0
+	action    string
+	request   []byte // the body
+	form      *form  // Query: what it says
+	reply     []byte // is appended to
 
 	queueURL string
 	received *ReceiveMessageOutput // nil: nothing has been received
+}
+
+func (c *call) decode(in input) error {
+	if c.query {
+		return decodeQuery(c.form, in)
+	}
+	return decodeJSON(c.request, in)
+}
+
+// encode writes the reply; out is nil if the action answers nothing.
+func (c *call) encode(out output) {
+	switch {
+	case c.query:
+		c.reply = appendXMLReply(c.reply, c.action, c.requestID, out)
+	case out != nil:
+		c.reply = out.appendJSON(c.reply)
+	}
 }
 
 // maxRequestSize is beyond what any request that can succeed needs: a batch of
@@ -134,8 +188,8 @@ func (e *exchange) free() {
 	exchanges.Put(e)
 }
 
-// ServeHTTP carries out a request of the AWS JSON 1.0 protocol. Signatures are
-// not verified.
+// ServeHTTP carries out a request of the AWS JSON 1.0 protocol or of the older
+// Query protocol. Signatures are not verified.
 //
 // Messages in the reply of a ReceiveMessage whose client has gone, or to whom
 // the reply cannot be written, become visible again at once.
@@ -146,11 +200,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
 		return // the headers are the answer
 	}
-	requestID := newUUID(rand.Uint64(), rand.Uint64())
-
 	e := exchanges.Get().(*exchange)
 	defer e.free()
-	c := call{server: s, ctx: r.Context(), from: s.origin(r), reply: e.reply}
+	c := call{
+		server: s, ctx: r.Context(), from: s.origin(r), requestID: newUUID(rand.Uint64(), rand.Uint64()),
+		query: isQuery(r), reply: e.reply,
+	}
 	err := c.carryOut(w, r, e)
 	e.reply = c.reply
 	switch {
@@ -159,19 +214,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// for an answer.
 		panic(http.ErrAbortHandler)
 	case err != nil:
-		_ = writeError(w, requestID, asError(err)) // who is not there needs no error
+		_ = c.writeError(w, asError(err)) // who is not there needs no error
 	case c.received == nil:
-		_ = writeReply(w, requestID, c.reply)
+		_ = c.writeReply(w)
 	default:
-		c.writeMessages(w, requestID)
+		c.writeMessages(w)
 	}
 }
 
 func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) error {
-	do, err := action(r)
-	if err != nil {
-		return err
-	}
 	body := http.MaxBytesReader(w, r.Body, maxRequestSize)
 	if n := r.ContentLength; n > 0 && n <= maxRequestSize {
 		e.request.Grow(int(n) + bytes.MinRead)
@@ -184,11 +235,19 @@ func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) err
 		return errSerialization(e.request.Len(), "it ends early: "+err.Error())
 	}
 	c.request = e.request.Bytes()
+	find := c.findTarget
+	if c.query {
+		find = c.findQuery
+	}
+	do, err := find(r)
+	if err != nil {
+		return err
+	}
 	return do(c)
 }
 
-// action returns what carries out the action that a request names.
-func action(r *http.Request) (func(*call) error, error) {
+// findTarget finds what carries out the action that a request in JSON names.
+func (c *call) findTarget(r *http.Request) (func(*call) error, error) {
 	target := r.Header.Get("X-Amz-Target")
 	if target == "" {
 		return nil, errNoTarget()
@@ -202,10 +261,10 @@ func action(r *http.Request) (func(*call) error, error) {
 }
 
 // writeMessages writes the reply of a receive, or takes its messages back.
-func (c *call) writeMessages(w http.ResponseWriter, requestID UUID) {
+func (c *call) writeMessages(w http.ResponseWriter) {
 	err := c.ctx.Err()
 	if err == nil {
-		err = writeReply(w, requestID, c.reply)
+		err = c.writeReply(w)
 	}
 	if err == nil {
 		// A small reply is still in the connection's buffer.
@@ -220,7 +279,11 @@ func (c *call) writeMessages(w http.ResponseWriter, requestID UUID) {
 // origin reads from a request which queues it means and how it calls them.
 func (s *Server) origin(r *http.Request) origin {
 	from := s.direct
-	if region := credentialRegion(r); region != "" {
+	account, region := credentialScope(r)
+	if isAccount(account) {
+		from.account = account
+	}
+	if region != "" {
 		from.region = region
 	}
 	if s.config.BaseURL == "" && r.Host != "" {
@@ -234,9 +297,9 @@ func (s *Server) origin(r *http.Request) origin {
 	return from
 }
 
-// credentialRegion returns the region in the scope of the request's credentials,
-// <access key>/<date>/<region>/sqs/aws4_request.
-func credentialRegion(r *http.Request) string {
+// credentialScope returns the access key and the region of the request's
+// credentials, <access key>/<date>/<region>/sqs/aws4_request.
+func credentialScope(r *http.Request) (accessKey, region string) {
 	_, credential, found := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	if !found {
 		credential = ""
@@ -244,16 +307,16 @@ func credentialRegion(r *http.Request) string {
 			credential = r.URL.Query().Get("X-Amz-Credential")
 		}
 	}
-	_, scope, _ := strings.Cut(credential, "/")
+	accessKey, scope, _ := strings.Cut(credential, "/")
 	_, scope, _ = strings.Cut(scope, "/")
-	region, _, _ := strings.Cut(scope, "/")
-	return region
+	region, _, _ = strings.Cut(scope, "/")
+	return accessKey, region
 }
 
 // allowOrigin lets web pages of any origin use the server, as they may use AWS.
 func allowOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "authorization, content-type, x-amz-date, x-amz-content-sha256, "+
 		"x-amz-security-token, x-amz-target, x-amzn-query-mode, x-amz-user-agent, amz-sdk-invocation-id, amz-sdk-request")
 	h.Set("Access-Control-Expose-Headers", "x-amzn-requestid, x-amzn-query-error")

@@ -109,8 +109,8 @@ func TestReplies(t *testing.T) {
 			body: `.*UnknownOperationException.*DynamoDB_20120810.GetItem.*`,
 		},
 		{
-			name:    "no action",
-			request: request("POST", "", `Action=ListQueues&Version=2012-11-05`, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}),
+			name:    "JSON without an action",
+			request: request("POST", "", `{}`, nil),
 			status:  400, queryError: "InvalidAction;Sender", matchesPattern: true,
 			body: `.*UnknownOperationException.*X-Amz-Target.*`,
 		},

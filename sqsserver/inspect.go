@@ -15,6 +15,7 @@ import (
 // QueueInfo is a queue as an operator sees it.
 type QueueInfo struct {
 	Name    string
+	Account string
 	Region  string
 	ARN     string
 	URL     string // as direct calls know it
@@ -31,7 +32,7 @@ type QueueInfo struct {
 	MaxReceives int    // maxReceiveCount; 0: there is none
 }
 
-// Queues returns all queues, by region and name.
+// Queues returns all queues, by account, region and name.
 func (s *Server) Queues() []QueueInfo {
 	s.mu.Lock()
 	queues := make([]*queue, 0, len(s.byARN))
@@ -47,7 +48,7 @@ func (s *Server) Queues() []QueueInfo {
 		}
 	}
 	slices.SortFunc(infos, func(a, b QueueInfo) int {
-		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
 	})
 	return infos
 }
@@ -58,7 +59,7 @@ func (s *Server) info(q *queue) (QueueInfo, error) {
 		return QueueInfo{}, err
 	}
 	info := QueueInfo{
-		Name: q.name, Region: q.region, ARN: q.arn, URL: s.queueURL(s.direct, q.name),
+		Name: q.name, Account: q.account, Region: q.region, ARN: q.arn, URL: s.direct.queueURL(q.queueName),
 		FIFO: q.fifo, Created: q.created, Tags: q.tags,
 		DeadLetter: q.attributes.redrive.target, MaxReceives: q.attributes.redrive.maxReceives,
 	}
@@ -114,7 +115,7 @@ const messagesPerLook = 64
 // receiving them. A page of many is no snapshot: the queue may change while
 // it is put together.
 func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
-	q := s.find(s.config.Region, queue)
+	q := s.find(s.direct, queue)
 	if q == nil {
 		return nil, fmt.Errorf("sqsserver: messages of queue %q: %w", queue, errQueueDoesNotExist())
 	}
@@ -152,7 +153,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 	return MessageInfo{
 		ID: UUID(d.ID).String(), Body: c.body, Attributes: c.attributes,
 		State: state, Due: d.VisibleAt, Receives: d.Receives, Sent: d.SentAt, FirstReceived: d.FirstReceived,
-		Group: d.Group, Deduplication: d.Dedup, Sequence: d.Sequence, Source: d.Source, Number: d.Receipt.Number,
+		Group: d.Group, Deduplication: d.Dedup, Sequence: publicSequence(d.Sequence), Source: d.Source, Number: d.Receipt.Number,
 	}
 }
 
@@ -160,7 +161,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 // not even a delayed one or one in flight. It returns the context's error if that
 // ends first, and an error if the queue does not exist or is deleted.
 func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
-	q := s.find(s.config.Region, queue)
+	q := s.find(s.direct, queue)
 	if q == nil {
 		return fmt.Errorf("sqsserver: wait for queue %q: %w", queue, errQueueDoesNotExist())
 	}
@@ -251,7 +252,7 @@ func (s *Server) DeadLetter(queue, messageID string) error {
 
 // operate carries out what an operator wants done with a message.
 func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
-	q := s.find(s.config.Region, queue)
+	q := s.find(s.direct, queue)
 	if q == nil {
 		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, errQueueDoesNotExist())
 	}
@@ -285,12 +286,12 @@ func parseUUID(text string) (id engine.ID, err error) {
 }
 
 // find returns the queue with a name, URL or ARN, or nil. Only an ARN names a
-// region.
-func (s *Server) find(region, name string) *queue {
+// region, only an ARN or a URL an account.
+func (s *Server) find(from origin, queue string) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q := s.byARN[name]; q != nil {
+	if q := s.byARN[queue]; q != nil {
 		return q
 	}
-	return s.queues[queueName{region, name[strings.LastIndexByte(name, '/')+1:]}]
+	return s.queues[from.queueName(queue)]
 }

@@ -35,11 +35,11 @@ func TestQueues(t *testing.T) {
 		created := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 		want := []sqsserver.QueueInfo{
 			{
-				Name: "dead", Region: "us-east-1", ARN: "arn:aws:sqs:us-east-1:000000000000:dead",
+				Name: "dead", Account: "000000000000", Region: "us-east-1", ARN: "arn:aws:sqs:us-east-1:000000000000:dead",
 				URL: "http://sqs.us-east-1.localhost/000000000000/dead", Created: created,
 			},
 			{
-				Name: "q", Region: "us-east-1", ARN: "arn:aws:sqs:us-east-1:000000000000:q",
+				Name: "q", Account: "000000000000", Region: "us-east-1", ARN: "arn:aws:sqs:us-east-1:000000000000:q",
 				URL: "http://sqs.us-east-1.localhost/000000000000/q", Created: created, Tags: map[string]string{"team": "a"},
 				Visible: 1, InFlight: 1, Delayed: 2,
 				DeadLetter: "arn:aws:sqs:us-east-1:000000000000:dead", MaxReceives: 5,

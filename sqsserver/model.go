@@ -142,6 +142,110 @@ type PurgeQueueInput struct {
 	QueueUrl string
 }
 
+// ListDeadLetterSourceQueuesInput asks for a page of the queues that have this one
+// as their dead-letter queue. Without MaxResults (1 to 1,000) the answer has no
+// NextToken.
+type ListDeadLetterSourceQueuesInput struct {
+	QueueUrl   string
+	MaxResults OptionalInt
+	NextToken  string
+}
+
+// ListDeadLetterSourceQueuesOutput is a page of queue URLs. NextToken is empty on
+// the last one.
+type ListDeadLetterSourceQueuesOutput struct {
+	QueueUrls []string
+	NextToken string
+}
+
+// TagQueueInput adds tags to a queue, and replaces those of the same keys.
+type TagQueueInput struct {
+	QueueUrl string
+	Tags     map[string]string
+}
+
+// UntagQueueInput names the tags to remove.
+type UntagQueueInput struct {
+	QueueUrl string
+	TagKeys  []string
+}
+
+// ListQueueTagsInput names the queue whose tags are wanted.
+type ListQueueTagsInput struct {
+	QueueUrl string
+}
+
+// ListQueueTagsOutput has the tags of a queue.
+type ListQueueTagsOutput struct {
+	Tags map[string]string
+}
+
+// AddPermissionInput adds a statement to the queue's policy, which lets the
+// accounts carry out the actions.
+type AddPermissionInput struct {
+	QueueUrl      string
+	Label         string
+	AWSAccountIds []string
+	Actions       []string
+}
+
+// RemovePermissionInput removes the statement with the label from the queue's
+// policy.
+type RemovePermissionInput struct {
+	QueueUrl string
+	Label    string
+}
+
+// StartMessageMoveTaskInput moves the messages of a dead-letter queue to the
+// destination, by default each to the queue that dead-lettered it.
+type StartMessageMoveTaskInput struct {
+	SourceArn                    string
+	DestinationArn               string
+	MaxNumberOfMessagesPerSecond OptionalInt // 1 to 500; absent: 500
+}
+
+// StartMessageMoveTaskOutput has the handle of the task.
+type StartMessageMoveTaskOutput struct {
+	TaskHandle string
+}
+
+// CancelMessageMoveTaskInput names the task to stop.
+type CancelMessageMoveTaskInput struct {
+	TaskHandle string
+}
+
+// CancelMessageMoveTaskOutput tells how many messages the task has moved; they
+// are not moved back.
+type CancelMessageMoveTaskOutput struct {
+	ApproximateNumberOfMessagesMoved int64
+}
+
+// ListMessageMoveTasksInput asks for the newest tasks of a queue, at most
+// MaxResults (1 to 10; absent: 1).
+type ListMessageMoveTasksInput struct {
+	SourceArn  string
+	MaxResults OptionalInt
+}
+
+// ListMessageMoveTasksOutput has the tasks, newest first.
+type ListMessageMoveTasksOutput struct {
+	Results []ListMessageMoveTasksResultEntry
+}
+
+// ListMessageMoveTasksResultEntry is a task. Status is RUNNING, COMPLETED,
+// CANCELLED or FAILED.
+type ListMessageMoveTasksResultEntry struct {
+	TaskHandle                        string // while it runs
+	Status                            string
+	SourceArn                         string
+	DestinationArn                    string // "": none was given
+	MaxNumberOfMessagesPerSecond      int32  // 0: none was given
+	ApproximateNumberOfMessagesMoved  int64
+	ApproximateNumberOfMessagesToMove int64
+	FailureReason                     string // of a task that failed
+	StartedTimestamp                  int64  // milliseconds since the epoch
+}
+
 // SendMessageEntry is a message to send, alone or in a batch. The Server keeps the
 // slices of a message that it accepts; they must not be changed afterwards. Those
 // of a message received are the same and must not be changed either.

@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"maps"
@@ -21,9 +22,9 @@ const (
 	fifoSuffix     = ".fifo"
 )
 
-// queueName names a queue among those of the server's account.
+// queueName names a queue among those of the server.
 type queueName struct {
-	region, name string
+	account, region, name string
 }
 
 // queue is what the server knows of a queue beside its messages.
@@ -33,17 +34,19 @@ type queue struct {
 	id      uint64 // in its receipt handles
 	fifo    bool
 	created time.Time
-	tags    map[string]string
 
 	// What follows is guarded by the server's lock.
 	engine     *engine.Queue
 	attributes *attributes // replaced as a whole, so that it can be read without the lock
+	tags       map[string]string
 	modified   time.Time
 	purged     time.Time
 	dropped    bool
 	waiters    waiters
 	lost       map[engine.Receipt]struct{} // leases that FaultLoseLease has taken
-	emptied    []chan struct{}             // of WaitEmpty; closed by whoever finds the queue empty
+	attempts   attempts
+	moves      []*moveTask     // out of this queue, newest first
+	emptied    []chan struct{} // of WaitEmpty; closed by whoever finds the queue empty
 }
 
 func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueInput) (*CreateQueueOutput, error) {
@@ -62,13 +65,17 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 	if err != nil {
 		return nil, err
 	}
-	if err := s.create(queueName{from.region, in.QueueName}, wanted, in); err != nil {
+	if err := checkTags(in.QueueName, in.Tags); err != nil {
+		return nil, err
+	}
+	name := queueName{from.account, from.region, in.QueueName}
+	if err := s.create(name, wanted, in); err != nil {
 		return nil, err
 	}
 	if replyLost {
 		return nil, ErrReplyLost
 	}
-	return &CreateQueueOutput{QueueUrl: s.queueURL(from, in.QueueName)}, nil
+	return &CreateQueueOutput{QueueUrl: from.queueURL(name)}, nil
 }
 
 func checkQueueName(name string, fifo bool) error {
@@ -107,7 +114,7 @@ func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput
 	}
 	q := &queue{
 		queueName:  name,
-		arn:        s.queueARN(name),
+		arn:        name.arn(),
 		id:         s.random.Uint64(),
 		fifo:       wanted.fifo,
 		created:    now,
@@ -124,8 +131,8 @@ func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput
 	return nil
 }
 
-func (s *Server) queueARN(name queueName) string {
-	return "arn:aws:sqs:" + name.region + ":" + s.config.Account + ":" + name.name
+func (n queueName) arn() string {
+	return "arn:aws:sqs:" + n.region + ":" + n.account + ":" + n.name
 }
 
 // compare finds the first of the attributes given for a queue to create in which
@@ -160,14 +167,12 @@ func (s *Server) getQueueURL(ctx context.Context, from origin, in *GetQueueUrlIn
 	if in.QueueName == "" {
 		return nil, errQueueName()
 	}
-	if owner := in.QueueOwnerAWSAccountId; owner != "" && owner != s.config.Account {
-		return nil, errQueueDoesNotExist()
-	}
-	r, err := s.lookup(ctx, from, in.QueueName, actionGetQueueUrl)
+	name := queueName{cmp.Or(in.QueueOwnerAWSAccountId, from.account), from.region, in.QueueName}
+	r, err := s.lookup(ctx, name, actionGetQueueUrl)
 	if err != nil {
 		return nil, err
 	}
-	return &GetQueueUrlOutput{QueueUrl: s.queueURL(from, r.queue.name)}, r.end()
+	return &GetQueueUrlOutput{QueueUrl: from.queueURL(name)}, r.end()
 }
 
 func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInput) (*ListQueuesOutput, error) {
@@ -178,26 +183,13 @@ func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInpu
 	if err != nil {
 		return nil, err
 	}
-	limit := int(in.MaxResults.Or(maxListResults))
-	if limit < 1 || limit > maxListResults {
-		return nil, errMaxResults(in.MaxResults.Value)
+	isListed := func(q *queue) bool {
+		return q.account == from.account && q.region == from.region && strings.HasPrefix(q.name, in.QueueNamePrefix)
 	}
-	after, err := base64.RawURLEncoding.DecodeString(in.NextToken)
-	if err != nil {
-		return nil, errNextToken()
-	}
-
-	names, err := s.queueNames(from.region, in.QueueNamePrefix, string(after))
+	out := &ListQueuesOutput{}
+	out.QueueUrls, out.NextToken, err = s.listPage(from, in.MaxResults, in.NextToken, isListed)
 	if err != nil {
 		return nil, err
-	}
-	slices.Sort(names)
-	out := &ListQueuesOutput{}
-	for _, name := range names[:min(limit, len(names))] {
-		out.QueueUrls = append(out.QueueUrls, s.queueURL(from, name))
-	}
-	if len(names) > limit && in.MaxResults.Set {
-		out.NextToken = base64.RawURLEncoding.EncodeToString([]byte(names[limit-1]))
 	}
 	if replyLost {
 		return nil, ErrReplyLost
@@ -205,25 +197,65 @@ func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInpu
 	return out, nil
 }
 
-// queueNames returns the names of the region's queues, in no order, that begin
-// with prefix and come after the name given.
-func (s *Server) queueNames(region, prefix, after string) ([]string, error) {
+func (s *Server) listDeadLetterSourceQueues(ctx context.Context, from origin, in *ListDeadLetterSourceQueuesInput) (*ListDeadLetterSourceQueuesOutput, error) {
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionListDeadLetterSourceQueues)
+	if err != nil {
+		return nil, err
+	}
+	isSource := func(q *queue) bool { return q.attributes.redrive.target == r.queue.arn }
+	out := &ListDeadLetterSourceQueuesOutput{}
+	out.QueueUrls, out.NextToken, err = s.listPage(from, in.MaxResults, in.NextToken, isSource)
+	if err != nil {
+		return nil, err
+	}
+	return out, r.end()
+}
+
+// listPage returns the URLs of a page of queues, all of one account and region,
+// in the order of their names, and the token of the next page. The token is the
+// last name of this one.
+func (s *Server) listPage(from origin, maxResults OptionalInt, token string, isListed func(*queue) bool) (urls []string, next string, err error) {
+	limit := int(maxResults.Or(maxListResults))
+	if limit < 1 || limit > maxListResults {
+		return nil, "", errMaxResults(maxResults.Value, maxListResults)
+	}
+	after, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return nil, "", errNextToken()
+	}
+	names, err := s.queueNames(func(q *queue) bool { return q.name > string(after) && isListed(q) })
+	if err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(names, func(a, b queueName) int { return cmp.Compare(a.name, b.name) })
+	page := names[:min(limit, len(names))]
+	for _, name := range page {
+		urls = append(urls, from.queueURL(name))
+	}
+	if len(names) > limit && maxResults.Set {
+		next = base64.RawURLEncoding.EncodeToString([]byte(page[limit-1].name))
+	}
+	return urls, next, nil
+}
+
+// queueNames returns the names of the queues that isListed, in no order.
+func (s *Server) queueNames(isListed func(*queue) bool) ([]queueName, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errServiceUnavailable()
 	}
-	var names []string
-	for name := range s.queues {
-		if name.region == region && strings.HasPrefix(name.name, prefix) && name.name > after {
-			names = append(names, name.name)
+	var names []queueName
+	for name, q := range s.queues {
+		if isListed(q) {
+			names = append(names, name)
 		}
 	}
 	return names, nil
 }
 
 func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueInput) error {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionDeleteQueue)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionDeleteQueue)
 	if err != nil {
 		return err
 	}
@@ -233,6 +265,7 @@ func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueIn
 		return err
 	}
 	q.dropped = true
+	q.endMove(moveFailed, codeQueueDoesNotExist)
 	s.engine.Drop(now, q.engine)
 	delete(s.queues, q.queueName)
 	delete(s.byARN, q.arn)
@@ -244,7 +277,7 @@ func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueIn
 }
 
 func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInput) error {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionPurgeQueue)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionPurgeQueue)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const (
 )
 
 func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionReceiveMessage)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionReceiveMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,8 @@ func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMes
 	if in.VisibilityTimeout.Set {
 		w.visibility = seconds(in.VisibilityTimeout.Value)
 	}
-	deliveries, err := s.receive(ctx, r.queue, w, seconds(in.WaitTimeSeconds.Or(r.attributes.wait)))
+	wait := seconds(in.WaitTimeSeconds.Or(r.attributes.wait))
+	deliveries, err := s.receiveAttempt(ctx, r.queue, w, wait, in.ReceiveRequestAttemptId)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 		SentTimestamp:                    d.SentAt.UnixMilli(),
 		ApproximateReceiveCount:          d.Receives,
 		ApproximateFirstReceiveTimestamp: d.FirstReceived.UnixMilli(),
-		SequenceNumber:                   d.Sequence,
+		SequenceNumber:                   publicSequence(d.Sequence),
 		MessageDeduplicationId:           d.Dedup,
 		MessageGroupId:                   d.Group,
 		AWSTraceHeader:                   c.traceHeader,
@@ -147,7 +148,7 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 func (s *Server) takeBack(from origin, queueURL string, out *ReceiveMessageOutput) {
 	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
 		"queue", queueURL, "messages", len(out.Messages))
-	q := s.find(from.region, queueURL)
+	q := s.find(from, queueURL)
 	if q == nil {
 		return
 	}

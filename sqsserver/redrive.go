@@ -120,7 +120,7 @@ func (s *Server) checkRedrive(q *queue, wanted *attributes, given map[string]str
 	invalid := func(reason string) error { return errParameter("RedrivePolicy", value, reason) }
 	target := s.byARN[wanted.redrive.target]
 	switch {
-	case target == nil || target.region != q.region:
+	case target == nil || target.region != q.region || target.account != q.account:
 		return invalid("Dead letter target does not exist.")
 	case target.fifo != q.fifo:
 		return invalid("Dead-letter queue must be same type of queue as the source.")

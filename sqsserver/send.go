@@ -21,7 +21,7 @@ type content struct {
 }
 
 func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageInput) (*SendMessageOutput, error) {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionSendMessage)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionSendMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageIn
 	if err := checkFIFO(r.attributes, &entry, false); err != nil {
 		return nil, err
 	}
-	m := s.newMessage(r.attributes, from, &entry)
+	m := newMessage(r.attributes, from, &entry)
 
 	now, err := s.hold(r.queue)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageIn
 }
 
 func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionSendMessageBatch)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionSendMessageBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 		if s.faults.entry(r.queue.name, actionSendMessageBatch) == FaultFailEntry {
 			failures[i] = errInternalError(injected)
 		} else if failures[i] = checkMessage(r.attributes, from, &entry, true); failures[i] == nil {
-			messages[i] = s.newMessage(r.attributes, from, &entry)
+			messages[i] = newMessage(r.attributes, from, &entry)
 		}
 	}
 
@@ -145,13 +145,13 @@ func checkMessage(a *attributes, from origin, entry *SendMessageEntry, inBatch b
 }
 
 // newMessage makes the message that the engine takes, but for its id.
-func (s *Server) newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Message {
+func newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Message {
 	c := &content{
 		body:          entry.MessageBody,
 		bodyMD5:       digestBody(entry.MessageBody),
 		attributes:    entry.MessageAttributes,
 		attributesMD5: digestAttributes(entry.MessageAttributes),
-		sender:        s.config.Account,
+		sender:        from.account,
 		traceHeader:   from.traceHeader,
 	}
 	if len(entry.MessageSystemAttributes) > 0 { // SQS knows only the one
@@ -186,6 +186,15 @@ func sendOutput(sent engine.Sent, c *content) SendMessageOutput {
 		MD5OfMessageBody:             c.bodyMD5,
 		MD5OfMessageAttributes:       c.attributesMD5,
 		MD5OfMessageSystemAttributes: c.traceHeaderMD5,
-		SequenceNumber:               sent.Sequence,
+		SequenceNumber:               publicSequence(sent.Sequence),
 	}
+}
+
+// publicSequence makes of the engine's number one of 20 digits, as those of AWS
+// have: so they can be compared as text.
+func publicSequence(n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return 1e19 + n
 }

@@ -23,7 +23,8 @@ import (
 // Config are the settings of a Server. The zero value is a good one.
 type Config struct {
 	// Region and Account name the queues. A request over HTTP whose credentials
-	// name another region sees the queues of that one. Default: us-east-1 and
+	// name another region sees the queues of that one, and one whose access key
+	// is 12 digits those of the account with that number. Default: us-east-1 and
 	// 000000000000.
 	Region  string
 	Account string
@@ -96,7 +97,7 @@ func New(config Config) *Server {
 	}
 	s.faults.byQueue = make(map[string][]*FaultCount)
 	s.faults.random = rand.New(rand.NewPCG(config.Seed, 2))
-	s.direct = origin{region: config.Region, baseURL: config.BaseURL}
+	s.direct = origin{account: config.Account, region: config.Region, baseURL: config.BaseURL}
 	if s.direct.baseURL == "" {
 		s.direct.baseURL = "http://sqs." + config.Region + ".localhost"
 	}
@@ -109,6 +110,9 @@ func New(config Config) *Server {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	for _, q := range s.byARN {
+		q.endMove(moveCancelled, "")
+	}
 	s.mu.Unlock()
 	s.EndPolls()
 	return nil
@@ -191,35 +195,86 @@ func (s *Server) ChangeMessageVisibilityBatch(ctx context.Context, in *ChangeMes
 	return s.changeMessageVisibilityBatch(ctx, s.direct, in)
 }
 
+// ListDeadLetterSourceQueues lists the queues that have a queue as their
+// dead-letter queue, in the order of their names.
+func (s *Server) ListDeadLetterSourceQueues(ctx context.Context, in *ListDeadLetterSourceQueuesInput) (*ListDeadLetterSourceQueuesOutput, error) {
+	return s.listDeadLetterSourceQueues(ctx, s.direct, in)
+}
+
+// TagQueue adds tags to a queue.
+func (s *Server) TagQueue(ctx context.Context, in *TagQueueInput) error {
+	return s.tagQueue(ctx, s.direct, in)
+}
+
+// UntagQueue removes tags from a queue.
+func (s *Server) UntagQueue(ctx context.Context, in *UntagQueueInput) error {
+	return s.untagQueue(ctx, s.direct, in)
+}
+
+// ListQueueTags returns the tags of a queue.
+func (s *Server) ListQueueTags(ctx context.Context, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
+	return s.listQueueTags(ctx, s.direct, in)
+}
+
+// AddPermission adds a statement to the policy of a queue. Policies are kept and
+// not enforced.
+func (s *Server) AddPermission(ctx context.Context, in *AddPermissionInput) error {
+	return s.addPermission(ctx, s.direct, in)
+}
+
+// RemovePermission removes a statement from the policy of a queue.
+func (s *Server) RemovePermission(ctx context.Context, in *RemovePermissionInput) error {
+	return s.removePermission(ctx, s.direct, in)
+}
+
+// StartMessageMoveTask begins to move the messages of a dead-letter queue.
+func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
+	return s.startMessageMoveTask(ctx, s.direct, in)
+}
+
+// CancelMessageMoveTask stops such a task.
+func (s *Server) CancelMessageMoveTask(ctx context.Context, in *CancelMessageMoveTaskInput) (*CancelMessageMoveTaskOutput, error) {
+	return s.cancelMessageMoveTask(ctx, s.direct, in)
+}
+
+// ListMessageMoveTasks lists the newest of these tasks.
+func (s *Server) ListMessageMoveTasks(ctx context.Context, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
+	return s.listMessageMoveTasks(ctx, s.direct, in)
+}
+
 // origin is what the way a request came by says about the queues it means.
 type origin struct {
+	account     string // of the caller
 	region      string
 	baseURL     string
 	traceHeader string // of messages that are sent without one
 }
 
 // queueURL is the URL by which the sender of a request knows a queue.
-func (s *Server) queueURL(from origin, name string) string {
-	return from.baseURL + "/" + s.config.Account + "/" + name
+func (from origin) queueURL(name queueName) string {
+	return from.baseURL + "/" + name.account + "/" + name.name
+}
+
+// queueName is the inverse of queueURL, for URLs of any host. A bare name means a
+// queue of the caller's account.
+func (from origin) queueName(queueURL string) queueName {
+	name := queueName{from.account, from.region, queueURL}
+	if i := strings.LastIndexByte(queueURL, '/'); i >= 0 {
+		name.name = queueURL[i+1:]
+		name.account = queueURL[strings.LastIndexByte(queueURL[:i], '/')+1 : i]
+	}
+	return name
 }
 
 // lookup begins a request to a queue: it finds the queue and lets faults refuse
-// the request. queueURL may have any host, or be the bare name.
-func (s *Server) lookup(ctx context.Context, from origin, queueURL, action string) (request, error) {
+// the request.
+func (s *Server) lookup(ctx context.Context, name queueName, action string) (request, error) {
 	if err := ctx.Err(); err != nil {
 		return request{}, err
 	}
-	name := queueURL
-	if i := strings.LastIndexByte(queueURL, '/'); i >= 0 {
-		name = queueURL[i+1:]
-		if account := queueURL[strings.LastIndexByte(queueURL[:i], '/')+1 : i]; account != s.config.Account {
-			return request{}, errQueueDoesNotExist()
-		}
-	}
-
 	s.mu.Lock()
 	closed := s.closed
-	q := s.queues[queueName{from.region, name}]
+	q := s.queues[name]
 	var r request
 	if q != nil {
 		r = request{queue: q, attributes: q.attributes}
@@ -233,7 +288,7 @@ func (s *Server) lookup(ctx context.Context, from origin, queueURL, action strin
 		return request{}, errQueueDoesNotExist()
 	}
 	var err error
-	r.replyLost, err = s.refuse(ctx, name, action)
+	r.replyLost, err = s.refuse(ctx, name.name, action)
 	return r, err
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessageInput) error {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionDeleteMessage)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionDeleteMessage)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessa
 }
 
 func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionDeleteMessageBatch)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionDeleteMessageBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *Delete
 }
 
 func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *ChangeMessageVisibilityInput) error {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionChangeMessageVisibility)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionChangeMessageVisibility)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *C
 }
 
 func (s *Server) changeMessageVisibilityBatch(ctx context.Context, from origin, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
-	r, err := s.lookup(ctx, from, in.QueueUrl, actionChangeMessageVisibilityBatch)
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionChangeMessageVisibilityBatch)
 	if err != nil {
 		return nil, err
 	}

@@ -50,13 +50,22 @@ func (q *Queue) lineOff(slot uint32) {
 // next returns the message of a standard queue whose turn it is, or 0.
 func (q *Queue) next() uint32 {
 	slot := q.visible.first
-	if quiet, ok := q.groups.quiet.first(); ok && (slot == 0 || quiet.key < q.turn(slot)) {
-		return q.groups.at(quiet.item).messages.first
+	if quiet, ok := q.groups.quiet.first(); ok {
+		if first := q.groups.at(quiet.item).messages.first; slot == 0 || q.before(first, slot) {
+			return first
+		}
 	}
 	if loud, ok := q.groups.loud.first(); ok && slot == 0 {
 		return q.groups.at(loud.item).messages.first
 	}
 	return slot
+}
+
+func (q *Queue) before(a, b uint32) bool {
+	if turnA, turnB := q.turn(a), q.turn(b); turnA != turnB {
+		return turnA < turnB
+	}
+	return q.messages.at(a).sequence < q.messages.at(b).sequence
 }
 
 // turn orders the messages that stand first in the lines of a standard queue: by

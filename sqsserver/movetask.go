@@ -1,0 +1,344 @@
+package sqsserver
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// Limits of message move tasks.
+const (
+	maxMoveRate    = 500            // messages a second, and what a task without a rate does
+	maxMoveTime    = 36 * time.Hour // of a task
+	maxActiveMoves = 100            // of an account
+	maxListedMoves = 10             // of a queue; older ones are forgotten
+)
+
+// The states of a task. AWS has also CANCELLING, through which ours pass at once.
+const (
+	moveRunning   = "RUNNING"
+	moveCompleted = "COMPLETED"
+	moveCancelled = "CANCELLED"
+	moveFailed    = "FAILED"
+)
+
+// Why a task failed, where it is not that a queue does not exist any more.
+const (
+	failedSource = "CouldNotDetermineMessageSource" // the message was sent to the queue
+	failedTime   = "TaskTimedOut"                   // after 36 hours; the text of AWS is not known
+)
+
+// moveTask is a message move task. It moves the messages that were visible when
+// it began, or as many that came after them: what fails again while the task
+// runs could else go round for ever. In flight and delayed ones stay.
+type moveTask struct {
+	id          UUID
+	source      string // ARN
+	destination string // ARN; "": each message to its own source
+	rate        int32  // messages a second; 0: not given
+	started     time.Time
+
+	// Guarded by the server's lock.
+	status string
+	reason string
+	moved  int64
+	toMove int64
+	timer  *time.Timer // runs the next step; nil after the end
+}
+
+func (s *Server) startMessageMoveTask(ctx context.Context, from origin, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
+	replyLost, err := s.begin(ctx, in.SourceArn, actionStartMessageMoveTask)
+	if err != nil {
+		return nil, err
+	}
+	if n := in.MaxNumberOfMessagesPerSecond; n.Set && (n.Value < 1 || n.Value > maxMoveRate) {
+		return nil, errMoveRate(n.Value)
+	}
+	task, err := s.startMove(from, in)
+	if err != nil {
+		return nil, err
+	}
+	if replyLost {
+		return nil, ErrReplyLost
+	}
+	return &StartMessageMoveTaskOutput{TaskHandle: task.handle()}, nil
+}
+
+// begin begins a request that names a queue by its ARN.
+func (s *Server) begin(ctx context.Context, arn, action string) (replyLost bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if arn == "" {
+		return false, errMissingParameter("SourceArn")
+	}
+	return s.refuse(ctx, arn[strings.LastIndexByte(arn, ':')+1:], action)
+}
+
+func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTask, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	source, err := s.findARN(from, "SourceArn", in.SourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if in.DestinationArn != "" {
+		destination, err := s.findARN(from, "DestinationArn", in.DestinationArn)
+		switch {
+		case err != nil:
+			return nil, err
+		case destination == source:
+			return nil, errDestination(in.DestinationArn, "It is the source queue.")
+		case destination.fifo != source.fifo:
+			return nil, errDestination(in.DestinationArn, "It must be of the same type as the source queue.")
+		}
+	}
+	if err := s.checkMove(source); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	visible, _, _ := s.engine.Counts(now, source.engine)
+	task := &moveTask{
+		id:     newUUID(s.random.Uint64(), s.random.Uint64()),
+		source: in.SourceArn, destination: in.DestinationArn, rate: in.MaxNumberOfMessagesPerSecond.Value,
+		started: now, status: moveRunning, toMove: int64(visible),
+	}
+	_, pause := task.pace()
+	task.timer = time.AfterFunc(pause, func() { s.stepMove(source, task) })
+	source.moves = slices.Insert(source.moves, 0, task)
+	if len(source.moves) > maxListedMoves {
+		source.moves = source.moves[:maxListedMoves]
+	}
+	return task, nil
+}
+
+// findARN returns the queue of the caller's region with the ARN that the
+// parameter gives. The lock is held.
+func (s *Server) findARN(from origin, parameter, arn string) (*queue, error) {
+	if s.closed {
+		return nil, errServiceUnavailable()
+	}
+	q := s.byARN[arn]
+	if q == nil || q.region != from.region {
+		return nil, errNoResource(parameter)
+	}
+	return q, nil
+}
+
+// checkMove checks that messages can be moved out of a queue now. The lock is
+// held.
+func (s *Server) checkMove(source *queue) error {
+	isDeadLetterQueue, active := false, 0
+	for _, q := range s.queues {
+		isDeadLetterQueue = isDeadLetterQueue || q.attributes.redrive.target == source.arn
+		if q.account == source.account && q.running() != nil {
+			active++
+		}
+	}
+	switch {
+	case !isDeadLetterQueue:
+		return errNoDeadLetterQueue()
+	case source.running() != nil:
+		return errMoveRunning()
+	case active >= maxActiveMoves:
+		return errTooManyMoves()
+	}
+	return nil
+}
+
+// running returns the task that moves messages out of the queue, or nil.
+func (q *queue) running() *moveTask {
+	if len(q.moves) > 0 && q.moves[0].status == moveRunning {
+		return q.moves[0]
+	}
+	return nil
+}
+
+// pace returns how many messages a step moves, and the pause between two steps.
+func (t *moveTask) pace() (batch int, pause time.Duration) {
+	const stepsPerSecond = 50
+	rate := int(t.rate)
+	if rate == 0 {
+		rate = maxMoveRate
+	}
+	batch = min(max(rate/stepsPerSecond, 1), messagesPerHold)
+	return batch, time.Duration(batch) * time.Second / time.Duration(rate)
+}
+
+// stepMove moves the next messages of a task. The timer calls it.
+func (s *Server) stepMove(q *queue, task *moveTask) {
+	now, err := s.hold(q)
+	if err != nil {
+		return // the end of the queue or of the server is that of the task
+	}
+	if task == q.running() {
+		batch, pause := task.pace()
+		s.move(now, q, task, batch)
+		if task.status == moveRunning {
+			task.timer.Reset(pause)
+		}
+	}
+	s.unlock(q)
+}
+
+func (s *Server) move(now time.Time, q *queue, task *moveTask, batch int) {
+	if now.Sub(task.started) >= maxMoveTime {
+		q.endMove(moveFailed, failedTime)
+		return
+	}
+	var to *engine.Queue
+	if task.destination != "" {
+		destination := s.byARN[task.destination]
+		if destination == nil {
+			q.endMove(moveFailed, codeQueueDoesNotExist)
+			return
+		}
+		to = destination.engine
+	}
+	for range batch {
+		moved := false
+		var err error
+		if task.moved < task.toMove {
+			moved, err = s.engine.Redrive(now, q.engine, to, s.newMessageID())
+		}
+		switch {
+		case errors.Is(err, engine.ErrNoSource):
+			q.endMove(moveFailed, failedSource)
+		case errors.Is(err, engine.ErrSourceGone):
+			q.endMove(moveFailed, codeQueueDoesNotExist)
+		case !moved:
+			q.endMove(moveCompleted, "")
+		}
+		if !moved {
+			return
+		}
+		task.moved++
+	}
+	if task.moved >= task.toMove {
+		q.endMove(moveCompleted, "")
+	}
+}
+
+// endMove ends the task that moves messages out of the queue, if there is one.
+// The lock is held.
+func (q *queue) endMove(status, reason string) {
+	task := q.running()
+	if task == nil {
+		return
+	}
+	task.timer.Stop()
+	task.timer = nil
+	task.status, task.reason = status, reason
+}
+
+func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *CancelMessageMoveTaskInput) (*CancelMessageMoveTaskOutput, error) {
+	if in.TaskHandle == "" {
+		return nil, errMissingParameter("TaskHandle")
+	}
+	handle, err := parseTaskHandle(in.TaskHandle)
+	if err != nil {
+		return nil, err
+	}
+	replyLost, err := s.begin(ctx, handle.SourceArn, actionCancelMessageMoveTask)
+	if err != nil {
+		return nil, err
+	}
+	moved, err := s.cancelMove(from, handle)
+	if err != nil {
+		return nil, err
+	}
+	if replyLost {
+		return nil, ErrReplyLost
+	}
+	return &CancelMessageMoveTaskOutput{ApproximateNumberOfMessagesMoved: moved}, nil
+}
+
+func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, err := s.findARN(from, "SourceArn", handle.SourceArn)
+	if err != nil {
+		return 0, err
+	}
+	task := q.running()
+	if task == nil || task.id.String() != handle.TaskID {
+		return 0, errNoTask()
+	}
+	q.endMove(moveCancelled, "")
+	return task.moved, nil
+}
+
+func (s *Server) listMessageMoveTasks(ctx context.Context, from origin, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
+	replyLost, err := s.begin(ctx, in.SourceArn, actionListMessageMoveTasks)
+	if err != nil {
+		return nil, err
+	}
+	limit := int(in.MaxResults.Or(1))
+	if limit < 1 || limit > maxListedMoves {
+		return nil, errMaxResults(in.MaxResults.Value, maxListedMoves)
+	}
+	tasks, err := s.listMoves(from, in.SourceArn, limit)
+	if err != nil {
+		return nil, err
+	}
+	if replyLost {
+		return nil, ErrReplyLost
+	}
+	return &ListMessageMoveTasksOutput{Results: tasks}, nil
+}
+
+func (s *Server) listMoves(from origin, source string, limit int) ([]ListMessageMoveTasksResultEntry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, err := s.findARN(from, "SourceArn", source)
+	if err != nil {
+		return nil, err
+	}
+	var entries []ListMessageMoveTasksResultEntry
+	for _, task := range q.moves[:min(limit, len(q.moves))] {
+		entries = append(entries, task.entry())
+	}
+	return entries, nil
+}
+
+// entry tells how the task stands. The lock is held.
+func (t *moveTask) entry() ListMessageMoveTasksResultEntry {
+	entry := ListMessageMoveTasksResultEntry{
+		Status:                            t.status,
+		SourceArn:                         t.source,
+		DestinationArn:                    t.destination,
+		MaxNumberOfMessagesPerSecond:      t.rate,
+		ApproximateNumberOfMessagesMoved:  t.moved,
+		ApproximateNumberOfMessagesToMove: t.toMove,
+		FailureReason:                     t.reason,
+		StartedTimestamp:                  t.started.UnixMilli(),
+	}
+	if t.status == moveRunning {
+		entry.TaskHandle = t.handle()
+	}
+	return entry
+}
+
+// taskHandle is what the handle of a task says, as AWS's do.
+type taskHandle struct {
+	TaskID    string `json:"taskId"`
+	SourceArn string `json:"sourceArn"`
+}
+
+func (t *moveTask) handle() string {
+	return base64.StdEncoding.EncodeToString(marshal(taskHandle{t.id.String(), t.source}))
+}
+
+func parseTaskHandle(text string) (handle taskHandle, err error) {
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(decoded, &handle) != nil || handle.TaskID == "" || handle.SourceArn == "" {
+		return taskHandle{}, errTaskHandle()
+	}
+	return handle, nil
+}

@@ -1,0 +1,104 @@
+package sqsserver
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of tags.
+const (
+	maxTags     = 50
+	maxTagKey   = 128 // characters
+	maxTagValue = 256
+)
+
+func (s *Server) tagQueue(ctx context.Context, from origin, in *TagQueueInput) error {
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionTagQueue)
+	if err != nil {
+		return err
+	}
+	if len(in.Tags) == 0 {
+		return errMissingParameter("Tags")
+	}
+	return s.retag(r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
+}
+
+func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInput) error {
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionUntagQueue)
+	if err != nil {
+		return err
+	}
+	if len(in.TagKeys) == 0 {
+		return errMissingParameter("TagKeys")
+	}
+	return s.retag(r, func(tags map[string]string) {
+		for _, key := range in.TagKeys {
+			delete(tags, key)
+		}
+	})
+}
+
+// retag changes the tags of a queue, unless they would not be valid.
+func (s *Server) retag(r request, change func(tags map[string]string)) error {
+	if _, err := s.hold(r.queue); err != nil {
+		return err
+	}
+	tags := make(map[string]string)
+	maps.Copy(tags, r.queue.tags)
+	change(tags)
+	err := checkTags(r.queue.name, tags)
+	if err == nil {
+		r.queue.tags = tags
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return r.end()
+}
+
+func (s *Server) listQueueTags(ctx context.Context, from origin, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
+	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionListQueueTags)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.hold(r.queue); err != nil {
+		return nil, err
+	}
+	tags := maps.Clone(r.queue.tags)
+	s.mu.Unlock()
+	return &ListQueueTagsOutput{Tags: tags}, r.end()
+}
+
+// checkTags checks all tags that a queue is to have.
+func checkTags(queue string, tags map[string]string) error {
+	if len(tags) > maxTags {
+		return errTooManyTags(queue)
+	}
+	for key, value := range tags {
+		if key == "" || !validTagText(key, maxTagKey) || strings.HasPrefix(strings.ToLower(key), "aws:") {
+			return errTagKey(key)
+		}
+		if !validTagText(value, maxTagValue) {
+			return errTagValue(value)
+		}
+	}
+	return nil
+}
+
+// validTagText holds for letters, digits and spaces of any script and some
+// punctuation.
+func validTagText(text string, limit int) bool {
+	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > limit {
+		return false
+	}
+	for _, c := range text {
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && !unicode.IsSpace(c) && !strings.ContainsRune("_.:/=+-@", c) {
+			return false
+		}
+	}
+	return true
+}

@@ -125,6 +125,21 @@ func (a *attributes) with(values map[string]string) (*attributes, error) {
 	return &changed, nil
 }
 
+// settable returns the attributes as with takes them.
+func (a *attributes) settable() map[string]string {
+	values := make(map[string]string)
+	for name, attribute := range attributesByName {
+		if attribute.set == nil {
+			continue
+		}
+		if value := attribute.value(a); value != "" {
+			values[name] = value
+		}
+	}
+	values["KmsDataKeyReusePeriodSeconds"] = strconv.Itoa(int(a.kmsReuse)) // shown only beside a key
+	return values
+}
+
 func number(name string, low, high int32, field func(*attributes) *int32) attribute {
 	return attribute{
 		name: name,
@@ -305,7 +320,12 @@ func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQue
 	settings.DedupPerGroup = q.engine.Settings().DedupPerGroup // fixed at creation
 	q.attributes, q.modified = changed, now
 	s.engine.Configure(now, q.engine, settings)
+	s.keepQueue(q)
 	s.longPoll.stir(q)
+	synced := s.promise()
 	s.unlock(q)
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
 	return r.end()
 }

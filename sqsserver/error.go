@@ -476,3 +476,14 @@ func errNoAction() *Error { return &Error{Code: codeNoAction} }
 func errMalformedForm(problem string) *Error {
 	return &Error{codeMalformedInput, "The request is not valid: " + problem + "."}
 }
+
+// errStorage: the journal has failed.
+func errStorage(err error) *Error {
+	return errInternalFailure("The server has stopped, for it cannot keep what it would acknowledge: " + err.Error() +
+		". What was acknowledged before is on disk. Mend the cause and start the server again.")
+}
+
+func errLowOnSpace() *Error {
+	return &Error{codeServiceUnavailable, "The disk of the server's journal is almost full, so it takes no more messages. " +
+		"Free space on it, or receive and delete messages."}
+}

@@ -131,11 +131,17 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 		}
 		deliveries := s.engine.Messages(now, q.engine, after, look)
 		s.unlock(q)
+		last := len(deliveries) < look
+		if !last {
+			after = deliveries[len(deliveries)-1].Receipt.Number
+		}
+		if deliveries, err = s.load(q, deliveries); err != nil {
+			return nil, err
+		}
 		for i := range deliveries {
 			infos = append(infos, messageInfo(&deliveries[i]))
-			after = deliveries[i].Receipt.Number
 		}
-		if len(deliveries) < look || len(infos) == page.Limit {
+		if last || len(infos) == page.Limit {
 			return infos, nil
 		}
 	}
@@ -270,7 +276,11 @@ func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engi
 	} else {
 		err = fmt.Errorf("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
 	}
+	synced := s.promise()
 	s.unlock(q)
+	if err == nil {
+		err = synced.wait(context.Background())
+	}
 	if err != nil {
 		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, err)
 	}

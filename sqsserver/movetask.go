@@ -60,8 +60,11 @@ func (s *Server) startMessageMoveTask(ctx context.Context, from origin, in *Star
 	if n := in.MaxNumberOfMessagesPerSecond; n.Set && (n.Value < 1 || n.Value > maxMoveRate) {
 		return nil, errMoveRate(n.Value)
 	}
-	task, err := s.startMove(from, in)
+	task, synced, err := s.startMove(from, in)
 	if err != nil {
+		return nil, err
+	}
+	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
 	if replyLost {
@@ -81,26 +84,26 @@ func (s *Server) begin(ctx context.Context, arn, action string) (replyLost bool,
 	return s.refuse(ctx, arn[strings.LastIndexByte(arn, ':')+1:], action)
 }
 
-func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTask, error) {
+func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTask, *group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	source, err := s.findARN(from, "SourceArn", in.SourceArn)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if in.DestinationArn != "" {
 		destination, err := s.findARN(from, "DestinationArn", in.DestinationArn)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case destination == source:
-			return nil, errDestination(in.DestinationArn, "It is the source queue.")
+			return nil, nil, errDestination(in.DestinationArn, "It is the source queue.")
 		case destination.fifo != source.fifo:
-			return nil, errDestination(in.DestinationArn, "It must be of the same type as the source queue.")
+			return nil, nil, errDestination(in.DestinationArn, "It must be of the same type as the source queue.")
 		}
 	}
 	if err := s.checkMove(source); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	now := time.Now()
 	visible, _, _ := s.engine.Counts(now, source.engine)
@@ -115,14 +118,15 @@ func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTas
 	if len(source.moves) > maxListedMoves {
 		source.moves = source.moves[:maxListedMoves]
 	}
-	return task, nil
+	s.keepMoves(source)
+	return task, s.promise(), nil
 }
 
 // findARN returns the queue of the caller's region with the ARN that the
 // parameter gives. The lock is held.
 func (s *Server) findARN(from origin, parameter, arn string) (*queue, error) {
-	if s.closed {
-		return nil, errServiceUnavailable()
+	if err := s.refusal(); err != nil {
+		return nil, err
 	}
 	q := s.byARN[arn]
 	if q == nil || q.region != from.region {
@@ -180,6 +184,7 @@ func (s *Server) stepMove(q *queue, task *moveTask) {
 	if task == q.running() {
 		batch, pause := task.pace()
 		s.move(now, q, task, batch)
+		s.keepMoves(q)
 		if task.status == moveRunning {
 			task.timer.Reset(pause)
 		}
@@ -249,8 +254,11 @@ func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *Can
 	if err != nil {
 		return nil, err
 	}
-	moved, err := s.cancelMove(from, handle)
+	moved, synced, err := s.cancelMove(from, handle)
 	if err != nil {
+		return nil, err
+	}
+	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
 	if replyLost {
@@ -259,19 +267,20 @@ func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *Can
 	return &CancelMessageMoveTaskOutput{ApproximateNumberOfMessagesMoved: moved}, nil
 }
 
-func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, err error) {
+func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, synced *group, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, err := s.findARN(from, "SourceArn", handle.SourceArn)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	task := q.running()
 	if task == nil || task.id.String() != handle.TaskID {
-		return 0, errNoTask()
+		return 0, nil, errNoTask()
 	}
 	q.endMove(moveCancelled, "")
-	return task.moved, nil
+	s.keepMoves(q)
+	return task.moved, s.promise(), nil
 }
 
 func (s *Server) listMessageMoveTasks(ctx context.Context, from origin, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
@@ -341,4 +350,15 @@ func parseTaskHandle(text string) (handle taskHandle, err error) {
 		return taskHandle{}, errTaskHandle()
 	}
 	return handle, nil
+}
+
+// resumeMoves goes on with the tasks that ran when the server stopped. The lock
+// is held.
+func (s *Server) resumeMoves() {
+	for _, q := range s.byARN {
+		if task := q.running(); task != nil {
+			_, pause := task.pace()
+			task.timer = time.AfterFunc(pause, func() { s.stepMove(q, task) })
+		}
+	}
 }

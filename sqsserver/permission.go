@@ -67,7 +67,7 @@ func (s *Server) addPermission(ctx context.Context, from origin, in *AddPermissi
 	for _, action := range in.Actions {
 		added.Action = append(added.Action, "SQS:"+action)
 	}
-	return s.changePolicy(r, func(p *policy) error {
+	return s.changePolicy(ctx, r, func(p *policy) error {
 		if p.find(in.Label) >= 0 {
 			return errLabelExists(in.Label)
 		}
@@ -112,7 +112,7 @@ func (s *Server) removePermission(ctx context.Context, from origin, in *RemovePe
 	if err := checkLabel(in.Label); err != nil {
 		return err
 	}
-	return s.changePolicy(r, func(p *policy) error {
+	return s.changePolicy(ctx, r, func(p *policy) error {
 		i := p.find(in.Label)
 		if i < 0 {
 			return errLabelMissing(in.Label)
@@ -139,7 +139,7 @@ func isAccount(id string) bool {
 
 // changePolicy changes the policy of a queue. Without its last statement the
 // queue has none.
-func (s *Server) changePolicy(r request, change func(*policy) error) error {
+func (s *Server) changePolicy(ctx context.Context, r request, change func(*policy) error) error {
 	q := r.queue
 	now, err := s.hold(q)
 	if err != nil {
@@ -155,9 +155,14 @@ func (s *Server) changePolicy(r request, change func(*policy) error) error {
 	}
 	if err == nil {
 		q.attributes, q.modified = &changed, now
+		s.keepQueue(q)
 	}
+	synced := s.promise()
 	s.mu.Unlock()
 	if err != nil {
+		return err
+	}
+	if err := synced.wait(ctx); err != nil {
 		return err
 	}
 	return r.end()

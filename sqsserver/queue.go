@@ -69,7 +69,14 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 		return nil, err
 	}
 	name := queueName{from.account, from.region, in.QueueName}
-	if err := s.create(name, wanted, in); err != nil {
+	if err := s.checkSpace(); err != nil {
+		return nil, err
+	}
+	synced, err := s.create(name, wanted, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
 	if replyLost {
@@ -99,18 +106,18 @@ func checkQueueName(name string, fifo bool) error {
 }
 
 // create makes the queue exist, unless it does with the attributes given.
-func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) error {
+func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return errServiceUnavailable()
+	if err := s.refusal(); err != nil {
+		return nil, err
 	}
 	if q := s.queues[name]; q != nil {
-		return q.compare(wanted, in.Attributes)
+		return s.promise(), q.compare(wanted, in.Attributes)
 	}
 	now := time.Now()
 	if now.Before(s.deleted[name].Add(cooldown)) && !s.config.NoCooldown {
-		return errQueueDeletedRecently()
+		return nil, errQueueDeletedRecently()
 	}
 	q := &queue{
 		queueName:  name,
@@ -123,12 +130,13 @@ func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput
 		attributes: wanted,
 	}
 	if err := s.checkRedrive(q, wanted, in.Attributes); err != nil {
-		return err
+		return nil, err
 	}
-	delete(s.deleted, name)
+	s.forgetDeletion(name)
 	q.engine = s.engine.Create(now, q.arn, s.settings(wanted))
 	s.queues[name], s.byARN[q.arn] = q, q
-	return nil
+	s.keepQueue(q)
+	return s.promise(), nil
 }
 
 func (n queueName) arn() string {
@@ -242,8 +250,8 @@ func (s *Server) listPage(from origin, maxResults OptionalInt, token string, isL
 func (s *Server) queueNames(isListed func(*queue) bool) ([]queueName, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errServiceUnavailable()
+	if err := s.refusal(); err != nil {
+		return nil, err
 	}
 	var names []queueName
 	for name, q := range s.queues {
@@ -269,10 +277,19 @@ func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueIn
 	s.engine.Drop(now, q.engine)
 	delete(s.queues, q.queueName)
 	delete(s.byARN, q.arn)
-	maps.DeleteFunc(s.deleted, func(_ queueName, at time.Time) bool { return now.Sub(at) >= cooldown })
+	for name, at := range s.deleted {
+		if now.Sub(at) >= cooldown {
+			s.forgetDeletion(name)
+		}
+	}
 	s.deleted[q.queueName] = now
+	s.keepDeletion(q, now)
 	s.dismiss(q, errQueueDoesNotExist())
+	synced := s.promise()
 	s.finish()
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
 	return r.end()
 }
 
@@ -293,6 +310,11 @@ func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInpu
 	q.purged = now
 	q.lost = nil
 	s.engine.Purge(now, q.engine)
+	s.keepQueue(q)
+	synced := s.promise()
 	s.unlock(q)
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
 	return r.end()
 }

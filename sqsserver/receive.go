@@ -42,6 +42,9 @@ func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMes
 		return nil, ErrReplyLost
 	}
 
+	if deliveries, err = s.load(r.queue, deliveries); err != nil {
+		return nil, err
+	}
 	out := &ReceiveMessageOutput{}
 	if len(deliveries) > 0 {
 		out.Messages = make([]Message, len(deliveries))

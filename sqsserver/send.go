@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
@@ -32,15 +33,21 @@ func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageIn
 	if err := checkFIFO(r.attributes, &entry, false); err != nil {
 		return nil, err
 	}
+	if err := s.checkSpace(); err != nil {
+		return nil, err
+	}
 	m := newMessage(r.attributes, from, &entry)
 
 	now, err := s.hold(r.queue)
 	if err != nil {
 		return nil, err
 	}
-	m.ID = s.newMessageID()
-	sent := s.engine.Send(now, r.queue.engine, m)
+	sent := s.send(now, r.queue, &m)
+	synced := s.promise()
 	s.unlock(r.queue)
+	if err := synced.wait(ctx); err != nil {
+		return nil, err
+	}
 
 	out := sendOutput(sent, m.Payload.(*content))
 	return &out, r.end()
@@ -52,6 +59,9 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 		return nil, err
 	}
 	if err := checkSendBatch(r.attributes, in.Entries); err != nil {
+		return nil, err
+	}
+	if err := s.checkSpace(); err != nil {
 		return nil, err
 	}
 
@@ -73,11 +83,14 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 	}
 	for i := range in.Entries {
 		if failures[i] == nil {
-			messages[i].ID = s.newMessageID()
-			sent[i] = s.engine.Send(now, r.queue.engine, messages[i])
+			sent[i] = s.send(now, r.queue, &messages[i])
 		}
 	}
+	synced := s.promise()
 	s.unlock(r.queue)
+	if err := synced.wait(ctx); err != nil {
+		return nil, err
+	}
 
 	out := &SendMessageBatchOutput{Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries))}
 	for i := range in.Entries {
@@ -173,6 +186,22 @@ func newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Mess
 		m.Dedup = hex.EncodeToString(hash[:])
 	}
 	return m
+}
+
+// send puts a message into the queue. Where there is a journal, that has the
+// content and the engine has not. The lock is held.
+func (s *Server) send(now time.Time, q *queue, m *engine.Message) engine.Sent {
+	m.ID = s.newMessageID()
+	if s.keeper == nil {
+		return s.engine.Send(now, q.engine, *m)
+	}
+	bare := *m
+	bare.Payload = nil
+	sent := s.engine.Send(now, q.engine, bare)
+	if !sent.Duplicate {
+		s.keeper.keepBody(sent.Origin, m.Payload.(*content))
+	}
+	return sent
 }
 
 // newMessageID is called under the lock.

@@ -46,6 +46,15 @@ type Config struct {
 	// Default: a random one.
 	Seed uint64
 
+	// Journal keeps what the server acknowledges; see Open, which needs it. New
+	// does not look at it. Default: none, everything is in memory.
+	Journal Journal
+
+	// BodyCache is how many bytes of message bodies and attributes stay in memory
+	// on a server with a journal, which has them all; negative: those only that the
+	// journal does not have yet. Default: 128 MiB.
+	BodyCache int
+
 	// Logger is told what no client learns. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -68,6 +77,7 @@ type Server struct {
 	random   *rand.Rand // ids of messages and queues
 	longPoll longPolls
 	awaited  []*queue // that WaitEmpty waits for
+	keeper   *keeper  // set once; nil: nothing is kept
 }
 
 const messagesPerHold = 10
@@ -105,17 +115,25 @@ func New(config Config) *Server {
 }
 
 // Close ends the long polls that wait, which return no message, and makes the
-// server refuse every later request with ServiceUnavailable. It always returns
-// nil.
+// server refuse every later request with ServiceUnavailable. A server with a
+// journal writes what is left to it and closes it; the error is that of closing
+// it, or nil.
 func (s *Server) Close() error {
 	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
 	s.closed = true
 	for _, q := range s.byARN {
 		q.endMove(moveCancelled, "")
 	}
 	s.mu.Unlock()
 	s.EndPolls()
-	return nil
+	if s.keeper == nil {
+		return nil
+	}
+	return s.keeper.close()
 }
 
 // The actions, as SQS has them: without HTTP, encoding and signatures. The error
@@ -273,7 +291,7 @@ func (s *Server) lookup(ctx context.Context, name queueName, action string) (req
 		return request{}, err
 	}
 	s.mu.Lock()
-	closed := s.closed
+	refusal := s.refusal()
 	q := s.queues[name]
 	var r request
 	if q != nil {
@@ -281,8 +299,8 @@ func (s *Server) lookup(ctx context.Context, name queueName, action string) (req
 	}
 	s.mu.Unlock()
 
-	if closed {
-		return request{}, errServiceUnavailable()
+	if refusal != nil {
+		return request{}, refusal
 	}
 	if q == nil {
 		return request{}, errQueueDoesNotExist()
@@ -330,16 +348,18 @@ func (r request) end() error {
 // queue has gone since the request came. Each hold ends with unlock.
 func (s *Server) hold(q *queue) (now time.Time, err error) {
 	s.mu.Lock()
-	switch {
-	case s.closed:
-		err = errServiceUnavailable()
-	case q.dropped:
-		err = errQueueDoesNotExist()
-	default:
-		return time.Now(), nil
+	if s.keeper != nil {
+		s.keeper.makeRoom()
 	}
-	s.mu.Unlock()
-	return time.Time{}, err
+	err = s.refusal()
+	if err == nil && q.dropped {
+		err = errQueueDoesNotExist()
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return time.Time{}, err
+	}
+	return time.Now(), nil
 }
 
 // newUUID makes a random UUID (version 4) of 128 random bits.

@@ -14,7 +14,7 @@ func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessa
 		return err
 	}
 	settlements := [1]settlement{newDelete(in.ReceiptHandle)}
-	if err := s.settle(r.queue, settlements[:], actionDeleteMessage); err != nil {
+	if err := s.settle(ctx, r.queue, settlements[:], actionDeleteMessage); err != nil {
 		return err
 	}
 	if err := settlements[0].err; err != nil {
@@ -37,7 +37,7 @@ func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *Delete
 	for i := range in.Entries {
 		settlements[i] = newDelete(in.Entries[i].ReceiptHandle)
 	}
-	if err := s.settle(r.queue, settlements, actionDeleteMessageBatch); err != nil {
+	if err := s.settle(ctx, r.queue, settlements, actionDeleteMessageBatch); err != nil {
 		return nil, err
 	}
 	out := &DeleteMessageBatchOutput{}
@@ -51,7 +51,7 @@ func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *C
 		return err
 	}
 	settlements := [1]settlement{newChange(in.ReceiptHandle, in.VisibilityTimeout)}
-	if err := s.settle(r.queue, settlements[:], actionChangeMessageVisibility); err != nil {
+	if err := s.settle(ctx, r.queue, settlements[:], actionChangeMessageVisibility); err != nil {
 		return err
 	}
 	if err := settlements[0].err; err != nil {
@@ -74,7 +74,7 @@ func (s *Server) changeMessageVisibilityBatch(ctx context.Context, from origin, 
 	for i := range in.Entries {
 		settlements[i] = newChange(in.Entries[i].ReceiptHandle, in.Entries[i].VisibilityTimeout)
 	}
-	if err := s.settle(r.queue, settlements, actionChangeMessageVisibilityBatch); err != nil {
+	if err := s.settle(ctx, r.queue, settlements, actionChangeMessageVisibilityBatch); err != nil {
 		return nil, err
 	}
 	out := &ChangeMessageVisibilityBatchOutput{}
@@ -122,7 +122,7 @@ func newChange(handle string, timeout OptionalInt) settlement {
 
 // settle carries settlements out, each on its own. Its error is that of the whole
 // request.
-func (s *Server) settle(q *queue, settlements []settlement, action string) error {
+func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement, action string) error {
 	for i := range settlements {
 		m := &settlements[i]
 		if m.err == nil {
@@ -146,8 +146,12 @@ func (s *Server) settle(q *queue, settlements []settlement, action string) error
 	// A delete makes room for messages in flight, which the engine does not
 	// report as it does a message that becomes visible.
 	s.longPoll.stir(q)
+	var synced *group
+	if settlements[0].deletion {
+		synced = s.promise()
+	}
 	s.unlock(q)
-	return nil
+	return synced.wait(ctx)
 }
 
 func (s *Server) settleOne(now time.Time, q *queue, m *settlement) error {

@@ -23,7 +23,7 @@ func (s *Server) tagQueue(ctx context.Context, from origin, in *TagQueueInput) e
 	if len(in.Tags) == 0 {
 		return errMissingParameter("Tags")
 	}
-	return s.retag(r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
+	return s.retag(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
 }
 
 func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInput) error {
@@ -34,7 +34,7 @@ func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInpu
 	if len(in.TagKeys) == 0 {
 		return errMissingParameter("TagKeys")
 	}
-	return s.retag(r, func(tags map[string]string) {
+	return s.retag(ctx, r, func(tags map[string]string) {
 		for _, key := range in.TagKeys {
 			delete(tags, key)
 		}
@@ -42,7 +42,7 @@ func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInpu
 }
 
 // retag changes the tags of a queue, unless they would not be valid.
-func (s *Server) retag(r request, change func(tags map[string]string)) error {
+func (s *Server) retag(ctx context.Context, r request, change func(tags map[string]string)) error {
 	if _, err := s.hold(r.queue); err != nil {
 		return err
 	}
@@ -52,9 +52,14 @@ func (s *Server) retag(r request, change func(tags map[string]string)) error {
 	err := checkTags(r.queue.name, tags)
 	if err == nil {
 		r.queue.tags = tags
+		s.keepQueue(r.queue)
 	}
+	synced := s.promise()
 	s.mu.Unlock()
 	if err != nil {
+		return err
+	}
+	if err := synced.wait(ctx); err != nil {
 		return err
 	}
 	return r.end()

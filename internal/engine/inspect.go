@@ -29,6 +29,12 @@ func (e *Engine) Find(q *Queue, id ID) (Receipt, bool) {
 	return Receipt{}, false
 }
 
+// Has says whether the message is in the queue. Of the receipt only the number
+// counts.
+func (e *Engine) Has(now time.Time, q *Queue, r Receipt) bool {
+	return q.find(r, e.tick(now)) != 0
+}
+
 // delivery shows a message as it is now.
 func (q *Queue) delivery(slot uint32, t int64) Delivery {
 	m := q.messages.at(slot)

@@ -1,0 +1,232 @@
+package sqsserver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// Open returns a server with the queues and messages that its journal holds, or
+// with none, as New does, if it has no journal. A journal is the server's from
+// then on, and closed by it; if Open fails, it is still the caller's.
+//
+// A crash loses nothing that was acknowledged: sends, deletes, what concerns
+// queues, purges and moves. It may lose receives and changes of visibility of the
+// last moments: messages then come again earlier than they should, with a
+// smaller receive count, and the receipt handles of such receives are those of
+// the receives that come instead. The order among the visible messages of a
+// standard queue is not kept.
+//
+// The error says which record of the journal cannot be understood. Nothing is
+// skipped or guessed.
+func Open(config Config) (*Server, error) {
+	journal := config.Journal
+	config.Journal = nil
+	s := New(config)
+	if journal == nil {
+		return s, nil
+	}
+	cache := config.BodyCache
+	switch {
+	case cache == 0:
+		cache = defaultBodyCache
+	case cache < 0:
+		cache = 0
+	}
+	k := newKeeper(s, journal, cache)
+	if err := s.replay(journal, k); err != nil {
+		return nil, fmt.Errorf("sqsserver: open the journal: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeper = k
+	s.engine.Record(k)
+	s.resumeMoves()
+	return s, nil
+}
+
+const (
+	defaultBodyCache = 128 << 20
+
+	// formatVersion is that of the records as a whole: which there are and what
+	// their keys say.
+	formatVersion = 1
+
+	// skippedNumbers are left out at each start. Messages that were not yet on
+	// disk when the server crashed had numbers that the journal does not know, and
+	// some of them were received: no other message may answer to their receipt
+	// handles. Two groups of the largest size have fewer.
+	skippedNumbers = 1 << 20
+)
+
+// replay puts what the journal has into the server.
+func (s *Server) replay(journal Journal, k *keeper) error {
+	if err := checkFormat(journal); err != nil {
+		return err
+	}
+	r := replayer{server: s, now: time.Now(), queues: make(map[uint64]*queue)}
+	for _, part := range []struct {
+		kind byte
+		take func(key, value []byte) error
+	}{
+		{sequenceKey, r.takeSequence},
+		{nameKey, r.takeDeletion},
+		{queueKey, r.takeQueue},
+		{movesKey, r.takeMoves},
+		{acceptanceKey, r.takeAcceptance},
+		{messageKey, r.takeMessage},
+	} {
+		err := journal.Scan([]byte{part.kind}, func(key, value []byte) error {
+			if err := part.take(key, value); err != nil {
+				return fmt.Errorf("record %q cannot be understood: %w", key, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if r.used {
+		r.sequence += skippedNumbers
+	}
+	s.engine.Resume(r.sequence)
+	k.sequence = r.sequence
+	// The ids of before must not come again from a seed that is the same.
+	s.random = rand.New(rand.NewPCG(s.config.Seed, 1+r.sequence))
+
+	var b Batch
+	b.Set([]byte{versionKey}, []byte{formatVersion})
+	b.Set([]byte{sequenceKey}, appendSequence(nil, r.sequence))
+	return journal.Commit(&b, true)
+}
+
+// checkFormat finds out whether the journal's records are those of this program.
+func checkFormat(journal Journal) error {
+	version, err := journal.Get(nil, []byte{versionKey})
+	switch {
+	case err == nil && len(version) == 1 && version[0] == formatVersion:
+		return nil
+	case err == nil:
+		return fmt.Errorf("its records have the format %v, this program reads format %d only: open it with the program that wrote it", version, formatVersion)
+	case !errors.Is(err, ErrNotInJournal):
+		return err
+	}
+	return journal.Scan(nil, func(key, _ []byte) error {
+		return fmt.Errorf("it has records, such as %q, but none that says their format: it is damaged, or of another program", key)
+	})
+}
+
+// replayer takes the records of a journal.
+type replayer struct {
+	server   *Server
+	now      time.Time
+	queues   map[uint64]*queue
+	sequence uint64
+	used     bool         // the journal has been a server's
+	state    engine.State // reused, as the next
+	newest   *queue
+}
+
+func (r *replayer) takeSequence(_, value []byte) error {
+	var err error
+	r.used = true
+	r.sequence, err = decodeSequence(value)
+	return err
+}
+
+func (r *replayer) takeDeletion(key, value []byte) error {
+	at, err := decodeDeletion(value)
+	if err != nil {
+		return err
+	}
+	name, err := parseNameKey(key)
+	if err == nil {
+		r.server.deleted[name] = at
+	}
+	return err
+}
+
+func (r *replayer) takeQueue(key, value []byte) error {
+	record, err := decodeQueue(value)
+	if err != nil {
+		return err
+	}
+	attributes, err := defaultAttributes(record.attributes["FifoQueue"] == "true").with(record.attributes)
+	if err != nil {
+		return err
+	}
+	q := &queue{
+		queueName:  record.name,
+		arn:        record.name.arn(),
+		fifo:       attributes.fifo,
+		created:    timeOf(record.created),
+		modified:   timeOf(record.modified),
+		purged:     timeOf(record.purged),
+		tags:       record.tags,
+		attributes: attributes,
+	}
+	if err := parseKey(key, &q.id); err != nil {
+		return err
+	}
+	s := r.server
+	if s.byARN[q.arn] != nil {
+		return fmt.Errorf("there are two queues %s", q.arn)
+	}
+	settings := s.settings(attributes)
+	settings.DedupPerGroup = record.dedupPerGroup
+	q.engine = s.engine.Create(r.now, q.arn, settings)
+	s.queues[q.queueName], s.byARN[q.arn] = q, q
+	r.queues[q.id] = q
+	return nil
+}
+
+func (r *replayer) takeMoves(key, value []byte) error {
+	var id uint64
+	q, err := r.queue(key, &id, &id)
+	if err == nil {
+		q.moves, err = decodeMoves(value)
+	}
+	return err
+}
+
+func (r *replayer) takeAcceptance(key, value []byte) error {
+	var id uint64
+	var a engine.Acceptance
+	q, err := r.queue(key, &id, &id, &a.Sequence)
+	if err == nil {
+		err = decodeAcceptance(value, &a)
+	}
+	if err == nil {
+		err = q.engine.RestoreAcceptance(&a)
+	}
+	return err
+}
+
+func (r *replayer) takeMessage(key, value []byte) error {
+	var id uint64
+	q, err := r.queue(key, &id, &id, &r.state.Sequence)
+	if err == nil {
+		err = decodeState(value, &r.state)
+	}
+	if err == nil {
+		err = q.engine.Restore(&r.state)
+	}
+	return err
+}
+
+// queue reads the numbers of a key and returns the queue that id then names.
+func (r *replayer) queue(key []byte, id *uint64, numbers ...*uint64) (*queue, error) {
+	if err := parseKey(key, numbers...); err != nil {
+		return nil, err
+	}
+	if r.newest == nil || r.newest.id != *id {
+		r.newest = r.queues[*id]
+	}
+	if r.newest == nil {
+		return nil, fmt.Errorf("it belongs to queue %x, of which there is no record", *id)
+	}
+	return r.newest, nil
+}

@@ -46,7 +46,7 @@ func ways() []way {
 		{"direct", (*canned.Queue).Direct},
 		{"sdk", func(q *canned.Queue) reprise.Client { return q.SDK() }},
 		{"tuned", func(q *canned.Queue) reprise.Client {
-			return q.SDK(reprise.Tuned(reprise.Transport{SkipChecksums: true}))
+			return q.SDK(tuned)
 		}},
 	}
 }
@@ -56,11 +56,12 @@ func work(b *testing.B, c *contender) {
 	const messages = 1000
 	c.queue.Work(messages)
 	b.ReportAllocs()
-	calls := c.queue.Calls()
+	calls, cpu := c.queue.Calls(), cpuTime()
 	for b.Loop() {
 		c.queue.Work(messages)
 	}
 	done := float64(b.N) * messages
+	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/done, "cpu-ns/message")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/done, "ns/message")
 	b.ReportMetric(float64(c.queue.Calls()-calls)/done, "calls/message")
 	if err := c.stop(); err != nil {

@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
@@ -12,6 +13,9 @@ import (
 type lane struct {
 	head    *delivery   // under way
 	waiting []*delivery // behind it, by sequence number
+	// returning counts messages of the group that are being given back. Until they
+	// are gone, no other may join: it could overtake them.
+	returning int
 }
 
 // admit takes a received message into our hands. A message that is here already
@@ -20,6 +24,7 @@ type lane struct {
 func (c *Consumer) admit(d *delivery, now time.Time) {
 	if old := c.held[d.msg.ID]; old != nil {
 		d.duplicate = true
+		c.counts.Duplicates++
 		c.adopt(old, d)
 		return
 	}
@@ -39,7 +44,7 @@ func (c *Consumer) adopt(old, d *delivery) {
 	old.receives = max(old.receives, d.receives)
 	old.requested, old.expires, old.renewAt = d.requested, d.expires, d.renewAt
 	old.lost = false // but its handler has been interrupted
-	if old.inCall && old.phase == phaseSettling {
+	if old.inCall {
 		old.stale = true // the request under way names the older handle
 	}
 }
@@ -50,6 +55,10 @@ func (c *Consumer) joinLane(d *delivery, now time.Time) {
 	if l == nil {
 		c.lanes[d.msg.GroupID] = &lane{head: d}
 		c.begin(d, now)
+		return
+	}
+	if l.returning > 0 {
+		c.giveBackSiblings(l, []*delivery{d}, now.Add(time.Second), now)
 		return
 	}
 	at := len(l.waiting)
@@ -81,9 +90,22 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 	case known.spent:
 		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.reason, err: known.err}, now)
 		return
-	case known.due.Sub(now) > earlyTolerance:
-		// Parked, or delivered before its time: hide it again.
+	case known.due.Sub(now) > shortHold:
+		// Parked, or delivered before its time: hide it again, and remember it for
+		// as long again. This receive was no attempt.
+		c.memory.note(d.msg.ID, now).receives = d.receives
 		c.skip(d, verdict{outcome: OutcomeRetry, reason: retry.ReasonPolicy, due: known.due}, now)
+		return
+	case known.due.After(now):
+		// SQS's clock and ours differ a little: it is leased, so it can wait here.
+		time.AfterFunc(known.due.Sub(now), func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if d.phase == phaseWaiting {
+				c.begin(d, time.Now())
+				c.startWorkers()
+			}
+		})
 		return
 	}
 	first, sent := c.clock.local(d.msg.FirstReceived), c.clock.local(d.msg.Sent)
@@ -98,9 +120,9 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 	c.ready.push(d)
 }
 
-// earlyTolerance is how much before its time a message may be run: SQS's clock
-// and ours differ in the milliseconds.
-const earlyTolerance = 500 * time.Millisecond
+// shortHold is how long a message that is not yet due is held rather than hidden
+// again.
+const shortHold = 2 * time.Second
 
 // attemptNumber is the number of the run that d would now get. It is exact where
 // this process has had every receive of the message so far. Otherwise it is the
@@ -114,12 +136,13 @@ func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
 	if c.queue.fifo || d.receives == known.receives+1 {
 		return n
 	}
-	since := now.Sub(c.clock.local(d.msg.FirstReceived))
-	return max(n, c.policy.Attempts(d.msg.OriginID, d.receives, since))
+	return max(n, d.fit)
 }
 
 // skip settles d without running its handler.
 func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
+	v = c.atLastReceive(d, v)
+	c.ready.remove(d)
 	c.waiting--
 	c.settling++
 	d.phase = phaseSettling
@@ -129,31 +152,62 @@ func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
 
 // leaveLane is called when d, of a FIFO queue, is no longer held. If it was done
 // with, its group goes on; otherwise the rest of the group is given back, to come
-// again behind d.
+// again behind d. The same holds for what waits behind a message that is lost
+// while it waits itself.
 func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 	l := c.lanes[d.msg.GroupID]
-	if l == nil || l.head != d {
-		return // it waited behind another
+	if l == nil {
+		return
 	}
+	if l.head != d {
+		if at := slices.Index(l.waiting, d); at >= 0 {
+			behind := l.waiting[at+1:]
+			l.waiting = l.waiting[:at]
+			c.giveBackSiblings(l, behind, now.Add(time.Second), now)
+		} else {
+			l.returning--
+		}
+		c.endLane(d.msg.GroupID, l)
+		return
+	}
+	l.head = nil
 	done := d.verdict.outcome == OutcomeDelete || d.verdict.outcome == OutcomeDeadLetter
 	if done {
 		for i, next := range l.waiting {
 			if next.phase == phaseWaiting {
-				l.head, l.waiting = next, l.waiting[i+1:]
+				l.head = next
+				l.returning += i // released by a drain, and not yet gone
+				l.waiting = l.waiting[i+1:]
 				c.begin(next, now)
 				c.startWorkers()
 				return
 			}
 		}
 	}
-	delete(c.lanes, d.msg.GroupID)
 	due := d.verdict.due
 	if due.Before(now) {
 		due = now.Add(time.Second)
 	}
-	for _, sibling := range l.waiting {
-		if sibling.phase == phaseWaiting {
-			c.skip(sibling, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due}, now)
+	siblings := l.waiting
+	l.waiting = nil
+	c.giveBackSiblings(l, siblings, due, now)
+	c.endLane(d.msg.GroupID, l)
+}
+
+// giveBackSiblings releases messages that waited in l until due. What comes of
+// the group before they are gone is given back too: it could overtake them.
+func (c *Consumer) giveBackSiblings(l *lane, siblings []*delivery, due, now time.Time) {
+	l.returning += len(siblings)
+	for _, s := range siblings {
+		if s.phase == phaseWaiting {
+			c.skip(s, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due}, now)
 		}
+	}
+}
+
+// endLane forgets a lane in which nothing is left.
+func (c *Consumer) endLane(group string, l *lane) {
+	if l.head == nil && l.returning == 0 && len(l.waiting) == 0 {
+		delete(c.lanes, group)
 	}
 }

@@ -39,6 +39,9 @@ func (m *meteredClient) call(ctx context.Context, op Operation, n int, f func() 
 	}
 	started := time.Now()
 	failed, err := guard(f)
+	if op == OpReceive {
+		n, failed = failed, 0
+	}
 	m.observe(ctx, Call{Operation: op, Entries: n, Failed: failed, Duration: time.Since(started), Err: err})
 	return err
 }
@@ -78,6 +81,12 @@ func unacceptable(err error) bool {
 		return true
 	}
 	return false
+}
+
+// denied says that we lack the permission for a call.
+func denied(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && (api.ErrorCode() == "AccessDenied" || api.ErrorCode() == "AccessDeniedException")
 }
 
 // lasting says that err will not pass by itself: somebody has to grant a

@@ -152,6 +152,7 @@ func parseQueueURL(raw string) (queueURL, error) {
 		}
 		return queueURL{}, fmt.Errorf("queue URL %q is not an http or https URL: %s", raw, remedy)
 	}
+	raw = strings.TrimRight(raw, "/")
 	path := strings.Trim(u.Path, "/")
 	slash := strings.LastIndexByte(path, '/')
 	if slash < 0 || path[slash+1:] == "" {

@@ -41,6 +41,8 @@ type Consumer struct {
 	log     *slog.Logger
 	clock   serverClock
 
+	workFunc func() // work, made a func once
+
 	runCtx    context.Context         // Run's, without its end
 	pollCtx   context.Context         // of receives
 	workCtx   context.Context         // of handlers; ends with cause ErrStopping
@@ -52,11 +54,13 @@ type Consumer struct {
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
 	freed     chan struct{}           // capacity 1: a poller may find room now
 	leased    chan struct{}           // capacity 1: the keeper's next look has moved closer
+	renewing  chan struct{}           // a token for each heartbeat request under way
 	emptied   chan struct{}           // capacity 1, used while draining: look again
 
 	started atomic.Bool
 
 	mu       sync.Mutex
+	crew     crew                 // our goroutines
 	policy   retry.Policy         // cfg.Retry with the queue's limits filled in
 	facts    queueFacts           // what the queue's attributes say
 	held     map[string]*delivery // every message in our hands, by id
@@ -67,7 +71,7 @@ type Consumer struct {
 	running  int                  // held, in a handler
 	settling int                  // held, finished
 	reserved int                  // places asked for by receives under way
-	workers  int                  // goroutines running handlers
+	workers  int                  // of them, those that run handlers
 	pollers  int                  // goroutines receiving
 	keepAt   time.Time            // when the keeper looks next; zero: not planned
 	deletes  outbox
@@ -104,6 +108,9 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	if err := cfg.validate(); err != nil {
 		problems = append(problems, err)
 	}
+	if dead, deadErr := parseQueueURL(cfg.DeadLetterURL); err == nil && deadErr == nil && dead == queue {
+		problems = append(problems, fmt.Errorf("Config.DeadLetterURL %q is the queue itself: name another, or leave it empty for the target of the queue's RedrivePolicy", cfg.DeadLetterURL))
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("making a consumer: %w", err)
 	}
@@ -112,23 +119,23 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 		queue:    queue,
 		handler:  h,
 		cfg:      cfg,
-		log:      cfg.Logger.With("queue", queue.name),
+		log:      slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
 		held:     make(map[string]*delivery),
 		lanes:    make(map[string]*lane),
 		said:     make(map[string]time.Time),
 		stopping: make(chan struct{}),
 		freed:    make(chan struct{}, 1),
+		renewing: make(chan struct{}, renewAtOnce),
 		leased:   make(chan struct{}, 1),
 		emptied:  make(chan struct{}, 1),
 	}
-	consumer.policy = guarded(cfg.Retry, func(problem string) {
-		// Asked for with c.mu held.
-		consumer.complainLater("policy", problem)
-	})
+	consumer.policy = guarded(cfg.Retry, func(problem string) { consumer.complain("policy", problem) })
+	consumer.cfg.Retry = consumer.policy
 	consumer.client.Client = c
 	if f := cfg.Observer.Call; f != nil {
 		consumer.client.observe = func(ctx context.Context, e Call) { consumer.tell(func() { f(ctx, e) }) }
 	}
+	consumer.workFunc = consumer.work
 	consumer.deletes = outbox{name: "delete", send: consumer.sendDeletes}
 	consumer.hides = outbox{name: "hide", send: consumer.sendHides}
 	consumer.copies = outbox{name: "copy", send: consumer.sendCopies, maxBytes: maxBatchBytes}

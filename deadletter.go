@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,7 +23,8 @@ const StoryAttribute = "reprise-story"
 // Story says why a message was given up. It travels with the dead letter in the
 // message attribute [StoryAttribute].
 type Story struct {
-	// Reason is the name of a [retry.Reason]: permanent, attempts or age.
+	// Reason is the name of a [retry.Reason]: permanent, attempts, age, or receives
+	// where the queue's maxReceiveCount was used up before the attempts were.
 	Reason string `json:"reason"`
 	// Attempts is how many times the handler ran, as far as is known; Receives is
 	// SQS's count.
@@ -63,6 +65,9 @@ func (c *Consumer) giveUp(d *delivery, now time.Time) {
 		c.put(&c.deletes, d, now)
 	case c.facts.deadLetter.url != "" && !now.Before(c.facts.refusedUntil):
 		c.put(&c.copies, d, now)
+	case c.facts.pending && !passed(d.expires, now):
+		d.refusals++
+		c.settleLater(d) // whether there is a dead-letter queue will be known soon
 	default:
 		c.keep(d, now)
 	}
@@ -98,10 +103,12 @@ func (c *Consumer) sendCopies(batch []*delivery) {
 	}
 	c.mu.Unlock()
 
+	ctx, cancel := context.WithTimeout(c.settleCtx, settleTimeout)
+	defer cancel()
 	var out *sqs.SendMessageBatchOutput
-	err := c.client.call(c.settleCtx, OpSend, len(batch), func() (int, error) {
+	err := c.client.call(ctx, OpSend, len(batch), func() (int, error) {
 		var err error
-		out, err = c.client.SendMessageBatch(c.settleCtx, &sqs.SendMessageBatchInput{QueueUrl: &target.url, Entries: entries})
+		out, err = c.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &target.url, Entries: entries})
 		if err != nil {
 			return 0, err
 		}
@@ -213,7 +220,10 @@ func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time)
 		// Perhaps it has grown too large for the queue: once more, without.
 		d.storyless = true
 		c.settle(d, now)
-	case ours || lasting(err):
+	case ours:
+		c.complainLater("unsendable", "the dead-letter queue does not take this message", "message", d.msg.ID, "url", c.facts.deadLetter.url, "error", err)
+		c.keep(d, now)
+	case lasting(err):
 		c.facts.refusedUntil = now.Add(refusedFor)
 		c.complainLater("dead-letter", "the dead-letter queue takes no messages", "url", c.facts.deadLetter.url, "error", err)
 		c.settle(d, now)

@@ -25,10 +25,14 @@ const (
 type delivery struct {
 	msg      Message
 	raw      *types.Message
+	shown    Message // the handler's copy of msg, to do with as it likes
 	ctx      attemptContext
 	next     *delivery // in a fifo
+	previous *delivery //
+	queued   bool      //
 	handle   *string   // the newest receipt handle
 	receives int       // SQS's count at the newest receive
+	fit      int       // attempts that fit into the time since it was first received
 	sequence string    // FIFO: SQS's sequence number
 
 	phase   phase
@@ -127,27 +131,33 @@ func milliseconds(s string) time.Time {
 }
 
 // fifo is a first-in-first-out list of deliveries, linked through them.
-type fifo struct{ head, tail *delivery }
+type fifo struct{ first, last *delivery }
 
+// push appends d.
 func (f *fifo) push(d *delivery) {
-	d.next = nil
-	if f.tail == nil {
-		f.head, f.tail = d, d
-		return
+	d.queued, d.previous = true, f.last
+	if f.last == nil {
+		f.first = d
+	} else {
+		f.last.next = d
 	}
-	f.tail.next = d
-	f.tail = d
+	f.last = d
 }
 
-func (f *fifo) pop() *delivery {
-	d := f.head
-	if d == nil {
-		return nil
+// remove takes d out, if it is in.
+func (f *fifo) remove(d *delivery) {
+	if !d.queued {
+		return
 	}
-	f.head = d.next
-	if f.head == nil {
-		f.tail = nil
+	if d.previous == nil {
+		f.first = d.next
+	} else {
+		d.previous.next = d.next
 	}
-	d.next = nil
-	return d
+	if d.next == nil {
+		f.last = d.previous
+	} else {
+		d.next.previous = d.previous
+	}
+	d.queued, d.next, d.previous = false, nil, nil
 }

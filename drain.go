@@ -108,6 +108,11 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	c.tellSettled()
 
 	c.mu.Lock()
+	c.crew.retire()
+	c.mu.Unlock()
+	c.crew.parked.Wait()
+
+	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range []*outbox{&c.deletes, &c.hides, &c.copies} {
 		if o.timer != nil {

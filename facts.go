@@ -16,6 +16,7 @@ import (
 type queueFacts struct {
 	plan         plan.Queue
 	arn          string
+	pending      bool      // they could not be read yet, and will be tried again
 	deadLetter   queueURL  // its url is empty if there is none
 	refusedUntil time.Time // the dead-letter queue refuses copies, for a lasting reason
 }
@@ -37,6 +38,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	}
 	attributes, err := c.attributes(ctx, c.queue.url)
 	if err != nil {
+		facts.pending = !denied(err)
 		c.mu.Lock()
 		c.facts = facts
 		c.mu.Unlock()
@@ -46,7 +48,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 			Problem:  "the queue's attributes cannot be read, so its redrive limit, retention and dead-letter queue are not known: " + err.Error(),
 			Remedy:   "permit sqs:GetQueueAttributes on the queue.",
 		})
-		return lasting(err)
+		return !facts.pending
 	}
 	facts.arn = attributes["QueueArn"]
 	facts.plan.Visibility = seconds(attributes["VisibilityTimeout"])

@@ -3,7 +3,7 @@ package reprise
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -79,7 +79,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	urgent := false
 	for _, d := range c.held {
 		switch {
-		case passed(d.expires, now) && !d.inCall:
+		case passed(d.expires, now) && (!d.inCall || d.phase == phaseRunning):
 			if !d.lost {
 				c.lose(d, errLeaseEnded)
 			}
@@ -87,6 +87,9 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			// Its handler has been told; there is no lease to keep.
 		case d.inCall:
 			sooner(now.Add(c.cfg.Lease / 10)) // look again when the call is over
+			if d.phase == phaseRunning {
+				sooner(d.expires) // its handler must be told then
+			}
 		case passed(d.renewAt, horizon):
 			due = append(due, d)
 			urgent = urgent || passed(d.renewAt, now)
@@ -106,28 +109,26 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	return due, next
 }
 
-// renew sends heartbeats for messages that leasesDue has marked.
+// renew sends heartbeats for messages that leasesDue has marked. The keeper does
+// not wait for them: it has other leases to watch.
 func (c *Consumer) renew(due []*delivery) {
-	var calls sync.WaitGroup
-	slots := make(chan struct{}, renewAtOnce)
-	for len(due) > 0 {
-		n := min(maxBatch, len(due))
-		batch := due[:n:n]
-		due = due[n:]
-		slots <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-slots }()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for batch := range slices.Chunk(due, maxBatch) {
+		c.start("heartbeat", func() {
+			c.renewing <- struct{}{}
+			defer func() { <-c.renewing }()
 			c.heartbeat(batch)
 		})
 	}
-	calls.Wait()
 }
 
 // heartbeat renews the leases of up to ten messages in one request.
 func (c *Consumer) heartbeat(batch []*delivery) {
-	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	requested := time.Now()
 	c.mu.Lock()
+	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return c.pastRenewal(d, requested) })
+	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		d.stale = false
 		entries[i].Id = &positions[i]
@@ -135,6 +136,10 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 		entries[i].VisibilityTimeout = c.renewal(d, requested)
 	}
 	c.mu.Unlock()
+	if len(batch) == 0 {
+		c.tellSettled()
+		return
+	}
 
 	// No retries by the SDK, which would go on after the lease: the next look at
 	// the leases is soon enough, and knows better.
@@ -146,6 +151,9 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 	c.mu.Lock()
 	for i, d := range batch {
 		d.inCall = false
+		if d.phase == phaseGone {
+			continue
+		}
 		length := time.Duration(entries[i].VisibilityTimeout) * time.Second
 		c.renewed(d, results[i], requested, now, length)
 		if d.due && d.phase == phaseSettling {
@@ -155,6 +163,25 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 	}
 	c.mu.Unlock()
 	c.tellSettled()
+}
+
+// pastRenewal says that d's lease has ended while it waited for its heartbeat: a
+// visibility change would now disturb whoever holds the message. The caller holds
+// c.mu.
+func (c *Consumer) pastRenewal(d *delivery, now time.Time) bool {
+	if !passed(d.expires, now) && d.phase != phaseGone {
+		return false
+	}
+	d.inCall = false
+	switch {
+	case d.phase == phaseGone:
+	case d.due:
+		d.due = false
+		c.settle(d, now) // a delete is still worth sending; anything else is given up
+	case !d.lost:
+		c.lose(d, errLeaseEnded)
+	}
+	return true
 }
 
 // withoutRetries turns off the SDK's own retries for one call.

@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -212,7 +213,13 @@ func (c *Consumer) receive(n int) (got int, err error) {
 			MessageAttributeNames:       allAttributes,
 			MessageSystemAttributeNames: systemAttributes,
 		})
-		return 0, err
+		if err == nil && out == nil {
+			err = errors.New("the SQS client returned neither a reply nor an error")
+		}
+		if err != nil {
+			return 0, err
+		}
+		return len(out.Messages), nil
 	})
 	if err != nil {
 		c.giveBack(n)
@@ -234,6 +241,7 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 		d.requested = requested
 		d.lease(now, c.cfg.Lease)
 	}
+	c.countFits(batch, now)
 	c.mu.Lock()
 	c.health.received(now)
 	c.counts.Received += int64(len(batch))
@@ -252,6 +260,19 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 		for i := range batch {
 			d := &batch[i]
 			c.tell(func() { f(c.runCtx, Received{Message: &d.msg, Duplicate: d.duplicate}) })
+		}
+	}
+}
+
+// countFits fills in how many attempts each message can have had. The backoff may
+// be the user's code: c.mu is not held.
+func (c *Consumer) countFits(batch []delivery, now time.Time) {
+	c.mu.Lock()
+	policy := c.policy
+	c.mu.Unlock()
+	for i := range batch {
+		if d := &batch[i]; d.receives > 1 && !c.queue.fifo {
+			d.fit = policy.Attempts(d.msg.OriginID, d.receives, now.Sub(c.clock.local(d.msg.FirstReceived)))
 		}
 	}
 }

@@ -20,6 +20,9 @@ func (c Calls) Total() int64 {
 type Counts struct {
 	// Received counts deliveries, duplicates included.
 	Received int64
+	// Duplicates counts deliveries of messages that were in our hands already:
+	// they are not run twice.
+	Duplicates int64
 	// Attempts counts runs of the handler, Panics those that panicked.
 	Attempts, Panics int64
 	// Deleted, Retried, Released, DeadLettered and Kept count settlements that
@@ -66,7 +69,8 @@ type Status struct {
 	// InBackoff counts the failed messages that this process has hidden and that
 	// are not yet due. SQS counts them as in flight, and other processes' too.
 	InBackoff int
-	// Pollers counts the receives under way.
+	// Pollers counts the goroutines that receive, or wait for room or for a
+	// backoff to end.
 	Pollers int
 	// LastReceive is when a receive last succeeded, LastSettle when SQS last
 	// acknowledged a settlement: zero if never.
@@ -92,7 +96,7 @@ type Report struct {
 	Took time.Duration
 }
 
-// Drained says that nothing was left behind.
+// Drained says that every message we knew of was settled. See also Stranded.
 func (r Report) Drained() bool {
 	return len(r.Abandoned) == 0 && len(r.Unsettled) == 0
 }

@@ -3,6 +3,7 @@ package reprise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -20,6 +21,12 @@ var (
 const (
 	minSettleBackoff = 100 * time.Millisecond
 	maxSettleBackoff = 5 * time.Second
+
+	// unsettledMany refusals of one settlement in a row show in the health.
+	unsettledMany = 5
+
+	// settleTimeout ends a settlement whose connection has died silently.
+	settleTimeout = 30 * time.Second
 )
 
 // settle sends d's verdict on its way. A message has one conversation with SQS at
@@ -55,10 +62,12 @@ func (c *Consumer) sendDeletes(batch []*delivery) {
 	}
 	c.mu.Unlock()
 
+	ctx, cancel := context.WithTimeout(c.settleCtx, settleTimeout)
+	defer cancel()
 	var out *sqs.DeleteMessageBatchOutput
-	err := c.client.call(c.settleCtx, OpDelete, len(batch), func() (int, error) {
+	err := c.client.call(ctx, OpDelete, len(batch), func() (int, error) {
 		var err error
-		out, err = c.client.DeleteMessageBatch(c.settleCtx, &sqs.DeleteMessageBatchInput{QueueUrl: &c.queue.url, Entries: entries})
+		out, err = c.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &c.queue.url, Entries: entries})
 		if err != nil {
 			return 0, err
 		}
@@ -88,7 +97,9 @@ func (c *Consumer) sendHides(batch []*delivery) {
 	c.mu.Unlock()
 	var results [maxBatch]error
 	if len(batch) > 0 {
-		results = c.changeVisibility(c.settleCtx, OpVisibility, entries)
+		ctx, cancel := context.WithTimeout(c.settleCtx, settleTimeout)
+		defer cancel()
+		results = c.changeVisibility(ctx, OpVisibility, entries)
 	}
 	c.acknowledge(&c.hides, batch, &results)
 }
@@ -181,14 +192,16 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		return
 	}
 	c.health.settled(now)
+	if d.verdict.outcome != OutcomeKeep {
+		c.health.mended()
+	}
 	switch d.verdict.outcome {
 	case OutcomeDelete:
 		c.counts.Deleted++
 		c.memory.forget(d.msg.ID)
 	case OutcomeDeadLetter:
 		c.counts.DeadLettered++
-		c.memory.forget(d.msg.ID)
-		c.health.mended()
+		// The note that it is done stays: a receive under way may bring it again.
 	case OutcomeRetry:
 		c.counts.Retried++
 	case OutcomeRelease:
@@ -217,6 +230,9 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 		// SQS would obey it and disturb whoever holds the message now.
 		c.lose(d, err)
 		return
+	}
+	if lasting(err) || d.refusals >= unsettledMany {
+		c.health.degrade(fmt.Sprintf("settling fails: %v", err))
 	}
 	if d.refusals > 1 || !entry {
 		c.complainLater("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", err)
@@ -247,6 +263,10 @@ func (c *Consumer) lose(d *delivery, err error) {
 		}
 		return // until its handler returns
 	}
+	if d.phase == phaseSettling && (d.verdict.outcome == OutcomeDelete || d.copied) {
+		// Its work is done: should it come again, it is deleted without being run.
+		c.memory.note(d.msg.ID, time.Now()).done = true
+	}
 	d.verdict = verdict{outcome: OutcomeLost, err: err}
 	c.release(d)
 }
@@ -255,6 +275,7 @@ func (c *Consumer) lose(d *delivery, err error) {
 func (c *Consumer) release(d *delivery) {
 	switch d.phase {
 	case phaseWaiting:
+		c.ready.remove(d)
 		c.waiting--
 	case phaseSettling:
 		c.settling--
@@ -270,4 +291,5 @@ func (c *Consumer) release(d *delivery) {
 	if c.queue.fifo {
 		c.leaveLane(d, time.Now())
 	}
+	c.roomFreed()
 }

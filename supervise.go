@@ -1,7 +1,9 @@
 package reprise
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"time"
@@ -13,7 +15,11 @@ func (c *Consumer) start(name string, f func()) {
 	if c.closed {
 		return
 	}
-	c.tasks.Go(func() { c.survive(name, f) })
+	c.tasks.Add(1)
+	c.crew.run(&c.mu, func() {
+		defer c.tasks.Done()
+		c.survive(name, f)
+	})
 }
 
 const (
@@ -26,13 +32,23 @@ const (
 // state cannot be trusted. The caller holds c.mu.
 func (c *Consumer) startLoop(name string, loop func()) {
 	c.start(name, func() {
+		exited := true
+		defer func() {
+			if exited { // by runtime.Goexit in the user's code: this goroutine ends
+				c.mu.Lock()
+				c.startLoop(name, loop)
+				c.mu.Unlock()
+			}
+		}()
 		for wait := minRestart; !c.survive(name, loop); wait = min(2*wait, maxRestart) {
 			select {
 			case <-time.After(wait):
 			case <-c.settleCtx.Done():
+				exited = false
 				return
 			}
 		}
+		exited = false
 	})
 }
 
@@ -163,4 +179,16 @@ func hostname() string {
 		return "unknown"
 	}
 	return name
+}
+
+// safeLog is a slog.Handler whose panics, which are the user's code, harm nothing.
+type safeLog struct{ slog.Handler }
+
+func (s safeLog) Handle(ctx context.Context, r slog.Record) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the logger panicked: %v", v)
+		}
+	}()
+	return s.Handler.Handle(ctx, r)
 }

@@ -3,6 +3,7 @@ package reprise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -13,26 +14,26 @@ import (
 // is something to start, and each starts the next: so a burst of messages whose
 // handlers return at once is worked off by few goroutines. The caller holds c.mu.
 func (c *Consumer) startWorkers() {
-	if c.ready.head == nil || c.workers >= c.cfg.Concurrency || c.closed {
+	if c.ready.first == nil || c.workers >= c.cfg.Concurrency || c.closed {
 		return
 	}
 	c.workers++
-	go c.work()
+	c.crew.run(&c.mu, c.workFunc)
 }
 
 // work runs handlers until nothing is ready.
 func (c *Consumer) work() {
 	var current *delivery // its handler is running
+	var started time.Time
 	defer func() {
 		// Reached with a current message only if the handler ended this goroutine
 		// by runtime.Goexit: that is a failed attempt, and another worker goes on.
+		if current != nil {
+			c.ended(current, errGoexit, started)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.workers--
-		if current != nil {
-			now := time.Now()
-			c.finish(current, c.judge(current, errGoexit, now), 0, now)
-		}
 		c.startWorkers()
 		c.roomFreed()
 	}()
@@ -46,39 +47,88 @@ func (c *Consumer) work() {
 		c.startWorkers()
 		c.mu.Unlock()
 
-		current = d
-		started := time.Now()
+		current, started = d, time.Now()
 		d.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
 		err := c.handle(d)
 		current = nil
-		ended := time.Now()
-
-		c.mu.Lock()
-		v := c.judge(d, err, ended)
-		c.finish(d, v, ended.Sub(started), ended)
-		c.mu.Unlock()
-		d.ctx.end(context.Canceled) // after judging by its cause
-
-		c.attempted(d, v, err, started, ended)
+		c.ended(d, err, started)
 	}
 }
 
+// ended judges and settles an attempt that has ended with err.
+func (c *Consumer) ended(d *delivery, err error, started time.Time) {
+	ended := time.Now()
+	o := c.weigh(d, err, ended)
+	c.mu.Lock()
+	v := c.judge(d, o, ended)
+	c.finish(d, v, ended.Sub(started), ended)
+	c.mu.Unlock()
+	d.ctx.end(context.Canceled) // after judging by its cause
+	c.attempted(d, v, o.err, started, ended)
+	if v.outcome == OutcomeLost {
+		c.tellSettled()
+	}
+}
+
+// opinion is what the user's own code, the error's methods and the policy's
+// functions, says of an attempt's end.
+type opinion struct {
+	err      error
+	passedOn error // the cause of the context's end, if err only passes it on
+	decision retry.Decision
+}
+
+// weigh asks the user's code what err means. The caller does not hold c.mu: that
+// code may block, panic, or ask for Status.
+func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
+	if err == nil {
+		return opinion{}
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			// A typed nil, most often.
+			o = c.weigh(d, &PanicError{Value: fmt.Sprintf("a method of the returned error (%T) panicked: %v", err, v), Stack: debug.Stack()}, ended)
+		}
+	}()
+	o.err = quoted{err, err.Error()}
+	if cause := d.ctx.cause(); errors.Is(err, context.Canceled) || errors.Is(err, cause) {
+		o.passedOn = cause
+	}
+	c.mu.Lock()
+	policy := c.policy
+	c.mu.Unlock()
+	o.decision = policy.Decide(retry.Attempt{
+		N:     d.msg.Attempt,
+		Seed:  d.msg.OriginID,
+		Sent:  c.clock.local(d.msg.Sent),
+		First: c.clock.local(d.msg.FirstReceived),
+		Ended: ended,
+		Err:   err,
+	})
+	return o
+}
+
+// quoted is an error whose text has been asked for once and for all.
+type quoted struct {
+	error
+	text string
+}
+
+func (q quoted) Error() string { return q.text }
+func (q quoted) Unwrap() error { return q.error }
+
 // nextReady takes the next message to run. The caller holds c.mu.
 func (c *Consumer) nextReady() *delivery {
-	for {
-		d := c.ready.pop()
-		if d == nil {
-			return nil
-		}
-		if d.phase != phaseWaiting {
-			continue // settled or lost while it waited
-		}
-		d.phase = phaseRunning
-		c.waiting--
-		c.running++
-		c.counts.Attempts++
-		return d
+	d := c.ready.first
+	if d == nil || c.closed {
+		return nil
 	}
+	c.ready.remove(d)
+	d.phase = phaseRunning
+	c.waiting--
+	c.running++
+	c.counts.Attempts++
+	return d
 }
 
 // handle runs the handler. A panic of it, and only of it, is caught here.
@@ -88,34 +138,25 @@ func (c *Consumer) handle(d *delivery) (err error) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return c.handler.Handle(&d.ctx, &d.msg)
+	d.shown = d.msg
+	return c.handler.Handle(&d.ctx, &d.shown)
 }
 
 // judge decides what an attempt's end means. The caller holds c.mu.
-func (c *Consumer) judge(d *delivery, err error, ended time.Time) verdict {
-	if err == nil {
+func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
+	err, decision := o.err, o.decision
+	switch {
+	case err == nil:
 		return verdict{outcome: OutcomeDelete}
-	}
-	if d.lost {
-		return verdict{outcome: OutcomeLost, err: err}
-	}
-	switch cause := d.ctx.cause(); {
-	case !errors.Is(err, context.Canceled) && !errors.Is(err, cause):
-		// It failed by itself.
-	case errors.Is(cause, ErrStopping):
-		return verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, err: err}
-	case errors.Is(cause, ErrLeaseLost):
+	case d.lost:
+		return verdict{outcome: OutcomeLost, reason: decision.Reason, err: err}
+	case errors.Is(o.passedOn, ErrStopping):
+		return c.atLastReceive(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, err: err})
+	case errors.Is(o.passedOn, ErrLeaseLost):
 		// Interrupted, but a redelivery has brought the message back meanwhile.
-		return verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: ended.Add(c.leastRelease(d)), err: err}
+		due := ended.Add(c.leastRelease(d))
+		return c.atLastReceive(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err})
 	}
-	decision := c.policy.Decide(retry.Attempt{
-		N:     d.msg.Attempt,
-		Seed:  d.msg.OriginID,
-		Sent:  c.clock.local(d.msg.Sent),
-		First: c.clock.local(d.msg.FirstReceived),
-		Ended: ended,
-		Err:   err,
-	})
 	v := verdict{reason: decision.Reason, due: decision.At, err: err}
 	switch decision.Action {
 	case retry.ActionRelease:
@@ -127,20 +168,24 @@ func (c *Consumer) judge(d *delivery, err error, ended time.Time) verdict {
 		v.outcome, v.due = OutcomeDeadLetter, time.Time{}
 	default:
 		v.outcome = OutcomeRetry
-		if c.lastReceive(d) {
-			// The next receive would move it to the dead-letter queue without a
-			// word. It goes there now, with its story.
-			v.outcome, v.reason, v.due = OutcomeDeadLetter, retry.ReasonAttempts, time.Time{}
-		}
 	}
-	return v
+	return c.atLastReceive(d, v)
 }
 
-// lastReceive says that the queue's RedrivePolicy takes the message away at its
-// next receive.
-func (c *Consumer) lastReceive(d *delivery) bool {
+// atLastReceive is v, unless v would give a message back whose next receive the
+// queue's RedrivePolicy forbids: SQS would then move it to the dead-letter queue
+// without running it and without a word. It goes there now, with its story. The
+// caller holds c.mu.
+func (c *Consumer) atLastReceive(d *delivery, v verdict) verdict {
 	limit := c.facts.plan.MaxReceives
-	return limit > 0 && d.receives >= limit
+	if limit == 0 || d.receives < limit || (v.outcome != OutcomeRetry && v.outcome != OutcomeRelease) {
+		return v
+	}
+	reason := retry.ReasonReceives
+	if d.phase == phaseRunning && v.outcome == OutcomeRetry && d.msg.Attempt >= limit {
+		reason = retry.ReasonAttempts // each receive was an attempt
+	}
+	return verdict{outcome: OutcomeDeadLetter, reason: reason, err: v.err}
 }
 
 const (
@@ -164,6 +209,11 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 	d.verdict = v
 	d.ran = true
 	if v.outcome == OutcomeLost {
+		if v.reason == retry.ReasonPermanent { // not to be run again here
+			known := c.memory.note(d.msg.ID, now)
+			known.spent, known.reason, known.err = true, v.reason, v.err
+			known.runs, known.receives = max(known.runs, d.msg.Attempt), d.receives
+		}
 		c.release(d)
 		return
 	}

@@ -46,6 +46,9 @@ const (
 	ReasonAttempts
 	// ReasonAge dead-letters because MaxAge is reached.
 	ReasonAge
+	// ReasonReceives dead-letters because the queue's own maxReceiveCount leaves
+	// no further receive. Decide never says so: only a consumer can know.
+	ReasonReceives
 )
 
 var reasonNames = [...]string{
@@ -55,6 +58,7 @@ var reasonNames = [...]string{
 	ReasonPermanent:  "permanent",
 	ReasonAttempts:   "attempts",
 	ReasonAge:        "age",
+	ReasonReceives:   "receives",
 }
 
 // String returns the reason's name in logs and metrics.

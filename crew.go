@@ -1,0 +1,61 @@
+package reprise
+
+import "sync"
+
+// crew runs functions in goroutines that it keeps for the next one. A goroutine
+// that has made a call through the SDK has grown its stack to several times its
+// first size, and to grow it anew for each request and each burst of handlers
+// costs more than everything else that is done for a message. Its methods are
+// called with Consumer.mu held.
+type crew struct {
+	idle    []*hand
+	parked  sync.WaitGroup // counts idle
+	retired bool
+}
+
+// hand is one goroutine of a crew.
+type hand struct {
+	work chan func() // capacity one; nil retires it
+}
+
+// run runs f in a goroutine, without the lock.
+func (c *crew) run(mu *sync.Mutex, f func()) {
+	if n := len(c.idle); n > 0 {
+		h := c.idle[n-1] // the one whose stack is warm
+		c.idle = c.idle[:n-1]
+		c.parked.Done()
+		h.work <- f
+		return
+	}
+	h := &hand{work: make(chan func(), 1)}
+	go func() {
+		for ; f != nil; f = <-h.work {
+			f()
+			if !c.park(mu, h) {
+				return
+			}
+		}
+	}()
+}
+
+// park takes a hand into the idle ones, unless the crew has retired.
+func (c *crew) park(mu *sync.Mutex, h *hand) bool {
+	mu.Lock()
+	defer mu.Unlock()
+	if c.retired {
+		return false
+	}
+	c.idle = append(c.idle, h)
+	c.parked.Add(1)
+	return true
+}
+
+// retire ends the parked hands, and those that are at work when they have done.
+func (c *crew) retire() {
+	c.retired = true
+	for _, h := range c.idle {
+		c.parked.Done()
+		h.work <- nil
+	}
+	c.idle = nil
+}

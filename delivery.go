@@ -117,7 +117,9 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 		m.Receives = n
 	}
 	d.receives = m.Receives
-	d.sequence = raw.Attributes["SequenceNumber"]
+	if m.GroupID != "" {
+		d.sequence = raw.Attributes["SequenceNumber"]
+	}
 }
 
 // milliseconds parses SQS's timestamps: milliseconds since 1970, in decimal.

@@ -29,7 +29,7 @@ func (c *Consumer) work() {
 		// Reached with a current message only if the handler ended this goroutine
 		// by runtime.Goexit: that is a failed attempt, and another worker goes on.
 		if current != nil {
-			c.ended(current, errGoexit, started)
+			c.ended(current, errGoexit, started, false)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -37,37 +37,39 @@ func (c *Consumer) work() {
 		c.startWorkers()
 		c.roomFreed()
 	}()
-	for {
-		c.mu.Lock()
-		d := c.nextReady()
-		if d == nil {
-			c.mu.Unlock()
-			return
-		}
-		c.startWorkers()
-		c.mu.Unlock()
-
-		current, started = d, time.Now()
+	c.mu.Lock()
+	d := c.nextReady()
+	c.mu.Unlock()
+	for started = time.Now(); d != nil; {
+		current = d
 		d.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
 		err := c.handle(d)
 		current = nil
-		c.ended(d, err, started)
+		d, started = c.ended(d, err, started, true)
 	}
 }
 
-// ended judges and settles an attempt that has ended with err.
-func (c *Consumer) ended(d *delivery, err error, started time.Time) {
-	ended := time.Now()
-	o := c.weigh(d, err, ended)
+// ended judges and settles an attempt that has ended with err. With more it takes
+// the next message to run, under the same lock, and returns it and the time.
+func (c *Consumer) ended(d *delivery, err error, started time.Time, more bool) (next *delivery, now time.Time) {
+	now = time.Now()
+	o := c.weigh(d, err, now)
 	c.mu.Lock()
-	v := c.judge(d, o, ended)
-	c.finish(d, v, ended.Sub(started), ended)
+	v := c.judge(d, o, now)
+	c.finish(d, v, now.Sub(started), now)
+	if more {
+		next = c.nextReady()
+	}
 	c.mu.Unlock()
 	d.ctx.end(context.Canceled) // after judging by its cause
-	c.attempted(d, v, o.err, started, ended)
+	if err == nil && c.cfg.Observer.Attempt == nil {
+		return next, now
+	}
+	c.attempted(d, v, o.err, started, now)
 	if v.outcome == OutcomeLost {
 		c.tellSettled()
 	}
+	return next, time.Now()
 }
 
 // opinion is what the user's own code, the error's methods and the policy's
@@ -117,7 +119,8 @@ type quoted struct {
 func (q quoted) Error() string { return q.text }
 func (q quoted) Unwrap() error { return q.error }
 
-// nextReady takes the next message to run. The caller holds c.mu.
+// nextReady takes the next message to run, and starts another worker for the one
+// behind it. The caller holds c.mu.
 func (c *Consumer) nextReady() *delivery {
 	d := c.ready.first
 	if d == nil || c.closed {
@@ -128,6 +131,7 @@ func (c *Consumer) nextReady() *delivery {
 	c.waiting--
 	c.running++
 	c.counts.Attempts++
+	c.startWorkers()
 	return d
 }
 

@@ -431,8 +431,12 @@ func (r *record) flag() bool {
 
 func (r *record) uvarint() uint64 {
 	n, size := binary.Uvarint(r.rest)
-	if size <= 0 || size > 1 && r.rest[size-1] == 0 {
-		r.fail(errors.New("a number has no end, or more digits than it needs"))
+	switch {
+	case size == 0:
+		r.fail(errShortRecord)
+		return 0
+	case size < 0 || size > 1 && r.rest[size-1] == 0:
+		r.fail(errors.New("a number has more digits than it needs"))
 		return 0
 	}
 	r.rest = r.rest[size:]

@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -223,6 +225,15 @@ type step struct {
 	want   string // -> or !!, and what follows
 }
 
+// extend adds a further line of the script.
+func (s *step) extend(line string) {
+	if s.want == "" {
+		s.rest += line
+	} else {
+		s.want += line
+	}
+}
+
 func allCases(t *testing.T) (cases []conformanceCase) {
 	files, err := filepath.Glob("testdata/conformance/*.txt")
 	if err != nil || len(files) == 0 {
@@ -240,12 +251,14 @@ func readCases(t *testing.T, file string) []conformanceCase {
 		t.Fatal(err)
 	}
 	var cases []conformanceCase
-	// A line that begins with a space belongs to the one before it.
-	for i, line := range strings.Split(strings.ReplaceAll(string(text), "\n  ", "\v"), "\n") {
-		line, where := strings.ReplaceAll(line, "\v", " "), fmt.Sprintf("%s:%d", file, i+1)
+	for i, line := range strings.Split(string(text), "\n") {
+		where := fmt.Sprintf("%s:%d", file, i+1)
 		first, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
 		case first == "" || first == "//":
+		case strings.HasPrefix(line, "  "):
+			steps := cases[len(cases)-1].steps
+			steps[len(steps)-1].extend(line)
 		case first == "#":
 			title, marks, _ := strings.Cut(rest, " [")
 			c := conformanceCase{name: strings.TrimSuffix(filepath.Base(file), ".txt") + "/" + title}
@@ -340,8 +353,8 @@ func createQueue(t *testing.T, d door, s step, values map[string]string) (url st
 	return created.QueueUrl
 }
 
-// parseJSON parses JSON, in which $name stands for a kept value and `name*n` in a
-// string for n times the text before the star, in backquotes.
+// parseJSON parses JSON in whose texts $name stands for a kept value, and «x*3»
+// for xxx.
 func parseJSON(t *testing.T, s step, text string, values map[string]string) any {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -350,12 +363,16 @@ func parseJSON(t *testing.T, s step, text string, values map[string]string) any 
 	return substitute(value, values)
 }
 
+var repetition = regexp.MustCompile(`«(.+?)\*(\d+)»`)
+
 func substitute(value any, values map[string]string) any {
 	switch v := value.(type) {
 	case map[string]any:
+		object := make(map[string]any, len(v))
 		for name := range v {
-			v[name] = substitute(v[name], values)
+			object[substitute(name, values).(string)] = substitute(v[name], values)
 		}
+		return object
 	case []any:
 		for i := range v {
 			v[i] = substitute(v[i], values)
@@ -374,12 +391,11 @@ func substitute(value any, values map[string]string) any {
 			}
 			v = strings.ReplaceAll(v, "$"+longest, values[longest])
 		}
-		var unit string
-		var n int
-		if _, err := fmt.Sscanf(v, "repeat %s %d", &unit, &n); err == nil {
-			return strings.Repeat(unit, n)
-		}
-		return v
+		return repetition.ReplaceAllStringFunc(v, func(text string) string {
+			parts := repetition.FindStringSubmatch(text)
+			n, _ := strconv.Atoi(parts[2])
+			return strings.Repeat(parts[1], n)
+		})
 	}
 	return value
 }

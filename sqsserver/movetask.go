@@ -206,26 +206,25 @@ func (s *Server) move(now time.Time, q *queue, task *moveTask, batch int) {
 		}
 		to = destination.engine
 	}
-	for range batch {
-		moved := false
-		var err error
-		if task.moved < task.toMove {
-			moved, err = s.engine.Redrive(now, q.engine, to, s.newMessageID())
-		}
+	visible, _, _ := s.engine.Counts(now, q.engine) // drops what has expired
+	left := min(int64(visible), task.toMove-task.moved)
+	for ; left > 0 && batch > 0; batch-- {
+		moved, err := s.engine.Redrive(now, q.engine, to, s.newMessageID())
 		switch {
 		case errors.Is(err, engine.ErrNoSource):
 			q.endMove(moveFailed, failedSource)
-		case errors.Is(err, engine.ErrSourceGone):
-			q.endMove(moveFailed, codeQueueDoesNotExist)
-		case !moved:
-			q.endMove(moveCompleted, "")
-		}
-		if !moved {
 			return
+		case err != nil:
+			q.endMove(moveFailed, codeQueueDoesNotExist)
+			return
+		case !moved: // of a FIFO queue, behind messages in flight
+			left = 0
+		default:
+			task.moved++
+			left--
 		}
-		task.moved++
 	}
-	if task.moved >= task.toMove {
+	if left == 0 {
 		q.endMove(moveCompleted, "")
 	}
 }

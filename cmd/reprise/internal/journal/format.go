@@ -25,6 +25,9 @@ const (
 	formatLine    = "reprise journal, format %d\n"
 )
 
+// dirMode is the mode of the directories: messages are nobody else's business.
+const dirMode = 0o700
+
 // lockDir makes the directory if there is none, and locks it.
 func lockDir(o Options) (*pebble.Lock, error) {
 	if o.ReadOnly {
@@ -63,7 +66,7 @@ func makeDir(fs vfs.FS, dir string) error {
 			return err
 		}
 	}
-	if err := fs.MkdirAll(dir, 0o700); err != nil { // messages are nobody else's business
+	if err := fs.MkdirAll(dir, dirMode); err != nil {
 		return err
 	}
 	return syncDir(fs, parent)

@@ -1,34 +1,34 @@
 package journal
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // guard is the file system that Pebble writes to. It remembers the first failure
-// and lets nothing change on the disk after it.
+// and lets nothing change on the disk after it: whoever tries, and whoever failed,
+// is held for ever.
 //
-// A failed disk cannot be rolled back. Pebble expects to die of a failed log or
-// manifest: it calls Logger.Fatalf, and what it does if that returns is
-// undefined, from reporting success to deleting tables that the manifest names. A
-// second sync after a failed one succeeds without having written anything. So the
-// guard turns an error into what recovery is made for: a crash at that moment,
-// with the process still there to say why.
+// A failed disk cannot be rolled back. Pebble expects to die of it: it calls
+// Logger.Fatalf, and if that returns, what follows is undefined, from success
+// reported for what was not written to tables deleted that the manifest names; a
+// log that cannot be created makes it panic beyond recovery; a sync tried again
+// succeeds without having written anything. So the guard turns a failure into what
+// recovery is made for, a crash at that moment, with the rest of the process alive
+// to say why. What it costs is the memory of a Pebble that stands still, until the
+// process ends. Whatever calls Pebble and might be held does so by await.
 //
 // It guards what is below the journal's directory only: a backup that fails is a
 // failed backup.
 type guard struct {
 	vfs.FS
-	prefix string
 	dir    string
+	prefix string // of the names of what is in dir
 	logger *slog.Logger
 
 	failed chan struct{} // closed after the first failure
@@ -37,8 +37,13 @@ type guard struct {
 }
 
 func newGuard(fs vfs.FS, dir string, logger *slog.Logger) *guard {
-	return &guard{FS: fs, prefix: fs.PathJoin(dir, "x")[:len(fs.PathJoin(dir, "x"))-1], dir: dir, logger: logger,
-		failed: make(chan struct{})}
+	return &guard{
+		FS:     fs,
+		dir:    dir,
+		prefix: strings.TrimSuffix(fs.PathJoin(dir, "x"), "x"),
+		logger: logger,
+		failed: make(chan struct{}),
+	}
 }
 
 // fail records err unless something failed before, and returns what failed first.
@@ -62,17 +67,53 @@ func (g *guard) failure() error {
 	}
 }
 
-// errFrozen is what Pebble gets to hear after a failure.
-var errFrozen = errors.New("the journal has failed before")
+// await runs f, and returns its error or, if that is first, what failed.
+func (g *guard) await(f func() error) error {
+	if err := g.failure(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- recovered(f) }()
+	select {
+	case err := <-done:
+		if failure := g.failure(); failure != nil || err == nil {
+			return failure
+		}
+		return describe(g.dir, err)
+	case <-g.failed:
+		return g.err
+	}
+}
 
-// change performs a change of a file of the journal, unless one failed before.
+// recovered runs f, and returns its error or its panic. Pebble panics with an error
+// of the disk if it cannot sync the directory of a backup, and with a text on some
+// damage: in 2.1 if the end of a file of bodies is damaged or the file is missing.
+func recovered(f func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = fmt.Errorf("panic: %w", p)
+		default:
+			err = fmt.Errorf("%w: a file with bodies (.blob), or what leads there: panic: %v", errDamaged, p)
+		}
+	}()
+	return f()
+}
+
+// stop records err, unless something failed before, and never returns.
+func (g *guard) stop(err error) {
+	_ = g.fail(err)
+	select {}
+}
+
+// change performs a change of a file of the journal.
 func (g *guard) change(what, name string, f func() error) error {
-	if g.failure() != nil {
-		return errFrozen
+	if err := g.failure(); err != nil {
+		g.stop(err)
 	}
 	if err := f(); err != nil {
-		_ = g.fail(fmt.Errorf("%s %s: %w", what, g.FS.PathBase(name), err))
-		return err
+		g.stop(fmt.Errorf("%s %s: %w", what, g.FS.PathBase(name), err))
 	}
 	return nil
 }
@@ -80,8 +121,8 @@ func (g *guard) change(what, name string, f func() error) error {
 // tidy performs a change that may fail without harm: what is left over is removed
 // another time.
 func (g *guard) tidy(f func() error) error {
-	if g.failure() != nil {
-		return errFrozen
+	if err := g.failure(); err != nil {
+		g.stop(err)
 	}
 	return f()
 }
@@ -95,11 +136,21 @@ func (g *guard) opened(file vfs.File, name string) vfs.File {
 	return &guardedFile{File: file, guard: g, name: name}
 }
 
+// A marker is an empty file whose name tells the manifest. Pebble syncs the
+// directory after both were created; a file system that does not keep the order of
+// its entries might keep, through a crash, the marker without the manifest.
+const markerPrefix = "marker."
+
 func (g *guard) Create(name string, category vfs.DiskWriteCategory) (file vfs.File, err error) {
 	if !g.owns(name) {
 		return g.FS.Create(name, category)
 	}
 	err = g.change("creating", name, func() error {
+		if strings.HasPrefix(g.FS.PathBase(name), markerPrefix) {
+			if err := syncDir(g.FS, g.dir); err != nil {
+				return err
+			}
+		}
 		file, err = g.FS.Create(name, category)
 		return err
 	})
@@ -158,6 +209,10 @@ func (g *guard) RemoveAll(name string) error {
 	return g.tidy(func() error { return g.FS.RemoveAll(name) })
 }
 
+func (g *guard) MkdirAll(name string, _ os.FileMode) error {
+	return g.FS.MkdirAll(name, dirMode)
+}
+
 func (g *guard) Unwrap() vfs.FS { return g.FS }
 
 // guardedFile is a file of the journal that is written to.
@@ -197,27 +252,4 @@ func (f *guardedFile) SyncTo(length int64) (full bool, err error) {
 		return err
 	})
 	return full, err
-}
-
-// describe returns err with the directory, the damaged file if there is one, and
-// what to do about it.
-func describe(dir string, err error) error {
-	remedy := ""
-	switch {
-	case pebble.IsCorruptionError(err):
-		file := "a file"
-		if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
-			file = info.Path
-		}
-		return fmt.Errorf("journal %s: %s is damaged: %w: look at the disk; then restore the directory from a backup, "+
-			"or move it away to begin with an empty one", dir, file, err)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		remedy = ": free space on the disk, then start again: nothing that was acknowledged is lost"
-	case errors.Is(err, syscall.EIO):
-		remedy = ": look at the disk and the log of the system, then start again on a disk that works: " +
-			"nothing that was acknowledged is lost if it can be read"
-	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
-		remedy = ": make the directory writable for the user that reprise runs as, or choose another"
-	}
-	return fmt.Errorf("journal %s: %w%s", dir, err, remedy)
 }

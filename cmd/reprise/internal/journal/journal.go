@@ -6,9 +6,9 @@
 //
 //   - What Commit returned nil for, with sync, is there after any crash.
 //   - Batches are atomic, and a crash keeps a prefix of them.
-//   - The first write or sync that fails is the last that happens. Nothing is
-//     acknowledged after it, and what is on the disk is what a crash at that moment
-//     would have left: see guard.
+//   - The first write or sync that fails is the last. Nothing is acknowledged after
+//     it, and what is on the disk is what a crash at that moment would have left: see
+//     guard.
 //   - Damaged files are reported, by name; no part of them is served.
 package journal
 
@@ -86,31 +86,20 @@ func (o Options) withDefaults() (Options, error) {
 // Journal is a journal in a directory: a sqsserver.Journal and
 // sqsserver.SpaceWatcher.
 type Journal struct {
-	options Options
-	lock    *pebble.Lock
-	guard   *guard
-	db      *pebble.DB
-	space   space
-
-	// Commit hands its batch to the committer and waits for it or for a failure:
-	// Pebble, once its flushes fail, never returns from a write that waits for them.
-	writes    chan write
-	committed chan error    // one answer for each write
-	committer chan struct{} // closed when the committer ended
-
+	options  Options
+	lock     *pebble.Lock
+	guard    *guard
+	db       *pebble.DB
+	space    space
 	lateSync lateSync
+
+	stamp stamp // of the last batch; of Commit alone
 }
 
 var (
 	_ sqsserver.Journal      = (*Journal)(nil)
 	_ sqsserver.SpaceWatcher = (*Journal)(nil)
 )
-
-// write is a batch for the committer.
-type write struct {
-	batch *pebble.Batch
-	sync  bool
-}
 
 // Open opens the journal in o.Dir, or starts one there. It fails if another
 // process has it open, if another version wrote it, if anything else is in the
@@ -125,20 +114,12 @@ func Open(o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{
-		options:   o,
-		lock:      lock,
-		guard:     newGuard(o.FS, o.Dir, o.Logger),
-		writes:    make(chan write),
-		committed: make(chan error, 1),
-		committer: make(chan struct{}),
-	}
+	j := &Journal{options: o, lock: lock, guard: newGuard(o.FS, o.Dir, o.Logger)}
 	if err := j.open(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, j.unlock())
 	}
 	j.space.init(o)
 	j.lateSync.init(o.SyncInterval, j.syncNow)
-	go j.runCommitter()
 	return j, nil
 }
 
@@ -146,46 +127,37 @@ func (j *Journal) open() error {
 	if err := checkFormat(j.options); err != nil {
 		return err
 	}
-	db, err := openPebble(j.options, j.guard, j.lock)
-	if err != nil {
+	if err := checkLogTail(j.options.FS, j.options.Dir); err != nil {
 		return describe(j.options.Dir, err)
 	}
-	if err := j.guard.failure(); err != nil { // it was said to Fatalf only
-		return errors.Join(err, db.Close())
-	}
-	j.db = db
-	return nil
+	return j.guard.await(func() (err error) {
+		j.db, err = pebble.Open(j.options.Dir, pebbleOptions(j.options, j.guard, j.lock))
+		return openError(err)
+	})
 }
 
 // Commit applies the batch. An error is final: every later Commit returns it too.
 func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
-	if err := j.guard.failure(); err != nil {
-		return err
-	}
 	if j.options.ReadOnly {
 		return fmt.Errorf("journal %s: opened to be read only", j.options.Dir)
 	}
 	if b.Len() == 0 && !sync {
-		return nil
+		return j.guard.failure()
 	}
 	batch, err := j.pebbleBatch(b)
 	if err != nil {
 		return j.guard.fail(err)
 	}
-	if j.options.SyncInterval > 0 {
-		sync = false
+	option := pebble.NoSync
+	if sync && j.options.SyncInterval == 0 {
+		option = pebble.Sync
 	}
-	j.writes <- write{batch: batch, sync: sync}
-	select {
-	case err := <-j.committed:
-		if err != nil {
-			return j.guard.fail(err)
-		}
-	case <-j.guard.failed:
+	err = j.guard.await(func() error { return errors.Join(j.db.Apply(batch, option), batch.Close()) })
+	if err != nil {
+		return j.guard.fail(err)
 	}
-	// Pebble reports a failed log to Fatalf, and then returns nil.
-	if err := j.guard.failure(); err != nil {
-		return err
+	if option.Sync {
+		j.stamp.synced = j.stamp.batch
 	}
 	j.lateSync.schedule()
 	return nil
@@ -193,8 +165,9 @@ func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
 
 // pebbleBatch returns b as Pebble has it.
 func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
-	batch := j.db.NewBatchWithSize(b.Size() + pebbleBatchOverhead*(b.Len()+1))
-	var failed error
+	batch := j.db.NewBatchWithSize(b.Size() + pebbleBatchOverhead*b.Len() + batchHeader + 2 + stampLen)
+	j.stamp.batch++
+	failed := batch.LogData(j.stamp.encode(), nil) // first, for checkLogTail
 	b.Each(func(op sqsserver.BatchOp, key, value []byte) {
 		var err error
 		switch op {
@@ -209,65 +182,64 @@ func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
 		}
 		failed = errors.Join(failed, err)
 	})
-	if batch.Empty() { // a sync of what was committed without
-		failed = errors.Join(failed, batch.LogData(nil, nil))
-	}
 	return batch, failed
-}
-
-func (j *Journal) runCommitter() {
-	defer close(j.committer)
-	for w := range j.writes {
-		option := pebble.NoSync
-		if w.sync {
-			option = pebble.Sync
-		}
-		err := j.db.Apply(w.batch, option)
-		j.committed <- errors.Join(err, w.batch.Close())
-	}
 }
 
 // syncNow makes durable whatever was committed.
 func (j *Journal) syncNow() {
-	if err := j.db.LogData(nil, pebble.Sync); err != nil {
+	err := j.guard.await(func() error { return j.db.LogData(nil, pebble.Sync) })
+	if err != nil {
 		_ = j.guard.fail(err) // the next Commit returns it
 	}
 }
 
 // Get appends the value of key to dst.
 func (j *Journal) Get(dst, key []byte) ([]byte, error) {
-	value, closer, err := j.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return dst, fmt.Errorf("journal %s: key %q: %w", j.options.Dir, key, sqsserver.ErrNotInJournal)
+	if err := j.guard.failure(); err != nil {
+		return dst, err
 	}
-	if err != nil {
+	err := recovered(func() error {
+		value, closer, err := j.db.Get(key)
+		if err != nil {
+			return err
+		}
+		dst = append(dst, value...)
+		return closer.Close()
+	})
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		return dst, fmt.Errorf("journal %s: key %q: %w", j.options.Dir, key, sqsserver.ErrNotInJournal)
+	case err != nil:
 		return dst, fmt.Errorf("reading key %q: %w", key, describe(j.options.Dir, err))
 	}
-	dst = append(dst, value...)
-	return dst, closer.Close()
+	return dst, nil
 }
 
 // Scan calls f for every key that begins with prefix.
-func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) (err error) {
+func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) error {
+	if err := j.guard.failure(); err != nil {
+		return err
+	}
 	iter, err := j.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 	if err != nil {
 		return describe(j.options.Dir, err)
 	}
-	defer func() {
-		if closeErr := iter.Close(); err == nil && closeErr != nil {
-			err = describe(j.options.Dir, closeErr)
+	var stopped error // by f
+	err = recovered(func() error {
+		for iter.First(); iter.Valid() && stopped == nil; iter.Next() {
+			value, err := iter.ValueAndErr()
+			if err != nil {
+				return fmt.Errorf("reading key %q: %w", iter.Key(), err)
+			}
+			stopped = f(iter.Key(), value)
 		}
-	}()
-	for iter.First(); iter.Valid(); iter.Next() {
-		value, err := iter.ValueAndErr()
-		if err != nil {
-			return fmt.Errorf("reading key %q: %w", iter.Key(), describe(j.options.Dir, err))
-		}
-		if err := f(iter.Key(), value); err != nil {
-			return err
-		}
+		return nil
+	})
+	// Close reports what ended the iteration early.
+	if err := errors.Join(err, iter.Close()); err != nil {
+		return describe(j.options.Dir, err)
 	}
-	return nil // Close reports what ended the iteration early
+	return stopped
 }
 
 // after returns the first key beyond those that begin with prefix, nil if there
@@ -290,31 +262,24 @@ func (j *Journal) LowOnSpace() bool { return j.space.low() }
 // directory free. After a failure it returns that failure.
 func (j *Journal) Close() error {
 	j.lateSync.stop()
-	close(j.writes)
-	if j.guard.failure() != nil {
-		// A write that waits for a flush that cannot succeed never ends, and neither
-		// would closing Pebble under it: it is left behind. It can do no harm, for
-		// the guard lets nothing reach the disk any more.
-		select {
-		case <-j.committer:
-		case <-time.After(time.Second):
-			return errors.Join(j.guard.failure(), j.lock.Close())
+	err := j.guard.await(func() error {
+		if j.options.ReadOnly {
+			return j.db.Close()
 		}
-	}
-	<-j.committer
-	if !j.options.ReadOnly && j.guard.failure() == nil {
 		// What is in tables has a checksum that covers all of it, and opening does not
 		// have to replay it.
-		if err := j.db.Flush(); err != nil {
-			_ = j.guard.fail(err)
-		}
+		return errors.Join(j.db.Flush(), j.db.Close())
+	})
+	return errors.Join(err, j.unlock())
+}
+
+// unlock gives the directory free, but not after a failure: changes that the
+// failure found under way may still be. The end of the process gives it free then.
+func (j *Journal) unlock() error {
+	if j.guard.failure() != nil {
+		return nil
 	}
-	failure := j.guard.failure()
-	closeErr := j.db.Close()
-	if failure == nil && closeErr != nil {
-		failure = describe(j.options.Dir, closeErr)
-	}
-	return errors.Join(failure, j.lock.Close())
+	return j.lock.Close()
 }
 
 // lateSync syncs at most an interval after something was committed. It has a timer

@@ -1,0 +1,68 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// errDamaged is in every error about damage that this package finds itself.
+var errDamaged = errors.New("damaged")
+
+// describe returns err with the directory, the damaged file if there is one, and
+// what to do about it.
+func describe(dir string, err error) error {
+	switch {
+	case isDamage(err):
+		return fmt.Errorf("journal %s: %w%s: look at the disk; then restore the directory from a backup, "+
+			"or move it away to begin with an empty one", dir, err, whereDamaged(err))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("journal %s: %w: free space on the disk, then start again; "+
+			"nothing that was acknowledged is lost", dir, err)
+	case errors.Is(err, syscall.EIO):
+		return fmt.Errorf("journal %s: %w: look at the disk and at the log of the system, then start again on a disk "+
+			"that works", dir, err)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("journal %s: %w: make the directory writable for the user that reprise runs as, "+
+			"or choose another with --data", dir, err)
+	}
+	return fmt.Errorf("journal %s: %w", dir, err)
+}
+
+// openError returns err, of opening, as damage unless it is something else: what
+// remains is that Pebble cannot make sense of its own notes.
+func openError(err error) error {
+	for _, other := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, os.ErrPermission} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	if err == nil || errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || whereDamaged(err) != "" {
+		return err
+	}
+	return fmt.Errorf("%w: MANIFEST, OPTIONS or marker: %w", errDamaged, err)
+}
+
+// isDamage reports whether err is about what a file contains. A file that the
+// journal needs and that is not there is damage too.
+func isDamage(err error) bool {
+	return errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || pebble.IsCorruptionError(err)
+}
+
+// whereDamaged returns the file that Pebble found damaged, unless the text of err
+// says so already.
+func whereDamaged(err error) string {
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		return " (damaged: " + info.Path + ")"
+	}
+	// Of a log Pebble says in a detail which one it is; what is in the text is only
+	// that there was one.
+	var detail interface{ ErrorDetail() string }
+	if errors.As(err, &detail) {
+		return " (" + detail.ErrorDetail() + ")"
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Pebble's log is a sequence of blocks, and each block of chunks: a header and a
+// part of a batch. The header has a checksum (4 bytes) of all that follows it, the
+// length of the part (2), the kind of the chunk (1), the number of the log (4), and
+// in all logs but the first 8 bytes of which Pebble's own reader makes use. A chunk
+// is not split between blocks. See the formats in pebble/record.
+//
+// A batch begins with 12 bytes of its own, and then with what Commit puts first.
+const (
+	logBlock = 32 << 10
+
+	shortHeader = 11 // of the first log, with kinds of its own
+	longHeader  = 19
+	shortKinds  = 5
+	longKinds   = 9
+	endOfKinds  = 13
+
+	batchHeader = 12
+	stampLen    = 16
+)
+
+// part says which part of a batch a chunk has: its kind less the first of the
+// format's.
+type part byte
+
+const (
+	wholeBatch part = iota
+	firstPart
+	middlePart
+	lastPart
+)
+
+func (p part) begins() bool { return p == wholeBatch || p == firstPart }
+func (p part) ends() bool   { return p == wholeBatch || p == lastPart }
+
+// stamp is the first thing in every batch of the log: which batch this is, counted
+// from when the journal was opened, and up to which the log had been synced before.
+type stamp struct{ batch, synced uint64 }
+
+func (s stamp) encode() []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, s.batch), s.synced)
+}
+
+// stampOf returns the stamp of the batch that data is the beginning of.
+func stampOf(data []byte) (s stamp, ok bool) {
+	const begin = batchHeader + 2
+	if len(data) < begin+stampLen || data[batchHeader] != byte(pebble.InternalKeyKindLogData) ||
+		data[batchHeader+1] != stampLen {
+		return stamp{}, false
+	}
+	data = data[begin:]
+	return stamp{binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint64(data[8:])}, true
+}
+
+// checkLogTail fails if the newest log is damaged before its end.
+//
+// After a crash a log ends where the first chunk does not match its checksum: what
+// follows was not written in full, so nobody was told that it was. A byte that the
+// disk changed looks the same, and to end the log there would lose whatever was
+// acknowledged since. Pebble can tell them apart only if a later block says how far
+// the log was synced, and what its blocks say in 2.1 falls short by all blocks that
+// were written full. So each batch has a stamp, and this looks for one, behind the
+// end, that says that what is damaged had been synced. Nothing can tell in the very
+// last batch.
+func checkLogTail(fs vfs.FS, dir string) error {
+	name, number, err := newestLog(fs, dir)
+	if err != nil || name == "" {
+		return err
+	}
+	file, err := fs.Open(fs.PathJoin(dir, name))
+	if err != nil {
+		return err
+	}
+	err = checkLog(file, uint32(number&math.MaxUint32)) // as Pebble writes it
+	if err != nil {
+		err = fmt.Errorf("%s: %w", fs.PathJoin(dir, name), err)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// newestLog returns the log that Pebble was writing, if any. In those before it,
+// which were closed, Pebble takes no damage for the end.
+func newestLog(fs vfs.FS, dir string) (newest string, number uint64, err error) {
+	names, err := fs.List(dir)
+	if err != nil {
+		return "", 0, err
+	}
+	for _, name := range names {
+		digits, isLog := strings.CutSuffix(name, ".log")
+		if n, err := strconv.ParseUint(digits, 10, 64); isLog && err == nil && n >= number {
+			newest, number = name, n
+		}
+	}
+	return newest, number, nil
+}
+
+// logEnd is where a log ends, or seems to.
+type logEnd struct {
+	found  bool
+	offset int64
+	batch  uint64 // the last that is there in full, 0 if none is
+}
+
+func checkLog(r io.Reader, log uint32) error {
+	var end logEnd
+	var open uint64 // the batch whose parts are being read
+	block := make([]byte, logBlock)
+	for start := int64(0); ; start += logBlock {
+		n, err := io.ReadFull(r, block)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		rest := block[:n]
+		for !end.found && len(rest) >= shortHeader && !zero(rest) {
+			size, part, data := chunk(rest, log)
+			if size == 0 {
+				end.found, end.offset = true, start+int64(n-len(rest))
+				break
+			}
+			if s, ok := stampOf(data); ok && part.begins() {
+				open = s.batch
+			}
+			if part.ends() {
+				end.batch = open
+			}
+			rest = rest[size:]
+		}
+		if end.found {
+			if err := end.check(rest, log); err != nil {
+				return err
+			}
+		}
+		if n < logBlock {
+			return nil
+		}
+	}
+}
+
+// check fails if a batch in rest, which is behind the end, says that one that is
+// not there had been synced. It tries every byte, for the length of what is damaged
+// cannot be trusted.
+func (e logEnd) check(rest []byte, log uint32) error {
+	for at := range rest {
+		size, part, data := chunk(rest[at:], log)
+		if size == 0 || !part.begins() {
+			continue
+		}
+		s, ok := stampOf(data)
+		// If no batch is there before the end, the missing one is known only to be
+		// before the one that was found.
+		if ok && (e.batch > 0 && s.synced > e.batch || e.batch == 0 && s.synced == s.batch-1) {
+			return fmt.Errorf("%w at byte %d: batches up to %d had been synced, and those from %d on cannot be read",
+				errDamaged, e.offset, s.synced, e.batch+1)
+		}
+	}
+	return nil
+}
+
+// chunk returns the size of the chunk of that log that rest begins with, 0 if there
+// is none, and what it has of a batch.
+func chunk(rest []byte, log uint32) (size int, p part, data []byte) {
+	if len(rest) < shortHeader {
+		return 0, 0, nil
+	}
+	kind, header := rest[6], shortHeader
+	switch {
+	case kind < shortKinds || kind >= endOfKinds:
+		return 0, 0, nil
+	case kind < longKinds:
+		p = part(kind - shortKinds)
+	default:
+		p, header = part(kind-longKinds), longHeader
+	}
+	size = header + int(binary.LittleEndian.Uint16(rest[4:]))
+	if size > len(rest) || binary.LittleEndian.Uint32(rest[7:]) != log ||
+		binary.LittleEndian.Uint32(rest) != logChecksum(rest[6:size]) {
+		return 0, 0, nil
+	}
+	return size, p, rest[header:size]
+}
+
+// zero reports whether rest is too short for a chunk and filled up: the next is in
+// the next block.
+func zero(rest []byte) bool {
+	return len(rest) < longHeader && !slices.ContainsFunc(rest, func(b byte) bool { return b != 0 })
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// logChecksum is CRC-32C, masked as LevelDB does.
+func logChecksum(data []byte) uint32 {
+	c := crc32.Checksum(data, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
+}

@@ -257,7 +257,7 @@ func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQue
 		}
 	}
 	values := make(map[string]string, len(names))
-	counted, err := s.count(r.queue)
+	counted, err := s.count(r)
 	if err != nil {
 		return nil, err
 	}
@@ -270,11 +270,12 @@ func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQue
 			values[name] = value
 		}
 	}
-	return &GetQueueAttributesOutput{Attributes: values}, r.end()
+	return &GetQueueAttributesOutput{Attributes: values}, r.end(ctx)
 }
 
 // count returns the attributes that nobody sets.
-func (s *Server) count(q *queue) (map[string]string, error) {
+func (s *Server) count(r request) (map[string]string, error) {
+	q := r.queue
 	now, err := s.hold(q)
 	if err != nil {
 		return nil, err
@@ -286,9 +287,9 @@ func (s *Server) count(q *queue) (map[string]string, error) {
 		"QueueArn":                              q.arn,
 		"CreatedTimestamp":                      unixSeconds(q.created),
 		"LastModifiedTimestamp":                 unixSeconds(modified),
-		"ApproximateNumberOfMessages":           strconv.Itoa(visible),
-		"ApproximateNumberOfMessagesNotVisible": strconv.Itoa(inFlight),
-		"ApproximateNumberOfMessagesDelayed":    strconv.Itoa(delayed),
+		"ApproximateNumberOfMessages":           r.count("ApproximateNumberOfMessages", visible),
+		"ApproximateNumberOfMessagesNotVisible": r.count("ApproximateNumberOfMessagesNotVisible", inFlight),
+		"ApproximateNumberOfMessagesDelayed":    r.count("ApproximateNumberOfMessagesDelayed", delayed),
 	}, nil
 }
 
@@ -327,5 +328,5 @@ func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQue
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }

@@ -51,5 +51,5 @@ func ExampleServer_SetFaults() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// sqsserver: fault kind "earthquake" is unknown; use one of ["duplicate" "fail-entry" "lose-lease" "lose-reply" "server-error" "throttle"]
+	// sqsserver: fault kind "earthquake" is unknown; use one of ["drop-connection" "duplicate" "early-redelivery" "fail-entry" "lose-delete" "lose-lease" "lose-reply" "over-limit" "server-error" "slow-reply" "stale-handle" "throttle" "wrong-counts"]
 }

@@ -1,14 +1,17 @@
 package sqsserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Fault is something that goes wrong on purpose, as plain data: what happens
@@ -37,6 +40,10 @@ type Fault struct {
 
 	// Limit ends the fault after so many strikes. Default: no limit.
 	Limit int
+
+	// Delay is how late a slow reply is, and how soon an early redelivery may
+	// come. Only these two kinds have one. Default: 1s.
+	Delay time.Duration
 }
 
 // FaultKind says what goes wrong.
@@ -50,10 +57,27 @@ const (
 	// before any effect.
 	FaultServerError FaultKind = "server-error"
 
+	// FaultOverLimit refuses a receive with OverLimit, as SQS does a short poll of a
+	// standard queue with 120,000 messages in flight. It strikes long polls too,
+	// to which SQS then answers nothing; Config.InFlightLimit has the true behaviour.
+	FaultOverLimit FaultKind = "over-limit"
+
+	// FaultDropConnection cuts the connection before a request has an effect. A
+	// direct call returns ErrReplyLost: no client can tell when it was cut.
+	FaultDropConnection FaultKind = "drop-connection"
+
 	// FaultLoseReply carries a request out and loses the reply: over HTTP the
 	// connection is cut, a direct call returns ErrReplyLost. Messages in the lost
 	// reply of a ReceiveMessage stay in flight.
 	FaultLoseReply FaultKind = "lose-reply"
+
+	// FaultSlowReply carries a request out and holds the reply back for Delay, or
+	// until the client gives up.
+	FaultSlowReply FaultKind = "slow-reply"
+
+	// FaultWrongCounts has GetQueueAttributes report, for each of the approximate
+	// numbers of messages, any number up to twice the true one and nine more.
+	FaultWrongCounts FaultKind = "wrong-counts"
 
 	// FaultFailEntry fails an entry of a batch with InternalError, SenderFault
 	// false, without effect. The rest of the batch is carried out.
@@ -63,6 +87,19 @@ const (
 	// that it is delivered again while the first receiver works on it.
 	FaultDuplicate FaultKind = "duplicate"
 
+	// FaultEarlyRedelivery hides a message for Delay at most, whatever the receive
+	// or the change of its visibility asked for and was promised.
+	FaultEarlyRedelivery FaultKind = "early-redelivery"
+
+	// FaultLoseDelete acknowledges a delete that has no effect: the message comes
+	// again when its visibility timeout ends.
+	FaultLoseDelete FaultKind = "lose-delete"
+
+	// FaultStaleHandle refuses the receipt handle of a change of visibility or of a
+	// delete, without effect: with ReceiptHandleIsInvalid, on a FIFO queue as
+	// expired. The message stays in flight, and the handle works the next time.
+	FaultStaleHandle FaultKind = "stale-handle"
+
 	// FaultLoseLease takes a message from its receiver at the moment when the
 	// receiver changes its visibility or deletes it, alone or in a batch. The
 	// message becomes visible, and from then on the receipt handle is refused
@@ -70,9 +107,13 @@ const (
 	FaultLoseLease FaultKind = "lose-lease"
 )
 
-// ErrReplyLost is what a direct call returns when FaultLoseReply strikes it. Like
-// a cut connection it leaves open whether the request was carried out, and like
-// one the AWS SDK's retryers take it for worth a retry.
+// defaultFaultDelay is the Delay of a fault that names none.
+const defaultFaultDelay = time.Second
+
+// ErrReplyLost is what a direct call returns when FaultLoseReply or
+// FaultDropConnection strikes it. Like a cut connection it leaves open whether the
+// request was carried out, and like one the AWS SDK's retryers take it for worth a
+// retry.
 var ErrReplyLost error = replyLost{}
 
 type replyLost struct{}
@@ -82,20 +123,32 @@ func (replyLost) Error() string {
 }
 func (replyLost) ConnectionError() bool { return true }
 
-// faultKinds lists, for each kind, the actions it can strike; none means all.
+// faultKinds says what each kind can strike.
 var faultKinds = map[FaultKind]struct {
-	perEntry bool // a chance is an entry or a message, not a request
-	actions  []string
+	perEntry bool     // a chance is an entry or a message, not a request
+	delayed  bool     // it has a Delay
+	actions  []string // none: all
 }{
-	FaultThrottle:    {},
-	FaultServerError: {},
-	FaultLoseReply:   {},
+	FaultThrottle:       {},
+	FaultServerError:    {},
+	FaultDropConnection: {},
+	FaultLoseReply:      {},
+	FaultSlowReply:      {delayed: true},
+	FaultOverLimit:      {actions: []string{actionReceiveMessage}},
+	FaultWrongCounts:    {actions: []string{actionGetQueueAttributes}},
 	FaultFailEntry: {perEntry: true, actions: []string{
 		actionSendMessageBatch, actionDeleteMessageBatch, actionChangeMessageVisibilityBatch}},
 	FaultDuplicate: {perEntry: true, actions: []string{actionReceiveMessage}},
-	FaultLoseLease: {perEntry: true, actions: []string{
-		actionChangeMessageVisibility, actionChangeMessageVisibilityBatch,
-		actionDeleteMessage, actionDeleteMessageBatch}},
+	FaultEarlyRedelivery: {perEntry: true, delayed: true, actions: []string{
+		actionReceiveMessage, actionChangeMessageVisibility, actionChangeMessageVisibilityBatch}},
+	FaultLoseDelete:  {perEntry: true, actions: []string{actionDeleteMessage, actionDeleteMessageBatch}},
+	FaultStaleHandle: {perEntry: true, actions: settlingActions},
+	FaultLoseLease:   {perEntry: true, actions: settlingActions},
+}
+
+var settlingActions = []string{
+	actionChangeMessageVisibility, actionChangeMessageVisibilityBatch,
+	actionDeleteMessage, actionDeleteMessageBatch,
 }
 
 func (f Fault) validate() error {
@@ -114,9 +167,17 @@ func (f Fault) validate() error {
 	case f.Skip < 0 || f.Every < 0 || f.Limit < 0:
 		return fmt.Errorf("fault %s has a negative Skip, Every or Limit (%d, %d, %d); use 0 for the default",
 			f.Kind, f.Skip, f.Every, f.Limit)
+	case f.Delay < 0:
+		return fmt.Errorf("fault %s has the delay %v; use 0 for the default, %v", f.Kind, f.Delay, defaultFaultDelay)
+	case f.Delay > 0 && !kind.delayed:
+		return fmt.Errorf("fault %s has the delay %v and nothing to delay; only %s and %s do",
+			f.Kind, f.Delay, FaultSlowReply, FaultEarlyRedelivery)
 	}
 	return nil
 }
+
+// delay is the Delay in effect.
+func (f Fault) delay() time.Duration { return cmp.Or(f.Delay, defaultFaultDelay) }
 
 // FaultCount is a fault that is set, with what it has seen and done so far.
 type FaultCount struct {
@@ -157,6 +218,16 @@ func (s *Server) Faults(queue string) []FaultCount {
 	return s.faults.counts(faultTarget(queue))
 }
 
+// AllFaults returns all faults that are set, with their counts, by the name of the
+// queue; those for every queue are those of "*".
+func (s *Server) AllFaults() map[string][]FaultCount {
+	all := make(map[string][]FaultCount)
+	for _, queue := range s.faults.queues() {
+		all[queue] = s.faults.counts(queue)
+	}
+	return all
+}
+
 func faultTarget(queue string) string {
 	if queue == "" {
 		return everyQueue
@@ -167,20 +238,39 @@ func faultTarget(queue string) string {
 // faultSet holds the faults that are set and decides which chance is struck.
 type faultSet struct {
 	active atomic.Bool // whether byQueue has any: the only cost while it has not
+	seed   uint64
 
 	mu      sync.Mutex
-	random  *rand.Rand
-	byQueue map[string][]*FaultCount
+	byQueue map[string][]*setFault
+}
+
+// setFault is a fault that is set. It has a generator of its own, so that which of
+// its chances it strikes depends on nothing else that happens.
+type setFault struct {
+	FaultCount
+	random *rand.Rand
 }
 
 func (s *faultSet) set(queue string, faults []Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byQueue, queue)
-	for _, f := range faults {
-		s.byQueue[queue] = append(s.byQueue[queue], &FaultCount{Fault: f})
+	for i, f := range faults {
+		hash := fnv.New64a()
+		fmt.Fprintf(hash, "%s %d", queue, i)
+		s.byQueue[queue] = append(s.byQueue[queue], &setFault{
+			FaultCount: FaultCount{Fault: f},
+			random:     rand.New(rand.NewPCG(s.seed, hash.Sum64())),
+		})
 	}
 	s.active.Store(len(s.byQueue) > 0)
+}
+
+// queues returns the names under which faults are set.
+func (s *faultSet) queues() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.byQueue))
 }
 
 func (s *faultSet) counts(queue string) []FaultCount {
@@ -188,39 +278,45 @@ func (s *faultSet) counts(queue string) []FaultCount {
 	defer s.mu.Unlock()
 	var counts []FaultCount
 	for _, f := range s.byQueue[queue] {
-		counts = append(counts, *f)
+		counts = append(counts, f.FaultCount)
 	}
 	return counts
 }
 
-// request returns the kind of fault that strikes a request, or "".
-func (s *faultSet) request(queue, action string) FaultKind {
+// strike is a fault that strikes, or the zero value.
+type strike struct {
+	Fault
+	dice uint64 // for what the fault leaves to chance
+}
+
+// request returns what strikes a request.
+func (s *faultSet) request(queue, action string) strike {
 	return s.strike(queue, action, false)
 }
 
-// entry returns the kind of fault that strikes an entry of a batch, the message
-// of a single request, or a message received, or "".
-func (s *faultSet) entry(queue, action string) FaultKind {
+// entry returns what strikes an entry of a batch, the message of a single request,
+// or a message received.
+func (s *faultSet) entry(queue, action string) strike {
 	return s.strike(queue, action, true)
 }
 
-func (s *faultSet) strike(queue, action string, perEntry bool) FaultKind {
+func (s *faultSet) strike(queue, action string, perEntry bool) strike {
 	if !s.active.Load() {
-		return ""
+		return strike{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, target := range [...]string{queue, everyQueue} {
 		for _, f := range s.byQueue[target] {
-			if f.applies(action, perEntry) && f.strikes(s.random) {
-				return f.Kind
+			if f.applies(action, perEntry) && f.strikes() {
+				return strike{f.Fault, f.random.Uint64()}
 			}
 		}
 	}
-	return ""
+	return strike{}
 }
 
-func (f *FaultCount) applies(action string, perEntry bool) bool {
+func (f *setFault) applies(action string, perEntry bool) bool {
 	kind := faultKinds[f.Kind]
 	if kind.perEntry != perEntry || f.Action != "" && f.Action != action {
 		return false
@@ -229,7 +325,7 @@ func (f *FaultCount) applies(action string, perEntry bool) bool {
 }
 
 // strikes counts a chance and decides whether it is struck.
-func (f *FaultCount) strikes(random *rand.Rand) bool {
+func (f *setFault) strikes() bool {
 	f.Chances++
 	switch {
 	case f.Limit > 0 && f.Strikes >= f.Limit:
@@ -238,7 +334,7 @@ func (f *FaultCount) strikes(random *rand.Rand) bool {
 		return false
 	case f.Every > 1 && (f.Chances-f.Skip)%f.Every != 0:
 		return false
-	case f.Probability > 0 && random.Float64() >= f.Probability:
+	case f.Probability > 0 && f.random.Float64() >= f.Probability:
 		return false
 	}
 	f.Strikes++

@@ -294,6 +294,9 @@ func TestSetFaultsRefusesNonsense(t *testing.T) {
 		{sqsserver.Fault{Kind: sqsserver.FaultDuplicate, Action: "SendMessage"}, "use one of ReceiveMessage"},
 		{sqsserver.Fault{Kind: sqsserver.FaultThrottle, Probability: 1.5}, "probability 1.5"},
 		{sqsserver.Fault{Kind: sqsserver.FaultThrottle, Every: -1}, "negative"},
+		{sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: -1}, "delay -1ns"},
+		{sqsserver.Fault{Kind: sqsserver.FaultThrottle, Delay: time.Second}, "nothing to delay"},
+		{sqsserver.Fault{Kind: sqsserver.FaultOverLimit, Action: "SendMessage"}, "use one of ReceiveMessage"},
 	}
 	for _, test := range tests {
 		server := newServer(t)

@@ -53,7 +53,7 @@ type moveTask struct {
 }
 
 func (s *Server) startMessageMoveTask(ctx context.Context, from origin, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
-	replyLost, err := s.begin(ctx, in.SourceArn, actionStartMessageMoveTask)
+	after, err := s.begin(ctx, in.SourceArn, actionStartMessageMoveTask)
 	if err != nil {
 		return nil, err
 	}
@@ -67,19 +67,19 @@ func (s *Server) startMessageMoveTask(ctx context.Context, from origin, in *Star
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
-	if replyLost {
-		return nil, ErrReplyLost
+	if err := after.end(ctx); err != nil {
+		return nil, err
 	}
 	return &StartMessageMoveTaskOutput{TaskHandle: task.handle()}, nil
 }
 
 // begin begins a request that names a queue by its ARN.
-func (s *Server) begin(ctx context.Context, arn, action string) (replyLost bool, err error) {
+func (s *Server) begin(ctx context.Context, arn, action string) (aftermath, error) {
 	if err := ctx.Err(); err != nil {
-		return false, err
+		return aftermath{}, err
 	}
 	if arn == "" {
-		return false, errMissingParameter("SourceArn")
+		return aftermath{}, errMissingParameter("SourceArn")
 	}
 	return s.refuse(ctx, arn[strings.LastIndexByte(arn, ':')+1:], action)
 }
@@ -249,7 +249,7 @@ func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *Can
 	if err != nil {
 		return nil, err
 	}
-	replyLost, err := s.begin(ctx, handle.SourceArn, actionCancelMessageMoveTask)
+	after, err := s.begin(ctx, handle.SourceArn, actionCancelMessageMoveTask)
 	if err != nil {
 		return nil, err
 	}
@@ -260,8 +260,8 @@ func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *Can
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
-	if replyLost {
-		return nil, ErrReplyLost
+	if err := after.end(ctx); err != nil {
+		return nil, err
 	}
 	return &CancelMessageMoveTaskOutput{ApproximateNumberOfMessagesMoved: moved}, nil
 }
@@ -283,7 +283,7 @@ func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, synced
 }
 
 func (s *Server) listMessageMoveTasks(ctx context.Context, from origin, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
-	replyLost, err := s.begin(ctx, in.SourceArn, actionListMessageMoveTasks)
+	after, err := s.begin(ctx, in.SourceArn, actionListMessageMoveTasks)
 	if err != nil {
 		return nil, err
 	}
@@ -295,8 +295,8 @@ func (s *Server) listMessageMoveTasks(ctx context.Context, from origin, in *List
 	if err != nil {
 		return nil, err
 	}
-	if replyLost {
-		return nil, ErrReplyLost
+	if err := after.end(ctx); err != nil {
+		return nil, err
 	}
 	return &ListMessageMoveTasksOutput{Results: tasks}, nil
 }

@@ -165,7 +165,7 @@ func (s *Server) changePolicy(ctx context.Context, r request, change func(*polic
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }
 
 // parsePolicy reads a policy that setPolicy has accepted, or begins one.

@@ -57,7 +57,7 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 	if err := checkQueueName(in.QueueName, fifo); err != nil {
 		return nil, err
 	}
-	replyLost, err := s.refuse(ctx, in.QueueName, actionCreateQueue)
+	after, err := s.refuse(ctx, in.QueueName, actionCreateQueue)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
-	if replyLost {
-		return nil, ErrReplyLost
+	if err := after.end(ctx); err != nil {
+		return nil, err
 	}
 	return &CreateQueueOutput{QueueUrl: from.queueURL(name)}, nil
 }
@@ -180,14 +180,14 @@ func (s *Server) getQueueURL(ctx context.Context, from origin, in *GetQueueUrlIn
 	if err != nil {
 		return nil, err
 	}
-	return &GetQueueUrlOutput{QueueUrl: from.queueURL(name)}, r.end()
+	return &GetQueueUrlOutput{QueueUrl: from.queueURL(name)}, r.end(ctx)
 }
 
 func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInput) (*ListQueuesOutput, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	replyLost, err := s.refuse(ctx, "", actionListQueues)
+	after, err := s.refuse(ctx, "", actionListQueues)
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +199,8 @@ func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInpu
 	if err != nil {
 		return nil, err
 	}
-	if replyLost {
-		return nil, ErrReplyLost
+	if err := after.end(ctx); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -216,7 +216,7 @@ func (s *Server) listDeadLetterSourceQueues(ctx context.Context, from origin, in
 	if err != nil {
 		return nil, err
 	}
-	return out, r.end()
+	return out, r.end(ctx)
 }
 
 // listPage returns the URLs of a page of queues, all of one account and region,
@@ -290,7 +290,7 @@ func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueIn
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }
 
 func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInput) error {
@@ -316,5 +316,5 @@ func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInpu
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }

@@ -2,6 +2,7 @@ package sqsserver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -37,9 +38,12 @@ func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMes
 	if err != nil {
 		return nil, err
 	}
-	s.duplicate(r.queue, deliveries)
-	if r.replyLost {
-		return nil, ErrReplyLost
+	s.disturb(r.queue, deliveries)
+	if err := r.end(ctx); err != nil {
+		if !errors.Is(err, ErrReplyLost) {
+			s.giveBack(r.queue, deliveries)
+		}
+		return nil, err
 	}
 
 	if deliveries, err = s.load(r.queue, deliveries); err != nil {
@@ -100,15 +104,6 @@ func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Du
 			return nil, errOverLimit()
 		}
 		return w.deliveries, nil
-	}
-}
-
-// duplicate exposes messages that a fault has chosen to be delivered again.
-func (s *Server) duplicate(q *queue, deliveries []engine.Delivery) {
-	for i := range deliveries {
-		if s.faults.entry(q.name, actionReceiveMessage) == FaultDuplicate {
-			s.giveBack(q, deliveries[i:i+1])
-		}
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageIn
 	}
 
 	out := sendOutput(sent, m.Payload.(*content))
-	return &out, r.end()
+	return &out, r.end(ctx)
 }
 
 func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
@@ -69,7 +69,7 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 	var failures [maxBatchEntries]error
 	for i := range in.Entries {
 		entry := in.Entries[i].SendMessageEntry
-		if s.faults.entry(r.queue.name, actionSendMessageBatch) == FaultFailEntry {
+		if s.faults.entry(r.queue.name, actionSendMessageBatch).Kind == FaultFailEntry {
 			failures[i] = errInternalError(injected)
 		} else if failures[i] = checkMessage(r.attributes, from, &entry, true); failures[i] == nil {
 			messages[i] = newMessage(r.attributes, from, &entry)
@@ -102,7 +102,7 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 		out.Successful = append(out.Successful, SendMessageBatchResultEntry{
 			Id: id, SendMessageOutput: sendOutput(sent[i], messages[i].Payload.(*content))})
 	}
-	return out, r.end()
+	return out, r.end(ctx)
 }
 
 // checkSendBatch finds what makes SQS refuse a batch as a whole.

@@ -2,10 +2,14 @@
 // queues with the behaviour, the errors and the wire format of Amazon SQS.
 //
 // A Server is an http.Handler to which the AWS SDKs and tools talk, and a value
-// with one method per action for programs that want no HTTP in between. It
-// keeps its queues in memory. It starts no goroutine, and holds a timer only
-// while a long poll waits for a message that is hidden, so that an idle server
-// costs nothing and works inside testing/synctest bubbles as outside.
+// with one method per action for programs that want no HTTP in between. Its
+// queues are in memory; with a [Journal] they also survive a crash of the
+// machine, and bodies need not be in memory. See [Open].
+//
+// A server without a journal starts no goroutine, one with a journal a single
+// one with its first change. A timer runs only while a long poll waits for a
+// message that is hidden, or a change to be written. So an idle server costs
+// nothing, and works inside testing/synctest bubbles as outside.
 package sqsserver
 
 import (
@@ -105,8 +109,8 @@ func New(config Config) *Server {
 		deleted: make(map[queueName]time.Time),
 		random:  rand.New(rand.NewPCG(config.Seed, 1)),
 	}
-	s.faults.byQueue = make(map[string][]*FaultCount)
-	s.faults.random = rand.New(rand.NewPCG(config.Seed, 2))
+	s.faults.byQueue = make(map[string][]*setFault)
+	s.faults.seed = config.Seed
 	s.direct = origin{account: config.Account, region: config.Region, baseURL: config.BaseURL}
 	if s.direct.baseURL == "" {
 		s.direct.baseURL = "http://sqs." + config.Region + ".localhost"
@@ -306,42 +310,15 @@ func (s *Server) lookup(ctx context.Context, name queueName, action string) (req
 		return request{}, errQueueDoesNotExist()
 	}
 	var err error
-	r.replyLost, err = s.refuse(ctx, name.name, action)
+	r.aftermath, err = s.refuse(ctx, name.name, action)
 	return r, err
 }
-
-// refuse lets faults strike a request: with an error before it has an effect, or
-// by losing its reply after it.
-func (s *Server) refuse(ctx context.Context, queue, action string) (replyLost bool, err error) {
-	if !s.faults.active.Load() || ctx.Value(exempt{}) != nil {
-		return false, nil
-	}
-	switch s.faults.request(queue, action) {
-	case FaultThrottle:
-		return false, errRequestThrottled()
-	case FaultServerError:
-		return false, errInternalFailure(injected)
-	case FaultLoseReply:
-		return true, nil
-	}
-	return false, nil
-}
-
-const injected = "This failure was injected."
 
 // request is a request that has found its queue.
 type request struct {
 	queue      *queue
 	attributes *attributes // of the queue when the request came
-	replyLost  bool        // by a fault, after the effect
-}
-
-// end gives the error of a request that has been carried out.
-func (r request) end() error {
-	if r.replyLost {
-		return ErrReplyLost
-	}
-	return nil
+	aftermath
 }
 
 // hold takes the lock for an operation on the queue, unless the server or the

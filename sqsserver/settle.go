@@ -20,7 +20,7 @@ func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessa
 	if err := settlements[0].err; err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }
 
 func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
@@ -42,7 +42,7 @@ func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *Delete
 	}
 	out := &DeleteMessageBatchOutput{}
 	out.Successful, out.Failed = results(settlements, id)
-	return out, r.end()
+	return out, r.end(ctx)
 }
 
 func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *ChangeMessageVisibilityInput) error {
@@ -57,7 +57,7 @@ func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *C
 	if err := settlements[0].err; err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }
 
 func (s *Server) changeMessageVisibilityBatch(ctx context.Context, from origin, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
@@ -79,7 +79,7 @@ func (s *Server) changeMessageVisibilityBatch(ctx context.Context, from origin, 
 	}
 	out := &ChangeMessageVisibilityBatchOutput{}
 	out.Successful, out.Failed = results(settlements, id)
-	return out, r.end()
+	return out, r.end(ctx)
 }
 
 // results sorts the outcomes of a batch into the two lists of its output.
@@ -101,7 +101,7 @@ type settlement struct {
 	receipt  engine.Receipt
 	deletion bool
 	timeout  int32 // seconds; else
-	fault    FaultKind
+	struck   strike
 	err      error
 }
 
@@ -130,8 +130,12 @@ func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement,
 			h, m.err = parseReceiptHandle(m.handle, q.id)
 			m.receipt = h.receipt()
 		}
-		if m.fault = s.faults.entry(q.name, action); m.fault == FaultFailEntry {
+		m.struck = s.faults.entry(q.name, action)
+		switch {
+		case m.struck.Kind == FaultFailEntry:
 			m.err = errInternalError(injected)
+		case m.struck.Kind == FaultStaleHandle && m.err == nil:
+			m.err = q.errStaleHandle(m.handle)
 		}
 	}
 	now, err := s.hold(q)
@@ -154,8 +158,22 @@ func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement,
 	return synced.wait(ctx)
 }
 
+// errStaleHandle refuses a handle as SQS refuses one whose lease has ended.
+func (q *queue) errStaleHandle(handle string) error {
+	if q.fifo {
+		return errReceiptHandleExpired(handle)
+	}
+	return errReceiptHandle(handle)
+}
+
 func (s *Server) settleOne(now time.Time, q *queue, m *settlement) error {
-	if m.fault == FaultLoseLease {
+	timeout := seconds(m.timeout)
+	switch m.struck.Kind {
+	case FaultLoseDelete:
+		return nil
+	case FaultEarlyRedelivery:
+		timeout = min(timeout, m.struck.delay())
+	case FaultLoseLease:
 		if q.lost == nil {
 			q.lost = make(map[engine.Receipt]struct{})
 		}
@@ -169,7 +187,7 @@ func (s *Server) settleOne(now time.Time, q *queue, m *settlement) error {
 	if m.deletion {
 		err = s.engine.Delete(now, q.engine, m.receipt)
 	} else {
-		err = s.engine.ChangeVisibility(now, q.engine, m.receipt, seconds(m.timeout))
+		err = s.engine.ChangeVisibility(now, q.engine, m.receipt, timeout)
 	}
 	switch {
 	case errors.Is(err, engine.ErrExpired):

@@ -62,7 +62,7 @@ func (s *Server) retag(ctx context.Context, r request, change func(tags map[stri
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end()
+	return r.end(ctx)
 }
 
 func (s *Server) listQueueTags(ctx context.Context, from origin, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
@@ -75,7 +75,7 @@ func (s *Server) listQueueTags(ctx context.Context, from origin, in *ListQueueTa
 	}
 	tags := maps.Clone(r.queue.tags)
 	s.mu.Unlock()
-	return &ListQueueTagsOutput{Tags: tags}, r.end()
+	return &ListQueueTagsOutput{Tags: tags}, r.end(ctx)
 }
 
 // checkTags checks all tags that a queue is to have.

@@ -17,10 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// serve starts a server and returns it with its endpoint.
+// serve starts a server that keeps nothing, and returns it with its endpoint.
 func serve(t *testing.T, args ...string) (p *process, endpoint string) {
 	t.Helper()
-	p = start(t, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	p = start(t, append([]string{"serve", "--memory", "--addr", "127.0.0.1:0"}, args...)...)
 	return p, p.await("SQS endpoint")
 }
 

@@ -23,10 +23,11 @@ import (
 	library "github.com/reprise-sqs/reprise"
 )
 
-// up starts a server with a consumer and returns it with its endpoint.
+// up starts a server that keeps nothing, with a consumer, and returns it with its
+// endpoint.
 func up(t *testing.T, args ...string) (p *process, endpoint string) {
 	t.Helper()
-	p = start(t, append([]string{"up", "--addr", "127.0.0.1:0"}, args...)...)
+	p = start(t, append([]string{"up", "--memory", "--addr", "127.0.0.1:0"}, args...)...)
 	endpoint = p.await("SQS endpoint")
 	p.await("retry         ") // the last line that quotes the arguments
 	return p, endpoint

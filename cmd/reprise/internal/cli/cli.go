@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 )
 
 // The exit codes.
@@ -20,6 +22,8 @@ const (
 	// exitUnsettled: the command did its work, and not all messages are where they
 	// should be.
 	exitUnsettled = 3
+	// exitStorage: the data directory cannot be used, is damaged, or its disk failed.
+	exitStorage = 4
 	// exitSignal plus a signal's number: it came twice, and stopped the command.
 	exitSignal = 128
 )
@@ -32,6 +36,8 @@ Exit codes:
   2    the command line cannot be understood
   3    done, but not all messages are where they should be: send could not
        send them, up could not settle them in time, demo found a promise broken
+  4    the data directory cannot be used or is damaged, or its disk failed: the
+       message says what to do, and to start again without doing it is no use
   130  stopped at once by a second Ctrl-C (143: by a second SIGTERM)
 
 The first Ctrl-C stops gently: what is running is finished and settled.`
@@ -84,7 +90,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.demo(), a.serve(), a.up(), a.send(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.up(), a.send(), a.backup(), a.check(), a.version())
 	return root
 }
 
@@ -114,6 +120,9 @@ func run(f func(args []string) error) func(*cobra.Command, []string) error {
 		}
 		if failed, ok := errors.AsType[*failure](err); ok {
 			return failed
+		}
+		if _, ok := errors.AsType[*daemon.StorageError](err); ok {
+			return &failure{exitStorage, err}
 		}
 		return &failure{exitFailure, err}
 	}

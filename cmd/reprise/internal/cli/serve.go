@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ const defaultAddr = "127.0.0.1:9324"
 type serverFlags struct {
 	addr        string
 	allowRemote bool
-	memory      bool
+	storage     storageFlags
 	region      string
 }
 
@@ -24,20 +23,21 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 takes any free one")
 	flags.BoolVar(&f.allowRemote, "allow-remote", false, "permit an --addr that other machines can reach; any credentials are accepted")
-	flags.BoolVar(&f.memory, "memory", true, "keep messages in memory, the only storage in this version: they are lost when the program ends")
 	flags.StringVar(&f.region, "region", "", "region of the queues (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
+	f.storage.register(cmd)
 }
 
 // config is the part of a daemon's configuration that the flags say.
 func (f *serverFlags) config(a *app) (daemon.Config, error) {
-	if !f.memory {
-		return daemon.Config{}, usage(errors.New("--memory=false: durable storage is not in this version: leave the flag out, and take care that what is in the queues can be lost"))
+	storage, err := f.storage.options()
+	if err != nil {
+		return daemon.Config{}, err
 	}
 	region := f.region
 	if region == "" {
 		region = awsclient.LocalRegion()
 	}
-	return daemon.Config{Addr: f.addr, AllowRemote: f.allowRemote, Region: region, Logger: a.logger()}, nil
+	return daemon.Config{Addr: f.addr, AllowRemote: f.allowRemote, Region: region, Journal: storage, Logger: a.logger()}, nil
 }
 
 func (a *app) serve() *cobra.Command {
@@ -49,12 +49,12 @@ func (a *app) serve() *cobra.Command {
 		Long: `Run a server that the AWS CLI and SDKs take for SQS when their endpoint is its
 address. Any credentials are accepted. Account 000000000000.
 
-Messages are kept in memory, the only storage in this version: they are lost
-when the program ends.
+` + aboutStorage + `
 
 GET /health answers 200 with a line of JSON.`,
 		Example: `  reprise serve
-  reprise serve --queue orders --queue jobs.fifo,ContentBasedDeduplication=true
+  reprise serve --memory --queue orders --queue jobs.fifo,ContentBasedDeduplication=true
+  reprise serve --data /var/lib/reprise
   reprise serve --queue orders,VisibilityTimeout=60,dead-letter=orders-dead,max-receives=5
   aws sqs list-queues --endpoint-url http://127.0.0.1:9324`,
 		Args: cobra.NoArgs,
@@ -86,11 +86,11 @@ func (a *app) runServer(f *serverFlags, queues []string) error {
 	return d.Run(a.ctx, a.drain)
 }
 
-// announce says where the server is and that it forgets.
+// announce says where the server is, and how safe messages are there.
 func (a *app) announce(d *daemon.Daemon, cfg daemon.Config) {
 	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", d.URL())
 	fmt.Fprintf(a.stdout, "account       %s, region %s, any credentials\n", daemon.Account, cfg.Region)
-	fmt.Fprintf(a.stdout, "storage       memory: messages are lost when this program ends\n")
+	fmt.Fprintf(a.stdout, "storage       %s\n", storageText(cfg.Journal))
 	for _, q := range cfg.Queues {
 		fmt.Fprintf(a.stdout, "queue         %s\n", d.QueueURL(q.Name))
 	}

@@ -47,7 +47,9 @@ deletes the message, 100 dead-letters it, 101 gives it back without counting an
 attempt, every other one is retried by the policy.
 
 Dead letters lie in the queue NAME-dead, with their story in the message
-attribute reprise-story.`,
+attribute reprise-story.
+
+` + aboutStorage,
 		Example: `  reprise up --url http://localhost:8080/work
   reprise up --exec './ship.sh' --concurrency 4 --timeout 5m
   reprise up --queue orders --url http://localhost:8080 \

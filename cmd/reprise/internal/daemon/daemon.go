@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -29,7 +30,11 @@ type Config struct {
 	Region string
 	// Seed makes message ids repeatable. Default: random ones.
 	Seed uint64
-	// Queues exist from the start.
+	// Journal says where what is acknowledged is kept; its Logger is this one's.
+	// Default: in memory, until the Daemon ends.
+	Journal journal.Options
+	// Queues exist from the start. Those that the journal has get the attributes
+	// given here, and keep the others.
 	Queues []Queue
 	// Consume is the consumer. Default: none.
 	Consume *Consume
@@ -54,6 +59,7 @@ type Daemon struct {
 	cfg      Config
 	listener net.Listener
 	sqs      *sqsserver.Server
+	journal  *journal.Journal // the server's; nil: none
 	http     *http.Server
 	consumer *reprise.Consumer // nil: none
 
@@ -62,9 +68,9 @@ type Daemon struct {
 	steps  stopStack
 }
 
-// New checks cfg, creates the queues and takes the address, so that whatever can
-// go wrong does so here. It serves nothing until [Daemon.Run]. A Daemon that is
-// not run has to be closed.
+// New checks cfg, takes the address, opens the journal and creates the queues, so
+// that whatever can go wrong does so here. It serves nothing until [Daemon.Run]. A
+// Daemon that is not run has to be closed.
 func New(cfg Config) (_ *Daemon, err error) {
 	d := &Daemon{cfg: cfg}
 	d.killed, d.kill = context.WithCancel(context.Background())
@@ -77,7 +83,9 @@ func New(cfg Config) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	d.sqs = sqsserver.New(sqsserver.Config{Region: cfg.Region, Account: Account, Seed: cfg.Seed, Logger: cfg.Logger})
+	if err := d.openServer(); err != nil {
+		return nil, err
+	}
 	d.http = newHTTPServer(d.routes(), cfg.Logger)
 	if err := d.createQueues(cfg.Queues); err != nil {
 		return nil, err
@@ -92,8 +100,14 @@ func New(cfg Config) (_ *Daemon, err error) {
 	return d, nil
 }
 
-// Close gives up the address of a Daemon that was not run.
-func (d *Daemon) Close() error { return d.listener.Close() }
+// Close gives up the address and the journal of a Daemon that was not run.
+func (d *Daemon) Close() error {
+	err := d.listener.Close()
+	if d.sqs != nil {
+		err = errors.Join(err, d.closeServer())
+	}
+	return err
+}
 
 // URL is the server's endpoint, as programs on this machine can reach it.
 func (d *Daemon) URL() string {
@@ -129,12 +143,17 @@ const (
 // Run works until drain is closed, then stops gently: the consumer drains within
 // its stop budget, requests under way end. The end of ctx stops at once: handlers
 // are cancelled and nothing is waited for; Run then returns the cause. Run returns
-// nil after a clean stop and [reprise.ErrDrainTimeout] if the consumer's budget
-// was not enough.
+// nil after a clean stop, [reprise.ErrDrainTimeout] if the consumer's budget was
+// not enough, and a [*StorageError] at once when the journal fails.
 func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	defer d.kill()
+	d.steps.push("the SQS server", func(context.Context) error { return d.closeServer() })
+	if d.durable() {
+		go d.watchStorage(ctx, fail)
+		d.startControl()
+	}
 	d.startHTTP(fail)
 	if d.consumer != nil {
 		d.startConsumer(ctx, fail)
@@ -159,19 +178,33 @@ func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 			fail(fmt.Errorf("serving on %v: %w", d.listener.Addr(), err))
 		}
 	}()
-	// Closing the SQS server answers its long polls, and must not come before no
-	// new request can: a client would take the refusal for an outage.
-	d.http.RegisterOnShutdown(func() { _ = d.sqs.Close() }) // always nil
 	d.steps.push("the HTTP server", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, httpStopBudget)
 		defer cancel()
-		err := d.http.Shutdown(ctx)
+		stopped := make(chan error, 1)
+		go func() { stopped <- d.http.Shutdown(ctx) }()
+		err := d.endPolls(stopped)
 		if err != nil {
 			err = errors.Join(err, d.http.Close())
 		}
 		<-served
 		return err
 	})
+}
+
+// endPolls answers long polls until stopped says how stopping ended. Again and
+// again, since a request that was on its way becomes one more. (Closing the SQS
+// server would answer them too, but refuse that request: its client would take it
+// for an outage.)
+func (d *Daemon) endPolls(stopped <-chan error) error {
+	for {
+		d.sqs.EndPolls()
+		select {
+		case err := <-stopped:
+			return err
+		case <-time.After(endPollsEvery):
+		}
+	}
 }
 
 // startConsumer consumes, and pushes the step that drains.

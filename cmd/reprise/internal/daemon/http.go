@@ -43,10 +43,13 @@ func (d *Daemon) routes() http.Handler {
 // health is the answer of GET /health.
 type health struct {
 	// Status is the state of the consumer, or ok without one: see reprise.Health. A
-	// consumer that fails to receive, or is stopping, answers 503.
+	// consumer that fails to receive, or is stopping, answers 503. So does a journal
+	// that has failed, with the status failing, in the moment before the program ends
+	// of it. A disk that is nearly full makes ok degraded.
 	Status string `json:"status"`
 	// Problem says what is wrong.
 	Problem string `json:"problem,omitempty"`
+	// Storage is where messages are kept: memory or disk.
 	Storage string `json:"storage"`
 	// Consumer counts the messages in the consumer's hands.
 	Consumer *consumerHealth `json:"consumer,omitempty"`
@@ -75,6 +78,15 @@ func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
 		h.Consumer = &consumerHealth{
 			Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff,
 			Deleted: s.Counts.Deleted, Retried: s.Counts.Retried, DeadLettered: s.Counts.DeadLettered,
+		}
+	}
+	if d.durable() {
+		h.Storage = "disk"
+		switch err := d.sqs.Err(); {
+		case err != nil:
+			h.Status, h.Problem, code = reprise.HealthFailing.String(), err.Error(), http.StatusServiceUnavailable
+		case h.Problem == "" && d.journal.LowOnSpace():
+			h.Status, h.Problem = reprise.HealthDegraded.String(), "the disk is nearly full: sends are refused"
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

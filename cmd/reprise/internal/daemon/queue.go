@@ -102,7 +102,7 @@ func (d *Daemon) createQueues(queues []Queue) error {
 	}
 	// A RedrivePolicy must name a queue that exists: first every queue without it.
 	for _, q := range queues {
-		if _, given := byName[q.DeadLetter]; q.DeadLetter != "" && !given {
+		if _, given := byName[q.DeadLetter]; q.DeadLetter != "" && !given && !d.exists(q.DeadLetter) {
 			dead := Queue{Name: q.DeadLetter, Attributes: map[string]string{"MessageRetentionPeriod": maxRetention}}
 			if err := d.createQueue(dead); err != nil {
 				return err
@@ -123,8 +123,23 @@ func (d *Daemon) createQueues(queues []Queue) error {
 	return nil
 }
 
+// exists reports whether there is such a queue, from an earlier run.
+func (d *Daemon) exists(name string) bool {
+	_, err := d.sqs.GetQueueUrl(context.Background(), &sqsserver.GetQueueUrlInput{QueueName: name})
+	return err == nil
+}
+
 func (d *Daemon) createQueue(q Queue) error {
 	attributes := maps.Clone(q.Attributes)
+	if d.exists(q.Name) {
+		delete(attributes, "FifoQueue") // which the name says, and which cannot be set
+		if len(attributes) == 0 {
+			return nil
+		}
+		return queueError("setting the attributes of", q, d.sqs.SetQueueAttributes(context.Background(), &sqsserver.SetQueueAttributesInput{
+			QueueUrl: d.QueueURL(q.Name), Attributes: attributes,
+		}))
+	}
 	if strings.HasSuffix(q.Name, ".fifo") {
 		if attributes == nil {
 			attributes = map[string]string{}

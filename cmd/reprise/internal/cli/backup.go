@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+)
+
+func (a *app) backup() *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "backup DEST",
+		Short: "Copy a server's messages to a new directory, while it runs",
+		Long: `Make the directory DEST, which must not exist, a copy of the --data directory of
+a server, with all that was acknowledged before. The server goes on: it is asked
+through a socket in its directory, which only its own user can use, and writes
+the copy itself. Without one running the copy is made by this command.
+
+A copy is used like any data directory: reprise check DEST, reprise serve --data
+DEST. On the same disk it shares files with the original, takes next to no space
+at first, and does not survive the disk: copy it elsewhere.`,
+		Example: `  reprise backup /backups/monday
+  reprise backup --data /var/lib/reprise /backups/monday`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runBackup(data, args[0]) }),
+	}
+	cmd.Flags().StringVar(&data, "data", "", "`directory` of the server (default "+defaultDataText+")")
+	return cmd
+}
+
+func (a *app) runBackup(data, dest string) error {
+	dir, err := dataDir(data)
+	if err != nil {
+		return err
+	}
+	dest, err = filepath.Abs(dest)
+	if err != nil {
+		return err
+	}
+	if err := daemon.Backup(a.ctx, dir, dest); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s is a copy of %s\n", dest, dir)
+	return nil
+}

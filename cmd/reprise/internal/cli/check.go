@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+)
+
+func (a *app) check() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [DIR]",
+		Short: "Read everything that a data directory has, and say what that is",
+		Long: `Read every record and every file of a data directory or of a backup, compare
+them with their checksums, and count what is there. Nothing is changed. No server
+may run on the directory: check a backup instead.
+
+Without DIR: ` + defaultDataText + `.
+Exit code 4: something is damaged or cannot be read; the text says what, and what
+to do.`,
+		Example: `  reprise check /var/lib/reprise
+  reprise backup /backups/monday && reprise check /backups/monday`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: run(a.runCheck),
+	}
+}
+
+func (a *app) runCheck(args []string) error {
+	given := ""
+	if len(args) > 0 {
+		given = args[0]
+	}
+	dir, err := dataDir(given)
+	if err != nil {
+		return err
+	}
+	report, err := daemon.Check(dir)
+	if err != nil {
+		return err
+	}
+	for _, q := range report.Queues {
+		fmt.Fprintf(a.stdout, "%s: %d messages, %d bytes\n", q.ARN, q.Messages, q.Bytes)
+	}
+	fmt.Fprintf(a.stdout, "%s is sound: format %d, %d queues, %d messages, %d bytes on disk\n",
+		dir, report.Format, len(report.Queues), report.Messages(), report.DiskBytes)
+	return nil
+}

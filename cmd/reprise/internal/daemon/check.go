@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// CheckReport says what a data directory has.
+type CheckReport struct {
+	Format    int // of the directory
+	DiskBytes uint64
+	Queues    []CheckedQueue
+}
+
+// CheckedQueue is a queue in a CheckReport.
+type CheckedQueue struct {
+	ARN      string
+	Messages int
+	Bytes    int64 // of their bodies
+}
+
+// Messages is how many messages there are.
+func (r *CheckReport) Messages() int {
+	n := 0
+	for _, q := range r.Queues {
+		n += q.Messages
+	}
+	return n
+}
+
+// messagesPerPage bounds the memory of a check.
+const messagesPerPage = 1000
+
+// Check reads everything in the data directory dir, and changes nothing: every byte
+// of the files against its checksum, then every record as the server would. The
+// error is about the first damage that it finds.
+func Check(dir string) (CheckReport, error) {
+	report, err := check(dir)
+	if err != nil {
+		return report, &StorageError{err}
+	}
+	return report, nil
+}
+
+func check(dir string) (report CheckReport, err error) {
+	files, err := journal.Check(journal.Options{Dir: dir})
+	if err != nil {
+		return report, err
+	}
+	report.Format, report.DiskBytes = files.Format, files.DiskBytes
+	j, err := journal.Open(journal.Options{Dir: dir, ReadOnly: true})
+	if err != nil {
+		return report, err
+	}
+	server, err := sqsserver.Open(sqsserver.Config{Journal: frozen{j}, BodyCache: -1, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return report, errors.Join(fmt.Errorf("%s: %w", dir, err), j.Close())
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	for _, info := range server.Queues() {
+		q, err := checkQueue(server, info.ARN)
+		if err != nil {
+			return report, fmt.Errorf("%s: queue %s: %w", dir, info.ARN, err)
+		}
+		report.Queues = append(report.Queues, q)
+	}
+	return report, nil
+}
+
+func checkQueue(server *sqsserver.Server, arn string) (CheckedQueue, error) {
+	q := CheckedQueue{ARN: arn}
+	for page := (sqsserver.Page{Limit: messagesPerPage}); ; {
+		messages, err := server.Messages(arn, page)
+		if err != nil {
+			return q, err
+		}
+		for i := range messages {
+			q.Messages++
+			q.Bytes += int64(len(messages[i].Body))
+		}
+		if len(messages) < page.Limit {
+			return q, nil
+		}
+		page.After = messages[len(messages)-1].Number
+	}
+}
+
+// frozen is a journal to look at: what the server would write, as it notes at its
+// start and when messages expire, is not.
+type frozen struct{ *journal.Journal }
+
+func (frozen) Commit(*sqsserver.Batch, bool) error { return nil }

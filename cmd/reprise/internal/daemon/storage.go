@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// StorageError says that the data directory cannot be used: it is another
+// process's or damaged, or its disk failed. What was acknowledged is there, as far
+// as the disk has kept it. Its text says what to do.
+type StorageError struct{ Err error }
+
+func (e *StorageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what failed.
+func (e *StorageError) Unwrap() error { return e.Err }
+
+// openServer makes the SQS server, with what its data directory holds.
+func (d *Daemon) openServer() error {
+	cfg := sqsserver.Config{Region: d.cfg.Region, Account: Account, Seed: d.cfg.Seed, Logger: d.cfg.Logger}
+	if !d.durable() {
+		d.sqs = sqsserver.New(cfg)
+		return nil
+	}
+	options := d.cfg.Journal
+	options.Logger = d.cfg.Logger
+	j, err := journal.Open(options)
+	if err != nil {
+		return &StorageError{err}
+	}
+	cfg.Journal = j
+	d.sqs, err = sqsserver.Open(cfg)
+	if err != nil {
+		return &StorageError{errors.Join(fmt.Errorf("%s: %w", options.Dir, err), j.Close())}
+	}
+	d.journal = j
+	return nil
+}
+
+// durable reports whether what is acknowledged is kept on disk.
+func (d *Daemon) durable() bool { return d.cfg.Journal.Dir != "" }
+
+// closeServer writes what is left to write, and gives the data directory free.
+func (d *Daemon) closeServer() error {
+	if err := d.sqs.Close(); err != nil {
+		return &StorageError{err}
+	}
+	return nil
+}
+
+// watchStorage ends the daemon when its journal fails: it could not keep what it
+// would acknowledge, and only a new process can tell what the disk has.
+func (d *Daemon) watchStorage(ctx context.Context, fail context.CancelCauseFunc) {
+	select {
+	case <-d.sqs.Failed():
+		fail(&StorageError{d.sqs.Err()})
+	case <-ctx.Done():
+	}
+}

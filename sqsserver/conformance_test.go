@@ -1,18 +1,14 @@
 package sqsserver_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,9 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -47,6 +40,8 @@ import (
 //	!! Code: message              or the error it returns
 //	wait 30s                      lets time pass
 //
+// $account is the account of the client, and «x*3» stands for xxx.
+//
 // A request may stand on several lines; those after the first are indented.
 func TestConformance(t *testing.T) {
 	for _, c := range allCases(t) {
@@ -57,7 +52,7 @@ func TestConformance(t *testing.T) {
 			t.Run(c.name+"/"+door, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { c.run(t, openDoor(door, newServer(t))) })
 			})
-			if c.waits() || door == "typed" {
+			if c.waits() > 0 || door == "typed" {
 				continue
 			}
 			t.Run(c.name+"/"+door+" over tcp", func(t *testing.T) {
@@ -73,142 +68,6 @@ func newServer(t *testing.T) *sqsserver.Server {
 	s := sqsserver.New(sqsserver.Config{Seed: 1})
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// A door is a way into a server.
-type door interface {
-	// call returns the reply's JSON, or the code and the message of the error.
-	call(t *testing.T, action string, input []byte) (reply []byte, code, message string)
-}
-
-func openDoor(name string, s *sqsserver.Server) door {
-	if name == "typed" {
-		return typedDoor{s}
-	}
-	return openHTTPDoor(name, "http://sqs.localhost", inProcess{s})
-}
-
-func openHTTPDoor(name, url string, client sqs.HTTPClient) door {
-	switch name {
-	case "json":
-		return jsonDoor{client, url}
-	case "query":
-		return queryDoor{client, url}
-	}
-	return sdkDoor{sdkClient(url, client)}
-}
-
-type typedDoor struct{ server *sqsserver.Server }
-
-func (d typedDoor) call(t *testing.T, action string, input []byte) ([]byte, string, string) {
-	method := reflect.ValueOf(d.server).MethodByName(action)
-	in := reflect.New(method.Type().In(1).Elem())
-	err := sqsserver.DecodeJSON(input, in.Interface())
-	var results []reflect.Value
-	if err == nil {
-		results = method.Call([]reflect.Value{reflect.ValueOf(t.Context()), in})
-		err, _ = results[len(results)-1].Interface().(error)
-	}
-	var e *sqsserver.Error
-	switch {
-	case errors.As(err, &e):
-		return nil, e.Code, e.Message
-	case err != nil:
-		t.Fatalf("%s %s: %v", action, input, err)
-	case len(results) == 1:
-		return nil, "", ""
-	}
-	return sqsserver.AppendJSON(nil, results[0].Interface()), "", ""
-}
-
-type jsonDoor struct {
-	client sqs.HTTPClient
-	url    string
-}
-
-func (d jsonDoor) call(t *testing.T, action string, input []byte) ([]byte, string, string) {
-	status, header, reply := post(t, d.client, d.url, input, http.Header{
-		"Content-Type": {"application/x-amz-json-1.0"}, "X-Amz-Target": {"AmazonSQS." + action},
-	})
-	if status == http.StatusOK {
-		return reply, "", ""
-	}
-	var problem struct{ Message string }
-	if err := json.Unmarshal(reply, &problem); err != nil {
-		t.Fatalf("%s %s: the error is not JSON: %s", action, input, reply)
-	}
-	code, _, _ := strings.Cut(header.Get("X-Amzn-Query-Error"), ";")
-	return nil, code, problem.Message
-}
-
-func post(t *testing.T, client sqs.HTTPClient, url string, body []byte, header http.Header) (status int, _ http.Header, reply []byte) {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = header
-	w, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Body.Close()
-	if reply, err = io.ReadAll(w.Body); err != nil {
-		t.Fatal(err)
-	}
-	return w.StatusCode, w.Header, reply
-}
-
-type sdkDoor struct{ client *sqs.Client }
-
-func (d sdkDoor) call(t *testing.T, action string, input []byte) ([]byte, string, string) {
-	method := reflect.ValueOf(d.client).MethodByName(action)
-	in := reflect.New(method.Type().In(1).Elem())
-	if err := json.Unmarshal(input, in.Interface()); err != nil {
-		t.Fatalf("%s %s: not an input of the SDK: %v", action, input, err)
-	}
-	results := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), in})
-	if err, _ := results[1].Interface().(error); err != nil {
-		var e smithy.APIError
-		if !errors.As(err, &e) {
-			t.Fatalf("%s %s: %v", action, input, err)
-		}
-		return nil, e.ErrorCode(), e.ErrorMessage()
-	}
-	reply, err := json.Marshal(results[0].Interface())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if action == "ListDeadLetterSourceQueues" { // AWS spells this one member as no other
-		reply = bytes.Replace(reply, []byte(`"QueueUrls"`), []byte(`"queueUrls"`), 1)
-	}
-	return reply, "", ""
-}
-
-func sdkClient(url string, client sqs.HTTPClient) *sqs.Client {
-	return sqs.New(sqs.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: &url,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
-		}),
-		HTTPClient: client,
-	})
-}
-
-// inProcess carries requests to a handler without a network.
-type inProcess struct{ handler http.Handler }
-
-func (p inProcess) Do(r *http.Request) (reply *http.Response, err error) {
-	defer func() {
-		if problem := recover(); problem == http.ErrAbortHandler {
-			err = errors.New("the connection was cut")
-		} else if problem != nil {
-			panic(problem)
-		}
-	}()
-	w := httptest.NewRecorder()
-	p.handler.ServeHTTP(w, r)
-	return w.Result(), nil
 }
 
 // conformanceCase is one script.
@@ -284,81 +143,104 @@ func (c *conformanceCase) is(mark string) bool { return slices.Contains(c.marks,
 
 func (c *conformanceCase) fits(door string) bool { return !c.is("not " + door) }
 
-func (c *conformanceCase) waits() bool {
+// waits returns how much time has to pass.
+func (c *conformanceCase) waits() (total time.Duration) {
 	for _, s := range c.steps {
 		if s.action == "wait" {
-			return true
+			total += s.pause()
+		}
+		if strings.Contains(s.rest, `"WaitTimeSeconds"`) {
+			total += 20 * time.Second
 		}
 	}
-	return false
+	return total
+}
+
+func (s step) pause() time.Duration {
+	pause, err := time.ParseDuration(s.rest)
+	if err != nil {
+		panic(s.line + ": " + err.Error())
+	}
+	return pause
 }
 
 func (c *conformanceCase) run(t *testing.T, d door) {
-	values := make(map[string]string)
+	t.Helper()
+	if failed, err := c.play(t.Context(), d, "000000000000"); err != nil {
+		t.Fatalf("%s: %s %s\n%v", failed.line, failed.action, failed.rest, err)
+	}
+}
+
+// play carries out a script, up to the first step that fails.
+func (c *conformanceCase) play(ctx context.Context, d door, account string) (failed step, err error) {
+	values := map[string]string{"account": account}
 	queue := ""
 	for _, s := range c.steps {
 		switch s.action {
 		case "wait":
-			pause, err := time.ParseDuration(s.rest)
-			if err != nil {
-				t.Fatalf("%s: %v", s.line, err)
-			}
-			time.Sleep(pause)
-			continue
+			time.Sleep(s.pause())
 		case "queue":
-			queue = createQueue(t, d, s, values)
-			continue
-		}
-		input := parseJSON(t, s, s.rest, values).(map[string]any)
-		switch s.action {
-		case "CreateQueue", "GetQueueUrl", "ListQueues", "StartMessageMoveTask", "CancelMessageMoveTask", "ListMessageMoveTasks":
+			queue, err = s.createQueue(ctx, d, values)
 		default:
-			if _, given := input["QueueUrl"]; !given {
-				input["QueueUrl"] = queue
-			}
+			err = s.request(ctx, d, queue, values)
 		}
-		text, err := json.Marshal(input)
 		if err != nil {
-			t.Fatal(err)
+			return s, err
 		}
-		reply, code, message := d.call(t, s.action, text)
-		s.check(t, reply, code, message, values)
 	}
+	return step{}, nil
 }
 
 // createQueue carries out the queue directive.
-func createQueue(t *testing.T, d door, s step, values map[string]string) (url string) {
-	name, attributes, _ := strings.Cut(s.rest, " ")
-	if attributes == "" {
+func (s step) createQueue(ctx context.Context, d door, values map[string]string) (url string, err error) {
+	name, attributes, given := strings.Cut(s.rest, " ")
+	if !given {
 		attributes = "{}"
 	}
-	suffix := ""
+	fullName := name
 	if strings.Contains(attributes, `"FifoQueue"`) {
-		suffix = ".fifo"
+		fullName += ".fifo"
 	}
-	input, err := json.Marshal(map[string]any{"QueueName": name + suffix, "Attributes": parseJSON(t, s, attributes, values)})
-	if err != nil {
-		t.Fatal(err)
+	create := step{
+		line: s.line, action: "CreateQueue", rest: fmt.Sprintf(`{"QueueName":%q,"Attributes":%s}`, fullName, attributes),
+		want: fmt.Sprintf(`-> {"QueueUrl":"=%s"}`, name),
 	}
-	reply, code, message := d.call(t, "CreateQueue", input)
-	if code != "" {
-		t.Fatalf("%s: queue %s: %s: %s", s.line, s.rest, code, message)
+	if err := create.request(ctx, d, "", values); err != nil {
+		return "", err
 	}
-	var created struct{ QueueUrl string }
-	if err := json.Unmarshal(reply, &created); err != nil {
-		t.Fatal(err)
+	attributesOf := step{
+		line: s.line, action: "GetQueueAttributes", rest: `{"AttributeNames":["QueueArn"]}`,
+		want: fmt.Sprintf(`-> {"Attributes":{"QueueArn":"=%s.arn"}}`, name),
 	}
-	values[name] = created.QueueUrl
-	values[name+".arn"] = "arn:aws:sqs:us-east-1:000000000000:" + name + suffix
-	return created.QueueUrl
+	return values[name], attributesOf.request(ctx, d, values[name], values)
 }
 
-// parseJSON parses JSON in whose texts $name stands for a kept value, and «x*3»
-// for xxx.
-func parseJSON(t *testing.T, s step, text string, values map[string]string) any {
+// request sends a request, to the queue if it names none, and checks the reply.
+func (s step) request(ctx context.Context, d door, queue string, values map[string]string) error {
+	input := s.parse(s.rest, values).(map[string]any)
+	switch s.action {
+	case "CreateQueue", "GetQueueUrl", "ListQueues", "StartMessageMoveTask", "CancelMessageMoveTask", "ListMessageMoveTasks":
+	default:
+		if _, given := input["QueueUrl"]; !given {
+			input["QueueUrl"] = queue
+		}
+	}
+	text, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	reply, code, message, err := d.call(ctx, s.action, text)
+	if err != nil {
+		return err
+	}
+	return s.check(reply, code, message, values)
+}
+
+// parse parses JSON of the script.
+func (s step) parse(text string, values map[string]string) any {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatalf("%s: %s: %v", s.line, text, err)
+		panic(fmt.Sprintf("%s: %s: %v", s.line, text, err))
 	}
 	return substitute(value, values)
 }
@@ -379,17 +261,9 @@ func substitute(value any, values map[string]string) any {
 		}
 	case string:
 		// Longer names first: $q.arn is not $q followed by .arn.
-		for {
-			longest := ""
-			for name := range maps.Keys(values) {
-				if strings.Contains(v, "$"+name) && len(name) > len(longest) {
-					longest = name
-				}
-			}
-			if longest == "" {
-				break
-			}
-			v = strings.ReplaceAll(v, "$"+longest, values[longest])
+		names := slices.SortedFunc(maps.Keys(values), func(a, b string) int { return len(b) - len(a) })
+		for _, name := range names {
+			v = strings.ReplaceAll(v, "$"+name, values[name])
 		}
 		return repetition.ReplaceAllStringFunc(v, func(text string) string {
 			parts := repetition.FindStringSubmatch(text)
@@ -401,39 +275,43 @@ func substitute(value any, values map[string]string) any {
 }
 
 // check compares a reply with what the step wants, and keeps values of it.
-func (s step) check(t *testing.T, reply []byte, code, message string, values map[string]string) {
-	t.Helper()
-	if problem, found := strings.CutPrefix(s.want, "!! "); found {
-		problem = substitute(problem, values).(string)
+func (s step) check(reply []byte, code, message string, values map[string]string) error {
+	problem, isProblem := strings.CutPrefix(s.want, "!! ")
+	if isProblem {
+		wanted := substitute(problem, values).(string)
 		got := code + ": " + message
-		if strings.HasSuffix(problem, ": *") && code != "" {
+		if strings.HasSuffix(wanted, ": *") && code != "" {
 			got = code + ": *"
 		}
-		if got != problem {
-			t.Fatalf("%s: %s %s\n got %s\nwant %s", s.line, s.action, s.rest, got, problem)
+		switch {
+		case code == "":
+			return fmt.Errorf("succeeds; want %s", wanted)
+		case got != wanted:
+			return fmt.Errorf("fails with %s; want %s", got, wanted)
 		}
-		return
+		return nil
 	}
 	if code != "" {
-		t.Fatalf("%s: %s %s: %s: %s", s.line, s.action, s.rest, code, message)
+		return fmt.Errorf("fails with %s: %s; want success", code, message)
 	}
 	text := strings.TrimPrefix(s.want, "-> ")
 	if text == "" {
 		text = "{}"
 	}
-	var got any
 	if len(reply) == 0 {
 		reply = []byte("{}")
 	}
+	var got any
 	if err := json.Unmarshal(reply, &got); err != nil {
-		t.Fatalf("%s: %s answers what is no JSON: %s", s.line, s.action, reply)
+		return fmt.Errorf("answers what is no JSON: %s", reply)
 	}
 	got = trim(got)
-	want := trim(parseJSON(t, s, text, values))
+	want := trim(s.parse(text, values))
 	keep(want, got, values)
 	if diff := cmp.Diff(want, got, cmp.FilterValues(anything, cmp.Ignore())); diff != "" {
-		t.Fatalf("%s: %s %s (-want +got):\n%s", s.line, s.action, s.rest, diff)
+		return errors.New("(-want +got):\n" + diff)
 	}
+	return nil
 }
 
 // trim removes what the SDK's outputs have and the wire does not: members that

@@ -1,6 +1,7 @@
 package sqsserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
@@ -22,40 +22,45 @@ type queryDoor struct {
 	url    string
 }
 
-func (d queryDoor) call(t *testing.T, action string, input []byte) ([]byte, string, string) {
+func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	parameters := url.Values{"Action": {action}, "Version": {"2012-11-05"}}
 	var members map[string]any
 	if err := json.Unmarshal(input, &members); err != nil {
-		t.Fatalf("%s %s: %v", action, input, err)
+		return nil, "", "", err
 	}
 	addParameters(parameters, "", action, members)
-	status, header, reply := post(t, d.client, d.url, []byte(parameters.Encode()), http.Header{
+	status, header, reply, err := post(ctx, d.client, d.url, []byte(parameters.Encode()), http.Header{
 		"Content-Type": {"application/x-www-form-urlencoded"},
 	})
-	if got := header.Get("Content-Type"); got != "text/xml" {
-		t.Errorf("%s %s: the reply has the content type %q, want text/xml", action, input, got)
+	if err != nil {
+		return nil, "", "", err
 	}
-	root := parseXML(t, reply)
+	var root node
+	if err := xml.Unmarshal(reply, &root); err != nil {
+		return nil, "", "", fmt.Errorf("answers with status %d, which is no reply of SQS: %w", status, err)
+	}
+	if got := header.Get("Content-Type"); !strings.HasPrefix(got, "text/xml") {
+		return nil, "", "", fmt.Errorf("answers with the content type %q, want text/xml", got)
+	}
 	if status != http.StatusOK {
-		problem := root.child("Error")
-		message := problem.text("Message")
+		code, message := root.child("Error").text("Code"), root.child("Error").text("Message")
 		// The one text that differs between the protocols.
-		if message == "The specified queue does not exist for this wsdl version." {
+		if code == "AWS.SimpleQueueService.NonExistentQueue" {
+			if message != "The specified queue does not exist for this wsdl version." {
+				return nil, "", "", fmt.Errorf("an unknown queue has the text %q", message)
+			}
 			message = "The specified queue does not exist."
-		} else if problem.text("Code") == "AWS.SimpleQueueService.NonExistentQueue" {
-			t.Errorf("%s %s: an unknown queue has the text %q", action, input, message)
 		}
-		return nil, problem.text("Code"), message
+		return nil, code, message, nil
 	}
-	if root.XMLName.Local != action+"Response" || root.XMLName.Space != "http://queue.amazonaws.com/doc/2012-11-05/" ||
-		len(root.child("ResponseMetadata").text("RequestId")) != 36 {
-		t.Errorf("%s %s: not a reply of that action: %s", action, input, reply)
+	if root.XMLName.Local != action+"Response" || root.XMLName.Space != "http://queue.amazonaws.com/doc/2012-11-05/" {
+		return nil, "", "", fmt.Errorf("the reply is a %v", root.XMLName)
+	}
+	if id := root.child("ResponseMetadata").text("RequestId"); len(id) != 36 {
+		return nil, "", "", fmt.Errorf("the reply has the request id %q, want a UUID", id)
 	}
 	result, err := json.Marshal(root.child(action + "Result").toJSON(action))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result, "", ""
+	return result, "", "", err
 }
 
 // lists and pairs say how the members of inputs that are no scalars are spelled
@@ -108,14 +113,6 @@ type node struct {
 	XMLName  xml.Name
 	Text     string `xml:",chardata"`
 	Children []node `xml:",any"`
-}
-
-func parseXML(t *testing.T, text []byte) (root node) {
-	t.Helper()
-	if err := xml.Unmarshal(text, &root); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return root
 }
 
 // child returns the first child of that name, or an empty node.

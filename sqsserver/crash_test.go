@@ -20,9 +20,9 @@ import (
 // once, and in order; what was deleted stays away; what was received and then
 // covered by a later acknowledgement is counted.
 func TestCrashes(t *testing.T) {
-	seeds := 150
+	seeds := 60
 	if testing.Short() {
-		seeds = 30
+		seeds = 15
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {

@@ -269,11 +269,11 @@ func (m *model) delete(now time.Time, q *modelQueue, r engine.Receipt) error {
 	if x == nil {
 		return nil
 	}
-	current := int(r.Generation) == x.receives
-	if q.settings.FIFO && (!current || !x.inFlight(now)) {
+	generation := int(r.Generation)
+	if q.settings.FIFO && (generation != x.receives || !x.inFlight(now)) {
 		return engine.ErrExpired
 	}
-	if current {
+	if generation >= x.receives {
 		q.delete(x)
 	}
 	return nil

@@ -156,6 +156,24 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// A crash has made the engine forget a receive. Its consumer, who is told that the
+// delete was done, will not come again.
+func TestForgottenReceiptDeletes(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	tape := newTape(t)
+	l.e.Record(tape)
+	l.send("", "a")
+	sent := tape.queues[mainQueue].messages[1]
+	l.wantReceive(1, "a")
+	tape.queues[mainQueue].messages[1] = sent
+
+	l.e = tape.play(l.now, l.q)
+	l.q = l.e.Lookup(mainQueue)
+	l.wantCounts(1, 0, 0)
+	l.delete("a")
+	l.wantCounts(0, 0, 0)
+}
+
 // A message that is dead-lettered and redriven keeps its origin, under which its
 // body is known; replayed receives change leases as others do.
 func TestRecordOfMovesAndReplays(t *testing.T) {

@@ -12,35 +12,35 @@ import (
 // looked at. From then on it is an ordinary context of package context, to which
 // this one only points.
 type attemptContext struct {
-	parent  context.Context
-	timeout time.Duration
-	started time.Time
+	parent context.Context
 
-	mu     sync.Mutex
-	made   context.Context // nil until looked at
+	mu    sync.Mutex
+	live  *liveContext // nil until looked at
+	ended error        // the cause, if it ended before it was looked at
+}
+
+// liveContext is a standard context with the means to end it.
+type liveContext struct {
+	context.Context
 	cancel context.CancelCauseFunc
 	free   context.CancelFunc // of the timer; nil without a timeout
-	ended  error              // the cause, if it ended before it was looked at
 }
 
 // start makes c the context of an attempt that begins now.
 func (c *attemptContext) start(parent context.Context, timeout time.Duration) {
-	c.parent, c.timeout = parent, timeout
+	c.parent = parent
 	if timeout > 0 {
-		c.started = time.Now()
-		c.look() // its timer must run whether or not the handler looks
+		timed, free := context.WithTimeout(parent, timeout) // its timer must run whether or not the handler looks
+		c.make(timed, free)
 	}
 }
 
-// make builds the standard context. The caller holds c.mu.
-func (c *attemptContext) make() {
-	parent := c.parent
-	if c.timeout > 0 {
-		parent, c.free = context.WithDeadline(parent, c.started.Add(c.timeout))
-	}
-	c.made, c.cancel = context.WithCancelCause(parent)
+// make builds the standard context. The caller holds c.mu, or nobody else has c.
+func (c *attemptContext) make(parent context.Context, free context.CancelFunc) {
+	c.live = &liveContext{free: free}
+	c.live.Context, c.live.cancel = context.WithCancelCause(parent)
 	if c.ended != nil {
-		c.cancel(c.ended)
+		c.live.cancel(c.ended)
 	}
 }
 
@@ -48,10 +48,10 @@ func (c *attemptContext) make() {
 func (c *attemptContext) look() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil {
-		c.make()
+	if c.live == nil {
+		c.make(c.parent, nil)
 	}
-	return c.made
+	return c.live
 }
 
 // end cancels the context with cause. Later ends change nothing.
@@ -61,11 +61,12 @@ func (c *attemptContext) end(cause error) {
 	if c.ended == nil {
 		c.ended = cause
 	}
-	if c.made != nil {
-		c.cancel(cause)
+	if c.live == nil {
+		return
 	}
-	if c.free != nil {
-		c.free()
+	c.live.cancel(cause)
+	if c.live.free != nil {
+		c.live.free()
 	}
 }
 
@@ -74,8 +75,8 @@ func (c *attemptContext) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.made != nil:
-		return context.Cause(c.made)
+	case c.live != nil:
+		return context.Cause(c.live)
 	case c.ended != nil:
 		return c.ended
 	}

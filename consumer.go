@@ -57,6 +57,8 @@ type Consumer struct {
 	renewing  chan struct{}           // a token for each heartbeat request under way
 	emptied   chan struct{}           // capacity 1, used while draining: look again
 
+	pollLimit, settleLimit deadline
+
 	started atomic.Bool
 
 	mu       sync.Mutex
@@ -116,18 +118,20 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	}
 
 	consumer := &Consumer{
-		queue:    queue,
-		handler:  h,
-		cfg:      cfg,
-		log:      slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
-		held:     make(map[string]*delivery),
-		lanes:    make(map[string]*lane),
-		said:     make(map[string]time.Time),
-		stopping: make(chan struct{}),
-		freed:    make(chan struct{}, 1),
-		renewing: make(chan struct{}, renewAtOnce),
-		leased:   make(chan struct{}, 1),
-		emptied:  make(chan struct{}, 1),
+		queue:       queue,
+		handler:     h,
+		cfg:         cfg,
+		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
+		held:        make(map[string]*delivery),
+		lanes:       make(map[string]*lane),
+		said:        make(map[string]time.Time),
+		stopping:    make(chan struct{}),
+		freed:       make(chan struct{}, 1),
+		renewing:    make(chan struct{}, renewAtOnce),
+		leased:      make(chan struct{}, 1),
+		emptied:     make(chan struct{}, 1),
+		pollLimit:   deadline{limit: pollTimeout},
+		settleLimit: deadline{limit: settleTimeout},
 	}
 	consumer.policy = guarded(cfg.Retry, func(problem string) { consumer.complain("policy", problem) })
 	consumer.cfg.Retry = consumer.policy

@@ -28,14 +28,18 @@ func (c *crew) run(mu *sync.Mutex, f func()) {
 		return
 	}
 	h := &hand{work: make(chan func(), 1)}
-	go func() {
-		for ; f != nil; f = <-h.work {
-			f()
-			if !c.park(mu, h) {
-				return
-			}
+	h.work <- f
+	go c.labour(mu, h)
+}
+
+// labour is the life of a hand.
+func (c *crew) labour(mu *sync.Mutex, h *hand) {
+	for f := <-h.work; f != nil; f = <-h.work {
+		f()
+		if !c.park(mu, h) {
+			return
 		}
-	}()
+	}
 }
 
 // park takes a hand into the idle ones, unless the crew has retired.

@@ -1,7 +1,6 @@
 package reprise
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -103,8 +102,7 @@ func (c *Consumer) sendCopies(batch []*delivery) {
 	}
 	c.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(c.settleCtx, settleTimeout)
-	defer cancel()
+	ctx := c.settleLimit.context(c.settleCtx)
 	var out *sqs.SendMessageBatchOutput
 	err := c.client.call(ctx, OpSend, len(batch), func() (int, error) {
 		var err error

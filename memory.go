@@ -36,21 +36,24 @@ const (
 	memoryAge = 13 * time.Hour
 )
 
-// recall returns what is known of a message; the zero recollection if nothing.
-func (m *memory) recall(id string, now time.Time) recollection {
+// nothing is what is known of most messages. It is not written to.
+var nothing recollection
+
+// recall returns what is known of a message, to read and not to keep.
+func (m *memory) recall(id string, now time.Time) *recollection {
 	if len(m.entries) == 0 {
-		return recollection{}
+		return &nothing
 	}
 	e := m.entries[id]
 	if e == nil {
-		return recollection{}
+		return &nothing
 	}
 	r := e.Value.(*recollection)
 	if now.Sub(r.noted) > memoryAge {
 		m.drop(e)
-		return recollection{}
+		return &nothing
 	}
-	return *r
+	return r
 }
 
 // note returns the entry of a message, for the caller to write into.

@@ -16,7 +16,8 @@ type outbox struct {
 	pending  []*delivery
 	bytes    int
 	timer    *time.Timer
-	flushAt  time.Time // when the timer fires
+	flushAt  time.Time // when what is pending has waited long enough
+	firesAt  time.Time // when the timer fires; zero: it is not set
 }
 
 const (
@@ -49,22 +50,40 @@ func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
 	case c.draining:
 		linger = min(linger, drainLinger)
 	}
-	at := now.Add(linger)
+	if at := now.Add(linger); len(o.pending) == 1 || at.Before(o.flushAt) {
+		o.flushAt = at
+		c.lingerUntil(o, at, linger)
+	}
+}
+
+// lingerUntil sees to it that the outbox's timer fires by at, which is linger
+// from now. A timer that fires earlier is left alone, and set again when it does:
+// under load batches fill long before, and the timer would be set for each in
+// vain. The caller holds c.mu.
+func (c *Consumer) lingerUntil(o *outbox, at time.Time, linger time.Duration) {
 	switch {
 	case o.timer == nil:
 		o.timer = time.AfterFunc(linger, func() { c.lingered(o) })
-	case len(o.pending) == 1 || at.Before(o.flushAt):
+	case o.firesAt.IsZero() || at.Before(o.firesAt):
 		o.timer.Reset(linger)
 	default:
 		return
 	}
-	o.flushAt = at
+	o.firesAt = at
 }
 
-// lingered is called when an outbox's first message has waited long enough.
+// lingered is called when an outbox's timer fires.
 func (c *Consumer) lingered(o *outbox) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	o.firesAt = time.Time{}
+	if len(o.pending) == 0 {
+		return
+	}
+	if left := time.Until(o.flushAt); left > 0 {
+		c.lingerUntil(o, o.flushAt, left) // those for which it was set have gone
+		return
+	}
 	c.flush(o)
 }
 
@@ -75,9 +94,6 @@ func (c *Consumer) flush(o *outbox) {
 		return
 	}
 	o.pending, o.bytes = nil, 0
-	if o.timer != nil {
-		o.timer.Stop()
-	}
 	for _, d := range batch {
 		d.requests++
 	}

@@ -1,7 +1,6 @@
 package reprise
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -199,8 +198,7 @@ func (c *Consumer) pollerEnded() {
 
 // receive asks for n messages, whose places are reserved, and takes them in.
 func (c *Consumer) receive(n int) (got int, err error) {
-	ctx, cancel := context.WithTimeout(c.pollCtx, pollTimeout)
-	defer cancel()
+	ctx := c.pollLimit.context(c.pollCtx)
 	requested := time.Now()
 	var out *sqs.ReceiveMessageOutput
 	err = c.client.call(ctx, OpReceive, n, func() (int, error) {

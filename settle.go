@@ -62,8 +62,7 @@ func (c *Consumer) sendDeletes(batch []*delivery) {
 	}
 	c.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(c.settleCtx, settleTimeout)
-	defer cancel()
+	ctx := c.settleLimit.context(c.settleCtx)
 	var out *sqs.DeleteMessageBatchOutput
 	err := c.client.call(ctx, OpDelete, len(batch), func() (int, error) {
 		var err error
@@ -97,9 +96,7 @@ func (c *Consumer) sendHides(batch []*delivery) {
 	c.mu.Unlock()
 	var results [maxBatch]error
 	if len(batch) > 0 {
-		ctx, cancel := context.WithTimeout(c.settleCtx, settleTimeout)
-		defer cancel()
-		results = c.changeVisibility(ctx, OpVisibility, entries)
+		results = c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
 	}
 	c.acknowledge(&c.hides, batch, &results)
 }

@@ -9,9 +9,10 @@ GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
 MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod cmd/*/go.mod)))
 
 FUZZTIME ?= 20s
+N        ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test short vet lint arrows fuzz bench tidy tidy-check clean
+.PHONY: help demo build test short vet lint arrows fuzz crash bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +49,9 @@ fuzz: ## fuzz every fuzz target for FUZZTIME each (20s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
 		done; \
 	done
+
+crash: ## kill the program under load N times (100), and audit what is left
+	REPRISE_KILLS=$(N) $(GO) test -run '^TestKilled$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 bench: ## run every benchmark, and the comparisons of bench/
 	$(GO) test -run '^$$' -bench . -benchmem work

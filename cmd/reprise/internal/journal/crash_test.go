@@ -134,7 +134,7 @@ func (c *cutter) run(t *testing.T, j sqsserver.Journal, s script) {
 
 // violation opens what a crash left, and says what is wrong with it.
 func (c cut) violation(s script, disk vfs.FS) (string, error) {
-	j, err := journal.Open(journal.Options{Dir: dir, FS: disk})
+	j, err := journal.Open(small(journal.Options{Dir: dir, FS: disk}))
 	if err != nil {
 		return "", err
 	}
@@ -158,11 +158,14 @@ func (c cut) violation(s script, disk vfs.FS) (string, error) {
 	return "", nil
 }
 
+// small has tables written while batches are committed, and logs changed.
+func small(o journal.Options) journal.Options { return journal.WithMemTable(o, 1<<20) }
+
 func crashes() int {
 	if testing.Short() {
 		return 5
 	}
-	return 25
+	return 15
 }
 
 // TestCrash cuts the power at random points of random histories, including those
@@ -171,8 +174,8 @@ func TestCrash(t *testing.T) {
 	total, again := 0, 0
 	for seed := range uint64(crashes()) {
 		s := newScript(rand.New(rand.NewPCG(seed, 0)), 80)
-		c := newCutter(vfs.NewCrashableMem(), seed, 0.05)
-		j := open(t, journal.Options{FS: c.fs()})
+		c := newCutter(vfs.NewCrashableMem(), seed, 0.1)
+		j := open(t, small(journal.Options{FS: c.fs()}))
 		c.run(t, j, s)
 		mustClose(t, j)
 
@@ -211,7 +214,7 @@ func TestCrashWithoutSync(t *testing.T) {
 	for seed := range uint64(3) {
 		s := newScript(rand.New(rand.NewPCG(seed, 0)), 80)
 		c := newCutter(vfs.NewCrashableMem(), seed, 0.05)
-		j := open(t, journal.Options{FS: c.fs(), SyncInterval: time.Hour})
+		j := open(t, small(journal.Options{FS: c.fs(), SyncInterval: time.Hour}))
 		c.run(t, j, s)
 		mustClose(t, j)
 		for _, cut := range c.cuts {
@@ -237,7 +240,7 @@ func TestCrashWithoutSync(t *testing.T) {
 func TestRecoveredIsDurable(t *testing.T) {
 	s := newScript(rand.New(rand.NewPCG(1, 0)), 80)
 	c := newCutter(vfs.NewCrashableMem(), 1, 0.05)
-	j := open(t, journal.Options{FS: c.fs(), SyncInterval: time.Hour})
+	j := open(t, small(journal.Options{FS: c.fs(), SyncInterval: time.Hour}))
 	c.run(t, j, s)
 	mustClose(t, j)
 	ahead := 0

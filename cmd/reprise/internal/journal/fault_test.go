@@ -81,10 +81,10 @@ func TestFailedDisk(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			disk, f := vfs.NewCrashableMem(), test.fault
 			var log bytes.Buffer
-			j := open(t, journal.Options{
+			j := open(t, small(journal.Options{
 				FS:     errorfs.Wrap(disk, errorfs.InjectorFunc(f.hook)),
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			})
+			}))
 			mustCommit(t, j, numbered(1)...)
 			f.armed.Store(true)
 			acked := 1
@@ -205,11 +205,11 @@ func TestDiskThatStaysFull(t *testing.T) {
 		}
 		return nil
 	}))
-	j := open(t, journal.Options{FS: fs})
+	j := open(t, small(journal.Options{FS: fs}))
 	full.Store(true)
 	var err error
 	for n := 1; err == nil; n++ { // the test's own timeout is the limit
-		err = commit(j, false, change{"b" + strconv.Itoa(n), strings.Repeat("x", 4<<20)})
+		err = commit(j, false, change{"b" + strconv.Itoa(n), strings.Repeat("x", 100<<10)})
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Commit: %v, want ENOSPC", err)

@@ -56,6 +56,8 @@ type Options struct {
 
 	// FS is the file system. Default: the machine's.
 	FS vfs.FS
+
+	memTable int64 // default: memTableSize
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -73,6 +75,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MinFree == 0 {
 		o.MinFree = 512 << 20
+	}
+	if o.memTable == 0 {
+		o.memTable = memTableSize
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -165,7 +170,8 @@ func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
 
 // pebbleBatch returns b as Pebble has it.
 func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
-	batch := j.db.NewBatchWithSize(b.Size() + pebbleBatchOverhead*b.Len() + batchHeader + 2 + stampLen)
+	size := b.Size() + pebbleBatchOverhead*b.Len() + batchHeader + 2 + stampLen
+	batch := j.db.NewBatchWithSize(size, pebble.WithMaxRetainedSizeBytes(keptBatch))
 	j.stamp.batch++
 	failed := batch.LogData(j.stamp.encode(), nil) // first, for checkLogTail
 	b.Each(func(op sqsserver.BatchOp, key, value []byte) {
@@ -220,7 +226,11 @@ func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) error {
 	if err := j.guard.failure(); err != nil {
 		return err
 	}
-	iter, err := j.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	bounds := &pebble.IterOptions{UpperBound: after(prefix)}
+	if len(prefix) > 0 { // Pebble has nil for no bound, and trips over an empty one
+		bounds.LowerBound = prefix
+	}
+	iter, err := j.db.NewIter(bounds)
 	if err != nil {
 		return describe(j.options.Dir, err)
 	}

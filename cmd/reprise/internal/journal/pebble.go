@@ -12,6 +12,10 @@ import (
 // value, at most.
 const pebbleBatchOverhead = 16
 
+// keptBatch is the size up to which the memory of a batch is used again: what a
+// hundred clients send at once.
+const keptBatch = 4 << 20
+
 // memTableSize is how much is kept in memory before it is written to tables. What
 // is sent, received and deleted while it is still there never gets into one, so
 // larger is faster; it is also what opening after a crash has to replay, and the
@@ -36,8 +40,8 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock) *pebble.Options {
 
 		// Tables in memory are accounted to the cache: without room for them they would
 		// leave none for blocks.
-		CacheSize:                   o.CacheBytes + memTableSize*queuedMemTables,
-		MemTableSize:                memTableSize,
+		CacheSize:                   o.CacheBytes + o.memTable*queuedMemTables,
+		MemTableSize:                uint64(o.memTable),
 		MemTableStopWritesThreshold: queuedMemTables,
 
 		// Without bodies the tables are small, so that it is cheap to keep them few,

@@ -197,14 +197,15 @@ func (k *keeper) content(origin uint64) (*content, error) {
 
 // Err returns why the server has stopped: an error of its journal, after which it
 // refuses every request, for it could not keep what it acknowledged. What it has
-// acknowledged before is on disk. It is nil while the server works, and after
-// Close.
+// acknowledged before is on disk. A server without a journal stops only when a
+// defect of its own has broken off an operation on the queues. It is nil while the
+// server works, and after Close.
 func (s *Server) Err() error {
-	if s.keeper == nil {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.keeper == nil {
+		return s.broken
+	}
 	return s.keeper.err
 }
 
@@ -224,6 +225,8 @@ func (s *Server) refusal() error {
 		return errServiceUnavailable()
 	case s.keeper != nil && s.keeper.err != nil:
 		return errStorage(s.keeper.err)
+	case s.broken != nil:
+		return errBroken(s.broken)
 	}
 	return nil
 }

@@ -30,6 +30,9 @@ func (c *call) writeError(w http.ResponseWriter, e *Error) error {
 		w.Header()["X-Amzn-Query-Error"] = []string{e.Code + fault}
 		body = e.appendJSON(body)
 	}
+	if c.seen != nil {
+		c.seen.Code = e.Code
+	}
 	return c.write(w, e.HTTPStatus(), body)
 }
 
@@ -41,6 +44,10 @@ func (c *call) write(w http.ResponseWriter, status int, body []byte) error {
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	header["X-Amzn-Requestid"] = []string{c.requestID.String()}
+	if c.seen != nil {
+		c.seen.Status, c.seen.BytesOut = status, len(body)
+	}
+	c.replied = true
 	w.WriteHeader(status)
 	_, err := w.Write(body)
 	return err

@@ -82,6 +82,10 @@ const (
 	codeInternalFailure       = "InternalFailure"
 	codeInternalError         = "InternalError"
 	codeServiceUnavailable    = "ServiceUnavailable"
+	codeAccessDenied          = "AccessDenied"
+	codeInvalidClientTokenId  = "InvalidClientTokenId"
+	codeSignatureDoesNotMatch = "SignatureDoesNotMatch"
+	codeIncompleteSignature   = "IncompleteSignature"
 )
 
 // errorKind is what the wire adds to a query code.
@@ -120,6 +124,10 @@ var errorKinds = map[string]errorKind{
 	codeInternalFailure:       {framework + "InternalFailure", http.StatusInternalServerError},
 	codeInternalError:         {framework + "InternalFailure", http.StatusInternalServerError},
 	codeServiceUnavailable:    {framework + "ServiceUnavailableException", http.StatusServiceUnavailable},
+	codeAccessDenied:          {framework + "AccessDeniedException", http.StatusForbidden},
+	codeInvalidClientTokenId:  {framework + "UnrecognizedClientException", http.StatusForbidden},
+	codeSignatureDoesNotMatch: {framework + "InvalidSignatureException", http.StatusForbidden},
+	codeIncompleteSignature:   {framework + "IncompleteSignatureException", http.StatusBadRequest},
 }
 
 const (
@@ -441,6 +449,28 @@ func errBeyond12Hours(n int32) *Error {
 	return errParameter("VisibilityTimeout", n, "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]")
 }
 
+// Signatures.
+
+// errNoCredentials: the request for resource is not signed.
+func errNoCredentials(resource string) *Error {
+	return &Error{codeAccessDenied, "Access to the resource " + resource + " is denied."}
+}
+
+func errUnknownAccessKey() *Error {
+	return &Error{codeInvalidClientTokenId, "The security token included in the request is invalid."}
+}
+
+// errIncompleteSignature: the credentials of the request cannot be read.
+func errIncompleteSignature(problem string) *Error { return &Error{codeIncompleteSignature, problem} }
+
+// errSignature: the signature is none of this request, now.
+func errSignature(problem string) *Error { return &Error{codeSignatureDoesNotMatch, problem} }
+
+func errWrongSignature() *Error {
+	return errSignature("The request signature we calculated does not match the signature you provided. " +
+		"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+}
+
 // The server.
 
 func errRequestThrottled() *Error {
@@ -486,4 +516,9 @@ func errStorage(err error) *Error {
 func errLowOnSpace() *Error {
 	return &Error{codeServiceUnavailable, "The disk of the server's journal is almost full, so it takes no more messages. " +
 		"Free space on it, or receive and delete messages."}
+}
+
+// errBroken: a defect has broken off an operation of the engine.
+func errBroken(err error) *Error {
+	return errInternalFailure("The server has stopped: " + err.Error() + ". Its log says more. Start it again.")
 }

@@ -144,6 +144,9 @@ type call struct {
 
 	queueURL string
 	received *ReceiveMessageOutput // nil: nothing has been received
+
+	seen    *observation // nil: nobody wants to know
+	replied bool         // the reply has begun
 }
 
 func (c *call) decode(in input) error {
@@ -155,6 +158,9 @@ func (c *call) decode(in input) error {
 
 // encode writes the reply; out is nil if the action answers nothing.
 func (c *call) encode(out output) {
+	if c.seen != nil {
+		c.seen.count(c.action, out)
+	}
 	switch {
 	case c.query:
 		c.reply = appendXMLReply(c.reply, c.action, c.requestID, out)
@@ -189,14 +195,18 @@ func (e *exchange) free() {
 }
 
 // ServeHTTP carries out a request of the AWS JSON 1.0 protocol or of the older
-// Query protocol. Signatures are not verified.
+// Query protocol. If there are Config.Credentials, it needs a valid signature.
 //
 // Messages in the reply of a ReceiveMessage whose client has gone, or to whom
-// the reply cannot be written, become visible again at once.
+// the reply cannot be written, become visible again at once; see
+// Config.KeepUnwritten.
+//
+// A panic on the way is logged and answered with InternalFailure.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Origin") != "" {
 		allowOrigin(w.Header())
 	}
+	s.clock.setDate(w.Header())
 	if r.Method == http.MethodOptions {
 		return // the headers are the answer
 	}
@@ -206,6 +216,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		server: s, ctx: r.Context(), from: s.origin(r), requestID: newUUID(rand.Uint64(), rand.Uint64()),
 		query: isQuery(r), reply: e.reply,
 	}
+	c.observe(r)
+	defer func() { c.end(w, recover()) }()
 	err := c.carryOut(w, r, e)
 	e.reply = c.reply
 	switch {
@@ -223,6 +235,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) error {
+	// Who has no credentials has no 8 MiB read for it.
+	signature, err := c.server.signatureOf(r)
+	if err != nil {
+		return err
+	}
 	body := http.MaxBytesReader(w, r.Body, maxRequestSize)
 	if n := r.ContentLength; n > 0 && n <= maxRequestSize {
 		e.request.Grow(int(n) + bytes.MinRead)
@@ -235,6 +252,9 @@ func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) err
 		return errSerialization(e.request.Len(), "it ends early: "+err.Error())
 	}
 	c.request = e.request.Bytes()
+	if err := signature.verify(c.request); err != nil {
+		return err
+	}
 	find := c.findTarget
 	if c.query {
 		find = c.findQuery
@@ -257,6 +277,7 @@ func (c *call) findTarget(r *http.Request) (func(*call) error, error) {
 	if !found || do == nil {
 		return nil, errUnknownAction(name)
 	}
+	c.action = name
 	return do, nil
 }
 
@@ -271,7 +292,9 @@ func (c *call) writeMessages(w http.ResponseWriter) {
 		err = http.NewResponseController(w).Flush()
 	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		c.server.takeBack(c.from, c.queueURL, c.received)
+		if !c.server.config.KeepUnwritten {
+			c.server.takeBack(c.from, c.queueURL, c.received)
+		}
 		panic(http.ErrAbortHandler)
 	}
 }

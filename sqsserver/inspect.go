@@ -204,7 +204,7 @@ func (s *Server) stopWaiting(ctx context.Context, q *queue, emptied chan struct{
 	if len(q.emptied) == 0 {
 		s.awaited = slices.DeleteFunc(s.awaited, func(other *queue) bool { return other == q })
 	}
-	if !q.dropped && s.isEmpty(time.Now(), q) {
+	if !q.dropped && s.isEmpty(s.clock.now(), q) {
 		return nil
 	}
 	return ctx.Err()
@@ -218,7 +218,7 @@ func (s *Server) isEmpty(now time.Time, q *queue) bool {
 // announceEmpty tells those who wait in WaitEmpty at the end of a hold.
 func (s *Server) announceEmpty() {
 	s.awaited = slices.DeleteFunc(s.awaited, func(q *queue) bool {
-		if !s.closed && !q.dropped && !s.isEmpty(time.Now(), q) {
+		if !s.closed && !q.dropped && !s.isEmpty(s.clock.now(), q) {
 			return false
 		}
 		for _, emptied := range q.emptied {

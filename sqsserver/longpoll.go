@@ -18,6 +18,8 @@ type waiter struct {
 
 	next, previous *waiter // in the queue's list
 	waiting        bool    // still in it
+	deadline       time.Time
+	timer          *time.Timer // fires at the deadline
 
 	// ready holds one signal, so that who serves the waiter never blocks. What
 	// follows is written before the signal and read after it.
@@ -42,7 +44,7 @@ func newWaiter() *waiter {
 // alive.
 func (w *waiter) free() {
 	clear(w.deliveries)
-	w.ready, w.deliveries, w.err = nil, nil, nil
+	w.ready, w.timer, w.deliveries, w.err = nil, nil, nil, nil
 	waiterPool.Put(w)
 }
 
@@ -98,14 +100,15 @@ func (s *Server) wait(ctx context.Context, q *queue, w *waiter, limit time.Durat
 		s.longPoll.polled = append(s.longPoll.polled, q)
 	}
 	q.waiters.add(w)
+	w.deadline = s.clock.now().Add(limit)
+	w.timer = time.NewTimer(s.clock.wait(limit))
+	defer w.timer.Stop()
 	s.unlock(q)
 
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-w.ready:
 		return w.deliveries, w.err
-	case <-timer.C:
+	case <-w.timer.C:
 	case <-ctx.Done():
 	}
 
@@ -190,7 +193,7 @@ func (s *Server) handOut() (more bool) {
 	if len(p.stirred) == 0 {
 		return false
 	}
-	now, budget := time.Now(), messagesPerHold
+	now, budget := s.clock.now(), messagesPerHold
 	for len(p.stirred) > 0 {
 		q := p.stirred[0]
 		for w := q.waiters.first; w != nil; w = q.waiters.first {
@@ -229,9 +232,9 @@ func (s *Server) arm(q *queue) {
 	}
 	p.due = next
 	if p.timer == nil {
-		p.timer = time.AfterFunc(time.Until(next), s.wake)
+		p.timer = time.AfterFunc(s.clock.until(next), s.wake)
 	} else {
-		p.timer.Reset(time.Until(next))
+		p.timer.Reset(s.clock.until(next))
 	}
 }
 
@@ -241,7 +244,7 @@ func (s *Server) wake() {
 	s.mu.Lock()
 	p := &s.longPoll
 	p.due = time.Time{}
-	now := time.Now()
+	now := s.clock.now()
 	for _, q := range p.polled {
 		if next, waits := s.engine.Next(q.engine); waits && !next.After(now) {
 			p.stir(q)

@@ -105,7 +105,7 @@ func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTas
 	if err := s.checkMove(source); err != nil {
 		return nil, nil, err
 	}
-	now := time.Now()
+	now := s.clock.now()
 	visible, _, _ := s.engine.Counts(now, source.engine)
 	task := &moveTask{
 		id:     newUUID(s.random.Uint64(), s.random.Uint64()),

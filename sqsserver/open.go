@@ -24,6 +24,9 @@ import (
 // skipped or guessed.
 func Open(config Config) (*Server, error) {
 	journal := config.Journal
+	if journal != nil && config.TimeScale > 0 && config.TimeScale != 1 {
+		return nil, fmt.Errorf("sqsserver: TimeScale is %v: %w", config.TimeScale, errClockOfJournal)
+	}
 	config.Journal = nil
 	s := New(config)
 	if journal == nil {

@@ -79,6 +79,7 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
+	s.note(ctx, name.name)
 	if err := after.end(ctx); err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput
 	if q := s.queues[name]; q != nil {
 		return s.promise(), q.compare(wanted, in.Attributes)
 	}
-	now := time.Now()
+	now := s.clock.now()
 	if now.Before(s.deleted[name].Add(cooldown)) && !s.config.NoCooldown {
 		return nil, errQueueDeletedRecently()
 	}

@@ -59,6 +59,26 @@ type Config struct {
 	// journal does not have yet. Default: 128 MiB.
 	BodyCache int
 
+	// Credentials make requests over HTTP need a valid AWS Signature Version 4 of one
+	// of them, in the Authorization header or in the URL, by a clock that is at most
+	// 15 minutes off. Session tokens are not looked at. Each of the keys may use every
+	// queue. Default: none, every request is taken, whatever its signature.
+	Credentials []Credentials
+
+	// KeepUnwritten leaves messages in flight that were received for a client who
+	// has gone before the reply was written, as AWS does. Default: they become
+	// visible again at once.
+	KeepUnwritten bool
+
+	// TimeScale is how many times as fast as the machine's the server's time goes,
+	// for tests of what takes long; see Server.Advance. It cannot be had with a
+	// journal. Default: 1.
+	TimeScale float64
+
+	// OnRequest is called when a request over HTTP has ended, by the goroutine that
+	// serves it: it should be quick. Default: nobody is told.
+	OnRequest func(Request)
+
 	// Logger is told what no client learns. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -68,6 +88,7 @@ type Server struct {
 	config Config
 	direct origin // of calls that come without HTTP
 	faults faultSet
+	clock  clock
 
 	// mu guards what follows. Requests hold it for at most messagesPerHold
 	// messages at a time, and the engine bounds what it expires on the way; it
@@ -82,6 +103,7 @@ type Server struct {
 	longPoll longPolls
 	awaited  []*queue // that WaitEmpty waits for
 	keeper   *keeper  // set once; nil: nothing is kept
+	broken   error    // why the queues cannot be trusted any more
 }
 
 const messagesPerHold = 10
@@ -108,6 +130,9 @@ func New(config Config) *Server {
 		byARN:   make(map[string]*queue),
 		deleted: make(map[queueName]time.Time),
 		random:  rand.New(rand.NewPCG(config.Seed, 1)),
+	}
+	if config.TimeScale > 0 && config.TimeScale != 1 {
+		s.clock.set(time.Now(), config.TimeScale)
 	}
 	s.faults.byQueue = make(map[string][]*setFault)
 	s.faults.seed = config.Seed
@@ -309,6 +334,7 @@ func (s *Server) lookup(ctx context.Context, name queueName, action string) (req
 	if q == nil {
 		return request{}, errQueueDoesNotExist()
 	}
+	s.note(ctx, name.name)
 	var err error
 	r.aftermath, err = s.refuse(ctx, name.name, action)
 	return r, err
@@ -336,7 +362,7 @@ func (s *Server) hold(q *queue) (now time.Time, err error) {
 		s.mu.Unlock()
 		return time.Time{}, err
 	}
-	return time.Now(), nil
+	return s.clock.now(), nil
 }
 
 // newUUID makes a random UUID (version 4) of 128 random bits.

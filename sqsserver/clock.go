@@ -1,0 +1,115 @@
+package sqsserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// clock is the server's time: that of the machine, or one that has been moved on or
+// runs faster, so that tests need not wait.
+type clock struct {
+	// setting is nil while the clock is the machine's. It is replaced under the
+	// server's lock and read without it.
+	setting atomic.Pointer[clockSetting]
+}
+
+// clockSetting is a relation between the machine's time and the server's: at the
+// instant real it was virtual, and from then on it goes scale times as fast.
+type clockSetting struct {
+	real, virtual time.Time
+	scale         float64
+}
+
+// now is the server's time.
+func (c *clock) now() time.Time {
+	setting := c.setting.Load()
+	if setting == nil {
+		return time.Now()
+	}
+	return setting.at(time.Now())
+}
+
+func (s *clockSetting) at(real time.Time) time.Time {
+	return s.virtual.Add(time.Duration(float64(real.Sub(s.real)) * s.scale))
+}
+
+// wait is how long the machine waits while d passes on the server.
+func (c *clock) wait(d time.Duration) time.Duration {
+	setting := c.setting.Load()
+	if setting == nil || setting.scale == 1 {
+		return d
+	}
+	// Rounded up: a timer that ran early would find nothing due.
+	return time.Duration(float64(d)/setting.scale) + 1
+}
+
+// until is how long the machine waits until the server's time is t.
+func (c *clock) until(t time.Time) time.Duration { return c.wait(t.Sub(c.now())) }
+
+// set makes the time virtual now, and go scale times as fast from now on. The
+// server's lock is held, or the server is not in use yet.
+func (c *clock) set(virtual time.Time, scale float64) {
+	c.setting.Store(&clockSetting{real: time.Now(), virtual: virtual, scale: scale})
+}
+
+// scale is how many times as fast the server's time goes.
+func (c *clock) scale() float64 {
+	if setting := c.setting.Load(); setting != nil {
+		return setting.scale
+	}
+	return 1
+}
+
+// Now returns the server's time: that of the machine unless [Config.TimeScale] or
+// [Server.Advance] say otherwise.
+func (s *Server) Now() time.Time { return s.clock.now() }
+
+var errClockOfJournal = errors.New("the server has a journal, in which times would be kept that a later start finds in its future; use one in memory")
+
+// Advance moves the server's time on by d at once, as if it had passed with no
+// request in it: delays, visibility timeouts, retention, windows of deduplication
+// and cooldowns end, long polls receive what became visible or return without a
+// message, and move tasks go on. What is timed by the machine does not notice: the
+// delays of faults, contexts and connections.
+//
+// It is for tests, and refused on a server with a journal.
+func (s *Server) Advance(d time.Duration) error {
+	switch {
+	case d < 0:
+		return fmt.Errorf("sqsserver: advance the time by %v: it cannot go back; use a positive duration", d)
+	case s.keeper != nil:
+		return fmt.Errorf("sqsserver: advance the time by %v: %w", d, errClockOfJournal)
+	}
+	s.mu.Lock()
+	s.clock.set(s.clock.now().Add(d), s.clock.scale())
+	s.mu.Unlock()
+	s.wake() // first, so that a poll whose time is over as well gets its message
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.longPoll.polled {
+		for w := q.waiters.first; w != nil; w = w.next {
+			w.timer.Reset(s.clock.until(w.deadline))
+		}
+	}
+	return nil
+}
+
+// clientTimes are the times at which a client may believe to be: that of the
+// machine, and that of the server, which it reads in the Date of replies.
+func (s *Server) clientTimes() []time.Time {
+	times := []time.Time{time.Now()}
+	if s.clock.setting.Load() != nil {
+		times = append(times, s.clock.now())
+	}
+	return times
+}
+
+// setDate puts the server's time into a reply. With the machine's, net/http does.
+func (c *clock) setDate(h http.Header) {
+	if c.setting.Load() != nil {
+		h.Set("Date", c.now().UTC().Format(http.TimeFormat))
+	}
+}

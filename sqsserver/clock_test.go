@@ -1,0 +1,170 @@
+package sqsserver_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+func (b *bench) advance(d time.Duration) {
+	b.Helper()
+	if err := b.server.Advance(d); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// What is hidden becomes visible, and what is old expires, without waiting.
+func TestAdvance(t *testing.T) {
+	b := newBench(t, map[string]string{"VisibilityTimeout": "43200", "MessageRetentionPeriod": "86400"})
+	b.send("x", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(900) })
+	if n := len(b.receive(b.url)); n != 0 {
+		t.Fatalf("received %d delayed messages", n)
+	}
+	b.advance(15 * time.Minute)
+	if n := len(b.receive(b.url)); n != 1 {
+		t.Fatalf("after its delay received %d messages", n)
+	}
+	b.advance(12*time.Hour - time.Second)
+	if n := len(b.receive(b.url)); n != 0 {
+		t.Fatalf("received %d messages in flight", n)
+	}
+	b.advance(time.Second)
+	again := b.receive(b.url)
+	if len(again) != 1 || again[0].Attributes.ApproximateReceiveCount != 2 {
+		t.Fatalf("after its visibility timeout received %v", again)
+	}
+	if sent := time.UnixMilli(again[0].Attributes.SentTimestamp); b.server.Now().Sub(sent) < 12*time.Hour {
+		t.Errorf("the message was sent %v ago, by the server's time", b.server.Now().Sub(sent))
+	}
+	b.advance(12 * time.Hour)
+	if left, err := b.server.Messages("q", sqsserver.Page{}); err != nil || len(left) != 0 {
+		t.Errorf("after its retention the queue has %v, %v", left, err)
+	}
+}
+
+// A long poll ends when its time is over on the server's clock, with what became
+// visible meanwhile. The machine's clock does not move.
+func TestAdvanceEndsLongPolls(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		hidden  time.Duration
+		steps   []time.Duration
+		want    int
+		waiting bool
+	}{
+		{"nothing comes", 0, []time.Duration{20 * time.Second}, 0, false},
+		{"in two steps", 0, []time.Duration{12 * time.Second, 8 * time.Second}, 0, false},
+		{"not yet", 0, []time.Duration{19 * time.Second}, 0, true},
+		{"a message becomes visible", 10 * time.Second, []time.Duration{10 * time.Second}, 1, false},
+		{"and the time is over too", 10 * time.Second, []time.Duration{time.Hour}, 1, false},
+		{"it is not visible yet", 10 * time.Second, []time.Duration{9 * time.Second}, 0, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				if test.hidden > 0 {
+					b.send("x", func(in *sqsserver.SendMessageInput) {
+						in.DelaySeconds = sqsserver.Int(int32(test.hidden.Seconds()))
+					})
+				}
+				type end struct {
+					messages int
+					took     time.Duration
+				}
+				ended := make(chan end, 1)
+				go func() {
+					messages, took, err := b.poll(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					ended <- end{len(messages), took}
+				}()
+				synctest.Wait()
+				for _, step := range test.steps {
+					b.advance(step)
+				}
+				synctest.Wait()
+				select {
+				case got := <-ended:
+					if got != (end{test.want, 0}) || test.waiting {
+						t.Errorf("the poll returned %d messages after %v of waiting; want %d after none, or waiting: %v", got.messages, got.took, test.want, test.waiting)
+					}
+				default:
+					if !test.waiting {
+						t.Error("the poll still waits")
+					}
+					<-ended
+				}
+			})
+		})
+	}
+}
+
+// With a scale everything that is timed goes faster alike.
+func TestTimeScale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := sqsserver.New(sqsserver.Config{TimeScale: 60})
+		defer server.Close()
+		b := &bench{T: t, server: server}
+		b.url = b.create("q", map[string]string{"VisibilityTimeout": "30"})
+		if messages, took, err := b.poll(t.Context()); err != nil || len(messages) != 0 || took.Round(time.Millisecond) != 333*time.Millisecond {
+			t.Errorf("an empty poll of 20s returned %v, %v after %v", messages, err, took)
+		}
+		b.send("x")
+		b.receive(b.url)
+		start := b.server.Now()
+		messages, _, err := b.poll(t.Context())
+		if err != nil || len(messages) != 0 {
+			t.Errorf("the first poll returned %v, %v", messages, err)
+		}
+		messages, _, err = b.poll(t.Context())
+		if passed := b.server.Now().Sub(start).Round(time.Second); err != nil || len(messages) != 1 || passed != 30*time.Second {
+			t.Errorf("the message came again as %v, %v after %v on the server's clock, want 30s", messages, err, passed)
+		}
+		b.advance(time.Hour)
+		if passed := b.server.Now().Sub(start).Round(time.Second); passed != time.Hour+30*time.Second {
+			t.Errorf("%v passed, want 1h0m30s", passed)
+		}
+	})
+}
+
+// Replies have the server's time, by which consumers reckon ages.
+func TestDateOfReplies(t *testing.T) {
+	b := newBench(t, nil)
+	date := func() string {
+		w := httptest.NewRecorder()
+		b.server.ServeHTTP(w, request("POST", "ListQueues", `{}`, nil))
+		return w.Header().Get("Date")
+	}
+	if got := date(); got != "" {
+		t.Errorf("the Date is %q, want net/http's own", got)
+	}
+	b.advance(1000 * time.Hour)
+	at, err := time.Parse(time.RFC1123, date())
+	if ahead := time.Until(at); err != nil || ahead < 999*time.Hour || ahead > 1001*time.Hour {
+		t.Errorf("the Date is %v ahead, %v; want 1000h", ahead, err)
+	}
+}
+
+func TestAdvanceRefuses(t *testing.T) {
+	if err := newServer(t).Advance(-1); err == nil || !strings.Contains(err.Error(), "positive") {
+		t.Errorf("Advance(-1) = %v", err)
+	}
+	config := sqsserver.Config{Journal: newMemoryJournal(), TimeScale: 2}
+	if _, err := sqsserver.Open(config); err == nil || !strings.Contains(err.Error(), "journal") {
+		t.Errorf("Open with a journal and a TimeScale = %v", err)
+	}
+	config.TimeScale = 0
+	server, err := sqsserver.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := server.Advance(time.Hour); err == nil || !strings.Contains(err.Error(), "journal") {
+		t.Errorf("Advance with a journal = %v", err)
+	}
+}

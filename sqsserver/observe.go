@@ -1,0 +1,98 @@
+package sqsserver
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Request is what there is to say of a request over HTTP once it has ended:
+// nothing of a message or a secret. See Config.OnRequest.
+type Request struct {
+	ID        string // in the reply too, as x-amzn-RequestId
+	Started   time.Time
+	Duration  time.Duration // long polls wait
+	Remote    string        // address of the client
+	Protocol  string        // "json" or "query"
+	Action    string        // such as "SendMessage"; "": none that the server knows
+	Region    string        // of the queues
+	Account   string        // of the caller
+	AccessKey string        // as the request gives it; "": it has no credentials
+	Queue     string        // name; "": none, or none that exists
+
+	Status int    // of the reply; 0: the connection was cut
+	Code   string // of the error, such as "OverLimit"; "": none
+
+	BytesIn  int // of the body
+	BytesOut int
+
+	Messages int // sent, received, deleted or hidden
+	Failed   int // entries of a batch that were not
+}
+
+// observation is the part of a Request that is noted on its way.
+type observation struct {
+	Request
+}
+
+// observed is the key of the observation in a request's context.
+type observed struct{}
+
+// observe begins to note what a call does, if anybody wants to know.
+func (c *call) observe(r *http.Request) {
+	if c.server.config.OnRequest == nil {
+		return
+	}
+	accessKey, _ := credentialScope(r)
+	c.seen = &observation{Request{
+		ID: c.requestID.String(), Started: time.Now(), Remote: r.RemoteAddr, Protocol: "json",
+		Region: c.from.region, Account: c.from.account, AccessKey: accessKey,
+	}}
+	if c.query {
+		c.seen.Protocol = "query"
+	}
+	c.ctx = context.WithValue(c.ctx, observed{}, c.seen)
+}
+
+// note notes which queue a request is about.
+func (s *Server) note(ctx context.Context, queue string) {
+	if s.config.OnRequest == nil {
+		return
+	}
+	if seen, ok := ctx.Value(observed{}).(*observation); ok {
+		seen.Queue = queue
+	}
+}
+
+// count counts the messages of a reply; out is nil if the action answers nothing.
+func (seen *observation) count(action string, out output) {
+	switch out := out.(type) {
+	case *SendMessageOutput:
+		seen.Messages = 1
+	case *ReceiveMessageOutput:
+		seen.Messages = len(out.Messages)
+	case *SendMessageBatchOutput:
+		seen.Messages, seen.Failed = len(out.Successful), len(out.Failed)
+	case *DeleteMessageBatchOutput:
+		seen.Messages, seen.Failed = len(out.Successful), len(out.Failed)
+	case *ChangeMessageVisibilityBatchOutput:
+		seen.Messages, seen.Failed = len(out.Successful), len(out.Failed)
+	case nil:
+		if action == actionDeleteMessage || action == actionChangeMessageVisibility {
+			seen.Messages = 1
+		}
+	}
+}
+
+// report tells the observer how the call ended.
+func (c *call) report() {
+	if c.seen == nil {
+		return
+	}
+	c.seen.Duration = time.Since(c.seen.Started)
+	if actions[c.action] != nil {
+		c.seen.Action = c.action
+	}
+	c.seen.BytesIn = len(c.request)
+	c.server.config.OnRequest(c.seen.Request)
+}

@@ -1,0 +1,337 @@
+package sqsserver
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Credentials are an access key and its secret, as clients have them.
+type Credentials struct {
+	AccessKeyID     string
+	SecretAccessKey string
+}
+
+// String keeps the secret out of logs.
+func (c Credentials) String() string { return "{" + c.AccessKeyID + " [secret]}" }
+
+// GoString is String.
+func (c Credentials) GoString() string { return c.String() }
+
+// The parts of AWS Signature Version 4.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+const (
+	signatureAlgorithm  = "AWS4-HMAC-SHA256"
+	signatureService    = "sqs"
+	signatureTerminator = "aws4_request"
+	signatureTime       = "20060102T150405Z"
+
+	// maxClockSkew is how far the clock of a client may be from the server's.
+	maxClockSkew = 15 * time.Minute
+
+	// maxPresigned is how many seconds the signature of a URL may last: a week.
+	maxPresigned = 7 * 24 * 60 * 60
+)
+
+// signature is what a request says of its signature.
+type signature struct {
+	request   *http.Request
+	presigned bool     // in the URL, not in the Authorization header
+	secret    string   // of the access key
+	scope     []string // date, region, service, terminator
+	headers   []string // that are signed
+	stamp     string   // when it was signed
+	value     []byte
+}
+
+// signatureOf reads the signature of a request and checks it as far as that can be
+// done without the body. It is nil if the server takes every request.
+func (s *Server) signatureOf(r *http.Request) (*signature, error) {
+	if len(s.config.Credentials) == 0 {
+		return nil, nil
+	}
+	// Of duplicate parameters the first is read, and all are signed.
+	query := r.URL.Query()
+	sig := &signature{request: r}
+	var credential, headers, value, lifetime string
+	switch {
+	case r.Header.Get("Authorization") != "":
+		fields := authorizationFields(r.Header.Get("Authorization"))
+		credential, headers, value = fields["Credential"], fields["SignedHeaders"], fields["Signature"]
+		sig.stamp = r.Header.Get("X-Amz-Date")
+	case query.Has("X-Amz-Algorithm") || query.Has("X-Amz-Signature"):
+		if a := query.Get("X-Amz-Algorithm"); a != signatureAlgorithm {
+			return nil, errIncompleteSignature("'X-Amz-Algorithm' must be " + signatureAlgorithm + ", not '" + a + "'.")
+		}
+		sig.presigned = true
+		credential, headers, value = query.Get("X-Amz-Credential"), query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Signature")
+		sig.stamp, lifetime = query.Get("X-Amz-Date"), query.Get("X-Amz-Expires")
+	default:
+		return nil, errNoCredentials(resourceOf(r))
+	}
+	if err := sig.checkComplete(credential, headers, value, lifetime); err != nil {
+		return nil, err
+	}
+	parts := strings.Split(credential, "/")
+	if len(parts) != 5 {
+		return nil, errIncompleteSignature("Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '" + credential + "'")
+	}
+	accessKey := parts[0]
+	sig.scope = parts[1:]
+	sig.headers = strings.Split(headers, ";")
+	i := slices.IndexFunc(s.config.Credentials, func(c Credentials) bool { return c.AccessKeyID == accessKey })
+	if i < 0 {
+		return nil, errUnknownAccessKey()
+	}
+	sig.secret = s.config.Credentials[i].SecretAccessKey
+	var err error
+	if sig.value, err = hex.DecodeString(value); err != nil {
+		return nil, errWrongSignature()
+	}
+	if err := sig.checkScope(); err != nil {
+		return nil, err
+	}
+	if err := sig.checkHeaders(); err != nil {
+		return nil, err
+	}
+	return sig, sig.checkTime(s.clientTimes(), lifetime)
+}
+
+func resourceOf(r *http.Request) string {
+	if r.TLS != nil {
+		return "https://" + r.Host + r.URL.Path
+	}
+	return "http://" + r.Host + r.URL.Path
+}
+
+// authorizationFields reads the fields of AWS4-HMAC-SHA256 Credential=..., SignedHeaders=...,
+// Signature=... Those of another algorithm are none.
+func authorizationFields(header string) map[string]string {
+	fields := make(map[string]string, 3)
+	rest, found := strings.CutPrefix(header, signatureAlgorithm)
+	if !found {
+		return fields
+	}
+	for field := range strings.SplitSeq(rest, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
+		fields[name] = value
+	}
+	return fields
+}
+
+func (sig *signature) checkComplete(credential, headers, value, lifetime string) error {
+	var problems []string
+	for _, part := range []struct{ name, inQuery, value string }{
+		{"Credential", "X-Amz-Credential", credential},
+		{"Signature", "X-Amz-Signature", value},
+		{"SignedHeaders", "X-Amz-SignedHeaders", headers},
+	} {
+		switch {
+		case part.value != "":
+		case sig.presigned:
+			problems = append(problems, "AWS query-string parameters must include '"+part.inQuery+"'.")
+		default:
+			problems = append(problems, "Authorization header requires '"+part.name+"' parameter.")
+		}
+	}
+	switch {
+	case sig.presigned && sig.stamp == "":
+		problems = append(problems, "AWS query-string parameters must include 'X-Amz-Date'.")
+	case sig.presigned && lifetime == "":
+		problems = append(problems, "AWS query-string parameters must include 'X-Amz-Expires'.")
+	case !sig.presigned && sig.stamp == "":
+		problems = append(problems, "Authorization header requires existence of a 'X-Amz-Date' header.")
+	}
+	if len(problems) > 0 {
+		return errIncompleteSignature(strings.Join(problems, " "))
+	}
+	return nil
+}
+
+func (sig *signature) checkScope() error {
+	date, service, terminator := sig.scope[0], sig.scope[2], sig.scope[3]
+	switch {
+	case service != signatureService:
+		return errSignature("Credential should be scoped to correct service: '" + signatureService + "'.")
+	case terminator != signatureTerminator:
+		return errSignature("Credential should be scoped with a valid terminator: '" + signatureTerminator + "', not '" + terminator + "'.")
+	case !strings.HasPrefix(sig.stamp, date+"T"):
+		signed, _, _ := strings.Cut(sig.stamp, "T")
+		return errSignature(fmt.Sprintf("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.",
+			date, signed, sig.stamp))
+	}
+	return nil
+}
+
+// checkHeaders checks that what a request means cannot be changed without the
+// signature: the headers that say it are signed.
+func (sig *signature) checkHeaders() error {
+	for _, name := range []string{"Host", "X-Amz-Date", "X-Amz-Target"} {
+		if name != "Host" && sig.request.Header.Get(name) == "" || slices.Contains(sig.headers, strings.ToLower(name)) {
+			continue
+		}
+		return errSignature("'" + name + "' must be a 'SignedHeader' in the AWS Authorization.")
+	}
+	return nil
+}
+
+// checkTime checks that the signature is of one of the times, and of a URL that its
+// lifetime has not ended.
+func (sig *signature) checkTime(now []time.Time, lifetime string) error {
+	signed, err := time.Parse(signatureTime, sig.stamp)
+	if err != nil {
+		return errIncompleteSignature("Date must be in ISO-8601 'basic format'. Got '" + sig.stamp + "'. See http://en.wikipedia.org/wiki/ISO_8601")
+	}
+	validFor := maxClockSkew
+	if sig.presigned {
+		n, err := strconv.Atoi(lifetime)
+		if err != nil || n < 1 || n > maxPresigned {
+			return errIncompleteSignature(fmt.Sprintf("X-Amz-Expires must be a number of seconds from 1 to %d, not '%s'.", maxPresigned, lifetime))
+		}
+		validFor = time.Duration(n) * time.Second
+	}
+	for _, now := range now {
+		earliest, latest := now.Add(-validFor), now.Add(maxClockSkew)
+		switch {
+		case signed.Before(earliest):
+			err = errSignature(fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %s.)",
+				sig.stamp, stampOf(earliest), stampOf(now), inMinutes(validFor)))
+		case signed.After(latest):
+			err = errSignature(fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %s.)",
+				sig.stamp, stampOf(latest), stampOf(now), inMinutes(maxClockSkew)))
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
+func stampOf(t time.Time) string { return t.UTC().Format(signatureTime) }
+
+func inMinutes(d time.Duration) string {
+	if d%time.Minute != 0 {
+		return strconv.Itoa(int(d.Seconds())) + " sec"
+	}
+	return strconv.Itoa(int(d.Minutes())) + " min"
+}
+
+// verify checks the signature of the request with the body, in a time that does
+// not depend on where a wrong one differs.
+func (sig *signature) verify(body []byte) error {
+	if sig == nil {
+		return nil
+	}
+	r := sig.request
+	hash := hex.EncodeToString(hashOf(body))
+	// The hash that is signed is that of the body that came; a client that names
+	// another, or none, as UNSIGNED-PAYLOAD, has signed something else.
+	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" && claimed != hash {
+		return errSignature("The value of the 'X-Amz-Content-Sha256' header is not the SHA-256 hash of the body.")
+	}
+	toSign := signatureAlgorithm + "\n" + sig.stamp + "\n" + strings.Join(sig.scope, "/") + "\n" +
+		hex.EncodeToString(hashOf(sig.canonicalRequest(hash)))
+	key := []byte("AWS4" + sig.secret)
+	for _, part := range sig.scope {
+		key = signed(key, part)
+	}
+	if !hmac.Equal(signed(key, toSign), sig.value) {
+		return errWrongSignature()
+	}
+	return nil
+}
+
+func hashOf(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+func signed(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// canonicalRequest is the request in the one spelling that client and server agree
+// on.
+func (sig *signature) canonicalRequest(bodyHash string) []byte {
+	r := sig.request
+	var b bytes.Buffer
+	b.WriteString(r.Method + "\n")
+	// The path is escaped once more than in the request.
+	b.WriteString(escapeURI(cmp.Or(r.URL.EscapedPath(), "/"), true) + "\n")
+	b.WriteString(canonicalQuery(r.URL.Query()) + "\n")
+	for _, name := range sig.headers {
+		b.WriteString(name + ":" + sig.canonicalHeader(name) + "\n")
+	}
+	b.WriteString("\n" + strings.Join(sig.headers, ";") + "\n" + bodyHash)
+	return b.Bytes()
+}
+
+// canonicalQuery sorts the parameters by their escaped names and values.
+func canonicalQuery(query url.Values) string {
+	type parameter struct{ name, value string }
+	var parameters []parameter
+	for name, values := range query {
+		if name == "X-Amz-Signature" {
+			continue
+		}
+		for _, value := range values {
+			parameters = append(parameters, parameter{escapeURI(name, false), escapeURI(value, false)})
+		}
+	}
+	slices.SortFunc(parameters, func(a, b parameter) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.value, b.value))
+	})
+	var b strings.Builder
+	for i, p := range parameters {
+		if i > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(p.name + "=" + p.value)
+	}
+	return b.String()
+}
+
+func (sig *signature) canonicalHeader(name string) string {
+	r := sig.request
+	var values []string
+	switch name {
+	case "host":
+		values = []string{r.Host} // net/http takes these two out of the headers
+	case "content-length":
+		values = []string{strconv.FormatInt(r.ContentLength, 10)}
+	default:
+		values = r.Header.Values(name)
+	}
+	trimmed := make([]string, len(values))
+	for i, value := range values {
+		trimmed[i] = strings.Join(strings.FieldsFunc(value, func(c rune) bool { return c == ' ' }), " ")
+	}
+	return strings.Join(trimmed, ",")
+}
+
+// escapeURI escapes all but RFC 3986's unreserved characters, and slashes if they
+// are kept.
+func escapeURI(text string, keepSlashes bool) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9',
+			c == '-', c == '.', c == '_', c == '~', c == '/' && keepSlashes:
+			b.WriteByte(c)
+		default:
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		}
+	}
+	return b.String()
+}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,8 +17,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -308,14 +307,54 @@ func (s step) check(reply []byte, code, message string, values map[string]string
 	got = trim(got)
 	want := trim(s.parse(text, values))
 	keep(want, got, values)
-	if diff := cmp.Diff(want, got, cmp.FilterValues(anything, cmp.Ignore())); diff != "" {
-		return errors.New("(-want +got):\n" + diff)
+	if differences := compare("", want, got); len(differences) > 0 {
+		return errors.New("answers with another " + strings.Join(differences, "; "))
 	}
 	return nil
 }
 
-// trim removes what the SDK's outputs have and the wire does not: members that
-// are absent and the metadata. False is as good as absent.
+// compare lists, in an order that is always the same, where a reply is not what a
+// step wants.
+func compare(path string, want, got any) (differences []string) {
+	if want == "*" && got != nil {
+		return nil
+	}
+	wantObject, isObject := want.(map[string]any)
+	gotObject, isObjectToo := got.(map[string]any)
+	wantList, isList := want.([]any)
+	gotList, isListToo := got.([]any)
+	switch {
+	case isObject && isObjectToo:
+		names := maps.Clone(wantObject)
+		maps.Copy(names, gotObject)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			differences = append(differences, compare(strings.TrimPrefix(path+"."+name, "."), wantObject[name], gotObject[name])...)
+		}
+	case isList && isListToo && len(wantList) == len(gotList):
+		for i := range wantList {
+			differences = append(differences, compare(fmt.Sprintf("%s[%d]", path, i), wantList[i], gotList[i])...)
+		}
+	case !reflect.DeepEqual(want, got):
+		differences = append(differences, fmt.Sprintf("%s: %s, want %s", path, printed(got), printed(want)))
+	}
+	return differences
+}
+
+// printed shows a value of JSON.
+func printed(value any) string {
+	if value == nil {
+		return "none"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// trim removes what is as good as absent: the metadata that the SDK adds, and
+// members that are null, false or empty. That this server leaves empty members out
+// as AWS does, TestReplies sees.
 func trim(value any) any {
 	object, isObject := value.(map[string]any)
 	if list, isList := value.([]any); isList {
@@ -328,7 +367,9 @@ func trim(value any) any {
 	}
 	for name, member := range object {
 		member = trim(member)
-		if member == nil || member == false || name == "ResultMetadata" {
+		list, isList := member.([]any)
+		part, isPart := member.(map[string]any)
+		if member == nil || member == false || name == "ResultMetadata" || isList && len(list) == 0 || isPart && len(part) == 0 {
 			delete(object, name)
 		} else {
 			object[name] = member
@@ -358,5 +399,3 @@ func keep(want, got any, values map[string]string) {
 		}
 	}
 }
-
-func anything(a, b any) bool { return (a == "*") != (b == "*") }

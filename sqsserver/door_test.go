@@ -79,7 +79,7 @@ func (d jsonDoor) call(ctx context.Context, action string, input []byte) ([]byte
 	var problem struct{ Message string }
 	code, _, found := strings.Cut(header.Get("X-Amzn-Query-Error"), ";")
 	if json.Unmarshal(reply, &problem) != nil || !found {
-		return nil, "", "", fmt.Errorf("answers with status %d, which is no error of SQS", status)
+		return nil, "", "", fmt.Errorf("answers with status %d and no reply of SQS", status)
 	}
 	return nil, code, problem.Message, nil
 }

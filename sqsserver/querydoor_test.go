@@ -28,6 +28,10 @@ func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byt
 	if err := json.Unmarshal(input, &members); err != nil {
 		return nil, "", "", err
 	}
+	if deprecated, both := members["AttributeNames"].([]any); both && members["MessageSystemAttributeNames"] != nil {
+		members["AttributeNames"] = append(deprecated, members["MessageSystemAttributeNames"].([]any)...)
+		delete(members, "MessageSystemAttributeNames") // a form has one list for both
+	}
 	addParameters(parameters, "", action, members)
 	status, header, reply, err := post(ctx, d.client, d.url, []byte(parameters.Encode()), http.Header{
 		"Content-Type": {"application/x-www-form-urlencoded"},
@@ -37,7 +41,7 @@ func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byt
 	}
 	var root node
 	if err := xml.Unmarshal(reply, &root); err != nil {
-		return nil, "", "", fmt.Errorf("answers with status %d, which is no reply of SQS: %w", status, err)
+		return nil, "", "", fmt.Errorf("answers with status %d and no reply of SQS", status)
 	}
 	if got := header.Get("Content-Type"); !strings.HasPrefix(got, "text/xml") {
 		return nil, "", "", fmt.Errorf("answers with the content type %q, want text/xml", got)
@@ -56,9 +60,6 @@ func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byt
 	if root.XMLName.Local != action+"Response" || root.XMLName.Space != "http://queue.amazonaws.com/doc/2012-11-05/" {
 		return nil, "", "", fmt.Errorf("the reply is a %v", root.XMLName)
 	}
-	if id := root.child("ResponseMetadata").text("RequestId"); len(id) != 36 {
-		return nil, "", "", fmt.Errorf("the reply has the request id %q, want a UUID", id)
-	}
 	result, err := json.Marshal(root.child(action + "Result").toJSON(action))
 	return result, "", "", err
 }
@@ -68,7 +69,7 @@ func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byt
 var (
 	lists = map[string]string{
 		"AttributeNames": "AttributeName", "MessageAttributeNames": "MessageAttributeName",
-		"MessageSystemAttributeNames": "MessageSystemAttributeName", "TagKeys": "TagKey",
+		"MessageSystemAttributeNames": "AttributeName", "TagKeys": "TagKey",
 		"AWSAccountIds": "AWSAccountId", "Actions": "ActionName", "StringListValues": "StringListValue",
 	}
 	pairs = map[string][3]string{

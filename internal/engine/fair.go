@@ -94,7 +94,7 @@ func (q *Queue) judge(group uint32) {
 	if !g.noisy && g.messages.length > 0 && q.engine.now-g.heard < noisyFor &&
 		g.inFlight >= noisyCount && g.inFlight*noisyPart > q.inFlight {
 		g.noisy = true
-		q.groups.noisy.append(&q.groups, group)
+		q.groups.unheard.set(group, g.heard)
 		q.groups.quiet.remove(group)
 	}
 	q.rank(group)
@@ -119,19 +119,19 @@ func (q *Queue) rank(group uint32) {
 // five minutes.
 func (q *Queue) quieten(t int64, limit int) {
 	for range limit {
-		group := q.groups.noisy.first
-		if group == 0 || t-q.groups.at(group).heard < noisyFor {
+		oldest, ok := q.groups.unheard.first()
+		if !ok || t-oldest.key < noisyFor {
 			return
 		}
-		q.groups.hush(group)
-		q.rank(group)
+		q.groups.hush(oldest.item)
+		q.rank(oldest.item)
 	}
 }
 
 // hush makes a noisy group quiet.
 func (g *groups) hush(i uint32) {
 	g.slots[i].noisy = false
-	g.noisy.remove(g, i)
+	g.unheard.remove(i)
 	g.loud.remove(i)
 }
 
@@ -140,7 +140,6 @@ func (g *groups) hear(i uint32, t int64) {
 	this := &g.slots[i]
 	this.heard = t
 	if this.noisy {
-		g.noisy.remove(g, i)
-		g.noisy.append(g, i)
+		g.unheard.set(i, t)
 	}
 }

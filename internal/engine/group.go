@@ -10,10 +10,10 @@ type group struct {
 	size       int   // messages in the queue
 	messages   list  // FIFO: all of them; standard: the visible ones, longest visible first
 	ready      bool  // FIFO only: stands in groups.ready
-	noisy      bool  // standard only: stands in groups.noisy
+	noisy      bool  // standard only: stands in groups.loud and groups.unheard
 	inFlight   int   // standard only
 	heard      int64 // when the newest message came
-	neighbours links // among the ready or the noisy groups, or the free slots
+	neighbours links // among the ready groups or the free slots
 }
 
 // groups holds the groups of a queue, numbered from 1, in reused slots. On a
@@ -26,11 +26,10 @@ type groups struct {
 	ready list
 	free  list
 
-	// Of a standard queue, those that have visible messages. Each stands in one
-	// of the heaps.
-	quiet heap // by the turn of their first message
-	loud  heap // the noisy ones, by how much they have in flight
-	noisy list // the same, longest unheard first
+	// Of a standard queue, those that have visible messages.
+	quiet   heap // by the turn of their first message
+	loud    heap // the noisy ones, by how much they have in flight
+	unheard heap // the same, by when the newest message came
 }
 
 func (g *groups) at(i uint32) *group { return &g.slots[i] }
@@ -93,7 +92,11 @@ func (g *groups) reset() {
 	clear(g.slots)
 	g.quiet.reset()
 	g.loud.reset()
-	*g = groups{slots: g.slots[:min(len(g.slots), 1)], index: g.index, quiet: g.quiet, loud: g.loud}
+	g.unheard.reset()
+	*g = groups{
+		slots: g.slots[:min(len(g.slots), 1)], index: g.index,
+		quiet: g.quiet, loud: g.loud, unheard: g.unheard,
+	}
 }
 
 // setReady puts the group at the end of the ready ones or takes it out.

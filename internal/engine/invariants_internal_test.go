@@ -85,6 +85,8 @@ func tenantInvariants(q *Queue, grouped, visible int) error {
 			return fmt.Errorf("quiet group %q has another turn than its first message", name)
 		case q.groups.loud.has(i) && q.groups.loud.key(i) != int64(g.inFlight):
 			return fmt.Errorf("noisy group %q stands at %d, has %d in flight", name, q.groups.loud.key(i), g.inFlight)
+		case g.noisy && (!q.groups.unheard.has(i) || q.groups.unheard.key(i) != g.heard):
+			return fmt.Errorf("noisy group %q was heard at %d and is not kept so", name, g.heard)
 		}
 		if g.noisy {
 			noisy++
@@ -92,17 +94,9 @@ func tenantInvariants(q *Queue, grouped, visible int) error {
 			quiet++
 		}
 	}
-	heard := int64(never)
-	n, err := walk(&q.groups, q.groups.noisy, func(i uint32) error {
-		if g := q.groups.at(i); !g.noisy || g.heard < heard {
-			return fmt.Errorf("group %d is quiet or out of order", i)
-		}
-		heard = q.groups.at(i).heard
-		return nil
-	})
-	if err != nil || n != noisy || q.groups.loud.len() != noisy || q.groups.quiet.len() != quiet || grouped != 0 || visible != 0 {
-		return fmt.Errorf("%d and %d noisy, want %d; %d quiet, want %d; %d messages and %d visible without their group: %v",
-			n, q.groups.loud.len(), noisy, q.groups.quiet.len(), quiet, grouped, visible, err)
+	if q.groups.loud.len() != noisy || q.groups.unheard.len() != noisy || q.groups.quiet.len() != quiet || grouped != 0 || visible != 0 {
+		return fmt.Errorf("%d and %d noisy, want %d; %d quiet, want %d; %d messages and %d visible without their group",
+			q.groups.loud.len(), q.groups.unheard.len(), noisy, q.groups.quiet.len(), quiet, grouped, visible)
 	}
 	return nil
 }

@@ -274,7 +274,7 @@ func (q *Queue) refresh(group uint32) {
 // receivable says whether there is a visible message that no hidden one of its
 // group blocks.
 func (q *Queue) receivable() bool {
-	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.noisy.length > 0
+	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.loud.len() > 0
 }
 
 // room returns how many more messages the quota lets into flight.

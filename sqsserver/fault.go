@@ -151,7 +151,8 @@ var settlingActions = []string{
 	actionDeleteMessage, actionDeleteMessageBatch,
 }
 
-func (f Fault) validate() error {
+// Validate returns what is wrong with a fault, or nil.
+func (f Fault) Validate() error {
 	kind, known := faultKinds[f.Kind]
 	switch {
 	case !known:
@@ -204,11 +205,29 @@ const everyQueue = "*"
 // names the first fault that is not valid, and then nothing has changed.
 func (s *Server) SetFaults(queue string, faults ...Fault) error {
 	for _, f := range faults {
-		if err := f.validate(); err != nil {
+		if err := f.Validate(); err != nil {
 			return fmt.Errorf("sqsserver: %w", err)
 		}
 	}
 	s.faults.set(faultTarget(queue), faults)
+	return nil
+}
+
+// ReplaceFaults replaces the faults of all queues, which it has by the name of the
+// queue as SetFaults does. The error names the first fault that is not valid, and
+// then nothing has changed.
+func (s *Server) ReplaceFaults(all map[string][]Fault) error {
+	for _, queue := range slices.Sorted(maps.Keys(all)) {
+		for i, f := range all[queue] {
+			if err := f.Validate(); err != nil {
+				return fmt.Errorf("sqsserver: fault %d of queue %q: %w", i+1, queue, err)
+			}
+		}
+	}
+	s.faults.clear()
+	for queue, faults := range all {
+		s.faults.set(faultTarget(queue), faults)
+	}
 	return nil
 }
 
@@ -264,6 +283,13 @@ func (s *faultSet) set(queue string, faults []Fault) {
 		})
 	}
 	s.active.Store(len(s.byQueue) > 0)
+}
+
+func (s *faultSet) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.byQueue)
+	s.active.Store(false)
 }
 
 // queues returns the names under which faults are set.

@@ -1,0 +1,238 @@
+package sqsserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// AdminPath is where the handler of Server.Admin expects its requests.
+const AdminPath = "/_reprise/"
+
+// Admin returns a handler for the tests of other programs, which sets the server's
+// faults and its time:
+//
+//	GET    /_reprise/faults          all faults, with what they have seen and done
+//	PUT    /_reprise/faults          {"queues": {"orders": [FAULT...]}} replaces them all
+//	DELETE /_reprise/faults          clears them all
+//	PUT    /_reprise/faults/QUEUE    [FAULT...] replaces those of a queue; "*" is every one
+//	DELETE /_reprise/faults/QUEUE    clears those of a queue
+//	GET    /_reprise/clock           the server's time
+//	POST   /_reprise/clock           {"advance": "12h"} moves it on
+//
+// FAULT is a Fault in the form of its MarshalJSON. A success answers 200 with JSON;
+// a mistake 400 with {"error": TEXT}, and nothing has changed.
+//
+// It answers only who calls from this machine and means it: a client with a loopback
+// address who names the server by a loopback name, through no proxy and from no web
+// page of another origin. Everybody else gets 403.
+func (s *Server) Admin() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, do func(*http.Request) (any, error)) {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.HandleFunc(method+" "+AdminPath+path, func(w http.ResponseWriter, r *http.Request) {
+			reply, err := do(r)
+			writeAdmin(w, http.StatusBadRequest, reply, err)
+		})
+	}
+	handle("GET faults", func(*http.Request) (any, error) { return s.adminFaults(), nil })
+	handle("PUT faults", s.adminReplaceFaults)
+	handle("DELETE faults", func(*http.Request) (any, error) {
+		err := s.ReplaceFaults(nil)
+		return s.adminFaults(), err
+	})
+	handle("PUT faults/{queue}", s.adminSetFaults)
+	handle("DELETE faults/{queue}", func(r *http.Request) (any, error) {
+		err := s.SetFaults(r.PathValue("queue"))
+		return s.adminFaults(), err
+	})
+	handle("GET clock", func(*http.Request) (any, error) { return s.adminClock(), nil })
+	handle("POST clock", s.adminAdvance)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := fromHere(r); err != nil {
+			writeAdmin(w, http.StatusForbidden, nil, err)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// fromHere refuses requests that did not begin on this machine, or that a web page
+// made without its user's knowledge.
+func fromHere(r *http.Request) error {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	host = strings.Trim(host, "[]")
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	switch {
+	case err != nil || !peer.Addr().Unmap().IsLoopback():
+		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
+	case !isLoopbackName(host):
+		return fmt.Errorf("%s is not to be called by the name %q, which web pages can point here: use localhost or 127.0.0.1", AdminPath, r.Host)
+	case r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "":
+		return fmt.Errorf("%s is not for requests that a proxy passes on", AdminPath)
+	case r.Header.Get("Origin") != "":
+		return fmt.Errorf("%s is not for web pages", AdminPath)
+	}
+	return nil
+}
+
+func isLoopbackName(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// faultsForm is all faults as the wire has them.
+type faultsForm[F any] struct {
+	Queues map[string][]F `json:"queues"`
+}
+
+func (s *Server) adminFaults() any { return faultsForm[FaultCount]{s.AllFaults()} }
+
+func (s *Server) adminReplaceFaults(r *http.Request) (any, error) {
+	var form faultsForm[Fault]
+	if err := readStrict(r, &form); err != nil {
+		return nil, err
+	}
+	err := s.ReplaceFaults(form.Queues)
+	return s.adminFaults(), err
+}
+
+func (s *Server) adminSetFaults(r *http.Request) (any, error) {
+	var faults []Fault
+	if err := readStrict(r, &faults); err != nil {
+		return nil, err
+	}
+	err := s.SetFaults(r.PathValue("queue"), faults...)
+	return s.adminFaults(), err
+}
+
+type clockForm struct {
+	Now     time.Time `json:"now"`
+	Scale   float64   `json:"scale"`
+	Virtual bool      `json:"virtual"` // not the machine's
+}
+
+func (s *Server) adminClock() any {
+	return clockForm{Now: s.Now().UTC(), Scale: s.clock.scale(), Virtual: s.clock.setting.Load() != nil}
+}
+
+func (s *Server) adminAdvance(r *http.Request) (any, error) {
+	var form struct {
+		Advance string `json:"advance"`
+	}
+	if err := readStrict(r, &form); err != nil {
+		return nil, err
+	}
+	d, err := time.ParseDuration(form.Advance)
+	if err != nil {
+		return nil, fmt.Errorf(`advance is %q: write a duration like "90s" or "12h"`, form.Advance)
+	}
+	err = s.Advance(d)
+	return s.adminClock(), err
+}
+
+// maxAdminBody is far beyond what a request to Admin can need.
+const maxAdminBody = 1 << 20
+
+func readStrict(r *http.Request, into any) error {
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxAdminBody))
+	if err != nil {
+		return err
+	}
+	return unmarshalStrict(text, into)
+}
+
+// unmarshalStrict reads JSON, and nothing besides, without members that into does
+// not have.
+func unmarshalStrict(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the body is empty: send JSON")
+	case err != nil:
+		return fmt.Errorf("the body cannot be understood: %w", err)
+	case d.More():
+		return errors.New("the body goes on after its JSON")
+	}
+	return nil
+}
+
+func writeAdmin(w http.ResponseWriter, failure int, reply any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status, reply = failure, map[string]string{"error": strings.TrimPrefix(err.Error(), "sqsserver: ")}
+	}
+	text, err := json.MarshalIndent(reply, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // who is not there needs no reply
+}
+
+// faultForm is a Fault as JSON has it.
+type faultForm struct {
+	Kind        FaultKind `json:"kind"`
+	Action      string    `json:"action,omitempty"`
+	Skip        int       `json:"skip,omitempty"`
+	Every       int       `json:"every,omitempty"`
+	Probability float64   `json:"probability,omitempty"`
+	Limit       int       `json:"limit,omitempty"`
+	Delay       string    `json:"delay,omitempty"`
+}
+
+func (f Fault) form() faultForm {
+	form := faultForm{f.Kind, f.Action, f.Skip, f.Every, f.Probability, f.Limit, ""}
+	if f.Delay != 0 {
+		form.Delay = f.Delay.String()
+	}
+	return form
+}
+
+// MarshalJSON writes the fields in lower case, without those that are zero, and
+// Delay as text:
+//
+//	{"kind": "slow-reply", "action": "SendMessage", "every": 3, "delay": "2s"}
+func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form()) }
+
+// UnmarshalJSON reads what MarshalJSON writes. A member that is none of these is
+// an error.
+func (f *Fault) UnmarshalJSON(text []byte) error {
+	var form faultForm
+	if err := unmarshalStrict(text, &form); err != nil {
+		return err
+	}
+	read := Fault{Kind: form.Kind, Action: form.Action, Skip: form.Skip, Every: form.Every, Probability: form.Probability, Limit: form.Limit}
+	if form.Delay != "" {
+		var err error
+		if read.Delay, err = time.ParseDuration(form.Delay); err != nil {
+			return fmt.Errorf(`delay is %q: write a duration like "2s"`, form.Delay)
+		}
+	}
+	*f = read
+	return nil
+}
+
+// MarshalJSON writes the fault and, beside its members, chances and strikes.
+func (c FaultCount) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		faultForm
+		Chances int `json:"chances"`
+		Strikes int `json:"strikes"`
+	}{c.form(), c.Chances, c.Strikes})
+}

@@ -108,6 +108,10 @@ func TestErrorKinds(t *testing.T) {
 		{"InternalFailure", "com.amazon.coral.service#InternalFailure", 500, false},
 		{"InternalError", "com.amazon.coral.service#InternalFailure", 500, false},
 		{"ServiceUnavailable", "com.amazon.coral.service#ServiceUnavailableException", 503, false},
+		{"AccessDenied", "com.amazon.coral.service#AccessDeniedException", 403, true},
+		{"InvalidClientTokenId", "com.amazon.coral.service#UnrecognizedClientException", 403, true},
+		{"SignatureDoesNotMatch", "com.amazon.coral.service#InvalidSignatureException", 403, true},
+		{"IncompleteSignature", "com.amazon.coral.service#IncompleteSignatureException", 400, true},
 	}
 	if len(tests) != len(errorKinds) {
 		t.Errorf("%d codes are known, %d tested", len(errorKinds), len(tests))

@@ -168,6 +168,19 @@ func TestReplies(t *testing.T) {
 	}
 }
 
+// A client that does not ask for query-compatible errors gets the same statuses and
+// headers.
+func TestErrorsWithoutQueryMode(t *testing.T) {
+	b := newBench(t, nil)
+	r := request("POST", "DeleteMessage", `{"QueueUrl":"q","ReceiptHandle":"x"}`, nil)
+	r.Header.Del("X-Amzn-Query-Mode")
+	w := httptest.NewRecorder()
+	b.server.ServeHTTP(w, r)
+	if got := w.Header().Get("X-Amzn-Query-Error"); w.Code != 404 || got != "ReceiptHandleIsInvalid;Sender" {
+		t.Errorf("status %d, x-amzn-query-error %q", w.Code, got)
+	}
+}
+
 // A message carries the trace header of the request that sent it, unless it has
 // its own.
 func TestTraceHeaderOfTheRequest(t *testing.T) {

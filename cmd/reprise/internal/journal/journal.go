@@ -286,10 +286,12 @@ func (j *Journal) Close() error {
 // unlock gives the directory free, but not after a failure: changes that the
 // failure found under way may still be. The end of the process gives it free then.
 func (j *Journal) unlock() error {
-	if j.guard.failure() != nil {
+	select {
+	case <-j.guard.failed:
 		return nil
+	default:
+		return j.lock.Close()
 	}
-	return j.lock.Close()
 }
 
 // lateSync syncs at most an interval after something was committed. It has a timer

@@ -93,9 +93,14 @@ type process struct {
 // start starts the program. It is killed at the end of the test if it still runs.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startIn(t, environment(), args...)
+}
+
+func startIn(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{t: t, cmd: exec.CommandContext(ctx, program, args...), lines: make(chan string, 10_000)}
-	p.cmd.Env = environment()
+	p.cmd.Env = env
 	out, in := io.Pipe()
 	p.cmd.Stdout, p.cmd.Stderr = in, in
 	if err := p.cmd.Start(); err != nil {

@@ -29,29 +29,28 @@ type backupOrder struct {
 	Directory string `json:"directory"` // absolute; must not exist yet
 }
 
-// startControl takes orders, and pushes the step that ends it. Without it the
-// server does its work all the same: what is in the way is logged.
-func (d *Daemon) startControl() {
+// openControl makes the socket. Without it the server does its work all the same:
+// what is in the way is logged.
+func (d *Daemon) openControl() {
 	// Whoever has the journal has the socket: one that is there was left by a crash.
 	socket := filepath.Join(d.cfg.Journal.Dir, controlSocket)
 	err := os.Remove(socket)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	var listener net.Listener
-	if err == nil {
-		listener, err = net.Listen("unix", socket)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		d.control, err = net.Listen("unix", socket)
 	}
 	if err != nil {
 		d.cfg.Logger.Warn("no backups while the program runs: its socket cannot be made; a shorter --data may help", "error", err)
-		return
 	}
+}
+
+// startControl takes orders, and pushes the step that ends it.
+func (d *Daemon) startControl() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /backup", d.serveBackup)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout,
 		ErrorLog: slog.NewLogLogger(d.cfg.Logger.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(d.control) }()
 	d.steps.push("backups", func(ctx context.Context) error {
 		// A backup under way reads the journal, which is closed next.
 		err := server.Shutdown(ctx)

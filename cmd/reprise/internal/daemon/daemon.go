@@ -60,6 +60,7 @@ type Daemon struct {
 	listener net.Listener
 	sqs      *sqsserver.Server
 	journal  *journal.Journal // the server's; nil: none
+	control  net.Listener     // of the journal's directory; nil: none
 	http     *http.Server
 	consumer *reprise.Consumer // nil: none
 
@@ -103,6 +104,9 @@ func New(cfg Config) (_ *Daemon, err error) {
 // Close gives up the address and the journal of a Daemon that was not run.
 func (d *Daemon) Close() error {
 	err := d.listener.Close()
+	if d.control != nil {
+		err = errors.Join(err, d.control.Close())
+	}
 	if d.sqs != nil {
 		err = errors.Join(err, d.closeServer())
 	}
@@ -131,8 +135,9 @@ func (d *Daemon) Consumer() *reprise.Consumer { return d.consumer }
 
 const (
 	// httpStopBudget is how long requests under way may take to end. Long polls are
-	// answered at once.
-	httpStopBudget = 5 * time.Second
+	// answered at once; but net/http waits 5 s for the first request of a connection
+	// that was just opened.
+	httpStopBudget = 8 * time.Second
 
 	// killGrace is how long handlers may take to notice that they are to stop at once.
 	killGrace = 3 * time.Second
@@ -152,6 +157,8 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	d.steps.push("the SQS server", func(context.Context) error { return d.closeServer() })
 	if d.durable() {
 		go d.watchStorage(ctx, fail)
+	}
+	if d.control != nil {
 		d.startControl()
 	}
 	d.startHTTP(fail)

@@ -38,6 +38,7 @@ func (d *Daemon) openServer() error {
 		return &StorageError{errors.Join(fmt.Errorf("%s: %w", options.Dir, err), j.Close())}
 	}
 	d.journal = j
+	d.openControl()
 	return nil
 }
 

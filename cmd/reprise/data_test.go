@@ -1,0 +1,437 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// keep starts a server on a data directory, and returns it with its endpoint.
+func keep(t *testing.T, dir string, args ...string) (p *process, endpoint string) {
+	t.Helper()
+	p = start(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--min-free", "0", "--data", dir}, args...)...)
+	endpoint = p.await("SQS endpoint")
+	p.await("storage       " + dir)
+	return p, endpoint
+}
+
+// stop ends a program as an operator does.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(os.Interrupt)
+	if code, output := p.wait(); code != 0 {
+		p.t.Errorf("exit code %d after SIGINT:\n%s", code, output)
+	}
+}
+
+// kill ends a program as a crash does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Wait()         // of course it fails
+}
+
+// sendAll sends bodies to a queue by the program.
+func sendAll(t *testing.T, endpoint, queue string, bodies ...string) {
+	t.Helper()
+	if got := reprise(t, "", append([]string{"send", "--endpoint", endpoint, "-q", queue}, bodies...)...); got.code != 0 {
+		t.Fatalf("send: %+v", got)
+	}
+}
+
+// TestData: what was sent is there after a stop and after a kill. Queues keep what
+// they have, and get the attributes of the command line.
+func TestData(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	queue := []string{"--queue", "q,VisibilityTimeout=1,dead-letter=d"}
+	p, endpoint := keep(t, dir, queue...)
+	sendAll(t, endpoint, "q", "one", "two")
+	if text := get(t, endpoint+"/health"); text != `{"status":"ok","storage":"disk"}`+"\n" {
+		t.Errorf("GET /health = %s", text)
+	}
+	p.stop()
+
+	p, endpoint = keep(t, dir, "--queue", "q,MaximumMessageSize=2048")
+	sendAll(t, endpoint, "q", "three")
+	p.kill()
+
+	_, endpoint = keep(t, dir, "--sync", "interval", "--sync-interval", "20ms")
+	if got := receiveUntil(t, endpoint, "q", 3); !slices.Equal(got, []string{"one", "three", "two"}) {
+		t.Errorf("received %q", got)
+	}
+	out, err := client(endpoint).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl: queueURL(endpoint, "q"), AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := out.Attributes; a["VisibilityTimeout"] != "1" || a["MaximumMessageSize"] != "2048" || !strings.Contains(a["RedrivePolicy"], ":d") {
+		t.Errorf("attributes %v", a)
+	}
+}
+
+// receiveUntil receives and deletes n messages, and returns their bodies sorted.
+func receiveUntil(t *testing.T, endpoint, queue string, n int) []string {
+	t.Helper()
+	var bodies []string
+	c := client(endpoint)
+	for len(bodies) < n {
+		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: queueURL(endpoint, queue), MaxNumberOfMessages: 10, WaitTimeSeconds: 5, VisibilityTimeout: 600,
+		})
+		if err != nil {
+			t.Fatalf("receiving, after %d of %d: %v", len(bodies), n, err)
+		}
+		if len(out.Messages) == 0 {
+			t.Fatalf("%d messages came, want %d", len(bodies), n)
+		}
+		in := &sqs.DeleteMessageBatchInput{QueueUrl: queueURL(endpoint, queue)}
+		for i, m := range out.Messages {
+			bodies = append(bodies, *m.Body)
+			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+		}
+		if out, err := c.DeleteMessageBatch(t.Context(), in); err != nil || len(out.Failed) > 0 {
+			t.Fatalf("deleting: %v, %v", out, err)
+		}
+	}
+	slices.Sort(bodies)
+	return bodies
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDefaultData: without a flag messages are kept under the user's data
+// directory, of which nobody else sees anything.
+func TestDefaultData(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	for _, test := range []struct{ env, want string }{
+		{"XDG_DATA_HOME=" + home + "/xdg", home + "/xdg/reprise/journal"},
+		{"XDG_DATA_HOME=relative", home + "/.local/share/reprise/journal"},
+	} {
+		p := startIn(t, environment("HOME="+home, test.env), "up", "--exec", "true", "--addr", "127.0.0.1:0")
+		p.await("storage       " + test.want + ", synced")
+		p.stop()
+		if info, err := os.Stat(test.want); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v, want mode 0700", test.want, info, err)
+		}
+	}
+	p := startIn(t, []string{"PATH=" + os.Getenv("PATH")}, "serve")
+	if code, output := p.wait(); code != 1 || !strings.Contains(output, "--memory") {
+		t.Errorf("without a home: exit code %d, %s", code, output)
+	}
+}
+
+// TestDataRefused: what cannot be used is named, with a remedy, and exit code 4.
+func TestDataRefused(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		prepare func(t *testing.T, dir string)
+		want    []string
+	}{
+		{"in use", func(t *testing.T, dir string) { keep(t, dir) }, []string{"in use by another process", "another directory with --data"}},
+		{"of another format", func(t *testing.T, dir string) { write(t, dir, "JOURNAL", "reprise journal, format 99\n") },
+			[]string{"format 99", "the version of reprise that wrote it"}},
+		{"of something else", func(t *testing.T, dir string) { write(t, dir, "holiday.jpg", "beach") },
+			[]string{"holiday.jpg", "choose an empty directory"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			test.prepare(t, dir)
+			for _, args := range [][]string{{"serve", "--addr", "127.0.0.1:0", "--data", dir}, {"check", dir}} {
+				if got := reprise(t, "", args...); got.code != 4 || !strings.HasPrefix(got.stderr, "reprise: ") || !strings.Contains(got.stderr, dir) {
+					t.Errorf("%v: %+v", args, got)
+				} else if args[0] == "serve" && !containsAll(got.stderr, test.want...) {
+					t.Errorf("%v says %s; want %q", args, got.stderr, test.want)
+				}
+			}
+		})
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func containsAll(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// TestBackup makes copies of a server at work: all that was acknowledged before is
+// in them, and the server goes on.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	dir := filepath.Join(temp, "data")
+	p, endpoint := keep(t, dir, "--queue", "q")
+	if info, err := os.Stat(filepath.Join(dir, "control.sock")); err != nil || info.Mode().Type() != fs.ModeSocket {
+		t.Errorf("control.sock: %v, %v; want a socket from the start", info, err)
+	}
+	var mu sync.Mutex
+	acknowledged := 0
+	ended := make(chan struct{})
+	enough := make(chan struct{})
+	c := client(endpoint)
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-enough:
+				return
+			default:
+			}
+			if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{
+				QueueUrl: queueURL(endpoint, "q"), MessageBody: aws.String(fmt.Sprint("message ", i)),
+			}); err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			acknowledged++
+			mu.Unlock()
+		}
+	}()
+	counts := map[string]int{}
+	for i := range 3 {
+		mu.Lock()
+		before := acknowledged
+		mu.Unlock()
+		backup := filepath.Join(temp, "backup"+strconv.Itoa(i))
+		if got := reprise(t, "", "backup", "--data", dir, backup); got.code != 0 || !strings.Contains(got.stdout, backup+" is a copy of "+dir) {
+			t.Fatalf("backup: %+v", got)
+		}
+		counts[backup] = before
+	}
+	close(enough)
+	<-ended
+	for backup, before := range counts {
+		got := reprise(t, "", "check", backup)
+		if n := checkedMessages(t, got); n < before || n > acknowledged {
+			t.Errorf("the backup has %d messages; %d had been acknowledged before it, %d at the end", n, before, acknowledged)
+		}
+	}
+	if got := reprise(t, "", "backup", "--data", dir, filepath.Join(temp, "backup0")); got.code != 1 || !strings.Contains(got.stderr, "it exists") {
+		t.Errorf("backup over a backup: %+v", got)
+	}
+	p.stop()
+	if got := reprise(t, "", "backup", "--data", dir, filepath.Join(temp, "stopped")); got.code != 0 {
+		t.Errorf("backup of a stopped server: %+v", got)
+	}
+	_, endpoint = keep(t, filepath.Join(temp, "stopped"))
+	if got := receiveUntil(t, endpoint, "q", acknowledged); len(slices.Compact(got)) != acknowledged {
+		t.Errorf("of %d messages %d came", acknowledged, len(slices.Compact(got)))
+	}
+}
+
+// checkedMessages is the number of messages of which check says that they are sound.
+func checkedMessages(t *testing.T, got result) int {
+	t.Helper()
+	_, rest, found := strings.Cut(got.stdout, " queues, ")
+	text, _, _ := strings.Cut(rest, " messages")
+	n, err := strconv.Atoi(text)
+	if got.code != 0 || !found || err != nil || !strings.Contains(got.stdout, " is sound: format 1, ") {
+		t.Fatalf("check: %+v", got)
+	}
+	return n
+}
+
+// TestLongPath: a path that no socket can have costs backups, and nothing else.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	dir := filepath.Join(temp, strings.Repeat("long", 30))
+	p, endpoint := keep(t, dir, "--queue", "q")
+	sendAll(t, endpoint, "q", "hello")
+	if got := reprise(t, "", "backup", "--data", dir, filepath.Join(temp, "backup")); got.code == 0 || !strings.Contains(got.stderr, dir) {
+		t.Errorf("backup: %+v", got)
+	}
+	p.signal(os.Interrupt)
+	if code, output := p.wait(); code != 0 || !strings.Contains(output, "a shorter --data may help") {
+		t.Errorf("exit code %d:\n%s", code, output)
+	}
+}
+
+// TestFlippedBytes changes bytes in the files of a data directory. Either the
+// program finds them, and says in which file and what to do, or they change
+// nothing: no message is lost in silence, none comes with another body.
+func TestFlippedBytes(t *testing.T) {
+	t.Parallel()
+	original := filepath.Join(t.TempDir(), "data")
+	var want []string
+	addBodies := func(endpoint string, n int) {
+		var bodies []string
+		for range n {
+			bodies = append(bodies, fmt.Sprintf("%04d %s", len(want)+len(bodies), strings.Repeat("body ", 100)))
+		}
+		sendAll(t, endpoint, "q", bodies...)
+		want = append(want, bodies...)
+	}
+	p, endpoint := keep(t, original, "--queue", "q")
+	addBodies(endpoint, 100)
+	p.stop() // tables, and bodies beside them
+	p, endpoint = keep(t, original)
+	addBodies(endpoint, 100)
+	p.kill() // and a log
+
+	names, err := os.ReadDir(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	found := map[string]int{} // by kind of file
+	t.Run("each", func(t *testing.T) {
+		for _, name := range names {
+			for _, part := range []int64{3, 2} {
+				t.Run(fmt.Sprintf("%s/%d", name.Name(), part), func(t *testing.T) {
+					t.Parallel()
+					dir := filepath.Join(t.TempDir(), "data")
+					if !copyFlipped(t, original, dir, name.Name(), part) {
+						return // empty
+					}
+					if damaged(t, dir, name.Name(), want) {
+						mu.Lock()
+						found[strings.TrimLeft(name.Name(), "0123456789-")]++
+						mu.Unlock()
+					}
+				})
+			}
+		}
+	})
+	for _, kind := range []string{".log", ".sst", ".blob", "JOURNAL"} {
+		if found[kind] == 0 {
+			t.Errorf("no damage was found in any %s: %v", kind, found)
+		}
+	}
+}
+
+// copyFlipped copies a directory, with the byte changed that is 1/part into the
+// file; false if that is empty.
+func copyFlipped(t *testing.T, from, to, flipped string, part int64) bool {
+	t.Helper()
+	if err := os.Mkdir(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !name.Type().IsRegular() {
+			continue // the socket
+		}
+		data, err := os.ReadFile(filepath.Join(from, name.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name.Name() == flipped {
+			if len(data) == 0 {
+				return false
+			}
+			data[int64(len(data))/part] ^= 0x20
+		}
+		write(t, to, name.Name(), string(data))
+	}
+	_, err = os.Stat(filepath.Join(to, flipped))
+	return err == nil
+}
+
+// damaged reports whether check finds damage in the file, and runs a server, which
+// must find the same or have everything.
+func damaged(t *testing.T, dir, name string, want []string) bool {
+	t.Helper()
+	checked := reprise(t, "", "check", dir)
+	if checked.code != 0 && (checked.code != 4 || !containsAll(checked.stderr, dir, name, "backup")) {
+		t.Errorf("check: %+v; want exit code 4, the file and the remedy", checked)
+	}
+	p := start(t, "serve", "--addr", "127.0.0.1:0", "--data", dir)
+	if endpoint, started := p.started(); started {
+		if checked.code == 0 {
+			if got := receiveUntil(t, endpoint, "q", len(want)); !slices.Equal(got, want) {
+				t.Errorf("the server has not what was acknowledged")
+			}
+			p.stop()
+			return false
+		}
+		provoke(t, endpoint, want)
+	}
+	if code, output := p.wait(); code != 4 || !containsAll(output, dir, name, "backup") {
+		t.Errorf("serve: exit code %d, and check: %+v; want 4, the file and the remedy:\n%s", code, checked, output)
+	}
+	return true
+}
+
+// started waits until the server has read its directory, or says why it cannot.
+func (p *process) started() (endpoint string, ok bool) {
+	p.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line := <-p.lines:
+			if _, endpoint, ok := strings.Cut(line, "SQS endpoint"); ok {
+				return strings.TrimSpace(endpoint), true
+			}
+			if strings.HasPrefix(line, "reprise: ") {
+				return "", false
+			}
+		case <-timeout:
+			p.t.Fatalf("the server neither started nor failed:\n%s", p.output())
+		}
+	}
+}
+
+// provoke receives until the server ends of the damage that it reads. What comes
+// before is right.
+func provoke(t *testing.T, endpoint string, want []string) {
+	t.Helper()
+	c := client(endpoint)
+	for {
+		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queueURL(endpoint, "q"), MaxNumberOfMessages: 10}, func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+		if err != nil {
+			return
+		}
+		if len(out.Messages) == 0 {
+			t.Error("everything came, and check has found damage")
+			return
+		}
+		for _, m := range out.Messages {
+			if !slices.Contains(want, *m.Body) {
+				t.Errorf("received %q", *m.Body)
+			}
+		}
+	}
+}

@@ -38,6 +38,8 @@ type Config struct {
 	Queues []Queue
 	// Consume is the consumer. Default: none.
 	Consume *Consume
+	// Serving is how the server treats those who call it.
+	Serving Serving
 	// Logger gets what an operator must know.
 	Logger *slog.Logger
 }
@@ -62,6 +64,7 @@ type Daemon struct {
 	journal  *journal.Journal // the server's; nil: none
 	control  net.Listener     // of the journal's directory; nil: none
 	http     *http.Server
+	metrics  *metrics
 	consumer *reprise.Consumer // nil: none
 
 	killed context.Context // ends when handlers must stop at once
@@ -73,9 +76,9 @@ type Daemon struct {
 // that whatever can go wrong does so here. It serves nothing until [Daemon.Run]. A
 // Daemon that is not run has to be closed.
 func New(cfg Config) (_ *Daemon, err error) {
-	d := &Daemon{cfg: cfg}
+	d := &Daemon{cfg: cfg, metrics: newMetrics()}
 	d.killed, d.kill = context.WithCancel(context.Background())
-	d.listener, err = listen(cfg.Addr, cfg.AllowRemote)
+	d.listener, err = listen(cfg.Addr, cfg.AllowRemote, len(cfg.Serving.Credentials) > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,11 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.http = newHTTPServer(d.routes(), cfg.Logger)
+	d.http.ConnState = d.metrics.connection
 	if err := d.createQueues(cfg.Queues); err != nil {
+		return nil, err
+	}
+	if err := d.sqs.ReplaceFaults(cfg.Serving.Faults); err != nil {
 		return nil, err
 	}
 	if c := cfg.Consume; c != nil {
@@ -118,6 +125,9 @@ func (d *Daemon) URL() string {
 	addr := *d.listener.Addr().(*net.TCPAddr) // listen makes no other
 	if addr.IP.IsUnspecified() {
 		addr.IP = net.IPv4(127, 0, 0, 1)
+	}
+	if d.cfg.Serving.Certificate != nil {
+		return "https://" + addr.String()
 	}
 	return "http://" + addr.String()
 }
@@ -181,7 +191,7 @@ func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := d.http.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := d.serve(); !errors.Is(err, http.ErrServerClosed) {
 			fail(fmt.Errorf("serving on %v: %w", d.listener.Addr(), err))
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // The limits of one request. A long poll takes up to 20 s to answer, and reading
@@ -32,10 +33,17 @@ func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	}
 }
 
-// routes sends GET /health to this daemon and everything else to the SQS server.
+// routes sends GET /health and /metrics to this daemon, the admin API to that of
+// the SQS server, and everything else to SQS.
 func (d *Daemon) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", d.serveHealth)
+	if !d.cfg.Serving.NoMetrics {
+		mux.HandleFunc("GET /metrics", d.serveMetrics)
+	}
+	if !d.cfg.Serving.NoAdmin {
+		mux.Handle(sqsserver.AdminPath, d.sqs.Admin())
+	}
 	mux.Handle("/", d.sqs)
 	return mux
 }
@@ -45,7 +53,7 @@ type health struct {
 	// Status is the state of the consumer, or ok without one: see reprise.Health. A
 	// consumer that fails to receive, or is stopping, answers 503. So does a journal
 	// that has failed, with the status failing, in the moment before the program ends
-	// of it. A disk that is nearly full makes ok degraded.
+	// of it, and a server in memory that has met a defect of its own. A disk that is nearly full makes ok degraded.
 	Status string `json:"status"`
 	// Problem says what is wrong.
 	Problem string `json:"problem,omitempty"`
@@ -82,12 +90,12 @@ func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	}
 	if d.durable() {
 		h.Storage = "disk"
-		switch err := d.sqs.Err(); {
-		case err != nil:
-			h.Status, h.Problem, code = reprise.HealthFailing.String(), err.Error(), http.StatusServiceUnavailable
-		case h.Problem == "" && d.journal.LowOnSpace():
-			h.Status, h.Problem = reprise.HealthDegraded.String(), "the disk is nearly full: sends are refused"
-		}
+	}
+	switch err := d.sqs.Err(); {
+	case err != nil:
+		h.Status, h.Problem, code = reprise.HealthFailing.String(), err.Error(), http.StatusServiceUnavailable
+	case h.Problem == "" && d.durable() && d.journal.LowOnSpace():
+		h.Status, h.Problem = reprise.HealthDegraded.String(), "the disk is nearly full: sends are refused"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// listen takes addr. One that other machines can reach is refused unless
-// allowRemote says otherwise: the server takes any credentials.
-func listen(addr string, allowRemote bool) (net.Listener, error) {
+// listen takes addr. One that other machines can reach is refused if the server
+// takes any credentials, unless allowRemote says otherwise.
+func listen(addr string, allowRemote, verifies bool) (net.Listener, error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w: pass one like 127.0.0.1:9324", addr, err)
 	}
-	if !tcp.IP.IsLoopback() && !allowRemote {
+	if !tcp.IP.IsLoopback() && !allowRemote && !verifies {
 		return nil, fmt.Errorf("address %q can be reached from other machines, and the server takes any credentials: "+
-			"pass --addr 127.0.0.1:%d, or --allow-remote if everybody there may read and change the queues", addr, tcp.Port)
+			"pass --addr 127.0.0.1:%d, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", addr, tcp.Port)
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	switch {

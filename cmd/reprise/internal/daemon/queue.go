@@ -25,6 +25,8 @@ type Queue struct {
 	// MaxReceives is the maxReceiveCount of the RedrivePolicy, from 1 to 1000.
 	// Default: 20.
 	MaxReceives int
+	// Tags are added to those that the queue has.
+	Tags map[string]string
 }
 
 const (
@@ -113,6 +115,9 @@ func (d *Daemon) createQueues(queues []Queue) error {
 		}
 	}
 	for _, q := range queues {
+		if err := d.tag(q); err != nil {
+			return err
+		}
 		if q.DeadLetter == "" {
 			continue
 		}
@@ -148,6 +153,13 @@ func (d *Daemon) createQueue(q Queue) error {
 	}
 	_, err := d.sqs.CreateQueue(context.Background(), &sqsserver.CreateQueueInput{QueueName: q.Name, Attributes: attributes})
 	return queueError("creating", q, err)
+}
+
+func (d *Daemon) tag(q Queue) error {
+	if len(q.Tags) == 0 {
+		return nil
+	}
+	return queueError("tagging", q, d.sqs.TagQueue(context.Background(), &sqsserver.TagQueueInput{QueueUrl: d.QueueURL(q.Name), Tags: q.Tags}))
 }
 
 // redrive gives q its RedrivePolicy.

@@ -22,6 +22,7 @@ func (e *StorageError) Unwrap() error { return e.Err }
 // openServer makes the SQS server, with what its data directory holds.
 func (d *Daemon) openServer() error {
 	cfg := sqsserver.Config{Region: d.cfg.Region, Account: Account, Seed: d.cfg.Seed, Logger: d.cfg.Logger}
+	d.cfg.Serving.apply(&cfg, d.onRequest)
 	if !d.durable() {
 		d.sqs = sqsserver.New(cfg)
 		return nil

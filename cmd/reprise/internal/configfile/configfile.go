@@ -1,0 +1,318 @@
+// Package configfile reads the files that people write for a server: its
+// configuration, and its faults. They are YAML, of which JSON is a part; keys that
+// mean nothing are errors, and every error names the file and the line.
+package configfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// Config is what a configuration file says. docs/server.md has its reference.
+type Config struct {
+	Settings []Setting
+	Queues   []daemon.Queue
+	Faults   map[string][]sqsserver.Fault // by the name of the queue; "*" is every one
+}
+
+// Setting is a key that is named as a flag of the command line, and means the same.
+type Setting struct {
+	Name, Value string
+	where       place
+}
+
+// Errorf is an error about the setting.
+func (s Setting) Errorf(format string, args ...any) error {
+	return s.where.errorf(s.Name+": "+format, args...)
+}
+
+// queueForm is a queue as the file has it.
+type queueForm struct {
+	Name        string            `yaml:"name"`
+	Attributes  map[string]any    `yaml:"attributes"`
+	DeadLetter  string            `yaml:"dead-letter"`
+	MaxReceives int               `yaml:"max-receives"`
+	Tags        map[string]string `yaml:"tags"`
+}
+
+// faultForm is a fault as files have it.
+type faultForm struct {
+	Kind        sqsserver.FaultKind `yaml:"kind"`
+	Action      string              `yaml:"action"`
+	Skip        int                 `yaml:"skip"`
+	Every       int                 `yaml:"every"`
+	Probability float64             `yaml:"probability"`
+	Limit       int                 `yaml:"limit"`
+	Delay       string              `yaml:"delay"`
+}
+
+// place is where in a file something stands.
+type place struct {
+	file string
+	at   *token.Position // nil: the file as a whole
+}
+
+func (p place) errorf(format string, args ...any) error {
+	where := p.file
+	if p.at != nil {
+		where = fmt.Sprintf("%s:%d", p.file, p.at.Line)
+	}
+	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
+}
+
+// reader reads one file.
+type reader struct{ file string }
+
+func (r reader) at(n ast.Node) place { return place{r.file, n.GetToken().Position} }
+
+// Read reads a configuration. A key that is none of a configuration's own has to be
+// a flag, which isFlag knows.
+func Read(file string, isFlag func(name string) bool) (Config, error) {
+	r := reader{file}
+	var c Config
+	root, err := r.parse()
+	if err != nil || root == nil {
+		return c, err
+	}
+	for key, value := range r.members(root, &err) {
+		switch name := key.String(); {
+		case name == "queues":
+			err = r.queues(&c, value)
+		case name == "faults":
+			err = r.faults(&c.Faults, value)
+		case !isFlag(name):
+			err = r.at(key).errorf("the key %q is unknown: use queues, faults, or the name of a flag of reprise serve without its dashes", name)
+		default:
+			text, ok := value.(ast.ScalarNode)
+			if !ok {
+				err = r.at(value).errorf("%s has to be a single value", name)
+				break
+			}
+			c.Settings = append(c.Settings, Setting{name, fmt.Sprint(text.GetValue()), r.at(key)})
+		}
+		if err != nil {
+			return Config{}, err
+		}
+	}
+	return c, err
+}
+
+// ReadFaults reads a file of faults: a list for each queue, by its name; "*" is every
+// queue.
+func ReadFaults(file string) (map[string][]sqsserver.Fault, error) {
+	r := reader{file}
+	var faults map[string][]sqsserver.Fault
+	root, err := r.parse()
+	if err == nil && root != nil {
+		err = r.faults(&faults, root)
+	}
+	return faults, err
+}
+
+// parse returns the file's content; nil if it is empty.
+func (r reader) parse() (ast.Node, error) {
+	text, err := os.ReadFile(r.file)
+	if err != nil {
+		return nil, err // names the file
+	}
+	parsed, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	var bodies []ast.Node
+	for _, doc := range parsed.Docs {
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	switch len(bodies) {
+	case 0:
+		return nil, nil
+	case 1:
+		return bodies[0], nil
+	}
+	return nil, r.at(bodies[1]).errorf("a second document begins: put everything into one")
+}
+
+// explain puts the file and the line before an error of the YAML package.
+func (r reader) explain(err error) error {
+	var e yaml.Error
+	if !errors.As(err, &e) || e.GetToken() == nil {
+		return place{file: r.file}.errorf("%w", err)
+	}
+	return place{r.file, e.GetToken().Position}.errorf("%s", e.GetMessage())
+}
+
+// members yields the keys and values of a mapping, in the order of the file. A node
+// that is none sets *err.
+func (r reader) members(n ast.Node, err *error) func(func(ast.MapKeyNode, ast.Node) bool) {
+	return func(yield func(ast.MapKeyNode, ast.Node) bool) {
+		mapping, ok := n.(ast.MapNode)
+		if !ok {
+			*err = r.at(n).errorf("this has to be a mapping: lines of the form key: value")
+			return
+		}
+		for it := mapping.MapRange(); it.Next(); {
+			if !yield(it.KeyValue().Key, it.Value()) {
+				return
+			}
+		}
+	}
+}
+
+// elements returns the elements of a list.
+func (r reader) elements(n ast.Node) ([]ast.Node, error) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return nil, r.at(n).errorf("this has to be a list: lines that begin with a dash")
+	}
+	return list.Values, nil
+}
+
+func (r reader) queues(c *Config, n ast.Node) error {
+	elements, err := r.elements(n)
+	if err != nil {
+		return err
+	}
+	for _, element := range elements {
+		if err := r.queue(c, element); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r reader) queue(c *Config, n ast.Node) error {
+	mapping, ok := n.(ast.MapNode)
+	if !ok {
+		return r.at(n).errorf("a queue has to be a mapping, like name: orders")
+	}
+	// Faults are read one by one, so that an error has its line.
+	var faults ast.Node
+	var rest []*ast.MappingValueNode
+	for it := mapping.MapRange(); it.Next(); {
+		if it.Key().String() == "faults" {
+			faults = it.Value()
+			continue
+		}
+		rest = append(rest, it.KeyValue())
+	}
+	var form queueForm
+	if err := r.decode(ast.Mapping(n.GetToken(), false, rest...), &form); err != nil {
+		return err
+	}
+	switch {
+	case form.Name == "":
+		return r.at(n).errorf("the queue has no name: add name: NAME")
+	case form.MaxReceives != 0 && form.DeadLetter == "":
+		return r.at(n).errorf("queue %q has max-receives and no dead-letter: add dead-letter: %s-dead", form.Name, form.Name)
+	case form.MaxReceives < 0 || form.MaxReceives > 1000:
+		return r.at(n).errorf("queue %q: max-receives is %d: write a number from 1 to 1000", form.Name, form.MaxReceives)
+	}
+	q := daemon.Queue{Name: form.Name, DeadLetter: form.DeadLetter, MaxReceives: form.MaxReceives, Tags: form.Tags, Attributes: map[string]string{}}
+	for name, value := range form.Attributes {
+		switch value.(type) {
+		case map[string]any, []any, nil:
+			return r.at(n).errorf("queue %q: the attribute %s has to be a single value; write JSON between quotes", form.Name, name)
+		}
+		q.Attributes[name] = fmt.Sprint(value)
+	}
+	c.Queues = append(c.Queues, q)
+	if faults == nil {
+		return nil
+	}
+	list, err := r.faultList(faults)
+	if err != nil {
+		return err
+	}
+	return r.add(&c.Faults, faults, form.Name, list)
+}
+
+// faults reads lists of faults by queue.
+func (r reader) faults(into *map[string][]sqsserver.Fault, n ast.Node) error {
+	var err error
+	for key, value := range r.members(n, &err) {
+		var name string
+		if err := r.decode(key, &name); err != nil {
+			return err
+		}
+		list, err := r.faultList(value)
+		if err != nil {
+			return err
+		}
+		if err := r.add(into, key, name, list); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (r reader) add(into *map[string][]sqsserver.Fault, n ast.Node, queue string, faults []sqsserver.Fault) error {
+	if _, twice := (*into)[queue]; twice {
+		return r.at(n).errorf("queue %q has faults in two places: keep one", queue)
+	}
+	if *into == nil {
+		*into = make(map[string][]sqsserver.Fault)
+	}
+	(*into)[queue] = faults
+	return nil
+}
+
+func (r reader) faultList(n ast.Node) ([]sqsserver.Fault, error) {
+	elements, err := r.elements(n)
+	if err != nil {
+		return nil, err
+	}
+	var faults []sqsserver.Fault
+	for _, element := range elements {
+		var form faultForm
+		if err := r.decode(element, &form); err != nil {
+			return nil, err
+		}
+		f := sqsserver.Fault{Kind: form.Kind, Action: form.Action, Skip: form.Skip, Every: form.Every, Probability: form.Probability, Limit: form.Limit}
+		if form.Delay != "" {
+			if f.Delay, err = time.ParseDuration(form.Delay); err != nil {
+				return nil, r.at(element).errorf("delay is %q: write a duration like 2s", form.Delay)
+			}
+		}
+		if err := f.Validate(); err != nil {
+			return nil, r.at(element).errorf("%w", err)
+		}
+		faults = append(faults, f)
+	}
+	return faults, nil
+}
+
+// decode reads a node into a Go value, with no key that the value does not have.
+func (r reader) decode(n ast.Node, into any) error {
+	err := yaml.NodeToValue(n, into, yaml.Strict())
+	if err == nil {
+		return nil
+	}
+	err = r.explain(err)
+	if keys := keysOf(into); strings.Contains(err.Error(), "unknown field") && len(keys) > 0 {
+		return fmt.Errorf("%w: use one of %s", err, strings.Join(keys, ", "))
+	}
+	return err
+}
+
+func keysOf(form any) []string {
+	switch form.(type) {
+	case *faultForm:
+		return []string{"kind", "action", "skip", "every", "probability", "limit", "delay"}
+	case *queueForm:
+		return []string{"name", "attributes", "dead-letter", "max-receives", "tags", "faults"}
+	}
+	return nil
+}

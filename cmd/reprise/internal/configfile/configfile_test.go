@@ -1,0 +1,150 @@
+package configfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "reprise.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func isFlag(name string) bool { return name == "addr" || name == "memory" || name == "max-connections" }
+
+func TestRead(t *testing.T) {
+	got, err := configfile.Read(file(t, `# a server
+addr: 127.0.0.1:0
+memory: true
+max-connections: 100
+queues:
+  - name: orders
+    attributes:
+      VisibilityTimeout: 60
+      Policy: '{"Statement": []}'
+    dead-letter: orders-dead
+    max-receives: 5
+    tags: {team: shop}
+    faults:
+      - kind: slow-reply
+        delay: 2s
+      - {kind: throttle, action: SendMessage, skip: 1, every: 2, probability: 0.5, limit: 3}
+  - name: jobs.fifo
+faults:
+  "*":
+    - kind: server-error
+`), isFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := configfile.Config{
+		Settings: []configfile.Setting{{Name: "addr", Value: "127.0.0.1:0"}, {Name: "memory", Value: "true"}, {Name: "max-connections", Value: "100"}},
+		Queues: []daemon.Queue{
+			{Name: "orders", Attributes: map[string]string{"VisibilityTimeout": "60", "Policy": `{"Statement": []}`},
+				DeadLetter: "orders-dead", MaxReceives: 5, Tags: map[string]string{"team": "shop"}},
+			{Name: "jobs.fifo", Attributes: map[string]string{}},
+		},
+		Faults: map[string][]sqsserver.Fault{
+			"orders": {{Kind: sqsserver.FaultSlowReply, Delay: 2 * time.Second},
+				{Kind: sqsserver.FaultThrottle, Action: "SendMessage", Skip: 1, Every: 2, Probability: 0.5, Limit: 3}},
+			"*": {{Kind: sqsserver.FaultServerError}},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(configfile.Setting{})); diff != "" {
+		t.Errorf("Read (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadNothing(t *testing.T) {
+	for _, text := range []string{"", "# nothing yet\n", "---\n"} {
+		if got, err := configfile.Read(file(t, text), isFlag); err != nil || len(got.Settings)+len(got.Queues)+len(got.Faults) > 0 {
+			t.Errorf("Read(%q) = %v, %v", text, got, err)
+		}
+	}
+}
+
+// Every mistake gets its line and what to do.
+func TestReadRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"no YAML", "addr: [", []string{"reprise.yaml:1:"}},
+		{"a list", "- addr", []string{":1:", "mapping"}},
+		{"an unknown key", "addr: x\nport: 1\n", []string{":2:", `"port"`, "queues, faults"}},
+		{"a key twice", "addr: x\naddr: y\n", []string{":2:", "addr"}},
+		{"a flag with a list", "addr:\n  - x\n", []string{":2:", "addr", "single value"}},
+		{"two documents", "addr: x\n---\naddr: y\n", []string{":3:", "one"}},
+		{"queues that are no list", "queues:\n  orders: {}\n", []string{":2:", "list"}},
+		{"a queue that is a name", "queues:\n  - orders\n", []string{":2:", "name: orders"}},
+		{"a queue without a name", "queues:\n  - dead-letter: d\n", []string{":2:", "no name"}},
+		{"an unknown key of a queue", "queues:\n  - name: a\n    color: red\n", []string{":3:", "color", "dead-letter"}},
+		{"max-receives alone", "queues:\n  - name: a\n    max-receives: 5\n", []string{":2:", "dead-letter: a-dead"}},
+		{"max-receives out of range", "queues:\n  - name: a\n    dead-letter: d\n    max-receives: 1001\n", []string{":2:", "1001", "1 to 1000"}},
+		{"max-receives that is text", "queues:\n  - name: a\n    max-receives: few\n", []string{":3:"}},
+		{"an attribute that is a mapping", "queues:\n  - name: a\n    attributes: {Policy: {a: b}}\n", []string{"Policy", "quotes"}},
+		{"faults that are no list", "faults:\n  q:\n    kind: throttle\n", []string{":3:", "list"}},
+		{"a fault that is no mapping", "faults:\n  q:\n    - throttle\n", []string{":3:"}},
+		{"an unknown kind", "faults:\n  q:\n    - kind: throttle\n    - kind: fire\n", []string{":4:", `"fire"`, "use one of"}},
+		{"an unknown key of a fault", "faults:\n  q:\n    - kind: throttle\n      often: yes\n", []string{":4:", "often", "probability"}},
+		{"a delay that is none", "faults:\n  q:\n    - {kind: slow-reply, delay: soon}\n", []string{":3:", `"soon"`, "2s"}},
+		{"faults of a queue twice", "queues:\n  - name: a\n    faults: [{kind: throttle}]\nfaults:\n  a: [{kind: throttle}]\n", []string{":5:", `"a"`, "keep one"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := configfile.Read(file(t, test.text), isFlag)
+			if err == nil {
+				t.Fatalf("read %+v", got)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v: does not say %q", err, want)
+				}
+			}
+		})
+	}
+	if _, err := configfile.Read("/nonexistent/file", isFlag); err == nil || !strings.Contains(err.Error(), "/nonexistent/file") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// JSON is YAML too.
+func TestReadFaults(t *testing.T) {
+	got, err := configfile.ReadFaults(file(t, `{"orders": [{"kind": "lose-reply", "every": 10}], "*": []}`))
+	want := map[string][]sqsserver.Fault{"orders": {{Kind: sqsserver.FaultLoseReply, Every: 10}}, "*": nil}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("ReadFaults: %v (-want +got):\n%s", err, diff)
+	}
+	if _, err := configfile.ReadFaults(file(t, "orders:\n  - kind: fire\n")); err == nil || !strings.Contains(err.Error(), ":2:") {
+		t.Errorf("a wrong kind: %v", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("addr: x\nqueues:\n  - name: a\n    attributes: {A: 1}\n    faults:\n      - kind: throttle\n")
+	f.Add("faults: {q: [{kind: slow-reply, delay: 2s}]}")
+	f.Add("a: &x [1]\nb: *x\n<<: {addr: 1}\n")
+	f.Add("? [a]\n: b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		name := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := configfile.Read(name, isFlag); err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: does not name the file", err)
+		}
+	})
+}

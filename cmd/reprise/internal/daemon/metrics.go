@@ -1,0 +1,209 @@
+package daemon
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// durationBuckets are the upper bounds, in seconds, of the classes that durations
+// are counted in. Long polls take up to 20.
+var durationBuckets = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 25}
+
+// metrics counts what the server does, for Prometheus. No label has values that
+// clients invent: only actions, codes and queues that exist.
+type metrics struct {
+	connections atomic.Int64 // open
+
+	mu        sync.Mutex
+	requests  map[requestLabels]uint64
+	durations map[string]*histogram    // by action
+	messages  map[messageLabels]uint64 // of queues that may have gone since
+}
+
+type requestLabels struct{ action, protocol, code string }
+
+type messageLabels struct{ arn, queue, action string }
+
+// histogram counts durations: those of a class, not of the classes below it.
+type histogram struct {
+	counts []uint64 // one more than there are buckets
+	sum    time.Duration
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		requests:  make(map[requestLabels]uint64),
+		durations: make(map[string]*histogram),
+		messages:  make(map[messageLabels]uint64),
+	}
+}
+
+// connection is the hook of http.Server.
+func (m *metrics) connection(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		m.connections.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		m.connections.Add(-1)
+	}
+}
+
+func (m *metrics) request(r sqsserver.Request) {
+	code := r.Code
+	switch {
+	case r.Status == 0:
+		code = "connection-cut"
+	case code == "":
+		code = "ok"
+	}
+	bucket, _ := slices.BinarySearch(durationBuckets, r.Duration.Seconds())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests[requestLabels{r.Action, r.Protocol, code}]++
+	h := m.durations[r.Action]
+	if h == nil {
+		h = &histogram{counts: make([]uint64, len(durationBuckets)+1)}
+		m.durations[r.Action] = h
+	}
+	h.counts[bucket]++
+	h.sum += r.Duration
+	if r.Messages > 0 {
+		m.messages[messageLabels{"arn:aws:sqs:" + r.Region + ":" + r.Account + ":" + r.Queue, r.Queue, r.Action}] += uint64(r.Messages)
+	}
+}
+
+func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	out := &exposition{w: bufio.NewWriter(w)}
+	queues := d.sqs.Queues()
+	d.writeQueueMetrics(out, queues)
+	d.writeFaultMetrics(out)
+	d.metrics.write(out, queues)
+	d.writeProcessMetrics(out)
+	_ = out.w.Flush() // who is not there needs no metrics
+}
+
+func (d *Daemon) writeQueueMetrics(out *exposition, queues []sqsserver.QueueInfo) {
+	out.family("reprise_queue_messages", "gauge", "Messages in a queue now, by their state.")
+	for _, q := range queues {
+		for _, state := range []struct {
+			name string
+			n    int
+		}{{"visible", q.Visible}, {"in_flight", q.InFlight}, {"delayed", q.Delayed}} {
+			out.sample("reprise_queue_messages", float64(state.n), "queue", q.Name, "arn", q.ARN, "state", state.name)
+		}
+	}
+	out.family("reprise_queue_long_polls", "gauge", "Long polls that wait for a message of a queue now.")
+	for _, q := range queues {
+		out.sample("reprise_queue_long_polls", float64(q.Polls), "queue", q.Name, "arn", q.ARN)
+	}
+}
+
+func (d *Daemon) writeFaultMetrics(out *exposition) {
+	out.family("reprise_fault_strikes_total", "counter", "How often the faults that are set now have struck.")
+	all := d.sqs.AllFaults()
+	for _, queue := range slices.Sorted(maps.Keys(all)) {
+		for i, f := range all[queue] {
+			out.sample("reprise_fault_strikes_total", float64(f.Strikes), "queue", queue, "kind", string(f.Kind), "number", strconv.Itoa(i+1))
+		}
+	}
+}
+
+func (m *metrics) write(out *exposition, queues []sqsserver.QueueInfo) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	exists := make(map[string]bool, len(queues))
+	for _, q := range queues {
+		exists[q.ARN] = true
+	}
+	maps.DeleteFunc(m.messages, func(l messageLabels, _ uint64) bool { return !exists[l.arn] })
+
+	out.family("reprise_requests_total", "counter", "Requests that have ended, by the code of their error; ok, and connection-cut.")
+	for _, l := range slices.SortedFunc(maps.Keys(m.requests), func(a, b requestLabels) int {
+		return cmp.Or(cmp.Compare(a.action, b.action), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.code, b.code))
+	}) {
+		out.sample("reprise_requests_total", float64(m.requests[l]), "action", l.action, "protocol", l.protocol, "code", l.code)
+	}
+	out.family("reprise_messages_total", "counter", "Messages sent, received, deleted and hidden, by the action that did it.")
+	for _, l := range slices.SortedFunc(maps.Keys(m.messages), func(a, b messageLabels) int {
+		return cmp.Or(cmp.Compare(a.arn, b.arn), cmp.Compare(a.action, b.action))
+	}) {
+		out.sample("reprise_messages_total", float64(m.messages[l]), "queue", l.queue, "arn", l.arn, "action", l.action)
+	}
+	out.family("reprise_request_duration_seconds", "histogram", "How long requests took, long polls with their wait.")
+	for _, action := range slices.Sorted(maps.Keys(m.durations)) {
+		out.histogram("reprise_request_duration_seconds", m.durations[action], "action", action)
+	}
+	out.family("reprise_connections", "gauge", "Connections that are open now.")
+	out.sample("reprise_connections", float64(m.connections.Load()))
+}
+
+func (d *Daemon) writeProcessMetrics(out *exposition) {
+	healthy := 1.0
+	if d.sqs.Err() != nil {
+		healthy = 0
+	}
+	out.family("reprise_healthy", "gauge", "1 while the server takes requests, 0 once it has stopped for a failure.")
+	out.sample("reprise_healthy", healthy)
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	out.family("go_goroutines", "gauge", "Goroutines of the process.")
+	out.sample("go_goroutines", float64(runtime.NumGoroutine()))
+	out.family("go_memstats_heap_alloc_bytes", "gauge", "Bytes of objects on the heap.")
+	out.sample("go_memstats_heap_alloc_bytes", float64(memory.HeapAlloc))
+	out.family("go_memstats_sys_bytes", "gauge", "Bytes of memory got from the system.")
+	out.sample("go_memstats_sys_bytes", float64(memory.Sys))
+}
+
+// exposition writes the text format of Prometheus.
+// https://prometheus.io/docs/instrumenting/exposition_formats/
+type exposition struct{ w *bufio.Writer }
+
+func (e *exposition) family(name, kind, help string) {
+	fmt.Fprintf(e.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// sample writes a value; labels are names and values by turns.
+func (e *exposition) sample(name string, value float64, labels ...string) {
+	io.WriteString(e.w, name)
+	separator := "{"
+	for i := 0; i < len(labels); i += 2 {
+		fmt.Fprintf(e.w, `%s%s="%s"`, separator, labels[i], labelEscapes.Replace(labels[i+1]))
+		separator = ","
+	}
+	if len(labels) > 0 {
+		e.w.WriteByte('}')
+	}
+	fmt.Fprintf(e.w, " %s\n", strconv.FormatFloat(value, 'g', -1, 64))
+}
+
+func (e *exposition) histogram(name string, h *histogram, labels ...string) {
+	total := uint64(0)
+	for i, n := range h.counts {
+		total += n
+		bound := "+Inf"
+		if i < len(durationBuckets) {
+			bound = strconv.FormatFloat(durationBuckets[i], 'g', -1, 64)
+		}
+		e.sample(name+"_bucket", float64(total), append(slices.Clone(labels), "le", bound)...)
+	}
+	e.sample(name+"_sum", h.sum.Seconds(), labels...)
+	e.sample(name+"_count", float64(total), labels...)
+}

@@ -10,9 +10,10 @@ MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod cmd/*/go.mod)))
 
 FUZZTIME ?= 20s
 N        ?= 100
+SEEDS    ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test short vet lint arrows fuzz crash bench tidy tidy-check clean
+.PHONY: help demo build test short vet lint arrows fleet fuzz crash bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +42,9 @@ $(GOLANGCI_LINT):
 
 arrows: ## check which package may import which
 	$(GO) test -run 'TestArrows|TestRequirements|TestNoForbiddenNames' -count=1 .
+
+fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
+	$(GO) test -race -timeout 60m -run '^TestFleet$$' . -fleet.seeds=$(SEEDS)
 
 fuzz: ## fuzz every fuzz target for FUZZTIME each (20s)
 	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \

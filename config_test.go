@@ -40,6 +40,7 @@ func TestNewRefuses(t *testing.T) {
 		{"lease of parts of a second", client, url, h, reprise.Config{Lease: 2500 * time.Millisecond}, []string{"Config.Lease is 2.5s", "whole seconds"}},
 		{"stop budget", client, url, h, reprise.Config{StopBudget: -1}, []string{"Config.StopBudget is -1ns"}},
 		{"dead-letter URL", client, url, h, reprise.Config{DeadLetterURL: "dead"}, []string{"Config.DeadLetterURL", `"dead"`}},
+		{"the queue as its own dead-letter queue", client, url, h, reprise.Config{DeadLetterURL: url + "/"}, []string{"is the queue itself", "name another"}},
 		{"policy", client, url, h, reprise.Config{Retry: retry.Policy{Backoff: retry.Exponential{Factor: -2}}}, []string{"Config.Retry", "factor"}},
 		{"everything at once", nil, "", nil, reprise.Config{Lease: -1}, []string{"client is nil", "handler is nil", "URL is empty", "Config.Lease"}},
 	} {

@@ -47,6 +47,14 @@ func (j *journal) of(body string) []run {
 	return slices.DeleteFunc(j.all(), func(r run) bool { return r.body != body })
 }
 
+// bodies returns the bodies in the order of their runs.
+func (j *journal) bodies() (bodies []string) {
+	for _, r := range j.all() {
+		bodies = append(bodies, r.body)
+	}
+	return bodies
+}
+
 // handler records each run and lets f decide.
 func (j *journal) handler(f func(ctx context.Context, m *reprise.Message) error) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
@@ -136,29 +144,71 @@ func TestTwelveHourRule(t *testing.T) {
 	})
 }
 
-// TestLeaseKeptThroughFiveHours: while a handler runs, its message stays ours,
-// with fewer and fewer calls.
-func TestLeaseKeptThroughFiveHours(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		var j journal
-		c := q.Consume(j.handler(func(ctx context.Context, _ *reprise.Message) error {
-			select {
-			case <-time.After(5 * time.Hour):
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}), reprise.Config{})
-		q.Send("order")
-		synctest.Wait()
-		q.Consume(j.handler(succeed), reprise.Config{}) // would take it if it could
-		q.WaitEmpty(6 * time.Hour)
-		if n := len(j.all()); n != 1 {
-			t.Errorf("%d runs, want 1: the lease was lost", n)
-		}
-		if beats := c.Status().Calls.Heartbeats; beats < 5*60/10 || beats > 80 {
-			t.Errorf("%d heartbeats in 5 hours: want enough to keep the lease, and renewals that lengthen", beats)
-		}
-	})
+// TestWaitOfDays: a wait beyond the 12 hours that SQS hides a message is parked,
+// hidden again at each receive. The hops are no attempts, however many, and
+// their sum is the wait, less the hundredth that may be cut for want of a hop.
+func TestWaitOfDays(t *testing.T) {
+	for _, wait := range []time.Duration{24 * time.Hour, 40 * time.Hour, 96 * time.Hour} {
+		t.Run(wait.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": "1209600"})
+				dead := q.NewDeadLetterQueue(100)
+				var j journal
+				q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Receives == 1 {
+						return reprise.RetryAfter(wait, errUnavailable)
+					}
+					return nil
+				}), reprise.Config{Retry: retry.Policy{MaxAge: -1, MaxAttempts: 2}})
+				q.Send("order")
+				q.WaitEmpty(wait + time.Hour)
+				runs := j.all()
+				if len(runs) != 2 || runs[1].attempt != 2 || len(dead.Messages()) != 0 {
+					t.Fatalf("runs %+v and %d dead letters, want two attempts and none", runs, len(dead.Messages()))
+				}
+				if waited := runs[1].started.Sub(runs[0].started); waited < wait-wait/100 {
+					t.Errorf("ran again after %v, want %v", waited, wait)
+				}
+			})
+		})
+	}
+}
+
+// TestReceivedBeforeItsTime: SQS's clock and ours differ. A message that comes a
+// little early waits here; one that comes much too early is hidden again. Neither
+// runs before its time.
+func TestReceivedBeforeItsTime(t *testing.T) {
+	const wait = time.Minute
+	for _, tt := range []struct {
+		early time.Duration
+		hides int
+	}{{1900 * time.Millisecond, 1}, {2500 * time.Millisecond, 2}, {40 * time.Second, 2}} {
+		t.Run(tt.early.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				watch := &spy{Client: q.Direct()}
+				var j journal
+				q.ConsumeWith(watch, j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Attempt == 1 {
+						return errUnavailable
+					}
+					return nil
+				}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(wait), Jitter: retry.None}})
+				id := q.Send("order")[0]
+				time.Sleep(wait - tt.early)
+				q.Release(id)
+				q.WaitEmpty(2 * time.Minute)
+				runs := j.all()
+				if len(runs) != 2 || runs[1].attempt != 2 || runs[1].receives < 2 {
+					t.Fatalf("runs %+v, want two attempts", runs)
+				}
+				if waited := runs[1].started.Sub(runs[0].started); waited < wait || waited > wait+2*time.Second {
+					t.Errorf("ran again after %v, want %v", waited, wait)
+				}
+				if n := watch.hideCount(); n != tt.hides {
+					t.Errorf("%d visibility requests, want %d", n, tt.hides)
+				}
+			})
+		})
+	}
 }

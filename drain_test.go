@@ -3,7 +3,6 @@ package reprise_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,12 +59,12 @@ func TestLateArrivalsRunIfTimeAllows(t *testing.T) {
 func TestStopReleasesWhatHasNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(10)...)
 		var j journal
 		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error {
 			time.Sleep(15 * time.Second)
 			return nil
 		}), reprise.Config{Concurrency: 2})
-		q.Send(numbered(10)...)
 		time.Sleep(time.Second)
 		report := c.Stop()
 		if c.Err() != nil || report.Counts.Deleted != 2 || report.Counts.Released != 8 {
@@ -145,51 +144,6 @@ func TestSettlementsSurviveTheStop(t *testing.T) {
 	})
 }
 
-// TestLoopIsRestartedWhole: a panic in the poller's own loop (here, of a logger
-// that it calls) costs a moment, not the consumer.
-func TestLoopIsRestartedWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "ReceiveMessage", Limit: 3})
-		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Logger: slog.New(burstingLog{})})
-		q.Send(numbered(5)...)
-		q.WaitEmpty(time.Minute)
-		if s := c.Status(); s.Counts.Deleted != 5 || s.Pollers != 1 {
-			t.Errorf("status %+v, want 5 deleted by the one restarted poller", s)
-		}
-		if report := c.Stop(); c.Err() != nil {
-			t.Errorf("stop: %v, %v", c.Err(), report)
-		}
-	})
-}
-
-// burstingLog panics at every error.
-type burstingLog struct{}
-
-func (burstingLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-func (burstingLog) Handle(context.Context, slog.Record) error    { panic("the log is full") }
-func (b burstingLog) WithAttrs([]slog.Attr) slog.Handler         { return b }
-func (b burstingLog) WithGroup(string) slog.Handler              { return b }
-
-// TestObserverPanicHarmsNothing.
-func TestObserverPanicHarmsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{
-			Received: func(context.Context, reprise.Received) { panic("received") },
-			Attempt:  func(context.Context, reprise.Attempt) { panic("attempt") },
-			Settled:  func(context.Context, reprise.Settled) { panic("settled") },
-			Call:     func(context.Context, reprise.Call) { panic("call") },
-			Stopped:  func(reprise.Report) { panic("stopped") },
-		}})
-		q.Send(numbered(50)...)
-		q.WaitEmpty(time.Minute)
-		if report := c.Stop(); c.Err() != nil || report.Counts.Deleted != 50 {
-			t.Errorf("%v, %v", c.Err(), report)
-		}
-	})
-}
-
 // TestReceiveErrors: passing ones are retried with backoff, lasting ones are said
 // at once and tried rarely; both show in the health, which recovers.
 func TestReceiveErrors(t *testing.T) {
@@ -242,6 +196,25 @@ func TestAttemptsAreNotReceives(t *testing.T) {
 		last := runs[len(runs)-1]
 		if last.attempt != 3 || last.receives != 15 {
 			t.Errorf("last run %+v, want attempt 3 at the 15th receive", last)
+		}
+	})
+}
+
+// TestStopNoticesALoss: what a stop waits for last is lost to the end of its
+// lease. That ends the wait: nothing is held any more.
+func TestStopNoticesALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch"},
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch"},
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Skip: 1},
+		)
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Lease: 8 * time.Second, StopBudget: 10 * time.Minute})
+		q.Send("order")
+		time.Sleep(6 * time.Second)
+		if report := c.Stop(); c.Err() != nil || report.Counts.Lost != 1 || report.Took > 20*time.Second {
+			t.Errorf("%v, %v: want a message lost, and a stop that ends with its lease", c.Err(), report)
 		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -136,12 +138,8 @@ func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
 		}), reprise.Config{})
 		groups(q, "a", 4)
 		q.WaitEmpty(time.Hour)
-		var order []string
-		for _, r := range j.all() {
-			order = append(order, r.body)
-		}
-		if !slices.Equal(order, []string{"a01", "a02", "a03", "a04"}) {
-			t.Errorf("order %v", order)
+		if got := j.bodies(); !slices.Equal(got, []string{"a01", "a02", "a03", "a04"}) {
+			t.Errorf("order %v", got)
 		}
 		letters := dead.Messages()
 		if len(letters) != 1 || letters[0].Body != "a02" || letters[0].Group != "a" {
@@ -151,4 +149,44 @@ func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
 			t.Errorf("story %+v", s)
 		}
 	})
+}
+
+// TestFIFOLostSibling: a message that waits behind the one that runs is taken
+// away by the server. Those behind it must not run before it comes again.
+func TestFIFOLostSibling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		groups(q, "a", 4) // first, so that one receive brings them all
+		watch := &spy{Client: q.Direct()}
+		watch.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+			if watch.hideCount() == 1 { // the first heartbeat: SQS refuses it for a02
+				q.Release(idOf(q, "a02"))
+			}
+			return watch.Client.ChangeMessageVisibilityBatch(ctx, in)
+		}
+		var j journal
+		c := q.ConsumeWith(watch, j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "a01" {
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		}), reprise.Config{Lease: 10 * time.Second})
+		q.WaitEmpty(time.Hour)
+		if got := j.bodies(); !slices.Equal(got, []string{"a01", "a02", "a03", "a04"}) {
+			t.Errorf("order %v", got)
+		}
+		if n := c.Status().Counts; n.Lost != 1 || n.Released == 0 {
+			t.Errorf("counts %+v, want a02 lost and what is behind it released", n)
+		}
+	})
+}
+
+// idOf returns the id of the message in q with this body.
+func idOf(q *reprisetest.Queue, body string) string {
+	for _, m := range q.Messages() {
+		if m.Body == body {
+			return m.ID
+		}
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,60 +12,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
-
-// spy passes calls on and keeps what was asked. Its hooks, where set, replace a
-// reply.
-type spy struct {
-	reprise.Client
-
-	mu       sync.Mutex
-	receives []*sqs.ReceiveMessageInput
-	deletes  []*sqs.DeleteMessageBatchInput
-	hides    []*sqs.ChangeMessageVisibilityBatchInput
-	sends    []*sqs.SendMessageBatchInput
-
-	received func(*sqs.ReceiveMessageOutput)
-}
-
-func (s *spy) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	s.mu.Lock()
-	s.receives = append(s.receives, in)
-	s.mu.Unlock()
-	out, err := s.Client.ReceiveMessage(ctx, in, opts...)
-	if err == nil && s.received != nil {
-		s.mu.Lock()
-		s.received(out)
-		s.mu.Unlock()
-	}
-	return out, err
-}
-
-func (s *spy) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	s.mu.Lock()
-	s.deletes = append(s.deletes, in)
-	s.mu.Unlock()
-	return s.Client.DeleteMessageBatch(ctx, in, opts...)
-}
-
-func (s *spy) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	s.mu.Lock()
-	s.hides = append(s.hides, in)
-	s.mu.Unlock()
-	return s.Client.ChangeMessageVisibilityBatch(ctx, in, opts...)
-}
-
-func (s *spy) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	s.mu.Lock()
-	s.sends = append(s.sends, in)
-	s.mu.Unlock()
-	return s.Client.SendMessageBatch(ctx, in, opts...)
-}
 
 // numbered returns the bodies 1 to n.
 func numbered(n int) []string {
@@ -165,10 +119,12 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 		q.Send(numbered(3)...)
 		var duplicates, settled atomic.Int64
 		watch := &spy{Client: q.Direct()}
-		watch.received = func(out *sqs.ReceiveMessageOutput) {
-			if len(out.Messages) == 3 {
+		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := watch.Client.ReceiveMessage(ctx, in)
+			if err == nil && len(out.Messages) == 3 {
 				out.Messages = append(out.Messages, out.Messages[0])
 			}
+			return out, err
 		}
 		var j journal
 		q.ConsumeWith(watch, j.handler(succeed), reprise.Config{Observer: reprise.Observer{
@@ -180,6 +136,7 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 			Settled: func(context.Context, reprise.Settled) { settled.Add(1) },
 		}})
 		q.WaitEmpty(time.Minute)
+		synctest.Wait()
 		if n := len(j.all()); n != 3 || duplicates.Load() != 1 || settled.Load() != 3 {
 			t.Errorf("%d runs, %d duplicates, %d settled; want 3, 1, 3", n, duplicates.Load(), settled.Load())
 		}
@@ -195,10 +152,14 @@ func TestRedeliveryAdoptsTheNewerHandle(t *testing.T) {
 		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultDuplicate, Limit: 1})
 		watch := &spy{Client: q.Direct()}
 		var handles []string
-		watch.received = func(out *sqs.ReceiveMessageOutput) {
-			for _, m := range out.Messages {
-				handles = append(handles, *m.ReceiptHandle)
+		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := watch.Client.ReceiveMessage(ctx, in)
+			if err == nil {
+				for _, m := range out.Messages {
+					handles = append(handles, *m.ReceiptHandle)
+				}
 			}
+			return out, err
 		}
 		var j journal
 		c := q.ConsumeWith(watch, j.handler(func(context.Context, *reprise.Message) error {
@@ -207,6 +168,7 @@ func TestRedeliveryAdoptsTheNewerHandle(t *testing.T) {
 		}), reprise.Config{})
 		q.Send("order")
 		q.WaitEmpty(time.Minute)
+		synctest.Wait()
 		if n := len(j.all()); n != 1 {
 			t.Errorf("%d runs, want 1", n)
 		}
@@ -240,69 +202,6 @@ func TestDoneButUndeletedIsNotRunAgain(t *testing.T) {
 			t.Errorf("%d runs, want 1: the work was done", n)
 		}
 	})
-}
-
-// TestHeartbeatNeverOverlapsSettlement: a handler ends while a heartbeat for its
-// message is under way. The settlement waits for it: a heartbeat that lands after
-// it would turn hours of backoff into one lease (rule 3).
-func TestHeartbeatNeverOverlapsSettlement(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		slow := &slowVisibility{Client: q.Direct(), by: 2 * time.Second}
-		var j journal
-		q.ConsumeWith(slow, j.handler(func(_ context.Context, m *reprise.Message) error {
-			if m.Attempt == 1 {
-				// Heartbeats go out from the middle of the lease: end within the call.
-				for !slow.busy() {
-					time.Sleep(100 * time.Millisecond)
-				}
-				return errUnavailable
-			}
-			return nil
-		}), reprise.Config{Lease: 20 * time.Second, Retry: retry.Policy{Backoff: retry.Constant(6 * time.Hour), Jitter: retry.None}})
-		q.Send("order")
-		q.WaitEmpty(7 * time.Hour)
-		if slow.overlapped {
-			t.Error("two visibility requests for one message were under way together")
-		}
-		runs := j.all()
-		if len(runs) != 2 {
-			t.Fatalf("%d runs, want 2", len(runs))
-		}
-		if waited := runs[1].started.Sub(runs[0].started); waited < 6*time.Hour {
-			t.Errorf("the retry came after %v instead of 6h: a heartbeat landed after it", waited)
-		}
-	})
-}
-
-// slowVisibility makes visibility requests take a while before they have effect,
-// and notices when two are under way together.
-type slowVisibility struct {
-	reprise.Client
-	by         time.Duration
-	mu         sync.Mutex
-	underWay   int
-	overlapped bool
-}
-
-func (s *slowVisibility) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.underWay > 0
-}
-
-func (s *slowVisibility) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	s.mu.Lock()
-	s.underWay++
-	s.overlapped = s.overlapped || s.underWay > 1
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.underWay--
-		s.mu.Unlock()
-	}()
-	time.Sleep(s.by)
-	return s.Client.ChangeMessageVisibilityBatch(ctx, in, opts...)
 }
 
 // TestCallsPerMessage counts every request while a backlog lasts: the cost that a
@@ -358,4 +257,95 @@ func TestIdleQueueCosts(t *testing.T) {
 			t.Errorf("%d calls beside receives on an idle queue", rest)
 		}
 	})
+}
+
+// TestOutageOfSettlements: for ten minutes nothing can be deleted or renewed, so
+// that finished messages fill every place and lose their leases. Then all of them
+// are deleted, and none is run again.
+func TestOutageOfSettlements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const messages = 300
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch"},
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch"},
+		)
+		var j journal
+		q.Consume(j.handler(succeed), reprise.Config{})
+		q.Send(numbered(messages)...)
+		time.Sleep(10 * time.Minute)
+		q.Fault()
+		q.WaitEmpty(10 * time.Minute)
+		if n := len(j.all()); n != messages {
+			t.Errorf("%d runs of %d messages: some were run again, though their work was done", n, messages)
+		}
+	})
+}
+
+// TestSettlementsThatHang: requests on connections that have died silently are
+// ended in time for another attempt.
+func TestSettlementsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		var hung atomic.Int64
+		watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+			if hung.Add(1) <= 15 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return watch.Client.DeleteMessageBatch(ctx, in)
+		}
+		var j journal
+		q.ConsumeWith(watch, j.handler(succeed), reprise.Config{})
+		q.Send(numbered(300)...)
+		q.WaitEmpty(10 * time.Minute)
+		if n := len(j.all()); n != 300 {
+			t.Errorf("%d runs of 300 messages", n)
+		}
+	})
+}
+
+// TestHealthShowsThatSettlingFails: at once what somebody has to mend, after a
+// while what may pass by itself; and no longer than it lasts.
+func TestHealthShowsThatSettlingFails(t *testing.T) {
+	throttled := &types.RequestThrottled{}
+	for _, tt := range []struct {
+		name     string
+		err      error
+		failures int64
+		health   reprise.Health
+		says     string
+	}{
+		{"a lasting failure", &types.QueueDoesNotExist{}, 1, reprise.HealthDegraded, "QueueDoesNotExist"},
+		{"many passing failures in a row", throttled, 5, reprise.HealthDegraded, "RequestThrottled"},
+		{"a few passing failures", throttled, 4, reprise.HealthOK, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				watch := &spy{Client: q.Direct()}
+				var c *reprisetest.Consumer
+				var calls int64
+				var after reprise.Status // the last failure, when its reply has been taken in
+				watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+					if calls++; calls <= tt.failures {
+						return nil, tt.err
+					}
+					after = c.Status()
+					return watch.Client.DeleteMessageBatch(ctx, in)
+				}
+				c = q.ConsumeWith(watch, reprise.HandlerFunc(succeed), reprise.Config{})
+				q.Send("order")
+				q.WaitEmpty(time.Minute)
+				if after.Health != tt.health || !strings.Contains(after.Problem, tt.says) {
+					t.Errorf("health %v (%q) after %d failures, want %v and the problem to name %q", after.Health, after.Problem, tt.failures, tt.health, tt.says)
+				}
+				synctest.Wait()
+				if s := c.Status(); s.Health != reprise.HealthOK || s.Problem != "" {
+					t.Errorf("health %v (%q) after settling has succeeded, want ok", s.Health, s.Problem)
+				}
+			})
+		})
+	}
 }

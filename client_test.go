@@ -1,0 +1,200 @@
+package reprise_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// spy passes calls on and keeps what was asked. A hook, where set, is called
+// instead of the client; it may call the client itself.
+type spy struct {
+	reprise.Client
+
+	receive    hook[sqs.ReceiveMessageInput, sqs.ReceiveMessageOutput]
+	delete     hook[sqs.DeleteMessageBatchInput, sqs.DeleteMessageBatchOutput]
+	hide       hook[sqs.ChangeMessageVisibilityBatchInput, sqs.ChangeMessageVisibilityBatchOutput]
+	attributes hook[sqs.GetQueueAttributesInput, sqs.GetQueueAttributesOutput]
+
+	mu      sync.Mutex
+	deletes []*sqs.DeleteMessageBatchInput
+	hides   []*sqs.ChangeMessageVisibilityBatchInput
+}
+
+type hook[In, Out any] func(context.Context, *In) (*Out, error)
+
+// through makes a call, or has the hook make it.
+func through[In, Out any](ctx context.Context, in *In, opts []func(*sqs.Options), h hook[In, Out], call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error)) (*Out, error) {
+	if h != nil {
+		return h(ctx, in)
+	}
+	return call(ctx, in, opts...)
+}
+
+func (s *spy) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return through(ctx, in, opts, s.receive, s.Client.ReceiveMessage)
+}
+
+func (s *spy) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	s.mu.Lock()
+	s.deletes = append(s.deletes, in)
+	s.mu.Unlock()
+	return through(ctx, in, opts, s.delete, s.Client.DeleteMessageBatch)
+}
+
+func (s *spy) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	s.mu.Lock()
+	s.hides = append(s.hides, in)
+	s.mu.Unlock()
+	return through(ctx, in, opts, s.hide, s.Client.ChangeMessageVisibilityBatch)
+}
+
+func (s *spy) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return through(ctx, in, opts, s.attributes, s.Client.GetQueueAttributes)
+}
+
+// hideCount is the number of visibility requests so far.
+func (s *spy) hideCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.hides)
+}
+
+// refuseAll is the answer of SQS to visibility changes whose handles it does not
+// know any more.
+func refuseAll(in *sqs.ChangeMessageVisibilityBatchInput) *sqs.ChangeMessageVisibilityBatchOutput {
+	out := &sqs.ChangeMessageVisibilityBatchOutput{}
+	for _, e := range in.Entries {
+		out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true})
+	}
+	return out
+}
+
+// slowNetwork delays every request and every reply about messages.
+type slowNetwork struct {
+	reprise.Client
+	most time.Duration
+
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func (s *slowNetwork) travel(ctx context.Context) {
+	s.mu.Lock()
+	takes := time.Duration(s.random.Int64N(int64(s.most)))
+	s.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+	}
+}
+
+// delayed makes a call. Nothing can stop a reply that is on its way.
+func delayed[In, Out any](s *slowNetwork, ctx context.Context, in *In, opts []func(*sqs.Options), call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error)) (*Out, error) {
+	s.travel(ctx)
+	out, err := call(ctx, in, opts...)
+	s.travel(context.Background())
+	return out, err
+}
+
+func (s *slowNetwork) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return delayed(s, ctx, in, opts, s.Client.ReceiveMessage)
+}
+
+func (s *slowNetwork) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return delayed(s, ctx, in, opts, s.Client.DeleteMessageBatch)
+}
+
+func (s *slowNetwork) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	return delayed(s, ctx, in, opts, s.Client.ChangeMessageVisibilityBatch)
+}
+
+func (s *slowNetwork) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return delayed(s, ctx, in, opts, s.Client.SendMessageBatch)
+}
+
+// TestClientThatBreaksItsContract: a Client may be the user's own code. What it
+// does wrong counts as a failed call, which is tried again.
+func TestClientThatBreaksItsContract(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		wrong func() error
+		says  string
+	}{
+		{"it returns neither a reply nor an error", func() error { return nil }, "neither a reply nor an error"},
+		{"it panics", func() error { panic("no route") }, "the SQS client panicked: no route"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				watch := &spy{Client: q.Direct()}
+				receives, deletes := 0, 0
+				watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+					if receives++; receives <= 3 {
+						return nil, tt.wrong()
+					}
+					return watch.Client.ReceiveMessage(ctx, in)
+				}
+				watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+					if deletes++; deletes <= 3 {
+						return nil, tt.wrong()
+					}
+					return watch.Client.DeleteMessageBatch(ctx, in)
+				}
+				c := q.ConsumeWith(watch, reprise.HandlerFunc(succeed), reprise.Config{})
+				synctest.Wait()
+				if s := c.Status(); s.Health != reprise.HealthFailing || !strings.Contains(s.Problem, tt.says) {
+					t.Errorf("health %v (%q), want it failing and to say %q", s.Health, s.Problem, tt.says)
+				}
+				q.Send("order")
+				q.WaitEmpty(5 * time.Minute)
+				synctest.Wait()
+				if n := c.Status().Counts; n.Attempts != 1 || n.Deleted != 1 {
+					t.Errorf("counts %+v, want one attempt and one delete", n)
+				}
+			})
+		})
+	}
+}
+
+// TestCallTellsEntries: a receive counts the messages it brought, not those it
+// asked for; other calls count what they concern, and what SQS refused of it.
+func TestCallTellsEntries(t *testing.T) {
+	type sum struct{ Entries, Failed int }
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch", Limit: 2})
+		q.Send(numbered(3)...)
+		var mu sync.Mutex
+		got := make(map[string]sum)
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{Call: func(_ context.Context, e reprise.Call) {
+			mu.Lock()
+			defer mu.Unlock()
+			n := got[e.Operation.String()]
+			got[e.Operation.String()] = sum{n.Entries + e.Entries, n.Failed + e.Failed}
+		}}})
+		q.WaitEmpty(time.Minute)
+		c.Stop() // ends the outstanding poll, which brings nothing
+		want := map[string]sum{
+			"GetQueueAttributes": {},
+			"ReceiveMessage":     {Entries: 3},
+			"DeleteMessageBatch": {Entries: 3 + 2, Failed: 2},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("entries told (-want +got):\n%s", diff)
+		}
+	})
+}

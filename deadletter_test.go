@@ -1,0 +1,380 @@
+package reprise_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// storyOf reads the story that a dead letter carries.
+func storyOf(t *testing.T, m sqsserver.MessageInfo) reprise.Story {
+	t.Helper()
+	for _, a := range m.Attributes {
+		if a.Name != reprise.StoryAttribute {
+			continue
+		}
+		var s reprise.Story
+		if err := json.Unmarshal([]byte(a.StringValue), &s); err != nil {
+			t.Fatalf("the story %q is not JSON: %v", a.StringValue, err)
+		}
+		return s
+	}
+	t.Fatalf("dead letter %s has no story", m.ID)
+	return reprise.Story{}
+}
+
+// TestPermanentIsDeadLetteredAtOnce, with everything the sender sent and the
+// story of what happened.
+func TestPermanentIsDeadLetteredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(5)
+		var j journal
+		q.ConsumeWith(q.Client(), j.handler(func(context.Context, *reprise.Message) error {
+			return reprise.Permanent(errors.New("no such customer \uFFFF 💥"))
+		}), reprise.Config{Name: "worker-1"})
+		id := q.SendMessage(sqsserver.SendMessageEntry{
+			MessageBody: "Zażółć gęślą jaźń",
+			MessageAttributes: []sqsserver.MessageAttribute{
+				{Name: "digest", DataType: "Binary", BinaryValue: []byte{0, 255, 7}},
+				{Name: "tenant", DataType: "String.name", StringValue: "acme"},
+			},
+		})
+		q.WaitEmpty(time.Minute)
+
+		if n := len(j.all()); n != 1 {
+			t.Errorf("%d runs of a permanent failure, want 1", n)
+		}
+		letters := dead.Messages()
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		if letters[0].Body != "Zażółć gęślą jaźń" || len(letters[0].Attributes) != 3 {
+			t.Errorf("dead letter %+v: the sender's body and attributes are not all there", letters[0])
+		}
+		s := storyOf(t, letters[0])
+		if s.Reason != "permanent" || s.Attempts != 1 || s.Receives != 1 || s.Error != "permanent: no such customer  💥" ||
+			s.Message != id || s.Source != q.ARN() || s.Consumer != "worker-1" || s.Last.IsZero() || s.First.IsZero() {
+			t.Errorf("story %+v", s)
+		}
+	})
+}
+
+// TestExhaustedIsDeadLettered by attempts and by age, with the reason, and never
+// by a hot loop.
+func TestExhaustedIsDeadLettered(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		policy   retry.Policy
+		receives int // the queue's maxReceiveCount
+		attempts int
+		reason   string
+	}{
+		{"attempts", retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 4, Jitter: retry.None}, 100, 4, "attempts"},
+		{"the queue's maxReceiveCount, where the policy says nothing", retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None}, 3, 3, "attempts"},
+		{"the queue's maxReceiveCount, below the policy's", retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 9, Jitter: retry.None}, 3, 3, "attempts"},
+		{"age", retry.Policy{Backoff: retry.Constant(time.Hour), MaxAge: 150 * time.Minute, Jitter: retry.None}, 100, 4, "age"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(tt.receives)
+				var j journal
+				q.Consume(j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{Retry: tt.policy})
+				q.Send("order")
+				q.WaitEmpty(24 * time.Hour)
+				if n := len(j.all()); n != tt.attempts {
+					t.Errorf("%d attempts, want %d", n, tt.attempts)
+				}
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				if s := storyOf(t, letters[0]); s.Reason != tt.reason || s.Attempts != tt.attempts || s.Error != errUnavailable.Error() {
+					t.Errorf("story %+v, want reason %s after %d attempts", s, tt.reason, tt.attempts)
+				}
+			})
+		})
+	}
+}
+
+// TestNoDeadLetterQueue: a message that is given up and has nowhere to go stays
+// hidden as long as SQS permits, is not run again, and is not silently there.
+func TestNoDeadLetterQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var log strings.Builder
+		var codes []string
+		var j journal
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{
+			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+			Observer: reprise.Observer{Finding: func(_ context.Context, f plan.Finding) { codes = append(codes, f.Code) }},
+		})
+		q.Send("order")
+		time.Sleep(90 * time.Hour)
+		status := c.Status()
+		c.Stop()
+		if n := len(j.all()); n != 1 {
+			t.Errorf("%d runs, want 1", n)
+		}
+		if len(q.Messages()) != 1 {
+			t.Error("the message is gone: it must stay until the queue's retention ends")
+		}
+		if status.Counts.Kept < 7 || status.Counts.Kept > 9 || status.Health != reprise.HealthDegraded {
+			t.Errorf("status %+v: want it hidden 12 hours at a time, and degraded health", status)
+		}
+		if len(codes) != 1 || codes[0] != plan.CodeNoDeadLetterQueue {
+			t.Errorf("findings %v, want %s", codes, plan.CodeNoDeadLetterQueue)
+		}
+		if !strings.Contains(log.String(), "no dead-letter queue takes them") || !strings.Contains(log.String(), "expires=") {
+			t.Errorf("the log does not say that a message is kept, and until when:\n%s", log.String())
+		}
+	})
+}
+
+// TestDeadLetterQueueRefuses: without the permission to send there the message is
+// kept, and goes when the queue takes messages again.
+func TestDeadLetterQueueRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("order")
+		var j journal
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{
+			DeadLetterURL: strings.Replace(q.URL(), q.Name(), "absent", 1),
+		})
+		time.Sleep(time.Hour)
+		if len(q.Messages()) != 1 || len(j.all()) != 1 {
+			t.Errorf("%d messages and %d runs, want 1 and 1", len(q.Messages()), len(j.all()))
+		}
+		if s := c.Status(); s.Health != reprise.HealthDegraded || s.Problem == "" {
+			t.Errorf("health %v, %q", s.Health, s.Problem)
+		}
+	})
+}
+
+// TestDeadLetterOfTheLargestMessage: a message as large as SQS takes leaves no
+// room for a story. It goes without, and the story goes to the log.
+func TestDeadLetterOfTheLargestMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(5)
+		var log strings.Builder
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		body := strings.Repeat("x", 1<<20)
+		q.Send(body, "small", body)
+		q.WaitEmpty(time.Minute)
+		letters := dead.Messages()
+		if len(letters) != 3 {
+			t.Fatalf("%d dead letters, want 3", len(letters))
+		}
+		for _, m := range letters {
+			if m.Body == "small" {
+				storyOf(t, m)
+			} else if len(m.Attributes) != 0 || len(m.Body) != 1<<20 {
+				t.Errorf("a dead letter of %d bytes with %d attributes", len(m.Body), len(m.Attributes))
+			}
+		}
+		if !strings.Contains(log.String(), "no room for its story") {
+			t.Error("the log does not tell the story")
+		}
+	})
+}
+
+// TestTenAttributesLeaveNoRoomForAStory.
+func TestTenAttributesLeaveNoRoomForAStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(5)
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{})
+		var attributes []sqsserver.MessageAttribute
+		for i := range 10 {
+			attributes = append(attributes, sqsserver.MessageAttribute{Name: fmt.Sprintf("a%d", i), DataType: "Number", StringValue: "7"})
+		}
+		q.SendMessage(sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: attributes})
+		q.WaitEmpty(time.Minute)
+		if letters := dead.Messages(); len(letters) != 1 || len(letters[0].Attributes) != 10 {
+			t.Errorf("dead letters %+v, want the message with its ten attributes", letters)
+		}
+	})
+}
+
+// TestOneRefusedDeadLetterHoldsUpNoOther: a message too large for the dead-letter
+// queue is kept. Those behind it go.
+func TestOneRefusedDeadLetterHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		dead.SetAttributes(map[string]string{"MaximumMessageSize": "1024"})
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.Permanent(errUnavailable)
+		}), reprise.Config{Name: "worker-1"})
+		q.Send(strings.Repeat("x", 2000))
+		time.Sleep(5 * time.Second) // it has been refused
+		q.Send("small 1", "small 2")
+		time.Sleep(5 * time.Second)
+		if n := c.Status().Counts; len(dead.Messages()) != 2 || n.DeadLettered != 2 || n.Kept != 1 {
+			t.Errorf("%d dead letters, counts %+v: want the two small ones there, the large one kept", len(dead.Messages()), n)
+		}
+	})
+}
+
+// TestLastPermittedReceive: at its last permitted receive a message is not given
+// back, whatever asks for it: SQS would move it to the dead-letter queue at the
+// next receive, without a run and without a word. It goes there with its story.
+func TestLastPermittedReceive(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		permitted int
+		handle    func(context.Context, *reprise.Message) error
+		wait      time.Duration // before the consumer is stopped
+		reason    string
+		attempts  int
+	}{
+		{
+			name:      "its retry fails",
+			permitted: 3,
+			handle:    func(context.Context, *reprise.Message) error { return errUnavailable },
+			wait:      time.Hour, reason: "attempts", attempts: 3,
+		},
+		{
+			name:      "its wait takes another hop",
+			permitted: 2,
+			handle: func(context.Context, *reprise.Message) error {
+				return reprise.RetryAfter(23*time.Hour, errUnavailable)
+			},
+			wait: 30 * time.Hour, reason: "receives", attempts: 1,
+		},
+		{
+			name:      "its handler releases it",
+			permitted: 1,
+			handle:    func(context.Context, *reprise.Message) error { return reprise.Release(0, errUnavailable) },
+			wait:      time.Minute, reason: "receives", attempts: 1,
+		},
+		{
+			name:      "its handler is told to stop",
+			permitted: 1,
+			handle: func(ctx context.Context, _ *reprise.Message) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+			wait: time.Second, reason: "receives", attempts: 1,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(tt.permitted)
+				c := q.Consume(reprise.HandlerFunc(tt.handle), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Minute)}})
+				q.Send("order")
+				time.Sleep(tt.wait)
+				c.Stop()
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1; left in the queue: %+v", len(letters), q.Messages())
+				}
+				if s := storyOf(t, letters[0]); s.Reason != tt.reason || s.Attempts != tt.attempts || s.Receives != tt.permitted {
+					t.Errorf("story %+v, want reason %s, %d attempts, %d receives", s, tt.reason, tt.attempts, tt.permitted)
+				}
+			})
+		})
+	}
+}
+
+// TestUnstartedAtTheLastReceive: a stop releases what has not started, but not to
+// a receive that would lose it.
+func TestUnstartedAtTheLastReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(1)
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(15 * time.Second)
+			return nil
+		}), reprise.Config{Concurrency: 1})
+		q.Send(numbered(3)...)
+		time.Sleep(time.Second)
+		if report := c.Stop(); report.Counts.Deleted != 1 || report.Counts.DeadLettered != 2 || len(q.Messages()) != 0 {
+			t.Errorf("%v; left %+v: want 1 handled and 2 dead-lettered", report, q.Messages())
+		}
+		for _, m := range dead.Messages() {
+			if s := storyOf(t, m); s.Reason != "receives" || s.Attempts != 0 {
+				t.Errorf("story %+v, want reason receives without an attempt", s)
+			}
+		}
+	})
+}
+
+// TestGivenUpBeforeTheQueueIsKnown: the queue's attributes cannot be read at the
+// start, so whether there is a dead-letter queue is not known. A message that is
+// given up meanwhile is held, not hidden for 12 hours, and goes when it is known.
+func TestGivenUpBeforeTheQueueIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(5)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueAttributes"})
+		var j journal
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
+			Retry: retry.Policy{MaxAttempts: 1},
+		})
+		q.Send("order")
+		time.Sleep(150 * time.Second)
+		if s := c.Status(); s.Settling != 1 || s.Counts.Kept != 0 {
+			t.Errorf("status %+v while the queue is not known, want the message held", s)
+		}
+		q.Fault()
+		q.WaitEmpty(2 * time.Minute)
+		letters := dead.Messages()
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		if s := storyOf(t, letters[0]); s.Reason != "attempts" || s.Attempts != 1 || s.Receives != 1 || len(j.all()) != 1 {
+			t.Errorf("story %+v after %d runs, want one attempt at the one receive", s, len(j.all()))
+		}
+	})
+}
+
+// TestAttributesDenied: without the permission to read the queue's attributes the
+// consumer says so and goes on. No wait would make the dead-letter queue known: a
+// message that is given up is kept.
+func TestAttributesDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.NewDeadLetterQueue(5)
+		watch := &spy{Client: q.Direct()}
+		watch.attributes = func(context.Context, *sqs.GetQueueAttributesInput) (*sqs.GetQueueAttributesOutput, error) {
+			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+		}
+		var found []plan.Finding
+		c := q.ConsumeWith(watch, reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "bad" {
+				return reprise.Permanent(errUnavailable)
+			}
+			return nil
+		}), reprise.Config{Observer: reprise.Observer{Finding: func(_ context.Context, f plan.Finding) { found = append(found, f) }}})
+		q.Send("good", "bad")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if s := c.Status(); s.Counts.Deleted != 1 || s.Counts.Kept != 1 || s.Calls.Attributes != 1 {
+			t.Errorf("status %+v, want one message handled, one kept, and the attributes asked for once", s)
+		}
+		if len(found) != 1 || found[0].Code != "attributes-unreadable" || !strings.Contains(found[0].Problem, "not for you") {
+			t.Errorf("findings %+v, want one that says what was denied", found)
+		}
+	})
+}

@@ -1,0 +1,351 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// The consumer calls code that is not its own: handlers, the methods of what they
+// return, a policy's functions, observers, loggers. Whatever such code does, it
+// may cost an attempt but neither the process nor the consumer. None of it is
+// called under the consumer's mutex: where it would be, a panic or a call of
+// Status freezes the test here, whose timeout then shows who holds it.
+
+// goesOn fails the test unless c handles one more message and then stops clean.
+// Its handler has to succeed with the body "one more".
+func goesOn(t *testing.T, q *reprisetest.Queue, c *reprisetest.Consumer) {
+	t.Helper()
+	q.Send("one more")
+	q.WaitEmpty(time.Hour)
+	synctest.Wait()
+	if s := c.Status(); s.Running+s.Waiting+s.Settling != 0 || s.Pollers == 0 {
+		t.Errorf("status %+v, want nothing held, and a poller", s)
+	}
+	if report := c.Stop(); c.Err() != nil || !report.Drained() {
+		t.Errorf("stop: %v, %v", c.Err(), report)
+	}
+}
+
+// failsFirst is a handler that fails the first attempt of every message but "one
+// more" with err.
+func failsFirst(err error) reprise.Handler {
+	return reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+		if m.Attempt == 1 && m.Body != "one more" {
+			return err
+		}
+		return nil
+	})
+}
+
+// TestPanicCostsOneAttempt and nothing else: neighbours are handled, the message
+// is retried by policy, and so with a handler that ends its goroutine, as
+// t.FailNow does. Either way the attempt is told, and its context ends.
+func TestPanicCostsOneAttempt(t *testing.T) {
+	for name, burst := range map[string]func(){
+		"panic":  func() { panic("index out of range") },
+		"Goexit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				var j journal
+				var mu sync.Mutex
+				var failed []error
+				var burstCtx context.Context
+				c := q.Consume(j.handler(func(ctx context.Context, m *reprise.Message) error {
+					if m.Body == "3" && m.Attempt == 1 {
+						burstCtx = ctx
+						burst()
+					}
+					return nil
+				}), reprise.Config{
+					Concurrency:    2,
+					HandlerTimeout: time.Hour,
+					Retry:          retry.Policy{Backoff: retry.Constant(10 * time.Second), Jitter: retry.None},
+					Observer: reprise.Observer{Attempt: func(_ context.Context, e reprise.Attempt) {
+						mu.Lock()
+						defer mu.Unlock()
+						if e.Err != nil {
+							failed = append(failed, e.Err)
+						}
+					}},
+				})
+				q.Send(numbered(20)...)
+				q.WaitEmpty(time.Minute)
+				synctest.Wait()
+				if n := len(j.all()); n != 21 {
+					t.Errorf("%d runs of 20 messages, want 21", n)
+				}
+				if runs := j.of("3"); len(runs) != 2 || runs[1].attempt != 2 || runs[1].started.Sub(runs[0].started) < 10*time.Second {
+					t.Errorf("the message whose handler burst ran %+v", runs)
+				}
+				if burstCtx.Err() == nil {
+					t.Error("the context of the attempt has not ended with it")
+				}
+				if len(failed) != 1 || !strings.Contains(failed[0].Error(), name) {
+					t.Fatalf("failures told: %v, want one that says %q", failed, name)
+				}
+				if panicked, ok := errors.AsType[*reprise.PanicError](failed[0]); ok != (name == "panic") || ok && len(panicked.Stack) == 0 {
+					t.Errorf("failure %#v, want a PanicError with its stack for a panic only", failed[0])
+				}
+				goesOn(t, q, c)
+			})
+		})
+	}
+}
+
+// trap is an error one of whose methods does what is set; the others behave.
+type trap struct{ message, is, as, unwrap func() }
+
+func (e *trap) Error() string { spring(e.message); return "trap" }
+func (e *trap) Is(error) bool { spring(e.is); return false }
+func (e *trap) As(any) bool   { spring(e.as); return false }
+func (e *trap) Unwrap() error { spring(e.unwrap); return nil }
+func spring(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+// TestErrorsThatPanic: a typed nil is the oldest of them. The attempt has failed,
+// as a panic of the handler's, and the dead letter's story says of what type the
+// error was.
+func TestErrorsThatPanic(t *testing.T) {
+	burst := func() { panic("the error is broken") }
+	for name, err := range map[string]error{
+		"a typed nil": (*trap)(nil),
+		"its Error":   &trap{message: burst},
+		"its Is":      &trap{is: burst},
+		"its As":      &trap{as: burst},
+		"its Unwrap":  &trap{unwrap: burst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(5)
+				c := q.Consume(failsFirst(err), reprise.Config{Retry: retry.Policy{MaxAttempts: 1}})
+				q.Send("order")
+				q.WaitEmpty(time.Minute)
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				if s := storyOf(t, letters[0]); s.Reason != "attempts" || !strings.Contains(s.Error, "(*reprise_test.trap) panicked") {
+					t.Errorf("story %+v, want it to name the error's type", s)
+				}
+				synctest.Wait()
+				if n := c.Status().Counts; n.Attempts != 1 || n.Panics != 1 {
+					t.Errorf("counts %+v, want the one attempt counted as a panic", n)
+				}
+				goesOn(t, q, c)
+			})
+		})
+	}
+}
+
+// TestPolicyFunctions: a rule's Match that panics matches nothing, a Backoff that
+// panics waits longest. That a Backoff is asked for retries far ahead, when the
+// plan is checked at the start, harms as little.
+func TestPolicyFunctions(t *testing.T) {
+	const rule, usual = time.Minute, time.Second
+	for _, tt := range []struct {
+		name    string
+		match   func(status func() reprise.Status) bool
+		backoff func(n int, status func() reprise.Status) time.Duration
+		want    time.Duration
+	}{
+		{name: "Match panics", match: func(func() reprise.Status) bool { panic("no match") }, want: usual},
+		{name: "Match asks for Status", match: func(status func() reprise.Status) bool { return status().Health == reprise.HealthOK }, want: rule},
+		{name: "Backoff panics", backoff: func(int, func() reprise.Status) time.Duration { panic("no backoff") }, want: retry.DefaultMax},
+		{name: "Backoff panics beyond its table", backoff: func(n int, _ func() reprise.Status) time.Duration {
+			return []time.Duration{0, 5 * time.Second, 10 * time.Second}[n]
+		}, want: 5 * time.Second},
+		{name: "Backoff asks for Status", backoff: func(_ int, status func() reprise.Status) time.Duration {
+			return time.Duration(status().Counts.Attempts) * rule
+		}, want: rule},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				var mu sync.Mutex
+				var c *reprisetest.Consumer
+				status := func() reprise.Status {
+					mu.Lock()
+					defer mu.Unlock()
+					if c == nil {
+						return reprise.Status{} // the plan is being checked
+					}
+					return c.Status()
+				}
+				policy := retry.Policy{Backoff: retry.Constant(usual), Jitter: retry.None}
+				if tt.match != nil {
+					policy.Rules = []retry.Rule{{Match: func(error) bool { return tt.match(status) }, Backoff: retry.Constant(rule), Jitter: retry.None}}
+				}
+				if tt.backoff != nil {
+					policy.Backoff = retry.Func(func(n int) time.Duration { return tt.backoff(n, status) })
+				}
+				var due time.Duration
+				mu.Lock()
+				c = q.Consume(failsFirst(errUnavailable), reprise.Config{Retry: policy, Observer: reprise.Observer{Attempt: func(_ context.Context, e reprise.Attempt) {
+					if e.Err != nil {
+						due = e.Due.Sub(e.Started)
+					}
+				}}})
+				mu.Unlock()
+				q.Send("order")
+				q.WaitEmpty(13 * time.Hour)
+				synctest.Wait()
+				if due != tt.want {
+					t.Errorf("the retry was due after %v, want %v", due, tt.want)
+				}
+				goesOn(t, q, c)
+			})
+		})
+	}
+}
+
+// TestLoggerThatPanics: it is told of a panic of the handler's in the worker, of
+// failing receives in the poller, and of failing settlements.
+func TestLoggerThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(
+			sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "ReceiveMessage", Limit: 3},
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch", Limit: 3},
+		)
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if m.Body != "one more" && m.Attempt == 1 {
+				panic("handler")
+			}
+			return nil
+		}), reprise.Config{Logger: slog.New(burstingLog{})})
+		q.Send(numbered(5)...)
+		q.WaitEmpty(time.Minute)
+		synctest.Wait()
+		if n := c.Status().Counts; n.Panics != 5 || n.Deleted != 5 {
+			t.Errorf("counts %+v, want 5 panics and 5 deleted", n)
+		}
+		goesOn(t, q, c)
+	})
+}
+
+// burstingLog panics at every error.
+type burstingLog struct{}
+
+func (burstingLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+func (burstingLog) Handle(context.Context, slog.Record) error    { panic("the log is full") }
+func (b burstingLog) WithAttrs([]slog.Attr) slog.Handler         { return b }
+func (b burstingLog) WithGroup(string) slog.Handler              { return b }
+
+// observing is an Observer that calls f at each event of a message or a request.
+func observing(f func()) reprise.Observer {
+	return reprise.Observer{
+		Received: func(context.Context, reprise.Received) { f() },
+		Attempt:  func(context.Context, reprise.Attempt) { f() },
+		Settled:  func(context.Context, reprise.Settled) { f() },
+		Call:     func(context.Context, reprise.Call) { f() },
+	}
+}
+
+// TestObserverThatPanics, at every event.
+func TestObserverThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		observer := observing(func() { panic("observer") })
+		observer.Finding = func(context.Context, plan.Finding) { panic("finding") }
+		observer.Stopped = func(reprise.Report) { panic("stopped") }
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: observer})
+		q.Send(numbered(50)...)
+		q.WaitEmpty(time.Minute)
+		goesOn(t, q, c)
+	})
+}
+
+// TestObserverThatAsksForStatus, at every event.
+func TestObserverThatAsksForStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var mu sync.Mutex
+		var c *reprisetest.Consumer
+		mu.Lock()
+		c = q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: observing(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if c != nil {
+				c.Status()
+			}
+		})})
+		mu.Unlock()
+		q.Send(numbered(50)...)
+		q.WaitEmpty(time.Minute)
+		goesOn(t, q, c)
+	})
+}
+
+// TestLoopIsRestartedWhole: an observer that ends its goroutine, as t.FailNow
+// does, ends the poller that tells it of a message. The poller is started anew.
+func TestLoopIsRestartedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var told int
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{Received: func(context.Context, reprise.Received) {
+			if told++; told <= 3 {
+				runtime.Goexit()
+			}
+		}}})
+		for _, body := range numbered(5) {
+			q.Send(body)
+			q.WaitEmpty(time.Minute)
+		}
+		if told != 5 {
+			t.Errorf("%d messages told, want 5", told)
+		}
+		goesOn(t, q, c)
+	})
+}
+
+// TestHandlerThatChangesItsMessage, say to use it again. The consumer settles and
+// orders by what it received.
+func TestHandlerThatChangesItsMessage(t *testing.T) {
+	for name, attributes := range map[string]map[string]string{"standard": nil, "FIFO": fifoQueue} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, attributes)
+				var told []string
+				c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					*m = reprise.Message{}
+					return nil
+				}), reprise.Config{Concurrency: 1, Observer: reprise.Observer{Settled: func(_ context.Context, e reprise.Settled) {
+					told = append(told, e.Message.ID)
+				}}})
+				ids := q.Send("one", "two")
+				q.WaitEmpty(time.Minute)
+				synctest.Wait()
+				if diff := cmp.Diff(ids, told, cmpopts.SortSlices(strings.Compare)); diff != "" {
+					t.Errorf("settled messages told (-want +got):\n%s", diff)
+				}
+				time.Sleep(time.Minute)
+				if n := c.Status().Calls.Heartbeats; n != 0 {
+					t.Errorf("%d heartbeats for messages that are deleted", n)
+				}
+				goesOn(t, q, c)
+			})
+		})
+	}
+}

@@ -10,10 +10,12 @@ MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod cmd/*/go.mod)))
 
 FUZZTIME ?= 20s
 N        ?= 100
+MINUTES  ?= 30
+MESSAGES ?= 1000000
 SEEDS    ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test short vet lint arrows fleet fuzz crash bench tidy tidy-check clean
+.PHONY: help demo build test short vet lint arrows fleet fuzz crash soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +58,12 @@ fuzz: ## fuzz every fuzz target for FUZZTIME each (20s)
 
 crash: ## kill the program under load N times (100), and audit what is left
 	REPRISE_KILLS=$(N) $(GO) test -run '^TestKilled$$' -count=1 -v -timeout 0 ./cmd/reprise
+
+soak: ## let messages flow for MINUTES (30), and print disk, memory and latency
+	REPRISE_SOAK_MINUTES=$(MINUTES) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise
+
+backlog: ## restart the program with MESSAGES (1000000) waiting, and print time and memory
+	REPRISE_BACKLOG=$(MESSAGES) $(GO) test -run '^TestBacklog$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 bench: ## run every benchmark, and the comparisons of bench/
 	$(GO) test -run '^$$' -bench . -benchmem work

@@ -11,7 +11,7 @@ import (
 // end ends a call: after a panic, with a failure in place of a reply. It passes on
 // what net/http is to know: that the connection is to be cut.
 func (c *call) end(w http.ResponseWriter, problem any) {
-	cut := problem == http.ErrAbortHandler
+	cut := problem == http.ErrAbortHandler //nolint:errorlint // a recovered value, which net/http compares so
 	if problem != nil && !cut {
 		c.server.config.Logger.Error("sqsserver: a request met a defect of the server; please report it",
 			"action", c.action, "request", c.requestID.String(), "panic", fmt.Sprint(problem), "stack", string(debug.Stack()))

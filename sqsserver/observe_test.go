@@ -144,6 +144,18 @@ func FuzzServeHTTP(f *testing.F) {
 		if err := server.Err(); err != nil {
 			t.Error(err)
 		}
+		again, err := parsedRequest(method, path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Header = r.Header
+		guarded := sqsserver.New(sqsserver.Config{Logger: failing(t), Credentials: []sqsserver.Credentials{{AccessKeyID: "AKID", SecretAccessKey: "secret"}}})
+		defer guarded.Close()
+		w = httptest.NewRecorder()
+		guarded.ServeHTTP(w, again)
+		if w.Code != 403 && w.Code != 400 && method != "OPTIONS" {
+			t.Errorf("a server with a key answered %d: %s", w.Code, w.Body)
+		}
 		if err := b.server.PurgeQueue(t.Context(), &sqsserver.PurgeQueueInput{QueueUrl: b.url}); err != nil && !isGone(err) {
 			t.Errorf("the server does not work any more: %v", err)
 		}

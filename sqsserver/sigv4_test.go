@@ -315,6 +315,29 @@ func TestSignatureInTheURL(t *testing.T) {
 	}
 }
 
+// A client of a server whose time has been moved on signs by its own clock, or by
+// the Date of the replies, as the SDKs do once they have met a skew.
+func TestSignatureOnAClockMovedOn(t *testing.T) {
+	b, endpoint := strict(t)
+	b.advance(1000 * time.Hour)
+	for what, test := range map[string]struct {
+		signed time.Time
+		status int
+	}{
+		"the machine's time":        {time.Now(), 200},
+		"the server's time":         {b.server.Now(), 200},
+		"a time between the two":    {time.Now().Add(500 * time.Hour), 403},
+		"a time before the two":     {time.Now().Add(-time.Hour), 403},
+		"a time after both of them": {b.server.Now().Add(time.Hour), 403},
+	} {
+		a := attempt{method: "POST", path: "/", body: `{}`, key: theKey, signed: test.signed, region: "us-east-1", service: "sqs",
+			header: map[string]string{"X-Amz-Target": "AmazonSQS.ListQueues"}}
+		if status, reply := a.do(t, endpoint); status != test.status {
+			t.Errorf("signed at %s: %d %s, want %d", what, status, reply, test.status)
+		}
+	}
+}
+
 // Who has no credentials is refused before the body is read.
 func TestNoCredentialsNoBody(t *testing.T) {
 	b, _ := strict(t)

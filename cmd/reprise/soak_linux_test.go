@@ -53,11 +53,11 @@ func TestSoak(t *testing.T) {
 	t.Logf("%8s %9s %9s %9s %9s %9s %9s %9s", "time", "sent/s", "deleted/s", "disk", "memory", "p50 ms", "p99 ms", "max ms")
 	begin := time.Now()
 	var disks, memories []int64
-	for n := time.Duration(1); ctx.Err() == nil; n++ {
+	for n := int64(1); ctx.Err() == nil; n++ {
 		every := max(10*time.Second, time.Duration(minutes*float64(time.Minute)/30))
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Until(begin.Add(n * every))):
+		case <-time.After(time.Until(begin.Add(time.Duration(n * int64(every))))):
 			disk, memory := diskUsage(t, dir), residentMemory(t, p.cmd.Process.Pid)
 			disks, memories = append(disks, disk), append(memories, memory)
 			s.report(time.Since(begin), every, disk, memory)

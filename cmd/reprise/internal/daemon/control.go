@@ -36,7 +36,7 @@ func (d *Daemon) openControl() {
 	socket := filepath.Join(d.cfg.Journal.Dir, controlSocket)
 	err := os.Remove(socket)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		d.control, err = net.Listen("unix", socket)
+		d.control, err = new(net.ListenConfig).Listen(context.Background(), "unix", socket)
 	}
 	if err != nil {
 		d.cfg.Logger.Warn("no backups while the program runs: its socket cannot be made; a shorter --data may help", "error", err)

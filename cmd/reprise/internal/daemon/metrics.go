@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -182,14 +181,14 @@ var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // sample writes a value; labels are names and values by turns.
 func (e *exposition) sample(name string, value float64, labels ...string) {
-	io.WriteString(e.w, name)
+	fmt.Fprint(e.w, name)
 	separator := "{"
 	for i := 0; i < len(labels); i += 2 {
 		fmt.Fprintf(e.w, `%s%s="%s"`, separator, labels[i], labelEscapes.Replace(labels[i+1]))
 		separator = ","
 	}
 	if len(labels) > 0 {
-		e.w.WriteByte('}')
+		fmt.Fprint(e.w, "}")
 	}
 	fmt.Fprintf(e.w, " %s\n", strconv.FormatFloat(value, 'g', -1, 64))
 }

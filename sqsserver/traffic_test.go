@@ -70,7 +70,9 @@ func TestConcurrentTraffic(t *testing.T) {
 				for _, e := range result.Failed {
 					err := b.server.ChangeMessageVisibility(t.Context(), &sqsserver.ChangeMessageVisibilityInput{
 						QueueUrl: b.url, ReceiptHandle: out.Messages[e.Id[0]-'a'].ReceiptHandle, VisibilityTimeout: sqsserver.Int(0)})
-					if err != nil {
+					// Of a duplicate whose delete failed here, another consumer's may
+					// have succeeded: the message is gone.
+					if err != nil && !isCode(err, "InvalidParameterValue") {
 						t.Error(err)
 					}
 				}

@@ -123,7 +123,7 @@ func Open(o Options) (*Journal, error) {
 	if err := j.open(); err != nil {
 		return nil, errors.Join(err, j.unlock())
 	}
-	j.space.init(o)
+	j.space.init(o, j.reclaim)
 	j.lateSync.init(o.SyncInterval, j.syncNow)
 	return j, nil
 }
@@ -265,6 +265,18 @@ func after(prefix []byte) []byte {
 	return nil
 }
 
+// reclaim gives the disk back what was deleted. Logs and bodies stay until a table
+// in memory is full, and while sends are refused none gets full.
+func (j *Journal) reclaim() {
+	err := j.guard.await(func() error {
+		_, err := j.db.AsyncFlush()
+		return err
+	})
+	if err != nil {
+		_ = j.guard.fail(err) // the next Commit returns it
+	}
+}
+
 // LowOnSpace reports whether less than Options.MinFree of the disk is free.
 func (j *Journal) LowOnSpace() bool { return j.space.low() }
 
@@ -272,6 +284,7 @@ func (j *Journal) LowOnSpace() bool { return j.space.low() }
 // directory free. After a failure it returns that failure.
 func (j *Journal) Close() error {
 	j.lateSync.stop()
+	j.space.stop()
 	err := j.guard.await(func() error {
 		if j.options.ReadOnly {
 			return j.db.Close()

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,14 +16,22 @@ type space struct {
 	begin   time.Time
 	asked   atomic.Int64 // when the disk was asked, since begin
 	isLow   atomic.Bool
+
+	reclaim    func() // gives back what can be
+	reclaiming atomic.Bool
+	mu         sync.Mutex // held while reclaiming
+	ended      bool
 }
 
 // spaceEvery is short enough for a fast disk, written to at 500 MB/s, to lose no
 // more than 125 MB of the watermark before the server hears of it.
 const spaceEvery = 250 * time.Millisecond
 
-func (s *space) init(o Options) {
-	s.options = o
+// reclaimEvery is how often space is reclaimed while the disk is low.
+const reclaimEvery = 2 * time.Second
+
+func (s *space) init(o Options, reclaim func()) {
+	s.options, s.reclaim = o, reclaim
 	s.begin = time.Now()
 	s.ask()
 }
@@ -47,6 +56,9 @@ func (s *space) ask() {
 		return
 	}
 	low := usage.AvailBytes < uint64(s.options.MinFree)
+	if low && !s.options.ReadOnly && s.reclaiming.CompareAndSwap(false, true) {
+		time.AfterFunc(reclaimEvery, s.reclaimNow)
+	}
 	if s.isLow.Swap(low) == low {
 		return
 	}
@@ -56,4 +68,20 @@ func (s *space) ask() {
 	} else {
 		s.options.Logger.Info("the disk has room again", "dir", s.options.Dir, "free", usage.AvailBytes)
 	}
+}
+
+func (s *space) reclaimNow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.reclaim()
+	}
+	s.reclaiming.Store(false)
+}
+
+// stop waits for a reclaim that runs, and lets no other begin.
+func (s *space) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
 }

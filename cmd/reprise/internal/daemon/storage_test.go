@@ -1,0 +1,68 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
+)
+
+// TestDiskFails: the send is not acknowledged, health says so while there is still
+// somebody to ask, and the daemon ends by itself with the remedy.
+func TestDiskFails(t *testing.T) {
+	var failing atomic.Bool
+	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if failing.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	cfg := config()
+	cfg.Journal = journal.Options{Dir: "journal", FS: disk, MinFree: -1}
+	cfg.Queues = []daemon.Queue{{Name: "q"}}
+	begun, asked := make(chan struct{}), make(chan struct{})
+	cfg.Consume = &daemon.Consume{
+		Queue:  "q",
+		Config: reprise.Config{Logger: cfg.Logger},
+		Handler: reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			close(begun)
+			<-asked // the daemon waits for it, for a moment
+			return nil
+		}),
+	}
+	r := run(t, cfg)
+	r.send(t, "begin")
+	<-begun
+	if code, text := r.health(t); code != http.StatusOK || !strings.Contains(text, `"storage":"disk"`) {
+		t.Errorf("GET /health = %d %s", code, text)
+	}
+	failing.Store(true)
+	url, body := r.QueueURL("q"), "hello"
+	_, err := awsclient.Local(r.URL(), "us-east-1").SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body},
+		func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+	if err == nil {
+		t.Error("a send was acknowledged on a disk that fails")
+	}
+	code, health := r.health(t)
+	close(asked)
+	err = <-r.ended
+	if _, ok := errors.AsType[*daemon.StorageError](err); !ok || !strings.Contains(err.Error(), "look at the disk") {
+		t.Errorf("Run = %v, want a StorageError with the remedy", err)
+	}
+	if code != http.StatusServiceUnavailable || !strings.Contains(health, `"status":"failing"`) || !strings.Contains(health, "look at the disk") {
+		t.Errorf("GET /health = %d %s, want 503 and why", code, health)
+	}
+}

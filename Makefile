@@ -48,7 +48,7 @@ arrows: ## check which package may import which
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
 	$(GO) test -race -timeout 60m -run '^TestFleet$$' . -fleet.seeds=$(SEEDS)
 
-fuzz: ## fuzz every fuzz target for FUZZTIME each (20s)
+fuzz: ## fuzz every fuzz target for FUZZTIME each: a time (20s) or a count of inputs (4000x)
 	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); do \
 			echo "fuzz $$package $$target"; \

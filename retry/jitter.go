@@ -94,21 +94,30 @@ func (j Jitter) wait(b Backoff, s stream, n int) time.Duration {
 	if j == Decorrelated {
 		return decorrelated(b, s, n)
 	}
+	lo, hi := j.bounds(b, n)
+	return uniform(lo, hi, s.draw(n))
+}
+
+// bounds returns the least and the longest wait before retry n.
+func (j Jitter) bounds(b Backoff, n int) (lo, hi time.Duration) {
+	if j == Decorrelated {
+		return decorrelatedBounds(b, n)
+	}
 	d := delay(b, n)
 	switch j {
 	case None:
-		return d
+		return d, d
 	case Equal:
-		return uniform(d/2, d, s.draw(n))
+		return d / 2, d
 	case FromBase:
 		base := delay(b, 1)
-		return uniform(min(base, d), max(base, d), s.draw(n))
+		return min(base, d), max(base, d)
 	}
 	if p, ok := j.hundredths(); ok {
 		spread := share(d, p)
-		return uniform(d-spread, addSaturating(d, spread), s.draw(n))
+		return d - spread, addSaturating(d, spread)
 	}
-	return uniform(0, d, s.draw(n))
+	return 0, d
 }
 
 // chainWindow bounds the work for Decorrelated. It exceeds DefaultMaxAttempts, so
@@ -123,6 +132,17 @@ func decorrelated(b Backoff, s stream, n int) time.Duration {
 		wait = min(limit, uniform(base, max(base, high), s.draw(k)))
 	}
 	return wait
+}
+
+// decorrelatedBounds follows the chain along its highest values. Its least value
+// is the base at every step, since any step may draw it.
+func decorrelatedBounds(b Backoff, n int) (lo, hi time.Duration) {
+	base, limit := delay(b, 1), ceiling(b)
+	hi = base
+	for range min(n, chainWindow) {
+		hi = min(limit, max(base, addSaturating(hi, addSaturating(hi, hi))))
+	}
+	return min(limit, base), hi
 }
 
 // uniform maps the random number r onto [lo, hi], 0 <= lo <= hi.

@@ -192,6 +192,13 @@ func (p Policy) Wait(seed string, n int) time.Duration {
 	return p.Jitter.wait(p.Backoff, newStream(seed), max(n, 1))
 }
 
+// Bounds returns the least and the longest wait before retry n = 1, 2, ... that a
+// message can draw from the policy's own Backoff and Jitter: rules and limits are
+// not considered. Both ends are possible draws.
+func (p Policy) Bounds(n int) (least, longest time.Duration) {
+	return p.Jitter.bounds(p.Backoff, max(n, 1))
+}
+
 // WithDefaults returns the policy with every default spelled out, those of its
 // backoffs too: the same decisions, in a form to show.
 func (p Policy) WithDefaults() Policy {

@@ -3,6 +3,7 @@ package sqsserver_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -16,20 +17,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
+var (
+	endpointFlag = flag.String("endpoint", "", "URL of the SQS to run TestConformanceAgainstEndpoint against (default a server of the test's own)")
+	longestWait  = flag.Duration("endpoint.wait", time.Minute, "leave out cases that wait longer at -endpoint")
+)
+
 // The suite against any endpoint, AWS itself included:
 //
-//	SQS_ENDPOINT=https://sqs.eu-west-1.amazonaws.com AWS_REGION=eu-west-1 \
-//	AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... \
-//	go test ./sqsserver -run TestConformanceAgainstEndpoint -timeout 2h
+//	AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... \
+//	go test ./sqsserver -run TestConformanceAgainstEndpoint -timeout 2h -endpoint https://sqs.eu-west-1.amazonaws.com
 //
 // It makes some 200 queues, named reprise-..., which it deletes, and sends some
 // thousand requests, which cost less than a cent. What is this server's own choice
-// is left out, and so are waits of more than a minute. Counts of messages and
+// is left out, and so are waits of more than -endpoint.wait. Counts of messages and
 // changes of attributes take up to a minute on AWS, so that cases about them may
 // fail there. Without an endpoint it is this server's over TCP, which holds the
 // test itself to its word.
 func TestConformanceAgainstEndpoint(t *testing.T) {
-	endpoint, longest := os.Getenv("SQS_ENDPOINT"), time.Minute
+	endpoint, longest := *endpointFlag, *longestWait
 	if endpoint == "" {
 		server := httptest.NewServer(newServer(t))
 		t.Cleanup(server.Close)

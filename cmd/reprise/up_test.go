@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	library "github.com/reprise-sqs/reprise"
@@ -94,6 +96,33 @@ func TestUpURL(t *testing.T) {
 	}
 	if !slices.Equal(seen["busy"], []int{1, 2, 3}) || !slices.Equal(seen["good"], []int{1}) {
 		t.Errorf("attempts %v", seen)
+	}
+}
+
+// TestUpServesAsServeDoes: with a key, a certificate and faults the server is as
+// closed and as unkind to others as that of reprise serve, and the consumer beside
+// it gets through.
+func TestUpServesAsServeDoes(t *testing.T) {
+	t.Parallel()
+	needShell(t)
+	cert, key, pool := certificate(t)
+	faults := written(t, "faults.yaml", "jobs:\n  - {kind: server-error, action: DeleteMessageBatch, limit: 1}\n")
+	p, endpoint := up(t, "--exec", "cat; echo", "--access-key", "AKID", "--secret", "s3cret", "--tls-cert", cert, "--tls-key", key, "--faults", faults, "--request-log")
+	send := &sqs.SendMessageInput{QueueUrl: queueURL(endpoint, "jobs"), MessageBody: aws.String("behind the door")}
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	trust := func(o *sqs.Options) { o.HTTPClient = web }
+	if _, err := clientWith(endpoint, "AKID", "guess", trust).SendMessage(t.Context(), send); err == nil || !strings.Contains(err.Error(), "SignatureDoesNotMatch") {
+		t.Errorf("with a wrong secret: %v", err)
+	}
+	if _, err := clientWith(endpoint, "AKID", "s3cret", trust).SendMessage(t.Context(), send); err != nil {
+		t.Fatal(err)
+	}
+	p.await("behind the door")
+	p.await("action=DeleteMessageBatch queue=jobs status=500")
+	p.await("action=DeleteMessageBatch queue=jobs status=200")
+	p.signal(os.Interrupt)
+	if code, output := p.wait(); code != 0 || !strings.Contains(output, "1 deleted") {
+		t.Errorf("exit code %d:\n%s", code, output)
 	}
 }
 

@@ -27,13 +27,13 @@ func LocalRegion() string {
 }
 
 // Local returns a client of the server at endpoint. It reads no settings and needs
-// no credentials.
-func Local(endpoint, region string) *sqs.Client {
+// no credentials. Options may give it some all the same.
+func Local(endpoint, region string, options ...func(*sqs.Options)) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region:       region,
 		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
 		BaseEndpoint: &endpoint,
-	}, reprise.Tuned(reprise.Transport{}))
+	}, append(options, reprise.Tuned(reprise.Transport{}))...)
 }
 
 // New returns a client of the service at endpoint; of AWS itself if endpoint is

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +21,7 @@ type serverFlags struct {
 	addr        string
 	allowRemote bool
 	storage     storageFlags
+	serving     servingFlags
 	region      string
 }
 
@@ -28,6 +31,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.allowRemote, "allow-remote", false, "permit an --addr that other machines can reach though any credentials are accepted")
 	flags.StringVar(&f.region, "region", "", "region of the queues (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
 	f.storage.register(cmd)
+	f.serving.register(cmd)
 }
 
 // config is the part of a daemon's configuration that the flags say.
@@ -36,18 +40,27 @@ func (f *serverFlags) config(a *app) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	region := f.region
-	if region == "" {
-		region = awsclient.LocalRegion()
+	serving, err := f.serving.options()
+	if err != nil {
+		return daemon.Config{}, err
 	}
-	return daemon.Config{Addr: f.addr, AllowRemote: f.allowRemote, Region: region, Journal: storage, Logger: a.logger()}, nil
+	return daemon.Config{
+		Addr: f.addr, AllowRemote: f.allowRemote, Region: cmp.Or(f.region, awsclient.LocalRegion()),
+		Journal: storage, Serving: serving, Logger: a.logger(),
+	}, nil
+}
+
+// serveFlags are the flags of reprise serve.
+type serveFlags struct {
+	server    serverFlags
+	config    string
+	schema    bool
+	queues    []string
+	timeScale float64
 }
 
 func (a *app) serve() *cobra.Command {
-	var f serverFlags
-	var serving servingFlags
-	var queues []string
-	var config string
+	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an SQS-compatible server",
@@ -56,7 +69,10 @@ address. Account 000000000000.
 
 ` + aboutStorage + `
 
-` + aboutServing,
+` + aboutServing + `
+
+--config reads flags, queues and faults from a file. --config-schema prints the
+JSON Schema of such files, for editors.`,
 		Example: `  reprise serve
   reprise serve --memory --queue orders --queue jobs.fifo,ContentBasedDeduplication=true
   reprise serve --data /var/lib/reprise
@@ -64,35 +80,44 @@ address. Account 000000000000.
   aws sqs list-queues --endpoint-url http://127.0.0.1:9324`,
 		Args: cobra.NoArgs,
 	}
-	cmd.RunE = run(func([]string) error { return a.runServer(cmd, &f, &serving, queues, config) })
-	f.register(cmd)
-	serving.register(cmd)
-	cmd.Flags().StringVar(&config, "config", "", "`file` with queues, faults and flags, in YAML; the command line wins")
-	cmd.Flags().StringArrayVar(&queues, "queue", nil,
+	cmd.RunE = run(func([]string) error { return a.runServer(cmd, &f) })
+	f.server.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "`file` with queues, faults and flags, in YAML; the command line wins")
+	flags.BoolVar(&f.schema, "config-schema", false, "print the JSON Schema of --config, and do nothing else")
+	flags.StringArrayVar(&f.queues, "queue", nil,
 		"create a queue at the start: `name[,attribute=value...]`, with the attributes of CreateQueue and dead-letter=NAME, max-receives=N (20); repeatable")
+	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast the server's time goes; needs --memory")
 	return cmd
 }
 
-func (a *app) runServer(cmd *cobra.Command, f *serverFlags, serving *servingFlags, queues []string, config string) error {
+func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
+	if f.schema {
+		return a.printSchema(cmd)
+	}
 	var file configfile.Config
-	if config != "" {
+	if f.config != "" {
 		var err error
-		if file, err = applyConfig(cmd, config); err != nil {
+		if file, err = applyConfig(cmd, f.config); err != nil {
 			return usage(fmt.Errorf("--config: %w", err))
 		}
 	}
-	cfg, err := f.config(a)
+	cfg, err := f.server.config(a)
 	if err != nil {
 		return err
 	}
-	if cfg.Serving, err = serving.options(cfg.Journal.Dir != ""); err != nil {
-		return err
+	switch {
+	case f.timeScale <= 0:
+		return usage(fmt.Errorf("--time-scale is %v: pass a number above 0", f.timeScale))
+	case f.timeScale != 1 && cfg.Journal.Dir != "":
+		return usage(errors.New("--time-scale keeps times that a later start would find in its future: pass --memory with it"))
 	}
+	cfg.Serving.TimeScale = f.timeScale
 	if cfg.Serving.Faults == nil {
 		cfg.Serving.Faults = file.Faults
 	}
 	cfg.Queues = file.Queues
-	for _, text := range queues {
+	for _, text := range f.queues {
 		q, err := daemon.ParseQueue(text)
 		if err != nil {
 			return usage(fmt.Errorf("--queue: %w", err))

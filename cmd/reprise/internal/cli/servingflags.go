@@ -35,8 +35,8 @@ reach the server. With it, requests need an AWS Signature V4 of that key; its
 secret comes from --secret-file or ` + secretVariable + `.
 
 GET /health answers with a line of JSON, GET /metrics with those of Prometheus.
-/_reprise/ sets faults and the time, for clients on this machine. --faults and
---config are files in YAML. docs/server.md describes all of them.`
+/_reprise/ sets faults, and with --memory the time, for clients on this machine.
+docs/server.md describes all of it, and the file of --faults.`
 
 func (f *servingFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -47,7 +47,6 @@ func (f *servingFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.key, "tls-key", "", "`file` with the private key of --tls-cert, in PEM")
 	flags.IntVar(&f.serving.MaxConnections, "max-connections", 0, "how `many` connections may be open at once (default 16384; negative: any number)")
 	flags.StringVar(&f.faults, "faults", "", "`file` of faults to inject, in YAML")
-	flags.Float64Var(&f.serving.TimeScale, "time-scale", 1, "how many `times` as fast the server's time goes; needs --memory")
 	flags.BoolVar(&f.serving.KeepUnwritten, "keep-unwritten", false, "leave messages in flight whose reply could not be written, as AWS does")
 	flags.BoolVar(&f.serving.LogRequests, "request-log", false, "log each request, without bodies")
 	flags.BoolVar(&f.serving.NoAdmin, "no-admin", false, "leave out /_reprise/")
@@ -57,14 +56,8 @@ func (f *servingFlags) register(cmd *cobra.Command) {
 }
 
 // options is what the flags say.
-func (f *servingFlags) options(durable bool) (daemon.Serving, error) {
+func (f *servingFlags) options() (daemon.Serving, error) {
 	serving := f.serving
-	switch {
-	case serving.TimeScale <= 0:
-		return serving, usage(fmt.Errorf("--time-scale is %v: pass a number above 0", serving.TimeScale))
-	case serving.TimeScale != 1 && durable:
-		return serving, usage(errors.New("--time-scale keeps times that a later start would find in its future: pass --memory with it"))
-	}
 	credentials, err := f.credentials()
 	if err != nil {
 		return serving, err
@@ -114,31 +107,4 @@ func (f *servingFlags) credentials() ([]sqsserver.Credentials, error) {
 		return nil, usage(errors.New("--access-key must not contain a slash: signatures use it as a separator"))
 	}
 	return []sqsserver.Credentials{{AccessKeyID: key, SecretAccessKey: secret}}, nil
-}
-
-// applyConfig sets the flags that the file names and the command line does not.
-func applyConfig(cmd *cobra.Command, file string) (configfile.Config, error) {
-	flags := cmd.Flags()
-	isFlag := func(name string) bool {
-		// A secret in a file that gets committed is none, and the others are about this very run.
-		return flags.Lookup(name) != nil && name != "secret" && name != "config" && name != "queue" && name != "help" && name != "faults"
-	}
-	c, err := configfile.Read(file, isFlag)
-	if err != nil {
-		return c, err
-	}
-	given := make(map[string]bool)
-	for _, s := range c.Settings {
-		given[s.Name] = flags.Changed(s.Name)
-	}
-	for _, s := range c.Settings {
-		if given[s.Name] {
-			continue // the command line wins
-		}
-		if err := flags.Set(s.Name, s.Value); err != nil {
-			return c, s.Errorf("%w", err)
-		}
-	}
-	// Cobra has checked these before the file was read.
-	return c, cmd.ValidateFlagGroups()
 }

@@ -49,7 +49,9 @@ attempt, every other one is retried by the policy.
 Dead letters lie in the queue NAME-dead, with their story in the message
 attribute reprise-story.
 
-` + aboutStorage,
+` + aboutStorage + `
+
+` + aboutServing,
 		Example: `  reprise up --url http://localhost:8080/work
   reprise up --exec './ship.sh' --concurrency 4 --timeout 5m
   reprise up --queue orders --url http://localhost:8080 \

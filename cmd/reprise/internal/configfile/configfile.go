@@ -306,13 +306,3 @@ func (r reader) decode(n ast.Node, into any) error {
 	}
 	return err
 }
-
-func keysOf(form any) []string {
-	switch form.(type) {
-	case *faultForm:
-		return []string{"kind", "action", "skip", "every", "probability", "limit", "delay"}
-	case *queueForm:
-		return []string{"name", "attributes", "dead-letter", "max-receives", "tags", "faults"}
-	}
-	return nil
-}

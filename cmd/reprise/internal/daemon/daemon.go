@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -99,8 +98,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	if c := cfg.Consume; c != nil {
-		client := awsclient.Local(d.URL(), cfg.Region)
-		d.consumer, err = reprise.New(client, d.QueueURL(c.Queue), d.stoppable(c.Handler), c.Config)
+		d.consumer, err = reprise.New(d.client(), d.QueueURL(c.Queue), d.stoppable(c.Handler), c.Config)
 		if err != nil {
 			return nil, err
 		}

@@ -1,13 +1,21 @@
 package daemon
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -57,6 +65,37 @@ func (d *Daemon) serve() error {
 	}
 	d.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*d.cfg.Serving.Certificate}, MinVersion: tls.VersionTLS12}
 	return d.http.ServeTLS(listener, "", "")
+}
+
+// client is a client of this daemon's own server, for its consumer: like any other
+// it signs with the key and asks for the certificate, if there are such.
+func (d *Daemon) client() *sqs.Client {
+	return awsclient.Local(d.URL(), d.cfg.Region, func(o *sqs.Options) {
+		for _, c := range d.cfg.Serving.Credentials {
+			o.Credentials = credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, "")
+		}
+		if certificate := d.cfg.Serving.Certificate; certificate != nil {
+			o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+				t.TLSClientConfig = trustOnly(certificate.Certificate[0])
+			})
+		}
+	})
+}
+
+// trustOnly is the configuration of a client that talks to whoever has this very
+// certificate: it is made for the names by which others reach the server, and its
+// authority may be one that this machine does not know.
+func trustOnly(certificate []byte) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // G402: VerifyConnection is stricter
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if !bytes.Equal(state.PeerCertificates[0].Raw, certificate) {
+				return errors.New("another certificate than the server's own")
+			}
+			return nil
+		},
+	}
 }
 
 // onRequest learns what became of a request.

@@ -1,0 +1,165 @@
+// Package load sends, receives and deletes messages over HTTP as fast as a server
+// answers. It is as lean as it can be, so that on a machine that it shares with
+// the server it takes little of it: prepared requests on raw connections, replies
+// that are searched rather than parsed, no SDK. It counts what the replies say:
+// a message is sent, received or deleted if the server says so, and anything else
+// is an error.
+package load
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// BatchSize is how many messages a call sends, receives or deletes at most.
+const BatchSize = 10
+
+// BodySize is the size of a message's body in bytes.
+const BodySize = 1 << 10
+
+// Client loads one queue.
+type Client struct {
+	connections []*connection
+	requests    *requests
+}
+
+// Open returns a client of the server at addr that uses so many connections. They
+// are made when they are needed.
+func Open(addr, queueURL string, connections int) *Client {
+	c := &Client{requests: newRequests(addr, queueURL)}
+	for range connections {
+		c.connections = append(c.connections, &connection{addr: addr})
+	}
+	return c
+}
+
+// Close closes the connections.
+func (c *Client) Close() {
+	for _, conn := range c.connections {
+		conn.close()
+	}
+}
+
+// Report is how long something took.
+type Report struct {
+	Messages int
+	Calls    int
+	Wall     time.Duration
+	P50, P99 time.Duration // of the calls
+}
+
+// Send sends n messages, a multiple of BatchSize.
+func (c *Client) Send(n int) (Report, error) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return c.all(n, func(conn *connection) error {
+		for left.Add(-BatchSize) >= 0 {
+			if err := conn.send(c.requests.send); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Receive receives n messages, and keeps their receipt handles for Delete.
+func (c *Client) Receive(n int) (Report, error) {
+	return c.drain(n, func(conn *connection) (int, error) { return conn.receive(c.requests.receive) })
+}
+
+// Delete deletes what Receive has received.
+func (c *Client) Delete() (Report, error) {
+	n := 0
+	for _, conn := range c.connections {
+		n += len(conn.handles)
+	}
+	return c.all(n, func(conn *connection) error {
+		for len(conn.handles) > 0 {
+			if _, err := conn.delete(c.requests); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Work receives n messages and deletes each batch before it receives the next.
+func (c *Client) Work(n int) (Report, error) {
+	return c.drain(n, func(conn *connection) (int, error) {
+		if n, err := conn.receive(c.requests.receive); n == 0 || err != nil {
+			return 0, err
+		}
+		return conn.delete(c.requests)
+	})
+}
+
+// patience is how long a drain waits for messages that do not come.
+const patience = 30 * time.Second
+
+// drain has every connection take messages, a batch at a time, until there have
+// been n.
+func (c *Client) drain(n int, take func(*connection) (int, error)) (Report, error) {
+	var left atomic.Int64 // that nobody is about to take
+	left.Store(int64(n))
+	return c.all(n, func(conn *connection) error {
+		since := time.Now()
+		for {
+			if left.Add(-BatchSize) <= -BatchSize {
+				left.Add(BatchSize)
+				return nil
+			}
+			taken, err := take(conn)
+			if err != nil {
+				return err
+			}
+			left.Add(int64(BatchSize - taken))
+			switch {
+			case taken > 0:
+				since = time.Now()
+			case time.Since(since) > patience:
+				return fmt.Errorf("messages have not come for %v", patience)
+			default:
+				time.Sleep(time.Millisecond) // so as not to make a slow server slower
+			}
+		}
+	})
+}
+
+// all has every connection do its part of n messages.
+func (c *Client) all(n int, part func(*connection) error) (Report, error) {
+	errs := make([]error, len(c.connections))
+	for _, conn := range c.connections {
+		conn.took = conn.took[:0]
+	}
+	began := time.Now()
+	var parts sync.WaitGroup
+	for i, conn := range c.connections {
+		parts.Go(func() { errs[i] = part(conn) })
+	}
+	parts.Wait()
+	report := Report{Messages: n, Wall: time.Since(began)}
+	var took []time.Duration
+	for _, conn := range c.connections {
+		took = append(took, conn.took...)
+	}
+	slices.Sort(took)
+	if report.Calls = len(took); report.Calls > 0 {
+		report.P50, report.P99 = took[len(took)/2], took[len(took)*99/100]
+	}
+	return report, errors.Join(errs...)
+}
+
+// Body is a document of BodySize bytes, with quotes to escape like any that is
+// sent as JSON within JSON.
+func Body(i int) string {
+	const line = `{"sku":"A-10442","quantity":2,"price":"19.90"},`
+	head := fmt.Sprintf(`{"order":%d,"customer":"Ada","lines":[`, i)
+	lines := (BodySize - len(head)) / len(line)
+	body := head + strings.Repeat(line, lines)
+	return body + strings.Repeat("x", BodySize-len(body))
+}

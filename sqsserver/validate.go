@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/reprise-sqs/reprise/internal/digest"
 )
 
 // Limits of a message and of a batch.
@@ -60,7 +62,7 @@ func (e *SendMessageEntry) size() int {
 }
 
 // isBinary tells which of its two values an attribute has.
-func (a *MessageAttribute) isBinary() bool { return baseType(a.DataType) == "Binary" }
+func (a *MessageAttribute) isBinary() bool { return digest.IsBinary(a.DataType) }
 
 func (a *MessageAttribute) valueSize() int {
 	if a.isBinary() {

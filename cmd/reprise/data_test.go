@@ -85,6 +85,18 @@ func TestData(t *testing.T) {
 	}
 }
 
+// TestSyncDelay: with --sync-delay a send is acknowledged no earlier.
+func TestSyncDelay(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	_, endpoint := keep(t, filepath.Join(t.TempDir(), "data"), "--queue", "q", "--sync-delay", delay.String())
+	began := time.Now()
+	sendAll(t, endpoint, "q", "late")
+	if took := time.Since(began); took < delay {
+		t.Errorf("a send was acknowledged after %v, and syncs take %v", took, delay)
+	}
+}
+
 // receiveUntil receives and deletes n messages, and returns their bodies sorted.
 func receiveUntil(t *testing.T, endpoint, queue string, n int) []string {
 	t.Helper()

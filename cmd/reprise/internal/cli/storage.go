@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -19,6 +22,7 @@ type storageFlags struct {
 	memory       bool
 	sync         string
 	syncInterval time.Duration
+	syncDelay    time.Duration
 	minFree      int64
 }
 
@@ -41,9 +45,11 @@ func (f *storageFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.memory, "memory", false, "keep messages in memory: they are lost when the program ends")
 	flags.StringVar(&f.sync, "sync", syncAlways, "`when` the disk syncs: always, before acknowledging, or interval, within --sync-interval")
 	flags.DurationVar(&f.syncInterval, "sync-interval", 100*time.Millisecond, "how much a crash may lose with --sync interval")
+	flags.DurationVar(&f.syncDelay, "sync-delay", 0, "make every sync take this much longer, to see how a slower disk would do")
 	flags.Int64Var(&f.minFree, "min-free", 512, "`MiB` of the disk to leave free: below it sends are refused, and receives and deletes go on; 0 fills the disk")
 	cmd.MarkFlagsMutuallyExclusive("memory", "data")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync")
+	cmd.MarkFlagsMutuallyExclusive("memory", "sync-delay")
 }
 
 // options is what the flags say; its Dir is empty for --memory.
@@ -57,6 +63,8 @@ func (f *storageFlags) options() (journal.Options, error) {
 		return options, usage(fmt.Errorf("--sync is %q: pass %s or %s", f.sync, syncAlways, syncInterval))
 	case f.syncInterval <= 0:
 		return options, usage(fmt.Errorf("--sync-interval is %v: pass a time like 100ms", f.syncInterval))
+	case f.syncDelay < 0:
+		return options, usage(fmt.Errorf("--sync-delay is %v: pass a time like 1ms, or 0 for the disk as it is", f.syncDelay))
 	case f.minFree < 0:
 		return options, usage(fmt.Errorf("--min-free is %d: pass a number of MiB", f.minFree))
 	case f.minFree == 0:
@@ -65,9 +73,23 @@ func (f *storageFlags) options() (journal.Options, error) {
 	if f.sync == syncInterval {
 		options.SyncInterval = f.syncInterval
 	}
+	if f.syncDelay > 0 {
+		options.FS = slowSyncs(f.syncDelay)
+	}
 	var err error
 	options.Dir, err = dataDir(f.data)
 	return options, err
+}
+
+// slowSyncs is the machine's file system with syncs that take longer.
+func slowSyncs(delay time.Duration) vfs.FS {
+	return errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+			time.Sleep(delay)
+		}
+		return nil
+	}))
 }
 
 const defaultDataText = "$XDG_DATA_HOME/reprise/journal or ~/.local/share/reprise/journal"
@@ -83,10 +105,22 @@ func dataDir(given string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--data %s: %w", given, err)
 	}
-	if _, err := os.Stat(filepath.Dir(dir)); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("--data %s: there is no directory %s: make it, mount the disk that it is on, or pass another --data", given, filepath.Dir(dir))
+	if err := needParent(dir); err != nil {
+		return "", fmt.Errorf("--data %s: %w", given, err)
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return "", &daemon.StorageError{Err: fmt.Errorf("--data %s is not a directory: pass another, or move the file away", given)}
 	}
 	return dir, nil
+}
+
+// needParent fails if the directory that dir is in does not exist: mostly a disk
+// that is not mounted.
+func needParent(dir string) error {
+	if _, err := os.Stat(filepath.Dir(dir)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no directory %s: make it, mount the disk that it is on, or name another", filepath.Dir(dir))
+	}
+	return nil
 }
 
 func defaultDataDir() (string, error) {

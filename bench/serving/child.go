@@ -1,0 +1,90 @@
+package serving
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/reprise-sqs/reprise/bench/appendlog"
+	"github.com/reprise-sqs/reprise/bench/process"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// childVariable makes this program one of the servers that comparisons are made
+// with, which reads its childConfig from its standard input.
+const childVariable = "REPRISE_BENCH_SERVER"
+
+// childConfig says what such a server does: give prepared replies, or be an SQS
+// over an append log.
+type childConfig struct {
+	Addr    string
+	Replies map[string]reply `json:",omitempty"` // by action
+	Log     *appendlog.Options
+}
+
+// child starts such a server.
+func (b *Bench) child(name string, config childConfig) (*subject, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if config.Addr, err = process.FreeAddr(); err != nil {
+		return nil, err
+	}
+	in, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	cmd.Stdin = bytes.NewReader(in)
+	p, err := process.Start(config.Addr, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &subject{name: name, process: p}, nil
+}
+
+// ServeIfChild has to be called before anything else by every program that uses
+// this package: comparisons start it again, to be the server beside which they
+// measure, and it does not return then.
+func ServeIfChild() {
+	if os.Getenv(childVariable) == "" {
+		return
+	}
+	if err := serveChild(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	os.Exit(1)
+}
+
+func serveChild() error {
+	var config childConfig
+	if err := json.NewDecoder(os.Stdin).Decode(&config); err != nil {
+		return err
+	}
+	var handler http.Handler = canned(config.Replies)
+	if config.Log != nil {
+		log, err := appendlog.Create(*config.Log)
+		if err != nil {
+			return err
+		}
+		server, err := sqsserver.Open(sqsserver.Config{Journal: log, Logger: slog.Default()})
+		if err != nil {
+			return err
+		}
+		handler = server
+	}
+	// The limits of the program's server: deadlines are a part of what a connection
+	// costs.
+	server := &http.Server{
+		Addr: config.Addr, Handler: handler,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: 3 * time.Minute,
+	}
+	return server.ListenAndServe()
+}

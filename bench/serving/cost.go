@@ -1,0 +1,41 @@
+package serving
+
+// Cost compares the server in memory to a handler of net/http that reads the
+// requests and answers with the same bytes: what is above 1 is SQS.
+func (b *Bench) Cost() error {
+	memory, err := b.reprise("reprise serve --memory", "--memory")
+	if err != nil {
+		return err
+	}
+	defer memory.stop()
+	const connections = 8
+	if err := b.load(memory, connections); err != nil {
+		return err
+	}
+	replies, err := record(memory.process.URL())
+	if err != nil {
+		return err
+	}
+	canned, err := b.child("the same bytes from net/http", childConfig{Replies: replies})
+	if err != nil {
+		return err
+	}
+	defer canned.stop()
+	if err := b.load(canned, connections); err != nil {
+		return err
+	}
+	n := b.scale.Messages
+	subjects := []*subject{memory, canned}
+	all, err := interleave(b.scale.Rounds, subjects, sending(n), working(n), step{"send again", sending(n).do}, receiving(n), deleting)
+	if err != nil {
+		return err
+	}
+	var lines []line
+	for _, name := range []string{"send", "receive", "delete", "receive+delete"} {
+		of := all[name]
+		lines = append(lines,
+			line{name + ", " + canned.name, of[1], nil, aim{}},
+			line{name + ", " + memory.name, of[0], of[1], aim{ofCPU, 0, 1.3}})
+	}
+	return b.table("What SQS costs on top of net/http", b.medians(", 8 connections"), lines)
+}

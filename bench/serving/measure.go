@@ -1,0 +1,176 @@
+package serving
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/reprise-sqs/reprise/bench/load"
+)
+
+// step is something that a subject is made to do, all subjects as much of it.
+type step struct {
+	name string
+	do   func(*subject) (load.Report, error)
+}
+
+func sending(n int) step {
+	return step{"send", func(s *subject) (load.Report, error) { return s.client.Send(n) }}
+}
+
+func receiving(n int) step {
+	return step{"receive", func(s *subject) (load.Report, error) { return s.client.Receive(n) }}
+}
+
+var deleting = step{"delete", func(s *subject) (load.Report, error) { return s.client.Delete() }}
+
+func working(n int) step {
+	return step{"receive+delete", func(s *subject) (load.Report, error) { return s.client.Work(n) }}
+}
+
+// sample is what a step cost.
+type sample struct {
+	load.Report
+	cpu time.Duration // of the server
+}
+
+func (s sample) rate() float64    { return float64(s.Messages) / s.Wall.Seconds() }
+func (s sample) cpuEach() float64 { return float64(s.cpu.Microseconds()) / float64(s.Messages) }
+
+func measure(of *subject, s step) (sample, error) {
+	before, err := of.process.CPU()
+	if err != nil {
+		return sample{}, err
+	}
+	report, err := s.do(of)
+	if err != nil {
+		return sample{}, fmt.Errorf("%s: %s: %w", of.name, s.name, err)
+	}
+	after, err := of.process.CPU()
+	return sample{report, after - before}, err
+}
+
+// samples are those of the subjects by step and round.
+type samples map[string][][]sample
+
+// interleave has all subjects take all steps, rounds times and once before to warm
+// up; in each round one after the other, in the opposite order in every second:
+// what disturbs the machine then disturbs them alike.
+func interleave(rounds int, subjects []*subject, steps ...step) (samples, error) {
+	all := make(samples)
+	for _, s := range steps {
+		all[s.name] = make([][]sample, len(subjects))
+	}
+	for round := range rounds + 1 {
+		for i := range subjects {
+			if round%2 == 1 {
+				i = len(subjects) - 1 - i
+			}
+			for _, s := range steps {
+				got, err := measure(subjects[i], s)
+				if err != nil {
+					return nil, err
+				}
+				if round > 0 {
+					all[s.name][i] = append(all[s.name][i], got)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// median is the middle of what f makes of the samples.
+func median(of []sample, f func(sample) float64) float64 {
+	values := make([]float64, len(of))
+	for i, s := range of {
+		values[i] = f(s)
+	}
+	return middle(values)
+}
+
+// ratio is the middle of the ratios, round by round.
+func ratio(of, to []sample, f func(sample) float64) float64 {
+	values := make([]float64, len(of))
+	for i := range of {
+		values[i] = f(of[i]) / f(to[i])
+	}
+	return middle(values)
+}
+
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// aim is what a ratio should be; the zero value is none.
+type aim struct {
+	of          string // ratio: "rate" or "CPU"
+	least, most float64
+}
+
+// verdict says whether the aim is met.
+func (a aim) verdict(rate, cpu float64) string {
+	value := rate
+	if a.of == ofCPU {
+		value = cpu
+	}
+	switch {
+	case a == aim{}:
+		return ""
+	case a.most > 0 && value <= a.most, a.least > 0 && value >= a.least:
+		return a.String() + ": met"
+	}
+	return a.String() + ": missed"
+}
+
+const (
+	ofRate = "rate"
+	ofCPU  = "CPU"
+)
+
+func (a aim) String() string {
+	if a.most > 0 {
+		return fmt.Sprintf("%s ≤ %.2f", a.of, a.most)
+	}
+	return fmt.Sprintf("%s ≥ %.2f", a.of, a.least)
+}
+
+// line is a row of a table: a subject's samples of a step, and what they are
+// compared to.
+type line struct {
+	name   string
+	of, to []sample // to: nil, nothing
+	aim    aim
+}
+
+// table prints lines.
+func (b *Bench) table(title, note string, lines []line) error {
+	fmt.Fprintf(b.out, "%s\n%s\n\n", title, note)
+	t := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tmessages/s\tserver CPU µs each\tp50 µs\tp99 µs\trate ratio\tCPU ratio\taim\t")
+	for _, l := range lines {
+		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%.0f\t%.0f\t", l.name, median(l.of, sample.rate), median(l.of, sample.cpuEach),
+			median(l.of, func(s sample) float64 { return float64(s.P50.Microseconds()) }),
+			median(l.of, func(s sample) float64 { return float64(s.P99.Microseconds()) }))
+		if l.to == nil {
+			fmt.Fprintln(t, "\t\t\t")
+			continue
+		}
+		rate, cpu := ratio(l.of, l.to, sample.rate), ratio(l.of, l.to, sample.cpuEach)
+		fmt.Fprintf(t, "%.2f\t%.2f\t%s\t\n", rate, cpu, l.aim.verdict(rate, cpu))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(b.out)
+	return err
+}
+
+// medians says how the figures of a table came to be.
+func (b *Bench) medians(more ...string) string {
+	return fmt.Sprintf("medians of %d rounds of %d messages of 1 KiB, batches of ten, all attributes%s", b.scale.Rounds, b.scale.Messages, strings.Join(more, ""))
+}

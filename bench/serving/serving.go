@@ -1,0 +1,127 @@
+// Package serving measures the server, as the program runs it, beside what bounds
+// it and beside other servers. Servers run as processes of their own and are
+// loaded from this one, in turns: see packages process and load. A table has a
+// ratio for every aim; absolute figures are for orientation.
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/reprise-sqs/reprise/bench/load"
+	"github.com/reprise-sqs/reprise/bench/process"
+)
+
+// Scale is how much is measured.
+type Scale struct {
+	Rounds   int // of each sample
+	Messages int // in a sample
+	Few      int // the small backlog
+	Many     int // the large one
+	Polls    int // that wait at once
+	Idle     time.Duration
+	Reserve  int64 // of the append log, in bytes
+
+	Dir   string // for data; on the disk that is to be measured. Default: the system's for temporary files
+	Cache string // where other servers are installed
+}
+
+// Whole is what it takes to trust the ratios, Short to see that everything runs.
+var (
+	Whole = Scale{Rounds: 9, Messages: 20_000, Few: 1_000, Many: 1_000_000, Polls: 10_000, Idle: 10 * time.Second, Reserve: 1 << 30}
+	Short = Scale{Rounds: 1, Messages: 200, Few: 100, Many: 1_000, Polls: 100, Idle: time.Second, Reserve: 1 << 20}
+)
+
+// Bench measures servers.
+type Bench struct {
+	scale   Scale
+	out     io.Writer
+	dir     string // everything made; removed by Close
+	program string // the file of reprise
+	queues  int    // made so far
+}
+
+// Open builds the program.
+func Open(out io.Writer, s Scale) (*Bench, error) {
+	dir, err := os.MkdirTemp(s.Dir, "reprise-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("serving: %w", err)
+	}
+	program, err := process.Build(dir, "reprise", "github.com/reprise-sqs/reprise/cmd/reprise")
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &Bench{scale: s, out: out, dir: dir, program: program}, nil
+}
+
+// Close removes what was made.
+func (b *Bench) Close() error { return os.RemoveAll(b.dir) }
+
+// subject is a server that is measured.
+type subject struct {
+	name    string
+	process *process.Process
+	client  *load.Client
+}
+
+func (s *subject) stop() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	s.process.Stop()
+}
+
+// reprise starts the program's server.
+func (b *Bench) reprise(name string, args ...string) (*subject, error) {
+	addr, err := process.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p, err := process.Start(addr, exec.Command(b.program, append([]string{"serve", "--addr", addr}, args...)...))
+	if err != nil {
+		return nil, err
+	}
+	return &subject{name: name, process: p}, nil
+}
+
+// newDir makes a directory for data.
+func (b *Bench) newDir() (string, error) { return os.MkdirTemp(b.dir, "data-") }
+
+// durable starts the program's server with an empty directory for its messages,
+// on a disk that syncs so much more slowly.
+func (b *Bench) durable(name string, syncDelay time.Duration, args ...string) (*subject, error) {
+	dir, err := b.newDir()
+	if err != nil {
+		return nil, err
+	}
+	args = append([]string{"--data", filepath.Join(dir, "journal"), "--sync-delay", syncDelay.String()}, args...)
+	return b.reprise(name, args...)
+}
+
+// load gives a subject a new queue, and a client with so many connections.
+func (b *Bench) load(s *subject, connections int) error {
+	b.queues++
+	url, err := load.CreateQueue(s.process.Addr, fmt.Sprintf("bench-%d", b.queues))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
+	s.client = load.Open(s.process.Addr, url, connections)
+	return nil
+}
+
+// stopAll stops subjects, of which some may not have been started.
+func stopAll(subjects []*subject) {
+	for _, s := range subjects {
+		if s != nil {
+			s.stop()
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package serving_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/reprise-sqs/reprise/bench/serving"
+)
+
+func TestMain(m *testing.M) {
+	serving.ServeIfChild()
+	os.Exit(m.Run())
+}
+
+// Every comparison runs to its end and has a row for what it is about.
+func TestComparisons(t *testing.T) {
+	var out strings.Builder
+	scale := serving.Short
+	scale.Dir = t.TempDir()
+	bench, err := serving.Open(&out, scale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bench.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, comparison := range []struct {
+		name string
+		run  func() error
+		rows []string
+	}{
+		{"cost", bench.Cost, []string{"receive, reprise serve --memory", "CPU ≤ 1.30"}},
+		{"durable", bench.Durable, []string{"128 clients, syncs 1ms slower: send, reprise serve --data", "rate ≥ 0.70", "rate ≥ 0.90"}},
+		{"journal", bench.Journal, []string{"16 clients: receive+delete, Pebble"}},
+	} {
+		t.Run(comparison.name, func(t *testing.T) {
+			out.Reset()
+			if err := comparison.run(); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range comparison.rows {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("there is no %q in\n%s", want, out.String())
+				}
+			}
+		})
+	}
+}

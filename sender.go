@@ -1,0 +1,347 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// SenderClient is the part of *sqs.Client that a [Sender] calls.
+type SenderClient interface {
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+}
+
+// Outgoing is a message to send. It is plain data; what its maps hold must not be
+// changed after it has been handed to a [Sender].
+type Outgoing struct {
+	// Body is the message's text. SQS takes no empty one.
+	Body string
+	// Attributes are the message attributes, at most ten. Default: none.
+	Attributes map[string]types.MessageAttributeValue
+	// TraceHeader is an AWS X-Ray trace header, which travels as the system
+	// attribute AWSTraceHeader. Default: none.
+	TraceHeader string
+	// GroupID is the message group: on FIFO queues, which require it, the unit of
+	// ordering; on standard queues the fair-queue tenant. Default: none.
+	GroupID string
+	// DeduplicationID makes SQS drop what is sent again under the same id within
+	// five minutes. FIFO queues only, which require it unless
+	// SenderConfig.ContentDeduplication says otherwise.
+	DeduplicationID string
+	// Delay hides the message at first, for at most 15 min, rounded up to whole
+	// seconds. Not on FIFO queues. Default: the queue's delay.
+	Delay time.Duration
+}
+
+// Sent is what became of an [Outgoing].
+type Sent struct {
+	// ID is the message id that SQS gave the message.
+	ID string
+	// SequenceNumber is the message's place in a FIFO queue, in decimal; empty on
+	// standard queues.
+	SequenceNumber string
+	// Err is why the message was not sent: nil if and only if SQS has acknowledged
+	// it. If it is an [ErrUnconfirmed], SQS may have it all the same.
+	Err error
+}
+
+var (
+	// ErrUnconfirmed is part of the error of a message that SQS may or may not
+	// have: a request with it ended without a reply that says so. Any other error
+	// means that SQS does not have it.
+	ErrUnconfirmed = errors.New("reprise: SQS may have the message, but has not confirmed it")
+
+	// ErrSenderClosed is part of the error of a message that was handed to a
+	// Sender after its Close, or was still unsent when Close gave up.
+	ErrSenderClosed = errors.New("reprise: the sender is closed")
+)
+
+// Sender sends messages to one queue in few requests: ten at a time, or fewer
+// when the first has waited for a short linger, from however many goroutines they
+// come. Each message gets its own answer, and none is dropped without one.
+//
+// What SQS fails to take is sent again, alone and with backoff, for as long as
+// the caller's context lasts: throttles, failures of the service, lost
+// connections. What that cannot mend is answered at once or, where it is the
+// queue's trouble (it is missing, access is denied), after three requests. The
+// SDK's own retries are not used.
+//
+// A request whose reply is lost may have been carried out. On a standard queue
+// the message is then sent twice: consumers must bear duplicates in any case. A
+// FIFO queue drops the second by its deduplication id, unless it comes more than
+// five minutes after the first.
+//
+// On a FIFO queue the messages of a group are sent in the order in which they
+// were handed over, each when SQS has answered for the one before: in one batch,
+// the failure of one would let its successors overtake it. So batches fill from
+// different groups, and a single group has a request for each message. A message
+// that is given up is left out; its successors go on.
+//
+// A Sender may be used by many goroutines. It has goroutines of its own only
+// while it has messages. Close it, so that none is left unsent.
+type Sender struct {
+	client SenderClient
+	queue  queueURL
+	cfg    SenderConfig
+	log    *slog.Logger
+	host   string             // seeds the jitter, so that a fleet's retries spread
+	ctx    context.Context    // of requests
+	stop   context.CancelFunc // ends ctx
+	limit  deadline           // of one request
+	tasks  sync.WaitGroup     // requests under way, and the timer while it is set
+	closed chan struct{}      // closed when Close has done its work
+
+	mu       sync.Mutex
+	crew     crew
+	outside  parcels             // there is no room for them yet
+	ready    parcels             // to be sent next
+	backoff  parcels             // to be sent again, by the time when they are due
+	lanes    map[string]*parcels // FIFO queues: what waits behind a group's first
+	handed   uint64              // messages handed over so far: numbers them
+	inside   int                 // messages that have room and no answer
+	bytes    int                 // their size
+	requests int                 // under way
+	retries  int                 // batches sent to backoff so far: numbers their jitter
+	flushAt  time.Time           // when what is ready has lingered enough; zero: nothing is
+	flushes  []*flush            // callers waiting in Flush and Close
+	timer    *time.Timer
+	firesAt  time.Time // when the timer fires; zero: it is not set
+	closing  bool      // nothing is taken any more
+	gaveUp   bool      // nothing is sent any more
+	untold   []told    // what those who submitted are yet to hear
+	unsent   []Unsent  // answered with an error since Close began
+	saidAt   time.Time // when a failure was last logged
+}
+
+// NewSender returns a sender to the queue at queueURL. It checks everything that
+// can be checked without a call, reports all problems in one error, and starts
+// nothing. A *sqs.Client is a [SenderClient] as it is.
+func NewSender(c SenderClient, queueURL string, cfg SenderConfig) (*Sender, error) {
+	var problems []error
+	if c == nil {
+		problems = append(problems, errors.New("the SQS client is nil: pass sqs.NewFromConfig(cfg)"))
+	}
+	queue, err := parseQueueURL(queueURL)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(queue.fifo); err != nil {
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("making a sender: %w", err)
+	}
+	s := &Sender{
+		client: c,
+		queue:  queue,
+		cfg:    cfg,
+		log:    slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
+		host:   hostname(),
+		limit:  deadline{limit: settleTimeout},
+		closed: make(chan struct{}),
+		lanes:  make(map[string]*parcels),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Send sends messages and waits for SQS's answer to each: result i is message
+// i's. The error is nil if SQS has acknowledged all of them; otherwise it counts
+// those that it has not, and wraps the error of the first.
+//
+// Messages beyond SenderConfig.MaxWaiting wait for room without being sent. When
+// ctx ends, Send returns at once; what is not in a request by then is not sent.
+func (s *Sender) Send(ctx context.Context, messages ...Outgoing) ([]Sent, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	call := &sendCall{results: make([]Sent, len(messages)), left: len(messages), done: make(chan struct{})}
+	parcels := make([]parcel, len(messages))
+	now := time.Now()
+	for i := range messages {
+		parcels[i] = parcel{message: messages[i], since: now, call: call, at: i}
+		parcels[i].size, call.results[i].Err = s.check(&messages[i])
+	}
+	if ctx.Err() != nil {
+		return call.fail(context.Cause(ctx))
+	}
+
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return call.fail(ErrSenderClosed)
+	}
+	for i := range parcels {
+		if call.results[i].Err == nil {
+			s.enter(&parcels[i])
+		} else {
+			call.answered()
+		}
+	}
+	s.dispatch(now)
+	s.mu.Unlock()
+
+	select {
+	case <-call.done:
+	case <-ctx.Done():
+		s.withdraw(parcels, context.Cause(ctx))
+	}
+	return call.results, call.err()
+}
+
+// Submit hands m over and returns; done is told what became of it. It blocks only
+// while there is no room (SenderConfig.MaxWaiting, MaxBytes), and never where both
+// limits are off. If it returns an error, m is not sent and done is not called;
+// otherwise done is called exactly once, maybe before Submit returns.
+//
+// ctx bounds the wait for room and then the message itself: when it has ended,
+// no further request is made for it. That is looked at before each request.
+//
+// Calls of done come from the sender's goroutines, at the same time and in no
+// order. One that blocks holds back the answers to its batch and nothing else. It
+// may hand over messages, but must not wait for Close.
+func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error {
+	if done == nil {
+		return errors.New("submitting a message: the function to be told is nil: pass one, or use Send")
+	}
+	size, err := s.check(&m)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	now := time.Now()
+	p := &parcel{message: m, size: size, since: now, ctx: ctx, tell: done}
+
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return ErrSenderClosed
+	}
+	s.enter(p)
+	if p.list == &s.outside {
+		p.admitted = make(chan struct{})
+	}
+	s.dispatch(now)
+	s.mu.Unlock()
+	if p.admitted == nil {
+		return nil
+	}
+
+	select {
+	case <-p.admitted:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.list == &s.outside:
+		s.leave(p)
+		s.dispatch(time.Now())
+		return err
+	case p.turnedAway:
+		return ErrSenderClosed
+	}
+	return nil
+}
+
+// Flush sends what is gathered without waiting for more, and waits until every
+// message handed over before has been answered, those that still wait for room
+// included. The error is that of ctx.
+func (s *Sender) Flush(ctx context.Context) error {
+	s.mu.Lock()
+	f := s.hurry()
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flushes = slices.DeleteFunc(s.flushes, func(other *flush) bool { return other == f })
+	return context.Cause(ctx)
+}
+
+// Unsent is a message that a Sender had taken and could not send before Close
+// ended it.
+type Unsent struct {
+	Message Outgoing
+	// Err is why, as it was said to whoever handed the message over. If it is an
+	// [ErrUnconfirmed], SQS may have the message.
+	Err error
+}
+
+// Close sends what the sender has taken, takes nothing more, and returns when all
+// is answered and every goroutine has ended. Messages that wait for room are
+// turned away. When ctx ends, requests are cut off and the rest is given up.
+//
+// It returns the messages that were answered with an error since it was called;
+// the error is nil if there is none. A second call waits for the first and
+// returns nothing.
+func (s *Sender) Close(ctx context.Context) ([]Unsent, error) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		select {
+		case <-s.closed:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	for s.outside.first != nil {
+		s.turnAway(s.outside.first)
+	}
+	s.closing = true
+	f := s.hurry()
+	s.mu.Unlock()
+
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	}
+	return s.end()
+}
+
+// end gives up what is left and waits for every goroutine of ours.
+func (s *Sender) end() ([]Unsent, error) {
+	defer close(s.closed)
+	s.mu.Lock()
+	s.gaveUp = true
+	if !s.firesAt.IsZero() && s.timer.Stop() {
+		s.firesAt = time.Time{}
+		s.tasks.Done()
+	}
+	s.mu.Unlock()
+	s.stop()
+	s.tasks.Wait()
+
+	s.mu.Lock()
+	for s.backoff.first != nil {
+		s.answer(s.backoff.first, Sent{Err: s.backoff.first.givenUp(ErrSenderClosed)})
+	}
+	for s.ready.first != nil { // a group's next becomes ready as its first is answered
+		s.answer(s.ready.first, Sent{Err: s.ready.first.givenUp(ErrSenderClosed)})
+	}
+	s.crew.retire()
+	untold, unsent := s.untold, s.unsent
+	s.untold, s.unsent = nil, nil
+	s.mu.Unlock()
+	s.crew.parked.Wait()
+	s.tell(untold)
+	if len(unsent) > 0 {
+		return unsent, fmt.Errorf("closing the sender: %d messages were not sent, the first: %w", len(unsent), unsent[0].Err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,223 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestSenderCloses: everything taken is sent, nothing more is taken, and those who
+// wait for room are turned away.
+func TestSenderCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: time.Second})
+		s, _ := newSender(t, q, reprise.SenderConfig{Linger: time.Hour, MaxWaiting: 25})
+		var a answers
+		for range 25 {
+			if err := s.Submit(t.Context(), reprise.Outgoing{Body: "taken"}, a.add); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var turnedAway sync.WaitGroup
+		turnedAway.Go(func() {
+			if err := s.Submit(t.Context(), reprise.Outgoing{Body: "outside"}, a.add); !errors.Is(err, reprise.ErrSenderClosed) {
+				t.Errorf("a Submit that waited for room: %v", err)
+			}
+		})
+		turnedAway.Go(func() {
+			if _, err := s.Send(t.Context(), outgoing("outside", "outside")...); !errors.Is(err, reprise.ErrSenderClosed) {
+				t.Errorf("a Send that waited for room: %v", err)
+			}
+		})
+		synctest.Wait()
+		var second sync.WaitGroup
+		second.Go(func() {
+			time.Sleep(time.Millisecond)
+			closeSender(t, s)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if _, err := s.Close(ctx); err != nil {
+				t.Errorf("close of a closed sender: %v", err)
+			}
+		})
+		closeSender(t, s)
+		second.Wait()
+		turnedAway.Wait()
+		if n := len(a.all()); n != 25 || len(q.Messages()) != 25 {
+			t.Errorf("%d answers, %d messages in the queue; want 25", n, len(q.Messages()))
+		}
+		if _, err := s.Send(t.Context(), outgoing("late")...); !errors.Is(err, reprise.ErrSenderClosed) {
+			t.Errorf("sent after Close: %v", err)
+		}
+		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "late"}, a.add); !errors.Is(err, reprise.ErrSenderClosed) {
+			t.Errorf("submitted after Close: %v", err)
+		}
+		if err := s.Flush(t.Context()); err != nil {
+			t.Errorf("flushed after Close: %v", err)
+		}
+	})
+}
+
+// TestSenderSaysWhatCloseLeft: when Close's context ends, whatever is left is
+// given back, wherever it was, each message to its sender too.
+func TestSenderSaysWhatCloseLeft(t *testing.T) {
+	for name, fault := range map[string]sqsserver.Fault{
+		"in backoff":   {Kind: sqsserver.FaultThrottle},
+		"in a request": {Kind: sqsserver.FaultSlowReply, Delay: time.Minute},
+	} {
+		for _, attributes := range []map[string]string{nil, {"FifoQueue": "true"}} {
+			t.Run(fmt.Sprint(name, " ", attributes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					q := reprisetest.NewQueue(t, attributes)
+					q.Fault(fault)
+					s, _ := newSender(t, q, reprise.SenderConfig{Requests: 1})
+					messages := outgoing(numbered(15)...)
+					if attributes != nil {
+						messages = grouped("g", numbered(15)...) // one under way, the rest behind it
+					}
+					var a answers
+					for _, m := range messages[:12] {
+						if err := s.Submit(t.Context(), m, a.add); err != nil {
+							t.Fatal(err)
+						}
+					}
+					var sending sync.WaitGroup
+					sending.Go(func() {
+						sent, err := s.Send(t.Context(), messages[12:]...)
+						if len(sent) != 3 || !errors.Is(err, reprise.ErrSenderClosed) {
+							t.Errorf("%v, %v; want the sender's end", sent, err)
+						}
+					})
+					time.Sleep(10 * time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					start := time.Now()
+					unsent, err := s.Close(ctx)
+					if took := time.Since(start); took != 5*time.Second || !errors.Is(err, reprise.ErrSenderClosed) {
+						t.Errorf("close: %v after %v", err, took)
+					}
+					sending.Wait()
+					left := make(map[string]bool)
+					for _, u := range unsent {
+						left[u.Message.Body] = true
+						if !errors.Is(u.Err, reprise.ErrSenderClosed) {
+							t.Errorf("message %s: %v", u.Message.Body, u.Err)
+						}
+						if inQueue := slices.Contains(queued(q), u.Message.Body); inQueue && !errors.Is(u.Err, reprise.ErrUnconfirmed) {
+							t.Errorf("message %s is in the queue, and its error does not say that it may be: %v", u.Message.Body, u.Err)
+						}
+					}
+					if told := a.all(); len(left) != 15 || len(unsent) != 15 || len(told) != 12 {
+						t.Errorf("%d of 15 messages given back, %d of 12 told", len(unsent), len(told))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestSenderToldFunctionsDoNoHarm: one that panics, ends its goroutine or brings
+// the next message when there is no room keeps nobody else's answer back.
+func TestSenderToldFunctionsDoNoHarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		s, _ := newSender(t, q, reprise.SenderConfig{MaxWaiting: 10, Requests: 1, Logger: slog.New(slog.DiscardHandler)})
+		var a answers
+		bad := []func(){
+			func() { panic("no") },
+			runtime.Goexit,
+			func() {
+				if err := s.Submit(t.Context(), reprise.Outgoing{Body: "next"}, a.add); err != nil {
+					t.Error(err)
+				}
+			},
+		}
+		const messages = 300
+		for i := range messages {
+			err := s.Submit(t.Context(), reprise.Outgoing{Body: fmt.Sprint(i)}, func(sent reprise.Sent) {
+				a.add(sent)
+				bad[i%len(bad)]()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if n, want := len(a.all()), messages+messages/3; n != want || len(q.Messages()) != want {
+			t.Errorf("%d answers, %d messages in the queue; want %d", n, len(q.Messages()), want)
+		}
+		closeSender(t, s)
+	})
+}
+
+// TestSenderSurvivesItsClient: a client that panics or forgets an entry in its
+// reply is taken for a failed request.
+func TestSenderSurvivesItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		replies := []func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput{
+			func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput { panic("no") },
+			func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput { return nil },
+			func(out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput {
+				out.Successful = out.Successful[:1]
+				out.Successful[0].Id = aws.String("7")
+				return out
+			},
+		}
+		n := 0
+		s := senderThrough(t, sendFunc(func(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+			out, err := q.Client().SendMessageBatch(ctx, in, opts...)
+			if n++; n <= len(replies) {
+				return replies[n-1](out), err
+			}
+			return out, err
+		}), q.URL(), reprise.SenderConfig{})
+		if _, err := s.Send(t.Context(), outgoing("1", "2")...); err != nil || n != 4 {
+			t.Errorf("%v after %d requests", err, n)
+		}
+		closeSender(t, s)
+	})
+}
+
+// sendFunc is a SenderClient.
+type sendFunc func(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+
+func (f sendFunc) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return f(ctx, in, opts...)
+}
+
+// TestSenderKeepsNoGoroutineWhileIdle: its goroutines end with its last message,
+// not only with Close.
+func TestSenderKeepsNoGoroutineWhileIdle(t *testing.T) {
+	q := reprisetest.NewQueue(t, nil)
+	before := runtime.NumGoroutine()
+	s, _ := newSender(t, q, reprise.SenderConfig{})
+	for range 20 {
+		if _, err := s.Send(t.Context(), outgoing(numbered(200)...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for runtime.NumGoroutine() > before { // until the test's own limit: the last is on its way out
+		runtime.Gosched()
+	}
+	closeSender(t, s)
+}

@@ -32,7 +32,7 @@ const dirMode = 0o700
 func lockDir(o Options) (*pebble.Lock, error) {
 	if o.ReadOnly {
 		if _, err := o.FS.Stat(o.FS.PathJoin(o.Dir, formatFile)); errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("journal %s: there is none: it has no file %s", o.Dir, formatFile)
+			return nil, fmt.Errorf("journal %s: there is none: it has no file %s: name a directory that a server has kept, or a backup", o.Dir, formatFile)
 		}
 	} else if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, describe(o.Dir, err)
@@ -110,7 +110,28 @@ func checkFormat(o Options) error {
 		return fmt.Errorf("journal %s: it has format %d, and this reprise knows format %d only: "+
 			"use the version of reprise that wrote it, or choose another directory with --data", o.Dir, format, Format)
 	}
+	if lacksMarker(names) {
+		return describe(o.Dir, fmt.Errorf("%w: there is no file %s*", errDamaged, manifestMarker))
+	}
 	return nil
+}
+
+// manifestMarker begins the name of the file that says which manifest counts.
+const manifestMarker = "marker.manifest."
+
+// lacksMarker reports whether Pebble has written into a directory whose marker is
+// missing: it would begin anew there and overwrite what it finds. The marker is
+// empty, and so what a careless copy leaves out first.
+func lacksMarker(names []string) bool {
+	written := false
+	for _, name := range names {
+		if strings.HasPrefix(name, manifestMarker) {
+			return false
+		}
+		// Only these are younger than the marker, whenever the machine crashed.
+		written = written || strings.HasSuffix(name, ".log") || strings.HasSuffix(name, ".sst")
+	}
+	return written
 }
 
 // writeFormat makes dir a journal.

@@ -189,11 +189,15 @@ func (f *form) elements(name string) iter.Seq[*form] {
 	}
 }
 
-// texts returns the values of name.1, name.2 and so on.
+// texts returns the values of name.1, name.2 and so on. Without any, a bare name is
+// a list of one: who writes requests by hand asks for AttributeName=All.
 func (f *form) texts(name string) []string {
 	var texts []string
 	for element := range f.elements(name) {
 		texts = append(texts, element.value)
+	}
+	if bare := f.text(name); bare != "" && texts == nil {
+		texts = []string{bare}
 	}
 	return texts
 }

@@ -14,10 +14,11 @@ func (a *app) backup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DEST",
 		Short: "Copy a server's messages to a new directory, while it runs",
-		Long: `Make the directory DEST, which must not exist, a copy of the --data directory of
-a server, with all that was acknowledged before. The server goes on: it is asked
-through a socket in its directory, which only its own user can use, and writes
-the copy itself. Without one running the copy is made by this command.
+		Long: `Make the directory DEST a copy of the --data directory of a server, with all that
+was acknowledged before. DEST must not exist, and the directory that it is in must.
+The server goes on: it is asked through a socket in its directory, which only its
+own user can use, and writes the copy itself. Without one running the copy is made
+by this command.
 
 A copy is used like any data directory: reprise check DEST, reprise serve --data
 DEST. On the same disk it shares files with the original, takes next to no space
@@ -39,6 +40,9 @@ func (a *app) runBackup(data, dest string) error {
 	dest, err = filepath.Abs(dest)
 	if err != nil {
 		return err
+	}
+	if err := needParent(dest); err != nil {
+		return fmt.Errorf("backup to %s: %w", dest, err)
 	}
 	if err := daemon.Backup(a.ctx, dir, dest); err != nil {
 		return err

@@ -2,8 +2,6 @@ package reprise
 
 import (
 	"context"
-	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -50,10 +48,12 @@ func (c *Consumer) learn(ctx context.Context) bool {
 		})
 		return !facts.pending
 	}
-	facts.arn = attributes["QueueArn"]
-	facts.plan.Visibility = seconds(attributes["VisibilityTimeout"])
-	facts.plan.Retention = seconds(attributes["MessageRetentionPeriod"])
-	facts.plan.DeadLetterARN, facts.plan.MaxReceives = redrive(attributes["RedrivePolicy"])
+	facts.plan, err = plan.ReadQueue(attributes)
+	if err != nil {
+		c.complain("queue-attributes", "the queue's attributes are not all understood", "error", err)
+	}
+	facts.plan.FIFO = c.queue.fifo // SQS binds the type to the name
+	facts.arn = facts.plan.ARN
 	if facts.deadLetter.url == "" && facts.plan.DeadLetterARN != "" {
 		facts.deadLetter, err = c.queue.sibling(facts.plan.DeadLetterARN)
 		if err != nil {
@@ -63,16 +63,25 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	if facts.deadLetter.url != "" {
 		// Only for a finding: whoever may send there need not be allowed to look.
 		if dead, err := c.attributes(ctx, facts.deadLetter.url); err == nil {
-			facts.plan.DeadLetterRetention = seconds(dead["MessageRetentionPeriod"])
+			if err := facts.plan.ReadDeadLetter(dead); err != nil {
+				c.complain("queue-attributes", "the dead-letter queue's attributes are not all understood", "error", err)
+			}
 		}
 	}
 
 	c.mu.Lock()
 	c.facts = facts
 	c.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
+	policy := c.policy // guarded: the plan asks the user's own code for its waits
 	c.mu.Unlock()
-	settings := plan.Settings{HandlerTimeout: c.cfg.HandlerTimeout, DeadLetterURL: c.cfg.DeadLetterURL}
-	for _, f := range plan.Check(c.cfg.Retry, facts.plan, settings) {
+	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
+	settings := plan.Settings{
+		HandlerTimeout: c.cfg.HandlerTimeout,
+		Lease:          c.cfg.Lease,
+		Via:            plan.ViaVisibility,
+		DeadLetterURL:  c.cfg.DeadLetterURL,
+	}
+	for _, f := range plan.Check(policy, facts.plan, settings) {
 		c.found(f)
 	}
 	return true
@@ -123,34 +132,4 @@ func (c *Consumer) attributes(ctx context.Context, url string) (attributes map[s
 		return 0, nil
 	})
 	return attributes, err
-}
-
-// redrive reads a RedrivePolicy. SQS takes and gives maxReceiveCount as a number,
-// and takes it as a string too.
-func redrive(policy string) (target string, maxReceives int) {
-	var p struct {
-		Target string          `json:"deadLetterTargetArn"`
-		Max    json.RawMessage `json:"maxReceiveCount"`
-	}
-	if policy == "" || json.Unmarshal([]byte(policy), &p) != nil {
-		return "", 0
-	}
-	digits := string(p.Max)
-	if unquoted, err := strconv.Unquote(digits); err == nil {
-		digits = unquoted
-	}
-	maxReceives, err := strconv.Atoi(digits)
-	if err != nil {
-		return p.Target, 0
-	}
-	return p.Target, maxReceives
-}
-
-// seconds reads an attribute that counts seconds; zero if it is none.
-func seconds(s string) time.Duration {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return time.Duration(n) * time.Second
 }

@@ -1,0 +1,223 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// fifoReceivesPerAttempt is how many receives a FIFO queue should allow for each
+// attempt: siblings of a failing message are received along with it without
+// being run.
+const fifoReceivesPerAttempt = 10
+
+// checkReceives holds the queue's maxReceiveCount against the attempts.
+func (e *examination) checkReceives() {
+	if e.q.MaxReceives <= 0 {
+		return
+	}
+	if e.q.FIFO {
+		e.checkFIFOReceives()
+		return
+	}
+	fewer := e.attempts < 0 || e.q.MaxReceives < e.attempts
+	switch {
+	case fewer && e.copies():
+		e.add(Info, CodeReceivesLimit,
+			fmt.Sprintf("the policy allows %s attempts and the queue %d receives: at its last permitted receive a message is sent back as a copy, which begins anew.", count(e.attempts), e.q.MaxReceives),
+			fmt.Sprintf("nothing, with the permission to send to the queue; raise maxReceiveCount above %s to do without copies.", count(e.attempts)))
+	case fewer:
+		e.add(Error, CodeReceivesLimit,
+			fmt.Sprintf("the policy allows %s attempts, but the queue gives a message up after %d receives.", count(e.attempts), e.q.MaxReceives),
+			fmt.Sprintf("raise maxReceiveCount in the queue's RedrivePolicy above %s, lower attempts to %d, or permit copies.", count(e.attempts), e.q.MaxReceives))
+	case e.outOfReach:
+		e.add(Error, CodeReceivesLimit,
+			fmt.Sprintf("a wait of up to %s takes %d receives, and the queue gives a message up after %d: not all of %d attempts are reached.", short(e.longestWait), hidesFor(e.longestWait), e.q.MaxReceives, e.attempts),
+			"keep the backoff's max at 12h or below, raise maxReceiveCount, or permit copies.")
+	}
+	if e.q.MaxReceives == 1 {
+		fate := "no message is retried."
+		if e.copies() {
+			fate = "every retry, and every quarter of an hour of its wait, is a copy."
+		}
+		e.add(Warning, CodeSingleReceive,
+			"the queue permits one receive: SQS moves a message to the dead-letter queue, without a story, once a crash, a lost lease or a release has used it up, and "+fate,
+			"raise maxReceiveCount in the queue's RedrivePolicy to 5 or more.")
+	}
+}
+
+func (e *examination) checkFIFOReceives() {
+	if e.attempts > 0 && e.q.MaxReceives/fifoReceivesPerAttempt >= e.attempts {
+		return
+	}
+	remedy := fmt.Sprintf("raise maxReceiveCount to at least %d.", e.attempts*fifoReceivesPerAttempt)
+	if highest := MaxReceives / fifoReceivesPerAttempt; e.attempts < 0 || e.attempts > highest {
+		remedy = fmt.Sprintf("raise maxReceiveCount to its limit, %d, and lower attempts to at most %d.", MaxReceives, highest)
+	}
+	e.add(Error, CodeFIFOReceives,
+		fmt.Sprintf("messages behind a failing one are received with it: %d receives may be used up before %s attempts.", e.q.MaxReceives, count(e.attempts)),
+		remedy)
+}
+
+// checkRetention holds the queue's retention against the schedule.
+func (e *examination) checkRetention() {
+	if e.q.Retention <= 0 {
+		e.add(Warning, CodeRetentionUnknown,
+			fmt.Sprintf("the queue's retention is not known and taken as SQS's default, %s.", short(DefaultRetention)),
+			"permit sqs:GetQueueAttributes on the queue.")
+	}
+	retention := e.q.retention()
+	left := max(retention-max(e.q.Delay, 0), 0) // at the first receive
+	const remedy = "raise MessageRetentionPeriod (up to 14 days), or lower the policy's age."
+	switch {
+	case e.endless: // which is a finding of its own
+	case e.lastAttempt < left && e.p.MaxAge > retention:
+		e.add(Info, CodeRetention,
+			fmt.Sprintf("the policy's age of %s is never reached: the queue deletes a message %s after it was sent.", short(e.p.MaxAge), short(retention)),
+			remedy)
+	case e.lastAttempt < left:
+	case e.copies():
+		e.add(Info, CodeRetention,
+			fmt.Sprintf("the policy retries for up to %s, but the queue deletes a message %s after it was sent: before that it is sent back as a copy, which begins anew.", short(e.lastAttempt), short(retention)),
+			"nothing, with the permission to send to the queue; raise MessageRetentionPeriod (up to 14 days) to do without copies.")
+	default:
+		e.add(Warning, CodeRetention,
+			fmt.Sprintf("the policy retries for up to %s, but the queue deletes a message %s after it was sent.", short(e.lastAttempt), short(retention)),
+			remedy)
+	}
+}
+
+// checkLimits looks for a policy that never gives up, and at what the queue's delay
+// does to its limits.
+func (e *examination) checkLimits() {
+	if e.endless && (e.copies() || e.q.MaxReceives <= 0) {
+		fate := fmt.Sprintf("until the queue's retention of %s deletes it without a word.", short(e.q.retention()))
+		if e.copies() {
+			fate = "for ever, in copies that renew the queue's retention."
+		}
+		e.add(Warning, CodeNeverGivenUp,
+			"neither attempts nor age are limited: a message that always fails is tried "+fate,
+			"limit the policy's attempts or its age.")
+	}
+	if e.q.Delay <= 0 {
+		return
+	}
+	switch age := e.p.MaxAge; {
+	case e.p.AgeFrom == retry.Sent && age > 0 && age <= e.q.Delay:
+		e.add(Error, CodeQueueDelay,
+			fmt.Sprintf("the policy's age of %s counts from the sending and is used up by the queue's delay of %s: no message is retried.", short(age), short(e.q.Delay)),
+			"raise the policy's age, count it from the first receive, or lower the queue's DelaySeconds.")
+	case e.copies():
+		e.add(Info, CodeQueueDelay,
+			fmt.Sprintf("the queue delays what is sent to it by %s, and so each copy whose own wait is less than a second.", short(e.q.Delay)),
+			"set the queue's DelaySeconds to 0 if copies must be quicker.")
+	}
+}
+
+// checkDeadLetters looks at where messages go that are given up.
+func (e *examination) checkDeadLetters() {
+	if !e.s.hasDeadLetters(e.q) {
+		e.add(Warning, CodeNoDeadLetterQueue,
+			"there is no dead-letter queue: a message that is given up stays hidden until the queue's retention deletes it.",
+			"give the queue a RedrivePolicy, or name a dead-letter queue in the configuration.")
+		return
+	}
+	target := e.q.DeadLetterARN
+	if e.s.DeadLetterURL != "" {
+		target = e.s.DeadLetterURL
+	}
+	if fifo := strings.HasSuffix(target, ".fifo"); fifo != e.q.FIFO {
+		e.add(Error, CodeDeadLetterQueueType,
+			fmt.Sprintf("the queue is %s and its dead-letter queue %s: SQS neither accepts the pair in a RedrivePolicy nor moves messages back from the one to the other.", queueType(e.q.FIFO), queueType(fifo)),
+			"use a dead-letter queue of the queue's own type.")
+	}
+	if e.sameQueue(target) {
+		e.add(Error, CodeDeadLetterQueueIsQueue,
+			"the dead-letter queue is the queue itself: what is given up comes back as a new message, for ever.",
+			"use a queue of its own for dead letters.")
+		return // its retention tells nothing
+	}
+	e.checkDeadLetterRetention()
+}
+
+func queueType(fifo bool) string {
+	if fifo {
+		return "FIFO"
+	}
+	return "standard"
+}
+
+// sameQueue reports whether target, an ARN or a URL, is the queue. An account and
+// a name identify a queue within a region, and both end in them.
+func (e *examination) sameQueue(target string) bool {
+	own := strings.Split(e.q.ARN, ":")
+	other := strings.FieldsFunc(target, func(r rune) bool { return r == ':' || r == '/' })
+	if len(own) != arnParts || len(other) < 2 {
+		return false
+	}
+	return own[4] == other[len(other)-2] && own[5] == other[len(other)-1]
+}
+
+func (e *examination) checkDeadLetterRetention() {
+	kept, retention := e.q.DeadLetterRetention, e.q.retention()
+	remedy := "set the dead-letter queue's MessageRetentionPeriod to 14 days."
+	if kept >= MaxRetention {
+		remedy = "lower the queue's own MessageRetentionPeriod: the dead-letter queue's 14 days are the most there is."
+	}
+	switch {
+	case kept <= 0:
+		e.add(Info, CodeDeadLetterQueueUnknown,
+			"the dead-letter queue's attributes are not known: neither how long it keeps messages nor its encryption is part of this plan.",
+			"permit sqs:GetQueueAttributes on the dead-letter queue.")
+	case !e.q.FIFO && kept <= retention:
+		e.add(Warning, CodeDeadLetterRetention,
+			fmt.Sprintf("the dead-letter queue keeps messages %s from their first sending, the queue itself %s: one that SQS moves late has little time left.", short(kept), short(retention)),
+			remedy)
+	case e.q.FIFO && kept < retention:
+		e.add(Warning, CodeDeadLetterRetention,
+			fmt.Sprintf("the dead-letter queue keeps messages %s, less than the queue itself, %s.", short(kept), short(retention)),
+			remedy)
+	}
+}
+
+// checkWaits looks for waits that one receive cannot serve.
+func (e *examination) checkWaits() {
+	hides := hidesFor(e.longestWait)
+	if hides == 1 {
+		return
+	}
+	problem := fmt.Sprintf("the policy waits up to %s between attempts, and one receive hides a message for less than 12 hours: such a wait takes %d receives", short(e.longestWait), hides)
+	const remedy = "keep the backoff's max at 12h or below."
+	if e.copies() {
+		e.add(Info, CodeLongWait, problem+", which run nothing, or a copy where the queue's limits end sooner.", remedy)
+		return
+	}
+	e.add(Warning, CodeLongWait, problem+", and a restart of the consumer forgets where it ends.", remedy)
+}
+
+// checkInFlight holds the expected rate against the in-flight quota, by Little's
+// law: what waits at once is the rate times the mean wait.
+func (e *examination) checkInFlight() {
+	if e.s.Rate <= 0 {
+		return
+	}
+	waits := e.expectedWaits
+	if !e.copies() {
+		waits = min(waits, e.q.retention())
+	}
+	waiting := e.s.Rate * waits.Seconds()
+	if waiting <= MaxInFlight {
+		return
+	}
+	full := time.Duration(MaxInFlight / e.s.Rate * float64(time.Second))
+	problem := fmt.Sprintf("while all of %g messages a second fail, each waits %s in all, on average: after %s the %d that SQS lets a queue have in flight are used up", e.s.Rate, short(waits), short(full), MaxInFlight)
+	if e.copies() {
+		e.add(Info, CodeInFlight, problem+", and further retries are sent as copies.",
+			"nothing, with the permission to send to the queue; a lower age or shorter waits need no copies.")
+		return
+	}
+	e.add(Warning, CodeInFlight, problem+", and it hands out no more, which looks like an empty queue.",
+		"lower the policy's age or its waits, pause in outages, or permit copies on a standard queue.")
+}

@@ -1,0 +1,264 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// MaxListed is how many attempts a Schedule lists at most.
+const MaxListed = 1000
+
+// Schedule is what becomes of a message that fails at every attempt, on the
+// errors that no rule of the policy matches and no handler steers. For the errors
+// of a rule, plan a policy with that rule's Backoff and Jitter.
+//
+// Times count from the first receive, which is taken to come as soon as the
+// queue's delay has passed. They are those of [retry.Policy.Decide] for attempts
+// that take no time, so add the runs of the handler; SQS rounds each wait up to
+// whole seconds.
+type Schedule struct {
+	// Attempts are those that some message may reach, at most MaxListed.
+	Attempts []Attempt
+	// Shortest is the end of a message whose every wait is the shortest that its
+	// jitter can draw, Expected of one that waits the mean each time, Longest of one
+	// that waits longest. The last reaches the fewest attempts.
+	Shortest, Expected, Longest End
+}
+
+// Span is a time at its least, as expected, and at its most.
+type Span struct{ Least, Expected, Most time.Duration }
+
+// Attempt is one run of the handler. Whether it is reached depends on the draws
+// where Longest ends earlier.
+type Attempt struct {
+	// N is its number, 1 for the first.
+	N int
+	// Wait is the policy's wait before it, zero for the first. The expected wait is
+	// the mean of all draws; where Decorrelated jitter can meet its maximum it is
+	// that of some thousand seeds, exact to a few percent. The policy's MaxAge cuts
+	// the last wait short.
+	Wait Span
+	// Since is when it comes, counted from the first receive. The ends are exact.
+	// Expected is the sum of the expected waits, and no more than the ends permit.
+	Since Span
+	// Leg is how the wait before it is carried out where it is longest.
+	Leg Leg
+}
+
+// Leg is how one wait is carried out.
+type Leg struct {
+	Carry Carry
+	// Receives is how many receives the wait costs, that of the attempt included.
+	Receives int
+	// Copies is how many copies are sent.
+	Copies int
+}
+
+// Carry is the way in which a wait is carried out.
+type Carry uint8
+
+const (
+	// CarryNone is that of the first attempt, which has no wait.
+	CarryNone Carry = iota
+	// CarryHide hides the message once, by its visibility timeout.
+	CarryHide
+	// CarryPark hides it again and again, without running the handler: one receive
+	// hides for less than 12 hours.
+	CarryPark
+	// CarryRequeue sends a copy, whose receives and retention begin anew.
+	CarryRequeue
+)
+
+var carryNames = [...]string{CarryNone: "", CarryHide: "hide", CarryPark: "park", CarryRequeue: "requeue"}
+
+// String returns the way in one word; empty for CarryNone.
+func (c Carry) String() string {
+	if int(c) >= len(carryNames) {
+		return fmt.Sprintf("Carry(%d)", uint8(c))
+	}
+	return carryNames[c]
+}
+
+// End is where the attempts of one message end, and what they cost.
+type End struct {
+	Stop Stop
+	// Attempts is how many were made, Receives how many receives that took, Copies
+	// how many copies were sent.
+	Attempts, Receives, Copies int
+	// After is when it ends, counted from the first receive.
+	After time.Duration
+}
+
+// Stop is why attempts end.
+type Stop uint8
+
+const (
+	// StopAttempts is the policy's MaxAttempts.
+	StopAttempts Stop = iota + 1
+	// StopAge is the policy's MaxAge.
+	StopAge
+	// StopReceives is the queue's maxReceiveCount, where no copy can be sent.
+	StopReceives
+	// StopRetention is the end of the queue's retention, where no copy can be sent:
+	// SQS deletes the message.
+	StopRetention
+	// StopUnlisted is the end of the list: there are more than MaxListed attempts.
+	StopUnlisted
+)
+
+var stopNames = [...]string{
+	StopAttempts:  "attempts",
+	StopAge:       "age",
+	StopReceives:  "receives",
+	StopRetention: "retention",
+	StopUnlisted:  "unlisted",
+}
+
+// String returns the reason in one word.
+func (s Stop) String() string {
+	if s == 0 || int(s) >= len(stopNames) {
+		return fmt.Sprintf("Stop(%d)", uint8(s))
+	}
+	return stopNames[s]
+}
+
+// NewSchedule returns the schedule that p gives on q. It asks p's Backoff, which
+// may be the user's own code, for at most MaxListed waits.
+func NewSchedule(p retry.Policy, q Queue, s Settings) Schedule {
+	schedule, _, _ := forecast(p, q, s)
+	return schedule
+}
+
+// forecast also returns when the last attempt would come, as expected and at the
+// latest, if only the policy ended them.
+func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpected, lastLatest time.Duration) {
+	p.MaxAttempts = MaxAttempts(p, q)
+	p.Rules = nil
+	waits := waitsOf(p)
+	shortest := follow(p, q, s, func(n int) time.Duration { return waits[n-1].Least })
+	expected := follow(p, q, s, func(n int) time.Duration { return waits[n-1].Expected })
+	longest := follow(p, q, s, func(n int) time.Duration { return waits[n-1].Most })
+
+	expires := time.Duration(maxDuration)
+	if !s.takesCopies(q) { // nothing comes after SQS has deleted the message
+		expires = max(q.retention()-max(q.Delay, 0), 0)
+	}
+	schedule = Schedule{
+		Attempts: make([]Attempt, max(shortest.end.Attempts, expected.end.Attempts, longest.end.Attempts)),
+		Shortest: shortest.end,
+		Expected: expected.end,
+		Longest:  longest.end,
+	}
+	for i := range schedule.Attempts {
+		a := &schedule.Attempts[i]
+		a.N = i + 1
+		a.Since = Span{
+			Least:    shortest.since(i),
+			Expected: min(expected.since(i), expires),
+			Most:     min(longest.since(i), expires),
+		}
+		if i == 0 {
+			continue
+		}
+		a.Wait = waits[i-1]
+		for _, c := range []*course{&longest, &expected, &shortest} {
+			if i < c.end.Attempts {
+				a.Leg = c.legs[i]
+				break
+			}
+		}
+	}
+	return schedule, expected.last(p, q), longest.last(p, q)
+}
+
+// course is the way of one message.
+type course struct {
+	// at holds when the policy makes its attempts, as if the queue had no limits.
+	at []time.Duration
+	// legs holds how the wait before each attempt is carried out, as far as the
+	// queue lets it come.
+	legs []Leg
+	end  End
+	// stop is why the policy makes no more attempts.
+	stop Stop
+}
+
+// since returns when attempt i+1 comes; past the last one, the latest that any
+// can: attempts end by age, at one and the same time, or by their number.
+func (c *course) since(i int) time.Duration {
+	return c.at[min(i, len(c.at)-1)]
+}
+
+// epoch is some time at which a message is first received.
+var epoch = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
+
+// follow returns the course of a message whose wait before retry n is wait(n).
+// Decide itself says when and whether, so that a schedule cannot differ from what
+// runs.
+func follow(p retry.Policy, q Queue, s Settings, wait func(n int) time.Duration) course {
+	p.Backoff, p.Jitter = retry.Func(wait), retry.None
+	a := retry.Attempt{N: 1, First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch}
+	c := course{at: []time.Duration{0}}
+	for c.stop == 0 {
+		d := p.Decide(a)
+		switch {
+		case d.Reason == retry.ReasonAttempts:
+			c.stop = StopAttempts
+		case d.Reason == retry.ReasonAge:
+			c.stop = StopAge
+		case a.N == MaxListed:
+			c.stop = StopUnlisted
+		default:
+			a.N++
+			a.Ended = d.At
+			c.at = append(c.at, d.At.Sub(epoch))
+		}
+	}
+	c.carry(q, s)
+	return c
+}
+
+// carry fills in how the waits are carried out, and where that ends: at the
+// policy's stop, or before.
+func (c *course) carry(q Queue, s Settings) {
+	carrier := newCarrier(q, s)
+	c.legs = []Leg{{Receives: 1}}
+	c.end = End{Attempts: 1, Receives: 1}
+	for i := 1; i < len(c.at); i++ {
+		leg, halt, when := carrier.leg(c.at[i-1], c.at[i])
+		if halt != 0 {
+			c.end.Stop, c.end.After = halt, when
+			return
+		}
+		c.legs = append(c.legs, leg)
+		c.end.Attempts++
+		c.end.Receives += leg.Receives
+		c.end.Copies += leg.Copies
+	}
+	c.end.Stop, c.end.After = c.stop, c.at[len(c.at)-1]
+}
+
+// last returns when the policy makes its last attempt. Past the list it takes
+// every wait for as long as the last one listed.
+func (c *course) last(p retry.Policy, q Queue) time.Duration {
+	last := len(c.at) - 1
+	if c.stop != StopUnlisted {
+		return c.at[last]
+	}
+	end := time.Duration(maxDuration)
+	wait := c.at[last] - c.at[last-1]
+	if more := p.MaxAttempts - MaxListed; more > 0 && (wait == 0 || time.Duration(more) < (maxDuration-c.at[last])/wait) {
+		end = c.at[last] + time.Duration(more)*wait
+	}
+	p = p.WithDefaults()
+	if p.MaxAge < 0 {
+		return end
+	}
+	oldest := p.MaxAge
+	if p.AgeFrom == retry.Sent {
+		oldest -= max(q.Delay, 0)
+	}
+	return min(end, oldest)
+}

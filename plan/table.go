@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Long schedules are shown by their beginning and their end.
+const (
+	shownFirst = 40
+	shownLast  = 3
+)
+
+// Header names the columns of [Attempt.Row].
+func Header() []string {
+	return []string{"attempt", "min wait", "mean wait", "max wait", "earliest", "expected", "latest", "by"}
+}
+
+// Row is the attempt as a line of a table: its number, the wait before it at its
+// least, as expected and at its most, its time since the first receive likewise,
+// and how the longest wait is carried out.
+func (a Attempt) Row() []string {
+	row := []string{strconv.Itoa(a.N), "", "", ""}
+	if a.N > 1 {
+		row = append(row[:1], a.Wait.cells()...)
+	}
+	return append(append(row, a.Since.cells()...), a.Leg.String())
+}
+
+func (s Span) cells() []string {
+	return []string{short(s.Least), short(s.Expected), short(s.Most)}
+}
+
+// String is the leg in a few words: "hide", "park, 5 receives", "requeue, 2
+// copies".
+func (l Leg) String() string {
+	switch {
+	case l.Carry == CarryPark:
+		return fmt.Sprintf("%v, %d receives", l.Carry, l.Receives)
+	case l.Carry == CarryRequeue && l.Copies > 1:
+		return fmt.Sprintf("%v, %d copies", l.Carry, l.Copies)
+	}
+	return l.Carry.String()
+}
+
+// String is the schedule as a table with its ends below, on several lines. Of a
+// long one the middle is left out, and said to be.
+func (s Schedule) String() string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(cells []string) {
+		last := len(cells) - 1
+		text := strings.Join(cells[:last], "\t") + "\t"
+		if cells[last] != "" {
+			text += "  " + cells[last]
+		}
+		fmt.Fprintln(table, text)
+	}
+	line(Header())
+	hidden := max(len(s.Attempts)-shownFirst-shownLast, 0)
+	for i, a := range s.Attempts {
+		switch {
+		case hidden == 0 || i < shownFirst || i >= shownFirst+hidden:
+			line(a.Row())
+		case i == shownFirst:
+			line(append(slices.Repeat([]string{""}, len(Header())-1), fmt.Sprintf("... %d more ...", hidden)))
+		}
+	}
+	_ = table.Flush() // a strings.Builder cannot fail
+	for _, end := range []struct {
+		waits string
+		End
+	}{{"shortest", s.Shortest}, {"expected", s.Expected}, {"longest", s.Longest}} {
+		fmt.Fprintf(&b, "with the %s waits: %v\n", end.waits, end.End)
+	}
+	return b.String()
+}
+
+// String is the end in a few words: "20 attempts, given up for their number at
+// 2d 6h".
+func (e End) String() string {
+	var costs string
+	if e.Receives != e.Attempts {
+		costs += fmt.Sprintf(", %s", plural(e.Receives, "receive"))
+	}
+	if e.Copies > 0 {
+		costs += fmt.Sprintf(", %s", plural(e.Copies, "copy"))
+	}
+	return fmt.Sprintf("%s%s, %s at %s", plural(e.Attempts, "attempt"), costs, e.Stop.sentence(), short(e.After))
+}
+
+// sentence says what the stop does to the message.
+func (s Stop) sentence() string {
+	switch s {
+	case StopAttempts:
+		return "given up for their number"
+	case StopAge:
+		return "given up for its age"
+	case StopReceives:
+		return "given up at the last receive that the queue permits"
+	case StopRetention:
+		return "deleted by SQS at the end of the queue's retention"
+	}
+	return "and more, the last one listed"
+}
+
+func plural(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		noun = strings.TrimSuffix(noun, "y") + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// short is d to three digits or so, in days where there are any: "1.35s",
+// "4m10s", "12h", "2d 6h".
+func short(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= day:
+		d = d.Round(time.Hour)
+		text := fmt.Sprintf("%dd", d/day)
+		if hours := d % day; hours > 0 {
+			text += fmt.Sprintf(" %dh", hours/time.Hour)
+		}
+		return text
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(time.Millisecond)
+	}
+	if d == day {
+		return "1d" // 23h59m40s, rounded
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

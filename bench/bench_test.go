@@ -72,7 +72,7 @@ func work(b *testing.B, c *contender) {
 // Every comparison runs to its end, and its table has a row for each contender.
 func TestComparisonsRun(t *testing.T) {
 	var out strings.Builder
-	if err := run(&out, scale{rounds: 2, sdk: 100, direct: 1000}); err != nil {
+	if err := run(&out, scale{rounds: 2, sdk: 100, direct: 1000}, "consumer"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"raw loop, 4 pollers, tuned", "consumer, concurrency 100, tuned", "consumer, concurrency 4 "} {

@@ -1,9 +1,11 @@
-// Command bench measures the consumer beside what it is built on, in one run and
-// in turns: a machine's own speed and its neighbours cancel out of the ratios,
-// which are what to read. It is never released.
+// Command bench measures the consumer and the server beside what they are built
+// on and beside others, in one run and in turns: a machine's own speed and its
+// neighbours cancel out of the ratios, which are what to read. It is never
+// released.
 //
-//	go run ./bench          # some minutes
-//	go run ./bench -short   # seconds: that everything runs, not what it costs
+//	go run ./bench                   # everything, half an hour
+//	go run ./bench server durable    # some comparisons; -help names them all
+//	go run ./bench -short            # seconds: that everything runs, not what it costs
 package main
 
 import (
@@ -12,175 +14,89 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
+	"slices"
+	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
-	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/bench/canned"
+	"github.com/reprise-sqs/reprise/bench/serving"
 )
 
+// comparison is what a name on the command line stands for.
+type comparison struct {
+	name, about string
+	parts       []func(io.Writer, scale) error
+}
+
+var comparisons = []comparison{
+	{"consumer", "the consumer beside the raw loop", []func(io.Writer, scale) error{overSDK, overTCP, inProcess, callsEach}},
+	{"server", "the server in memory beside a handler that gives the same bytes", ofServer((*serving.Bench).Cost)},
+	{"durable", "the durable server beside the one in memory", ofServer((*serving.Bench).Durable)},
+	{"journal", "the durable server beside one over a bare append log", ofServer((*serving.Bench).Journal)},
+}
+
+func ofServer(run func(*serving.Bench) error) []func(io.Writer, scale) error {
+	return []func(io.Writer, scale) error{func(w io.Writer, s scale) error {
+		bench, err := serving.Open(w, s.serving)
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(bench), bench.Close())
+	}}
+}
+
 func main() {
+	serving.ServeIfChild()
+	flag.Usage = usage
 	short := flag.Bool("short", false, "run every comparison briefly")
-	rounds := flag.Int("rounds", 9, "how many times each contender is measured")
+	rounds := flag.Int("rounds", 9, "how many `times` each contender is measured")
+	dir := flag.String("dir", os.TempDir(), "`directory` for the data of durable servers, on the disk to be measured")
 	flag.Parse()
-	s := scale{rounds: *rounds, sdk: 40_000, direct: 1_000_000}
+	s := scale{rounds: *rounds, sdk: 40_000, direct: 1_000_000, serving: serving.Whole}
 	if *short {
-		s = scale{rounds: 1, sdk: 1_000, direct: 10_000}
+		s = scale{rounds: 1, sdk: 1_000, direct: 10_000, serving: serving.Short}
 	}
-	if err := run(os.Stdout, s); err != nil {
+	s.serving.Rounds, s.serving.Dir = s.rounds, *dir
+	if err := run(os.Stdout, s, flag.Args()...); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
+func usage() {
+	w := flag.CommandLine.Output()
+	fmt.Fprintln(w, "usage: bench [flags] [comparison...]")
+	for _, c := range comparisons {
+		fmt.Fprintf(w, "  %s\n    \t%s\n", c.name, c.about)
+	}
+	flag.PrintDefaults()
+}
+
 // scale is how much to measure: messages for each sample, through the SDK and
 // without it.
-type scale struct{ rounds, sdk, direct int }
+type scale struct {
+	rounds, sdk, direct int
+	serving             serving.Scale
+}
 
-func run(w io.Writer, s scale) error {
-	for _, comparison := range []func(io.Writer, scale) error{overSDK, overTCP, inProcess, callsEach} {
-		if err := comparison(w, s); err != nil {
-			return err
+// run makes the comparisons that have these names; without names, all.
+func run(w io.Writer, s scale, names ...string) error {
+	known := make([]string, len(comparisons))
+	for i, c := range comparisons {
+		known[i] = c.name
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("there is no comparison %q: name some of %s, or none for all", name, strings.Join(known, ", "))
+		}
+	}
+	for _, c := range comparisons {
+		if len(names) > 0 && !slices.Contains(names, c.name) {
+			continue
+		}
+		for _, part := range c.parts {
+			if err := part(w, s); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
 		}
 	}
 	return nil
-}
-
-// tuned is how a client is made that is to be fast.
-var tuned = reprise.Tuned(reprise.Transport{SkipChecksums: true})
-
-// start starts a contender that works off q through client.
-type start func(name string, q *canned.Queue, client reprise.Client) (*contender, error)
-
-func rawLoops(k int) start {
-	return func(name string, q *canned.Queue, client reprise.Client) (*contender, error) {
-		return startRawLoop(name, q, client, canned.URL, k), nil
-	}
-}
-
-func consumer(concurrency int) start {
-	return func(name string, q *canned.Queue, client reprise.Client) (*contender, error) {
-		return startConsumer(name, q, client, canned.URL, concurrency)
-	}
-}
-
-// overSDK compares the consumer and the raw loop over the SDK, with canned
-// replies below net/http.
-func overSDK(w io.Writer, s scale) error {
-	var contenders []*contender
-	for _, c := range []struct {
-		name  string
-		opts  []func(*sqs.Options)
-		start start
-	}{
-		{"raw loop, 4 pollers, tuned", []func(*sqs.Options){tuned}, rawLoops(4)},
-		{"consumer, concurrency 10, tuned", []func(*sqs.Options){tuned}, consumer(10)},
-		{"consumer, concurrency 100, tuned", []func(*sqs.Options){tuned}, consumer(100)},
-		{"raw loop, 4 pollers", nil, rawLoops(4)},
-		{"consumer, concurrency 10", nil, consumer(10)},
-	} {
-		q := canned.New()
-		started, err := c.start(c.name, q, q.SDK(c.opts...))
-		if err != nil {
-			return err
-		}
-		contenders = append(contenders, started)
-	}
-	return compare(w, "Over the SDK, replies canned below net/http (aim: 1.1 of the tuned raw loop)", contenders, s.rounds, s.sdk)
-}
-
-// overTCP compares them over loopback. The server is in this process, so its
-// processor time is in every row. Clients that are not tuned are left out: they
-// lose replies, and with them messages that this queue does not hand out again.
-func overTCP(w io.Writer, s scale) error {
-	var contenders []*contender
-	var servers []*server
-	for _, c := range []struct {
-		name  string
-		start start
-	}{
-		{"raw loop, 4 pollers", rawLoops(4)},
-		{"consumer, concurrency 10", consumer(10)},
-		{"consumer, concurrency 100", consumer(100)},
-	} {
-		q := canned.New()
-		server, err := serve(q)
-		if err != nil {
-			return err
-		}
-		defer server.Close()
-		started, err := c.start(c.name, q, canned.Client(server.url, tuned))
-		if err != nil {
-			return err
-		}
-		contenders, servers = append(contenders, started), append(servers, server)
-	}
-	if err := compare(w, "Over TCP on loopback, tuned, the server's work included", contenders, s.rounds, s.sdk); err != nil {
-		return err
-	}
-	for i, c := range contenders {
-		fmt.Fprintf(w, "%s: %d connections for %d calls\n", c.name, servers[i].connections.Load(), c.queue.Calls())
-	}
-	_, err := fmt.Fprintln(w)
-	return err
-}
-
-// inProcess shows the consumer's own speed: no HTTP, no JSON, no SDK.
-func inProcess(w io.Writer, s scale) error {
-	q := canned.New()
-	contenders := []*contender{startRawLoop("raw loop, 4 pollers", q, q.Direct(), canned.URL, 4)}
-	consumers, err := startConsumers([]int{1, 10, 100}, (*canned.Queue).Direct)
-	if err != nil {
-		return err
-	}
-	contenders = append(contenders, consumers...)
-	return compare(w, "In the process, without HTTP (aim: 2.5 M messages/s)", contenders, s.rounds, s.direct)
-}
-
-// callsEach shows what a message costs on the bill while a backlog lasts.
-func callsEach(w io.Writer, s scale) error {
-	contenders, err := startConsumers([]int{1, 4, 10, 100}, func(q *canned.Queue) reprise.Client { return q.SDK() })
-	if err != nil {
-		return err
-	}
-	return compare(w, "Calls per message (aims: 0.35, 0.25, 0.21, 0.21)", contenders, 1, s.sdk)
-}
-
-// startConsumers starts a consumer of each concurrency, each with a queue.
-func startConsumers(concurrencies []int, client func(*canned.Queue) reprise.Client) ([]*contender, error) {
-	var consumers []*contender
-	for _, n := range concurrencies {
-		q := canned.New()
-		c, err := startConsumer(fmt.Sprintf("consumer, concurrency %d", n), q, client(q), canned.URL, n)
-		if err != nil {
-			return nil, err
-		}
-		consumers = append(consumers, c)
-	}
-	return consumers, nil
-}
-
-// compare prints a table of the contenders, which it measures and ends. The
-// first is what the others are compared to.
-func compare(w io.Writer, title string, contenders []*contender, rounds, n int) error {
-	samples := interleave(contenders, rounds, n)
-	fmt.Fprintf(w, "%s\nmedian of %d rounds of %d messages\n\n", title, rounds, n)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tmessages/s\tCPU ns each\tCPU ratio\tallocs each\tcalls each\t")
-	for i, c := range contenders {
-		of := samples[i]
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.2f\t%.1f\t%.3f\t\n", c.name,
-			median(of, sample.rate), median(of, sample.cpuEach), medianRatio(of, samples[0], sample.cpuEach),
-			median(of, sample.allocs), median(of, sample.callsEach))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	var problems []error
-	for _, c := range contenders {
-		problems = append(problems, c.stop())
-	}
-	return errors.Join(problems...)
 }

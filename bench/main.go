@@ -30,6 +30,8 @@ var comparisons = []comparison{
 	{"consumer", "the consumer beside the raw loop", []func(io.Writer, scale) error{overSDK, overTCP, inProcess, callsEach}},
 	{"server", "the server in memory beside a handler that gives the same bytes", ofServer((*serving.Bench).Cost)},
 	{"durable", "the durable server beside the one in memory", ofServer((*serving.Bench).Durable)},
+	{"backlog", "receiving from a queue of a million messages beside one of a thousand", ofServer((*serving.Bench).Backlog)},
+	{"waiting", "ten thousand long polls at once", ofServer((*serving.Bench).Waiting)},
 	{"journal", "the durable server beside one over a bare append log", ofServer((*serving.Bench).Journal)},
 }
 

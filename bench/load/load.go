@@ -48,9 +48,24 @@ func (c *Client) Close() {
 // Report is how long something took.
 type Report struct {
 	Messages int
-	Calls    int
 	Wall     time.Duration
-	P50, P99 time.Duration // of the calls
+	Calls    []time.Duration // how long each took, in no order
+}
+
+// Add adds what was done after it.
+func (r *Report) Add(other Report) {
+	r.Messages += other.Messages
+	r.Wall += other.Wall
+	r.Calls = append(r.Calls, other.Calls...)
+}
+
+// Quantile is the time in which the part q of the calls was answered.
+func (r *Report) Quantile(q float64) time.Duration {
+	if len(r.Calls) == 0 {
+		return 0
+	}
+	calls := slices.Sorted(slices.Values(r.Calls))
+	return calls[min(len(calls)-1, int(q*float64(len(calls))))]
 }
 
 // Send sends n messages, a multiple of BatchSize.
@@ -143,13 +158,8 @@ func (c *Client) all(n int, part func(*connection) error) (Report, error) {
 	}
 	parts.Wait()
 	report := Report{Messages: n, Wall: time.Since(began)}
-	var took []time.Duration
 	for _, conn := range c.connections {
-		took = append(took, conn.took...)
-	}
-	slices.Sort(took)
-	if report.Calls = len(took); report.Calls > 0 {
-		report.P50, report.P99 = took[len(took)/2], took[len(took)*99/100]
+		report.Calls = append(report.Calls, conn.took...)
 	}
 	return report, errors.Join(errs...)
 }

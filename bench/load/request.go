@@ -11,7 +11,7 @@ type requests struct {
 	host     string
 	queueURL string // as JSON has it, with its quotes
 
-	send, receive []byte
+	send, receive, poll []byte
 }
 
 func newRequests(host, queueURL string) *requests {
@@ -25,8 +25,11 @@ func newRequests(host, queueURL string) *requests {
 		entries += fmt.Sprintf(`{"Id":"%d","MessageBody":%s}`, i, quote(Body(i)))
 	}
 	r.send = r.append(nil, "SendMessageBatch", []byte(`{"QueueUrl":`+quoted+`,"Entries":[`+entries+`]}`))
-	r.receive = r.append(nil, "ReceiveMessage", []byte(`{"QueueUrl":`+quoted+
-		`,"MaxNumberOfMessages":10,"VisibilityTimeout":600,"WaitTimeSeconds":0,"MessageAttributeNames":["All"],"MessageSystemAttributeNames":["All"]}`))
+	receive := func(wait int) []byte {
+		return r.append(nil, "ReceiveMessage", fmt.Appendf(nil, `{"QueueUrl":%s,"MaxNumberOfMessages":%d,"VisibilityTimeout":600,`+
+			`"WaitTimeSeconds":%d,"MessageAttributeNames":["All"],"MessageSystemAttributeNames":["All"]}`, quoted, BatchSize, wait))
+	}
+	r.receive, r.poll = receive(0), receive(20)
 	return r
 }
 

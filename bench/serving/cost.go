@@ -24,9 +24,10 @@ func (b *Bench) Cost() error {
 	if err := b.load(canned, connections); err != nil {
 		return err
 	}
-	n := b.scale.Messages
+	again := sending
+	again.name = "send again"
 	subjects := []*subject{memory, canned}
-	all, err := interleave(b.scale.Rounds, subjects, sending(n), working(n), step{"send again", sending(n).do}, receiving(n), deleting)
+	all, err := interleave(b.scale.Rounds, subjects, sending, working, again, receiving, deleting)
 	if err != nil {
 		return err
 	}

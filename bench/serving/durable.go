@@ -80,6 +80,5 @@ func (b *Bench) onDisk(d disk, starts ...func() (*subject, error)) (samples, err
 			return nil, err
 		}
 	}
-	n := b.scale.Messages
-	return interleave(b.scale.Rounds, subjects, sending(n), working(n))
+	return interleave(b.scale.Rounds, subjects, sending, working)
 }

@@ -10,25 +10,22 @@ import (
 	"github.com/reprise-sqs/reprise/bench/load"
 )
 
-// step is something that a subject is made to do, all subjects as much of it.
+// step is something that a subject is made to do.
 type step struct {
 	name string
 	do   func(*subject) (load.Report, error)
+	// What comes before and after it, unmeasured, and how many times all of it
+	// makes a sample. Default: nothing, once.
+	before, after func(*subject) (load.Report, error)
+	times         int
 }
 
-func sending(n int) step {
-	return step{"send", func(s *subject) (load.Report, error) { return s.client.Send(n) }}
-}
-
-func receiving(n int) step {
-	return step{"receive", func(s *subject) (load.Report, error) { return s.client.Receive(n) }}
-}
-
-var deleting = step{"delete", func(s *subject) (load.Report, error) { return s.client.Delete() }}
-
-func working(n int) step {
-	return step{"receive+delete", func(s *subject) (load.Report, error) { return s.client.Work(n) }}
-}
+var (
+	sending   = step{name: "send", do: func(s *subject) (load.Report, error) { return s.client.Send(s.messages) }}
+	receiving = step{name: "receive", do: func(s *subject) (load.Report, error) { return s.client.Receive(s.messages) }}
+	deleting  = step{name: "delete", do: func(s *subject) (load.Report, error) { return s.client.Delete() }}
+	working   = step{name: "receive+delete", do: func(s *subject) (load.Report, error) { return s.client.Work(s.messages) }}
+)
 
 // sample is what a step cost.
 type sample struct {
@@ -37,19 +34,36 @@ type sample struct {
 }
 
 func (s sample) rate() float64    { return float64(s.Messages) / s.Wall.Seconds() }
-func (s sample) cpuEach() float64 { return float64(s.cpu.Microseconds()) / float64(s.Messages) }
+func (s sample) cpuEach() float64 { return float64(s.cpu.Nanoseconds()) / 1e3 / float64(s.Messages) }
 
-func measure(of *subject, s step) (sample, error) {
-	before, err := of.process.CPU()
-	if err != nil {
-		return sample{}, err
+func measure(of *subject, s step) (all sample, err error) {
+	for range max(1, s.times) {
+		if s.before != nil {
+			if _, err := s.before(of); err != nil {
+				return all, fmt.Errorf("%s: before %s: %w", of.name, s.name, err)
+			}
+		}
+		before, err := of.process.CPU()
+		if err != nil {
+			return all, err
+		}
+		report, err := s.do(of)
+		if err != nil {
+			return all, fmt.Errorf("%s: %s: %w", of.name, s.name, err)
+		}
+		after, err := of.process.CPU()
+		if err != nil {
+			return all, err
+		}
+		all.Add(report)
+		all.cpu += after - before
+		if s.after != nil {
+			if _, err := s.after(of); err != nil {
+				return all, fmt.Errorf("%s: after %s: %w", of.name, s.name, err)
+			}
+		}
 	}
-	report, err := s.do(of)
-	if err != nil {
-		return sample{}, fmt.Errorf("%s: %s: %w", of.name, s.name, err)
-	}
-	after, err := of.process.CPU()
-	return sample{report, after - before}, err
+	return all, nil
 }
 
 // samples are those of the subjects by step and round.
@@ -154,8 +168,8 @@ func (b *Bench) table(title, note string, lines []line) error {
 	fmt.Fprintln(t, "\tmessages/s\tserver CPU µs each\tp50 µs\tp99 µs\trate ratio\tCPU ratio\taim\t")
 	for _, l := range lines {
 		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%.0f\t%.0f\t", l.name, median(l.of, sample.rate), median(l.of, sample.cpuEach),
-			median(l.of, func(s sample) float64 { return float64(s.P50.Microseconds()) }),
-			median(l.of, func(s sample) float64 { return float64(s.P99.Microseconds()) }))
+			median(l.of, func(s sample) float64 { return float64(s.Quantile(0.5).Microseconds()) }),
+			median(l.of, func(s sample) float64 { return float64(s.Quantile(0.99).Microseconds()) }))
 		if l.to == nil {
 			fmt.Fprintln(t, "\t\t\t")
 			continue

@@ -43,7 +43,6 @@ type Bench struct {
 	out     io.Writer
 	dir     string // everything made; removed by Close
 	program string // the file of reprise
-	queues  int    // made so far
 }
 
 // Open builds the program.
@@ -67,6 +66,9 @@ type subject struct {
 	name    string
 	process *process.Process
 	client  *load.Client
+	queue   string // its URL
+
+	messages int // of a step
 }
 
 func (s *subject) stop() {
@@ -103,17 +105,13 @@ func (b *Bench) durable(name string, syncDelay time.Duration, args ...string) (*
 	return b.reprise(name, args...)
 }
 
-// load gives a subject a new queue, and a client with so many connections.
-func (b *Bench) load(s *subject, connections int) error {
-	b.queues++
-	url, err := load.CreateQueue(s.process.Addr, fmt.Sprintf("bench-%d", b.queues))
-	if err != nil {
+// load gives a subject a queue, and a client with so many connections.
+func (b *Bench) load(s *subject, connections int) (err error) {
+	if s.queue, err = load.CreateQueue(s.process.Addr, "bench"); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	if s.client != nil {
-		s.client.Close()
-	}
-	s.client = load.Open(s.process.Addr, url, connections)
+	s.client = load.Open(s.process.Addr, s.queue, connections)
+	s.messages = b.scale.Messages
 	return nil
 }
 

@@ -1,0 +1,135 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/reprise-sqs/reprise/bench/load"
+)
+
+// crowd is what a queue is full of while others of its messages are received.
+type crowd struct {
+	name string
+	fill func(s *subject, n int) error
+	aim  aim // for many beside few
+}
+
+var crowds = []crowd{
+	{"waiting", fillWaiting, aim{ofCPU, 0, 1.2}},
+	{"in backoff", fillHidden, aim{ofCPU, 0, 1.5}},
+}
+
+// Backlog compares receiving from queues that hold many messages to receiving from
+// those that hold few.
+func (b *Bench) Backlog() error {
+	var lines []line
+	for _, kind := range []struct {
+		name  string
+		start func(name string) (*subject, error)
+	}{
+		{"--memory", func(name string) (*subject, error) { return b.reprise(name, "--memory") }},
+		{"--data", func(name string) (*subject, error) { return b.durable(name, 0) }},
+	} {
+		for _, c := range crowds {
+			more, err := b.crowded(kind.name, c, kind.start)
+			if err != nil {
+				return err
+			}
+			lines = append(lines, more...)
+		}
+	}
+	return b.table("What a full queue costs those who receive", b.medians(", 8 connections, p50 and p99 of a call"), lines)
+}
+
+// crowded measures receives from a queue with few and from one with many.
+func (b *Bench) crowded(kind string, c crowd, start func(name string) (*subject, error)) ([]line, error) {
+	var subjects []*subject
+	defer func() { stopAll(subjects) }()
+	sizes := []int{b.scale.Few, b.scale.Many}
+	portion := b.scale.Few / 2 // received at a time: fewer than there are
+	for _, n := range sizes {
+		s, err := start(fmt.Sprintf("%s, %d %s", kind, n, c.name))
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, s)
+		if err := b.load(s, 8); err != nil {
+			return nil, err
+		}
+		if err := c.fill(s, n); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		s.messages = portion
+	}
+	cycle := receiving
+	cycle.before, cycle.after = sending.do, deleting.do
+	cycle.times = b.scale.Messages / portion
+	all, err := interleave(b.scale.Rounds, subjects, cycle)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range subjects {
+		if err := holds(s, sizes[i]); err != nil {
+			return nil, err
+		}
+	}
+	of := all[cycle.name]
+	return []line{{subjects[0].name, of[0], nil, aim{}}, {subjects[1].name, of[1], of[0], c.aim}}, nil
+}
+
+func fillWaiting(s *subject, n int) error {
+	_, err := s.client.Send(n)
+	return err
+}
+
+// fillHidden hides messages as failed attempts do: a tenth was received and hidden,
+// as many as may be in flight, and the others were sent anew with a delay. They
+// come back in ten minutes and more.
+func fillHidden(s *subject, n int) error {
+	received := n / 10
+	if _, err := s.client.Send(received); err != nil {
+		return err
+	}
+	hiding := load.Open(s.process.Addr, s.queue, 8) // another client: this one deletes what it has received
+	defer hiding.Close()
+	if _, err := hiding.Receive(received); err != nil {
+		return err
+	}
+	if err := setDelay(s, 900); err != nil {
+		return err
+	}
+	if _, err := s.client.Send(n - received); err != nil {
+		return err
+	}
+	return setDelay(s, 0)
+}
+
+// setDelay sets how many seconds the messages are hidden that are sent from now on.
+func setDelay(s *subject, seconds int) error {
+	return load.Call(s.process.Addr, "SetQueueAttributes", map[string]any{
+		"QueueUrl": s.queue, "Attributes": map[string]string{"DelaySeconds": strconv.Itoa(seconds)},
+	}, nil)
+}
+
+// holds finds out whether a queue has n messages, of whatever state.
+func holds(s *subject, n int) error {
+	var out struct{ Attributes map[string]string }
+	err := load.Call(s.process.Addr, "GetQueueAttributes", map[string]any{"QueueUrl": s.queue, "AttributeNames": []string{"All"}}, &out)
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"} {
+		count, countErr := strconv.Atoi(out.Attributes[name])
+		err = errors.Join(err, countErr)
+		total += count
+	}
+	if err == nil && total != n {
+		err = fmt.Errorf("there are %d messages in the end, not %d: what was measured is something else", total, n)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package serving
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/reprise-sqs/reprise/bench/load"
+)
+
+// Waiting shows what long polls cost that wait, and that a message wakes one.
+func (b *Bench) Waiting() error {
+	s, err := b.reprise("reprise serve --memory", "--memory")
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	if err := b.load(s, 1); err != nil {
+		return err
+	}
+	before, err := metrics(s)
+	if err != nil {
+		return err
+	}
+	n := b.scale.Polls
+	polls, err := load.OpenPolls(s.process.Addr, s.queue, n)
+	if err != nil {
+		return err
+	}
+	defer polls.Close()
+	waiting, err := allWaiting(s, n)
+	if err != nil {
+		return err
+	}
+	idle, err := b.idle(s)
+	if err != nil {
+		return err
+	}
+	if _, err := allWaiting(s, n); err != nil {
+		return err
+	}
+	woken, err := b.wake(s, polls)
+	if err != nil {
+		return err
+	}
+	after, err := metrics(s)
+	if err != nil {
+		return err
+	}
+	goroutines := waiting[goroutines] - before[goroutines]
+	return b.figures(fmt.Sprintf("%d long polls that wait at once, reprise serve --memory", n), []figure{
+		{fmt.Sprintf("server CPU in %v, ms", b.scale.Idle), float64(idle.Microseconds()) / 1e3, 0, 10 * b.scale.Idle.Seconds()},
+		{"goroutines for each: net/http has two", goroutines / float64(n), 0, 2.01},
+		{"polls that one message wakes", float64(woken), 1, 1},
+		{"polls that wait on", after[longPolls], float64(n - 1), float64(n - 1)},
+	})
+}
+
+// idle is the processor time that the server takes while nothing happens.
+func (b *Bench) idle(s *subject) (time.Duration, error) {
+	before, err := s.process.CPU()
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(b.scale.Idle)
+	after, err := s.process.CPU()
+	return after - before, err
+}
+
+// wake sends a message and returns how many polls were answered within a second.
+func (b *Bench) wake(s *subject, polls *load.Polls) (woken int, err error) {
+	err = load.Call(s.process.Addr, "SendMessage", map[string]any{"QueueUrl": s.queue, "MessageBody": "wake one"}, nil)
+	if err != nil {
+		return 0, err
+	}
+	end := time.After(time.Second)
+	for {
+		select {
+		case got := <-polls.Answers:
+			if got != 1 {
+				return 0, fmt.Errorf("a poll was answered with %d messages", got)
+			}
+			woken++
+		case <-end:
+			return woken, nil
+		}
+	}
+}
+
+// The metrics of the program.
+const (
+	goroutines = "go_goroutines"
+	longPolls  = "reprise_queue_long_polls"
+)
+
+// allWaiting waits until n polls wait.
+func allWaiting(s *subject, n int) (map[string]float64, error) {
+	for began := time.Now(); ; {
+		m, err := metrics(s)
+		if err != nil || m[longPolls] == float64(n) {
+			return m, err
+		}
+		if time.Since(began) > 5*time.Second {
+			return nil, fmt.Errorf("%.0f of %d polls wait: they end after 20 s, and to open them took too long", m[longPolls], n)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// metrics are those of the program, without labels: there is one queue.
+func metrics(s *subject) (map[string]float64, error) {
+	response, err := http.Get(s.process.URL() + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	all := make(map[string]float64)
+	for lines := bufio.NewScanner(response.Body); ; {
+		if !lines.Scan() {
+			return all, lines.Err()
+		}
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		name, _, _ = strings.Cut(name, "{")
+		if value, err := strconv.ParseFloat(text, 64); err == nil {
+			all[name] = value
+		}
+	}
+}
+
+// figure is a value and where it should be.
+type figure struct {
+	name        string
+	value       float64
+	least, most float64
+}
+
+func (b *Bench) figures(title string, all []figure) error {
+	fmt.Fprintf(b.out, "%s\n\n", title)
+	t := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, f := range all {
+		verdict := "missed"
+		if f.value >= f.least && f.value <= f.most {
+			verdict = "met"
+		}
+		fmt.Fprintf(t, "%s\t%.2f\tat least %.2f, at most %.2f: %s\t\n", f.name, f.value, f.least, f.most, verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(b.out)
+	return err
+}

@@ -42,25 +42,26 @@ func (c *contender) stop() error {
 // nothing, keeps no lease and looks at no entry of a batch's reply: a floor, not
 // a consumer.
 func startRawLoop(name string, queue workload, client reprise.Client, url string, k int) *contender {
+	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup
 	errs := make(chan error, k)
 	for range k {
 		loops.Go(func() {
-			if err := rawLoop(client, url); err != nil {
+			if err := rawLoop(ctx, client, url); ctx.Err() == nil {
 				errs <- err
 			}
 		})
 	}
 	return &contender{name, queue, func() error {
+		cancel()
 		loops.Wait()
 		close(errs)
 		return <-errs
 	}}
 }
 
-// rawLoop works until a receive comes back empty.
-func rawLoop(client reprise.Client, url string) error {
-	ctx := context.Background()
+// rawLoop works until a call fails, as the next does when ctx ends.
+func rawLoop(ctx context.Context, client reprise.Client, url string) error {
 	for {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl:                    &url,
@@ -73,7 +74,7 @@ func rawLoop(client reprise.Client, url string) error {
 			return err
 		}
 		if len(out.Messages) == 0 {
-			return nil
+			continue
 		}
 		entries := make([]types.DeleteMessageBatchRequestEntry, len(out.Messages))
 		for i, m := range out.Messages {
@@ -115,8 +116,8 @@ var errEmpty = errors.New("a message without a body")
 
 // handle is the work that every contender does for a message: none, but it may
 // not be left out.
-func handle(body string) {
-	if body == "" {
+func handle[B ~string | ~[]byte](body B) {
+	if len(body) == 0 {
 		panic(errEmpty)
 	}
 }

@@ -28,6 +28,7 @@ type comparison struct {
 
 var comparisons = []comparison{
 	{"consumer", "the consumer beside the raw loop", []func(io.Writer, scale) error{overSDK, overTCP, inProcess, callsEach}},
+	{"peers", "the consumer beside other consumers", []func(io.Writer, scale) error{peersCanned, onServer, leasedMany}},
 	{"server", "the server in memory beside a handler that gives the same bytes", ofServer((*serving.Bench).Cost)},
 	{"durable", "the durable server beside the one in memory", ofServer((*serving.Bench).Durable)},
 	{"backlog", "receiving from a queue of a million messages beside one of a thousand", ofServer((*serving.Bench).Backlog)},
@@ -52,9 +53,9 @@ func main() {
 	rounds := flag.Int("rounds", 9, "how many `times` each contender is measured")
 	dir := flag.String("dir", os.TempDir(), "`directory` for the data of durable servers, on the disk to be measured")
 	flag.Parse()
-	s := scale{rounds: *rounds, sdk: 40_000, direct: 1_000_000, serving: serving.Whole}
+	s := scale{rounds: *rounds, sdk: 40_000, direct: 1_000_000, peers: wholePeers, serving: serving.Whole}
 	if *short {
-		s = scale{rounds: 1, sdk: 1_000, direct: 10_000, serving: serving.Short}
+		s = scale{rounds: 1, sdk: 1_000, direct: 10_000, peers: shortPeers, serving: serving.Short}
 	}
 	s.serving.Rounds, s.serving.Dir = s.rounds, *dir
 	if err := run(os.Stdout, s, flag.Args()...); err != nil {
@@ -76,6 +77,7 @@ func usage() {
 // without it.
 type scale struct {
 	rounds, sdk, direct int
+	peers               peerScale
 	serving             serving.Scale
 }
 

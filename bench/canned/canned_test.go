@@ -62,6 +62,42 @@ func TestEveryWayInServesDistinctMessages(t *testing.T) {
 	}
 }
 
+// Other consumers delete one by one, give batch entries ids of their own and ask
+// for the queue's URL.
+func TestOtherConsumersCalls(t *testing.T) {
+	ctx, queue := t.Context(), canned.New()
+	client := queue.SDK()
+	if out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(canned.Name)}); err != nil || *out.QueueUrl != canned.URL {
+		t.Fatalf("GetQueueUrl: %v, %v", out, err)
+	}
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		queue.Work(3)
+	}()
+	out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: aws.String(canned.URL), MaxNumberOfMessages: 3})
+	if err != nil || len(out.Messages) != 3 {
+		t.Fatalf("ReceiveMessage: %v, %v", out, err)
+	}
+	if _, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: aws.String(canned.URL), ReceiptHandle: out.Messages[0].ReceiptHandle}); err != nil {
+		t.Fatal(err)
+	}
+	var entries []types.DeleteMessageBatchRequestEntry
+	for _, m := range out.Messages[1:] {
+		entries = append(entries, types.DeleteMessageBatchRequestEntry{Id: m.MessageId, ReceiptHandle: m.ReceiptHandle})
+	}
+	deleted, err := client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(canned.URL), Entries: entries})
+	if err != nil || len(deleted.Successful) != len(entries) {
+		t.Fatalf("DeleteMessageBatch: %v, %v", deleted, err)
+	}
+	for i, e := range entries {
+		if *deleted.Successful[i].Id != *e.Id {
+			t.Errorf("entry %s was confirmed as %s", *e.Id, *deleted.Successful[i].Id)
+		}
+	}
+	<-worked
+}
+
 // consume receives up to most messages and deletes them.
 func consume(t *testing.T, c reprise.Client, most int) []types.Message {
 	t.Helper()

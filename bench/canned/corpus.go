@@ -40,7 +40,7 @@ var messages = sync.OnceValue(func() *corpus {
 	c := &corpus{}
 	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	for i := range corpusSize {
-		body := body(i)
+		body := Body(i)
 		sum := md5.Sum([]byte(body))
 		m := types.Message{
 			ReceiptHandle: aws.String(fmt.Sprintf("AQEB%08x", i) + strings.Repeat("wX5/z+", 60) + "=="),
@@ -110,9 +110,9 @@ func appendDigits(b []byte, n int) []byte {
 	return b
 }
 
-// body is a document of 1 KiB, with quotes to escape like any that is sent as
+// Body is a document of 1 KiB, with quotes to escape like any that is sent as
 // JSON within JSON.
-func body(i int) string {
+func Body(i int) string {
 	var b bytes.Buffer
 	const line, tail = `{"sku":"A-10442","quantity":2,"price":"19.90"},`, `],"note":"`
 	fmt.Fprintf(&b, `{"order":%d,"customer":"Zoë Ångström","lines":[`, i)

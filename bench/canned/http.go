@@ -85,13 +85,18 @@ func (q *Queue) reply(ctx context.Context, target string, request []byte) []byte
 		return append(messages().appendJSON(reply, first, n), tail...)
 	case "DeleteMessageBatch":
 		q.deleted(entries)
-		return confirmations[entries]
+		return confirmation(request)
+	case "DeleteMessage":
+		q.deleted(1)
 	case "ChangeMessageVisibilityBatch":
 		q.others.Add(1)
-		return confirmations[entries]
+		return confirmation(request)
 	case "GetQueueAttributes":
 		q.others.Add(1)
 		return attributesReply
+	case "GetQueueUrl":
+		q.others.Add(1)
+		return []byte(`{"QueueUrl":"` + URL + `"}`)
 	}
 	return []byte(`{}`)
 }
@@ -110,17 +115,22 @@ func wanted(request []byte) int {
 	return n
 }
 
-// confirmations are the replies to batches of that many entries.
-var confirmations = func() (replies [maxBatch + 1][]byte) {
-	for n := range replies {
-		var ids []string
-		for i := range n {
-			ids = append(ids, fmt.Sprintf(`{"Id":"%d"}`, i))
+// confirmation is the reply to a batch request that confirms every entry, by
+// whatever id its client has given it.
+func confirmation(request []byte) []byte {
+	const head, key, tail = `{"Failed":[],"Successful":[`, `{"Id":"`, `]}`
+	reply := append(make([]byte, 0, 512), head...)
+	for _, entry := range bytes.SplitAfter(request, []byte(key))[1:] {
+		id, _, _ := bytes.Cut(entry, []byte(`"`))
+		if len(reply) > len(head) {
+			reply = append(reply, ',')
 		}
-		replies[n] = []byte(`{"Failed":[],"Successful":[` + strings.Join(ids, ",") + `]}`)
+		reply = append(reply, key...)
+		reply = append(reply, id...)
+		reply = append(reply, `"}`...)
 	}
-	return replies
-}()
+	return append(reply, tail...)
+}
 
 var attributesReply = func() []byte {
 	reply, err := json.Marshal(map[string]any{"Attributes": queueAttributes})

@@ -9,6 +9,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Queue is a queue of valid and distinct messages. It fills when it is told to
@@ -32,8 +33,15 @@ func New() *Queue {
 	return &Queue{more: make(chan struct{}), settled: make(chan struct{}, 1)}
 }
 
-// URL is the queue's URL.
-const URL = "https://sqs.us-east-1.amazonaws.com/123456789012/canned"
+// Name and URL are the queue's.
+const (
+	Name = "canned"
+	URL  = "https://sqs.us-east-1.amazonaws.com/123456789012/" + Name
+)
+
+// longPoll is how long a receive waits while the queue is empty: the longest that
+// SQS permits, whatever it asks for.
+const longPoll = 20 * time.Second
 
 // Work puts n messages into the queue and waits until they are deleted. For
 // full batches to the last, n is a multiple of ten. One Work at a time.
@@ -63,6 +71,7 @@ func (q *Queue) Calls() int64 { return q.receives.Load() + q.deletes.Load() + q.
 // take receives up to most messages: those numbered from first.
 func (q *Queue) take(ctx context.Context, most int) (first, n int) {
 	q.receives.Add(1)
+	var end <-chan time.Time
 	for {
 		q.mu.Lock()
 		if q.closed {
@@ -78,8 +87,13 @@ func (q *Queue) take(ctx context.Context, most int) (first, n int) {
 		}
 		more := q.more
 		q.mu.Unlock()
+		if end == nil {
+			end = time.After(longPoll)
+		}
 		select {
 		case <-more:
+		case <-end:
+			return 0, 0
 		case <-ctx.Done():
 			return 0, 0
 		}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/bench/canned"
+	"github.com/reprise-sqs/reprise/bench/process"
+)
+
+// onServer makes the comparisons that need a server, one after the other.
+func onServer(w io.Writer, s scale) error {
+	server, err := startServer()
+	if err != nil {
+		return err
+	}
+	for _, comparison := range []func(io.Writer, scale, *repriseServer) error{peersServed, retryLateness} {
+		if err := comparison(w, s, server); err != nil {
+			return errors.Join(err, server.stop())
+		}
+	}
+	return server.stop()
+}
+
+// repriseServer is reprise serve --memory, in a process of its own.
+type repriseServer struct {
+	process *process.Process
+	dir     string // where it was built
+	queues  []*served
+}
+
+// startServer builds the program and has it serve on loopback.
+func startServer() (*repriseServer, error) {
+	dir, err := os.MkdirTemp("", "reprise-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &repriseServer{dir: dir}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *repriseServer) start() error {
+	file, err := process.Build(s.dir, "reprise", "github.com/reprise-sqs/reprise/cmd/reprise")
+	if err != nil {
+		return err
+	}
+	addr, err := process.FreeAddr()
+	if err != nil {
+		return err
+	}
+	s.process, err = process.Start(addr, exec.Command(file, "serve", "--memory", "--addr", addr))
+	return err
+}
+
+// stop ends the server, and returns what went wrong with its queues.
+func (s *repriseServer) stop() error {
+	if s.process != nil {
+		s.process.Stop()
+	}
+	var problems []error
+	for _, q := range s.queues {
+		problems = append(problems, q.err)
+	}
+	return errors.Join(append(problems, os.RemoveAll(s.dir))...)
+}
+
+// create makes a queue and returns its URL, and a client that is not behind a gate.
+func (s *repriseServer) create(queue string) (url string, client *sqs.Client, err error) {
+	client = canned.Client(s.process.URL(), tuned)
+	made, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: &queue})
+	if err != nil {
+		return "", nil, err
+	}
+	return *made.QueueUrl, client, nil
+}
+
+// site makes a queue whose consumer is behind a gate.
+func (s *repriseServer) site(queue string) (site, error) {
+	url, sender, err := s.create(queue)
+	if err != nil {
+		return site{}, err
+	}
+	q := &served{gate: newGate(), sender: sender, url: url}
+	s.queues = append(s.queues, q)
+	return site{q, queue, url, func(opts ...func(*sqs.Options)) *sqs.Client {
+		return canned.Client(s.process.URL(), append(opts, q.gate.install)...)
+	}}, nil
+}
+
+// served is a queue of a server as a workload.
+type served struct {
+	gate   *gate
+	sender *sqs.Client
+	url    string
+	err    error // of the first piece of work that could not be done
+}
+
+// Fill sends n messages.
+func (q *served) Fill(n int) {
+	const senders = 4
+	var sending sync.WaitGroup
+	errs := make(chan error, senders)
+	for i := range senders {
+		sending.Go(func() { errs <- q.send(i, senders, n) })
+	}
+	sending.Wait()
+	close(errs)
+	for err := range errs {
+		q.fail(err)
+	}
+}
+
+// send sends those of n messages, in batches of ten, that are the first's share
+// when every sends each.
+func (q *served) send(first, every, n int) error {
+	for at := 10 * first; at < n; at += 10 * every {
+		in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
+		for i := at; i < min(at+10, n); i++ {
+			id, body := strconv.Itoa(i), canned.Body(i)
+			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: &id, MessageBody: &body})
+		}
+		out, err := q.sender.SendMessageBatch(context.Background(), in)
+		if err != nil {
+			return err
+		}
+		if len(out.Failed) > 0 {
+			return fmt.Errorf("%d of %d messages could not be sent, the first for %s", len(out.Failed), len(in.Entries), *out.Failed[0].Code)
+		}
+	}
+	return nil
+}
+
+// Work lets the consumer have n messages.
+func (q *served) Work(n int) {
+	if q.err != nil {
+		return
+	}
+	q.fail(q.gate.work(n, 2*time.Minute))
+}
+
+// fail remembers the first error.
+func (q *served) fail(err error) {
+	if q.err == nil {
+		q.err = err
+	}
+}
+
+// Calls is how many calls the consumer has made.
+func (q *served) Calls() int64 { return q.gate.calls.Load() }
+
+// Close ends the receives that wait.
+func (q *served) Close() { q.gate.close() }

@@ -98,8 +98,14 @@ func start(t *testing.T, args ...string) *process {
 
 func startIn(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startCommand(t, env, program, args...)
+}
+
+// startCommand starts a command that becomes the program.
+func startCommand(t *testing.T, env []string, name string, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{t: t, cmd: exec.CommandContext(ctx, program, args...), lines: make(chan string, 10_000)}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...), lines: make(chan string, 10_000)}
 	p.cmd.Env = env
 	out, in := io.Pipe()
 	p.cmd.Stdout, p.cmd.Stderr = in, in

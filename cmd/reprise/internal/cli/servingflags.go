@@ -45,7 +45,7 @@ func (f *servingFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.secretFile, "secret-file", "", "`file` with the secret of --access-key")
 	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate for HTTPS, in PEM, with its chain")
 	flags.StringVar(&f.key, "tls-key", "", "`file` with the private key of --tls-cert, in PEM")
-	flags.IntVar(&f.serving.MaxConnections, "max-connections", 0, "how `many` connections may be open at once (default 16384; negative: any number)")
+	flags.IntVar(&f.serving.MaxConnections, "max-connections", 0, "how `many` connections may be open at once (default 16384, or half of the files that the process may open; negative: any number)")
 	flags.StringVar(&f.faults, "faults", "", "`file` of faults to inject, in YAML")
 	flags.BoolVar(&f.serving.KeepUnwritten, "keep-unwritten", false, "leave messages in flight whose reply could not be written, as AWS does")
 	flags.BoolVar(&f.serving.LogRequests, "request-log", false, "log each request, without bodies")

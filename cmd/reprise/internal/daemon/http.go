@@ -91,7 +91,7 @@ func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if d.durable() {
 		h.Storage = "disk"
 	}
-	switch err := d.sqs.Err(); {
+	switch err := d.failure(); {
 	case err != nil:
 		h.Status, h.Problem, code = reprise.HealthFailing.String(), err.Error(), http.StatusServiceUnavailable
 	case h.Problem == "" && d.durable() && d.journal.LowOnSpace():

@@ -28,7 +28,8 @@ type Serving struct {
 	// HTTP.
 	Certificate *tls.Certificate
 	// MaxConnections is how many connections are open at once; others wait to be
-	// accepted. Negative: any number. Default: 16,384.
+	// accepted. Negative: any number. Default: 16,384, or half of the files that the
+	// process may open if that is less: a journal that can open none has failed.
 	MaxConnections int
 	// Faults are set from the start, by the name of the queue; "*" is every one.
 	Faults map[string][]sqsserver.Fault
@@ -57,7 +58,7 @@ func (s Serving) apply(cfg *sqsserver.Config, onRequest func(sqsserver.Request))
 // serve serves until the server is shut down.
 func (d *Daemon) serve() error {
 	listener := d.listener
-	if limit := cmp.Or(d.cfg.Serving.MaxConnections, defaultMaxConnections); limit > 0 {
+	if limit := cmp.Or(d.cfg.Serving.MaxConnections, connectionLimit(maxOpenFiles())); limit > 0 {
 		listener = newLimitedListener(listener, limit)
 	}
 	if d.cfg.Serving.Certificate == nil {
@@ -65,6 +66,15 @@ func (d *Daemon) serve() error {
 	}
 	d.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*d.cfg.Serving.Certificate}, MinVersion: tls.VersionTLS12}
 	return d.http.ServeTLS(listener, "", "")
+}
+
+// connectionLimit is the default of Serving.MaxConnections where so many files can
+// be open, 0 if nobody knows.
+func connectionLimit(files uint64) int {
+	if files == 0 || files/2 > defaultMaxConnections {
+		return defaultMaxConnections
+	}
+	return max(1, int(files/2)) //nolint:gosec // G115: no more than the default
 }
 
 // client is a client of this daemon's own server, for its consumer: like any other

@@ -54,12 +54,24 @@ func (d *Daemon) closeServer() error {
 	return nil
 }
 
+// failure is why the server acknowledges nothing any more, if it does not. The server
+// learns of a failure of its journal with its next commit.
+func (d *Daemon) failure() error {
+	err := d.sqs.Err()
+	if err == nil && d.durable() {
+		err = d.journal.Err()
+	}
+	return err
+}
+
 // watchStorage ends the daemon when its journal fails: it could not keep what it
 // would acknowledge, and only a new process can tell what the disk has.
 func (d *Daemon) watchStorage(ctx context.Context, fail context.CancelCauseFunc) {
 	select {
 	case <-d.sqs.Failed():
-		fail(&StorageError{d.sqs.Err()})
+	case <-d.journal.Failed():
 	case <-ctx.Done():
+		return
 	}
+	fail(&StorageError{d.failure()})
 }

@@ -1,0 +1,37 @@
+package main_test
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestManyConnections: connections, however many, leave the journal the files that it
+// needs: those that are accepted are served, and everything is there afterwards.
+func TestManyConnections(t *testing.T) {
+	t.Parallel()
+	needShell(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	p := startCommand(t, environment(), "sh", "-c", `ulimit -n 128 && exec "$0" "$@"`,
+		program, "serve", "--addr", "127.0.0.1:0", "--min-free", "0", "--data", dir, "--queue", "q")
+	endpoint := p.await("SQS endpoint")
+	f := newFiller(t, endpoint)
+	if err := f.fill(10); err != nil { // by a connection that is kept
+		t.Fatal(err)
+	}
+	for range 150 {
+		idle, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer idle.Close()
+	}
+	const several = 800 // 50 MiB: some tables and logs
+	if err := f.fill(several); err != nil {
+		t.Fatalf("after %d messages: %v\n%s", len(f.sent), err, p.output())
+	}
+	p.stop()
+	_, endpoint = keep(t, dir)
+	f.checkAll(endpoint)
+}

@@ -1,0 +1,15 @@
+//go:build unix
+
+package daemon
+
+import "golang.org/x/sys/unix"
+
+// maxOpenFiles is how many files and connections the process may have open; 0 if
+// that is not known. The Go runtime has raised it as far as it may.
+func maxOpenFiles() uint64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return uint64(limit.Cur) //nolint:unconvert // signed on some systems
+}

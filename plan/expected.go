@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -15,6 +16,11 @@ func waitsOf(p retry.Policy) []Span {
 		retries = min(p.MaxAttempts-1, retries)
 	}
 	waits := make([]Span, retries)
+	if p.Jitter == retry.Decorrelated {
+		// It asks for the first and the last wait only, and many times.
+		b := p.WithDefaults().Backoff
+		p.Backoff = retry.List{b.Delay(1), b.Delay(math.MaxInt32)}
+	}
 	for i := range waits {
 		least, most := p.Bounds(i + 1)
 		waits[i] = Span{Least: least, Expected: least + (most-least)/2, Most: most}
@@ -45,7 +51,7 @@ func expectDecorrelated(p retry.Policy, waits []Span) {
 		if i == 0 {
 			before = Span{Least: w.Least, Expected: w.Least, Most: w.Least}
 		}
-		open = open && i < chain && before.Most <= maxDuration/3 && w.Most == 3*before.Most
+		open = open && before.Most <= maxDuration/3 && w.Most == 3*before.Most
 		switch {
 		case open:
 			w.Expected = (w.Least + 3*before.Expected) / 2

@@ -149,6 +149,12 @@ func TestCheck(t *testing.T) {
 			code: plan.CodeRetention, severity: plan.Warning, says: "up to 2d",
 		},
 		{
+			name: "an age from the sending that ends before the retention", policy: retry.Policy{MaxAttempts: -1, MaxAge: 2 * day, AgeFrom: retry.Sent, Backoff: retry.Constant(time.Second)},
+			queue: with(sound, func(q *plan.Queue) {
+				q.MaxReceives, q.Delay, q.Retention = 0, 15*time.Minute, 2*day+10*time.Minute
+			}), settings: visibility,
+		},
+		{
 			name:   "a rule outlives the retention",
 			policy: retry.Policy{MaxAttempts: 5, Rules: []retry.Rule{retry.On(io.EOF, retry.Constant(8*time.Hour), retry.None)}},
 			queue:  with(sound, func(q *plan.Queue) { q.Retention = day }), settings: visibility,
@@ -408,6 +414,10 @@ func TestCheckParkingUsesUpReceives(t *testing.T) {
 	if len(found) != 2 || found[0].Code != plan.CodeReceivesLimit || found[0].Severity != plan.Error || found[1].Code != plan.CodeLongWait ||
 		!strings.Contains(found[0].Problem, "a wait of up to 1d takes 2 receives, and the queue gives a message up after 4: not all of 3 attempts") {
 		t.Errorf("found %v, want %s and %s", found, plan.CodeReceivesLimit, plan.CodeLongWait)
+	}
+	p.Rules = []retry.Rule{retry.On(io.EOF, retry.Constant(time.Second), retry.None)}
+	if found := plan.Check(p, q, plan.Settings{Via: plan.ViaVisibility}); len(found) != 2 {
+		t.Errorf("found %v with a rule of short waits beside, want the same two", found)
 	}
 	q.MaxReceives = 5
 	if found := plan.Check(p, q, plan.Settings{Via: plan.ViaVisibility}); len(found) != 1 {

@@ -125,7 +125,7 @@ func (s Stop) String() string {
 }
 
 // NewSchedule returns the schedule that p gives on q. It asks p's Backoff, which
-// may be the user's own code, for at most MaxListed waits.
+// may be the user's own code, at most two times for each wait.
 func NewSchedule(p retry.Policy, q Queue, s Settings) Schedule {
 	schedule, _, _ := forecast(p, q, s)
 	return schedule

@@ -293,6 +293,18 @@ func TestScheduleEnds(t *testing.T) {
 			want: plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 14, Copies: 4, After: 9 * time.Hour},
 		},
 		{
+			name: "a wait that outlives several copies", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(2*time.Hour), 2 }),
+			queue: plan.Queue{Retention: time.Hour},
+			// Each copy is replaced a minute before it is gone: 59 + 59 + 2 minutes, of
+			// which the first two are received after 15 minutes and hidden once more.
+			want: plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 1 + 2 + 2 + 1, Copies: 3, After: 2 * time.Hour},
+		},
+		{
+			name: "the last receive comes when the message is gone", policy: change(func(p *retry.Policy) { p.Backoff = retry.Constant(30 * time.Hour) }),
+			queue: plan.Queue{MaxReceives: 2, Retention: 43_195 * time.Second}, settings: visibility,
+			want: plan.End{Stop: plan.StopRetention, Attempts: 1, Receives: 1, After: 43_195 * time.Second},
+		},
+		{
 			name: "parking", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(30*time.Hour), 3 }),
 			want: plan.End{Stop: plan.StopAttempts, Attempts: 3, Receives: 7, After: 60 * time.Hour},
 		},
@@ -350,6 +362,39 @@ func TestScheduleBeyondTheLongest(t *testing.T) {
 	}
 	if s.Longest.Stop != plan.StopAge || s.Longest.Attempts != 4 || s.Shortest.Stop != plan.StopAttempts || s.Shortest.Attempts != 6 {
 		t.Errorf("ends %+v and %+v, want 4 attempts by age and 6 by attempts", s.Longest, s.Shortest)
+	}
+}
+
+// TestScheduleEndsWithRetention: where no copies are sent, nothing comes after SQS
+// has deleted the message.
+func TestScheduleEndsWithRetention(t *testing.T) {
+	p := retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.Full, MaxAttempts: 9}
+	s := plan.NewSchedule(p, plan.Queue{Retention: 3 * time.Hour}, plan.Settings{Via: plan.ViaVisibility})
+	ordered(t, s)
+	if len(s.Attempts) != 9 || s.Longest.Stop != plan.StopRetention || s.Longest.Attempts != 3 {
+		t.Fatalf("%d attempts and the end %+v, want 9, and 3 by retention", len(s.Attempts), s.Longest)
+	}
+	for _, a := range s.Attempts {
+		most := time.Duration(a.N-1) * time.Hour
+		want := plan.Span{Expected: min(most/2, 3*time.Hour), Most: min(most, 3*time.Hour)}
+		if a.Since != want {
+			t.Errorf("attempt %d at %+v, want %+v", a.N, a.Since, want)
+		}
+	}
+}
+
+// TestScheduleAsksLittle: a backoff may be code of the user's, slow or worse.
+func TestScheduleAsksLittle(t *testing.T) {
+	for _, j := range jitters {
+		asked := 0
+		p := retry.Policy{Jitter: j, MaxAttempts: -1, Backoff: retry.Func(func(n int) time.Duration {
+			asked++
+			return time.Duration(min(n, 50)) * time.Minute
+		})}
+		plan.NewSchedule(p, plan.Queue{}, plan.Settings{})
+		if asked > 2*plan.MaxListed {
+			t.Errorf("%v: the backoff is asked %d times", j, asked)
+		}
 	}
 }
 

@@ -31,31 +31,28 @@ func (s *Server) receiveAttempt(ctx context.Context, q *queue, w *waiter, limit 
 	if id == "" {
 		return s.receive(ctx, q, w, limit)
 	}
-	now, err := s.hold(q)
-	if err != nil {
-		return nil, err
-	}
-	if earlier := q.attempts.recall(now, id); earlier != nil {
-		var again bool
-		w.deliveries, again = s.engine.Replay(now, q.engine, earlier.leases, w.visibility, w.deliveries)
-		if again {
-			earlier.note(w.deliveries)
-			s.unlock(q)
-			return w.deliveries, nil
+	again := false
+	err := s.within(q, func(now time.Time) {
+		if earlier := q.attempts.recall(now, id); earlier != nil {
+			w.deliveries, again = s.engine.Replay(now, q.engine, earlier.leases, w.visibility, w.deliveries)
+			if again {
+				earlier.note(w.deliveries)
+			}
 		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case again:
+		return w.deliveries, nil
 	}
-	s.unlock(q)
 
 	deliveries, err := s.receive(ctx, q, w, limit)
 	if err != nil || len(deliveries) == 0 {
 		return nil, err
 	}
-	if now, err = s.hold(q); err != nil {
-		return nil, err
-	}
-	q.attempts.add(now, id).note(deliveries)
-	s.mu.Unlock()
-	return deliveries, nil
+	err = s.within(q, func(now time.Time) { q.attempts.add(now, id).note(deliveries) })
+	return deliveries, err
 }
 
 // recall returns the attempt with the id, or nil, and forgets those that are too

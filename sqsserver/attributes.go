@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -276,13 +277,15 @@ func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQue
 // count returns the attributes that nobody sets.
 func (s *Server) count(r request) (map[string]string, error) {
 	q := r.queue
-	now, err := s.hold(q)
+	var visible, inFlight, delayed int
+	var modified time.Time
+	err := s.within(q, func(now time.Time) {
+		visible, inFlight, delayed = s.engine.Counts(now, q.engine)
+		modified = q.modified
+	})
 	if err != nil {
 		return nil, err
 	}
-	visible, inFlight, delayed := s.engine.Counts(now, q.engine)
-	modified := q.modified
-	s.unlock(q)
 	return map[string]string{
 		"QueueArn":                              q.arn,
 		"CreatedTimestamp":                      unixSeconds(q.created),
@@ -303,19 +306,27 @@ func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQue
 	if len(in.Attributes) == 0 {
 		return errMissingParameter("Attributes")
 	}
-	q := r.queue
-	now, err := s.hold(q)
-	if err != nil {
+	var synced *group
+	var invalid error
+	err = s.within(r.queue, func(now time.Time) { synced, invalid = s.configure(now, r.queue, in.Attributes) })
+	if err = cmp.Or(err, invalid); err != nil {
 		return err
 	}
-	// Under the lock, so that of two changes at once neither is lost.
-	changed, err := q.attributes.with(in.Attributes)
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
+	return r.end(ctx)
+}
+
+// configure changes the attributes given. The lock is held, so that of two changes
+// at once neither is lost.
+func (s *Server) configure(now time.Time, q *queue, given map[string]string) (*group, error) {
+	changed, err := q.attributes.with(given)
 	if err == nil {
-		err = s.checkRedrive(q, changed, in.Attributes)
+		err = s.checkRedrive(q, changed, given)
 	}
 	if err != nil {
-		s.mu.Unlock()
-		return err
+		return nil, err
 	}
 	settings := s.settings(changed)
 	settings.DedupPerGroup = q.engine.Settings().DedupPerGroup // fixed at creation
@@ -323,10 +334,5 @@ func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQue
 	s.engine.Configure(now, q.engine, settings)
 	s.keepQueue(q)
 	s.longPoll.stir(q)
-	synced := s.promise()
-	s.unlock(q)
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	return s.promise(), nil
 }

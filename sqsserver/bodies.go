@@ -131,7 +131,7 @@ func (c *content) size() int {
 
 // load gives deliveries their contents, without the lock. It leaves out the
 // messages whose content has gone because they were deleted meanwhile. An error
-// means that the journal has failed.
+// means that the journal has failed, or that the server has been closed.
 func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery, error) {
 	if s.keeper == nil {
 		return deliveries, nil
@@ -144,6 +144,8 @@ func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery
 		case err == nil:
 			d.Payload = c
 			loaded = append(loaded, *d)
+		case errors.Is(err, errJournalClosed):
+			return nil, errServiceUnavailable()
 		case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
 			return nil, s.keeper.cannotRead(q, d, err)
 		}
@@ -152,13 +154,9 @@ func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery
 }
 
 // has says whether a message is still in the queue.
-func (s *Server) has(q *queue, r engine.Receipt) bool {
-	now, err := s.hold(q)
-	if err != nil {
-		return false
-	}
-	defer s.unlock(q)
-	return s.engine.Has(now, q.engine, r)
+func (s *Server) has(q *queue, r engine.Receipt) (has bool) {
+	_ = s.within(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // or the queue has gone
+	return has
 }
 
 // cannotRead stops the server because it cannot read what it has acknowledged.
@@ -169,6 +167,33 @@ func (k *keeper) cannotRead(q *queue, d *engine.Delivery, err error) error {
 	return errStorage(k.err)
 }
 
+var errJournalClosed = errors.New("the journal is closed")
+
+// gate lets nobody in once it is closed, and closes when nobody is inside.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+	inside sync.WaitGroup
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.inside.Add(1)
+	}
+	return !g.closed
+}
+
+func (g *gate) leave() { g.inside.Done() }
+
+func (g *gate) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
+}
+
 // recordBuffers hold records that are being read.
 var recordBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -177,6 +202,10 @@ func (k *keeper) content(origin uint64) (*content, error) {
 	if c := k.bodies.get(origin); c != nil {
 		return c, nil
 	}
+	if !k.reading.enter() {
+		return nil, errJournalClosed
+	}
+	defer k.reading.leave()
 	var key [bodyKeySize]byte
 	buffer := recordBuffers.Get().(*[]byte)
 	defer recordBuffers.Put(buffer)
@@ -210,7 +239,8 @@ func (s *Server) Err() error {
 }
 
 // Failed returns a channel that is closed when the journal fails; Err then says
-// why. On a server without a journal it is nil.
+// why, and nothing else does but the replies to requests: a program should watch it,
+// say it, and end. On a server without a journal it is nil.
 func (s *Server) Failed() <-chan struct{} {
 	if s.keeper == nil {
 		return nil

@@ -5,6 +5,7 @@ package sqsserver
 // consumer lets its long poll return by itself, up to 20 s later.
 func (s *Server) EndPolls() {
 	s.mu.Lock()
+	defer s.stopOnPanic()
 	for _, q := range s.byARN {
 		s.dismiss(q, nil)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,21 +55,19 @@ func (s *Server) Queues() []QueueInfo {
 }
 
 func (s *Server) info(q *queue) (QueueInfo, error) {
-	now, err := s.hold(q)
-	if err != nil {
-		return QueueInfo{}, err
-	}
-	info := QueueInfo{
-		Name: q.name, Account: q.account, Region: q.region, ARN: q.arn, URL: s.direct.queueURL(q.queueName),
-		FIFO: q.fifo, Created: q.created, Tags: q.tags,
-		DeadLetter: q.attributes.redrive.target, MaxReceives: q.attributes.redrive.maxReceives,
-	}
-	info.Visible, info.InFlight, info.Delayed = s.engine.Counts(now, q.engine)
-	for w := q.waiters.first; w != nil; w = w.next {
-		info.Polls++
-	}
-	s.unlock(q)
-	return info, nil
+	var info QueueInfo
+	err := s.within(q, func(now time.Time) {
+		info = QueueInfo{
+			Name: q.name, Account: q.account, Region: q.region, ARN: q.arn, URL: s.direct.queueURL(q.queueName),
+			FIFO: q.fifo, Created: q.created, Tags: q.tags,
+			DeadLetter: q.attributes.redrive.target, MaxReceives: q.attributes.redrive.maxReceives,
+		}
+		info.Visible, info.InFlight, info.Delayed = s.engine.Counts(now, q.engine)
+		for w := q.waiters.first; w != nil; w = w.next {
+			info.Polls++
+		}
+	})
+	return info, err
 }
 
 // MessageState says where a message is in its life.
@@ -125,12 +124,11 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 		if page.Limit > 0 {
 			look = min(look, page.Limit-len(infos))
 		}
-		now, err := s.hold(q)
+		var deliveries []engine.Delivery
+		err := s.within(q, func(now time.Time) { deliveries = s.engine.Messages(now, q.engine, after, look) })
 		if err != nil {
 			return nil, err
 		}
-		deliveries := s.engine.Messages(now, q.engine, after, look)
-		s.unlock(q)
 		last := len(deliveries) < look
 		if !last {
 			after = deliveries[len(deliveries)-1].Receipt.Number
@@ -172,20 +170,23 @@ func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
 		return fmt.Errorf("sqsserver: wait for queue %q: %w", queue, errQueueDoesNotExist())
 	}
 	for {
-		now, err := s.hold(q)
-		if err != nil {
+		emptied := make(chan struct{})
+		isEmpty := false
+		err := s.within(q, func(now time.Time) {
+			if isEmpty = s.isEmpty(now, q); isEmpty {
+				return
+			}
+			if len(q.emptied) == 0 {
+				s.awaited = append(s.awaited, q)
+			}
+			q.emptied = append(q.emptied, emptied)
+		})
+		switch {
+		case err != nil:
 			return fmt.Errorf("sqsserver: wait for queue %q: %w", queue, err)
-		}
-		if s.isEmpty(now, q) {
-			s.unlock(q)
+		case isEmpty:
 			return nil
 		}
-		emptied := make(chan struct{})
-		if len(q.emptied) == 0 {
-			s.awaited = append(s.awaited, q)
-		}
-		q.emptied = append(q.emptied, emptied)
-		s.unlock(q)
 
 		select {
 		case <-emptied:
@@ -199,7 +200,7 @@ func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
 // told nobody.
 func (s *Server) stopWaiting(ctx context.Context, q *queue, emptied chan struct{}) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.release()
 	q.emptied = slices.DeleteFunc(q.emptied, func(c chan struct{}) bool { return c == emptied })
 	if len(q.emptied) == 0 {
 		s.awaited = slices.DeleteFunc(s.awaited, func(other *queue) bool { return other == q })
@@ -266,19 +267,20 @@ func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engi
 	if err != nil {
 		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, err)
 	}
-	now, err := s.hold(q)
+	var synced *group
+	var refused error
+	err = s.within(q, func(now time.Time) {
+		if receipt, found := s.engine.Find(q.engine, id); found {
+			refused = do(now, q.engine, receipt)
+		} else {
+			refused = errors.New("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
+		}
+		synced = s.promise()
+	})
 	if err != nil {
 		return err
 	}
-	receipt, found := s.engine.Find(q.engine, id)
-	if found {
-		err = do(now, q.engine, receipt)
-	} else {
-		err = fmt.Errorf("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
-	}
-	synced := s.promise()
-	s.unlock(q)
-	if err == nil {
+	if err = refused; err == nil {
 		err = synced.wait(context.Background())
 	}
 	if err != nil {

@@ -25,6 +25,7 @@ type keeper struct {
 	journal Journal
 	watcher SpaceWatcher // nil: the journal is none
 	bodies  bodyCache
+	reading gate // of who reads bodies from the journal
 
 	// What follows is guarded by the server's lock.
 	open       *group // takes the changes
@@ -49,12 +50,14 @@ const (
 	// unhurried is how long a change waits that nobody waits for.
 	unhurried = 100 * time.Millisecond
 
-	// maxGroup is the size of a group, in bytes, beyond which operations wait for
-	// it to be written: with a disk that hangs, receives would fill the memory.
-	maxGroup = 16 << 20
+	// maxGroup is the size of a group, in bytes, beyond which operations wait for it
+	// to be written: with a disk that hangs they would fill the memory, and with a slow
+	// one all of them would wait for what all of them write.
+	maxGroup = 4 << 20
 
-	// maxSpare keeps a batch that was once large from holding its memory.
-	maxSpare = 4 << 20
+	// maxSpare keeps a batch that was once larger than one operation can make it, as
+	// by a purge, from holding its memory.
+	maxSpare = 2 * maxGroup
 )
 
 // group is a list of changes that become durable together.
@@ -257,7 +260,8 @@ func (g *group) end(err error) {
 }
 
 // fail stops the server: what it has acknowledged is on disk, and what it could
-// acknowledge from now on would not be. The lock is held.
+// acknowledge from now on would not be. It logs nothing, for the replies say it, and
+// to the program Failed and Err do. The lock is held.
 func (k *keeper) fail(err error) {
 	if k.err != nil {
 		return
@@ -269,8 +273,6 @@ func (k *keeper) fail(err error) {
 	for _, q := range k.server.byARN {
 		k.server.dismiss(q, errStorage(err))
 	}
-	k.server.config.Logger.Error("sqsserver: the journal failed; every request is refused from now on. "+
-		"What was acknowledged is on disk. Mend the cause and start the server again", "error", err)
 	k.rouse()
 }
 
@@ -290,6 +292,7 @@ func (k *keeper) close() error {
 	if running {
 		<-k.ended
 	}
+	k.reading.close()
 	if err := k.journal.Close(); err != nil {
 		return fmt.Errorf("sqsserver: close the journal: %w", err)
 	}

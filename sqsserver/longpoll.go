@@ -91,20 +91,21 @@ type longPolls struct {
 	due   time.Time
 }
 
-// wait adds a waiter to the queue and waits until it is served, until the poll's
-// time is over (it returns nothing then), or until the context ends. The lock is
-// held on entry and not on return.
-func (s *Server) wait(ctx context.Context, q *queue, w *waiter, limit time.Duration) ([]engine.Delivery, error) {
+// enter adds a waiter to the queue. The lock is held.
+func (s *Server) enter(now time.Time, q *queue, w *waiter, limit time.Duration) {
 	w.ready = make(chan struct{}, 1)
 	if q.waiters.first == nil {
 		s.longPoll.polled = append(s.longPoll.polled, q)
 	}
 	q.waiters.add(w)
-	w.deadline = s.clock.now().Add(limit)
+	w.deadline = now.Add(limit)
 	w.timer = time.NewTimer(s.clock.wait(limit))
-	defer w.timer.Stop()
-	s.unlock(q)
+}
 
+// wait waits until a waiter is served, until the poll's time is over (it returns
+// nothing then), or until the context ends.
+func (s *Server) wait(ctx context.Context, q *queue, w *waiter) ([]engine.Delivery, error) {
+	defer w.timer.Stop()
 	select {
 	case <-w.ready:
 		return w.deliveries, w.err
@@ -112,18 +113,25 @@ func (s *Server) wait(ctx context.Context, q *queue, w *waiter, limit time.Durat
 	case <-ctx.Done():
 	}
 
-	s.mu.Lock()
-	if w.waiting {
-		s.leave(q, w)
-		s.unlock(q)
+	if s.giveUp(q, w) {
 		return nil, ctx.Err()
 	}
-	s.mu.Unlock()
 	if ctx.Err() != nil { // served, but too late
 		s.giveBack(q, w.deliveries)
 		return nil, ctx.Err()
 	}
 	return w.deliveries, w.err
+}
+
+// giveUp ends the waiting of a waiter, unless it has been served.
+func (s *Server) giveUp(q *queue, w *waiter) bool {
+	s.mu.Lock()
+	defer s.release()
+	if !w.waiting {
+		return false
+	}
+	s.leave(q, w)
+	return true
 }
 
 // leave takes a waiter off the queue's list, and the queue off the polled ones
@@ -156,14 +164,11 @@ func (s *Server) giveBack(q *queue, deliveries []engine.Delivery) {
 	if len(deliveries) == 0 {
 		return
 	}
-	now, err := s.hold(q)
-	if err != nil {
-		return // the queue has gone, and the messages with it
-	}
-	for i := range deliveries {
-		s.engine.Expose(now, q.engine, deliveries[i].Receipt)
-	}
-	s.unlock(q)
+	_ = s.within(q, func(now time.Time) { // or the queue has gone, and the messages with it
+		for i := range deliveries {
+			s.engine.Expose(now, q.engine, deliveries[i].Receipt)
+		}
+	})
 }
 
 // stir marks a queue to be looked at for its waiters when the hold ends.
@@ -242,6 +247,7 @@ func (s *Server) arm(q *queue) {
 // may run early or in vain, when a message has been hidden anew since.
 func (s *Server) wake() {
 	s.mu.Lock()
+	defer s.stopOnPanic()
 	p := &s.longPoll
 	p.due = time.Time{}
 	now := s.clock.now()
@@ -255,16 +261,9 @@ func (s *Server) wake() {
 	s.finish()
 }
 
-// unlock ends a hold in which the queue may have changed. What became receivable
-// goes to the long polls that wait for it.
-func (s *Server) unlock(q *queue) {
-	s.arm(q)
-	s.finish()
-}
-
-// finish is unlock after a hold that concerned no queue in particular.
+// finish ends a hold in which queues may have changed.
 func (s *Server) finish() {
-	for s.handOut() {
+	for s.refusal() == nil && s.handOut() {
 		s.mu.Unlock()
 		s.mu.Lock()
 	}

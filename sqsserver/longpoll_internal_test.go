@@ -29,11 +29,14 @@ func TestPollServedTooLateGivesBack(t *testing.T) {
 		}()
 		synctest.Wait()
 
-		s.mu.Lock()
-		cancel()
 		q := s.byARN["arn:aws:sqs:us-east-1:000000000000:q"]
-		s.engine.Send(time.Now(), q.engine, engine.Message{ID: engine.ID{1}, Payload: &content{body: "x"}})
-		s.unlock(q)
+		err = s.within(q, func(now time.Time) {
+			cancel()
+			s.engine.Send(now, q.engine, engine.Message{ID: engine.ID{1}, Payload: &content{body: "x"}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 
 		if err := <-result; !errors.Is(err, context.Canceled) {
 			t.Errorf("the poll returned %v, want Canceled", err)

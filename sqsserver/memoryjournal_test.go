@@ -120,6 +120,26 @@ func (j *memoryJournal) Close() error {
 	return nil
 }
 
+func (j *memoryJournal) isClosed() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closed
+}
+
+// sizes returns the bytes of each commit.
+func (j *memoryJournal) sizes() (sizes []int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.commits {
+		size := 0
+		for _, change := range c {
+			size += len(change.key) + len(change.value)
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
+
 func (j *memoryJournal) LowOnSpace() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

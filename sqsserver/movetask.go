@@ -86,7 +86,7 @@ func (s *Server) begin(ctx context.Context, arn, action string) (aftermath, erro
 
 func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTask, *group, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.release()
 	source, err := s.findARN(from, "SourceArn", in.SourceArn)
 	if err != nil {
 		return nil, nil, err
@@ -177,19 +177,17 @@ func (t *moveTask) pace() (batch int, pause time.Duration) {
 
 // stepMove moves the next messages of a task. The timer calls it.
 func (s *Server) stepMove(q *queue, task *moveTask) {
-	now, err := s.hold(q)
-	if err != nil {
-		return // the end of the queue or of the server is that of the task
-	}
-	if task == q.running() {
+	_ = s.within(q, func(now time.Time) { // or the queue or the server has ended, and the task with it
+		if task != q.running() {
+			return
+		}
 		batch, pause := task.pace()
 		s.move(now, q, task, batch)
 		s.keepMoves(q)
 		if task.status == moveRunning {
 			task.timer.Reset(pause)
 		}
-	}
-	s.unlock(q)
+	})
 }
 
 func (s *Server) move(now time.Time, q *queue, task *moveTask, batch int) {
@@ -268,7 +266,7 @@ func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *Can
 
 func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, synced *group, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.release()
 	q, err := s.findARN(from, "SourceArn", handle.SourceArn)
 	if err != nil {
 		return 0, nil, err

@@ -2,10 +2,12 @@ package sqsserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Limits of a queue's policy.
@@ -141,25 +143,24 @@ func isAccount(id string) bool {
 // queue has none.
 func (s *Server) changePolicy(ctx context.Context, r request, change func(*policy) error) error {
 	q := r.queue
-	now, err := s.hold(q)
-	if err != nil {
-		return err
-	}
-	p := parsePolicy(q.attributes.policy, q.arn)
-	changed := *q.attributes
-	if err = change(&p); err == nil {
-		changed.policy = ""
-		if len(p.Statement) > 0 {
-			err = setPolicy(&changed, string(marshal(p)))
+	var synced *group
+	var invalid error
+	err := s.within(q, func(now time.Time) {
+		p := parsePolicy(q.attributes.policy, q.arn)
+		changed := *q.attributes
+		if invalid = change(&p); invalid == nil {
+			changed.policy = ""
+			if len(p.Statement) > 0 {
+				invalid = setPolicy(&changed, string(marshal(p)))
+			}
 		}
-	}
-	if err == nil {
-		q.attributes, q.modified = &changed, now
-		s.keepQueue(q)
-	}
-	synced := s.promise()
-	s.mu.Unlock()
-	if err != nil {
+		if invalid == nil {
+			q.attributes, q.modified = &changed, now
+			s.keepQueue(q)
+		}
+		synced = s.promise()
+	})
+	if err = cmp.Or(err, invalid); err != nil {
 		return err
 	}
 	if err := synced.wait(ctx); err != nil {

@@ -109,7 +109,7 @@ func checkQueueName(name string, fifo bool) error {
 // create makes the queue exist, unless it does with the attributes given.
 func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) (*group, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.release()
 	if err := s.refusal(); err != nil {
 		return nil, err
 	}
@@ -268,11 +268,19 @@ func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueIn
 	if err != nil {
 		return err
 	}
-	q := r.queue
-	now, err := s.hold(q)
+	var synced *group
+	err = s.within(r.queue, func(now time.Time) { synced = s.drop(now, r.queue) })
 	if err != nil {
 		return err
 	}
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
+	return r.end(ctx)
+}
+
+// drop deletes a queue. The lock is held.
+func (s *Server) drop(now time.Time, q *queue) *group {
 	q.dropped = true
 	q.endMove(moveFailed, codeQueueDoesNotExist)
 	s.engine.Drop(now, q.engine)
@@ -286,12 +294,7 @@ func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueIn
 	s.deleted[q.queueName] = now
 	s.keepDeletion(q, now)
 	s.dismiss(q, errQueueDoesNotExist())
-	synced := s.promise()
-	s.finish()
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	return s.promise()
 }
 
 func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInput) error {
@@ -299,23 +302,26 @@ func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInpu
 	if err != nil {
 		return err
 	}
-	q := r.queue
-	now, err := s.hold(q)
-	if err != nil {
+	var synced *group
+	var tooSoon error
+	err = s.within(r.queue, func(now time.Time) { synced, tooSoon = s.purge(now, r.queue) })
+	if err = cmp.Or(err, tooSoon); err != nil {
 		return err
 	}
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
+	return r.end(ctx)
+}
+
+// purge deletes the messages of a queue. The lock is held.
+func (s *Server) purge(now time.Time, q *queue) (*group, error) {
 	if now.Before(q.purged.Add(cooldown)) && !s.config.NoCooldown {
-		s.mu.Unlock()
-		return errPurgeQueueInProgress(q.name)
+		return nil, errPurgeQueueInProgress(q.name)
 	}
 	q.purged = now
 	q.lost = nil
 	s.engine.Purge(now, q.engine)
 	s.keepQueue(q)
-	synced := s.promise()
-	s.unlock(q)
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	return s.promise(), nil
 }

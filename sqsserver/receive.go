@@ -84,23 +84,30 @@ func checkReceive(a *attributes, in *ReceiveMessageInput) (systemAttributeSet, e
 // for the first message.
 func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Duration) ([]engine.Delivery, error) {
 	for {
-		now, err := s.hold(q)
-		if err != nil {
-			return nil, err
-		}
-		w.deliveries, err = s.engine.Receive(now, q.engine, w.max, w.visibility, w.deliveries)
-		if len(w.deliveries) == 0 && limit > 0 {
-			return s.wait(ctx, q, w, limit)
-		}
-		// With much to expire or to dead-letter first, a receive ends empty
-		// before it has seen everything; the engine then wakes the queue.
-		s.stirWoken()
-		unfinished := len(w.deliveries) == 0 && err == nil && slices.Contains(s.longPoll.woken, q.engine)
-		s.unlock(q)
+		var overLimit error
+		waits, unfinished := false, false
+		err := s.within(q, func(now time.Time) {
+			w.deliveries, overLimit = s.engine.Receive(now, q.engine, w.max, w.visibility, w.deliveries)
+			if len(w.deliveries) > 0 || overLimit != nil && limit == 0 {
+				return
+			}
+			if waits = limit > 0; waits {
+				s.enter(now, q, w, limit)
+				return
+			}
+			// With much to expire or to dead-letter first, a receive ends empty
+			// before it has seen everything; the engine then wakes the queue.
+			s.stirWoken()
+			unfinished = slices.Contains(s.longPoll.woken, q.engine)
+		})
 		switch {
+		case err != nil:
+			return nil, err
+		case waits:
+			return s.wait(ctx, q, w)
 		case unfinished:
 			continue
-		case err != nil:
+		case overLimit != nil:
 			return nil, errOverLimit()
 		}
 		return w.deliveries, nil

@@ -38,13 +38,15 @@ func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageIn
 	}
 	m := newMessage(r.attributes, from, &entry)
 
-	now, err := s.hold(r.queue)
+	var sent engine.Sent
+	var synced *group
+	err = s.within(r.queue, func(now time.Time) {
+		sent = s.send(now, r.queue, &m)
+		synced = s.promise()
+	})
 	if err != nil {
 		return nil, err
 	}
-	sent := s.send(now, r.queue, &m)
-	synced := s.promise()
-	s.unlock(r.queue)
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -77,17 +79,18 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 	}
 
 	var sent [maxBatchEntries]engine.Sent
-	now, err := s.hold(r.queue)
+	var synced *group
+	err = s.within(r.queue, func(now time.Time) {
+		for i := range in.Entries {
+			if failures[i] == nil {
+				sent[i] = s.send(now, r.queue, &messages[i])
+			}
+		}
+		synced = s.promise()
+	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range in.Entries {
-		if failures[i] == nil {
-			sent[i] = s.send(now, r.queue, &messages[i])
-		}
-	}
-	synced := s.promise()
-	s.unlock(r.queue)
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}

@@ -347,22 +347,27 @@ type request struct {
 	aftermath
 }
 
-// hold takes the lock for an operation on the queue, unless the server or the
-// queue has gone since the request came. Each hold ends with unlock.
-func (s *Server) hold(q *queue) (now time.Time, err error) {
+// within carries out an operation on the queue under the lock, unless the server or
+// the queue has gone since the request came. What becomes receivable goes to the long
+// polls that wait for it.
+func (s *Server) within(q *queue, do func(now time.Time)) error {
 	s.mu.Lock()
+	defer s.stopOnPanic()
 	if s.keeper != nil {
 		s.keeper.makeRoom()
 	}
-	err = s.refusal()
+	err := s.refusal()
 	if err == nil && q.dropped {
 		err = errQueueDoesNotExist()
 	}
 	if err != nil {
 		s.mu.Unlock()
-		return time.Time{}, err
+		return err
 	}
-	return s.clock.now(), nil
+	do(s.clock.now())
+	s.arm(q)
+	s.finish()
+	return nil
 }
 
 // newUUID makes a random UUID (version 4) of 128 random bits.

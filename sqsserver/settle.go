@@ -138,23 +138,23 @@ func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement,
 			m.err = q.errStaleHandle(m.handle)
 		}
 	}
-	now, err := s.hold(q)
+	var synced *group
+	err := s.within(q, func(now time.Time) {
+		for i := range settlements {
+			if m := &settlements[i]; m.err == nil {
+				m.err = s.settleOne(now, q, m)
+			}
+		}
+		// A delete makes room for messages in flight, which the engine does not
+		// report as it does a message that becomes visible.
+		s.longPoll.stir(q)
+		if settlements[0].deletion {
+			synced = s.promise()
+		}
+	})
 	if err != nil {
 		return err
 	}
-	for i := range settlements {
-		if m := &settlements[i]; m.err == nil {
-			m.err = s.settleOne(now, q, m)
-		}
-	}
-	// A delete makes room for messages in flight, which the engine does not
-	// report as it does a message that becomes visible.
-	s.longPoll.stir(q)
-	var synced *group
-	if settlements[0].deletion {
-		synced = s.promise()
-	}
-	s.unlock(q)
 	return synced.wait(ctx)
 }
 

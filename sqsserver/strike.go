@@ -78,12 +78,9 @@ func (s *Server) disturb(q *queue, deliveries []engine.Delivery) {
 
 // cutShort hides a message for no longer than limit from now.
 func (s *Server) cutShort(q *queue, d *engine.Delivery, limit time.Duration) {
-	now, err := s.hold(q)
-	if err != nil {
-		return // the queue has gone, and the message with it
-	}
-	if d.VisibleAt.Sub(now) > limit {
-		_ = s.engine.ChangeVisibility(now, q.engine, d.Receipt, limit) // who has settled it meanwhile needs no fault
-	}
-	s.unlock(q)
+	_ = s.within(q, func(now time.Time) { // or the queue has gone, and the message with it
+		if d.VisibleAt.Sub(now) > limit {
+			_ = s.engine.ChangeVisibility(now, q.engine, d.Receipt, limit) // who has settled it meanwhile needs no fault
+		}
+	})
 }

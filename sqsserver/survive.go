@@ -3,9 +3,7 @@ package sqsserver
 import (
 	"fmt"
 	"net/http"
-	"runtime"
 	"runtime/debug"
-	"strings"
 )
 
 // end ends a call: after a panic, with a failure in place of a reply. It passes on
@@ -15,9 +13,6 @@ func (c *call) end(w http.ResponseWriter, problem any) {
 	if problem != nil && !cut {
 		c.server.config.Logger.Error("sqsserver: a request met a defect of the server; please report it",
 			"action", c.action, "request", c.requestID.String(), "panic", fmt.Sprint(problem), "stack", string(debug.Stack()))
-		if inEngine() {
-			c.server.breakDown(fmt.Errorf("a defect broke off an operation on the queues: %v", problem))
-		}
 		if cut = c.replied; !cut {
 			_ = c.writeError(w, errInternalFailure("The server has a defect, which its log describes.")) // who is not there needs no error
 		}
@@ -31,26 +26,28 @@ func (c *call) end(w http.ResponseWriter, problem any) {
 	}
 }
 
-// inEngine reports whether the panic under way came out of the engine.
-func inEngine() bool {
-	var callers [64]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
-	for {
-		frame, more := frames.Next()
-		if strings.Contains(frame.Function, "/internal/engine.") {
-			return true
-		}
-		if !more {
-			return false
-		}
+// stopOnPanic is deferred by whoever takes the lock to change something. After a
+// panic it stops the server and gives the lock up: an operation has ended half-way,
+// and nothing that the queues say can be trusted any more. The panic goes on.
+func (s *Server) stopOnPanic() {
+	if problem := recover(); problem != nil {
+		s.breakDown(problem)
+		panic(problem)
 	}
 }
 
-// breakDown stops the server after a panic in the engine: an operation has ended
-// half-way, and nothing that the queues say can be trusted any more. Since the
-// engine is called under the lock only, the goroutine that panicked holds it.
-func (s *Server) breakDown(err error) {
+// release is stopOnPanic for a hold that ends in no other way.
+func (s *Server) release() {
+	if problem := recover(); problem != nil {
+		s.breakDown(problem)
+		panic(problem)
+	}
+	s.mu.Unlock()
+}
+
+func (s *Server) breakDown(problem any) {
 	defer s.mu.Unlock()
+	err := fmt.Errorf("a defect broke off an operation on the queues: %v", problem)
 	if s.keeper != nil {
 		s.keeper.fail(err)
 		return

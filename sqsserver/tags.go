@@ -1,9 +1,11 @@
 package sqsserver
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -43,20 +45,19 @@ func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInpu
 
 // retag changes the tags of a queue, unless they would not be valid.
 func (s *Server) retag(ctx context.Context, r request, change func(tags map[string]string)) error {
-	if _, err := s.hold(r.queue); err != nil {
-		return err
-	}
-	tags := make(map[string]string)
-	maps.Copy(tags, r.queue.tags)
-	change(tags)
-	err := checkTags(r.queue.name, tags)
-	if err == nil {
-		r.queue.tags = tags
-		s.keepQueue(r.queue)
-	}
-	synced := s.promise()
-	s.mu.Unlock()
-	if err != nil {
+	var synced *group
+	var invalid error
+	err := s.within(r.queue, func(time.Time) {
+		tags := make(map[string]string)
+		maps.Copy(tags, r.queue.tags)
+		change(tags)
+		if invalid = checkTags(r.queue.name, tags); invalid == nil {
+			r.queue.tags = tags
+			s.keepQueue(r.queue)
+		}
+		synced = s.promise()
+	})
+	if err = cmp.Or(err, invalid); err != nil {
 		return err
 	}
 	if err := synced.wait(ctx); err != nil {
@@ -70,11 +71,10 @@ func (s *Server) listQueueTags(ctx context.Context, from origin, in *ListQueueTa
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.hold(r.queue); err != nil {
+	var tags map[string]string
+	if err := s.within(r.queue, func(time.Time) { tags = maps.Clone(r.queue.tags) }); err != nil {
 		return nil, err
 	}
-	tags := maps.Clone(r.queue.tags)
-	s.mu.Unlock()
 	return &ListQueueTagsOutput{Tags: tags}, r.end(ctx)
 }
 

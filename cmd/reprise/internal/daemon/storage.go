@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -19,6 +20,10 @@ func (e *StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns what failed.
 func (e *StorageError) Unwrap() error { return e.Err }
 
+// slowOpening is how long an operator is left to wonder why nothing answers. A
+// million messages take about two seconds.
+const slowOpening = 2 * time.Second
+
 // openServer makes the SQS server, with what its data directory holds.
 func (d *Daemon) openServer() error {
 	cfg := sqsserver.Config{Region: d.cfg.Region, Account: Account, Seed: d.cfg.Seed, Logger: d.cfg.Logger}
@@ -29,6 +34,9 @@ func (d *Daemon) openServer() error {
 	}
 	options := d.cfg.Journal
 	options.Logger = d.cfg.Logger
+	defer time.AfterFunc(slowOpening, func() {
+		options.Logger.Info("reading the journal; requests are answered when that is done", "directory", options.Dir)
+	}).Stop()
 	j, err := journal.Open(options)
 	if err != nil {
 		return &StorageError{err}
@@ -45,6 +53,15 @@ func (d *Daemon) openServer() error {
 
 // durable reports whether what is acknowledged is kept on disk.
 func (d *Daemon) durable() bool { return d.cfg.Journal.Dir != "" }
+
+// Waiting is how many queues there are, and how many messages are in them.
+func (d *Daemon) Waiting() (queues, messages int) {
+	infos := d.sqs.Queues()
+	for i := range infos {
+		messages += infos[i].Visible + infos[i].InFlight + infos[i].Delayed
+	}
+	return len(infos), messages
+}
 
 // closeServer writes what is left to write, and gives the data directory free.
 func (d *Daemon) closeServer() error {

@@ -115,8 +115,16 @@ func TestFailedDisk(t *testing.T) {
 			if f.late != nil {
 				t.Errorf("changes of the disk after its failure: %v", f.late)
 			}
-			if !strings.Contains(log.String(), "nothing is acknowledged any more") {
-				t.Errorf("the log does not say that the journal failed:\n%s", &log)
+			select {
+			case <-j.Failed():
+			default:
+				t.Error("Failed is not closed")
+			}
+			if j.Err() == nil || j.Err().Error() != err.Error() {
+				t.Errorf("Err = %v, want the failure", j.Err())
+			}
+			if log.Len() > 0 { // whoever gets the error says it, once
+				t.Errorf("the failure is logged, too:\n%s", &log)
 			}
 
 			for _, unsynced := range []int{0, 100} {

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -29,19 +28,17 @@ type guard struct {
 	vfs.FS
 	dir    string
 	prefix string // of the names of what is in dir
-	logger *slog.Logger
 
 	failed chan struct{} // closed after the first failure
 	once   sync.Once
 	err    error // set before failed is closed
 }
 
-func newGuard(fs vfs.FS, dir string, logger *slog.Logger) *guard {
+func newGuard(fs vfs.FS, dir string) *guard {
 	return &guard{
 		FS:     fs,
 		dir:    dir,
 		prefix: strings.TrimSuffix(fs.PathJoin(dir, "x"), "x"),
-		logger: logger,
 		failed: make(chan struct{}),
 	}
 }
@@ -50,7 +47,6 @@ func newGuard(fs vfs.FS, dir string, logger *slog.Logger) *guard {
 func (g *guard) fail(err error) error {
 	g.once.Do(func() {
 		g.err = describe(g.dir, err)
-		g.logger.Error("the journal failed; nothing is acknowledged any more", "dir", g.dir, "error", g.err)
 		close(g.failed)
 	})
 	<-g.failed

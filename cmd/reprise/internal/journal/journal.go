@@ -119,7 +119,7 @@ func Open(o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{options: o, lock: lock, guard: newGuard(o.FS, o.Dir, o.Logger)}
+	j := &Journal{options: o, lock: lock, guard: newGuard(o.FS, o.Dir)}
 	if err := j.open(); err != nil {
 		return nil, errors.Join(err, j.unlock())
 	}
@@ -167,6 +167,13 @@ func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
 	j.lateSync.schedule()
 	return nil
 }
+
+// Failed returns a channel that is closed at the first failure, of a Commit or of
+// what goes on behind it; Err then says what failed, and what to do.
+func (j *Journal) Failed() <-chan struct{} { return j.guard.failed }
+
+// Err returns what failed, nil if nothing has.
+func (j *Journal) Err() error { return j.guard.failure() }
 
 // pebbleBatch returns b as Pebble has it.
 func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {

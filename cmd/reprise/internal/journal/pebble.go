@@ -12,9 +12,9 @@ import (
 // value, at most.
 const pebbleBatchOverhead = 16
 
-// keptBatch is the size up to which the memory of a batch is used again: what a
-// hundred clients send at once.
-const keptBatch = 4 << 20
+// keptBatch is the size up to which the memory of a batch is used again: more than
+// the server commits at once, but for a large purge.
+const keptBatch = 8 << 20
 
 // memTableSize is how much is kept in memory before it is written to tables. What
 // is sent, received and deleted while it is still there never gets into one, so

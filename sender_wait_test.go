@@ -1,0 +1,200 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// With a linger of an hour, whatever waits for it without need shows.
+
+// TestSenderDoesNotLingerInVain: not when a request is full by its size, not while
+// somebody waits for room, not with what is sent again or has stood behind its
+// group during a flush.
+func TestSenderDoesNotLingerInVain(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg      reprise.SenderConfig
+		fault    sqsserver.Fault
+		fifo     bool
+		messages []reprise.Outgoing
+		flush    bool
+		limit    time.Duration
+	}{
+		"full by size":       {messages: outgoing(strings.Repeat("x", 1<<20))},
+		"room is wanted":     {cfg: reprise.SenderConfig{MaxWaiting: 5}, messages: outgoing(numbered(15)...)},
+		"sent again":         {fault: sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Limit: 1}, messages: outgoing(numbered(10)...), limit: 100 * time.Millisecond},
+		"behind its group":   {fifo: true, messages: grouped("g", numbered(5)...), flush: true},
+		"outside of a flush": {cfg: reprise.SenderConfig{MaxWaiting: 5}, messages: outgoing(numbered(12)...), flush: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var attributes map[string]string
+				if test.fifo {
+					attributes = map[string]string{"FifoQueue": "true"}
+				}
+				q := reprisetest.NewQueue(t, attributes)
+				if test.fault.Kind != "" {
+					q.Fault(test.fault)
+				}
+				test.cfg.Linger = time.Hour
+				s, _ := newSender(t, q, test.cfg)
+				start := time.Now()
+				var sending sync.WaitGroup
+				sending.Go(func() {
+					if _, err := s.Send(t.Context(), test.messages...); err != nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				if test.flush {
+					if err := s.Flush(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if name == "room is wanted" { // the last five are alone, and may linger
+					if diff := cmp.Diff(numbered(10), queued(q)); diff != "" {
+						t.Error(diff)
+					}
+					closeSender(t, s)
+				}
+				sending.Wait()
+				if took := time.Since(start); took > test.limit {
+					t.Errorf("sent after %v, want at most %v", took, test.limit)
+				}
+				closeSender(t, s)
+			})
+		})
+	}
+}
+
+// failEntries is a reply that refuses the entries whose body is in bodies, for a
+// reason that may pass, and confirms the others.
+func failEntries(in *sqs.SendMessageBatchInput, fails func(body string) bool) *sqs.SendMessageBatchOutput {
+	out := &sqs.SendMessageBatchOutput{}
+	for _, e := range in.Entries {
+		if fails(*e.MessageBody) {
+			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String("InternalError")})
+		} else {
+			out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: e.Id, MessageId: aws.String("id")})
+		}
+	}
+	return out
+}
+
+// TestSenderBackoffIsEachMessagesOwn: one that has failed often does not hold up
+// one that has failed once.
+func TestSenderBackoffIsEachMessagesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := make(chan time.Time, 100)
+		once := true
+		s := senderThrough(t, sendFunc(func(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+			return failEntries(in, func(body string) bool {
+				if body == "often" {
+					tried <- time.Now()
+					return true
+				}
+				defer func() { once = false }()
+				return once
+			}), nil
+		}), ordersURL, reprise.SenderConfig{Requests: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		var a answers
+		if err := s.Submit(ctx, reprise.Outgoing{Body: "often"}, a.add); err != nil {
+			t.Fatal(err)
+		}
+		for range 12 { // its wait is 2.5 to 5 s by now
+			<-tried
+		}
+		start := time.Now()
+		if _, err := s.Send(t.Context(), reprise.Outgoing{Body: "once"}); err != nil || time.Since(start) > 120*time.Millisecond {
+			t.Errorf("%v after %v, want within the linger and 100 ms", err, time.Since(start))
+		}
+		if err := s.Flush(t.Context()); err != nil || len(a.all()) != 1 {
+			t.Errorf("flush: %v, %d answers", err, len(a.all()))
+		}
+		closeSender(t, s)
+	})
+}
+
+// TestSenderForgetsWhoHasGone: a message whose Send has returned during a request
+// that then fails is not sent again, and its group goes on.
+func TestSenderForgetsWhoHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var requested []string
+		s := senderThrough(t, sendFunc(func(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+			requested = append(requested, *in.Entries[0].MessageBody)
+			time.Sleep(10 * time.Second)
+			return failEntries(in, func(body string) bool { return body == "1" }), nil
+		}), ordersURL+".fifo", reprise.SenderConfig{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		sent, err := s.Send(ctx, grouped("g", "1")...)
+		if !errors.Is(err, reprise.ErrUnconfirmed) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if _, err := s.Send(t.Context(), grouped("g", "2")...); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"1", "2"}, requested); diff != "" {
+			t.Error("requests:", diff)
+		}
+		if !errors.Is(sent[0].Err, reprise.ErrUnconfirmed) || len(sent) != 1 {
+			t.Errorf("the results have changed since: %v", sent)
+		}
+		closeSender(t, s)
+	})
+}
+
+// TestSenderPassesRoomOn: the turn of a message that gives up waiting for room goes
+// to the next, and so does the room of one that is withdrawn; each is then sent.
+func TestSenderPassesRoomOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := senderThrough(t, sendFunc(func(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+			return failEntries(in, func(body string) bool { return body[0] == 'f' }), nil
+		}), ordersURL, reprise.SenderConfig{MaxBytes: 1 << 20, Linger: -1})
+		large := strings.Repeat("x", 1000<<10)
+		start := time.Now()
+		var sending sync.WaitGroup
+		for _, test := range []struct {
+			body   string
+			submit bool
+			limit  time.Duration // of its context
+			took   time.Duration
+			want   error
+		}{
+			{"f" + large, false, 20 * time.Second, 20 * time.Second, context.DeadlineExceeded}, // has room, and fails again and again
+			{large, true, 5 * time.Second, 5 * time.Second, context.DeadlineExceeded},          // does not fit beside it
+			{"small", false, time.Hour, 5 * time.Second, nil},                                  // would, and has to wait for its turn
+			{large, false, time.Hour, 20 * time.Second, nil},
+		} {
+			sending.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), test.limit)
+				defer cancel()
+				send := func() error { _, err := s.Send(ctx, reprise.Outgoing{Body: test.body}); return err }
+				if test.submit {
+					send = func() error { return s.Submit(ctx, reprise.Outgoing{Body: test.body}, func(reprise.Sent) {}) }
+				}
+				if err := send(); !errors.Is(err, test.want) || time.Since(start) != test.took {
+					t.Errorf("a message of %d bytes: %v after %v, want %v after %v", len(test.body), err, time.Since(start), test.want, test.took)
+				}
+			})
+			synctest.Wait()
+		}
+		sending.Wait()
+		closeSender(t, s)
+	})
+}

@@ -54,6 +54,7 @@ const (
 	BatchSet         BatchOp = iota + 1 // the key has this value from now on
 	BatchDelete                         // the key is gone
 	BatchDeleteRange                    // every key from key up to, but without, value is gone
+	BatchDeleteOnce                     // the key, which was set exactly once, is gone
 )
 
 // Batch is a list of changes for a Journal to apply at once. Its zero value is
@@ -71,6 +72,11 @@ func (b *Batch) Set(key, value []byte) { b.add(BatchSet, key, value) }
 
 // Delete removes key, which need not exist. It copies key.
 func (b *Batch) Delete(key []byte) { b.add(BatchDelete, key, nil) }
+
+// DeleteOnce removes key, which has been set exactly once, and is never set again:
+// a journal may then drop both changes when they meet, where after a Delete it has to
+// look for older values. It copies key.
+func (b *Batch) DeleteOnce(key []byte) { b.add(BatchDeleteOnce, key, nil) }
 
 // DeleteRange removes every key from start up to, but without, end. It copies
 // both.

@@ -227,7 +227,7 @@ func (k *keeper) write(g *group) error {
 	for _, remains := range g.remains {
 		for origin := range remains.Origins() {
 			key = appendBodyKey(key[:0], origin)
-			g.batch.Delete(key)
+			g.batch.DeleteOnce(key)
 			k.bodies.remove(origin)
 		}
 	}
@@ -315,7 +315,7 @@ func (k *keeper) Left(q *engine.Queue, sequence, origin uint64, moved bool) {
 		return // and takes its body along
 	}
 	k.key = appendBodyKey(k.key[:0], origin)
-	k.changes().Delete(k.key)
+	k.changes().DeleteOnce(k.key)
 	k.bodies.remove(origin)
 }
 

@@ -41,7 +41,7 @@ func (j *bareJournal) Commit(b *sqsserver.Batch, sync bool) error {
 		case key[0] != 'b':
 		case op == sqsserver.BatchSet:
 			j.data[string(key)] = append([]byte(nil), value...)
-		case op == sqsserver.BatchDelete:
+		case op == sqsserver.BatchDelete || op == sqsserver.BatchDeleteOnce:
 			delete(j.data, string(key))
 		}
 	})

@@ -105,7 +105,7 @@ func (c commit) apply(data map[string]string) {
 		switch change.op {
 		case sqsserver.BatchSet:
 			data[change.key] = change.value
-		case sqsserver.BatchDelete:
+		case sqsserver.BatchDelete, sqsserver.BatchDeleteOnce:
 			delete(data, change.key)
 		case sqsserver.BatchDeleteRange:
 			maps.DeleteFunc(data, func(key, _ string) bool { return key >= change.key && key < change.value })

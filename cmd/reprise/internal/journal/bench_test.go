@@ -51,19 +51,24 @@ func BenchmarkCommit(b *testing.B) {
 func benchmarkCommit(b *testing.B, j committer, messages int) {
 	body, state := randomText(1<<10), randomText(48)
 	var batch sqsserver.Batch
-	next := uint64(0)
+	const call = 10
+	next, old := uint64(0), uint64(8*messages)
 	b.ReportAllocs()
 	b.SetBytes(int64(messages * len(body)))
 	for b.Loop() {
 		batch.Reset()
-		for range messages {
-			batch.Set(messageKey('m', next), state)
-			batch.Set(messageKey('b', next), body)
-			if old := uint64(8 * messages); next >= old {
-				batch.Delete(messageKey('m', next-old))
-				batch.Delete(messageKey('b', next-old))
+		for range messages / call {
+			for n := next; n < next+call; n++ {
+				batch.Set(messageKey('m', n), state)
+				batch.Set(messageKey('b', n), body)
 			}
-			next++
+			if next >= old {
+				for n := next - old; n < next-old+call; n++ {
+					batch.Delete(messageKey('m', n))
+					batch.DeleteOnce(messageKey('b', n))
+				}
+			}
+			next += call
 		}
 		if err := j.Commit(&batch, true); err != nil {
 			b.Fatal(err)

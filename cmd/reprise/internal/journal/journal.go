@@ -180,22 +180,65 @@ func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
 	size := b.Size() + pebbleBatchOverhead*b.Len() + batchHeader + 2 + stampLen
 	batch := j.db.NewBatchWithSize(size, pebble.WithMaxRetainedSizeBytes(keptBatch))
 	j.stamp.batch++
-	failed := batch.LogData(j.stamp.encode(), nil) // first, for checkLogTail
-	b.Each(func(op sqsserver.BatchOp, key, value []byte) {
-		var err error
-		switch op {
-		case sqsserver.BatchSet:
-			err = batch.Set(key, value, nil)
-		case sqsserver.BatchDelete:
-			err = batch.Delete(key, nil)
-		case sqsserver.BatchDeleteRange:
-			err = batch.DeleteRange(key, value, nil)
-		default:
-			err = fmt.Errorf("a batch has a change of the unknown kind %d", op)
+	if err := batch.LogData(j.stamp.encode(), nil); err != nil { // first, for checkLogTail
+		return nil, err
+	}
+	var failed error
+	each(b, func(op sqsserver.BatchOp, key, value []byte) {
+		if err := addChange(batch, op, key, value); err != nil && failed == nil {
+			failed = err
 		}
-		failed = errors.Join(failed, err)
 	})
 	return batch, failed
+}
+
+// each calls f for the changes of b, those whose keys begin with the same byte one
+// after the other: Pebble looks for the place of a key beside that of the key
+// before, and a server changes states and bodies by turns, whose keys are far
+// apart. Changes of one key stay in their order. A range may be of any keys, so a
+// batch with one is left as it is.
+func each(b *sqsserver.Batch, f func(op sqsserver.BatchOp, key, value []byte)) {
+	var kinds [256]bool
+	ranges := false
+	b.Each(func(op sqsserver.BatchOp, key, _ []byte) {
+		kinds[firstByte(key)] = true
+		ranges = ranges || op == sqsserver.BatchDeleteRange
+	})
+	if ranges {
+		b.Each(f)
+		return
+	}
+	for kind, present := range kinds {
+		if !present {
+			continue
+		}
+		b.Each(func(op sqsserver.BatchOp, key, value []byte) {
+			if firstByte(key) == byte(kind) {
+				f(op, key, value)
+			}
+		})
+	}
+}
+
+func firstByte(key []byte) byte {
+	if len(key) == 0 {
+		return 0
+	}
+	return key[0]
+}
+
+func addChange(batch *pebble.Batch, op sqsserver.BatchOp, key, value []byte) error {
+	switch op {
+	case sqsserver.BatchSet:
+		return batch.Set(key, value, nil)
+	case sqsserver.BatchDelete:
+		return batch.Delete(key, nil)
+	case sqsserver.BatchDeleteOnce:
+		return batch.SingleDelete(key, nil)
+	case sqsserver.BatchDeleteRange:
+		return batch.DeleteRange(key, value, nil)
+	}
+	return fmt.Errorf("a batch has a change of the unknown kind %d", op)
 }
 
 // syncNow makes durable whatever was committed.

@@ -22,6 +22,7 @@ type change struct{ key, value string }
 
 const (
 	gone      = "!"       // delete
+	goneOnce  = "!once"   // delete what was set once
 	goneUntil = "!until " // delete up to the key that follows
 )
 
@@ -33,6 +34,8 @@ func commit(j sqsserver.Journal, sync bool, changes ...change) error {
 			b.DeleteRange([]byte(c.key), []byte(strings.TrimPrefix(c.value, goneUntil)))
 		case c.value == gone:
 			b.Delete([]byte(c.key))
+		case c.value == goneOnce:
+			b.DeleteOnce([]byte(c.key))
 		default:
 			b.Set([]byte(c.key), []byte(c.value))
 		}
@@ -109,6 +112,10 @@ func TestCommit(t *testing.T) {
 			[]change{{"c", "3"}}},
 		{"range before a set in a batch", [][]change{{{"a", "1"}}, {{"a", goneUntil + "c"}, {"b", "2"}}}, []change{{"b", "2"}}},
 		{"set before a range in a batch", [][]change{{{"b", "2"}, {"a", goneUntil + "c"}}}, nil},
+		{"delete what was set once", [][]change{{{"a", "1"}, {"b", "2"}}, {{"a", goneOnce}}}, []change{{"b", "2"}}},
+		{"delete once after set in a batch", [][]change{{{"a", "1"}, {"b", "2"}, {"a", goneOnce}}}, []change{{"b", "2"}}},
+		{"kinds by turns", [][]change{{{"b1", "1"}, {"m1", "1"}, {"b2", "2"}, {"m1", "2"}, {"b1", goneOnce}, {"m2", "3"}, {"m2", gone}}},
+			[]change{{"b2", "2"}, {"m1", "2"}}},
 		{"body", [][]change{{{"b1", body}, {"m1", "state"}}}, []change{{"b1", body}, {"m1", "state"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -58,6 +58,11 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock) *pebble.Options {
 		// What cannot be read cannot be reorganised. Pebble would try again for ever,
 		// until writes wait for it, for ever.
 		BackgroundError: g.stop,
+		// A body that was deleted twice, or written twice, or deleted before it was
+		// written, is a defect of the server. It costs space at worst.
+		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
+			o.Logger.Error("a body was not set once and deleted once; please report it", "key", fmt.Sprintf("%q", info.UserKey))
+		},
 		// Whoever reads is told. The default would be Fatalf.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			o.Logger.Error("a file of the journal is damaged", "file", info.Path, "error", info.Details)

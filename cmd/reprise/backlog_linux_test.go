@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func reopen(t *testing.T, when, dir string, messages int) *process {
 	p, endpoint := keep(t, dir)
 	get(t, endpoint+"/health")
 	ready := time.Since(begin)
-	memory := residentMemory(t, p.cmd.Process.Pid)
+	memory, cpu := residentMemory(t, p.cmd.Process.Pid), cpuTime(t, p.cmd.Process.Pid)
 	w := &world{t: t, client: client(endpoint), endpoint: endpoint}
 	if n := w.waiting("q"); n != messages {
 		t.Errorf("%s: %d messages wait, want %d", when, n, messages)
@@ -56,8 +57,31 @@ func reopen(t *testing.T, when, dir string, messages int) *process {
 	if got := receive(t, endpoint, "q"); len(got) == 0 || len(got[0]) != 1<<10 {
 		t.Errorf("received %.100q", got)
 	}
-	t.Logf("%s: ready after %v, with %d MiB, %d bytes a message", when, ready.Round(time.Millisecond), memory>>20, memory/int64(messages))
+	t.Logf("%s: ready after %v, of which the processors worked %v, with %d MiB, %d bytes a message",
+		when, ready.Round(time.Millisecond), cpu, memory>>20, memory/int64(messages))
 	return p
+}
+
+// cpuTime is how long the threads of a process have run: what a busy machine does
+// not make longer.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name, in brackets, may have spaces. Behind it are the fields from the third
+	// on; the 14th and 15th are ticks, of which there are 100 a second.
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	var ticks time.Duration
+	for _, field := range strings.Fields(fields)[14-3 : 16-3] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatalf("%s: %v", stat, err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
 }
 
 // fill makes a data directory in which messages wait: by the server itself, without

@@ -70,7 +70,8 @@ func TestData(t *testing.T) {
 	sendAll(t, endpoint, "q", "three")
 	p.kill()
 
-	_, endpoint = keep(t, dir, "--sync", "interval", "--sync-interval", "20ms")
+	p, endpoint = keep(t, dir, "--sync", "interval", "--sync-interval", "20ms")
+	p.await("messages      3, in 2 queues")
 	if got := receiveUntil(t, endpoint, "q", 3); !slices.Equal(got, []string{"one", "three", "two"}) {
 		t.Errorf("received %q", got)
 	}

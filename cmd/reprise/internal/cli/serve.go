@@ -141,6 +141,10 @@ func (a *app) announce(d *daemon.Daemon, cfg daemon.Config) {
 	}
 	fmt.Fprintf(a.stdout, "account       %s, region %s, %s\n", daemon.Account, cfg.Region, credentials)
 	fmt.Fprintf(a.stdout, "storage       %s\n", storageText(cfg.Journal))
+	if cfg.Journal.Dir != "" {
+		queues, messages := d.Waiting()
+		fmt.Fprintf(a.stdout, "messages      %d, in %d queues\n", messages, queues)
+	}
 	for _, queue := range slices.Sorted(maps.Keys(cfg.Serving.Faults)) {
 		fmt.Fprintf(a.stdout, "faults        %d for %s\n", len(cfg.Serving.Faults[queue]), queue)
 	}

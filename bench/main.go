@@ -14,9 +14,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/reprise-sqs/reprise/bench/servers"
 	"github.com/reprise-sqs/reprise/bench/serving"
 )
 
@@ -33,6 +35,7 @@ var comparisons = []comparison{
 	{"durable", "the durable server beside the one in memory", ofServer((*serving.Bench).Durable)},
 	{"backlog", "receiving from a queue of a million messages beside one of a thousand", ofServer((*serving.Bench).Backlog)},
 	{"waiting", "ten thousand long polls at once", ofServer((*serving.Bench).Waiting)},
+	{"servers", "the durable server beside other servers", ofServer((*serving.Bench).Others)},
 	{"journal", "the durable server beside one over a bare append log", ofServer((*serving.Bench).Journal)},
 }
 
@@ -52,12 +55,17 @@ func main() {
 	short := flag.Bool("short", false, "run every comparison briefly")
 	rounds := flag.Int("rounds", 9, "how many `times` each contender is measured")
 	dir := flag.String("dir", os.TempDir(), "`directory` for the data of durable servers, on the disk to be measured")
+	cache := flag.String("cache", cacheDir(), "`directory` in which other servers are installed")
+	install := flag.Bool("install", false, "install the other servers first, with go, npm, pip and mvn")
 	flag.Parse()
+	if *install {
+		installServers(*cache)
+	}
 	s := scale{rounds: *rounds, sdk: 40_000, direct: 1_000_000, peers: wholePeers, serving: serving.Whole}
 	if *short {
 		s = scale{rounds: 1, sdk: 1_000, direct: 10_000, peers: shortPeers, serving: serving.Short}
 	}
-	s.serving.Rounds, s.serving.Dir = s.rounds, *dir
+	s.serving.Rounds, s.serving.Dir, s.serving.Cache = s.rounds, *dir, *cache
 	if err := run(os.Stdout, s, flag.Args()...); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -71,6 +79,26 @@ func usage() {
 		fmt.Fprintf(w, "  %s\n    \t%s\n", c.name, c.about)
 	}
 	flag.PrintDefaults()
+}
+
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "reprise-bench")
+}
+
+// installServers installs other servers. One that cannot be is a row with its
+// reason in the comparison.
+func installServers(cache string) {
+	for _, s := range servers.All() {
+		if err := s.Install(cache); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, err)
+		} else {
+			fmt.Fprintf(os.Stderr, "%s: installed\n", s.Name)
+		}
+	}
 }
 
 // scale is how much to measure: messages for each sample, through the SDK and

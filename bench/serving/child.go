@@ -16,24 +16,23 @@ import (
 )
 
 // childVariable makes this program one of the servers that comparisons are made
-// with, which reads its childConfig from its standard input.
+// with, or what measures in its stead; it reads its childConfig from its standard
+// input.
 const childVariable = "REPRISE_BENCH_SERVER"
 
-// childConfig says what such a server does: give prepared replies, or be an SQS
-// over an append log.
+// childConfig says what such a process does: give prepared replies, be an SQS over
+// an append log, or make the comparison with other servers.
 type childConfig struct {
 	Addr    string
 	Replies map[string]reply `json:",omitempty"` // by action
 	Log     *appendlog.Options
+	Others  *othersConfig
 }
 
-// child starts such a server.
-func (b *Bench) child(name string, config childConfig) (*subject, error) {
+// childCommand is what starts such a process.
+func childCommand(config childConfig) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
-	}
-	if config.Addr, err = process.FreeAddr(); err != nil {
 		return nil, err
 	}
 	in, err := json.Marshal(config)
@@ -43,6 +42,19 @@ func (b *Bench) child(name string, config childConfig) (*subject, error) {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	cmd.Stdin = bytes.NewReader(in)
+	return cmd, nil
+}
+
+// child starts such a server.
+func (b *Bench) child(name string, config childConfig) (*subject, error) {
+	var err error
+	if config.Addr, err = process.FreeAddr(); err != nil {
+		return nil, err
+	}
+	cmd, err := childCommand(config)
+	if err != nil {
+		return nil, err
+	}
 	p, err := process.Start(config.Addr, cmd)
 	if err != nil {
 		return nil, err
@@ -59,14 +71,18 @@ func ServeIfChild() {
 	}
 	if err := serveChild(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
-	os.Exit(1)
+	os.Exit(0)
 }
 
 func serveChild() error {
 	var config childConfig
 	if err := json.NewDecoder(os.Stdin).Decode(&config); err != nil {
 		return err
+	}
+	if config.Others != nil {
+		return config.Others.run()
 	}
 	var handler http.Handler = canned(config.Replies)
 	if config.Log != nil {

@@ -25,7 +25,8 @@ type Scale struct {
 	Many     int // the large one
 	Polls    int // that wait at once
 	Idle     time.Duration
-	Reserve  int64 // of the append log, in bytes
+	Warm     time.Duration // how long other servers are loaded first: some compile on the way
+	Reserve  int64         // of the append log, in bytes
 
 	Dir   string // for data; on the disk that is to be measured. Default: the system's for temporary files
 	Cache string // where other servers are installed
@@ -33,7 +34,7 @@ type Scale struct {
 
 // Whole is what it takes to trust the ratios, Short to see that everything runs.
 var (
-	Whole = Scale{Rounds: 9, Messages: 20_000, Few: 1_000, Many: 1_000_000, Polls: 10_000, Idle: 10 * time.Second, Reserve: 1 << 30}
+	Whole = Scale{Rounds: 9, Messages: 20_000, Few: 1_000, Many: 1_000_000, Polls: 10_000, Idle: 10 * time.Second, Warm: 3 * time.Second, Reserve: 1 << 30}
 	Short = Scale{Rounds: 1, Messages: 200, Few: 100, Many: 1_000, Polls: 100, Idle: time.Second, Reserve: 1 << 20}
 )
 

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 func TestComparisons(t *testing.T) {
 	var out strings.Builder
 	scale := serving.Short
-	scale.Dir = t.TempDir()
+	scale.Dir, scale.Cache = t.TempDir(), t.TempDir()
 	bench, err := serving.Open(&out, scale)
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +36,7 @@ func TestComparisons(t *testing.T) {
 		{"durable", bench.Durable, []string{"128 clients, syncs 1ms slower: send, reprise serve --data", "rate ≥ 0.70", "rate ≥ 0.90"}},
 		{"backlog", bench.Backlog, []string{"--memory, 1000 in backoff", "--data, 1000 waiting", "CPU ≤ 1.20", "CPU ≤ 1.50"}},
 		{"waiting", bench.Waiting, []string{"polls that one message wakes   1.00    at least 1.00, at most 1.00: met"}},
+		{"servers", bench.Others, []string{"goaws 0.5.4", "ElasticMQ 1.6.14, persistent", "not installed: go run ./bench -install servers"}},
 		{"journal", bench.Journal, []string{"16 clients: receive+delete, Pebble"}},
 	} {
 		t.Run(comparison.name, func(t *testing.T) {

@@ -30,6 +30,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 	}
 	c.held[d.msg.ID] = d
 	c.waiting++
+	c.memory.unpark(d.msg.ID)
 	d.msg.Attempt = c.attemptNumber(d, now)
 	if c.queue.fifo {
 		c.joinLane(d, now)
@@ -113,11 +114,11 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: reason, err: errExhausted}, now)
 		return
 	}
-	if c.draining && !c.timeAllows(now) {
+	if c.draining && (c.gateShut(d) || !c.timeAllows(now)) {
 		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		return
 	}
-	c.ready.push(d)
+	c.line(d, now)
 }
 
 // shortHold is how long a message that is not yet due is held rather than hidden
@@ -142,7 +143,7 @@ func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
 // skip settles d without running its handler.
 func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
 	v = c.atLastReceive(d, v)
-	c.ready.remove(d)
+	c.stepOut(d, now)
 	c.waiting--
 	c.settling++
 	d.phase = phaseSettling

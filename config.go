@@ -22,6 +22,11 @@ type Config struct {
 	// calls per message. Default: 10.
 	Prefetch int
 
+	// Rate is how many handlers may start per second, evenly spaced, bursts of 10 ms
+	// aside. No more messages are received than can start within 10 s. From 0.001
+	// to 1,000,000. Default: 0, unlimited.
+	Rate float64
+
 	// Retry decides when a failed message is attempted again and when it is
 	// given up. Its MaxAttempts, if zero, is the queue's own maxReceiveCount.
 	// Default: the zero [retry.Policy].
@@ -50,6 +55,10 @@ type Config struct {
 	// Name says which consumer wrote a dead letter's story. Default: the host's
 	// name.
 	Name string
+
+	// Outage says how the consumer recognises that what its handlers need is
+	// unavailable, and what it does then. Default: the zero [Outage], which is on.
+	Outage Outage
 
 	// Observer is told what happens. Default: nobody.
 	Observer Observer
@@ -88,6 +97,7 @@ func (c Config) withDefaults() Config {
 	if c.StopBudget == 0 {
 		c.StopBudget = defaultStopBudget
 	}
+	c.Outage = c.Outage.withDefaults()
 	if c.Name == "" {
 		c.Name = hostname()
 	}
@@ -108,6 +118,12 @@ func (c Config) validate() error {
 	}
 	if c.Prefetch > maxPrefetch {
 		bad("Prefetch", c.Prefetch, fmt.Sprintf("set at most %d messages, 0 for %d, or a negative number for none", maxPrefetch, defaultPrefetch))
+	}
+	if c.Rate != 0 && !(c.Rate >= minRate && c.Rate <= maxRate) { // NaN too
+		bad("Rate", c.Rate, fmt.Sprintf("set %v to %v handlers per second, or 0 for no limit", minRate, maxRate))
+	}
+	if c.Outage.Threshold < 1 || c.Outage.Threshold > maxThreshold {
+		bad("Outage.Threshold", c.Outage.Threshold, fmt.Sprintf("set 1 to %d messages, or 0 for %d", maxThreshold, defaultThreshold))
 	}
 	if c.HandlerTimeout < 0 {
 		bad("HandlerTimeout", c.HandlerTimeout, "set a positive duration, or 0 for none")

@@ -67,6 +67,9 @@ type Consumer struct {
 	facts    queueFacts           // what the queue's attributes say
 	held     map[string]*delivery // every message in our hands, by id
 	ready    fifo                 // leased and free to start
+	gates    gates                // what keeps messages from being ready: outages, paused keys
+	dials    dials                // what can be turned at run time
+	waker    waker                // makes parked messages visible
 	lanes    map[string]*lane     // FIFO queues: the groups in our hands
 	memory   memory               // of messages no longer in our hands
 	waiting  int                  // held, not started; ready or in a lane
@@ -135,6 +138,7 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	}
 	consumer.policy = guarded(cfg.Retry, func(problem string) { consumer.complain("policy", problem) })
 	consumer.cfg.Retry = consumer.policy
+	consumer.dials.concurrency = cfg.Concurrency
 	consumer.client.Client = c
 	if f := cfg.Observer.Call; f != nil {
 		consumer.client.observe = func(ctx context.Context, e Call) { consumer.tell(func() { f(ctx, e) }) }
@@ -181,14 +185,18 @@ func (c *Consumer) Run(ctx context.Context) error {
 func (c *Consumer) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	health, problem := c.healthNow()
 	return Status{
-		Health:      c.health.state,
-		Problem:     c.health.problem,
+		Health:      health,
+		Problem:     problem,
 		Running:     c.running,
 		Waiting:     c.waiting,
 		Settling:    c.settling,
 		InBackoff:   c.memory.inBackoff(time.Now()),
 		Pollers:     c.pollers,
+		Concurrency: c.dials.concurrency,
+		Paused:      c.dials.paused,
+		Breakers:    c.breakers(),
 		LastReceive: c.health.lastReceive,
 		LastSettle:  c.health.lastSettle,
 		Counts:      c.counts,

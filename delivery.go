@@ -25,8 +25,11 @@ const (
 type delivery struct {
 	msg      Message
 	raw      *types.Message
-	shown    Message // the handler's copy of msg, to do with as it likes
-	ctx      attemptContext
+	key      string    // of the breaker and the pause that concern it
+	run      *run      // of its handler: the first, or one after it was held
+	first    run       // the storage of most
+	shelf    *gate     // the closed gate that it waits behind
+	gate     *gate     // the gate that has let it through
 	next     *delivery // in a fifo
 	previous *delivery //
 	queued   bool      //
@@ -44,6 +47,7 @@ type delivery struct {
 
 	duplicate bool // arrived while the same message was held: only lent its handle
 	ran       bool // its handler was run
+	tried     bool // an attempt has failed for want of what its handler needs
 
 	copied    bool // the dead-letter queue has it
 	storyless bool // the copy goes without its story: there is no room for it
@@ -53,6 +57,15 @@ type delivery struct {
 	requested time.Time // start of the receive: the 12 hours count from here
 	expires   time.Time // the lease's end, as far as we may rely on it
 	renewAt   time.Time
+
+	hiddenUntil time.Time // by the settlement that is under way
+}
+
+// run is what one run of the handler gets to see. A later run of the same delivery
+// has its own: the handler may have kept what it was given.
+type run struct {
+	ctx   attemptContext
+	shown Message // the handler's copy of msg, to do with as it likes
 }
 
 // verdict is what the end of an attempt decides.
@@ -63,6 +76,8 @@ type verdict struct {
 	// OutcomeRelease: at once.
 	due time.Time
 	err error
+	// unavailable says that the attempt failed for want of what the handler needs.
+	unavailable bool
 }
 
 // leaseSlack is kept off the end of a lease: a reply has travelled, and so will
@@ -98,6 +113,7 @@ func spread(id string) byte {
 // fill reads a received message into d.
 func (d *delivery) fill(raw *types.Message, received time.Time) {
 	d.raw = raw
+	d.run = &d.first
 	d.handle = raw.ReceiptHandle
 	m := &d.msg
 	if raw.MessageId != nil {
@@ -146,7 +162,7 @@ func (f *fifo) push(d *delivery) {
 	f.last = d
 }
 
-// remove takes d out, if it is in.
+// remove takes d out, if it is in any.
 func (f *fifo) remove(d *delivery) {
 	if !d.queued {
 		return

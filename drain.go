@@ -71,11 +71,10 @@ func (c *Consumer) idle() bool {
 // releaseUnstarted gives back what no handler has started on, unless there is
 // time to run it. The caller holds c.mu.
 func (c *Consumer) releaseUnstarted(now time.Time) {
-	if !c.timeAllows(now) {
-		for _, d := range c.held {
-			if d.phase == phaseWaiting {
-				c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
-			}
+	inTime := c.timeAllows(now)
+	for _, d := range c.held {
+		if d.phase == phaseWaiting && (!inTime || d.shelf != nil) {
+			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}
 	for _, o := range []*outbox{&c.deletes, &c.hides, &c.copies} {
@@ -87,10 +86,10 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 // before handlers are cancelled. To release a message burns one of its receives;
 // to start and then cancel it burns that and the work. The caller holds c.mu.
 func (c *Consumer) timeAllows(now time.Time) bool {
-	if c.taskTime.mean == 0 {
-		return false // no handler has ended yet: nothing is known
+	if c.taskTime.mean == 0 || c.dials.paused {
+		return false // no handler has ended yet: nothing is known; or none may start
 	}
-	turns := 1 + (c.waiting+c.running)/c.cfg.Concurrency
+	turns := 1 + (c.waiting+c.running)/c.dials.concurrency
 	expected := int64(c.taskTime.mean) * int64(turns)
 	return now.Add(2 * time.Duration(expected)).Before(c.softEnd)
 }

@@ -79,6 +79,8 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	urgent := false
 	for _, d := range c.held {
 		switch {
+		case c.heldTooLong(d, now):
+			sooner(now.Add(c.cfg.Lease / 10))
 		case passed(d.expires, now) && (!d.inCall || d.phase == phaseRunning):
 			if !d.lost {
 				c.lose(d, errLeaseEnded)

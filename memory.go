@@ -28,6 +28,15 @@ type recollection struct {
 	spent    bool      // given up: not to be run again here
 	reason   retry.Reason
 	err      error
+
+	unavailable bool // its last attempt failed for want of what its handler needs
+
+	// Parked: hidden by this process, and not seen since.
+	handle      *string   // nil if it is not parked, or cannot be woken
+	hiddenUntil time.Time // it becomes visible by itself
+	key         string
+	asked       bool // to wait, by the handler
+	waking      bool // it is to be woken
 }
 
 const (
@@ -79,6 +88,14 @@ func (m *memory) note(id string, now time.Time) *recollection {
 func (m *memory) forget(id string) {
 	if e := m.entries[id]; e != nil {
 		m.drop(e)
+	}
+}
+
+// unpark notes that a message is no longer hidden as it was. With that its receipt
+// handle has become useless, or harmful.
+func (m *memory) unpark(id string) {
+	if e := m.entries[id]; e != nil {
+		e.Value.(*recollection).handle = nil
 	}
 }
 

@@ -25,6 +25,9 @@ type Observer struct {
 	// Finding is called at the start of Run for each conflict between the policy
 	// and the queue, and whenever one appears later.
 	Finding func(ctx context.Context, f plan.Finding)
+	// Outage is called when a breaker opens, half-opens, ramps up or closes: in
+	// that order, one call at a time.
+	Outage func(ctx context.Context, e OutageEvent)
 	// Stopped is called once, at the end of Run.
 	Stopped func(r Report)
 }
@@ -50,7 +53,8 @@ type Attempt struct {
 	// Reason says why, as a closed set fit for a metric label.
 	Reason retry.Reason
 	// Due is when the message is due again, on the consumer's clock: zero unless
-	// the Outcome is OutcomeRetry or OutcomeRelease.
+	// the Outcome is OutcomeRetry, OutcomeRelease or, where the handler has set a
+	// time, OutcomeHold.
 	Due time.Time
 }
 
@@ -117,10 +121,13 @@ const (
 	OutcomeKeep
 	// OutcomeLost: another consumer may have it; nothing more was done with it.
 	OutcomeLost
+	// OutcomeHold: held under its lease to be run again, no attempt counted, since
+	// a breaker is open. It is the outcome of an attempt only: the message stays.
+	OutcomeHold
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost"}
+var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold"}
 
 // String returns the outcome's name, fit for a metric label.
 func (o Outcome) String() string { return outcomeNames[o] }

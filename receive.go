@@ -81,9 +81,6 @@ func (c *Consumer) poll(extra bool) {
 	}
 }
 
-// capacity is how many messages may be waiting or running at once.
-func (c *Consumer) capacity() int { return c.cfg.Concurrency + c.cfg.Prefetch }
-
 // awaitRoom waits until a receive is worthwhile, and reserves places for it.
 // It returns 0 when the consumer is stopping.
 func (c *Consumer) awaitRoom() int {
@@ -124,21 +121,35 @@ func (c *Consumer) awaitRoom() int {
 
 // reserve takes up to ten places for a receive if that is worthwhile: half of
 // all places are free, or ten, or somebody is in a hurry. Otherwise it says
-// whether a worker is idle for want of a message.
+// whether a worker is idle for want of a message. The caller holds c.mu.
 func (c *Consumer) reserve(hurry bool) (n int, idle bool) {
-	if c.settling >= settleAllowance+c.capacity() {
-		return 0, false
-	}
-	taken := c.waiting + c.running + c.reserved
-	free := c.capacity() - taken
-	idle = free > 0 && taken < c.cfg.Concurrency
-	worthwhile := min(maxBatch, max(1, c.capacity()/2))
+	free, worthwhile, idle := c.room()
 	if free < worthwhile && (!hurry || !idle) {
 		return 0, idle
 	}
 	n = min(maxBatch, free)
 	c.reserved += n
 	return n, false
+}
+
+// room is how many messages could be taken in now, how many make a receive worth
+// its call, and whether a worker is idle for want of one. What is held for an
+// outage or a pause takes no room. The caller holds c.mu.
+func (c *Consumer) room() (free, worthwhile int, idle bool) {
+	if c.dials.paused {
+		return 0, 1, false
+	}
+	if shut, canary := c.shut(); shut {
+		return canary, 1, false
+	}
+	all, ahead := c.places()
+	if c.settling >= settleAllowance+all {
+		return 0, 1, false
+	}
+	waiting := c.waiting - c.gates.shelved + c.reserved
+	free = min(all-c.running-waiting, ahead-waiting)
+	idle = free > 0 && c.running+waiting < c.dials.concurrency && (c.cfg.Rate == 0 || waiting == 0)
+	return free, min(maxBatch, max(1, ahead/2)), idle
 }
 
 // giveBack frees n reserved places.
@@ -158,8 +169,7 @@ func (c *Consumer) roomFreed() {
 		notify(c.emptied)
 		return
 	}
-	taken := c.waiting + c.running + c.reserved
-	if taken < c.cfg.Concurrency || c.capacity()-taken >= min(maxBatch, max(1, c.capacity()/2)) {
+	if free, worthwhile, idle := c.room(); idle || free >= worthwhile {
 		notify(c.freed)
 	}
 }
@@ -177,8 +187,8 @@ func notify(ch chan struct{}) {
 func (c *Consumer) maybeAddPoller() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	room := c.capacity() - c.waiting - c.running - c.reserved
-	if c.draining || room < maxBatch || c.pollers*maxBatch >= c.capacity() {
+	free, _, _ := c.room()
+	if all, _ := c.places(); c.draining || free < maxBatch || c.pollers*maxBatch >= all {
 		return
 	}
 	c.pollers++
@@ -240,6 +250,7 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 		d.lease(now, c.cfg.Lease)
 	}
 	c.countFits(batch, now)
+	c.nameKeys(batch)
 	c.mu.Lock()
 	c.health.received(now)
 	c.counts.Received += int64(len(batch))

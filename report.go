@@ -28,6 +28,8 @@ type Counts struct {
 	// Deleted, Retried, Released, DeadLettered and Kept count settlements that
 	// SQS acknowledged.
 	Deleted, Retried, Released, DeadLettered, Kept int64
+	// Woken counts messages that were made visible before their backoff had ended.
+	Woken int64
 	// Lost counts messages whose lease ended before they were settled.
 	Lost int64
 }
@@ -72,6 +74,13 @@ type Status struct {
 	// Pollers counts the goroutines that receive, or wait for room or for a
 	// backoff to end.
 	Pollers int
+	// Concurrency is how many handlers may run at once: see SetConcurrency.
+	Concurrency int
+	// Paused says that the whole consumer is paused.
+	Paused bool
+	// Breakers are the breakers that are not closed, and the keys that are paused,
+	// by key: nil in good times.
+	Breakers []BreakerStatus
 	// LastReceive is when a receive last succeeded, LastSettle when SQS last
 	// acknowledged a settlement: zero if never.
 	LastReceive, LastSettle time.Time

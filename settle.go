@@ -92,6 +92,7 @@ func (c *Consumer) sendHides(batch []*delivery) {
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
 		entries[i].VisibilityTimeout = c.hideFor(d, now)
+		d.hiddenUntil = now.Add(time.Duration(entries[i].VisibilityTimeout) * time.Second)
 	}
 	c.mu.Unlock()
 	var results [maxBatch]error
@@ -201,8 +202,10 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		// The note that it is done stays: a receive under way may bring it again.
 	case OutcomeRetry:
 		c.counts.Retried++
+		c.park(d, now)
 	case OutcomeRelease:
 		c.counts.Released++
+		c.park(d, now)
 	case OutcomeKeep:
 		c.counts.Kept++
 	}
@@ -256,7 +259,7 @@ func (c *Consumer) lose(d *delivery, err error) {
 	if d.phase == phaseRunning {
 		if !d.lost {
 			d.lost = true
-			d.ctx.end(ErrLeaseLost)
+			d.run.ctx.end(ErrLeaseLost)
 		}
 		return // until its handler returns
 	}
@@ -272,7 +275,7 @@ func (c *Consumer) lose(d *delivery, err error) {
 func (c *Consumer) release(d *delivery) {
 	switch d.phase {
 	case phaseWaiting:
-		c.ready.remove(d)
+		c.stepOut(d, time.Now())
 		c.waiting--
 	case phaseSettling:
 		c.settling--

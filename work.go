@@ -14,7 +14,7 @@ import (
 // is something to start, and each starts the next: so a burst of messages whose
 // handlers return at once is worked off by few goroutines. The caller holds c.mu.
 func (c *Consumer) startWorkers() {
-	if c.ready.first == nil || c.workers >= c.cfg.Concurrency || c.closed {
+	if c.ready.first == nil || c.workers >= c.dials.concurrency || c.closed || !c.mayStart() {
 		return
 	}
 	c.workers++
@@ -42,7 +42,7 @@ func (c *Consumer) work() {
 	c.mu.Unlock()
 	for started = time.Now(); d != nil; {
 		current = d
-		d.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
+		d.run.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
 		err := c.handle(d)
 		current = nil
 		d, started = c.ended(d, err, started, true)
@@ -55,13 +55,14 @@ func (c *Consumer) ended(d *delivery, err error, started time.Time, more bool) (
 	now = time.Now()
 	o := c.weigh(d, err, now)
 	c.mu.Lock()
-	v := c.judge(d, o, now)
+	v := c.throughBreaker(d, c.judge(d, o, now), o, now)
+	finished := d.run // of which d has another if it is held
 	c.finish(d, v, now.Sub(started), now)
 	if more {
 		next = c.nextReady()
 	}
 	c.mu.Unlock()
-	d.ctx.end(context.Canceled) // after judging by its cause
+	finished.ctx.end(context.Canceled) // after judging by its cause
 	if err == nil && c.cfg.Observer.Attempt == nil {
 		return next, now
 	}
@@ -75,9 +76,10 @@ func (c *Consumer) ended(d *delivery, err error, started time.Time, more bool) (
 // opinion is what the user's own code, the error's methods and the policy's
 // functions, says of an attempt's end.
 type opinion struct {
-	err      error
-	passedOn error // the cause of the context's end, if err only passes it on
-	decision retry.Decision
+	err         error
+	passedOn    error // the cause of the context's end, if err only passes it on
+	unavailable bool  // what the handler needs is not there
+	decision    retry.Decision
 }
 
 // weigh asks the user's code what err means. The caller does not hold c.mu: that
@@ -93,7 +95,7 @@ func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
 		}
 	}()
 	o.err = quoted{err, err.Error()}
-	if cause := d.ctx.cause(); errors.Is(err, context.Canceled) || errors.Is(err, cause) {
+	if cause := d.run.ctx.cause(); errors.Is(err, context.Canceled) || errors.Is(err, cause) {
 		o.passedOn = cause
 	}
 	c.mu.Lock()
@@ -107,6 +109,9 @@ func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
 		Ended: ended,
 		Err:   err,
 	})
+	if o.decision.Action != retry.ActionRelease && o.decision.Reason != retry.ReasonPermanent {
+		o.unavailable = c.isUnavailable(err, o.passedOn)
+	}
 	return o
 }
 
@@ -123,9 +128,10 @@ func (q quoted) Unwrap() error { return q.error }
 // behind it. The caller holds c.mu.
 func (c *Consumer) nextReady() *delivery {
 	d := c.ready.first
-	if d == nil || c.closed {
+	if d == nil || c.closed || !c.mayStart() {
 		return nil
 	}
+	c.countStart()
 	c.ready.remove(d)
 	d.phase = phaseRunning
 	c.waiting--
@@ -142,8 +148,8 @@ func (c *Consumer) handle(d *delivery) (err error) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	d.shown = d.msg
-	return c.handler.Handle(&d.ctx, &d.shown)
+	d.run.shown = d.msg
+	return c.handler.Handle(&d.run.ctx, &d.run.shown)
 }
 
 // judge decides what an attempt's end means. The caller holds c.mu.
@@ -209,6 +215,10 @@ func (c *Consumer) leastRelease(d *delivery) time.Duration {
 // holds c.mu.
 func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
 	c.running--
+	if v.outcome == OutcomeHold {
+		c.holdAgain(d, v, now)
+		return
+	}
 	c.taskTime.add(took)
 	d.verdict = v
 	d.ran = true
@@ -247,6 +257,7 @@ func (c *Consumer) remember(d *delivery, now time.Time) {
 		known.runs = max(known.runs, d.msg.Attempt)
 		known.releases = 0
 		known.due = d.verdict.due
+		known.unavailable = d.verdict.unavailable
 	case OutcomeDeadLetter:
 		known.runs = max(known.runs, d.msg.Attempt)
 		known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err

@@ -49,6 +49,9 @@ const (
 	// ReasonReceives dead-letters because the queue's own maxReceiveCount leaves
 	// no further receive. Decide never says so: only a consumer can know.
 	ReasonReceives
+	// ReasonUnavailable holds or releases because what the handler needs is known to
+	// be unavailable. Decide never says so: only a consumer can know.
+	ReasonUnavailable
 )
 
 var reasonNames = [...]string{
@@ -59,6 +62,8 @@ var reasonNames = [...]string{
 	ReasonAttempts:   "attempts",
 	ReasonAge:        "age",
 	ReasonReceives:   "receives",
+
+	ReasonUnavailable: "unavailable",
 }
 
 // String returns the reason's name in logs and metrics.

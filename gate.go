@@ -1,0 +1,349 @@
+package reprise
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// gates are what keeps messages from their handlers: breakers that are not quiet,
+// and keys that are paused. In good times there is none, and they cost nothing.
+// Guarded by Consumer.mu.
+type gates struct {
+	byKey   map[string]*gate
+	shelved int           // messages held that take no room of those that may start
+	untold  []OutageEvent // what the observer and the log are yet to hear of
+	telling bool          // somebody is about it
+}
+
+// gate stands before the handlers of one key's messages, or of all.
+type gate struct {
+	key     string
+	breaker breaker
+	paused  bool
+
+	held    fifo // of messages that have not failed
+	tried   fifo // of those that have, for want of the dependency
+	holding int  // in either
+	trying  int  // in tried
+	shelved int  // of them, those counted in gates.shelved
+
+	active   int  // messages let through since the breaker's last turn and not yet ended
+	wanted   bool // half-open: the next message that comes is the canary
+	fresh    bool // only one that has not failed
+	patient  bool // ramping: rampPatience has passed
+	canaries int  // sent so far
+	timer    *time.Timer
+	cause    error // the latest failure for want of the dependency
+}
+
+const (
+	maxGates = 1000
+
+	// A key's messages that there is no room to hold are hidden, longer each time.
+	minAway = time.Minute
+	maxAway = 30 * time.Minute
+
+	// rampPatience is for how long, while ramping, messages that have failed wait
+	// for others to go first.
+	rampPatience = time.Second
+)
+
+// admits says whether one more message may pass.
+func (g *gate) admits() bool {
+	switch {
+	case g.paused:
+		return false
+	case g.breaker.state == BreakerRamping:
+		return g.active < g.breaker.limit
+	case g.breaker.state == BreakerHalfOpen:
+		return g.wanted
+	}
+	return g.breaker.state == BreakerClosed
+}
+
+// gateShut says whether a gate keeps d from its handler. The caller holds c.mu.
+func (c *Consumer) gateShut(d *delivery) bool {
+	g := c.gates.byKey[d.key]
+	return g != nil && !g.admits()
+}
+
+// line puts d where it waits for a worker, or behind its gate. The caller holds
+// c.mu.
+func (c *Consumer) line(d *delivery, now time.Time) {
+	g := c.gates.byKey[d.key]
+	if g == nil {
+		c.ready.push(d)
+		return
+	}
+	d.tried = d.tried || c.memory.recall(d.msg.ID, now).unavailable
+	switch {
+	case !g.admits() || g.fresh && d.tried:
+		c.shelve(g, d, now)
+	default:
+		if g.breaker.state != BreakerClosed {
+			d.gate = g
+			g.active++
+			g.wanted, g.fresh = false, false
+		}
+		c.ready.push(d)
+	}
+}
+
+// shelve holds d behind g. Where each key has its gate, others go on receiving:
+// so what is held is bounded there, and the rest is hidden. The caller holds c.mu.
+func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
+	if !c.roomToHold(g) {
+		away := c.sentAway(d, g.cause, now)
+		known := c.memory.note(d.msg.ID, now)
+		known.releases++
+		known.due = away.due
+		known.unrun(d)
+		c.skip(d, away, now)
+		return
+	}
+	d.shelf = g
+	g.holding++
+	if d.tried {
+		g.trying++
+		g.tried.push(d)
+	} else {
+		g.held.push(d)
+	}
+	c.recount(g)
+}
+
+// roomToHold says whether one more message may be held behind g: half of all
+// places for one key, all for all keys.
+func (c *Consumer) roomToHold(g *gate) bool {
+	if !c.keyed() || g.breaker.state == BreakerRamping {
+		return true
+	}
+	all, _ := c.places()
+	return c.gates.shelved < all && g.holding < max(1, all/2)
+}
+
+// sentAway is the verdict on a message that waits for its key, and that there is
+// no room to hold: hidden, longer each time, since each time uses up a receive.
+func (c *Consumer) sentAway(d *delivery, cause error, now time.Time) verdict {
+	releases := c.memory.recall(d.msg.ID, now).releases
+	wait := min(maxAway, minAway<<min(releases, 10))
+	wait += time.Duration(uint64(wait/4) / 256 * uint64(spread(d.msg.ID)))
+	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
+}
+
+// unrun notes that the run which d is about to have, or has had, does not count.
+func (r *recollection) unrun(d *delivery) {
+	r.runs = max(r.runs, d.msg.Attempt-1)
+	r.receives = d.receives
+}
+
+// stepOut takes d, which waits, out of wherever it waits. The caller holds c.mu.
+func (c *Consumer) stepOut(d *delivery, now time.Time) {
+	if g := d.shelf; g != nil {
+		d.shelf = nil
+		g.holding--
+		if d.tried {
+			g.trying--
+			g.tried.remove(d)
+		} else {
+			g.held.remove(d)
+		}
+		c.recount(g)
+		return
+	}
+	c.ready.remove(d)
+	if g := c.leaveGate(d); g != nil {
+		c.passedUnrun(g, now)
+	}
+}
+
+// leaveGate ends d's passage through a gate, and returns that.
+func (c *Consumer) leaveGate(d *delivery) *gate {
+	g := d.gate
+	if g != nil {
+		d.gate = nil
+		g.active--
+	}
+	return g
+}
+
+// passedUnrun is called when a message that g has let through tells nothing: it
+// was lost, released, or given up as a bad message. The caller holds c.mu.
+func (c *Consumer) passedUnrun(g *gate, now time.Time) {
+	switch {
+	case c.draining:
+	case g.breaker.state == BreakerHalfOpen && g.active == 0 && !g.wanted:
+		c.turn(g, now, func(b *breaker) { b.open(now, rand.Float64()) })
+	case g.breaker.state == BreakerRamping:
+		c.letThrough(g, now)
+	}
+}
+
+// recount brings gates.shelved up to date with g. What g is letting through bit by
+// bit takes room, or a backlog would be received to be held; but not what has
+// failed, or there might be nothing else to be let through.
+func (c *Consumer) recount(g *gate) {
+	shelved := g.holding
+	if g.breaker.state == BreakerRamping && !g.paused {
+		shelved = g.trying
+	}
+	c.gates.shelved += shelved - g.shelved
+	g.shelved = shelved
+}
+
+// letThrough lets as many of the held messages pass as g admits. While ramping,
+// those that have failed come only after rampPatience without any other: they may
+// be what made the breaker open, and none of the rest. The caller holds c.mu.
+func (c *Consumer) letThrough(g *gate, now time.Time) {
+	for n := g.holding; n > 0 && g.admits(); n-- {
+		d := g.held.first
+		switch {
+		case d != nil:
+		case g.breaker.state == BreakerRamping && !g.patient:
+			g.timer.Reset(rampPatience)
+			n = 0
+			continue
+		default:
+			d = g.tried.first
+		}
+		c.stepOut(d, now)
+		c.begin(d, now)
+	}
+	c.startWorkers()
+}
+
+// addGate makes the gate of a key. The caller holds c.mu.
+func (c *Consumer) addGate(key string) *gate {
+	if c.gates.byKey == nil {
+		c.gates.byKey = make(map[string]*gate)
+	}
+	g := &gate{key: key, breaker: breaker{threshold: c.cfg.Outage.Threshold}}
+	g.timer = time.AfterFunc(time.Hour, func() { c.probeDue(g) })
+	g.timer.Stop()
+	c.gates.byKey[key] = g
+	return g
+}
+
+// watch returns the gate of a key whose messages begin to fail; nil if as many
+// keys as can be are watched, and all of them more urgent.
+func (c *Consumer) watch(key string) *gate {
+	if len(c.gates.byKey) >= maxGates {
+		var oldest *gate
+		for _, g := range c.gates.byKey {
+			idle := g.breaker.state == BreakerClosed && !g.paused && g.holding == 0
+			if idle && (oldest == nil || g.breaker.lastFailure.Before(oldest.breaker.lastFailure)) {
+				oldest = g
+			}
+		}
+		if oldest == nil {
+			return nil
+		}
+		delete(c.gates.byKey, oldest.key)
+	}
+	return c.addGate(key)
+}
+
+// tidy forgets g if nothing is known by it.
+func (c *Consumer) tidy(g *gate) {
+	if g.breaker.quiet() && !g.paused && g.holding == 0 {
+		g.timer.Stop()
+		delete(c.gates.byKey, g.key)
+	}
+}
+
+// throughBreaker tells the breaker of d how its attempt ended, and returns v, or
+// what becomes of d instead since a breaker is open. The caller holds c.mu.
+func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, now time.Time) verdict {
+	let := c.leaveGate(d)
+	v.unavailable = o.unavailable
+	g := c.gates.byKey[d.key]
+	if g == nil && o.unavailable {
+		g = c.watch(d.key)
+	}
+	if g == nil || c.cfg.Outage.Off {
+		return v
+	}
+	if o.unavailable {
+		g.cause = o.err
+	}
+	told := v.outcome == OutcomeDelete || v.outcome != OutcomeLost && o.decision.Action != retry.ActionRelease && o.passedOn == nil && o.decision.Reason != retry.ReasonPermanent
+	switch {
+	case !told && !o.unavailable:
+		if let == g {
+			c.passedUnrun(g, now)
+		}
+	case g.breaker.state == BreakerClosed:
+		if g.breaker.attempted(d.msg.OriginID, o.unavailable, now) {
+			c.turn(g, now, func(b *breaker) { b.open(now, rand.Float64()) })
+		}
+		c.tidy(g)
+	case let == g:
+		c.canaryEnded(g, o.unavailable, now)
+	}
+	blind := g.breaker.state == BreakerOpen || g.breaker.state == BreakerHalfOpen || g.breaker.state == BreakerRamping && let != g
+	if o.unavailable && blind {
+		return c.spare(g, d, v, now)
+	}
+	return v
+}
+
+// canaryEnded takes in the end of an attempt at a message that g has let through.
+func (c *Consumer) canaryEnded(g *gate, unavailable bool, now time.Time) {
+	switch {
+	case g.breaker.state == BreakerRamping:
+		b := g.breaker
+		b.ramped(unavailable, c.dials.concurrency, now, rand.Float64())
+		if b.state == BreakerRamping {
+			g.breaker = b
+			c.letThrough(g, now)
+			return
+		}
+		c.turn(g, now, func(old *breaker) { *old = b })
+	case !unavailable:
+		c.turn(g, now, (*breaker).answered)
+	case g.breaker.state == BreakerHalfOpen:
+		c.turn(g, now, func(b *breaker) { b.unanswered(now, rand.Float64()) })
+	}
+}
+
+// spare is the verdict on a message whose attempt failed while its breaker was
+// not closed: no attempt is counted, and it is held. What the policy gives up for
+// its age stays given up.
+func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict {
+	if v.outcome == OutcomeLost || v.outcome == OutcomeDeadLetter && v.reason == retry.ReasonAge {
+		return v
+	}
+	var asked time.Time // by the handler
+	if v.reason == retry.ReasonRetryAfter {
+		asked = v.due
+	}
+	if c.draining || !c.roomToHold(g) {
+		away := c.sentAway(d, v.err, now)
+		if away.due.Before(asked) {
+			away.due = asked
+		}
+		return c.atLastReceive(d, away)
+	}
+	return verdict{outcome: OutcomeHold, reason: retry.ReasonUnavailable, due: asked, err: v.err, unavailable: true}
+}
+
+// holdAgain takes d back from its handler, to be run again. The caller holds c.mu.
+func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
+	d.phase = phaseWaiting
+	c.waiting++
+	d.run = new(run)
+	d.tried = true
+	if !v.due.IsZero() {
+		known := c.memory.note(d.msg.ID, now)
+		known.due = v.due
+		known.unrun(d)
+	}
+	if g := c.gates.byKey[d.key]; g != nil && !g.admits() {
+		c.shelve(g, d, now)
+	} else {
+		c.begin(d, now)
+	}
+	c.roomFreed()
+}

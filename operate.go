@@ -1,0 +1,145 @@
+package reprise
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// dials is what can be turned while the consumer runs. Guarded by Consumer.mu.
+type dials struct {
+	concurrency int
+	paused      bool
+	nextStart   time.Time // Config.Rate: when the next handler is due to start
+	startTimer  bool      // set, for then
+}
+
+const (
+	minRate = 0.001
+	maxRate = 1e6
+
+	// rateBurst is how far handlers may start ahead of their spacing: beyond a
+	// hundred a second a timer for each would cost more than it brings.
+	rateBurst = 10 * time.Millisecond
+
+	// rateAhead is how long, at Config.Rate, a message may have to wait for its
+	// turn: no more are received than start within that time.
+	rateAhead = 10 * time.Second
+)
+
+// SetConcurrency changes how many handlers may run at once, at first
+// Config.Concurrency. Handlers that run are left to end, so that the number falls
+// as they do. It may be called at any time from any goroutine, before Run and
+// after it has returned too, and so be driven by whatever watches the handlers'
+// dependency: see [Observer].Attempt.
+func (c *Consumer) SetConcurrency(n int) error {
+	if n < 1 || n > maxConcurrent {
+		return fmt.Errorf("reprise: a concurrency of %d is out of range: set 1 to %d handlers, or call Pause", n, maxConcurrent)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dials.concurrency = n
+	c.startWorkers()
+	c.roomFreed()
+	return nil
+}
+
+// Pause keeps the consumer from starting handlers and from receiving, until
+// [Consumer.Resume]. Running handlers end. What has been received, and what a
+// receive under way still brings, is held: its leases are renewed, up to the
+// twelve hours that SQS allows, and no receive of it is used up. It may be called
+// at any time from any goroutine; before Run it lets Run begin paused.
+func (c *Consumer) Pause() { c.setPaused(true) }
+
+// Resume ends a [Consumer.Pause].
+func (c *Consumer) Resume() { c.setPaused(false) }
+
+func (c *Consumer) setPaused(paused bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dials.paused = paused
+	c.startWorkers()
+	c.roomFreed()
+}
+
+// PauseKey keeps messages of one key, as Config.Outage.Key tells it, from their
+// handlers until [Consumer.ResumeKey]; all others go on. As many as the consumer
+// can have waiting are held, no more than half of them of one key; what comes
+// beyond that is hidden for growing times, which does use up receives. It may be
+// called at any time from any goroutine. It fails if there is no
+// Config.Outage.Key.
+func (c *Consumer) PauseKey(key string) error { return c.setKeyPaused(key, true) }
+
+// ResumeKey ends a [Consumer.PauseKey]. What was hidden meanwhile comes back when
+// its time has passed: [Consumer.Wake] hastens it.
+func (c *Consumer) ResumeKey(key string) error { return c.setKeyPaused(key, false) }
+
+func (c *Consumer) setKeyPaused(key string, paused bool) error {
+	if !c.keyed() {
+		return fmt.Errorf("reprise: key %q cannot be paused or resumed, since messages have none: set Config.Outage.Key, or pause the whole consumer", key)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.gates.byKey[key]
+	if g == nil {
+		if !paused {
+			return nil
+		}
+		g = c.addGate(key)
+	}
+	g.paused = paused
+	c.gateTurned(g, time.Now())
+	return nil
+}
+
+// mayStart says whether another handler may start now. Where only the rate
+// forbids it, a timer sees to it that one does when it may. The caller holds c.mu.
+func (c *Consumer) mayStart() bool {
+	if c.dials.paused || c.running >= c.dials.concurrency {
+		return false
+	}
+	if c.cfg.Rate == 0 {
+		return true
+	}
+	ahead := max(0, rateBurst-rateSpacing(c.cfg.Rate))
+	wait := time.Until(c.dials.nextStart.Add(-ahead))
+	if wait <= 0 {
+		return true
+	}
+	if !c.dials.startTimer {
+		c.dials.startTimer = true
+		time.AfterFunc(wait, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.dials.startTimer = false
+			c.startWorkers()
+		})
+	}
+	return false
+}
+
+// countStart counts a handler's start against the rate. The caller holds c.mu.
+func (c *Consumer) countStart() {
+	if c.cfg.Rate == 0 {
+		return
+	}
+	if now := time.Now(); c.dials.nextStart.Before(now) {
+		c.dials.nextStart = now
+	}
+	c.dials.nextStart = c.dials.nextStart.Add(rateSpacing(c.cfg.Rate))
+}
+
+func rateSpacing(rate float64) time.Duration {
+	return time.Duration(float64(time.Second) / rate)
+}
+
+// places is how many messages may be leased at once: those that run and those
+// that wait. A rate limits those that wait further.
+func (c *Consumer) places() (all, waiting int) {
+	all = c.dials.concurrency + c.cfg.Prefetch
+	if c.cfg.Rate == 0 {
+		return all, all
+	}
+	ahead := math.Ceil(c.cfg.Rate * rateAhead.Seconds())
+	return all, int(min(float64(all), ahead))
+}

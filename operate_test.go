@@ -1,0 +1,346 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// TestPauseHolds: while a consumer is paused no handler starts and no receive is
+// made; what the receive under way brings is held, for hours, without being
+// received again.
+func TestPauseHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{})
+		time.Sleep(time.Second) // the first receive is under way
+		c.Pause()
+		q.Send(numbered(30)...)
+		time.Sleep(10 * time.Hour)
+		s := c.Status()
+		if n := len(j.all()); n != 0 || s.Counts.Received != 1 || s.Waiting != 1 || !s.Paused {
+			t.Errorf("%d runs, status %+v; want the message held that the receive under way has brought", n, s)
+		}
+		c.Resume()
+		q.WaitEmpty(time.Minute)
+		for _, r := range j.all() {
+			if r.attempt != 1 {
+				t.Errorf("run %+v, want every message's first attempt", r)
+			}
+		}
+		if s := c.Status(); s.Counts.Received != 30 || s.Counts.Released != 0 || s.Paused {
+			t.Errorf("status %+v, want each message received once", s)
+		}
+	})
+}
+
+// TestPauseForDays: a message that is held for nearly twelve hours is given back,
+// since SQS would give it to somebody else.
+func TestPauseForDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{})
+		time.Sleep(time.Second)
+		c.Pause()
+		q.Send("order")
+		time.Sleep(20 * time.Hour)
+		if s := c.Status(); s.Counts.Released != 1 || s.Counts.Lost != 0 || s.Waiting != 0 {
+			t.Errorf("status %+v, want the message given back", s)
+		}
+		c.Resume()
+		q.WaitEmpty(time.Minute)
+		for _, r := range j.all() {
+			if r.attempt != 1 {
+				t.Errorf("run %+v, want every message's first attempt", r)
+			}
+		}
+	})
+}
+
+// TestPauseAtAnyTime: before Run, twice, while stopping, and after.
+func TestPauseAtAnyTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(100)...)
+		var j journal
+		consumer, err := reprise.New(q.Direct(), q.URL(), j.handler(succeed), reprise.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumer.Pause()
+		consumer.Wake()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		done := make(chan error, 1)
+		go func() { done <- consumer.Run(ctx) }()
+		time.Sleep(time.Hour)
+		if s := consumer.Status(); s.Counts.Received != 0 {
+			t.Errorf("status %+v, want nothing received", s)
+		}
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for n := range 200 {
+					switch (n + i) % 8 {
+					case 0:
+						consumer.Pause()
+					case 1:
+						if err := consumer.SetConcurrency(1 + n%20); err != nil {
+							t.Error(err)
+						}
+					case 2:
+						consumer.Wake("")
+					case 3:
+						consumer.Status()
+					default:
+						consumer.Resume()
+					}
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					if n == 150 {
+						stop()
+					}
+				}
+			})
+		}
+		all.Wait()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		consumer.Resume()
+		consumer.Pause()
+		if s := consumer.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
+			t.Errorf("after the stop: %+v", s)
+		}
+	})
+}
+
+// TestDrainWhilePaused gives back what is held.
+func TestDrainWhilePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{})
+		q.Send("first")
+		q.WaitEmpty(time.Minute) // so that how long a handler takes is known
+		c.Pause()
+		q.Send("second")
+		time.Sleep(time.Minute)
+		if report := c.Stop(); !report.Drained() || report.Counts.Released != 1 || len(j.all()) != 1 {
+			t.Errorf("report %v, %d runs; want 1 released", report, len(j.all()))
+		}
+	})
+}
+
+// TestPauseKey: messages of one key wait, all others go on; what there is no room
+// to hold is hidden, and woken by hand.
+func TestPauseKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{Outage: reprise.Outage{Key: tenant}})
+		if err := c.PauseKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			q.Send("acme:"+strconv.Itoa(i), "bolt:"+strconv.Itoa(i))
+		}
+		time.Sleep(30 * time.Minute)
+		for _, r := range j.all() {
+			if strings.HasPrefix(r.body, "acme") {
+				t.Fatalf("run %+v of the key that is paused", r)
+			}
+		}
+		s := c.Status()
+		if n := len(j.all()); n != 100 || len(s.Breakers) != 1 || !s.Breakers[0].Paused || s.Breakers[0].Held != 10 || s.Health != reprise.HealthOK {
+			t.Errorf("%d runs, status %+v; want 100 and half of the 20 places held", n, s)
+		}
+		if err := c.ResumeKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Wake("acme"); n < 50 || n > 90 {
+			t.Errorf("%d messages to be woken, want most of the 90 that were hidden", n)
+		}
+		q.WaitEmpty(time.Minute)
+		for _, r := range j.all() {
+			if r.attempt != 1 {
+				t.Errorf("run %+v, want every message's first attempt", r)
+			}
+		}
+		if s := c.Status(); len(s.Breakers) != 0 {
+			t.Errorf("breakers %+v, want none", s.Breakers)
+		}
+	})
+}
+
+// TestOperatorsErrors name the input and the remedy.
+func TestOperatorsErrors(t *testing.T) {
+	c, err := reprise.New(new(sqs.Client), "https://sqs.us-east-1.amazonaws.com/123456789012/orders", reprise.HandlerFunc(succeed), reprise.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, err := range map[string]error{
+		`concurrency of 0 is out of range: set 1 to`:         c.SetConcurrency(0),
+		`concurrency of 100001 is out of range: set 1 to`:    c.SetConcurrency(100_001),
+		`key "acme" cannot be paused or resumed`:             c.PauseKey("acme"),
+		`key "bolt" cannot be paused or resumed`:             c.ResumeKey("bolt"),
+		`Config.Rate is -1: set 0.001 to 1e+06`:              rate(-1),
+		`Config.Rate is NaN: set 0.001 to 1e+06`:             rate(math.NaN()),
+		`Config.Rate is +Inf: set 0.001 to 1e+06`:            rate(math.Inf(1)),
+		`Config.Outage.Threshold is 1001: set 1 to 1000`:     threshold(1001),
+		`Config.Outage.Threshold is -1: set 1 to 1000 messa`: threshold(-1),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+func rate(r float64) error { return newError(reprise.Config{Rate: r}) }
+
+func threshold(n int) error {
+	return newError(reprise.Config{Outage: reprise.Outage{Threshold: n}})
+}
+
+func newError(cfg reprise.Config) error {
+	_, err := reprise.New(new(sqs.Client), "https://sqs.us-east-1.amazonaws.com/123456789012/orders", reprise.HandlerFunc(succeed), cfg)
+	return err
+}
+
+// TestConcurrencyAtRunTime: raised, more handlers start at once; lowered, they
+// become fewer as they end.
+func TestConcurrencyAtRunTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Second}
+		c := q.Consume(p, reprise.Config{Concurrency: 2, Prefetch: 2})
+		q.Send(numbered(500)...)
+		running := func(want int) {
+			t.Helper()
+			time.Sleep(33 * time.Second) // not a multiple of what a handler takes
+			if s := c.Status(); s.Running != want || s.Concurrency != want {
+				t.Errorf("%d handlers run, %d may; want %d", s.Running, s.Concurrency, want)
+			}
+		}
+		running(2)
+		for _, n := range []int{20, 50, 1, 7} {
+			if err := c.SetConcurrency(n); err != nil {
+				t.Fatal(err)
+			}
+			running(n)
+		}
+		q.WaitEmpty(time.Hour)
+	})
+}
+
+// TestRateSpacesStarts: handlers start a tenth of a second apart, however many
+// could run, and no more messages are leased than will start soon.
+func TestRateSpacesStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 50 * time.Millisecond}
+		q.Send(numbered(300)...)
+		q.Consume(p, reprise.Config{Rate: 10, Concurrency: 50, Prefetch: 1000})
+		time.Sleep(500 * time.Millisecond)
+		if n := len(q.Messages()); n < 290 {
+			t.Errorf("%d messages left after half a second at 10 a second", n)
+		}
+		time.Sleep(500 * time.Millisecond)
+		leased := 0
+		for _, m := range q.Messages() {
+			if m.Receives > 0 {
+				leased++
+			}
+		}
+		if leased < 50 || leased > 110 {
+			t.Errorf("%d messages are leased at 10 a second, want 50 to 110", leased)
+		}
+		q.WaitEmpty(time.Minute)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for i := 1; i < len(p.starts); i++ {
+			if gap := p.starts[i].Sub(p.starts[i-1]); gap != 100*time.Millisecond {
+				t.Errorf("start %d is %v after the one before, want 100ms", i, gap)
+			}
+		}
+	})
+}
+
+// TestRateIsKeptExactly at any rate: bursts aside, as many handlers start as it
+// says, and one message at a time is not received for want of a better number.
+func TestRateIsKeptExactly(t *testing.T) {
+	for _, rate := range []float64{0.05, 1, 333, 5000} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				p := &dependency{}
+				n := int(max(10, min(2000, rate*20)))
+				q.Send(numbered(n)...)
+				c := q.Consume(p, reprise.Config{Rate: rate, Concurrency: 20, Prefetch: 200})
+				q.WaitEmpty(time.Duration(float64(n)/rate*float64(time.Second)) + time.Minute)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				took := p.starts[n-1].Sub(p.starts[0]).Seconds()
+				if least := (float64(n-1) - 0.01*rate) / rate; took < least-1e-6 || took > 1.1*float64(n)/rate {
+					t.Errorf("%d starts took %v s, want %v to %v", n, took, least, 1.1*float64(n)/rate)
+				}
+				if calls := c.Status().Calls.Receives; rate >= 1 && calls > int64(n)/3+20 {
+					t.Errorf("%d receives for %d messages", calls, n)
+				}
+			})
+		})
+	}
+}
+
+// TestConcurrencyFromOutside: a few lines of additive increase and multiplicative
+// decrease keep a consumer at what its dependency bears. See the example.
+func TestConcurrencyFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const messages, bears = 3000, 12
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(messages)...)
+		p := &dependency{takes: 100 * time.Millisecond}
+		adaptive := &additiveIncrease{limit: 2, most: 64}
+		refused := 0
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			_ = p.Handle(ctx, m)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.running >= bears {
+				refused++
+				return reprise.Unavailable(errUnavailable)
+			}
+			return nil
+		}), reprise.Config{
+			Concurrency: 2,
+			Outage:      reprise.Outage{Off: true},
+			Retry:       retry.Policy{MaxAttempts: -1},
+			Observer:    reprise.Observer{Attempt: adaptive.attempt},
+		})
+		adaptive.drive(c)
+		began := time.Now()
+		q.WaitEmpty(10 * time.Minute)
+		took := time.Since(began)
+		if ideal := messages / bears * p.takes; took > 2*ideal {
+			t.Errorf("worked off in %v, at best %v", took, ideal)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if refused > messages/10 {
+			t.Errorf("%d of %d calls were too many", refused, messages)
+		}
+	})
+}

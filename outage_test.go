@@ -1,0 +1,631 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// dependency is what the handlers of a test need: it is down at times, for all or
+// for some, and it watches how it is called.
+type dependency struct {
+	journal
+	takes time.Duration // for each call, whether it answers or not
+
+	mu      sync.Mutex
+	down    map[string]bool // by tenant; the empty one is everybody
+	running int
+	starts  []time.Time
+	peaks   []int // calls under way at each start
+	failed  int
+}
+
+func (p *dependency) set(tenant string, down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down == nil {
+		p.down = make(map[string]bool)
+	}
+	p.down[tenant] = down
+}
+
+// failures returns how many calls have failed.
+func (p *dependency) failures() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// tenant is the key of a message: what stands before the colon in its body.
+func tenant(m *reprise.Message) string {
+	name, _, _ := strings.Cut(m.Body, ":")
+	return name
+}
+
+func (p *dependency) Handle(ctx context.Context, m *reprise.Message) error {
+	p.add(m)
+	p.mu.Lock()
+	p.running++
+	p.starts = append(p.starts, time.Now())
+	p.peaks = append(p.peaks, p.running)
+	p.mu.Unlock()
+	time.Sleep(p.takes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	if p.down[""] || p.down[tenant(m)] {
+		p.failed++
+		return reprise.Unavailable(errUnavailable)
+	}
+	return nil
+}
+
+// waitFor waits, in virtual time, until the condition holds, for at most limit.
+func waitFor(t *testing.T, what string, limit time.Duration, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !holds(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+// stateOf returns the state of the breaker of key.
+func stateOf(c *reprisetest.Consumer, key string) reprise.BreakerState {
+	for _, b := range c.Status().Breakers {
+		if b.Key == key {
+			return b.State
+		}
+	}
+	return reprise.BreakerClosed
+}
+
+func stateIs(c *reprisetest.Consumer, key string, s reprise.BreakerState) func() bool {
+	return func() bool { return stateOf(c, key) == s }
+}
+
+// TestOutageOfSixHoursDeadLettersNothing: eight consumers, thousands of messages
+// and more coming, three receives each before SQS moves a message away. The
+// dependency is down for six hours. Nothing is dead-lettered, and the outage is
+// called on hundreds of times, not millions. When it is over everything is handled
+// soon, and each consumer begins with one call at a time.
+func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const consumers, backlog = 8, 3000
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(3)
+		p := &dependency{takes: 50 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(backlog)...)
+		var all []*reprisetest.Consumer
+		for range consumers {
+			all = append(all, q.Consume(p, reprise.Config{}))
+		}
+		for range 6 {
+			time.Sleep(time.Hour)
+			q.Send(numbered(100)...)
+		}
+		for i, c := range all {
+			if s := c.Status(); len(s.Breakers) != 1 || s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, errUnavailable.Error()) {
+				t.Errorf("consumer %d: breakers %+v, health %v: %q", i, s.Breakers, s.Health, s.Problem)
+			}
+		}
+		failed := p.failures()
+		if failed > consumers*(40+6*60) {
+			t.Errorf("%d failed runs in six hours", failed)
+		}
+		p.set("", false)
+		recovered := time.Now()
+		q.WaitEmpty(5 * time.Minute)
+		if n := len(dead.Messages()); n != 0 {
+			t.Errorf("%d messages were dead-lettered", n)
+		}
+		t.Logf("%d failed runs during the outage, worked off in %v", failed, time.Since(recovered))
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for i, at := range p.starts {
+			if since := at.Sub(recovered); since > 0 && p.peaks[i] > consumers && since < p.takes {
+				t.Errorf("%d calls at once, %v after the dependency was back", p.peaks[i], since)
+			}
+		}
+	})
+}
+
+// TestRecoveryRampsUp: after an outage handlers are started one at first, and
+// twice as many with each round of successes.
+func TestRecoveryRampsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: time.Second}
+		p.set("", true)
+		q.Send(numbered(200)...)
+		c := q.Consume(p, reprise.Config{Concurrency: 16, Prefetch: 16})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(10 * time.Minute)
+		p.set("", false)
+		recovered := time.Now()
+		q.WaitEmpty(10 * time.Minute)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		most, limit := make(map[time.Time]int), 1
+		var order []time.Time
+		for i, at := range p.starts {
+			if at.Before(recovered) {
+				continue
+			}
+			if most[at] == 0 {
+				order = append(order, at)
+			}
+			most[at] = max(most[at], p.peaks[i])
+		}
+		if len(order) < 6 {
+			t.Fatalf("handlers started at %d instants, want more", len(order))
+		}
+		for _, at := range order[1:6] { // the first is the canary
+			if most[at] > limit {
+				t.Errorf("%v after recovery %d calls at once, want at most %d", at.Sub(recovered), most[at], limit)
+			}
+			limit *= 2
+		}
+	})
+}
+
+// TestBreakerStaysClosed where failure is not near-total, not of many messages, or
+// not for want of something.
+func TestBreakerStaysClosed(t *testing.T) {
+	unavailable := reprise.Unavailable(errUnavailable)
+	for name, test := range map[string]struct {
+		messages int
+		outage   reprise.Outage
+		handle   func(n int, m *reprise.Message) error // the n-th run
+	}{
+		"application errors":          {100, reprise.Outage{}, func(int, *reprise.Message) error { return errUnavailable }},
+		"nineteen messages":           {19, reprise.Outage{}, func(int, *reprise.Message) error { return unavailable }},
+		"one message, many times":     {1, reprise.Outage{}, func(int, *reprise.Message) error { return unavailable }},
+		"a success after each 19":     {500, reprise.Outage{}, func(n int, _ *reprise.Message) error { return failBut(n%20 == 19, unavailable) }},
+		"one in ten succeeds":         {500, reprise.Outage{}, func(n int, _ *reprise.Message) error { return failBut(n%10 == 0, unavailable) }},
+		"permanent errors":            {100, reprise.Outage{}, func(int, *reprise.Message) error { return reprise.Permanent(unavailable) }},
+		"released by the handler":     {100, reprise.Outage{}, func(int, *reprise.Message) error { return reprise.Release(0, unavailable) }},
+		"off":                         {100, reprise.Outage{Off: true}, func(int, *reprise.Message) error { return unavailable }},
+		"the user says it is not one": {100, reprise.Outage{Unavailable: func(error) bool { return false }}, func(int, *reprise.Message) error { return unavailable }},
+		"the user's function panics":  {100, reprise.Outage{Unavailable: func(error) bool { panic("no") }}, func(int, *reprise.Message) error { return unavailable }},
+		"panics":                      {100, reprise.Outage{}, func(int, *reprise.Message) error { panic(unavailable) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.Send(numbered(test.messages)...)
+				var mu sync.Mutex
+				runs := 0
+				q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					mu.Lock()
+					n := runs
+					runs++
+					mu.Unlock()
+					time.Sleep(10 * time.Millisecond)
+					return test.handle(n, m)
+				}), reprise.Config{
+					Concurrency: 1, // in order, to be sure of what is between
+					Outage:      test.outage,
+					Retry:       retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: -1},
+					Observer: reprise.Observer{Outage: func(_ context.Context, e reprise.OutageEvent) {
+						t.Errorf("after %d runs: %+v", runs, e)
+					}},
+				})
+				time.Sleep(time.Minute)
+				mu.Lock()
+				defer mu.Unlock()
+				if runs < 100 && test.messages > 1 || runs < 30 {
+					t.Errorf("only %d runs", runs)
+				}
+			})
+		})
+	}
+}
+
+func failBut(ok bool, err error) error {
+	if ok {
+		return nil
+	}
+	return err
+}
+
+// TestBreakerOpensAtTwentyMessages that fail with nothing in between, and the next
+// receive is the one that is not made.
+func TestBreakerOpensAtTwentyMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(40)...)
+		var mu sync.Mutex
+		var events []reprise.OutageEvent
+		c := q.Consume(p, reprise.Config{Concurrency: 1, Prefetch: -1, Observer: reprise.Observer{
+			Outage: func(_ context.Context, e reprise.OutageEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				events = append(events, e)
+			},
+		}, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None}})
+		time.Sleep(2400 * time.Millisecond) // before the first probe
+		if n := p.failures(); n != 20 {
+			t.Errorf("%d runs, want 20", n)
+		}
+		s := c.Status()
+		if s.Counts.Received != 20 || len(s.Breakers) != 1 || s.Breakers[0].Held != 1 || s.InBackoff != 19 {
+			t.Errorf("status %+v, want 20 received, of which the last is held", s)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(events) != 1 || events[0].State != reprise.BreakerOpen || events[0].Held != 0 || !errors.Is(events[0].Err, errUnavailable) {
+			t.Errorf("events %+v, want one: open", events)
+		}
+	})
+}
+
+// TestOpenBreakerHoldsUnderLease: for hours nothing that is held is released or
+// becomes visible, no more is received than canaries, and those count neither as
+// attempts nor as failures.
+func TestOpenBreakerHoldsUnderLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(3)
+		p := &dependency{takes: time.Second}
+		p.set("", true)
+		q.Send(numbered(20)...)
+		c := q.Consume(p, reprise.Config{
+			Outage: reprise.Outage{Threshold: 1},
+			Retry:  retry.Policy{MaxAttempts: 1},
+		})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		q.Send("fresh", "fresh")
+		for range 11 * 60 {
+			time.Sleep(time.Minute)
+			for _, m := range q.Messages() {
+				if m.State != sqsserver.InFlight && m.Body != "fresh" {
+					t.Fatalf("message %s is not held: %+v", m.Body, m)
+				}
+			}
+		}
+		if s := c.Status(); s.Counts.Received != 22 || s.Waiting+s.Running != 22 || s.Counts.Retried+s.Counts.Released+s.Counts.Lost != 0 {
+			t.Errorf("status %+v, want 20 messages held, and 2 received as canaries", s)
+		}
+		if n := len(p.all()); n < 11*60/2-10 || n > 11*60 {
+			t.Errorf("%d runs in eleven hours, want one every 40 s to 2 min", n)
+		}
+		p.set("", false)
+		q.WaitEmpty(5 * time.Minute)
+		for _, r := range p.all() {
+			if r.attempt != 1 {
+				t.Fatalf("run %+v: canaries were counted as attempts", r)
+			}
+		}
+		if n := len(dead.Messages()); n != 0 {
+			t.Errorf("%d dead letters", n)
+		}
+	})
+}
+
+// TestProbeTestsRecovery without spending a message: while it fails no handler
+// runs, and when it succeeds they do. A panic of it is a failure.
+func TestProbeTestsRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(100)...)
+		var mu sync.Mutex
+		var probes []time.Time
+		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(ctx context.Context, key string) error {
+			mu.Lock()
+			probes = append(probes, time.Now())
+			n := len(probes)
+			mu.Unlock()
+			if key != "" {
+				t.Errorf("probe of key %q", key)
+			}
+			switch {
+			case n == 1:
+				panic("probe")
+			case n == 2:
+				<-ctx.Done() // it hangs
+				return ctx.Err()
+			case n < 20:
+				return errUnavailable
+			}
+			p.set("", false)
+			return nil
+		}}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second) // handlers that were running end
+		failed := p.failures()
+		q.WaitEmpty(time.Hour)
+		if n := p.failures() - failed; n != 0 {
+			t.Errorf("%d handlers failed while only the probe should have run", n)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 3; i < len(probes); i++ {
+			gap := probes[i].Sub(probes[i-1])
+			if low, high := firstProbes(i - 1); gap < low || gap > high {
+				t.Errorf("%v between probes %d and %d, want %v to %v", gap, i, i+1, low, high)
+			}
+		}
+	})
+}
+
+// firstProbes is between which bounds the wait after n failed probes lies.
+func firstProbes(n int) (low, high time.Duration) {
+	mean := min(80*time.Second, 5*time.Second<<min(n+1, 10))
+	return mean / 2, mean * 3 / 2
+}
+
+// TestOneKeyDownHarmsNoOther: a tenant's dead webhook delays its own messages; its
+// breaker opens, the others' messages go on being handled at once, and it does not
+// fill the consumer.
+func TestOneKeyDownHarmsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(30)
+		p := &dependency{takes: 100 * time.Millisecond}
+		p.set("acme", true)
+		var sent sync.Map
+		var mu sync.Mutex
+		var slowest time.Duration
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			if at, ok := sent.Load(m.Body); ok && tenant(m) != "acme" {
+				mu.Lock()
+				slowest = max(slowest, time.Since(at.(time.Time)))
+				mu.Unlock()
+			}
+			return p.Handle(ctx, m)
+		}), reprise.Config{
+			Outage: reprise.Outage{Key: tenant},
+			Retry:  retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1},
+		})
+		for i := range 400 {
+			q.Send("acme:"+strconv.Itoa(i), "acme:again "+strconv.Itoa(i))
+			if i == 20 {
+				waitFor(t, "the breaker opens", time.Minute, stateIs(c, "acme", reprise.BreakerOpen))
+			}
+			if i > 20 {
+				body := "bolt:" + strconv.Itoa(i)
+				sent.Store(body, time.Now())
+				q.Send(body)
+			}
+			time.Sleep(time.Second)
+		}
+		failed := p.failures()
+		if failed > 120 {
+			t.Errorf("%d runs for the tenant that is down", failed)
+		}
+		mu.Lock()
+		if slowest > 2*time.Second {
+			t.Errorf("a message of another tenant waited %v", slowest)
+		}
+		mu.Unlock()
+		s := c.Status()
+		if len(s.Breakers) != 1 || s.Breakers[0].Held == 0 || s.Breakers[0].Held > 10 {
+			t.Errorf("breakers %+v, want acme's, with some and at most half of the consumer's 20 places", s.Breakers)
+		}
+		p.set("acme", false)
+		q.WaitEmpty(10 * time.Minute)
+		if n := len(dead.Messages()); n != 0 {
+			t.Errorf("%d dead letters", n)
+		}
+	})
+}
+
+// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker time out
+// whatever happens, the rest would not. The breaker closes all the same.
+func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var bodies []string
+		for i := range 20 {
+			bodies = append(bodies, fmt.Sprint("poison ", i))
+		}
+		q.Send(bodies...)
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			time.Sleep(10 * time.Millisecond)
+			return failBut(!strings.HasPrefix(m.Body, "poison"), reprise.Unavailable(errUnavailable))
+		}), reprise.Config{Retry: retry.Policy{MaxAttempts: -1}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(30 * time.Second)
+		q.Send(numbered(50)...)
+		waitFor(t, "the good messages are handled", 30*time.Minute, func() bool {
+			good := 0
+			for _, r := range j.all() {
+				if !strings.HasPrefix(r.body, "poison") {
+					good++
+				}
+			}
+			return good == 50
+		})
+	})
+}
+
+// TestHungCanaryDoesNotHangTheProbe: a canary whose handler does not return is
+// followed by another.
+func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(30)...)
+		var mu sync.Mutex
+		hang := false
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			mu.Lock()
+			hangs := hang
+			hang = false
+			mu.Unlock()
+			if hangs {
+				p.set("", false)
+				<-ctx.Done()
+			}
+			return p.Handle(ctx, m)
+		}), reprise.Config{StopBudget: 5 * time.Second})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second)
+		mu.Lock()
+		hang = true
+		mu.Unlock()
+		waitFor(t, "all but the one that hangs are handled", 10*time.Minute, func() bool { return len(q.Messages()) == 1 })
+	})
+}
+
+// TestDrainReleasesHeldMessages: a stop while the breaker is open gives back what
+// is held, at once, and ends clean.
+func TestDrainReleasesHeldMessages(t *testing.T) {
+	for _, key := range []func(*reprise.Message) string{nil, tenant} {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			p := &dependency{takes: 10 * time.Millisecond}
+			p.set("", true)
+			for i := range 60 {
+				q.Send("acme:" + strconv.Itoa(i))
+			}
+			c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Key: key}, Concurrency: 4, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None}})
+			waitFor(t, "something is held", time.Minute, func() bool { s := c.Status(); return len(s.Breakers) > 0 && s.Breakers[0].Held > 0 })
+			held := c.Status().Breakers[0].Held
+			report := c.Stop()
+			if !report.Drained() || report.Took > 21*time.Second {
+				t.Errorf("report %v", report)
+			}
+			if n := report.Counts.Released; n < int64(held) {
+				t.Errorf("%d released, want the %d held", n, held)
+			}
+		})
+	}
+}
+
+// TestHandlerAskedToWaitDuringAnOutage: a time that the handler sets by RetryAfter
+// is kept, though the message is held.
+func TestHandlerAskedToWaitDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(60)...)
+		var mu sync.Mutex
+		notBefore := make(map[string]time.Time)
+		up := time.Now().Add(time.Hour)
+		q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if early := time.Until(notBefore[m.Body]); early > 0 {
+				t.Errorf("message %s ran %v early", m.Body, early)
+			}
+			if time.Now().Before(up) {
+				notBefore[m.Body] = time.Now().Add(90 * time.Second)
+				return reprise.RetryAfter(90*time.Second, reprise.Unavailable(errUnavailable))
+			}
+			return nil
+		}), reprise.Config{Retry: retry.Policy{MaxAttempts: -1}})
+		q.WaitEmpty(2 * time.Hour)
+	})
+}
+
+// TestBreakerOfFIFOQueueKeepsOrder: through an outage, in which heads are held and
+// run again as canaries.
+func TestBreakerOfFIFOQueueKeepsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		var names strings.Builder
+		for i := range 26 {
+			names.WriteByte(byte('a' + i))
+		}
+		groups(q, names.String(), 5)
+		p := &dependency{takes: 100 * time.Millisecond}
+		p.set("", true)
+		var mu sync.Mutex
+		done := make(map[string][]string)
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			err := p.Handle(ctx, m)
+			if err == nil {
+				mu.Lock()
+				done[m.GroupID] = append(done[m.GroupID], m.Body)
+				mu.Unlock()
+			}
+			return err
+		}), reprise.Config{Retry: retry.Policy{MaxAttempts: -1, Backoff: retry.Constant(time.Second)}})
+		waitFor(t, "the breaker opens", 5*time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(2 * time.Hour)
+		p.set("", false)
+		q.WaitEmpty(30 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		for group, bodies := range done {
+			for i := 1; i < len(bodies); i++ {
+				if bodies[i] < bodies[i-1] {
+					t.Errorf("group %s: %v", group, bodies)
+				}
+			}
+		}
+	})
+}
+
+// statusError is an HTTP client's error that tells the status of the reply.
+type statusError int
+
+func (e statusError) Error() string   { return http.StatusText(int(e)) }
+func (e statusError) StatusCode() int { return int(e) }
+
+func TestIsUnavailable(t *testing.T) {
+	reply := func(status int) error {
+		return fmt.Errorf("operation error: %w", &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: errors.New("api error"),
+		})
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an ordinary error":        {errUnavailable, false},
+		"marked":                   {fmt.Errorf("shipping: %w", reprise.Unavailable(errUnavailable)), true},
+		"marked nil":               {reprise.Unavailable(nil), true},
+		"marked, with a time":      {reprise.RetryAfter(time.Minute, reprise.Unavailable(errUnavailable)), true},
+		"timeout of a context":     {fmt.Errorf("shipping: %w", context.DeadlineExceeded), true},
+		"cancelled":                {context.Canceled, false},
+		"refused connection":       {fmt.Errorf("Get: %w", refused), true},
+		"bare refusal":             {syscall.ECONNREFUSED, true},
+		"reset":                    {syscall.ECONNRESET, true},
+		"no such host":             {&net.DNSError{Err: "no such host", IsNotFound: true}, true},
+		"end of file":              {io.ErrUnexpectedEOF, false},
+		"429":                      {statusError(429), true},
+		"503":                      {fmt.Errorf("shipping: %w", statusError(503)), true},
+		"404":                      {statusError(404), false},
+		"the SDK's 500":            {reply(500), true},
+		"the SDK's 400":            {reply(400), false},
+		"the SDK's throttle":       {&throttled{}, true},
+		"a panic with one of them": {&reprise.PanicError{Value: refused}, false},
+	} {
+		if got := reprise.IsUnavailable(test.err); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// throttled is what the SDK returns when DynamoDB has had enough.
+type throttled struct{}
+
+func (*throttled) Error() string     { return "too much" }
+func (*throttled) ErrorCode() string { return "ProvisionedThroughputExceededException" }

@@ -1,0 +1,288 @@
+package reprise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+const (
+	// freshEvery: of so many canaries one is a message that has not failed.
+	freshEvery = 4
+	// freshPatience is how long that is waited for while others are held.
+	freshPatience = 25 * time.Second
+	// canaryPatience is how long a canary may run before there is another.
+	canaryPatience = 2 * time.Minute
+	// probeTimeout ends the context of Config.Outage.Probe.
+	probeTimeout = 30 * time.Second
+
+	// holdAtMost is how long a message that has not started is held. After twelve
+	// hours SQS would give it to somebody else.
+	holdAtMost = retry.MaxVisibility - 15*time.Minute
+)
+
+// turn changes g's breaker, and does what follows from it. What had been let
+// through counts no longer: it may hang for hours. The caller holds c.mu.
+func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker)) {
+	previous, since := g.breaker.state, g.breaker.since
+	change(&g.breaker)
+	g.active, g.wanted, g.fresh = 0, false, false
+	for _, d := range c.held {
+		if d.gate == g {
+			d.gate = nil
+		}
+	}
+	state := g.breaker.state
+	if state != BreakerClosed {
+		since = g.breaker.since
+	}
+	c.gateTurned(g, now)
+	if state != previous {
+		c.announce(OutageEvent{Key: g.key, State: state, Previous: previous, At: now, Since: since, NextProbe: g.nextProbe(), Held: g.holding, Err: g.cause})
+	}
+	switch {
+	case state == BreakerOpen && previous == BreakerRamping:
+		c.stopWaking(g.key)
+	case state == BreakerRamping:
+		// Not when it closes: the ramp may need them to get on.
+		c.wake(func(r *recollection) bool { return r.unavailable && !r.asked && r.key == g.key }, now)
+	}
+}
+
+// gateTurned brings the messages of g's key, and what else depends on g, into line
+// with its state. The caller holds c.mu.
+func (c *Consumer) gateTurned(g *gate, now time.Time) {
+	c.recount(g)
+	switch {
+	case g.breaker.state == BreakerOpen && !g.paused:
+		g.timer.Reset(g.breaker.probeAt.Sub(now))
+	case g.breaker.state == BreakerHalfOpen && !g.paused:
+		g.timer.Reset(canaryPatience)
+	default:
+		g.timer.Stop()
+	}
+	if g.paused || g.breaker.state == BreakerOpen || g.breaker.state == BreakerHalfOpen {
+		for d := c.ready.first; d != nil; {
+			next := d.next
+			if d.key == g.key {
+				c.ready.remove(d)
+				c.shelve(g, d, now)
+			}
+			d = next
+		}
+	} else {
+		c.letThrough(g, now)
+	}
+	c.tidy(g)
+	c.roomFreed()
+}
+
+// nextProbe is when g's next probe is due; zero if none is.
+func (g *gate) nextProbe() time.Time {
+	if g.breaker.state != BreakerOpen {
+		return time.Time{}
+	}
+	return g.breaker.probeAt
+}
+
+// probeDue is called by g's timer.
+func (c *Consumer) probeDue(g *gate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.draining || c.gates.byKey[g.key] != g || g.paused {
+		return
+	}
+	now := time.Now()
+	switch g.breaker.state {
+	case BreakerOpen:
+		c.turn(g, now, (*breaker).probe)
+		if c.cfg.Outage.Probe != nil {
+			g.timer.Stop()
+			// Not awaited by drain: like a handler, it may ignore its context.
+			c.crew.run(&c.mu, func() { c.runProbe(g) })
+			return
+		}
+		c.sendCanary(g, now)
+	case BreakerHalfOpen:
+		if c.cfg.Outage.Probe == nil {
+			c.sendCanary(g, now)
+		}
+	case BreakerRamping:
+		g.patient = true
+		c.letThrough(g, now)
+		g.patient = false
+	}
+}
+
+// runProbe asks the user's probe whether the dependency is back.
+func (c *Consumer) runProbe(g *gate) {
+	err := errors.New("Config.Outage.Probe called runtime.Goexit")
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+			c.complain("probe", "Config.Outage.Probe panicked, which counts as a failure", "panic", v, "stack", string(debug.Stack()))
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.closed && g.breaker.state == BreakerHalfOpen {
+			if err != nil {
+				g.cause = err
+			}
+			c.canaryEnded(g, err != nil, time.Now())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(c.workCtx, probeTimeout)
+	defer cancel()
+	err = c.cfg.Outage.Probe(ctx, g.key)
+}
+
+// sendCanary lets one message pass, to see what becomes of it. That is one that
+// has failed already, so that no other has to, but now and then it is another,
+// received if none is held: the former may be bad ones. The caller holds c.mu.
+func (c *Consumer) sendCanary(g *gate, now time.Time) {
+	g.canaries++
+	all, _ := c.places()
+	g.wanted = true
+	g.fresh = g.canaries%freshEvery == 0 && (g.held.first != nil || g.holding < 2*all)
+	lists := []*fifo{&g.tried, &g.held}
+	if g.fresh {
+		lists = lists[1:]
+	}
+	for _, list := range lists {
+		for d := c.candidate(list, now); d != nil && g.wanted; d = c.candidate(list, now) {
+			c.stepOut(d, now)
+			c.begin(d, now) // which may find that it has to be given up, and g wants another
+		}
+	}
+	patience := canaryPatience
+	if g.wanted && g.holding > 0 {
+		patience = freshPatience
+	}
+	g.timer.Reset(patience)
+	c.startWorkers()
+	c.roomFreed()
+}
+
+// candidate is the message that has been in list longest and may be run.
+func (c *Consumer) candidate(list *fifo, now time.Time) *delivery {
+	d := list.first
+	for d != nil && c.memory.recall(d.msg.ID, now).due.After(now) {
+		d = d.next
+	}
+	return d
+}
+
+// shut says that the whole consumer receives nothing, for an outage; but for one
+// message if that is to be the canary. The caller holds c.mu.
+func (c *Consumer) shut() (shut bool, canary int) {
+	g := c.gates.byKey[""]
+	if g == nil || c.keyed() {
+		return false, 0
+	}
+	if g.breaker.state == BreakerHalfOpen && g.wanted && c.reserved == 0 {
+		return true, 1
+	}
+	return g.breaker.state == BreakerOpen || g.breaker.state == BreakerHalfOpen, 0
+}
+
+// heldTooLong gives back a message that has waited for nearly as long as SQS lets
+// anybody hold one. It says whether it did. The caller holds c.mu.
+func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
+	if d.phase != phaseWaiting || elapsed(d.requested, now) < holdAtMost {
+		return false
+	}
+	c.memory.note(d.msg.ID, now).unrun(d)
+	due := now.Add(minAway + time.Duration(uint64(minAway)/256*uint64(spread(d.msg.ID))))
+	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: due}, now)
+	return true
+}
+
+// announce tells the log and the observer of e, in order. The caller holds c.mu.
+func (c *Consumer) announce(e OutageEvent) {
+	c.gates.untold = append(c.gates.untold, e)
+	if c.gates.telling {
+		return
+	}
+	c.gates.telling = true
+	c.start("outage", c.tellOutages)
+}
+
+func (c *Consumer) tellOutages() {
+	for {
+		c.mu.Lock()
+		events := c.gates.untold
+		c.gates.untold = nil
+		c.gates.telling = len(events) > 0
+		c.mu.Unlock()
+		if len(events) == 0 {
+			return
+		}
+		for _, e := range events {
+			c.logOutage(e)
+			if f := c.cfg.Observer.Outage; f != nil {
+				c.tell(func() { f(c.runCtx, e) })
+			}
+		}
+	}
+}
+
+// logOutage logs the beginning and the end of an outage; its probes are of no
+// interest.
+func (c *Consumer) logOutage(e OutageEvent) {
+	switch {
+	case e.State == BreakerOpen && e.Previous == BreakerClosed:
+		c.log.Warn("what the handlers need is unavailable; holding messages until it answers again", "key", e.Key, "held", e.Held, "error", e.Err)
+	case e.State == BreakerOpen && e.Previous == BreakerRamping:
+		c.log.Warn("what the handlers need is unavailable again", "key", e.Key, "since", e.Since, "error", e.Err)
+	case e.State == BreakerRamping:
+		c.log.Info("what the handlers need answers again; starting more and more of them", "key", e.Key, "since", e.Since)
+	case e.State == BreakerClosed:
+		c.log.Info("the outage is over", "key", e.Key, "lasted", e.At.Sub(e.Since).Round(time.Second))
+	}
+}
+
+// breakers is what Status says of breakers and paused keys. The caller holds c.mu.
+func (c *Consumer) breakers() (all []BreakerStatus) {
+	for _, g := range c.gates.byKey {
+		if g.breaker.state == BreakerClosed && !g.paused {
+			continue
+		}
+		s := BreakerStatus{Key: g.key, State: g.breaker.state, Since: g.breaker.since, NextProbe: g.nextProbe(), Held: g.holding, Paused: g.paused}
+		if g.breaker.state != BreakerClosed && g.cause != nil {
+			s.Problem = g.cause.Error()
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b BreakerStatus) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// healthNow is the consumer's health, open breakers included: settlements go on
+// during an outage, and would otherwise say that all is well. The caller holds
+// c.mu.
+func (c *Consumer) healthNow() (Health, string) {
+	if c.health.state != HealthOK && c.health.state != HealthDegraded {
+		return c.health.state, c.health.problem
+	}
+	for _, b := range c.breakers() {
+		if b.State == BreakerClosed {
+			continue
+		}
+		whose := "what the handlers need"
+		if b.Key != "" {
+			whose = fmt.Sprintf("what the handlers need for key %q", b.Key)
+		}
+		problem := fmt.Sprintf("%s has been unavailable since %s (breaker %v, %d messages held): %s", whose, b.Since.UTC().Format(time.RFC3339), b.State, b.Held, b.Problem)
+		if c.health.problem != "" {
+			problem = c.health.problem + "; " + problem
+		}
+		return HealthDegraded, problem
+	}
+	return c.health.state, c.health.problem
+}

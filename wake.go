@@ -1,0 +1,199 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// waker makes messages that wait out a backoff visible before its end. Guarded by
+// Consumer.mu.
+type waker struct {
+	ids    []string // still to be woken
+	active bool     // a goroutine is about it
+}
+
+const (
+	// wakeMargin is how far from its end a wait must be to be cut short. A standard
+	// queue obeys old handles: a request that lands after the message has become
+	// visible by itself could give it to two consumers.
+	wakeMargin  = 15 * time.Second
+	wakeTimeout = 5 * time.Second // far less than wakeMargin
+	wakeAgain   = time.Second     // after a throttled request
+
+	// Messages per second: unless experience or Config.Rate say otherwise; at most.
+	wakeRate    = 10
+	maxWakeRate = 100
+)
+
+// Wake makes messages visible that this process has hidden to wait out a backoff,
+// without regard to what is left of it: all of them, or those of the given keys
+// (see Config.Outage.Key). It is for an operator who knows that what failed is
+// mended. Wake returns how many messages it will wake, at the rate at which the
+// consumer can work them off. They keep the count of their attempts. Where a
+// breaker is open it makes a probe at once: the end of an outage by itself wakes
+// what waits for it, but for waits that a handler has set by [RetryAfter].
+//
+// Messages of FIFO queues are not woken, since their groups' later messages wait
+// with them, nor are those that are due within 15 s, those that another process
+// has hidden, or those beyond the 50,000 that this one remembers.
+func (c *Consumer) Wake(keys ...string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
+	for _, g := range c.gates.byKey {
+		if g.breaker.state == BreakerOpen && named(g.key) {
+			g.breaker.probeAt = time.Time{}
+			g.timer.Reset(0)
+		}
+	}
+	return c.wake(func(r *recollection) bool {
+		g := c.gates.byKey[r.key]
+		return named(r.key) && (g == nil || g.breaker.state == BreakerClosed || g.breaker.state == BreakerRamping)
+	}, time.Now())
+}
+
+// wake wakes the parked messages that match. The caller holds c.mu.
+func (c *Consumer) wake(match func(*recollection) bool, now time.Time) int {
+	if c.draining || c.closed {
+		return 0
+	}
+	before := len(c.waker.ids)
+	for e := c.memory.order.Front(); e != nil; e = e.Next() {
+		if r := e.Value.(*recollection); r.wakeable(now) && !r.waking && match(r) {
+			r.waking = true
+			r.due = time.Time{} // however soon it comes now, it is not early
+			c.waker.ids = append(c.waker.ids, r.id)
+		}
+	}
+	n := len(c.waker.ids) - before
+	if n > 0 && !c.waker.active {
+		c.waker.active = true
+		c.start("waker", c.wakeParked)
+	}
+	return n
+}
+
+// stopWaking leaves the messages of a key to become visible by themselves: its
+// outage is not over after all. The caller holds c.mu.
+func (c *Consumer) stopWaking(key string) {
+	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
+		r := c.memory.recall(id, time.Now())
+		if r.handle == nil || r.key != key {
+			return false
+		}
+		r.waking = false
+		return true
+	})
+}
+
+// park remembers what it takes to wake d, which SQS has just hidden.
+func (c *Consumer) park(d *delivery, now time.Time) {
+	if c.queue.fifo || c.draining || d.hiddenUntil.Sub(now) < wakeMargin {
+		return
+	}
+	r := c.memory.note(d.msg.ID, now)
+	r.handle, r.hiddenUntil, r.waking = d.handle, d.hiddenUntil, false
+	r.key, r.unavailable = d.key, d.verdict.unavailable
+	r.asked = d.verdict.reason == retry.ReasonRetryAfter
+}
+
+// wakeable says that r's message is hidden and can be shown.
+func (r *recollection) wakeable(now time.Time) bool {
+	return r.handle != nil && !passed(r.hiddenUntil.Add(-wakeMargin), now)
+}
+
+// wakeParked wakes messages, ten at a time, until none is left to be woken or the
+// consumer stops. It pauses in between: what makes messages wait for hours is
+// hardly ready to have them all at once.
+func (c *Consumer) wakeParked() {
+	for {
+		c.mu.Lock()
+		ids, entries := c.nextToWake(time.Now())
+		pause := c.wakePause(len(ids))
+		if len(ids) == 0 {
+			c.waker.active = false
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+
+		ctx, cancel := context.WithTimeout(c.settleCtx, wakeTimeout)
+		results := c.changeVisibility(ctx, OpVisibility, entries, withoutRetries)
+		cancel()
+		if c.woken(ids, results[:len(ids)], time.Now()) {
+			pause = max(pause, wakeAgain)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-c.stopping:
+			timer.Stop()
+		}
+	}
+}
+
+// nextToWake takes up to ten messages from those to be woken. The caller holds
+// c.mu.
+func (c *Consumer) nextToWake(now time.Time) (ids []string, entries []types.ChangeMessageVisibilityBatchRequestEntry) {
+	if c.draining || c.closed {
+		c.waker.ids = nil
+	}
+	for len(c.waker.ids) > 0 && len(ids) < maxBatch {
+		id := c.waker.ids[0]
+		c.waker.ids = c.waker.ids[1:]
+		r := c.memory.recall(id, now)
+		if !r.wakeable(now) {
+			continue // it has come by itself, or is about to
+		}
+		entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: &positions[len(ids)], ReceiptHandle: r.handle})
+		ids = append(ids, id)
+	}
+	return ids, entries
+}
+
+// woken takes in the results of a request. What was refused for being too much is
+// tried again; it says whether that is so. Nothing else is: a request whose reply
+// was lost may have been carried out, and the message be with somebody else.
+func (c *Consumer) woken(ids []string, results []error, now time.Time) (throttled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, err := range results {
+		api, ok := errors.AsType[smithy.APIError](err)
+		if ok && api.ErrorFault() == smithy.FaultClient && !lasting(err) {
+			throttled = true
+			c.waker.ids = append(c.waker.ids, ids[i])
+			continue
+		}
+		if err == nil {
+			c.counts.Woken++
+		}
+		c.memory.unpark(ids[i])
+	}
+	return throttled
+}
+
+// wakePause is how long the consumer takes to work off n messages. The caller
+// holds c.mu.
+func (c *Consumer) wakePause(n int) time.Duration {
+	rate := float64(wakeRate)
+	if c.taskTime.mean > 0 {
+		concurrency := c.dials.concurrency
+		if g := c.gates.byKey[""]; g != nil && g.breaker.state == BreakerRamping {
+			concurrency = min(concurrency, g.breaker.limit)
+		}
+		rate = float64(concurrency) / c.taskTime.mean.Seconds()
+	}
+	if c.cfg.Rate > 0 {
+		rate = min(rate, c.cfg.Rate)
+	}
+	seconds := float64(n) / min(rate, maxWakeRate)
+	return time.Duration(seconds * (0.5 + rand.Float64()) * float64(time.Second))
+}

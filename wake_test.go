@@ -1,0 +1,187 @@
+package reprise_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestRecoveryWakesParkedMessages: messages that failed before the breaker opened
+// wait for six hours by policy. When the dependency is back they are made visible,
+// at a rate, and their next attempts are numbered as if they had waited.
+func TestRecoveryWakesParkedMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: time.Second}
+		p.set("", true)
+		q.Send(numbered(50)...)
+		c := q.Consume(p, reprise.Config{
+			Outage: reprise.Outage{Threshold: 45},
+			Retry:  retry.Policy{Backoff: retry.Constant(6 * time.Hour), Jitter: retry.None},
+		})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Hour)
+		parked := c.Status().InBackoff
+		if parked < 40 {
+			t.Fatalf("%d messages are parked, want at least 40", parked)
+		}
+		p.set("", false)
+		began := time.Now()
+		q.WaitEmpty(5 * time.Minute)
+		if s := c.Status(); s.Counts.Woken != int64(parked) {
+			t.Errorf("%d messages woken, want %d", s.Counts.Woken, parked)
+		}
+		second := make(map[time.Time]int)
+		for _, r := range p.all() {
+			if r.started.After(began) {
+				second[r.started.Truncate(time.Second)]++
+			}
+			if r.attempt > 2 {
+				t.Errorf("run %+v, want no third attempt", r)
+			}
+		}
+		for at, n := range second {
+			if n > 20 {
+				t.Errorf("%d handlers started within a second, %v after recovery", n, at.Sub(began))
+			}
+		}
+	})
+}
+
+// TestWakeByHand: the operator wakes what waits, whatever it failed of.
+func TestWakeByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		var mu sync.Mutex
+		mended := false
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			return failBut(mended, errUnavailable)
+		}), reprise.Config{
+			Outage: reprise.Outage{Key: tenant},
+			Retry:  retry.Policy{Backoff: retry.Constant(20 * time.Hour), Jitter: retry.None},
+		})
+		for i := range 30 {
+			q.Send("acme:"+numbered(30)[i], "bolt:"+numbered(30)[i])
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		mended = true
+		mu.Unlock()
+		if n := c.Wake("acme"); n != 30 {
+			t.Errorf("Wake(acme) = %d, want 30", n)
+		}
+		if n := c.Wake("acme"); n != 0 {
+			t.Errorf("Wake(acme) again = %d, want 0", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := len(q.Messages()); n != 30 {
+			t.Errorf("%d messages left, want bolt's 30", n)
+		}
+		if n := c.Wake(); n != 30 {
+			t.Errorf("Wake() = %d, want 30", n)
+		}
+		q.WaitEmpty(2 * time.Minute)
+		for _, r := range j.all() {
+			if r.attempt > 2 {
+				t.Errorf("run %+v, want no third attempt", r)
+			}
+		}
+	})
+}
+
+// TestWakeLetsBeWhatIsDueSoon, what has been received again, and what waits on a
+// FIFO queue: an old handle could take a message from somebody else.
+func TestWakeLetsBeWhatIsDueSoon(t *testing.T) {
+	for name, test := range map[string]struct {
+		attributes map[string]string
+		backoff    time.Duration
+		wait       time.Duration
+	}{
+		"due soon":           {nil, time.Minute, 50 * time.Second},
+		"a FIFO queue":       {fifoQueue, time.Hour, time.Minute},
+		"with somebody else": {nil, time.Minute, 70 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, test.attributes)
+				c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+					if m.Receives > 1 {
+						<-ctx.Done()
+					}
+					return errUnavailable
+				}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(test.backoff), Jitter: retry.None}})
+				q.Send("order")
+				time.Sleep(test.wait)
+				if n := c.Wake(); n != 0 {
+					t.Errorf("%d messages to be woken, want none", n)
+				}
+				time.Sleep(time.Minute)
+				if n := c.Status().Counts.Woken; n != 0 {
+					t.Errorf("%d messages woken, want none", n)
+				}
+			})
+		})
+	}
+}
+
+// TestWakeThroughThrottles: a request that SQS refuses for being too much is made
+// again; one whose reply is lost is not, since it may have been carried out.
+func TestWakeThroughThrottles(t *testing.T) {
+	for kind, want := range map[sqsserver.FaultKind]int{sqsserver.FaultThrottle: 3, sqsserver.FaultLoseReply: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			watch := &spy{Client: q.Direct()}
+			c := q.ConsumeWith(watch, failsFirst(errUnavailable), reprise.Config{
+				Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None},
+			})
+			q.Send(numbered(10)...)
+			time.Sleep(time.Minute)
+			before := watch.hideCount()
+			q.Fault(sqsserver.Fault{Kind: kind, Action: "ChangeMessageVisibilityBatch", Limit: 2})
+			c.Wake()
+			q.WaitEmpty(5 * time.Minute)
+			if n := watch.hideCount() - before; n != want {
+				t.Errorf("%s: %d requests to wake ten messages, want %d", kind, n, want)
+			}
+		})
+	}
+}
+
+// TestVisibilityIsZeroedOnlyToDrainOrToWake: through an outage and a recovery no
+// message is exposed at once, which would burn its receives one after the other.
+func TestVisibilityIsZeroedOnlyToDrainOrToWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 100 * time.Millisecond}
+		p.set("", true)
+		watch := &spy{Client: q.Direct()}
+		c := q.ConsumeWith(watch, p, reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None}})
+		q.Send(numbered(100)...)
+		time.Sleep(30 * time.Minute)
+		p.set("", false)
+		q.WaitEmpty(30 * time.Minute)
+		watch.mu.Lock()
+		defer watch.mu.Unlock()
+		zeroed := 0
+		for _, in := range watch.hides {
+			for _, e := range in.Entries {
+				if e.VisibilityTimeout == 0 {
+					zeroed++
+				}
+			}
+		}
+		if woken := c.Status().Counts.Woken; int64(zeroed) != woken {
+			t.Errorf("%d messages exposed at once, %d of them woken", zeroed, woken)
+		}
+	})
+}

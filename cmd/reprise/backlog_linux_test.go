@@ -73,15 +73,15 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 	// The name, in brackets, may have spaces. Behind it are the fields from the third
 	// on; the 14th and 15th are ticks, of which there are 100 a second.
 	_, fields, _ := strings.Cut(string(stat), ") ")
-	var ticks time.Duration
+	ticks := 0
 	for _, field := range strings.Fields(fields)[14-3 : 16-3] {
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			t.Fatalf("%s: %v", stat, err)
 		}
-		ticks += time.Duration(n)
+		ticks += n
 	}
-	return ticks * 10 * time.Millisecond
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // fill makes a data directory in which messages wait: by the server itself, without

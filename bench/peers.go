@@ -27,7 +27,7 @@ type peerScale struct {
 
 var (
 	wholePeers = peerScale{
-		canned: 20_000, served: 10_000,
+		canned: 40_000, served: 10_000,
 		retries: 10_000, span: time.Minute,
 		leased: 100_000, lease: 10 * time.Second, watch: 90 * time.Second,
 	}

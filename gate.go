@@ -78,8 +78,9 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 		return
 	}
 	d.tried = d.tried || c.memory.recall(d.msg.ID, now).unavailable
+	another := g.fresh && d.tried && g.holding < c.freshUpTo()
 	switch {
-	case !g.admits() || g.fresh && d.tried:
+	case another || !g.admits():
 		c.shelve(g, d, now)
 	default:
 		if g.breaker.state != BreakerClosed {
@@ -114,14 +115,19 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 	c.recount(g)
 }
 
-// roomToHold says whether one more message may be held behind g: half of all
-// places for one key, all for all keys.
+// roomToHold says whether one more message may be held behind g: where each key
+// has its gate, half of all places for one key, beside the places of others all
+// for all keys.
 func (c *Consumer) roomToHold(g *gate) bool {
-	if !c.keyed() || g.breaker.state == BreakerRamping {
+	if !c.keyed() {
 		return true
 	}
 	all, _ := c.places()
-	return c.gates.shelved < all && g.holding < max(1, all/2)
+	share := max(1, all/2)
+	if g.breaker.state == BreakerRamping {
+		return g.holding-g.trying < share // these take the places of others
+	}
+	return c.gates.shelved < all && g.holding < share
 }
 
 // sentAway is the verdict on a message that waits for its key, and that there is

@@ -49,8 +49,8 @@ func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker)) {
 	switch {
 	case state == BreakerOpen && previous == BreakerRamping:
 		c.stopWaking(g.key)
-	case state == BreakerRamping:
-		// Not when it closes: the ramp may need them to get on.
+	case state == BreakerRamping || state == BreakerClosed:
+		// Not only when it closes: the ramp may need them to get on.
 		c.wake(func(r *recollection) bool { return r.unavailable && !r.asked && r.key == g.key }, now)
 	}
 }
@@ -72,6 +72,7 @@ func (c *Consumer) gateTurned(g *gate, now time.Time) {
 			next := d.next
 			if d.key == g.key {
 				c.ready.remove(d)
+				c.leaveGate(d)
 				c.shelve(g, d, now)
 			}
 			d = next
@@ -98,6 +99,10 @@ func (c *Consumer) probeDue(g *gate) {
 	if c.closed || c.draining || c.gates.byKey[g.key] != g || g.paused {
 		return
 	}
+	if c.dials.paused && c.cfg.Outage.Probe == nil {
+		g.timer.Reset(firstProbe) // no canary could run
+		return
+	}
 	now := time.Now()
 	switch g.breaker.state {
 	case BreakerOpen:
@@ -110,7 +115,8 @@ func (c *Consumer) probeDue(g *gate) {
 		}
 		c.sendCanary(g, now)
 	case BreakerHalfOpen:
-		if c.cfg.Outage.Probe == nil {
+		// The canary has not ended: another, as long as that leaves places for others.
+		if c.cfg.Outage.Probe == nil && g.active*2 < max(2, c.dials.concurrency) {
 			c.sendCanary(g, now)
 		}
 	case BreakerRamping:
@@ -147,9 +153,8 @@ func (c *Consumer) runProbe(g *gate) {
 // received if none is held: the former may be bad ones. The caller holds c.mu.
 func (c *Consumer) sendCanary(g *gate, now time.Time) {
 	g.canaries++
-	all, _ := c.places()
 	g.wanted = true
-	g.fresh = g.canaries%freshEvery == 0 && (g.held.first != nil || g.holding < 2*all)
+	g.fresh = g.canaries%freshEvery == 0 && (g.held.first != nil || g.holding < c.freshUpTo())
 	lists := []*fifo{&g.tried, &g.held}
 	if g.fresh {
 		lists = lists[1:]
@@ -167,6 +172,13 @@ func (c *Consumer) sendCanary(g *gate, now time.Time) {
 	g.timer.Reset(patience)
 	c.startWorkers()
 	c.roomFreed()
+}
+
+// freshUpTo is how many messages may be held when another is received to be the
+// canary.
+func (c *Consumer) freshUpTo() int {
+	all, _ := c.places()
+	return 2 * all
 }
 
 // candidate is the message that has been in list longest and may be run.

@@ -1,0 +1,272 @@
+package reprise_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+var stormSeeds = flag.Int("storm.seeds", 30, "how many storms TestStorm runs, each from a seed of its own")
+
+// TestStorm: consumers whose dependency goes down and comes back, for all or for
+// some, slow or hanging, while an operator pauses, resumes, wakes and changes the
+// concurrency, SQS fails now and then, and consumers are stopped and started.
+// Whatever happens, nobody runs more than they may, a message runs once at a time,
+// nothing is given up, every delivery is accounted for, and when the storm is over
+// everything is handled: no breaker and no pause holds anything for ever.
+func TestStorm(t *testing.T) {
+	seeds := *stormSeeds
+	if testing.Short() {
+		seeds = min(seeds, 8)
+	}
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newStorm(t, seed+1).run() })
+		})
+	}
+}
+
+type storm struct {
+	t      *testing.T
+	random *rand.Rand
+	q      *reprisetest.Queue
+	dead   *reprisetest.Queue
+	cfg    reprise.Config
+	keys   []string
+	fifo   bool
+
+	mu      sync.Mutex
+	down    map[string]bool
+	hang    bool
+	slow    time.Duration
+	running map[string]int // by consumer and message
+	handled map[string]bool
+}
+
+// sailor is one consumer, and how many handlers it may run: the most of what was
+// ever said.
+type sailor struct {
+	*reprisetest.Consumer
+	name string
+	may  int
+	runs int
+}
+
+func newStorm(t *testing.T, seed uint64) *storm {
+	s := &storm{
+		t: t, random: rand.New(rand.NewPCG(seed, 1)),
+		keys: []string{"acme", "bolt", "coil"},
+		down: make(map[string]bool), running: make(map[string]int), handled: make(map[string]bool),
+	}
+	s.fifo = s.random.IntN(3) == 0
+	var attributes map[string]string
+	if s.fifo {
+		attributes = fifoQueue
+	}
+	s.q = reprisetest.NewQueue(t, attributes)
+	s.dead = s.q.NewDeadLetterQueue(1000)
+	s.cfg = reprise.Config{
+		Concurrency: 1 + s.random.IntN(20),
+		Prefetch:    s.random.IntN(20) - 1,
+		Lease:       time.Duration(2+s.random.IntN(60)) * time.Second,
+		StopBudget:  time.Duration(5+s.random.IntN(20)) * time.Second,
+		Retry:       retry.Policy{MaxAttempts: -1, MaxAge: -1, Backoff: retry.Exponential{Base: time.Second, Max: time.Duration(1+s.random.IntN(100)) * time.Minute}},
+		Outage:      reprise.Outage{Threshold: 1 + s.random.IntN(20)},
+	}
+	if s.random.IntN(2) == 0 {
+		s.cfg.Outage.Key = tenant
+	}
+	if s.random.IntN(2) == 0 {
+		s.cfg.HandlerTimeout = 20 * time.Second
+	}
+	if s.random.IntN(4) == 0 {
+		s.cfg.Rate = 0.5 + 20*s.random.Float64()
+	}
+	if s.random.IntN(3) == 0 {
+		s.cfg.Outage.Probe = func(_ context.Context, key string) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return failBut(!s.down[""] && !s.down[key], errUnavailable)
+		}
+	}
+	if s.random.IntN(2) == 0 {
+		s.q.Fault(
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Probability: 0.1},
+			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Probability: 0.05},
+			sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Probability: 0.1},
+		)
+	}
+	return s
+}
+
+func (s *storm) run() {
+	var crew []*sailor
+	for i := range 1 + s.random.IntN(3) {
+		crew = append(crew, s.start(fmt.Sprint("consumer ", i)))
+	}
+	sent := 0
+	for range 40 {
+		for range s.random.IntN(20) {
+			sent++
+			body := fmt.Sprintf("%s:%d", s.keys[s.random.IntN(len(s.keys))], sent)
+			s.q.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageGroupId: s.groupOf(body), MessageDeduplicationId: s.dedupOf(body)})
+		}
+		i := s.random.IntN(len(crew))
+		if s.random.IntN(12) == 0 {
+			s.stop(crew[i])
+			crew[i] = s.start(crew[i].name + "'")
+		}
+		s.operate(crew[i])
+		s.turnWeather()
+		time.Sleep(time.Duration(s.random.Int64N(int64(10 * time.Minute))))
+	}
+	s.mu.Lock()
+	s.down, s.hang, s.slow = nil, false, 100*time.Millisecond
+	s.mu.Unlock()
+	s.q.Fault()
+	for _, c := range crew {
+		c.Resume()
+		if s.cfg.Outage.Key != nil {
+			for _, key := range s.keys {
+				if err := c.ResumeKey(key); err != nil {
+					s.t.Error(err)
+				}
+			}
+		}
+	}
+	s.q.WaitEmpty(24 * time.Hour)
+	for _, c := range crew {
+		s.stop(c)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.handled) != sent {
+		s.t.Errorf("%d of %d messages were handled", len(s.handled), sent)
+	}
+	if n := len(s.dead.Messages()); n != 0 {
+		s.t.Errorf("%d messages were given up", n)
+	}
+}
+
+func (s *storm) groupOf(body string) string {
+	return tenant(&reprise.Message{Body: body}) + body[len(body)-1:]
+}
+
+func (s *storm) dedupOf(body string) string {
+	if s.fifo {
+		return body
+	}
+	return ""
+}
+
+// turnWeather changes how the dependency is.
+func (s *storm) turnWeather() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := append(s.keys, "")[s.random.IntN(len(s.keys)+1)]
+	s.down[key] = s.random.IntN(2) == 0
+	s.hang = s.random.IntN(8) == 0
+	s.slow = time.Duration(s.random.Int64N(int64(3 * time.Second)))
+}
+
+// operate does what an operator might do.
+func (s *storm) operate(c *sailor) {
+	key := s.keys[s.random.IntN(len(s.keys))]
+	var err error
+	switch s.random.IntN(12) {
+	case 0:
+		c.Pause()
+	case 1, 2, 3:
+		c.Resume()
+	case 4:
+		n := 1 + s.random.IntN(30)
+		s.mu.Lock()
+		c.may = max(c.may, n)
+		s.mu.Unlock()
+		err = c.SetConcurrency(n)
+	case 5:
+		c.Wake()
+	case 6:
+		c.Wake(key)
+	case 7:
+		if s.cfg.Outage.Key != nil {
+			err = c.PauseKey(key)
+		}
+	case 8, 9:
+		if s.cfg.Outage.Key != nil {
+			err = c.ResumeKey(key)
+		}
+	default:
+		c.Status()
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *storm) start(name string) *sailor {
+	c := &sailor{name: name, may: s.cfg.Concurrency}
+	c.Consumer = s.q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		return s.handle(ctx, c, m)
+	}), s.cfg)
+	return c
+}
+
+func (s *storm) handle(ctx context.Context, c *sailor, m *reprise.Message) error {
+	s.mu.Lock()
+	me := c.name + m.ID
+	if s.running[me]++; s.running[me] > 1 {
+		s.t.Errorf("%s runs %s twice at once", c.name, m.Body)
+	}
+	if c.runs++; c.runs > c.may {
+		s.t.Errorf("%s runs %d handlers of %d", c.name, c.runs, c.may)
+	}
+	takes, hang := s.slow, s.hang
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running[me]--
+		c.runs--
+	}()
+	if hang {
+		takes = 15 * time.Minute
+	}
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.down[""] || s.down[tenant(m)]:
+		return reprise.Unavailable(errUnavailable)
+	case m.Receives%7 == 3:
+		return errUnavailable
+	}
+	s.handled[m.ID] = true
+	return nil
+}
+
+// stop stops a consumer, and checks its accounts.
+func (s *storm) stop(c *sailor) {
+	report := c.Stop()
+	n := report.Counts
+	if report.Drained() && n.Received != n.Duplicates+n.Deleted+n.Retried+n.Released+n.DeadLettered+n.Kept+n.Lost {
+		s.t.Errorf("%s: not every delivery is accounted for: %+v", c.name, n)
+	}
+	if left := c.Status(); report.Drained() && left.Running+left.Waiting+left.Settling+left.Pollers != 0 {
+		s.t.Errorf("%s holds something after it has drained: %+v", c.name, left)
+	}
+}

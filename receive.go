@@ -281,7 +281,7 @@ func (c *Consumer) countFits(batch []delivery, now time.Time) {
 	c.mu.Unlock()
 	for i := range batch {
 		if d := &batch[i]; d.receives > 1 && !c.queue.fifo {
-			d.fit = policy.Attempts(d.msg.OriginID, d.receives, now.Sub(c.clock.local(d.msg.FirstReceived)))
+			d.fit = policy.Attempts(d.msg.OriginID, 0, d.receives, now.Sub(c.clock.local(d.msg.FirstReceived)))
 		}
 	}
 }

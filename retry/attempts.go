@@ -9,11 +9,14 @@ const attemptsWindow = 1024
 // server's clock reaches a consumer in whole seconds, in the Date of a reply.
 const clockTolerance = time.Second
 
-// Attempts returns the number of the attempt that a message is at, for a message
-// that carries no history: this is its receives-th receive, elapsed after the
-// first. It is the number of receives or, if that is less, 1 + the most retries
-// whose waits fit into elapsed, since receives also count what was no attempt:
-// releases, crashes, and hops of a long wait.
+// Attempts returns the number of the attempt that a message is at: made attempts
+// are known to be behind it, from a history that it carries, and since then this
+// is its receives-th receive, elapsed after the first. Without a history made is
+// 0, and everything counts from the first receive.
+//
+// The number is made plus the number of receives or, if that is less, plus 1 + the
+// most retries whose waits fit into elapsed, since receives also count what was no
+// attempt: releases, crashes, and hops of a long wait.
 //
 // The waits are those of the seed; a policy with Rules is taken at the shortest
 // wait of any. A wait that SQS cannot serve whole counts as served with the
@@ -23,19 +26,20 @@ const clockTolerance = time.Second
 //
 // At most 1,024 waits are considered: after those, every receive counts. It
 // allocates nothing.
-func (p Policy) Attempts(seed string, receives int, elapsed time.Duration) int {
+func (p Policy) Attempts(seed string, made, receives int, elapsed time.Duration) int {
+	made = max(made, 0)
 	if receives <= 1 {
-		return 1
+		return made + 1
 	}
 	s := newStream(seed)
 	left := addSaturating(max(elapsed, 0), clockTolerance)
 	for n := 1; n < min(receives, attemptsWindow+1); n++ {
-		left -= servedAtLeast(p.shortestWait(s, n))
+		left -= servedAtLeast(p.shortestWait(s, made+n))
 		if left < 0 {
-			return n
+			return made + n
 		}
 	}
-	return receives
+	return made + receives
 }
 
 // shortestWait returns the least wait before retry n that an error that does not

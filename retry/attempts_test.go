@@ -48,7 +48,7 @@ func TestAttemptsFromReceives(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.policy.Attempts("m", test.receives, test.elapsed); got != test.want {
+			if got := test.policy.Attempts("m", 0, test.receives, test.elapsed); got != test.want {
 				t.Errorf("Attempts(%d receives, %v) = %d, want %d", test.receives, test.elapsed, got, test.want)
 			}
 		})
@@ -70,11 +70,37 @@ func TestAttemptsOfAnUndisturbedMessage(t *testing.T) {
 	}
 }
 
+// TestAttemptsAfterAHistory: what a history tells of is behind the message, its
+// waits are over, and the receives of the copy count from there.
+func TestAttemptsAfterAHistory(t *testing.T) {
+	doubling := retry.Policy{Jitter: retry.None} // before retry n: 2^(n-1) s
+	tests := []struct {
+		name           string
+		made, receives int
+		elapsed        time.Duration
+		want           int
+	}{
+		{"first receive of the copy", 4, 1, time.Hour, 5},
+		{"no time for a retry since", 4, 9, 10 * second, 5},
+		{"time for one retry, of 16 s", 4, 9, 16 * second, 6},
+		{"time for two", 4, 9, 48 * second, 7},
+		{"every receive an attempt", 4, 3, time.Hour, 7},
+		{"less than none", -7, 2, time.Hour, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := doubling.Attempts("m", tt.made, tt.receives, tt.elapsed); got != tt.want {
+				t.Errorf("attempt %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
 func followMessage(t *testing.T, p retry.Policy, id string) {
 	t.Helper()
 	requested, receives := first, 1
 	for n := 1; n <= 30; n++ {
-		got := p.Attempts(id, receives, requested.Sub(first))
+		got := p.Attempts(id, 0, receives, requested.Sub(first))
 		if got < n || receives == n && got != n {
 			t.Fatalf("%v, %s: attempt %d, receive %d, is taken for attempt %d", policyText(p), id, n, receives, got)
 		}
@@ -92,7 +118,7 @@ func followMessage(t *testing.T, p retry.Policy, id string) {
 
 func TestAttemptsAllocatesNothing(t *testing.T) {
 	p := retry.Policy{Jitter: retry.Decorrelated, Rules: []retry.Rule{retry.On(io.EOF, retry.List{second}, retry.Full)}}
-	if n := testing.AllocsPerRun(100, func() { p.Attempts("m", 50, 100*time.Hour) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.Attempts("m", 0, 50, 100*time.Hour) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -36,7 +36,7 @@ func BenchmarkAttempts(b *testing.B) {
 			var p retry.Policy
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Attempts("5fea7756-0ea4-451a-a703-a558b933e274", receives, 96*time.Hour)
+				p.Attempts("5fea7756-0ea4-451a-a703-a558b933e274", 0, receives, 96*time.Hour)
 			}
 		})
 	}

@@ -52,6 +52,9 @@ const (
 	// ReasonUnavailable holds or releases because what the handler needs is known to
 	// be unavailable. Decide never says so: only a consumer can know.
 	ReasonUnavailable
+	// ReasonCrash dead-letters because the message crashes whoever runs it. Decide
+	// never says so: only a consumer can know.
+	ReasonCrash
 )
 
 var reasonNames = [...]string{
@@ -64,6 +67,7 @@ var reasonNames = [...]string{
 	ReasonReceives:   "receives",
 
 	ReasonUnavailable: "unavailable",
+	ReasonCrash:       "crash",
 }
 
 // String returns the reason's name in logs and metrics.

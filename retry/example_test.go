@@ -51,7 +51,7 @@ func ExamplePolicy_Wait() {
 // deploys within the first ten seconds.
 func ExamplePolicy_Attempts() {
 	policy := retry.Policy{Backoff: retry.Exponential{Base: 4 * time.Second}, Jitter: retry.None}
-	fmt.Println(policy.Attempts("5fea7756", 6, 13*time.Second))
+	fmt.Println(policy.Attempts("5fea7756", 0, 6, 13*time.Second))
 	// Output: 3
 }
 

@@ -283,11 +283,11 @@ func TestNames(t *testing.T) {
 	got := fmt.Sprint(
 		retry.ActionRetry, retry.ActionRelease, retry.ActionDeadLetter, retry.Action(0), retry.Action(4), "; ",
 		retry.ReasonPolicy, retry.ReasonRetryAfter, retry.ReasonRelease, retry.ReasonPermanent,
-		retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.Reason(0), retry.Reason(99), "; ",
+		retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.ReasonUnavailable, retry.ReasonCrash, retry.Reason(0), retry.Reason(99), "; ",
 		retry.Full, retry.Decorrelated, retry.Percent(12.5), retry.Jitter(99),
 	)
 	const want = "retry release dead-letter Action(0) Action(4); " +
-		"policy retry-after release permanent attempts age receives Reason(0) Reason(99); " +
+		"policy retry-after release permanent attempts age receives unavailable crash Reason(0) Reason(99); " +
 		"full decorrelated 12.5% Jitter(99)"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -44,7 +44,8 @@ func (c *Consumer) adopt(old, d *delivery) {
 	old.handle = d.handle
 	old.receives = max(old.receives, d.receives)
 	old.requested, old.expires, old.renewAt = d.requested, d.expires, d.renewAt
-	old.lost = false // but its handler has been interrupted
+	old.lost = false   // but its handler has been interrupted
+	old.hidden = false // by the older handle
 	if old.inCall {
 		old.stale = true // the request under way names the older handle
 	}
@@ -83,6 +84,10 @@ func earlier(a, b string) bool {
 // or, by what is remembered of it, only a settlement.
 func (c *Consumer) begin(d *delivery, now time.Time) {
 	known := c.memory.recall(d.msg.ID, now)
+	due := known.due
+	if known.receives == 0 && d.history != nil { // nothing is known of this copy
+		due = d.history.due
+	}
 	switch {
 	case known.done:
 		// Its work was done here, only the delete was not acknowledged.
@@ -91,15 +96,17 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 	case known.spent:
 		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.reason, err: known.err}, now)
 		return
-	case known.due.Sub(now) > shortHold:
+	case due.Sub(now) > shortHold:
 		// Parked, or delivered before its time: hide it again, and remember it for
 		// as long again. This receive was no attempt.
-		c.memory.note(d.msg.ID, now).receives = d.receives
-		c.skip(d, verdict{outcome: OutcomeRetry, reason: retry.ReasonPolicy, due: known.due}, now)
+		note := c.memory.note(d.msg.ID, now)
+		note.unrun(d)
+		note.due = due
+		c.skip(d, d.parked(note), now)
 		return
-	case known.due.After(now):
+	case due.After(now):
 		// SQS's clock and ours differ a little: it is leased, so it can wait here.
-		time.AfterFunc(known.due.Sub(now), func() {
+		time.AfterFunc(due.Sub(now), func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if d.phase == phaseWaiting {
@@ -111,11 +118,14 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 	}
 	first, sent := c.clock.local(d.msg.FirstReceived), c.clock.local(d.msg.Sent)
 	if reason, exhausted := c.policy.Exhausted(d.msg.Attempt, first, sent, now); exhausted {
-		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: reason, err: errExhausted}, now)
+		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: reason, err: d.withLastError(errExhausted)}, now)
 		return
 	}
 	if c.draining && (c.gateShut(d) || !c.timeAllows(now)) {
 		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
+		return
+	}
+	if !c.gateShut(d) && c.confine(d, now) {
 		return
 	}
 	c.line(d, now)
@@ -126,29 +136,55 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 const shortHold = 2 * time.Second
 
 // attemptNumber is the number of the run that d would now get. It is exact where
-// this process has had every receive of the message so far. Otherwise it is the
-// number of runs that fit into the time since the message was first received:
-// receives alone prove nothing, for deploys, releases and throttles burn them. On
-// FIFO queues failing neighbours burn them too, by the dozen, so that there only
-// runs seen here count.
+// this process has had every receive of the message so far, and at the first
+// receive of a copy, whose history counts the runs before it. Otherwise it is the
+// number of runs that fit into the time since then: receives alone prove nothing,
+// for deploys, releases and throttles burn them. On FIFO queues failing neighbours
+// burn them too, by the dozen, so that there only runs seen here count.
+//
+// What fits is no proof either. A message whose last attempt fails goes to the
+// dead-letter queue, if there is one: as long as it comes, it has an attempt left.
 func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
 	known := c.memory.recall(d.msg.ID, now)
-	n := known.runs + 1
+	n := max(known.runs, d.made()) + 1
 	if c.queue.fifo || d.receives == known.receives+1 {
 		return n
 	}
-	return max(n, d.fit)
+	fit := d.fit
+	if limit := c.policy.MaxAttempts; limit > 0 && c.facts.deadLetter.url != "" {
+		fit = min(fit, limit)
+	}
+	return max(n, fit)
+}
+
+// parked is the verdict on d, which is not yet due: what is remembered of its wait
+// stays.
+func (d *delivery) parked(known *recollection) verdict {
+	v := verdict{outcome: OutcomePark, reason: retry.ReasonPolicy, due: known.due, unavailable: known.unavailable}
+	if known.asked {
+		v.reason = retry.ReasonRetryAfter
+	}
+	if d.history != nil {
+		v.unavailable = v.unavailable || d.history.Unavailable
+	}
+	return v
 }
 
 // skip settles d without running its handler.
 func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
-	v = c.atLastReceive(d, v)
-	c.stepOut(d, now)
+	v = c.route(d, v, now)
+	c.unready(d, now)
 	c.waiting--
 	c.settling++
 	d.phase = phaseSettling
 	d.verdict = v
 	c.settle(d, now)
+}
+
+// unready takes d out of those that wait to be started.
+func (c *Consumer) unready(d *delivery, now time.Time) {
+	c.stepOut(d, now)
+	c.leaveFloor(d, now)
 }
 
 // leaveLane is called when d, of a FIFO queue, is no longer held. If it was done

@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,11 +28,14 @@ type spy struct {
 	receive    hook[sqs.ReceiveMessageInput, sqs.ReceiveMessageOutput]
 	delete     hook[sqs.DeleteMessageBatchInput, sqs.DeleteMessageBatchOutput]
 	hide       hook[sqs.ChangeMessageVisibilityBatchInput, sqs.ChangeMessageVisibilityBatchOutput]
+	send       hook[sqs.SendMessageBatchInput, sqs.SendMessageBatchOutput]
 	attributes hook[sqs.GetQueueAttributesInput, sqs.GetQueueAttributesOutput]
 
 	mu      sync.Mutex
 	deletes []*sqs.DeleteMessageBatchInput
 	hides   []*sqs.ChangeMessageVisibilityBatchInput
+	sends   []*sqs.SendMessageBatchInput
+	order   []string // of these calls: "delete", "hide", "send"
 }
 
 type hook[In, Out any] func(context.Context, *In) (*Out, error)
@@ -51,6 +55,7 @@ func (s *spy) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o
 func (s *spy) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
 	s.mu.Lock()
 	s.deletes = append(s.deletes, in)
+	s.order = append(s.order, "delete")
 	s.mu.Unlock()
 	return through(ctx, in, opts, s.delete, s.Client.DeleteMessageBatch)
 }
@@ -58,8 +63,24 @@ func (s *spy) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatch
 func (s *spy) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	s.mu.Lock()
 	s.hides = append(s.hides, in)
+	s.order = append(s.order, "hide")
 	s.mu.Unlock()
 	return through(ctx, in, opts, s.hide, s.Client.ChangeMessageVisibilityBatch)
+}
+
+func (s *spy) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	s.mu.Lock()
+	s.sends = append(s.sends, in)
+	s.order = append(s.order, "send")
+	s.mu.Unlock()
+	return through(ctx, in, opts, s.send, s.Client.SendMessageBatch)
+}
+
+// calls returns which calls were made, in order.
+func (s *spy) calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.order)
 }
 
 func (s *spy) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {

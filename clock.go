@@ -39,6 +39,11 @@ func (s *serverClock) local(t time.Time) time.Time {
 	return t.Add(-time.Duration(s.ahead.Load()))
 }
 
+// server translates an instant of our clock to SQS's. See local.
+func (s *serverClock) server(t time.Time) time.Time {
+	return t.Add(time.Duration(s.ahead.Load()))
+}
+
 // elapsed is the time from then to now: the larger of what the monotonic and the
 // wall clock say. A suspended machine stops the monotonic clock while SQS goes
 // on counting.

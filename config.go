@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +33,10 @@ type Config struct {
 	// Default: the zero [retry.Policy].
 	Retry retry.Policy
 
+	// Via says how messages that are to come again are given back: hidden, or sent
+	// again as a copy with its history. Default: ViaAuto.
+	Via Via
+
 	// HandlerTimeout ends the handler's context after one attempt has taken this
 	// long. Default: none.
 	HandlerTimeout time.Duration
@@ -59,6 +64,15 @@ type Config struct {
 	// Outage says how the consumer recognises that what its handlers need is
 	// unavailable, and what it does then. Default: the zero [Outage], which is on.
 	Outage Outage
+	// AfterDelete is called when SQS has confirmed the delete of a message whose
+	// work is done, for what must not happen before, such as removing a payload that
+	// is kept elsewhere. It is not called for messages that are retried, released or
+	// dead-lettered. It takes no handler's place; at most Concurrency calls run at
+	// once, and receiving pauses when too many wait. A stop waits for them within
+	// StopBudget, at whose end their context ends. If the process dies after the
+	// delete it is never called: what depends on it needs another way to be cleaned
+	// up. Default: none.
+	AfterDelete func(ctx context.Context, m *Message)
 
 	// Observer is told what happens. Default: nobody.
 	Observer Observer
@@ -124,6 +138,9 @@ func (c Config) validate() error {
 	}
 	if c.Outage.Threshold < 1 || c.Outage.Threshold > maxThreshold {
 		bad("Outage.Threshold", c.Outage.Threshold, fmt.Sprintf("set 1 to %d messages, or 0 for %d", maxThreshold, defaultThreshold))
+	}
+	if c.Via > ViaRequeue {
+		bad("Via", c.Via, "set ViaAuto, ViaVisibility or ViaRequeue")
 	}
 	if c.HandlerTimeout < 0 {
 		bad("HandlerTimeout", c.HandlerTimeout, "set a positive duration, or 0 for none")

@@ -81,7 +81,10 @@ type Consumer struct {
 	keepAt   time.Time            // when the keeper looks next; zero: not planned
 	deletes  outbox
 	hides    outbox
-	copies   outbox
+	copies   outbox // to the dead-letter queue
+	requeues outbox // to the queue itself
+	floor    floor  // who may start
+	after    afterwork
 	draining bool
 	softEnd  time.Time // while draining: handlers should have ended by then
 	closed   bool      // nothing may be started any more
@@ -116,6 +119,9 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	if dead, deadErr := parseQueueURL(cfg.DeadLetterURL); err == nil && deadErr == nil && dead == queue {
 		problems = append(problems, fmt.Errorf("Config.DeadLetterURL %q is the queue itself: name another, or leave it empty for the target of the queue's RedrivePolicy", cfg.DeadLetterURL))
 	}
+	if queue.fifo && cfg.Via == ViaRequeue {
+		problems = append(problems, errors.New("Config.Via is requeue, but on a FIFO queue a copy would come out of turn: set ViaAuto or ViaVisibility"))
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("making a consumer: %w", err)
 	}
@@ -147,6 +153,7 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	consumer.deletes = outbox{name: "delete", send: consumer.sendDeletes}
 	consumer.hides = outbox{name: "hide", send: consumer.sendHides}
 	consumer.copies = outbox{name: "copy", send: consumer.sendCopies, maxBytes: maxBatchBytes}
+	consumer.requeues = outbox{name: "requeue", send: consumer.sendRequeues, maxBytes: maxBatchBytes}
 	return consumer, nil
 }
 
@@ -202,6 +209,11 @@ func (c *Consumer) Status() Status {
 		Counts:      c.counts,
 		Calls:       c.client.counts(),
 	}
+}
+
+// outboxes are all of them.
+func (c *Consumer) outboxes() []*outbox {
+	return []*outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
 }
 
 // Report says what became of every message. It is complete once Run has

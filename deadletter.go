@@ -3,7 +3,6 @@ package reprise
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -80,13 +78,9 @@ func (c *Consumer) keep(d *delivery, now time.Time) {
 	note.spent, note.reason, note.err = true, d.verdict.reason, d.verdict.err
 	problem := "messages are given up, but no dead-letter queue takes them"
 	c.health.degrade(problem)
-	retention := c.facts.plan.Retention
-	if retention == 0 {
-		retention = plan.DefaultRetention
-	}
 	c.complainLater("keep", problem+"; they stay hidden until the queue's retention deletes them",
 		"message", d.msg.ID, "reason", d.verdict.reason.String(), "error", d.verdict.err,
-		"expires", c.clock.local(d.msg.Sent).Add(retention), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
+		"expires", c.clock.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
 	c.put(&c.hides, d, now)
 }
 
@@ -102,11 +96,17 @@ func (c *Consumer) sendCopies(batch []*delivery) {
 	}
 	c.mu.Unlock()
 
+	results := c.sendBatch(target.url, entries)
+	c.acknowledge(&c.copies, batch, &results)
+}
+
+// sendBatch sends entries, whose ids are positions, and sorts the reply.
+func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequestEntry) [maxBatch]error {
 	ctx := c.settleLimit.context(c.settleCtx)
 	var out *sqs.SendMessageBatchOutput
-	err := c.client.call(ctx, OpSend, len(batch), func() (int, error) {
+	err := c.client.call(ctx, OpSend, len(entries), func() (int, error) {
 		var err error
-		out, err = c.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &target.url, Entries: entries})
+		out, err = c.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: entries})
 		if err != nil {
 			return 0, err
 		}
@@ -115,17 +115,13 @@ func (c *Consumer) sendCopies(batch []*delivery) {
 	if err != nil {
 		out = &sqs.SendMessageBatchOutput{}
 	}
-	results := sortReply(len(batch), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
-	c.acknowledge(&c.copies, batch, &results)
+	return sortReply(maxBatch, len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
 }
 
 // copyOf is d's dead letter: everything the sender sent, and the story where
 // there is room for it.
 func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.SendMessageBatchRequestEntry {
-	entry := types.SendMessageBatchRequestEntry{
-		MessageBody:       d.raw.Body,
-		MessageAttributes: maps.Clone(d.raw.MessageAttributes),
-	}
+	entry := d.resend()
 	if _, told := entry.MessageAttributes[StoryAttribute]; !d.storyless && (told || len(entry.MessageAttributes) < maxAttributes) {
 		if entry.MessageAttributes == nil {
 			entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
@@ -140,14 +136,6 @@ func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.Sen
 		c.start("log", func() {
 			c.log.Warn("a dead letter has no room for its story", "message", d.msg.ID, "story", story)
 		})
-	}
-	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" {
-		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
-			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &trace},
-		}
-	}
-	if d.msg.GroupID != "" {
-		entry.MessageGroupId = &d.msg.GroupID
 	}
 	if target.fifo {
 		entry.MessageDeduplicationId = &d.msg.ID
@@ -200,9 +188,14 @@ func shorten(s string, n int) string {
 	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
 }
 
-// copySize is what d's dead letter counts against the size of a batch.
-func copySize(d *delivery) int {
-	size := len(d.msg.Body) + maxStoryError + 1000
+// copySize is what a copy of d counts against the size of a batch, with a story or
+// a history.
+func copySize(d *delivery) int { return messageSize(d) + max(historySize, maxStoryError+1000) }
+
+// messageSize is d's size as SQS counts it: body, and names, types and values of
+// its attributes, the history apart.
+func messageSize(d *delivery) int {
+	size := len(d.msg.Body)
 	for name, a := range d.msg.Attributes {
 		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue)) + len(a.BinaryValue)
 	}

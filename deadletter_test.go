@@ -87,7 +87,7 @@ func TestExhaustedIsDeadLettered(t *testing.T) {
 	}{
 		{"attempts", retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 4, Jitter: retry.None}, 100, 4, "attempts"},
 		{"the queue's maxReceiveCount, where the policy says nothing", retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None}, 3, 3, "attempts"},
-		{"the queue's maxReceiveCount, below the policy's", retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 9, Jitter: retry.None}, 3, 3, "attempts"},
+		{"attempts, beyond the queue's maxReceiveCount", retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 9, Jitter: retry.None}, 3, 9, "attempts"},
 		{"age", retry.Policy{Backoff: retry.Constant(time.Hour), MaxAge: 150 * time.Minute, Jitter: retry.None}, 100, 4, "age"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,8 +235,8 @@ func TestOneRefusedDeadLetterHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestLastPermittedReceive: at its last permitted receive a message is not given
-// back, whatever asks for it: SQS would move it to the dead-letter queue at the
+// TestLastPermittedReceive: at its last permitted receive, and where no copy takes
+// its place, a message is not given back, whatever asks for it: SQS would move it to the dead-letter queue at the
 // next receive, without a run and without a word. It goes there with its story.
 func TestLastPermittedReceive(t *testing.T) {
 	for _, tt := range []struct {
@@ -281,7 +281,10 @@ func TestLastPermittedReceive(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				dead := q.NewDeadLetterQueue(tt.permitted)
-				c := q.Consume(reprise.HandlerFunc(tt.handle), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Minute)}})
+				c := q.Consume(reprise.HandlerFunc(tt.handle), reprise.Config{
+					Via:   reprise.ViaVisibility,
+					Retry: retry.Policy{Backoff: retry.Constant(time.Minute)},
+				})
 				q.Send("order")
 				time.Sleep(tt.wait)
 				c.Stop()
@@ -306,7 +309,7 @@ func TestUnstartedAtTheLastReceive(t *testing.T) {
 		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			time.Sleep(15 * time.Second)
 			return nil
-		}), reprise.Config{Concurrency: 1})
+		}), reprise.Config{Concurrency: 1, Via: reprise.ViaVisibility})
 		q.Send(numbered(3)...)
 		time.Sleep(time.Second)
 		if report := c.Stop(); report.Counts.Deleted != 1 || report.Counts.DeadLettered != 2 || len(q.Messages()) != 0 {

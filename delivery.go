@@ -37,6 +37,7 @@ type delivery struct {
 	receives int       // SQS's count at the newest receive
 	fit      int       // attempts that fit into the time since it was first received
 	sequence string    // FIFO: SQS's sequence number
+	history  *history  // what it carries of the messages before it; nil: nothing
 
 	phase   phase
 	verdict verdict
@@ -49,10 +50,12 @@ type delivery struct {
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed for want of what its handler needs
 
-	copied    bool // the dead-letter queue has it
-	storyless bool // the copy goes without its story: there is no room for it
-	refusals  int  // settlements that failed, for their backoff
-	requests  int  // requests spent on settling
+	hidden     bool // to be requeued: hidden until it is due, or as long as that goes
+	copied     bool // the dead-letter queue, or its own, has it again
+	uncopyable bool // it cannot be requeued
+	storyless  bool // the copy goes without its story: there is no room for it
+	refusals   int  // settlements that failed, for their backoff
+	requests   int  // requests spent on settling
 
 	requested time.Time // start of the receive: the 12 hours count from here
 	expires   time.Time // the lease's end, as far as we may rely on it
@@ -78,6 +81,8 @@ type verdict struct {
 	err error
 	// unavailable says that the attempt failed for want of what the handler needs.
 	unavailable bool
+	requeue     cause // why a copy is to take the message's place
+	alone       bool  // the copy is to run alone
 }
 
 // leaseSlack is kept off the end of a lease: a reply has travelled, and so will

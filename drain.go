@@ -65,7 +65,7 @@ func (c *Consumer) drain() error {
 func (c *Consumer) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.held) == 0 && c.pollers == 0 && c.workers == 0
+	return len(c.held) == 0 && c.pollers == 0 && c.workers == 0 && c.after.left() == 0
 }
 
 // releaseUnstarted gives back what no handler has started on, unless there is
@@ -77,7 +77,7 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}
-	for _, o := range []*outbox{&c.deletes, &c.hides, &c.copies} {
+	for _, o := range c.outboxes() {
 		c.flush(o)
 	}
 }
@@ -113,12 +113,12 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, o := range []*outbox{&c.deletes, &c.hides, &c.copies} {
+	for _, o := range c.outboxes() {
 		if o.timer != nil {
 			o.timer.Stop()
 		}
 	}
-	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, Took: time.Since(began)}
+	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: c.after.left(), Took: time.Since(began)}
 	for id, d := range c.held {
 		if d.phase == phaseRunning {
 			report.Abandoned = append(report.Abandoned, id)

@@ -166,12 +166,13 @@ func TestReceiveErrors(t *testing.T) {
 }
 
 // TestAttemptsAreNotReceives (rule 6): twelve consumers come and go, each drain
-// burning a receive of a message in backoff; its attempts are those that ran.
+// burning a receive of a message in backoff; its attempts are those that ran. No
+// copy tells of them: what counts is the time that has passed.
 func TestAttemptsAreNotReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		var j journal
-		cfg := reprise.Config{Concurrency: 1, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 3}}
+		cfg := reprise.Config{Concurrency: 1, Via: reprise.ViaVisibility, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 3}}
 		block := j.handler(func(ctx context.Context, m *reprise.Message) error {
 			<-ctx.Done()
 			return ctx.Err()

@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -17,6 +18,18 @@ type queueFacts struct {
 	pending      bool      // they could not be read yet, and will be tried again
 	deadLetter   queueURL  // its url is empty if there is none
 	refusedUntil time.Time // the dead-letter queue refuses copies, for a lasting reason
+	largest      int       // bytes that a message may have; zero: not known
+	// the queue itself refuses copies until then, for a lasting reason
+	noCopiesUntil time.Time
+}
+
+// retention is how long the queue keeps a message; SQS's default, where that is not
+// known.
+func (f *queueFacts) retention() time.Duration {
+	if f.plan.Retention == 0 {
+		return plan.DefaultRetention
+	}
+	return f.plan.Retention
 }
 
 const (
@@ -54,6 +67,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	}
 	facts.plan.FIFO = c.queue.fifo // SQS binds the type to the name
 	facts.arn = facts.plan.ARN
+	facts.largest, _ = strconv.Atoi(attributes["MaximumMessageSize"]) // zero: not known
 	if facts.deadLetter.url == "" && facts.plan.DeadLetterARN != "" {
 		facts.deadLetter, err = c.queue.sibling(facts.plan.DeadLetterARN)
 		if err != nil {
@@ -78,7 +92,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	settings := plan.Settings{
 		HandlerTimeout: c.cfg.HandlerTimeout,
 		Lease:          c.cfg.Lease,
-		Via:            plan.ViaVisibility,
+		Via:            c.cfg.Via,
 		DeadLetterURL:  c.cfg.DeadLetterURL,
 	}
 	for _, f := range plan.Check(policy, facts.plan, settings) {
@@ -116,6 +130,17 @@ func (c *Consumer) found(f plan.Finding) {
 	if observe := c.cfg.Observer.Finding; observe != nil {
 		c.tell(func() { observe(c.runCtx, f) })
 	}
+}
+
+// findLater reports a finding that comes up while consuming, once. The caller holds
+// c.mu.
+func (c *Consumer) findLater(f plan.Finding) {
+	key := "finding " + f.Code
+	if _, said := c.said[key]; said {
+		return
+	}
+	c.said[key] = time.Now()
+	c.start("finding", func() { c.found(f) })
 }
 
 // attributes reads all attributes of a queue.

@@ -58,7 +58,7 @@ const (
 	givenUpForGood  = "a consumer does not run a message again that a handler of its own has called a permanent failure"
 	oneAtATime      = "a consumer runs a message, and a FIFO group, once at a time"
 	concurrency     = "no more handlers run at once than Config.Concurrency"
-	numbered1ToMax  = "attempts are numbered from 1, to no more than the receives and MaxAttempts"
+	numbered1ToMax  = "attempts are numbered from 1, to no more than MaxAttempts and, before there is a copy, the receives"
 	knowsTheMessage = "what is run is what was sent"
 	everyOneCounted = "each delivery is counted as a duplicate or with what became of it"
 	nothingHeld     = "nothing is held and nobody receives after a drain"
@@ -89,7 +89,7 @@ type fleet struct {
 	starts int     // nodes so far
 
 	mu    sync.Mutex
-	parts map[string]*part   // by message id
+	parts map[string]*part   // by the id under which the message was first sent
 	order map[string][]*part // by group, in the order of their first success
 }
 
@@ -97,10 +97,13 @@ type fleet struct {
 type part struct {
 	body, group string
 	handled     bool
+	runs        int
 	permanent   bool      // a handler has called it a permanent failure
 	notBefore   time.Time // set by a handler on the node
 	setBy       int
-	givenUpBy   int // the node that has heard so
+	setFor      string // which copy
+	givenUpBy   int    // the node that has heard so
+	givenUpID   string // of which copy
 	history     []string
 }
 
@@ -214,7 +217,7 @@ func (f *fleet) settleDown() {
 func (f *fleet) mustGo(m sqsserver.MessageInfo) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	givenUp := f.parts[m.ID].permanent || f.cfg.Retry.MaxAttempts > 0
+	givenUp := f.parts[originOf(f.t, m)].permanent || f.cfg.Retry.MaxAttempts > 0
 	return !givenUp || len(m.Body) < unsendable
 }
 
@@ -243,13 +246,14 @@ func (f *fleet) start() *node {
 	cfg := f.cfg
 	cfg.Observer = reprise.Observer{
 		Received: func(_ context.Context, e reprise.Received) {
-			f.note(e.Message.ID, "node %d receives it, the %d. time; duplicate: %v", n.number, e.Message.Receives, e.Duplicate)
+			f.note(e.Message.OriginID, "node %d receives %s, the %d. time; duplicate: %v", n.number, e.Message.ID[:8], e.Message.Receives, e.Duplicate)
 		},
 		Attempt: func(_ context.Context, e reprise.Attempt) {
-			f.note(e.Message.ID, "node %d: attempt %d ends with %v: %v", n.number, e.Message.Attempt, e.Err, e.Outcome)
+			f.note(e.Message.OriginID, "node %d: attempt %d ends with %v: %v", n.number, e.Message.Attempt, e.Err, e.Outcome)
+			f.judged(e)
 		},
 		Settled: func(_ context.Context, e reprise.Settled) {
-			f.note(e.Message.ID, "node %d: settled: %v, due %s, %v", n.number, e.Outcome, e.Due.Format(clockTime), e.Err)
+			f.note(e.Message.OriginID, "node %d: settled: %v, by requeue %v, due %s, %v", n.number, e.Outcome, e.Requeued, e.Due.Format(clockTime), e.Err)
 		},
 	}
 	slow := &slowNetwork{
@@ -285,7 +289,7 @@ func (f *fleet) stop(n *node) {
 		return
 	}
 	c := report.Counts
-	if c.Received != c.Duplicates+c.Deleted+c.Retried+c.Released+c.DeadLettered+c.Kept+c.Lost {
+	if c.Received != c.Duplicates+c.Deleted+c.Retried+c.Released+c.Parked+c.DeadLettered+c.Kept+c.Lost {
 		f.broken(everyOneCounted, nil, "node %d: %+v", n.number, c)
 	}
 	if s := n.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
@@ -294,13 +298,13 @@ func (f *fleet) stop(n *node) {
 }
 
 // handle is the handler of node n. What it does is drawn from the seed, the
-// message and the receive.
+// message and how often it has run.
 func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
-	p := f.enter(n, m)
+	p, nth := f.enter(n, m)
 	defer f.leave(n, m)
 
 	h := fnv.New64a()
-	fmt.Fprint(h, f.seed, m.ID, m.Receives, n.number)
+	fmt.Fprint(h, f.seed, m.OriginID, nth, n.number)
 	random := rand.New(rand.NewPCG(h.Sum64(), 0))
 	most := 500 * time.Millisecond
 	if random.IntN(12) == 0 {
@@ -327,7 +331,7 @@ func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
 		return errUnavailable
 	case 4:
 		if ctx.Err() == nil { // otherwise nobody listens
-			p.setBy, p.notBefore = n.number, time.Now().Add(20*time.Second)
+			p.setBy, p.setFor, p.notBefore = n.number, m.ID, time.Now().Add(20*time.Second)
 		}
 		return reprise.RetryAfter(20*time.Second, errUnavailable)
 	case 5:
@@ -335,7 +339,7 @@ func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
 	case 6:
 		p.permanent = true
 		if ctx.Err() == nil {
-			p.givenUpBy = n.number
+			p.givenUpBy, p.givenUpID = n.number, m.ID
 		}
 		return reprise.Permanent(errUnavailable)
 	}
@@ -349,15 +353,16 @@ func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
 }
 
 // enter begins a run of m on n and checks that it may run.
-func (f *fleet) enter(n *node, m *reprise.Message) *part {
-	f.note(m.ID, "node %d: attempt %d begins", n.number, m.Attempt)
+func (f *fleet) enter(n *node, m *reprise.Message) (p *part, nth int) {
+	f.note(m.OriginID, "node %d: attempt %d of %s begins", n.number, m.Attempt, m.ID[:8])
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := f.parts[m.ID]
+	p = f.parts[m.OriginID]
 	if p == nil || !strings.HasPrefix(m.Body, p.body) || f.fifo && m.GroupID != p.group {
 		f.broken(knowsTheMessage, nil, "%+v", m)
 		runtime.Goexit()
 	}
+	p.runs++
 	n.handlers++
 	if n.handlers > f.cfg.Concurrency {
 		f.broken(concurrency, p, "%d handlers on node %d, %d are permitted", n.handlers, n.number, f.cfg.Concurrency)
@@ -367,16 +372,16 @@ func (f *fleet) enter(n *node, m *reprise.Message) *part {
 			f.broken(oneAtATime, p, "%s runs %d times on node %d", key, n.running[key], n.number)
 		}
 	}
-	if early := time.Until(p.notBefore); p.setBy == n.number && early > 0 {
+	if early := time.Until(p.notBefore); p.setBy == n.number && early > 0 && (p.setFor == m.ID || f.unforked(m.OriginID)) {
 		f.broken(neverEarly, p, "it runs %v early on node %d", early, n.number)
 	}
-	if p.givenUpBy == n.number {
+	if p.givenUpBy == n.number && p.givenUpID == m.ID {
 		f.broken(givenUpForGood, p, "it runs again on node %d", n.number)
 	}
-	if limit := f.cfg.Retry.MaxAttempts; m.Attempt < 1 || m.Attempt > m.Receives || limit > 0 && m.Attempt > limit {
+	if limit := f.cfg.Retry.MaxAttempts; m.Attempt < 1 || m.ID == m.OriginID && m.Attempt > m.Receives || limit > 0 && m.Attempt > limit {
 		f.broken(numbered1ToMax, p, "attempt %d at receive %d on node %d, %d are permitted", m.Attempt, m.Receives, n.number, limit)
 	}
-	return p
+	return p, p.runs
 }
 
 // leave ends a run of m on n.
@@ -401,14 +406,14 @@ func (f *fleet) exclusive(m *reprise.Message) []string {
 func (f *fleet) checkEnd() {
 	left := make(map[string]bool)
 	for _, m := range f.queue.Messages() {
-		left[m.ID] = true
+		left[originOf(f.t, m)] = true
 		if f.mustGo(m) {
-			f.broken(nothingIsLeft, f.parts[m.ID], "it is %s, due %s", m.State, m.Due.Format(clockTime))
+			f.broken(nothingIsLeft, f.parts[originOf(f.t, m)], "it is %s, due %s", m.State, m.Due.Format(clockTime))
 		}
 	}
 	told := make(map[string]bool)
 	for _, m := range f.dead.Messages() {
-		told[storyOf(f.t, m).Message] = true
+		told[storyOf(f.t, m).Origin] = true
 	}
 	for id, p := range f.parts {
 		if !p.handled && !told[id] && !left[id] {
@@ -422,6 +427,43 @@ func (f *fleet) checkEnd() {
 			}
 		}
 	}
+}
+
+// judged takes back a time that is not in force: the message will not be retried.
+func (f *fleet) judged(e reprise.Attempt) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.parts[e.Message.OriginID]; p.setFor == e.Message.ID && e.Outcome != reprise.OutcomeRetry {
+		p.setFor, p.notBefore = "", time.Time{}
+	}
+}
+
+// unforked says that a lineage has one message in the queue and one history.
+// There are more where a send's reply was lost, where a consumer crashed before it
+// deleted an original, and where two held one message; each then has a time of its
+// own.
+func (f *fleet) unforked(origin string) bool {
+	for _, fault := range f.faults {
+		if fault.Kind == sqsserver.FaultDuplicate || fault.Kind == sqsserver.FaultLoseLease {
+			return false
+		}
+	}
+	n := 0
+	for _, m := range f.queue.Messages() {
+		if originOf(f.t, m) == origin {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// originOf is the id under which the lineage of a message in the queue began.
+func originOf(t *testing.T, m sqsserver.MessageInfo) string {
+	t.Helper()
+	if h := historyOf(t, m); h.Origin != "" {
+		return h.Origin
+	}
+	return m.ID
 }
 
 // note adds a line to a message's history.

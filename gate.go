@@ -97,8 +97,9 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 	if !c.roomToHold(g) {
 		away := c.sentAway(d, g.cause, now)
+		releases := c.releases(d, now)
 		known := c.memory.note(d.msg.ID, now)
-		known.releases++
+		known.releases = releases + 1
 		known.due = away.due
 		known.unrun(d)
 		c.skip(d, away, now)
@@ -133,7 +134,7 @@ func (c *Consumer) roomToHold(g *gate) bool {
 // sentAway is the verdict on a message that waits for its key, and that there is
 // no room to hold: hidden, longer each time, since each time uses up a receive.
 func (c *Consumer) sentAway(d *delivery, cause error, now time.Time) verdict {
-	releases := c.memory.recall(d.msg.ID, now).releases
+	releases := c.releases(d, now)
 	wait := min(maxAway, minAway<<min(releases, 10))
 	wait += time.Duration(uint64(wait/4) / 256 * uint64(spread(d.msg.ID)))
 	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
@@ -330,7 +331,7 @@ func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict
 		if away.due.Before(asked) {
 			away.due = asked
 		}
-		return c.atLastReceive(d, away)
+		return c.route(d, away, now)
 	}
 	return verdict{outcome: OutcomeHold, reason: retry.ReasonUnavailable, due: asked, err: v.err, unavailable: true}
 }

@@ -87,6 +87,8 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			}
 		case d.lost:
 			// Its handler has been told; there is no lease to keep.
+		case d.hidden:
+			sooner(d.expires) // for longer than a lease, and not to be shortened
 		case d.inCall:
 			sooner(now.Add(c.cfg.Lease / 10)) // look again when the call is over
 			if d.phase == phaseRunning {

@@ -20,7 +20,8 @@ type memory struct {
 type recollection struct {
 	id       string
 	noted    time.Time
-	receives int       // SQS's count when this was noted
+	receives int       // SQS's count when this was noted, after which runs holds
+	seen     int       // SQS's count when this process had it last, whatever became of it
 	runs     int       // of the handler
 	releases int       // in a row, asked for by the handler
 	due      time.Time // not to be run before

@@ -24,13 +24,14 @@ type Message struct {
 	// there are none. Handlers must not change the map.
 	Attributes map[string]types.MessageAttributeValue
 	// Sent and FirstReceived are SQS's own timestamps, in milliseconds of SQS's
-	// clock. Received is when this consumer got the message, on its own clock.
+	// clock; of a copy, those of the message that started the lineage. Received is
+	// when this consumer got the message, on its own clock.
 	Sent, FirstReceived, Received time.Time
 	// Attempt numbers this run of the handler: 1 for the first. It counts runs,
-	// not receives, as well as can be known: exactly for runs in this process,
-	// by the time that has passed for others.
+	// not receives, as well as can be known: exactly for runs in this process and
+	// those that a copy's history tells of, by the time that has passed for others.
 	Attempt int
 	// Receives is SQS's ApproximateReceiveCount. It also counts receives whose
-	// message never reached a handler.
+	// message never reached a handler, and begins anew with every copy.
 	Receives int
 }

@@ -62,8 +62,11 @@ type Attempt struct {
 type Settled struct {
 	Message *Message
 	Outcome Outcome
+	// Requeued says that a copy has taken the message's place, under another id and
+	// with the same OriginID.
+	Requeued bool
 	// Due is when the message becomes visible again, on the consumer's clock:
-	// zero unless it was hidden. It can lie up to a minute or 1 % before the
+	// zero unless it is to come again. It can lie up to a minute or 1 % before the
 	// policy's time where SQS's 12-hour rule cuts the wait short.
 	Due time.Time
 	// Requests is how many requests it took to settle the message.
@@ -124,10 +127,13 @@ const (
 	// OutcomeHold: held under its lease to be run again, no attempt counted, since
 	// a breaker is open. It is the outcome of an attempt only: the message stays.
 	OutcomeHold
+	// OutcomePark: received before it was due, and hidden again: its wait is longer
+	// than SQS hides a message. Its handler did not run.
+	OutcomePark
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold"}
+var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold", "park"}
 
 // String returns the outcome's name, fit for a metric label.
 func (o Outcome) String() string { return outcomeNames[o] }

@@ -41,34 +41,40 @@ func TestRetryAfter(t *testing.T) {
 // TestReleaseCountsNoAttempt, and each release in a row waits longer, since SQS
 // counts the receives (rule 9).
 func TestReleaseCountsNoAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		var j journal
-		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
-			if m.Receives <= 12 {
-				return reprise.Release(0, errUnavailable)
-			}
-			return nil
-		}), reprise.Config{Retry: retry.Policy{MaxAttempts: 3}})
-		q.Send("order")
-		q.WaitEmpty(2 * time.Hour)
-		runs := j.all()
-		if len(runs) != 13 {
-			t.Fatalf("%d runs, want 13", len(runs))
+	for _, via := range []reprise.Via{reprise.ViaAuto, reprise.ViaVisibility} {
+		t.Run(via.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { releaseTwelveTimes(t, via) })
+		})
+	}
+}
+
+func releaseTwelveTimes(t *testing.T, via reprise.Via) {
+	q := reprisetest.NewQueue(t, nil)
+	var j journal
+	q.Consume(j.handler(func(context.Context, *reprise.Message) error {
+		if len(j.all()) <= 12 {
+			return reprise.Release(0, errUnavailable)
 		}
-		for i, r := range runs {
-			if r.attempt != 1 {
-				t.Errorf("run %d was called attempt %d: a release counts none", i+1, r.attempt)
-			}
-			if i == 0 {
-				continue
-			}
-			least := min(5*time.Minute, time.Second<<(i-1))
-			if waited := r.started.Sub(runs[i-1].started); waited < least || waited > least+2*time.Second {
-				t.Errorf("release %d waited %v, want %v", i, waited, least)
-			}
+		return nil
+	}), reprise.Config{Via: via, Retry: retry.Policy{MaxAttempts: 3}})
+	q.Send("order")
+	q.WaitEmpty(2 * time.Hour)
+	runs := j.all()
+	if len(runs) != 13 {
+		t.Fatalf("%d runs, want 13", len(runs))
+	}
+	for i, r := range runs {
+		if r.attempt != 1 {
+			t.Errorf("run %d was called attempt %d: a release counts none", i+1, r.attempt)
 		}
-	})
+		if i == 0 {
+			continue
+		}
+		least := min(5*time.Minute, time.Second<<(i-1))
+		if waited := r.started.Sub(runs[i-1].started); waited < least || waited > least+2*time.Second {
+			t.Errorf("release %d waited %v, want %v", i, waited, least)
+		}
+	}
 }
 
 // TestHandlerTimeoutIsAnAttempt.

@@ -143,7 +143,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 		return canary, 1, false
 	}
 	all, ahead := c.places()
-	if c.settling >= settleAllowance+all {
+	if c.settling+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
 	waiting := c.waiting - c.gates.shelved + c.reserved
@@ -246,6 +246,7 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 	for i := range batch {
 		d := &batch[i]
 		d.fill(&messages[i], now)
+		c.recallHistory(d)
 		d.requested = requested
 		d.lease(now, c.cfg.Lease)
 	}
@@ -281,7 +282,7 @@ func (c *Consumer) countFits(batch []delivery, now time.Time) {
 	c.mu.Unlock()
 	for i := range batch {
 		if d := &batch[i]; d.receives > 1 && !c.queue.fifo {
-			d.fit = policy.Attempts(d.msg.OriginID, 0, d.receives, now.Sub(c.clock.local(d.msg.FirstReceived)))
+			d.fit = policy.Attempts(d.seed(), d.made(), d.receives, now.Sub(c.countsFrom(d)))
 		}
 	}
 }

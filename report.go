@@ -25,9 +25,13 @@ type Counts struct {
 	Duplicates int64
 	// Attempts counts runs of the handler, Panics those that panicked.
 	Attempts, Panics int64
-	// Deleted, Retried, Released, DeadLettered and Kept count settlements that
-	// SQS acknowledged.
-	Deleted, Retried, Released, DeadLettered, Kept int64
+	// Deleted, Retried, Released, Parked, DeadLettered and Kept count settlements
+	// that SQS acknowledged. Parked messages were received before they were due, and
+	// hidden again without a run.
+	Deleted, Retried, Released, Parked, DeadLettered, Kept int64
+	// Requeued counts those of Retried, Released and Parked for which a copy was
+	// sent in place of the message.
+	Requeued int64
 	// Woken counts messages that were made visible before their backoff had ended.
 	Woken int64
 	// Lost counts messages whose lease ended before they were settled.
@@ -98,6 +102,9 @@ type Report struct {
 	// Unsettled names the messages that were finished but whose settlement SQS did
 	// not acknowledge in time. They come again when their leases run out.
 	Unsettled []string
+	// AfterDeletes is how many messages were deleted whose Config.AfterDelete had not
+	// returned within the stop budget, or had not begun.
+	AfterDeletes int
 	// Stranded says that a receive had to be cancelled: messages that SQS handed
 	// to it, if any, come again after Config.Lease.
 	Stranded bool
@@ -105,9 +112,10 @@ type Report struct {
 	Took time.Duration
 }
 
-// Drained says that every message we knew of was settled. See also Stranded.
+// Drained says that every message we knew of was settled, and what follows its
+// delete done. See also Stranded.
 func (r Report) Drained() bool {
-	return len(r.Abandoned) == 0 && len(r.Unsettled) == 0
+	return len(r.Abandoned) == 0 && len(r.Unsettled) == 0 && r.AfterDeletes == 0
 }
 
 // String is one line for a log.
@@ -120,10 +128,13 @@ func (r Report) String() string {
 		count int64
 		what  string
 	}{
+		{n.Parked, "parked"},
+		{n.Requeued, "of these by requeue"},
 		{n.Kept, "kept for want of a dead-letter queue"},
 		{n.Lost, "lost to the end of their lease"},
 		{int64(len(r.Abandoned)), "abandoned in their handlers"},
 		{int64(len(r.Unsettled)), "not settled in time"},
+		{int64(r.AfterDeletes), "deleted without the end of AfterDelete"},
 	} {
 		if extra.count > 0 {
 			fmt.Fprintf(&b, ", %d %s", extra.count, extra.what)

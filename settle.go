@@ -47,6 +47,10 @@ func (c *Consumer) settle(d *delivery, now time.Time) {
 	case OutcomeDeadLetter:
 		c.giveUp(d, now)
 	default:
+		if d.verdict.requeue != byVisibility {
+			c.requeue(d, now)
+			return
+		}
 		c.put(&c.hides, d, now)
 	}
 }
@@ -127,7 +131,7 @@ func (c *Consumer) hideFor(d *delivery, now time.Time) int32 {
 	}
 	requested := now.Add(-elapsed(d.requested, now))
 	seconds, short := retry.Visibility(requested, now, due)
-	if short {
+	if short && d.verdict.requeue == byVisibility {
 		visible := now.Add(time.Duration(seconds) * time.Second)
 		missing := due.Sub(visible)
 		if missing <= retry.AllowedShortfall(due.Sub(now)) {
@@ -166,7 +170,7 @@ func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]
 		d.inCall, d.due = false, false
 		err := results[i]
 		switch {
-		case err == nil && d.stale && o != &c.copies:
+		case err == nil && d.stale && (o == &c.deletes || o == &c.hides):
 			c.settle(d, now) // what was confirmed may have been said of the older handle
 		case err == nil:
 			c.confirm(o, d, now)
@@ -182,11 +186,19 @@ func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]
 // confirm is called when SQS has carried out what o asked for d. The caller
 // holds c.mu.
 func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
-	if o == &c.copies {
-		// The dead-letter queue has it: now, and only now, delete the original.
+	switch {
+	case o == &c.copies, o == &c.requeues:
+		// There is another: now, and only now, delete the original. Should it come
+		// again it is only deleted.
 		d.copied = true
-		c.memory.note(d.msg.ID, now).done = true
+		note := c.memory.note(d.msg.ID, now)
+		note.done, note.due = true, time.Time{}
 		c.put(&c.deletes, d, now)
+		return
+	case o == &c.hides && d.verdict.requeue != byVisibility:
+		d.hidden = true
+		d.lease(now, d.hiddenUntil.Sub(now))
+		c.requeue(d, now)
 		return
 	}
 	c.health.settled(now)
@@ -196,7 +208,10 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	switch d.verdict.outcome {
 	case OutcomeDelete:
 		c.counts.Deleted++
-		c.memory.forget(d.msg.ID)
+		if d.ran { // otherwise the note that it is done stays: see below
+			c.memory.forget(d.msg.ID)
+		}
+		c.deleted(d)
 	case OutcomeDeadLetter:
 		c.counts.DeadLettered++
 		// The note that it is done stays: a receive under way may bring it again.
@@ -206,8 +221,14 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	case OutcomeRelease:
 		c.counts.Released++
 		c.park(d, now)
+	case OutcomePark:
+		c.counts.Parked++
+		c.park(d, now)
 	case OutcomeKeep:
 		c.counts.Kept++
+	}
+	if d.verdict.requeue != byVisibility {
+		c.counts.Requeued++
 	}
 	c.release(d)
 }
@@ -217,8 +238,12 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 	said, entry := errors.AsType[*refusal](err)
 	d.refusals++
-	if o == &c.copies {
+	switch o {
+	case &c.copies:
 		c.copyRefused(d, err, entry && said.ours, now)
+		return
+	case &c.requeues:
+		c.requeueRefused(d, err, entry && said.ours, now)
 		return
 	}
 	if d.verdict.outcome == OutcomeDelete || d.copied {
@@ -273,23 +298,25 @@ func (c *Consumer) lose(d *delivery, err error) {
 
 // release lets go of d: it is settled, or lost. The caller holds c.mu.
 func (c *Consumer) release(d *delivery) {
+	now := time.Now()
+	if d.verdict.outcome == OutcomeLost {
+		c.counts.Lost++
+		c.rememberLost(d, now)
+	}
 	switch d.phase {
 	case phaseWaiting:
-		c.stepOut(d, time.Now())
+		c.unready(d, now)
 		c.waiting--
 	case phaseSettling:
 		c.settling--
 	}
-	if d.verdict.outcome == OutcomeLost {
-		c.counts.Lost++
-	}
 	d.phase = phaseGone
 	delete(c.held, d.msg.ID)
 	if c.cfg.Observer.Settled != nil {
-		c.untold = append(c.untold, Settled{Message: &d.msg, Outcome: d.verdict.outcome, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
+		c.untold = append(c.untold, Settled{Message: &d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
 	}
 	if c.queue.fifo {
-		c.leaveLane(d, time.Now())
+		c.leaveLane(d, now)
 	}
 	c.roomFreed()
 }

@@ -96,7 +96,7 @@ func (c *Consumer) stopWaking(key string) {
 
 // park remembers what it takes to wake d, which SQS has just hidden.
 func (c *Consumer) park(d *delivery, now time.Time) {
-	if c.queue.fifo || c.draining || d.hiddenUntil.Sub(now) < wakeMargin {
+	if c.queue.fifo || c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
 		return
 	}
 	r := c.memory.note(d.msg.ID, now)

@@ -14,7 +14,7 @@ import (
 // is something to start, and each starts the next: so a burst of messages whose
 // handlers return at once is worked off by few goroutines. The caller holds c.mu.
 func (c *Consumer) startWorkers() {
-	if c.ready.first == nil || c.workers >= c.dials.concurrency || c.closed || !c.mayStart() {
+	if c.workers >= c.dials.concurrency || c.startable() == nil {
 		return
 	}
 	c.workers++
@@ -103,7 +103,7 @@ func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
 	c.mu.Unlock()
 	o.decision = policy.Decide(retry.Attempt{
 		N:     d.msg.Attempt,
-		Seed:  d.msg.OriginID,
+		Seed:  d.seed(),
 		Sent:  c.clock.local(d.msg.Sent),
 		First: c.clock.local(d.msg.FirstReceived),
 		Ended: ended,
@@ -127,12 +127,16 @@ func (q quoted) Unwrap() error { return q.error }
 // nextReady takes the next message to run, and starts another worker for the one
 // behind it. The caller holds c.mu.
 func (c *Consumer) nextReady() *delivery {
-	d := c.ready.first
-	if d == nil || c.closed || !c.mayStart() {
+	d := c.startable()
+	switch d {
+	case nil:
 		return nil
+	case c.floor.next:
+		c.floor.next, c.floor.running = nil, d
+	default:
+		c.ready.remove(d)
 	}
 	c.countStart()
-	c.ready.remove(d)
 	d.phase = phaseRunning
 	c.waiting--
 	c.running++
@@ -161,11 +165,11 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	case d.lost:
 		return verdict{outcome: OutcomeLost, reason: decision.Reason, err: err}
 	case errors.Is(o.passedOn, ErrStopping):
-		return c.atLastReceive(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, err: err})
+		return c.route(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, err: err}, ended)
 	case errors.Is(o.passedOn, ErrLeaseLost):
 		// Interrupted, but a redelivery has brought the message back meanwhile.
 		due := ended.Add(c.leastRelease(d))
-		return c.atLastReceive(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err})
+		return c.route(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err}, ended)
 	}
 	v := verdict{reason: decision.Reason, due: decision.At, err: err}
 	switch decision.Action {
@@ -179,23 +183,23 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	default:
 		v.outcome = OutcomeRetry
 	}
-	return c.atLastReceive(d, v)
+	return c.route(d, v, ended)
 }
 
 // atLastReceive is v, unless v would give a message back whose next receive the
 // queue's RedrivePolicy forbids: SQS would then move it to the dead-letter queue
-// without running it and without a word. It goes there now, with its story. The
-// caller holds c.mu.
+// without running it and without a word. Where no copy takes its place it goes
+// there now, with its story. The caller holds c.mu.
 func (c *Consumer) atLastReceive(d *delivery, v verdict) verdict {
 	limit := c.facts.plan.MaxReceives
-	if limit == 0 || d.receives < limit || (v.outcome != OutcomeRetry && v.outcome != OutcomeRelease) {
+	if limit == 0 || d.receives < limit || !v.comesAgain() {
 		return v
 	}
 	reason := retry.ReasonReceives
-	if d.phase == phaseRunning && v.outcome == OutcomeRetry && d.msg.Attempt >= limit {
+	if v.outcome == OutcomeRetry && d.msg.Attempt >= limit {
 		reason = retry.ReasonAttempts // each receive was an attempt
 	}
-	return verdict{outcome: OutcomeDeadLetter, reason: reason, err: v.err}
+	return verdict{outcome: OutcomeDeadLetter, reason: reason, err: d.withLastError(v.err)}
 }
 
 const (
@@ -207,14 +211,24 @@ const (
 // each receive counts against the queue's maxReceiveCount, so a message that is
 // released again and again comes back more and more slowly.
 func (c *Consumer) leastRelease(d *delivery) time.Duration {
-	releases := c.memory.recall(d.msg.ID, time.Now()).releases
+	releases := c.releases(d, time.Now())
 	return min(maxRelease, minRelease<<min(releases, 20))
+}
+
+// releases is how often in a row d was released, as far as is known.
+func (c *Consumer) releases(d *delivery, now time.Time) int {
+	n := c.memory.recall(d.msg.ID, now).releases
+	if d.history != nil {
+		n = max(n, d.history.Releases)
+	}
+	return n
 }
 
 // finish ends d's time in its handler and begins its settlement. The caller
 // holds c.mu.
 func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
 	c.running--
+	c.leaveFloor(d, now)
 	if v.outcome == OutcomeHold {
 		c.holdAgain(d, v, now)
 		return
@@ -251,7 +265,7 @@ func (c *Consumer) remember(d *delivery, now time.Time) {
 			return
 		}
 		known.runs = max(known.runs, d.msg.Attempt-1)
-		known.releases++
+		known.releases = c.releases(d, now) + 1
 		known.due = d.verdict.due
 	case OutcomeRetry:
 		known.runs = max(known.runs, d.msg.Attempt)
@@ -261,6 +275,16 @@ func (c *Consumer) remember(d *delivery, now time.Time) {
 	case OutcomeDeadLetter:
 		known.runs = max(known.runs, d.msg.Attempt)
 		known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err
+	}
+}
+
+// rememberLost notes a message that was lost, so that its next receive is not a
+// riddle: one that waited here was not run, and none was lost to a crash.
+func (c *Consumer) rememberLost(d *delivery, now time.Time) {
+	known := c.memory.note(d.msg.ID, now)
+	known.seen = d.receives
+	if d.phase == phaseWaiting {
+		known.runs, known.receives = max(known.runs, d.msg.Attempt-1), d.receives
 	}
 }
 

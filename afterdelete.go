@@ -1,0 +1,73 @@
+package reprise
+
+import (
+	"context"
+	"runtime/debug"
+)
+
+// afterwork is what Config.AfterDelete is yet to be run for. Guarded by
+// Consumer.mu.
+type afterwork struct {
+	waiting []*Message
+	running int
+}
+
+// left is how many have not ended.
+func (a *afterwork) left() int { return len(a.waiting) + a.running }
+
+// deleted runs Config.AfterDelete for d, whose delete SQS has confirmed, as soon
+// as fewer than Config.Concurrency of them run. The caller holds c.mu.
+func (c *Consumer) deleted(d *delivery) {
+	if c.cfg.AfterDelete == nil {
+		return
+	}
+	m := d.msg // the handler had a copy of its own, and may have kept it
+	c.after.waiting = append(c.after.waiting, &m)
+	if c.after.running < c.dials.concurrency && !c.closed {
+		c.after.running++
+		// Not among the tasks that a stop waits for without an end: it is the
+		// user's code.
+		c.crew.run(&c.mu, c.afterDelete)
+	}
+}
+
+// afterDelete runs hooks until none waits.
+func (c *Consumer) afterDelete() {
+	returned := false
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.after.running--
+		if !returned && len(c.after.waiting) > 0 && !c.closed { // by runtime.Goexit
+			c.after.running++
+			c.crew.run(&c.mu, c.afterDelete)
+		}
+		c.roomFreed()
+	}()
+	for m := c.nextAfterDelete(); m != nil; m = c.nextAfterDelete() {
+		c.runAfterDelete(m)
+	}
+	returned = true
+}
+
+func (c *Consumer) nextAfterDelete() *Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.after.waiting) == 0 || c.closed {
+		return nil
+	}
+	m := c.after.waiting[0]
+	c.after.waiting = c.after.waiting[1:]
+	return m
+}
+
+func (c *Consumer) runAfterDelete(m *Message) {
+	ctx, cancel := context.WithCancel(c.settleCtx) // until the stop budget ends
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			c.complain("after delete", "Config.AfterDelete panicked", "message", m.ID, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	c.cfg.AfterDelete(ctx, m)
+}

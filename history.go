@@ -1,0 +1,240 @@
+package reprise
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+// HistoryAttribute is the message attribute in which a message that was requeued,
+// which is a copy, carries what happened before it, as JSON. It belongs to the
+// consumer: handlers do not see it, dead letters do not carry it, and one that
+// was not written for this sending to this queue is ignored.
+const HistoryAttribute = "reprise-history"
+
+// history is what a copy says of the messages before it. Whoever may send to the
+// queue can forge it: it can delay or give up the message that carries it, and
+// nothing else. Times are in milliseconds of SQS's clock.
+type history struct {
+	Queue      string `json:"queue"`                // its name: a history is worth nothing elsewhere
+	Origin     string `json:"origin"`               // the id under which the lineage began
+	Generation int    `json:"generation,omitempty"` // how often it was brought back from a dead-letter queue
+	Attempt    int    `json:"attempt"`              // runs of the handler made before this copy
+	Releases   int    `json:"releases,omitempty"`   // in a row, before this copy
+	Sent       int64  `json:"sent"`                 // when the lineage was sent and first received
+	First      int64  `json:"first"`
+	NotBefore  int64  `json:"notBefore,omitempty"` // when the copy is due; 0: at once
+	Error      string `json:"error,omitempty"`     // the last, shortened
+	SentAt     int64  `json:"sentAt"`              // when this was written
+	Alone      int    `json:"alone,omitempty"`     // 1: it is to run alone, see quarantine.go
+	// It waits for want of what its handler needs.
+	Unavailable bool `json:"unavailable,omitempty"`
+
+	enqueued time.Time // SQS's times of the copy itself
+	arrived  time.Time //
+	due      time.Time // NotBefore on our clock
+}
+
+const (
+	maxHistory      = 2 << 10 // bytes
+	maxHistoryError = 200     // of which JSON makes six times as many at most
+	maxOrigin       = 128
+	maxCount        = 1_000_000
+	maxHistoryAge   = 366 * 24 * time.Hour
+	// sendingTolerance is how far a history's own time may lie from SQS's of its
+	// sending: requests take time, and clocks differ. A message that is redriven or
+	// sent again by somebody else has a later one, and starts anew.
+	sendingTolerance = 2 * time.Minute
+)
+
+// codeHistoryIgnored is the code of the finding that histories do not count.
+const codeHistoryIgnored = "history-ignored"
+
+// recallHistory takes in the history that d carries, if it carries one. The caller
+// does not hold c.mu.
+func (c *Consumer) recallHistory(d *delivery) {
+	attribute, ok := d.raw.MessageAttributes[HistoryAttribute]
+	if !ok {
+		return
+	}
+	d.msg.Attributes = withoutHistory(d.raw.MessageAttributes)
+	h, err := readHistory(deref(attribute.StringValue), c.queue.name, d.msg.Sent)
+	if err != nil || c.queue.fifo {
+		if err == nil {
+			err = errors.New("messages of FIFO queues are never copied")
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.findLater(plan.Finding{
+			Severity: plan.Info,
+			Code:     codeHistoryIgnored,
+			Problem:  fmt.Sprintf("message %s carries a history that does not count: %v. It starts anew.", d.msg.ID, err),
+			Remedy:   "none, if it was redriven or sent again; otherwise find out who sends the attribute " + HistoryAttribute + ".",
+		})
+		return
+	}
+	h.enqueued, h.arrived = d.msg.Sent, d.msg.FirstReceived
+	if h.NotBefore > 0 {
+		h.due = c.clock.local(time.UnixMilli(h.NotBefore))
+	}
+	d.history = h
+	d.msg.OriginID = h.Origin
+	d.msg.Sent, d.msg.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
+}
+
+// readHistory reads the history of a message that SQS says was sent at sent to
+// the queue of that name. It returns an error unless everything in it is plausible.
+func readHistory(text, queue string, sent time.Time) (*history, error) {
+	if len(text) > maxHistory {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), maxHistory)
+	}
+	h := new(history)
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	if err := decoder.Decode(h); err != nil {
+		return nil, fmt.Errorf("it is not a JSON object of the expected fields: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	year := maxHistoryAge.Milliseconds()
+	tolerance := sendingTolerance.Milliseconds()
+	switch apart := h.SentAt - sent.UnixMilli(); {
+	case h.Queue != queue:
+		return nil, errors.New("it is of another queue")
+	case sent.IsZero() || h.SentAt <= 0 || apart > tolerance || apart < -tolerance:
+		return nil, errors.New("it was written for another sending")
+	case !plausibleOrigin(h.Origin):
+		return nil, errors.New("its origin is no message id")
+	case h.Attempt < 0 || h.Attempt > maxCount, h.Generation < 0 || h.Generation > maxCount, h.Releases < 0 || h.Releases > maxCount, h.Alone < 0 || h.Alone > 1:
+		return nil, errors.New("one of its counts is out of bounds")
+	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:
+		return nil, errors.New("its times are out of order, or more than a year ago")
+	case h.NotBefore < 0 || h.NotBefore > h.SentAt+year:
+		return nil, errors.New("it is due in more than a year")
+	}
+	return h, nil
+}
+
+// plausibleOrigin says that s may be a message id: printable ASCII, not too long.
+func plausibleOrigin(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxOrigin
+}
+
+// withoutHistory is attributes as the sender attached them. The map itself belongs
+// to the client.
+func withoutHistory(attributes map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
+	if _, ok := attributes[HistoryAttribute]; !ok {
+		return attributes
+	}
+	if len(attributes) == 1 {
+		return nil
+	}
+	own := maps.Clone(attributes)
+	delete(own, HistoryAttribute)
+	return own
+}
+
+// historyFor is the history that a copy of d, sent now, carries. The caller holds
+// c.mu.
+func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttributeValue {
+	v := d.verdict
+	h := history{
+		Queue:    c.queue.name,
+		Origin:   d.msg.OriginID,
+		Attempt:  d.msg.Attempt - 1,
+		Releases: c.releases(d, now),
+		SentAt:   c.clock.server(now).UnixMilli(),
+
+		Unavailable: v.unavailable,
+	}
+	if past := d.history; past != nil {
+		h.Generation, h.Error = past.Generation, past.Error
+	}
+	if v.outcome == OutcomeRetry {
+		h.Attempt, h.Releases = d.msg.Attempt, 0
+	}
+	// What SQS did not say, or what lies ahead of the clock as we know it, would
+	// make the history implausible.
+	h.First, h.Sent = h.SentAt, h.SentAt
+	if !d.msg.FirstReceived.IsZero() {
+		h.First = min(h.SentAt, d.msg.FirstReceived.UnixMilli())
+	}
+	if !d.msg.Sent.IsZero() {
+		h.Sent = min(h.First, d.msg.Sent.UnixMilli())
+	}
+	if v.due.After(now) {
+		h.NotBefore = c.clock.server(v.due.Add(time.Millisecond - 1)).UnixMilli() // rounded up
+	}
+	if v.err != nil {
+		h.Error = shorten(forSQS.Replace(v.err.Error()), maxHistoryError)
+	}
+	if v.alone {
+		h.Alone = 1
+	}
+	return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(h.String())}
+}
+
+// String is h as JSON, in characters that SQS accepts.
+func (h *history) String() string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)              // < is one byte, not six
+	if err := encoder.Encode(h); err != nil { // strings and integers cannot fail
+		return ""
+	}
+	return string(bytes.TrimSpace(b.Bytes()))
+}
+
+// seed is what the jitter of d's lineage is drawn from: the same for every copy
+// and in every process, another after each redrive.
+func (d *delivery) seed() string {
+	if d.history == nil || d.history.Generation == 0 {
+		return d.msg.OriginID
+	}
+	return d.msg.OriginID + "#" + strconv.Itoa(d.history.Generation)
+}
+
+// made is how many runs of the handler d's history tells of.
+func (d *delivery) made() int {
+	if d.history == nil {
+		return 0
+	}
+	return d.history.Attempt
+}
+
+// enqueued is when d itself was sent, by SQS's clock: its retention counts from
+// there. Its lineage may be older.
+func (d *delivery) enqueued() time.Time {
+	if d.history == nil {
+		return d.msg.Sent
+	}
+	return d.history.enqueued
+}
+
+// countsFrom is the instant, on our clock, since which d's own receives can have
+// been attempts: its first receive or, for a copy that was parked, its due time.
+func (c *Consumer) countsFrom(d *delivery) time.Time {
+	if d.history == nil {
+		return c.clock.local(d.msg.FirstReceived)
+	}
+	from := c.clock.local(d.history.arrived)
+	if d.history.due.After(from) {
+		return d.history.due
+	}
+	return from
+}

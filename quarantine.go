@@ -1,0 +1,189 @@
+package reprise
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// A message whose work kills the process takes the messages beside it along, and
+// nobody is left to tell. It is found by its receives: more of them than can have
+// been attempts. Such a suspect is sent again with a mark in its history, and who
+// receives the mark runs the message alone. A message that is innocent loses the
+// mark by the end of its run, whatever that is; one that is received with the mark
+// for a third time has killed twice, with nothing beside it, and is dead-lettered.
+//
+// The mark can be forged. What is to run alone therefore waits one at a time, for
+// no longer than a minute at a time, and the others have the workers for four
+// times as long between two of them.
+
+const (
+	// unexplainedMany receives without an outcome make a message a suspect.
+	unexplainedMany = 3
+	// aloneReceives is the receive of a marked message at which it is given up.
+	aloneReceives = 3
+	// floorPatience is how long others are not started for the sake of a message
+	// that waits until those running have ended.
+	floorPatience = time.Minute
+	// floorRest is how many times as long the others have afterwards.
+	floorRest = 4
+	// queueAlone is for how long a message is given back that finds another waiting.
+	queueAlone = time.Minute
+)
+
+var (
+	errSuspect = errors.New("it was received again and again without an outcome, as if it crashed whoever runs it")
+	errCrashes = errors.New("it crashes the worker: twice it was run alone, and twice there was no outcome")
+)
+
+// floor is the right to start handlers: everybody's, or that of one message which
+// runs alone. Guarded by Consumer.mu.
+type floor struct {
+	next    *delivery // waits to run alone
+	running *delivery // runs alone
+	taken   time.Time // since when no other is started; zero: others are
+	rest    time.Time // others have the floor until then
+}
+
+// marked says that d is to run alone.
+func (d *delivery) marked() bool { return d.history != nil && d.history.Alone > 0 }
+
+// suspicious says that d was received too often: more than the attempts, releases
+// and hops known here, or fitting into the time, explain. FIFO siblings are
+// received without running, by the dozen, and there is no telling. The caller
+// holds c.mu.
+func (c *Consumer) suspicious(d *delivery, now time.Time) bool {
+	if c.queue.fifo || d.receives <= unexplainedMany {
+		return false
+	}
+	arrived := d.msg.FirstReceived
+	explained := d.msg.Attempt - 1 - d.made()
+	if h := d.history; h != nil {
+		arrived = h.arrived
+		explained++ // perhaps received before it was due
+	}
+	// A wait beyond 12 hours takes a receive for each.
+	explained += int(now.Sub(c.clock.local(arrived)) / (retry.MaxVisibility - time.Hour))
+	known := c.memory.recall(d.msg.ID, now)
+	explained = max(explained, known.receives, known.seen)
+	return d.receives-1-explained >= unexplainedMany
+}
+
+// confine deals with d if it is, or seems to be, one that kills. It returns false
+// if d may run like any other. The caller holds c.mu.
+func (c *Consumer) confine(d *delivery, now time.Time) bool {
+	switch {
+	case d.marked() && d.receives >= aloneReceives:
+		problem := "a message crashes the worker, and is dead-lettered"
+		c.start("log", func() { c.log.Error(problem, "message", d.msg.ID, "origin", d.msg.OriginID) })
+		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonCrash, err: errCrashes}, now)
+	case d.marked():
+		c.isolate(d, now)
+	case c.suspicious(d, now):
+		c.complainLater("suspect", "a message seems to crash the worker; it is run alone", "message", d.msg.ID, "receives", d.receives)
+		v := verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, alone: true, err: errSuspect}
+		if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
+			c.isolate(d, now) // without a record of it: the queue's own limit is what is left
+			return true
+		}
+		c.skip(d, v, now)
+	default:
+		return false
+	}
+	return true
+}
+
+// isolate has d, which waits, run alone. If another does or will, d is given back
+// for a while. The caller holds c.mu.
+func (c *Consumer) isolate(d *delivery, now time.Time) {
+	f := &c.floor
+	if f.next != nil || f.running != nil {
+		due := now.Add(queueAlone + queueAlone/256*time.Duration(spread(d.msg.ID)))
+		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
+		return
+	}
+	f.next = d
+	c.takeFloor(now)
+}
+
+// takeFloor stops the starting of others once they have had their time, so that
+// the message that waits to run alone can. The caller holds c.mu.
+func (c *Consumer) takeFloor(now time.Time) {
+	f := &c.floor
+	d := f.next
+	if d == nil || c.closed {
+		return
+	}
+	later := func(wait time.Duration, do func(now time.Time)) {
+		time.AfterFunc(wait, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if f.next == d {
+				do(time.Now())
+			}
+		})
+	}
+	if wait := f.rest.Sub(now); wait > 0 {
+		later(wait, c.takeFloor)
+		return
+	}
+	f.taken = now
+	later(floorPatience, func(now time.Time) {
+		c.yieldFloor(now) // some handler takes long: the others go on, and d tries again
+		c.takeFloor(now)
+	})
+	c.startWorkers()
+}
+
+// yieldFloor lets others start again. The caller holds c.mu.
+func (c *Consumer) yieldFloor(now time.Time) {
+	f := &c.floor
+	if f.taken.IsZero() {
+		return
+	}
+	f.rest = now.Add(floorRest * now.Sub(f.taken))
+	f.taken = time.Time{}
+	c.startWorkers()
+}
+
+// leaveFloor is called when d no longer waits, or no longer runs. The caller holds
+// c.mu.
+func (c *Consumer) leaveFloor(d *delivery, now time.Time) {
+	f := &c.floor
+	switch d {
+	case f.next:
+		f.next = nil
+	case f.running:
+		f.running = nil
+	default:
+		return
+	}
+	c.yieldFloor(now)
+}
+
+// startable is the message to start next; nil if none may start. The caller holds
+// c.mu.
+func (c *Consumer) startable() *delivery {
+	f := &c.floor
+	var d *delivery
+	switch {
+	case f.taken.IsZero():
+		d = c.ready.first
+	case f.running == nil && c.running == 0:
+		d = f.next
+	}
+	if d == nil || c.closed || !c.mayStart() {
+		return nil
+	}
+	return d
+}
+
+// withLastError is err with what the history of d says of the last attempt.
+func (d *delivery) withLastError(err error) error {
+	if d.history == nil || d.history.Error == "" {
+		return err
+	}
+	return fmt.Errorf("%w; the last error was: %s", err, d.history.Error)
+}

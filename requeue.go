@@ -1,0 +1,332 @@
+package reprise
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/digest"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Via says how a message that is to come again is given back to its queue.
+type Via = plan.Via
+
+const (
+	// ViaAuto hides the message until it is due. Where that would lose it or what
+	// is known of it, a copy with its history is sent and the original deleted: at
+	// the last receive that the queue's RedrivePolicy permits, near the end of the
+	// queue's retention, for a wait beyond SQS's 12 hours, and for a message that is
+	// released again. Copies need sqs:SendMessage on the queue. On FIFO queues, where
+	// a copy would come out of turn, messages are only ever hidden.
+	ViaAuto = plan.ViaAuto
+	// ViaVisibility only hides. Waits beyond 12 hours are then kept by the process
+	// that set them, and at its last permitted receive a message is dead-lettered.
+	ViaVisibility = plan.ViaVisibility
+	// ViaRequeue sends a copy for each retry, so that attempts are counted exactly
+	// in the whole fleet, at one or two requests more for ten retries. It is
+	// refused for FIFO queues.
+	ViaRequeue = plan.ViaRequeue
+)
+
+// cause is why a message is requeued.
+type cause uint8
+
+const (
+	byVisibility       cause = iota // it is not
+	becauseAsked                    // Config.Via says so
+	becauseAlone                    // it is, or was, to run alone
+	becauseLastReceive              // the next receive would move it to the dead-letter queue
+	becauseReleased                 // a receive that was no attempt must not be taken for one
+	becauseRetention                // it would expire while hidden
+	becauseTooLong                  // one receive cannot hide it so long, and others must know how long
+)
+
+const (
+	maxMargin = 24 * time.Hour // see retentionMargin
+
+	maxMessage  = 1 << 20 // bytes, SQS's limit
+	historySize = len(HistoryAttribute) + len("String") + maxHistory
+
+	codeRequeueRefused = "requeue-refused"
+	codeUncopyable     = "message-not-copyable"
+)
+
+var errDigest = errors.New("its MD5 is not the one that SQS sent with it, so that a copy might not be what was sent")
+
+// route completes a verdict that gives d back: by visibility, by requeue, or, at
+// the last permitted receive and where no copy can be sent, not at all. The caller
+// holds c.mu.
+func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
+	if !v.comesAgain() {
+		return v
+	}
+	if d.marked() && d.phase == phaseWaiting && v.outcome == OutcomeRelease {
+		v.alone = true // given back without a run: the next to have it runs it alone
+	}
+	if why := c.via(d, v, now); why != byVisibility && c.copyable(d, now) {
+		v.requeue = why
+		return v
+	}
+	return c.atLastReceive(d, v)
+}
+
+// comesAgain says that the message goes back to its queue.
+func (v *verdict) comesAgain() bool {
+	return v.outcome == OutcomeRetry || v.outcome == OutcomeRelease || v.outcome == OutcomePark
+}
+
+// via decides whether v should be carried out by requeue, and why. The caller
+// holds c.mu.
+func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
+	limit := c.facts.plan.MaxReceives
+	parked := v.outcome == OutcomePark
+	switch {
+	case c.queue.fifo, c.cfg.Via == ViaVisibility:
+		return byVisibility
+	case v.alone, d.marked() && !parked:
+		return becauseAlone
+	case limit > 0 && d.receives >= limit:
+		return becauseLastReceive
+	case v.outcome == OutcomeRetry && c.cfg.Via == ViaRequeue:
+		return becauseAsked
+	case v.outcome == OutcomeRelease && v.reason != retry.ReasonUnavailable && (d.receives > 1 || d.history != nil):
+		// The first release of all is one receive more, worth at most one attempt.
+		// Further ones would add up until the message seems exhausted. What waits for
+		// an outage to end must be hidden, to be woken.
+		return becauseReleased
+	}
+	seconds, short := retry.Visibility(now.Add(-elapsed(d.requested, now)), now, v.due)
+	visible := now.Add(time.Duration(seconds) * time.Second)
+	retention := c.facts.retention()
+	switch sent := d.enqueued(); {
+	case !sent.IsZero() && visible.After(c.clock.local(sent).Add(retention-retentionMargin(retention))):
+		return becauseRetention
+	case short && v.due.Sub(visible) > retry.AllowedShortfall(v.due.Sub(now)) && !d.knowsDue(v.due):
+		return becauseTooLong
+	}
+	return byVisibility
+}
+
+// retentionMargin is how long before the end of its retention a message is no
+// longer hidden: whoever receives it then must find the time to copy it.
+func retentionMargin(retention time.Duration) time.Duration {
+	return min(maxMargin, retention/4)
+}
+
+// knowsDue says that d carries its due time along, wherever it is received.
+func (d *delivery) knowsDue(due time.Time) bool {
+	return d.history != nil && !d.history.due.Before(due)
+}
+
+// copyable says whether a copy of d can be sent, as far as is known before it is
+// tried, and complains if not. The caller holds c.mu.
+func (c *Consumer) copyable(d *delivery, now time.Time) bool {
+	limit := maxMessage
+	if c.facts.largest > 0 {
+		limit = min(limit, c.facts.largest)
+	}
+	var problem, remedy string
+	switch size := messageSize(d) + historySize; {
+	case d.uncopyable, now.Before(c.facts.noCopiesUntil):
+		return false // it was said why
+	case len(d.msg.Attributes) >= maxAttributes:
+		problem = fmt.Sprintf("it has %d message attributes, and the history needs one of the 10 that SQS permits", len(d.msg.Attributes))
+		remedy = "send it with 9 attributes at most"
+	case size > limit:
+		problem = fmt.Sprintf("with its history it may take %d bytes, and the queue permits %d", size, limit)
+		remedy = "raise the queue's MaximumMessageSize, or keep large payloads elsewhere"
+	default:
+		return true
+	}
+	c.cannotCopy(d, problem, remedy)
+	return false
+}
+
+// cannotCopy notes that d cannot be copied, and says why. The caller holds c.mu.
+func (c *Consumer) cannotCopy(d *delivery, problem, remedy string) {
+	d.uncopyable = true
+	c.complainLater("uncopyable", "a message cannot be requeued; it is hidden instead, or given up at its last permitted receive",
+		"message", d.msg.ID, "problem", problem, "remedy", remedy)
+	c.findLater(plan.Finding{
+		Severity: plan.Warning,
+		Code:     codeUncopyable,
+		Problem:  fmt.Sprintf("message %s, and perhaps others, cannot be requeued: %s.", d.msg.ID, problem),
+		Remedy:   remedy + ".",
+	})
+}
+
+// requeue takes the next step: hide the original until it is due, as far as that
+// goes, so that a crash from here on brings it back no earlier; send the copy; and
+// when SQS has confirmed that, delete the original. The caller holds c.mu.
+func (c *Consumer) requeue(d *delivery, now time.Time) {
+	switch {
+	case d.copied:
+		c.put(&c.deletes, d, now)
+	case !d.hidden && d.verdict.due.After(d.expires):
+		c.put(&c.hides, d, now)
+	default:
+		c.put(&c.requeues, d, now)
+	}
+}
+
+// sendRequeues sends up to ten copies to the queue itself.
+func (c *Consumer) sendRequeues(batch []*delivery) {
+	c.mu.Lock()
+	now := time.Now()
+	batch = c.dropExpired(batch, now)
+	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
+	for i, d := range batch {
+		entries[i] = c.requeueOf(d, now)
+		entries[i].Id = &positions[i]
+	}
+	c.mu.Unlock()
+
+	var damaged [maxBatch]bool // worked out without the lock: a body may be large
+	for i, d := range batch {
+		damaged[i] = !intact(d.raw)
+	}
+	sound := slices.DeleteFunc(entries, func(e types.SendMessageBatchRequestEntry) bool {
+		at, _ := position(e.Id, maxBatch)
+		return damaged[at]
+	})
+	var results [maxBatch]error
+	if len(sound) > 0 {
+		results = c.sendBatch(c.queue.url, sound)
+	}
+	for i := range batch {
+		if damaged[i] {
+			results[i] = errDigest
+		}
+	}
+	c.acknowledge(&c.requeues, batch, &results)
+}
+
+// requeueOf is the copy that takes d's place in its queue.
+func (c *Consumer) requeueOf(d *delivery, now time.Time) types.SendMessageBatchRequestEntry {
+	entry := d.resend()
+	if entry.MessageAttributes == nil {
+		entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
+	}
+	entry.MessageAttributes[HistoryAttribute] = c.historyFor(d, now)
+	entry.DelaySeconds = c.delayFor(d.verdict, now)
+	return entry
+}
+
+// delayFor is the delay in seconds of the copy that v sends: until it is due, where
+// SQS delays so long. A copy that waits longer must be parked, and is received at
+// once, since only what is parked can be woken; but for one that just misses being
+// hidden once only, and not while this consumer stops, which would be the one to
+// receive it. The delay is at least a second: the SDK leaves a zero
+// out, and the queue's own would apply. The caller holds c.mu.
+func (c *Consumer) delayFor(v verdict, now time.Time) int32 {
+	wait := max(v.due.Sub(now), time.Second)
+	parked := wait > plan.MaxDelay || v.unavailable
+	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
+	if parked && !justMisses && !c.draining {
+		return 1
+	}
+	return int32((min(wait, plan.MaxDelay) + time.Second - 1) / time.Second)
+}
+
+// resend is everything that d's sender sent, to send again.
+func (d *delivery) resend() types.SendMessageBatchRequestEntry {
+	entry := types.SendMessageBatchRequestEntry{
+		MessageBody:       d.raw.Body,
+		MessageAttributes: maps.Clone(withoutHistory(d.raw.MessageAttributes)),
+	}
+	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" {
+		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &trace},
+		}
+	}
+	if d.msg.GroupID != "" {
+		entry.MessageGroupId = &d.msg.GroupID
+	}
+	return entry
+}
+
+// intact says that raw is what SQS computed its digests of. What has no digest is
+// not known to be.
+func intact(raw *types.Message) bool {
+	body := md5.Sum([]byte(deref(raw.Body)))
+	if hex.EncodeToString(body[:]) != deref(raw.MD5OfBody) {
+		return false
+	}
+	if len(raw.MessageAttributes) == 0 {
+		return deref(raw.MD5OfMessageAttributes) == ""
+	}
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(raw.MessageAttributes)) {
+		a := raw.MessageAttributes[name]
+		if digest.IsBinary(deref(a.DataType)) {
+			text = digest.AppendBinary(text, name, deref(a.DataType), a.BinaryValue)
+		} else {
+			text = digest.AppendString(text, name, deref(a.DataType), deref(a.StringValue))
+		}
+	}
+	attributes := md5.Sum(text)
+	return hex.EncodeToString(attributes[:]) == deref(raw.MD5OfMessageAttributes)
+}
+
+// requeueRefused decides what to do about a copy that the queue did not take. The
+// caller holds c.mu.
+func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Time) {
+	switch {
+	case errors.Is(err, errDigest):
+		c.cannotCopy(d, err.Error(), "see that handlers do not change the message's attributes, and that nothing between here and SQS does")
+		c.fallBack(d, now)
+	case ours || unacceptable(err):
+		c.cannotCopy(d, err.Error(), "see why the queue does not take what it gave out")
+		c.fallBack(d, now)
+	case lasting(err):
+		c.facts.noCopiesUntil = now.Add(refusedFor)
+		problem := "the queue takes no copies of its own messages: " + err.Error()
+		c.health.degrade(problem)
+		c.complainLater("requeue", problem, "remedy", "permit sqs:SendMessage on the queue")
+		c.findLater(plan.Finding{
+			Severity: plan.Error,
+			Code:     codeRequeueRefused,
+			Problem:  problem + ". Messages are given up at their last permitted receive, and waits beyond 12 hours are forgotten by a restart.",
+			Remedy:   "permit sqs:SendMessage on the queue, or set Config.Via to ViaVisibility.",
+		})
+		c.fallBack(d, now)
+	case passed(d.expires, now):
+		c.lose(d, err)
+	default:
+		c.complainLater("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", err)
+		c.settleLater(d)
+	}
+}
+
+// fallBack gives d back without a copy or, at its last permitted receive, gives it
+// up. The caller holds c.mu.
+func (c *Consumer) fallBack(d *delivery, now time.Time) {
+	if d.verdict.alone && !c.draining && !passed(d.expires, now) {
+		c.settling--
+		c.waiting++
+		d.phase = phaseWaiting
+		c.isolate(d, now)
+		return
+	}
+	d.verdict.requeue, d.verdict.alone = byVisibility, false
+	d.verdict = c.atLastReceive(d, d.verdict)
+	switch {
+	case d.verdict.outcome == OutcomeDeadLetter:
+		known := c.memory.note(d.msg.ID, now)
+		known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err
+		c.settle(d, now)
+	case d.hidden:
+		c.confirm(&c.hides, d, now) // which was the first step
+	default:
+		c.settle(d, now)
+	}
+}

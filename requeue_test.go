@@ -1,0 +1,423 @@
+package reprise_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// history is what a copy carries, as it is on the wire.
+type history struct {
+	Queue, Origin, Error           string
+	Generation, Attempt, Releases  int
+	Sent, First, NotBefore, SentAt int64
+	Alone                          int
+}
+
+// historyOf reads the history that a message in the queue carries; zero if none.
+func historyOf(t *testing.T, m sqsserver.MessageInfo) (h history) {
+	t.Helper()
+	for _, a := range m.Attributes {
+		if a.Name != reprise.HistoryAttribute {
+			continue
+		}
+		if err := json.Unmarshal([]byte(a.StringValue), &h); err != nil {
+			t.Fatalf("the history %q is not JSON: %v", a.StringValue, err)
+		}
+	}
+	return h
+}
+
+// everyMinute retries after a minute, exactly, as often as is said.
+func everyMinute(attempts int) retry.Policy {
+	return retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: attempts, MaxAge: -1}
+}
+
+// TestRequeueHidesThenSendsThenDeletes: a crash at any point leaves the message or
+// its copy, or both, and neither before it is due. The SDK's own client.
+func TestRequeueHidesThenSendsThenDeletes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		wait time.Duration
+		want []string
+	}{
+		{"due when its lease has ended", 10 * time.Minute, []string{"hide", "send", "delete"}},
+		{"due while it is leased", 10 * time.Second, []string{"send", "delete"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.NewDeadLetterQueue(1)
+				watch := &spy{Client: q.Client()}
+				var j journal
+				c := q.ConsumeWith(watch, j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Attempt == 1 {
+						return errUnavailable
+					}
+					return nil
+				}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(tt.wait), Jitter: retry.None, MaxAttempts: 5}})
+				q.Send("order")
+				time.Sleep(5 * time.Second)
+				if got := watch.calls(); !slices.Equal(got, tt.want) {
+					t.Errorf("calls %v, want %v", got, tt.want)
+				}
+				q.WaitEmpty(time.Hour)
+				runs := j.all()
+				if len(runs) != 2 || runs[1].attempt != 2 {
+					t.Fatalf("runs %+v, want two attempts", runs)
+				}
+				if waited := runs[1].started.Sub(runs[0].started); waited < tt.wait || waited > tt.wait+2*time.Second {
+					t.Errorf("ran again after %v, want %v", waited, tt.wait)
+				}
+				if n := c.Status().Counts; n.Requeued != 1 || n.Retried != 1 || n.Lost != 0 {
+					t.Errorf("counts %+v, want one retry, by requeue", n)
+				}
+			})
+		})
+	}
+}
+
+// TestCopyIsWhatWasSent: type labels, binary values, the trace header and the fair
+// queue's group, and for the handler the same message: no history among its
+// attributes, the origin's id and times.
+func TestCopyIsWhatWasSent(t *testing.T) {
+	for name, client := range map[string]func(*reprisetest.Queue) reprise.Client{
+		"SDK":    func(q *reprisetest.Queue) reprise.Client { return q.Client() },
+		"direct": func(q *reprisetest.Queue) reprise.Client { return q.Direct() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(1)
+				var seen []reprise.Message
+				q.ConsumeWith(client(q), reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					seen = append(seen, *m)
+					return errUnavailable
+				}), reprise.Config{Retry: everyMinute(3)})
+				attributes := []sqsserver.MessageAttribute{
+					{Name: "digest", DataType: "Binary.sha", BinaryValue: []byte{0, 255, 7}},
+					{Name: "n", DataType: "Number.int", StringValue: "7"},
+					{Name: "tenant", DataType: "String", StringValue: "acme"},
+				}
+				trace := "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
+				id := q.SendMessage(sqsserver.SendMessageEntry{
+					MessageBody:             "Zażółć \t\r\n 💥",
+					MessageAttributes:       attributes,
+					MessageSystemAttributes: []sqsserver.MessageAttribute{{Name: "AWSTraceHeader", DataType: "String", StringValue: trace}},
+					MessageGroupId:          "acme",
+				})
+				q.WaitEmpty(time.Hour)
+				if len(seen) != 3 {
+					t.Fatalf("%d runs, want 3", len(seen))
+				}
+				for i, m := range seen {
+					same := m.OriginID == id && m.Body == seen[0].Body && m.GroupID == "acme" && m.Sent.Equal(seen[0].Sent) && m.FirstReceived.Equal(seen[0].FirstReceived)
+					if !same || m.Attempt != i+1 || (m.ID == id) != (i == 0) {
+						t.Errorf("run %d has %+v", i+1, m)
+					}
+					if diff := cmp.Diff(seen[0].Attributes, m.Attributes, cmpopts.IgnoreUnexported(types.MessageAttributeValue{})); diff != "" || len(m.Attributes) != 3 {
+						t.Errorf("run %d has other attributes (-first +now):\n%s", i+1, diff)
+					}
+				}
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				if h := historyOf(t, letters[0]); h != (history{}) {
+					t.Errorf("the dead letter carries the history %+v", h)
+				}
+				var plain []sqsserver.MessageAttribute
+				for _, a := range letters[0].Attributes {
+					if a.Name != reprise.StoryAttribute {
+						plain = append(plain, a)
+					}
+				}
+				if diff := cmp.Diff(attributes, plain); diff != "" {
+					t.Errorf("attributes of the dead letter (-sent +got):\n%s", diff)
+				}
+				if s := storyOf(t, letters[0]); s.Origin != id || s.Attempts != 3 || s.Reason != "attempts" {
+					t.Errorf("story %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// TestOriginalIsKeptUntilTheCopyIsConfirmed: sends fail, entries fail, replies are
+// lost. The original is deleted once a copy is confirmed and not before.
+func TestOriginalIsKeptUntilTheCopyIsConfirmed(t *testing.T) {
+	for _, kind := range []sqsserver.FaultKind{sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultFailEntry, sqsserver.FaultDropConnection} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.NewDeadLetterQueue(1)
+				q.Fault(sqsserver.Fault{Kind: kind, Action: "SendMessageBatch"})
+				watch := &spy{Client: q.Direct()}
+				var j journal
+				c := q.ConsumeWith(watch, j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Attempt == 1 {
+						return errUnavailable
+					}
+					return nil
+				}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 5}})
+				q.Send("order")
+				time.Sleep(10 * time.Minute)
+				if len(watch.deletes) != 0 || len(q.Messages()) != 1 || len(watch.sends) < 10 {
+					t.Fatalf("%d deletes, %d sends, %d messages while no copy is taken", len(watch.deletes), len(watch.sends), len(q.Messages()))
+				}
+				if n := c.Status().Calls.Heartbeats; n != 0 {
+					t.Errorf("%d heartbeats of a message that is hidden for an hour: they would show it early", n)
+				}
+				q.Fault()
+				q.WaitEmpty(2 * time.Hour)
+				runs := j.all()
+				if len(runs) != 2 || runs[1].attempt != 2 {
+					t.Fatalf("runs %+v, want two attempts", runs)
+				}
+				if waited := runs[1].started.Sub(runs[0].started); waited < time.Hour || waited > time.Hour+2*time.Second {
+					t.Errorf("ran again after %v, want 1h", waited)
+				}
+			})
+		})
+	}
+}
+
+// TestRequeueIsFinishedByAStop within its budget: it is a settlement.
+func TestRequeueIsFinishedByAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.NewDeadLetterQueue(1)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch", Limit: 4})
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable }),
+			reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 5}})
+		q.Send("order")
+		time.Sleep(300 * time.Millisecond)
+		report := c.Stop()
+		if c.Err() != nil || report.Counts.Requeued != 1 {
+			t.Errorf("%v, %v: want the requeue finished", c.Err(), report)
+		}
+		messages := q.Messages()
+		if len(messages) != 1 || historyOf(t, messages[0]).Attempt != 1 {
+			t.Errorf("left %+v, want the copy with one attempt made", messages)
+		}
+	})
+}
+
+// TestDeleteThatFailsAfterTheCopy: the original comes again, to the process that
+// has sent the copy. It is deleted without being run.
+func TestDeleteThatFailsAfterTheCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch"})
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt < 3 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{Via: reprise.ViaRequeue, Retry: everyMinute(5)})
+		q.Send("order")
+		time.Sleep(90 * time.Second)
+		if n := len(q.Messages()); n != 3 {
+			t.Errorf("%d messages, want the original and two copies", n)
+		}
+		q.Fault()
+		q.WaitEmpty(time.Hour)
+		if n := c.Status().Counts; n.Deleted < 2 {
+			t.Errorf("counts %+v, want the original deleted when it came again, and the last copy", n)
+		}
+		if runs := j.all(); len(runs) != 3 || runs[2].attempt != 3 {
+			t.Errorf("runs %+v, want three attempts", runs)
+		}
+	})
+}
+
+// TestCrashBetweenCopyAndDelete leaves both. The message is not lost, and neither
+// of them runs before it is due.
+func TestCrashBetweenCopyAndDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.NewDeadLetterQueue(100)
+		policy := retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 5}
+		var j journal
+		handler := j.handler(func(context.Context, *reprise.Message) error {
+			if len(j.all()) == 1 {
+				return errUnavailable
+			}
+			return nil
+		})
+		watch := &spy{Client: q.Direct()}
+		var crash func()
+		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			out, err := watch.Client.SendMessageBatch(ctx, in)
+			crash()
+			return out, err
+		}
+		first := q.ConsumeWith(watch, handler, reprise.Config{Via: reprise.ViaRequeue, Retry: policy})
+		crash = first.Crash
+		q.Send("order")
+		time.Sleep(time.Minute)
+		if n := len(q.Messages()); n != 2 {
+			t.Fatalf("%d messages, want the original and its copy", n)
+		}
+		q.Consume(handler, reprise.Config{Retry: policy})
+		q.WaitEmpty(3 * time.Hour)
+		runs := j.all()
+		if len(runs) != 3 {
+			t.Fatalf("%d runs, want the first and one of each", len(runs))
+		}
+		for _, r := range runs[1:] {
+			if waited := r.started.Sub(runs[0].started); waited < time.Hour || r.attempt != 2 {
+				t.Errorf("attempt %d after %v, want the second after 1h", r.attempt, waited)
+			}
+		}
+	})
+}
+
+// TestRequeueImpossible: no room for the history, no permission to send, a message
+// that is not what SQS says it is. Then it is hidden, and that is said; and at its
+// last permitted receive it is given up, with its story.
+func TestRequeueImpossible(t *testing.T) {
+	var ten []sqsserver.MessageAttribute
+	for i := range 10 {
+		ten = append(ten, sqsserver.MessageAttribute{Name: fmt.Sprint("a", i), DataType: "String", StringValue: "x"})
+	}
+	deny := func(watch *spy) {
+		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if strings.HasSuffix(*in.QueueUrl, "-2") { // the dead-letter queue's
+				return watch.Client.SendMessageBatch(ctx, in)
+			}
+			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+		}
+	}
+	damage := func(change func(*types.Message)) func(watch *spy) {
+		return func(watch *spy) {
+			watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+				out, err := watch.Client.ReceiveMessage(ctx, in)
+				if err == nil {
+					for i := range out.Messages {
+						change(&out.Messages[i])
+					}
+				}
+				return out, err
+			}
+		}
+	}
+	one := []sqsserver.MessageAttribute{{Name: "a", DataType: "String", StringValue: "x"}}
+	for _, tt := range []struct {
+		name    string
+		message sqsserver.SendMessageEntry
+		spoil   func(*spy)
+		code    string
+	}{
+		{"ten attributes are taken", sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: ten}, nil, "message-not-copyable"},
+		{"it is as large as SQS permits", sqsserver.SendMessageEntry{MessageBody: strings.Repeat("x", 1<<20)}, nil, "message-not-copyable"},
+		{"sending is denied", sqsserver.SendMessageEntry{MessageBody: "order"}, deny, "requeue-refused"},
+		{"the body is another", sqsserver.SendMessageEntry{MessageBody: "order"},
+			damage(func(m *types.Message) { m.Body = aws.String("0rder") }), "message-not-copyable"},
+		{"an attribute is missing", sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: one},
+			damage(func(m *types.Message) { m.MessageAttributes = nil }), "message-not-copyable"},
+		{"an attribute is another", sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: one},
+			damage(func(m *types.Message) {
+				m.MessageAttributes["a"] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("y")}
+			}), "message-not-copyable"},
+		{"there is no digest", sqsserver.SendMessageEntry{MessageBody: "order"},
+			damage(func(m *types.Message) { m.MD5OfBody = nil }), "message-not-copyable"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(3)
+				watch := &spy{Client: q.Direct()}
+				if tt.spoil != nil {
+					tt.spoil(watch)
+				}
+				var mu sync.Mutex
+				var codes []string
+				var j journal
+				q.ConsumeWith(watch, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
+					Via:   reprise.ViaRequeue,
+					Retry: everyMinute(9),
+					Observer: reprise.Observer{Finding: func(_ context.Context, f plan.Finding) {
+						mu.Lock()
+						defer mu.Unlock()
+						codes = append(codes, f.Code)
+					}},
+				})
+				q.SendMessage(tt.message)
+				q.WaitEmpty(time.Hour)
+				runs := j.all()
+				if len(runs) != 3 {
+					t.Fatalf("%d runs, want one for each permitted receive", len(runs))
+				}
+				for i, r := range runs[1:] {
+					if waited := r.started.Sub(runs[i].started); r.attempt != i+2 || waited < time.Minute || waited > 62*time.Second {
+						t.Errorf("attempt %d after %v, want %d after 1m", r.attempt, waited, i+2)
+					}
+				}
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				if len(tt.message.MessageAttributes) < 10 && len(tt.message.MessageBody) < 1<<20 {
+					if s := storyOf(t, letters[0]); s.Reason != "attempts" && s.Reason != "receives" || s.Attempts != 3 {
+						t.Errorf("story %+v", s)
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if n := len(slices.DeleteFunc(codes, func(code string) bool { return code != tt.code })); n != 1 {
+					t.Errorf("%d findings %s, want it once", n, tt.code)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedCopiesAreTriedAgain after a minute, not at every message.
+func TestRefusedCopiesAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		granted := time.Now().Add(5 * time.Minute)
+		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if time.Now().Before(granted) {
+				return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+			}
+			return watch.Client.SendMessageBatch(ctx, in)
+		}
+		c := q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable }),
+			reprise.Config{Via: reprise.ViaRequeue, Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second), Jitter: retry.None, MaxAttempts: -1}})
+		q.Send("order")
+		time.Sleep(4 * time.Minute)
+		if n := len(watch.sends); n < 3 || n > 5 {
+			t.Errorf("%d sends in 4 minutes, want one a minute", n)
+		}
+		if n := c.Status().Counts; n.Requeued != 0 || n.Retried < 40 {
+			t.Errorf("counts %+v: want the retries by visibility", n)
+		}
+		time.Sleep(4 * time.Minute)
+		if n := c.Status().Counts; n.Requeued == 0 {
+			t.Errorf("counts %+v: want requeues since the permission was granted", n)
+		}
+	})
+}

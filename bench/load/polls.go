@@ -25,8 +25,9 @@ func OpenPolls(addr, queueURL string, n int) (*Polls, error) {
 			p.Close()
 			return nil, fmt.Errorf("load: connection %d of %d: %w", i+1, n, err)
 		}
-		c := &connection{addr: addr, conn: conn, replies: bufio.NewReader(conn)}
-		p.connections = append(p.connections, c)
+		p.connections = append(p.connections, &connection{addr: addr, conn: conn, replies: bufio.NewReader(conn)})
+	}
+	for _, c := range p.connections { // all at once: connecting takes a good part of 20 seconds
 		go func() {
 			if got, err := c.receive(request); err == nil {
 				answers <- got

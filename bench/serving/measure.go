@@ -150,7 +150,7 @@ func (a aim) String() string {
 	if a.most > 0 {
 		return fmt.Sprintf("%s ≤ %.2f", a.of, a.most)
 	}
-	return fmt.Sprintf("%s ≥ %.2f", a.of, a.least)
+	return strings.TrimSpace(fmt.Sprintf("%s ≥ %.2f", a.of, a.least))
 }
 
 // line is a row of a table: a subject's samples of a step, and what they are

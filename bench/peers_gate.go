@@ -60,7 +60,7 @@ func (g *gate) call(ctx context.Context, in middleware.InitializeInput, next mid
 	if received, ok := out.Result.(*sqs.ReceiveMessageOutput); ok && err == nil {
 		got = len(received.Messages)
 	}
-	g.allow(n - got)
+	g.allow(n - got) // below zero if it was handed what another has reserved
 	return out, metadata, err
 }
 
@@ -95,14 +95,12 @@ func (g *gate) reserve(ctx context.Context, most int) (int, error) {
 
 // allow lets n more messages be received.
 func (g *gate) allow(n int) {
-	if n <= 0 {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.allowed += n
-	close(g.opened)
-	g.opened = make(chan struct{})
+	if g.allowed += n; n > 0 {
+		close(g.opened)
+		g.opened = make(chan struct{})
+	}
 }
 
 // close ends the receives that are held, and every later one.

@@ -36,7 +36,6 @@ func onServer(w io.Writer, s scale) error {
 type repriseServer struct {
 	process *process.Process
 	dir     string // where it was built
-	queues  []*served
 }
 
 // startServer builds the program and has it serve on loopback.
@@ -65,22 +64,21 @@ func (s *repriseServer) start() error {
 	return err
 }
 
-// stop ends the server, and returns what went wrong with its queues.
+// stop ends the server.
 func (s *repriseServer) stop() error {
 	if s.process != nil {
 		s.process.Stop()
 	}
-	var problems []error
-	for _, q := range s.queues {
-		problems = append(problems, q.err)
-	}
-	return errors.Join(append(problems, os.RemoveAll(s.dir))...)
+	return os.RemoveAll(s.dir)
 }
 
 // create makes a queue and returns its URL, and a client that is not behind a gate.
 func (s *repriseServer) create(queue string) (url string, client *sqs.Client, err error) {
 	client = canned.Client(s.process.URL(), tuned)
-	made, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{QueueName: &queue})
+	made, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
+		QueueName:  &queue,
+		Attributes: map[string]string{"VisibilityTimeout": "5"}, // for who asks for none of his own
+	})
 	if err != nil {
 		return "", nil, err
 	}
@@ -94,10 +92,10 @@ func (s *repriseServer) site(queue string) (site, error) {
 		return site{}, err
 	}
 	q := &served{gate: newGate(), sender: sender, url: url}
-	s.queues = append(s.queues, q)
-	return site{q, queue, url, func(opts ...func(*sqs.Options)) *sqs.Client {
+	client := func(opts ...func(*sqs.Options)) *sqs.Client {
 		return canned.Client(s.process.URL(), append(opts, q.gate.install)...)
-	}}, nil
+	}
+	return site{q, queue, url, client, func() error { return q.err }}, nil
 }
 
 // served is a queue of a server as a workload.

@@ -44,18 +44,7 @@ func TestGateHoldsReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue, gate := canned.New(), newGate()
 		client := queue.SDK(gate.install)
-		receive := func() int {
-			out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(canned.URL), MaxNumberOfMessages: 10})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range out.Messages {
-				if _, err := client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(canned.URL), ReceiptHandle: m.ReceiptHandle}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return len(out.Messages)
-		}
+		receive := func() int { return receiveAndDelete(t, client) }
 		go queue.Work(12)
 		synctest.Wait()
 
@@ -74,6 +63,39 @@ func TestGateHoldsReceives(t *testing.T) {
 		}
 		if got := gate.calls.Load(); got != 14 {
 			t.Errorf("%d calls counted, want the 2 receives that passed and 12 deletes", got)
+		}
+	})
+}
+
+// receiveAndDelete makes one receive, and returns how many messages it brought.
+func receiveAndDelete(t *testing.T, client *sqs.Client) int {
+	out, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(canned.URL), MaxNumberOfMessages: 10})
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	for _, m := range out.Messages {
+		if _, err := client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(canned.URL), ReceiptHandle: m.ReceiptHandle}); err != nil {
+			t.Error(err)
+		}
+	}
+	return len(out.Messages)
+}
+
+// Two receives that race for the last messages leave nothing allowed, whichever
+// gets more than it has reserved.
+func TestGateCountsWhatRacesBring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue, gate := canned.New(), newGate()
+		client := queue.SDK(gate.install)
+		gate.allow(12)
+		go receiveAndDelete(t, client) // reserves 10
+		go receiveAndDelete(t, client) // reserves 2, and asks for 10 all the same
+		synctest.Wait()
+		queue.Work(12)
+		synctest.Wait()
+		if gate.allowed != 0 {
+			t.Errorf("%d messages are allowed that are not there", gate.allowed)
 		}
 	})
 }

@@ -33,10 +33,10 @@ var comparisons = []comparison{
 	{"peers", "the consumer beside other consumers", []func(io.Writer, scale) error{peersCanned, onServer, leasedMany}},
 	{"server", "the server in memory beside a handler that gives the same bytes", ofServer((*serving.Bench).Cost)},
 	{"durable", "the durable server beside the one in memory", ofServer((*serving.Bench).Durable)},
+	{"journal", "the durable server beside one over a bare append log", ofServer((*serving.Bench).Journal)},
 	{"backlog", "receiving from a queue of a million messages beside one of a thousand", ofServer((*serving.Bench).Backlog)},
 	{"waiting", "ten thousand long polls at once", ofServer((*serving.Bench).Waiting)},
 	{"servers", "the durable server beside other servers", ofServer((*serving.Bench).Others)},
-	{"journal", "the durable server beside one over a bare append log", ofServer((*serving.Bench).Journal)},
 }
 
 func ofServer(run func(*serving.Bench) error) []func(io.Writer, scale) error {

@@ -1,22 +1,10 @@
 package reprise
 
 import (
-	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
 )
-
-// lane is one message group of a FIFO queue in our hands. One of its messages is
-// under way: running or settling. The next begins when SQS has acknowledged that
-// the one before is gone, so that nothing can come back behind it.
-type lane struct {
-	head    *delivery   // under way
-	waiting []*delivery // behind it, by sequence number
-	// returning counts messages of the group that are being given back. Until they
-	// are gone, no other may join: it could overtake them.
-	returning int
-}
 
 // admit takes a received message into our hands. A message that is here already
 // is not run twice: the one that is here adopts the newer receipt handle. The
@@ -51,35 +39,6 @@ func (c *Consumer) adopt(old, d *delivery) {
 	}
 }
 
-// joinLane puts a message of a FIFO queue behind the messages of its group.
-func (c *Consumer) joinLane(d *delivery, now time.Time) {
-	l := c.lanes[d.msg.GroupID]
-	if l == nil {
-		c.lanes[d.msg.GroupID] = &lane{head: d}
-		c.begin(d, now)
-		return
-	}
-	if l.returning > 0 {
-		c.giveBackSiblings(l, []*delivery{d}, now.Add(time.Second), now)
-		return
-	}
-	at := len(l.waiting)
-	for at > 0 && earlier(d.sequence, l.waiting[at-1].sequence) {
-		at--
-	}
-	l.waiting = append(l.waiting, nil)
-	copy(l.waiting[at+1:], l.waiting[at:])
-	l.waiting[at] = d
-}
-
-// earlier compares sequence numbers: decimal numbers too long for an integer.
-func earlier(a, b string) bool {
-	if len(a) != len(b) {
-		return len(a) < len(b)
-	}
-	return a < b
-}
-
 // begin decides what a message that is next in line needs: a run of the handler,
 // or, by what is remembered of it, only a settlement.
 func (c *Consumer) begin(d *delivery, now time.Time) {
@@ -96,24 +55,15 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 	case known.spent:
 		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.reason, err: known.err}, now)
 		return
-	case due.Sub(now) > shortHold:
-		// Parked, or delivered before its time: hide it again, and remember it for
-		// as long again. This receive was no attempt.
-		note := c.memory.note(d.msg.ID, now)
-		note.unrun(d)
-		note.due = due
-		c.skip(d, d.parked(note), now)
-		return
 	case due.After(now):
-		// SQS's clock and ours differ a little: it is leased, so it can wait here.
-		time.AfterFunc(due.Sub(now), func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if d.phase == phaseWaiting {
-				c.begin(d, time.Now())
-				c.startWorkers()
-			}
-		})
+		note := c.memory.note(d.msg.ID, now)
+		note.unrun(d) // this receive was no attempt
+		note.due = due
+		if parked := d.parked(note); due.Sub(now) <= shortHold || c.mayHold(d, due, now) {
+			c.await(d, parked, now) // it is leased, so it can wait here
+		} else {
+			c.skip(d, parked, now) // hide it again, and remember it for as long again
+		}
 		return
 	}
 	first, sent := c.clock.local(d.msg.FirstReceived), c.clock.local(d.msg.Sent)
@@ -132,8 +82,40 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 }
 
 // shortHold is how long a message that is not yet due is held rather than hidden
-// again.
+// again: SQS's clock and ours differ a little.
 const shortHold = 2 * time.Second
+
+// await holds d until it is due, unless it is taken from where it waits before: v,
+// which says when that is, is then what becomes of it. The caller holds c.mu.
+func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
+	d.verdict = v
+	d.awaiting = true
+	c.recountLane(c.lanes[d.msg.GroupID])
+	time.AfterFunc(v.due.Sub(now), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		now := time.Now()
+		switch {
+		case !d.awaiting:
+		case passed(d.expires, now) && !d.inCall:
+			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
+			c.start("observer", c.tellSettled)
+		default:
+			c.awaited(d)
+			c.begin(d, now)
+			c.startWorkers()
+		}
+	})
+}
+
+// awaited notes that d does not wait for its time any longer. The caller holds
+// c.mu.
+func (c *Consumer) awaited(d *delivery) {
+	if d.awaiting {
+		d.awaiting = false
+		c.recountLane(c.lanes[d.msg.GroupID])
+	}
+}
 
 // attemptNumber is the number of the run that d would now get. It is exact where
 // this process has had every receive of the message so far, and at the first
@@ -183,68 +165,7 @@ func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
 
 // unready takes d out of those that wait to be started.
 func (c *Consumer) unready(d *delivery, now time.Time) {
+	c.awaited(d)
 	c.stepOut(d, now)
 	c.leaveFloor(d, now)
-}
-
-// leaveLane is called when d, of a FIFO queue, is no longer held. If it was done
-// with, its group goes on; otherwise the rest of the group is given back, to come
-// again behind d. The same holds for what waits behind a message that is lost
-// while it waits itself.
-func (c *Consumer) leaveLane(d *delivery, now time.Time) {
-	l := c.lanes[d.msg.GroupID]
-	if l == nil {
-		return
-	}
-	if l.head != d {
-		if at := slices.Index(l.waiting, d); at >= 0 {
-			behind := l.waiting[at+1:]
-			l.waiting = l.waiting[:at]
-			c.giveBackSiblings(l, behind, now.Add(time.Second), now)
-		} else {
-			l.returning--
-		}
-		c.endLane(d.msg.GroupID, l)
-		return
-	}
-	l.head = nil
-	done := d.verdict.outcome == OutcomeDelete || d.verdict.outcome == OutcomeDeadLetter
-	if done {
-		for i, next := range l.waiting {
-			if next.phase == phaseWaiting {
-				l.head = next
-				l.returning += i // released by a drain, and not yet gone
-				l.waiting = l.waiting[i+1:]
-				c.begin(next, now)
-				c.startWorkers()
-				return
-			}
-		}
-	}
-	due := d.verdict.due
-	if due.Before(now) {
-		due = now.Add(time.Second)
-	}
-	siblings := l.waiting
-	l.waiting = nil
-	c.giveBackSiblings(l, siblings, due, now)
-	c.endLane(d.msg.GroupID, l)
-}
-
-// giveBackSiblings releases messages that waited in l until due. What comes of
-// the group before they are gone is given back too: it could overtake them.
-func (c *Consumer) giveBackSiblings(l *lane, siblings []*delivery, due, now time.Time) {
-	l.returning += len(siblings)
-	for _, s := range siblings {
-		if s.phase == phaseWaiting {
-			c.skip(s, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due}, now)
-		}
-	}
-}
-
-// endLane forgets a lane in which nothing is left.
-func (c *Consumer) endLane(group string, l *lane) {
-	if l.head == nil && l.returning == 0 && len(l.waiting) == 0 {
-		delete(c.lanes, group)
-	}
 }

@@ -21,7 +21,7 @@ func (c *Consumer) deleted(d *delivery) {
 	if c.cfg.AfterDelete == nil {
 		return
 	}
-	m := d.msg // the handler had a copy of its own, and may have kept it
+	m := *d.msg // the handler had a copy of its own, and may have kept it
 	c.after.waiting = append(c.after.waiting, &m)
 	if c.after.running < c.dials.concurrency && !c.closed {
 		c.after.running++

@@ -37,6 +37,11 @@ type Config struct {
 	// again as a copy with its history. Default: ViaAuto.
 	Via Via
 
+	// FIFO says what becomes of a FIFO queue's message group while one of its
+	// messages has failed. Other queues' messages do not wait for each other.
+	// Default: FIFOHold.
+	FIFO FIFO
+
 	// HandlerTimeout ends the handler's context after one attempt has taken this
 	// long. Default: none.
 	HandlerTimeout time.Duration
@@ -141,6 +146,9 @@ func (c Config) validate() error {
 	}
 	if c.Via > ViaRequeue {
 		bad("Via", c.Via, "set ViaAuto, ViaVisibility or ViaRequeue")
+	}
+	if c.FIFO >= fifoChoices {
+		bad("FIFO", uint8(c.FIFO), "set FIFOHold, FIFOBlock or FIFOSkip")
 	}
 	if c.HandlerTimeout < 0 {
 		bad("HandlerTimeout", c.HandlerTimeout, "set a positive duration, or 0 for none")

@@ -20,8 +20,9 @@ const StoryAttribute = "reprise-story"
 // Story says why a message was given up. It travels with the dead letter in the
 // message attribute [StoryAttribute].
 type Story struct {
-	// Reason is the name of a [retry.Reason]: permanent, attempts, age, or receives
-	// where the queue's maxReceiveCount was used up before the attempts were.
+	// Reason is the name of a [retry.Reason]: permanent, attempts, age, retention,
+	// skip, crash, or receives where the queue's maxReceiveCount was used up before
+	// the attempts were.
 	Reason string `json:"reason"`
 	// Attempts is how many times the handler ran, as far as is known; Receives is
 	// SQS's count.

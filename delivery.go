@@ -23,7 +23,8 @@ const (
 // acknowledgement of its settlement. Except msg and raw, which do not change
 // while a handler runs, its fields are guarded by Consumer.mu.
 type delivery struct {
-	msg      Message
+	msg      *Message // as it is run and told of: another one for each attempt
+	received Message  // as it was received: the first of them
 	raw      *types.Message
 	key      string    // of the breaker and the pause that concern it
 	run      *run      // of its handler: the first, or one after it was held
@@ -46,6 +47,7 @@ type delivery struct {
 	stale   bool // received again while inCall: settle again with the new handle
 	lost    bool // the lease ended under the running handler
 
+	awaiting  bool // waits here for its time; verdict is what becomes of it otherwise
 	duplicate bool // arrived while the same message was held: only lent its handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed for want of what its handler needs
@@ -120,7 +122,8 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 	d.raw = raw
 	d.run = &d.first
 	d.handle = raw.ReceiptHandle
-	m := &d.msg
+	d.msg = &d.received
+	m := d.msg
 	if raw.MessageId != nil {
 		m.ID = *raw.MessageId
 		m.OriginID = m.ID

@@ -73,7 +73,11 @@ func (c *Consumer) idle() bool {
 func (c *Consumer) releaseUnstarted(now time.Time) {
 	inTime := c.timeAllows(now)
 	for _, d := range c.held {
-		if d.phase == phaseWaiting && (!inTime || d.shelf != nil) {
+		switch {
+		case d.phase != phaseWaiting:
+		case d.awaiting:
+			c.skip(d, d.verdict, now) // not before its time
+		case !inTime || d.shelf != nil:
 			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}

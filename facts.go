@@ -98,6 +98,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	for _, f := range plan.Check(policy, facts.plan, settings) {
 		c.found(f)
 	}
+	c.checkChoice(&facts)
 	return true
 }
 

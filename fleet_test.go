@@ -58,7 +58,7 @@ const (
 	givenUpForGood  = "a consumer does not run a message again that a handler of its own has called a permanent failure"
 	oneAtATime      = "a consumer runs a message, and a FIFO group, once at a time"
 	concurrency     = "no more handlers run at once than Config.Concurrency"
-	numbered1ToMax  = "attempts are numbered from 1, to no more than MaxAttempts and, before there is a copy, the receives"
+	numbered1ToMax  = "attempts are numbered from 1, to no more than MaxAttempts and, before there is a copy, the receives or the runs"
 	knowsTheMessage = "what is run is what was sent"
 	everyOneCounted = "each delivery is counted as a duplicate or with what became of it"
 	nothingHeld     = "nothing is held and nobody receives after a drain"
@@ -151,6 +151,9 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 	}
 	if f.random.IntN(3) == 0 {
 		f.cfg.HandlerTimeout = 3 * time.Second
+	}
+	if f.fifo {
+		f.cfg.FIFO = reprise.FIFO(f.random.IntN(3))
 	}
 	return f
 }
@@ -378,7 +381,7 @@ func (f *fleet) enter(n *node, m *reprise.Message) (p *part, nth int) {
 	if p.givenUpBy == n.number && p.givenUpID == m.ID {
 		f.broken(givenUpForGood, p, "it runs again on node %d", n.number)
 	}
-	if limit := f.cfg.Retry.MaxAttempts; m.Attempt < 1 || m.ID == m.OriginID && m.Attempt > m.Receives || limit > 0 && m.Attempt > limit {
+	if limit := f.cfg.Retry.MaxAttempts; m.Attempt < 1 || m.ID == m.OriginID && m.Attempt > max(m.Receives, p.runs) || limit > 0 && m.Attempt > limit {
 		f.broken(numbered1ToMax, p, "attempt %d at receive %d on node %d, %d are permitted", m.Attempt, m.Receives, n.number, limit)
 	}
 	return p, p.runs
@@ -485,6 +488,6 @@ func (f *fleet) broken(invariant string, p *part, format string, args ...any) {
 		fmt.Fprintf(&message, "\n\tmessage %s:\n\t\t%s", p.body, strings.Join(p.history[max(0, len(p.history)-16):], "\n\t\t"))
 	}
 	c := f.cfg
-	fmt.Fprintf(&message, "\n\tfifo %v, concurrency %d, prefetch %d, lease %v, handler timeout %v, stop budget %v, faults %+v", f.fifo, c.Concurrency, c.Prefetch, c.Lease, c.HandlerTimeout, c.StopBudget, f.faults)
+	fmt.Fprintf(&message, "\n\tfifo %v (%v), concurrency %d, prefetch %d, lease %v, handler timeout %v, stop budget %v, faults %+v", f.fifo, c.FIFO, c.Concurrency, c.Prefetch, c.Lease, c.HandlerTimeout, c.StopBudget, f.faults)
 	f.t.Error(message.String())
 }

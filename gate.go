@@ -316,10 +316,10 @@ func (c *Consumer) canaryEnded(g *gate, unavailable bool, now time.Time) {
 }
 
 // spare is the verdict on a message whose attempt failed while its breaker was
-// not closed: no attempt is counted, and it is held. What the policy gives up for
-// its age stays given up.
+// not closed: no attempt is counted, and it is held. What is given up for its age,
+// or since its queue would drop it, stays given up.
 func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict {
-	if v.outcome == OutcomeLost || v.outcome == OutcomeDeadLetter && v.reason == retry.ReasonAge {
+	if v.outcome == OutcomeLost || v.outcome == OutcomeDeadLetter && (v.reason == retry.ReasonAge || v.reason == retry.ReasonRetention) {
 		return v
 	}
 	var asked time.Time // by the handler

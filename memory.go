@@ -30,6 +30,8 @@ type recollection struct {
 	reason   retry.Reason
 	err      error
 
+	announced bool // that its queue will drop it
+
 	unavailable bool // its last attempt failed for want of what its handler needs
 
 	// Parked: hidden by this process, and not seen since.

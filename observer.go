@@ -22,6 +22,9 @@ type Observer struct {
 	Settled func(ctx context.Context, e Settled)
 	// Call is called after each request to SQS: the cost meter.
 	Call func(ctx context.Context, e Call)
+	// Expiring is called when a message was hidden that its queue will drop before it
+	// can be tried again.
+	Expiring func(ctx context.Context, e Expiring)
 	// Finding is called at the start of Run for each conflict between the policy
 	// and the queue, and whenever one appears later.
 	Finding func(ctx context.Context, f plan.Finding)
@@ -53,8 +56,8 @@ type Attempt struct {
 	// Reason says why, as a closed set fit for a metric label.
 	Reason retry.Reason
 	// Due is when the message is due again, on the consumer's clock: zero unless
-	// the Outcome is OutcomeRetry, OutcomeRelease or, where the handler has set a
-	// time, OutcomeHold.
+	// the Outcome is OutcomeRetry, OutcomeRelease or OutcomeHold, and with the last
+	// also where only the end of an outage is waited for.
 	Due time.Time
 }
 
@@ -124,8 +127,9 @@ const (
 	OutcomeKeep
 	// OutcomeLost: another consumer may have it; nothing more was done with it.
 	OutcomeLost
-	// OutcomeHold: held under its lease to be run again, no attempt counted, since
-	// a breaker is open. It is the outcome of an attempt only: the message stays.
+	// OutcomeHold: held under its lease to be run again: with ReasonUnavailable since
+	// a breaker is open, and no attempt is counted; otherwise for a short wait, see
+	// FIFOHold. It is the outcome of an attempt only: the message stays.
 	OutcomeHold
 	// OutcomePark: received before it was due, and hidden again: its wait is longer
 	// than SQS hides a message. Its handler did not run.

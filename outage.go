@@ -190,7 +190,7 @@ func (c *Consumer) nameKeys(batch []delivery) {
 		return
 	}
 	for i := range batch {
-		batch[i].key = c.keyOf(batch[i].msg)
+		batch[i].key = c.keyOf(*batch[i].msg)
 	}
 }
 

@@ -211,6 +211,10 @@ func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
 	}
 	c.memory.note(d.msg.ID, now).unrun(d)
 	due := now.Add(minAway + time.Duration(uint64(minAway)/256*uint64(spread(d.msg.ID))))
+	if l := c.lanes[d.msg.GroupID]; l != nil && l.head != d {
+		c.giveBackFrom(d, due, now)
+		return true
+	}
 	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: due}, now)
 	return true
 }
@@ -275,12 +279,22 @@ func (c *Consumer) breakers() (all []BreakerStatus) {
 	return all
 }
 
-// healthNow is the consumer's health, open breakers included: settlements go on
-// during an outage, and would otherwise say that all is well. The caller holds
+// healthNow is the consumer's health, with what lasts while settlements go on, and
+// would otherwise seem to be well: open breakers, messages that are left to expire. The caller holds
 // c.mu.
 func (c *Consumer) healthNow() (Health, string) {
 	if c.health.state != HealthOK && c.health.state != HealthDegraded {
 		return c.health.state, c.health.problem
+	}
+	health, problem := c.health.state, c.health.problem
+	add := func(more string) {
+		if health = HealthDegraded; problem != "" {
+			more = problem + "; " + more
+		}
+		problem = more
+	}
+	if text := c.expiring.problem(time.Now()); text != "" {
+		add(text)
 	}
 	for _, b := range c.breakers() {
 		if b.State == BreakerClosed {
@@ -290,11 +304,8 @@ func (c *Consumer) healthNow() (Health, string) {
 		if b.Key != "" {
 			whose = fmt.Sprintf("what the handlers need for key %q", b.Key)
 		}
-		problem := fmt.Sprintf("%s has been unavailable since %s (breaker %v, %d messages held): %s", whose, b.Since.UTC().Format(time.RFC3339), b.State, b.Held, b.Problem)
-		if c.health.problem != "" {
-			problem = c.health.problem + "; " + problem
-		}
-		return HealthDegraded, problem
+		add(fmt.Sprintf("%s has been unavailable since %s (breaker %v, %d messages held): %s", whose, b.Since.UTC().Format(time.RFC3339), b.State, b.Held, b.Problem))
+		break // one says enough
 	}
-	return c.health.state, c.health.problem
+	return health, problem
 }

@@ -29,11 +29,17 @@ type Counts struct {
 	// that SQS acknowledged. Parked messages were received before they were due, and
 	// hidden again without a run.
 	Deleted, Retried, Released, Parked, DeadLettered, Kept int64
+	// Held counts attempts after which a message of a FIFO queue was held, to be run
+	// again: see FIFOHold.
+	Held int64
 	// Requeued counts those of Retried, Released and Parked for which a copy was
 	// sent in place of the message.
 	Requeued int64
 	// Woken counts messages that were made visible before their backoff had ended.
 	Woken int64
+	// Expiring counts messages that were hidden though their queue will drop them
+	// before they can be tried again.
+	Expiring int64
 	// Lost counts messages whose lease ended before they were settled.
 	Lost int64
 }
@@ -130,6 +136,8 @@ func (r Report) String() string {
 	}{
 		{n.Parked, "parked"},
 		{n.Requeued, "of these by requeue"},
+		{n.Held, "failures of FIFO messages held here"},
+		{n.Expiring, "left to expire"},
 		{n.Kept, "kept for want of a dead-letter queue"},
 		{n.Lost, "lost to the end of their lease"},
 		{int64(len(r.Abandoned)), "abandoned in their handlers"},

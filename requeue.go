@@ -76,7 +76,7 @@ func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
 		v.requeue = why
 		return v
 	}
-	return c.atLastReceive(d, v)
+	return c.withoutCopy(d, v, now)
 }
 
 // comesAgain says that the message goes back to its queue.
@@ -318,7 +318,7 @@ func (c *Consumer) fallBack(d *delivery, now time.Time) {
 		return
 	}
 	d.verdict.requeue, d.verdict.alone = byVisibility, false
-	d.verdict = c.atLastReceive(d, d.verdict)
+	d.verdict = c.withoutCopy(d, d.verdict, now)
 	switch {
 	case d.verdict.outcome == OutcomeDeadLetter:
 		known := c.memory.note(d.msg.ID, now)

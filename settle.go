@@ -227,6 +227,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	case OutcomeKeep:
 		c.counts.Kept++
 	}
+	c.announceExpiry(d, now)
 	if d.verdict.requeue != byVisibility {
 		c.counts.Requeued++
 	}
@@ -313,7 +314,7 @@ func (c *Consumer) release(d *delivery) {
 	d.phase = phaseGone
 	delete(c.held, d.msg.ID)
 	if c.cfg.Observer.Settled != nil {
-		c.untold = append(c.untold, Settled{Message: &d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
+		c.untold = append(c.untold, Settled{Message: d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
 	}
 	if c.queue.fifo {
 		c.leaveLane(d, now)

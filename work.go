@@ -56,7 +56,7 @@ func (c *Consumer) ended(d *delivery, err error, started time.Time, more bool) (
 	o := c.weigh(d, err, now)
 	c.mu.Lock()
 	v := c.throughBreaker(d, c.judge(d, o, now), o, now)
-	finished := d.run // of which d has another if it is held
+	finished, m := d.run, d.msg // of which d has others if it is held
 	c.finish(d, v, now.Sub(started), now)
 	if more {
 		next = c.nextReady()
@@ -66,7 +66,7 @@ func (c *Consumer) ended(d *delivery, err error, started time.Time, more bool) (
 	if err == nil && c.cfg.Observer.Attempt == nil {
 		return next, now
 	}
-	c.attempted(d, v, o.err, started, now)
+	c.attempted(m, v, o.err, started, now)
 	if v.outcome == OutcomeLost {
 		c.tellSettled()
 	}
@@ -152,7 +152,7 @@ func (c *Consumer) handle(d *delivery) (err error) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	d.run.shown = d.msg
+	d.run.shown = *d.msg
 	return c.handler.Handle(&d.run.ctx, &d.run.shown)
 }
 
@@ -169,7 +169,7 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	case errors.Is(o.passedOn, ErrLeaseLost):
 		// Interrupted, but a redelivery has brought the message back meanwhile.
 		due := ended.Add(c.leastRelease(d))
-		return c.route(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err}, ended)
+		return c.inLane(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err}, ended)
 	}
 	v := verdict{reason: decision.Reason, due: decision.At, err: err}
 	switch decision.Action {
@@ -183,7 +183,7 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	default:
 		v.outcome = OutcomeRetry
 	}
-	return c.route(d, v, ended)
+	return c.inLane(d, v, ended)
 }
 
 // atLastReceive is v, unless v would give a message back whose next receive the
@@ -229,11 +229,15 @@ func (c *Consumer) releases(d *delivery, now time.Time) int {
 func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
 	c.running--
 	c.leaveFloor(d, now)
-	if v.outcome == OutcomeHold {
+	if v.outcome == OutcomeHold && v.reason == retry.ReasonUnavailable {
 		c.holdAgain(d, v, now)
 		return
 	}
 	c.taskTime.add(took)
+	if v.outcome == OutcomeHold {
+		c.holdGroup(d, v, now)
+		return
+	}
 	d.verdict = v
 	d.ran = true
 	if v.outcome == OutcomeLost {
@@ -289,17 +293,17 @@ func (c *Consumer) rememberLost(d *delivery, now time.Time) {
 }
 
 // attempted reports the end of an attempt. Nothing is logged for a success.
-func (c *Consumer) attempted(d *delivery, v verdict, err error, started, ended time.Time) {
+func (c *Consumer) attempted(m *Message, v verdict, err error, started, ended time.Time) {
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		c.mu.Lock()
 		c.counts.Panics++
 		c.mu.Unlock()
-		c.log.Error("handler panicked", "message", d.msg.ID, "attempt", d.msg.Attempt, "panic", panicked.Value, "stack", string(panicked.Stack))
+		c.log.Error("handler panicked", "message", m.ID, "attempt", m.Attempt, "panic", panicked.Value, "stack", string(panicked.Stack))
 	}
 	if f := c.cfg.Observer.Attempt; f != nil {
 		c.tell(func() {
 			f(c.runCtx, Attempt{
-				Message:  &d.msg,
+				Message:  m,
 				Started:  started,
 				Duration: ended.Sub(started),
 				Err:      err,

@@ -52,6 +52,12 @@ const (
 	// ReasonUnavailable holds or releases because what the handler needs is known to
 	// be unavailable. Decide never says so: only a consumer can know.
 	ReasonUnavailable
+	// ReasonRetention dead-letters because the queue's retention would end before the
+	// message is run again. Decide never says so: only a consumer can know.
+	ReasonRetention
+	// ReasonSkip dead-letters because of one failure, so that the message's group on
+	// a FIFO queue goes on. Decide never says so: only a consumer can know.
+	ReasonSkip
 	// ReasonCrash dead-letters because the message crashes whoever runs it. Decide
 	// never says so: only a consumer can know.
 	ReasonCrash
@@ -67,6 +73,8 @@ var reasonNames = [...]string{
 	ReasonReceives:   "receives",
 
 	ReasonUnavailable: "unavailable",
+	ReasonRetention:   "retention",
+	ReasonSkip:        "skip",
 	ReasonCrash:       "crash",
 }
 

@@ -1,0 +1,220 @@
+package reprise_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// shortLived are the attributes of a queue that keeps messages for six hours.
+func shortLived(fifo bool) map[string]string {
+	attributes := map[string]string{"MessageRetentionPeriod": "21600"}
+	if fifo {
+		attributes["FifoQueue"] = "true"
+	}
+	return attributes
+}
+
+// denySends is a client that may not send to q.
+func denySends(q *reprisetest.Queue) *spy {
+	s := &spy{Client: q.Direct()}
+	s.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+		if *in.QueueUrl == q.URL() {
+			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+		}
+		return s.Client.SendMessageBatch(ctx, in)
+	}
+	return s
+}
+
+// TestWaitBeyondRetentionIsDeadLettered: where no copy can take the place of a
+// message whose wait would end after its queue has dropped it, or shortly before,
+// it is dead-lettered now, with a reason of its own. Shorter waits are served.
+func TestWaitBeyondRetentionIsDeadLettered(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		fifo   bool
+		via    reprise.Via
+		denied bool
+		wait   time.Duration
+		letter bool
+	}{
+		{"on a FIFO queue", true, reprise.ViaAuto, false, 8 * time.Hour, true},
+		{"by visibility only", false, reprise.ViaVisibility, false, 8 * time.Hour, true},
+		{"copies are denied", false, reprise.ViaAuto, true, 8 * time.Hour, true},
+		{"too late for anybody to receive it", true, reprise.ViaAuto, false, 5*time.Hour + 50*time.Minute, true},
+		{"in time on a FIFO queue", true, reprise.ViaAuto, false, 5 * time.Hour, false},
+		{"in time by visibility only", false, reprise.ViaVisibility, false, 5 * time.Hour, false},
+		{"a copy can be sent", false, reprise.ViaAuto, false, 8 * time.Hour, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, shortLived(test.fifo))
+				dead := q.NewDeadLetterQueue(100)
+				client := reprise.Client(q.Direct())
+				if test.denied {
+					client = denySends(q)
+				}
+				began := time.Now()
+				var j journal
+				q.ConsumeWith(client, j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Body == "m01" && m.Attempt == 1 {
+						return reprise.RetryAfter(test.wait, errUnavailable)
+					}
+					return nil
+				}), reprise.Config{Via: test.via})
+				m := sqsserver.SendMessageEntry{MessageBody: "m01"}
+				if test.fifo {
+					m.MessageGroupId, m.MessageDeduplicationId = "m", "m01"
+				}
+				q.SendMessage(m)
+				q.WaitEmpty(24 * time.Hour)
+				letters := dead.Messages()
+				if !test.letter {
+					runs := j.of("m01")
+					if len(runs) != 2 || len(letters) != 0 || time.Since(began) < test.wait {
+						t.Errorf("%d runs, %d dead letters after %v: want a second run in time", len(runs), len(letters), time.Since(began))
+					}
+					return
+				}
+				if len(letters) != 1 || time.Since(began) > time.Minute {
+					t.Fatalf("%d dead letters after %v, want one at once", len(letters), time.Since(began))
+				}
+				s := storyOf(t, letters[0])
+				if s.Reason != "retention" || s.Attempts != 1 || !strings.HasSuffix(s.Error, errUnavailable.Error()) {
+					t.Errorf("story %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// TestGroupGoesOnWhereItsHeadCannotWait: a head whose wait would outlast it is given
+// up at once, so that what is behind it does not have to wait for nothing.
+func TestGroupGoesOnWhereItsHeadCannotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, shortLived(true))
+		dead := q.NewDeadLetterQueue(100)
+		groups(q, "a", 2)
+		time.Sleep(2 * time.Hour)
+		var j journal
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "a01" {
+				return reprise.RetryAfter(5*time.Hour, errUnavailable)
+			}
+			return nil
+		}), reprise.Config{})
+		q.WaitEmpty(24 * time.Hour)
+		if letters := dead.Messages(); len(letters) != 1 || letters[0].Body != "a01" || len(j.of("a02")) != 1 {
+			t.Errorf("dead letters %+v, runs %v", letters, j.bodies())
+		}
+	})
+}
+
+// expirations collects what Observer.Expiring is told.
+type expirations struct {
+	mu     sync.Mutex
+	events []reprise.Expiring
+	when   []time.Time
+}
+
+func (e *expirations) observe(_ context.Context, x reprise.Expiring) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.events = append(e.events, x)
+	e.when = append(e.when, time.Now())
+}
+
+// TestExpiryIsAnnounced: without a dead-letter queue nothing can be done for a
+// message that must wait beyond its retention. It is announced before it happens:
+// to the observer, in the counts and in the health.
+func TestExpiryIsAnnounced(t *testing.T) {
+	for _, fifo := range []bool{true, false} {
+		t.Run(map[bool]string{true: "FIFO", false: "by visibility only"}[fifo], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, shortLived(fifo))
+				sent := time.Now()
+				m := sqsserver.SendMessageEntry{MessageBody: "m01"}
+				if fifo {
+					m.MessageGroupId, m.MessageDeduplicationId = "m", "m01"
+				}
+				q.SendMessage(m)
+				time.Sleep(time.Hour)
+				var told expirations
+				c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					return reprise.RetryAfter(8*time.Hour, errUnavailable)
+				}), reprise.Config{Via: map[bool]reprise.Via{true: reprise.ViaAuto, false: reprise.ViaVisibility}[fifo], Observer: reprise.Observer{Expiring: told.observe}})
+				time.Sleep(time.Minute)
+				s := c.Status()
+				if s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "left to expire") || s.Counts.Expiring != 1 {
+					t.Errorf("status %+v, want the expiry announced", s)
+				}
+				told.mu.Lock()
+				if len(told.events) != 1 || told.events[0].Message.Body != "m01" || told.events[0].Outcome != reprise.OutcomeRetry || told.events[0].At.Sub(sent).Round(time.Second) != 6*time.Hour {
+					t.Errorf("announced %+v, want m01 at %v", told.events, sent.Add(6*time.Hour))
+				}
+				told.mu.Unlock()
+				time.Sleep(6 * time.Hour)
+				if s := c.Status(); s.Health != reprise.HealthOK {
+					t.Errorf("when it has been dropped: %v, %s", s.Health, s.Problem)
+				}
+			})
+		})
+	}
+}
+
+// TestExpiryOfKeptMessagesIsAnnounced: a message that is given up without a
+// dead-letter queue is hidden again and again; the last time is announced, hours
+// before it is dropped.
+func TestExpiryOfKeptMessagesIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": "172800"})
+		sent := time.Now()
+		q.Send("bad")
+		var told expirations
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.Permanent(errUnavailable)
+		}), reprise.Config{Observer: reprise.Observer{Expiring: told.observe}})
+		q.WaitEmpty(72 * time.Hour)
+		told.mu.Lock()
+		defer told.mu.Unlock()
+		if len(told.events) != 1 || told.events[0].Outcome != reprise.OutcomeKeep {
+			t.Fatalf("announced %+v, want one kept message", told.events)
+		}
+		at := sent.Add(48 * time.Hour)
+		if ahead := at.Sub(told.when[0]); ahead < time.Hour || ahead > 13*time.Hour {
+			t.Errorf("announced %v ahead", ahead)
+		}
+		if n := c.Status().Counts; n.Kept < 4 || n.Expiring != 1 {
+			t.Errorf("counts %+v", n)
+		}
+	})
+}
+
+// TestShortWaitsNearRetentionAreDeadLettered: in the last of its time a message that
+// fails is not held for another try that might come too late.
+func TestShortWaitsNearRetentionAreDeadLettered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, shortLived(true))
+		dead := q.NewDeadLetterQueue(100)
+		groups(q, "a", 2)
+		time.Sleep(5*time.Hour + 45*time.Minute)
+		var j journal
+		q.Consume(j.handler(failFirst("a01", 5)), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second)}})
+		q.WaitEmpty(time.Minute)
+		if letters := dead.Messages(); len(letters) != 1 || letters[0].Body != "a01" || len(j.of("a02")) != 1 {
+			t.Errorf("dead letters %+v, runs %v", letters, j.bodies())
+		}
+	})
+}

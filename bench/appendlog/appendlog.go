@@ -110,7 +110,7 @@ func (l *Log) add(op sqsserver.BatchOp, key, value []byte) {
 	switch op {
 	case sqsserver.BatchSet:
 		l.index[string(key)] = place{l.end + int64(len(l.data)-len(value)), len(value)}
-	case sqsserver.BatchDelete:
+	case sqsserver.BatchDelete, sqsserver.BatchDeleteOnce:
 		delete(l.index, string(key))
 	case sqsserver.BatchDeleteRange:
 		for k := range l.index {

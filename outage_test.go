@@ -360,6 +360,10 @@ func TestProbeTestsRecovery(t *testing.T) {
 		if n := p.failures() - failed; n != 0 {
 			t.Errorf("%d handlers failed while only the probe should have run", n)
 		}
+		report := c.Stop()
+		if !report.Drained() {
+			t.Errorf("report %v", report)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		for i := 3; i < len(probes); i++ {
@@ -377,60 +381,75 @@ func firstProbes(n int) (low, high time.Duration) {
 	return mean / 2, mean * 3 / 2
 }
 
-// TestOneKeyDownHarmsNoOther: a tenant's dead webhook delays its own messages; its
-// breaker opens, the others' messages go on being handled at once, and it does not
-// fill the consumer.
+// TestOneKeyDownHarmsNoOther: a tenant's dead webhook, or those of several, delay
+// their own messages; the others' go on being handled at once, and what is held
+// does not fill the consumer.
 func TestOneKeyDownHarmsNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		dead := q.NewDeadLetterQueue(30)
-		p := &dependency{takes: 100 * time.Millisecond}
-		p.set("acme", true)
-		var sent sync.Map
-		var mu sync.Mutex
-		var slowest time.Duration
-		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
-			if at, ok := sent.Load(m.Body); ok && tenant(m) != "acme" {
-				mu.Lock()
-				slowest = max(slowest, time.Since(at.(time.Time)))
-				mu.Unlock()
-			}
-			return p.Handle(ctx, m)
-		}), reprise.Config{
-			Outage: reprise.Outage{Key: tenant},
-			Retry:  retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1},
+	for _, down := range [][]string{{"acme"}, {"acme", "coil", "dyne", "echo"}} {
+		t.Run(strings.Join(down, " "), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { keysDown(t, down) })
 		})
-		for i := range 400 {
-			q.Send("acme:"+strconv.Itoa(i), "acme:again "+strconv.Itoa(i))
-			if i == 20 {
-				waitFor(t, "the breaker opens", time.Minute, stateIs(c, "acme", reprise.BreakerOpen))
-			}
-			if i > 20 {
-				body := "bolt:" + strconv.Itoa(i)
-				sent.Store(body, time.Now())
-				q.Send(body)
-			}
-			time.Sleep(time.Second)
-		}
-		failed := p.failures()
-		if failed > 120 {
-			t.Errorf("%d runs for the tenant that is down", failed)
-		}
+	}
+}
+
+func keysDown(t *testing.T, down []string) {
+	q := reprisetest.NewQueue(t, nil)
+	dead := q.NewDeadLetterQueue(30)
+	p := &dependency{takes: 100 * time.Millisecond}
+	for _, key := range down {
+		p.set(key, true)
+	}
+	var mu sync.Mutex
+	sent := make(map[string]time.Time)
+	var slowest time.Duration
+	c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		mu.Lock()
-		if slowest > 2*time.Second {
-			t.Errorf("a message of another tenant waited %v", slowest)
+		if at, ok := sent[m.Body]; ok {
+			slowest = max(slowest, time.Since(at))
 		}
 		mu.Unlock()
-		s := c.Status()
-		if len(s.Breakers) != 1 || s.Breakers[0].Held == 0 || s.Breakers[0].Held > 10 {
-			t.Errorf("breakers %+v, want acme's, with some and at most half of the consumer's 20 places", s.Breakers)
-		}
-		p.set("acme", false)
-		q.WaitEmpty(10 * time.Minute)
-		if n := len(dead.Messages()); n != 0 {
-			t.Errorf("%d dead letters", n)
-		}
+		return p.Handle(ctx, m)
+	}), reprise.Config{
+		Outage: reprise.Outage{Key: tenant},
+		Retry:  retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1},
 	})
+	for i := range 400 {
+		for _, key := range down {
+			q.Send(fmt.Sprintf("%s:%d", key, i))
+		}
+		if i > 40 {
+			body := fmt.Sprintf("bolt:%d", i)
+			mu.Lock()
+			sent[body] = time.Now()
+			mu.Unlock()
+			q.Send(body)
+		}
+		time.Sleep(time.Second)
+	}
+	if failed := p.failures(); failed > 150*len(down) {
+		t.Errorf("%d runs for the tenants that are down", failed)
+	}
+	mu.Lock()
+	if slowest > 2*time.Second {
+		t.Errorf("a message of another tenant waited %v", slowest)
+	}
+	mu.Unlock()
+	s := c.Status()
+	if len(s.Breakers) != len(down) {
+		t.Errorf("breakers %+v, want those of %v", s.Breakers, down)
+	}
+	for _, b := range s.Breakers {
+		if b.State == reprise.BreakerClosed || b.Held > 10 || len(down) == 1 && b.Held == 0 {
+			t.Errorf("breaker %+v, want it open, and at most half of the consumer's 20 places held", b)
+		}
+	}
+	for _, key := range down {
+		p.set(key, false)
+	}
+	q.WaitEmpty(10 * time.Minute)
+	if n := len(dead.Messages()); n != 0 {
+		t.Errorf("%d dead letters", n)
+	}
 }
 
 // TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker time out
@@ -490,6 +509,28 @@ func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
 		hang = true
 		mu.Unlock()
 		waitFor(t, "all but the one that hangs are handled", 10*time.Minute, func() bool { return len(q.Messages()) == 1 })
+	})
+}
+
+// TestCanaryThatIsPausedBeforeItRuns does not count as under way for ever.
+func TestCanaryThatIsPausedBeforeItRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		up := time.Now().Add(time.Minute)
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if tenant(m) == "bolt" {
+				time.Sleep(time.Minute) // it has the only worker
+			}
+			return failBut(time.Now().After(up), reprise.Unavailable(errUnavailable))
+		}), reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant, Threshold: 1}})
+		q.Send("acme:1")
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "acme", reprise.BreakerOpen))
+		q.Send("bolt:1")
+		waitFor(t, "the canary is ready", time.Minute, stateIs(c, "acme", reprise.BreakerHalfOpen))
+		if err := errors.Join(c.PauseKey("acme"), c.ResumeKey("acme")); err != nil {
+			t.Fatal(err)
+		}
+		q.WaitEmpty(10 * time.Minute)
 	})
 }
 

@@ -134,6 +134,68 @@ func TestWakeLetsBeWhatIsDueSoon(t *testing.T) {
 	}
 }
 
+// TestWakeLetsBeWhatHasComeByItself: while its turn to be woken has not come, a
+// message is delivered, and runs. It is not exposed to anybody else.
+func TestWakeLetsBeWhatHasComeByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if m.Receives == 1 {
+				return errUnavailable
+			}
+			time.Sleep(10 * time.Minute)
+			return nil
+		}), reprise.Config{Concurrency: 100, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None}})
+		ids := q.Send(numbered(100)...)
+		time.Sleep(time.Minute)
+		if n := c.Wake(); n != 100 {
+			t.Errorf("Wake() = %d, want 100", n)
+		}
+		time.Sleep(time.Millisecond) // the first ten are on their way
+		for _, id := range ids {
+			q.Release(id)
+		}
+		q.WaitEmpty(20 * time.Minute)
+		if s := c.Status(); s.Counts.Duplicates != 0 || s.Counts.Woken > 20 || s.Counts.Received != 200 {
+			t.Errorf("status %+v, want each message delivered twice, and few woken", s)
+		}
+	})
+}
+
+// TestWakeStopsWhenTheOutageIsNotOver: the dependency answers once and is gone
+// again. What is still hidden stays so.
+func TestWakeStopsWhenTheOutageIsNotOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var mu sync.Mutex
+		answers := 0
+		q.Send(numbered(300)...)
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			answers--
+			return failBut(answers >= 0, reprise.Unavailable(errUnavailable))
+		}), reprise.Config{
+			Outage: reprise.Outage{Threshold: 280},
+			Retry:  retry.Policy{Backoff: retry.Constant(10 * time.Hour), Jitter: retry.None},
+		})
+		waitFor(t, "the breaker opens", 5*time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(1100 * time.Millisecond) // until what was running has ended
+		mu.Lock()
+		answers = 1
+		mu.Unlock()
+		time.Sleep(time.Hour)
+		if s := c.Status(); s.Counts.Deleted != 1 || s.Counts.Woken == 0 || s.Counts.Woken > 40 {
+			t.Errorf("status %+v, want one deleted and few of the 280 woken", s)
+		}
+		mu.Lock()
+		answers = 1000
+		mu.Unlock()
+		q.WaitEmpty(10 * time.Minute)
+	})
+}
+
 // TestWakeThroughThrottles: a request that SQS refuses for being too much is made
 // again; one whose reply is lost is not, since it may have been carried out.
 func TestWakeThroughThrottles(t *testing.T) {
@@ -146,9 +208,13 @@ func TestWakeThroughThrottles(t *testing.T) {
 			})
 			q.Send(numbered(10)...)
 			time.Sleep(time.Minute)
+			c.Pause() // or they would come here as soon as they are visible
+			time.Sleep(time.Minute)
 			before := watch.hideCount()
 			q.Fault(sqsserver.Fault{Kind: kind, Action: "ChangeMessageVisibilityBatch", Limit: 2})
 			c.Wake()
+			time.Sleep(time.Minute)
+			c.Resume()
 			q.WaitEmpty(5 * time.Minute)
 			if n := watch.hideCount() - before; n != want {
 				t.Errorf("%s: %d requests to wake ten messages, want %d", kind, n, want)

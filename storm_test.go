@@ -153,8 +153,8 @@ func (s *storm) run() {
 	if len(s.handled) != sent {
 		s.t.Errorf("%d of %d messages were handled", len(s.handled), sent)
 	}
-	if n := len(s.dead.Messages()); n != 0 {
-		s.t.Errorf("%d messages were given up", n)
+	for _, m := range s.dead.Messages() {
+		s.t.Errorf("given up: %+v", storyOf(s.t, m))
 	}
 }
 
@@ -255,7 +255,7 @@ func (s *storm) handle(ctx context.Context, c *sailor, m *reprise.Message) error
 	case m.Receives%7 == 3:
 		return errUnavailable
 	}
-	s.handled[m.ID] = true
+	s.handled[m.OriginID] = true
 	return nil
 }
 
@@ -263,7 +263,7 @@ func (s *storm) handle(ctx context.Context, c *sailor, m *reprise.Message) error
 func (s *storm) stop(c *sailor) {
 	report := c.Stop()
 	n := report.Counts
-	if report.Drained() && n.Received != n.Duplicates+n.Deleted+n.Retried+n.Released+n.DeadLettered+n.Kept+n.Lost {
+	if report.Drained() && n.Received != n.Duplicates+n.Deleted+n.Retried+n.Released+n.Parked+n.DeadLettered+n.Kept+n.Lost {
 		s.t.Errorf("%s: not every delivery is accounted for: %+v", c.name, n)
 	}
 	if left := c.Status(); report.Drained() && left.Running+left.Waiting+left.Settling+left.Pollers != 0 {

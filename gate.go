@@ -43,7 +43,7 @@ const (
 
 	// A key's messages that there is no room to hold are hidden, longer each time.
 	minAway = time.Minute
-	maxAway = 30 * time.Minute
+	maxAway = 10 * time.Minute
 
 	// rampPatience is for how long, while ramping, messages that have failed wait
 	// for others to go first.

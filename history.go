@@ -226,6 +226,15 @@ func (d *delivery) enqueued() time.Time {
 	return d.history.enqueued
 }
 
+// hops is how many of d's receives were certainly no attempts: a copy that arrives
+// before it is due is parked.
+func (c *Consumer) hops(d *delivery) int {
+	if h := d.history; h != nil && h.due.After(c.clock.local(h.arrived)) {
+		return 1
+	}
+	return 0
+}
+
 // countsFrom is the instant, on our clock, since which d's own receives can have
 // been attempts: its first receive or, for a copy that was parked, its due time.
 func (c *Consumer) countsFrom(d *delivery) time.Time {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -446,7 +448,7 @@ func keysDown(t *testing.T, down []string) {
 	for _, key := range down {
 		p.set(key, false)
 	}
-	q.WaitEmpty(10 * time.Minute)
+	q.WaitEmpty(15 * time.Minute) // a copy that was just sent away is not woken
 	if n := len(dead.Messages()); n != 0 {
 		t.Errorf("%d dead letters", n)
 	}
@@ -670,3 +672,58 @@ type throttled struct{}
 
 func (*throttled) Error() string     { return "too much" }
 func (*throttled) ErrorCode() string { return "ProvisionedThroughputExceededException" }
+
+// TestMessagesOfAKeyThatIsDownAreNoSuspects: for hours they are received and hidden
+// again by one consumer after the other, since there is no room to hold them. None
+// is taken for one that kills its process, or seems exhausted.
+func TestMessagesOfAKeyThatIsDownAreNoSuspects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(3)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("acme", true)
+		var log suspicions
+		for range 3 {
+			q.Consume(p, reprise.Config{
+				Concurrency: 4, Prefetch: 4,
+				Outage: reprise.Outage{Key: tenant},
+				Retry:  retry.Policy{MaxAttempts: 10},
+				Logger: slog.New(&log),
+			})
+		}
+		for i := range 200 {
+			q.Send("acme:" + strconv.Itoa(i))
+		}
+		time.Sleep(4 * time.Hour)
+		p.set("acme", false)
+		q.WaitEmpty(20 * time.Minute)
+		if n := log.count.Load(); n != 0 {
+			t.Errorf("%d messages were suspected of crashing the worker", n)
+		}
+		if n := len(dead.Messages()); n != 0 {
+			t.Errorf("%d dead letters", n)
+		}
+		most := 0
+		for _, r := range p.all() {
+			most = max(most, r.attempt)
+		}
+		if most > 4 { // each consumer has to find out for itself
+			t.Errorf("the highest attempt was %d", most)
+		}
+	})
+}
+
+// suspicions is a log that counts one kind of line.
+type suspicions struct {
+	slog.Handler
+	count atomic.Int64
+}
+
+func (s *suspicions) Enabled(context.Context, slog.Level) bool { return true }
+func (s *suspicions) WithAttrs([]slog.Attr) slog.Handler       { return s }
+func (s *suspicions) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "crash") {
+		s.count.Add(1)
+	}
+	return nil
+}

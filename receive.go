@@ -283,7 +283,7 @@ func (c *Consumer) countFits(batch []delivery, now time.Time) {
 	c.mu.Unlock()
 	for i := range batch {
 		if d := &batch[i]; d.receives > 1 && !c.queue.fifo {
-			d.fit = policy.Attempts(d.seed(), d.made(), d.receives, now.Sub(c.countsFrom(d)))
+			d.fit = policy.Attempts(d.seed(), d.made(), d.receives-c.hops(d), now.Sub(c.countsFrom(d)))
 		}
 	}
 }

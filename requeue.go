@@ -98,10 +98,10 @@ func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
 		return becauseLastReceive
 	case v.outcome == OutcomeRetry && c.cfg.Via == ViaRequeue:
 		return becauseAsked
-	case v.outcome == OutcomeRelease && v.reason != retry.ReasonUnavailable && (d.receives > 1 || d.history != nil):
+	case v.outcome == OutcomeRelease && (d.receives > 1 || d.history != nil || v.reason == retry.ReasonUnavailable):
 		// The first release of all is one receive more, worth at most one attempt.
-		// Further ones would add up until the message seems exhausted. What waits for
-		// an outage to end must be hidden, to be woken.
+		// Further ones would add up until the message seems exhausted, and an outage
+		// makes many.
 		return becauseReleased
 	}
 	seconds, short := retry.Visibility(now.Add(-elapsed(d.requested, now)), now, v.due)

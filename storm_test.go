@@ -102,7 +102,9 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	if s.random.IntN(2) == 0 {
 		s.q.Fault(
 			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Probability: 0.1},
-			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Probability: 0.05},
+			// Not of receives: one that never arrives looks like the end of a process.
+			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "ChangeMessageVisibilityBatch", Probability: 0.05},
+			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "DeleteMessageBatch", Probability: 0.05},
 			sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Probability: 0.1},
 		)
 	}

@@ -66,10 +66,10 @@ func (j *journal) handler(f func(ctx context.Context, m *reprise.Message) error)
 // succeed is a handler's work that cannot fail.
 func succeed(context.Context, *reprise.Message) error { return nil }
 
-// TestScheduleOfSixteenDoublings runs 1, 2, 4 ... 32768 seconds of backoff, 18
-// hours in all, and holds every attempt against the policy: never early, late by
-// less than a second and the call.
-func TestScheduleOfSixteenDoublings(t *testing.T) {
+// TestExponentialBackoffByVisibility runs 1, 2, 4 ... 32768 seconds of backoff,
+// 18 hours in all, and holds every attempt against the policy: never early,
+// late by less than a second and the call.
+func TestExponentialBackoffByVisibility(t *testing.T) {
 	for _, jitter := range []retry.Jitter{retry.None, retry.Full} {
 		t.Run(jitter.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,10 +110,11 @@ func TestScheduleOfSixteenDoublings(t *testing.T) {
 	}
 }
 
-// TestTwelveHourRule: the 12 hours that SQS hides a message count from its
-// receive. A handler that ran 40 minutes before it failed leaves 11 h 20 min,
-// and a request beyond that would be refused and leave the lease's minute.
-func TestTwelveHourRule(t *testing.T) {
+// TestTwelveHoursCountFromTheReceive: the 12 hours that SQS hides a message
+// count from its receive. A handler that ran 40 minutes before it failed leaves
+// 11 h 20 min, and a request beyond that would be refused and leave the lease's
+// minute.
+func TestTwelveHoursCountFromTheReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		var j journal
@@ -144,10 +145,10 @@ func TestTwelveHourRule(t *testing.T) {
 	})
 }
 
-// TestWaitOfDays: a wait beyond the 12 hours that SQS hides a message is parked,
-// hidden again at each receive. The hops are no attempts, however many, and
+// TestWaitsBeyondTwelveHours: SQS hides a message for 12 hours at most, so that
+// a longer wait takes several hops. They are no attempts, however many, and
 // their sum is the wait, less the hundredth that may be cut for want of a hop.
-func TestWaitOfDays(t *testing.T) {
+func TestWaitsBeyondTwelveHours(t *testing.T) {
 	for _, wait := range []time.Duration{24 * time.Hour, 40 * time.Hour, 96 * time.Hour} {
 		t.Run(wait.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -174,10 +175,10 @@ func TestWaitOfDays(t *testing.T) {
 	}
 }
 
-// TestReceivedBeforeItsTime: SQS's clock and ours differ. A message that comes a
-// little early waits here; one that comes much too early is hidden again. Neither
-// runs before its time.
-func TestReceivedBeforeItsTime(t *testing.T) {
+// TestNothingRunsBeforeItsTime: SQS's clock and ours differ. A message that
+// comes a little early waits here; one that comes much too early is hidden
+// again. Neither runs before its time.
+func TestNothingRunsBeforeItsTime(t *testing.T) {
 	const wait = time.Minute
 	for _, tt := range []struct {
 		early time.Duration

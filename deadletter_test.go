@@ -75,9 +75,9 @@ func TestPermanentIsDeadLetteredAtOnce(t *testing.T) {
 	})
 }
 
-// TestExhaustedIsDeadLettered by attempts and by age, with the reason, and never
+// TestExhaustedIsDeadLetteredWithTheReason, by attempts and by age, and never
 // by a hot loop.
-func TestExhaustedIsDeadLettered(t *testing.T) {
+func TestExhaustedIsDeadLetteredWithTheReason(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		policy   retry.Policy
@@ -113,9 +113,10 @@ func TestExhaustedIsDeadLettered(t *testing.T) {
 	}
 }
 
-// TestNoDeadLetterQueue: a message that is given up and has nowhere to go stays
-// hidden as long as SQS permits, is not run again, and is not silently there.
-func TestNoDeadLetterQueue(t *testing.T) {
+// TestNothingIsDroppedWithoutADeadLetterQueue: a message that is given up and
+// has nowhere to go stays hidden as long as SQS permits, is not run again, and
+// is not silently there.
+func TestNothingIsDroppedWithoutADeadLetterQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		var log strings.Builder
@@ -197,8 +198,9 @@ func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 	})
 }
 
-// TestTenAttributesLeaveNoRoomForAStory.
-func TestTenAttributesLeaveNoRoomForAStory(t *testing.T) {
+// TestTenAttributesBreakNoDeadLetter: they are all that SQS takes, which leaves
+// no room for a story. The message goes without.
+func TestTenAttributesBreakNoDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		dead := q.NewDeadLetterQueue(5)
@@ -235,10 +237,11 @@ func TestOneRefusedDeadLetterHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestLastPermittedReceive: at its last permitted receive, and where no copy takes
-// its place, a message is not given back, whatever asks for it: SQS would move it to the dead-letter queue at the
-// next receive, without a run and without a word. It goes there with its story.
-func TestLastPermittedReceive(t *testing.T) {
+// TestNothingIsLostAtTheLastPermittedReceive: at its last permitted receive,
+// and where no copy takes its place, a message is not given back, whatever asks
+// for it: SQS would move it to the dead-letter queue at the next receive,
+// without a run and without a word. It goes there with its story.
+func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		permitted int

@@ -13,9 +13,10 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestStopInMidPoll: a message arrives in the long poll that was under way when
-// the stop began. It is released, not stranded for the length of a lease.
-func TestStopInMidPoll(t *testing.T) {
+// TestStopInMidPollStrandsNothing: a message arrives in the long poll that was
+// under way when the stop began. It is released, not stranded for the length of
+// a lease.
+func TestStopInMidPollStrandsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})
@@ -129,9 +130,9 @@ func TestAbandonedHandlerIsNamed(t *testing.T) {
 	})
 }
 
-// TestSettlementsSurviveTheStop: deletes are throttled when the stop begins. They
+// TestDeletesSurviveTheStop: deletes are throttled when the stop begins. They
 // are on a context that the stop does not cancel, and are tried until done.
-func TestSettlementsSurviveTheStop(t *testing.T) {
+func TestDeletesSurviveTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch", Limit: 5})
@@ -165,9 +166,9 @@ func TestReceiveErrors(t *testing.T) {
 	})
 }
 
-// TestAttemptsAreNotReceives (rule 6): twelve consumers come and go, each drain
-// burning a receive of a message in backoff; its attempts are those that ran. No
-// copy tells of them: what counts is the time that has passed.
+// TestAttemptsAreNotReceives: twelve consumers come and go, each drain burning
+// a receive of a message in backoff; its attempts are those that ran. No copy
+// tells of them: what counts is the time that has passed.
 func TestAttemptsAreNotReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

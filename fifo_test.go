@@ -30,10 +30,11 @@ func groups(q *reprisetest.Queue, names string, n int) {
 
 var fifoQueue = map[string]string{"FifoQueue": "true"}
 
-// TestFIFOOrder: groups run side by side, order holds inside each, through
-// failures, partial settlement failures, lost leases, panics and a restart. A run
-// counts when it succeeds: what succeeds must succeed in order.
-func TestFIFOOrder(t *testing.T) {
+// TestFIFOOrderSurvivesFailures: groups run side by side, order holds inside
+// each, through failures, partial settlement failures, lost leases, panics and
+// a restart. A run counts when it succeeds: what succeeds must succeed in
+// order.
+func TestFIFOOrderSurvivesFailures(t *testing.T) {
 	for name, faults := range map[string][]sqsserver.Fault{
 		"no faults":        nil,
 		"entries fail":     {{Kind: sqsserver.FaultFailEntry, Every: 3}},
@@ -98,8 +99,8 @@ func TestFIFOOrder(t *testing.T) {
 	}
 }
 
-// TestFIFOSiblingsCostNoAttempts (rule 7): messages behind a failing one are
-// received with it again and again; when their turn comes it is their first run.
+// TestFIFOSiblingsCostNoAttempts: messages behind a failing one are received
+// with it again and again; when their turn comes it is their first run.
 func TestFIFOSiblingsCostNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)

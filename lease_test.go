@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestLeaseKeptThroughFiveHours: while a handler runs, its message stays ours,
+// TestLongHandlerKeepsItsLease: while a handler runs, its message stays ours,
 // with fewer and fewer calls.
-func TestLeaseKeptThroughFiveHours(t *testing.T) {
+func TestLongHandlerKeepsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		var j journal
@@ -137,10 +137,11 @@ func TestPermanentAfterTheLeaseWasLost(t *testing.T) {
 	})
 }
 
-// TestLeaseRunsOutLocally: when no heartbeat gets through, the lease ends by our
-// own clock, the handler is told, and no visibility change is sent any more: on a
-// standard queue SQS would obey it against whoever holds the message (rule 2).
-func TestLeaseRunsOutLocally(t *testing.T) {
+// TestNoVisibilityChangeOnceTheLeaseIsOver: when no heartbeat gets through, the
+// lease ends by our own clock, the handler is told, and no visibility change is
+// sent any more: on a standard queue SQS would obey it against whoever holds
+// the message.
+func TestNoVisibilityChangeOnceTheLeaseIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch"})
@@ -235,9 +236,9 @@ func TestLostWhileWaitingIsLetGo(t *testing.T) {
 	})
 }
 
-// TestHeartbeatNeverOverlapsSettlement: a handler ends while a heartbeat for its
-// message is under way. The settlement waits for it: a heartbeat that lands after
-// it would turn hours of backoff into one lease (rule 3).
+// TestHeartbeatNeverOverlapsSettlement: a handler ends while a heartbeat for
+// its message is under way. The settlement waits for it: a heartbeat that lands
+// after it would turn hours of backoff into one lease.
 func TestHeartbeatNeverOverlapsSettlement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -39,7 +39,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // TestReleaseCountsNoAttempt, and each release in a row waits longer, since SQS
-// counts the receives (rule 9).
+// counts the receives.
 func TestReleaseCountsNoAttempt(t *testing.T) {
 	for _, via := range []reprise.Via{reprise.ViaAuto, reprise.ViaVisibility} {
 		t.Run(via.String(), func(t *testing.T) {

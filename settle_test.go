@@ -143,9 +143,9 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 	})
 }
 
-// TestRedeliveryAdoptsTheNewerHandle: a message that is delivered again while its
-// handler runs is not run twice, and settled with the handle of the later receive
-// (rule 5).
+// TestRedeliveryAdoptsTheNewerHandle: a message that is delivered again while
+// its handler runs is not run twice, and settled with the handle of the later
+// receive.
 func TestRedeliveryAdoptsTheNewerHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -240,9 +240,8 @@ func TestCallsPerMessage(t *testing.T) {
 	}
 }
 
-// TestIdleQueueCosts: an idle queue is polled three times a minute, and nothing
-// else is called.
-func TestIdleQueueCosts(t *testing.T) {
+// TestIdleQueueIsPolledThreeTimesAMinute, and nothing else is called.
+func TestIdleQueueIsPolledThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})

@@ -71,12 +71,11 @@ func (c *Consumer) poll(extra bool) {
 			continue
 		}
 		failures = 0
-		full := got == n
-		if extra && !full {
-			return
-		}
-		if full {
+		switch {
+		case got == n:
 			c.maybeAddPoller()
+		case extra, got == 0 && !c.pause(c.broughtNothing(nil)):
+			return
 		}
 	}
 }
@@ -147,7 +146,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 	if c.settling+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
-	waiting := c.waiting - c.gates.shelved - c.heldInLanes + c.reserved
+	waiting := c.waiting - c.gates.shelved - c.heldBack + c.reserved
 	free = min(all-c.running-waiting, ahead-waiting)
 	idle = free > 0 && c.running+waiting < c.dials.concurrency && (c.cfg.Rate == 0 || waiting == 0)
 	return free, min(maxBatch, max(1, ahead/2)), idle
@@ -255,6 +254,9 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 	c.nameKeys(batch)
 	c.mu.Lock()
 	c.health.received(now)
+	if len(batch) > 0 {
+		c.budget.refusedAt = time.Time{}
+	}
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
 	for i := range batch {
@@ -296,6 +298,9 @@ func (c *Consumer) pauseAfter(err error, failures int) bool {
 	}
 	wait := min(maxPollBackoff, minPollBackoff<<min(failures-1, 10))
 	problem := fmt.Sprintf("receiving fails: %v", err)
+	if pause := c.broughtNothing(err); pause > 0 {
+		return c.pause(pause)
+	}
 	if lasting(err) {
 		wait = lastingPollBackoff
 		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", err)
@@ -305,7 +310,15 @@ func (c *Consumer) pauseAfter(err error, failures int) bool {
 	c.mu.Unlock()
 	c.complain("receive", problem, "failures", failures)
 
-	// Half fixed, half random: consumers that failed together come back apart.
+	return c.pause(wait)
+}
+
+// pause waits for about as long as wait; half fixed, half random: consumers that
+// failed together come back apart. It returns false when the consumer is stopping.
+func (c *Consumer) pause(wait time.Duration) bool {
+	if wait == 0 {
+		return true
+	}
 	timer := time.NewTimer(wait/2 + rand.N(wait/2))
 	defer timer.Stop()
 	select {

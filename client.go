@@ -83,6 +83,13 @@ func unacceptable(err error) bool {
 	return false
 }
 
+// ambiguous says that a request which failed with err may have been carried out all
+// the same.
+func ambiguous(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return !ok || api.ErrorFault() != smithy.FaultClient
+}
+
 // denied says that we lack the permission for a call.
 func denied(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -42,12 +41,6 @@ type Config struct {
 	// messages has failed. Other queues' messages do not wait for each other.
 	// Default: FIFOHold.
 	FIFO FIFO
-
-	// InFlightQuota is how many messages of the queue SQS lets be in flight, those of
-	// other consumers included; AWS can raise it. Near it retries are sent as delayed
-	// copies where Via permits, for what is hidden counts. Negative: the queue's count
-	// is not watched. Default: 120,000, as on AWS.
-	InFlightQuota int
 
 	// HandlerTimeout ends the handler's context after one attempt has taken this
 	// long. Default: none.
@@ -92,6 +85,10 @@ type Config struct {
 	// Logger gets what an operator must know: failures, findings, state changes.
 	// Nothing is logged for a message that succeeds. Default: slog.Default().
 	Logger *slog.Logger
+
+	// seed fixes what a consumer leaves to chance, for tests that must repeat. Zero:
+	// each draws its own.
+	seed uint64
 }
 
 const (
@@ -122,9 +119,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.StopBudget == 0 {
 		c.StopBudget = defaultStopBudget
-	}
-	if c.InFlightQuota == 0 {
-		c.InFlightQuota = plan.MaxInFlight
 	}
 	c.Outage = c.Outage.withDefaults()
 	if c.Name == "" {

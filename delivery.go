@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -96,7 +97,7 @@ func (d *delivery) lease(from time.Time, length time.Duration) {
 	d.expires = from.Add(length - leaseSlack(length))
 	// Half-way, up to a tenth later by message, so that a fleet's heartbeats
 	// spread and one failed heartbeat leaves time for more.
-	d.renewAt = from.Add(length/2 + time.Duration(uint64(length/10)/256*uint64(spread(d.msg.ID))))
+	d.renewAt = from.Add(length/2 + spread(length/10, d.msg.ID))
 }
 
 // lostTo is why settling failed, for a message that was lost; otherwise nil.
@@ -107,14 +108,20 @@ func (d *delivery) lostTo() error {
 	return nil
 }
 
-// spread is a number from a message id, the same everywhere. The last digits of
-// an id are as random as the whole.
-func spread(id string) byte {
+// asReceived puts deliveries into the order in which they came, those of a FIFO
+// queue that came together into the order in which they were sent.
+func asReceived(a, b *delivery) int {
+	return cmp.Or(a.msg.Received.Compare(b.msg.Received), cmp.Compare(len(a.sequence), len(b.sequence)), cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.msg.ID, b.msg.ID))
+}
+
+// spread is the part of span that falls to a message id, the same everywhere. The
+// last digits of an id are as random as the whole.
+func spread(span time.Duration, id string) time.Duration {
 	var sum uint32 = 2166136261 // FNV-1a
-	for i := max(0, len(id)-4); i < len(id); i++ {
+	for i := max(0, len(id)-8); i < len(id); i++ {
 		sum = (sum ^ uint32(id[i])) * 16777619
 	}
-	return byte(sum >> 16)
+	return time.Duration(uint64(span) / (1 << 16) * uint64(sum>>16))
 }
 
 // fill reads a received message into d.

@@ -72,9 +72,16 @@ func (c *Consumer) idle() bool {
 // time to run it. The caller holds c.mu.
 func (c *Consumer) releaseUnstarted(now time.Time) {
 	inTime := c.timeAllows(now)
+	var unstarted []*delivery
 	for _, d := range c.held {
+		if d.phase == phaseWaiting {
+			unstarted = append(unstarted, d)
+		}
+	}
+	slices.SortFunc(unstarted, asReceived)
+	for _, d := range unstarted {
 		switch {
-		case d.phase != phaseWaiting:
+		case d.phase != phaseWaiting: // given back with another
 		case d.awaiting:
 			c.skip(d, d.verdict, now) // not before its time
 		case !inTime || d.shelf != nil:

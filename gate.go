@@ -1,7 +1,6 @@
 package reprise
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
@@ -136,7 +135,7 @@ func (c *Consumer) roomToHold(g *gate) bool {
 func (c *Consumer) sentAway(d *delivery, cause error, now time.Time) verdict {
 	releases := c.releases(d, now)
 	wait := min(maxAway, minAway<<min(releases, 10))
-	wait += time.Duration(uint64(wait/4) / 256 * uint64(spread(d.msg.ID)))
+	wait += spread(wait/4, d.msg.ID)
 	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
 }
 
@@ -182,7 +181,7 @@ func (c *Consumer) passedUnrun(g *gate, now time.Time) {
 	switch {
 	case c.draining:
 	case g.breaker.state == BreakerHalfOpen && g.active == 0 && !g.wanted:
-		c.turn(g, now, func(b *breaker) { b.open(now, rand.Float64()) })
+		c.turn(g, now, func(b *breaker) { b.open(now, c.chance.Float64()) })
 	case g.breaker.state == BreakerRamping:
 		c.letThrough(g, now)
 	}
@@ -283,7 +282,7 @@ func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, now time.Ti
 		}
 	case g.breaker.state == BreakerClosed:
 		if g.breaker.attempted(d.msg.OriginID, o.unavailable, now) {
-			c.turn(g, now, func(b *breaker) { b.open(now, rand.Float64()) })
+			c.turn(g, now, func(b *breaker) { b.open(now, c.chance.Float64()) })
 		}
 		c.tidy(g)
 	case let == g:
@@ -301,7 +300,7 @@ func (c *Consumer) canaryEnded(g *gate, unavailable bool, now time.Time) {
 	switch {
 	case g.breaker.state == BreakerRamping:
 		b := g.breaker
-		b.ramped(unavailable, c.dials.concurrency, now, rand.Float64())
+		b.ramped(unavailable, c.dials.concurrency, now, c.chance.Float64())
 		if b.state == BreakerRamping {
 			g.breaker = b
 			c.letThrough(g, now)
@@ -311,7 +310,7 @@ func (c *Consumer) canaryEnded(g *gate, unavailable bool, now time.Time) {
 	case !unavailable:
 		c.turn(g, now, (*breaker).answered)
 	case g.breaker.state == BreakerHalfOpen:
-		c.turn(g, now, func(b *breaker) { b.unanswered(now, rand.Float64()) })
+		c.turn(g, now, func(b *breaker) { b.unanswered(now, c.chance.Float64()) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -76,6 +77,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			next = t
 		}
 	}
+	var ended []*delivery
 	urgent := false
 	for _, d := range c.held {
 		switch {
@@ -83,17 +85,17 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			sooner(now.Add(c.cfg.Lease / 10))
 		case passed(d.expires, now) && (!d.inCall || d.phase == phaseRunning):
 			if !d.lost {
-				c.lose(d, errLeaseEnded)
+				ended = append(ended, d)
 			}
 		case d.lost:
 			// Its handler has been told; there is no lease to keep.
-		case d.hidden:
-			sooner(d.expires) // for longer than a lease, and not to be shortened
 		case d.inCall:
 			sooner(now.Add(c.cfg.Lease / 10)) // look again when the call is over
 			if d.phase == phaseRunning {
 				sooner(d.expires) // its handler must be told then
 			}
+		case d.hidden:
+			sooner(d.expires) // for longer than a lease, and not to be shortened
 		case passed(d.renewAt, horizon):
 			due = append(due, d)
 			urgent = urgent || passed(d.renewAt, now)
@@ -101,6 +103,14 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			sooner(d.renewAt)
 		}
 	}
+	slices.SortFunc(ended, asReceived)
+	for _, d := range ended {
+		if d.phase != phaseGone && (!d.inCall || d.phase == phaseRunning) {
+			c.lose(d, errLeaseEnded)
+		}
+	}
+	// With the head of a FIFO group its siblings are given back.
+	due = slices.DeleteFunc(due, func(d *delivery) bool { return d.inCall || d.phase == phaseGone })
 	if !urgent { // nothing has to go out yet: wait for the first that must
 		for _, d := range due {
 			sooner(d.renewAt)
@@ -110,6 +120,9 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	for _, d := range due {
 		d.inCall = true
 	}
+	slices.SortFunc(due, func(a, b *delivery) int { // the most urgent go out first
+		return cmp.Or(a.renewAt.Compare(b.renewAt), cmp.Compare(a.msg.ID, b.msg.ID))
+	})
 	return due, next
 }
 

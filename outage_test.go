@@ -3,12 +3,21 @@ package reprise_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
@@ -316,6 +325,217 @@ func TestOpenBreakerHoldsUnderLease(t *testing.T) {
 	})
 }
 
+// TestProbeTestsRecovery without spending a message: while it fails no handler
+// runs, and when it succeeds they do. A panic of it is a failure.
+func TestProbeTestsRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(100)...)
+		var mu sync.Mutex
+		var probes []time.Time
+		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(ctx context.Context, key string) error {
+			mu.Lock()
+			probes = append(probes, time.Now())
+			n := len(probes)
+			mu.Unlock()
+			if key != "" {
+				t.Errorf("probe of key %q", key)
+			}
+			switch {
+			case n == 1:
+				panic("probe")
+			case n == 2:
+				<-ctx.Done() // it hangs
+				return ctx.Err()
+			case n < 20:
+				return errUnavailable
+			}
+			p.set("", false)
+			return nil
+		}}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second) // handlers that were running end
+		failed := p.failures()
+		q.WaitEmpty(time.Hour)
+		if n := p.failures() - failed; n != 0 {
+			t.Errorf("%d handlers failed while only the probe should have run", n)
+		}
+		report := c.Stop()
+		if !report.Drained() {
+			t.Errorf("report %v", report)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 3; i < len(probes); i++ {
+			gap := probes[i].Sub(probes[i-1])
+			if low, high := firstProbes(i - 1); gap < low || gap > high {
+				t.Errorf("%v between probes %d and %d, want %v to %v", gap, i, i+1, low, high)
+			}
+		}
+	})
+}
+
+// firstProbes is between which bounds the wait after n failed probes lies.
+func firstProbes(n int) (low, high time.Duration) {
+	mean := min(80*time.Second, 5*time.Second<<min(n+1, 10))
+	return mean / 2, mean * 3 / 2
+}
+
+// TestOneKeyDownHarmsNoOther: a tenant's dead webhook, or those of several, delay
+// their own messages; the others' go on being handled at once, and what is held
+// does not fill the consumer.
+func TestOneKeyDownHarmsNoOther(t *testing.T) {
+	for _, down := range [][]string{{"acme"}, {"acme", "coil", "dyne", "echo"}} {
+		t.Run(strings.Join(down, " "), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { keysDown(t, down) })
+		})
+	}
+}
+
+func keysDown(t *testing.T, down []string) {
+	q := reprisetest.NewQueue(t, nil)
+	dead := q.NewDeadLetterQueue(30)
+	p := &dependency{takes: 100 * time.Millisecond}
+	for _, key := range down {
+		p.set(key, true)
+	}
+	var mu sync.Mutex
+	sent := make(map[string]time.Time)
+	var slowest time.Duration
+	c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		mu.Lock()
+		if at, ok := sent[m.Body]; ok {
+			slowest = max(slowest, time.Since(at))
+		}
+		mu.Unlock()
+		return p.Handle(ctx, m)
+	}), reprise.Config{
+		Outage: reprise.Outage{Key: tenant},
+		Retry:  retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1},
+	})
+	for i := range 400 {
+		for _, key := range down {
+			q.Send(fmt.Sprintf("%s:%d", key, i))
+		}
+		if i > 40 {
+			body := fmt.Sprintf("bolt:%d", i)
+			mu.Lock()
+			sent[body] = time.Now()
+			mu.Unlock()
+			q.Send(body)
+		}
+		time.Sleep(time.Second)
+	}
+	if failed := p.failures(); failed > 150*len(down) {
+		t.Errorf("%d runs for the tenants that are down", failed)
+	}
+	mu.Lock()
+	if slowest > 2*time.Second {
+		t.Errorf("a message of another tenant waited %v", slowest)
+	}
+	mu.Unlock()
+	s := c.Status()
+	if len(s.Breakers) != len(down) {
+		t.Errorf("breakers %+v, want those of %v", s.Breakers, down)
+	}
+	for _, b := range s.Breakers {
+		if b.State == reprise.BreakerClosed || b.Held > 10 || len(down) == 1 && b.Held == 0 {
+			t.Errorf("breaker %+v, want it open, and at most half of the consumer's 20 places held", b)
+		}
+	}
+	for _, key := range down {
+		p.set(key, false)
+	}
+	q.WaitEmpty(15 * time.Minute) // a copy that was just sent away is not woken
+	if n := len(dead.Messages()); n != 0 {
+		t.Errorf("%d dead letters", n)
+	}
+}
+
+// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker time out
+// whatever happens, the rest would not. The breaker closes all the same.
+func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var bodies []string
+		for i := range 20 {
+			bodies = append(bodies, fmt.Sprint("poison ", i))
+		}
+		q.Send(bodies...)
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			time.Sleep(10 * time.Millisecond)
+			return failBut(!strings.HasPrefix(m.Body, "poison"), reprise.Unavailable(errUnavailable))
+		}), reprise.Config{Retry: retry.Policy{MaxAttempts: -1}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(30 * time.Second)
+		q.Send(numbered(50)...)
+		waitFor(t, "the good messages are handled", 30*time.Minute, func() bool {
+			good := 0
+			for _, r := range j.all() {
+				if !strings.HasPrefix(r.body, "poison") {
+					good++
+				}
+			}
+			return good == 50
+		})
+	})
+}
+
+// TestHungCanaryDoesNotHangTheProbe: a canary whose handler does not return is
+// followed by another.
+func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(30)...)
+		var mu sync.Mutex
+		hang := false
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			mu.Lock()
+			hangs := hang
+			hang = false
+			mu.Unlock()
+			if hangs {
+				p.set("", false)
+				<-ctx.Done()
+			}
+			return p.Handle(ctx, m)
+		}), reprise.Config{StopBudget: 5 * time.Second})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second)
+		mu.Lock()
+		hang = true
+		mu.Unlock()
+		waitFor(t, "all but the one that hangs are handled", 10*time.Minute, func() bool { return len(q.Messages()) == 1 })
+	})
+}
+
+// TestCanaryThatIsPausedBeforeItRuns does not count as under way for ever.
+func TestCanaryThatIsPausedBeforeItRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		up := time.Now().Add(time.Minute)
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if tenant(m) == "bolt" {
+				time.Sleep(time.Minute) // it has the only worker
+			}
+			return failBut(time.Now().After(up), reprise.Unavailable(errUnavailable))
+		}), reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant, Threshold: 1}})
+		q.Send("acme:1")
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "acme", reprise.BreakerOpen))
+		q.Send("bolt:1")
+		waitFor(t, "the canary is ready", time.Minute, stateIs(c, "acme", reprise.BreakerHalfOpen))
+		if err := errors.Join(c.PauseKey("acme"), c.ResumeKey("acme")); err != nil {
+			t.Fatal(err)
+		}
+		q.WaitEmpty(10 * time.Minute)
+	})
+}
+
 // TestDrainReleasesHeldMessages: a stop while the breaker is open gives back what
 // is held, at once, and ends clean.
 func TestDrainReleasesHeldMessages(t *testing.T) {
@@ -403,4 +623,107 @@ func TestBreakerOfFIFOQueueKeepsOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// statusError is an HTTP client's error that tells the status of the reply.
+type statusError int
+
+func (e statusError) Error() string   { return http.StatusText(int(e)) }
+func (e statusError) StatusCode() int { return int(e) }
+
+func TestIsUnavailable(t *testing.T) {
+	reply := func(status int) error {
+		return fmt.Errorf("operation error: %w", &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: errors.New("api error"),
+		})
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an ordinary error":        {errUnavailable, false},
+		"marked":                   {fmt.Errorf("shipping: %w", reprise.Unavailable(errUnavailable)), true},
+		"marked nil":               {reprise.Unavailable(nil), true},
+		"marked, with a time":      {reprise.RetryAfter(time.Minute, reprise.Unavailable(errUnavailable)), true},
+		"timeout of a context":     {fmt.Errorf("shipping: %w", context.DeadlineExceeded), true},
+		"cancelled":                {context.Canceled, false},
+		"refused connection":       {fmt.Errorf("Get: %w", refused), true},
+		"bare refusal":             {syscall.ECONNREFUSED, true},
+		"reset":                    {syscall.ECONNRESET, true},
+		"no such host":             {&net.DNSError{Err: "no such host", IsNotFound: true}, true},
+		"end of file":              {io.ErrUnexpectedEOF, false},
+		"429":                      {statusError(429), true},
+		"503":                      {fmt.Errorf("shipping: %w", statusError(503)), true},
+		"404":                      {statusError(404), false},
+		"the SDK's 500":            {reply(500), true},
+		"the SDK's 400":            {reply(400), false},
+		"the SDK's throttle":       {&throttled{}, true},
+		"a panic with one of them": {&reprise.PanicError{Value: refused}, false},
+	} {
+		if got := reprise.IsUnavailable(test.err); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// throttled is what the SDK returns when DynamoDB has had enough.
+type throttled struct{}
+
+func (*throttled) Error() string     { return "too much" }
+func (*throttled) ErrorCode() string { return "ProvisionedThroughputExceededException" }
+
+// TestMessagesOfAKeyThatIsDownAreNoSuspects: for hours they are received and hidden
+// again by one consumer after the other, since there is no room to hold them. None
+// is taken for one that kills its process, or seems exhausted.
+func TestMessagesOfAKeyThatIsDownAreNoSuspects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(3)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("acme", true)
+		var log suspicions
+		for range 3 {
+			q.Consume(p, reprise.Config{
+				Concurrency: 4, Prefetch: 4,
+				Outage: reprise.Outage{Key: tenant},
+				Retry:  retry.Policy{MaxAttempts: 10},
+				Logger: slog.New(&log),
+			})
+		}
+		for i := range 200 {
+			q.Send("acme:" + strconv.Itoa(i))
+		}
+		time.Sleep(4 * time.Hour)
+		p.set("acme", false)
+		q.WaitEmpty(20 * time.Minute)
+		if n := log.count.Load(); n != 0 {
+			t.Errorf("%d messages were suspected of crashing the worker", n)
+		}
+		if n := len(dead.Messages()); n != 0 {
+			t.Errorf("%d dead letters", n)
+		}
+		most := 0
+		for _, r := range p.all() {
+			most = max(most, r.attempt)
+		}
+		if most > 4 { // each consumer has to find out for itself
+			t.Errorf("the highest attempt was %d", most)
+		}
+	})
+}
+
+// suspicions is a log that counts one kind of line.
+type suspicions struct {
+	slog.Handler
+	count atomic.Int64
+}
+
+func (s *suspicions) Enabled(context.Context, slog.Level) bool { return true }
+func (s *suspicions) WithAttrs([]slog.Attr) slog.Handler       { return s }
+func (s *suspicions) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "crash") {
+		s.count.Add(1)
+	}
+	return nil
 }

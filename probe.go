@@ -210,7 +210,7 @@ func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
 		return false
 	}
 	c.memory.note(d.msg.ID, now).unrun(d)
-	due := now.Add(minAway + time.Duration(uint64(minAway)/256*uint64(spread(d.msg.ID))))
+	due := now.Add(minAway + spread(minAway, d.msg.ID))
 	if l := c.lanes[d.msg.GroupID]; l != nil && l.head != d {
 		c.giveBackFrom(d, due, now)
 		return true
@@ -280,10 +280,9 @@ func (c *Consumer) breakers() (all []BreakerStatus) {
 }
 
 // healthNow is the consumer's health, with what lasts while settlements go on, and
-// would otherwise seem to be well: open breakers, a full quota, messages left to
-// expire. The caller holds
+// would otherwise seem to be well: open breakers, messages that are left to expire. The caller holds
 // c.mu.
-func (c *Consumer) healthNow(now time.Time) (Health, string) {
+func (c *Consumer) healthNow() (Health, string) {
 	if c.health.state != HealthOK && c.health.state != HealthDegraded {
 		return c.health.state, c.health.problem
 	}
@@ -294,10 +293,8 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 		}
 		problem = more
 	}
-	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now)} {
-		if lasting != "" {
-			add(lasting)
-		}
+	if text := c.expiring.problem(time.Now()); text != "" {
+		add(text)
 	}
 	for _, b := range c.breakers() {
 		if b.State == BreakerClosed {

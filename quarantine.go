@@ -100,7 +100,7 @@ func (c *Consumer) confine(d *delivery, now time.Time) bool {
 func (c *Consumer) isolate(d *delivery, now time.Time) {
 	f := &c.floor
 	if f.next != nil || f.running != nil {
-		due := now.Add(queueAlone + queueAlone/256*time.Duration(spread(d.msg.ID)))
+		due := now.Add(queueAlone + spread(queueAlone, d.msg.ID))
 		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
 		return
 	}

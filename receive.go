@@ -3,7 +3,6 @@ package reprise
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -50,18 +49,14 @@ func (c *Consumer) pollUntilStopped() {
 	c.pollers++
 	c.mu.Unlock()
 	defer c.pollerEnded()
-	c.poll(false)
+	c.poll(c.awaitRoom(), false)
 }
 
-// poll receives while there is room. An extra poller ends with the first receive
-// that is not full.
-func (c *Consumer) poll(extra bool) {
+// poll receives n messages, whose places are reserved, and goes on while there is
+// room. An extra poller ends with the first receive that is not full.
+func (c *Consumer) poll(n int, extra bool) {
 	var failures int
-	for {
-		n := c.awaitRoom()
-		if n == 0 {
-			return // stopping
-		}
+	for ; n > 0; n = c.awaitRoom() {
 		got, err := c.receive(n)
 		if err != nil {
 			failures++
@@ -71,11 +66,12 @@ func (c *Consumer) poll(extra bool) {
 			continue
 		}
 		failures = 0
-		switch {
-		case got == n:
-			c.maybeAddPoller()
-		case extra, got == 0 && !c.pause(c.broughtNothing(nil)):
+		full := got == n
+		if extra && !full {
 			return
+		}
+		if full {
+			c.maybeAddPoller()
 		}
 	}
 }
@@ -146,7 +142,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 	if c.settling+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
-	waiting := c.waiting - c.gates.shelved - c.heldBack + c.reserved
+	waiting := c.waiting - c.gates.shelved - c.heldInLanes + c.reserved
 	free = min(all-c.running-waiting, ahead-waiting)
 	idle = free > 0 && c.running+waiting < c.dials.concurrency && (c.cfg.Rate == 0 || waiting == 0)
 	return free, min(maxBatch, max(1, ahead/2)), idle
@@ -192,9 +188,10 @@ func (c *Consumer) maybeAddPoller() {
 		return
 	}
 	c.pollers++
+	c.reserved += maxBatch
 	c.start("extra poller", func() {
 		defer c.pollerEnded()
-		c.poll(true)
+		c.poll(maxBatch, true)
 	})
 }
 
@@ -254,9 +251,6 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 	c.nameKeys(batch)
 	c.mu.Lock()
 	c.health.received(now)
-	if len(batch) > 0 {
-		c.budget.refusedAt = time.Time{}
-	}
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
 	for i := range batch {
@@ -298,28 +292,18 @@ func (c *Consumer) pauseAfter(err error, failures int) bool {
 	}
 	wait := min(maxPollBackoff, minPollBackoff<<min(failures-1, 10))
 	problem := fmt.Sprintf("receiving fails: %v", err)
-	if pause := c.broughtNothing(err); pause > 0 {
-		return c.pause(pause)
-	}
 	if lasting(err) {
 		wait = lastingPollBackoff
 		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", err)
 	}
 	c.mu.Lock()
 	c.health.failing(problem)
+	// Half fixed, half random: consumers that failed together come back apart.
+	wait = wait/2 + time.Duration(c.chance.Int64N(int64(wait/2)))
 	c.mu.Unlock()
 	c.complain("receive", problem, "failures", failures)
 
-	return c.pause(wait)
-}
-
-// pause waits for about as long as wait; half fixed, half random: consumers that
-// failed together come back apart. It returns false when the consumer is stopping.
-func (c *Consumer) pause(wait time.Duration) bool {
-	if wait == 0 {
-		return true
-	}
-	timer := time.NewTimer(wait/2 + rand.N(wait/2))
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -228,14 +228,8 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		c.counts.Kept++
 	}
 	c.announceExpiry(d, now)
-	if d.verdict.comesAgain() {
-		c.watchInFlight(now)
-	}
 	if d.verdict.requeue != byVisibility {
 		c.counts.Requeued++
-	}
-	if d.verdict.requeue == becauseInFlight {
-		c.budget.spilled++
 	}
 	c.release(d)
 }
@@ -257,6 +251,9 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 		// Should it come again, it is deleted without being run.
 		c.memory.note(d.msg.ID, now).done = true
 	}
+	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) {
+		d.expires = d.hiddenUntil // it may be hidden until then, and somebody else's from then on
+	}
 	if entry && said.ours || passed(d.expires, now) {
 		// The handle is no longer good, or not certain to be: on a standard queue
 		// SQS would obey it and disturb whoever holds the message now.
@@ -275,7 +272,7 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 // settleLater tries d's settlement again after a backoff.
 func (c *Consumer) settleLater(d *delivery) {
 	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
-	wait -= time.Duration(uint64(wait/2) / 256 * uint64(spread(d.msg.ID)))
+	wait -= spread(wait/2, d.msg.ID)
 	time.AfterFunc(wait, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

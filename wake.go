@@ -3,7 +3,6 @@ package reprise
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -195,5 +194,5 @@ func (c *Consumer) wakePause(n int) time.Duration {
 		rate = min(rate, c.cfg.Rate)
 	}
 	seconds := float64(n) / min(rate, maxWakeRate)
-	return time.Duration(seconds * (0.5 + rand.Float64()) * float64(time.Second))
+	return time.Duration(seconds * (0.5 + c.chance.Float64()) * float64(time.Second))
 }

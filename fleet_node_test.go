@@ -1,0 +1,197 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+)
+
+// node is one consumer, from its start to its stop or crash. Its fields below cfg
+// are guarded by fleet.mu.
+type node struct {
+	*reprisetest.Consumer
+	number  int
+	cfg     reprise.Config
+	started time.Time
+
+	crashed  bool
+	handlers int            // running
+	limit    int            // of them
+	wanted   int            // the limit when as many have ended
+	running  map[string]int // by message id and by FIFO group
+	ran      map[string]int // runs begun, by token
+	done     map[string]bool
+	copied   map[string]bool      // tokens of which SQS has confirmed a copy
+	counted  map[string]*failures // by message id
+	setTimes map[string]time.Time // by message id: what its handlers have asked for
+	givenUp  map[string]bool      // by message id: its handlers have said so
+	ended    map[string]time.Time // when the latest run ended, by message id
+}
+
+// failures are the failed attempts at one message that a node has counted.
+type failures struct {
+	number int
+	last   time.Time
+}
+
+// start starts a consumer on a network of its own.
+func (f *fleet) start() *node {
+	f.starts++
+	n := &node{
+		number:   f.starts,
+		cfg:      f.cfg,
+		started:  time.Now(),
+		limit:    f.cfg.Concurrency,
+		wanted:   f.cfg.Concurrency,
+		running:  make(map[string]int),
+		ran:      make(map[string]int),
+		done:     make(map[string]bool),
+		copied:   make(map[string]bool),
+		counted:  make(map[string]*failures),
+		setTimes: make(map[string]time.Time),
+		givenUp:  make(map[string]bool),
+		ended:    make(map[string]time.Time),
+	}
+	cfg := reprise.Seeded(f.cfg, f.seed<<16+uint64(n.number))
+	cfg.Name = fmt.Sprint("node-", n.number)
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.Observer = reprise.Observer{
+		Received: func(_ context.Context, e reprise.Received) { f.received(n, e) },
+		Attempt:  func(_ context.Context, e reprise.Attempt) { f.attempted(n, e) },
+		Settled:  func(_ context.Context, e reprise.Settled) { f.settled(n, e) },
+	}
+	most := time.Duration(1+f.random.IntN(300)) * time.Millisecond
+	if f.calm { // so that heartbeats are in time
+		most = min(most, f.cfg.Lease/25)
+	}
+	network := &wire{f: f, n: n, most: most, client: f.client()}
+	n.Consumer = f.queue.ConsumeWith(network, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		return f.handle(ctx, n, m)
+	}), cfg)
+	f.note("", n, "starts: via %v, FIFO %v, concurrency %d, prefetch %d, lease %v, attempts %d, backoff %v, handler timeout %v, stop budget %v",
+		cfg.Via, cfg.FIFO, cfg.Concurrency, cfg.Prefetch, cfg.Lease, cfg.Retry.MaxAttempts, cfg.Retry.Backoff, cfg.HandlerTimeout, cfg.StopBudget)
+	return n
+}
+
+// setConcurrency changes how many handlers n may run. Those that run may end.
+func (f *fleet) setConcurrency(n *node, limit int) {
+	f.mu.Lock()
+	n.wanted = limit
+	n.limit = max(limit, min(n.limit, n.handlers))
+	f.mu.Unlock()
+	if err := n.SetConcurrency(limit); err != nil {
+		f.t.Fatal(err)
+	}
+	f.note("", n, "may run %d handlers", limit)
+}
+
+// crash ends a consumer as a killed process ends.
+func (f *fleet) crash(n *node) {
+	f.note("", n, "crashes")
+	f.mu.Lock()
+	n.crashed = true
+	f.crashes++
+	f.mu.Unlock()
+	n.Crash()
+	_ = n.Err() // of no interest, but it waits for the end of Run
+}
+
+// stop stops a consumer and checks its report.
+func (f *fleet) stop(n *node) {
+	f.note("", n, "is told to stop")
+	report := n.Stop()
+	f.note("", n, "has stopped: %v", report)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stranded = f.stranded || report.Stranded || !report.Drained()
+	if report.Took > n.cfg.StopBudget+time.Second {
+		f.broken(withinBudget, nil, "node %d took %v of %v", n.number, report.Took, n.cfg.StopBudget)
+	}
+	if err := n.Err(); report.Drained() != (err == nil) || err != nil && !errors.Is(err, reprise.ErrDrainTimeout) {
+		f.broken(saysHowItEnded, nil, "node %d returned %v; report %v", n.number, err, report)
+	}
+	f.checkUnsettled(n, report)
+	f.checkCalls(n, report)
+	if !report.Drained() {
+		return
+	}
+	if c := report.Counts; c.Received != accountedFor(c) {
+		f.broken(everyOneCounted, nil, "node %d: %+v", n.number, c)
+	}
+	if s := n.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
+		f.broken(nothingHeld, nil, "node %d: %+v", n.number, s)
+	}
+}
+
+// received takes in that n has a message.
+func (f *fleet) received(n *node, e reprise.Received) {
+	f.note(tokenOf(e.Message.Body), n, "receives %s, the %d. time; duplicate: %v", e.Message.ID[:8], e.Message.Receives, e.Duplicate)
+}
+
+// attempted takes in what n makes of the end of a run.
+func (f *fleet) attempted(n *node, e reprise.Attempt) {
+	f.note(tokenOf(e.Message.Body), n, "attempt %d ends with %v: %v, due %s", e.Message.Attempt, e.Err, e.Outcome, clock(e.Due))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := e.Message.ID
+	if e.Outcome != reprise.OutcomeRetry && e.Outcome != reprise.OutcomeHold {
+		delete(n.setTimes, id) // it is not retried
+	}
+	if e.Outcome == reprise.OutcomeRetry {
+		known := n.counted[id]
+		if known == nil {
+			known = &failures{}
+			n.counted[id] = known
+		}
+		known.number++
+		known.last = time.Now()
+	}
+}
+
+// settled takes in what n says has become of a message, and looks whether it has.
+func (f *fleet) settled(n *node, e reprise.Settled) {
+	p := f.note(tokenOf(e.Message.Body), n, "settled after %d requests: %v, requeued %v, due %s, %v", e.Requests, e.Outcome, e.Requeued, clock(e.Due), e.Err)
+	if p == nil || n.isCrashed(f) {
+		return
+	}
+	messages := f.queue.Messages()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p.settledAs(e)
+	f.checkSettled(n, p, e, messages)
+}
+
+func (n *node) isCrashed(f *fleet) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return n.crashed
+}
+
+// draw is a number that is fixed by the fleet's seed and by what it is for.
+func (f *fleet) draw(what ...any) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, f.seed)
+	for _, w := range what {
+		fmt.Fprint(h, "|", w)
+	}
+	// FNV's low bits are weak; this is the end of MurmurHash3.
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// clock is a time for reading.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "at once"
+	}
+	return t.UTC().Format("02. 15:04:05.000")
+}

@@ -1,0 +1,183 @@
+package reprise_test
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// wire is the network between a node and SQS. Every request and every reply takes
+// a time of its own, and what a consumer must never send is noticed here.
+type wire struct {
+	f      *fleet
+	n      *node
+	most   time.Duration // one way
+	client reprise.Client
+}
+
+// hold is what a receipt handle stands for. Guarded by fleet.mu.
+type hold struct {
+	p       *part
+	name    string    // the same in every run of a seed, which the handle is not
+	until   time.Time // when its lease ends, as far as SQS has said
+	talking string    // the request about it that is under way
+}
+
+// client is what nodes reach the server with.
+func (f *fleet) client() reprise.Client {
+	if f.through == directly {
+		return f.queue.Direct()
+	}
+	backoff := awsretry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+		return time.Duration(attempt) * 150 * time.Millisecond, nil // the SDK's own is random
+	})
+	return f.queue.Client(func(o *sqs.Options) {
+		o.Retryer = awsretry.NewStandard(func(o *awsretry.StandardOptions) { o.Backoff = backoff })
+	})
+}
+
+// carry makes a call over w. about tells apart what may be sent at one instant.
+// Nothing can stop a reply that is on its way. got looks at the reply where and
+// when SQS makes it, which is before it arrives.
+func carry[In, Out any](w *wire, ctx context.Context, op, about string, in *In, opts []func(*sqs.Options), call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), got func(*Out, time.Time)) (*Out, error) {
+	key := []any{w.n.number, op, about, time.Now().UnixNano()}
+	w.travel(ctx, append(key, "there"))
+	out, err := call(ctx, in, opts...)
+	at := time.Now()
+	w.travel(context.Background(), append(key, "back"))
+	if err == nil && got != nil {
+		w.f.mu.Lock()
+		defer w.f.mu.Unlock()
+		got(out, at)
+	}
+	return out, err
+}
+
+func (w *wire) travel(ctx context.Context, key []any) {
+	timer := time.NewTimer(time.Duration(w.f.draw(key...) % uint64(w.most)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// ReceiveMessage implements reprise.Client.
+func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	about := strconv.Itoa(int(in.MaxNumberOfMessages))
+	w.f.note("", w.n, "asks for %s", about)
+	return carry(w, ctx, "receive", about, in, opts, w.client.ReceiveMessage, func(out *sqs.ReceiveMessageOutput, at time.Time) {
+		for _, m := range out.Messages {
+			w.f.redeliver(*m.MessageId, time.Duration(in.VisibilityTimeout)*time.Second)
+			w.f.handles[*m.ReceiptHandle] = &hold{
+				p:     w.f.parts[tokenOf(*m.Body)],
+				name:  *m.MessageId + m.Attributes["ApproximateReceiveCount"],
+				until: at.Add(time.Duration(in.VisibilityTimeout) * time.Second),
+			}
+		}
+	})
+}
+
+// redeliver makes a message visible again while its lease lasts, now and then. The
+// caller holds f.mu.
+func (f *fleet) redeliver(id string, lease time.Duration) {
+	dice := f.draw("redeliver", id, time.Now().UnixNano())
+	if f.mended || dice%100 >= f.twice {
+		return
+	}
+	time.AfterFunc(time.Duration(dice/100%uint64(lease)), func() {
+		_ = f.queue.Server().Release(f.queue.ARN(), id) // it may have gone
+	})
+}
+
+// DeleteMessageBatch implements reprise.Client.
+func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	handles := make([]*string, len(in.Entries))
+	for i, e := range in.Entries {
+		handles[i] = e.ReceiptHandle
+	}
+	holds := w.begin("delete", handles, func(h *hold) {
+		if !w.n.done[h.p.token] && !w.n.copied[h.p.token] {
+			w.f.broken(deletesWhatIsDone, h.p, "node %d deletes it", w.n.number)
+		}
+	})
+	defer w.end(holds)
+	return carry(w, ctx, "delete", holds[0].name, in, opts, w.client.DeleteMessageBatch, nil)
+}
+
+// ChangeMessageVisibilityBatch implements reprise.Client.
+func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	handles := make([]*string, len(in.Entries))
+	for i, e := range in.Entries {
+		handles[i] = e.ReceiptHandle
+	}
+	holds := w.begin("hide", handles, func(h *hold) {
+		if late := time.Since(h.until); late >= 0 {
+			w.f.broken(leavesOthersAlone, h.p, "node %d changes its visibility %v after the end of its lease", w.n.number, late)
+		}
+	})
+	defer w.end(holds)
+	return carry(w, ctx, "hide", holds[0].name, in, opts, w.client.ChangeMessageVisibilityBatch, func(out *sqs.ChangeMessageVisibilityBatchOutput, at time.Time) {
+		confirmed := make(map[string]bool)
+		for _, e := range out.Successful {
+			confirmed[*e.Id] = true
+		}
+		for i, e := range in.Entries {
+			if confirmed[*e.Id] {
+				holds[i].until = at.Add(time.Duration(e.VisibilityTimeout) * time.Second)
+			}
+		}
+	})
+}
+
+// SendMessageBatch implements reprise.Client.
+func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	return carry(w, ctx, "send", *in.Entries[0].MessageBody, in, opts, w.client.SendMessageBatch, func(out *sqs.SendMessageBatchOutput, _ time.Time) {
+		for _, sent := range out.Successful {
+			for _, e := range in.Entries {
+				if *e.Id == *sent.Id {
+					w.n.copied[tokenOf(*e.MessageBody)] = true
+				}
+			}
+		}
+	})
+}
+
+// GetQueueAttributes implements reprise.Client.
+func (w *wire) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return carry(w, ctx, "attributes", aws.ToString(in.QueueUrl), in, opts, w.client.GetQueueAttributes, nil)
+}
+
+// begin begins a request about some handles, which check looks at.
+func (w *wire) begin(op string, handles []*string, check func(*hold)) []*hold {
+	w.f.mu.Lock()
+	defer w.f.mu.Unlock()
+	holds := make([]*hold, len(handles))
+	for i, handle := range handles {
+		h := w.f.handles[*handle]
+		if h.talking != "" {
+			w.f.broken(oneConversation, h.p, "node %d sends a request to %s it during one to %s it", w.n.number, op, h.talking)
+		}
+		h.talking = op
+		w.f.log(h.p.token, w.n, "asks to %s it, as entry %d", op, i)
+		check(h)
+		holds[i] = h
+	}
+	return holds
+}
+
+// end ends the request that began with holds.
+func (w *wire) end(holds []*hold) {
+	w.f.mu.Lock()
+	defer w.f.mu.Unlock()
+	for _, h := range holds {
+		w.f.log(h.p.token, w.n, "has asked to %s it", h.talking)
+		h.talking = ""
+	}
+}

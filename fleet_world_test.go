@@ -1,0 +1,359 @@
+package reprise_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// fleet is the consumers of one queue, what its seed has in store for them, and
+// what is known of the queue's messages.
+//
+// A fleet repeats to the nanosecond. What is drawn while goroutines compete is
+// therefore drawn from what it is about, not from a common sequence, and every
+// request, reply and handler takes a time of its own, so that nothing happens at
+// the same instant unless one goroutine does it.
+type fleet struct {
+	t        testing.TB
+	seed     uint64
+	through  tier
+	random   *rand.Rand // of the goroutine that plays the operator
+	fifo     bool
+	receives int    // the queue's maxReceiveCount
+	calm     bool   // nothing goes wrong but handlers: no faults, crashes, outages or jumps of the clock
+	leaky    bool   // SQS may give a message away before its lease has ended
+	jumped   bool   // the server's clock has: what copies say of their time is not trusted
+	outages  bool   // the handlers' dependency fails at times
+	twice    uint64 // percentage of the deliveries that end before their lease does
+	faults   []sqsserver.Fault
+	cfg      reprise.Config // of the next node that starts
+	queue    *reprisetest.Queue
+	dead     *reprisetest.Queue
+	nodes    []*node // running
+	starts   int     // nodes so far
+	began    time.Time
+
+	mu       sync.Mutex
+	parts    map[string]*part // by token
+	line     []*part          // in the order of sending
+	handles  map[string]*hold // by receipt handle
+	mayEnd   bool             // some policy gives messages up
+	outage   bool             // the handlers' dependency does not answer
+	mended   bool             // nothing goes wrong any more
+	crashes  int
+	stranded bool // a stop has cancelled a receive
+	events   []event
+	guilty   map[string]bool // invariants that are broken
+}
+
+const (
+	maxFleetLease    = 22 * time.Second
+	maxFleetReceives = 1000
+	unsendable       = 4096 // bytes: larger messages are refused by the dead-letter queue
+)
+
+// named is a test under another name, for what is seeded by the test's name.
+type named struct {
+	testing.TB
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+// newFleet makes a queue, faults and a configuration from seed.
+func newFleet(t testing.TB, through tier, seed uint64) *fleet {
+	f := &fleet{
+		t:       t,
+		seed:    seed,
+		through: through,
+		random:  rand.New(rand.NewPCG(seed, 0)),
+		began:   time.Now(),
+		parts:   make(map[string]*part),
+		handles: make(map[string]*hold),
+		guilty:  make(map[string]bool),
+	}
+	f.fifo = f.random.IntN(2) == 0
+	f.calm = f.random.IntN(4) == 0
+	var attributes map[string]string
+	if f.fifo {
+		attributes = fifoQueue
+	}
+	f.receives = maxFleetReceives
+	if !f.fifo {
+		f.receives = []int{3, 6, maxFleetReceives, maxFleetReceives}[f.random.IntN(4)]
+	}
+	f.queue = reprisetest.NewQueue(named{t, fmt.Sprint("fleet-", seed)}, attributes)
+	f.dead = f.queue.NewDeadLetterQueue(f.receives)
+	f.dead.SetAttributes(map[string]string{"MaximumMessageSize": fmt.Sprint(unsendable)})
+	f.configure()
+	if !f.calm {
+		f.disturb()
+	}
+	return f
+}
+
+// configure draws how the nodes that start from now on are configured.
+func (f *fleet) configure() {
+	f.cfg = reprise.Config{
+		Concurrency: 1 + f.random.IntN(12),
+		Prefetch:    f.random.IntN(22) - 1,
+		Lease:       2*time.Second + time.Duration(f.random.Int64N(int64(maxFleetLease/time.Second-1)))*time.Second,
+		StopBudget:  time.Duration(1+f.random.IntN(30)) * time.Second,
+		Retry: retry.Policy{
+			Backoff:     retry.Exponential{Base: time.Second, Max: time.Duration(1+f.random.IntN(60)) * time.Second},
+			MaxAttempts: []int{-1, 3, 5}[f.random.IntN(3)],
+			MaxAge:      -1,
+		},
+	}
+	switch f.random.IntN(8) {
+	case 0: // waits of hours, beyond what SQS hides a message at a time too
+		f.cfg.Retry.Backoff = retry.Exponential{Base: time.Duration(1+f.random.IntN(800)) * time.Minute, Max: 16 * time.Hour}
+	case 1:
+		f.cfg.Retry.Backoff = retry.Exponential{Base: time.Second, Max: time.Hour}
+	}
+	if f.random.IntN(3) == 0 {
+		f.cfg.HandlerTimeout = 3 * time.Second
+	}
+	if !f.fifo {
+		f.cfg.Via = []reprise.Via{reprise.ViaAuto, reprise.ViaAuto, reprise.ViaVisibility, reprise.ViaRequeue}[f.random.IntN(4)]
+	}
+	if f.fifo {
+		f.cfg.FIFO = reprise.FIFO(f.random.IntN(3))
+	}
+	f.mayEnd = f.mayEnd || f.cfg.Retry.MaxAttempts > 0 || f.cfg.FIFO == reprise.FIFOSkip
+}
+
+// disturb draws what goes wrong with the queue from now on.
+func (f *fleet) disturb() {
+	f.faults = nil
+	for range f.random.IntN(4) {
+		f.faults = append(f.faults, f.fault())
+	}
+	f.queue.Fault(f.faults...)
+	// Not one of the server's faults: those of receives are drawn when a message
+	// comes, and two polls may get theirs at one instant.
+	f.twice = 0
+	if !f.fifo && f.random.IntN(4) == 0 {
+		f.leaky, f.twice = true, 1+uint64(f.random.IntN(30))
+	}
+}
+
+// fault draws something that goes wrong now and then, or nearly always.
+func (f *fleet) fault() sqsserver.Fault {
+	kinds := []sqsserver.FaultKind{
+		sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultLoseReply, sqsserver.FaultDropConnection,
+		sqsserver.FaultSlowReply, sqsserver.FaultFailEntry, sqsserver.FaultStaleHandle, sqsserver.FaultLoseLease,
+		sqsserver.FaultLoseDelete,
+	}
+	if f.fifo {
+		kinds = kinds[:8] // FIFO queues deliver nothing twice
+	}
+	fault := sqsserver.Fault{Kind: kinds[f.random.IntN(len(kinds))], Probability: 0.02 + 0.3*f.random.Float64()}
+	switch fault.Kind {
+	case sqsserver.FaultLoseDelete:
+		f.leaky = true
+	case sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle:
+		f.leaky = true
+		fault.Probability /= 4
+	case sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultLoseReply, sqsserver.FaultDropConnection:
+		fault.Action = []string{"", "DeleteMessageBatch", "ChangeMessageVisibilityBatch", "ReceiveMessage"}[f.random.IntN(4)]
+		if f.random.IntN(3) == 0 {
+			fault.Probability = 0.9
+		}
+	}
+	return fault
+}
+
+// live sends messages and plays the operator for some hours or days.
+func (f *fleet) live() {
+	f.send(20 + f.random.IntN(40))
+	for range 1 + f.random.IntN(3) {
+		f.nodes = append(f.nodes, f.start())
+	}
+	for range 2 + f.random.IntN(6) {
+		f.wait(30 * time.Second)
+		f.send(f.random.IntN(12))
+		f.act()
+	}
+	f.wait(2 * time.Minute)
+}
+
+// wait lets up to most pass.
+func (f *fleet) wait(most time.Duration) { time.Sleep(time.Duration(f.random.Int64N(int64(most)))) }
+
+// act does what an operator, an autoscaler or fate does to the nodes.
+func (f *fleet) act() {
+	harmless := []func(){f.rollOut, f.replace, f.pause, f.turn, f.night, f.goOn}
+	acts := append(harmless, f.kill, f.kill, f.jump, f.endure, f.change)
+	if f.calm {
+		acts = harmless
+	}
+	acts[f.random.IntN(len(acts))]()
+}
+
+// rollOut restarts all nodes, one after the other, with a new configuration.
+func (f *fleet) rollOut() {
+	f.configure()
+	for i, n := range f.nodes {
+		f.stop(n)
+		f.nodes[i] = f.start()
+		f.wait(20 * time.Second)
+	}
+}
+
+// replace stops one node and starts up to two.
+func (f *fleet) replace() {
+	i := f.random.IntN(len(f.nodes))
+	f.stop(f.nodes[i])
+	f.nodes = slices.Delete(f.nodes, i, i+1)
+	for range f.random.IntN(3) {
+		f.nodes = append(f.nodes, f.start())
+	}
+	if len(f.nodes) == 0 {
+		f.wait(time.Hour)
+		f.nodes = append(f.nodes, f.start())
+	}
+}
+
+// kill crashes a node and starts another, at once or when the leases have ended.
+func (f *fleet) kill() {
+	i := f.random.IntN(len(f.nodes))
+	f.crash(f.nodes[i])
+	f.wait(2 * maxFleetLease)
+	f.nodes[i] = f.start()
+}
+
+// pause pauses a node.
+func (f *fleet) pause() {
+	n := f.nodes[f.random.IntN(len(f.nodes))]
+	n.Pause()
+	f.wait(10 * time.Minute)
+	n.Resume()
+}
+
+// turn changes how many handlers a node runs at once.
+func (f *fleet) turn() {
+	n := f.nodes[f.random.IntN(len(f.nodes))]
+	f.setConcurrency(n, 1+f.random.IntN(20))
+}
+
+// night stops all nodes for hours.
+func (f *fleet) night() {
+	for i, n := range f.nodes {
+		f.stop(n)
+		f.nodes[i] = nil
+	}
+	f.checkNothingLeased()
+	if f.through == directly {
+		f.wait(12 * time.Hour)
+	}
+	for i := range f.nodes {
+		f.nodes[i] = f.start()
+	}
+}
+
+// goOn lets the nodes work for a while.
+func (f *fleet) goOn() {
+	if f.through == directly {
+		f.wait(4 * time.Hour)
+	}
+}
+
+// jump moves the server's clock on.
+func (f *fleet) jump() {
+	f.mu.Lock()
+	f.leaky, f.jumped = true, true
+	f.mu.Unlock()
+	by := time.Duration(f.random.Int64N(int64([]time.Duration{time.Second, time.Minute, time.Hour}[f.random.IntN(3)])))
+	if err := f.queue.Server().Advance(by); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// endure lets the handlers' dependency fail for a while.
+func (f *fleet) endure() {
+	f.setOutage(true)
+	most := 10 * time.Minute
+	if f.through == directly {
+		most = 2 * time.Hour
+	}
+	f.wait(most)
+	f.setOutage(false)
+}
+
+func (f *fleet) setOutage(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outage, f.outages = on, true
+}
+
+// change replaces the faults.
+func (f *fleet) change() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.disturb()
+}
+
+// settleDown ends what goes wrong, waits until the queue is worked off, but for
+// what cannot be, and stops the consumers.
+func (f *fleet) settleDown() {
+	f.queue.Fault()
+	f.mu.Lock()
+	f.mended = true
+	f.mu.Unlock()
+	// What was given up while the dead-letter queue could not be reached may be
+	// hidden for 12 hours, twice, and what failed before for as long as its policy
+	// says.
+	for since := time.Now(); time.Since(since) < 48*time.Hour && slices.ContainsFunc(f.queue.Messages(), f.mustGo); {
+		time.Sleep(10 * time.Minute)
+	}
+	for _, n := range f.nodes {
+		f.stop(n)
+	}
+	f.checkNothingLeased()
+	time.Sleep(3 * maxFleetLease) // handlers that nobody waited for end
+}
+
+// mustGo says that a message cannot stay in the queue for ever: all but those
+// that may have been given up and that the dead-letter queue does not take.
+func (f *fleet) mustGo(m sqsserver.MessageInfo) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	givenUp := f.mayEnd || f.parts[tokenOf(m.Body)].permanent
+	return !givenUp || len(m.Body) < unsendable
+}
+
+// send sends messages of five groups.
+func (f *fleet) send(n int) {
+	f.mu.Lock() // their handlers wait until they are known
+	defer f.mu.Unlock()
+	for range n {
+		p := &part{group: fmt.Sprint("g", f.random.IntN(5)), runs: make(map[*node]*spell)}
+		p.token = fmt.Sprintf("%s-%03d", p.group, len(f.parts))
+		m := sqsserver.SendMessageEntry{MessageBody: p.token}
+		switch {
+		case f.fifo:
+			m.MessageGroupId, m.MessageDeduplicationId = p.group, p.token
+		case f.random.IntN(30) == 0:
+			m.MessageBody += strings.Repeat("x", unsendable)
+		}
+		p.id = f.queue.SendMessage(m)
+		f.parts[p.token] = p
+		f.line = append(f.line, p)
+	}
+}
+
+// tokenOf returns what names a message and all copies of it: how its body begins.
+func tokenOf(body string) string {
+	token, _, _ := strings.Cut(body, "x")
+	return token
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -41,6 +42,12 @@ type Config struct {
 	// messages has failed. Other queues' messages do not wait for each other.
 	// Default: FIFOHold.
 	FIFO FIFO
+
+	// InFlightQuota is how many messages of the queue SQS lets be in flight, those of
+	// other consumers included; AWS can raise it. Near it retries are sent as delayed
+	// copies where Via permits, for what is hidden counts. Negative: the queue's count
+	// is not watched. Default: 120,000, as on AWS.
+	InFlightQuota int
 
 	// HandlerTimeout ends the handler's context after one attempt has taken this
 	// long. Default: none.
@@ -119,6 +126,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.StopBudget == 0 {
 		c.StopBudget = defaultStopBudget
+	}
+	if c.InFlightQuota == 0 {
+		c.InFlightQuota = plan.MaxInFlight
 	}
 	c.Outage = c.Outage.withDefaults()
 	if c.Name == "" {

@@ -63,42 +63,43 @@ type Consumer struct {
 
 	started atomic.Bool
 
-	mu          sync.Mutex
-	chance      *rand.Rand           // the jitter of our own waits; retries leave nothing to chance
-	crew        crew                 // our goroutines
-	policy      retry.Policy         // cfg.Retry with the queue's limits filled in
-	facts       queueFacts           // what the queue's attributes say
-	held        map[string]*delivery // every message in our hands, by id
-	ready       fifo                 // leased and free to start
-	gates       gates                // what keeps messages from being ready: outages, paused keys
-	dials       dials                // what can be turned at run time
-	waker       waker                // makes parked messages visible
-	lanes       map[string]*lane     // FIFO queues: the groups in our hands
-	heldInLanes int                  // of those waiting, until the head of their group is due
-	expiring    expirations          // left to
-	memory      memory               // of messages no longer in our hands
-	waiting     int                  // held, not started; ready or in a lane
-	running     int                  // held, in a handler
-	settling    int                  // held, finished
-	reserved    int                  // places asked for by receives under way
-	workers     int                  // of them, those that run handlers
-	pollers     int                  // goroutines receiving
-	keepAt      time.Time            // when the keeper looks next; zero: not planned
-	deletes     outbox
-	hides       outbox
-	copies      outbox // to the dead-letter queue
-	requeues    outbox // to the queue itself
-	floor       floor  // who may start
-	after       afterwork
-	draining    bool
-	softEnd     time.Time // while draining: handlers should have ended by then
-	closed      bool      // nothing may be started any more
-	taskTime    ewma      // how long handlers take
-	health      healthState
-	counts      Counts
-	untold      []Settled // what the observer is yet to hear of
-	report      Report
-	said        map[string]time.Time // when each rate-limited complaint was last logged
+	mu       sync.Mutex
+	chance   *rand.Rand           // the jitter of our own waits; retries leave nothing to chance
+	crew     crew                 // our goroutines
+	policy   retry.Policy         // cfg.Retry with the queue's limits filled in
+	facts    queueFacts           // what the queue's attributes say
+	held     map[string]*delivery // every message in our hands, by id
+	ready    fifo                 // leased and free to start
+	gates    gates                // what keeps messages from being ready: outages, paused keys
+	dials    dials                // what can be turned at run time
+	waker    waker                // makes parked messages visible
+	lanes    map[string]*lane     // FIFO queues: the groups in our hands
+	heldBack int                  // of those waiting, until the head of their group is due
+	expiring expirations          // the messages that are left to
+	memory   memory               // of messages no longer in our hands
+	waiting  int                  // held, not started; ready or in a lane
+	running  int                  // held, in a handler
+	settling int                  // held, finished
+	reserved int                  // places asked for by receives under way
+	workers  int                  // of them, those that run handlers
+	pollers  int                  // goroutines receiving
+	keepAt   time.Time            // when the keeper looks next; zero: not planned
+	deletes  outbox
+	hides    outbox
+	copies   outbox // to the dead-letter queue
+	requeues outbox // to the queue itself
+	floor    floor  // who may start
+	after    afterwork
+	draining bool
+	softEnd  time.Time // while draining: handlers should have ended by then
+	closed   bool      // nothing may be started any more
+	taskTime ewma      // how long handlers take
+	budget   budget    // of messages in flight
+	health   healthState
+	counts   Counts
+	untold   []Settled // what the observer is yet to hear of
+	report   Report
+	said     map[string]time.Time // when each rate-limited complaint was last logged
 }
 
 // New returns a consumer of the queue at queueURL that runs h for each message.
@@ -198,14 +199,17 @@ func (c *Consumer) Run(ctx context.Context) error {
 func (c *Consumer) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	health, problem := c.healthNow()
+	now := time.Now()
+	health, problem := c.healthNow(now)
 	return Status{
 		Health:      health,
 		Problem:     problem,
 		Running:     c.running,
 		Waiting:     c.waiting,
 		Settling:    c.settling,
-		InBackoff:   c.memory.inBackoff(time.Now()),
+		Processing:  len(c.held),
+		InBackoff:   c.memory.inBackoff(now),
+		InFlight:    c.inFlight(now),
 		Pollers:     c.pollers,
 		Concurrency: c.dials.concurrency,
 		Paused:      c.dials.paused,

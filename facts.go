@@ -47,7 +47,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	if c.cfg.DeadLetterURL != "" {
 		facts.deadLetter, _ = parseQueueURL(c.cfg.DeadLetterURL) // New has checked it
 	}
-	attributes, err := c.attributes(ctx, c.queue.url)
+	attributes, err := c.attributes(ctx, c.queue.url, types.QueueAttributeNameAll)
 	if err != nil {
 		facts.pending = !denied(err)
 		c.mu.Lock()
@@ -76,7 +76,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	}
 	if facts.deadLetter.url != "" {
 		// Only for a finding: whoever may send there need not be allowed to look.
-		if dead, err := c.attributes(ctx, facts.deadLetter.url); err == nil {
+		if dead, err := c.attributes(ctx, facts.deadLetter.url, types.QueueAttributeNameAll); err == nil {
 			if err := facts.plan.ReadDeadLetter(dead); err != nil {
 				c.complain("queue-attributes", "the dead-letter queue's attributes are not all understood", "error", err)
 			}
@@ -85,6 +85,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 
 	c.mu.Lock()
 	c.facts = facts
+	c.countInFlight(attributes, time.Now())
 	c.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
 	policy := c.policy // guarded: the plan asks the user's own code for its waits
 	c.mu.Unlock()
@@ -144,12 +145,12 @@ func (c *Consumer) findLater(f plan.Finding) {
 	c.start("finding", func() { c.found(f) })
 }
 
-// attributes reads all attributes of a queue.
-func (c *Consumer) attributes(ctx context.Context, url string) (attributes map[string]string, err error) {
+// attributes reads the named attributes of a queue.
+func (c *Consumer) attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (attributes map[string]string, err error) {
 	err = c.client.call(ctx, OpAttributes, 0, func() (int, error) {
 		out, err := c.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 			QueueUrl:       &url,
-			AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+			AttributeNames: names,
 		})
 		if err != nil {
 			return 0, err

@@ -67,7 +67,7 @@ type lane struct {
 	// returning counts messages of the group that are being given back. Until they
 	// are gone, no other may join: it could overtake them.
 	returning int
-	held      int // messages held until the head is due, counted in Consumer.heldInLanes
+	held      int // messages held until the head is due, counted in Consumer.heldBack
 }
 
 // joinLane puts a message of a FIFO queue behind the messages of its group. The
@@ -117,11 +117,11 @@ func (c *Consumer) inLane(d *delivery, v verdict, now time.Time) verdict {
 // here until it is due. The caller holds c.mu.
 func (c *Consumer) mayHold(d *delivery, due, now time.Time) bool {
 	wait := due.Sub(now)
-	if !c.queue.fifo || c.cfg.FIFO == FIFOBlock || c.draining || wait > maxHold || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
+	if !c.queue.fifo || c.cfg.FIFO == FIFOBlock || c.draining || wait > maxHold || c.budget.pressure(now) >= spillPressure || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
 		return false
 	}
 	all, _ := c.places()
-	return c.heldInLanes+1+len(c.lanes[d.msg.GroupID].waiting) <= max(all, maxBatch)
+	return c.heldBack+1+len(c.lanes[d.msg.GroupID].waiting) <= max(all, maxBatch)
 }
 
 // holdGroup takes d back from its handler, to be run again when it is due; what is
@@ -142,7 +142,7 @@ func (c *Consumer) holdGroup(d *delivery, v verdict, now time.Time) {
 	c.roomFreed()
 }
 
-// recountLane brings Consumer.heldInLanes up to date with l. What waits for the head's
+// recountLane brings Consumer.heldBack up to date with l. What waits for the head's
 // time takes no room, or a few failing groups would stop all others. The caller
 // holds c.mu.
 func (c *Consumer) recountLane(l *lane) {
@@ -153,7 +153,7 @@ func (c *Consumer) recountLane(l *lane) {
 	if l.head != nil && l.head.awaiting {
 		held = 1 + len(l.waiting)
 	}
-	c.heldInLanes += held - l.held
+	c.heldBack += held - l.held
 	l.held = held
 }
 
@@ -192,7 +192,8 @@ func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 		}
 	}
 	due := d.verdict.due
-	if due.Before(now) {
+	if due.Before(now) || c.budget.pressure(now) >= spillPressure {
+		// Visible behind a hidden head they cannot be received, and are not in flight.
 		due = now.Add(time.Second)
 	}
 	siblings := l.waiting

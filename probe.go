@@ -280,9 +280,10 @@ func (c *Consumer) breakers() (all []BreakerStatus) {
 }
 
 // healthNow is the consumer's health, with what lasts while settlements go on, and
-// would otherwise seem to be well: open breakers, messages that are left to expire. The caller holds
+// would otherwise seem to be well: open breakers, a full quota, messages left to
+// expire. The caller holds
 // c.mu.
-func (c *Consumer) healthNow() (Health, string) {
+func (c *Consumer) healthNow(now time.Time) (Health, string) {
 	if c.health.state != HealthOK && c.health.state != HealthDegraded {
 		return c.health.state, c.health.problem
 	}
@@ -293,8 +294,10 @@ func (c *Consumer) healthNow() (Health, string) {
 		}
 		problem = more
 	}
-	if text := c.expiring.problem(time.Now()); text != "" {
-		add(text)
+	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now)} {
+		if lasting != "" {
+			add(lasting)
+		}
 	}
 	for _, b := range c.breakers() {
 		if b.State == BreakerClosed {

@@ -66,12 +66,11 @@ func (c *Consumer) poll(n int, extra bool) {
 			continue
 		}
 		failures = 0
-		full := got == n
-		if extra && !full {
-			return
-		}
-		if full {
+		switch {
+		case got == n:
 			c.maybeAddPoller()
+		case extra, got == 0 && !c.pause(c.broughtNothing(nil)):
+			return
 		}
 	}
 }
@@ -142,7 +141,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 	if c.settling+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
-	waiting := c.waiting - c.gates.shelved - c.heldInLanes + c.reserved
+	waiting := c.waiting - c.gates.shelved - c.heldBack + c.reserved
 	free = min(all-c.running-waiting, ahead-waiting)
 	idle = free > 0 && c.running+waiting < c.dials.concurrency && (c.cfg.Rate == 0 || waiting == 0)
 	return free, min(maxBatch, max(1, ahead/2)), idle
@@ -251,6 +250,9 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 	c.nameKeys(batch)
 	c.mu.Lock()
 	c.health.received(now)
+	if len(batch) > 0 {
+		c.budget.refusedAt = time.Time{}
+	}
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
 	for i := range batch {
@@ -292,17 +294,30 @@ func (c *Consumer) pauseAfter(err error, failures int) bool {
 	}
 	wait := min(maxPollBackoff, minPollBackoff<<min(failures-1, 10))
 	problem := fmt.Sprintf("receiving fails: %v", err)
+	if pause := c.broughtNothing(err); pause > 0 {
+		return c.pause(pause)
+	}
 	if lasting(err) {
 		wait = lastingPollBackoff
 		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", err)
 	}
 	c.mu.Lock()
 	c.health.failing(problem)
-	// Half fixed, half random: consumers that failed together come back apart.
-	wait = wait/2 + time.Duration(c.chance.Int64N(int64(wait/2)))
 	c.mu.Unlock()
 	c.complain("receive", problem, "failures", failures)
 
+	return c.pause(wait)
+}
+
+// pause waits for about as long as wait; half fixed, half random: consumers that
+// failed together come back apart. It returns false when the consumer is stopping.
+func (c *Consumer) pause(wait time.Duration) bool {
+	if wait == 0 {
+		return true
+	}
+	c.mu.Lock()
+	wait = wait/2 + time.Duration(c.chance.Int64N(int64(wait/2)))
+	c.mu.Unlock()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -78,9 +78,15 @@ type Status struct {
 	// Running, Waiting and Settling count the messages this process holds: in a
 	// handler, leased but not started, and finished but not yet acknowledged.
 	Running, Waiting, Settling int
-	// InBackoff counts the failed messages that this process has hidden and that
-	// are not yet due. SQS counts them as in flight, and other processes' too.
+	// Processing counts all that this process has in its hands: Running, Waiting and
+	// Settling together.
+	Processing int
+	// InBackoff counts the failed messages that this process has hidden, or holds as
+	// FIFOHold says, and that are not yet due.
 	InBackoff int
+	// InFlight is the whole queue's count of messages in flight, about a minute old:
+	// what all processes have in their hands or have hidden.
+	InFlight InFlight
 	// Pollers counts the goroutines that receive, or wait for room or for a
 	// backoff to end.
 	Pollers int

@@ -24,8 +24,9 @@ const (
 	// ViaAuto hides the message until it is due. Where that would lose it or what
 	// is known of it, a copy with its history is sent and the original deleted: at
 	// the last receive that the queue's RedrivePolicy permits, near the end of the
-	// queue's retention, for a wait beyond SQS's 12 hours, and for a message that is
-	// released again. Copies need sqs:SendMessage on the queue. On FIFO queues, where
+	// queue's retention, for a wait beyond SQS's 12 hours, for a message that is
+	// released again, and for waits while the queue's quota of messages in flight is
+	// nearly used up: delayed copies are not in flight. Copies need sqs:SendMessage on the queue. On FIFO queues, where
 	// a copy would come out of turn, messages are only ever hidden.
 	ViaAuto = plan.ViaAuto
 	// ViaVisibility only hides. Waits beyond 12 hours are then kept by the process
@@ -47,6 +48,7 @@ const (
 	becauseLastReceive              // the next receive would move it to the dead-letter queue
 	becauseReleased                 // a receive that was no attempt must not be taken for one
 	becauseRetention                // it would expire while hidden
+	becauseInFlight                 // too many messages of the queue are hidden
 	becauseTooLong                  // one receive cannot hide it so long, and others must know how long
 )
 
@@ -103,6 +105,9 @@ func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
 		// Further ones would add up until the message seems exhausted, and an outage
 		// makes many.
 		return becauseReleased
+	}
+	if c.budget.spills(v.due.Sub(now), now) {
+		return becauseInFlight
 	}
 	seconds, short := retry.Visibility(now.Add(-elapsed(d.requested, now)), now, v.due)
 	visible := now.Add(time.Duration(seconds) * time.Second)
@@ -229,7 +234,7 @@ func (c *Consumer) requeueOf(d *delivery, now time.Time) types.SendMessageBatchR
 // out, and the queue's own would apply. The caller holds c.mu.
 func (c *Consumer) delayFor(v verdict, now time.Time) int32 {
 	wait := max(v.due.Sub(now), time.Second)
-	parked := wait > plan.MaxDelay || v.unavailable
+	parked := (wait > plan.MaxDelay || v.unavailable) && v.requeue != becauseInFlight
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
 	if parked && !justMisses && !c.draining {
 		return 1

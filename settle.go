@@ -228,8 +228,14 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		c.counts.Kept++
 	}
 	c.announceExpiry(d, now)
+	if d.verdict.comesAgain() {
+		c.watchInFlight(now)
+	}
 	if d.verdict.requeue != byVisibility {
 		c.counts.Requeued++
+	}
+	if d.verdict.requeue == becauseInFlight {
+		c.budget.spilled++
 	}
 	c.release(d)
 }

@@ -254,7 +254,7 @@ func (s *storm) handle(ctx context.Context, c *sailor, m *reprise.Message) error
 	switch {
 	case s.down[""] || s.down[tenant(m)]:
 		return reprise.Unavailable(errUnavailable)
-	case m.Receives%7 == 3:
+	case m.Attempt%7 == 3:
 		return errUnavailable
 	}
 	s.handled[m.OriginID] = true

@@ -54,6 +54,13 @@ func NewQueue(tb testing.TB, attributes map[string]string) *Queue {
 	return newQueue(tb, server, new(family), attributes)
 }
 
+// NewQueueOn creates a queue on a server of the caller's, for tests that need one
+// configured differently.
+func NewQueueOn(tb testing.TB, server *sqsserver.Server, attributes map[string]string) *Queue {
+	tb.Helper()
+	return newQueue(tb, server, new(family), attributes)
+}
+
 // NewQueue creates another queue on the same server.
 func (q *Queue) NewQueue(attributes map[string]string) *Queue {
 	q.tb.Helper()

@@ -1,0 +1,296 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// smallQuota makes a queue that lets so many messages be in flight.
+func smallQuota(t *testing.T, quota int, attributes map[string]string) *reprisetest.Queue {
+	server := sqsserver.New(sqsserver.Config{Seed: 1, NoCooldown: true, InFlightLimit: quota, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	t.Cleanup(func() { _ = server.Close() })
+	return reprisetest.NewQueueOn(t, server, attributes)
+}
+
+// inFlight is how many of q's messages are in flight.
+func inFlight(q *reprisetest.Queue) (n int) {
+	for _, m := range q.Messages() {
+		if m.State == sqsserver.InFlight {
+			n++
+		}
+	}
+	return n
+}
+
+// findings collects the codes of findings.
+type findings struct {
+	mu    sync.Mutex
+	codes []string
+}
+
+func (f *findings) observe(_ context.Context, e plan.Finding) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.codes = append(f.codes, e.Code)
+}
+
+func (f *findings) count(code string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.codes {
+		if c == code {
+			n++
+		}
+	}
+	return n
+}
+
+// TestInFlightCountIsReadOnlyWhereItMatters: an idle consumer, and one with some
+// hundreds in backoff, never ask for it; one with a notable part of the quota does,
+// once a minute at most.
+func TestInFlightCountIsReadOnlyWhereItMatters(t *testing.T) {
+	for _, test := range []struct {
+		failing     int
+		least, most int64
+	}{{0, 1, 1}, {600, 1, 1}, {1500, 2, 61}} {
+		t.Run(fmt.Sprint(test.failing, " in backoff"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					return reprise.RetryAfter(6*time.Hour, errUnavailable)
+				}), reprise.Config{Via: reprise.ViaVisibility})
+				for i := range test.failing {
+					q.Send(fmt.Sprint(i))
+				}
+				time.Sleep(time.Hour)
+				if n := c.Status().Calls.Attributes; n < test.least || n > test.most {
+					t.Errorf("attributes were read %d times in an hour, want %d to %d", n, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+// TestRetriesSpillToCopiesNearTheQuota: all messages fail and wait for 14 minutes,
+// far more than may be in flight. Before the quota is used up retries become
+// delayed copies, so that every message is tried in its turn.
+func TestRetriesSpillToCopiesNearTheQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const quota, messages = 100, 400
+		q := smallQuota(t, quota, nil)
+		for i := range messages {
+			q.Send(fmt.Sprint(i))
+		}
+		var j journal
+		var found findings
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			time.Sleep(2 * time.Second)
+			if m.Attempt == 1 {
+				return reprise.RetryAfter(14*time.Minute, errUnavailable)
+			}
+			return nil
+		}), reprise.Config{Concurrency: 2, Prefetch: 2, InFlightQuota: quota, Observer: reprise.Observer{Finding: found.observe}})
+		most := 0
+		for range 420 {
+			time.Sleep(time.Second)
+			most = max(most, inFlight(q))
+		}
+		if most < quota/2 || most >= quota {
+			t.Errorf("at most %d were in flight, want less than %d, and waits hidden at first", most, quota)
+		}
+		if runs := len(j.all()); runs < messages {
+			t.Errorf("%d first attempts in 7 minutes, want %d: the quota stopped them", runs, messages)
+		}
+		s := c.Status()
+		if s.Counts.Requeued == 0 || s.Counts.Requeued == s.Counts.Retried || s.Health != reprise.HealthOK {
+			t.Errorf("status %+v, want some retries requeued, in good health", s)
+		}
+		if f := s.InFlight; f.Quota != quota || f.Queue == 0 || time.Since(f.AsOf) > 2*time.Minute {
+			t.Errorf("in flight %+v", f)
+		}
+		if n := found.count(plan.CodeInFlight); n != 1 {
+			t.Errorf("%d findings, want it said once", n)
+		}
+		q.WaitEmpty(2 * time.Hour)
+		byBody := make(map[string]int)
+		for _, r := range j.all() {
+			byBody[r.body]++
+		}
+		if len(byBody) != messages || len(j.all()) != 2*messages {
+			t.Errorf("%d runs of %d messages, want two of each", len(j.all()), len(byBody))
+		}
+	})
+}
+
+// TestFIFONearTheQuotaHidesOnlyHeads: no copies on a FIFO queue. It is a finding;
+// groups are not held, and what is behind a hidden head is not in flight.
+func TestFIFONearTheQuotaHidesOnlyHeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const quota = 40
+		q := smallQuota(t, quota, fifoQueue)
+		direct := q.Direct()
+		var others strings.Builder
+		for r := 'A'; r < 'A'+36; r++ {
+			others.WriteRune(r)
+		}
+		groups(q, strings.ReplaceAll(others.String(), "a", "z"), 1)
+		for range 4 { // another process has nearly all of the quota
+			out, err := direct.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL()), MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
+			if err != nil || len(out.Messages) == 0 {
+				t.Fatal(len(out.Messages), err)
+			}
+		}
+		groups(q, "a", 3)
+		var j journal
+		var found findings
+		c := q.Consume(j.handler(failFirst("a01", 1)), reprise.Config{
+			InFlightQuota: quota,
+			Observer:      reprise.Observer{Finding: found.observe},
+			Retry:         retry.Policy{Backoff: retry.Constant(30 * time.Second), Jitter: retry.None},
+		})
+		time.Sleep(5 * time.Second)
+		if n := c.Status().Counts; n.Held != 0 || n.Retried != 1 {
+			t.Errorf("counts %+v, want nothing held", n)
+		}
+		if n := inFlight(q); n != 37 {
+			t.Errorf("%d in flight, want the others' 36 and the head", n)
+		}
+		if found.count(plan.CodeInFlight) != 1 {
+			t.Errorf("findings %v", found.codes)
+		}
+		time.Sleep(time.Minute)
+		if got := j.bodies(); !slices.Equal(got, []string{"a01", "a01", "a02", "a03"}) {
+			t.Errorf("runs %v", got)
+		}
+	})
+}
+
+// TestFullQuotaBehindEmptyReceives: the queue's quota is used up by messages in
+// backoff, and long polls bring nothing without an error. The consumer recognises
+// it, says it in words, asks less often, and goes on when there is room again.
+func TestFullQuotaBehindEmptyReceives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const quota, messages = 20, 50
+		q := smallQuota(t, quota, nil)
+		for i := range messages {
+			q.Send(fmt.Sprint(i))
+		}
+		broken := true
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			if broken {
+				return reprise.RetryAfter(6*time.Hour, errUnavailable)
+			}
+			return nil
+		}), reprise.Config{Via: reprise.ViaVisibility, InFlightQuota: quota})
+		time.Sleep(3 * time.Minute)
+		s := c.Status()
+		for _, want := range []string{"20 messages of the queue were in flight", "of the 20 that SQS permits", "30 wait", "20 in backoff", "Shorten the backoff"} {
+			if !strings.Contains(s.Problem, want) {
+				t.Errorf("problem %q does not say %q", s.Problem, want)
+			}
+		}
+		if s.Health != reprise.HealthDegraded || !s.InFlight.Full || s.InFlight.Visible != 30 || s.InBackoff != 20 || s.Processing != 0 {
+			t.Errorf("status %+v", s)
+		}
+		before := s.Calls
+		time.Sleep(time.Hour)
+		after := c.Status().Calls
+		if n := after.Receives - before.Receives; n > 125 {
+			t.Errorf("%d receives in an hour, a poller that does not back off makes 180", n)
+		}
+		if n := after.Attributes - before.Attributes; n > 61 {
+			t.Errorf("the count was read %d times in an hour", n)
+		}
+		broken = false
+		c.Wake()
+		q.WaitEmpty(time.Hour)
+		time.Sleep(10 * time.Minute)
+		if s := c.Status(); s.Health != reprise.HealthOK || s.InFlight.Full {
+			t.Errorf("afterwards: %v, %s, %+v", s.Health, s.Problem, s.InFlight)
+		}
+	})
+}
+
+// TestOverLimitIsRecognised: a receive that is refused for the quota is no failure
+// of receiving. It is said in words, asked for less often, and over when it is over.
+func TestOverLimitIsRecognised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultOverLimit, Every: 1})
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})
+		time.Sleep(10 * time.Minute)
+		s := c.Status()
+		if s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "hands out no more") || !s.InFlight.Full {
+			t.Errorf("status %+v", s)
+		}
+		if s.Calls.Receives > 70 || s.Calls.Attributes > 12 {
+			t.Errorf("calls %+v, want one receive in 10 to 20 s, and one reading a minute", s.Calls)
+		}
+		q.Fault()
+		q.Send("order")
+		q.WaitEmpty(time.Minute)
+		if s := c.Status(); s.Health != reprise.HealthOK || s.InFlight.Full {
+			t.Errorf("afterwards %+v", s)
+		}
+	})
+}
+
+// TestInFlightCountsDenied: without the permission to read the counts it says so,
+// once, and goes on.
+func TestInFlightCountsDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := smallQuota(t, 20, nil)
+		for i := range 30 {
+			q.Send(fmt.Sprint(i))
+		}
+		client := &spy{Client: q.Direct()}
+		client.attributes = func(context.Context, *sqs.GetQueueAttributesInput) (*sqs.GetQueueAttributesOutput, error) {
+			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+		}
+		var found findings
+		c := q.ConsumeWith(client, reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.RetryAfter(30*time.Minute, errUnavailable)
+		}), reprise.Config{InFlightQuota: 20, Observer: reprise.Observer{Finding: found.observe}})
+		time.Sleep(50 * time.Minute)
+		if n := found.count(plan.CodeInFlight); n != 1 {
+			t.Errorf("findings %v, want the denied count said once", found.codes)
+		}
+		if n := c.Status().Calls.Attributes; n > 3 {
+			t.Errorf("attributes were asked for %d times", n)
+		}
+	})
+}
+
+// TestInFlightQuotaNegative: the count is never read again after the start.
+func TestInFlightQuotaNegative(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := smallQuota(t, 20, nil)
+		for i := range 30 {
+			q.Send(fmt.Sprint(i))
+		}
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.RetryAfter(30*time.Minute, errUnavailable)
+		}), reprise.Config{InFlightQuota: -1})
+		time.Sleep(20 * time.Minute)
+		if s := c.Status(); s.Calls.Attributes != 1 || s.InFlight != (reprise.InFlight{}) || s.Health != reprise.HealthOK {
+			t.Errorf("status %+v", s)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// TestProbeTestsRecovery without spending a message: while it fails no handler
+// runs, and when it succeeds they do. A panic of it is a failure.
+func TestProbeTestsRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(100)...)
+		var mu sync.Mutex
+		var probes []time.Time
+		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(ctx context.Context, key string) error {
+			mu.Lock()
+			probes = append(probes, time.Now())
+			n := len(probes)
+			mu.Unlock()
+			if key != "" {
+				t.Errorf("probe of key %q", key)
+			}
+			switch {
+			case n == 1:
+				panic("probe")
+			case n == 2:
+				<-ctx.Done() // it hangs
+				return ctx.Err()
+			case n < 20:
+				return errUnavailable
+			}
+			p.set("", false)
+			return nil
+		}}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second) // handlers that were running end
+		failed := p.failures()
+		q.WaitEmpty(time.Hour)
+		if n := p.failures() - failed; n != 0 {
+			t.Errorf("%d handlers failed while only the probe should have run", n)
+		}
+		report := c.Stop()
+		if !report.Drained() {
+			t.Errorf("report %v", report)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i := 3; i < len(probes); i++ {
+			gap := probes[i].Sub(probes[i-1])
+			if low, high := firstProbes(i - 1); gap < low || gap > high {
+				t.Errorf("%v between probes %d and %d, want %v to %v", gap, i, i+1, low, high)
+			}
+		}
+	})
+}
+
+// firstProbes is between which bounds the wait after n failed probes lies.
+func firstProbes(n int) (low, high time.Duration) {
+	mean := min(80*time.Second, 5*time.Second<<min(n+1, 10))
+	return mean / 2, mean * 3 / 2
+}
+
+// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker time out
+// whatever happens, the rest would not. The breaker closes all the same.
+func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var bodies []string
+		for i := range 20 {
+			bodies = append(bodies, fmt.Sprint("poison ", i))
+		}
+		q.Send(bodies...)
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			time.Sleep(10 * time.Millisecond)
+			return failBut(!strings.HasPrefix(m.Body, "poison"), reprise.Unavailable(errUnavailable))
+		}), reprise.Config{Retry: retry.Policy{MaxAttempts: -1}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(30 * time.Second)
+		q.Send(numbered(50)...)
+		waitFor(t, "the good messages are handled", 30*time.Minute, func() bool {
+			good := 0
+			for _, r := range j.all() {
+				if !strings.HasPrefix(r.body, "poison") {
+					good++
+				}
+			}
+			return good == 50
+		})
+	})
+}
+
+// TestHungCanaryDoesNotHangTheProbe: a canary whose handler does not return is
+// followed by another.
+func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(30)...)
+		var mu sync.Mutex
+		hang := false
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			mu.Lock()
+			hangs := hang
+			hang = false
+			mu.Unlock()
+			if hangs {
+				p.set("", false)
+				<-ctx.Done()
+			}
+			return p.Handle(ctx, m)
+		}), reprise.Config{StopBudget: 5 * time.Second})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second)
+		mu.Lock()
+		hang = true
+		mu.Unlock()
+		waitFor(t, "all but the one that hangs are handled", 10*time.Minute, func() bool { return len(q.Messages()) == 1 })
+	})
+}

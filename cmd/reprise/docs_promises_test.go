@@ -1,0 +1,97 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	testName = regexp.MustCompile(`\b(?:Test|Fuzz|Example)[A-Z]\w*`)
+	// A link that is named or titled for a test: [`TestX`](x_test.go), or
+	// [yes](x_test.go "TestX").
+	testLink = regexp.MustCompile("\\[`(\\w+)`\\]\\(([^) ]+_test\\.go)\\)|\\[[^\\]]*\\]\\(([^) ]+_test\\.go) \"(\\w+)\"\\)")
+)
+
+// linkedTests checks that the tests to which a line links are in the files to
+// which the links lead, and returns how many there are.
+func linkedTests(t *testing.T, page, line string) int {
+	t.Helper()
+	links := testLink.FindAllStringSubmatch(line, -1)
+	for _, m := range links {
+		name, file := m[1]+m[4], m[2]+m[3]
+		source, err := os.ReadFile(filepath.Join(root, filepath.Dir(page), file))
+		if err != nil {
+			t.Errorf("%s: the file of %s: %v", page, name, err)
+			continue
+		}
+		if !strings.Contains(string(source), "\nfunc "+name+"(") {
+			t.Errorf("%s links to %s in %s, where it is not: mend the link, or the name", page, name, file)
+		}
+	}
+	return len(links)
+}
+
+// linesOf returns the lines of a page.
+func linesOf(t *testing.T, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// TestEveryPromiseHasItsTest: the page of promises names a test for every line of
+// its tables, where it is, and what has none is said to be missing.
+func TestEveryPromiseHasItsTest(t *testing.T) {
+	const name = "docs/promises.md"
+	rows := 0
+	for _, line := range linesOf(t, name) {
+		linked := linkedTests(t, name, line)
+		if named := len(testName.FindAllString(line, -1)); named != linked {
+			t.Errorf("%s names %d tests and links to %d in %q", name, named, linked, line)
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[2]) == "" && strings.Contains(cells[1], "**") {
+			continue // not of a table, or a heading in it
+		}
+		if strings.Contains(line, "shown by") {
+			continue // the first row
+		}
+		rows++
+		if linked == 0 && !strings.Contains(line, "*not yet*") {
+			t.Errorf("%s shows no test for %q, and does not say that it is not yet there", name, line)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("%s has %d promises, want 50: has the form of its tables changed?", name, rows)
+	}
+}
+
+// TestEveryYesOfTheComparisonHasItsTest: what the comparison of the README says of
+// Reprise is shown by the test to which it links.
+func TestEveryYesOfTheComparisonHasItsTest(t *testing.T) {
+	const name = "README.md"
+	compared := 0
+	of := false
+	for _, line := range linesOf(t, name) {
+		if strings.HasPrefix(line, "|") && strings.Contains(line, "| Reprise |") {
+			of = true
+			continue
+		}
+		if of = of && strings.HasPrefix(line, "|"); !of || strings.HasPrefix(line, "|---") {
+			continue
+		}
+		compared++
+		ours := strings.Split(line, "|")[2]
+		if linkedTests(t, name, ours) == 0 && !strings.Contains(ours, "not yet") {
+			t.Errorf("%s links to no test in %q", name, ours)
+		}
+	}
+	if compared == 0 {
+		t.Error("the README compares nothing: has the table moved?")
+	}
+}

@@ -1,0 +1,208 @@
+package reprise_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// forged sends a message with a history of the sender's own making.
+func forged(q *reprisetest.Queue, body, text string) string {
+	return q.SendMessage(sqsserver.SendMessageEntry{
+		MessageBody:       body,
+		MessageAttributes: []sqsserver.MessageAttribute{{Name: reprise.HistoryAttribute, DataType: "String", StringValue: text}},
+	})
+}
+
+// text is h as it is on the wire, with the names that it has there.
+func (h history) text(t *testing.T) string {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{
+		"queue": h.Queue, "origin": h.Origin, "error": h.Error, "generation": h.Generation, "attempt": h.Attempt, "releases": h.Releases,
+		"sent": h.Sent, "first": h.First, "notBefore": h.NotBefore, "sentAt": h.SentAt, "alone": h.Alone,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// plausible is a history that counts, if it is sent now.
+func plausible(q *reprisetest.Queue) history {
+	now := time.Now().UnixMilli()
+	return history{Queue: q.Name(), Origin: "5fea7756-0ea4-451a-a703-a558b933e274", Attempt: 4, Sent: now - 90_000, First: now - 60_000, SentAt: now}
+}
+
+// TestHistoryThatDoesNotCount: a message that is redriven, sent again or forged
+// starts anew, under its own id, and its handler sees no history. That is a
+// finding, once.
+func TestHistoryThatDoesNotCount(t *testing.T) {
+	const year = 366 * 24 * 3600_000
+	for name, spoil := range map[string]func(*history){
+		"written three minutes ago":   func(h *history) { h.SentAt -= 180_000; h.First, h.Sent = h.SentAt, h.SentAt },
+		"written in three minutes":    func(h *history) { h.SentAt += 180_000 },
+		"never written":               func(h *history) { h.SentAt = 0 },
+		"of another queue":            func(h *history) { h.Queue = "another" },
+		"no origin":                   func(h *history) { h.Origin = "" },
+		"an origin too long":          func(h *history) { h.Origin = strings.Repeat("x", 129) },
+		"an origin of two lines":      func(h *history) { h.Origin = "a\nb" },
+		"fewer attempts than none":    func(h *history) { h.Attempt = -1 },
+		"more attempts than a few":    func(h *history) { h.Attempt = 1_000_001 },
+		"a generation below zero":     func(h *history) { h.Generation = -1 },
+		"releases below zero":         func(h *history) { h.Releases = -1 },
+		"a mark that does not exist":  func(h *history) { h.Alone = 2 },
+		"received before it was sent": func(h *history) { h.First = h.Sent - 1 },
+		"received after this copy":    func(h *history) { h.First = h.SentAt + 1 },
+		"sent more than a year ago":   func(h *history) { h.Sent = h.SentAt - year - 1 },
+		"due in more than a year":     func(h *history) { h.NotBefore = h.SentAt + year + 1 },
+		"due before time began":       func(h *history) { h.NotBefore = -1 },
+		"as large as a message":       func(h *history) { h.Error = strings.Repeat("x", 2048) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				h := plausible(q)
+				spoil(&h)
+				checkStartsAnew(t, q, h.text(t))
+			})
+		})
+	}
+	for _, text := range []string{"x", "null", "[]", `"history"`, "{}", `{"attempt":"3"}`, `{"attempt":3.5}`} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkStartsAnew(t, reprisetest.NewQueue(t, nil), text) })
+		})
+	}
+	t.Run("and something behind it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			checkStartsAnew(t, q, plausible(q).text(t)+"{}")
+		})
+	})
+	t.Run("on a FIFO queue", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, fifoQueue)
+			var seen []reprise.Message
+			q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+				seen = append(seen, *m)
+				return nil
+			}), reprise.Config{})
+			q.SendMessage(sqsserver.SendMessageEntry{
+				MessageBody: "order", MessageGroupId: "g", MessageDeduplicationId: "d",
+				MessageAttributes: []sqsserver.MessageAttribute{{Name: reprise.HistoryAttribute, DataType: "String", StringValue: plausible(q).text(t)}},
+			})
+			q.WaitEmpty(time.Minute)
+			if len(seen) != 1 || seen[0].Attempt != 1 || seen[0].OriginID != seen[0].ID || seen[0].Attributes != nil {
+				t.Errorf("runs %+v, want a message without a history", seen)
+			}
+		})
+	})
+}
+
+func checkStartsAnew(t *testing.T, q *reprisetest.Queue, text string) {
+	t.Helper()
+	var mu sync.Mutex
+	var seen []reprise.Message
+	var codes []string
+	c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, *m)
+		return nil
+	}), reprise.Config{Observer: reprise.Observer{Finding: func(_ context.Context, f plan.Finding) {
+		mu.Lock()
+		defer mu.Unlock()
+		if f.Code == "history-ignored" {
+			codes = append(codes, f.Code)
+		}
+	}}})
+	ids := []string{forged(q, "order", text), forged(q, "order", text)}
+	q.WaitEmpty(time.Minute)
+	c.Stop()
+	if len(seen) != 2 || len(codes) != 1 {
+		t.Fatalf("%d runs and %d findings, want 2 and 1", len(seen), len(codes))
+	}
+	for _, m := range seen {
+		if m.Attempt != 1 || m.OriginID != m.ID || m.ID != ids[0] && m.ID != ids[1] || m.Attributes != nil || time.Since(m.Sent) > time.Minute {
+			t.Errorf("run with %+v, want the first attempt at a message without a history", m)
+		}
+	}
+}
+
+// TestForgedHistoryHarmsItselfOnly: what a producer can say of a message can delay
+// it, or give it up. The others go their way.
+func TestForgedHistoryHarmsItselfOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		var j journal
+		q.Consume(j.handler(succeed), reprise.Config{Retry: retry.Policy{MaxAge: -1}})
+		used, later := plausible(q), plausible(q)
+		used.Attempt = 1_000_000
+		later.NotBefore = later.SentAt + int64(40*time.Hour/time.Millisecond)
+		forged(q, "used up", used.text(t))
+		forged(q, "later", later.text(t))
+		for range 50 {
+			alone := plausible(q)
+			alone.Alone, alone.Attempt = 1, 0
+			forged(q, "alone", alone.text(t))
+		}
+		q.Send(numbered(200)...)
+		time.Sleep(10 * time.Minute)
+		if n := len(j.all()) - len(j.of("alone")); n != 200 {
+			t.Errorf("%d of the 200 others ran within ten minutes", n)
+		}
+		time.Sleep(40*time.Hour - 11*time.Minute)
+		if n := len(j.of("later")); n != 0 {
+			t.Error("the message that is due later has run")
+		}
+		q.WaitEmpty(time.Hour)
+		if n := len(j.of("alone")); n != 50 {
+			t.Errorf("%d of the 50 that are to run alone ran", n)
+		}
+		letters := dead.Messages()
+		if len(letters) != 1 || letters[0].Body != "used up" || storyOf(t, letters[0]).Reason != "attempts" {
+			t.Errorf("dead letters %+v, want the one that is used up", letters)
+		}
+	})
+}
+
+// TestRedriveDrawsAnew: a copy of another generation waits by other jitter.
+func TestRedriveDrawsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		policy := retry.Policy{Backoff: retry.Constant(10 * time.Minute)}
+		var j journal
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt == 1 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{Retry: policy})
+		for generation, seed := range map[int]string{0: "origin", 1: "origin#1", 7: "origin#7"} {
+			h := plausible(q)
+			h.Origin, h.Attempt, h.Generation = "origin", 0, generation
+			forged(q, seed, h.text(t))
+		}
+		q.WaitEmpty(time.Hour)
+		for _, seed := range []string{"origin", "origin#1", "origin#7"} {
+			runs := j.of(seed)
+			if len(runs) != 2 {
+				t.Fatalf("runs %+v of %s, want two", runs, seed)
+			}
+			want := policy.Wait(seed, 1)
+			if waited := runs[1].started.Sub(runs[0].started); waited < want || waited > want+2*time.Second {
+				t.Errorf("%s waited %v, want %v", seed, waited, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,260 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// untilStopped is a handler that is interrupted by a stop.
+func untilStopped(ctx context.Context, _ *reprise.Message) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestNothingButAttemptsExhausts: the queue permits three receives. Forty deploys
+// interrupt a message, forty stops give it back unstarted, forty handlers release
+// it: none of that is an attempt, and none of it uses the message up. Afterwards it
+// has all of its three attempts.
+func TestNothingButAttemptsExhausts(t *testing.T) {
+	cfg := reprise.Config{Concurrency: 1, Retry: everyMinute(3)}
+	for _, tt := range []struct {
+		name string
+		burn func(t *testing.T, q *reprisetest.Queue)
+	}{
+		{"deploys that interrupt it", func(_ *testing.T, q *reprisetest.Queue) {
+			for range 40 {
+				c := q.Consume(reprise.HandlerFunc(untilStopped), cfg)
+				time.Sleep(time.Second)
+				c.Stop()
+			}
+		}},
+		{"rolling deploys of three consumers", func(_ *testing.T, q *reprisetest.Queue) {
+			var fleet []*reprisetest.Consumer
+			for range 40 {
+				fleet = append(fleet, q.Consume(reprise.HandlerFunc(untilStopped), cfg))
+				time.Sleep(time.Second)
+				if len(fleet) > 3 {
+					fleet[0].Stop()
+					fleet = fleet[1:]
+				}
+			}
+			for _, c := range fleet {
+				c.Stop()
+			}
+		}},
+		{"stops before it has started", func(_ *testing.T, q *reprisetest.Queue) {
+			for range 40 {
+				c := q.Consume(reprise.HandlerFunc(untilStopped), cfg)
+				c.Pause() // what is received is held, and given back
+				time.Sleep(time.Second)
+				c.Resume()
+				time.Sleep(time.Millisecond)
+				c.Pause()
+				time.Sleep(time.Second)
+				c.Stop()
+			}
+		}},
+		{"releases by its handler, in three consumers", func(_ *testing.T, q *reprisetest.Queue) {
+			runs := 0 // of one message: no two at once
+			var fleet []*reprisetest.Consumer
+			for range 3 {
+				fleet = append(fleet, q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					runs++
+					return reprise.Release(0, errUnavailable)
+				}), cfg))
+			}
+			for runs < 40 {
+				time.Sleep(time.Minute)
+			}
+			for _, c := range fleet {
+				c.Stop()
+			}
+		}},
+		{"settlements that are throttled", func(_ *testing.T, q *reprisetest.Queue) {
+			for _, action := range []string{"ChangeMessageVisibilityBatch", "SendMessageBatch", "DeleteMessageBatch"} {
+				q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: action, Every: 2})
+				for range 10 {
+					c := q.Consume(reprise.HandlerFunc(untilStopped), cfg)
+					time.Sleep(time.Second)
+					c.Stop()
+				}
+			}
+			q.Fault()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(3)
+				q.Send("order")
+				tt.burn(t, q)
+				if len(q.Messages()) != 1 || len(dead.Messages()) != 0 {
+					t.Fatalf("%d messages and %d dead letters, want the message", len(q.Messages()), len(dead.Messages()))
+				}
+				var j journal
+				q.Consume(j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), cfg)
+				q.WaitEmpty(time.Hour)
+				// The first release of all may have been taken for an attempt.
+				if n := len(j.all()); n < 2 || n > 3 {
+					t.Errorf("%d attempts, want 3", n)
+				}
+				letters := dead.Messages()
+				if len(letters) != 1 || storyOf(t, letters[0]).Reason != "attempts" {
+					t.Errorf("dead letters %+v, want the message, for its attempts", letters)
+				}
+			})
+		})
+	}
+}
+
+// TestInnocentsAreNotExhaustedByCrashes: a message that was received as often as
+// it may be attempted, and never run, is not given up unrun: whoever makes the last
+// attempt gives it up at once, so that one which still comes has an attempt left.
+func TestInnocentsAreNotExhaustedByCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		cfg := reprise.Config{Concurrency: 1, Lease: 10 * time.Second, Retry: retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 2}}
+		q.Send("order")
+		for range 3 {
+			c := q.Consume(reprise.HandlerFunc(untilStopped), cfg)
+			time.Sleep(5 * time.Second)
+			c.Crash()
+			time.Sleep(time.Minute)
+		}
+		var j journal
+		q.Consume(j.handler(succeed), cfg)
+		q.WaitEmpty(10 * time.Minute)
+		if len(j.all()) != 1 || len(dead.Messages()) != 0 {
+			t.Errorf("%d runs and %d dead letters, want it handled", len(j.all()), len(dead.Messages()))
+		}
+	})
+}
+
+// TestRetriesOverThirtyDays: the queue keeps messages for four days and permits
+// three receives, waits last from an hour to eleven days, and consumers are
+// stopped, killed and started anew all the time. Every attempt comes, under its own
+// number, not before its time.
+func TestRetriesOverThirtyDays(t *testing.T) {
+	const day = 24 * time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(3)
+		waits := retry.List{time.Hour, 11 * time.Hour, 13 * time.Hour, 3 * day, 5*day + time.Minute, 11 * day, 10 * day}
+		policy := retry.Policy{Backoff: waits, Jitter: retry.None, MaxAttempts: -1, MaxAge: -1}
+		var j journal
+		start := func() *reprisetest.Consumer {
+			return q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+				if m.Attempt <= len(waits) {
+					return errUnavailable
+				}
+				return nil
+			}), reprise.Config{Retry: policy})
+		}
+		fleet := []*reprisetest.Consumer{start(), start()}
+		q.Send("a", "b", "c")
+		for n := range 31 {
+			time.Sleep(day)
+			i := n % len(fleet)
+			if n%3 == 0 {
+				fleet[i].Crash()
+			} else {
+				fleet[i].Stop()
+			}
+			fleet[i] = start()
+		}
+		q.WaitEmpty(2 * day)
+		for _, body := range []string{"a", "b", "c"} {
+			runs := j.of(body)
+			if len(runs) != len(waits)+1 {
+				t.Fatalf("%d attempts at %s, want %d", len(runs), body, len(waits)+1)
+			}
+			for i, r := range runs {
+				if r.attempt != i+1 {
+					t.Errorf("run %d of %s is called attempt %d", i+1, body, r.attempt)
+				}
+				if i == 0 {
+					continue
+				}
+				want := waits[i-1]
+				waited := r.started.Sub(runs[i-1].started)
+				if least := want - want/100; waited < least || waited > want+time.Minute {
+					t.Errorf("attempt %d at %s came after %v, want %v", r.attempt, body, waited, want)
+				}
+			}
+		}
+		if n := len(dead.Messages()); n != 0 {
+			t.Errorf("%d dead letters", n)
+		}
+	})
+}
+
+// TestViaRequeueCountsExactly: each retry is a copy, so that attempts at the
+// shortest of waits are exact in a fleet whose members come and go.
+func TestViaRequeueCountsExactly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(3)
+		cfg := reprise.Config{Via: reprise.ViaRequeue, Retry: retry.Policy{Backoff: retry.Constant(20 * time.Second), MaxAttempts: 12, MaxAge: -1}}
+		var j journal
+		handler := j.handler(func(context.Context, *reprise.Message) error { return errUnavailable })
+		bodies := numbered(20)
+		q.Send(bodies...)
+		for range 15 {
+			one, other := q.Consume(handler, cfg), q.Consume(handler, cfg)
+			time.Sleep(10 * time.Second)
+			one.Stop()
+			other.Stop()
+		}
+		q.Consume(handler, cfg)
+		q.WaitEmpty(time.Hour)
+		for _, body := range bodies {
+			var attempts []int
+			for _, r := range j.of(body) {
+				attempts = append(attempts, r.attempt)
+			}
+			if !slices.Equal(attempts, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}) {
+				t.Errorf("attempts %v at %s, want 1 to 12", attempts, body)
+			}
+		}
+		for _, m := range dead.Messages() {
+			if s := storyOf(t, m); s.Attempts != 12 || s.Reason != "attempts" {
+				t.Errorf("story %+v", s)
+			}
+		}
+	})
+}
+
+// TestNearTheEndOfRetentionACopyIsSent: a message that has lain in the queue for
+// most of its retention fails, and is hidden no longer than it exists.
+func TestNearTheEndOfRetentionACopyIsSent(t *testing.T) {
+	for _, retention := range []time.Duration{time.Minute, time.Hour, 96 * time.Hour} {
+		t.Run(retention.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": fmt.Sprint(int(retention.Seconds()))})
+				q.Send("order")
+				time.Sleep(retention - retention/16)
+				var j journal
+				q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Attempt == 1 {
+						return errUnavailable
+					}
+					return nil
+				}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(retention / 8), Jitter: retry.None}})
+				q.WaitEmpty(retention)
+				if runs := j.all(); len(runs) != 2 || runs[1].attempt != 2 {
+					t.Errorf("runs %+v, want two attempts", runs)
+				}
+			})
+		})
+	}
+}

@@ -171,7 +171,7 @@ func (c *Consumer) startable() *delivery {
 	switch {
 	case f.taken.IsZero():
 		d = c.ready.first
-	case f.running == nil && c.running == 0:
+	case f.running == nil && c.running == 0 && c.settling == 0: // what is not yet settled would die with it
 		d = f.next
 	}
 	if d == nil || c.closed || !c.mayStart() {

@@ -328,5 +328,8 @@ func (c *Consumer) release(d *delivery) {
 	if c.queue.fifo {
 		c.leaveLane(d, now)
 	}
+	if c.floor.next != nil {
+		c.startWorkers() // it may have waited for this
+	}
 	c.roomFreed()
 }

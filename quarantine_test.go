@@ -1,0 +1,254 @@
+package reprise_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// mortals are consumers that poisonous messages kill, and that somebody starts
+// again.
+type mortals struct {
+	q   *reprisetest.Queue
+	cfg reprise.Config
+
+	mu      sync.Mutex
+	deaths  int
+	alone   int // deaths with no other handler beside
+	running map[int]int
+	handled map[string]int
+	dead    chan int // which of them has died
+}
+
+func (f *mortals) start(n int) *reprisetest.Consumer {
+	var c *reprisetest.Consumer
+	started := make(chan struct{})
+	c = f.q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		<-started
+		f.mu.Lock()
+		f.running[n]++
+		beside := f.running[n] - 1
+		f.mu.Unlock()
+		defer func() {
+			f.mu.Lock()
+			f.running[n]--
+			f.mu.Unlock()
+		}()
+		if strings.HasPrefix(m.Body, "poison") {
+			f.mu.Lock()
+			f.deaths++
+			if beside == 0 {
+				f.alone++
+			}
+			f.mu.Unlock()
+			c.Crash()
+			f.dead <- n
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.handled[m.Body]++
+		return nil
+	}), f.cfg)
+	close(started)
+	return c
+}
+
+// live keeps n consumers alive for a while.
+func (f *mortals) live(n int, for_ time.Duration) {
+	fleet := make([]*reprisetest.Consumer, n)
+	for i := range fleet {
+		fleet[i] = f.start(i)
+	}
+	end := time.After(for_)
+	for {
+		select {
+		case i := <-f.dead:
+			_ = fleet[i].Err() // waits for its end, which is of no interest
+			time.Sleep(2 * time.Second)
+			fleet[i] = f.start(i)
+		case <-end:
+			for _, c := range fleet {
+				c.Stop()
+			}
+			return
+		}
+	}
+}
+
+// TestPoisonThatKillsTheProcess among two hundred innocent messages, in three
+// consumers that are started again each time: it is run alone, and dead-lettered
+// for what it does. The innocent, who were received with it again and again, are
+// handled, and none is given up.
+func TestPoisonThatKillsTheProcess(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		policy retry.Policy
+	}{
+		{"waits of minutes", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}},
+		{"waits of a second, that fit between two deaths", retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 5}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(50)
+				f := &mortals{
+					q: q, running: make(map[int]int), handled: make(map[string]int), dead: make(chan int, 3),
+					cfg: reprise.Config{Concurrency: 5, Retry: tt.policy},
+				}
+				bodies := numbered(200)
+				q.Send(bodies[:100]...)
+				poison := q.Send("poison")[0]
+				q.Send(bodies[100:]...)
+				f.live(3, 2*time.Hour)
+
+				letters := dead.Messages()
+				if len(letters) != 1 || letters[0].Body != "poison" {
+					t.Fatalf("dead letters %+v, want the poison", letters)
+				}
+				if s := storyOf(t, letters[0]); s.Reason != "crash" || s.Origin != poison || !strings.Contains(s.Error, "crashes the worker") {
+					t.Errorf("story %+v, want it named", s)
+				}
+				for _, body := range bodies {
+					if f.handled[body] == 0 {
+						t.Errorf("message %s was not handled", body)
+					}
+				}
+				if len(q.Messages()) != 0 {
+					t.Errorf("left: %+v", q.Messages())
+				}
+				if f.alone < 2 || f.deaths > 12 {
+					t.Errorf("%d deaths, %d of them alone; want two alone, and few in all", f.deaths, f.alone)
+				}
+				t.Logf("%d deaths, %d of them alone", f.deaths, f.alone)
+			})
+		})
+	}
+}
+
+// TestPoisonWithoutCopies: where none can be sent the suspect is run alone all the
+// same, and the queue's own limit is what ends it.
+func TestPoisonWithoutCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(9)
+		f := &mortals{
+			q: q, running: make(map[int]int), handled: make(map[string]int), dead: make(chan int, 3),
+			cfg: reprise.Config{Via: reprise.ViaVisibility, Concurrency: 5, Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}},
+		}
+		q.Send("poison")
+		q.Send(numbered(20)...)
+		f.live(2, 2*time.Hour)
+		if letters := dead.Messages(); len(letters) != 1 || letters[0].Body != "poison" {
+			t.Errorf("dead letters %+v, want the poison", letters)
+		}
+		if len(f.handled) != 20 || f.deaths != 9 || f.alone < 3 {
+			t.Errorf("%d handled, %d deaths, %d alone; want 20, and a death for each permitted receive, alone at last", len(f.handled), f.deaths, f.alone)
+		}
+	})
+}
+
+// TestSuspectThatIsInnocent: it loses the mark by the end of its run, and is
+// retried as others are.
+func TestSuspectThatIsInnocent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(50)
+		cfg := reprise.Config{Concurrency: 3, Lease: 10 * time.Second, Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 4}}
+		q.Send("order")
+		for range 4 {
+			c := q.Consume(reprise.HandlerFunc(untilStopped), cfg)
+			time.Sleep(time.Second)
+			c.Crash()
+			time.Sleep(20 * time.Second)
+		}
+		var j journal
+		q.Consume(j.handler(func(context.Context, *reprise.Message) error {
+			for _, m := range q.Messages() {
+				if h := historyOf(t, m); (h.Alone == 1) != (len(j.all()) == 1) {
+					t.Errorf("run %d has the history %+v", len(j.all()), h)
+				}
+			}
+			return errUnavailable
+		}), cfg)
+		q.WaitEmpty(2 * time.Hour)
+		// Four runs or, since deaths may have been attempts, fewer.
+		if n := len(j.all()); n < 2 || n > 4 {
+			t.Errorf("%d runs, want 2 to 4", n)
+		}
+		if letters := dead.Messages(); len(letters) != 1 || storyOf(t, letters[0]).Reason != "attempts" {
+			t.Errorf("dead letters %+v, want it given up for its attempts", letters)
+		}
+	})
+}
+
+// TestRunsAlone: while a marked message runs, no other starts; it starts when those
+// that run have ended; and if one takes long, the others do not wait for ever.
+func TestRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var mu sync.Mutex
+		running := make(map[string]int)
+		var ran []string
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			mu.Lock()
+			running[m.Body]++
+			ran = append(ran, m.Body)
+			if running["alone"] > 0 && len(running) > 1 {
+				t.Errorf("%v run together", running)
+			}
+			mu.Unlock()
+			wait := time.Second
+			if m.Body == "long" {
+				wait = 20 * time.Minute
+			}
+			time.Sleep(wait)
+			mu.Lock()
+			defer mu.Unlock()
+			if running[m.Body]--; running[m.Body] == 0 {
+				delete(running, m.Body)
+			}
+			return nil
+		}), reprise.Config{Concurrency: 4})
+		q.Send("long")
+		time.Sleep(time.Second)
+		h := plausible(q)
+		h.Attempt, h.Alone = 0, 1
+		forged(q, "alone", h.text(t))
+		for range 10 * 60 {
+			q.Send("short")
+			time.Sleep(time.Second)
+		}
+		mu.Lock()
+		short := 0
+		for _, body := range ran {
+			if body == "alone" {
+				t.Error("it ran beside a long one")
+			}
+			if body == "short" {
+				short++
+			}
+		}
+		mu.Unlock()
+		if short < 400 {
+			t.Errorf("%d of 600 others ran in the meantime", short)
+		}
+		q.WaitEmpty(time.Hour)
+		if n := c.Status().Counts; n.Lost != 0 || n.Deleted != 602 {
+			t.Errorf("counts %+v, want all handled and no lease lost", n)
+		}
+	})
+}

@@ -62,7 +62,7 @@ func TestAfterDeleteIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		var now, most, calls atomic.Int64
-		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Concurrency: 4, Prefetch: 6, AfterDelete: func(context.Context, *reprise.Message) {
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Concurrency: 4, Prefetch: 6, StopBudget: time.Minute, AfterDelete: func(context.Context, *reprise.Message) {
 			n := now.Add(1)
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}

@@ -15,15 +15,20 @@ import (
 // mark by the end of its run, whatever that is; one that is received with the mark
 // for a third time has killed twice, with nothing beside it, and is dead-lettered.
 //
-// The mark can be forged. What is to run alone therefore waits one at a time, for
+// Both can be mistaken, since a receive whose reply is lost looks like a death, and
+// the mark can be forged. What is to run alone therefore waits one at a time, for
 // no longer than a minute at a time, and the others have the workers for four
 // times as long between two of them.
 
 const (
 	// unexplainedMany receives without an outcome make a message a suspect.
 	unexplainedMany = 3
-	// aloneReceives is the receive of a marked message at which it is given up.
-	aloneReceives = 3
+	// deadlyMany receives without an outcome are as many deaths of whoever ran a
+	// marked message, with nothing beside it.
+	deadlyMany = 2
+	// suspectsMany suspects are dealt with in suspectsFor.
+	suspectsMany = 50
+	suspectsFor  = 15 * time.Minute
 	// floorPatience is how long others are not started for the sake of a message
 	// that waits until those running have ended.
 	floorPatience = time.Minute
@@ -45,54 +50,79 @@ type floor struct {
 	running *delivery // runs alone
 	taken   time.Time // since when no other is started; zero: others are
 	rest    time.Time // others have the floor until then
+
+	suspects      int
+	suspectsSince time.Time
 }
 
 // marked says that d is to run alone.
 func (d *delivery) marked() bool { return d.history != nil && d.history.Alone > 0 }
 
-// suspicious says that d was received too often: more than the attempts, releases
-// and hops known here, or fitting into the time, explain. FIFO siblings are
-// received without running, by the dozen, and there is no telling. The caller
-// holds c.mu.
-func (c *Consumer) suspicious(d *delivery, now time.Time) bool {
-	if c.queue.fifo || d.receives <= unexplainedMany {
-		return false
-	}
-	arrived := d.msg.FirstReceived
-	explained := d.msg.Attempt - 1 - d.made()
+// unexplained is how many of d's receives before this one were neither this
+// process's own, which lives, nor the hops of a long wait, nor, of those that can be
+// taken for it, attempts.
+func (c *Consumer) unexplained(d *delivery, attempts int, now time.Time) int {
+	arrived, parked := d.msg.FirstReceived, 0
 	if h := d.history; h != nil {
 		arrived = h.arrived
-		explained++ // perhaps received before it was due
+		if h.due.After(c.clock.local(arrived)) {
+			parked = 1 // received before it was due
+		}
 	}
 	// A wait beyond 12 hours takes a receive for each.
-	explained += int(now.Sub(c.clock.local(arrived)) / (retry.MaxVisibility - time.Hour))
+	parked += int(now.Sub(c.clock.local(arrived)) / (retry.MaxVisibility - time.Hour))
 	known := c.memory.recall(d.msg.ID, now)
-	explained = max(explained, known.receives, known.seen)
-	return d.receives-1-explained >= unexplainedMany
+	return d.receives - 1 - max(attempts+parked, known.receives, known.seen)
+}
+
+// suspicious says that d was received too often to be explained, even by all the
+// attempts that fit into the time. FIFO siblings are received without running, by
+// the dozen, and there is no telling. The caller holds c.mu.
+func (c *Consumer) suspicious(d *delivery, now time.Time) bool {
+	return !c.queue.fifo && d.receives > unexplainedMany && c.unexplained(d, d.msg.Attempt-1-d.made(), now) >= unexplainedMany
 }
 
 // confine deals with d if it is, or seems to be, one that kills. It returns false
 // if d may run like any other. The caller holds c.mu.
 func (c *Consumer) confine(d *delivery, now time.Time) bool {
-	switch {
-	case d.marked() && d.receives >= aloneReceives:
-		problem := "a message crashes the worker, and is dead-lettered"
-		c.start("log", func() { c.log.Error(problem, "message", d.msg.ID, "origin", d.msg.OriginID) })
-		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonCrash, err: errCrashes}, now)
-	case d.marked():
-		c.isolate(d, now)
-	case c.suspicious(d, now):
-		c.complainLater("suspect", "a message seems to crash the worker; it is run alone", "message", d.msg.ID, "receives", d.receives)
-		v := verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, alone: true, err: errSuspect}
-		if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
-			c.isolate(d, now) // without a record of it: the queue's own limit is what is left
+	if d.marked() {
+		if c.unexplained(d, 0, now) >= deadlyMany {
+			problem := "a message crashes the worker, and is dead-lettered"
+			c.start("log", func() { c.log.Error(problem, "message", d.msg.ID, "origin", d.msg.OriginID) })
+			c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonCrash, err: errCrashes}, now)
 			return true
 		}
-		c.skip(d, v, now)
-	default:
+		c.isolate(d, now)
+		return true
+	}
+	if !c.suspicious(d, now) || !c.floor.maySuspect(now) {
 		return false
 	}
+	c.complainLater("suspect", "a message seems to crash the worker; it is run alone", "message", d.msg.ID, "receives", d.receives)
+	v := verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, alone: true, err: errSuspect}
+	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
+		c.isolate(d, now) // without a record of it: the queue's own limit is what is left
+		return true
+	}
+	c.skip(d, v, now)
 	return true
+}
+
+// maySuspect counts one more suspect. Those that were received together with one
+// that kills are not many; where others release messages by the thousand, their
+// receives cannot be explained either.
+func (f *floor) maySuspect(now time.Time) bool {
+	if now.Sub(f.suspectsSince) > suspectsFor {
+		f.suspects, f.suspectsSince = 0, now
+	}
+	f.suspects++
+	return f.suspects <= suspectsMany
+}
+
+// giveWay gives d back while another has the floor. The caller holds c.mu.
+func (c *Consumer) giveWay(d *delivery, now time.Time) {
+	due := now.Add(queueAlone + spread(queueAlone, d.msg.ID))
+	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
 }
 
 // isolate has d, which waits, run alone. If another does or will, d is given back
@@ -100,8 +130,7 @@ func (c *Consumer) confine(d *delivery, now time.Time) bool {
 func (c *Consumer) isolate(d *delivery, now time.Time) {
 	f := &c.floor
 	if f.next != nil || f.running != nil {
-		due := now.Add(queueAlone + spread(queueAlone, d.msg.ID))
-		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
+		c.giveWay(d, now)
 		return
 	}
 	f.next = d

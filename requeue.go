@@ -71,8 +71,10 @@ func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
 	if !v.comesAgain() {
 		return v
 	}
-	if d.marked() && d.phase == phaseWaiting && v.outcome == OutcomeRelease {
-		v.alone = true // given back without a run: the next to have it runs it alone
+	if d.marked() && d.phase == phaseWaiting && v.outcome == OutcomeRelease && v.reason != retry.ReasonUnavailable {
+		// Given back without a run: the next to have it runs it alone. In an outage,
+		// though, it would go round and round, and each receive would count against it.
+		v.alone = true
 	}
 	if why := c.via(d, v, now); why != byVisibility && c.copyable(d, now) {
 		v.requeue = why

@@ -86,6 +86,7 @@ type verdict struct {
 	unavailable bool
 	requeue     cause // why a copy is to take the message's place
 	alone       bool  // the copy is to run alone
+	carried     bool  // hidden for now; a copy will carry it on in time
 }
 
 // leaseSlack is kept off the end of a lease: a reply has travelled, and so will

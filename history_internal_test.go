@@ -48,7 +48,7 @@ func TestHistoryFits(t *testing.T) {
 	c := &Consumer{queue: queueURL{name: strings.Repeat("q", 80)}}
 	for _, text := range []string{"", strings.Repeat("x", 5000), strings.Repeat("\x00", 5000), strings.Repeat("\"", 5000), strings.Repeat("💥", 5000), strings.Repeat("\xff", 5000), "\uFFFE\uFFFF"} {
 		d := &delivery{verdict: verdict{outcome: OutcomeRetry, due: now.Add(time.Hour), err: errors.New(text), alone: true, unavailable: true}}
-		d.msg = Message{ID: "id", OriginID: strings.Repeat(`"`, maxOrigin), Attempt: maxCount, Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
+		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, maxOrigin), Attempt: maxCount, Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
 		written := c.historyFor(d, now)
 		h, err := readHistory(*written.StringValue, c.queue.name, now)
 		if err != nil {

@@ -62,15 +62,12 @@ func (d *delivery) marked() bool { return d.history != nil && d.history.Alone > 
 // process's own, which lives, nor the hops of a long wait, nor, of those that can be
 // taken for it, attempts.
 func (c *Consumer) unexplained(d *delivery, attempts int, now time.Time) int {
-	arrived, parked := d.msg.FirstReceived, 0
-	if h := d.history; h != nil {
-		arrived = h.arrived
-		if h.due.After(c.clock.local(arrived)) {
-			parked = 1 // received before it was due
-		}
+	arrived := d.msg.FirstReceived
+	if d.history != nil {
+		arrived = d.history.arrived
 	}
 	// A wait beyond 12 hours takes a receive for each.
-	parked += int(now.Sub(c.clock.local(arrived)) / (retry.MaxVisibility - time.Hour))
+	parked := c.hops(d) + int(now.Sub(c.clock.local(arrived))/(retry.MaxVisibility-time.Hour))
 	known := c.memory.recall(d.msg.ID, now)
 	return d.receives - 1 - max(attempts+parked, known.receives, known.seen)
 }

@@ -76,12 +76,22 @@ func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
 		// though, it would go round and round, and each receive would count against it.
 		v.alone = true
 	}
-	if why := c.via(d, v, now); why != byVisibility && c.copyable(d, now) {
-		v.requeue = why
+	v.requeue = c.via(d, v, now)
+	if v.requeue != byVisibility && c.copyable(d, now) {
 		return v
 	}
+	// One that is not hidden until it is due, but for so long as there is time to copy
+	// it, is not lost by being hidden.
+	if v.requeue == byVisibility && c.takesCopies() && c.expiresBefore(d, v.due) && c.copyable(d, now) {
+		v.carried = true
+		return v
+	}
+	v.requeue = byVisibility
 	return c.withoutCopy(d, v, now)
 }
+
+// takesCopies says that messages may be requeued.
+func (c *Consumer) takesCopies() bool { return !c.queue.fifo && c.cfg.Via != ViaVisibility }
 
 // comesAgain says that the message goes back to its queue.
 func (v *verdict) comesAgain() bool {
@@ -94,7 +104,7 @@ func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
 	limit := c.facts.plan.MaxReceives
 	parked := v.outcome == OutcomePark
 	switch {
-	case c.queue.fifo, c.cfg.Via == ViaVisibility:
+	case !c.takesCopies():
 		return byVisibility
 	case v.alone, d.marked() && !parked:
 		return becauseAlone

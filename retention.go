@@ -73,7 +73,7 @@ func (c *Consumer) withoutCopy(d *delivery, v verdict, now time.Time) verdict {
 // before it comes again. The caller holds c.mu.
 func (c *Consumer) announceExpiry(d *delivery, now time.Time) {
 	due := d.verdict.due
-	if due.IsZero() || d.verdict.requeue != byVisibility || !c.expiresBefore(d, due) {
+	if due.IsZero() || d.verdict.requeue != byVisibility || d.verdict.carried || !c.expiresBefore(d, due) {
 		return
 	}
 	note := c.memory.note(d.msg.ID, now)

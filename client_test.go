@@ -2,7 +2,6 @@ package reprise_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -102,49 +101,6 @@ func refuseAll(in *sqs.ChangeMessageVisibilityBatchInput) *sqs.ChangeMessageVisi
 		out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true})
 	}
 	return out
-}
-
-// slowNetwork delays every request and every reply about messages.
-type slowNetwork struct {
-	reprise.Client
-	most time.Duration
-
-	mu     sync.Mutex
-	random *rand.Rand
-}
-
-func (s *slowNetwork) travel(ctx context.Context) {
-	s.mu.Lock()
-	takes := time.Duration(s.random.Int64N(int64(s.most)))
-	s.mu.Unlock()
-	select {
-	case <-time.After(takes):
-	case <-ctx.Done():
-	}
-}
-
-// delayed makes a call. Nothing can stop a reply that is on its way.
-func delayed[In, Out any](s *slowNetwork, ctx context.Context, in *In, opts []func(*sqs.Options), call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error)) (*Out, error) {
-	s.travel(ctx)
-	out, err := call(ctx, in, opts...)
-	s.travel(context.Background())
-	return out, err
-}
-
-func (s *slowNetwork) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	return delayed(s, ctx, in, opts, s.Client.ReceiveMessage)
-}
-
-func (s *slowNetwork) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	return delayed(s, ctx, in, opts, s.Client.DeleteMessageBatch)
-}
-
-func (s *slowNetwork) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	return delayed(s, ctx, in, opts, s.Client.ChangeMessageVisibilityBatch)
-}
-
-func (s *slowNetwork) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return delayed(s, ctx, in, opts, s.Client.SendMessageBatch)
 }
 
 // TestClientThatBreaksItsContract: a Client may be the user's own code. What it

@@ -27,6 +27,7 @@ type part struct {
 
 // spell is a run of a handler.
 type spell struct {
+	id    string // of the message or copy
 	ctx   context.Context
 	ended bool
 }
@@ -134,7 +135,7 @@ func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part
 	if !n.crashed {
 		f.checkRun(n, p, m, before)
 	}
-	p.runs[n] = &spell{ctx: ctx}
+	p.runs[n] = &spell{id: m.ID, ctx: ctx}
 	return p, n.ran[p.token]
 }
 

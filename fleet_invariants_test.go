@@ -24,7 +24,7 @@ const (
 	oneAnywhere        = "no two consumers run a message at once while both have a lease on it"
 	concurrency        = "no more handlers run at once than the concurrency permits"
 	numbered1ToMax     = "attempts are numbered from 1, to no more than MaxAttempts and, before there is a copy, the receives or the runs"
-	numbersGrow        = "an attempt's number is larger than those that have failed in the same process"
+	numbersGrow        = "an attempt's number is larger than those that have failed in the same process and were not followed by a delete"
 	onlyRunsCount      = "on FIFO queues an attempt's number is at most the number of runs"
 	knowsTheMessage    = "what is run is what was sent"
 	inOrder            = "no message of a FIFO group runs while an earlier one is in the queue"
@@ -63,7 +63,7 @@ func (f *fleet) checkRun(n *node, p *part, m *reprise.Message, before []string) 
 		}
 	}
 	for other, r := range p.runs {
-		if other != n && !other.crashed && !r.ended && r.ctx.Err() == nil && !f.leaky {
+		if other != n && !other.crashed && !r.ended && r.ctx.Err() == nil && !f.leaky && (r.id == m.ID || !f.twins) {
 			f.broken(oneAnywhere, p, "it runs on node %d and on node %d", other.number, n.number)
 		}
 	}

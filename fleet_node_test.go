@@ -67,10 +67,9 @@ func (f *fleet) start() *node {
 		Attempt:  func(_ context.Context, e reprise.Attempt) { f.attempted(n, e) },
 		Settled:  func(_ context.Context, e reprise.Settled) { f.settled(n, e) },
 	}
-	most := time.Duration(1+f.random.IntN(300)) * time.Millisecond
-	if f.calm { // so that heartbeats are in time
-		most = min(most, f.cfg.Lease/25)
-	}
+	// Nobody can know how long a reply has travelled: a consumer allows a tenth of
+	// the lease for it and for its next request.
+	most := min(time.Duration(1+f.random.IntN(300))*time.Millisecond, f.cfg.Lease/30)
 	network := &wire{f: f, n: n, most: most, client: f.client()}
 	n.Consumer = f.queue.ConsumeWith(network, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		return f.handle(ctx, n, m)
@@ -165,6 +164,9 @@ func (f *fleet) settled(n *node, e reprise.Settled) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.settledAs(e)
+	if e.Outcome == reprise.OutcomeDelete {
+		delete(n.counted, e.Message.ID) // should SQS lose the delete, it begins anew
+	}
 	f.checkSettled(n, p, e, messages)
 }
 

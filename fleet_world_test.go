@@ -31,6 +31,7 @@ type fleet struct {
 	receives int    // the queue's maxReceiveCount
 	calm     bool   // nothing goes wrong but handlers: no faults, crashes, outages or jumps of the clock
 	leaky    bool   // SQS may give a message away before its lease has ended
+	twins    bool   // a copy may be sent twice: the reply to the first was lost
 	jumped   bool   // the server's clock has: what copies say of their time is not trusted
 	outages  bool   // the handlers' dependency fails at times
 	twice    uint64 // percentage of the deliveries that end before their lease does
@@ -58,7 +59,8 @@ type fleet struct {
 const (
 	maxFleetLease    = 22 * time.Second
 	maxFleetReceives = 1000
-	unsendable       = 4096 // bytes: larger messages are refused by the dead-letter queue
+	maxSlowReceive   = 2 * time.Second / 35 // with a journey there and back, less than what is kept off the shortest lease
+	unsendable       = 4096                 // bytes: larger messages are refused by the dead-letter queue
 )
 
 // named is a test under another name, for what is seeded by the test's name.
@@ -161,6 +163,11 @@ func (f *fleet) fault() sqsserver.Fault {
 	switch fault.Kind {
 	case sqsserver.FaultLoseDelete:
 		f.leaky = true
+	case sqsserver.FaultSlowReply:
+		fault.Action = []string{"DeleteMessageBatch", "ChangeMessageVisibilityBatch", "ReceiveMessage"}[f.random.IntN(3)]
+		if fault.Action == "ReceiveMessage" {
+			fault.Delay = maxSlowReceive
+		}
 	case sqsserver.FaultLoseLease, sqsserver.FaultStaleHandle:
 		f.leaky = true
 		fault.Probability /= 4
@@ -169,6 +176,7 @@ func (f *fleet) fault() sqsserver.Fault {
 		if f.random.IntN(3) == 0 {
 			fault.Probability = 0.9
 		}
+		f.twins = f.twins || fault.Kind == sqsserver.FaultLoseReply && fault.Action == ""
 	}
 	return fault
 }

@@ -5,8 +5,8 @@ import "sync"
 // crew runs functions in goroutines that it keeps for the next one. A goroutine
 // that has made a call through the SDK has grown its stack to several times its
 // first size, and to grow it anew for each request and each burst of handlers
-// costs more than everything else that is done for a message. Its methods are
-// called with Consumer.mu held.
+// costs more than everything else that is done for a message. run and
+// retire are called with the mutex held that run is given.
 type crew struct {
 	idle    []*hand
 	parked  sync.WaitGroup // counts idle

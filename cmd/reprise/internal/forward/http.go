@@ -151,6 +151,10 @@ type StatusError struct {
 	Text string
 }
 
+// StatusCode is the answer's status code: by it [reprise.IsUnavailable] tells a
+// target that cannot answer now from one that refuses a message.
+func (e *StatusError) StatusCode() int { return e.Status }
+
 // Error names the status and quotes the answer.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("the target answered %d", e.Status)

@@ -133,6 +133,9 @@ func TestHTTPAnswers(t *testing.T) {
 			if status, ok := errors.AsType[*forward.StatusError](err); !ok || status.Status != test.status {
 				t.Errorf("error %v carries no status %d", err, test.status)
 			}
+			if got, want := reprise.IsUnavailable(err), test.status == 429 || test.status >= 500; got != want {
+				t.Errorf("unavailable: %v, want %v: %v", got, want, err)
+			}
 			if n := requests.Load(); n != 1 {
 				t.Errorf("%d requests for one attempt", n)
 			}

@@ -90,12 +90,6 @@ func ambiguous(err error) bool {
 	return !ok || api.ErrorFault() != smithy.FaultClient
 }
 
-// denied says that we lack the permission for a call.
-func denied(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && (api.ErrorCode() == "AccessDenied" || api.ErrorCode() == "AccessDeniedException")
-}
-
 // lasting says that err will not pass by itself: somebody has to grant a
 // permission, mend credentials or create a queue. The names are SQS's, in their
 // modelled and their query-protocol spellings.

@@ -217,6 +217,7 @@ func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time)
 		c.keep(d, now)
 	case lasting(err):
 		c.facts.refusedUntil = now.Add(refusedFor)
+		c.noteDenied("dead-letter", err)
 		c.complainLater("dead-letter", "the dead-letter queue takes no messages", "url", c.facts.deadLetter.url, "error", err)
 		c.settle(d, now)
 	case passed(d.expires, now):

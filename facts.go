@@ -74,29 +74,26 @@ func (c *Consumer) learn(ctx context.Context) bool {
 			c.complain("redrive-policy", "the queue's RedrivePolicy is not understood", "error", err)
 		}
 	}
+	var unseen error
 	if facts.deadLetter.url != "" {
 		// Only for a finding: whoever may send there need not be allowed to look.
-		if dead, err := c.attributes(ctx, facts.deadLetter.url, types.QueueAttributeNameAll); err == nil {
-			if err := facts.plan.ReadDeadLetter(dead); err != nil {
-				c.complain("queue-attributes", "the dead-letter queue's attributes are not all understood", "error", err)
-			}
+		dead, err := c.attributes(ctx, facts.deadLetter.url, types.QueueAttributeNameAll)
+		if err != nil {
+			unseen = err
+		} else if err := facts.plan.ReadDeadLetter(dead); err != nil {
+			c.complain("queue-attributes", "the dead-letter queue's attributes are not all understood", "error", err)
 		}
 	}
 
 	c.mu.Lock()
 	c.facts = facts
+	c.noteDenied("dead-letter-attributes", unseen)
 	c.countInFlight(attributes, time.Now())
 	c.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
 	policy := c.policy // guarded: the plan asks the user's own code for its waits
 	c.mu.Unlock()
 	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
-	settings := plan.Settings{
-		HandlerTimeout: c.cfg.HandlerTimeout,
-		Lease:          c.cfg.Lease,
-		Via:            c.cfg.Via,
-		DeadLetterURL:  c.cfg.DeadLetterURL,
-	}
-	for _, f := range plan.Check(policy, facts.plan, settings) {
+	for _, f := range plan.Check(policy, facts.plan, c.planSettings()) {
 		c.found(f)
 	}
 	c.checkChoice(&facts)
@@ -134,10 +131,13 @@ func (c *Consumer) found(f plan.Finding) {
 	}
 }
 
-// findLater reports a finding that comes up while consuming, once. The caller holds
-// c.mu.
-func (c *Consumer) findLater(f plan.Finding) {
-	key := "finding " + f.Code
+// findLater reports a finding that comes up while consuming, the first of its code.
+// The caller holds c.mu.
+func (c *Consumer) findLater(f plan.Finding) { c.findOnce(f.Code, f) }
+
+// findOnce reports a finding, the first under a name. The caller holds c.mu.
+func (c *Consumer) findOnce(name string, f plan.Finding) {
+	key := "finding " + name
 	if _, said := c.said[key]; said {
 		return
 	}

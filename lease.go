@@ -231,6 +231,7 @@ func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, len
 	default:
 		// Try again soon, well before the end if there is time.
 		d.renewAt = now.Add(max(d.expires.Sub(now)/4, 200*time.Millisecond))
+		c.noteDenied("retry", err)
 		c.complainLater("heartbeat", "renewing leases failed; trying again while they last", "error", err)
 	}
 }

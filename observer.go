@@ -26,7 +26,8 @@ type Observer struct {
 	// can be tried again.
 	Expiring func(ctx context.Context, e Expiring)
 	// Finding is called at the start of Run for each conflict between the policy
-	// and the queue, and whenever one appears later.
+	// and the queue, and whenever one appears later: a denied permission, which SQS
+	// tells of only by a call that needs it, with what is off for want of it.
 	Finding func(ctx context.Context, f plan.Finding)
 	// Outage is called when a breaker opens, half-opens, ramps up or closes: in
 	// that order, one call at a time.

@@ -303,6 +303,7 @@ func (c *Consumer) pauseAfter(err error, failures int) bool {
 	}
 	c.mu.Lock()
 	c.health.failing(problem)
+	c.noteDenied("receive", err)
 	c.mu.Unlock()
 	c.complain("receive", problem, "failures", failures)
 

@@ -266,6 +266,11 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 		c.lose(d, err)
 		return
 	}
+	if o == &c.deletes {
+		c.noteDenied("delete", err)
+	} else {
+		c.noteDenied("retry", err)
+	}
 	if lasting(err) || d.refusals >= unsettledMany {
 		c.health.degrade(fmt.Sprintf("settling fails: %v", err))
 	}

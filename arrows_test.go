@@ -17,13 +17,15 @@ const module = "github.com/reprise-sqs/reprise"
 // each package, what it is there for, and whom it may know. They point one way.
 // A package that is not listed may know nobody, so a new one fails here first.
 var arrows = map[string][]string{
-	"retry":           {},
-	"plan":            {"retry"},
-	"internal/digest": {},
-	"internal/engine": {},
-	"sqsserver":       {"internal/digest", "internal/engine"},
-	".":               {"internal/digest", "plan", "retry"},
-	"reprisetest":     {".", "sqsserver", "retry"},
+	"retry":                       {},
+	"plan":                        {"retry"},
+	"internal/digest":             {},
+	"internal/engine":             {},
+	"sqsserver":                   {"internal/digest", "internal/engine"},
+	".":                           {"internal/digest", "plan", "retry"},
+	"reprisetest":                 {".", "sqsserver", "retry"},
+	"idempotency":                 {"."},
+	"idempotency/idempotencytest": {".", "idempotency"},
 }
 
 // leaves are the modules outside the library. They may know its public packages

@@ -1,0 +1,151 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// maxTrip is the most members of one trip.
+const maxTrip = 256
+
+// coalescer lets concurrent callers of one of a store's methods share trips, as a
+// database's group commit does: nobody lingers, and what comes while a trip is
+// under way goes with the next. So a lone caller waits for one trip, and ten at
+// once for two.
+type coalescer[In, Out any] struct {
+	call    func(context.Context, []In) ([]Out, error)
+	key     func(In) string
+	orphan  func(In, Out) // takes the result of a caller that has left; may be nil
+	timeout time.Duration
+
+	mu      sync.Mutex
+	waiting []*passenger[In, Out]
+	driving bool // a goroutine makes trips until nobody waits
+}
+
+// passenger is one caller. Guarded by the coalescer's mutex until arrived.
+type passenger[In, Out any] struct {
+	in      In
+	out     Out
+	err     error
+	over    bool          // out and err are set
+	left    bool          // nobody waits for them
+	arrived chan struct{} // closed by the driver when over
+}
+
+// do makes one call. If ctx ends first the caller leaves, and the trip goes on
+// without it.
+func (c *coalescer[In, Out]) do(ctx context.Context, in In) (Out, error) {
+	p := &passenger[In, Out]{in: in, arrived: make(chan struct{})}
+	c.mu.Lock()
+	c.waiting = append(c.waiting, p)
+	if !c.driving {
+		c.driving = true
+		go c.drive()
+	}
+	c.mu.Unlock()
+
+	select {
+	case <-p.arrived:
+		return p.out, p.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.over {
+		return p.out, p.err // both at once: a claim must not get lost
+	}
+	p.left = true
+	return p.out, ctx.Err()
+}
+
+// drive makes trips until nobody waits.
+func (c *coalescer[In, Out]) drive() {
+	var batch []*passenger[In, Out]
+	defer func() {
+		if batch != nil { // the store ended this goroutine, as t.FailNow does
+			c.arrive(batch, nil, errGoexit)
+			go c.drive()
+		}
+	}()
+	for {
+		c.mu.Lock()
+		batch = c.board()
+		c.driving = batch != nil
+		c.mu.Unlock()
+		if batch == nil {
+			return
+		}
+		in := make([]In, len(batch))
+		for i, p := range batch {
+			in[i] = p.in
+		}
+		out, err := trip(c.timeout, c.call, in)
+		c.arrive(batch, out, err)
+	}
+}
+
+// board takes the passengers of the next trip. One whose key is already aboard
+// waits for the trip after it. The caller holds c.mu.
+func (c *coalescer[In, Out]) board() (batch []*passenger[In, Out]) {
+	if len(c.waiting) == 1 && !c.waiting[0].left { // as mostly
+		batch, c.waiting = c.waiting, nil
+		return batch
+	}
+	aboard := make(map[string]bool, len(c.waiting))
+	staying := c.waiting[:0]
+	for _, p := range c.waiting {
+		key := c.key(p.in)
+		switch {
+		case p.left:
+		case aboard[key] || len(batch) == maxTrip:
+			staying = append(staying, p)
+		default:
+			aboard[key] = true
+			batch = append(batch, p)
+		}
+	}
+	clear(c.waiting[len(staying):])
+	c.waiting = staying
+	return batch
+}
+
+// arrive hands out the results of a trip.
+func (c *coalescer[In, Out]) arrive(batch []*passenger[In, Out], out []Out, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, p := range batch {
+		p.over, p.err = true, err
+		if err == nil {
+			p.out = out[i]
+		}
+		if p.left && err == nil && c.orphan != nil {
+			go c.orphan(p.in, p.out)
+		}
+		close(p.arrived)
+	}
+}
+
+var errGoexit = errors.New("the store called runtime.Goexit")
+
+// trip calls a store, on a context that belongs to no caller. A panic of the store
+// is an error of the trip: it comes on a goroutine of ours, where it would end the
+// process.
+func trip[In, Out any](timeout time.Duration, call func(context.Context, []In) ([]Out, error), in []In) (out []Out, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the store panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	out, err = call(ctx, in)
+	if err == nil && len(out) != len(in) {
+		err = fmt.Errorf("the store gave %d answers to a batch of %d", len(out), len(in))
+	}
+	return out, err
+}

@@ -1,0 +1,218 @@
+// Package idempotency lets the effect of a message happen once, however often the
+// message, or another that asks for the same, is delivered.
+//
+// A [Store] keeps a record for each key. The middleware that [New] makes claims a
+// message's key before the handler runs, keeps the claim while it runs, and records
+// that it succeeded, with a result if it left one. Whoever comes with the same key
+// meanwhile is given back until the claim's lease ends; whoever comes later is done
+// without running.
+//
+//	once, err := idempotency.New(store, idempotency.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	consumer, err := reprise.New(client, queueURL, once(handler), reprise.Config{})
+//
+// One window no store can close: a process that is killed after its effect and
+// before the record of it leaves a claim that looks unfinished, and the work is
+// done again once the lease has ended. It closes where the effect and the record
+// are one transaction, as in [github.com/reprise-sqs/reprise/idempotency/sqlstore]'s
+// CompleteTx, or where the effect's own side refuses what it knows by the key or
+// the token of [ClaimFrom].
+package idempotency
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+var (
+	// ErrInProgress is why a message was released: another run has its key.
+	ErrInProgress = errors.New("idempotency: another run of the same work is in progress")
+
+	// ErrLost is the [context.Cause] of a handler's context when its claim has been
+	// overtaken by another run, or could not be kept: what the handler does now may be
+	// done twice. The message comes back to see what the other run makes of it.
+	ErrLost = errors.New("idempotency: the claim on the key was lost")
+
+	// ErrMismatch is why a message was dead-lettered: its key was completed with
+	// another payload.
+	ErrMismatch = errors.New("idempotency: the key was completed with another payload")
+
+	// ErrUnrecorded is why a message came back whose work is done: the store failed
+	// until [Config].Patience ended.
+	ErrUnrecorded = errors.New("idempotency: the work is done, and recording it failed")
+)
+
+// New returns middleware that runs the handler it is given once per key, as far as
+// store and cfg reach. One middleware may wrap several handlers, whose keys are
+// then one space.
+//
+// Whatever the handler returns, or however it ends, the message is settled by it;
+// a failure, a panic included, frees the key for the retry. Beside that:
+//
+//   - work that is done is not run; the message is deleted, or see
+//     [Config].Duplicate;
+//   - work that is in progress elsewhere releases the message until the other
+//     claim's lease ends, which costs no attempt;
+//   - another payload under a completed key dead-letters the message;
+//   - while the store fails, messages are retried by policy with an error that
+//     [reprise.IsUnavailable] knows, or see [Config].RunWithoutStore;
+//   - a claim that was lost cancels the handler's context with the cause
+//     [ErrLost], and the message is released.
+//
+// A success that cannot be recorded within [Config].Patience is remembered in this
+// process, which records it, instead of running the handler, when the message
+// comes here again. If it comes to another process first, the work is done twice.
+func New(store Store, cfg Config) (func(reprise.Handler) reprise.Handler, error) {
+	cfg = cfg.withDefaults()
+	problem := cfg.validate()
+	if store == nil {
+		problem = errors.Join(errors.New("the store is nil: pass NewMemory(MemoryConfig{}), or a store that processes share"), problem)
+	}
+	if problem != nil {
+		return nil, fmt.Errorf("making an idempotency middleware: %w", problem)
+	}
+	g := &guard{
+		cfg:    cfg,
+		keeper: keeper{lease: cfg.Lease, timeout: cfg.Timeout, extend: store.Extend},
+		acquires: coalescer[Request, Answer]{
+			call: store.Acquire, timeout: cfg.Timeout, key: func(r Request) string { return r.Key },
+		},
+		completes: coalescer[Completion, bool]{
+			call: store.Complete, timeout: cfg.Timeout, key: func(c Completion) string { return c.Key },
+		},
+		releases: coalescer[Claim, bool]{
+			call: store.Release, timeout: cfg.Timeout, key: func(c Claim) string { return c.Key },
+		},
+		said: make(map[Kind]time.Time),
+	}
+	g.acquires.orphan = func(r Request, a Answer) {
+		if a.State == Acquired { // for somebody who has left
+			g.release(context.Background(), Claim{r.Key, a.Token})
+		}
+	}
+	g.keeper.problem = func(err error) {
+		g.warn(KindLost, "extending claims failed; trying again while they last", "error", err)
+	}
+	return func(next reprise.Handler) reprise.Handler {
+		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			return g.handle(ctx, m, next)
+		})
+	}, nil
+}
+
+// guard is the middleware.
+type guard struct {
+	cfg        Config
+	acquires   coalescer[Request, Answer]
+	completes  coalescer[Completion, bool]
+	releases   coalescer[Claim, bool]
+	keeper     keeper
+	unrecorded ledger
+
+	mu   sync.Mutex
+	said map[Kind]time.Time // when each kind of problem was last logged
+}
+
+// handle runs next for m unless its work is done or in progress.
+func (g *guard) handle(ctx context.Context, m *reprise.Message, next reprise.Handler) error {
+	key, err := g.keyOf(m)
+	if err != nil {
+		return reprise.Permanent(err)
+	}
+	if err := g.recordLate(ctx, m, key); err != nil {
+		return err
+	}
+	request := Request{Key: key, Lease: g.cfg.Lease, Retention: g.cfg.Retention}
+	if g.cfg.Digest != nil {
+		request.Digest = g.cfg.Digest(m)
+	}
+	asked := time.Now()
+	answer, err := g.acquires.do(ctx, request)
+	if err != nil {
+		return g.unavailable(ctx, m, next, key, err)
+	}
+	switch answer.State {
+	case Acquired:
+		return g.run(ctx, m, next, Claim{key, answer.Token}, asked)
+	case Completed:
+		g.observe(ctx, Event{Kind: KindDuplicate, Message: m, Key: key})
+		if g.cfg.Duplicate != nil {
+			return g.cfg.Duplicate(ctx, m, answer.Result)
+		}
+		return nil
+	case InProgress:
+		wait := pause(answer.Wait, m)
+		g.observe(ctx, Event{Kind: KindInProgress, Message: m, Key: key, Wait: wait})
+		return reprise.Release(wait, fmt.Errorf("%w (key %q)", ErrInProgress, key))
+	case Mismatched:
+		err := fmt.Errorf("%w (key %q): give different work different keys, see Config.Key", ErrMismatch, key)
+		g.observe(ctx, Event{Kind: KindMismatch, Message: m, Key: key, Err: err})
+		return reprise.Permanent(err)
+	}
+	return g.unavailable(ctx, m, next, key, fmt.Errorf("the store answered %v, which is no answer", answer.State))
+}
+
+// unavailable is what becomes of m while the store fails.
+func (g *guard) unavailable(ctx context.Context, m *reprise.Message, next reprise.Handler, key string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // the message's time has ended, whoever is to blame
+	}
+	err = fmt.Errorf("idempotency: acquiring key %q: %w", key, err)
+	if !g.cfg.RunWithoutStore {
+		g.warn(KindUnavailable, "the idempotency store fails; messages are retried later", "error", err)
+		g.observe(ctx, Event{Kind: KindUnavailable, Message: m, Key: key, Err: err})
+		return reprise.Unavailable(err)
+	}
+	g.warn(KindUnprotected, "the idempotency store fails; handlers run unprotected", "error", err)
+	g.observe(ctx, Event{Kind: KindUnprotected, Message: m, Key: key, Err: err})
+	return next.Handle(context.WithValue(ctx, runKey{}, new(run)), m)
+}
+
+const (
+	minPause = time.Second
+	maxPause = 15 * time.Minute
+)
+
+// pause is how long a message is given back for that has to wait for a lease of
+// which there is left so much. It is never 0, or the message would go round and
+// round; nor longer than a store's clock that is badly wrong may ask for. The
+// jitter, a tenth, is the message's own: duplicates come back apart.
+func pause(left time.Duration, m *reprise.Message) time.Duration {
+	wait := min(max(left, minPause), maxPause)
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(cmp.Or(m.ID, m.OriginID))) // it cannot fail
+	return wait + time.Duration(hash.Sum64()%uint64(wait/10))
+}
+
+// observe tells Config.Observe.
+func (g *guard) observe(ctx context.Context, e Event) {
+	if g.cfg.Observe != nil {
+		g.cfg.Observe(ctx, e)
+	}
+}
+
+// warnEvery is how often one kind of problem is logged.
+const warnEvery = 30 * time.Second
+
+func (g *guard) warn(kind Kind, text string, args ...any) {
+	g.mu.Lock()
+	now := time.Now()
+	last, ok := g.said[kind]
+	due := !ok || now.Sub(last) >= warnEvery
+	if due {
+		g.said[kind] = now
+	}
+	g.mu.Unlock()
+	if due {
+		g.cfg.Logger.Warn(text, args...)
+	}
+}

@@ -1,0 +1,162 @@
+package idempotency
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// KeyFunc returns what names the work that a message asks for.
+type KeyFunc func(m *reprise.Message) (string, error)
+
+// ByOrigin keys by the id of the message that started the lineage: what SQS
+// delivers twice, what is retried by a copy and what is redriven is the same work.
+// What a producer sends twice is not.
+func ByOrigin(m *reprise.Message) (string, error) {
+	if m.OriginID == "" {
+		return m.ID, nil // a message built by hand
+	}
+	return m.OriginID, nil
+}
+
+// ByBody keys by the SHA-256 of the body: equal bodies are the same work, whoever
+// sends them, for as long as the retention.
+func ByBody(m *reprise.Message) (string, error) {
+	sum := sha256.Sum256([]byte(m.Body))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// ByAttribute keys by a message attribute of the producer's, such as an
+// idempotency key. It is an error if a message has no such attribute.
+func ByAttribute(name string) KeyFunc {
+	return func(m *reprise.Message) (string, error) {
+		a, ok := m.Attributes[name]
+		switch {
+		case !ok:
+			return "", fmt.Errorf("the message has no attribute %q", name)
+		case a.StringValue != nil:
+			return *a.StringValue, nil
+		}
+		return hex.EncodeToString(a.BinaryValue), nil
+	}
+}
+
+// ByGroup keys by the message group and, inside it, by another function: the same
+// order number of two tenants is different work.
+func ByGroup(inside KeyFunc) KeyFunc {
+	return func(m *reprise.Message) (string, error) {
+		key, err := inside(m)
+		if err != nil || key == "" {
+			return "", err
+		}
+		return strconv.Itoa(len(m.GroupID)) + ":" + m.GroupID + ":" + key, nil
+	}
+}
+
+// ByJSON keys by the value that a JSON Pointer ([RFC 6901]) names in a JSON body,
+// such as "/order/id". The value is a string, a number or a boolean; a number
+// counts as it is written. It is an error if there is none.
+//
+// [RFC 6901]: https://www.rfc-editor.org/rfc/rfc6901
+func ByJSON(pointer string) KeyFunc {
+	return func(m *reprise.Message) (string, error) {
+		decoder := json.NewDecoder(strings.NewReader(m.Body))
+		decoder.UseNumber()
+		var document any
+		if err := decoder.Decode(&document); err != nil {
+			return "", fmt.Errorf("decoding the body: %w", err)
+		}
+		value, err := resolve(document, pointer)
+		if err != nil {
+			return "", fmt.Errorf("looking up %q in the body: %w", pointer, err)
+		}
+		switch value := value.(type) {
+		case string:
+			return value, nil
+		case json.Number:
+			return value.String(), nil
+		case bool:
+			return strconv.FormatBool(value), nil
+		}
+		return "", fmt.Errorf("looking up %q in the body: the value is no string, number or boolean", pointer)
+	}
+}
+
+var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+
+// resolve returns the value that pointer names in document.
+func resolve(document any, pointer string) (any, error) {
+	if pointer == "" {
+		return document, nil
+	}
+	rest, ok := strings.CutPrefix(pointer, "/")
+	if !ok {
+		return nil, errors.New("a JSON Pointer is empty or begins with a slash")
+	}
+	for token := range strings.SplitSeq(rest, "/") {
+		name := unescapePointer.Replace(token)
+		switch within := document.(type) {
+		case map[string]any:
+			value, ok := within[name]
+			if !ok {
+				return nil, fmt.Errorf("there is no %q", name)
+			}
+			document = value
+		case []any:
+			i, err := strconv.ParseUint(name, 10, 31)
+			if err != nil || int(i) >= len(within) {
+				return nil, fmt.Errorf("there is no element %q", name)
+			}
+			document = within[i]
+		default:
+			return nil, fmt.Errorf("what should hold %q is no object or array", name)
+		}
+	}
+	return document, nil
+}
+
+// BodyDigest is the SHA-256 of a message's body, for [Config].Digest.
+func BodyDigest(m *reprise.Message) []byte {
+	sum := sha256.Sum256([]byte(m.Body))
+	return sum[:]
+}
+
+// keyOf returns the store's key for m.
+func (g *guard) keyOf(m *reprise.Message) (string, error) {
+	key, err := g.cfg.Key(m)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("idempotency key: %w", err)
+	case key == "":
+		return "", errors.New("idempotency key: it is empty: set Config.Key to a function that returns one for every message")
+	}
+	full := g.cfg.Prefix + key
+	if storable(full) {
+		return full, nil
+	}
+	sum := sha256.Sum256([]byte(key))
+	return g.cfg.Prefix + "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+const maxKey = 255
+
+// storable says that a store can keep key as it is: any database's text, index
+// and JSON can.
+func storable(key string) bool {
+	if len(key) == 0 || len(key) > maxKey {
+		return false
+	}
+	for i := 0; i < len(key); i++ {
+		if key[i] < ' ' || key[i] == 0x7f {
+			return false
+		}
+	}
+	return utf8.ValidString(key)
+}

@@ -1,0 +1,230 @@
+package idempotency
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MemoryConfig bounds a [Memory].
+type MemoryConfig struct {
+	// MaxRecords is how many keys are remembered. Default: 100,000.
+	MaxRecords int
+	// MaxBytes is how much memory the records may take, keys and results included,
+	// by estimate. Default: 64 MiB.
+	MaxBytes int
+}
+
+// Memory is a [Store] in this process's memory. It protects from duplicates that
+// come to this process while it lives: for tests, and for programs that run once.
+// Its clock is the process's own.
+//
+// It is bounded: when it is full, the key that was completed first is forgotten
+// before its retention has ended, and counted in [Memory.Stats]. Claims in progress
+// are not forgotten; if they alone fill it, Acquire fails.
+type Memory struct {
+	cfg MemoryConfig
+
+	mu        sync.Mutex
+	records   map[string]*record
+	completed list.List // of *record, in the order of completion
+	token     Token     // the last one given out
+	bytes     int
+	forgotten int
+}
+
+// record is what is known of a key. One that was released is removed.
+type record struct {
+	key     string
+	token   Token
+	digest  []byte
+	until   time.Time     // the end of the lease
+	done    *list.Element // its place in Memory.completed; nil while in progress
+	expires time.Time     // the end of the retention, once it is done
+	result  []byte
+}
+
+// recordOverhead is what a record takes beside its bytes, by estimate: the struct,
+// its entries in the map and the list, and their slack.
+const recordOverhead = 300
+
+func (r *record) size() int {
+	return recordOverhead + len(r.key) + len(r.digest) + len(r.result)
+}
+
+// NewMemory returns an empty store.
+func NewMemory(cfg MemoryConfig) *Memory {
+	if cfg.MaxRecords <= 0 {
+		cfg.MaxRecords = 100_000
+	}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = 64 << 20
+	}
+	return &Memory{cfg: cfg, records: make(map[string]*record)}
+}
+
+// MemoryStats is what a [Memory] holds.
+type MemoryStats struct {
+	Records int
+	Bytes   int // by estimate
+	// Forgotten is how many completed keys had to go before their retention ended:
+	// if it grows, raise the bounds or shorten the retention.
+	Forgotten int
+}
+
+// Stats says what m holds.
+func (m *Memory) Stats() MemoryStats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return MemoryStats{Records: len(m.records), Bytes: m.bytes, Forgotten: m.forgotten}
+}
+
+// Acquire implements [Store].
+func (m *Memory) Acquire(ctx context.Context, batch []Request) ([]Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	answers := make([]Answer, len(batch))
+	for i, request := range batch {
+		answers[i] = m.acquire(request, now)
+		if answers[i].State == 0 {
+			return nil, fmt.Errorf("the memory store is full of claims in progress (%d records, %d bytes): raise MemoryConfig.MaxRecords or MaxBytes", len(m.records), m.bytes)
+		}
+	}
+	return answers, nil
+}
+
+// acquire answers one request. The State is 0 if there is no room. The caller holds
+// m.mu.
+func (m *Memory) acquire(request Request, now time.Time) Answer {
+	r := m.records[request.Key]
+	switch {
+	case r == nil:
+	case r.done == nil && now.Before(r.until):
+		return Answer{State: InProgress, Wait: r.until.Sub(now)}
+	case r.done != nil && now.Before(r.expires):
+		if len(request.Digest) > 0 && len(r.digest) > 0 && !bytes.Equal(request.Digest, r.digest) {
+			return Answer{State: Mismatched}
+		}
+		return Answer{State: Completed, Result: bytes.Clone(r.result)}
+	default:
+		m.remove(r)
+	}
+	r = &record{key: strings.Clone(request.Key), digest: bytes.Clone(request.Digest), until: now.Add(request.Lease)}
+	if !m.makeRoom(1, r.size(), now) {
+		return Answer{}
+	}
+	m.token++
+	r.token = m.token
+	m.records[r.key] = r
+	m.bytes += r.size()
+	return Answer{State: Acquired, Token: r.token}
+}
+
+// Complete implements [Store].
+func (m *Memory) Complete(ctx context.Context, batch []Completion) ([]bool, error) {
+	return each(m, ctx, batch, func(c Completion, now time.Time) bool {
+		r := m.held(c.Claim)
+		if r == nil || r.done != nil {
+			return r != nil
+		}
+		m.bytes += len(c.Result)
+		r.result = bytes.Clone(c.Result)
+		r.expires = now.Add(c.Retention)
+		r.done = m.completed.PushBack(r)
+		m.makeRoom(0, 0, now)
+		return true
+	})
+}
+
+// Release implements [Store].
+func (m *Memory) Release(ctx context.Context, batch []Claim) ([]bool, error) {
+	return each(m, ctx, batch, func(c Claim, _ time.Time) bool {
+		r := m.held(c)
+		if r == nil || r.done != nil {
+			return false
+		}
+		m.remove(r)
+		return true
+	})
+}
+
+// Extend implements [Store].
+func (m *Memory) Extend(ctx context.Context, batch []Extension) ([]bool, error) {
+	return each(m, ctx, batch, func(e Extension, now time.Time) bool {
+		r := m.held(e.Claim)
+		if r == nil || r.done != nil {
+			return false
+		}
+		r.until = now.Add(e.Lease)
+		return true
+	})
+}
+
+// each answers a batch member by member, under m's mutex.
+func each[In any](m *Memory, ctx context.Context, batch []In, answer func(In, time.Time) bool) ([]bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	answers := make([]bool, len(batch))
+	for i, in := range batch {
+		answers[i] = answer(in, now)
+	}
+	return answers, nil
+}
+
+// held returns the record of a claim that has not been overtaken, or nil. The
+// caller holds m.mu.
+func (m *Memory) held(c Claim) *record {
+	r := m.records[c.Key]
+	if r == nil || r.token != c.Token {
+		return nil
+	}
+	return r
+}
+
+// makeRoom forgets until so much more has room, and says whether it has. The caller
+// holds m.mu.
+func (m *Memory) makeRoom(records, size int, now time.Time) bool {
+	full := func() bool {
+		return len(m.records)+records > m.cfg.MaxRecords || m.bytes+size > m.cfg.MaxBytes
+	}
+	for first := m.completed.Front(); first != nil; first = m.completed.Front() {
+		r := first.Value.(*record)
+		if now.Before(r.expires) {
+			if !full() {
+				return true
+			}
+			m.forgotten++
+		}
+		m.remove(r)
+	}
+	if !full() {
+		return true
+	}
+	for _, r := range m.records { // all in progress, or seemingly so
+		if !now.Before(r.until) {
+			m.remove(r)
+		}
+	}
+	return !full()
+}
+
+// remove drops a record. The caller holds m.mu.
+func (m *Memory) remove(r *record) {
+	delete(m.records, r.key)
+	m.bytes -= r.size()
+	if r.done != nil {
+		m.completed.Remove(r.done)
+	}
+}

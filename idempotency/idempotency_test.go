@@ -266,7 +266,7 @@ func TestLongHandlerKeepsItsClaim(t *testing.T) {
 			running.Go(func() {
 				err := once(handler(func(ctx context.Context, _ *reprise.Message) error {
 					select {
-					case <-time.After(time.Hour):
+					case <-time.After(time.Hour + 10*time.Second):
 						return nil
 					case <-ctx.Done():
 						return context.Cause(ctx)

@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"reprisetest":                 {".", "sqsserver", "retry"},
 	"idempotency":                 {"."},
 	"idempotency/idempotencytest": {".", "idempotency"},
+	"idempotency/sqlstore":        {"idempotency"},
 }
 
 // leaves are the modules outside the library. They may know its public packages

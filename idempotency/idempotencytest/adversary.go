@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -28,6 +29,9 @@ import (
 //   - work is done twice only where a process was killed, or its claim or the record
 //     of its work was lost;
 //   - and in the end everything is done.
+//
+// The same seed plays nearly the same game: only what happens at the same instant is
+// left to the scheduler.
 func (cfg Config) adversary(t *testing.T) {
 	var total tally
 	var mu sync.Mutex
@@ -79,12 +83,13 @@ const (
 type game struct {
 	t       *testing.T
 	oracle  *oracle
+	seed    uint64
 	virtual bool
 	calm    time.Time      // nothing goes wrong any more
 	runs    sync.WaitGroup // of the middleware
 
 	mu        sync.Mutex
-	chance    *rand.Rand
+	chances   map[string]*rand.Rand // by whose they are, so that a seed plays the same game again
 	processes [2]*process
 	active    map[string]map[*attempt]bool
 	newest    map[string]idempotency.Token // the largest that each key's effects came with
@@ -108,7 +113,8 @@ func play(t *testing.T, s *subject, seed uint64, virtual bool) tally {
 		oracle:  newOracle(t, s.Store),
 		virtual: virtual,
 		calm:    time.Now().Add(gameTrouble),
-		chance:  rand.New(rand.NewPCG(seed, 1)),
+		seed:    seed,
+		chances: make(map[string]*rand.Rand),
 		active:  make(map[string]map[*attempt]bool),
 		newest:  make(map[string]idempotency.Token),
 		effects: make(map[string]int),
@@ -146,7 +152,8 @@ func play(t *testing.T, s *subject, seed uint64, virtual bool) tally {
 
 // boot starts a process with middleware of its own.
 func (g *game) boot(i int) *process {
-	p := &process{game: g, index: i, rate: 0.96 + 0.08*g.float()}
+	name := fmt.Sprint("process ", i)
+	p := &process{game: g, index: i, name: name, rate: 0.96 + 0.08*g.float(name)}
 	p.alive, p.kill = context.WithCancel(context.Background())
 	once, err := idempotency.New(p, idempotency.Config{
 		Lease:    gameLease,
@@ -170,9 +177,10 @@ func (g *game) boot(i int) *process {
 func (g *game) deliver(m reprise.Message) {
 	const most = 500
 	for range most {
-		g.pause(0, gameLease/2)
+		time.Sleep(g.between(m.ID, 0, gameLease/2))
+		i := int(g.float(m.ID) * float64(len(g.processes)))
 		g.mu.Lock()
-		p := g.processes[g.chance.IntN(len(g.processes))]
+		p := g.processes[i]
 		g.mu.Unlock()
 		shown := m
 		if err := p.run(&shown); err == nil && p.alive.Err() == nil {
@@ -194,20 +202,20 @@ func (g *game) handle(ctx context.Context, p *process, m *reprise.Message) error
 	g.begin(claim.Key, a)
 	defer g.end(claim.Key, a)
 
-	switch trouble := g.trouble(); {
+	switch trouble := g.trouble(m.ID); {
 	case trouble < 0.1:
 		return errHandler
 	case trouble < 0.15:
 		g.panics()
 	case trouble < 0.35: // the process stalls: its connections do, and this handler looks at nothing
-		stall := g.between(gameLease/2, 2*gameLease)
+		stall := g.between(m.ID, gameLease, 4*gameLease)
 		p.stall(stall)
 		time.Sleep(stall)
 	default:
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(g.between(0, 2*gameLease)):
+		case <-time.After(g.between(m.ID, 0, 2*gameLease)):
 		}
 	}
 	if p.alive.Err() != nil {
@@ -216,7 +224,7 @@ func (g *game) handle(ctx context.Context, p *process, m *reprise.Message) error
 	if !g.effect(claim, a) {
 		return errors.New("the effect was refused: it came from a claim that was overtaken")
 	}
-	if g.trouble() < 0.15 {
+	if g.trouble(m.ID) < 0.15 {
 		g.crash(p)
 		return p.alive.Err()
 	}
@@ -327,23 +335,26 @@ func (g *game) duplicate(p *process, m *reprise.Message, result string) {
 	g.tally.Duplicates++
 }
 
-// float is a number below 1.
-func (g *game) float() float64 {
+// float is a number below 1, the next that fate has for who.
+func (g *game) float(who string) float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.chance.Float64()
+	if g.chances[who] == nil {
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(who)) // it cannot fail
+		g.chances[who] = rand.New(rand.NewPCG(g.seed, hash.Sum64()))
+	}
+	return g.chances[who].Float64()
 }
 
 // trouble is a number below 1, and 1 once nothing goes wrong any more.
-func (g *game) trouble() float64 {
+func (g *game) trouble(who string) float64 {
 	if time.Now().After(g.calm) {
 		return 1
 	}
-	return g.float()
+	return g.float(who)
 }
 
-func (g *game) between(least, most time.Duration) time.Duration {
-	return least + time.Duration(g.float()*float64(most-least))
+func (g *game) between(who string, least, most time.Duration) time.Duration {
+	return least + time.Duration(g.float(who)*float64(most-least))
 }
-
-func (g *game) pause(least, most time.Duration) { time.Sleep(g.between(least, most)) }

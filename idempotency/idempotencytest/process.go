@@ -16,6 +16,7 @@ import (
 type process struct {
 	game    *game
 	index   int
+	name    string
 	handler reprise.Handler
 	rate    float64 // of its clock, beside the store's
 	alive   context.Context
@@ -47,8 +48,8 @@ func (p *process) run(m *reprise.Message) error {
 		err = p.handler.Handle(ctx, m)
 	})
 	var lost <-chan time.Time
-	if p.game.trouble() < 0.1 {
-		lost = time.After(p.game.between(0, gameLease))
+	if p.game.trouble(m.ID) < 0.1 {
+		lost = time.After(p.game.between(m.ID, 0, gameLease))
 	}
 	select {
 	case err := <-ended:
@@ -71,31 +72,30 @@ func (p *process) stall(d time.Duration) {
 }
 
 // travel is one way of a trip: it takes a while, and may not arrive.
-func (p *process) travel(ctx context.Context, lose float64, err error) error {
-	p.mu.Lock()
-	wait := time.Until(p.stalled)
-	p.mu.Unlock()
-	if wait <= 0 {
-		wait = p.game.between(time.Millisecond, gameLease/50)
-		if p.game.trouble() < 0.02 {
-			wait = gameLease
-		}
+func (p *process) travel(ctx context.Context, who string, err error) error {
+	wait := p.game.between(who, time.Millisecond, gameLease/50)
+	if p.game.trouble(who) < 0.02 {
+		wait = gameLease
 	}
+	p.mu.Lock()
+	wait += max(0, time.Until(p.stalled))
+	p.mu.Unlock()
 	select {
 	case <-time.After(wait):
 	case <-p.alive.Done():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if p.alive.Err() != nil || p.game.trouble() < lose {
+	if p.alive.Err() != nil || p.game.trouble(who) < 0.1 {
 		return err
 	}
 	return nil
 }
 
 // call is a trip of the process to the store and back.
-func call[In, Out any](p *process, ctx context.Context, batch []In, method func(context.Context, []In) ([]Out, error)) ([]Out, error) {
-	if err := p.travel(ctx, 0.1, errRefused); err != nil {
+func call[In, Out any](p *process, ctx context.Context, name string, batch []In, method func(context.Context, []In) ([]Out, error)) ([]Out, error) {
+	who := p.name + " " + name
+	if err := p.travel(ctx, who, errRefused); err != nil {
 		return nil, err
 	}
 	// What has arrived is carried out, whoever has hung up meanwhile.
@@ -104,7 +104,7 @@ func call[In, Out any](p *process, ctx context.Context, batch []In, method func(
 		p.game.t.Errorf("the store failed by itself: %v", err)
 		return nil, err
 	}
-	if err := p.travel(ctx, 0.1, errReset); err != nil {
+	if err := p.travel(ctx, who, errReset); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -120,15 +120,15 @@ func (p *process) Acquire(ctx context.Context, batch []idempotency.Request) ([]i
 		seen[batch[i].Key] = true
 		batch[i].Lease = p.skewed(batch[i].Lease)
 	}
-	return call(p, ctx, batch, p.game.oracle.Acquire)
+	return call(p, ctx, "acquire", batch, p.game.oracle.Acquire)
 }
 
 func (p *process) Complete(ctx context.Context, batch []idempotency.Completion) ([]bool, error) {
-	return call(p, ctx, batch, p.game.oracle.Complete)
+	return call(p, ctx, "complete", batch, p.game.oracle.Complete)
 }
 
 func (p *process) Release(ctx context.Context, batch []idempotency.Claim) ([]bool, error) {
-	return call(p, ctx, batch, p.game.oracle.Release)
+	return call(p, ctx, "release", batch, p.game.oracle.Release)
 }
 
 func (p *process) Extend(ctx context.Context, batch []idempotency.Extension) ([]bool, error) {
@@ -136,7 +136,7 @@ func (p *process) Extend(ctx context.Context, batch []idempotency.Extension) ([]
 	for i := range batch {
 		batch[i].Lease = p.skewed(batch[i].Lease)
 	}
-	return call(p, ctx, batch, p.game.oracle.Extend)
+	return call(p, ctx, "extend", batch, p.game.oracle.Extend)
 }
 
 // skewed is a lease by the store's clock, which runs faster or slower than the

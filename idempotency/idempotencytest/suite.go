@@ -31,7 +31,7 @@ type Config struct {
 	Virtual bool
 
 	// Games is how many seeded games the adversary plays. Default: 50 if Virtual,
-	// otherwise 2.
+	// otherwise 5.
 	Games int
 }
 
@@ -40,7 +40,7 @@ type Config struct {
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
 	if cfg.Games == 0 {
-		cfg.Games = 2
+		cfg.Games = 5
 		if cfg.Virtual {
 			cfg.Games = 50
 		}

@@ -49,7 +49,8 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 	}
 	switch {
 	case known.done:
-		// Its work was done here, only the delete was not acknowledged.
+		// Only the delete was not acknowledged.
+		d.copied = known.copied
 		c.skip(d, verdict{outcome: OutcomeDelete}, now)
 		return
 	case known.spent:

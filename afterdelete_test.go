@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -54,6 +55,50 @@ func TestAfterDeleteFollowsTheDelete(t *testing.T) {
 			t.Errorf("called %v, want good and slow once each", called)
 		}
 	})
+}
+
+// TestAfterDeleteIsNotForCopies: a copy has taken the message's place, in its queue
+// or in the dead-letter queue, and the original could not be deleted. It comes
+// again, and is deleted then: but the copy still needs what the hook would remove.
+func TestAfterDeleteIsNotForCopies(t *testing.T) {
+	throttled := func(action string) sqsserver.Fault {
+		return sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: action}
+	}
+	for _, tt := range []struct {
+		name   string
+		err    error
+		faults []sqsserver.Fault // that lose the original once it has been copied
+	}{
+		{"requeued", errUnavailable, []sqsserver.Fault{throttled("DeleteMessageBatch")}},
+		{"dead-lettered", reprise.Permanent(errUnavailable), []sqsserver.Fault{throttled("DeleteMessageBatch"), throttled("ChangeMessageVisibilityBatch")}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.NewDeadLetterQueue(100)
+				q.Fault(throttled("DeleteMessageBatch"))
+				var called atomic.Int64
+				c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return tt.err }), reprise.Config{
+					Via:         reprise.ViaRequeue,
+					Retry:       retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAge: -1},
+					AfterDelete: func(context.Context, *reprise.Message) { called.Add(1) },
+				})
+				id := q.Send("order")[0]
+				gone := func() bool {
+					return !slices.ContainsFunc(q.Messages(), func(m sqsserver.MessageInfo) bool { return m.ID == id })
+				}
+				time.Sleep(time.Second) // there is a copy
+				q.Fault(tt.faults...)
+				waitFor(t, "the original is lost", 2*time.Hour, func() bool { return c.Status().Counts.Lost == 1 })
+				q.Fault()
+				waitFor(t, "the original is deleted", 2*time.Hour, gone)
+				synctest.Wait()
+				if n := called.Load(); n != 0 {
+					t.Errorf("called %d times, for a message whose work is not done", n)
+				}
+			})
+		})
+	}
 }
 
 // TestAfterDeleteIsBounded: slow ones take no handler's place, no more run at once

@@ -25,7 +25,8 @@ type recollection struct {
 	runs     int       // of the handler
 	releases int       // in a row, asked for by the handler
 	due      time.Time // not to be run before
-	done     bool      // the work is done, the delete was not acknowledged
+	done     bool      // to be deleted unrun: its work is done, or a copy has its place
+	copied   bool      // the latter
 	spent    bool      // given up: not to be run again here
 	reason   retry.Reason
 	err      error

@@ -192,7 +192,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		// again it is only deleted.
 		d.copied = true
 		note := c.memory.note(d.msg.ID, now)
-		note.done, note.due = true, time.Time{}
+		note.done, note.copied, note.due = true, true, time.Time{}
 		c.put(&c.deletes, d, now)
 		return
 	case o == &c.hides && d.verdict.requeue != byVisibility:
@@ -211,7 +211,9 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		if d.ran { // otherwise the note that it is done stays: see below
 			c.memory.forget(d.msg.ID)
 		}
-		c.deleted(d)
+		if !d.copied { // or its work is yet to be done
+			c.deleted(d)
+		}
 	case OutcomeDeadLetter:
 		c.counts.DeadLettered++
 		// The note that it is done stays: a receive under way may bring it again.
@@ -304,7 +306,7 @@ func (c *Consumer) lose(d *delivery, err error) {
 		return // until its handler returns
 	}
 	if d.phase == phaseSettling && (d.verdict.outcome == OutcomeDelete || d.copied) {
-		// Its work is done: should it come again, it is deleted without being run.
+		// Should it come again, it is deleted without being run.
 		c.memory.note(d.msg.ID, time.Now()).done = true
 	}
 	d.verdict = verdict{outcome: OutcomeLost, err: err}

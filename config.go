@@ -21,7 +21,8 @@ type Config struct {
 
 	// Prefetch is how many messages may wait, leased, for a free handler, so
 	// that a freed slot does not cost a receive of one. Negative: none, at more
-	// calls per message. Default: 10.
+	// calls per message. On FIFO queues those that wait behind the head of their
+	// group come on top: nine at most for each head. Default: 10.
 	Prefetch int
 
 	// Rate is how many handlers may start per second, evenly spaced, bursts of 10 ms

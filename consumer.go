@@ -74,7 +74,8 @@ type Consumer struct {
 	dials    dials                // what can be turned at run time
 	waker    waker                // makes parked messages visible
 	lanes    map[string]*lane     // FIFO queues: the groups in our hands
-	heldBack int                  // of those waiting, until the head of their group is due
+	blocked  int                  // of those waiting, behind the head of their group or for its time
+	heldBack int                  // of them, those of groups whose head is not yet due
 	expiring expirations          // the messages that are left to
 	memory   memory               // of messages no longer in our hands
 	waiting  int                  // held, not started; ready or in a lane

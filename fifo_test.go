@@ -191,3 +191,60 @@ func idOf(q *reprisetest.Queue, body string) string {
 	}
 	return ""
 }
+
+// TestFIFOBacklogOfFewGroups: SQS hands out messages of one group as long as it has
+// some, so that a receive brings one to run and nine that wait for it. These leave
+// room for other groups: all workers have work, and groups that take an hour for
+// each message, or whose key is paused, hold up nobody.
+func TestFIFOBacklogOfFewGroups(t *testing.T) {
+	const names = "abcdefghijklmnopqrst"
+	for _, tt := range []struct {
+		name    string
+		slow    string // groups
+		paused  string
+		running int
+	}{
+		{name: "as many groups as workers", slow: names[:10], running: 10},
+		{name: "more groups than workers", slow: names, running: 10},
+		{name: "some slow groups", slow: names[:8], running: 8},
+		{name: "some groups whose key is paused", paused: names[:8]},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, fifoQueue)
+				var j journal
+				c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+					if strings.Contains(tt.slow, m.GroupID) {
+						time.Sleep(time.Hour)
+					}
+					return nil
+				}), reprise.Config{StopBudget: 2 * time.Hour, Outage: reprise.Outage{Key: func(m *reprise.Message) string {
+					if strings.Contains(tt.paused, m.GroupID) {
+						return "paused"
+					}
+					return ""
+				}}})
+				if err := c.PauseKey("paused"); err != nil {
+					t.Fatal(err)
+				}
+				groups(q, tt.slow+tt.paused, 20)
+				time.Sleep(time.Minute)
+				s := c.Status()
+				if s.Running != tt.running {
+					t.Errorf("%d of 10 workers run, want %d", s.Running, tt.running)
+				}
+				if s.Processing > 10*20 {
+					t.Errorf("%d messages are held, want ten at most for each of 20 places", s.Processing)
+				}
+				if len(tt.slow) >= 10 {
+					return
+				}
+				groups(q, "z", 20)
+				time.Sleep(time.Minute)
+				if n := len(slices.DeleteFunc(j.bodies(), func(body string) bool { return body[0] != 'z' })); n != 20 {
+					t.Errorf("%d of another group's 20 messages were handled within a minute", n)
+				}
+			})
+		})
+	}
+}

@@ -67,7 +67,8 @@ type lane struct {
 	// returning counts messages of the group that are being given back. Until they
 	// are gone, no other may join: it could overtake them.
 	returning int
-	held      int // messages held until the head is due, counted in Consumer.heldBack
+
+	blocked, held int // its part of Consumer.blocked and Consumer.heldBack
 }
 
 // joinLane puts a message of a FIFO queue behind the messages of its group. The
@@ -142,19 +143,21 @@ func (c *Consumer) holdGroup(d *delivery, v verdict, now time.Time) {
 	c.roomFreed()
 }
 
-// recountLane brings Consumer.heldBack up to date with l. What waits for the head's
-// time takes no room, or a few failing groups would stop all others. The caller
-// holds c.mu.
+// recountLane brings Consumer.blocked and Consumer.heldBack up to date with l. The
+// former is bounded by the heads: SQS hands out no more of a group while what it
+// has handed out together, ten at most, is in flight. The caller holds c.mu.
 func (c *Consumer) recountLane(l *lane) {
 	if l == nil {
 		return // not on a FIFO queue
 	}
-	held := 0
+	blocked, held := len(l.waiting), 0
 	if l.head != nil && l.head.awaiting {
-		held = 1 + len(l.waiting)
+		blocked++
+		held = blocked
 	}
+	c.blocked += blocked - l.blocked
 	c.heldBack += held - l.held
-	l.held = held
+	l.blocked, l.held = blocked, held
 }
 
 // leaveLane is called when d, of a FIFO queue, is no longer held. If it was done
@@ -185,6 +188,7 @@ func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 				l.head = next
 				l.returning += i // released by a drain, and not yet gone
 				l.waiting = l.waiting[i+1:]
+				c.recountLane(l)
 				c.begin(next, now)
 				c.startWorkers()
 				return

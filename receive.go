@@ -128,8 +128,8 @@ func (c *Consumer) reserve(hurry bool) (n int, idle bool) {
 
 // room is how many messages could be taken in now, how many make a receive worth
 // its call, and whether a worker is idle for want of one. What is held for an
-// outage or a pause, or behind a failed message of its group, takes no room. The
-// caller holds c.mu.
+// outage or a pause, or blocked by its FIFO group, takes no room: a few groups with
+// a backlog would take all of it, and few workers. The caller holds c.mu.
 func (c *Consumer) room() (free, worthwhile int, idle bool) {
 	if c.dials.paused {
 		return 0, 1, false
@@ -141,7 +141,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 	if c.settling+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
-	waiting := c.waiting - c.gates.shelved - c.heldBack + c.reserved
+	waiting := c.waiting - c.gates.shelved - c.blocked + c.reserved
 	free = min(all-c.running-waiting, ahead-waiting)
 	idle = free > 0 && c.running+waiting < c.dials.concurrency && (c.cfg.Rate == 0 || waiting == 0)
 	return free, min(maxBatch, max(1, ahead/2)), idle

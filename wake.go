@@ -41,8 +41,9 @@ const (
 // what waits for it, but for waits that a handler has set by [RetryAfter].
 //
 // Messages of FIFO queues are not woken, since their groups' later messages wait
-// with them, nor are those that are due within 15 s, those that another process
-// has hidden, or those beyond the 50,000 that this one remembers.
+// with them, nor are those that are due within 15 s, those that are just being
+// hidden or copied, those that another process has hidden, or those beyond the
+// 50,000 that this one remembers: they come when their time has passed.
 func (c *Consumer) Wake(keys ...string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,9 @@ const (
 	maxHistoryError = 200     // of which JSON makes six times as many at most
 	maxOrigin       = 128
 	maxCount        = 1_000_000
-	maxHistoryAge   = 366 * 24 * time.Hour
+	// maxHistoryAge is how far from its writing the times in a history are believed.
+	// Longer waits and ages are written as so long.
+	maxHistoryAge = 366 * 24 * time.Hour
 	// sendingTolerance is how far a history's own time may lie from SQS's of its
 	// sending: requests take time, and clocks differ. A message that is redriven or
 	// sent again by somebody else has a later one, and starts anew.
@@ -168,17 +170,19 @@ func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttribute
 	if v.outcome == OutcomeRetry {
 		h.Attempt, h.Releases = d.msg.Attempt, 0
 	}
-	// What SQS did not say, or what lies ahead of the clock as we know it, would
-	// make the history implausible.
+	// What SQS did not say, what lies ahead of the clock as we know it, or what is
+	// further away than anybody believes, would make the history implausible.
+	year := maxHistoryAge.Milliseconds()
 	h.First, h.Sent = h.SentAt, h.SentAt
 	if !d.msg.FirstReceived.IsZero() {
-		h.First = min(h.SentAt, d.msg.FirstReceived.UnixMilli())
+		h.First = min(h.SentAt, max(h.SentAt-year, d.msg.FirstReceived.UnixMilli()))
 	}
 	if !d.msg.Sent.IsZero() {
-		h.Sent = min(h.First, d.msg.Sent.UnixMilli())
+		h.Sent = min(h.First, max(h.SentAt-year, d.msg.Sent.UnixMilli()))
 	}
 	if v.due.After(now) {
-		h.NotBefore = c.clock.server(v.due.Add(time.Millisecond - 1)).UnixMilli() // rounded up
+		due := c.clock.server(v.due.Add(time.Millisecond - 1)).UnixMilli() // rounded up
+		h.NotBefore = min(h.SentAt+year, due)
 	}
 	if v.err != nil {
 		h.Error = shorten(forSQS.Replace(v.err.Error()), maxHistoryError)

@@ -3,11 +3,15 @@ package reprise_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/plan"
@@ -136,6 +140,51 @@ func checkStartsAnew(t *testing.T, q *reprisetest.Queue, text string) {
 			t.Errorf("run with %+v, want the first attempt at a message without a history", m)
 		}
 	}
+}
+
+// TestWaitsAndAgesBeyondAYear: a copy's history is not believed beyond a year, by
+// whoever wrote it. What the consumer itself writes stays within that: a message
+// that is to wait for longer, as a downstream's Retry-After may ask, does not run
+// again at once, and again, and one that is older keeps what is known of it.
+func TestWaitsAndAgesBeyondAYear(t *testing.T) {
+	const year = 366 * 24 * time.Hour
+	for name, wait := range map[string]func(time.Duration, error) error{"release": reprise.Release, "retry after": reprise.RetryAfter} {
+		for _, d := range []time.Duration{2 * year, math.MaxInt64} {
+			t.Run(fmt.Sprint(name, " ", d), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					q := reprisetest.NewQueue(t, nil)
+					var j journal
+					c := q.Consume(j.handler(func(context.Context, *reprise.Message) error { return wait(d, errUnavailable) }), reprise.Config{Retry: everyMinute(-1)})
+					q.Send("order")
+					time.Sleep(24 * time.Hour)
+					if n := len(j.all()); n != 1 {
+						t.Errorf("%d runs in a day, want 1; counts %+v", n, c.Status().Counts)
+					}
+				})
+			})
+		}
+	}
+	t.Run("age", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			var j journal
+			q.Consume(j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
+				Via:   reprise.ViaRequeue,
+				Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: -1, MaxAge: -1},
+			})
+			h := plausible(q)
+			h.Sent, h.First = h.SentAt-year.Milliseconds()+1000, h.SentAt-year.Milliseconds()+1000
+			forged(q, "order", h.text(t))
+			time.Sleep(150 * time.Minute)
+			var attempts []int
+			for _, r := range j.all() {
+				attempts = append(attempts, r.attempt)
+			}
+			if diff := cmp.Diff([]int{5, 6, 7}, attempts); diff != "" {
+				t.Errorf("attempts (-want +got):\n%s", diff)
+			}
+		})
+	})
 }
 
 // TestForgedHistoryHarmsItselfOnly: what a producer can say of a message can delay

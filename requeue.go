@@ -26,8 +26,9 @@ const (
 	// the last receive that the queue's RedrivePolicy permits, near the end of the
 	// queue's retention, for a wait beyond SQS's 12 hours, for a message that is
 	// released again, and for waits while the queue's quota of messages in flight is
-	// nearly used up: delayed copies are not in flight. Copies need sqs:SendMessage on the queue. On FIFO queues, where
-	// a copy would come out of turn, messages are only ever hidden.
+	// nearly used up: delayed copies are not in flight. A wait of more than a year is
+	// cut to a year. Copies need sqs:SendMessage on the queue. On FIFO queues, where a
+	// copy would come out of turn, messages are only ever hidden.
 	ViaAuto = plan.ViaAuto
 	// ViaVisibility only hides. Waits beyond 12 hours are then kept by the process
 	// that set them, and at its last permitted receive a message is dead-lettered.

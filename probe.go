@@ -145,7 +145,9 @@ func (c *Consumer) runProbe(g *gate) {
 	}()
 	ctx, cancel := context.WithTimeout(c.workCtx, probeTimeout)
 	defer cancel()
-	err = c.cfg.Outage.Probe(ctx, g.key)
+	if err = c.cfg.Outage.Probe(ctx, g.key); err != nil {
+		err = quoted{err, err.Error()} // which Status asks for under c.mu
+	}
 }
 
 // sendCanary lets one message pass, to see what becomes of it. That is one that

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -294,6 +295,33 @@ func TestObserverThatAsksForStatus(t *testing.T) {
 		mu.Unlock()
 		q.Send(numbered(50)...)
 		q.WaitEmpty(time.Minute)
+		goesOn(t, q, c)
+	})
+}
+
+// TestProbeErrorThatPanics: the text of a probe's error is asked for once, where a
+// panic of it does no harm, and not by whoever asks for Status.
+func TestProbeErrorThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var back atomic.Bool
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			if back.Load() {
+				return nil
+			}
+			return reprise.Unavailable(errUnavailable)
+		}), reprise.Config{Outage: reprise.Outage{Probe: func(context.Context, string) error {
+			if back.Load() {
+				return nil
+			}
+			return (*trap)(nil) // the oldest of broken errors
+		}}})
+		q.Send(numbered(40)...)
+		time.Sleep(5 * time.Minute)
+		if s := c.Status(); stateOf(c, "") != reprise.BreakerOpen || !strings.Contains(s.Problem, "panicked") {
+			t.Errorf("status %+v, want the breaker open, and to say that the error panicked", s)
+		}
+		back.Store(true)
 		goesOn(t, q, c)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 )
@@ -81,6 +82,13 @@ func unacceptable(err error) bool {
 		return true
 	}
 	return false
+}
+
+// throttled says that an entry of a batch was refused with this code for being too
+// much, which SQS may call the sender's fault, and which passes.
+func throttled(code string) bool {
+	_, ok := awsretry.DefaultThrottleErrorCodes[code]
+	return ok || code == "KmsThrottled" || code == "KMS.ThrottlingException"
 }
 
 // ambiguous says that a request which failed with err may have been carried out all

@@ -175,3 +175,62 @@ func TestCallTellsEntries(t *testing.T) {
 		}
 	})
 }
+
+// TestThrottledEntriesAreTriedAgain: SQS may throttle single entries of a batch, and
+// say that it is the sender's fault. That passes: no lease is taken for lost, no
+// settlement is given up, and no message goes unsent.
+func TestThrottledEntriesAreTriedAgain(t *testing.T) {
+	for _, code := range []string{"RequestThrottled", "ThrottlingException", "KMS.ThrottlingException"} {
+		t.Run(code, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(100)
+				refused := 0
+				entry := func(id *string) []types.BatchResultErrorEntry {
+					refused++
+					return []types.BatchResultErrorEntry{{Id: id, Code: &code, SenderFault: true}}
+				}
+				hides, deletes, sends := 0, 0, 0
+				watch := &spy{Client: q.Direct()}
+				watch.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+					if hides++; hides <= 2 {
+						return &sqs.ChangeMessageVisibilityBatchOutput{Failed: entry(in.Entries[0].Id)}, nil
+					}
+					return watch.Client.ChangeMessageVisibilityBatch(ctx, in)
+				}
+				watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+					if deletes++; deletes <= 2 {
+						return &sqs.DeleteMessageBatchOutput{Failed: entry(in.Entries[0].Id)}, nil
+					}
+					return watch.Client.DeleteMessageBatch(ctx, in)
+				}
+				watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+					if sends++; sends%3 != 0 {
+						return &sqs.SendMessageBatchOutput{Failed: entry(in.Entries[0].Id)}, nil
+					}
+					return watch.Client.SendMessageBatch(ctx, in)
+				}
+				s, err := reprise.NewSender(watch, q.URL(), reprise.SenderConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Send(t.Context(), reprise.Outgoing{Body: "order"}); err != nil {
+					t.Errorf("sending: %v", err)
+				}
+				closeSender(t, s)
+				c := q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					time.Sleep(10 * time.Minute)
+					return reprise.Permanent(errUnavailable)
+				}), reprise.Config{})
+				q.WaitEmpty(20 * time.Minute)
+				synctest.Wait()
+				if n := c.Status().Counts; n.Lost != 0 || n.Attempts != 1 || n.DeadLettered != 1 || n.Kept != 0 || refused != 8 {
+					t.Errorf("%d refusals, counts %+v; want 8, one attempt, and the message dead-lettered", refused, n)
+				}
+				if letters := dead.Messages(); len(letters) != 1 || storyOf(t, letters[0]).Reason != "permanent" {
+					t.Errorf("dead letters %+v, want the message with its story", letters)
+				}
+			})
+		})
+	}
+}

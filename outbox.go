@@ -107,7 +107,7 @@ var positions = [maxBatch]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9
 // refusal is what SQS said of an entry that it did not carry out.
 type refusal struct {
 	code, message string
-	ours          bool // SenderFault: sending it again unchanged is no use
+	ours          bool // sending it again unchanged is no use
 }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
@@ -130,7 +130,7 @@ func sortReply(n, confirmed int, id func(i int) *string, failed []types.BatchRes
 	for i := range failed {
 		f := &failed[i]
 		if at, ok := position(f.Id, n); ok {
-			results[at] = &refusal{code: deref(f.Code), message: deref(f.Message), ours: f.SenderFault}
+			results[at] = &refusal{code: deref(f.Code), message: deref(f.Message), ours: f.SenderFault && !throttled(deref(f.Code))}
 		}
 	}
 	return results

@@ -234,3 +234,27 @@ func TestThrottledEntriesAreTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestEmptyRepliesAtOnce: whoever answers, a server or a proxy, does not wait for
+// messages as it is asked to. It is not asked without a pause.
+func TestEmptyRepliesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			in.WaitTimeSeconds = 0
+			return watch.Client.ReceiveMessage(ctx, in)
+		}
+		c := q.ConsumeWith(watch, reprise.HandlerFunc(succeed), reprise.Config{})
+		time.Sleep(time.Minute)
+		if n := c.Status().Calls.Receives; n > 120 {
+			t.Errorf("%d receives in a minute, want two a second at most", n)
+		}
+		sent := time.Now()
+		q.Send(numbered(100)...)
+		q.WaitEmpty(time.Minute)
+		if took := time.Since(sent); took > 3*time.Second {
+			t.Errorf("100 messages took %v: want no pause between receives that bring some", took)
+		}
+	})
+}

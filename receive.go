@@ -28,6 +28,8 @@ const (
 	minPollBackoff     = 200 * time.Millisecond
 	maxPollBackoff     = 20 * time.Second
 	lastingPollBackoff = 30 * time.Second // for what somebody has to mend
+
+	emptyPause = time.Second // see answeredAtOnce
 )
 
 var allAttributes = []string{"All"}
@@ -57,6 +59,7 @@ func (c *Consumer) pollUntilStopped() {
 func (c *Consumer) poll(n int, extra bool) {
 	var failures int
 	for ; n > 0; n = c.awaitRoom() {
+		asked := time.Now()
 		got, err := c.receive(n)
 		if err != nil {
 			failures++
@@ -69,10 +72,20 @@ func (c *Consumer) poll(n int, extra bool) {
 		switch {
 		case got == n:
 			c.maybeAddPoller()
-		case extra, got == 0 && !c.pause(c.broughtNothing(nil)):
+		case extra, got == 0 && !c.pause(max(c.broughtNothing(nil), answeredAtOnce(asked))):
 			return
 		}
 	}
+}
+
+// answeredAtOnce is how long to wait after an empty receive that was asked for at
+// asked: whoever answers a long poll without waiting, as some servers and proxies
+// do, would be asked thousands of times a second.
+func answeredAtOnce(asked time.Time) time.Duration {
+	if time.Since(asked) < emptyPause {
+		return emptyPause
+	}
+	return 0
 }
 
 // awaitRoom waits until a receive is worthwhile, and reserves places for it.

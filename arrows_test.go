@@ -27,6 +27,8 @@ var arrows = map[string][]string{
 	"idempotency":                 {"."},
 	"idempotency/idempotencytest": {".", "idempotency"},
 	"idempotency/sqlstore":        {"idempotency"},
+	"middleware":                  {".", "retry"},
+	"envelope":                    {"."},
 }
 
 // leaves are the modules outside the library. They may know its public packages

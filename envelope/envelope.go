@@ -1,0 +1,187 @@
+// Package envelope opens what AWS services and brokers put around a message before
+// it reaches a queue: SNS notifications, EventBridge events, S3 event notifications
+// and CloudEvents. It is off unless [Unwrap] is put around a handler:
+//
+//	unwrap := envelope.Unwrap(envelope.SNS, envelope.EventBridge)
+//	consumer, err := reprise.New(client, queueURL, unwrap(reprise.JSON(ship)), reprise.Config{})
+//
+// The handler then sees the inner body, and [From] tells it what the envelope said.
+// A body that is no envelope passes unchanged, such as those of SNS's raw delivery;
+// one that is, and cannot be opened, is dead-lettered with the reason.
+//
+// Nothing here proves who has sent a message: anybody who may send to the queue can
+// write an envelope. The queue's policy says who may.
+package envelope
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// Envelope is what was around a message.
+type Envelope struct {
+	// Kind is what kind of envelope it is: "sns", "eventbridge", "s3", "cloudevents".
+	Kind string
+	// ID names the event, together with Source. Empty if the envelope has none.
+	ID string
+	// Source is where the event comes from: an SNS topic's ARN, EventBridge's or
+	// CloudEvents' source, an S3 bucket's name.
+	Source string
+	// Type says what has happened: EventBridge's detail-type, CloudEvents' type, S3's
+	// event name. Of SNS "Notification".
+	Type string
+	// Subject is SNS's or CloudEvents' subject, or the S3 object's key. Often empty.
+	Subject string
+	// Time is when the event happened, by the clock of its source; of SNS when it was
+	// published. Zero if the envelope does not say.
+	Time time.Time
+	// Attributes are the message attributes that were inside: SNS's. They are added to
+	// those of the message, and replace those of the same name.
+	Attributes map[string]types.MessageAttributeValue
+	// Body is what was inside.
+	Body string
+	// Raw is the whole envelope, for what else it says.
+	Raw string
+	// Nothing says that there is nothing to work on: the message is deleted, and the
+	// handler is not run.
+	Nothing bool
+	// Outer is the envelope around this one; nil if there was none.
+	Outer *Envelope
+}
+
+// Key names the event for as long as there are duplicates of it, whichever way they
+// come: two deliveries, by two topics even, have one key. It is made of the kind,
+// the source and the id, of the innermost envelope that has an id. Empty if none
+// has.
+func (e *Envelope) Key() string {
+	for ; e != nil; e = e.Outer {
+		if e.ID != "" {
+			return e.Kind + ":" + strconv.Itoa(len(e.Source)) + ":" + e.Source + ":" + e.ID
+		}
+	}
+	return ""
+}
+
+// Decoder opens one kind of envelope. It returns nil and no error for a body that
+// is none, and an error for one that says it is and cannot be opened. It sets Kind
+// and Body, and what else it knows; Raw and Outer are set by the caller. It may be
+// called concurrently.
+type Decoder func(body string) (*Envelope, error)
+
+// Unwrap returns middleware that opens envelopes. Of envelopes in envelopes, such as
+// an S3 event that came by an SNS topic, each decoder opens one; in which order they
+// are given makes no difference unless two know the same envelope.
+//
+// The handler sees a copy of the message with the inner body, and the attributes
+// that were inside; everything else stays the message's own, its ids above all. What
+// stands outside, and the dead-letter queue, see the message as it came.
+func Unwrap(decoders ...Decoder) func(reprise.Handler) reprise.Handler {
+	known(decoders)
+	return func(next reprise.Handler) reprise.Handler {
+		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			e, err := open(m.Body, decoders)
+			switch {
+			case err != nil:
+				return reprise.Permanent(err)
+			case e == nil:
+				return next.Handle(ctx, m)
+			case e.Nothing:
+				return nil
+			}
+			inner := *m
+			inner.Body = e.Body
+			inner.Attributes = e.within(m.Attributes)
+			return next.Handle(context.WithValue(ctx, contextKey{}, e), &inner)
+		})
+	}
+}
+
+type contextKey struct{}
+
+// From returns the innermost envelope that was around the message whose handler
+// runs with ctx, and whether there was one.
+func From(ctx context.Context) (*Envelope, bool) {
+	e, ok := ctx.Value(contextKey{}).(*Envelope)
+	return e, ok
+}
+
+// Key returns a function for package idempotency's Config.Key, whose middleware
+// then stands outside [Unwrap]: it keys by the event that is in the envelopes, see
+// [Envelope.Key], and where there is none by the message's origin.
+//
+//	once, err := idempotency.New(store, idempotency.Config{Key: envelope.Key(envelope.SNS)})
+//	handler := middleware.Chain(once, envelope.Unwrap(envelope.SNS))(reprise.JSON(ship))
+func Key(decoders ...Decoder) func(*reprise.Message) (string, error) {
+	known(decoders)
+	return func(m *reprise.Message) (string, error) {
+		e, err := open(m.Body, decoders)
+		if err != nil {
+			return "", err
+		}
+		if key := e.Key(); key != "" {
+			return key, nil
+		}
+		if m.OriginID == "" {
+			return m.ID, nil // a message built by hand
+		}
+		return m.OriginID, nil
+	}
+}
+
+// known panics, for a constructor, if a decoder is missing.
+func known(decoders []Decoder) {
+	for i, d := range decoders {
+		if d == nil {
+			panic(fmt.Sprintf("envelope: decoder %d is nil: pass one, such as envelope.SNS", i))
+		}
+	}
+}
+
+// open opens what is around body, and returns the innermost envelope, or nil if
+// there is none. Each decoder opens one, so that an envelope in an envelope in an
+// envelope, of one kind, is opened once.
+func open(body string, decoders []Decoder) (*Envelope, error) {
+	var innermost *Envelope
+	for i := 0; i < len(decoders); {
+		e, err := decoders[i](body)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("opening an envelope: %w", err)
+		case e == nil:
+			i++
+			continue
+		}
+		e.Raw, e.Outer = body, innermost
+		if e.Nothing {
+			return e, nil
+		}
+		innermost, body = e, e.Body
+		decoders, i = slices.Concat(decoders[:i], decoders[i+1:]), 0
+	}
+	return innermost, nil
+}
+
+// within returns the message attributes that were in e and the envelopes around it,
+// and outer, those of the message. What is further inside wins.
+func (e *Envelope) within(outer map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
+	if e.Outer != nil {
+		outer = e.Outer.within(outer)
+	}
+	switch {
+	case len(e.Attributes) == 0:
+		return outer
+	case len(outer) == 0:
+		return e.Attributes
+	}
+	all := maps.Clone(outer) // which is not ours
+	maps.Copy(all, e.Attributes)
+	return all
+}

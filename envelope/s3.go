@@ -1,0 +1,102 @@
+package envelope
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// S3 is the [Decoder] of [S3 event notifications]. They are no more than their
+// envelope, so the body stays as it is, with all its records; the Envelope tells of
+// the first, which in practice is the only one. The ID is made of what tells events
+// of a bucket apart: name, key, version and sequencer, or the request's id where S3
+// gives no sequencer.
+//
+// The test event, which S3 sends when notifications are set up, is nothing to work
+// on: it is deleted.
+//
+// [S3 event notifications]: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+func S3(body string) (*Envelope, error) {
+	if o, ok := parse(body, "Service", "Event", "Bucket"); ok && o.text("Event") == "s3:TestEvent" {
+		return &Envelope{Kind: "s3", Source: o.text("Bucket"), Type: "s3:TestEvent", Nothing: true}, nil
+	}
+	if !strings.Contains(body, "aws:s3") {
+		return nil, nil
+	}
+	o, ok := parse(body, "Records")
+	if !ok {
+		return nil, nil
+	}
+	var records []s3Record
+	err := json.Unmarshal([]byte(o.members["Records"]), &records)
+	if len(records) == 0 || records[0].EventSource != "aws:s3" {
+		return nil, nil // what is no list of records of S3 is no S3 event, in error or not
+	}
+	if err != nil {
+		return nil, fmt.Errorf("S3 event: %w", err)
+	}
+	ids := make([]string, len(records))
+	for i, r := range records {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("S3 event: record %d: %w", i, err)
+		}
+		ids[i] = r.id()
+	}
+	first := records[0]
+	e := &Envelope{Kind: "s3", Source: first.S3.Bucket.Name, Type: first.EventName, Body: body}
+	if !slices.Contains(ids, "") {
+		e.ID = strings.Join(ids, " ")
+	}
+	if e.Time, err = time.Parse(time.RFC3339, first.EventTime); err != nil {
+		return nil, fmt.Errorf("S3 event: the event's time: %w", err)
+	}
+	if e.Subject, err = url.QueryUnescape(first.S3.Object.Key); err != nil {
+		return nil, fmt.Errorf("S3 event: the object's key %q: %w", first.S3.Object.Key, err)
+	}
+	return e, nil
+}
+
+// s3Record is what is read of a record.
+type s3Record struct {
+	EventSource      string            `json:"eventSource"`
+	EventVersion     string            `json:"eventVersion"`
+	EventName        string            `json:"eventName"`
+	EventTime        string            `json:"eventTime"`
+	ResponseElements map[string]string `json:"responseElements"`
+	S3               struct {
+		Bucket struct {
+			Name string `json:"name"`
+		} `json:"bucket"`
+		Object struct {
+			Key       string `json:"key"` // encoded as in a URL's query
+			VersionID string `json:"versionId"`
+			Sequencer string `json:"sequencer"`
+		} `json:"object"`
+	} `json:"s3"`
+}
+
+func (r *s3Record) check() error {
+	// The documentation recommends to compare the major version.
+	if major, _, _ := strings.Cut(r.EventVersion, "."); major != "2" {
+		return fmt.Errorf(`"eventVersion" is %q, and only 2 can be read`, r.EventVersion)
+	}
+	if r.EventName == "" || r.S3.Bucket.Name == "" || r.S3.Object.Key == "" {
+		return errors.New("the event's name, the bucket or the object's key is missing")
+	}
+	return nil
+}
+
+// id tells the event from others of its bucket; "" if nothing does. None of the
+// parts has a space in it.
+func (r *s3Record) id() string {
+	last := cmp.Or(r.S3.Object.Sequencer, r.ResponseElements["x-amz-request-id"])
+	if last == "" {
+		return ""
+	}
+	return r.EventName + " " + r.S3.Object.Key + " " + r.S3.Object.VersionID + " " + last
+}

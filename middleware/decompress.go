@@ -1,0 +1,181 @@
+package middleware
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// EncodingAttribute is the message attribute that says how a body is compressed,
+// unless [DecompressConfig].Attribute names another.
+const EncodingAttribute = "Content-Encoding"
+
+// DecompressConfig says what [Decompress] does. The zero DecompressConfig works.
+type DecompressConfig struct {
+	// Attribute is the message attribute that says how a body is compressed.
+	// Default: EncodingAttribute.
+	Attribute string
+
+	// MaxSize is how large a body may become, in bytes. One that would become larger
+	// is dead-lettered. As many bodies as the consumer runs handlers can be in memory.
+	// Default: 16 MiB.
+	MaxSize int
+}
+
+const (
+	defaultMaxSize = 16 << 20
+	largestMaxSize = 1 << 30
+)
+
+// Decompress gives the handler the body as it was before it was compressed. SQS
+// takes text only, so a compressed body is in base64 (RFC 4648, section 4). The
+// attribute says "gzip" (RFC 1952) or "deflate", which is zlib's format (RFC 1950),
+// as HTTP's Content-Encoding does. The handler does not see the attribute. A
+// message without it, or with "identity", passes unchanged.
+//
+// A message that says that it is compressed and cannot be decompressed, or into
+// more than MaxSize, is dead-lettered with the reason, as it was.
+//
+// A MaxSize below 0 or above 1 GiB is an error.
+func Decompress(cfg DecompressConfig) (Middleware, error) {
+	if cfg.Attribute == "" {
+		cfg.Attribute = EncodingAttribute
+	}
+	if cfg.MaxSize == 0 {
+		cfg.MaxSize = defaultMaxSize
+	}
+	if cfg.MaxSize < 0 || cfg.MaxSize > largestMaxSize {
+		return nil, fmt.Errorf("making a decompressor: DecompressConfig.MaxSize is %d: set 1 to %d bytes, or 0 for %d", cfg.MaxSize, largestMaxSize, defaultMaxSize)
+	}
+	return func(next reprise.Handler) reprise.Handler {
+		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			a, ok := m.Attributes[cfg.Attribute]
+			if !ok {
+				return next.Handle(ctx, m)
+			}
+			encoding := aws.ToString(a.StringValue)
+			body, err := decompress(m.Body, encoding, cfg.MaxSize)
+			if err != nil {
+				return reprise.Permanent(fmt.Errorf("decompressing the body (%s %q): %w", cfg.Attribute, encoding, err))
+			}
+			plain := *m // the message is not ours to change: who stands outside sees it too
+			plain.Body = body
+			plain.Attributes = maps.Clone(m.Attributes)
+			delete(plain.Attributes, cfg.Attribute)
+			return next.Handle(ctx, &plain)
+		})
+	}, nil
+}
+
+// decompress returns what body is the encoded form of.
+func decompress(body, encoding string, limit int) (string, error) {
+	var pool *sync.Pool
+	switch strings.ToLower(encoding) {
+	case "identity":
+		return body, nil
+	case "gzip":
+		pool = &gunzips
+	case "deflate":
+		pool = &unzlibs
+	default:
+		return "", errors.New("the encoding is not known: gzip, deflate and identity are")
+	}
+	compressed, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		return "", fmt.Errorf("the body is not base64: %w", err)
+	}
+	in := pool.Get().(*inflater)
+	defer pool.Put(in)
+	return in.inflate(bytes.NewReader(compressed), limit)
+}
+
+// inflater decompresses one body after another: a fresh one costs 40 KB.
+type inflater struct {
+	stream io.Reader // nil before the first body
+	reset  func(stream, src io.Reader) (io.Reader, error)
+	buffer [4096]byte
+}
+
+var (
+	gunzips = sync.Pool{New: func() any { return &inflater{reset: resetGzip} }}
+	unzlibs = sync.Pool{New: func() any { return &inflater{reset: resetZlib} }}
+)
+
+func resetGzip(stream, src io.Reader) (io.Reader, error) {
+	if stream == nil {
+		return gzip.NewReader(src)
+	}
+	return stream, stream.(*gzip.Reader).Reset(src)
+}
+
+func resetZlib(stream, src io.Reader) (io.Reader, error) {
+	if stream == nil {
+		return zlib.NewReader(src)
+	}
+	return stream, stream.(zlib.Resetter).Reset(src, nil)
+}
+
+// inflate reads all of src, and refuses what follows.
+func (in *inflater) inflate(src *bytes.Reader, limit int) (string, error) {
+	stream, err := in.reset(in.stream, src)
+	if err != nil {
+		return "", err
+	}
+	in.stream = stream
+	var plain strings.Builder
+	plain.Grow(min(limit, 4*src.Len()))
+	n, err := io.CopyBuffer(&plain, io.LimitReader(stream, int64(limit)+1), in.buffer[:])
+	switch {
+	case err != nil:
+		return "", err
+	case n > int64(limit):
+		return "", fmt.Errorf("it becomes larger than the limit of %d bytes: raise DecompressConfig.MaxSize if that is no attack", limit)
+	case src.Len() > 0:
+		return "", fmt.Errorf("%d bytes follow what was compressed", src.Len())
+	}
+	return plain.String(), nil
+}
+
+// maxAttributes is how many message attributes SQS takes.
+const maxAttributes = 10
+
+var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// Compress returns o with its body compressed by gzip, in base64, and an
+// [EncodingAttribute] that says so, for consumers that [Decompress]. It is o as it
+// was if that makes the message no smaller, if o has ten attributes already, which
+// is all that SQS takes, or an EncodingAttribute.
+func Compress(o reprise.Outgoing) reprise.Outgoing {
+	if _, encoded := o.Attributes[EncodingAttribute]; encoded || len(o.Attributes) >= maxAttributes {
+		return o
+	}
+	var compressed bytes.Buffer
+	w := gzips.Get().(*gzip.Writer)
+	defer gzips.Put(w)
+	w.Reset(&compressed)
+	_, _ = io.WriteString(w, o.Body) // a bytes.Buffer takes everything
+	_ = w.Close()
+	const attribute = len(EncodingAttribute + "String" + "gzip") // what SQS counts it as
+	if base64.StdEncoding.EncodedLen(compressed.Len())+attribute >= len(o.Body) {
+		return o
+	}
+	o.Body = base64.StdEncoding.EncodeToString(compressed.Bytes())
+	attributes := make(map[string]types.MessageAttributeValue, len(o.Attributes)+1)
+	maps.Copy(attributes, o.Attributes)
+	attributes[EncodingAttribute] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("gzip")}
+	o.Attributes = attributes
+	return o
+}

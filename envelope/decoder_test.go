@@ -194,17 +194,20 @@ func TestCloudEventData(t *testing.T) {
 }
 
 // TestS3IDs: an event without a sequencer has the request's id, one with neither has
-// none, and several records are all in it.
+// none, and several records are all in it, or there is none.
 func TestS3IDs(t *testing.T) {
 	body := sample(t, "s3")
 	without := strings.Replace(body, `,"sequencer":"0055AED6DCD90281E5"`, "", 1)
 	neither := strings.Replace(without, "x-amz-request-id", "x-amz-other", 1)
-	record := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(body), `{"Records":[`), `]}`)
+	record := func(body string) string {
+		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(body), `{"Records":[`), `]}`)
+	}
 	const id = "ObjectCreated:Put photos/red+flower%281%29.jpg 096fKKXTRTtl3on89fVO.nfljtsv6qko "
 	for _, tt := range []struct{ body, want string }{
 		{without, id + "C3D13FE58DE4C810"},
 		{neither, ""},
-		{`{"Records":[` + record + `,` + record + `]}`, id + "0055AED6DCD90281E5 " + id + "0055AED6DCD90281E5"},
+		{`{"Records":[` + record(body) + `,` + record(without) + `]}`, id + "0055AED6DCD90281E5 " + id + "C3D13FE58DE4C810"},
+		{`{"Records":[` + record(body) + `,` + record(neither) + `]}`, ""},
 	} {
 		e, err := envelope.S3(tt.body)
 		if err != nil || e == nil || e.ID != tt.want {

@@ -159,9 +159,9 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	}
 	consumer.workFunc = consumer.work
 	consumer.deletes = outbox{name: "delete", send: consumer.sendDeletes}
-	consumer.hides = outbox{name: "hide", send: consumer.sendHides}
+	consumer.hides = outbox{name: "hide", send: consumer.sendHides, leased: true}
 	consumer.copies = outbox{name: "copy", send: consumer.sendCopies, maxBytes: maxBatchBytes}
-	consumer.requeues = outbox{name: "requeue", send: consumer.sendRequeues, maxBytes: maxBatchBytes}
+	consumer.requeues = outbox{name: "requeue", send: consumer.sendRequeues, leased: true, maxBytes: maxBatchBytes}
 	return consumer, nil
 }
 

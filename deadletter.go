@@ -86,7 +86,7 @@ func (c *Consumer) keep(d *delivery, now time.Time) {
 }
 
 // sendCopies sends up to ten dead letters.
-func (c *Consumer) sendCopies(batch []*delivery) {
+func (c *Consumer) sendCopies(batch []*delivery) [maxBatch]error {
 	c.mu.Lock()
 	target := c.facts.deadLetter
 	now := time.Now()
@@ -97,8 +97,7 @@ func (c *Consumer) sendCopies(batch []*delivery) {
 	}
 	c.mu.Unlock()
 
-	results := c.sendBatch(target.url, entries)
-	c.acknowledge(&c.copies, batch, &results)
+	return c.sendBatch(target.url, entries)
 }
 
 // sendBatch sends entries, whose ids are positions, and sorts the reply.

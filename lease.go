@@ -162,8 +162,13 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 	// the leases is soon enough, and knows better.
 	ctx, cancel := context.WithTimeout(c.settleCtx, min(heartbeatTimeout, c.cfg.Lease/5))
 	defer cancel()
-	results := c.changeVisibility(ctx, OpHeartbeat, entries, withoutRetries)
+	results := unanswered(len(batch))
+	defer func() { c.beaten(batch, entries, &results, requested) }() // as in deliver
+	results = c.changeVisibility(ctx, OpHeartbeat, entries, withoutRetries)
+}
 
+// beaten takes in the results of a heartbeat that was sent at requested.
+func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibilityBatchRequestEntry, results *[maxBatch]error, requested time.Time) {
 	now := time.Now()
 	c.mu.Lock()
 	for i, d := range batch {

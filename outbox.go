@@ -11,8 +11,9 @@ import (
 // or fewer when the first has waited for the linger. Guarded by Consumer.mu.
 type outbox struct {
 	name     string
-	send     func([]*delivery) // its own goroutine, without c.mu
-	maxBytes int               // of a batch's messages; zero: no matter
+	send     func([]*delivery) [maxBatch]error // in a goroutine of its own, without c.mu
+	leased   bool                              // only what is still leased is sent
+	maxBytes int                               // of a batch's messages; zero: no matter
 	pending  []*delivery
 	bytes    int
 	timer    *time.Timer
@@ -97,7 +98,30 @@ func (c *Consumer) flush(o *outbox) {
 	for _, d := range batch {
 		d.requests++
 	}
-	c.start(o.name, func() { o.send(batch) })
+	c.start(o.name, func() { c.deliver(o, batch) })
+}
+
+// deliver sends a batch and takes in the results. If the user's code, a Client or an
+// Observer, ends this goroutine, what it was about is tried again.
+func (c *Consumer) deliver(o *outbox, batch []*delivery) {
+	if o.leased {
+		c.mu.Lock()
+		batch = c.dropExpired(batch, time.Now())
+		c.mu.Unlock()
+	}
+	results := unanswered(len(batch))
+	defer func() { c.acknowledge(o, batch, &results) }()
+	if len(batch) > 0 {
+		results = o.send(batch)
+	}
+}
+
+// unanswered are the results of n entries of which no reply is known.
+func unanswered(n int) (results [maxBatch]error) {
+	for i := range n {
+		results[i] = errUnanswered
+	}
+	return results
 }
 
 // The ids of batch entries are positions: a message id could stand in one batch
@@ -116,9 +140,9 @@ func (r *refusal) Error() string { return r.code + ": " + r.message }
 // an error for every other, those that the reply forgets included. id returns the
 // i-th confirmed entry's id.
 func sortReply(n, confirmed int, id func(i int) *string, failed []types.BatchResultErrorEntry, err error) (results [maxBatch]error) {
-	for i := range n {
-		results[i] = errUnanswered
-		if err != nil {
+	results = unanswered(n)
+	if err != nil {
+		for i := range n {
 			results[i] = err
 		}
 	}

@@ -232,6 +232,14 @@ func (c *Consumer) announce(e OutageEvent) {
 }
 
 func (c *Consumer) tellOutages() {
+	exited := true // by an Observer, until we return
+	defer func() {
+		if exited {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.start("outage", c.tellOutages) // the rest
+		}
+	}()
 	for {
 		c.mu.Lock()
 		events := c.gates.untold
@@ -239,6 +247,7 @@ func (c *Consumer) tellOutages() {
 		c.gates.telling = len(events) > 0
 		c.mu.Unlock()
 		if len(events) == 0 {
+			exited = false
 			return
 		}
 		for _, e := range events {

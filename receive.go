@@ -217,6 +217,12 @@ func (c *Consumer) pollerEnded() {
 
 // receive asks for n messages, whose places are reserved, and takes them in.
 func (c *Consumer) receive(n int) (got int, err error) {
+	taken := false
+	defer func() {
+		if !taken { // even if the user's code has ended this goroutine
+			c.giveBack(n)
+		}
+	}()
 	ctx := c.pollLimit.context(c.pollCtx)
 	requested := time.Now()
 	var out *sqs.ReceiveMessageOutput
@@ -239,18 +245,18 @@ func (c *Consumer) receive(n int) (got int, err error) {
 		return len(out.Messages), nil
 	})
 	if err != nil {
-		c.giveBack(n)
 		return 0, err
 	}
 	c.clock.observe(out.ResultMetadata)
-	c.take(out.Messages, requested, n)
-	return len(out.Messages), nil
+	now := time.Now()
+	batch := c.unpack(out.Messages, requested, now)
+	taken = true
+	c.take(batch, n, now)
+	return len(batch), nil
 }
 
-// take admits the messages of a receive that began at requested, in place of
-// the n places reserved for it.
-func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
-	now := time.Now()
+// unpack makes deliveries of the messages of a receive that began at requested.
+func (c *Consumer) unpack(messages []types.Message, requested, now time.Time) []delivery {
 	batch := make([]delivery, len(messages)) // one allocation for all ten
 	for i := range batch {
 		d := &batch[i]
@@ -261,6 +267,11 @@ func (c *Consumer) take(messages []types.Message, requested time.Time, n int) {
 	}
 	c.countFits(batch, now)
 	c.nameKeys(batch)
+	return batch
+}
+
+// take admits the messages of a receive, in place of the n places reserved for it.
+func (c *Consumer) take(batch []delivery, n int, now time.Time) {
 	c.mu.Lock()
 	c.health.received(now)
 	if len(batch) > 0 {

@@ -197,10 +197,9 @@ func (c *Consumer) requeue(d *delivery, now time.Time) {
 }
 
 // sendRequeues sends up to ten copies to the queue itself.
-func (c *Consumer) sendRequeues(batch []*delivery) {
+func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
 	c.mu.Lock()
 	now := time.Now()
-	batch = c.dropExpired(batch, now)
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		entries[i] = c.requeueOf(d, now)
@@ -225,7 +224,7 @@ func (c *Consumer) sendRequeues(batch []*delivery) {
 			results[i] = errDigest
 		}
 	}
-	c.acknowledge(&c.requeues, batch, &results)
+	return results
 }
 
 // requeueOf is the copy that takes d's place in its queue.

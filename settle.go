@@ -56,7 +56,7 @@ func (c *Consumer) settle(d *delivery, now time.Time) {
 }
 
 // sendDeletes deletes up to ten messages.
-func (c *Consumer) sendDeletes(batch []*delivery) {
+func (c *Consumer) sendDeletes(batch []*delivery) [maxBatch]error {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(batch))
 	c.mu.Lock()
 	for i, d := range batch {
@@ -79,17 +79,15 @@ func (c *Consumer) sendDeletes(batch []*delivery) {
 	if err != nil {
 		out = &sqs.DeleteMessageBatchOutput{}
 	}
-	results := sortReply(len(batch), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
-	c.acknowledge(&c.deletes, batch, &results)
+	return sortReply(len(batch), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
 }
 
 // sendHides changes the visibility of up to ten messages. The seconds are
 // computed now, not when the handler ended: the wait in between is part of the
 // backoff.
-func (c *Consumer) sendHides(batch []*delivery) {
+func (c *Consumer) sendHides(batch []*delivery) [maxBatch]error {
 	c.mu.Lock()
 	now := time.Now()
-	batch = c.dropExpired(batch, now)
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		d.stale = false
@@ -99,11 +97,7 @@ func (c *Consumer) sendHides(batch []*delivery) {
 		d.hiddenUntil = now.Add(time.Duration(entries[i].VisibilityTimeout) * time.Second)
 	}
 	c.mu.Unlock()
-	var results [maxBatch]error
-	if len(batch) > 0 {
-		results = c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
-	}
-	c.acknowledge(&c.hides, batch, &results)
+	return c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
 }
 
 // dropExpired takes out of batch the messages whose lease has ended: a
@@ -157,8 +151,7 @@ func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries [
 	if err != nil {
 		out = &sqs.ChangeMessageVisibilityBatchOutput{}
 	}
-	results := sortReply(len(entries), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
-	return results
+	return sortReply(len(entries), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
 }
 
 // acknowledge takes in the results of a batch that outbox o has sent: what SQS

@@ -59,6 +59,9 @@ func (c *Consumer) survive(name string, f func()) (returned bool) {
 			return
 		}
 		v, stack := recover(), debug.Stack()
+		if v == nil {
+			v = "runtime.Goexit was called"
+		}
 		c.mu.Lock()
 		c.health.degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
 		c.mu.Unlock()

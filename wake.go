@@ -114,6 +114,14 @@ func (r *recollection) wakeable(now time.Time) bool {
 // consumer stops. It pauses in between: what makes messages wait for hours is
 // hardly ready to have them all at once.
 func (c *Consumer) wakeParked() {
+	exited := true // by an Observer, until we return
+	defer func() {
+		if exited {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.waker.active = false
+		}
+	}()
 	for {
 		c.mu.Lock()
 		ids, entries := c.nextToWake(time.Now())
@@ -121,6 +129,7 @@ func (c *Consumer) wakeParked() {
 		if len(ids) == 0 {
 			c.waker.active = false
 			c.mu.Unlock()
+			exited = false
 			return
 		}
 		c.mu.Unlock()

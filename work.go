@@ -23,52 +23,77 @@ func (c *Consumer) startWorkers() {
 
 // work runs handlers until nothing is ready.
 func (c *Consumer) work() {
-	var current *delivery // its handler is running
+	var current *delivery // its handler is running, or is being judged
 	var started time.Time
 	defer func() {
-		// Reached with a current message only if the handler ended this goroutine
-		// by runtime.Goexit: that is a failed attempt, and another worker goes on.
+		defer c.workerEnded()
 		if current != nil {
-			c.ended(current, errGoexit, started, false)
+			c.exited(current, started)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.workers--
-		c.startWorkers()
-		c.roomFreed()
 	}()
-	c.mu.Lock()
-	d := c.nextReady()
-	c.mu.Unlock()
+	d := c.takeReady()
 	for started = time.Now(); d != nil; {
 		current = d
 		d.run.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
 		err := c.handle(d)
+		ended := time.Now()
+		o := c.weigh(d, err, ended)
 		current = nil
-		d, started = c.ended(d, err, started, true)
+		d, started = c.ended(d, o, started, ended, true)
 	}
 }
 
-// ended judges and settles an attempt that has ended with err. With more it takes
-// the next message to run, under the same lock, and returns it and the time.
-func (c *Consumer) ended(d *delivery, err error, started time.Time, more bool) (next *delivery, now time.Time) {
-	now = time.Now()
-	o := c.weigh(d, err, now)
+// workerEnded takes a worker off the count. If the user's code has ended its
+// goroutine, another goes on.
+func (c *Consumer) workerEnded() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.workers--
+	c.startWorkers()
+	c.roomFreed()
+}
+
+// exited ends an attempt at d during which the user's code has ended the goroutine
+// by runtime.Goexit: it has failed. If the code that judges it does so again, d is
+// lost: its lease runs out.
+func (c *Consumer) exited(d *delivery, started time.Time) {
+	now := time.Now()
+	o, judged := opinion{err: errGoexit}, false
+	defer func() {
+		if !judged {
+			c.mu.Lock()
+			d.lost = true
+			c.mu.Unlock()
+		}
+		c.ended(d, o, started, now, false)
+	}()
+	o = c.weigh(d, errGoexit, now)
+	judged = true
+}
+
+// ended settles an attempt of which o is said. With more it takes the next message
+// to run, and returns it and the time: under the same lock, or, if there is
+// somebody to tell of this one, who may end the goroutine, afterwards.
+func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
+	quiet := o.err == nil && c.cfg.Observer.Attempt == nil
 	c.mu.Lock()
 	v := c.throughBreaker(d, c.judge(d, o, now), o, now)
 	finished, m := d.run, d.msg // of which d has others if it is held
 	c.finish(d, v, now.Sub(started), now)
-	if more {
+	if more && quiet {
 		next = c.nextReady()
 	}
 	c.mu.Unlock()
 	finished.ctx.end(context.Canceled) // after judging by its cause
-	if err == nil && c.cfg.Observer.Attempt == nil {
+	if quiet {
 		return next, now
 	}
 	c.attempted(m, v, o.err, started, now)
 	if v.outcome == OutcomeLost {
 		c.tellSettled()
+	}
+	if more {
+		next = c.takeReady()
 	}
 	return next, time.Now()
 }
@@ -123,6 +148,13 @@ type quoted struct {
 
 func (q quoted) Error() string { return q.text }
 func (q quoted) Unwrap() error { return q.error }
+
+// takeReady is nextReady for a caller that does not hold c.mu.
+func (c *Consumer) takeReady() *delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nextReady()
+}
 
 // nextReady takes the next message to run, and starts another worker for the one
 // behind it. The caller holds c.mu.

@@ -1,0 +1,101 @@
+package reprise_test
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// TestCodeThatEndsItsGoroutine, as t.FailNow does, wherever the consumer calls code
+// that is not its own: what it was about is tried again, and no place, worker or
+// message is lost with it.
+func TestCodeThatEndsItsGoroutine(t *testing.T) {
+	const messages = 60
+	for _, tt := range []struct {
+		name string
+		cfg  func(exit func()) reprise.Config
+		err  func(exit func()) error // of first attempts
+	}{
+		{name: "Observer.Received", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Observer: reprise.Observer{Received: func(context.Context, reprise.Received) { exit() }}}
+		}},
+		{name: "Observer.Attempt", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Observer: reprise.Observer{Attempt: func(context.Context, reprise.Attempt) { exit() }}}
+		}},
+		{name: "Observer.Settled", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Observer: reprise.Observer{Settled: func(context.Context, reprise.Settled) { exit() }}}
+		}},
+		{name: "Observer.Call", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Observer: reprise.Observer{Call: func(_ context.Context, e reprise.Call) {
+				if e.Operation != reprise.OpAttributes { // asked for by the goroutine that calls Run
+					exit()
+				}
+			}}}
+		}},
+		{name: "Outage.Key", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Outage: reprise.Outage{Key: func(*reprise.Message) string { exit(); return "" }}}
+		}},
+		{name: "Outage.Unavailable", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Outage: reprise.Outage{Unavailable: func(error) bool { exit(); return false }}}
+		}},
+		{name: "Match of a rule", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Retry: retry.Policy{Rules: []retry.Rule{{Match: func(error) bool { exit(); return false }}}}}
+		}},
+		{name: "a method of the error", err: func(exit func()) error { return &trap{message: exit} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				var calls atomic.Int64
+				exit := func() {
+					if n := calls.Add(1); n%3 == 0 && n < 3*messages {
+						runtime.Goexit()
+					}
+				}
+				cfg, err := reprise.Config{}, errUnavailable
+				if tt.cfg != nil {
+					cfg = tt.cfg(exit)
+				}
+				if tt.err != nil {
+					err = tt.err(exit)
+				}
+				c := q.Consume(failsFirst(err), cfg)
+				q.Send(numbered(messages)...)
+				q.WaitEmpty(24 * time.Hour)
+				if calls.Load() < 3 {
+					t.Error("it has ended no goroutine")
+				}
+				goesOn(t, q, c)
+			})
+		})
+	}
+}
+
+// TestLoopIsRestartedWhole: an observer that ends its goroutine, as t.FailNow
+// does, ends the poller that tells it of a message. The poller is started anew.
+func TestLoopIsRestartedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var told int
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{Received: func(context.Context, reprise.Received) {
+			if told++; told <= 3 {
+				runtime.Goexit()
+			}
+		}}})
+		for _, body := range numbered(5) {
+			q.Send(body)
+			q.WaitEmpty(time.Minute)
+		}
+		if told != 5 {
+			t.Errorf("%d messages told, want 5", told)
+		}
+		goesOn(t, q, c)
+	})
+}

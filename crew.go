@@ -5,11 +5,11 @@ import "sync"
 // crew runs functions in goroutines that it keeps for the next one. A goroutine
 // that has made a call through the SDK has grown its stack to several times its
 // first size, and to grow it anew for each request and each burst of handlers
-// costs more than everything else that is done for a message. run and
-// retire are called with the mutex held that run is given.
+// costs more than everything else that is done for a message. run and retire are
+// called with the mutex held that run is given.
 type crew struct {
 	idle    []*hand
-	parked  sync.WaitGroup // counts idle
+	parked  sync.WaitGroup // counts idle, and those of them that are retiring
 	retired bool
 }
 
@@ -40,6 +40,7 @@ func (c *crew) labour(mu *sync.Mutex, h *hand) {
 			return
 		}
 	}
+	c.parked.Done()
 }
 
 // park takes a hand into the idle ones, unless the crew has retired.
@@ -58,7 +59,6 @@ func (c *crew) park(mu *sync.Mutex, h *hand) bool {
 func (c *crew) retire() {
 	c.retired = true
 	for _, h := range c.idle {
-		c.parked.Done()
 		h.work <- nil
 	}
 	c.idle = nil

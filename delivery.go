@@ -142,6 +142,7 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 	m.Attributes = raw.MessageAttributes
 	m.Received = received
 	m.GroupID = raw.Attributes["MessageGroupId"]
+	m.DeduplicationID = raw.Attributes["MessageDeduplicationId"]
 	m.Sent = milliseconds(raw.Attributes["SentTimestamp"])
 	m.FirstReceived = milliseconds(raw.Attributes["ApproximateFirstReceiveTimestamp"])
 	m.Receives = 1

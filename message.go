@@ -20,6 +20,10 @@ type Message struct {
 	// GroupID is the message group: on FIFO queues the unit of ordering, on
 	// standard queues the fair-queue tenant. Empty if the message has none.
 	GroupID string
+	// DeduplicationID is the id by which a FIFO queue dropped what was sent again
+	// within five minutes: the producer's, or the SHA-256 of the body. Empty on
+	// standard queues.
+	DeduplicationID string
 	// Attributes are the message attributes that the sender attached; nil if
 	// there are none. Handlers must not change the map.
 	Attributes map[string]types.MessageAttributeValue

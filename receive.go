@@ -41,6 +41,7 @@ var systemAttributes = []types.MessageSystemAttributeName{
 	types.MessageSystemAttributeNameApproximateFirstReceiveTimestamp,
 	types.MessageSystemAttributeNameSentTimestamp,
 	types.MessageSystemAttributeNameMessageGroupId,
+	types.MessageSystemAttributeNameMessageDeduplicationId,
 	types.MessageSystemAttributeNameSequenceNumber,
 	types.MessageSystemAttributeNameAWSTraceHeader,
 }

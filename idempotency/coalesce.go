@@ -21,6 +21,7 @@ type coalescer[In, Out any] struct {
 	key     func(In) string
 	orphan  func(In, Out) // takes the result of a caller that has left; may be nil
 	timeout time.Duration
+	atOnce  func(In) (Out, error) // in place of trips, for a store in this process; may be nil
 
 	mu      sync.Mutex
 	waiting []*passenger[In, Out]
@@ -40,6 +41,9 @@ type passenger[In, Out any] struct {
 // do makes one call. If ctx ends first the caller leaves, and the trip goes on
 // without it.
 func (c *coalescer[In, Out]) do(ctx context.Context, in In) (Out, error) {
+	if c.atOnce != nil {
+		return c.atOnce(in)
+	}
 	p := &passenger[In, Out]{in: in, arrived: make(chan struct{})}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, p)

@@ -143,6 +143,30 @@ func TestCallerThatGivesUpHurtsNobody(t *testing.T) {
 	})
 }
 
+// TestResultIsNeverLost: a caller that gives up at the very moment at which its
+// result arrives either gets it or leaves it to the orphans.
+func TestResultIsNeverLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&ferry{}).coalescer()
+		var mu sync.Mutex
+		orphans, results := 0, 0
+		c.orphan = func(_, _ string) { mu.Lock(); defer mu.Unlock(); orphans++ }
+		for range 200 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := c.do(ctx, "a"); err == nil {
+				results++
+			}
+			cancel()
+			time.Sleep(time.Second)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if results+orphans != 200 || results == 0 || orphans == 0 {
+			t.Errorf("of 200 results %d went to callers and %d to the orphans", results, orphans)
+		}
+	})
+}
+
 // TestTripThatFailsIsOver: its members are told, and the next goes.
 func TestTripThatFailsIsOver(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -94,6 +94,9 @@ func New(store Store, cfg Config) (func(reprise.Handler) reprise.Handler, error)
 		},
 		said: make(map[Kind]time.Time),
 	}
+	if m, ok := store.(*Memory); ok {
+		g.acquires.atOnce, g.completes.atOnce, g.releases.atOnce = atOnce(m, m.acquire), atOnce(m, m.complete), atOnce(m, m.release)
+	}
 	g.acquires.orphan = func(r Request, a Answer) {
 		if a.State == Acquired { // for somebody who has left
 			g.release(context.Background(), Claim{r.Key, a.Token})

@@ -56,8 +56,23 @@ func ByGroup(inside KeyFunc) KeyFunc {
 		if err != nil || key == "" {
 			return "", err
 		}
-		return strconv.Itoa(len(m.GroupID)) + ":" + m.GroupID + ":" + key, nil
+		return inGroup(m, key), nil
 	}
+}
+
+// inGroup is a key that no other group and key give.
+func inGroup(m *reprise.Message, key string) string {
+	return strconv.Itoa(len(m.GroupID)) + ":" + m.GroupID + ":" + key
+}
+
+// ByDeduplicationID keys by a FIFO queue's deduplication id inside its message group:
+// what SQS drops for five minutes is the same work for as long as the retention. It is
+// an error on standard queues, whose messages have none.
+func ByDeduplicationID(m *reprise.Message) (string, error) {
+	if m.DeduplicationID == "" {
+		return "", errors.New("the message has no deduplication id: it is not from a FIFO queue")
+	}
+	return inGroup(m, m.DeduplicationID), nil
 }
 
 // ByJSON keys by the value that a JSON Pointer ([RFC 6901]) names in a JSON body,

@@ -85,106 +85,109 @@ func (m *Memory) Stats() MemoryStats {
 
 // Acquire implements [Store].
 func (m *Memory) Acquire(ctx context.Context, batch []Request) ([]Answer, error) {
+	return each(m, ctx, batch, m.acquire)
+}
+
+// Complete implements [Store].
+func (m *Memory) Complete(ctx context.Context, batch []Completion) ([]bool, error) {
+	return each(m, ctx, batch, m.complete)
+}
+
+// Release implements [Store].
+func (m *Memory) Release(ctx context.Context, batch []Claim) ([]bool, error) {
+	return each(m, ctx, batch, m.release)
+}
+
+// Extend implements [Store].
+func (m *Memory) Extend(ctx context.Context, batch []Extension) ([]bool, error) {
+	return each(m, ctx, batch, m.extend)
+}
+
+// each answers a batch member by member, under m's mutex.
+func each[In, Out any](m *Memory, ctx context.Context, batch []In, answer func(In, time.Time) (Out, error)) ([]Out, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	answers := make([]Answer, len(batch))
-	for i, request := range batch {
-		answers[i] = m.acquire(request, now)
-		if answers[i].State == 0 {
-			return nil, fmt.Errorf("the memory store is full of claims in progress (%d records, %d bytes): raise MemoryConfig.MaxRecords or MaxBytes", len(m.records), m.bytes)
+	answers := make([]Out, len(batch))
+	for i, in := range batch {
+		var err error
+		if answers[i], err = answer(in, now); err != nil {
+			return nil, err
 		}
 	}
 	return answers, nil
 }
 
-// acquire answers one request. The State is 0 if there is no room. The caller holds
-// m.mu.
-func (m *Memory) acquire(request Request, now time.Time) Answer {
+// atOnce makes of one of m's methods a call without a trip.
+func atOnce[In, Out any](m *Memory, answer func(In, time.Time) (Out, error)) func(In) (Out, error) {
+	return func(in In) (Out, error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return answer(in, time.Now())
+	}
+}
+
+// acquire answers one request. The caller of this and the following holds m.mu.
+func (m *Memory) acquire(request Request, now time.Time) (Answer, error) {
 	r := m.records[request.Key]
 	switch {
 	case r == nil:
 	case r.done == nil && now.Before(r.until):
-		return Answer{State: InProgress, Wait: r.until.Sub(now)}
+		return Answer{State: InProgress, Wait: r.until.Sub(now)}, nil
 	case r.done != nil && now.Before(r.expires):
 		if len(request.Digest) > 0 && len(r.digest) > 0 && !bytes.Equal(request.Digest, r.digest) {
-			return Answer{State: Mismatched}
+			return Answer{State: Mismatched}, nil
 		}
-		return Answer{State: Completed, Result: bytes.Clone(r.result)}
+		return Answer{State: Completed, Result: bytes.Clone(r.result)}, nil
 	default:
 		m.remove(r)
 	}
 	r = &record{key: strings.Clone(request.Key), digest: bytes.Clone(request.Digest), until: now.Add(request.Lease)}
 	if !m.makeRoom(1, r.size(), now) {
-		return Answer{}
+		return Answer{}, fmt.Errorf("the memory store is full of claims in progress (%d records, %d bytes): raise MemoryConfig.MaxRecords or MaxBytes", len(m.records), m.bytes)
 	}
 	m.token++
 	r.token = m.token
 	m.records[r.key] = r
 	m.bytes += r.size()
-	return Answer{State: Acquired, Token: r.token}
+	return Answer{State: Acquired, Token: r.token}, nil
 }
 
-// Complete implements [Store].
-func (m *Memory) Complete(ctx context.Context, batch []Completion) ([]bool, error) {
-	return each(m, ctx, batch, func(c Completion, now time.Time) bool {
-		r := m.held(c.Claim)
-		if r == nil || r.done != nil {
-			return r != nil
-		}
-		m.bytes += len(c.Result)
-		r.result = bytes.Clone(c.Result)
-		r.expires = now.Add(c.Retention)
-		r.done = m.completed.PushBack(r)
-		m.makeRoom(0, 0, now)
-		return true
-	})
-}
-
-// Release implements [Store].
-func (m *Memory) Release(ctx context.Context, batch []Claim) ([]bool, error) {
-	return each(m, ctx, batch, func(c Claim, _ time.Time) bool {
-		r := m.held(c)
-		if r == nil || r.done != nil {
-			return false
-		}
-		m.remove(r)
-		return true
-	})
-}
-
-// Extend implements [Store].
-func (m *Memory) Extend(ctx context.Context, batch []Extension) ([]bool, error) {
-	return each(m, ctx, batch, func(e Extension, now time.Time) bool {
-		r := m.held(e.Claim)
-		if r == nil || r.done != nil {
-			return false
-		}
-		r.until = now.Add(e.Lease)
-		return true
-	})
-}
-
-// each answers a batch member by member, under m's mutex.
-func each[In any](m *Memory, ctx context.Context, batch []In, answer func(In, time.Time) bool) ([]bool, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+func (m *Memory) complete(c Completion, now time.Time) (bool, error) {
+	r := m.held(c.Claim)
+	if r == nil || r.done != nil {
+		return r != nil, nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	answers := make([]bool, len(batch))
-	for i, in := range batch {
-		answers[i] = answer(in, now)
-	}
-	return answers, nil
+	m.bytes += len(c.Result)
+	r.result = bytes.Clone(c.Result)
+	r.expires = now.Add(c.Retention)
+	r.done = m.completed.PushBack(r)
+	m.makeRoom(0, 0, now)
+	return true, nil
 }
 
-// held returns the record of a claim that has not been overtaken, or nil. The
-// caller holds m.mu.
+func (m *Memory) release(c Claim, _ time.Time) (bool, error) {
+	r := m.held(c)
+	if r == nil || r.done != nil {
+		return false, nil
+	}
+	m.remove(r)
+	return true, nil
+}
+
+func (m *Memory) extend(e Extension, now time.Time) (bool, error) {
+	r := m.held(e.Claim)
+	if r == nil || r.done != nil {
+		return false, nil
+	}
+	r.until = now.Add(e.Lease)
+	return true, nil
+}
+
+// held returns the record of a claim that has not been overtaken, or nil.
 func (m *Memory) held(c Claim) *record {
 	r := m.records[c.Key]
 	if r == nil || r.token != c.Token {
@@ -193,8 +196,7 @@ func (m *Memory) held(c Claim) *record {
 	return r
 }
 
-// makeRoom forgets until so much more has room, and says whether it has. The caller
-// holds m.mu.
+// makeRoom forgets until so much more has room, and says whether it has.
 func (m *Memory) makeRoom(records, size int, now time.Time) bool {
 	full := func() bool {
 		return len(m.records)+records > m.cfg.MaxRecords || m.bytes+size > m.cfg.MaxBytes
@@ -220,7 +222,7 @@ func (m *Memory) makeRoom(records, size int, now time.Time) bool {
 	return !full()
 }
 
-// remove drops a record. The caller holds m.mu.
+// remove drops a record.
 func (m *Memory) remove(r *record) {
 	delete(m.records, r.key)
 	m.bytes -= r.size()

@@ -74,8 +74,8 @@ func (p *process) stall(d time.Duration) {
 // travel is one way of a trip: it takes a while, and may not arrive.
 func (p *process) travel(ctx context.Context, who string, err error) error {
 	wait := p.game.between(who, time.Millisecond, gameLease/50)
-	if p.game.trouble(who) < 0.02 {
-		wait = gameLease
+	if p.game.trouble(who) < 0.06 { // it may take longer than the trip
+		wait = p.game.between(who, 0, gameLease)
 	}
 	p.mu.Lock()
 	wait += max(0, time.Until(p.stalled))

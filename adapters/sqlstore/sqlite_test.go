@@ -43,5 +43,6 @@ func TestSQLite(t *testing.T) {
 			return newStore(t, openSQLite(t), sqlstore.SQLite, sqlstore.Config{})
 		},
 		Virtual: true,
+		Games:   20,
 	})
 }

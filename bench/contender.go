@@ -89,13 +89,20 @@ func rawLoop(ctx context.Context, client reprise.Client, url string) error {
 
 var positions = [10]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
+// trivial is a handler with no work to do.
+var trivial = reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+	handle(m.Body)
+	return nil
+})
+
 // startConsumer starts a consumer with a trivial handler and otherwise the
 // settings that it has by itself.
 func startConsumer(name string, queue workload, client reprise.Client, url string, concurrency int) (*contender, error) {
-	handler := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
-		handle(m.Body)
-		return nil
-	})
+	return startHandler(name, queue, client, url, concurrency, trivial)
+}
+
+// startHandler is startConsumer with another handler.
+func startHandler(name string, queue workload, client reprise.Client, url string, concurrency int, handler reprise.Handler) (*contender, error) {
 	consumer, err := reprise.New(client, url, handler, reprise.Config{
 		Concurrency: concurrency,
 		Logger:      slog.New(slog.DiscardHandler),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -77,6 +78,9 @@ func (c *coalescer[In, Out]) drive() {
 		}
 	}()
 	for {
+		// Whoever is ready comes aboard: those that the last trip has brought back, or
+		// a burst of messages, would otherwise leave with the trip after.
+		runtime.Gosched()
 		c.mu.Lock()
 		batch = c.board()
 		c.driving = batch != nil

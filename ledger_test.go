@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,15 +65,15 @@ func TestNothingButAttemptsExhausts(t *testing.T) {
 			}
 		}},
 		{"releases by its handler, in three consumers", func(_ *testing.T, q *reprisetest.Queue) {
-			runs := 0 // of one message: no two at once
+			var runs atomic.Int64
 			var fleet []*reprisetest.Consumer
 			for range 3 {
 				fleet = append(fleet, q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
-					runs++
+					runs.Add(1)
 					return reprise.Release(0, errUnavailable)
 				}), cfg))
 			}
-			for runs < 40 {
+			for runs.Load() < 40 {
 				time.Sleep(time.Minute)
 			}
 			for _, c := range fleet {

@@ -181,6 +181,7 @@ func TestOriginalIsKeptUntilTheCopyIsConfirmed(t *testing.T) {
 				}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 5}})
 				q.Send("order")
 				time.Sleep(10 * time.Minute)
+				synctest.Wait()
 				if len(watch.deletes) != 0 || len(q.Messages()) != 1 || len(watch.sends) < 10 {
 					t.Fatalf("%d deletes, %d sends, %d messages while no copy is taken", len(watch.deletes), len(watch.sends), len(q.Messages()))
 				}
@@ -409,6 +410,7 @@ func TestRefusedCopiesAreTriedAgain(t *testing.T) {
 			reprise.Config{Via: reprise.ViaRequeue, Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second), Jitter: retry.None, MaxAttempts: -1}})
 		q.Send("order")
 		time.Sleep(4 * time.Minute)
+		synctest.Wait()
 		if n := len(watch.sends); n < 3 || n > 5 {
 			t.Errorf("%d sends in 4 minutes, want one a minute", n)
 		}

@@ -34,6 +34,7 @@ func goesOn(t *testing.T, q *reprisetest.Queue, c *reprisetest.Consumer) {
 	t.Helper()
 	q.Send("one more")
 	q.WaitEmpty(time.Hour)
+	time.Sleep(time.Minute) // a delete that nobody heard the end of is repeated
 	synctest.Wait()
 	if s := c.Status(); s.Running+s.Waiting+s.Settling != 0 || s.Pollers == 0 {
 		t.Errorf("status %+v, want nothing held, and a poller", s)

@@ -20,6 +20,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 	c.waiting++
 	c.memory.unpark(d.msg.ID)
 	d.msg.Attempt = c.attemptNumber(d, now)
+	c.pickUpTrail(d, now)
 	if c.queue.fifo {
 		c.joinLane(d, now)
 		return

@@ -72,6 +72,7 @@ type delivery struct {
 type run struct {
 	ctx   attemptContext
 	shown Message // the handler's copy of msg, to do with as it likes
+	trail string  // that the observer leaves of it
 }
 
 // verdict is what the end of an attempt decides.
@@ -143,6 +144,7 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 	m.Received = received
 	m.GroupID = raw.Attributes["MessageGroupId"]
 	m.DeduplicationID = raw.Attributes["MessageDeduplicationId"]
+	m.TraceHeader = raw.Attributes["AWSTraceHeader"]
 	m.Sent = milliseconds(raw.Attributes["SentTimestamp"])
 	m.FirstReceived = milliseconds(raw.Attributes["ApproximateFirstReceiveTimestamp"])
 	m.Receives = 1

@@ -26,6 +26,12 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 		{name: "Observer.Received", cfg: func(exit func()) reprise.Config {
 			return reprise.Config{Observer: reprise.Observer{Received: func(context.Context, reprise.Received) { exit() }}}
 		}},
+		{name: "Observer.Starting", cfg: func(exit func()) reprise.Config {
+			return reprise.Config{Observer: reprise.Observer{Starting: func(ctx context.Context, _ *reprise.Message) (context.Context, string) {
+				exit()
+				return ctx, "left"
+			}}}
+		}},
 		{name: "Observer.Attempt", cfg: func(exit func()) reprise.Config {
 			return reprise.Config{Observer: reprise.Observer{Attempt: func(context.Context, reprise.Attempt) { exit() }}}
 		}},

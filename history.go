@@ -37,6 +37,7 @@ type history struct {
 	Error      string `json:"error,omitempty"`     // the last, shortened
 	SentAt     int64  `json:"sentAt"`              // when this was written
 	Alone      int    `json:"alone,omitempty"`     // 1: it is to run alone, see quarantine.go
+	Trail      string `json:"trail,omitempty"`     // of the last attempt, see trail.go
 	// It waits for want of what its handler needs.
 	Unavailable bool `json:"unavailable,omitempty"`
 
@@ -90,7 +91,7 @@ func (c *Consumer) recallHistory(d *delivery) {
 		h.due = c.clock.local(time.UnixMilli(h.NotBefore))
 	}
 	d.history = h
-	d.msg.OriginID = h.Origin
+	d.msg.OriginID, d.msg.Trail = h.Origin, h.Trail
 	d.msg.Sent, d.msg.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
 }
 
@@ -121,6 +122,8 @@ func readHistory(text, queue string, sent time.Time) (*history, error) {
 		return nil, errors.New("one of its counts is out of bounds")
 	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:
 		return nil, errors.New("its times are out of order, or more than a year ago")
+	case h.Trail != "" && !plausibleTrail(h.Trail):
+		return nil, errors.New("its trail is not one that an attempt can have left")
 	case h.NotBefore < 0 || h.NotBefore > h.SentAt+year:
 		return nil, errors.New("it is due in more than a year")
 	}
@@ -128,13 +131,16 @@ func readHistory(text, queue string, sent time.Time) (*history, error) {
 }
 
 // plausibleOrigin says that s may be a message id: printable ASCII, not too long.
-func plausibleOrigin(s string) bool {
+func plausibleOrigin(s string) bool { return printable(s) && s != "" && len(s) <= maxOrigin }
+
+// printable says that s is printable ASCII without spaces.
+func printable(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
 			return false
 		}
 	}
-	return s != "" && len(s) <= maxOrigin
+	return true
 }
 
 // withoutHistory is attributes as the sender attached them. The map itself belongs
@@ -160,6 +166,7 @@ func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttribute
 		Origin:   d.msg.OriginID,
 		Attempt:  d.msg.Attempt - 1,
 		Releases: c.releases(d, now),
+		Trail:    d.msg.Trail,
 		SentAt:   c.clock.server(now).UnixMilli(),
 
 		Unavailable: v.unavailable,

@@ -25,7 +25,7 @@ func FuzzReadHistory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if h.Queue != "q" || h.Origin == "" || len(h.Origin) > maxOrigin || h.Attempt < 0 || h.Attempt > maxCount ||
+		if h.Queue != "q" || h.Origin == "" || len(h.Origin) > maxOrigin || len(h.Trail) > maxTrail || h.Attempt < 0 || h.Attempt > maxCount ||
 			time.UnixMilli(h.SentAt).Sub(sent).Abs() > sendingTolerance || h.Sent > h.First || h.First > h.SentAt ||
 			time.UnixMilli(h.NotBefore).Sub(sent) > maxHistoryAge+sendingTolerance || sent.Sub(time.UnixMilli(h.Sent)) > maxHistoryAge+sendingTolerance {
 			t.Errorf("%q was read as %+v", text, h)
@@ -48,13 +48,13 @@ func TestHistoryFits(t *testing.T) {
 	c := &Consumer{queue: queueURL{name: strings.Repeat("q", 80)}}
 	for _, text := range []string{"", strings.Repeat("x", 5000), strings.Repeat("\x00", 5000), strings.Repeat("\"", 5000), strings.Repeat("💥", 5000), strings.Repeat("\xff", 5000), "\uFFFE\uFFFF"} {
 		d := &delivery{verdict: verdict{outcome: OutcomeRetry, due: now.Add(time.Hour), err: errors.New(text), alone: true, unavailable: true}}
-		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, maxOrigin), Attempt: maxCount, Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
+		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, maxOrigin), Attempt: maxCount, Trail: strings.Repeat(`"`, maxTrail), Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
 		written := c.historyFor(d, now)
 		h, err := readHistory(*written.StringValue, c.queue.name, now)
 		if err != nil {
 			t.Fatalf("the history of a message that failed with %.20q does not read: %v", text, err)
 		}
-		if h.Attempt != maxCount || h.Alone != 1 || !h.Unavailable || time.UnixMilli(h.NotBefore).Before(now.Add(time.Hour)) {
+		if h.Attempt != maxCount || h.Alone != 1 || len(h.Trail) != maxTrail || !h.Unavailable || time.UnixMilli(h.NotBefore).Before(now.Add(time.Hour)) {
 			t.Errorf("history %+v", h)
 		}
 	}

@@ -33,7 +33,7 @@ func (h history) text(t *testing.T) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
 		"queue": h.Queue, "origin": h.Origin, "error": h.Error, "generation": h.Generation, "attempt": h.Attempt, "releases": h.Releases,
-		"sent": h.Sent, "first": h.First, "notBefore": h.NotBefore, "sentAt": h.SentAt, "alone": h.Alone,
+		"sent": h.Sent, "first": h.First, "notBefore": h.NotBefore, "sentAt": h.SentAt, "alone": h.Alone, "trail": h.Trail,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +65,8 @@ func TestHistoryThatDoesNotCount(t *testing.T) {
 		"a generation below zero":     func(h *history) { h.Generation = -1 },
 		"releases below zero":         func(h *history) { h.Releases = -1 },
 		"a mark that does not exist":  func(h *history) { h.Alone = 2 },
+		"a trail too long":            func(h *history) { h.Trail = strings.Repeat("x", 129) },
+		"a trail with a space":        func(h *history) { h.Trail = "a trail" },
 		"received before it was sent": func(h *history) { h.First = h.Sent - 1 },
 		"received after this copy":    func(h *history) { h.First = h.SentAt + 1 },
 		"sent more than a year ago":   func(h *history) { h.Sent = h.SentAt - year - 1 },

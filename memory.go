@@ -30,6 +30,7 @@ type recollection struct {
 	spent    bool      // given up: not to be run again here
 	reason   retry.Reason
 	err      error
+	trail    string // of its last attempt
 
 	announced bool // that its queue will drop it
 

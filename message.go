@@ -27,6 +27,13 @@ type Message struct {
 	// Attributes are the message attributes that the sender attached; nil if
 	// there are none. Handlers must not change the map.
 	Attributes map[string]types.MessageAttributeValue
+	// TraceHeader is the AWS X-Ray trace header that travelled as the system attribute
+	// AWSTraceHeader. Empty if the message has none.
+	TraceHeader string
+	// Trail is what [Observer].Starting left of the attempt before this one: where that
+	// was made in this process, or tells of itself by the history of a copy. Otherwise
+	// it is empty.
+	Trail string
 	// Sent and FirstReceived are SQS's own timestamps, in milliseconds of SQS's
 	// clock; of a copy, those of the message that started the lineage. Received is
 	// when this consumer got the message, on its own clock.

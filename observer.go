@@ -15,6 +15,13 @@ type Observer struct {
 	// Received is called for each message received, perhaps while its handler
 	// already runs.
 	Received func(ctx context.Context, e Received)
+	// Starting is called before each run of the handler, on its goroutine. The handler
+	// gets the context that it returns, which must be ctx or derive from it, and so
+	// does Attempt, without its end. The trail, at most 128 printable ASCII characters
+	// without spaces, is what [Message].Trail says in what is told of this run from its
+	// end on, and at the message's next attempt: telemetry leaves its trace context
+	// there. An empty or longer one leaves the old one as it is.
+	Starting func(ctx context.Context, m *Message) (handlerCtx context.Context, trail string)
 	// Attempt is called after each run of the handler.
 	Attempt func(ctx context.Context, e Attempt)
 	// Settled is called when SQS has acknowledged what became of a message, or

@@ -27,7 +27,7 @@ import (
 
 // history is what a copy carries, as it is on the wire.
 type history struct {
-	Queue, Origin, Error           string
+	Queue, Origin, Error, Trail    string
 	Generation, Attempt, Releases  int
 	Sent, First, NotBefore, SentAt int64
 	Alone                          int

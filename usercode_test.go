@@ -259,6 +259,7 @@ func (b burstingLog) WithGroup(string) slog.Handler              { return b }
 func observing(f func()) reprise.Observer {
 	return reprise.Observer{
 		Received: func(context.Context, reprise.Received) { f() },
+		Starting: func(ctx context.Context, _ *reprise.Message) (context.Context, string) { f(); return ctx, "left" },
 		Attempt:  func(context.Context, reprise.Attempt) { f() },
 		Settled:  func(context.Context, reprise.Settled) { f() },
 		Call:     func(context.Context, reprise.Call) { f() },

@@ -34,7 +34,7 @@ func (c *Consumer) work() {
 	d := c.takeReady()
 	for started = time.Now(); d != nil; {
 		current = d
-		d.run.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
+		d.run.ctx.start(c.starting(d), c.cfg.HandlerTimeout)
 		err := c.handle(d)
 		ended := time.Now()
 		o := c.weigh(d, err, ended)
@@ -78,6 +78,7 @@ func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bo
 	quiet := o.err == nil && c.cfg.Observer.Attempt == nil
 	c.mu.Lock()
 	v := c.throughBreaker(d, c.judge(d, o, now), o, now)
+	d.leaveTrail()
 	finished, m := d.run, d.msg // of which d has others if it is held
 	c.finish(d, v, now.Sub(started), now)
 	if more && quiet {
@@ -88,7 +89,7 @@ func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bo
 	if quiet {
 		return next, now
 	}
-	c.attempted(m, v, o.err, started, now)
+	c.attempted(finished, m, v, o.err, started, now)
 	if v.outcome == OutcomeLost {
 		c.tellSettled()
 	}
@@ -295,6 +296,7 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 func (c *Consumer) remember(d *delivery, now time.Time) {
 	known := c.memory.note(d.msg.ID, now)
 	known.receives = d.receives
+	known.trail = d.msg.Trail
 	switch d.verdict.outcome {
 	case OutcomeRelease:
 		if c.draining {
@@ -319,13 +321,14 @@ func (c *Consumer) remember(d *delivery, now time.Time) {
 func (c *Consumer) rememberLost(d *delivery, now time.Time) {
 	known := c.memory.note(d.msg.ID, now)
 	known.seen = d.receives
+	known.trail = d.msg.Trail
 	if d.phase == phaseWaiting {
 		known.runs, known.receives = max(known.runs, d.msg.Attempt-1), d.receives
 	}
 }
 
 // attempted reports the end of an attempt. Nothing is logged for a success.
-func (c *Consumer) attempted(m *Message, v verdict, err error, started, ended time.Time) {
+func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, ended time.Time) {
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		c.mu.Lock()
 		c.counts.Panics++
@@ -334,7 +337,7 @@ func (c *Consumer) attempted(m *Message, v verdict, err error, started, ended ti
 	}
 	if f := c.cfg.Observer.Attempt; f != nil {
 		c.tell(func() {
-			f(c.runCtx, Attempt{
+			f(c.afterwards(r), Attempt{
 				Message:  m,
 				Started:  started,
 				Duration: ended.Sub(started),

@@ -1,0 +1,83 @@
+package reprise
+
+import (
+	"context"
+
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+// Observers returns an observer that tells all of them, in order: your own beside
+// one that makes metrics, say. Each Starting gets the context of the one before;
+// the last trail that is not empty is left.
+func Observers(all ...Observer) Observer {
+	return Observer{
+		Received: tellAll(all, func(o Observer) func(context.Context, Received) { return o.Received }),
+		Starting: startAll(all),
+		Attempt:  tellAll(all, func(o Observer) func(context.Context, Attempt) { return o.Attempt }),
+		Settled:  tellAll(all, func(o Observer) func(context.Context, Settled) { return o.Settled }),
+		Call:     tellAll(all, func(o Observer) func(context.Context, Call) { return o.Call }),
+		Expiring: tellAll(all, func(o Observer) func(context.Context, Expiring) { return o.Expiring }),
+		Finding:  tellAll(all, func(o Observer) func(context.Context, plan.Finding) { return o.Finding }),
+		Outage:   tellAll(all, func(o Observer) func(context.Context, OutageEvent) { return o.Outage }),
+		Stopped:  stopAll(all),
+	}
+}
+
+// tellAll returns one func for those that the observers have for an event, and nil
+// if they have none: what nobody listens to must cost nothing.
+func tellAll[E any](all []Observer, event func(Observer) func(context.Context, E)) func(context.Context, E) {
+	var told []func(context.Context, E)
+	for _, o := range all {
+		if f := event(o); f != nil {
+			told = append(told, f)
+		}
+	}
+	switch len(told) {
+	case 0:
+		return nil
+	case 1:
+		return told[0]
+	}
+	return func(ctx context.Context, e E) {
+		for _, f := range told {
+			f(ctx, e)
+		}
+	}
+}
+
+func startAll(all []Observer) func(context.Context, *Message) (context.Context, string) {
+	var told []func(context.Context, *Message) (context.Context, string)
+	for _, o := range all {
+		if o.Starting != nil {
+			told = append(told, o.Starting)
+		}
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, m *Message) (_ context.Context, trail string) {
+		for _, f := range told {
+			its, left := f(ctx, m)
+			if its != nil {
+				ctx = its
+			}
+			if left != "" {
+				trail = left
+			}
+		}
+		return ctx, trail
+	}
+}
+
+func stopAll(all []Observer) func(Report) {
+	stopped := tellAll(all, func(o Observer) func(context.Context, Report) {
+		if o.Stopped == nil {
+			return nil
+		}
+		return func(_ context.Context, r Report) { o.Stopped(r) }
+	})
+	if stopped == nil {
+		return nil
+	}
+	return func(r Report) { stopped(context.Background(), r) }
+}

@@ -1,0 +1,61 @@
+package reprise
+
+import (
+	"context"
+	"time"
+)
+
+// maxTrail is how many bytes Observer.Starting may leave of an attempt. It travels
+// in the history of copies, which has room for so much.
+const maxTrail = 128
+
+// plausibleTrail says that s may be what an attempt has left.
+func plausibleTrail(s string) bool { return printable(s) && s != "" && len(s) <= maxTrail }
+
+// starting tells the observer that d's handler is about to run, and returns the
+// context that its run is to have. c.mu is not held.
+func (c *Consumer) starting(d *delivery) context.Context {
+	f := c.cfg.Observer.Starting
+	if f == nil {
+		return c.workCtx
+	}
+	d.run.ctx.parent = c.workCtx // for whoever judges, should f end the goroutine
+	ctx := c.workCtx
+	c.tell(func() {
+		its, trail := f(c.workCtx, d.msg)
+		if its != nil {
+			ctx = its
+		}
+		if plausibleTrail(trail) {
+			d.run.trail = trail
+		}
+	})
+	return ctx
+}
+
+// afterwards is the context of what is told of a run after its end.
+func (c *Consumer) afterwards(r *run) context.Context {
+	if c.cfg.Observer.Starting == nil {
+		return c.runCtx
+	}
+	return context.WithoutCancel(r.ctx.parent)
+}
+
+// leaveTrail notes in d's message what is left of the run that has ended. Whoever
+// was told of the message before has the old one. The caller holds c.mu.
+func (d *delivery) leaveTrail() {
+	if d.run.trail == "" {
+		return
+	}
+	left := *d.msg
+	left.Trail = d.run.trail
+	d.msg = &left
+}
+
+// pickUpTrail gives d, just received, what the last attempt left, if it was made
+// here. The caller holds c.mu.
+func (c *Consumer) pickUpTrail(d *delivery, now time.Time) {
+	if trail := c.memory.recall(d.msg.ID, now).trail; trail != "" {
+		d.msg.Trail = trail
+	}
+}

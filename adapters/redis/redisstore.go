@@ -1,0 +1,213 @@
+// Package redisstore keeps idempotency records in Redis or Valkey, by go-redis.
+//
+//	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+//	store, err := redisstore.New(client, redisstore.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	once, err := idempotency.New(store, idempotency.Config{})
+//
+// A record is a hash under a key of its own, and what a batch asks of each record is
+// a script; a batch is one pipeline of them, and so one round trip. A server that
+// does not know a script yet, since it was started or became the primary, refuses it,
+// and gets its text in a second trip. No script touches two keys: of Redis Cluster
+// each node gets the part of the pipeline that is about its slots, all at the same
+// time.
+//
+// All times are the server's, so the clocks of the processes do not matter. The
+// server drops a record when its retention ends; there is nothing to purge.
+//
+// What Redis forgets is done again. So it has to keep what was acknowledged:
+//
+//   - maxmemory-policy has to be noeviction. Every other policy drops records when
+//     memory is full.
+//   - A server that is killed loses what was not on its disk: appendfsync everysec
+//     loses about a second, no append-only file everything since the last snapshot.
+//   - A failover loses what the replica had not received: replication does not wait.
+//
+// Where that must not be, use a store that loses nothing it has acknowledged.
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/reprise-sqs/reprise/idempotency"
+)
+
+// Client is what the store needs of a go-redis client: every [redis.UniversalClient]
+// has it, that of one server, of a Sentinel's primary, or of a cluster.
+//
+// Set ContextTimeoutEnabled in its options. Without it calls do not end with their
+// context, [idempotency.Config].Timeout, but only with the client's own timeouts and
+// retries.
+type Client interface {
+	Pipelined(ctx context.Context, fill func(redis.Pipeliner) error) ([]redis.Cmder, error)
+}
+
+// Config says where a [Store] keeps its records.
+type Config struct {
+	// Prefix is put before the key of each record, to keep them apart from what else
+	// the server holds. Default: "reprise:idempotency:".
+	Prefix string
+}
+
+// Store is an [idempotency.Store] in Redis, from version 5, or Valkey.
+type Store struct {
+	client Client
+	prefix string
+}
+
+// New returns a store in the server or cluster of client. It makes no call.
+func New(client Client, cfg Config) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("making a Redis store: the client is nil: pass what redis.NewClient or redis.NewClusterClient returns")
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = "reprise:idempotency:"
+	}
+	return &Store{client: client, prefix: cfg.Prefix}, nil
+}
+
+// Acquire implements [idempotency.Store].
+func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]idempotency.Answer, error) {
+	calls := make([]call, len(batch))
+	for i, r := range batch {
+		calls[i] = call{r.Key, []any{r.Digest, milliseconds(r.Lease), milliseconds(max(r.Lease, r.Retention))}}
+	}
+	replies, err := s.trip(ctx, acquire, calls)
+	if err != nil {
+		return nil, fmt.Errorf("acquiring: %w", err)
+	}
+	answers := make([]idempotency.Answer, len(batch))
+	for i, reply := range replies {
+		if answers[i], err = answer(reply); err != nil {
+			return nil, fmt.Errorf("acquiring key %q: %w", batch[i].Key, err)
+		}
+	}
+	return answers, nil
+}
+
+// answer reads a reply of the script acquire: a state, and what belongs to it.
+func answer(reply *redis.Cmd) (idempotency.Answer, error) {
+	parts, err := reply.Slice()
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	parts = append(parts, nil, nil)
+	number, _ := parts[1].(int64)
+	text, _ := parts[1].(string)
+	switch parts[0] {
+	case "acquired":
+		return idempotency.Answer{State: idempotency.Acquired, Token: idempotency.Token(number)}, nil
+	case "in progress":
+		return idempotency.Answer{State: idempotency.InProgress, Wait: time.Duration(number) * time.Microsecond}, nil
+	case "completed":
+		return idempotency.Answer{State: idempotency.Completed, Result: []byte(text)}, nil
+	case "mismatched":
+		return idempotency.Answer{State: idempotency.Mismatched}, nil
+	}
+	return idempotency.Answer{}, fmt.Errorf("the server answered %v, which the script does not", reply.Val())
+}
+
+// Complete implements [idempotency.Store].
+func (s *Store) Complete(ctx context.Context, batch []idempotency.Completion) ([]bool, error) {
+	calls := make([]call, len(batch))
+	for i, c := range batch {
+		calls[i] = call{c.Key, []any{int64(c.Token), c.Result, milliseconds(c.Retention)}}
+	}
+	return s.change(ctx, "completing", complete, calls)
+}
+
+// Release implements [idempotency.Store]. The record stays until its retention ends,
+// so that the next claim's token is larger.
+func (s *Store) Release(ctx context.Context, batch []idempotency.Claim) ([]bool, error) {
+	calls := make([]call, len(batch))
+	for i, c := range batch {
+		calls[i] = call{c.Key, []any{int64(c.Token)}}
+	}
+	return s.change(ctx, "releasing", release, calls)
+}
+
+// Extend implements [idempotency.Store].
+func (s *Store) Extend(ctx context.Context, batch []idempotency.Extension) ([]bool, error) {
+	calls := make([]call, len(batch))
+	for i, e := range batch {
+		calls[i] = call{e.Key, []any{int64(e.Token), milliseconds(e.Lease)}}
+	}
+	return s.change(ctx, "extending", extend, calls)
+}
+
+// change makes a trip whose replies say whether each claim held.
+func (s *Store) change(ctx context.Context, doing string, script *redis.Script, calls []call) ([]bool, error) {
+	replies, err := s.trip(ctx, script, calls)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	held := make([]bool, len(calls))
+	for i, reply := range replies {
+		if held[i], err = reply.Bool(); err != nil {
+			return nil, fmt.Errorf("%s key %q: %w", doing, calls[i].key, err)
+		}
+	}
+	return held, nil
+}
+
+// milliseconds rounds up: a lease is never shorter than was asked for.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// call is a script's key and arguments.
+type call struct {
+	key  string
+	args []any
+}
+
+// trip runs a script once for each call, in one pipeline, and in a second one where a
+// server does not know the script.
+func (s *Store) trip(ctx context.Context, script *redis.Script, calls []call) ([]*redis.Cmd, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	replies := make([]*redis.Cmd, len(calls))
+	missing, err := s.pipeline(ctx, script.EvalSha, calls, replies)
+	if err == nil && missing > 0 {
+		_, err = s.pipeline(ctx, script.Eval, calls, replies)
+	}
+	return replies, err
+}
+
+// pipeline sends, by hash or by text, what has no reply yet or was refused since the
+// server does not know the script, and counts what is refused for that.
+func (s *Store) pipeline(ctx context.Context, send func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, calls []call, replies []*redis.Cmd) (missing int, err error) {
+	if len(calls) == 0 {
+		return 0, nil
+	}
+	_, failed := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, c := range calls {
+			if replies[i] == nil || unknownScript(replies[i]) {
+				replies[i] = send(ctx, pipe, []string{s.prefix + c.key}, c.args...)
+			}
+		}
+		return nil
+	})
+	for _, reply := range replies {
+		switch {
+		case unknownScript(reply):
+			missing++
+		case reply.Err() != nil:
+			return 0, reply.Err()
+		}
+	}
+	if missing == 0 && failed != nil {
+		return 0, failed // of no reply
+	}
+	return missing, nil
+}
+
+func unknownScript(reply *redis.Cmd) bool { return redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") }

@@ -23,7 +23,9 @@ const (
 	handleTextSize = (handleSize*8 + 5) / 6 // in base64 without padding
 )
 
-var handleEncoding = base64.RawURLEncoding.Strict() // one text for one handle
+// handleEncoding has one text for one handle. It is the alphabet of SQS's own: the
+// one for URLs has a hyphen, at which AWS's extended client for Python cuts handles.
+var handleEncoding = base64.RawStdEncoding.Strict()
 
 // append appends the handle as text.
 func (h receiptHandle) append(dst []byte) []byte {

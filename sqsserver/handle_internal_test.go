@@ -15,7 +15,7 @@ func TestReceiptHandle(t *testing.T) {
 		{queue: math.MaxUint64, number: math.MaxUint64, generation: math.MaxUint32, message: UUID{15: 0xff}},
 	} {
 		text := h.String()
-		if len(text) > 1024 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		if len(text) > 1024 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") != "" {
 			t.Errorf("%q is no receipt handle", text)
 		}
 		got, err := parseReceiptHandle(text, h.queue)
@@ -37,7 +37,7 @@ func TestReceiptHandleGarbage(t *testing.T) {
 	garbage := []string{"garbage", text + "A", text[1:], text + "=", strings.Repeat("A", len(text)), strings.Repeat("é", len(text)/2) + "A",
 		strings.Repeat("\n", len(text))}
 	for i := range text { // every character counts
-		for _, c := range "ABw_" {
+		for _, c := range "ABw/" {
 			if changed := text[:i] + string(c) + text[i+1:]; changed != text {
 				garbage = append(garbage, changed)
 			}

@@ -62,7 +62,7 @@ func TestQueryReplies(t *testing.T) {
 		{"the parameters of the URL and those of the body", "POST", queue + "?Action=SendMessage&MessageBody=no", "MessageBody=hello", 200,
 			xmlReply("SendMessage", "<SendMessageResult><MessageId>.{36}</MessageId><MD5OfMessageBody>5d41402abc4b2a76b9719d911017c592</MD5OfMessageBody></SendMessageResult>")},
 		{"a parameter overrides the path", "GET", queue, "Action=ReceiveMessage&QueueUrl=http://x/000000000000/other&AttributeName.1=SenderId&AttributeName.2=ApproximateReceiveCount&MessageAttributeName.1=All", 200,
-			xmlReply("ReceiveMessage", "<ReceiveMessageResult><Message><MessageId>.{36}</MessageId><ReceiptHandle>[-_0-9A-Za-z]+</ReceiptHandle>"+
+			xmlReply("ReceiveMessage", "<ReceiveMessageResult><Message><MessageId>.{36}</MessageId><ReceiptHandle>[+/0-9A-Za-z]+</ReceiptHandle>"+
 				"<MD5OfBody>"+md5+"</MD5OfBody><Body>a&#xD;\n&quot;b&quot;&lt;&amp;&gt;'é</Body>"+
 				"<Attribute><Name>SenderId</Name><Value>000000000000</Value></Attribute><Attribute><Name>ApproximateReceiveCount</Name><Value>1</Value></Attribute>"+
 				"<MD5OfMessageAttributes>"+md5+"</MD5OfMessageAttributes>"+

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -101,6 +103,29 @@ func TestStoppingHandlerIsReleased(t *testing.T) {
 		}
 		if m := q.Messages(); len(m) != 1 || m[0].State == sqsserver.InFlight {
 			t.Errorf("messages %+v, want one, visible", m)
+		}
+	})
+}
+
+// TestReleaseCutByTheBudgetIsUnsettled: a release that is under way when the budget
+// ends was not acknowledged: the message is no lost one, and the drain not clean.
+func TestReleaseCutByTheBudgetIsUnsettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		hangs := &spy{Client: q.Direct()}
+		hangs.hide = func(ctx context.Context, _ *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		c := q.ConsumeWith(hangs, reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}), reprise.Config{StopBudget: 10 * time.Second})
+		id := q.Send("order")[0]
+		time.Sleep(time.Second)
+		report := c.Stop()
+		if !errors.Is(c.Err(), reprise.ErrDrainTimeout) || len(report.Unsettled) != 1 || report.Unsettled[0] != id || report.Counts.Lost != 0 {
+			t.Errorf("Run returned %v, report %+v: want ErrDrainTimeout and %s unsettled", c.Err(), report, id)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			if d.phase == phaseRunning {
 				sooner(d.expires) // its handler must be told then
 			}
-		case d.hidden:
+		case d.hidden && !d.copied:
 			sooner(d.expires) // for longer than a lease, and not to be shortened
 		case passed(d.renewAt, horizon):
 			due = append(due, d)

@@ -186,6 +186,10 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		d.copied = true
 		note := c.memory.note(d.msg.ID, now)
 		note.done, note.copied, note.due = true, true, time.Time{}
+		if d.hidden { // for as long as the copy waits: not beside it
+			d.renewAt = d.expires.Add(-c.cfg.Lease / 2)
+			c.planKeeping(d.renewAt)
+		}
 		c.put(&c.deletes, d, now)
 		return
 	case o == &c.hides && d.verdict.requeue != byVisibility:
@@ -201,7 +205,11 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	switch d.verdict.outcome {
 	case OutcomeDelete:
 		c.counts.Deleted++
-		if d.ran { // otherwise the note that it is done stays: see below
+		switch {
+		case d.lost || passed(d.expires, now):
+			// SQS need not have obeyed: others may have had the message meanwhile.
+			c.memory.note(d.msg.ID, now).done = true
+		case d.ran: // otherwise the note that it is done stays: see below
 			c.memory.forget(d.msg.ID)
 		}
 		if !d.copied { // or its work is yet to be done
@@ -238,6 +246,9 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 // refused decides what to do about a settlement that SQS did not carry out. The
 // caller holds c.mu.
 func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
+	if c.closed {
+		return // cut by the end of the stop budget: the report names it
+	}
 	said, entry := errors.AsType[*refusal](err)
 	d.refusals++
 	switch o {
@@ -275,8 +286,12 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 	c.settleLater(d)
 }
 
-// settleLater tries d's settlement again after a backoff.
+// settleLater tries d's settlement again after a backoff. While it was under way the
+// lease could not be renewed: if that is due, it is done in between.
 func (c *Consumer) settleLater(d *delivery) {
+	if now := time.Now(); passed(d.renewAt, now) {
+		c.planKeeping(now)
+	}
 	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
 	wait -= spread(wait/2, d.msg.ID)
 	time.AfterFunc(wait, func() {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -197,6 +198,32 @@ func TestDoneButUndeletedIsNotRunAgain(t *testing.T) {
 		q.Send("order")
 		var j journal
 		q.Consume(j.handler(succeed), reprise.Config{Lease: 5 * time.Second})
+		q.WaitEmpty(5 * time.Minute)
+		if n := len(j.all()); n != 1 {
+			t.Errorf("%d runs, want 1: the work was done", n)
+		}
+	})
+}
+
+// TestDoneAfterTheLeaseIsNotRunAgain: the work is done after the lease has ended and
+// another consumer has had the message, which it has given back. SQS confirms the
+// delete by the older receipt, but a standard queue need not carry it out.
+func TestDoneAfterTheLeaseIsNotRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch"})
+		var j journal
+		q.Consume(j.handler(func(context.Context, *reprise.Message) error {
+			time.Sleep(30 * time.Second)
+			return nil
+		}), reprise.Config{Lease: 5 * time.Second, Concurrency: 1, Prefetch: -1})
+		q.Send("order")
+		time.Sleep(20 * time.Second)
+		out, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL()), VisibilityTimeout: 60})
+		if err != nil || len(out.Messages) != 1 {
+			t.Fatalf("another consumer receives %v, %v, want the message", out, err)
+		}
+		q.Fault()
 		q.WaitEmpty(5 * time.Minute)
 		if n := len(j.all()); n != 1 {
 			t.Errorf("%d runs, want 1: the work was done", n)

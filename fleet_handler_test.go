@@ -9,16 +9,22 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // part is one message of a fleet's, and what has become of it and of its copies.
 // Guarded by fleet.mu.
 type part struct {
 	token, group string
-	id           string // under which it was first sent
+	body         string
+	attributes   []sqsserver.MessageAttribute
+	id           string    // under which it was first sent, or sent again by hand
+	since        time.Time // then
 	handled      bool
 	permanent    bool             // a handler has called it a permanent failure
 	total        int              // runs begun, on any node
+	spared       int              // of them, those that count as no attempt
+	failed       int              // the largest number of an attempt that counts as failed
 	runs         map[*node]*spell // the latest on each node
 	promised     time.Time        // SQS has confirmed to hide promisedID until then
 	promisedID   string
@@ -29,6 +35,7 @@ type part struct {
 type spell struct {
 	id    string // of the message or copy
 	ctx   context.Context
+	began time.Time
 	ended bool
 }
 
@@ -47,8 +54,8 @@ func (p *part) settledAs(e reprise.Settled) {
 // handle is the handler of node n. What it does is drawn from the seed, the
 // message and how often n has run it.
 func (f *fleet) handle(ctx context.Context, n *node, m *reprise.Message) error {
-	p, nth := f.enter(ctx, n, m)
-	defer f.leave(n, p, m)
+	p, r, nth := f.enter(ctx, n, m)
+	defer f.leave(n, p, m, r)
 
 	random := rand.New(rand.NewPCG(f.draw(p.token, n.number, nth), 0))
 	most := 500 * time.Millisecond
@@ -106,13 +113,13 @@ func (f *fleet) end(ctx context.Context, n *node, p *part, m *reprise.Message, r
 		}
 		return reprise.Permanent(errUnavailable)
 	}
-	n.done[p.token] = true
+	n.done[p.token], n.worked[m.ID] = true, true
 	p.handled = p.handled || !n.crashed // nobody may know of a run that has outlived its process
 	return nil
 }
 
 // enter begins a run of m on n and checks that it may run.
-func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part, nth int) {
+func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part, r *spell, nth int) {
 	if f.note(tokenOf(m.Body), n, "attempt %d begins", m.Attempt) == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -135,8 +142,9 @@ func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part
 	if !n.crashed {
 		f.checkRun(n, p, m, before)
 	}
-	p.runs[n] = &spell{id: m.ID, ctx: ctx}
-	return p, n.ran[p.token]
+	r = &spell{id: m.ID, ctx: ctx, began: time.Now()}
+	p.runs[n] = r
+	return p, r, n.ran[p.token]
 }
 
 // bodiesBefore returns the bodies of the messages of a group that are in the queue
@@ -156,14 +164,15 @@ func (f *fleet) bodiesBefore(id, group string) (bodies []string) {
 }
 
 // leave ends a run of m on n.
-func (f *fleet) leave(n *node, p *part, m *reprise.Message) {
+func (f *fleet) leave(n *node, p *part, m *reprise.Message, r *spell) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n.handlers--
 	n.limit = max(n.wanted, min(n.limit, n.handlers))
 	n.ended[m.ID] = time.Now()
-	if r := p.runs[n]; r != nil {
-		r.ended = true
+	r.ended = true
+	if !n.crashed {
+		f.checkContext(n, p, m, r)
 	}
 	for _, key := range f.exclusive(m) {
 		n.running[key]--

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // node is one consumer, from its start to its stop or crash. Its fields below cfg
@@ -20,11 +21,16 @@ type node struct {
 	number  int
 	cfg     reprise.Config
 	started time.Time
+	most    time.Duration // that a request or a reply travels
 
 	crashed  bool
-	handlers int            // running
-	limit    int            // of them
-	wanted   int            // the limit when as many have ended
+	handlers int       // running
+	limit    int       // of them
+	wanted   int       // the limit when as many have ended
+	widest   int       // the largest limit so far
+	paused   time.Time // since when; zero: it is not
+	stopping bool
+	told     int64          // messages of which it has said what became of them
 	running  map[string]int // by message id and by FIFO group
 	ran      map[string]int // runs begun, by token
 	done     map[string]bool
@@ -32,6 +38,10 @@ type node struct {
 	counted  map[string]*failures // by message id
 	setTimes map[string]time.Time // by message id: what its handlers have asked for
 	givenUp  map[string]bool      // by message id: its handlers have said so
+	worked   map[string]bool      // by message id: its handlers have succeeded
+	hooked   map[string]bool      // by message id: AfterDelete was called
+	newest   map[string]*hold     // by message id: the latest receipt
+	failing  []time.Time          // when the receives since the last good one have failed
 	ended    map[string]time.Time // when the latest run ended, by message id
 }
 
@@ -50,6 +60,7 @@ func (f *fleet) start() *node {
 		started:  time.Now(),
 		limit:    f.cfg.Concurrency,
 		wanted:   f.cfg.Concurrency,
+		widest:   f.cfg.Concurrency,
 		running:  make(map[string]int),
 		ran:      make(map[string]int),
 		done:     make(map[string]bool),
@@ -57,11 +68,16 @@ func (f *fleet) start() *node {
 		counted:  make(map[string]*failures),
 		setTimes: make(map[string]time.Time),
 		givenUp:  make(map[string]bool),
+		worked:   make(map[string]bool),
+		hooked:   make(map[string]bool),
+		newest:   make(map[string]*hold),
 		ended:    make(map[string]time.Time),
 	}
 	cfg := reprise.Seeded(f.cfg, f.seed<<16+uint64(n.number))
 	cfg.Name = fmt.Sprint("node-", n.number)
+	f.named[cfg.Name] = n
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.AfterDelete = func(_ context.Context, m *reprise.Message) { f.deleted(n, m) }
 	cfg.Observer = reprise.Observer{
 		Received: func(_ context.Context, e reprise.Received) { f.received(n, e) },
 		Attempt:  func(_ context.Context, e reprise.Attempt) { f.attempted(n, e) },
@@ -69,8 +85,8 @@ func (f *fleet) start() *node {
 	}
 	// Nobody can know how long a reply has travelled: a consumer allows a tenth of
 	// the lease for it and for its next request.
-	most := min(time.Duration(1+f.random.IntN(300))*time.Millisecond, f.cfg.Lease/30)
-	network := &wire{f: f, n: n, most: most, client: f.client()}
+	n.most = min(time.Duration(1+f.random.IntN(300))*time.Millisecond, f.cfg.Lease/30)
+	network := &wire{f: f, n: n, client: f.client()}
 	n.Consumer = f.queue.ConsumeWith(network, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		return f.handle(ctx, n, m)
 	}), cfg)
@@ -82,7 +98,7 @@ func (f *fleet) start() *node {
 // setConcurrency changes how many handlers n may run. Those that run may end.
 func (f *fleet) setConcurrency(n *node, limit int) {
 	f.mu.Lock()
-	n.wanted = limit
+	n.wanted, n.widest = limit, max(n.widest, limit)
 	n.limit = max(limit, min(n.limit, n.handlers))
 	f.mu.Unlock()
 	if err := n.SetConcurrency(limit); err != nil {
@@ -97,6 +113,7 @@ func (f *fleet) crash(n *node) {
 	f.mu.Lock()
 	n.crashed = true
 	f.crashes++
+	f.twins = true
 	f.mu.Unlock()
 	n.Crash()
 	_ = n.Err() // of no interest, but it waits for the end of Run
@@ -105,11 +122,15 @@ func (f *fleet) crash(n *node) {
 // stop stops a consumer and checks its report.
 func (f *fleet) stop(n *node) {
 	f.note("", n, "is told to stop")
+	f.mu.Lock()
+	n.stopping = true
+	f.mu.Unlock()
 	report := n.Stop()
 	f.note("", n, "has stopped: %v", report)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stranded = f.stranded || report.Stranded || !report.Drained()
+	f.twins = f.twins || !report.Drained()
 	if report.Took > n.cfg.StopBudget+time.Second {
 		f.broken(withinBudget, nil, "node %d took %v of %v", n.number, report.Took, n.cfg.StopBudget)
 	}
@@ -121,8 +142,8 @@ func (f *fleet) stop(n *node) {
 	if !report.Drained() {
 		return
 	}
-	if c := report.Counts; c.Received != accountedFor(c) {
-		f.broken(everyOneCounted, nil, "node %d: %+v", n.number, c)
+	if c := report.Counts; c.Received != accountedFor(c) || n.told != accountedFor(c)-c.Duplicates {
+		f.broken(everyOneCounted, nil, "node %d has told of %d: %+v", n.number, n.told, c)
 	}
 	if s := n.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
 		f.broken(nothingHeld, nil, "node %d: %+v", n.number, s)
@@ -131,15 +152,24 @@ func (f *fleet) stop(n *node) {
 
 // received takes in that n has a message.
 func (f *fleet) received(n *node, e reprise.Received) {
-	f.note(tokenOf(e.Message.Body), n, "receives %s, the %d. time; duplicate: %v", e.Message.ID[:8], e.Message.Receives, e.Duplicate)
+	p := f.note(tokenOf(e.Message.Body), n, "receives %s, the %d. time; duplicate: %v", e.Message.ID[:8], e.Message.Receives, e.Duplicate)
+	f.checkRoom(n, p)
 }
 
 // attempted takes in what n makes of the end of a run.
 func (f *fleet) attempted(n *node, e reprise.Attempt) {
-	f.note(tokenOf(e.Message.Body), n, "attempt %d ends with %v: %v, due %s", e.Message.Attempt, e.Err, e.Outcome, clock(e.Due))
+	p := f.note(tokenOf(e.Message.Body), n, "attempt %d ends with %v: %v, due %s", e.Message.Attempt, e.Err, e.Outcome, clock(e.Due))
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.checkVerdict(n, p, e)
 	id := e.Message.ID
+	switch counts := e.Reason != retry.ReasonRelease && e.Reason != retry.ReasonUnavailable; {
+	case !counts && (e.Outcome == reprise.OutcomeRelease || e.Outcome == reprise.OutcomeHold):
+		p.spared++
+		p.failed = max(p.failed, e.Message.Attempt-1)
+	case e.Outcome == reprise.OutcomeRetry || e.Outcome == reprise.OutcomeHold || e.Outcome == reprise.OutcomeDeadLetter:
+		p.failed = max(p.failed, e.Message.Attempt)
+	}
 	if e.Outcome != reprise.OutcomeRetry && e.Outcome != reprise.OutcomeHold {
 		delete(n.setTimes, id) // it is not retried
 	}
@@ -163,6 +193,9 @@ func (f *fleet) settled(n *node, e reprise.Settled) {
 	messages := f.queue.Messages()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	n.told++
+	f.twins = f.twins || e.Outcome == reprise.OutcomeLost && n.copied[p.token]
+	p.failed = max(p.failed, e.Message.Attempt-1) // for all that it tells the next
 	p.settledAs(e)
 	if e.Outcome == reprise.OutcomeDelete {
 		delete(n.counted, e.Message.ID) // should SQS lose the delete, it begins anew

@@ -17,6 +17,7 @@ var (
 	fleetSeeds = flag.Int("fleet.seeds", 300, "how many fleets TestFleet runs, each from a seed of its own")
 	fleetFrom  = flag.Uint64("fleet.from", 1, "the first seed of the fleets")
 	fleetTwice = flag.Uint64("fleet.repeats", 6, "how many fleets TestFleetRepeats runs three times")
+	fleetUntil = flag.String("fleet.until", "", "an invariant, in its words: TestFleet ends at once when a fleet has broken it")
 	fleetSDK   = flag.Int("fleet.sdk", 12, "how many fleets TestFleetOfSDKs runs")
 )
 

@@ -2,12 +2,16 @@ package reprise_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
 )
@@ -17,16 +21,22 @@ import (
 type wire struct {
 	f      *fleet
 	n      *node
-	most   time.Duration // one way
 	client reprise.Client
 }
 
 // hold is what a receipt handle stands for. Guarded by fleet.mu.
 type hold struct {
 	p       *part
+	id      string    // of the message
 	name    string    // the same in every run of a seed, which the handle is not
+	arrived time.Time // at its node
 	until   time.Time // when its lease ends, as far as SQS has said
 	talking string    // the request about it that is under way
+	done    string    // the last that SQS has confirmed
+	failed  int       // changes of visibility that have failed since one was confirmed
+	doubted bool      // one of them may have ended the lease
+	late    bool      // its lease had ended when its delete was asked for
+	asked   []time.Time
 }
 
 // client is what nodes reach the server with.
@@ -42,25 +52,39 @@ func (f *fleet) client() reprise.Client {
 	})
 }
 
+// trip is how a call went.
+type trip struct {
+	reached, replied time.Time // when SQS got the request and sent the reply
+	err              error
+}
+
 // carry makes a call over w. about tells apart what may be sent at one instant.
-// Nothing can stop a reply that is on its way. got looks at the reply where and
-// when SQS makes it, which is before it arrives.
-func carry[In, Out any](w *wire, ctx context.Context, op, about string, in *In, opts []func(*sqs.Options), call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), got func(*Out, time.Time)) (*Out, error) {
+// Nothing can stop a reply that is on its way. got looks at it when it arrives.
+func carry[In, Out any](w *wire, ctx context.Context, op, about string, in *In, opts []func(*sqs.Options), call func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), got func(*Out, trip)) (*Out, error) {
 	key := []any{w.n.number, op, about, time.Now().UnixNano()}
 	w.travel(ctx, append(key, "there"))
-	out, err := call(ctx, in, opts...)
-	at := time.Now()
+	var t trip
+	var out *Out
+	t.reached = time.Now()
+	out, t.err = call(ctx, in, opts...)
+	t.replied = time.Now()
 	w.travel(context.Background(), append(key, "back"))
-	if err == nil && got != nil {
+	if got != nil {
 		w.f.mu.Lock()
 		defer w.f.mu.Unlock()
-		got(out, at)
+		got(out, t)
 	}
-	return out, err
+	return out, t.err
+}
+
+// refused says that SQS has not carried a request out, and told so.
+func refused(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorFault() == smithy.FaultClient
 }
 
 func (w *wire) travel(ctx context.Context, key []any) {
-	timer := time.NewTimer(time.Duration(w.f.draw(key...) % uint64(w.most)))
+	timer := time.NewTimer(time.Duration(w.f.draw(key...) % uint64(w.n.most)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -72,14 +96,22 @@ func (w *wire) travel(ctx context.Context, key []any) {
 func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	about := strconv.Itoa(int(in.MaxNumberOfMessages))
 	w.f.note("", w.n, "asks for %s", about)
-	return carry(w, ctx, "receive", about, in, opts, w.client.ReceiveMessage, func(out *sqs.ReceiveMessageOutput, at time.Time) {
+	return carry(w, ctx, "receive", about, in, opts, w.client.ReceiveMessage, func(out *sqs.ReceiveMessageOutput, t trip) {
+		w.f.checkPause(w.n, t.err)
+		if t.err != nil {
+			return
+		}
 		for _, m := range out.Messages {
 			w.f.redeliver(*m.MessageId, time.Duration(in.VisibilityTimeout)*time.Second)
-			w.f.handles[*m.ReceiptHandle] = &hold{
-				p:     w.f.parts[tokenOf(*m.Body)],
-				name:  *m.MessageId + m.Attributes["ApproximateReceiveCount"],
-				until: at.Add(time.Duration(in.VisibilityTimeout) * time.Second),
+			h := &hold{
+				p:       w.f.parts[tokenOf(*m.Body)],
+				id:      *m.MessageId,
+				name:    *m.MessageId + m.Attributes["ApproximateReceiveCount"],
+				arrived: time.Now(),
+				until:   t.replied.Add(time.Duration(in.VisibilityTimeout) * time.Second),
 			}
+			w.f.handles[*m.ReceiptHandle] = h
+			w.n.newest[h.id] = h
 		}
 	})
 }
@@ -103,12 +135,23 @@ func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatc
 		handles[i] = e.ReceiptHandle
 	}
 	holds := w.begin("delete", handles, func(h *hold) {
+		h.late = time.Now().After(h.until)
 		if !w.n.done[h.p.token] && !w.n.copied[h.p.token] {
 			w.f.broken(deletesWhatIsDone, h.p, "node %d deletes it", w.n.number)
 		}
 	})
 	defer w.end(holds)
-	return carry(w, ctx, "delete", holds[0].name, in, opts, w.client.DeleteMessageBatch, nil)
+	return carry(w, ctx, "delete", holds[0].name, in, opts, w.client.DeleteMessageBatch, func(out *sqs.DeleteMessageBatchOutput, t trip) {
+		if t.err != nil {
+			return
+		}
+		out.Successful = out.Successful[w.forgotten(len(out.Successful), holds[0].name):]
+		for i, e := range in.Entries {
+			if slices.ContainsFunc(out.Successful, func(s types.DeleteMessageBatchResultEntry) bool { return *s.Id == *e.Id }) {
+				holds[i].done = "delete"
+			}
+		}
+	})
 }
 
 // ChangeMessageVisibilityBatch implements reprise.Client.
@@ -123,22 +166,42 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 		}
 	})
 	defer w.end(holds)
-	return carry(w, ctx, "hide", holds[0].name, in, opts, w.client.ChangeMessageVisibilityBatch, func(out *sqs.ChangeMessageVisibilityBatchOutput, at time.Time) {
-		confirmed := make(map[string]bool)
-		for _, e := range out.Successful {
-			confirmed[*e.Id] = true
+	return carry(w, ctx, "hide", holds[0].name, in, opts, w.client.ChangeMessageVisibilityBatch, func(out *sqs.ChangeMessageVisibilityBatchOutput, t trip) {
+		if t.err == nil {
+			out.Successful = out.Successful[w.forgotten(len(out.Successful), holds[0].name):]
 		}
 		for i, e := range in.Entries {
-			if confirmed[*e.Id] {
-				holds[i].until = at.Add(time.Duration(e.VisibilityTimeout) * time.Second)
+			h, until := holds[i], t.reached.Add(time.Duration(e.VisibilityTimeout)*time.Second)
+			switch {
+			case t.err == nil && slices.ContainsFunc(out.Successful, func(s types.ChangeMessageVisibilityBatchResultEntry) bool { return *s.Id == *e.Id }):
+				h.until, h.done, h.failed, h.doubted = until, "hide", 0, false
+				continue
+			case refused(t.err), t.err == nil && slices.ContainsFunc(out.Failed, func(s types.BatchResultErrorEntry) bool { return *s.Id == *e.Id }):
+			case until.Before(h.until):
+				h.until, h.doubted = until, true // for all that anybody can know
 			}
+			h.failed++
 		}
 	})
 }
 
+// forgotten is how many of n confirmed entries the reply does not mention.
+func (w *wire) forgotten(n int, about string) int {
+	if dice := w.f.draw("forget", about, time.Now().UnixNano()); !w.f.forgets || w.f.mended || dice%8 > 0 {
+		return 0
+	}
+	return min(n, 1)
+}
+
 // SendMessageBatch implements reprise.Client.
 func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return carry(w, ctx, "send", *in.Entries[0].MessageBody, in, opts, w.client.SendMessageBatch, func(out *sqs.SendMessageBatchOutput, _ time.Time) {
+	if *in.QueueUrl == w.f.queue.URL() {
+		w.f.checkCopies(w.n, in.Entries)
+	}
+	return carry(w, ctx, "send", *in.Entries[0].MessageBody, in, opts, w.client.SendMessageBatch, func(out *sqs.SendMessageBatchOutput, t trip) {
+		if t.err != nil {
+			return
+		}
 		for _, sent := range out.Successful {
 			for _, e := range in.Entries {
 				if *e.Id == *sent.Id {
@@ -161,6 +224,7 @@ func (w *wire) begin(op string, handles []*string, check func(*hold)) []*hold {
 	holds := make([]*hold, len(handles))
 	for i, handle := range handles {
 		h := w.f.handles[*handle]
+		w.f.checkRequest(w.n, h)
 		if h.talking != "" {
 			w.f.broken(oneConversation, h.p, "node %d sends a request to %s it during one to %s it", w.n.number, op, h.talking)
 		}

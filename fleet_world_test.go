@@ -30,17 +30,20 @@ type fleet struct {
 	fifo     bool
 	receives int    // the queue's maxReceiveCount
 	calm     bool   // nothing goes wrong but handlers: no faults, crashes, outages or jumps of the clock
+	mute     bool   // copies may not get through, and what waits for one is hidden, not renewed
+	forgets  bool   // replies do not mention all entries
 	leaky    bool   // SQS may give a message away before its lease has ended
-	twins    bool   // a copy may be sent twice: the reply to the first was lost
+	twins    bool   // a copy may be there beside its original, or twice
 	jumped   bool   // the server's clock has: what copies say of their time is not trusted
-	outages  bool   // the handlers' dependency fails at times
+	outages  bool   // the handlers' dependency fails at times, and waits may be cut short
 	twice    uint64 // percentage of the deliveries that end before their lease does
 	faults   []sqsserver.Fault
 	cfg      reprise.Config // of the next node that starts
 	queue    *reprisetest.Queue
 	dead     *reprisetest.Queue
-	nodes    []*node // running
-	starts   int     // nodes so far
+	nodes    []*node          // running
+	named    map[string]*node // all there have been, by name
+	starts   int              // nodes so far
 	began    time.Time
 
 	mu       sync.Mutex
@@ -79,6 +82,7 @@ func newFleet(t testing.TB, through tier, seed uint64) *fleet {
 		through: through,
 		random:  rand.New(rand.NewPCG(seed, 0)),
 		began:   time.Now(),
+		named:   make(map[string]*node),
 		parts:   make(map[string]*part),
 		handles: make(map[string]*hold),
 		guilty:  make(map[string]bool),
@@ -137,8 +141,17 @@ func (f *fleet) configure() {
 // disturb draws what goes wrong with the queue from now on.
 func (f *fleet) disturb() {
 	f.faults = nil
+	hears := f.random.IntN(3) == 0
 	for range f.random.IntN(4) {
+		if hears {
+			f.faults = append(f.faults, f.faultElsewhere())
+			continue
+		}
 		f.faults = append(f.faults, f.fault())
+	}
+	f.forgets = !hears && f.random.IntN(6) == 0
+	for _, fault := range f.faults {
+		f.mute = f.mute || fault.Action == "" || fault.Action == "SendMessageBatch"
 	}
 	f.queue.Fault(f.faults...)
 	// Not one of the server's faults: those of receives are drawn when a message
@@ -149,15 +162,28 @@ func (f *fleet) disturb() {
 	}
 }
 
+// faultElsewhere draws something that goes wrong nearly always, but with no change
+// of visibility.
+func (f *fleet) faultElsewhere() sqsserver.Fault {
+	kinds := []sqsserver.FaultKind{sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultDropConnection, sqsserver.FaultLoseReply}
+	actions := []string{"ReceiveMessage", "DeleteMessageBatch", "SendMessageBatch"}
+	fault := sqsserver.Fault{Action: actions[f.random.IntN(len(actions))], Probability: 0.9}
+	if fault.Action == "SendMessageBatch" {
+		kinds = kinds[:3] // ten copies for one would be millions soon
+	}
+	fault.Kind = kinds[f.random.IntN(len(kinds))]
+	return fault
+}
+
 // fault draws something that goes wrong now and then, or nearly always.
 func (f *fleet) fault() sqsserver.Fault {
 	kinds := []sqsserver.FaultKind{
 		sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultLoseReply, sqsserver.FaultDropConnection,
-		sqsserver.FaultSlowReply, sqsserver.FaultFailEntry, sqsserver.FaultStaleHandle, sqsserver.FaultLoseLease,
+		sqsserver.FaultSlowReply, sqsserver.FaultFailEntry, sqsserver.FaultFailEntry, sqsserver.FaultStaleHandle, sqsserver.FaultLoseLease,
 		sqsserver.FaultLoseDelete,
 	}
 	if f.fifo {
-		kinds = kinds[:8] // FIFO queues deliver nothing twice
+		kinds = kinds[:9] // FIFO queues deliver nothing twice
 	}
 	fault := sqsserver.Fault{Kind: kinds[f.random.IntN(len(kinds))], Probability: 0.02 + 0.3*f.random.Float64()}
 	switch fault.Kind {
@@ -198,119 +224,6 @@ func (f *fleet) live() {
 // wait lets up to most pass.
 func (f *fleet) wait(most time.Duration) { time.Sleep(time.Duration(f.random.Int64N(int64(most)))) }
 
-// act does what an operator, an autoscaler or fate does to the nodes.
-func (f *fleet) act() {
-	harmless := []func(){f.rollOut, f.replace, f.pause, f.turn, f.night, f.goOn}
-	acts := append(harmless, f.kill, f.kill, f.jump, f.endure, f.change)
-	if f.calm {
-		acts = harmless
-	}
-	acts[f.random.IntN(len(acts))]()
-}
-
-// rollOut restarts all nodes, one after the other, with a new configuration.
-func (f *fleet) rollOut() {
-	f.configure()
-	for i, n := range f.nodes {
-		f.stop(n)
-		f.nodes[i] = f.start()
-		f.wait(20 * time.Second)
-	}
-}
-
-// replace stops one node and starts up to two.
-func (f *fleet) replace() {
-	i := f.random.IntN(len(f.nodes))
-	f.stop(f.nodes[i])
-	f.nodes = slices.Delete(f.nodes, i, i+1)
-	for range f.random.IntN(3) {
-		f.nodes = append(f.nodes, f.start())
-	}
-	if len(f.nodes) == 0 {
-		f.wait(time.Hour)
-		f.nodes = append(f.nodes, f.start())
-	}
-}
-
-// kill crashes a node and starts another, at once or when the leases have ended.
-func (f *fleet) kill() {
-	i := f.random.IntN(len(f.nodes))
-	f.crash(f.nodes[i])
-	f.wait(2 * maxFleetLease)
-	f.nodes[i] = f.start()
-}
-
-// pause pauses a node.
-func (f *fleet) pause() {
-	n := f.nodes[f.random.IntN(len(f.nodes))]
-	n.Pause()
-	f.wait(10 * time.Minute)
-	n.Resume()
-}
-
-// turn changes how many handlers a node runs at once.
-func (f *fleet) turn() {
-	n := f.nodes[f.random.IntN(len(f.nodes))]
-	f.setConcurrency(n, 1+f.random.IntN(20))
-}
-
-// night stops all nodes for hours.
-func (f *fleet) night() {
-	for i, n := range f.nodes {
-		f.stop(n)
-		f.nodes[i] = nil
-	}
-	f.checkNothingLeased()
-	if f.through == directly {
-		f.wait(12 * time.Hour)
-	}
-	for i := range f.nodes {
-		f.nodes[i] = f.start()
-	}
-}
-
-// goOn lets the nodes work for a while.
-func (f *fleet) goOn() {
-	if f.through == directly {
-		f.wait(4 * time.Hour)
-	}
-}
-
-// jump moves the server's clock on.
-func (f *fleet) jump() {
-	f.mu.Lock()
-	f.leaky, f.jumped = true, true
-	f.mu.Unlock()
-	by := time.Duration(f.random.Int64N(int64([]time.Duration{time.Second, time.Minute, time.Hour}[f.random.IntN(3)])))
-	if err := f.queue.Server().Advance(by); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// endure lets the handlers' dependency fail for a while.
-func (f *fleet) endure() {
-	f.setOutage(true)
-	most := 10 * time.Minute
-	if f.through == directly {
-		most = 2 * time.Hour
-	}
-	f.wait(most)
-	f.setOutage(false)
-}
-
-func (f *fleet) setOutage(on bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.outage, f.outages = on, true
-}
-
-// change replaces the faults.
-func (f *fleet) change() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.disturb()
-}
-
 // settleDown ends what goes wrong, waits until the queue is worked off, but for
 // what cannot be, and stops the consumers.
 func (f *fleet) settleDown() {
@@ -321,7 +234,7 @@ func (f *fleet) settleDown() {
 	// What was given up while the dead-letter queue could not be reached may be
 	// hidden for 12 hours, twice, and what failed before for as long as its policy
 	// says.
-	for since := time.Now(); time.Since(since) < 48*time.Hour && slices.ContainsFunc(f.queue.Messages(), f.mustGo); {
+	for since := time.Now(); time.Since(since) < 48*time.Hour && f.unfinished(); {
 		time.Sleep(10 * time.Minute)
 	}
 	for _, n := range f.nodes {
@@ -331,11 +244,18 @@ func (f *fleet) settleDown() {
 	time.Sleep(3 * maxFleetLease) // handlers that nobody waited for end
 }
 
-// mustGo says that a message cannot stay in the queue for ever: all but those
-// that may have been given up and that the dead-letter queue does not take.
-func (f *fleet) mustGo(m sqsserver.MessageInfo) bool {
+// unfinished says that the queue has messages that cannot stay.
+func (f *fleet) unfinished() bool {
+	messages := f.queue.Messages()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return slices.ContainsFunc(messages, f.mustGo)
+}
+
+// mustGo says that a message cannot stay in the queue for ever: all but those
+// that may have been given up and that the dead-letter queue does not take. The
+// caller holds f.mu.
+func (f *fleet) mustGo(m messageInfo) bool {
 	givenUp := f.mayEnd || f.parts[tokenOf(m.Body)].permanent
 	return !givenUp || len(m.Body) < unsendable
 }
@@ -345,19 +265,38 @@ func (f *fleet) send(n int) {
 	f.mu.Lock() // their handlers wait until they are known
 	defer f.mu.Unlock()
 	for range n {
-		p := &part{group: fmt.Sprint("g", f.random.IntN(5)), runs: make(map[*node]*spell)}
-		p.token = fmt.Sprintf("%s-%03d", p.group, len(f.parts))
-		m := sqsserver.SendMessageEntry{MessageBody: p.token}
+		p := &part{runs: make(map[*node]*spell), attributes: f.attributes()}
+		group := fmt.Sprint("g", f.random.IntN(5))
+		p.token = fmt.Sprintf("%s-%03d", group, len(f.parts))
+		p.body = p.token
+		m := sqsserver.SendMessageEntry{MessageAttributes: p.attributes}
 		switch {
 		case f.fifo:
-			m.MessageGroupId, m.MessageDeduplicationId = p.group, p.token
+			p.group, m.MessageDeduplicationId = group, p.token
 		case f.random.IntN(30) == 0:
-			m.MessageBody += strings.Repeat("x", unsendable)
+			p.body += strings.Repeat("x", unsendable)
+		case f.random.IntN(2) == 0: // of a fair queue
+			p.group = group
 		}
+		m.MessageBody, m.MessageGroupId = p.body, p.group
 		p.id = f.queue.SendMessage(m)
 		f.parts[p.token] = p
 		f.line = append(f.line, p)
 	}
+}
+
+// attributes draws the attributes of a message, in the order of their names.
+func (f *fleet) attributes() (all []sqsserver.MessageAttribute) {
+	for _, a := range []sqsserver.MessageAttribute{
+		{Name: "bytes", DataType: "Binary.png", BinaryValue: []byte{0, 0xff, byte(len(f.parts))}},
+		{Name: "count", DataType: "Number", StringValue: fmt.Sprint(len(f.parts))},
+		{Name: "kind", DataType: "String.label", StringValue: "Größe <&>"},
+	} {
+		if f.random.IntN(4) == 0 {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // tokenOf returns what names a message and all copies of it: how its body begins.

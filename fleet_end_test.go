@@ -1,0 +1,146 @@
+package reprise_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// checkUnsettled checks the messages that n has left behind.
+func (f *fleet) checkUnsettled(n *node, report reprise.Report) {
+	if !f.calm {
+		return
+	}
+	for _, id := range report.Unsettled {
+		if since := time.Since(n.ended[id]); since > 8*n.most+100*time.Millisecond { // a heartbeat, hiding, a copy, a delete
+			f.broken(nothingUnsettled, nil, "%s was finished on node %d %v before the end", id, n.number, since)
+		}
+	}
+}
+
+// checkCalls checks how many requests n has made.
+func (f *fleet) checkCalls(n *node, report reprise.Report) {
+	if !f.calm {
+		return
+	}
+	calls, c := report.Calls, report.Counts
+	up := time.Since(n.started)
+	for _, kind := range []struct {
+		name        string
+		made, bound int64
+	}{
+		{"receives", calls.Receives, 2 + 2*c.Received + int64(up/(19*time.Second))},
+		{"deletes", calls.Deletes, c.Deleted + c.DeadLettered + c.Requeued},
+		{"sends", calls.Sends, c.DeadLettered + 2*c.Kept + c.Requeued + 2*int64(len(report.Unsettled))},
+		{"visibility changes", calls.Visibilities, accountedFor(c) + int64(len(report.Unsettled))},
+		{"heartbeats", calls.Heartbeats, 4 * (1 + c.Received) * (1 + int64(up/n.cfg.Lease))},
+		{"attribute requests", calls.Attributes, 4},
+	} {
+		if kind.made > kind.bound {
+			f.broken(fewCalls, nil, "node %d has made %d %s, %d would do; %+v", n.number, kind.made, kind.name, kind.bound, c)
+		}
+	}
+}
+
+// accountedFor is how many deliveries c says something about.
+func accountedFor(c reprise.Counts) int64 {
+	return c.Duplicates + c.Deleted + c.Retried + c.Released + c.Parked + c.DeadLettered + c.Kept + c.Lost
+}
+
+// checkNothingLeased checks, when all nodes have stopped, that messages are hidden
+// only because they are to come again later.
+func (f *fleet) checkNothingLeased() {
+	messages := f.queue.Messages()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.calm || f.stranded {
+		return
+	}
+	for _, m := range messages {
+		p := f.parts[tokenOf(m.Body)]
+		if m.Due.After(time.Now()) && m.Due.After(p.hidden.Add(3*time.Second)) {
+			f.broken(nothingLeased, p, "it is hidden until %s", clock(m.Due))
+		}
+	}
+}
+
+// checkEnd checks what has become of the messages.
+func (f *fleet) checkEnd() {
+	waiting, dead := f.queue.Messages(), f.dead.Messages()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := make(map[string]bool)
+	for _, m := range waiting {
+		left[tokenOf(m.Body)] = true
+		if f.mustGo(m) {
+			f.broken(nothingIsLeft, f.parts[tokenOf(m.Body)], "it is %s, due %s", m.State, clock(m.Due))
+		}
+	}
+	told := make(map[string]bool)
+	for _, m := range dead {
+		told[tokenOf(m.Body)] = true
+		f.checkStory(m)
+	}
+	for _, p := range f.line {
+		if !p.handled && !told[p.token] && !left[p.token] {
+			f.broken(nothingIsLost, p, "it is gone")
+		}
+	}
+}
+
+// checkStory checks a dead letter. The caller holds f.mu.
+func (f *fleet) checkStory(m messageInfo) {
+	p := f.parts[tokenOf(m.Body)]
+	story, told := storyIn(m)
+	told = told && !story.Last.Before(p.since) // otherwise that of its life before
+	n := f.named[story.Consumer]
+	wrong := ""
+	switch {
+	case !told && m.Source != "" && (!f.calm || len(m.Body) > unsendable):
+		// SQS has moved it: its last permitted receiver crashed, lost it, or could not.
+	case !told:
+		wrong = "it has none"
+	case n == nil:
+		wrong = "nobody wrote it"
+	case story.Origin != p.id && !f.jumped:
+		wrong = "its origin is " + p.id
+	case story.Source != f.queue.ARN() && story.Source != f.queue.URL():
+		wrong = "it was in " + f.queue.ARN()
+	case story.Reason == "permanent" && !p.permanent, story.Reason == "skip" && n.cfg.FIFO != reprise.FIFOSkip, story.Reason == "receives" && f.receives == maxFleetReceives, story.Reason == "age":
+		wrong = "the reason is wrong"
+	case story.Reason == "attempts" && uint(story.Attempts) < min(uint(n.cfg.Retry.MaxAttempts), uint(f.receives)):
+		wrong = fmt.Sprintf("%d attempts at %d receives were permitted", n.cfg.Retry.MaxAttempts, f.receives)
+	case story.Error == "" && (story.Reason == "permanent" || story.Reason == "attempts" || story.Reason == "skip"):
+		wrong = "there was an error"
+	case f.fifo && story.Attempts > p.total, story.Attempts < 1 && (story.Reason == "permanent" || story.Reason == "skip"):
+		wrong = fmt.Sprintf("there were %d runs", p.total)
+	case !f.jumped && (story.First.Before(story.Sent) || story.Last.Before(story.First) || story.Last.After(time.Now())):
+		wrong = "its times are out of order"
+	}
+	if wrong != "" {
+		f.broken(storiesAreTrue, p, "%s: %+v", wrong, story)
+	}
+	ours := func(a sqsserver.MessageAttribute) bool { return isStory(a) || !told && isHistory(a) }
+	if m.Body != p.body || !slices.EqualFunc(slices.DeleteFunc(slices.Clone(m.Attributes), ours), slices.DeleteFunc(slices.Clone(p.attributes), ours), sameAttribute) {
+		f.broken(knowsTheMessage, p, "the dead letter is %+v", m)
+	}
+}
+
+func sameAttribute(a, b sqsserver.MessageAttribute) bool {
+	return a.Name == b.Name && a.DataType == b.DataType && a.StringValue == b.StringValue && bytes.Equal(a.BinaryValue, b.BinaryValue)
+}
+
+// storyIn returns the story of a dead letter, if it has one.
+func storyIn(m messageInfo) (s reprise.Story, told bool) {
+	for _, a := range m.Attributes {
+		if a.Name == reprise.StoryAttribute {
+			return s, json.Unmarshal([]byte(a.StringValue), &s) == nil
+		}
+	}
+	return s, false
+}

@@ -1,0 +1,182 @@
+package reprise_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// checkVerdict checks what n makes of the end of an attempt.
+func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
+	if e.Outcome == reprise.OutcomeLost || n.crashed {
+		return // told by its invariant; of no interest
+	}
+	if e.Err == nil {
+		if e.Outcome != reprise.OutcomeDelete {
+			f.broken(policyDecides, p, "its success on node %d is followed by %v", n.number, e.Outcome)
+		}
+		return
+	}
+	ended := e.Started.Add(e.Duration)
+	want := n.cfg.Retry.Decide(retry.Attempt{N: e.Message.Attempt, Seed: e.Message.OriginID, Ended: ended, Err: e.Err})
+	passedOn := errors.Is(e.Err, context.Canceled)
+	ok := true
+	switch {
+	case e.Outcome == reprise.OutcomeDelete:
+		ok = false
+	case e.Reason == retry.ReasonUnavailable: // see Config.Outage
+		ok = f.outages || n.cfg.HandlerTimeout > 0
+	case e.Outcome == reprise.OutcomeRetry || e.Outcome == reprise.OutcomeHold && e.Reason != retry.ReasonRelease:
+		ok = want.Action == retry.ActionRetry && e.Due.Equal(want.At) && e.Reason == want.Reason
+	case e.Outcome == reprise.OutcomeRelease || e.Outcome == reprise.OutcomeHold:
+		ok = passedOn || want.Action == retry.ActionRelease && e.Due.Sub(ended) >= time.Second
+	case e.Reason == retry.ReasonAttempts:
+		ok = want.Action == retry.ActionDeadLetter || e.Message.Attempt >= f.receives
+	case e.Reason == retry.ReasonReceives:
+		ok = f.receives < maxFleetReceives
+	case e.Reason == retry.ReasonSkip:
+		ok = n.cfg.FIFO == reprise.FIFOSkip && want.Action == retry.ActionRetry
+	case e.Reason == retry.ReasonRetention:
+	default:
+		ok = want.Action == retry.ActionDeadLetter && e.Reason == want.Reason
+	}
+	if !ok {
+		f.broken(policyDecides, p, "attempt %d on node %d failed with %v and is followed by %v (%v), due %s; the policy says %v (%v), due %s",
+			e.Message.Attempt, n.number, e.Err, e.Outcome, e.Reason, clock(e.Due), want.Action, want.Reason, clock(want.At))
+	}
+}
+
+// checkRequest checks a request of n about h that begins now.
+func (f *fleet) checkRequest(n *node, h *hold) {
+	now := time.Now()
+	if newest := n.newest[h.id]; newest != h && now.After(newest.arrived) {
+		f.broken(newestHandle, h.p, "node %d uses the receipt of %s, and has had another since %s", n.number, clock(h.arrived), clock(newest.arrived))
+	}
+	const many, within = 16, 2 * time.Second
+	h.asked = append(h.asked, now)
+	if before := len(h.asked) - many; before >= 0 && now.Sub(h.asked[before]) < within {
+		f.broken(patience, h.p, "node %d sends %d requests about it within %v", n.number, many, now.Sub(h.asked[before]))
+	}
+}
+
+// checkPause checks how often receives of n fail, of which one has ended with err.
+func (f *fleet) checkPause(n *node, err error) {
+	if err == nil {
+		n.failing = nil
+		return
+	}
+	const many, within = 20, 30 * time.Second
+	n.failing = append(n.failing, time.Now())
+	if before := len(n.failing) - many; before >= 0 && time.Since(n.failing[before]) < within {
+		f.broken(patience, nil, "%d receives of node %d fail within %v", many, n.number, time.Since(n.failing[before]))
+	}
+}
+
+// checkCopies checks what n is about to send to the queue itself. Copies come after
+// their originals are hidden, but for what SQS cannot hide so long.
+func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntry) {
+	messages := f.queue.Messages()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leaky || f.twins {
+		return
+	}
+	for _, e := range entries {
+		var told struct{ NotBefore int64 }
+		if err := json.Unmarshal([]byte(aws.ToString(e.MessageAttributes[reprise.HistoryAttribute].StringValue)), &told); err != nil {
+			f.broken(hiddenFirst, f.parts[tokenOf(*e.MessageBody)], "its copy's history: %v", err)
+		}
+		due := time.UnixMilli(told.NotBefore)
+		if most := time.Now().Add(8 * time.Hour); due.After(most) {
+			due = most
+		}
+		p, hidden := f.parts[tokenOf(*e.MessageBody)], time.Time{} // the longest, if n holds several of the lineage
+		for _, m := range messages {
+			if tokenOf(m.Body) == p.token && n.newest[m.ID] != nil && m.Due.After(hidden) {
+				hidden = m.Due
+			}
+		}
+		if hidden.Before(due.Add(-time.Millisecond)) {
+			f.broken(hiddenFirst, p, "node %d sends a copy due %s, the original is due %s", n.number, clock(due), clock(hidden))
+		}
+	}
+}
+
+// checkSettled compares what n says has become of a message with the queue.
+func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []messageInfo) {
+	f.checkConfirmed(n, p, e)
+	if f.leaky {
+		return
+	}
+	at := slices.IndexFunc(messages, func(m messageInfo) bool { return m.ID == e.Message.ID })
+	if h := n.newest[e.Message.ID]; at >= 0 && e.Outcome == reprise.OutcomeLost && h.failed < 2 && !h.doubted && (f.fifo || !f.mute) {
+		f.broken(noLeaseIsLost, p, "node %d has lost it after %d failures: %v", n.number, h.failed, e.Err)
+	}
+	switch e.Outcome {
+	case reprise.OutcomeDelete, reprise.OutcomeDeadLetter:
+		if at >= 0 && !n.newest[e.Message.ID].late { // a late one may have no effect
+			f.broken(goneIsGone, p, "node %d says %v; it is %s, due %s", n.number, e.Outcome, messages[at].State, clock(messages[at].Due))
+		}
+	case reprise.OutcomeRetry, reprise.OutcomeRelease, reprise.OutcomePark:
+		if at >= 0 && e.Requeued {
+			f.broken(goneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
+		}
+		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages {
+			return // over, longer than SQS hides a message at a time, or perhaps woken
+		}
+		if at >= 0 && (messages[at].Due.Before(e.Due) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
+			f.broken(hiddenIsHidden, p, "node %d says until %s; it is %s, due %s", n.number, clock(e.Due), messages[at].State, clock(messages[at].Due))
+		}
+	}
+}
+
+// checkConfirmed checks that SQS has confirmed what n says has become of a message.
+func (f *fleet) checkConfirmed(n *node, p *part, e reprise.Settled) {
+	h, want := n.newest[e.Message.ID], "hide"
+	switch {
+	case e.Outcome == reprise.OutcomeLost || !time.Now().After(h.arrived):
+		return
+	case e.Requeued || e.Outcome == reprise.OutcomeDelete || e.Outcome == reprise.OutcomeDeadLetter:
+		want = "delete"
+	}
+	wait := time.Until(e.Due)
+	hidden := want == "delete" || f.outages || wait > 11*time.Hour ||
+		!h.until.Before(e.Due) && (wait <= 0 || !h.until.After(e.Due.Add(time.Second+n.most)))
+	if h.done != want || !hidden {
+		f.broken(settledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))
+	}
+}
+
+// checkRoom checks how many messages n holds when it has received one.
+func (f *fleet) checkRoom(n *node, p *part) {
+	s := n.Status()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	places := n.widest + max(0, cmp.Or(n.cfg.Prefetch, 10))
+	if held := s.Running + s.Waiting; !f.fifo && !f.outages && s.Breakers == nil && held > places {
+		f.broken(noMoreThanRoom, p, "node %d holds %d messages, and has %d places", n.number, held, places)
+	}
+}
+
+// deleted is called by n after SQS has confirmed the delete of m.
+func (f *fleet) deleted(n *node, m *reprise.Message) {
+	p := f.note(tokenOf(m.Body), n, "is told after the delete")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n.crashed {
+		return
+	}
+	if h := n.newest[m.ID]; !n.worked[m.ID] || !f.leaky && (n.hooked[m.ID] || h.done != "delete") {
+		f.broken(hooksFollow, p, "node %d calls it; worked off: %v, called before: %v, SQS has confirmed to %s it", n.number, n.worked[m.ID], n.hooked[m.ID], h.done)
+	}
+	n.hooked[m.ID] = !n.newest[m.ID].late
+}

@@ -13,9 +13,10 @@ N        ?= 100
 MINUTES  ?= 30
 MESSAGES ?= 1000000
 SEEDS    ?= 1000
+MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test short vet lint arrows fleet fuzz crash soak backlog bench tidy tidy-check clean
+.PHONY: help demo build test short vet lint arrows fleet mutants fuzz crash soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ arrows: ## check which package may import which
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
 	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)
+
+mutants: ## make each of MUTANTS's mistakes (all), and show which test or invariant fails
+	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)
 
 fuzz: ## fuzz every fuzz target for FUZZTIME each: a time (20s) or a count of inputs (4000x)
 	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \

@@ -123,15 +123,14 @@ func (c *Consumer) awaited(d *delivery) {
 // this process has had every receive of the message so far, and at the first
 // receive of a copy, whose history counts the runs before it. Otherwise it is the
 // number of runs that fit into the time since then: receives alone prove nothing,
-// for deploys, releases and throttles burn them. On FIFO queues failing neighbours
-// burn them too, by the dozen, so that there only runs seen here count.
+// for deploys, releases and throttles burn them.
 //
 // What fits is no proof either. A message whose last attempt fails goes to the
 // dead-letter queue, if there is one: as long as it comes, it has an attempt left.
 func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
 	known := c.memory.recall(d.msg.ID, now)
 	n := max(known.runs, d.made()) + 1
-	if c.queue.fifo || d.receives == known.receives+1 {
+	if d.receives == known.receives+1 {
 		return n
 	}
 	fit := d.fit

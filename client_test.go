@@ -176,6 +176,48 @@ func TestCallTellsEntries(t *testing.T) {
 	})
 }
 
+// TestRefusalIsOfTheEntryItNames: one entry in the middle of a batch is refused for
+// good. Its message is lost; its neighbours are deleted, and not a second time.
+func TestRefusalIsOfTheEntryItNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bad, invalid = 3, "ReceiptHandleIsInvalid"
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		var refused, lost, handles []string
+		watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+			for _, e := range in.Entries {
+				handles = append(handles, *e.ReceiptHandle)
+			}
+			if len(refused) > 0 || len(in.Entries) <= bad {
+				return watch.Client.DeleteMessageBatch(ctx, in)
+			}
+			refused = append(refused, *in.Entries[bad].ReceiptHandle)
+			out, err := watch.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: in.QueueUrl, Entries: slices.Delete(slices.Clone(in.Entries), bad, bad+1)})
+			if err == nil {
+				out.Failed = []types.BatchResultErrorEntry{{Id: in.Entries[bad].Id, Code: aws.String(invalid), SenderFault: true}}
+			}
+			return out, err
+		}
+		c := q.ConsumeWith(watch, reprise.HandlerFunc(succeed), reprise.Config{Observer: reprise.Observer{
+			Settled: func(_ context.Context, e reprise.Settled) {
+				if e.Outcome == reprise.OutcomeLost {
+					lost = append(lost, e.Message.Body)
+				}
+			},
+		}})
+		q.Send(numbered(10)...)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		left := q.Messages()
+		if len(refused) != 1 || len(left) != 1 || len(lost) != 1 || lost[0] != left[0].Body {
+			t.Errorf("%d refused, %d left in the queue, lost %v, want the one that was refused", len(refused), len(left), lost)
+		}
+		if n := c.Status().Counts; n.Deleted != 9 || len(handles) != 10 {
+			t.Errorf("counts %+v and %d entries, want nine deleted, and none asked for twice", n, len(handles))
+		}
+	})
+}
+
 // TestThrottledEntriesAreTriedAgain: SQS may throttle single entries of a batch, and
 // say that it is the sender's fault. That passes: no lease is taken for lost, no
 // settlement is given up, and no message goes unsent.

@@ -125,6 +125,56 @@ func TestFIFOSiblingsCostNoAttempts(t *testing.T) {
 	})
 }
 
+// TestFIFOSiblingsCostNoAttemptsElsewhere: siblings of a failing head have been
+// received by a process that is gone. The one that comes after it knows their
+// receive counts only, and the minutes into which as many attempts would fit.
+func TestFIFOSiblingsCostNoAttemptsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		cfg := reprise.Config{Retry: everyMinute(4), FIFO: reprise.FIFOBlock}
+		groups(q, "a", 2)
+		gone := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable }), cfg)
+		time.Sleep(2*time.Minute + 30*time.Second)
+		gone.Stop()
+		var j journal
+		q.Consume(j.handler(func(context.Context, *reprise.Message) error { return nil }), cfg)
+		q.WaitEmpty(time.Hour)
+		runs := j.of("a02")
+		if len(runs) != 1 || runs[0].receives < 3 {
+			t.Fatalf("a02 ran as %+v, want one run after receives for nothing: the test shows nothing", runs)
+		}
+		if runs[0].attempt != 1 {
+			t.Errorf("a02 ran as attempt %d, want 1: it has never run", runs[0].attempt)
+		}
+	})
+}
+
+// TestFIFOOrderIsOfSequenceNumbers: what comes before its time, by a proxy that
+// shuffles or by receives that overtake each other, waits for its turn.
+func TestFIFOOrderIsOfSequenceNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		groups(q, "a", 10)
+		shuffles := &spy{Client: q.Direct()}
+		shuffles.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := shuffles.Client.ReceiveMessage(ctx, in)
+			if err == nil && len(out.Messages) > 2 {
+				slices.Reverse(out.Messages[1:])
+				for _, m := range out.Messages { // numbers of as many digits as they need
+					m.Attributes["SequenceNumber"] = strings.TrimLeft(strings.TrimPrefix(*m.Body, "a"), "0")
+				}
+			}
+			return out, err
+		}
+		var j journal
+		q.ConsumeWith(shuffles, j.handler(succeed), reprise.Config{Concurrency: 1})
+		q.WaitEmpty(time.Hour)
+		if got := j.bodies(); len(got) != 10 || !slices.IsSorted(got) {
+			t.Errorf("runs %v, want all ten in their order", got)
+		}
+	})
+}
+
 // TestFIFODeadLetterLetsTheGroupGoOn, and the dead letter keeps its group.
 func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

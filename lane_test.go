@@ -217,6 +217,7 @@ func TestFIFOHeldGroupsLeaveRoomForOthers(t *testing.T) {
 			return nil
 		}), reprise.Config{Concurrency: 4, Prefetch: 8, Outage: reprise.Outage{Off: true}, Retry: retry.Policy{Backoff: retry.Constant(50 * time.Second), MaxAttempts: -1}})
 		time.Sleep(5 * time.Second) // all have failed once
+		synctest.Wait()
 		s := c.Status()
 		if s.Waiting == 0 || s.Waiting > 12 {
 			t.Errorf("%d are held, want some, and no more than the 12 places", s.Waiting)

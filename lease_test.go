@@ -360,7 +360,8 @@ func TestRefusalOfTheOlderHandle(t *testing.T) {
 
 // TestHeartbeatsThatHang: more leases than heartbeats can be under way together,
 // and no heartbeat is answered. Every handler is told before its lease ends, and
-// no heartbeat goes out for a lease that has ended while it waited for its turn.
+// takes its time; nothing comes again meanwhile. No heartbeat goes out for a lease
+// that has ended while it waited for its turn.
 func TestHeartbeatsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const messages = 1000
@@ -370,7 +371,11 @@ func TestHeartbeatsThatHang(t *testing.T) {
 		received := make(map[string]time.Time) // by handle
 		toldAfter, latest := time.Duration(0), time.Duration(0)
 		watch := &spy{Client: q.Direct()}
+		began := time.Now()
 		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			if up := time.Since(began); up > lease/2 && up < 3*lease {
+				time.Sleep(3*lease - up)
+			}
 			out, err := watch.Client.ReceiveMessage(ctx, in)
 			if err == nil {
 				mu.Lock()
@@ -396,6 +401,7 @@ func TestHeartbeatsThatHang(t *testing.T) {
 				mu.Lock()
 				toldAfter = max(toldAfter, time.Since(m.Received))
 				mu.Unlock()
+				time.Sleep(lease)
 			}
 			return nil
 		}), reprise.Config{Concurrency: messages, Lease: lease})

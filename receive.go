@@ -298,8 +298,9 @@ func (c *Consumer) take(batch []delivery, n int, now time.Time) {
 	}
 }
 
-// countFits fills in how many attempts each message can have had. The backoff may
-// be the user's code: c.mu is not held.
+// countFits fills in how many attempts each message can have had. On FIFO queues
+// failing neighbours burn receives too, by the dozen, so that there only runs seen
+// here count. The backoff may be the user's code: c.mu is not held.
 func (c *Consumer) countFits(batch []delivery, now time.Time) {
 	c.mu.Lock()
 	policy := c.policy

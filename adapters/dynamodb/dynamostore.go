@@ -1,0 +1,178 @@
+// Package dynamostore keeps idempotency records in a DynamoDB table, in the form of
+// Powertools for AWS Lambda: a table can be shared with functions that use it.
+//
+//	store, err := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Config{Table: "idempotency"})
+//	if err != nil {
+//		return err
+//	}
+//	once, err := idempotency.New(store, idempotency.Config{})
+//
+// The table has the string "id" as its partition key, and no sort key. Let its time
+// to live be the attribute "expiration": then DynamoDB removes records within a few
+// days of the end of their retention, at no cost. Whether a record counts is decided
+// by its times, not by whether it is still there.
+//
+// # Cost
+//
+// DynamoDB has no conditional write of a batch, and a transaction costs twice as
+// much and fails as a whole. So each member of a batch is one UpdateItem, of which
+// Config.Concurrency are under way at a time: a message that runs costs two write
+// units for each KiB of its record, one to claim it and one to complete it, and one
+// more for each half lease that it takes; a duplicate costs one.
+//
+// # Clocks
+//
+// DynamoDB tells no time: times are those of the processes. Their clocks may differ
+// by a tenth of [idempotency.Config].Lease, 6 s by default; more, and a process whose
+// clock is ahead can take over a claim that another still keeps.
+//
+// # Sharing a table with Powertools
+//
+// Records have the attributes that Powertools has by default: id, status, expiration
+// (Unix seconds), in_progress_expiration (milliseconds), validation and data. What it
+// wrote is read, and the other way round. Equal work has to have equal ids, for which
+// see [PythonKey] and [TypeScriptKey]. Two attributes more, which Powertools ignores,
+// are reprise_token, the claim's token, and reprise_result, a result that is not JSON.
+//
+// Powertools does not fence: a function that overran its lease completes or deletes a
+// record that is somebody else's by then. A claim of ours that is overtaken or deleted
+// so is lost, as [idempotency.ErrLost] says.
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/reprise-sqs/reprise/idempotency"
+)
+
+// Client is what the store needs of a [*dynamodb.Client].
+type Client interface {
+	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Config says where a [Store] keeps its records, and how.
+type Config struct {
+	// Table is the name of the table, or its ARN. It has to be set.
+	Table string
+
+	// Concurrency is how many calls of one batch are under way at a time. The SDK
+	// keeps ten idle connections unless its HTTP client is told otherwise; more calls
+	// than that make connections for themselves. Default: 10.
+	Concurrency int
+
+	// Base64 says that digests are kept in base64, as Powertools for TypeScript does,
+	// and not in hexadecimal, as that for Python does. It matters to whoever shares a
+	// table and compares payloads on both sides. Default: hexadecimal.
+	Base64 bool
+}
+
+// defaultConcurrency is how many idle connections the SDK keeps to a host.
+const defaultConcurrency = 10
+
+// Store is an [idempotency.Store] in a DynamoDB table.
+type Store struct {
+	client Client
+	cfg    Config
+}
+
+// New returns a store in a table. It makes no call: the table has to exist before the
+// first one.
+func New(client Client, cfg Config) (*Store, error) {
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = defaultConcurrency
+	}
+	var problems []error
+	if client == nil {
+		problems = append(problems, errors.New("the client is nil: pass what dynamodb.NewFromConfig returns"))
+	}
+	if cfg.Table == "" {
+		problems = append(problems, errors.New("Config.Table is empty: set the name of a table whose partition key is the string id"))
+	}
+	if cfg.Concurrency < 0 {
+		problems = append(problems, fmt.Errorf("Config.Concurrency is %d: set how many calls may be under way at a time, or 0 for %d", cfg.Concurrency, defaultConcurrency))
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("making a DynamoDB store: %w", errors.Join(problems...))
+	}
+	return &Store{client: client, cfg: cfg}, nil
+}
+
+// Acquire implements [idempotency.Store].
+func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]idempotency.Answer, error) {
+	answers, err := each(ctx, s.cfg.Concurrency, batch, s.acquire)
+	if err == nil {
+		return answers, nil
+	}
+	// Nobody learns of the claims that the failed trip has got. Should releasing them
+	// fail as well, they become free when their leases end.
+	var claims []idempotency.Claim
+	for i, a := range answers {
+		if a.State == idempotency.Acquired {
+			claims = append(claims, idempotency.Claim{Key: batch[i].Key, Token: a.Token})
+		}
+	}
+	_, _ = s.Release(ctx, claims)
+	return nil, fmt.Errorf("acquiring: %w", err)
+}
+
+// Complete implements [idempotency.Store].
+func (s *Store) Complete(ctx context.Context, batch []idempotency.Completion) ([]bool, error) {
+	return all(ctx, "completing", s, batch, s.complete)
+}
+
+// Release implements [idempotency.Store]. The item stays, so that the next claim's
+// token is larger.
+func (s *Store) Release(ctx context.Context, batch []idempotency.Claim) ([]bool, error) {
+	return all(ctx, "releasing", s, batch, s.release)
+}
+
+// Extend implements [idempotency.Store].
+func (s *Store) Extend(ctx context.Context, batch []idempotency.Extension) ([]bool, error) {
+	return all(ctx, "extending", s, batch, s.extend)
+}
+
+// all makes a call for each member of a batch.
+func all[In any](ctx context.Context, doing string, s *Store, batch []In, call func(context.Context, In) (bool, error)) ([]bool, error) {
+	held, err := each(ctx, s.cfg.Concurrency, batch, call)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return held, nil
+}
+
+// each makes a call for each member of a batch, so many at a time. If some fail it
+// returns what the others gave, and one of the errors.
+func each[In, Out any](ctx context.Context, concurrency int, batch []In, call func(context.Context, In) (Out, error)) ([]Out, error) {
+	out := make([]Out, len(batch))
+	errs := make([]error, len(batch))
+	if len(batch) == 1 { // as mostly
+		out[0], errs[0] = call(ctx, batch[0])
+		return out, errs[0]
+	}
+	var calls sync.WaitGroup
+	free := make(chan struct{}, concurrency)
+	for i, in := range batch {
+		free <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-free }()
+			out[i], errs[i] = call(ctx, in)
+		})
+	}
+	calls.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// unixMilli is the time of an instant in milliseconds, rounded up: a lease is never
+// shorter than was asked for.
+func unixMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }

@@ -180,6 +180,6 @@ func (p *Payloads) discard(ctx context.Context, written *Pointer, s reprise.Sent
 		return
 	}
 	if err := p.delete(context.WithoutCancel(ctx), *written); err != nil {
-		p.complain("", err)
+		p.complain(fmt.Errorf("of a message that was not sent: %w", err))
 	}
 }

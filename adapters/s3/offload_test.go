@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,17 +204,21 @@ func TestSend(t *testing.T) {
 	})
 }
 
-// TestSendKeepsOrder: uploads take their time, and a group its order.
+// TestSendKeepsOrder: uploads take their time, ten at once, and a group keeps its order.
 func TestSendKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
-		p := newPayloads(t, slow{newStorage()})
+		client := &slow{storage: newStorage()}
+		p := newPayloads(t, client)
 		var messages []reprise.Outgoing
-		for i := range 20 {
+		for i := range 40 {
 			messages = append(messages, reprise.Outgoing{Body: fmt.Sprintf("%02d%s", i, strings.Repeat(" order", i%3*100)), GroupID: "g", DeduplicationID: strconv.Itoa(i)})
 		}
 		if _, err := p.Send(t.Context(), newSender(t, q), messages...); err != nil {
 			t.Fatal(err)
+		}
+		if n := client.most.Load(); n != 10 {
+			t.Errorf("%d bodies were written at once, want 10", n)
 		}
 		next := 0
 		q.Consume(p.Fetch(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
@@ -228,10 +233,17 @@ func TestSendKeepsOrder(t *testing.T) {
 }
 
 // slow is a storage whose writes take the longer the earlier they were begun.
-type slow struct{ *storage }
+type slow struct {
+	*storage
+	now, most atomic.Int64 // writes at once
+}
 
-func (s slow) PutObject(ctx context.Context, in *awss3.PutObjectInput, opts ...func(*awss3.Options)) (*awss3.PutObjectOutput, error) {
-	time.Sleep(time.Duration(20-s.count("put")) * time.Second)
+func (s *slow) PutObject(ctx context.Context, in *awss3.PutObjectInput, opts ...func(*awss3.Options)) (*awss3.PutObjectOutput, error) {
+	n := s.now.Add(1)
+	defer s.now.Add(-1)
+	for old := s.most.Load(); n > old && !s.most.CompareAndSwap(old, n); old = s.most.Load() {
+	}
+	time.Sleep(time.Duration(28-s.count("put")) * time.Second)
 	return s.storage.PutObject(ctx, in, opts...)
 }
 
@@ -253,6 +265,9 @@ func TestSendFails(t *testing.T) {
 		{name: "it cannot be offloaded", message: reprise.Outgoing{Body: body, Attributes: map[string]types.MessageAttributeValue{s3.SizeAttribute: number("1")}}, want: "use another name"},
 		{name: "the sender refuses it", message: reprise.Outgoing{Body: body, Delay: time.Hour}, want: "the delay is 1h0m0s"},
 		{name: "SQS refuses it", message: reprise.Outgoing{Body: body, Attributes: map[string]types.MessageAttributeValue{"AWS.x": text("v")}}, want: "InvalidParameterValue"},
+		{name: "SQS refuses it until time runs out", prepare: func(_ *storage, q *reprisetest.Queue) {
+			q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch"})
+		}, message: reprise.Outgoing{Body: body}, want: "context deadline exceeded"},
 		{name: "SQS may have it", prepare: func(_ *storage, q *reprisetest.Queue) {
 			q.Fault(sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "SendMessageBatch"})
 		}, message: reprise.Outgoing{Body: body}, objects: 1, inQueue: 1, want: "SQS may have the message", unconfirmed: true},

@@ -37,7 +37,7 @@ func (p *Payloads) Remove(ctx context.Context, m *reprise.Message) {
 		err = p.delete(ctx, pointer)
 	}
 	if err != nil {
-		p.complain(m.ID, err)
+		p.complain(fmt.Errorf("message %s: %w", m.ID, err))
 	}
 }
 
@@ -57,7 +57,7 @@ const complainEvery = 30 * time.Second
 
 // complain counts a payload that was not removed, and says so if nothing has been said
 // lately.
-func (p *Payloads) complain(id string, err error) {
+func (p *Payloads) complain(err error) {
 	p.notRemoved.Add(1)
 	p.mu.Lock()
 	p.unsaid++
@@ -69,6 +69,6 @@ func (p *Payloads) complain(id string, err error) {
 	}
 	p.mu.Unlock()
 	if say {
-		p.cfg.Logger.Error("payloads could not be removed; they are left to the bucket's lifecycle rule", "payloads", n, "message", id, "error", err)
+		p.cfg.Logger.Error("payloads could not be removed; they are left to the bucket's lifecycle rule", "payloads", n, "error", err)
 	}
 }

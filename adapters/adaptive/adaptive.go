@@ -1,0 +1,144 @@
+// Package adaptive finds out how many handlers may run at once: as many as what
+// they call bears. A [Limiter] watches how long handlers take, and lowers a
+// consumer's concurrency when they get slower as more of them run, which is what a
+// dependency does that has begun to queue. Otherwise it raises it.
+//
+//	limiter, err := adaptive.New(adaptive.Config{Most: 200})
+//	...
+//	consumer, err := reprise.New(client, queueURL, limiter.Wrap(handler), reprise.Config{
+//		Concurrency: limiter.Concurrency(),
+//	})
+//	...
+//	limiter.Drive(consumer)
+//	err = consumer.Run(ctx)
+//
+// The algorithm is that of [failsafe-go]'s adaptive limiter, after TCP Vegas: recent
+// durations are compared with a moving average of earlier ones, and concurrency with
+// throughput. Outages are not its business: a dependency that refuses is fast, and
+// the consumer's breaker sees to that.
+//
+// [failsafe-go]: https://failsafe-go.dev/adaptive-limiter/
+package adaptive
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// Config bounds a [Limiter]. The zero Config is good for handlers that take less
+// than some seconds.
+type Config struct {
+	// Least and Most are the bounds of the concurrency. Defaults: 1 and 200.
+	Least, Most int
+
+	// Start is the concurrency to begin with. Default: 10, within the bounds.
+	Start int
+
+	// Window is how long durations are collected, at least, before the concurrency
+	// may change by a step; there must also be 20 of them. Default: 1 s.
+	Window time.Duration
+}
+
+// Limiter finds the concurrency of one consumer. Its methods may be called from any
+// goroutine.
+type Limiter struct {
+	limiter adaptivelimiter.AdaptiveLimiter[any]
+
+	mu       sync.Mutex
+	consumer Consumer
+	told     int // the concurrency that the consumer has been given
+}
+
+// Consumer is the part of a [reprise.Consumer] that a [Limiter] drives.
+type Consumer interface {
+	SetConcurrency(n int) error
+}
+
+var _ Consumer = (*reprise.Consumer)(nil)
+
+const (
+	defaultMost   = 200
+	defaultStart  = 10
+	defaultWindow = time.Second
+	maxWindow     = 30 * time.Second
+	minRuns       = 20
+)
+
+// New returns a Limiter that drives nothing yet. It fails if cfg contradicts itself.
+func New(cfg Config) (*Limiter, error) {
+	least, most := cmp.Or(cfg.Least, 1), cmp.Or(cfg.Most, max(cfg.Least, defaultMost))
+	start := cmp.Or(cfg.Start, min(max(least, defaultStart), most))
+	window := cmp.Or(cfg.Window, defaultWindow)
+	switch {
+	case least < 0 || most < least:
+		return nil, fmt.Errorf("adaptive: Least is %d and Most is %d: name a least concurrency of 1 or more, and a Most that is not below it", least, most)
+	case start < least || start > most:
+		return nil, fmt.Errorf("adaptive: Start is %d, which is not within %d and %d, the bounds: move one of them", start, least, most)
+	case window < 0:
+		return nil, fmt.Errorf("adaptive: Window is %v: name the time for which durations are collected, or leave it 0 for %v", window, defaultWindow)
+	}
+	return &Limiter{limiter: adaptivelimiter.NewBuilder[any]().
+		WithLimits(uint(least), uint(most), uint(start)).
+		WithRecentWindow(window, max(window, maxWindow), minRuns).
+		Build(), told: start}, nil
+}
+
+// Concurrency returns the concurrency that has been found. At first it is
+// [Config].Start, to be named in the consumer's [reprise.Config].
+func (l *Limiter) Concurrency() int { return l.limiter.Limit() }
+
+// Drive names the consumer whose handlers are wrapped, so that it is told of each
+// change. Call it before the consumer runs; without it, what is too much is received
+// and waits inside of [Limiter.Wrap].
+func (l *Limiter) Drive(c Consumer) {
+	l.mu.Lock()
+	l.consumer = c
+	l.mu.Unlock()
+	l.tell()
+}
+
+// Wrap returns h, measured. Each run of it is one of those permitted: what has been
+// started before the concurrency was lowered goes on, and others wait here for their
+// turn, or for the end of their context, whose cause they return. What fails says
+// nothing about how much is borne: its duration is not counted.
+func (l *Limiter) Wrap(h reprise.Handler) reprise.Handler {
+	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		permit, err := l.limiter.AcquirePermit(ctx)
+		if err != nil {
+			return reprise.Release(0, cmp.Or(context.Cause(ctx), err))
+		}
+		succeeded := false
+		defer func() { // also when h panics, or ends its goroutine
+			if succeeded {
+				permit.Record()
+			} else {
+				permit.Drop()
+			}
+			l.tell()
+		}()
+		if err := h.Handle(ctx, m); err != nil {
+			return err
+		}
+		succeeded = true
+		return nil
+	})
+}
+
+// tell gives the consumer the concurrency that has been found, if that is another.
+func (l *Limiter) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.limiter.Limit()
+	if l.consumer == nil || n == l.told {
+		return
+	}
+	l.told = n
+	_ = l.consumer.SetConcurrency(n) // it refuses what is below 1, which no limit is
+}

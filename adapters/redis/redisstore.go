@@ -20,7 +20,7 @@
 // What Redis forgets is done again. So it has to keep what was acknowledged:
 //
 //   - maxmemory-policy has to be noeviction. Every other policy drops records when
-//     memory is full.
+//     memory is full, and some services have another by default.
 //   - A server that is killed loses what was not on its disk: appendfsync everysec
 //     loses about a second, no append-only file everything since the last snapshot.
 //   - A failover loses what the replica had not received: replication does not wait.
@@ -56,7 +56,8 @@ type Config struct {
 	Prefix string
 }
 
-// Store is an [idempotency.Store] in Redis, from version 5, or Valkey.
+// Store is an [idempotency.Store] in Redis, from version 5, or Valkey. The tests run on
+// Redis 7.0.
 type Store struct {
 	client Client
 	prefix string

@@ -183,13 +183,25 @@ func TestItemsAreOfTheirTimes(t *testing.T) {
 	}
 	check("completed with text", map[string]string{"id": "key", "status": "COMPLETED", "expiration": seconds, "in_progress_expiration": millis, "reprise_result": "bytes booked", "reprise_token": micros})
 
-	request.Key = "json"
-	c = claim(t, store, request)
-	if held, err := store.Complete(t.Context(), []idempotency.Completion{{Claim: c, Result: []byte(`{"a": 1}`), Retention: time.Hour}}); err != nil || !held[0] {
-		t.Fatal(held, err)
-	}
-	if data, ok := item(t, client, table, "json")["data"].(*types.AttributeValueMemberS); !ok || data.Value != `{"a": 1}` {
-		t.Errorf("a result that is JSON is kept as %v", data)
+}
+
+// TestResultsThatAreJSON are where Powertools has them, as they are.
+func TestResultsThatAreJSON(t *testing.T) {
+	client := connect(t)
+	store, table := open(t, client)
+	for result, isJSON := range map[string]bool{`{"a": 1}`: true, "null": true, "\"é\"": true, "\"\xff\"": false, "booked": false, `{"a": 1} `: true, "": false} {
+		c := claim(t, store, idempotency.Request{Key: fmt.Sprintf("key of %q", result), Lease: time.Hour, Retention: time.Hour})
+		if held, err := store.Complete(t.Context(), []idempotency.Completion{{Claim: c, Result: []byte(result), Retention: time.Hour}}); err != nil || !held[0] {
+			t.Fatal(held, err)
+		}
+		data, ok := item(t, client, table, c.Key)["data"].(*types.AttributeValueMemberS)
+		if ok != isJSON || ok && data.Value != result {
+			t.Errorf("the result %q is kept as JSON: %v, want %v", result, ok, isJSON)
+		}
+		answers, err := store.Acquire(t.Context(), []idempotency.Request{{Key: c.Key, Lease: time.Hour, Retention: time.Hour}})
+		if err != nil || string(answers[0].Result) != result {
+			t.Errorf("the result %q came back as %v, %v", result, answers, err)
+		}
 	}
 }
 

@@ -90,7 +90,8 @@ func TestPowertoolsItemsAreRead(t *testing.T) {
 		{"in progress", attributes{"status": str(working), "in_progress_expiration": num(inAnHour.UnixMilli())}, hex, nil, idempotency.InProgress, ""},
 		{"in progress, nobody knows until when", attributes{"status": str(working)}, hex, nil, idempotency.InProgress, ""},
 		{"killed", attributes{"status": str(working), "in_progress_expiration": num(aMinuteAgo.UnixMilli())}, hex, nil, idempotency.Acquired, ""},
-		{"expired", attributes{"status": str(completed), "expiration": num(aMinuteAgo.Unix()), "data": str("null")}, hex, nil, idempotency.Acquired, ""},
+		{"expired", attributes{"status": str(completed), "expiration": num(aMinuteAgo.Unix()), "data": str("null"), "validation": str(python),
+			"reprise_result": &types.AttributeValueMemberB{Value: []byte("text")}}, hex, nil, idempotency.Acquired, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.item["id"] = str(c.name)
@@ -111,8 +112,14 @@ func TestPowertoolsItemsAreRead(t *testing.T) {
 			if c.state == idempotency.InProgress && (a.Wait < 59*time.Minute || a.Wait > time.Hour+time.Second) {
 				t.Errorf("it is in progress for another %v, want an hour", a.Wait)
 			}
-			if c.state == idempotency.Acquired && item(t, client, table, c.name)["data"] != nil {
-				t.Error("the claim has the result of the last one")
+			if c.state != idempotency.Acquired {
+				return
+			}
+			now := item(t, client, table, c.name)
+			for _, name := range []string{"data", "reprise_result", "validation"} {
+				if now[name] != nil {
+					t.Errorf("the claim has the %s of the last one", name)
+				}
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func (c *Consumer) runAfterDelete(m *Message) {
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
-			c.complain("after delete", "Config.AfterDelete panicked", "message", m.ID, "panic", v, "stack", string(debug.Stack()))
+			c.complain("after delete", "Config.AfterDelete panicked", "message", m, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	c.cfg.AfterDelete(ctx, m)

@@ -80,7 +80,7 @@ func (c *Consumer) keep(d *delivery, now time.Time) {
 	problem := "messages are given up, but no dead-letter queue takes them"
 	c.health.degrade(problem)
 	c.complainLater("keep", problem+"; they stay hidden until the queue's retention deletes them",
-		"message", d.msg.ID, "reason", d.verdict.reason.String(), "error", d.verdict.err,
+		"message", d.msg, "reason", d.verdict.reason.String(), "error", d.verdict.err,
 		"expires", c.clock.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
 	c.put(&c.hides, d, now)
 }
@@ -134,7 +134,7 @@ func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.Sen
 		// Each one, not now and then: the log is all that is left of the story.
 		story := c.story(d, now)
 		c.start("log", func() {
-			c.log.Warn("a dead letter has no room for its story", "message", d.msg.ID, "story", story)
+			c.log.Warn("a dead letter has no room for its story", "message", d.msg, "story", story)
 		})
 	}
 	if target.fifo {
@@ -212,7 +212,7 @@ func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time)
 		d.storyless = true
 		c.settle(d, now)
 	case ours:
-		c.complainLater("unsendable", "the dead-letter queue does not take this message", "message", d.msg.ID, "url", c.facts.deadLetter.url, "error", err)
+		c.complainLater("unsendable", "the dead-letter queue does not take this message", "message", d.msg, "url", c.facts.deadLetter.url, "error", err)
 		c.keep(d, now)
 	case lasting(err):
 		c.facts.refusedUntil = now.Add(refusedFor)

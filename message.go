@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -45,4 +46,20 @@ type Message struct {
 	// Receives is SQS's ApproximateReceiveCount. It also counts receives whose
 	// message never reached a handler, and begins anew with every copy.
 	Receives int
+}
+
+// LogValue is what a log says of the message, as a group: its id, the origin's if
+// that is another, its group if it has one, attempt, receives and size. What it
+// holds is not logged.
+func (m Message) LogValue() slog.Value {
+	attrs := make([]slog.Attr, 0, 6)
+	attrs = append(attrs, slog.String("id", m.ID))
+	if m.OriginID != "" && m.OriginID != m.ID {
+		attrs = append(attrs, slog.String("origin", m.OriginID))
+	}
+	if m.GroupID != "" {
+		attrs = append(attrs, slog.String("group", m.GroupID))
+	}
+	attrs = append(attrs, slog.Int("attempt", m.Attempt), slog.Int("receives", m.Receives), slog.Int("bytes", len(m.Body)))
+	return slog.GroupValue(attrs...)
 }

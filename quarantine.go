@@ -84,8 +84,8 @@ func (c *Consumer) suspicious(d *delivery, now time.Time) bool {
 func (c *Consumer) confine(d *delivery, now time.Time) bool {
 	if d.marked() {
 		if c.unexplained(d, 0, now) >= deadlyMany {
-			problem := "a message crashes the worker, and is dead-lettered"
-			c.start("log", func() { c.log.Error(problem, "message", d.msg.ID, "origin", d.msg.OriginID) })
+			m := d.msg
+			c.start("log", func() { c.log.Error("a message crashes the worker, and is dead-lettered", "message", m) })
 			c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonCrash, err: errCrashes}, now)
 			return true
 		}
@@ -95,7 +95,7 @@ func (c *Consumer) confine(d *delivery, now time.Time) bool {
 	if !c.suspicious(d, now) || !c.floor.maySuspect(now) {
 		return false
 	}
-	c.complainLater("suspect", "a message seems to crash the worker; it is run alone", "message", d.msg.ID, "receives", d.receives)
+	c.complainLater("suspect", "a message seems to crash the worker; it is run alone", "message", d.msg)
 	v := verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, alone: true, err: errSuspect}
 	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
 		c.isolate(d, now) // without a record of it: the queue's own limit is what is left

@@ -173,7 +173,7 @@ func (c *Consumer) copyable(d *delivery, now time.Time) bool {
 func (c *Consumer) cannotCopy(d *delivery, problem, remedy string) {
 	d.uncopyable = true
 	c.complainLater("uncopyable", "a message cannot be requeued; it is hidden instead, or given up at its last permitted receive",
-		"message", d.msg.ID, "problem", problem, "remedy", remedy)
+		"message", d.msg, "problem", problem, "remedy", remedy)
 	c.findLater(plan.Finding{
 		Severity: plan.Warning,
 		Code:     codeUncopyable,

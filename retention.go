@@ -95,7 +95,7 @@ func (c *Consumer) announceExpiry(d *delivery, now time.Time) {
 		left.last = e.At
 	}
 	c.complainLater("expires", "a message will be dropped by its queue before it can be tried again",
-		"message", e.Message.ID, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.err,
+		"message", e.Message, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.err,
 		"remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL; or raise MessageRetentionPeriod, which holds for messages that are in the queue already")
 	if f := c.cfg.Observer.Expiring; f != nil {
 		c.start("observer", func() { c.tell(func() { f(c.runCtx, e) }) })

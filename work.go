@@ -333,7 +333,7 @@ func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, 
 		c.mu.Lock()
 		c.counts.Panics++
 		c.mu.Unlock()
-		c.log.Error("handler panicked", "message", m.ID, "attempt", m.Attempt, "panic", panicked.Value, "stack", string(panicked.Stack))
+		c.log.Error("handler panicked", "message", m, "panic", panicked.Value, "stack", string(panicked.Stack))
 	}
 	if f := c.cfg.Observer.Attempt; f != nil {
 		c.tell(func() {

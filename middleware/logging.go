@@ -32,7 +32,7 @@ func Logging(logger *slog.Logger) Middleware {
 		attrs := []slog.Attr{
 			slog.String("asked", r.Asked.String()),
 			slog.Duration("duration", r.Duration),
-			identity(m),
+			slog.Any("message", m),
 		}
 		if r.Err != nil {
 			attrs = append(attrs, slog.Any("error", r.Err))
@@ -52,18 +52,4 @@ func levelOf(r Run) slog.Level {
 		return slog.LevelError
 	}
 	return slog.LevelWarn
-}
-
-// identity says which message m is, without what it holds.
-func identity(m *reprise.Message) slog.Attr {
-	attrs := make([]slog.Attr, 0, 6)
-	attrs = append(attrs, slog.String("id", m.ID))
-	if m.OriginID != "" && m.OriginID != m.ID {
-		attrs = append(attrs, slog.String("origin", m.OriginID))
-	}
-	if m.GroupID != "" {
-		attrs = append(attrs, slog.String("group", m.GroupID))
-	}
-	attrs = append(attrs, slog.Int("attempt", m.Attempt), slog.Int("receives", m.Receives), slog.Int("bytes", len(m.Body)))
-	return slog.GroupAttrs("message", attrs...)
 }

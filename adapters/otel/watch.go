@@ -59,7 +59,7 @@ func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error
 	if err != nil {
 		return nil, err
 	}
-	w.health, err = m.meter.Int64ObservableGauge(metricHealth, metric.WithUnit("1"),
+	w.health, err = m.meter.Int64ObservableGauge(metricHealth, // without a unit: of 1 Prometheus makes a ratio
 		metric.WithDescription("1 for the state that the consumer is in, 0 for the others."))
 	if err != nil {
 		return nil, err

@@ -65,6 +65,7 @@ type Daemon struct {
 	http     *http.Server
 	metrics  *metrics
 	consumer *reprise.Consumer // nil: none
+	consumed *consumerMetrics  // the consumer's; nil: none
 
 	killed context.Context // ends when handlers must stop at once
 	kill   context.CancelFunc
@@ -98,8 +99,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	if c := cfg.Consume; c != nil {
-		d.consumer, err = reprise.New(d.client(), d.QueueURL(c.Queue), d.stoppable(c.Handler), c.Config)
-		if err != nil {
+		if err := d.newConsumer(c); err != nil {
 			return nil, err
 		}
 	}

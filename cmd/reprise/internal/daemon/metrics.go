@@ -22,8 +22,9 @@ import (
 // are counted in. Long polls take up to 20.
 var durationBuckets = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 25}
 
-// metrics counts what the server does, for Prometheus. No label has values that
-// clients invent: only actions, codes and queues that exist.
+// metrics counts what the server does, for Prometheus, in few lines: it has no use
+// for a library. A consumer's metrics come from OpenTelemetry, see consumerMetrics.
+// No label has values that clients invent: only actions, codes and queues that exist.
 type metrics struct {
 	connections atomic.Int64 // open
 
@@ -94,6 +95,11 @@ func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	d.writeFaultMetrics(out)
 	d.metrics.write(out, queues)
 	d.writeProcessMetrics(out)
+	if d.consumed != nil {
+		if err := d.consumed.write(out.w); err != nil {
+			d.cfg.Logger.Error("the consumer's metrics cannot be shown", "error", err)
+		}
+	}
 	_ = out.w.Flush() // who is not there needs no metrics
 }
 

@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	notrace "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/adapters/otel"
+)
+
+// consumerMetrics are those of a consumer, by OpenTelemetry and its exporter for
+// Prometheus: any program that uses adapters/otel has the same under the same names.
+type consumerMetrics struct {
+	telemetry *otel.Telemetry
+	registry  *prometheus.Registry
+}
+
+// newConsumerMetrics measures a consumer of the queue at url.
+func newConsumerMetrics(url string) (*consumerMetrics, error) {
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(
+		exporter.WithRegisterer(registry),
+		exporter.WithoutTargetInfo(), exporter.WithoutScopeInfo(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("making the metrics of the consumer: %w", err)
+	}
+	telemetry, err := otel.New(url, otel.Config{
+		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+		TracerProvider: notrace.NewTracerProvider(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &consumerMetrics{telemetry, registry}, nil
+}
+
+// newConsumer makes the consumer that is configured, measured unless there is
+// nowhere to see it.
+func (d *Daemon) newConsumer(c *Consume) (err error) {
+	cfg, url := c.Config, d.QueueURL(c.Queue)
+	if !d.cfg.Serving.NoMetrics {
+		if d.consumed, err = newConsumerMetrics(url); err != nil {
+			return err
+		}
+		cfg.Observer = reprise.Observers(d.consumed.telemetry.Observer(), cfg.Observer)
+	}
+	d.consumer, err = reprise.New(d.client(), url, d.stoppable(c.Handler), cfg)
+	if err != nil || d.consumed == nil {
+		return err
+	}
+	_, err = d.consumed.telemetry.Watch(d.consumer)
+	return err
+}
+
+// write writes them in Prometheus' text format.
+func (m *consumerMetrics) write(w io.Writer) error {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return err
+	}
+	encoder := expfmt.NewEncoder(w, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -98,15 +98,14 @@ var trivial = reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) er
 // startConsumer starts a consumer with a trivial handler and otherwise the
 // settings that it has by itself.
 func startConsumer(name string, queue workload, client reprise.Client, url string, concurrency int) (*contender, error) {
-	return startHandler(name, queue, client, url, concurrency, trivial)
+	return startHandler(name, queue, client, url, trivial, reprise.Config{Concurrency: concurrency})
 }
 
-// startHandler is startConsumer with another handler.
-func startHandler(name string, queue workload, client reprise.Client, url string, concurrency int, handler reprise.Handler) (*contender, error) {
-	consumer, err := reprise.New(client, url, handler, reprise.Config{
-		Concurrency: concurrency,
-		Logger:      slog.New(slog.DiscardHandler),
-	})
+// startHandler is startConsumer with another handler and configuration. It logs
+// nothing.
+func startHandler(name string, queue workload, client reprise.Client, url string, handler reprise.Handler, cfg reprise.Config) (*contender, error) {
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	consumer, err := reprise.New(client, url, handler, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type comparison struct {
 
 var comparisons = []comparison{
 	{"consumer", "the consumer beside the raw loop", []func(io.Writer, scale) error{overSDK, overTCP, inProcess, callsEach}},
-	{"plugins", "the consumer with plug-ins beside the bare one", []func(io.Writer, scale) error{withPlugins, withRedis}},
+	{"plugins", "the consumer with plug-ins beside the bare one", []func(io.Writer, scale) error{withPlugins, withTelemetry, withRedis}},
 	{"peers", "the consumer beside other consumers", []func(io.Writer, scale) error{peersCanned, onServer, leasedMany}},
 	{"server", "the server in memory beside a handler that gives the same bytes", ofServer((*serving.Bench).Cost)},
 	{"durable", "the durable server beside the one in memory", ofServer((*serving.Bench).Durable)},

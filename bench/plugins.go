@@ -36,7 +36,7 @@ func withPlugins(w io.Writer, s scale) error {
 			if err != nil {
 				return err
 			}
-			c, err := startHandler(p.name, q, q.SDK(tuned), canned.URL, concurrency, handler)
+			c, err := startHandler(p.name, q, q.SDK(tuned), canned.URL, handler, reprise.Config{Concurrency: concurrency})
 			if err != nil {
 				return err
 			}

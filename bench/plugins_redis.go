@@ -66,7 +66,7 @@ func besideRedis(w io.Writer, s scale, client *redis.Client, concurrency int) er
 		handler reprise.Handler
 	}{{"bare", trivial}, {"idempotency in Redis", once(trivial)}} {
 		q := canned.New()
-		started, err := startHandler(c.name, q, q.SDK(tuned), canned.URL, concurrency, c.handler)
+		started, err := startHandler(c.name, q, q.SDK(tuned), canned.URL, c.handler, reprise.Config{Concurrency: concurrency})
 		if err != nil {
 			return err
 		}

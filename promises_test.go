@@ -223,7 +223,7 @@ func TestStaleHandlesStopNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, attributes)
-				q.Fault(sqsserver.Fault{Kind: sqsserver.FaultStaleHandle, Every: 3})
+				q.Fault(sqsserver.Fault{Kind: sqsserver.FaultStaleHandle, Probability: 1. / 3}) // each third would keep step with a message that comes again
 				var j journal
 				q.Consume(j.handler(func(context.Context, *reprise.Message) error {
 					time.Sleep(time.Minute) // there are heartbeats, too

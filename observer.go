@@ -76,6 +76,9 @@ type Settled struct {
 	// Requeued says that a copy has taken the message's place, under another id and
 	// with the same OriginID.
 	Requeued bool
+	// Reason says why it is not deleted for its success, as a closed set fit for a
+	// metric label: 0 for a success, and for what was lost before it was decided on.
+	Reason retry.Reason
 	// Due is when the message becomes visible again, on the consumer's clock:
 	// zero unless it is to come again. It can lie up to a minute or 1 % before the
 	// policy's time where SQS's 12-hour rule cuts the wait short.

@@ -338,7 +338,7 @@ func (c *Consumer) release(d *delivery) {
 	d.phase = phaseGone
 	delete(c.held, d.msg.ID)
 	if c.cfg.Observer.Settled != nil {
-		c.untold = append(c.untold, Settled{Message: d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
+		c.untold = append(c.untold, Settled{Message: d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.reason, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
 	}
 	if c.queue.fifo {
 		c.leaveLane(d, now)

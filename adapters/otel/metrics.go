@@ -126,7 +126,7 @@ func (m *metrics) putTogether() {
 // not see the first.
 func (m *metrics) begin() {
 	ctx := context.Background()
-	for _, c := range []metric.Int64Counter{m.deadLetter, m.extensions, m.expiries} {
+	for _, c := range []metric.Int64Counter{m.extensions, m.expiries} {
 		c.Add(ctx, 0, m.ofQueue.add...)
 	}
 	for o := range m.ofOutcome {
@@ -144,6 +144,10 @@ func (m *metrics) begin() {
 	}
 	for _, r := range limits {
 		m.exhausted.Add(ctx, 0, m.ofReason[r].add...)
+		m.deadLetter.Add(ctx, 0, m.ofReason[r].add...)
+	}
+	for _, r := range []retry.Reason{retry.ReasonPermanent, retry.ReasonSkip, retry.ReasonCrash} {
+		m.deadLetter.Add(ctx, 0, m.ofReason[r].add...)
 	}
 }
 
@@ -183,7 +187,7 @@ func (m *metrics) settled(ctx context.Context, e reprise.Settled) {
 	}
 	m.settlings.Add(ctx, 1, m.ofSettled[e.Outcome][requeued].add...)
 	if e.Outcome == reprise.OutcomeDeadLetter {
-		m.deadLetter.Add(ctx, 1, m.ofQueue.add...)
+		m.deadLetter.Add(ctx, 1, m.ofReason[e.Reason].add...)
 	}
 }
 

@@ -41,7 +41,9 @@ func TestMetricsOfTheConsumer(t *testing.T) {
 			{"reprise_retry_delay_seconds", "reprise_reason", "policy", 2},
 			{"reprise_exhausted_total", "reprise_reason", "attempts", 1},
 			{"reprise_exhausted_total", "reprise_reason", "age", 0},
-			{"reprise_dlq_sent_total", "", "", 2},
+			{"reprise_dlq_sent_total", "reprise_reason", "permanent", 1},
+			{"reprise_dlq_sent_total", "reprise_reason", "attempts", 1},
+			{"reprise_dlq_sent_total", "reprise_reason", "age", 0},
 			{"reprise_settled_total", "reprise_outcome", "dead-letter", 2},
 			{"reprise_expiring_total", "", "", 0},
 			{"reprise_visibility_extensions_total", "", "", 0},
@@ -89,7 +91,7 @@ func scrapeConsumer(t *testing.T) map[string]*dto.MetricFamily {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		families := scrape(t, endpoint)
 		deleted, _ := reading(families["reprise_settled_total"], "reprise_outcome", "delete")
-		dead, _ := reading(families["reprise_dlq_sent_total"], "", "")
+		dead, _ := reading(families["reprise_settled_total"], "reprise_outcome", "dead-letter")
 		if deleted == 3 && dead == 2 {
 			return families
 		}

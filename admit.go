@@ -17,6 +17,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 		return
 	}
 	c.held[d.msg.ID] = d
+	c.weighIn(d)
 	c.waiting++
 	c.memory.unpark(d.msg.ID)
 	d.msg.Attempt = c.attemptNumber(d, now)
@@ -43,6 +44,10 @@ func (c *Consumer) adopt(old, d *delivery) {
 // begin decides what a message that is next in line needs: a run of the handler,
 // or, by what is remembered of it, only a settlement.
 func (c *Consumer) begin(d *delivery, now time.Time) {
+	if c.queue.fifo && c.lanes[d.msg.GroupID].ahead > 0 {
+		d.stalled = true // until that is gone
+		return
+	}
 	known := c.memory.recall(d.msg.ID, now)
 	due := known.due
 	if known.receives == 0 && d.history != nil { // nothing is known of this copy

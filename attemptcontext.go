@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ import (
 // this one only points.
 type attemptContext struct {
 	parent context.Context
+	batch  *batchContext // of which this is one message's; nil: of none
 
 	mu    sync.Mutex
 	live  *liveContext // nil until looked at
@@ -60,6 +62,9 @@ func (c *attemptContext) end(cause error) {
 	defer c.mu.Unlock()
 	if c.ended == nil {
 		c.ended = cause
+		if c.batch != nil && errors.Is(cause, ErrLeaseLost) {
+			c.batch.leaseLost()
+		}
 	}
 	if c.live == nil {
 		return

@@ -25,6 +25,10 @@ type Config struct {
 	// group come on top: nine at most for each head. Default: 10.
 	Prefetch int
 
+	// Batch says what a batch is, for consumers made by NewBatch; New refuses it.
+	// Default: the zero [Batch].
+	Batch Batch
+
 	// Rate is how many handlers may start per second, evenly spaced, bursts of 10 ms
 	// aside. No more messages are received than can start within 10 s. From 0.001
 	// to 1,000,000. Default: 0, unlimited.

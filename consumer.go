@@ -43,7 +43,7 @@ type Consumer struct {
 	log     *slog.Logger
 	clock   serverClock
 
-	workFunc func() // work, made a func once
+	workFunc func() // work or workBatches, made a func once
 
 	runCtx    context.Context         // Run's, without its end
 	pollCtx   context.Context         // of receives
@@ -70,6 +70,7 @@ type Consumer struct {
 	facts    queueFacts           // what the queue's attributes say
 	held     map[string]*delivery // every message in our hands, by id
 	ready    fifo                 // leased and free to start
+	batches  *collector           // makes batches of them; nil: handlers get one at a time
 	gates    gates                // what keeps messages from being ready: outages, paused keys
 	dials    dials                // what can be turned at run time
 	waker    waker                // makes parked messages visible
@@ -109,11 +110,26 @@ type Consumer struct {
 // [Client] as it is.
 func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	var problems []error
-	if c == nil {
-		problems = append(problems, errors.New("the SQS client is nil: pass sqs.NewFromConfig(cfg)"))
-	}
 	if h == nil {
 		problems = append(problems, errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)"))
+	}
+	if cfg.Batch != (Batch{}) {
+		problems = append(problems, errors.New("Config.Batch is set, but a Handler gets one message at a time: pass a BatchHandler to NewBatch, or leave it empty"))
+	}
+	consumer, err := newConsumer(c, queueURL, cfg, problems)
+	if err != nil {
+		return nil, err
+	}
+	consumer.handler = h
+	consumer.workFunc = consumer.work
+	return consumer, nil
+}
+
+// newConsumer returns a consumer that lacks only its handler, unless there are
+// problems with that or others.
+func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Consumer, error) {
+	if c == nil {
+		problems = append(problems, errors.New("the SQS client is nil: pass sqs.NewFromConfig(cfg)"))
 	}
 	queue, err := parseQueueURL(queueURL)
 	if err != nil {
@@ -135,7 +151,6 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 
 	consumer := &Consumer{
 		queue:       queue,
-		handler:     h,
 		cfg:         cfg,
 		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
 		chance:      rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
@@ -157,7 +172,6 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	if f := cfg.Observer.Call; f != nil {
 		consumer.client.observe = func(ctx context.Context, e Call) { consumer.tell(func() { f(ctx, e) }) }
 	}
-	consumer.workFunc = consumer.work
 	consumer.deletes = outbox{name: "delete", send: consumer.sendDeletes}
 	consumer.hides = outbox{name: "hide", send: consumer.sendHides, leased: true}
 	consumer.copies = outbox{name: "copy", send: consumer.sendCopies, maxBytes: maxBatchBytes}

@@ -40,6 +40,7 @@ type delivery struct {
 	fit      int       // attempts that fit into the time since it was first received
 	sequence string    // FIFO: SQS's sequence number
 	history  *history  // what it carries of the messages before it; nil: nothing
+	size     int       // in bytes, of a batch consumer
 
 	phase   phase
 	verdict verdict
@@ -52,6 +53,8 @@ type delivery struct {
 	duplicate bool // arrived while the same message was held: only lent its handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed for want of what its handler needs
+	ahead     bool // done with, in one batch with the head of its lane behind it
+	stalled   bool // would be next in its lane, but for what is ahead
 
 	hidden     bool // to be requeued: hidden until it is due, or as long as that goes
 	copied     bool // the dead-letter queue, or its own, has it again
@@ -179,6 +182,17 @@ func (f *fifo) push(d *delivery) {
 		f.last.next = d
 	}
 	f.last = d
+}
+
+// pushFront puts d before all others.
+func (f *fifo) pushFront(d *delivery) {
+	d.queued, d.next = true, f.first
+	if f.first == nil {
+		f.last = d
+	} else {
+		f.first.previous = d
+	}
+	f.first = d
 }
 
 // remove takes d out, if it is in any.

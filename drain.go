@@ -88,6 +88,7 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}
+	c.startWorkers() // a batch lingers no longer
 	for _, o := range c.outboxes() {
 		c.flush(o)
 	}
@@ -100,7 +101,7 @@ func (c *Consumer) timeAllows(now time.Time) bool {
 	if c.taskTime.mean == 0 || c.dials.paused {
 		return false // no handler has ended yet: nothing is known; or none may start
 	}
-	turns := 1 + (c.waiting+c.running)/c.dials.concurrency
+	turns := 1 + (c.waiting+c.running)/c.capacity()
 	expected := int64(c.taskTime.mean) * int64(turns)
 	return now.Add(2 * time.Duration(expected)).Before(c.softEnd)
 }
@@ -128,6 +129,9 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 		if o.timer != nil {
 			o.timer.Stop()
 		}
+	}
+	if c.batches != nil && c.batches.timer != nil {
+		c.batches.timer.Stop()
 	}
 	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: c.after.left(), Took: time.Since(began)}
 	for id, d := range c.held {

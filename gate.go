@@ -73,7 +73,7 @@ func (c *Consumer) gateShut(d *delivery) bool {
 func (c *Consumer) line(d *delivery, now time.Time) {
 	g := c.gates.byKey[d.key]
 	if g == nil {
-		c.ready.push(d)
+		c.enlist(d)
 		return
 	}
 	d.tried = d.tried || c.memory.recall(d.msg.ID, now).unavailable
@@ -87,7 +87,7 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 			g.active++
 			g.wanted, g.fresh = false, false
 		}
-		c.ready.push(d)
+		c.enlist(d)
 	}
 }
 
@@ -124,6 +124,9 @@ func (c *Consumer) roomToHold(g *gate) bool {
 	}
 	all, _ := c.places()
 	share := max(1, all/2)
+	if c.batches != nil && c.batches.held >= c.heldAtMost()/2 {
+		return false
+	}
 	if g.breaker.state == BreakerRamping {
 		return g.holding-g.trying < share // these take the places of others
 	}
@@ -159,7 +162,7 @@ func (c *Consumer) stepOut(d *delivery, now time.Time) {
 		c.recount(g)
 		return
 	}
-	c.ready.remove(d)
+	c.delist(d)
 	if g := c.leaveGate(d); g != nil {
 		c.passedUnrun(g, now)
 	}
@@ -300,7 +303,7 @@ func (c *Consumer) canaryEnded(g *gate, unavailable bool, now time.Time) {
 	switch {
 	case g.breaker.state == BreakerRamping:
 		b := g.breaker
-		b.ramped(unavailable, c.dials.concurrency, now, c.chance.Float64())
+		b.ramped(unavailable, c.capacity(), now, c.chance.Float64())
 		if b.state == BreakerRamping {
 			g.breaker = b
 			c.letThrough(g, now)

@@ -56,7 +56,7 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 		}},
 		{name: "a method of the error", err: func(exit func()) error { return &trap{message: exit} }},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		inBatches := func(t *testing.T, batches bool) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				var calls atomic.Int64
@@ -72,7 +72,12 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 				if tt.err != nil {
 					err = tt.err(exit)
 				}
-				c := q.Consume(failsFirst(err), cfg)
+				var c *reprisetest.Consumer
+				if batches {
+					c = q.ConsumeBatch(together(failsFirst(err)), cfg)
+				} else {
+					c = q.Consume(failsFirst(err), cfg)
+				}
 				q.Send(numbered(messages)...)
 				q.WaitEmpty(24 * time.Hour)
 				if calls.Load() < 3 {
@@ -80,7 +85,9 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 				}
 				goesOn(t, q, c)
 			})
-		})
+		}
+		t.Run(tt.name, func(t *testing.T) { inBatches(t, false) })
+		t.Run(tt.name+", in batches", func(t *testing.T) { inBatches(t, true) })
 	}
 }
 

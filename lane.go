@@ -67,8 +67,14 @@ type lane struct {
 	// returning counts messages of the group that are being given back. Until they
 	// are gone, no other may join: it could overtake them.
 	returning int
+	// ahead counts messages that a batch has done with and that are yet to be
+	// deleted: until then, no other begins.
+	ahead int
+	// broken says that one of those is to come again: nothing begins before it.
+	broken bool
 
-	blocked, held int // its part of Consumer.blocked and Consumer.heldBack
+	blocked, held int  // its part of Consumer.blocked and Consumer.heldBack
+	along         load // its part of collector.behind
 }
 
 // joinLane puts a message of a FIFO queue behind the messages of its group. The
@@ -158,6 +164,9 @@ func (c *Consumer) recountLane(l *lane) {
 	c.blocked += blocked - l.blocked
 	c.heldBack += held - l.held
 	l.blocked, l.held = blocked, held
+	if c.batches != nil {
+		c.batches.recount(l)
+	}
 }
 
 // leaveLane is called when d, of a FIFO queue, is no longer held. If it was done
@@ -167,6 +176,11 @@ func (c *Consumer) recountLane(l *lane) {
 func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 	l := c.lanes[d.msg.GroupID]
 	if l == nil {
+		return
+	}
+	if d.ahead {
+		c.goneAhead(l, d, now)
+		c.endLane(d.msg.GroupID, l)
 		return
 	}
 	if l.head != d {
@@ -182,18 +196,8 @@ func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 	}
 	l.head = nil
 	done := d.verdict.outcome == OutcomeDelete || d.verdict.outcome == OutcomeDeadLetter
-	if done {
-		for i, next := range l.waiting {
-			if next.phase == phaseWaiting {
-				l.head = next
-				l.returning += i // released by a drain, and not yet gone
-				l.waiting = l.waiting[i+1:]
-				c.recountLane(l)
-				c.begin(next, now)
-				c.startWorkers()
-				return
-			}
-		}
+	if done && !l.broken && c.nextInLane(l, now) {
+		return
 	}
 	due := d.verdict.due
 	if due.Before(now) || c.budget.pressure(now) >= spillPressure {
@@ -204,6 +208,23 @@ func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 	l.waiting = nil
 	c.giveBackSiblings(l, siblings, due, now)
 	c.endLane(d.msg.GroupID, l)
+}
+
+// nextInLane begins the next message of l, whose head is gone. It returns false if
+// there is none. The caller holds c.mu.
+func (c *Consumer) nextInLane(l *lane, now time.Time) bool {
+	for i, next := range l.waiting {
+		if next.phase == phaseWaiting {
+			l.head = next
+			l.returning += i // released by a drain, and not yet gone
+			l.waiting = l.waiting[i+1:]
+			c.recountLane(l)
+			c.begin(next, now)
+			c.startWorkers()
+			return true
+		}
+	}
+	return false
 }
 
 // giveBackFrom releases d, which waits behind the head of its lane, until due, and
@@ -232,7 +253,7 @@ func (c *Consumer) giveBackSiblings(l *lane, siblings []*delivery, due, now time
 // endLane forgets a lane in which nothing is left. The caller holds c.mu.
 func (c *Consumer) endLane(group string, l *lane) {
 	c.recountLane(l)
-	if l.head == nil && l.returning == 0 && len(l.waiting) == 0 {
+	if l.head == nil && l.returning+l.ahead == 0 && len(l.waiting) == 0 {
 		delete(c.lanes, group)
 	}
 }

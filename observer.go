@@ -20,7 +20,8 @@ type Observer struct {
 	// does Attempt, without its end. The trail, at most 128 printable ASCII characters
 	// without spaces, is what [Message].Trail says in what is told of this run from its
 	// end on, and at the message's next attempt: telemetry leaves its trace context
-	// there. An empty or longer one leaves the old one as it is.
+	// there. An empty or longer one leaves the old one as it is. Before a batch it is
+	// called for each message: what it returns is then [MessageContext].
 	Starting func(ctx context.Context, m *Message) (handlerCtx context.Context, trail string)
 	// Attempt is called after each run of the handler.
 	Attempt func(ctx context.Context, e Attempt)

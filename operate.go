@@ -33,8 +33,8 @@ const (
 // after it has returned too, and so be driven by whatever watches the handlers'
 // dependency: see [Observer].Attempt.
 func (c *Consumer) SetConcurrency(n int) error {
-	if n < 1 || n > maxConcurrent {
-		return fmt.Errorf("reprise: a concurrency of %d is out of range: set 1 to %d handlers, or call Pause", n, maxConcurrent)
+	if most := maxConcurrent / c.batchSize(); n < 1 || n > most {
+		return fmt.Errorf("reprise: a concurrency of %d is out of range: set 1 to %d handlers, or call Pause", n, most)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 // mayStart says whether another handler may start now. Where only the rate
 // forbids it, a timer sees to it that one does when it may. The caller holds c.mu.
 func (c *Consumer) mayStart() bool {
-	if c.dials.paused || c.running >= c.dials.concurrency {
+	if c.dials.paused || c.handlers() >= c.dials.concurrency {
 		return false
 	}
 	if c.cfg.Rate == 0 {
@@ -136,10 +136,10 @@ func rateSpacing(rate float64) time.Duration {
 // places is how many messages may be leased at once: those that run and those
 // that wait. A rate limits those that wait further.
 func (c *Consumer) places() (all, waiting int) {
-	all = c.dials.concurrency + c.cfg.Prefetch
+	all = c.capacity() + c.cfg.Prefetch
 	if c.cfg.Rate == 0 {
 		return all, all
 	}
 	ahead := math.Ceil(c.cfg.Rate * rateAhead.Seconds())
-	return all, int(min(float64(all), ahead))
+	return all, int(min(float64(all), max(ahead, float64(c.batchSize()))))
 }

@@ -17,13 +17,19 @@ type outbox struct {
 	pending  []*delivery
 	bytes    int
 	timer    *time.Timer
-	flushAt  time.Time // when what is pending has waited long enough
-	firesAt  time.Time // when the timer fires; zero: it is not set
+	sending  int           // requests under way
+	full     [][]*delivery // batches that wait for one of them to end
+	flushAt  time.Time     // when what is pending has waited long enough
+	firesAt  time.Time     // when the timer fires; zero: it is not set
 }
 
 const (
 	maxLinger   = 250 * time.Millisecond
 	drainLinger = 5 * time.Millisecond
+
+	// sendAtOnce is how many requests of an outbox may be under way together, or the
+	// end of a batch of 10,000 would be 1,000: as many as [Tuned] keeps connections.
+	sendAtOnce = defaultConnections
 )
 
 // put adds d to the outbox. The caller holds c.mu.
@@ -98,12 +104,31 @@ func (c *Consumer) flush(o *outbox) {
 	for _, d := range batch {
 		d.requests++
 	}
+	if o.sending == sendAtOnce {
+		o.full = append(o.full, batch)
+		return
+	}
+	o.sending++
+	c.start(o.name, func() { c.deliver(o, batch) })
+}
+
+// sent makes way for a batch that waits.
+func (c *Consumer) sent(o *outbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(o.full) == 0 {
+		o.sending--
+		return
+	}
+	batch := o.full[0]
+	o.full = o.full[1:]
 	c.start(o.name, func() { c.deliver(o, batch) })
 }
 
 // deliver sends a batch and takes in the results. If the user's code, a Client or an
 // Observer, ends this goroutine, what it was about is tried again.
 func (c *Consumer) deliver(o *outbox, batch []*delivery) {
+	defer c.sent(o)
 	if o.leased {
 		c.mu.Lock()
 		batch = c.dropExpired(batch, time.Now())

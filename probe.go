@@ -71,7 +71,7 @@ func (c *Consumer) gateTurned(g *gate, now time.Time) {
 		for d := c.ready.first; d != nil; {
 			next := d.next
 			if d.key == g.key {
-				c.ready.remove(d)
+				c.delist(d)
 				c.leaveGate(d)
 				c.shelve(g, d, now)
 			}

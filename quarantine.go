@@ -200,7 +200,7 @@ func (c *Consumer) startable() *delivery {
 	case f.running == nil && c.running == 0 && c.settling == 0: // what is not yet settled would die with it
 		d = f.next
 	}
-	if d == nil || c.closed || !c.mayStart() {
+	if d == nil || c.closed || !c.mayStart() || c.batches != nil && d != f.next && !c.batchDue(d) {
 		return nil
 	}
 	return d

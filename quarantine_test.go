@@ -30,7 +30,7 @@ type mortals struct {
 func (f *mortals) start(n int) *reprisetest.Consumer {
 	var c *reprisetest.Consumer
 	started := make(chan struct{})
-	c = f.q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+	h := reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		<-started
 		f.mu.Lock()
 		f.running[n]++
@@ -62,9 +62,25 @@ func (f *mortals) start(n int) *reprisetest.Consumer {
 		defer f.mu.Unlock()
 		f.handled[m.Body]++
 		return nil
-	}), f.cfg)
+	})
+	if f.cfg.Batch.Size > 0 {
+		c = f.q.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+			f.count(n, len(ms)-1)
+			defer f.count(n, 1-len(ms))
+			return together(h).HandleBatch(ctx, ms)
+		}), f.cfg)
+	} else {
+		c = f.q.Consume(h, f.cfg)
+	}
 	close(started)
 	return c
+}
+
+// count counts handlers of a consumer, or what may be as deadly.
+func (f *mortals) count(n, more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running[n] += more
 }
 
 // live keeps n consumers alive for a while.
@@ -97,9 +113,11 @@ func TestPoisonThatKillsTheProcess(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		policy retry.Policy
+		batch  reprise.Batch
 	}{
-		{"waits of minutes", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}},
-		{"waits of a second, that fit between two deaths", retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 5}},
+		{"waits of minutes", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}, reprise.Batch{}},
+		{"waits of a second, that fit between two deaths", retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 5}, reprise.Batch{}},
+		{"in batches", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}, reprise.Batch{Size: 5}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,7 +125,7 @@ func TestPoisonThatKillsTheProcess(t *testing.T) {
 				dead := q.NewDeadLetterQueue(50)
 				f := &mortals{
 					q: q, running: make(map[int]int), handled: make(map[string]int), dead: make(chan int, 3),
-					cfg: reprise.Config{Concurrency: 5, Retry: tt.policy},
+					cfg: reprise.Config{Concurrency: 5, Retry: tt.policy, Batch: tt.batch},
 				}
 				bodies := numbered(200)
 				q.Send(bodies[:100]...)

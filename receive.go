@@ -156,9 +156,9 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 		return 0, 1, false
 	}
 	waiting := c.waiting - c.gates.shelved - c.blocked + c.reserved
-	free = min(all-c.running-waiting, ahead-waiting)
-	idle = free > 0 && c.running+waiting < c.dials.concurrency && (c.cfg.Rate == 0 || waiting == 0)
-	return free, min(maxBatch, max(1, ahead/2)), idle
+	free, worthwhile = c.withinBytes(min(all-c.running-waiting, ahead-waiting), min(maxBatch, max(1, ahead/2)))
+	idle = free > 0 && c.running+waiting < c.capacity() && (c.cfg.Rate == 0 || waiting == 0)
+	return free, worthwhile, idle
 }
 
 // giveBack frees n reserved places.

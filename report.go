@@ -23,8 +23,11 @@ type Counts struct {
 	// Duplicates counts deliveries of messages that were in our hands already:
 	// they are not run twice.
 	Duplicates int64
-	// Attempts counts runs of the handler, Panics those that panicked.
+	// Attempts counts runs of the handler, Panics those that panicked. A batch is an
+	// attempt of each of its messages, and panics once.
 	Attempts, Panics int64
+	// Batches counts runs of a BatchHandler.
+	Batches int64
 	// Deleted, Retried, Released, Parked, DeadLettered and Kept count settlements
 	// that SQS acknowledged. Parked messages were received before they were due, and
 	// hidden again without a run.

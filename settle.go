@@ -337,6 +337,7 @@ func (c *Consumer) release(d *delivery) {
 	}
 	d.phase = phaseGone
 	delete(c.held, d.msg.ID)
+	c.weighOut(d)
 	if c.cfg.Observer.Settled != nil {
 		c.untold = append(c.untold, Settled{Message: d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.reason, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
 	}

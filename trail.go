@@ -13,16 +13,17 @@ const maxTrail = 128
 func plausibleTrail(s string) bool { return printable(s) && s != "" && len(s) <= maxTrail }
 
 // starting tells the observer that d's handler is about to run, and returns the
-// context that its run is to have. c.mu is not held.
-func (c *Consumer) starting(d *delivery) context.Context {
+// context that its run is to have, which is parent or derives from it. c.mu is not
+// held.
+func (c *Consumer) starting(d *delivery, parent context.Context) context.Context {
 	f := c.cfg.Observer.Starting
 	if f == nil {
-		return c.workCtx
+		return parent
 	}
-	d.run.ctx.parent = c.workCtx // for whoever judges, should f end the goroutine
-	ctx := c.workCtx
+	d.run.ctx.parent = parent // for whoever judges, should f end the goroutine
+	ctx := parent
 	c.tell(func() {
-		its, trail := f(c.workCtx, d.msg)
+		its, trail := f(parent, d.msg)
 		if its != nil {
 			ctx = its
 		}

@@ -194,7 +194,7 @@ func (c *Consumer) woken(ids []string, results []error, now time.Time) (throttle
 func (c *Consumer) wakePause(n int) time.Duration {
 	rate := float64(wakeRate)
 	if c.taskTime.mean > 0 {
-		concurrency := c.dials.concurrency
+		concurrency := c.capacity()
 		if g := c.gates.byKey[""]; g != nil && g.breaker.state == BreakerRamping {
 			concurrency = min(concurrency, g.breaker.limit)
 		}

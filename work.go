@@ -34,7 +34,7 @@ func (c *Consumer) work() {
 	d := c.takeReady()
 	for started = time.Now(); d != nil; {
 		current = d
-		d.run.ctx.start(c.starting(d), c.cfg.HandlerTimeout)
+		d.run.ctx.start(c.starting(d, c.workCtx), c.cfg.HandlerTimeout)
 		err := c.handle(d)
 		ended := time.Now()
 		o := c.weigh(d, err, ended)
@@ -161,21 +161,26 @@ func (c *Consumer) takeReady() *delivery {
 // behind it. The caller holds c.mu.
 func (c *Consumer) nextReady() *delivery {
 	d := c.startable()
-	switch d {
-	case nil:
+	if d == nil {
 		return nil
-	case c.floor.next:
+	}
+	c.setOff(d)
+	c.startWorkers()
+	return d
+}
+
+// setOff takes d, which is startable, to its handler. The caller holds c.mu.
+func (c *Consumer) setOff(d *delivery) {
+	if d == c.floor.next {
 		c.floor.next, c.floor.running = nil, d
-	default:
-		c.ready.remove(d)
+	} else {
+		c.delist(d)
 	}
 	c.countStart()
 	d.phase = phaseRunning
 	c.waiting--
 	c.running++
 	c.counts.Attempts++
-	c.startWorkers()
-	return d
 }
 
 // handle runs the handler. A panic of it, and only of it, is caught here.
@@ -327,7 +332,8 @@ func (c *Consumer) rememberLost(d *delivery, now time.Time) {
 	}
 }
 
-// attempted reports the end of an attempt. Nothing is logged for a success.
+// attempted reports the end of an attempt, by a Handler. Nothing is logged for a
+// success.
 func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, ended time.Time) {
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		c.mu.Lock()
@@ -335,6 +341,11 @@ func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, 
 		c.mu.Unlock()
 		c.log.Error("handler panicked", "message", m, "panic", panicked.Value, "stack", string(panicked.Stack))
 	}
+	c.tellAttempt(r, m, v, err, started, ended)
+}
+
+// tellAttempt tells the observer of an attempt's end.
+func (c *Consumer) tellAttempt(r *run, m *Message, v verdict, err error, started, ended time.Time) {
 	if f := c.cfg.Observer.Attempt; f != nil {
 		c.tell(func() {
 			f(c.afterwards(r), Attempt{

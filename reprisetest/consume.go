@@ -32,11 +32,33 @@ func (q *Queue) Consume(h reprise.Handler, cfg reprise.Config) *Consumer {
 // the real SDK.
 func (q *Queue) ConsumeWith(client reprise.Client, h reprise.Handler, cfg reprise.Config) *Consumer {
 	q.tb.Helper()
+	return q.consume(cfg, func(alive context.Context, cfg reprise.Config) (*reprise.Consumer, error) {
+		return reprise.New(severable{client, alive}, q.URL(), mortal{h, alive}, cfg)
+	})
+}
+
+// ConsumeBatch is Consume with a handler of batches.
+func (q *Queue) ConsumeBatch(h reprise.BatchHandler, cfg reprise.Config) *Consumer {
+	q.tb.Helper()
+	return q.ConsumeBatchWith(q.Direct(), h, cfg)
+}
+
+// ConsumeBatchWith is ConsumeWith with a handler of batches.
+func (q *Queue) ConsumeBatchWith(client reprise.Client, h reprise.BatchHandler, cfg reprise.Config) *Consumer {
+	q.tb.Helper()
+	return q.consume(cfg, func(alive context.Context, cfg reprise.Config) (*reprise.Consumer, error) {
+		return reprise.NewBatch(severable{client, alive}, q.URL(), mortalBatch{h, alive}, cfg)
+	})
+}
+
+// consume starts the consumer that build returns, for as long as its context lives.
+func (q *Queue) consume(cfg reprise.Config, build func(alive context.Context, cfg reprise.Config) (*reprise.Consumer, error)) *Consumer {
+	q.tb.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(q.tb.Output(), nil))
 	}
 	alive, crash := context.WithCancel(context.Background())
-	consumer, err := reprise.New(severable{client, alive}, q.URL(), mortal{h, alive}, cfg)
+	consumer, err := build(alive, cfg)
 	if err != nil {
 		crash()
 		q.tb.Fatalf("reprisetest: %v", err)
@@ -87,6 +109,19 @@ func (m mortal) Handle(ctx context.Context, msg *reprise.Message) error {
 	defer cancel()
 	defer context.AfterFunc(m.alive, cancel)()
 	return m.Handler.Handle(ctx, msg)
+}
+
+// mortalBatch is mortal for a handler of batches.
+type mortalBatch struct {
+	reprise.BatchHandler
+	alive context.Context
+}
+
+func (m mortalBatch) HandleBatch(ctx context.Context, ms []*reprise.Message) []error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.alive, cancel)()
+	return m.BatchHandler.HandleBatch(ctx, ms)
 }
 
 // errSevered is what a crashed consumer's calls return.

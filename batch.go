@@ -1,0 +1,288 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// BatchHandler works on several messages at once: one insert of a thousand rows in
+// place of a thousand inserts. See [NewBatch].
+//
+// HandleBatch returns nil if all messages succeeded, or one verdict for each: errs[i]
+// is on ms[i], and settles it as the error of a [Handler] would. Each message has
+// an attempt, a lease, a backoff and a dead letter of its own: one that fails costs
+// its neighbours nothing. A panic is an attempt that failed, of every message of
+// the batch; so is a slice of any other length, an empty one included. ms may be
+// reordered, and verdicts then follow it.
+//
+// On FIFO queues a batch can hold several messages of a group, in order. Behind the
+// first that fails, whatever its verdict, the rest of its group in the batch is run
+// again, behind it: what the handler says of them is ignored, and counts as no
+// attempt. So a handler that works message by message stops a group at its first
+// failure, and may return any verdict on what is behind.
+//
+// The context ends as a Handler's does. It is that of the whole batch: its
+// [context.Cause] is [ErrLeaseLost] only when the leases on all of its messages are
+// lost. When some are, the others' work goes on: [MessageContext] tells which, and
+// what is returned on those is ignored, except success, which still deletes. HandleBatch
+// is called concurrently, at most [Config].Concurrency calls at once.
+type BatchHandler interface {
+	HandleBatch(ctx context.Context, ms []*Message) (errs []error)
+}
+
+// BatchHandlerFunc lets an ordinary function be a [BatchHandler].
+type BatchHandlerFunc func(ctx context.Context, ms []*Message) []error
+
+// HandleBatch calls f.
+func (f BatchHandlerFunc) HandleBatch(ctx context.Context, ms []*Message) []error { return f(ctx, ms) }
+
+// Batch says when what has been received goes to a [BatchHandler]: when it is Size
+// messages or Bytes, or when the first of them was received Linger ago, whichever
+// comes first, and a handler is free. Messages that wait keep their leases. When
+// the consumer stops, what waits runs at once if there is time for it, and is given
+// back otherwise; so are messages that wait for a [Handler]. An outage's canary
+// runs alone, and what follows it while handlers are started again does not linger.
+type Batch struct {
+	// Size is the most messages of a batch, from 1 to 10,000, and together with
+	// Concurrency 100,000 in handlers at once. More than the default asks for a
+	// Linger long enough to receive them. Default: 10, as many as one receive brings.
+	Size int
+
+	// Linger is how long the first message of a batch may wait for others after its
+	// receipt, at most 1 h. Negative: not at all; a batch is then what is here when
+	// a handler is free. Default: 1 s.
+	Linger time.Duration
+
+	// Bytes is the most that the bodies and attributes of a batch may have, in bytes
+	// as SQS counts them; a larger message is a batch of its own. It bounds the memory
+	// for messages too: receiving pauses while the consumer holds as much as
+	// Concurrency batches and one more may have, whatever the messages are waiting
+	// for. What receives under way bring comes on top. Default: 16 MiB, so that ten of
+	// the largest messages make a batch.
+	Bytes int
+}
+
+const (
+	defaultBatchSize   = maxBatch
+	defaultBatchLinger = time.Second
+	defaultBatchBytes  = 16 << 20
+
+	maxBatchSize   = 10_000
+	maxBatchLinger = time.Hour
+)
+
+func (b Batch) withDefaults() Batch {
+	if b.Size == 0 {
+		b.Size = defaultBatchSize
+	}
+	switch {
+	case b.Linger == 0:
+		b.Linger = defaultBatchLinger
+	case b.Linger < 0:
+		b.Linger = 0
+	}
+	if b.Bytes == 0 {
+		b.Bytes = defaultBatchBytes
+	}
+	return b
+}
+
+// validate returns every problem of a Batch whose defaults are filled in.
+func (b Batch) validate() []error {
+	var problems []error
+	bad := func(field string, value any, problem string) {
+		problems = append(problems, fmt.Errorf("Config.Batch.%s is %v: %s", field, value, problem))
+	}
+	if b.Size < 1 || b.Size > maxBatchSize {
+		bad("Size", b.Size, fmt.Sprintf("set 1 to %d messages, or 0 for %d", maxBatchSize, defaultBatchSize))
+	}
+	if b.Linger > maxBatchLinger {
+		bad("Linger", b.Linger, fmt.Sprintf("set at most %v, 0 for %v, or a negative duration for none", maxBatchLinger, defaultBatchLinger))
+	}
+	if b.Bytes < 1 {
+		bad("Bytes", b.Bytes, fmt.Sprintf("set a positive number, or 0 for %d", defaultBatchBytes))
+	}
+	return problems
+}
+
+// NewBatch returns a consumer of the queue at queueURL that runs h for batches of
+// messages. It is like [New] but for this: Config.Batch says what a batch is;
+// Concurrency is how many batches are worked on at once, which Prefetch's default
+// adds one to; HandlerTimeout is for a batch; and Rate counts messages, a batch of
+// ten taking the time of ten.
+func NewBatch(c Client, queueURL string, h BatchHandler, cfg Config) (*Consumer, error) {
+	var problems []error
+	if h == nil {
+		problems = append(problems, errors.New("the handler is nil: pass a BatchHandler or a BatchHandlerFunc"))
+	}
+	batch := cfg.Batch.withDefaults()
+	if wrong := batch.validate(); len(wrong) > 0 {
+		problems = append(problems, wrong...)
+	} else if n := cfg.withDefaults().Concurrency; n <= maxConcurrent && n*batch.Size > maxConcurrent {
+		problems = append(problems, fmt.Errorf("Config.Concurrency is %d and Config.Batch.Size %d: lower one, to at most %d messages in handlers at once", n, batch.Size, maxConcurrent))
+	}
+	if cfg.Prefetch == 0 {
+		cfg.Prefetch = max(defaultPrefetch, min(batch.Size, maxPrefetch))
+	}
+	cfg.Batch = batch
+	consumer, err := newConsumer(c, queueURL, cfg, problems)
+	if err != nil {
+		return nil, err
+	}
+	consumer.batches = &collector{Batch: batch, handler: h}
+	consumer.workFunc = consumer.workBatches
+	return consumer, nil
+}
+
+// collector turns messages that are ready into batches. There is nothing to be put
+// into and taken out of again: what a batch will be is the beginning of
+// Consumer.ready, until a worker takes it. Guarded by Consumer.mu.
+type collector struct {
+	Batch
+	handler BatchHandler
+
+	ready   load // in Consumer.ready
+	behind  load // in FIFO groups, behind heads that are in it: they go along
+	held    int  // bytes of all messages in our hands
+	typical int  // bytes of a message, about
+	running int  // batches
+	timer   *time.Timer
+	firesAt time.Time // when the timer does; zero: it is not set
+}
+
+// load is an amount of messages.
+type load struct{ messages, bytes int }
+
+func (l *load) add(messages, bytes int) {
+	l.messages += messages
+	l.bytes += bytes
+}
+
+// enlist makes d ready to be started. Of a batch consumer, what a gate has let
+// through goes first, and without a linger. The caller holds c.mu.
+func (c *Consumer) enlist(d *delivery) {
+	if c.batches == nil {
+		c.ready.push(d)
+		return
+	}
+	if d.gate != nil {
+		c.ready.pushFront(d)
+	} else {
+		c.ready.push(d)
+	}
+	c.batches.ready.add(1, d.size)
+	c.recountLane(c.lanes[d.msg.GroupID])
+}
+
+// delist takes d out of those that are ready, if it is among them. The caller holds
+// c.mu.
+func (c *Consumer) delist(d *delivery) {
+	if c.batches == nil || !d.queued {
+		c.ready.remove(d)
+		return
+	}
+	c.ready.remove(d)
+	c.batches.ready.add(-1, -d.size)
+	c.recountLane(c.lanes[d.msg.GroupID])
+}
+
+// recount brings behind up to date with l.
+func (b *collector) recount(l *lane) {
+	var along load
+	if h := l.head; h != nil && h.queued && h.shelf == nil && h.gate == nil {
+		for _, d := range l.waiting {
+			along.add(1, d.size)
+		}
+	}
+	b.behind.add(along.messages-l.along.messages, along.bytes-l.along.bytes)
+	l.along = along
+}
+
+// batchDue says whether what is ready, of which first is the first, makes a batch
+// that goes now. Where only its linger is missing, a timer sees to it. The caller
+// holds c.mu.
+func (c *Consumer) batchDue(first *delivery) bool {
+	b := c.batches
+	full := b.ready.messages+b.behind.messages >= b.Size || b.ready.bytes+b.behind.bytes >= b.Bytes
+	if full || c.draining || first.gate != nil {
+		return true
+	}
+	at := first.msg.Received.Add(b.Linger)
+	wait := time.Until(at)
+	switch {
+	case wait <= 0:
+		return true
+	case b.timer == nil:
+		b.timer = time.AfterFunc(wait, c.batchLingered)
+	case b.firesAt.IsZero() || at.Before(b.firesAt):
+		b.timer.Reset(wait)
+	default:
+		return false // it is asked again when the timer fires
+	}
+	b.firesAt = at
+	return false
+}
+
+// batchLingered is called when the collector's timer fires.
+func (c *Consumer) batchLingered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batches.firesAt = time.Time{}
+	c.startWorkers()
+}
+
+// weighIn counts a message that is taken into our hands. The caller holds c.mu.
+func (c *Consumer) weighIn(d *delivery) {
+	if b := c.batches; b != nil {
+		d.size = messageSize(d)
+		b.held += d.size
+		b.typical += (d.size - b.typical) / 8
+	}
+}
+
+// weighOut counts a message that leaves them. The caller holds c.mu.
+func (c *Consumer) weighOut(d *delivery) {
+	if c.batches != nil {
+		c.batches.held -= d.size
+	}
+}
+
+// heldAtMost is how many bytes of messages may be held: see Batch.Bytes. The caller
+// holds c.mu.
+func (c *Consumer) heldAtMost() int { return (c.dials.concurrency + 1) * c.batches.Bytes }
+
+// withinBytes is room by the bytes that are held, where by their number there is
+// room for free messages. The caller holds c.mu.
+func (c *Consumer) withinBytes(free, worthwhile int) (int, int) {
+	b := c.batches
+	if b == nil || b.held == 0 {
+		return free, worthwhile
+	}
+	size := max(1, b.typical)
+	left := c.heldAtMost() - b.held - c.reserved*size
+	if left <= 0 {
+		return 0, worthwhile
+	}
+	return min(free, max(1, left/size)), min(worthwhile, max(1, c.heldAtMost()/size/2))
+}
+
+// capacity is how many messages may be in handlers at once. The caller holds c.mu.
+func (c *Consumer) capacity() int { return c.dials.concurrency * c.batchSize() }
+
+// batchSize is how many messages a handler gets at once, at most.
+func (c *Consumer) batchSize() int {
+	if c.batches == nil {
+		return 1
+	}
+	return c.batches.Size
+}
+
+// handlers is how many handlers run. The caller holds c.mu.
+func (c *Consumer) handlers() int {
+	if c.batches == nil {
+		return c.running
+	}
+	return c.batches.running
+}

@@ -1,0 +1,228 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// TestCanaryOfABatchConsumer: what a batch needs goes away. The breaker opens, a
+// canary runs alone and at once, and batches grow again when it is back. No attempt
+// is counted of what was held.
+func TestCanaryOfABatchConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(200)...)
+		var p dependency
+		p.set("", true)
+		var mu sync.Mutex
+		down, most := true, make(map[string]int) // attempts
+		var whileDown, after []int
+		c := q.ConsumeBatch(reprise.BatchHandlerFunc(func(_ context.Context, ms []*reprise.Message) []error {
+			mu.Lock()
+			defer mu.Unlock()
+			errs := make([]error, len(ms))
+			for i, m := range ms {
+				most[m.Body] = max(most[m.Body], m.Attempt)
+				if down {
+					errs[i] = reprise.Unavailable(errUnavailable)
+				}
+			}
+			if down {
+				whileDown = append(whileDown, len(ms))
+			} else {
+				after = append(after, len(ms))
+			}
+			return errs
+		}), reprise.Config{Concurrency: 2, Batch: reprise.Batch{Size: 10, Linger: time.Hour}})
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		if canaries := whileDown[min(4, len(whileDown)):]; len(canaries) < 5 || slices.Max(canaries) != 1 {
+			t.Errorf("batches during the outage: %v, want canaries alone after a few", whileDown)
+		}
+		down = false
+		mu.Unlock()
+		waitFor(t, "what has come back is not lingered for", 10*time.Minute, func() bool { return c.Status().Counts.Deleted >= 150 })
+		q.WaitEmpty(3 * time.Hour)
+		n := c.Stop().Counts
+		if after[0] != 1 || slices.Max(after) != 10 || len(after) > 40 {
+			t.Errorf("batches after the outage: %v, want one alone, then larger ones", after)
+		}
+		if worst := slices.Max(slices.Collect(maps.Values(most))); worst > 2 || n.DeadLettered != 0 {
+			t.Errorf("attempt %d of a message, counts %+v: an outage counts no attempts", worst, n)
+		}
+	})
+}
+
+// TestOperatingABatchConsumer: concurrency counts batches, the rate messages, and a
+// paused key keeps its messages out of batches.
+func TestOperatingABatchConsumer(t *testing.T) {
+	t.Run("concurrency", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			q.Send(numbered(100)...)
+			var l batchLog
+			c := q.ConsumeBatch(l.handler(func(context.Context, []*reprise.Message) []error {
+				time.Sleep(15 * time.Second)
+				return nil
+			}), reprise.Config{Concurrency: 2})
+			time.Sleep(time.Second)
+			if s := c.Status(); s.Running != 20 || s.Waiting != 10 || s.Concurrency != 2 {
+				t.Errorf("%d running, %d waiting: want two batches, and one waiting", s.Running, s.Waiting)
+			}
+			if err := c.SetConcurrency(4); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if s := c.Status(); s.Running != 40 || s.Waiting != 10 {
+				t.Errorf("%d running, %d waiting: want four batches, and one waiting", s.Running, s.Waiting)
+			}
+		})
+	})
+	t.Run("rate", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			q.Send(numbered(120)...)
+			var l batchLog
+			q.ConsumeBatch(l.handler(nil), reprise.Config{Rate: 2})
+			time.Sleep(30500 * time.Millisecond)
+			if n := len(l.all()); n != 70 { // a batch at once, and one each 5 s
+				t.Errorf("%d messages in 30 s in batches of %v, want 2 a second after the first batch", n, l.sizes())
+			}
+		})
+	})
+	t.Run("paused key", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			var l batchLog
+			c := q.ConsumeBatch(l.handler(nil), reprise.Config{
+				Concurrency: 4,
+				Batch:       reprise.Batch{Size: 5, Linger: 10 * time.Second},
+				Outage:      reprise.Outage{Key: tenant},
+			})
+			if err := c.PauseKey("red"); err != nil {
+				t.Fatal(err)
+			}
+			q.Send("red:1", "blue:1", "red:2", "blue:2", "blue:3", "blue:4", "blue:5")
+			time.Sleep(time.Second)
+			if got := l.all(); len(got) != 5 || slices.ContainsFunc(got, func(s string) bool { return s[:3] == "red" }) {
+				t.Errorf("run while red is paused: %v, want a batch of blue ones", got)
+			}
+			if err := c.ResumeKey("red"); err != nil {
+				t.Fatal(err)
+			}
+			q.WaitEmpty(time.Minute)
+		})
+	})
+}
+
+// TestCanaryOfAKeyRunsAlone: one tenant's messages fail for want of what they need,
+// between those of another, whose batches they no longer spoil.
+func TestCanaryOfAKeyRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		for i := range 40 {
+			q.Send(fmt.Sprintf("red:%d", i))
+		}
+		var l batchLog
+		var c *reprisetest.Consumer
+		var canaries atomic.Int64
+		h := l.handler(func(_ context.Context, ms []*reprise.Message) []error {
+			errs := make([]error, len(ms))
+			for i, m := range ms {
+				if tenant(m) != "red" {
+					continue
+				}
+				errs[i] = reprise.Unavailable(errUnavailable)
+				if stateOf(c, "red") != reprise.BreakerClosed {
+					canaries.Add(1)
+					if len(ms) != 1 {
+						t.Errorf("a canary ran in a batch of %d", len(ms))
+					}
+				}
+			}
+			return errs
+		})
+		begin := make(chan struct{})
+		c = q.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+			<-begin
+			return h.HandleBatch(ctx, ms)
+		}), reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant}, Batch: reprise.Batch{Linger: 20 * time.Second}})
+		close(begin)
+		for i := range 300 {
+			q.Send(fmt.Sprintf("blue:%d", i))
+			time.Sleep(time.Second)
+		}
+		c.Stop()
+		blue := slices.DeleteFunc(l.all(), func(s string) bool { return strings.HasPrefix(s, "red") })
+		if canaries.Load() < 4 || len(blue) < 290 {
+			t.Errorf("%d canaries, %d blue messages: want some, and all", canaries.Load(), len(blue))
+		}
+	})
+}
+
+// TestPausedBytesLeaveRoomForOthers: the large messages of a paused key, a backlog of
+// them, take no more than half of the memory.
+func TestPausedBytesLeaveRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 100 << 10
+		q := reprisetest.NewQueue(t, nil)
+		var l batchLog
+		c := q.ConsumeBatch(l.handler(nil), reprise.Config{
+			Concurrency: 1,
+			Batch:       reprise.Batch{Size: 1000, Bytes: 10 * size},
+			Outage:      reprise.Outage{Key: tenant},
+		})
+		if err := c.PauseKey("red"); err != nil {
+			t.Fatal(err)
+		}
+		q.Send(slices.Repeat([]string{"red:" + strings.Repeat("x", size)}, 100)...)
+		time.Sleep(time.Minute)
+		if held := c.Status().Waiting; held < 8 || held > 20 {
+			t.Errorf("%d large messages held, want those of about half the bytes", held)
+		}
+		for i := range 20 {
+			q.Send(fmt.Sprintf("blue:%d", i))
+		}
+		time.Sleep(time.Minute)
+		if got := len(l.all()); got != 20 {
+			t.Errorf("%d of 20 other messages were run", got)
+		}
+	})
+}
+
+// TestSuspectHasABatchOfItsOwn: a message was received four times without an outcome.
+// It runs with nothing beside it that could die with it, though others are ready.
+func TestSuspectHasABatchOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("suspect")
+		url := q.URL()
+		for range 4 {
+			if _, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, VisibilityTimeout: 1}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		q.Send(numbered(9)...)
+		var l batchLog
+		q.ConsumeBatch(l.handler(nil), reprise.Config{Via: reprise.ViaVisibility, Retry: retry.Policy{Backoff: retry.Constant(time.Hour)}})
+		q.WaitEmpty(time.Minute)
+		if i := slices.IndexFunc(l.bodies, func(b []string) bool { return b[0] == "suspect" }); i < 0 || len(l.bodies[i]) != 1 || len(l.bodies) != 2 {
+			t.Errorf("batches %v, want one of the suspect alone", l.bodies)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http/httptest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// Reading is what the example's sensors send.
+type Reading struct {
+	Sensor  string  `json:"sensor"`
+	Celsius float64 `json:"celsius"`
+}
+
+// readings stands for a table in which sensors measure.
+var readings = struct {
+	InsertAll func(context.Context, []Reading) error
+}{}
+
+func insertReadings(ctx context.Context, ms []*reprise.Message) []error {
+	errs := make([]error, len(ms))
+	var rows []Reading
+	var from []int // which message each row is of
+	decode := reprise.JSON(func(_ context.Context, r Reading) error {
+		rows = append(rows, r)
+		return nil
+	})
+	for i, m := range ms {
+		if errs[i] = decode.Handle(ctx, m); errs[i] == nil { // otherwise it is dead-lettered
+			from = append(from, i)
+		}
+	}
+	if err := readings.InsertAll(ctx, rows); err != nil {
+		for _, i := range from {
+			errs[i] = err // each is retried by the policy
+		}
+	}
+	return errs
+}
+
+func consumeReadings(ctx context.Context, sqsClient *sqs.Client, queueURL string) error {
+	consumer, err := reprise.NewBatch(sqsClient, queueURL, reprise.BatchHandlerFunc(insertReadings), reprise.Config{
+		Concurrency: 4, // batches at once
+		Batch:       reprise.Batch{Size: 1000, Linger: time.Second},
+	})
+	if err != nil {
+		return err
+	}
+	return consumer.Run(ctx)
+}
+
+// Rows are inserted together; a message that is none is given up by itself.
+func ExampleNewBatch() {
+	local := sqsserver.New(sqsserver.Config{})
+	server := httptest.NewServer(local)
+	defer server.Close()
+	client := sqs.New(sqs.Options{
+		BaseEndpoint: &server.URL,
+		Region:       "us-east-1",
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		}),
+	}, reprise.Tuned(reprise.Transport{}))
+
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("readings")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var entries []types.SendMessageBatchRequestEntry
+	for i, body := range []string{`{"sensor":"roof","celsius":21.5}`, `21.5`, `{"sensor":"cellar","celsius":12}`} {
+		entries = append(entries, types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), MessageBody: &body})
+	}
+	if _, err := client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: entries}); err != nil {
+		log.Fatal(err)
+	}
+
+	readings.InsertAll = func(_ context.Context, rows []Reading) error {
+		fmt.Println(len(rows), "rows in one insert")
+		stop()                                               // as a SIGTERM would
+		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long poll takes up to 20 s
+		return nil
+	}
+	fmt.Println(consumeReadings(ctx, client, *queue.QueueUrl))
+	// Output:
+	// 2 rows in one insert
+	// <nil>
+}

@@ -109,9 +109,9 @@ func (b Batch) validate() []error {
 
 // NewBatch returns a consumer of the queue at queueURL that runs h for batches of
 // messages. It is like [New] but for this: Config.Batch says what a batch is;
-// Concurrency is how many batches are worked on at once, which Prefetch's default
-// adds one to; HandlerTimeout is for a batch; and Rate counts messages, a batch of
-// ten taking the time of ten.
+// Concurrency counts batches, at once; Prefetch is a batch by default, ten messages
+// at least; HandlerTimeout is for a batch; and Rate counts messages, a batch of ten
+// taking the time of ten.
 func NewBatch(c Client, queueURL string, h BatchHandler, cfg Config) (*Consumer, error) {
 	var problems []error
 	if h == nil {

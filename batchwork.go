@@ -13,7 +13,7 @@ import (
 type batch struct {
 	seats          []seat     // in the order in which the messages became ready
 	shown          []*Message // to the handler, which may reorder it
-	ctx            batchContext
+	ctx            *batchContext
 	started, ended time.Time
 	panicked       bool
 }
@@ -48,7 +48,7 @@ func (c *Consumer) workBatches() {
 		current = b
 		each(len(b.seats), func(i int) {
 			r := b.seats[i].run
-			r.ctx.start(c.starting(b.seats[i].d, &b.ctx), 0)
+			r.ctx.start(c.starting(b.seats[i].d, b.ctx), 0)
 		})
 		c.handleBatch(b)
 		current = nil
@@ -65,7 +65,7 @@ func (c *Consumer) takeBatch() *batch {
 	if first == nil {
 		return nil
 	}
-	b := &batch{started: time.Now()}
+	b := &batch{ctx: new(batchContext), started: time.Now()}
 	if first == c.floor.next {
 		c.seat(b, first)
 	} else {
@@ -77,7 +77,7 @@ func (c *Consumer) takeBatch() *batch {
 	for i := range b.seats {
 		s := &b.seats[i]
 		s.run.shown = *s.msg
-		s.run.ctx.batch = &b.ctx
+		s.run.ctx.batch = b.ctx
 		b.shown[i] = &s.run.shown
 	}
 	b.ctx.seats = b.seats
@@ -122,7 +122,7 @@ func (c *Consumer) handleBatch(b *batch) {
 			b.fail(p)
 		}
 	}()
-	errs := c.batches.handler.HandleBatch(&b.ctx, b.shown)
+	errs := c.batches.handler.HandleBatch(b.ctx, b.shown)
 	if err := b.sort(errs); err != nil {
 		c.log.Error("batch handler returned what cannot be understood; all messages of the batch are retried", "messages", len(b.seats), "error", err)
 		b.fail(err)
@@ -189,6 +189,7 @@ func (c *Consumer) settleBatch(b *batch) {
 	c.roomFreed()
 	c.mu.Unlock()
 	b.ctx.end(context.Canceled) // after judging by its cause
+	b.ctx.forget()
 }
 
 // settleSeat ends one message's attempt. The caller holds c.mu.
@@ -236,9 +237,9 @@ func eachFrom(i, n int, f func(i int)) {
 // all of them are lost.
 type batchContext struct {
 	attemptContext
-	seats []seat
 
 	mu     sync.Mutex
+	seats  []seat // nil when it has ended
 	lost   int
 	places map[*Message]*seat // where the handler has reordered, or asked
 }
@@ -264,13 +265,20 @@ func (c *batchContext) leaseLost() {
 	}
 }
 
+// forget lets go of the messages: of those that run again, each leads here.
+func (c *batchContext) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seats, c.places = nil, nil
+}
+
 // find returns the place of m, probably the i-th; nil if it has none.
 func (c *batchContext) find(i int, m *Message) *seat {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if i < len(c.seats) && m == &c.seats[i].run.shown {
 		return &c.seats[i]
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.places == nil {
 		c.places = make(map[*Message]*seat, len(c.seats))
 		for i := range c.seats {

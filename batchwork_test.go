@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -315,6 +316,38 @@ func TestMessageContext(t *testing.T) {
 		m := new(reprise.Message)
 		if ctx := t.Context(); reprise.MessageContext(ctx, m) != ctx {
 			t.Error("outside of a batch the context is another")
+		}
+	})
+}
+
+// TestHeldMessageKeepsNoOther: a message of a batch waits to be run again. Those that
+// were with it and are gone take no memory.
+func TestHeldMessageKeepsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		groups(q, "a", 10) // what comes in one receive is freed together
+		groups(q, "b", 10)
+		var others []weak.Pointer[reprise.Message]
+		c := q.ConsumeBatch(reprise.BatchHandlerFunc(func(_ context.Context, ms []*reprise.Message) []error {
+			if ms[0].Attempt > 1 {
+				return nil
+			}
+			for _, m := range ms {
+				if m.GroupID == "b" {
+					others = append(others, weak.Make(m))
+				}
+			}
+			return byBody(ms, map[string]error{"a01": errUnavailable})
+		}), reprise.Config{Batch: reprise.Batch{Size: 20}, Retry: retry.Policy{Backoff: retry.Constant(30 * time.Second), Jitter: retry.None}})
+		time.Sleep(10 * time.Second)
+		runtime.GC()
+		if n := c.Status(); len(others) != 10 || n.Counts.Deleted != 10 || n.Waiting != 10 {
+			t.Fatalf("%d others, status %+v: want one group deleted, and one that waits", len(others), n)
+		}
+		for _, p := range others {
+			if m := p.Value(); m != nil {
+				t.Errorf("%s is kept though it is deleted", m.Body)
+			}
 		}
 	})
 }

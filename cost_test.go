@@ -89,7 +89,12 @@ func (c *canned) consume(tb testing.TB, cfg reprise.Config) {
 	tb.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.StopBudget = 20 * time.Millisecond // the last receive never returns
-	consumer, err := reprise.New(c, "https://sqs.us-east-1.amazonaws.com/123456789012/orders", reprise.HandlerFunc(succeed), cfg)
+	const url = "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
+	consumer, err := reprise.New(c, url, reprise.HandlerFunc(succeed), cfg)
+	if cfg.Batch.Size > 0 {
+		all := reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { return nil })
+		consumer, err = reprise.NewBatch(c, url, all, cfg)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -107,15 +112,19 @@ func (c *canned) consume(tb testing.TB, cfg reprise.Config) {
 // TestAllocationsPerMessage: what the consumer adds to the SDK's own allocations.
 // A received batch is one allocation, a delete batch a few.
 func TestAllocationsPerMessage(t *testing.T) {
-	const messages = 20_000
-	c := newCanned(messages)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	c.consume(t, reprise.Config{})
-	runtime.ReadMemStats(&after)
-	per := float64(after.Mallocs-before.Mallocs) / messages
-	t.Logf("%.2f allocations, %.0f bytes per message, the stub's own included", per, float64(after.TotalAlloc-before.TotalAlloc)/messages)
-	if per > 2 {
-		t.Errorf("%.2f allocations per message, want at most 2", per)
+	for name, batch := range map[string]reprise.Batch{"one at a time": {}, "batches of 10": {Size: 10}, "batches of 1000": {Size: 1000}} {
+		t.Run(name, func(t *testing.T) {
+			const messages = 20_000
+			c := newCanned(messages)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			c.consume(t, reprise.Config{Batch: batch})
+			runtime.ReadMemStats(&after)
+			per := float64(after.Mallocs-before.Mallocs) / messages
+			t.Logf("%.2f allocations, %.0f bytes per message, the stub's own included", per, float64(after.TotalAlloc-before.TotalAlloc)/messages)
+			if per > 2 {
+				t.Errorf("%.2f allocations per message, want at most 2", per)
+			}
+		})
 	}
 }

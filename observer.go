@@ -141,7 +141,8 @@ const (
 	OutcomeLost
 	// OutcomeHold: held under its lease to be run again: with ReasonUnavailable since
 	// a breaker is open, and no attempt is counted; otherwise for a short wait, see
-	// FIFOHold. It is the outcome of an attempt only: the message stays.
+	// FIFOHold, or, with ReasonRelease, since one before it of its group has failed in
+	// the same batch. It is the outcome of an attempt only: the message stays.
 	OutcomeHold
 	// OutcomePark: received before it was due, and hidden again: its wait is longer
 	// than SQS hides a message. Its handler did not run.

@@ -33,7 +33,7 @@ type Counts struct {
 	// hidden again without a run.
 	Deleted, Retried, Released, Parked, DeadLettered, Kept int64
 	// Held counts attempts after which a message of a FIFO queue was held, to be run
-	// again: see FIFOHold.
+	// again: see FIFOHold, and BatchHandler.
 	Held int64
 	// Requeued counts those of Retried, Released and Parked for which a copy was
 	// sent in place of the message.

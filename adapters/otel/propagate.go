@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"maps"
@@ -25,12 +26,32 @@ const (
 )
 
 // propagator reads and writes the context in which a message was created.
-type propagator struct{ texts propagation.TextMapPropagator }
+type propagator struct {
+	texts  propagation.TextMapPropagator
+	fields []string // that it writes; what matters most comes first
+}
 
-// Inject writes the trace context of ctx into m's attributes, and into a map of its
-// own: the one that m has may be shared. What has no room is left out: m keeps one
-// of SQS's ten attributes free, and its size within SQS's 1 MiB. Without a trace in
-// ctx, m stays as it is.
+// newPropagator puts the trace before what else there is to say, baggage above all:
+// a composite propagator has its fields in no order.
+func newPropagator(texts propagation.TextMapPropagator) propagator {
+	of := propagation.TraceContext{}.Fields()
+	rank := func(field string) int {
+		if i := slices.Index(of, field); i >= 0 {
+			return i
+		}
+		return len(of)
+	}
+	fields := slices.Clone(texts.Fields())
+	slices.SortFunc(fields, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	})
+	return propagator{texts, fields}
+}
+
+// Inject writes the trace context of ctx into m's attributes, in place of one that m
+// has, and into a map of its own: the one that m has may be shared. What has no room
+// is left out, the trace last of all: m keeps one of SQS's ten attributes free, and
+// its size within SQS's 1 MiB. Without a trace in ctx, m stays as it is.
 //
 // [Telemetry.Send] does that by itself. Inject is for [reprise.Sender.Submit], and
 // for messages that are sent in another way.
@@ -46,13 +67,18 @@ func (p propagator) inject(ctx context.Context, m *reprise.Outgoing) {
 	if attributes == nil {
 		attributes = make(map[string]types.MessageAttributeValue, len(injected))
 	}
-	size := sizeOf(m)
-	for _, name := range p.texts.Fields() { // the first of them matters most
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		for _, name := range p.fields { // what is left would be of another trace
+			delete(attributes, name)
+		}
+	}
+	size := sizeOf(m.Body, attributes)
+	for _, name := range p.fields {
 		value := injected[name]
 		if value == "" { // which SQS refuses
 			continue
 		}
-		_, replaced := attributes[name]
+		_, replaced := m.Attributes[name]
 		size += len(name) + len("String") + len(value)
 		if !replaced && len(attributes) >= maxInjected || size > maxMessage {
 			break
@@ -62,10 +88,10 @@ func (p propagator) inject(ctx context.Context, m *reprise.Outgoing) {
 	m.Attributes = attributes
 }
 
-// sizeOf is m's size as SQS counts it.
-func sizeOf(m *reprise.Outgoing) int {
-	size := len(m.Body)
-	for name, a := range m.Attributes {
+// sizeOf is a message's size as SQS counts it.
+func sizeOf(body string, attributes map[string]types.MessageAttributeValue) int {
+	size := len(body)
+	for name, a := range attributes {
 		size += len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
 	}
 	return size
@@ -73,7 +99,7 @@ func sizeOf(m *reprise.Outgoing) int {
 
 // injected says that m carries a context already.
 func (p propagator) injected(m *reprise.Outgoing) bool {
-	return slices.ContainsFunc(p.texts.Fields(), func(name string) bool {
+	return slices.ContainsFunc(p.fields, func(name string) bool {
 		_, ok := m.Attributes[name]
 		return ok
 	})

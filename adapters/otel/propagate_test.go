@@ -105,6 +105,46 @@ func TestInjectKeepsWithinSQSsLimits(t *testing.T) {
 	}
 }
 
+// TestInjectWritesTheTraceFirst: of a propagator that has more to say, whose fields
+// are in no order, what has no room is not the trace.
+func TestInjectWritesTheTraceFirst(t *testing.T) {
+	tenant, err := baggage.NewMember("tenant", "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bag, err := baggage.New(tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := baggage.ContextWithBaggage(traced(t), bag)
+	for range 50 {
+		m := reprise.Outgoing{Body: "order", Attributes: numbered(8)}
+		both := propagation.NewCompositeTextMapPropagator(propagation.Baggage{}, propagation.TraceContext{})
+		newTelemetry(t, otel.Config{Propagator: both}).Inject(ctx, &m)
+		if _, ok := m.Attributes["traceparent"]; !ok || len(m.Attributes) != 9 {
+			t.Fatalf("attributes %v, want traceparent as the ninth", slices.Sorted(maps.Keys(m.Attributes)))
+		}
+	}
+}
+
+// TestInjectLeavesNothingOfAnotherTrace: a trace state belongs to its own trace only.
+func TestInjectLeavesNothingOfAnotherTrace(t *testing.T) {
+	m := reprise.Outgoing{Body: "order", Attributes: map[string]types.MessageAttributeValue{
+		"traceparent": stringValue("00-00000000000000000000000000000001-0000000000000001-01"),
+		"tracestate":  stringValue("other=1"),
+	}}
+	ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": "00-" + w3cTrace + "-" + w3cSpan + "-01"})
+	newTelemetry(t, otel.Config{}).Inject(ctx, &m)
+	want := map[string]string{"traceparent": "00-" + w3cTrace + "-" + w3cSpan + "-01"}
+	got := make(map[string]string)
+	for name, a := range m.Attributes {
+		got[name] = aws.ToString(a.StringValue)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+}
+
 // TestInjectWithoutATrace leaves the message as it is.
 func TestInjectWithoutATrace(t *testing.T) {
 	m := reprise.Outgoing{Body: "order"}

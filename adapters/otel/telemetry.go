@@ -80,7 +80,7 @@ func New(queueURL string, cfg Config) (*Telemetry, error) {
 	if cfg.Propagator == nil {
 		cfg.Propagator = propagation.TraceContext{}
 	}
-	t := &Telemetry{queue: q, propagator: propagator{cfg.Propagator}}
+	t := &Telemetry{queue: q, propagator: newPropagator(cfg.Propagator)}
 	if _, off := cfg.TracerProvider.(notrace.TracerProvider); !off {
 		t.tracing = newTracing(cfg.TracerProvider.Tracer(scope, trace.WithSchemaURL(schemaURL)), q, t.propagator, cfg.OwnTraces)
 	}
@@ -94,7 +94,9 @@ func New(queueURL string, cfg Config) (*Telemetry, error) {
 }
 
 // Observer is what a consumer of the queue is to be given as its Config.Observer.
-// With [reprise.Observers] it goes beside your own.
+// With [reprise.Observers] it goes beside your own: behind those that leave trails, or
+// theirs take the place of its own, and neither settlements nor links between attempts
+// are traced.
 func (t *Telemetry) Observer() reprise.Observer {
 	var parts []reprise.Observer
 	if t.tracing != nil {

@@ -37,6 +37,13 @@ type run struct {
 	ended time.Time // zero: it has not, or nobody was told yet
 }
 
+// begun is the span that was begun for a run, which its context holds under the spans
+// that began it: other observers may begin spans inside, and leave trails of their own.
+type begun struct {
+	span  trace.Span
+	trail string
+}
+
 func newTracing(tracer trace.Tracer, q queue, p propagator, ownTraces bool) *tracing {
 	about := append(q.attributes(), queueURL(q.url))
 	if q.region != "" {
@@ -73,6 +80,7 @@ func (s *spans) starting(ctx context.Context, m *reprise.Message) (context.Conte
 		s.mu.Lock()
 		s.runs[left] = run{span: span.SpanContext()}
 		s.mu.Unlock()
+		ctx = context.WithValue(ctx, s, begun{span, left})
 	}
 	return ctx, left
 }
@@ -103,12 +111,12 @@ func (t *tracing) ofMessage(m *reprise.Message) []attribute.KeyValue {
 
 // attempt ends the span of a run, with what becomes of its message.
 func (s *spans) attempt(ctx context.Context, e reprise.Attempt) {
-	span := trace.SpanFromContext(ctx)
-	at := e.Started.Add(e.Duration)
-	defer span.End(trace.WithTimestamp(at))
-	if !span.IsRecording() {
+	b, recording := ctx.Value(s).(begun)
+	if !recording {
 		return
 	}
+	span, at := b.span, e.Started.Add(e.Duration)
+	defer span.End(trace.WithTimestamp(at))
 	span.SetAttributes(keyOutcome.String(e.Outcome.String()))
 	if e.Err != nil {
 		span.SetAttributes(keyReason.String(e.Reason.String()))
@@ -120,22 +128,23 @@ func (s *spans) attempt(ctx context.Context, e reprise.Attempt) {
 	if !e.Due.IsZero() {
 		span.AddEvent(eventWait(e.Outcome), trace.WithTimestamp(at), trace.WithAttributes(keyDelay.Float64(e.Due.Sub(at).Seconds())))
 	}
-	s.end(e, at)
+	s.end(b.trail, e, at)
 }
 
-// end notes the end of a run, unless its message is settled already: the
-// acknowledgement may be told of first.
-func (s *spans) end(e reprise.Attempt, at time.Time) {
+// end notes the end of the run that left trail, unless its message is settled already:
+// the acknowledgement may be told of first.
+func (s *spans) end(trail string, e reprise.Attempt, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, unsettled := s.runs[e.Message.Trail]
+	r, unsettled := s.runs[trail]
 	switch {
 	case !unsettled:
-	case e.Outcome == reprise.OutcomeHold, e.Outcome == reprise.OutcomeLost: // there is nothing to settle
-		delete(s.runs, e.Message.Trail)
+	case e.Outcome == reprise.OutcomeHold, e.Outcome == reprise.OutcomeLost, // there is nothing to settle
+		e.Message.Trail != trail: // nor will the settlement name the run: another observer's trail has replaced it
+		delete(s.runs, trail)
 	default:
 		r.ended = at
-		s.runs[e.Message.Trail] = r
+		s.runs[trail] = r
 	}
 }
 

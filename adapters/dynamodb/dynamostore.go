@@ -117,9 +117,14 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 			claims = append(claims, idempotency.Claim{Key: batch[i].Key, Token: a.Token})
 		}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime) // what has failed may be the time
+	defer cancel()
 	_, _ = s.Release(ctx, claims)
 	return nil, fmt.Errorf("acquiring: %w", err)
 }
+
+// giveBackTime bounds what is done after a trip that has failed.
+const giveBackTime = time.Second
 
 // Complete implements [idempotency.Store].
 func (s *Store) Complete(ctx context.Context, batch []idempotency.Completion) ([]bool, error) {

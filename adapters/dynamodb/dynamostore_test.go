@@ -89,16 +89,32 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailedTripLeavesNoClaims: nobody would learn of them.
+// TestFailedTripLeavesNoClaims: nobody would learn of them. That holds though the
+// trip's time was up before the last of them failed.
 func TestFailedTripLeavesNoClaims(t *testing.T) {
-	client := connect(t)
-	table := newTable(t, client)
-	failing := newStore(t, &meddler{Client: client, refuse: "3"}, dynamostore.Config{Table: table})
-	if answers, err := failing.Acquire(t.Context(), requests(10)); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "acquiring: ") {
-		t.Errorf("Acquire: %v, %v", answers, err)
-	}
-	for _, r := range requests(10) {
-		claim(t, newStore(t, client, dynamostore.Config{Table: table}), r)
+	for _, timeIsUp := range []bool{false, true} {
+		t.Run(fmt.Sprint("time is up: ", timeIsUp), func(t *testing.T) {
+			client := connect(t)
+			table := newTable(t, client)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			meddling := &meddler{Client: client, refuse: "3"}
+			if timeIsUp {
+				meddling.refusing = func() {
+					for meddling.calls.Load() < 10 || meddling.underWay.Load() > 1 { // until the others have their claims
+						time.Sleep(time.Millisecond)
+					}
+					stop()
+				}
+			}
+			failing := newStore(t, meddling, dynamostore.Config{Table: table})
+			if answers, err := failing.Acquire(ctx, requests(10)); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "acquiring: ") {
+				t.Errorf("Acquire: %v, %v", answers, err)
+			}
+			for _, r := range requests(10) {
+				claim(t, newStore(t, client, dynamostore.Config{Table: table}), r)
+			}
+		})
 	}
 }
 

@@ -171,6 +171,7 @@ type meddler struct {
 	calls, underWay, most atomic.Int64
 	before                func() // each call
 	refuse                string // calls about this id
+	refusing              func() // what happens first; may be nil
 }
 
 func (m *meddler) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -183,6 +184,9 @@ func (m *meddler) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 		m.before()
 	}
 	if id, ok := in.Key["id"].(*types.AttributeValueMemberS); ok && id.Value == m.refuse {
+		if m.refusing != nil {
+			m.refusing()
+		}
 		return nil, errRefused
 	}
 	return m.Client.UpdateItem(ctx, in, opts...)

@@ -82,15 +82,41 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 	}
 	replies, err := s.trip(ctx, acquire, calls)
 	if err != nil {
+		s.giveBack(ctx, batch, replies)
 		return nil, fmt.Errorf("acquiring: %w", err)
 	}
 	answers := make([]idempotency.Answer, len(batch))
 	for i, reply := range replies {
 		if answers[i], err = answer(reply); err != nil {
+			s.giveBack(ctx, batch, replies)
 			return nil, fmt.Errorf("acquiring key %q: %w", batch[i].Key, err)
 		}
 	}
 	return answers, nil
+}
+
+// giveBackTime bounds what is done after a trip that has failed.
+const giveBackTime = time.Second
+
+// giveBack releases what a failed trip has acquired, of which nobody learns: one node
+// of a cluster may be down, and the others have answered. Should that fail as well,
+// the claims become free when their leases end.
+func (s *Store) giveBack(ctx context.Context, batch []idempotency.Request, replies []*redis.Cmd) {
+	var claims []idempotency.Claim
+	for i, reply := range replies {
+		if reply == nil {
+			continue
+		}
+		if a, err := answer(reply); err == nil && a.State == idempotency.Acquired {
+			claims = append(claims, idempotency.Claim{Key: batch[i].Key, Token: a.Token})
+		}
+	}
+	if len(claims) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime) // what has failed may be the time
+	defer cancel()
+	_, _ = s.Release(ctx, claims)
 }
 
 // answer reads a reply of the script acquire: a state, and what belongs to it.

@@ -70,7 +70,8 @@ var (
 //
 // A success that cannot be recorded within [Config].Patience is remembered in this
 // process, which records it, instead of running the handler, when the message
-// comes here again. If it comes to another process first, the work is done twice.
+// comes here again. If it comes to another process first, the work is done twice; or
+// if 10,000 later ones, or 64 MiB of their results, have taken its place.
 func New(store Store, cfg Config) (func(reprise.Handler) reprise.Handler, error) {
 	cfg = cfg.withDefaults()
 	problem := cfg.validate()

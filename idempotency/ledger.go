@@ -1,41 +1,62 @@
 package idempotency
 
-import "sync"
+import (
+	"container/list"
+	"sync"
+)
 
-// maxUnrecorded bounds a ledger. The oldest entry goes first.
-const maxUnrecorded = 10_000
+// A ledger's bounds: the oldest entry goes first.
+const (
+	maxUnrecorded      = 10_000
+	maxUnrecordedBytes = 64 << 20 // of keys and results
+)
 
 // ledger is what this process has done and could not record. It is empty unless
 // the store has failed.
 type ledger struct {
 	mu      sync.Mutex
-	entries map[string]Completion
-	order   []string // keys, the oldest first; some may be gone
+	entries map[string]*list.Element
+	order   list.List // of Completion, the oldest first
+	bytes   int
 }
 
 func (l *ledger) put(c Completion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.entries == nil {
-		l.entries = make(map[string]Completion)
+		l.entries = make(map[string]*list.Element)
 	}
-	l.entries[c.Key] = c
-	l.order = append(l.order, c.Key)
-	for len(l.order) > maxUnrecorded {
-		delete(l.entries, l.order[0])
-		l.order = l.order[1:]
+	l.remove(c.Key)
+	l.entries[c.Key] = l.order.PushBack(c)
+	l.bytes += len(c.Key) + len(c.Result)
+	for len(l.entries) > maxUnrecorded || l.bytes > maxUnrecordedBytes {
+		l.remove(l.order.Front().Value.(Completion).Key)
 	}
 }
 
 func (l *ledger) get(key string) (Completion, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c, ok := l.entries[key]
-	return c, ok
+	e := l.entries[key]
+	if e == nil {
+		return Completion{}, false
+	}
+	return e.Value.(Completion), true
 }
 
 func (l *ledger) drop(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.remove(key)
+}
+
+// remove drops key if it is there. The caller holds l.mu.
+func (l *ledger) remove(key string) {
+	e := l.entries[key]
+	if e == nil {
+		return
+	}
+	c := l.order.Remove(e).(Completion)
 	delete(l.entries, key)
+	l.bytes -= len(c.Key) + len(c.Result)
 }

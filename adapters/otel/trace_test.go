@@ -203,3 +203,35 @@ func TestSpansThatAreNotSampled(t *testing.T) {
 		}
 	})
 }
+
+// TestEachMessageOfABatchHasItsRun: with its own context, and its own end.
+func TestEachMessageOfABatchHasItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := startProcess("worker")
+		seen := make(map[string]int) // how many messages were handled in a span
+		q.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+			errs := make([]error, len(ms))
+			for i, m := range ms {
+				seen[trace.SpanContextFromContext(reprise.MessageContext(ctx, m)).SpanID().String()]++
+				if m.Body == "bad" && m.Attempt == 1 {
+					errs[i] = errWarehouse
+				}
+			}
+			return errs
+		}), reprise.Config{Retry: every, Observer: p.telemetry(t, q, otel.Config{}).Observer()})
+		q.Send("good", "bad", "fine")
+		q.WaitEmpty(time.Hour)
+		synctest.Wait()
+		outcomes := make(map[string]int)
+		for _, s := range runs(p) {
+			outcomes[attributeOf(s, "reprise.outcome")]++
+			if n := seen[s.SpanContext().SpanID().String()]; n != 1 {
+				t.Errorf("%d messages were handled in a span of a run, want 1", n)
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"delete": 3, "retry": 1}, outcomes); diff != "" {
+			t.Errorf("runs (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -92,11 +92,12 @@ func scrapeConsumer(t *testing.T) map[string]*dto.MetricFamily {
 		families := scrape(t, endpoint)
 		deleted, _ := reading(families["reprise_settled_total"], "reprise_outcome", "delete")
 		dead, _ := reading(families["reprise_settled_total"], "reprise_outcome", "dead-letter")
-		if deleted == 3 && dead == 2 {
+		runs, _ := reading(families["reprise_attempts_total"], "", "") // the last may be told of after its settlement
+		if deleted == 3 && dead == 2 && runs == 8 {
 			return families
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%v messages were deleted and %v dead-lettered, want 3 and 2", deleted, dead)
+			t.Fatalf("%v messages were deleted and %v dead-lettered in %v runs, want 3 and 2 in 8", deleted, dead, runs)
 		}
 	}
 }

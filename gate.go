@@ -12,6 +12,7 @@ import (
 type gates struct {
 	byKey   map[string]*gate
 	shelved int           // messages held that take no room of those that may start
+	bytes   int           // of all messages held, of a batch consumer
 	untold  []OutageEvent // what the observer and the log are yet to hear of
 	telling bool          // somebody is about it
 }
@@ -106,6 +107,7 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 	}
 	d.shelf = g
 	g.holding++
+	c.gates.bytes += d.size
 	if d.tried {
 		g.trying++
 		g.tried.push(d)
@@ -117,14 +119,14 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 
 // roomToHold says whether one more message may be held behind g: where each key
 // has its gate, half of all places for one key, beside the places of others all
-// for all keys.
+// for all keys; of a batch consumer's bytes half.
 func (c *Consumer) roomToHold(g *gate) bool {
 	if !c.keyed() {
 		return true
 	}
 	all, _ := c.places()
 	share := max(1, all/2)
-	if c.batches != nil && c.batches.held >= c.heldAtMost()/2 {
+	if c.batches != nil && c.gates.bytes >= c.heldAtMost()/2 {
 		return false
 	}
 	if g.breaker.state == BreakerRamping {
@@ -153,6 +155,7 @@ func (c *Consumer) stepOut(d *delivery, now time.Time) {
 	if g := d.shelf; g != nil {
 		d.shelf = nil
 		g.holding--
+		c.gates.bytes -= d.size
 		if d.tried {
 			g.trying--
 			g.tried.remove(d)

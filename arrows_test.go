@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"idempotency/sqlstore":        {"idempotency"},
 	"middleware":                  {".", "retry"},
 	"envelope":                    {"."},
+	"repriselambda":               {".", "plan", "retry"},
 }
 
 // leaves are the modules outside the library. They may know its public packages

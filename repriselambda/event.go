@@ -1,0 +1,127 @@
+package repriselambda
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Event is what an SQS event source mapping invokes a function with. See
+// https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html.
+type Event struct {
+	Records []Record `json:"Records"`
+}
+
+// Record is one message of an [Event].
+type Record struct {
+	MessageID     string `json:"messageId"`
+	ReceiptHandle string `json:"receiptHandle"`
+	Body          string `json:"body"`
+	// Attributes are the system attributes, by SQS's names.
+	Attributes        map[string]string    `json:"attributes"`
+	MessageAttributes map[string]Attribute `json:"messageAttributes"`
+	MD5OfBody         string               `json:"md5OfBody"`
+	// MD5OfMessageAttributes is empty if there are none, and null or absent where
+	// batches may have more than ten messages.
+	MD5OfMessageAttributes string `json:"md5OfMessageAttributes"`
+	EventSourceARN         string `json:"eventSourceARN"`
+}
+
+// Attribute is a message attribute.
+type Attribute struct {
+	DataType    string  `json:"dataType"`
+	StringValue *string `json:"stringValue,omitempty"`
+	BinaryValue []byte  `json:"binaryValue,omitempty"`
+}
+
+// Response tells Lambda which messages of an event not to delete.
+type Response struct {
+	// BatchItemFailures is never null. Empty: all succeeded.
+	BatchItemFailures []BatchItemFailure `json:"batchItemFailures"`
+}
+
+// BatchItemFailure names a message that comes again.
+type BatchItemFailure struct {
+	ItemIdentifier string `json:"itemIdentifier"`
+}
+
+// response names the messages of e that are not among those that succeeded: once,
+// and in the order of the event.
+func (e *Event) response(succeeded map[string]bool) Response {
+	r := Response{BatchItemFailures: make([]BatchItemFailure, 0, len(e.Records)-len(succeeded))}
+	named := make(map[string]bool)
+	for i := range e.Records {
+		id := e.Records[i].MessageID
+		if succeeded[id] || named[id] {
+			continue
+		}
+		named[id] = true
+		r.BatchItemFailures = append(r.BatchItemFailures, BatchItemFailure{ItemIdentifier: id})
+	}
+	return r
+}
+
+// queueURL returns the URL of the queue that all records are from. Its error is
+// about the first record that cannot be settled.
+func (e *Event) queueURL() (string, error) {
+	arn := e.Records[0].EventSourceARN
+	for i := range e.Records {
+		r := &e.Records[i]
+		switch {
+		case r.MessageID == "":
+			return "", fmt.Errorf("record %d has no messageId: send what a mapping sends", i)
+		case r.ReceiptHandle == "":
+			return "", fmt.Errorf("record %d, message %s, has no receiptHandle: send what a mapping sends", i, r.MessageID)
+		case r.EventSourceARN != arn:
+			return "", fmt.Errorf("record %d is from %q and record 0 from %q: send the messages of one queue", i, r.EventSourceARN, arn)
+		}
+	}
+	url, err := urlOf(arn)
+	if err != nil {
+		return "", fmt.Errorf("eventSourceARN %q: %w", arn, err)
+	}
+	return url, nil
+}
+
+// domains are those of partitions that have one of their own. See
+// https://docs.aws.amazon.com/general/latest/gr/sqs-service.html.
+var domains = map[string]string{
+	"aws-cn":    "amazonaws.com.cn",
+	"aws-eusc":  "amazonaws.eu",
+	"aws-iso":   "c2s.ic.gov",
+	"aws-iso-b": "sc2s.sgov.gov",
+}
+
+// urlOf returns the URL of the queue with that ARN. To the SDK and to SQS its last
+// two elements matter; the request goes to the client's endpoint.
+func urlOf(arn string) (string, error) {
+	part := strings.Split(arn, ":")
+	if len(part) != 6 || part[0] != "arn" || part[2] != "sqs" || part[3] == "" || part[4] == "" || part[5] == "" || strings.ContainsAny(arn, "/?#% ") {
+		return "", errors.New("it is not the ARN of a queue, arn:aws:sqs:region:account:name")
+	}
+	domain, ok := domains[part[1]]
+	if !ok {
+		domain = "amazonaws.com"
+	}
+	return "https://sqs." + part[3] + "." + domain + "/" + part[4] + "/" + part[5], nil
+}
+
+// message is r as it would have been received, but for the receipt handle.
+func (r *Record) message() types.Message {
+	m := types.Message{
+		MessageId:              &r.MessageID,
+		Body:                   &r.Body,
+		Attributes:             r.Attributes,
+		MD5OfBody:              &r.MD5OfBody,
+		MD5OfMessageAttributes: &r.MD5OfMessageAttributes,
+	}
+	if len(r.MessageAttributes) > 0 {
+		m.MessageAttributes = make(map[string]types.MessageAttributeValue, len(r.MessageAttributes))
+	}
+	for name, a := range r.MessageAttributes {
+		m.MessageAttributes[name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: a.StringValue, BinaryValue: a.BinaryValue}
+	}
+	return m
+}

@@ -1,0 +1,157 @@
+package repriselambda
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// invocation is the client of the consumer of one invocation. It receives the
+// event's records, once and all together, so that the messages of a group are there
+// together; and it deletes by remembering what not to name in the reply. The receipt
+// handles that the consumer sees are the positions of the records.
+type invocation struct {
+	reprise.Client
+	queue *source
+	event Event
+	ended <-chan struct{}    // nothing is received any more
+	stop  context.CancelFunc // ends it
+	began time.Time
+
+	mu       sync.Mutex
+	received bool
+	open     map[string]bool // messages by id that are yet to be worked on
+	deleted  map[string]bool // messages by id
+}
+
+func newInvocation(ctx context.Context, stop context.CancelFunc, client reprise.Client, queue *source, event Event) *invocation {
+	in := &invocation{
+		Client:  client,
+		queue:   queue,
+		event:   event,
+		ended:   ctx.Done(),
+		stop:    stop,
+		began:   time.Now(),
+		open:    make(map[string]bool, len(event.Records)),
+		deleted: make(map[string]bool, len(event.Records)),
+	}
+	for i := range event.Records {
+		in.open[event.Records[i].MessageID] = true
+	}
+	return in
+}
+
+// ReceiveMessage returns the records of the event, and waits after that.
+func (in *invocation) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	in.mu.Lock()
+	again := in.received
+	in.received = true
+	in.mu.Unlock()
+	if again {
+		select {
+		case <-in.ended:
+		case <-ctx.Done():
+		}
+		return &sqs.ReceiveMessageOutput{}, nil
+	}
+	messages := make([]types.Message, len(in.event.Records))
+	for i := range messages {
+		messages[i] = in.event.Records[i].message()
+		messages[i].ReceiptHandle = aws.String(strconv.Itoa(i))
+	}
+	return &sqs.ReceiveMessageOutput{Messages: messages}, nil
+}
+
+// DeleteMessageBatch leaves the messages to Lambda.
+func (in *invocation) DeleteMessageBatch(_ context.Context, batch *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	out := &sqs.DeleteMessageBatchOutput{Successful: make([]types.DeleteMessageBatchResultEntry, len(batch.Entries))}
+	for i, entry := range batch.Entries {
+		in.deleted[in.record(entry.ReceiptHandle).MessageID] = true
+		out.Successful[i].Id = entry.Id
+	}
+	return out, nil
+}
+
+// ChangeMessageVisibilityBatch hides messages, but none past the 12 hours that SQS
+// grants from a receive that was not ours.
+func (in *invocation) ChangeMessageVisibilityBatch(ctx context.Context, batch *sqs.ChangeMessageVisibilityBatchInput, options ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	now := time.Now()
+	capped := *batch
+	capped.Entries = slices.Clone(batch.Entries)
+	for i := range capped.Entries {
+		e := &capped.Entries[i]
+		r := in.record(e.ReceiptHandle)
+		longest, _ := retry.Visibility(in.receivedBy(r), now, now.Add(retry.MaxVisibility))
+		e.ReceiptHandle = &r.ReceiptHandle
+		e.VisibilityTimeout = min(e.VisibilityTimeout, max(longest, 1))
+	}
+	return in.Client.ChangeMessageVisibilityBatch(ctx, &capped, options...)
+}
+
+// GetQueueAttributes asks once in the life of the process.
+func (in *invocation) GetQueueAttributes(ctx context.Context, query *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return in.queue.attributes(ctx, in.Client, query, options...)
+}
+
+// maxBatching is for how long Lambda gathers a batch at the most,
+// MaximumBatchingWindowInSeconds, and what it takes to invoke the function.
+const maxBatching = 300*time.Second + 20*time.Second
+
+// receivedBy is the earliest instant at which Lambda can have received the record.
+// SQS says when it was first received; of later receives only the batching window is
+// known.
+func (in *invocation) receivedBy(r *Record) time.Time {
+	earliest := in.began.Add(-maxBatching)
+	ms, err := strconv.ParseInt(r.Attributes["ApproximateFirstReceiveTimestamp"], 10, 64)
+	if err != nil {
+		return earliest
+	}
+	first := time.UnixMilli(ms)
+	switch {
+	case first.After(in.began):
+		return in.began
+	case r.Attributes["ApproximateReceiveCount"] == "1" || first.After(earliest):
+		return first
+	}
+	return earliest
+}
+
+// record returns the record at the position that ReceiveMessage gave out.
+func (in *invocation) record(position *string) *Record {
+	i, err := strconv.Atoi(*position)
+	if err != nil {
+		panic("repriselambda: the consumer made up the receipt handle " + *position)
+	}
+	return &in.event.Records[i]
+}
+
+// over notes that what is to be done about a message has been decided. After the
+// last nothing is waited for: what is to be settled is settled at once.
+func (in *invocation) over(id string) {
+	in.mu.Lock()
+	delete(in.open, id)
+	last := len(in.open) == 0
+	in.mu.Unlock()
+	if last {
+		in.stop()
+	}
+}
+
+// succeeded returns, when the consumer has ended, the ids of the messages that
+// Lambda is to delete.
+func (in *invocation) succeeded() map[string]bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.deleted
+}

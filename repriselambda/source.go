@@ -1,0 +1,91 @@
+package repriselambda
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+// source is what is kept of a queue in the life of the process.
+type source struct {
+	answers      sync.Map // *answer by URL, of the queue and its dead-letter queue
+	told, logged sync.Map // codes of findings
+}
+
+// answer is what SQS said of a queue's attributes.
+type answer struct {
+	out *sqs.GetQueueAttributesOutput
+	err error
+}
+
+// attributes asks SQS for a queue's attributes, unless it has answered: that the
+// permission is missing is an answer too, and holds until the next cold start.
+func (s *source) attributes(ctx context.Context, client reprise.Client, query *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	if known, ok := s.answers.Load(*query.QueueUrl); ok {
+		a := known.(*answer)
+		return a.out, a.err
+	}
+	out, err := client.GetQueueAttributes(ctx, query, options...)
+	api, said := errors.AsType[smithy.APIError](err)
+	if err == nil || said && strings.HasPrefix(api.ErrorCode(), "AccessDenied") {
+		s.answers.Store(*query.QueueUrl, &answer{out, err})
+	}
+	return out, err
+}
+
+// once is f for the first finding of each code; nil if f is.
+func (s *source) once(f func(context.Context, plan.Finding)) func(context.Context, plan.Finding) {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context, finding plan.Finding) {
+		if _, again := s.told.LoadOrStore(finding.Code, true); !again {
+			f(ctx, finding)
+		}
+	}
+}
+
+// occasional logs what is worth it in a process that makes a consumer for each
+// invocation: no starts and stops, and each finding once.
+type occasional struct {
+	slog.Handler
+	queue *source
+}
+
+// Enabled implements [slog.Handler].
+func (o occasional) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && o.Handler.Enabled(ctx, level)
+}
+
+// Handle implements [slog.Handler].
+func (o occasional) Handle(ctx context.Context, r slog.Record) error {
+	again := false
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "code" { // of a finding
+			_, again = o.queue.logged.LoadOrStore(a.Value.String(), true)
+		}
+		return !again
+	})
+	if again {
+		return nil
+	}
+	return o.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (o occasional) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return occasional{o.Handler.WithAttrs(attrs), o.queue}
+}
+
+// WithGroup implements [slog.Handler].
+func (o occasional) WithGroup(name string) slog.Handler {
+	return occasional{o.Handler.WithGroup(name), o.queue}
+}

@@ -1,0 +1,283 @@
+package repriselambda_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/repriselambda"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestRefusedEntryIsHiddenAlone: of a batch of visibility changes SQS refuses two.
+func TestRefusedEntryIsHiddenAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("fail 1", "fail 2", "fail 3", "ok")
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Limit: 2})
+		m := newMapping(t, q, does, repriselambda.Config{Retry: every40})
+		if diff := cmp.Diff([]string{"fail 1", "fail 2", "fail 3"}, m.invoke()); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(map[string]time.Duration{"fail 1": 40 * time.Second, "fail 2": 40 * time.Second, "fail 3": 40 * time.Second}, waits(q, time.Now())); diff != "" {
+			t.Errorf("hidden for (-want +got):\n%s", diff)
+		}
+		if got := m.client.calls(); got.Hidden != 5 {
+			t.Errorf("%d entries were sent, want 3 and the 2 refused again: %+v", got.Hidden, got)
+		}
+	})
+}
+
+// TestRefusedDeadLetterComesAgain: what is given up and taken by nobody is not
+// deleted.
+func TestRefusedDeadLetterComesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("permanent", "ok")
+		m := newMapping(t, q, does, repriselambda.Config{DeadLetterURL: "https://sqs.us-east-1.amazonaws.com/000000000000/absent"})
+		if diff := cmp.Diff([]string{"permanent"}, m.invoke()); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if wait := waits(q, time.Now())["permanent"]; wait < 11*time.Hour+59*time.Minute {
+			t.Errorf("hidden for %v, want 12 h", wait)
+		}
+	})
+}
+
+// TestDeadLettersThatCannotBeSentInTime are not deleted either.
+func TestDeadLettersThatCannotBeSentInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(10)
+		dead.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch"})
+		q.Send("permanent", "ok")
+		m := newMapping(t, q, does, repriselambda.Config{})
+		began := time.Now()
+		if diff := cmp.Diff([]string{"permanent"}, m.invoke()); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the function spent %v on it", took)
+		}
+		dead.Fault()
+		time.Sleep(visibility)
+		if diff := cmp.Diff([]string{}, m.invoke()); diff != "" || len(dead.Messages()) != 1 {
+			t.Errorf("failed the second time (-want +got):\n%s, %d dead letters", diff, len(dead.Messages()))
+		}
+	})
+}
+
+// TestMalformedEvents run nothing and fail as a whole, with an error that says what
+// is wrong: then all of their messages come again.
+func TestMalformedEvents(t *testing.T) {
+	const good = `{"messageId":"1","receiptHandle":"h","body":"ok","eventSourceARN":"arn:aws:sqs:us-east-1:000000000000:q"}`
+	for name, c := range map[string]struct{ records, want string }{
+		"no id":          {good + `,{"receiptHandle":"h","body":"ok"}`, "record 1 has no messageId"},
+		"a null id":      {`{"messageId":null,"receiptHandle":"h"}`, "record 0 has no messageId"},
+		"no handle":      {`{"messageId":"7","body":"ok"}`, "message 7, has no receiptHandle"},
+		"no source":      {`{"messageId":"1","receiptHandle":"h"}`, `eventSourceARN ""`},
+		"another source": {`{"messageId":"1","receiptHandle":"h","eventSourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s"}`, "not the ARN of a queue"},
+		"two sources":    {good + `,{"messageId":"2","receiptHandle":"i","eventSourceARN":"arn:aws:sqs:us-east-1:000000000000:p"}`, "the messages of one queue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			m := newMapping(t, q, func(context.Context, *reprise.Message) error {
+				t.Error("a handler ran")
+				return nil
+			}, repriselambda.Config{})
+			var event repriselambda.Event
+			if err := json.Unmarshal([]byte(`{"Records":[`+c.records+`]}`), &event); err != nil {
+				t.Fatal(err)
+			}
+			_, err := m.function(context.Background(), event)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v, want one that says %s", err, c.want)
+			}
+			if diff := cmp.Diff(calls{}, m.client.calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// crowded is a client of a queue that had its quota of messages in flight when its
+// attributes were read.
+type crowded struct{ reprise.Client }
+
+func (c crowded) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, o ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	out, err := c.Client.GetQueueAttributes(ctx, in, o...)
+	if err == nil {
+		out.Attributes["ApproximateNumberOfMessagesNotVisible"] = "120000"
+	}
+	return out, err
+}
+
+// TestCountsOfTheColdStartDoNotMatter: for hours what fails would be sent as copies,
+// because there once was a crowd.
+func TestCountsOfTheColdStartDoNotMatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("fail")
+		m := newMapping(t, q, does, repriselambda.Config{Client: crowded{q.Client()}, Retry: every40})
+		if diff := cmp.Diff([]string{"fail"}, m.invoke()); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(calls{Attributes: 1, Visibilities: 1, Hidden: 1}, m.client.calls()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestOutageHoldsNothing: when all fails for want of something, all is hidden by its
+// policy, and the invocation ends.
+func TestOutageHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		for range 50 {
+			q.Send("down")
+		}
+		m := newMapping(t, q, func(context.Context, *reprise.Message) error { return context.DeadlineExceeded }, repriselambda.Config{Retry: every40})
+		began := time.Now()
+		if failed := m.invokeWith(m.event(50)); len(failed) != 50 || time.Since(began) > time.Second {
+			t.Errorf("%d messages failed in %v, want 50 at once", len(failed), time.Since(began))
+		}
+		if diff := cmp.Diff(map[string]time.Duration{"down": 40 * time.Second}, waits(q, time.Now())); diff != "" {
+			t.Errorf("hidden for (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestDoubtfulRecords: messages that share a receipt handle are not taken for each
+// other, and one that is there twice runs once and is named once.
+func TestDoubtfulRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		ran := 0
+		m := newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+			ran++
+			return does(ctx, m)
+		}, repriselambda.Config{Client: agreeable{}, Concurrency: 1})
+		record := func(id, body string) repriselambda.Record {
+			return repriselambda.Record{MessageID: id, ReceiptHandle: "the same", Body: body, EventSourceARN: q.ARN()}
+		}
+		response, err := m.function(context.Background(), repriselambda.Event{Records: []repriselambda.Record{record("1", "fail"), record("2", "ok"), record("1", "fail")}})
+		want := repriselambda.Response{BatchItemFailures: []repriselambda.BatchItemFailure{{ItemIdentifier: "1"}}}
+		if diff := cmp.Diff(want, response); diff != "" || err != nil || ran != 2 {
+			t.Errorf("replied (-want +got):\n%s, %v; %d handlers ran, want 2", diff, err, ran)
+		}
+	})
+}
+
+// TestContextOfTheInvocation reaches the handlers.
+func TestContextOfTheInvocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("ok")
+		var got any
+		m := newMapping(t, q, func(ctx context.Context, _ *reprise.Message) error {
+			got = ctx.Value(key{})
+			return nil
+		}, repriselambda.Config{})
+		if _, err := m.function(context.WithValue(context.Background(), key{}, "request 7"), m.event(10)); err != nil {
+			t.Fatal(err)
+		}
+		if got != "request 7" {
+			t.Errorf("the handler's context has %v", got)
+		}
+	})
+}
+
+// TestEmptyEvents succeed without a call.
+func TestEmptyEvents(t *testing.T) {
+	m := newMapping(t, reprisetest.NewQueue(t, nil), does, repriselambda.Config{})
+	response, err := m.function(context.Background(), repriselambda.Event{})
+	text, _ := json.Marshal(response) // two strings deep
+	if err != nil || string(text) != `{"batchItemFailures":[]}` || m.client.calls() != (calls{}) {
+		t.Errorf("replied %s, %v, with %+v", text, err, m.client.calls())
+	}
+}
+
+// unreadable is a client without sqs:GetQueueAttributes.
+type unreadable struct{ reprise.Client }
+
+func (unreadable) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not permitted"}
+}
+
+// TestWithoutPermissionToReadAttributes the function works by the policy alone, asks
+// once, and says so once.
+func TestWithoutPermissionToReadAttributes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewQueue(nil)
+		var log bytes.Buffer
+		var findings []string
+		m := newMapping(t, q, does, repriselambda.Config{
+			Client:        unreadable{q.Client()},
+			Retry:         every40,
+			DeadLetterURL: dead.URL(),
+			Logger:        slog.New(slog.NewTextHandler(&log, nil)),
+			Observer:      reprise.Observer{Finding: func(_ context.Context, f plan.Finding) { findings = append(findings, f.Code) }},
+		})
+		for range 3 {
+			q.Send("fail", "permanent", "ok")
+			if diff := cmp.Diff([]string{"fail"}, m.invoke()); diff != "" {
+				t.Errorf("failed (-want +got):\n%s", diff)
+			}
+		}
+		if n := len(dead.Messages()); n != 3 {
+			t.Errorf("%d dead letters, want 3", n)
+		}
+		if diff := cmp.Diff(calls{Attributes: 1, Visibilities: 3, Hidden: 3, Sends: 3}, m.client.calls()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"attributes-unreadable"}, findings); diff != "" {
+			t.Errorf("findings (-want +got):\n%s", diff)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "permit sqs:GetQueueAttributes") {
+			t.Errorf("logged:\n%s", &log)
+		}
+	})
+}
+
+// TestAttributesAreReadLater if SQS is busy at first.
+func TestAttributesAreReadLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(10)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueAttributes", Limit: 3}) // the SDK's attempts
+		m := newMapping(t, q, does, repriselambda.Config{})
+		q.Send("ok")
+		m.invoke()
+		q.Send("permanent")
+		if diff := cmp.Diff([]string{}, m.invoke()); diff != "" || len(dead.Messages()) != 1 {
+			t.Errorf("failed (-want +got):\n%s, %d dead letters", diff, len(dead.Messages()))
+		}
+		if got := m.client.calls().Attributes; got != 3 {
+			t.Errorf("attributes were asked for %d times, want once in vain and once for each queue", got)
+		}
+	})
+}
+
+// TestBadConfig is refused at the cold start, all of it in one error.
+func TestBadConfig(t *testing.T) {
+	_, err := repriselambda.SQS(nil, repriselambda.Config{Concurrency: -1, DeadLetterURL: "arn:aws:sqs:us-east-1:000000000000:dead"})
+	for _, part := range []string{"client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("the error %v does not say %q", err, part)
+		}
+	}
+}

@@ -26,6 +26,12 @@
 // by a tenth of [idempotency.Config].Lease, 6 s by default; more, and a process whose
 // clock is ahead can take over a claim that another still keeps.
 //
+// # Regions
+//
+// The replicas of a global table learn of each other's writes afterwards, and each lets
+// a key be claimed meanwhile: let all processes use the replica of one Region, unless
+// the table has multi-Region strong consistency.
+//
 // # Sharing a table with Powertools
 //
 // Records have the attributes that Powertools has by default: id, status, expiration

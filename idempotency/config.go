@@ -22,10 +22,10 @@ type Config struct {
 	// bytes. Default: none.
 	Prefix string
 
-	// Digest returns what stands for a message's payload, at most 64 bytes: a
-	// message whose key was completed with another digest is dead-lettered instead
-	// of being taken for done. Default: none; payloads are not compared. See
-	// [BodyDigest].
+	// Digest returns what stands for a message's payload: a message whose key was
+	// completed with another digest is dead-lettered instead of being taken for done.
+	// Of one that is longer than 64 bytes stores get the SHA-256. Default: none;
+	// payloads are not compared. See [BodyDigest].
 	Digest func(m *reprise.Message) []byte
 
 	// Lease is how long a key stays claimed after the process that claimed it has

@@ -135,10 +135,7 @@ func (g *guard) handle(ctx context.Context, m *reprise.Message, next reprise.Han
 	if err := g.recordLate(ctx, m, key); err != nil {
 		return err
 	}
-	request := Request{Key: key, Lease: g.cfg.Lease, Retention: g.cfg.Retention}
-	if g.cfg.Digest != nil {
-		request.Digest = g.cfg.Digest(m)
-	}
+	request := Request{Key: key, Digest: g.digestOf(m), Lease: g.cfg.Lease, Retention: g.cfg.Retention}
 	asked := time.Now()
 	answer, err := g.acquires.do(ctx, request)
 	if err != nil {

@@ -143,6 +143,22 @@ func BodyDigest(m *reprise.Message) []byte {
 	return sum[:]
 }
 
+const maxDigest = 64
+
+// digestOf returns what the store is to know of m's payload. A longer digest than
+// stores take is digested itself.
+func (g *guard) digestOf(m *reprise.Message) []byte {
+	if g.cfg.Digest == nil {
+		return nil
+	}
+	digest := g.cfg.Digest(m)
+	if len(digest) <= maxDigest {
+		return digest
+	}
+	sum := sha256.Sum256(digest)
+	return sum[:]
+}
+
 // keyOf returns the store's key for m.
 func (g *guard) keyOf(m *reprise.Message) (string, error) {
 	key, err := g.cfg.Key(m)

@@ -157,6 +157,47 @@ func TestKeysThatNoStoreKeepsAreDigested(t *testing.T) {
 	}
 }
 
+// digests is a memory store that notes the digests that it is asked with.
+type digests struct {
+	*idempotency.Memory
+	asked [][]byte
+}
+
+func (d *digests) Acquire(ctx context.Context, batch []idempotency.Request) ([]idempotency.Answer, error) {
+	for _, r := range batch {
+		d.asked = append(d.asked, r.Digest)
+	}
+	return d.Memory.Acquire(ctx, batch)
+}
+
+// TestLongDigestsAreDigested: whoever returns the payload itself gets no store into
+// trouble, and payloads are told apart by all of what is returned.
+func TestLongDigestsAreDigested(t *testing.T) {
+	store := &digests{Memory: idempotency.NewMemory(idempotency.MemoryConfig{})}
+	once, _ := guard(t, store, idempotency.Config{Digest: func(m *reprise.Message) []byte { return []byte(m.Body) }})
+	long := strings.Repeat("x", 64)
+	for _, c := range []struct {
+		id, body   string
+		mismatched bool
+	}{
+		{"1", long, false}, {"1", long + "y", true},
+		{"2", long + "y", false}, {"2", long + "z", true}, {"2", long + "y", false},
+	} {
+		err := once(handler(func(context.Context, *reprise.Message) error { return nil })).Handle(t.Context(), &reprise.Message{ID: c.id, Body: c.body})
+		if errors.Is(err, idempotency.ErrMismatch) != c.mismatched || err != nil && !c.mismatched {
+			t.Errorf("message %s, %q: %v; want a mismatch: %v", c.id, c.body, err, c.mismatched)
+		}
+	}
+	if len(store.asked) != 5 || string(store.asked[0]) != long {
+		t.Errorf("%d digests, the first is %q; want 5, the first as it is", len(store.asked), store.asked[0])
+	}
+	for _, digest := range store.asked {
+		if len(digest) > 64 {
+			t.Errorf("the store was asked with a digest of %d bytes, want at most 64", len(digest))
+		}
+	}
+}
+
 // TestMessageWithoutAKeyIsDeadLettered: no retry can give it one.
 func TestMessageWithoutAKeyIsDeadLettered(t *testing.T) {
 	for name, key := range map[string]idempotency.KeyFunc{

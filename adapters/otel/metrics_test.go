@@ -170,6 +170,39 @@ func TestMetricsBeginWithZero(t *testing.T) {
 	golden(t, "metrics-first.txt", readings(t, reader, true))
 }
 
+// TestConsumersThatShareTelemetry are all seen: what has become of the one is not
+// hidden by the other.
+func TestConsumersThatShareTelemetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		telemetry, reader := measured(t, q.URL())
+		for _, stopped := range []bool{false, true, false} {
+			consumer := q.Consume(reprise.HandlerFunc(verdict), reprise.Config{Observer: telemetry.Observer()})
+			if _, err := telemetry.Watch(consumer.Consumer); err != nil {
+				t.Fatal(err)
+			}
+			if stopped {
+				consumer.Stop()
+			}
+		}
+		time.Sleep(time.Second)
+		got := gauges(readings(t, reader, true))
+		for _, want := range []string{"reprise.state=ok: 2\n", "reprise.state=stopped: 1\n"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+	})
+}
+
+// TestNothingToWatch is an error at once, not when metrics are collected.
+func TestNothingToWatch(t *testing.T) {
+	telemetry, _ := measured(t, orders)
+	if _, err := telemetry.Watch(nil); err == nil || !strings.Contains(err.Error(), "reprise.New") {
+		t.Errorf("watching nil: %v, want an error that says what to pass", err)
+	}
+}
+
 // gauges are the readings that Watch adds.
 func gauges(readings string) string {
 	var b strings.Builder

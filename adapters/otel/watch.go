@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel/metric"
@@ -12,13 +13,16 @@ import (
 // Watch makes gauges of the consumer's [reprise.Status], which is looked at
 // whenever metrics are collected: what it has in its hands, what it has put into
 // backoff, its breakers and its health. stop ends that; a consumer that has stopped
-// says so in its health.
+// says so in its health. Of several that are watched each gauge is the sum.
 //
 // The counts are this process's own. Status.InFlight, which is the whole queue's,
 // is not among them: CloudWatch has it.
 func (t *Telemetry) Watch(c *reprise.Consumer) (stop func() error, err error) {
 	if t.metrics == nil {
 		return func() error { return nil }, nil
+	}
+	if c == nil {
+		return nil, errors.New("watching the consumer: it is nil: pass what reprise.New returns")
 	}
 	w, err := newWatch(t.metrics, c)
 	if err != nil {
@@ -31,7 +35,7 @@ func (t *Telemetry) Watch(c *reprise.Consumer) (stop func() error, err error) {
 type watch struct {
 	inFlight metric.Int64ObservableUpDownCounter
 	breakers metric.Int64ObservableUpDownCounter
-	health   metric.Int64ObservableGauge
+	health   metric.Int64ObservableUpDownCounter
 
 	processing, backoff metric.ObserveOption
 	ofBreaker           [reprise.BreakerRamping + 1]metric.ObserveOption
@@ -59,8 +63,8 @@ func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error
 	if err != nil {
 		return nil, err
 	}
-	w.health, err = m.meter.Int64ObservableGauge(metricHealth, // without a unit: of 1 Prometheus makes a ratio
-		metric.WithDescription("1 for the state that the consumer is in, 0 for the others."))
+	w.health, err = m.meter.Int64ObservableUpDownCounter(metricHealth, metric.WithUnit("{consumer}"),
+		metric.WithDescription("Consumers of this process, by the state that they are in."))
 	if err != nil {
 		return nil, err
 	}

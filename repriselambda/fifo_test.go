@@ -75,7 +75,7 @@ func TestGroupStopsAtItsFirstFailure(t *testing.T) {
 	})
 }
 
-// TestGroupGoesOnBehindADeadLetter.
+// TestGroupGoesOnBehindADeadLetter, and has the function's time for it.
 func TestGroupGoesOnBehindADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
@@ -87,6 +87,7 @@ func TestGroupGoesOnBehindADeadLetter(t *testing.T) {
 			if m.Body == "a.1" {
 				return reprise.Permanent(errors.New("as told"))
 			}
+			time.Sleep(10 * time.Second)
 			return nil
 		}, repriselambda.Config{})
 		if diff := cmp.Diff([]string{}, m.invoke()); diff != "" {
@@ -105,8 +106,9 @@ func TestGroupGoesOnBehindADeadLetter(t *testing.T) {
 }
 
 // TestGroupOfAnUnknownVisibility: where SQS does not confirm that the failed message
-// is hidden, that is tried as long as the function has time; the group comes back
-// all the same, after the queue's own timeout, and nothing of it runs.
+// is hidden, as without the permission, the group comes back all the same, after the
+// queue's own timeout, and nothing of it runs. That is tried for some seconds when
+// nothing else is left to do, not until the function's time is over.
 func TestGroupOfAnUnknownVisibility(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
@@ -115,6 +117,9 @@ func TestGroupOfAnUnknownVisibility(t *testing.T) {
 		var j journal
 		m := newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
 			j.note(m)
+			if m.Body == "b.1" {
+				time.Sleep(20 * time.Second)
+			}
 			if m.Body == "a.1" {
 				return errors.New("as told")
 			}
@@ -123,6 +128,9 @@ func TestGroupOfAnUnknownVisibility(t *testing.T) {
 		began := time.Now()
 		if diff := cmp.Diff([]string{"a.1", "a.2"}, m.invoke()); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took < 20*time.Second || took > 26*time.Second {
+			t.Errorf("the function spent %v on it", took)
 		}
 		if diff := cmp.Diff(map[string]time.Duration{"a.1": visibility, "a.2": visibility}, waits(q, began)); diff != "" {
 			t.Errorf("hidden for (-want +got):\n%s", diff)

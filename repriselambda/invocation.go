@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,8 +30,10 @@ type invocation struct {
 
 	mu       sync.Mutex
 	received bool
-	open     map[string]bool // messages by id that are yet to be worked on
+	open     map[string]bool // messages by id of which nothing has been decided
+	behind   map[string]bool // those of them that wait only to be given back with their group
 	deleted  map[string]bool // messages by id
+	giveUp   *time.Timer     // ends the invocation if giving them back takes too long
 }
 
 func newInvocation(ctx context.Context, stop context.CancelFunc, client reprise.Client, queue *source, event Event) *invocation {
@@ -42,6 +45,7 @@ func newInvocation(ctx context.Context, stop context.CancelFunc, client reprise.
 		stop:    stop,
 		began:   time.Now(),
 		open:    make(map[string]bool, len(event.Records)),
+		behind:  make(map[string]bool),
 		deleted: make(map[string]bool, len(event.Records)),
 	}
 	for i := range event.Records {
@@ -136,16 +140,41 @@ func (in *invocation) record(position *string) *Record {
 	return &in.event.Records[i]
 }
 
+// attempted notes the end of an attempt. On a FIFO queue a failure decides about the
+// rest of the group too: it is not run.
+func (in *invocation) attempted(a reprise.Attempt) {
+	if a.Outcome != reprise.OutcomeDelete && a.Outcome != reprise.OutcomeDeadLetter && in.fifo() {
+		in.mu.Lock()
+		for i := range in.event.Records {
+			if r := &in.event.Records[i]; r.Attributes["MessageGroupId"] == a.Message.GroupID && in.open[r.MessageID] {
+				in.behind[r.MessageID] = true
+			}
+		}
+		in.mu.Unlock()
+	}
+	in.over(a.Message.ID)
+}
+
 // over notes that what is to be done about a message has been decided. After the
-// last nothing is waited for: what is to be settled is settled at once.
+// last nothing is waited for: what is to be settled is settled at once, or, if SQS
+// does not take it in the time that there is for that, not at all.
 func (in *invocation) over(id string) {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	delete(in.open, id)
-	last := len(in.open) == 0
-	in.mu.Unlock()
-	if last {
+	delete(in.behind, id)
+	switch {
+	case len(in.open) == 0:
 		in.stop()
+	case len(in.open) == len(in.behind) && in.giveUp == nil:
+		in.giveUp = time.AfterFunc(maxSettleTime, in.stop)
 	}
+}
+
+// fifo says that the messages of a group are worked on in order. The records are of
+// one queue.
+func (in *invocation) fifo() bool {
+	return strings.HasSuffix(in.event.Records[0].EventSourceARN, ".fifo")
 }
 
 // succeeded returns, when the consumer has ended, the ids of the messages that
@@ -153,5 +182,8 @@ func (in *invocation) over(id string) {
 func (in *invocation) succeeded() map[string]bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.giveUp != nil {
+		in.giveUp.Stop()
+	}
 	return in.deleted
 }

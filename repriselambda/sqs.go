@@ -180,7 +180,7 @@ func (f *function) consumerConfig(queue *source, in *invocation) reprise.Config 
 	user := f.cfg.Observer
 	user.Finding = queue.once(user.Finding)
 	own := reprise.Observer{
-		Attempt: func(_ context.Context, a reprise.Attempt) { in.over(a.Message.ID) },
+		Attempt: func(_ context.Context, a reprise.Attempt) { in.attempted(a) },
 		Settled: func(_ context.Context, s reprise.Settled) { in.over(s.Message.ID) },
 	}
 	return reprise.Config{

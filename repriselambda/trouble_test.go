@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/idempotency"
+	"github.com/reprise-sqs/reprise/middleware"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/reprisetest"
@@ -176,6 +178,33 @@ func TestDoubtfulRecords(t *testing.T) {
 		want := repriselambda.Response{BatchItemFailures: []repriselambda.BatchItemFailure{{ItemIdentifier: "1"}}}
 		if diff := cmp.Diff(want, response); diff != "" || err != nil || ran != 2 {
 			t.Errorf("replied (-want +got):\n%s, %v; %d handlers ran, want 2", diff, err, ran)
+		}
+	})
+}
+
+// TestLostReply: the messages of a function whose reply does not arrive come again, and
+// idempotency keeps their effects from being there twice.
+func TestLostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("ok 1", "ok 2")
+		effects := 0
+		once := middleware.Must(idempotency.New(idempotency.NewMemory(idempotency.MemoryConfig{}), idempotency.Config{}))
+		h := once(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			effects++
+			return nil
+		}))
+		m := newMapping(t, q, h.Handle, repriselambda.Config{Concurrency: 1})
+		response, err := m.function(context.Background(), m.event(10))
+		if err != nil || len(response.BatchItemFailures) != 0 || len(q.Messages()) != 2 {
+			t.Fatalf("replied %+v, %v", response, err)
+		}
+		time.Sleep(visibility)
+		if diff := cmp.Diff([]string{}, m.invoke()); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if effects != 2 || len(q.Messages()) != 0 {
+			t.Errorf("%d effects, %d messages left; want 2 and none", effects, len(q.Messages()))
 		}
 	})
 }

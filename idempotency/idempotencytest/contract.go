@@ -265,25 +265,6 @@ func answersByPosition(t *testing.T, s *subject) {
 	}
 }
 
-// distinct leaves the first claim of each key.
-func distinct(claims []idempotency.Claim, held []bool) (c []idempotency.Claim, h []bool) {
-	seen := make(map[string]bool)
-	for i := range claims {
-		if !seen[claims[i].Key] {
-			seen[claims[i].Key] = true
-			c, h = append(c, claims[i]), append(h, held[i])
-		}
-	}
-	return c, h
-}
-
-func wantAll(t *testing.T, method string, claims []idempotency.Claim, got, want []bool, err error) {
-	t.Helper()
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%s of %v: %v, %v; want %v", method, claims, got, err, want)
-	}
-}
-
 // keysAreExact: no folding, trimming, truncation or interpretation.
 func keysAreExact(t *testing.T, s *subject) {
 	keys := []string{

@@ -11,6 +11,7 @@ package idempotencytest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,14 @@ func want(t *testing.T, got, want bool, rule string) {
 	}
 }
 
+// wantAll fails the test unless the store said so of each claim.
+func wantAll(t *testing.T, method string, claims []idempotency.Claim, got, want []bool, err error) {
+	t.Helper()
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%s of %v: %v, %v; want %v", method, claims, got, err, want)
+	}
+}
+
 // wantCompleted fails the test unless the answer is that the key was completed with
 // that result.
 func wantCompleted(t *testing.T, a idempotency.Answer, result string) {
@@ -152,6 +161,18 @@ func wantInProgress(t *testing.T, a idempotency.Answer, lease time.Duration) {
 	} else if a.Wait < 0 || a.Wait > lease {
 		t.Errorf("a claim with a lease of %v holds for another %v", lease, a.Wait)
 	}
+}
+
+// distinct leaves the first claim of each key.
+func distinct(claims []idempotency.Claim, held []bool) (c []idempotency.Claim, h []bool) {
+	seen := make(map[string]bool)
+	for i := range claims {
+		if !seen[claims[i].Key] {
+			seen[claims[i].Key] = true
+			c, h = append(c, claims[i]), append(h, held[i])
+		}
+	}
+	return c, h
 }
 
 // cancelled is a context that has ended.

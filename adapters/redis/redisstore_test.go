@@ -72,7 +72,8 @@ func TestTimesAreTheServers(t *testing.T) {
 // released ones, and of claims whose process died.
 func TestServerDropsRecords(t *testing.T) {
 	client := connect(t)
-	store, err := redisstore.New(client, redisstore.Config{Prefix: "dropped:"})
+	prefix := newPrefix()
+	store, err := redisstore.New(client, redisstore.Config{Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +99,8 @@ func TestServerDropsRecords(t *testing.T) {
 		extended = held[0]
 	}
 	eventually(t, "one record is left", func() error {
-		keys, err := client.Keys(t.Context(), "dropped:*").Result()
-		if err == nil && cmp.Diff([]string{"dropped:kept"}, keys) != "" {
+		keys, err := client.Keys(t.Context(), prefix+"*").Result()
+		if err == nil && cmp.Diff([]string{prefix + "kept"}, keys) != "" {
 			err = errNotYet
 		}
 		return err
@@ -188,13 +189,13 @@ func TestFailedTripLeavesNoClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := connect(t)
-			prefix := redisstore.Config{Prefix: "failed trip, " + name + ":"}
-			if err := client.Set(t.Context(), prefix.Prefix+"foreign", "text", 0).Err(); err != nil {
+			prefix := newPrefix()
+			if err := client.Set(t.Context(), prefix+"foreign", "text", 0).Err(); err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			store, err := redisstore.New(failed(client, stop), prefix)
+			store, err := redisstore.New(failed(client, stop), redisstore.Config{Prefix: prefix})
 			if err != nil {
 				t.Fatal(err)
 			}

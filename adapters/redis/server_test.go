@@ -131,10 +131,13 @@ func within10s(check func() error) (err error) {
 
 var prefixes atomic.Int32
 
-// newStore returns a store under a prefix that no other test uses.
+// newPrefix returns a prefix that no other test uses, nor another run of the same.
+func newPrefix() string { return "test" + strconv.Itoa(int(prefixes.Add(1))) + ":" }
+
+// newStore returns a store under a prefix of its own.
 func newStore(t testing.TB, client redisstore.Client) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.New(client, redisstore.Config{Prefix: "test" + strconv.Itoa(int(prefixes.Add(1))) + ":"})
+	store, err := redisstore.New(client, redisstore.Config{Prefix: newPrefix()})
 	if err != nil {
 		t.Fatal(err)
 	}

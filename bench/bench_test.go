@@ -14,7 +14,7 @@ func BenchmarkRawLoop(b *testing.B) {
 	for _, way := range ways() {
 		b.Run(way.name, func(b *testing.B) {
 			q := canned.New()
-			work(b, startRawLoop(way.name, q, way.client(q), canned.URL, 4))
+			work(b, startRawLoop(way.name, q, way.client(q), canned.URL, 4, inTurn))
 		})
 	}
 }

@@ -20,7 +20,7 @@ type start func(name string, q *canned.Queue, client reprise.Client) (*contender
 
 func rawLoops(k int) start {
 	return func(name string, q *canned.Queue, client reprise.Client) (*contender, error) {
-		return startRawLoop(name, q, client, canned.URL, k), nil
+		return startRawLoop(name, q, client, canned.URL, k, inTurn), nil
 	}
 }
 
@@ -94,7 +94,7 @@ func overTCP(w io.Writer, s scale) error {
 // inProcess shows the consumer's own speed: no HTTP, no JSON, no SDK.
 func inProcess(w io.Writer, s scale) error {
 	q := canned.New()
-	contenders := []*contender{startRawLoop("raw loop, 4 pollers", q, q.Direct(), canned.URL, 4)}
+	contenders := []*contender{startRawLoop("raw loop, 4 pollers", q, q.Direct(), canned.URL, 4, inTurn)}
 	consumers, err := startConsumers([]int{1, 10, 100}, (*canned.Queue).Direct)
 	if err != nil {
 		return err

@@ -38,16 +38,16 @@ func (c *contender) stop() error {
 }
 
 // startRawLoop starts what one writes without a library: k goroutines, each of
-// which receives ten messages, handles them in turn and deletes them. It retries
+// which receives ten messages, has them handled and deletes them. It retries
 // nothing, keeps no lease and looks at no entry of a batch's reply: a floor, not
 // a consumer.
-func startRawLoop(name string, queue workload, client reprise.Client, url string, k int) *contender {
+func startRawLoop(name string, queue workload, client reprise.Client, url string, k int, handled func([]types.Message)) *contender {
 	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup
 	errs := make(chan error, k)
 	for range k {
 		loops.Go(func() {
-			if err := rawLoop(ctx, client, url); ctx.Err() == nil {
+			if err := rawLoop(ctx, client, url, handled); ctx.Err() == nil {
 				errs <- err
 			}
 		})
@@ -61,7 +61,7 @@ func startRawLoop(name string, queue workload, client reprise.Client, url string
 }
 
 // rawLoop works until a call fails, as the next does when ctx ends.
-func rawLoop(ctx context.Context, client reprise.Client, url string) error {
+func rawLoop(ctx context.Context, client reprise.Client, url string, handled func([]types.Message)) error {
 	for {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl:                    &url,
@@ -76,15 +76,33 @@ func rawLoop(ctx context.Context, client reprise.Client, url string) error {
 		if len(out.Messages) == 0 {
 			continue
 		}
+		handled(out.Messages)
 		entries := make([]types.DeleteMessageBatchRequestEntry, len(out.Messages))
 		for i, m := range out.Messages {
-			handle(*m.Body)
 			entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(positions[i]), ReceiptHandle: m.ReceiptHandle}
 		}
 		if _, err := client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}); err != nil {
 			return err
 		}
 	}
+}
+
+// inTurn handles messages one after the other, in the loop: handlers that take their
+// time hold up all behind them.
+func inTurn(messages []types.Message) {
+	for _, m := range messages {
+		handle(*m.Body)
+	}
+}
+
+// atOnce handles messages side by side, which is what consumers are for: what
+// goroutines alone cost is told from what a consumer adds.
+func atOnce(messages []types.Message) {
+	var handlers sync.WaitGroup
+	for _, m := range messages {
+		handlers.Go(func() { handle(*m.Body) })
+	}
+	handlers.Wait()
 }
 
 var positions = [10]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
@@ -57,6 +58,7 @@ type peer struct {
 const (
 	rawTuned      = "raw loop, 4 pollers, tuned"
 	rawPlain      = "raw loop, 4 pollers"
+	rawAtOnce     = "raw loop, 4 pollers, a goroutine a message, tuned"
 	consumerTuned = "consumer, concurrency 100, tuned"
 	consumerPlain = "consumer, concurrency 100"
 )
@@ -70,8 +72,8 @@ func peers() []peer {
 	watermill := "watermill-aws " + version("github.com/ThreeDotsLabs/watermill-aws") + ", 16 subscriptions"
 	patron := "patron " + version("github.com/beatlabs/patron") + ", 4 components, ten a receive"
 	return []peer{
-		{rawTuned, fast, peerRawLoop},
-		{rawPlain, nil, peerRawLoop},
+		{rawTuned, fast, peerRawLoop(inTurn)},
+		{rawPlain, nil, peerRawLoop(inTurn)},
 		{consumerTuned, fast, peerConsumer(100)},
 		{consumerPlain, nil, peerConsumer(100)},
 		{"consumer, concurrency 10, tuned", fast, peerConsumer(10)},
@@ -83,6 +85,7 @@ func peers() []peer {
 		{watermill + ", ten a receive, tuned", fast, startWatermill(10)},
 		{patron, nil, startPatron},
 		{patron + ", tuned", fast, startPatron},
+		{rawAtOnce, fast, peerRawLoop(atOnce)},
 	}
 }
 
@@ -100,8 +103,10 @@ func version(module string) string {
 	return "(version unknown)"
 }
 
-func peerRawLoop(name string, at site, client *sqs.Client) (*contender, error) {
-	return startRawLoop(name, at.workload, client, at.url, 4), nil
+func peerRawLoop(handled func([]types.Message)) func(string, site, *sqs.Client) (*contender, error) {
+	return func(name string, at site, client *sqs.Client) (*contender, error) {
+		return startRawLoop(name, at.workload, client, at.url, 4, handled), nil
+	}
 }
 
 func peerConsumer(concurrency int) func(string, site, *sqs.Client) (*contender, error) {
@@ -189,6 +194,7 @@ func printAims(w io.Writer, named map[string][]sample) error {
 	}{
 		{consumerTuned, rawTuned, -1.1},
 		{consumerPlain, rawPlain, -1.1},
+		{consumerTuned, rawAtOnce, -1.1},
 		{gocloud, consumerTuned, 2.5},
 		{gocloud, consumerPlain, 2.5},
 		{gocloudRaw, consumerPlain, 2.5},

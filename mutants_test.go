@@ -147,6 +147,7 @@ func (m mutant) apply(t *testing.T) (overlay string) {
 		}
 		replaced.Replace[original] = mutated
 	}
+	// One line of context is enough: a change beside a mistake does not unmake it.
 	git := exec.CommandContext(t.Context(), "git", "apply", "-C1", m.patch)
 	git.Dir = dir
 	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository's, whatever lies around the folder

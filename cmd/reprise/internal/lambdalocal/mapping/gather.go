@@ -1,0 +1,113 @@
+package mapping
+
+import (
+	"context"
+	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+const (
+	// maxEvent is the payload of a synchronous invoke: 6 MB.
+	maxEvent = 6 << 20
+	// longPoll is the longest wait of a ReceiveMessage, in seconds.
+	longPoll = 20
+	// receivePause is the wait after a receive that failed.
+	receivePause = time.Second
+)
+
+// message is a message that was received: what settling it takes, and its record.
+type message struct {
+	id, receipt, group string
+	record             []byte // JSON
+}
+
+// batch are messages received together, in order.
+type batch struct {
+	messages []message
+	size     int       // of their records
+	since    time.Time // on the server's clock, before the first was received
+}
+
+// gather receives a batch: what there is at once or, with a window, until BatchSize
+// messages or 6 MB are there or the window is over. It waits for the first message for
+// as long as it takes. When ctx ends it returns what it has.
+func (m *Mapping) gather(ctx context.Context) *batch {
+	b := &batch{}
+	for len(b.messages) == 0 && ctx.Err() == nil {
+		m.receive(ctx, b)
+	}
+	if m.cfg.Window == 0 {
+		return b
+	}
+	window, end := context.WithTimeout(ctx, time.Duration(float64(m.cfg.Window)/m.cfg.TimeScale))
+	defer end()
+	for len(b.messages) < m.cfg.BatchSize && b.size < maxEvent && window.Err() == nil {
+		m.receive(window, b)
+	}
+	return b
+}
+
+// receive adds to b what one long poll brings, but for what the filters reject: that
+// is deleted.
+func (m *Mapping) receive(ctx context.Context, b *batch) {
+	if len(b.messages) == 0 {
+		b.since = m.server.Now()
+	}
+	out, err := m.server.ReceiveMessage(ctx, &sqsserver.ReceiveMessageInput{
+		QueueUrl:                    m.url,
+		MaxNumberOfMessages:         sqsserver.Int(int32(min(maxReceive, m.cfg.BatchSize-len(b.messages)))),
+		WaitTimeSeconds:             sqsserver.Int(longPoll),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []string{"All"},
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			m.log.Warn("the mapping cannot receive; it tries again", "error", err)
+			sleep(ctx, receivePause)
+		}
+		return
+	}
+	var rejected []message
+	for i := range out.Messages {
+		received := &out.Messages[i]
+		next := message{id: received.MessageId.String(), receipt: received.ReceiptHandle, group: received.Attributes.MessageGroupId}
+		if !m.filters.match(received.Body) {
+			rejected = append(rejected, next)
+			continue
+		}
+		next.record = m.record(received)
+		b.messages = append(b.messages, next)
+		b.size += len(next.record) + len(",")
+	}
+	if len(rejected) > 0 {
+		m.log.Debug("messages that match no filter are deleted", "messages", len(rejected))
+		m.delete(rejected)
+	}
+}
+
+// parts splits the batch where an event would pass 6 MB: the last receive may bring
+// more than there was room for.
+func (b *batch) parts() [][]message {
+	var parts [][]message
+	begin, size := 0, eventFrame
+	for i := range b.messages {
+		length := len(b.messages[i].record) + len(",")
+		if i > begin && size+length > maxEvent {
+			parts = append(parts, b.messages[begin:i])
+			begin, size = i, eventFrame
+		}
+		size += length
+	}
+	return append(parts, b.messages[begin:])
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

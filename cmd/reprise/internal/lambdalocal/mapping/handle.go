@@ -1,0 +1,169 @@
+package mapping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+const (
+	// The wait before an event is sent again that did not reach the function.
+	firstInvokePause = 100 * time.Millisecond
+	maxInvokePause   = 5 * time.Second
+
+	// Deletes are tried so often, with pauses that double from the first: 6 s at most.
+	maxDeletes       = 8
+	firstDeletePause = 50 * time.Millisecond
+)
+
+var (
+	errNotInvoked = errors.New("the function was not reached")
+	errFunction   = errors.New("the function failed")
+)
+
+// handle invokes the function with a batch and settles it. It reports whether the
+// function may get as many batches as before.
+func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
+	well = true
+	stopped := make(map[string]bool) // groups of which a message failed
+	for _, part := range b.parts() {
+		if m.fifo {
+			part = slices.DeleteFunc(slices.Clone(part), func(next message) bool { return stopped[next.group] })
+		}
+		if len(part) == 0 {
+			continue
+		}
+		failed, err := m.attempt(ctx, part, b.since)
+		if errors.Is(err, errNotInvoked) || errors.Is(err, errFunction) && !m.cfg.ReportBatchItemFailures {
+			well = false
+		}
+		var succeeded []message
+		for _, next := range part {
+			if err != nil || failed[next.id] {
+				stopped[next.group] = true
+			} else {
+				succeeded = append(succeeded, next)
+			}
+		}
+		m.delete(succeeded)
+	}
+	return well
+}
+
+// attempt invokes the function with messages and returns the ids of those that failed;
+// an error says that all did. Their visibility is left alone: that is what lets the
+// function choose it.
+func (m *Mapping) attempt(ctx context.Context, messages []message, since time.Time) (failed map[string]bool, err error) {
+	reply, err := m.invokeUntil(ctx, messages, since)
+	if err == nil && m.cfg.ReportBatchItemFailures {
+		failed, err = failures(reply, messages)
+	}
+	if err != nil {
+		m.log.Warn("an event failed; its messages come again when their visibility timeout ends", "messages", len(messages), "error", err)
+	}
+	return failed, err
+}
+
+// invokeUntil invokes the function and returns its reply. An event that did not reach
+// it, because it is throttled or does not exist, is sent again while its messages are in
+// flight, and released if ctx ends meanwhile.
+func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since time.Time) ([]byte, error) {
+	text := event(messages)
+	for pause := firstInvokePause; ; pause = min(2*pause, maxInvokePause) {
+		// An event that runs when the mapping ends is answered.
+		result, err := m.invoke(context.WithoutCancel(ctx), text)
+		if err == nil && result.FunctionError != "" {
+			return nil, fmt.Errorf("%w (%s): %s", errFunction, result.FunctionError, result.Payload)
+		}
+		if err == nil {
+			return result.Payload, nil
+		}
+		sleep(ctx, pause)
+		switch {
+		case !m.server.Now().Before(since.Add(m.visibility())):
+			return nil, fmt.Errorf("%w while its messages were in flight: %w", errNotInvoked, err)
+		case ctx.Err() != nil:
+			m.release(messages)
+			return nil, fmt.Errorf("%w before the mapping ended: %w", errNotInvoked, err)
+		}
+	}
+}
+
+// visibility is the queue's visibility timeout, which may be changed at any time.
+func (m *Mapping) visibility() time.Duration {
+	out, err := m.server.GetQueueAttributes(sqsserver.WithoutFaults(context.Background()),
+		&sqsserver.GetQueueAttributesInput{QueueUrl: m.url, AttributeNames: []string{"VisibilityTimeout"}})
+	if err != nil {
+		return 0 // the queue has gone, and its messages with it
+	}
+	seconds, err := strconv.Atoi(out.Attributes["VisibilityTimeout"])
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// delete deletes messages. Those that cannot be deleted come again, as on AWS.
+func (m *Mapping) delete(messages []message) {
+	for some := range slices.Chunk(messages, maxReceive) {
+		left, err := some, error(nil)
+		pause := firstDeletePause
+		for try := 1; ; try++ {
+			if left, err = m.deleteBatch(left); len(left) == 0 {
+				break
+			}
+			if try == maxDeletes {
+				m.log.Warn("messages of an event that succeeded could not be deleted and come again", "messages", len(left), "error", err)
+				break
+			}
+			time.Sleep(pause)
+			pause *= 2
+		}
+	}
+}
+
+// deleteBatch deletes up to ten messages and returns those left, with the reason. A
+// receipt handle that the server no longer takes is of a message that another receive
+// has: there is nothing left to delete with it.
+func (m *Mapping) deleteBatch(messages []message) (left []message, err error) {
+	in := &sqsserver.DeleteMessageBatchInput{QueueUrl: m.url}
+	for i, next := range messages {
+		in.Entries = append(in.Entries, sqsserver.DeleteMessageBatchRequestEntry{Id: strconv.Itoa(i), ReceiptHandle: next.receipt})
+	}
+	out, err := m.server.DeleteMessageBatch(context.Background(), in)
+	if err != nil {
+		return messages, err
+	}
+	for _, entry := range out.Failed {
+		i, _ := strconv.Atoi(entry.Id)
+		if entry.SenderFault {
+			m.log.Warn("a message of an event that succeeded cannot be deleted and comes again",
+				"message", messages[i].id, "error", entry.Code+": "+entry.Message)
+			continue
+		}
+		left = append(left, messages[i])
+		err = fmt.Errorf("%s: %s", entry.Code, entry.Message)
+	}
+	return left, err
+}
+
+// release makes messages visible that no function has seen. If it cannot, they become
+// so by themselves.
+func (m *Mapping) release(messages []message) {
+	for some := range slices.Chunk(messages, maxReceive) {
+		in := &sqsserver.ChangeMessageVisibilityBatchInput{QueueUrl: m.url}
+		for i, next := range some {
+			in.Entries = append(in.Entries, sqsserver.ChangeMessageVisibilityBatchRequestEntry{
+				Id: strconv.Itoa(i), ReceiptHandle: next.receipt, VisibilityTimeout: sqsserver.Int(0),
+			})
+		}
+		if _, err := m.server.ChangeMessageVisibilityBatch(context.Background(), in); err != nil {
+			m.log.Debug("messages of a mapping that ended stay hidden until their visibility timeout ends", "messages", len(some), "error", err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package template
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	samInvokeSchema  = schema{"MaximumRetryAttempts": used, "MaximumEventAgeInSeconds": used, "DestinationConfig": used}
+	invokeSchema     = samInvokeSchema.with(schema{"FunctionName": used, "Qualifier": used})
+	destinationsForm = schema{"OnSuccess": used, "OnFailure": used}
+	destinationForm  = schema{"Type": used, "Destination": used}
+	deadLetterForm   = schema{"Type": used, "TargetArn": used}
+)
+
+// invokes reads what becomes of a function's asynchronous invokes, and the events
+// that SAM has among the function's properties.
+func (l *loader) invokes(r *resource) {
+	p := r.place()
+	f := l.functionByID(r.id)
+	if n := r.opened["EventInvokeConfig"]; n != nil {
+		at := p.at("EventInvokeConfig")
+		l.async(at, f, l.open(at, n, samInvokeSchema))
+	}
+	for _, name := range []string{"DeadLetterQueue", "DeadLetterConfig"} {
+		if n := r.opened[name]; n != nil {
+			at := p.at(name)
+			properties := l.open(at, n, deadLetterForm)
+			if kind := l.scalar(at.at("Type"), properties["Type"]); kind != "" && kind != "SQS" {
+				l.refuse(at.at("Type"), properties["Type"], "%s is not run here: write SQS", kind)
+			} else {
+				f.Async.DeadLetter = l.target(at.at("TargetArn"), properties["TargetArn"], false)
+			}
+		}
+	}
+	for _, m := range members(r.opened["Events"]) {
+		l.event(r, f, m)
+	}
+}
+
+// invokeConfig reads an AWS::Lambda::EventInvokeConfig.
+func (l *loader) invokeConfig(r *resource) {
+	p := r.place()
+	properties := l.open(p, r.properties, invokeSchema)
+	f := l.functionNamed(p.at("FunctionName"), properties["FunctionName"], r)
+	if f == nil {
+		return
+	}
+	if n := properties["Qualifier"]; n != nil && n.text != "$LATEST" {
+		l.warn(p.at("Qualifier"), n, noAlias)
+	}
+	if !equalAsync(f.Async, Async{DeadLetter: f.Async.DeadLetter}) {
+		l.refuse(p, nil, "%s has an EventInvokeConfig already: keep one", f.ID)
+		return
+	}
+	l.async(p, f, properties)
+}
+
+func equalAsync(a, b Async) bool {
+	return a.MaxRetryAttempts == nil && b.MaxRetryAttempts == nil && a.MaxEventAge == b.MaxEventAge &&
+		a.OnSuccess == b.OnSuccess && a.OnFailure == b.OnFailure && a.DeadLetter == b.DeadLetter
+}
+
+func (l *loader) async(p place, f *Function, properties map[string]*node) {
+	if n := properties["MaximumRetryAttempts"]; n != nil {
+		attempts := l.integer(p.at("MaximumRetryAttempts"), n, 0, 2, 2)
+		f.Async.MaxRetryAttempts = &attempts
+	}
+	if n := properties["MaximumEventAgeInSeconds"]; n != nil {
+		f.Async.MaxEventAge = time.Duration(l.integer(p.at("MaximumEventAgeInSeconds"), n, 60, 21_600, 21_600)) * time.Second
+	}
+	p = p.at("DestinationConfig")
+	destinations := l.open(p, properties["DestinationConfig"], destinationsForm)
+	f.Async.OnSuccess = l.destination(p.at("OnSuccess"), destinations["OnSuccess"])
+	f.Async.OnFailure = l.destination(p.at("OnFailure"), destinations["OnFailure"])
+}
+
+func (l *loader) destination(p place, n *node) string {
+	properties := l.open(p, n, destinationForm)
+	if properties == nil {
+		return ""
+	}
+	if kind := l.choice(p.at("Type"), properties["Type"], "SQS", "Lambda"); properties["Type"] != nil && kind == "" {
+		return ""
+	}
+	if properties["Destination"] == nil {
+		l.refuse(p, n, "it has no Destination: write !GetAtt QUEUE.Arn, and add the queue")
+		return ""
+	}
+	return l.target(p.at("Destination"), properties["Destination"], true)
+}
+
+// target is the ARN of a queue, or of a function where that is allowed.
+func (l *loader) target(p place, n *node, functions bool) string {
+	arn := l.scalar(p, n)
+	if arn == "" {
+		return ""
+	}
+	if q := l.queueByARN(arn); q != nil {
+		if q.FIFO() {
+			l.refuse(p, n, "%s is a FIFO queue: Lambda sends to standard ones only", q.ID)
+			return ""
+		}
+		return arn
+	}
+	isFunction := slices.ContainsFunc(l.template.Functions, func(f Function) bool { return f.ARN == arn })
+	if functions && isFunction {
+		return arn
+	}
+	what := "queue"
+	if functions {
+		what = "queue or function"
+	}
+	l.refuse(p, n, "%q is no %s of this template: add one, and write !GetAtt NAME.Arn", arn, what)
+	return ""
+}
+
+func (l *loader) functionByID(id string) *Function {
+	i := slices.IndexFunc(l.template.Functions, func(f Function) bool { return f.ID == id })
+	return &l.template.Functions[i]
+}
+
+// functionNamed returns the function that n means: by its name or ARN, whole or
+// without the account, with or without a qualifier.
+func (l *loader) functionNamed(p place, n *node, r *resource) *Function {
+	if n == nil {
+		l.refuse(r.place(), nil, "it has no FunctionName: write !Ref FUNCTION")
+		return nil
+	}
+	given := l.scalar(p, n)
+	name := given
+	if _, after, found := strings.Cut(given, ":function:"); found {
+		name = after
+	}
+	name, qualifier, _ := strings.Cut(name, ":")
+	for i := range l.template.Functions {
+		f := &l.template.Functions[i]
+		if f.Name == name && (qualifier == "" || qualifier == "$LATEST") {
+			return f
+		}
+	}
+	if given != "" {
+		l.refuse(p, n, "%q is no function of this template: add it, or write !Ref FUNCTION", given)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package template
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// mappingSchema is what mappings have under both types.
+var mappingSchema = schema{
+	"BatchSize": used, "MaximumBatchingWindowInSeconds": used, "FunctionResponseTypes": used, "ScalingConfig": used,
+	"FilterCriteria": used, "Enabled": used,
+	"KmsKeyArn": harmless, "MetricsConfig": harmless, "LoggingConfig": harmless,
+	"ProvisionedPollerConfig": warned("there are no provisioned pollers here: the queue is polled as usual"),
+}
+
+var (
+	samMappingSchema    = mappingSchema.with(schema{"Queue": used})
+	lambdaMappingSchema = mappingSchema.with(schema{"EventSourceArn": used, "FunctionName": used, "Tags": harmless})
+)
+
+// event reads an event of a SAM function.
+func (l *loader) event(r *resource, f *Function, m member) {
+	p := r.place().at("Events").at(m.key)
+	kind := m.value.get("Type")
+	switch {
+	case kind == nil:
+		l.refuse(p, m.value, "it has no Type: write Type: SQS")
+		return
+	case kind.text != "SQS":
+		l.warn(p, m.value, "events of type %s do not happen here: use reprise lambda invoke %s", kind.text, f.Name)
+		return
+	}
+	for _, other := range m.value.members {
+		if other.key != "Type" && other.key != "Properties" {
+			l.refuse(p.at(other.key), other.value, "there is no such property: an event has Type and Properties")
+		}
+	}
+	p = p.at("Properties")
+	properties := l.open(p, m.value.get("Properties"), samMappingSchema)
+	l.addMapping(p, r.id+"."+m.key, m.line, "Queue", f, properties)
+}
+
+// mapping reads an AWS::Lambda::EventSourceMapping.
+func (l *loader) mapping(r *resource) {
+	p := r.place()
+	properties := l.open(p, r.properties, lambdaMappingSchema)
+	if f := l.functionNamed(p.at("FunctionName"), properties["FunctionName"], r); f != nil {
+		l.addMapping(p, r.id, r.line, "EventSourceArn", f, properties)
+	}
+}
+
+func (l *loader) addMapping(p place, id string, line int, source string, f *Function, properties map[string]*node) {
+	p.line = line
+	n := properties[source]
+	if n == nil {
+		l.refuse(p, nil, "it has no %s: write !GetAtt QUEUE.Arn", source)
+		return
+	}
+	q := l.queueByARN(l.scalar(p.at(source), n))
+	if q == nil {
+		l.refuse(p.at(source), n, "%q is no queue of this template: add it, and write !GetAtt QUEUE.Arn", n.text)
+		return
+	}
+	m := Mapping{ID: id, Queue: q.Name, Function: f.Name, Line: line}
+	largest := 10_000
+	if q.FIFO() {
+		largest = 10
+	}
+	m.BatchSize = l.integer(p.at("BatchSize"), properties["BatchSize"], 1, largest, 10)
+	m.Window = l.window(p.at("MaximumBatchingWindowInSeconds"), q, m.BatchSize, properties["MaximumBatchingWindowInSeconds"])
+	for _, item := range l.elements(p.at("FunctionResponseTypes"), properties["FunctionResponseTypes"]) {
+		m.ReportBatchItemFailures = l.choice(p.at("FunctionResponseTypes"), item, "ReportBatchItemFailures") != ""
+	}
+	at := p.at("ScalingConfig")
+	scaling := l.open(at, properties["ScalingConfig"], schema{"MaximumConcurrency": used})
+	m.MaximumConcurrency = l.integer(at.at("MaximumConcurrency"), scaling["MaximumConcurrency"], 2, 1000, 0)
+	m.Filters = l.filters(p.at("FilterCriteria"), properties["FilterCriteria"])
+	m.Disabled = !l.boolean(p.at("Enabled"), properties["Enabled"], true)
+	if m.Disabled {
+		l.warn(p.at("Enabled"), properties["Enabled"], "the mapping is disabled: messages of %s stay there", q.ID)
+	}
+	l.checkVisibility(p, q, f)
+	l.template.Mappings = append(l.template.Mappings, m)
+}
+
+func (l *loader) window(p place, q *Queue, batch int, n *node) time.Duration {
+	seconds := l.integer(p, n, 0, 300, 0)
+	switch {
+	case seconds > 0 && q.FIFO():
+		l.refuse(p, n, "FIFO queues have no batching window: take it out")
+	case batch > 10 && seconds == 0:
+		l.refuse(p, n, "Maximum batch window in seconds must be greater than 0 if maximum batch size is greater than 10: write 1 or more")
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// checkVisibility refuses what AWS refuses: a message would come again while its
+// function still works on it.
+func (l *loader) checkVisibility(p place, q *Queue, f *Function) {
+	const recommended = 6
+	have, timeout := visibility(q), int(f.Timeout/time.Second)
+	switch {
+	case have < timeout:
+		l.refuse(p, nil, "Queue visibility timeout: %d seconds is less than Function timeout: %d seconds: give %s a VisibilityTimeout of %d", have, timeout, q.ID, recommended*timeout)
+	case have < recommended*timeout:
+		l.warn(p, nil, "the queue's visibility timeout is %d s and the function's timeout %d s: AWS recommends six times as much, %d s", have, timeout, recommended*timeout)
+	}
+}
+
+// filters reads the patterns that messages have to match.
+func (l *loader) filters(p place, n *node) []json.RawMessage {
+	const most = 10
+	p = p.at("Filters")
+	properties := l.open(p, n, schema{"Filters": used})
+	var result []json.RawMessage
+	for i, item := range l.elements(p, properties["Filters"]) {
+		at := p.at(fmt.Sprintf("[%d]", i))
+		pattern := l.open(at, item, schema{"Pattern": used})["Pattern"]
+		if pattern == nil {
+			l.refuse(at, item, "it has no Pattern: write one, in JSON")
+			continue
+		}
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(l.scalar(at, pattern)), &object); err != nil {
+			l.refuse(at.at("Pattern"), pattern, "the pattern is no JSON object: %v", err)
+			continue
+		}
+		result = append(result, json.RawMessage(pattern.text))
+	}
+	if len(result) > most {
+		l.refuse(p, properties["Filters"], "there are %d patterns: AWS takes %d", len(result), most)
+	}
+	return result
+}
+
+// checkMappings refuses a queue that is mapped to the same function twice.
+func (l *loader) checkMappings() {
+	seen := make(map[string]string)
+	for _, m := range l.template.Mappings {
+		key := m.Queue + " " + m.Function
+		if other, twice := seen[key]; twice {
+			l.refuse(place{resource: m.ID, line: m.Line}, nil, "%s maps the queue to the function, too: keep one", other)
+		}
+		seen[key] = m.ID
+	}
+}

@@ -1,0 +1,128 @@
+package template
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+var parameterSchema = schema{
+	"Type": used, "Default": used, "AllowedValues": used, "AllowedPattern": used,
+	"MinLength": used, "MaxLength": used, "MinValue": used, "MaxValue": used,
+	"Description": harmless, "NoEcho": harmless, "ConstraintDescription": harmless,
+}
+
+// loadParameters finds the values of the template's parameters.
+func (l *loader) loadParameters(n *node) {
+	l.parameters = make(map[string]*node)
+	for _, m := range members(n) {
+		p := place{resource: "parameter " + m.key, line: m.line}
+		l.parameters[m.key] = l.parameter(p, m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.options.Parameters)) {
+		if _, declared := l.parameters[name]; !declared {
+			l.refuse(place{}, nil, "there is no parameter %q%s: mend --param", name, suggest(name, slices.Collect(maps.Keys(l.parameters))))
+		}
+	}
+}
+
+func (l *loader) parameter(p place, m member) *node {
+	properties := l.open(p, m.value, parameterSchema)
+	kind := "String"
+	if t := properties["Type"]; t == nil {
+		l.refuse(p, m.value, "it has no Type: write Type: String, or another")
+	} else {
+		kind = t.text
+	}
+	value := properties["Default"]
+	if given, ok := l.options.Parameters[m.key]; ok {
+		value = text(m.value, given)
+	} else if strings.HasPrefix(kind, "AWS::SSM::") && value != nil {
+		l.refuse(p, value, "its value is in AWS's parameter store under %q: pass --param %s=VALUE", value.text, m.key)
+		return nil
+	}
+	switch {
+	case value == nil:
+		l.refuse(p, m.value, "it has no value: pass --param %s=VALUE, or give it a Default", m.key)
+		return nil
+	case value.kind != scalar:
+		l.refuse(p, value, "the value is %v: write lists as one text with commas", value.kind)
+		return nil
+	}
+	items := []*node{value}
+	isList := kind == "CommaDelimitedList" || strings.Contains(kind, "List<")
+	if isList {
+		items = nil
+		for item := range strings.SplitSeq(value.text, ",") {
+			items = append(items, text(value, strings.TrimSpace(item)))
+		}
+	}
+	for _, item := range items {
+		if !l.allowed(p, item, kind, properties) {
+			return nil
+		}
+	}
+	if isList {
+		return &node{kind: list, line: value.line, items: items}
+	}
+	return value
+}
+
+// allowed checks a value against what the parameter says of its values.
+func (l *loader) allowed(p place, value *node, kind string, properties map[string]*node) bool {
+	var number float64
+	if strings.Contains(kind, "Number") {
+		var err error
+		if number, err = strconv.ParseFloat(value.text, 64); err != nil {
+			l.refuse(p, value, "%q is no number: pass one", value.text)
+			return false
+		}
+	}
+	if allowed := properties["AllowedValues"]; allowed != nil {
+		values := make([]string, len(allowed.items))
+		for i, item := range allowed.items {
+			values[i] = item.text
+		}
+		if !slices.Contains(values, value.text) {
+			l.refuse(p, value, "%q is none of the AllowedValues: pass %s", value.text, strings.Join(values, ", "))
+			return false
+		}
+	}
+	if pattern := properties["AllowedPattern"]; pattern != nil {
+		expression, err := regexp.Compile(`^(?:` + pattern.text + `)$`)
+		if err != nil {
+			l.warn(p, pattern, "the AllowedPattern is not checked here: %v", err)
+		} else if !expression.MatchString(value.text) {
+			l.refuse(p, value, "%q does not match the AllowedPattern %s", value.text, pattern.text)
+			return false
+		}
+	}
+	length := float64(utf8.RuneCountInString(value.text))
+	return l.within(p, value, "MinLength", "MaxLength", length, properties) &&
+		l.within(p, value, "MinValue", "MaxValue", number, properties)
+}
+
+func (l *loader) within(p place, value *node, lower, upper string, actual float64, properties map[string]*node) bool {
+	for name, broken := range map[string]func(limit float64) bool{
+		lower: func(limit float64) bool { return actual < limit },
+		upper: func(limit float64) bool { return actual > limit },
+	} {
+		n := properties[name]
+		if n == nil {
+			continue
+		}
+		limit, err := strconv.ParseFloat(n.text, 64)
+		if err != nil {
+			l.refuse(p.at(name), n, "%q is no number", n.text)
+			return false
+		}
+		if broken(limit) {
+			l.refuse(p, value, "%q is beyond its %s of %s: pass another", value.text, name, n.text)
+			return false
+		}
+	}
+	return true
+}

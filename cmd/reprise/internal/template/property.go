@@ -1,0 +1,193 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// schema says what becomes of each member that a mapping may have.
+type schema map[string]treatment
+
+// treatment is what becomes of a property.
+type treatment struct {
+	kind how
+	// text says what is not done here, or what to do instead.
+	text string
+}
+
+type how int
+
+const (
+	isUsed how = iota
+	isRaw
+	isHarmless
+	isWarned
+	isRefused
+)
+
+var (
+	used = treatment{kind: isUsed}
+	// raw properties are used, and what is in them is evaluated later.
+	raw = treatment{kind: isRaw}
+	// harmless properties make no difference to a local run.
+	harmless = treatment{kind: isHarmless}
+)
+
+// warned properties are missed, and the rest can do without them.
+func warned(text string) treatment { return treatment{isWarned, text} }
+
+// refused properties would make what runs another thing.
+func refused(text string) treatment { return treatment{isRefused, text} }
+
+// open evaluates those members of a mapping that are used, and reports the others.
+// It returns nil if n is none.
+func (l *loader) open(p place, n *node, s schema) map[string]*node {
+	if n == nil {
+		return nil
+	}
+	if name, _ := n.intrinsic(); name != "" {
+		if n = l.evaluate(p, n); n == nil {
+			return nil
+		}
+	}
+	if n.kind != mapping {
+		l.refuse(p, n, "this is %v: it has to be a mapping", n.kind)
+		return nil
+	}
+	result := make(map[string]*node, len(n.members))
+	for _, m := range n.members {
+		at := p.at(m.key)
+		t, known := s[m.key]
+		switch {
+		case !known:
+			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(s))))
+		case t.kind == isUsed:
+			if v := l.evaluate(at, m.value); v != nil {
+				result[m.key] = v
+			}
+		case t.kind == isRaw:
+			result[m.key] = m.value
+		case t.kind == isRefused:
+			l.refuse(at, m.value, "%s", t.text)
+		case t.kind == isWarned:
+			l.warn(at, m.value, "%s", t.text)
+		}
+	}
+	return result
+}
+
+// members are those of a section; none if the template does not have it.
+func members(n *node) []member {
+	if n == nil {
+		return nil
+	}
+	return n.members
+}
+
+// scalar is the text of n; empty, and reported, if it is no single value.
+func (l *loader) scalar(p place, n *node) string {
+	if n == nil {
+		return ""
+	}
+	if n.kind != scalar {
+		l.refuse(p, n, "this is %v: it has to be a single value", n.kind)
+		return ""
+	}
+	return n.text
+}
+
+// integer is the number that n is, of a range; fallback if n is nil or none of them.
+func (l *loader) integer(p place, n *node, lowest, highest, fallback int) int {
+	if n == nil {
+		return fallback
+	}
+	i, err := strconv.Atoi(strings.TrimSpace(l.scalar(p, n)))
+	if err != nil || i < lowest || i > highest {
+		if n.kind == scalar {
+			l.refuse(p, n, "%q is none of the numbers from %d to %d: write one", n.text, lowest, highest)
+		}
+		return fallback
+	}
+	return i
+}
+
+// boolean is true or false; fallback if n is nil or neither.
+func (l *loader) boolean(p place, n *node, fallback bool) bool {
+	if n == nil {
+		return fallback
+	}
+	switch strings.ToLower(l.scalar(p, n)) {
+	case "true":
+		return true
+	case "false":
+		return false
+	case "":
+	default:
+		l.refuse(p, n, "%q is neither true nor false", n.text)
+	}
+	return fallback
+}
+
+// choice is the text of n, one of those given; empty if n is nil or none.
+func (l *loader) choice(p place, n *node, choices ...string) string {
+	s := l.scalar(p, n)
+	if s == "" || slices.Contains(choices, s) {
+		return s
+	}
+	l.refuse(p, n, "%q is not known here: write %s", s, strings.Join(choices, " or "))
+	return ""
+}
+
+// elements are those of a list; nil, and reported, if n is none.
+func (l *loader) elements(p place, n *node) []*node {
+	if n == nil {
+		return nil
+	}
+	if n.kind != list {
+		l.refuse(p, n, "this is %v: it has to be a list", n.kind)
+		return nil
+	}
+	return n.items
+}
+
+// suggest says which of the names is meant, if one is near.
+func suggest(name string, names []string) string {
+	const far = 3
+	best, distance := "", far
+	for _, candidate := range slices.Sorted(slices.Values(names)) {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(candidate), far); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s?)", best)
+}
+
+// editDistance is how many characters have to be put in, taken out or changed to
+// make b of a (Levenshtein's distance); limit stands for all distances beyond it.
+func editDistance(a, b string, limit int) int {
+	if max(len(a), len(b))-min(len(a), len(b)) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

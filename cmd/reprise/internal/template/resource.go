@@ -1,0 +1,258 @@
+package template
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// loader reads one template.
+type loader struct {
+	options    Options
+	template   *Template
+	findings   []Finding
+	parameters map[string]*node // the values; nil: no valid one
+	mappings   *node
+	conditions map[string]*condition
+	resources  map[string]*resource
+	order      []*resource // as in the file
+}
+
+// resource is a resource of the template.
+type resource struct {
+	id         string
+	kind       string // its Type
+	line       int
+	properties *node            // nil: none
+	metadata   *node            // nil: none
+	opened     map[string]*node // what is used of a function's properties, evaluated
+	absent     bool             // its condition does not hold
+
+	name          string // the physical one
+	named, naming bool
+}
+
+func (r *resource) place() place { return place{resource: r.id, line: r.line} }
+
+func (r *resource) isFunction() bool {
+	return r.kind == samFunctionType || r.kind == lambdaFunctionType
+}
+
+var sections = schema{
+	"AWSTemplateFormatVersion": used, "Transform": used, "Parameters": used, "Mappings": used,
+	"Conditions": used, "Globals": used, "Resources": used,
+	"Description": harmless, "Metadata": harmless, "Outputs": harmless,
+	"Rules": warned("the rules are not checked here"),
+	"Hooks": warned("hooks are not run here"),
+}
+
+const samTransform = "AWS::Serverless-2016-10-31"
+
+func (l *loader) load(root *node) {
+	if root.kind != mapping {
+		l.refuse(place{}, root, "this is %v: a template is a mapping with Resources", root.kind)
+		return
+	}
+	for _, m := range root.members {
+		switch t, known := sections[m.key]; {
+		case !known:
+			l.refuse(place{resource: m.key}, m.value, "a template has no such section%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(sections))))
+		case t.kind == isWarned:
+			l.warn(place{resource: m.key}, m.value, "%s", t.text)
+		}
+	}
+	if version := root.get("AWSTemplateFormatVersion"); version != nil && version.text != "2010-09-09" {
+		l.refuse(place{resource: "AWSTemplateFormatVersion"}, version, "%q is no version: write 2010-09-09", version.text)
+	}
+	sam := l.transforms(root.get("Transform"))
+	l.loadParameters(root.get("Parameters"))
+	l.mappings = root.get("Mappings")
+	l.loadConditions(root.get("Conditions"))
+	l.loadResources(root, sam)
+	if len(l.order) == 0 && len(l.findings) == 0 {
+		l.refuse(place{}, root, "the template has no Resources: there is nothing to run")
+	}
+	l.readResources()
+}
+
+// transforms reports whether the template is one of SAM.
+func (l *loader) transforms(n *node) (sam bool) {
+	if n == nil {
+		return false
+	}
+	items := n.items
+	if n.kind == scalar {
+		items = []*node{n}
+	}
+	for _, item := range items {
+		if item.text == samTransform {
+			sam = true
+			continue
+		}
+		l.refuse(place{resource: "Transform"}, n, "macros are not run here, only %s", samTransform)
+	}
+	return sam
+}
+
+// attributesOfResources are what stands beside a resource's properties.
+var attributesOfResources = schema{
+	"Type": used, "Properties": used, "Condition": used, "Metadata": used, "DependsOn": used,
+	"DeletionPolicy": harmless, "UpdateReplacePolicy": harmless, "CreationPolicy": harmless,
+	"UpdatePolicy": harmless, "Connectors": harmless,
+	"IgnoreGlobals": refused("is not known here: write the values that are to differ into the resource"),
+}
+
+// loadResources makes the list of the template's resources.
+func (l *loader) loadResources(root *node, sam bool) {
+	l.resources = make(map[string]*resource)
+	globals := root.get("Globals")
+	if globals != nil && !sam {
+		l.refuse(place{resource: "Globals"}, globals, "only SAM has globals: add Transform: %s", samTransform)
+	}
+	for _, m := range members(root.get("Resources")) {
+		r := &resource{id: m.key, line: m.line, properties: m.value.get("Properties"), metadata: m.value.get("Metadata")}
+		p := r.place()
+		for _, attribute := range m.value.members {
+			switch t, known := attributesOfResources[attribute.key]; {
+			case !known:
+				l.refuse(p, attribute.value, "a resource has no %s%s: mend its name, or take it out", attribute.key, suggest(attribute.key, slices.Collect(maps.Keys(attributesOfResources))))
+			case t.kind == isRefused:
+				l.refuse(p.at(attribute.key), attribute.value, "%s", t.text)
+			}
+		}
+		kind := m.value.get("Type")
+		if kind == nil || kind.kind != scalar {
+			l.refuse(p, m.value, "it has no Type: write one, like Type: %s", queueType)
+			continue
+		}
+		r.kind = kind.text
+		if strings.HasPrefix(r.kind, "AWS::Serverless::") && !sam {
+			l.refuse(p, kind, "%s is one of SAM: add Transform: %s", r.kind, samTransform)
+		}
+		if r.kind == samFunctionType {
+			r.properties = merge(globals.get("Function"), r.properties)
+		}
+		if name := m.value.get("Condition"); name != nil {
+			holds, _ := l.condition(p.at("Condition"), name, l.scalar(p.at("Condition"), name))
+			r.absent = !holds
+		}
+		l.resources[r.id] = r
+		l.order = append(l.order, r)
+	}
+	for _, m := range members(root.get("Resources")) {
+		l.checkDependencies(m)
+	}
+}
+
+// checkDependencies looks at DependsOn: names of resources, which are to exist.
+func (l *loader) checkDependencies(m member) {
+	n := m.value.get("DependsOn")
+	if n == nil {
+		return
+	}
+	names := n.items
+	if n.kind == scalar {
+		names = []*node{n}
+	}
+	for _, name := range names {
+		if l.resources[name.text] == nil {
+			l.refuse(place{resource: m.key}.at("DependsOn"), n, "there is no resource %q%s", name.text, l.nearest(name.text))
+		}
+	}
+}
+
+// nearest says which resource or parameter is meant, if one is near.
+func (l *loader) nearest(id string) string {
+	names := slices.Collect(maps.Keys(l.resources))
+	return suggest(id, slices.AppendSeq(names, maps.Keys(l.parameters)))
+}
+
+// merge gives a function what Globals say, as SAM does: mappings are merged, lists
+// joined, and of single values that of the function wins.
+func merge(global, own *node) *node {
+	switch {
+	case global == nil:
+		return own
+	case own == nil:
+		return global
+	case isCall(global) || isCall(own) || global.kind != own.kind || own.kind == scalar:
+		return own
+	case own.kind == list:
+		return &node{kind: list, line: own.line, items: slices.Concat(global.items, own.items)}
+	}
+	result := &node{kind: mapping, line: own.line}
+	for _, m := range global.members {
+		m.value = merge(m.value, own.get(m.key))
+		result.members = append(result.members, m)
+	}
+	for _, m := range own.members {
+		if global.get(m.key) == nil {
+			result.members = append(result.members, m)
+		}
+	}
+	return result
+}
+
+func isCall(n *node) bool {
+	name, _ := n.intrinsic()
+	return name != ""
+}
+
+// quietly are the types of resources whose absence makes no difference to a local
+// run: nothing is forbidden here, nothing is watched.
+var quietly = []string{
+	"AWS::IAM::", "AWS::CloudWatch::", "AWS::Logs::", "AWS::KMS::", "AWS::SQS::QueuePolicy", "AWS::SQS::QueueInlinePolicy",
+	"AWS::Lambda::Permission", "AWS::Serverless::Connector", "AWS::ApplicationInsights::", "AWS::ResourceGroups::",
+}
+
+// readResources makes queues, functions and mappings. Each kind needs the ones
+// before it.
+func (l *loader) readResources() {
+	var idle []*resource
+	for _, kind := range []struct {
+		names []string
+		read  func(*resource)
+	}{
+		{[]string{queueType}, l.queue},
+		{[]string{queueType}, l.redrives},
+		{[]string{samFunctionType, lambdaFunctionType}, l.function},
+		{[]string{samFunctionType, lambdaFunctionType}, l.invokes},
+		{[]string{invokeConfigType}, l.invokeConfig},
+		{[]string{mappingType}, l.mapping},
+	} {
+		for _, r := range l.order {
+			if slices.Contains(kind.names, r.kind) && !r.absent {
+				kind.read(r)
+			}
+		}
+	}
+	for _, r := range l.order {
+		switch r.kind {
+		case queueType, samFunctionType, lambdaFunctionType, invokeConfigType, mappingType:
+			continue
+		}
+		if r.absent {
+			continue
+		}
+		if slices.ContainsFunc(quietly, func(prefix string) bool { return strings.HasPrefix(r.kind, prefix) }) {
+			idle = append(idle, r)
+			continue
+		}
+		l.warn(r.place(), nil, "%s is not run here: queues and functions are", r.kind)
+	}
+	l.noteIdle(idle)
+	l.checkNames()
+	l.checkMappings()
+}
+
+// noteIdle names in one finding what would only be in the way on its own.
+func (l *loader) noteIdle(idle []*resource) {
+	if len(idle) == 0 {
+		return
+	}
+	ids := make([]string, len(idle))
+	for i, r := range idle {
+		ids[i] = r.id
+	}
+	l.warn(place{}, nil, "permissions, alarms and logs of AWS are not made here: %s", strings.Join(ids, ", "))
+}

@@ -1,0 +1,141 @@
+// Package template reads SAM and CloudFormation templates, in YAML or JSON, and
+// says what they declare as plain data: queues, functions, event source mappings.
+// It decides and does not act: it reads no file and calls nobody.
+//
+// What a template says is used, or is known to make no difference to a local run
+// (roles, tags, alarms), or is reported as a [Finding]: refused where the stack
+// would run otherwise than on AWS or where AWS would refuse it, a warning where
+// something is missing that the rest can do without. Nothing is passed over.
+package template
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Template is what a template declares.
+type Template struct {
+	Queues    []Queue
+	Functions []Function
+	Mappings  []Mapping
+	// Warnings are what is not run here, by line.
+	Warnings []Finding
+}
+
+// Queue is an AWS::SQS::Queue.
+type Queue struct {
+	ID   string // the logical id
+	Name string // the logical id unless the template names it, with .fifo if need be
+	ARN  string
+	// Attributes are those of CreateQueue, except RedrivePolicy.
+	Attributes map[string]string
+	// DeadLetter is the name of the dead-letter queue; empty: none.
+	DeadLetter string
+	// MaxReceives is the maxReceiveCount of the RedrivePolicy.
+	MaxReceives int
+	Line        int
+}
+
+// FIFO says that the queue is one.
+func (q Queue) FIFO() bool { return q.Attributes["FifoQueue"] == "true" }
+
+// Function is an AWS::Serverless::Function or an AWS::Lambda::Function.
+type Function struct {
+	ID          string // the logical id
+	Name        string // the logical id unless the template names it
+	ARN         string
+	Code        Code
+	Handler     string
+	Runtime     string
+	Environment map[string]string
+	Timeout     time.Duration
+	MemorySize  int // MiB
+	// Architecture is x86_64 or arm64.
+	Architecture string
+	// Reserved is ReservedConcurrentExecutions; 0: none are reserved.
+	Reserved int
+	Async    Async
+	Line     int
+}
+
+// Code is where a function's code is, and how it is built.
+type Code struct {
+	// Path is the file or folder of CodeUri, relative to the template's folder.
+	Path string
+	// Inline is source text, in place of Path.
+	Inline string
+	// BuildMethod is that of the resource's Metadata, in lower case; empty: none.
+	BuildMethod string
+	// WorkingDir is the folder in which make runs, relative to the template's.
+	// Default: Path.
+	WorkingDir string
+}
+
+// Async is what becomes of asynchronous invokes.
+type Async struct {
+	MaxRetryAttempts *int          // 0 to 2; nil: 2
+	MaxEventAge      time.Duration // zero: six hours
+	// OnSuccess, OnFailure and DeadLetter are ARNs of queues or functions of the
+	// template, the last one only of queues; empty: none.
+	OnSuccess, OnFailure, DeadLetter string
+}
+
+// Mapping is an event source mapping of an SQS queue.
+type Mapping struct {
+	ID       string // the logical id, or FUNCTION.EVENT
+	Queue    string // the queue's name
+	Function string // the function's name
+	// BatchSize is the most messages of an invoke.
+	BatchSize int
+	Window    time.Duration
+	// MaximumConcurrency is the most invokes at once; 0: unlimited.
+	MaximumConcurrency int
+	// ReportBatchItemFailures says that the function names what failed.
+	ReportBatchItemFailures bool
+	// Filters are event patterns, in JSON: a message has to match one. None: all do.
+	Filters  []json.RawMessage
+	Disabled bool
+	Line     int
+}
+
+// Options are what a template does not say.
+type Options struct {
+	// File is the template's name, for findings.
+	File string
+	// Parameters override those of the template.
+	Parameters map[string]string
+	// Region and AccountID are AWS::Region and AWS::AccountId.
+	Region, AccountID string
+	// StackName is AWS::StackName. Default: local.
+	StackName string
+	// QueueURL gives the URL of the queue called name, which a Ref to it is.
+	QueueURL func(name string) string
+}
+
+// Load reads the text of a template. Its error is [Findings]: all that would have to
+// be mended.
+func Load(text []byte, options Options) (*Template, error) {
+	options.StackName = cmp.Or(options.StackName, "local")
+	root, problem := parse(text)
+	if problem != nil {
+		problem.File = options.File
+		return nil, Findings{*problem}
+	}
+	l := &loader{options: options, template: &Template{}}
+	l.load(root)
+	slices.SortStableFunc(l.findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	var errs Findings
+	for _, f := range l.findings {
+		if f.Refused {
+			errs = append(errs, f)
+		} else {
+			l.template.Warnings = append(l.template.Warnings, f)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return l.template, nil
+}

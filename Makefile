@@ -5,6 +5,11 @@ GO            ?= go
 BIN           := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
 
+# The Lambda functions are built as AWS wants them: one static file named bootstrap
+# in a folder of its own, for each of its two architectures.
+FUNCTIONS     := $(patsubst cmd/reprise/functions/%/main.go,%,$(wildcard cmd/reprise/functions/*/main.go))
+FUNCTIONS_DIR ?= bin/functions
+
 # Folders with a go.mod: some commands do not look into nested modules.
 MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod cmd/*/go.mod)))
 
@@ -16,7 +21,7 @@ SEEDS    ?= 1000
 MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test short vet lint arrows fleet mutants fuzz crash soak backlog bench tidy tidy-check clean
+.PHONY: help demo build functions test short vet lint arrows fleet mutants fuzz crash soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +31,14 @@ demo: ## show the main job at work: a flaky service, real messages, a report
 
 build: ## build the program into bin/
 	$(GO) build -o bin/reprise ./cmd/reprise
+
+functions: ## build the Lambda functions for arm64 and x86_64 into bin/functions
+	@for architecture in arm64 x86_64; do for f in $(FUNCTIONS); do \
+		out=$(FUNCTIONS_DIR)/$$architecture/$$f/bootstrap; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$(echo $$architecture | sed s/x86_64/amd64/) \
+			$(GO) build -tags lambda.norpc -trimpath -ldflags '-s -w' -o $$out ./cmd/reprise/functions/$$f || exit 1; \
+		echo "$$(wc -c <$$out) bytes $$out"; \
+	done; done
 
 test: ## run every test of every module, with the race detector
 	$(GO) test -race -timeout 15m work

@@ -37,10 +37,11 @@ func (a async) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 
 // AsyncAttempt is one of the runs of a function for one event.
 type AsyncAttempt struct {
-	// Number is 1 for the first run, 2 for the first retry.
+	// Number is 1 for the first run, 2 for the second.
 	Number int
-	// FirstFailed is when the first run had failed, to the second. It is zero at the
-	// first.
+	// FirstFailed is when Lambda first gave the event up, to the second: when the first
+	// run had failed or, if it was not run in time, when it was too old for that. It is
+	// zero if the event comes from Lambda itself.
 	FirstFailed time.Time
 }
 

@@ -11,8 +11,8 @@ import (
 //
 //	{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670},"_original_payload":{...}}
 type wrapping struct {
-	retry   int       // 1 for the first retry, the second run
-	failed  time.Time // when the first run had failed, to the second
+	retry   int       // 1 for the first retry, the second run; 0 if Lambda gave the event up unrun
+	failed  time.Time // when Lambda first gave the event up, to the second
 	payload []byte    // as it was sent
 }
 
@@ -24,8 +24,8 @@ const (
 
 // unwrap opens an envelope, and says whether it is one: an object with those two
 // members and no other, whose metadata has a number of the retry and a time in
-// seconds since 1970, both whole and above zero. Anything else is somebody's payload,
-// even if it has such a member.
+// seconds since 1970, both whole numbers. Anything else is somebody's payload, even if
+// it has such a member.
 func unwrap(payload []byte) (wrapping, bool) {
 	if !bytes.Contains(payload, []byte(`"`+metadataKey+`"`)) {
 		return wrapping{}, false // without decoding it
@@ -37,21 +37,22 @@ func unwrap(payload []byte) (wrapping, bool) {
 	if json.Unmarshal(members[metadataKey], &metadata) != nil || members[payloadKey] == nil {
 		return wrapping{}, false
 	}
-	retry, failed := counting(metadata["attempt"]), counting(metadata["initial_timestamp"])
-	if retry == 0 || failed == 0 {
+	retry, isRetry := whole(metadata["attempt"])
+	failed, isTime := whole(metadata["initial_timestamp"])
+	if !isRetry || !isTime {
 		return wrapping{}, false
 	}
 	return wrapping{retry: int(retry), failed: time.Unix(failed, 0), payload: members[payloadKey]}, true
 }
 
-// maxCounting is the largest whole number on which the JSON of every language agrees.
-const maxCounting = 1<<53 - 1
+// maxWhole is the largest whole number on which the JSON of every language agrees.
+const maxWhole = 1<<53 - 1
 
-// counting returns the number that text is, or 0 if it is not a whole one above zero.
-func counting(text json.RawMessage) int64 {
-	var n int64
-	if json.Unmarshal(text, &n) != nil || n < 0 || n > maxCounting {
-		return 0
+// whole reads a number that counts something.
+func whole(text json.RawMessage) (n int64, ok bool) {
+	var read *int64 // null is no number
+	if json.Unmarshal(text, &read) != nil || read == nil || *read < 0 || *read > maxWhole {
+		return 0, false
 	}
-	return n
+	return *read, true
 }

@@ -62,7 +62,7 @@ func (l *loader) addMapping(p place, id string, line int, source string, f *Func
 		l.refuse(p.at(source), n, "%q is no queue of this template: add it, and write !GetAtt QUEUE.Arn", n.text)
 		return
 	}
-	m := Mapping{ID: id, Queue: q.Name, Function: f.Name, Line: line}
+	m := Mapping{ID: id, Queue: q.Name, QueueARN: q.ARN, Function: f.Name, Line: line}
 	largest := 10_000
 	if q.FIFO() {
 		largest = 10
@@ -109,11 +109,11 @@ func (l *loader) checkVisibility(p place, q *Queue, f *Function) {
 }
 
 // filters reads the patterns that messages have to match.
-func (l *loader) filters(p place, n *node) []json.RawMessage {
+func (l *loader) filters(p place, n *node) []string {
 	const most = 10
 	p = p.at("Filters")
 	properties := l.open(p, n, schema{"Filters": used})
-	var result []json.RawMessage
+	var result []string
 	for i, item := range l.elements(p, properties["Filters"]) {
 		at := p.at(fmt.Sprintf("[%d]", i))
 		pattern := l.open(at, item, schema{"Pattern": used})["Pattern"]
@@ -126,7 +126,7 @@ func (l *loader) filters(p place, n *node) []json.RawMessage {
 			l.refuse(at.at("Pattern"), pattern, "the pattern is no JSON object: %v", err)
 			continue
 		}
-		result = append(result, json.RawMessage(pattern.text))
+		result = append(result, pattern.text)
 	}
 	if len(result) > most {
 		l.refuse(p, properties["Filters"], "there are %d patterns: AWS takes %d", len(result), most)

@@ -10,7 +10,6 @@ package template
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 )
@@ -86,6 +85,7 @@ type Async struct {
 type Mapping struct {
 	ID       string // the logical id, or FUNCTION.EVENT
 	Queue    string // the queue's name
+	QueueARN string
 	Function string // the function's name
 	// BatchSize is the most messages of an invoke.
 	BatchSize int
@@ -95,7 +95,7 @@ type Mapping struct {
 	// ReportBatchItemFailures says that the function names what failed.
 	ReportBatchItemFailures bool
 	// Filters are event patterns, in JSON: a message has to match one. None: all do.
-	Filters  []json.RawMessage
+	Filters  []string
 	Disabled bool
 	Line     int
 }

@@ -1,0 +1,228 @@
+// Package build makes the functions of a template ready to run on this machine: Go
+// is compiled, or made by the project's own Makefile, for this machine's processor;
+// Python and Node run from their folder, by AWS's runtime clients where those are
+// installed and otherwise by small ones that are part of this program.
+package build
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
+)
+
+// Builder builds functions of one template.
+type Builder struct {
+	// Root is the template's folder, which paths are relative to.
+	Root string
+	// Dir is an empty folder for what is built; it has to exist as long as the
+	// functions run.
+	Dir string
+	// Watch asks for Built.Sources.
+	Watch bool
+}
+
+// Built is a function that is ready to run.
+type Built struct {
+	// Command starts it, in the folder Dir.
+	Command []string
+	Dir     string
+	// Notes say what is not as it will be on AWS.
+	Notes []string
+	// Sources are what it was built from: a change there asks for another build. Only
+	// with Builder.Watch.
+	Sources []Source
+}
+
+// Build builds f. It may be called for several functions at once.
+func (b *Builder) Build(ctx context.Context, f *template.Function) (Built, error) {
+	built, err := b.build(ctx, f)
+	if err != nil {
+		return Built{}, fmt.Errorf("function %s: %w", f.ID, err)
+	}
+	return built, nil
+}
+
+func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error) {
+	if f.Code.Inline != "" {
+		return b.inline(ctx, f)
+	}
+	code := b.path(f.Code.Path)
+	info, err := os.Stat(code)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Built{}, fmt.Errorf("there is no folder %s: mend CodeUri, which is relative to the template", code)
+	case err != nil:
+		return Built{}, err
+	case !info.IsDir():
+		return Built{}, fmt.Errorf("%s is no folder: write the folder that the code is in", code)
+	}
+	built := Built{Dir: code, Sources: []Source{{Dir: code, Deep: true}}}
+	isGo := strings.HasPrefix(f.Runtime, "provided")
+	switch {
+	case f.Code.BuildMethod == "makefile":
+		err = b.make(ctx, f, &built)
+	case isGo && f.Code.BuildMethod != goMethod && exists(filepath.Join(code, bootstrap)):
+		built.Notes = append(built.Notes, filepath.Join(code, bootstrap)+" is run as it is: nothing was built")
+		built.Sources = []Source{{Dir: code}}
+	case isGo:
+		err = b.compile(ctx, f, &built)
+	}
+	if err != nil {
+		return Built{}, err
+	}
+	if isGo {
+		return built, b.finishBinary(f, &built)
+	}
+	return built, b.interpret(ctx, f, &built)
+}
+
+// path is a path of the template.
+func (b *Builder) path(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(b.Root, name)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// artifacts makes the folder for what is built of f.
+func (b *Builder) artifacts(f *template.Function) (string, error) {
+	dir := filepath.Join(b.Dir, f.ID)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// inline writes code that stands in the template into a folder of its own.
+func (b *Builder) inline(ctx context.Context, f *template.Function) (Built, error) {
+	dir, err := b.artifacts(f)
+	if err != nil {
+		return Built{}, err
+	}
+	name := "index.py"
+	if isNode(f.Runtime) {
+		name = "index.js"
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(f.Code.Inline), 0o600); err != nil {
+		return Built{}, err
+	}
+	built := Built{Dir: dir}
+	return built, b.interpret(ctx, f, &built)
+}
+
+const (
+	// bootstrap is the name of the program that provided runtimes start.
+	bootstrap = "bootstrap"
+	// goMethod is the BuildMethod of Go, whatever the runtime.
+	goMethod = "go1.x"
+)
+
+// make builds f as SAM does: by the target build-ID of its Makefile, which puts what
+// it makes into ARTIFACTS_DIR.
+func (b *Builder) make(ctx context.Context, f *template.Function, built *Built) error {
+	dir, err := b.artifacts(f)
+	if err != nil {
+		return err
+	}
+	where := built.Dir
+	if f.Code.WorkingDir != "" {
+		where = b.path(f.Code.WorkingDir)
+		built.Sources = append(built.Sources, Source{Dir: where, Deep: true})
+	}
+	if err := run(ctx, where, []string{"ARTIFACTS_DIR=" + dir}, "make", "build-"+f.ID); err != nil {
+		return err
+	}
+	if len(goFiles(built.Dir)) > 0 {
+		if err := b.addPackages(ctx, built); err != nil {
+			return err
+		}
+	}
+	built.Dir = dir
+	return nil
+}
+
+// compile builds the Go program in the folder of f.
+func (b *Builder) compile(ctx context.Context, f *template.Function, built *Built) error {
+	if len(goFiles(built.Dir)) == 0 {
+		return fmt.Errorf("%s has neither a program called %s nor Go files: build the one, or mend CodeUri", built.Dir, bootstrap)
+	}
+	dir, err := b.artifacts(f)
+	if err != nil {
+		return err
+	}
+	// As it is deployed, but for the processor: without the old RPC mode, and static.
+	err = run(ctx, built.Dir, []string{"CGO_ENABLED=0", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH},
+		"go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(dir, bootstrap), ".")
+	if err != nil {
+		return err
+	}
+	built.Sources = nil // its packages: the folder may hold whole other programs
+	err = b.addPackages(ctx, built)
+	built.Dir = dir
+	return err
+}
+
+func goFiles(dir string) []string {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil // the folder's name is no pattern: make or go will say what is wrong
+	}
+	return files
+}
+
+// finishBinary checks that the program can run here, and notes what is not as on AWS.
+func (b *Builder) finishBinary(f *template.Function, built *Built) error {
+	program := filepath.Join(built.Dir, bootstrap)
+	if !exists(program) {
+		return fmt.Errorf("the build made no %s in %s: Makefiles put it into $(ARTIFACTS_DIR)", bootstrap, built.Dir)
+	}
+	if machine := foreign(program); machine != "" {
+		return fmt.Errorf("%s is for %s, and this machine is %s: build it without GOARCH, or with this machine's", program, machine, runtime.GOARCH)
+	}
+	if name := architectures[runtime.GOARCH]; name != f.Architecture {
+		built.Notes = append(built.Notes, fmt.Sprintf("built for this machine (%s), not for %s", cmp.Or(name, runtime.GOARCH), f.Architecture))
+	}
+	built.Command = []string{program}
+	return nil
+}
+
+// architectures are Lambda's names of processors.
+var architectures = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
+
+// run runs a command in dir, and fails with what it has written.
+func run(ctx context.Context, dir string, environment []string, name string, args ...string) error {
+	_, err := output(ctx, dir, environment, name, args...)
+	return err
+}
+
+// output runs a command in dir and returns what it writes to its standard output.
+func output(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not installed, or not on the PATH: install it", name)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), environment...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		said := strings.TrimSpace(stdout.String() + stderr.String())
+		return "", fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), dir, err, said)
+	}
+	return stdout.String(), nil
+}

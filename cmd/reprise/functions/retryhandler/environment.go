@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/repriselambda"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// environment is what the variables say.
+type environment struct {
+	retry repriselambda.RetryConfig // but for its clients
+	table string                    // of the idempotency store; empty: none
+}
+
+// read reads the environment. Its error names every variable that makes no sense.
+func read(getenv func(string) string) (environment, error) {
+	r := reader{getenv: getenv}
+	env := environment{table: getenv("IDEMPOTENCY_TABLE")}
+	env.retry = repriselambda.RetryConfig{
+		Mode:          r.mode(),
+		Retry:         r.policy(),
+		Functions:     r.functions(),
+		DeadLetterURL: getenv("DEAD_LETTER_QUEUE_URL"),
+		Concurrency:   r.number("CONCURRENCY", 1, 0),
+		Name:          getenv("AWS_LAMBDA_FUNCTION_NAME"),
+	}
+	switch timeout := r.duration("TARGET_TIMEOUT"); {
+	case env.retry.Mode == repriselambda.ModeDirect && timeout == 0:
+		r.bad("TARGET_TIMEOUT", "direct mode waits for the functions", "set the longest timeout of theirs, such as 60")
+	default:
+		env.retry.Timeout = timeout
+	}
+	return env, errors.Join(r.problems...)
+}
+
+// reader reads variables and gathers what is wrong with them.
+type reader struct {
+	getenv   func(string) string
+	problems []error
+}
+
+// bad notes a variable that makes no sense.
+func (r *reader) bad(name, problem, remedy string) {
+	r.problems = append(r.problems, fmt.Errorf("%s is %q: %s; %s", name, r.getenv(name), problem, remedy))
+}
+
+func (r *reader) mode() repriselambda.Mode {
+	for _, mode := range []repriselambda.Mode{repriselambda.ModeEnvelope, repriselambda.ModeDirect} {
+		if r.getenv("MODE") == mode.String() {
+			return mode
+		}
+	}
+	if r.getenv("MODE") != "" {
+		r.bad("MODE", "there is no such mode", "set envelope or direct, or leave it out for envelope")
+	}
+	return repriselambda.ModeEnvelope
+}
+
+// policy reads RETRY_POLICY or the three variables in its place.
+func (r *reader) policy() retry.Policy {
+	p := repriselambda.DefaultRetry()
+	if text := r.getenv("RETRY_POLICY"); text != "" {
+		for _, name := range []string{"BASE_BACKOFF", "MAX_RETRIES", "MAX_AGE"} {
+			if r.getenv(name) != "" {
+				r.bad(name, "RETRY_POLICY is set too", "set the one or the other")
+			}
+		}
+		p = retry.Policy{}
+		if err := p.UnmarshalText([]byte(text)); err != nil {
+			r.bad("RETRY_POLICY", err.Error(), `write it like "exponential(base=2s,max=1h) jitter=full attempts=10 age=12h"`)
+		}
+		return p
+	}
+	if base := r.duration("BASE_BACKOFF"); base > 0 {
+		p.Backoff = retry.Exponential{Base: base, Max: max(base, retry.MaxVisibility)}
+	}
+	if retries := r.number("MAX_RETRIES", 0, -1); retries >= 0 {
+		p.MaxAttempts = retries + 1
+	}
+	if age := r.duration("MAX_AGE"); age > 0 {
+		p.MaxAge = age
+	}
+	return p
+}
+
+// functions reads RETRY_CONFIG.
+func (r *reader) functions() map[string]retry.Policy {
+	text := r.getenv("RETRY_CONFIG")
+	if text == "" {
+		return nil
+	}
+	document := []byte(text)
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		var err error
+		if document, err = os.ReadFile(text); err != nil {
+			r.bad("RETRY_CONFIG", err.Error(), `set {"functions": {"NAME or ARN": "POLICY"}}, or the path of a file with that`)
+			return nil
+		}
+	}
+	var config struct {
+		Functions map[string]retry.Policy `json:"functions"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(document)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&config); err != nil {
+		r.bad("RETRY_CONFIG", err.Error(), `write it like {"functions": {"orders": "exponential(base=2s) jitter=full age=12h"}}`)
+	}
+	return config.Functions
+}
+
+// number reads a whole number of at least least; otherwise, where there is none, it
+// is standard.
+func (r *reader) number(name string, least, standard int) int {
+	text := r.getenv(name)
+	if text == "" {
+		return standard
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > 1_000_000 {
+		r.bad(name, "it is no whole number in bounds", fmt.Sprintf("set %d to 1000000, or leave it out", least))
+		return standard
+	}
+	return n
+}
+
+// duration reads a positive duration, in seconds unless it says otherwise; zero if
+// there is none.
+func (r *reader) duration(name string) time.Duration {
+	text := r.getenv(name)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if seconds, notSeconds := strconv.ParseInt(text, 10, 32); notSeconds == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d <= 0 || d > maxDuration {
+		r.bad(name, "it is no duration from above zero to a year", "set seconds, like 90, or one like 90s, 10m or 24h, or leave it out")
+		return 0
+	}
+	return d
+}
+
+const maxDuration = 366 * 24 * time.Hour

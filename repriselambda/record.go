@@ -1,0 +1,234 @@
+package repriselambda
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// failure is what a message of the retry queue says of the last run of a function.
+type failure struct {
+	function string    // as it is to be invoked
+	request  string    // the id under which the run was asked for
+	failed   time.Time // when that was given up
+	first    time.Time // when the first run had failed
+	ran      bool      // it was run, and has failed: otherwise it never got that far
+	retries  int       // before that run, by its envelope
+	redriven bool      // it is a dead letter that was sent back: it begins anew
+	payload  []byte    // as it was first sent
+	err      *FunctionError
+}
+
+// FunctionError is what a failed run of a function has left. [retry.OnType] gives
+// the errors of functions schedules of their own.
+type FunctionError struct {
+	// Function is the function's ARN, or its name.
+	Function string
+	// Type and Message are errorType and errorMessage of the function's runtime. They
+	// are empty if it has left none.
+	Type, Message string
+}
+
+// Error implements error.
+func (e *FunctionError) Error() string {
+	return e.Function + " failed: " + cmp.Or(joined(e.Type, e.Message), "no error was given")
+}
+
+// joined is what a log says of an error of that type.
+func joined(kind, message string) string {
+	if kind == "" || message == "" {
+		return kind + message
+	}
+	return kind + ": " + message
+}
+
+// destinationRecord is what Lambda sends to the on-failure destination of a function.
+// See https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html.
+type destinationRecord struct {
+	Timestamp      time.Time `json:"timestamp"`
+	RequestContext struct {
+		RequestID   string `json:"requestId"`
+		FunctionARN string `json:"functionArn"`
+		Condition   string `json:"condition"`
+	} `json:"requestContext"`
+	RequestPayload  json.RawMessage `json:"requestPayload"`
+	ResponsePayload json.RawMessage `json:"responsePayload"`
+}
+
+const (
+	conditionSuccess = "Success"
+	conditionTooOld  = "EventAgeExceeded" // of events that were never run
+)
+
+// The reasons, beside a [retry.Reason]'s name, why the retry handler gives a record
+// up.
+const (
+	reasonNotJSON    = "not-json"
+	reasonShape      = "wrong-shape"
+	reasonNoFailure  = "not-a-failure"
+	reasonMetadata   = "bad-metadata"
+	reasonTooLarge   = "too-large"
+	reasonNoFunction = "function-not-found"
+	reasonRefused    = "refused"
+)
+
+// poison is why nothing can come of a message.
+type poison struct {
+	reason string
+	err    error
+}
+
+func (p *poison) Error() string { return p.reason + ": " + p.err.Error() }
+func (p *poison) Unwrap() error { return p.err }
+
+func poisonous(reason, format string, args ...any) error {
+	return &poison{reason, fmt.Errorf(format, args...)}
+}
+
+// readFailure reads a message of the retry queue: a record of an on-failure
+// destination or, if it has the attribute [FunctionAttribute], the payload of a dead
+// letter. Its errors are poison; what it returns besides is what could be read all
+// the same, for the dead letter.
+func readFailure(m *reprise.Message) (failure, error) {
+	if function := aws.ToString(m.Attributes[FunctionAttribute].StringValue); function != "" {
+		return failure{function: function, request: m.OriginID, first: m.Sent, redriven: true, payload: []byte(m.Body)}, nil
+	}
+	f := failure{payload: []byte(m.Body), request: m.OriginID}
+	var r destinationRecord
+	if err := json.Unmarshal(f.payload, &r); err != nil {
+		if !json.Valid(f.payload) {
+			return f, poisonous(reasonNotJSON, "the message is no JSON: %w", err)
+		}
+		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: %w", err)
+	}
+	if absent := r.absent(); absent != "" {
+		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: it has no %s", absent)
+	}
+	if r.RequestContext.Condition == conditionSuccess {
+		return f, poisonous(reasonNoFailure, "the function has succeeded: wire the queue to it as the destination on failure, not on success")
+	}
+	f.function = strings.TrimSuffix(r.RequestContext.FunctionARN, ":$LATEST") // which is what the ARN without it names
+	f.request = cmp.Or(r.RequestContext.RequestID, m.OriginID)
+	f.failed, f.first = r.Timestamp, r.Timestamp
+	f.ran = r.RequestContext.Condition != conditionTooOld
+	f.payload = r.RequestPayload
+	f.err = r.functionError(f.function)
+	return f, f.open()
+}
+
+// absent names the first part that the record lacks.
+func (r *destinationRecord) absent() string {
+	switch {
+	case r.Timestamp.IsZero():
+		return "timestamp"
+	case r.RequestContext.FunctionARN == "":
+		return "requestContext.functionArn"
+	case r.RequestContext.Condition == "":
+		return "requestContext.condition"
+	case r.RequestPayload == nil:
+		return "requestPayload"
+	}
+	return ""
+}
+
+// functionError is the error in the record's response. There is none where the
+// function was not run, and runtimes of one's own may send anything.
+func (r *destinationRecord) functionError(function string) *FunctionError {
+	e := readFunctionError(function, r.ResponsePayload)
+	if e.Type == "" && e.Message == "" && r.RequestContext.Condition == conditionTooOld {
+		e.Type, e.Message = conditionTooOld, "Lambda could not run the function before the event was too old"
+	}
+	return e
+}
+
+// readFunctionError reads what a runtime has said of an error.
+func readFunctionError(function string, response []byte) *FunctionError {
+	var said struct {
+		Type    any `json:"errorType"`
+		Message any `json:"errorMessage"`
+	}
+	_ = json.Unmarshal(response, &said) // then nothing was said
+	e := &FunctionError{Function: function}
+	e.Type, _ = said.Type.(string)
+	e.Message, _ = said.Message.(string)
+	return e
+}
+
+const (
+	maxRetries = 1_000_000
+	// maxAhead is how far the first failure of an event may lie after a later one.
+	maxAhead = 2 * time.Minute
+)
+
+// open takes f's payload out of its envelope, if it came in one.
+func (f *failure) open() error {
+	w, ok := unwrap(f.payload)
+	switch {
+	case !ok && !looksWrapped(f.payload):
+		return nil // it is somebody's own
+	case !ok:
+		return poisonous(reasonMetadata, "the envelope's %s are not a retry's number and a time", metadataKey)
+	case w.retry > maxRetries:
+		return poisonous(reasonMetadata, "the envelope says that this was retry %d", w.retry)
+	case w.failed.Unix() == 0 || w.failed.After(f.failed.Add(maxAhead)):
+		return poisonous(reasonMetadata, "the envelope says that the first failure was at %s, and the record that this one was at %s", instant(w.failed), instant(f.failed))
+	}
+	f.retries, f.first, f.payload = w.retry, w.failed, w.payload
+	return nil
+}
+
+// looksWrapped says that payload has the members of an envelope and no others,
+// whatever they are.
+func looksWrapped(payload []byte) bool {
+	if !bytes.Contains(payload, []byte(`"`+metadataKey+`"`)) {
+		return false
+	}
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(payload, &members)
+	return err == nil && len(members) == 2 && members[metadataKey] != nil && members[payloadKey] != nil
+}
+
+// runs is how many runs of the function f tells of.
+func (f *failure) runs() int {
+	switch {
+	case f.redriven:
+		return 0
+	case f.ran:
+		return f.retries + 1
+	}
+	return f.retries
+}
+
+// attempt is f as a policy gets to see it.
+func (f *failure) attempt() retry.Attempt {
+	return retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: f.err}
+}
+
+// maxEvent is how large the payload of an asynchronous invocation may be. See
+// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html.
+const maxEvent = 1 << 20
+
+// enclose is the payload with which f's function is invoked asynchronously again.
+func (f *failure) enclose() ([]byte, error) {
+	if f.redriven {
+		return f.payload, nil // as if it were sent for the first time
+	}
+	// Written by hand, so that the payload stays what it was to the byte.
+	text := fmt.Appendf(make([]byte, 0, len(f.payload)+100), `{"%s":{"attempt":%d,"initial_timestamp":%d},"%s":`, metadataKey, f.runs(), f.first.Unix(), payloadKey)
+	text = append(append(text, f.payload...), '}')
+	if len(text) > maxEvent {
+		return nil, &poison{reasonTooLarge, fmt.Errorf("with its envelope the payload has %d bytes, and Lambda takes %d: %w", len(text), maxEvent, errUseDirect)}
+	}
+	return text, nil
+}
+
+var errUseDirect = errors.New("retry it in direct mode, which needs no envelope")

@@ -1,0 +1,258 @@
+package repriselambda
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// The message attributes of a dead letter of [RetryHandler], whose body is the
+// payload as it was first sent. Beside them it has the [reprise.Story].
+const (
+	// FunctionAttribute is the ARN of the function, as it is invoked. A message of the
+	// retry queue that has it is invoked anew: so a dead letter can be redriven.
+	FunctionAttribute = "reprise-function"
+	// ReasonAttribute is the name of a [retry.Reason], most often attempts or age, or
+	// why no retry could help: not-json, wrong-shape, not-a-failure, bad-metadata,
+	// too-large, function-not-found, refused.
+	ReasonAttribute = "reprise-reason"
+	// AttemptsAttribute is how many times the function ran, as far as is known: a
+	// Number.
+	AttemptsAttribute = "reprise-attempts"
+	// FirstAttribute and LastAttribute are when the first and the last run had failed,
+	// in RFC 3339.
+	FirstAttribute = "reprise-first"
+	LastAttribute  = "reprise-last"
+	// ErrorTypeAttribute and ErrorMessageAttribute are the last error, at most 1,000
+	// bytes of each.
+	ErrorTypeAttribute    = "reprise-error-type"
+	ErrorMessageAttribute = "reprise-error-message"
+)
+
+// batch is what is known of the messages of one invocation.
+type batch struct {
+	mu      sync.Mutex
+	running int
+	idle    chan struct{}     // closed when nothing runs
+	letters map[string]letter // of what is given up, by body
+}
+
+type batchKey struct{}
+
+func withBatch(ctx context.Context) context.Context {
+	return context.WithValue(ctx, batchKey{}, &batch{letters: make(map[string]letter)})
+}
+
+// batchFrom returns the batch of the invocation that ctx is of.
+func batchFrom(ctx context.Context) *batch { return ctx.Value(batchKey{}).(*batch) }
+
+// begin notes that a message is worked on.
+func (b *batch) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running == 0 {
+		b.idle = make(chan struct{})
+	}
+	b.running++
+}
+
+// end notes that it is decided what becomes of a message. It returns when that is
+// true of all that are worked on, so that they are given back together, ten to a
+// call; but in time for this one to come again when it is due.
+func (b *batch) end(ctx context.Context, o opinion) {
+	b.mu.Lock()
+	b.running--
+	if b.running == 0 {
+		close(b.idle)
+	}
+	idle := b.idle
+	b.mu.Unlock()
+	if o.err == nil {
+		return
+	}
+	patience := maxGathering
+	if !o.again.IsZero() {
+		patience = min(patience, time.Until(o.again)-2*time.Second)
+	}
+	if patience <= 0 {
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// maxGathering is how long what could be given back waits for the rest at the most.
+const maxGathering = time.Minute
+
+// letter is what a dead letter says.
+type letter struct {
+	failure
+	reason   string
+	attempts int
+	last     time.Time
+	err      *FunctionError
+}
+
+// giveUp notes what the dead letter of m is to say.
+func (b *batch) giveUp(m *reprise.Message, l letter, reason string, err error) opinion {
+	l.reason = reason
+	if l.err == nil {
+		l.err = &FunctionError{Function: l.function}
+	}
+	if l.err.Type == "" && l.err.Message == "" {
+		l.err = &FunctionError{Function: l.function, Type: reason, Message: err.Error()}
+	}
+	b.mu.Lock()
+	b.letters[m.Body] = l
+	b.mu.Unlock()
+	return opinion{err: err}
+}
+
+// retryClient is the client of a retry handler's consumer.
+type retryClient struct{ reprise.Client }
+
+// maxReceives is how often a message is received before a copy takes its place.
+// The queue should permit more: those are for a handler that dies.
+const maxReceives = 10
+
+// GetQueueAttributes tells the consumer of a smaller maxReceiveCount than the queue's
+// own, so that hours of throttling, a receive each time, do not use that up.
+func (c retryClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	out, err := c.Client.GetQueueAttributes(ctx, in, options...)
+	if err != nil {
+		return nil, err
+	}
+	if lower := withFewerReceives(out.Attributes["RedrivePolicy"]); lower != "" {
+		out.Attributes["RedrivePolicy"] = lower
+	}
+	return out, nil
+}
+
+// withFewerReceives is a RedrivePolicy with at most maxReceives; empty if it is none.
+func withFewerReceives(text string) string {
+	var redrive struct {
+		Target   string      `json:"deadLetterTargetArn"`
+		Receives json.Number `json:"maxReceiveCount"`
+	}
+	if json.Unmarshal([]byte(text), &redrive) != nil {
+		return ""
+	}
+	own, err := redrive.Receives.Int64()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, redrive.Target, min(own, maxReceives))
+}
+
+// SendMessageBatch makes the functions' payloads of dead letters, which are what has
+// no history.
+func (c retryClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, options ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	own := *in
+	own.Entries = slices.Clone(in.Entries)
+	for i := range own.Entries {
+		e := &own.Entries[i]
+		if _, copied := e.MessageAttributes[reprise.HistoryAttribute]; !copied {
+			batchFrom(ctx).rewrite(e)
+		}
+	}
+	return c.Client.SendMessageBatch(ctx, &own, options...)
+}
+
+// rewrite makes of a dead letter of the consumer's, which is the message of the
+// retry queue, one of the function's payload.
+func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
+	var story reprise.Story
+	told, hasStory := e.MessageAttributes[reprise.StoryAttribute]
+	if hasStory {
+		_ = json.Unmarshal([]byte(aws.ToString(told.StringValue)), &story) // it is the consumer's own
+	}
+	b.mu.Lock()
+	l, known := b.letters[*e.MessageBody]
+	b.mu.Unlock()
+	if !known { // the consumer has given it up, for reasons of the queue
+		f, err := readFailure(&reprise.Message{Body: *e.MessageBody, Attributes: e.MessageAttributes, Sent: story.Sent})
+		l = letter{failure: f, reason: story.Reason, attempts: f.runs(), last: f.failed, err: f.err}
+		if err != nil || l.err == nil {
+			l.err = &FunctionError{Function: f.function, Type: story.Reason, Message: story.Error}
+		}
+	}
+	if l.last.IsZero() {
+		l.last = l.first
+	}
+	e.MessageBody = aws.String(string(l.payload))
+	if e.MessageAttributes == nil {
+		e.MessageAttributes = make(map[string]types.MessageAttributeValue)
+	}
+	put := func(name, kind, value string) {
+		if _, there := e.MessageAttributes[name]; value == "" || len(e.MessageAttributes) >= maxAttributes && !there {
+			return
+		}
+		e.MessageAttributes[name] = types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+	}
+	if hasStory {
+		story.Reason, story.Attempts, story.Error = l.reason, l.attempts, joined(l.err.Type, l.err.Message)
+		if !l.first.IsZero() {
+			story.Sent, story.First = l.first.UTC(), l.first.UTC()
+		}
+		if text, err := json.Marshal(story); err == nil {
+			put(reprise.StoryAttribute, "String", fitForSQS(string(text)))
+		}
+	}
+	put(FunctionAttribute, "String", fitForSQS(l.function))
+	put(ReasonAttribute, "String", l.reason)
+	put(AttemptsAttribute, "Number", strconv.Itoa(l.attempts))
+	put(FirstAttribute, "String", instant(l.first))
+	put(LastAttribute, "String", instant(l.last))
+	if !hasStory { // it has to be small
+		return
+	}
+	put(ErrorTypeAttribute, "String", shorten(fitForSQS(l.err.Type), maxErrorText))
+	put(ErrorMessageAttribute, "String", shorten(fitForSQS(l.err.Message), maxErrorText))
+}
+
+const (
+	maxErrorText  = 1000
+	maxAttributes = 10 // that SQS lets one message have
+)
+
+// instant is t as an attribute has it; empty if it is zero.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// fitForSQS is s without the characters that SQS refuses.
+func fitForSQS(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}
+
+// shorten cuts s to at most n bytes, between characters.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
+}

@@ -1,0 +1,236 @@
+package repriselambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// RetryConfig says how a [RetryHandler] works. Client and Lambda must be set and, in
+// direct mode, Timeout.
+type RetryConfig struct {
+	// Client makes the requests to SQS, as [Config].Client does.
+	Client reprise.Client
+
+	// Lambda invokes the functions: a *lambda.Client as it is.
+	Lambda Invoker
+
+	// Mode says how. Default: [ModeEnvelope].
+	Mode Mode
+
+	// Retry decides when a function is run again and when its event is given up.
+	// Attempts are runs of the function, Lambda's own first one included. The age
+	// counts from the first failure. A rule for [*FunctionError] sees what the
+	// function has left of its failure. Default, if it is wholly zero:
+	// [DefaultRetry].
+	Retry retry.Policy
+
+	// Functions have policies of their own, by ARN or name, with a version or an
+	// alias or, for all of them, without. Default: all have Retry.
+	Functions map[string]retry.Policy
+
+	// Timeout is the longest timeout of the functions, in direct mode. The retry
+	// handler's own must be 30 s longer: it is waited for as long, and an invocation
+	// whose outcome stays unknown is not repeated sooner.
+	Timeout time.Duration
+
+	// DeadLetterURL is the queue that receives what is given up. Default: the target
+	// of the queue's own RedrivePolicy.
+	DeadLetterURL string
+
+	// Middleware is put around each invocation of a function. It sees the message of
+	// the retry queue, with the id of the failed request for an OriginID, and is not
+	// called for what is not due or is given up. An idempotency middleware keeps what
+	// has been invoked from being invoked again, if the retry handler died before its
+	// message was deleted. Default: none.
+	Middleware func(reprise.Handler) reprise.Handler
+
+	// Concurrency is how many functions are invoked at once by one invocation of the
+	// retry handler. Default: 10.
+	Concurrency int
+
+	// Name says who wrote a dead letter's story. Default: the host's name.
+	Name string
+
+	// Observer is told what becomes of the messages of the retry queue. In envelope
+	// mode their attempts are those of the retry handler, not of a function. Default:
+	// nobody.
+	Observer reprise.Observer
+
+	// Logger gets what an operator must know. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Mode is how a [RetryHandler] runs a function again.
+type Mode uint8
+
+const (
+	// ModeEnvelope invokes the function asynchronously, with its payload in an
+	// envelope that counts the retries: the function must open it, as [Async] does. The
+	// retry handler does not wait for the function.
+	ModeEnvelope Mode = iota
+	// ModeDirect invokes the function synchronously with its payload as it was, and
+	// counts the attempts on the message in the retry queue: any function can be
+	// retried unchanged. The retry handler runs, and is paid for, as long as the function
+	// does.
+	ModeDirect
+)
+
+var modeNames = [...]string{ModeEnvelope: "envelope", ModeDirect: "direct"}
+
+// String returns the mode's name.
+func (m Mode) String() string {
+	if int(m) >= len(modeNames) {
+		return fmt.Sprintf("Mode(%d)", uint8(m))
+	}
+	return modeNames[m]
+}
+
+// Invoker is what a retry handler needs of *lambda.Client.
+type Invoker interface {
+	Invoke(ctx context.Context, in *lambda.InvokeInput, options ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
+// DefaultRetry is the policy of a [RetryConfig] that names none: before the n-th
+// retry a wait between 1 s and 2^(n-1) s, at most 12 h, for 24 hours.
+func DefaultRetry() retry.Policy {
+	return retry.Policy{
+		Backoff:     retry.Exponential{Base: time.Second, Max: retry.MaxVisibility},
+		Jitter:      retry.FromBase,
+		MaxAttempts: -1,
+		MaxAge:      24 * time.Hour,
+	}
+}
+
+// RetryHandler returns a function for lambda.Start of aws-lambda-go that runs
+// asynchronous functions again which have failed. Its events come from an event
+// source mapping, with ReportBatchItemFailures, of the retry queue: the standard queue
+// that is the on-failure destination of the functions. They should not be retried by
+// Lambda itself (MaximumRetryAttempts 0).
+//
+// A record waits in the queue until its function is due: so long after the failure
+// as the policy says for that attempt, with a jitter that belongs to the failed
+// request, however often the record is received meanwhile. Then the function is
+// invoked, and the record is deleted. Throttling and failures of Lambda's own put the
+// invocation off, by half a second to 5 minutes, and count as no attempt; neither
+// do events that Lambda could not run at all (EventAgeExceeded).
+//
+// What is given up goes to the dead-letter queue: the function's payload as it was
+// first sent, and why in the attributes, see [FunctionAttribute]. Sent back to the
+// retry queue, as a redrive does, it is invoked anew.
+//
+// The function's errors are those of events that no mapping sends and, in direct
+// mode, of a time limit that is too short for [RetryConfig].Timeout. All messages of
+// such an event come again.
+func RetryHandler(cfg RetryConfig) (func(context.Context, Event) (Response, error), error) {
+	r, err := newRetrier(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("repriselambda.RetryHandler: %w", err)
+	}
+	handle, err := SQS(r, r.consumerConfig())
+	if err != nil {
+		return nil, fmt.Errorf("repriselambda.RetryHandler: %w", err)
+	}
+	return func(ctx context.Context, event Event) (Response, error) {
+		if err := r.checkTime(ctx); err != nil {
+			return Response{}, fmt.Errorf("repriselambda.RetryHandler: %w", err)
+		}
+		return handle(withBatch(ctx), event)
+	}, nil
+}
+
+// retrier is the handler of the retry queue's messages.
+type retrier struct {
+	cfg    RetryConfig
+	invoke reprise.Handler // with its middleware
+}
+
+func newRetrier(cfg RetryConfig) (*retrier, error) {
+	if unset(cfg.Retry) {
+		cfg.Retry = DefaultRetry()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	var problems []error
+	if cfg.Lambda == nil {
+		problems = append(problems, errors.New("Config.Lambda is nil: pass what lambda.NewFromConfig returns"))
+	}
+	switch {
+	case cfg.Mode > ModeDirect:
+		problems = append(problems, fmt.Errorf("Config.Mode is %v: set ModeEnvelope or ModeDirect", cfg.Mode))
+	case cfg.Mode == ModeDirect && (cfg.Timeout < time.Second || cfg.Timeout > maxTarget):
+		problems = append(problems, fmt.Errorf("Config.Timeout is %v: set the longest timeout of the functions, 1s to %v, which leaves the retry handler %v of the 15 minutes that a function may take", cfg.Timeout, maxTarget, targetMargin))
+	}
+	problems = append(problems, cfg.Retry.Validate(), validateFunctions(cfg.Functions))
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	r := &retrier{cfg: cfg, invoke: reprise.HandlerFunc(invokeDue)}
+	if cfg.Middleware != nil {
+		r.invoke = cfg.Middleware(r.invoke)
+	}
+	return r, nil
+}
+
+// unset says that nothing of p is set.
+func unset(p retry.Policy) bool {
+	return p.Backoff == nil && p.Jitter == 0 && p.MaxAttempts == 0 && p.MaxAge == 0 && p.AgeFrom == 0 && p.Rules == nil
+}
+
+const (
+	// targetMargin is what the retry handler needs beside the time of a function that
+	// it waits for.
+	targetMargin = 30 * time.Second
+	maxTarget    = 15*time.Minute - targetMargin
+	// startTolerance is what may have passed of an invocation's time before its time
+	// limit can be looked at.
+	startTolerance = 5 * time.Second
+)
+
+// checkTime reports a time limit that is too short for what is to be waited for.
+func (r *retrier) checkTime(ctx context.Context) error {
+	end, ok := ctx.Deadline()
+	if !ok || r.cfg.Mode != ModeDirect {
+		return nil
+	}
+	if left := time.Until(end); left < r.cfg.Timeout+targetMargin-startTolerance {
+		return fmt.Errorf("%v are left of the retry handler's time, and its functions may take Config.Timeout, %v: give the retry handler a timeout of %v",
+			left.Round(time.Second), r.cfg.Timeout, r.cfg.Timeout+targetMargin)
+	}
+	return nil
+}
+
+// consumerConfig is how the messages of the retry queue are consumed. What is to
+// become of them the retrier says, by waits of its own: the policy is there to bound
+// what the consumer thinks.
+func (r *retrier) consumerConfig() Config {
+	cfg := Config{
+		Client:        retryClient{r.cfg.Client},
+		Concurrency:   r.cfg.Concurrency,
+		DeadLetterURL: r.cfg.DeadLetterURL,
+		Name:          r.cfg.Name,
+		Observer:      r.cfg.Observer,
+		Logger:        r.cfg.Logger,
+		// By visibility every receive may be one of the retrier's own, at a second's
+		// distance.
+		Retry: retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: -1, MaxAge: 366 * 24 * time.Hour},
+	}
+	if r.cfg.Mode == ModeDirect {
+		// Attempts are what the history of a copy tells of, and nothing else: longer
+		// than SQS hides a message, so that no receive seems to be one.
+		cfg.Retry.Backoff = retry.Constant(24 * time.Hour)
+		cfg.Via = reprise.ViaRequeue
+	}
+	if r.cfg.Client == nil {
+		cfg.Client = nil // which is what SQS complains about
+	}
+	return cfg
+}

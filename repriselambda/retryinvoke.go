@@ -1,0 +1,121 @@
+package repriselambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// ErrUnknownOutcome is why an attempt failed of which nobody knows what became: the
+// connection broke, or the reply did not come in time. The function may have run, and
+// may still be running.
+var ErrUnknownOutcome = errors.New("repriselambda: the outcome of the invocation is unknown")
+
+// replyMargin is what a reply may take beside the function's own time.
+const replyMargin = 5 * time.Second
+
+// call invokes f's function as the mode says. Its errors are *[FunctionError] and
+// [ErrUnknownOutcome], which are attempts, poison, and those of invocations that have
+// not happened.
+func (r *retrier) call(ctx context.Context, f *failure) error {
+	if r.cfg.Mode == ModeDirect {
+		return r.callDirectly(ctx, f)
+	}
+	payload, err := f.enclose()
+	if err != nil {
+		return err
+	}
+	out, err := r.cfg.Lambda.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &f.function, InvocationType: types.InvocationTypeEvent, Payload: payload,
+	}, once)
+	switch {
+	case err != nil:
+		return diagnose(err)
+	case out.StatusCode != http.StatusAccepted:
+		return fmt.Errorf("Lambda answered %d, and not %d, to an asynchronous invocation", out.StatusCode, http.StatusAccepted)
+	}
+	return nil
+}
+
+// callDirectly invokes f's function and waits for it.
+func (r *retrier) callDirectly(ctx context.Context, f *failure) error {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout+replyMargin)
+	defer cancel()
+	out, err := r.cfg.Lambda.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &f.function, InvocationType: types.InvocationTypeRequestResponse, Payload: f.payload,
+	}, once)
+	switch {
+	case err != nil:
+		return diagnose(err)
+	case aws.ToString(out.FunctionError) != "":
+		return readFunctionError(f.function, out.Payload)
+	case out.StatusCode != http.StatusOK:
+		return fmt.Errorf("Lambda answered %d, and not %d, to a synchronous invocation", out.StatusCode, http.StatusOK)
+	}
+	return nil
+}
+
+// once has the SDK try a call once: what it repeated could run a function twice.
+func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
+
+// diagnose says what an error of Invoke means. See
+// https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors.
+func diagnose(err error) error {
+	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && response.HTTPStatusCode() >= 300 {
+		return diagnoseReply(err, response.HTTPStatusCode())
+	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return err // nothing was sent
+	}
+	_, sent := errors.AsType[*smithyhttp.RequestSendError](err)
+	_, cut := errors.AsType[*smithy.DeserializationError](err)
+	if sent || cut {
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return err // before anything was sent
+}
+
+// diagnoseReply sorts Lambda's refusals: those of the request itself, which no
+// repetition mends, from those of the moment, and of permissions, which somebody
+// may mend.
+func diagnoseReply(err error, status int) error {
+	code := ""
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		code = api.ErrorCode()
+	}
+	switch code {
+	case "ResourceNotFoundException":
+		return &poison{reasonNoFunction, err}
+	case "RequestTooLargeException":
+		return &poison{reasonTooLarge, err}
+	case "InvalidRequestContentException", "InvalidParameterValueException", "UnsupportedMediaTypeException", "ValidationException":
+		return &poison{reasonRefused, err}
+	}
+	if status == http.StatusRequestEntityTooLarge {
+		return &poison{reasonTooLarge, err}
+	}
+	return err
+}
+
+// retryAfter is for how long Lambda asks not to be asked again.
+func retryAfter(err error) time.Duration {
+	throttled, ok := errors.AsType[*types.TooManyRequestsException](err)
+	if !ok {
+		return 0
+	}
+	seconds, err := strconv.Atoi(aws.ToString(throttled.RetryAfterSeconds))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, 5*time.Minute)
+}

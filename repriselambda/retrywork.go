@@ -1,0 +1,229 @@
+package repriselambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// shortWait is how long a record is waited for that is not yet due, rather than
+// given back: SQS counts in seconds, and Lambda's next poll takes a while.
+const shortWait = 2 * time.Second
+
+// opinion is what the retrier thinks should become of a message.
+type opinion struct {
+	err    error     // nil: the function was invoked, and succeeded where that is known
+	again  time.Time // not before; zero: it is given up
+	failed bool      // an attempt has
+}
+
+// Handle implements [reprise.Handler].
+func (r *retrier) Handle(ctx context.Context, m *reprise.Message) error {
+	b := batchFrom(ctx)
+	b.begin()
+	o := r.work(ctx, m, b)
+	b.end(ctx, o)
+	switch wait := time.Until(o.again); {
+	case o.err == nil:
+		return nil
+	case o.again.IsZero():
+		return reprise.Permanent(o.err)
+	case o.failed || r.cfg.Mode == ModeEnvelope:
+		return reprise.RetryAfter(wait, o.err)
+	default:
+		return reprise.Release(wait, o.err) // which is counted as no attempt
+	}
+}
+
+// work runs the function that m is about, if it is due.
+func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinion {
+	f, err := readFailure(m)
+	p := r.policyOf(f.function)
+	made := f.runs()
+	if r.cfg.Mode == ModeDirect {
+		made += m.Attempt - 1 // its own
+	}
+	l := letter{failure: f, attempts: made, last: f.failed, err: f.err}
+	if bad, ok := errors.AsType[*poison](err); ok {
+		return b.giveUp(m, l, bad.reason, bad)
+	}
+	if !f.redriven && made == f.runs() { // otherwise its message has waited for its time
+		d := p.afterRecord(f)
+		if d.Action == retry.ActionDeadLetter {
+			return b.giveUp(m, l, d.Reason.String(), f.err)
+		}
+		if opinion, waits := awaitDue(ctx, d.At); waits {
+			return opinion
+		}
+	}
+	if p.tooOld(f.first) {
+		return b.giveUp(m, l, retry.ReasonAge.String(), errTooOld)
+	}
+	return r.run(ctx, m, b, l, p)
+}
+
+// policy is a [retry.Policy] of a function.
+type policy struct{ retry.Policy }
+
+// afterRecord decides about the run that f tells of. One that never happened uses up
+// no attempt, but it takes time.
+func (p policy) afterRecord(f failure) retry.Decision {
+	if !f.ran {
+		p.MaxAttempts = -1
+	}
+	return p.Decide(f.attempt())
+}
+
+// tooOld says that nothing is to be run any more whose first run had failed at first.
+func (p policy) tooOld(first time.Time) bool {
+	p.MaxAttempts = -1
+	_, exhausted := p.Exhausted(2, first, first, time.Now())
+	return exhausted
+}
+
+// policyOf is the policy of a function: its own, that of all its versions, or that
+// of all functions.
+func (r *retrier) policyOf(function string) policy {
+	name := function
+	if i := strings.LastIndex(function, ":function:"); i >= 0 {
+		name = function[i+len(":function:"):]
+	}
+	base, qualifier, _ := strings.Cut(name, ":")
+	for _, key := range []string{function, name, strings.TrimSuffix(function, ":"+qualifier), base} {
+		if p, ok := r.cfg.Functions[key]; ok {
+			return policy{p}
+		}
+	}
+	return policy{r.cfg.Retry}
+}
+
+var (
+	errNotDue = errors.New("it is not yet due")
+	errTooOld = errors.New("its age was used up before it could be run again")
+)
+
+// awaitDue waits until due if that is soon. Otherwise it says that the message should.
+func awaitDue(ctx context.Context, due time.Time) (o opinion, waits bool) {
+	wait := time.Until(due)
+	if wait <= 0 {
+		return opinion{}, false
+	}
+	if end, ok := ctx.Deadline(); wait > shortWait || ok && end.Before(due) {
+		return opinion{err: errNotDue, again: due}, true
+	}
+	select {
+	case <-time.After(wait):
+		return opinion{}, false
+	case <-ctx.Done():
+		return opinion{err: ctx.Err(), again: due}, true
+	}
+}
+
+// run invokes the function of l, and says what follows from the outcome.
+func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l letter, p policy) opinion {
+	if end, ok := ctx.Deadline(); ok && r.cfg.Mode == ModeDirect && time.Until(end) < r.cfg.Timeout {
+		return opinion{err: errNoTime, again: time.Now()}
+	}
+	err := r.invokeOnce(ctx, m, &l.failure)
+	now := time.Now()
+	if err == nil {
+		return opinion{}
+	}
+	if bad, ok := errors.AsType[*poison](err); ok {
+		return b.giveUp(m, l, bad.reason, bad)
+	}
+	failed, isFailure := errors.AsType[*FunctionError](err)
+	unknown := errors.Is(err, ErrUnknownOutcome)
+	if r.cfg.Mode == ModeEnvelope || !isFailure && !unknown {
+		return r.putOff(m, b, l, err, now)
+	}
+	l.attempts++
+	l.last = now
+	l.err = failed
+	if unknown {
+		l.err = &FunctionError{Function: l.function, Type: "UnknownOutcome", Message: err.Error()}
+	}
+	d := p.Decide(retry.Attempt{N: l.attempts, Seed: l.request, Sent: l.first, First: l.first, Ended: now, Err: err})
+	if d.Action != retry.ActionRetry {
+		return b.giveUp(m, l, d.Reason.String(), l.err)
+	}
+	if unknown && d.At.Before(now.Add(r.cfg.Timeout)) {
+		d.At = now.Add(r.cfg.Timeout) // it may still be running
+	}
+	return opinion{err: err, again: d.At, failed: true}
+}
+
+// dueInvocation is what invokeDue is to do.
+type dueInvocation struct {
+	retrier *retrier
+	failure *failure
+}
+
+type dueKey struct{}
+
+// invokeOnce invokes f's function through the middleware. A panic of that is an
+// error.
+func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &reprise.PanicError{Value: v, Stack: debug.Stack()}
+			r.cfg.Logger.ErrorContext(ctx, "the middleware of the retry handler panicked", "message", m, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	shown := *m
+	shown.OriginID = f.request
+	return r.invoke.Handle(context.WithValue(ctx, dueKey{}, dueInvocation{r, f}), &shown)
+}
+
+// invokeDue is the handler that the middleware is put around.
+func invokeDue(ctx context.Context, _ *reprise.Message) error {
+	due, ok := ctx.Value(dueKey{}).(dueInvocation)
+	if !ok {
+		return errors.New("the middleware has not passed on its context")
+	}
+	return due.retrier.call(ctx, due.failure)
+}
+
+// throttled is the backoff of what could not be invoked.
+var throttled = retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: 5 * time.Minute}, Jitter: retry.Equal}
+
+// putOff says when to try again what could not be tried: after about as long as it
+// has been waiting, so that the waits double without anybody counting them. A
+// middleware may say so itself.
+func (r *retrier) putOff(m *reprise.Message, b *batch, l letter, err error, now time.Time) opinion {
+	asked := retry.Policy{MaxAttempts: -1, MaxAge: -1}.Decide(retry.Attempt{N: 1, Ended: now, Err: err})
+	switch asked.Reason {
+	case retry.ReasonPermanent:
+		return b.giveUp(m, l, asked.Reason.String(), err)
+	case retry.ReasonRelease, retry.ReasonRetryAfter:
+		return opinion{err: err, again: asked.At}
+	}
+	since := l.failed
+	if since.IsZero() {
+		since = l.first
+	}
+	doubled := bits.Len64(uint64(max(now.Sub(since), 0) / time.Second))
+	wait := max(throttled.Wait(l.request, 1+doubled), retryAfter(err))
+	return opinion{err: fmt.Errorf("the function could not be invoked: %w", err), again: now.Add(wait)}
+}
+
+// validateFunctions checks the policies by function.
+func validateFunctions(functions map[string]retry.Policy) error {
+	var problems []error
+	for key, p := range functions {
+		if key == "" || strings.ContainsAny(key, " /") || strings.HasSuffix(key, ":$LATEST") {
+			problems = append(problems, fmt.Errorf("Config.Functions[%q]: use a function's ARN or name, with or without a version or an alias, which $LATEST is not", key))
+		}
+		if err := p.Validate(); err != nil {
+			problems = append(problems, fmt.Errorf("Config.Functions[%q]: %w", key, err))
+		}
+	}
+	return errors.Join(problems...)
+}

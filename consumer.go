@@ -65,7 +65,8 @@ type Consumer struct {
 
 	mu       sync.Mutex
 	chance   *rand.Rand           // the jitter of our own waits; retries leave nothing to chance
-	crew     crew                 // our goroutines
+	crew     crew                 // goroutines for requests and whatever else is started
+	handling crew                 // those of the workers
 	policy   retry.Policy         // cfg.Retry with the queue's limits filled in
 	facts    queueFacts           // what the queue's attributes say
 	held     map[string]*delivery // every message in our hands, by id
@@ -150,6 +151,7 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 	}
 
 	consumer := &Consumer{
+		handling:    crew{handlers: true},
 		queue:       queue,
 		cfg:         cfg,
 		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),

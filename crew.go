@@ -1,6 +1,9 @@
 package reprise
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // crew runs functions in goroutines that it keeps for the next one. A goroutine
 // that has made a call through the SDK has grown its stack to several times its
@@ -8,9 +11,10 @@ import "sync"
 // costs more than everything else that is done for a message. run and retire are
 // called with the mutex held that run is given.
 type crew struct {
-	idle    []*hand
-	parked  sync.WaitGroup // counts idle, and those of them that are retiring
-	retired bool
+	handlers bool // it runs handlers, and nothing is known of the stacks they need
+	idle     []*hand
+	parked   sync.WaitGroup // counts idle, and those of them that are retiring
+	retired  bool
 }
 
 // hand is one goroutine of a crew.
@@ -34,7 +38,11 @@ func (c *crew) run(mu *sync.Mutex, f func()) {
 
 // labour is the life of a hand.
 func (c *crew) labour(mu *sync.Mutex, h *hand) {
-	for f := <-h.work; f != nil; f = <-h.work {
+	next := h.wait
+	if c.handlers {
+		next = h.next
+	}
+	for f := h.next(); f != nil; f = next() {
 		f()
 		if !c.park(mu, h) {
 			return
@@ -42,6 +50,24 @@ func (c *crew) labour(mu *sync.Mutex, h *hand) {
 	}
 	c.parked.Done()
 }
+
+// next waits for work.
+func (h *hand) next() func() { return <-h.work }
+
+// wait is next on a stack that stays as large as a call has made it: each cycle of
+// the garbage collector halves those of which less than a quarter is in use, and
+// a busy process has many cycles a second.
+//
+//go:noinline
+func (h *hand) wait() func() {
+	var used [callStack / 4]byte
+	f := h.next()
+	runtime.KeepAlive(&used)
+	return f
+}
+
+// callStack is what a call through the SDK makes of a stack.
+const callStack = 32 << 10
 
 // park takes a hand into the idle ones, unless the crew has retired.
 func (c *crew) park(mu *sync.Mutex, h *hand) bool {

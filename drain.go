@@ -120,8 +120,10 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 
 	c.mu.Lock()
 	c.crew.retire()
+	c.handling.retire()
 	c.mu.Unlock()
 	c.crew.parked.Wait()
+	c.handling.parked.Wait()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ func (c *Consumer) startWorkers() {
 		return
 	}
 	c.workers++
-	c.crew.run(&c.mu, c.workFunc)
+	c.handling.run(&c.mu, c.workFunc)
 }
 
 // work runs handlers until nothing is ready.

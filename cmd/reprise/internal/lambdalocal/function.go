@@ -17,7 +17,8 @@ type Function struct {
 	// Name is the function's name; required.
 	Name string
 	// Command starts an instance: a bootstrap binary, or an interpreter with the
-	// runtime's own bootstrap. Required. A relative path is looked up in Dir.
+	// runtime's own bootstrap. Required. A name without a slash is looked up in PATH,
+	// a relative path in Dir.
 	Command []string
 	// Dir is the instance's working directory and its LAMBDA_TASK_ROOT; required.
 	Dir string
@@ -35,7 +36,7 @@ type Function struct {
 	// MemorySize is told to the process, in MiB; it is not enforced. Default: 128.
 	MemorySize int
 	// Concurrency is the most invokes at once, as reserved concurrency is; one more
-	// is throttled. Default: 10.
+	// is throttled. Negative: none, as a reserved concurrency of 0. Default: 10.
 	Concurrency int
 	// PerInstance is how many invokes one instance handles at once, as on Lambda
 	// Managed Instances: the instance is told AWS_LAMBDA_MAX_CONCURRENCY and asks
@@ -95,7 +96,7 @@ type Line struct {
 	// RequestID is the invoke during which the line was written; "" if none ran, or
 	// if several did and it cannot be told.
 	RequestID string
-	// Instance tells apart the instances of a function: 1, 2, ... 0: about none.
+	// Instance tells instances apart: 1, 2, ... as they were started. 0: about none.
 	Instance int
 	Source   Source
 	Text     string // without the newline
@@ -106,11 +107,13 @@ type Source string
 
 // The sources of lines.
 const (
-	SourceStdout   Source = "stdout"
-	SourceStderr   Source = "stderr"
-	SourcePlatform Source = "platform" // from Lambda: START, END, REPORT, init errors
-	// SourceTrouble is for what an operator has to act on or something was lost by:
-	// an event dropped, a destination that refused its record.
+	// SourceFunction is the function's process: its standard output and standard
+	// error in the order in which it wrote, as Lambda's log streams have them.
+	SourceFunction Source = "function"
+	// SourcePlatform is Lambda: START, END, REPORT, init errors.
+	SourcePlatform Source = "platform"
+	// SourceTrouble is Lambda, when something is lost or has to be put right: an
+	// event dropped, a destination that refused its record.
 	SourceTrouble Source = "trouble"
 )
 

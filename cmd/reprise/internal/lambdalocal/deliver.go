@@ -1,0 +1,95 @@
+package lambdalocal
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// finish tells those who are to know that e has ended.
+func (q *events) finish(e *event, why condition) {
+	f, known := q.function(e.function)
+	if !known {
+		q.abandon(e, "its function has been removed")
+		return
+	}
+	target := f.Async.OnFailure
+	if why == succeeded {
+		target = f.Async.OnSuccess
+	} else {
+		q.log(e, SourcePlatform, fmt.Sprintf("the asynchronous event has failed for good: %s after %d invokes", why, e.invokes))
+		if f.Async.DeadLetter != "" {
+			q.send(e, "DeadLetterErrors", f.Async.DeadLetter, e.payload, deadLetterAttributes(e))
+		} else if target == "" {
+			q.log(e, SourceTrouble, fmt.Sprintf("the asynchronous event is dropped: %s, and the function has neither an OnFailure destination nor a dead-letter queue", why))
+		}
+	}
+	if target == "" {
+		return
+	}
+	text, err := newRecord(e, why, q.cfg.functionARN(e.function), time.Now())
+	if err != nil {
+		q.undelivered(e, "DestinationDeliveryFailures", target, err)
+		return
+	}
+	d, err := parseDestination(target)
+	switch {
+	case err != nil:
+		q.undelivered(e, "DestinationDeliveryFailures", target, err)
+	case len(text) > maxAsyncPayload:
+		q.undelivered(e, "DestinationDeliveryFailures", target,
+			fmt.Errorf("the record has %d bytes, of which %d are the request's and %d the response's, and the limit is %d", len(text), len(e.payload), len(e.last.Payload), maxAsyncPayload))
+	case d.service == "lambda":
+		q.chain(e, target, d.name, text)
+	default:
+		q.send(e, "DestinationDeliveryFailures", target, text, nil)
+	}
+}
+
+// chain invokes the function called name with the record of e.
+func (q *events) chain(e *event, target, name string, text []byte) {
+	inv, err := newInvocation(q.cfg.functionARN(name), text, maxAsyncPayload)
+	if err == nil {
+		if _, known := q.function(name); !known {
+			err = notFound("Function not found: " + inv.arn)
+		}
+	}
+	if err == nil {
+		inv.trace = e.trace
+		err = q.accept(name, inv)
+	}
+	switch {
+	case errors.Is(err, errClosing):
+		q.abandon(e, "the local Lambda was stopped before its record was delivered to "+target)
+	case err != nil:
+		q.undelivered(e, "DestinationDeliveryFailures", target, err)
+	}
+}
+
+// send sends to a queue until it takes the message or refuses it.
+func (q *events) send(e *event, metric, queueARN string, body []byte, attributes []sqsserver.MessageAttribute) {
+	for failures := 1; ; failures++ {
+		err := q.cfg.Send(q.killed, queueARN, string(body), attributes)
+		refusal, refused := errors.AsType[*sqsserver.Error](err)
+		switch {
+		case err == nil:
+			return
+		case refused && refusal.SenderFault():
+			q.undelivered(e, metric, queueARN, err)
+			return
+		}
+		wait := time.Duration(float64(throttleWait(failures)) / q.cfg.TimeScale)
+		q.log(e, SourcePlatform, fmt.Sprintf("sending to %s failed and is tried again in %v: %v", queueARN, wait, err))
+		if !sleep(q.stopping, wait) {
+			q.abandon(e, fmt.Sprintf("the local Lambda was stopped before %s took it: %v", queueARN, err))
+			return
+		}
+	}
+}
+
+// undelivered says what Lambda only counts, in the metric of that name.
+func (q *events) undelivered(e *event, metric, target string, err error) {
+	q.log(e, SourceTrouble, fmt.Sprintf("%s: nothing was delivered to %s: %v", metric, target, err))
+}

@@ -1,0 +1,252 @@
+package lambdalocal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
+)
+
+// TestMain lets the test binary be the functions too: started as an instance it is a
+// program of AWS's own SDK for functions, and knows nothing of the tests.
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("AWS_LAMBDA_RUNTIME_API") != "":
+		startFunction(os.Getenv("_HANDLER"))
+	case os.Getenv("LAMBDALOCAL_PROGRAM") != "":
+		runProgram()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// order is the event that says what the function is to do.
+type order struct {
+	Do    string        `json:"do"`
+	Text  string        `json:"text,omitempty"`
+	Size  int           `json:"size,omitempty"`
+	Sleep time.Duration `json:"sleep,omitempty"`
+	File  string        `json:"file,omitempty"`
+}
+
+func startFunction(handler string) {
+	switch handler {
+	case "refuse-init":
+		// As other runtimes do, which the SDK for Go does not.
+		http.Post("http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2018-06-01/runtime/init/error", "application/json",
+			strings.NewReader(`{"errorType":"Runtime.ImportModuleError","errorMessage":"Unable to import module 'app'","stackTrace":[]}`))
+		os.Exit(1)
+	case "exit-init":
+		fmt.Println("no database")
+		os.Exit(4)
+	}
+	lambda.Start(handle)
+}
+
+type refusal struct{ reason string }
+
+func (r refusal) Error() string { return r.reason }
+
+var (
+	invokes   atomic.Int64
+	rendezvus sync.WaitGroup
+	meeting   = sync.OnceFunc(func() { rendezvus.Add(2) })
+)
+
+func handle(ctx context.Context, event json.RawMessage) (any, error) {
+	var o order
+	if err := json.Unmarshal(event, &o); err != nil {
+		return nil, err
+	}
+	switch o.Do {
+	case "fail":
+		return nil, refusal{o.Text}
+	case "panic":
+		panic(o.Text)
+	case "exit":
+		os.Exit(1)
+	case "exit0":
+		os.Exit(0)
+	case "print":
+		fmt.Println(o.Text)
+		fmt.Fprintln(os.Stderr, "to stderr")
+		fmt.Print("unfinished")
+	case "large":
+		return strings.Repeat("x", o.Size), nil
+	case "sleep":
+		time.Sleep(o.Sleep)
+	case "child":
+		child := exec.Command("sleep", "600")
+		if err := child.Start(); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(o.File, fmt.Append(nil, child.Process.Pid), 0o600); err != nil {
+			return nil, err
+		}
+		os.Exit(1)
+	case "meet": // returns when two invokes are here at once
+		meeting()
+		rendezvus.Done()
+		rendezvus.Wait()
+	case "environment":
+		return os.Environ(), nil
+	case "context":
+		return describe(ctx)
+	case "wait": // for a file to be there
+		for {
+			if _, err := os.Stat(o.File); err == nil {
+				return "there", nil
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	case "who":
+		return map[string]any{"pid": os.Getpid(), "invokes": invokes.Add(1), "version": os.Getenv("VERSION")}, nil
+	}
+	return event, nil
+}
+
+// describe tells what the SDK made of the headers.
+func describe(ctx context.Context) (any, error) {
+	lc, found := lambdacontext.FromContext(ctx)
+	deadline, limited := ctx.Deadline()
+	if !found || !limited {
+		return nil, errors.New("the context lacks what Lambda tells")
+	}
+	return map[string]any{
+		"id": lc.AwsRequestID, "arn": lc.InvokedFunctionArn, "client": lc.ClientContext.Custom["tenant"],
+		"seconds": int(time.Until(deadline).Round(time.Second).Seconds()), "trace": ctx.Value("x-amzn-trace-id") != "",
+		"memory": lambdacontext.MemoryLimitInMB, "name": lambdacontext.FunctionName, "log": lambdacontext.LogGroupName,
+	}, nil
+}
+
+// runProgram is a program with a function, which a test kills: it prints the id of
+// the instance's process.
+func runProgram() {
+	l, err := lambdalocal.New(lambdalocal.Config{Functions: []lambdalocal.Function{{Name: "f", Command: []string{os.Args[0]}, Dir: "."}}})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	result, err := l.Invoke(context.Background(), "f", []byte(`{"do":"who"}`))
+	fmt.Println(string(result.Payload), err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	<-ctx.Done()
+}
+
+// journal collects the lines of a log.
+type journal struct {
+	t     *testing.T
+	mu    sync.Mutex
+	lines []lambdalocal.Line
+}
+
+func (j *journal) log(line lambdalocal.Line) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+// texts returns the lines from source.
+func (j *journal) texts(source lambdalocal.Source) []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var texts []string
+	for _, line := range j.lines {
+		if line.Source == source {
+			texts = append(texts, line.Text)
+		}
+	}
+	return texts
+}
+
+// awaitStarts waits until n invokes have begun; the test's own deadline bounds it.
+func (j *journal) awaitStarts(n int) {
+	for {
+		starts := 0
+		for _, text := range j.texts(lambdalocal.SourcePlatform) {
+			if strings.HasPrefix(text, "START") {
+				starts++
+			}
+		}
+		if starts >= n || j.t.Context().Err() != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// dump shows the log of a test that failed.
+func (j *journal) dump() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, line := range j.lines {
+		j.t.Logf("%s %s#%d %s: %s", line.Source, line.Function, line.Instance, line.RequestID, line.Text)
+	}
+}
+
+// self is a function that is this binary.
+func self(t testing.TB, name string) lambdalocal.Function {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lambdalocal.Function{Name: name, Command: []string{program}, Dir: t.TempDir(), Timeout: time.Minute}
+}
+
+// open returns a Lambda that is closed, empty, at the end of the test.
+func open(t *testing.T, cfg lambdalocal.Config) (*lambdalocal.Lambda, *journal) {
+	t.Helper()
+	j := &journal{t: t}
+	cfg.Log = j.log
+	l, err := lambdalocal.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// t.Context has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+		if t.Failed() {
+			j.dump()
+		}
+	})
+	return l, j
+}
+
+// invoke invokes the function called f.
+func invoke(t *testing.T, l *lambdalocal.Lambda, o order) lambdalocal.Result {
+	t.Helper()
+	result, err := l.Invoke(t.Context(), "f", encode(t, o))
+	if err != nil {
+		t.Fatalf("Invoke = %v", err)
+	}
+	return result
+}
+
+func encode(t testing.TB, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -199,12 +199,29 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	if e.MessageAttributes == nil {
 		e.MessageAttributes = make(map[string]types.MessageAttributeValue)
 	}
+	room := maxMessage - len(l.payload)
+	for name, a := range e.MessageAttributes {
+		room -= sizeOf(name, a)
+	}
 	put := func(name, kind, value string) {
-		if _, there := e.MessageAttributes[name]; value == "" || len(e.MessageAttributes) >= maxAttributes && !there {
+		a := types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+		needs := sizeOf(name, a)
+		old, there := e.MessageAttributes[name]
+		if there {
+			needs -= sizeOf(name, old)
+		}
+		if value == "" || needs > room || len(e.MessageAttributes) >= maxAttributes && !there {
 			return
 		}
-		e.MessageAttributes[name] = types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+		room -= needs
+		e.MessageAttributes[name] = a
 	}
+	// First what a redrive needs: there may not be room for all.
+	put(FunctionAttribute, "String", fitForSQS(l.function))
+	put(ReasonAttribute, "String", l.reason)
+	put(AttemptsAttribute, "Number", strconv.Itoa(l.attempts))
+	put(FirstAttribute, "String", instant(l.first))
+	put(LastAttribute, "String", instant(l.last))
 	if hasStory {
 		story.Reason, story.Attempts, story.Error = l.reason, l.attempts, joined(l.err.Type, l.err.Message)
 		if !l.first.IsZero() {
@@ -214,21 +231,19 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 			put(reprise.StoryAttribute, "String", fitForSQS(string(text)))
 		}
 	}
-	put(FunctionAttribute, "String", fitForSQS(l.function))
-	put(ReasonAttribute, "String", l.reason)
-	put(AttemptsAttribute, "Number", strconv.Itoa(l.attempts))
-	put(FirstAttribute, "String", instant(l.first))
-	put(LastAttribute, "String", instant(l.last))
-	if !hasStory { // it has to be small
-		return
-	}
 	put(ErrorTypeAttribute, "String", shorten(fitForSQS(l.err.Type), maxErrorText))
 	put(ErrorMessageAttribute, "String", shorten(fitForSQS(l.err.Message), maxErrorText))
 }
 
+// sizeOf is what an attribute takes of a message's size.
+func sizeOf(name string, a types.MessageAttributeValue) int {
+	return len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
+}
+
 const (
 	maxErrorText  = 1000
-	maxAttributes = 10 // that SQS lets one message have
+	maxAttributes = 10      // that SQS lets one message have
+	maxMessage    = 1 << 20 // bytes, with its attributes
 )
 
 // instant is t as an attribute has it; empty if it is zero.

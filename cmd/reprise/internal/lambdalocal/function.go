@@ -35,8 +35,10 @@ type Function struct {
 	Timeout time.Duration
 	// MemorySize is told to the process, in MiB; it is not enforced. Default: 128.
 	MemorySize int
-	// Concurrency is the most invokes at once, as reserved concurrency is; one more
-	// is throttled. Negative: none, as a reserved concurrency of 0. Default: 10.
+	// Concurrency is the function's reserved concurrency: that many invokes at once,
+	// and one more is throttled. Negative: none, as if 0 were reserved. Default:
+	// nothing is reserved; this machine runs 10 at once, and others wait for them
+	// where Lambda would start more.
 	Concurrency int
 	// PerInstance is how many invokes one instance handles at once, as on Lambda
 	// Managed Instances: the instance is told AWS_LAMBDA_MAX_CONCURRENCY and asks
@@ -85,7 +87,8 @@ type Config struct {
 	// IdleTimeout is how long an instance without an invoke is kept. Default: 10 min.
 	IdleTimeout time.Duration
 	// Log gets every line that instances write, and what is to be known about them
-	// and about events. It is called by many goroutines. Default: discarded.
+	// and about events. Many goroutines call it; it must not call the Lambda. Default:
+	// discarded.
 	Log func(Line)
 }
 

@@ -41,6 +41,7 @@ type instance struct {
 	cold     time.Duration          // how long that took; told with the first invoke
 	slowInit bool                   // it was killed because it had not asked in time
 	initFail []byte                 // the error that the runtime posted instead of asking
+	initKind string                 // its type
 	active   map[string]*invocation // assigned and not ended, by id
 	answered []*invocation          // of active, those with a result, in their order
 	doomed   bool                   // takes no more; killed when active is empty
@@ -166,6 +167,7 @@ func (i *instance) bury(why obituary) {
 	for _, inv := range again {
 		p.place(inv)
 	}
+	p.admit()
 	p.mu.Unlock()
 
 	now := time.Now()
@@ -173,7 +175,9 @@ func (i *instance) bury(why obituary) {
 		if inv.failure == failureExit || inv.failure == failureEntrypoint {
 			i.say(inv, fmt.Sprintf("RequestId: %s Error: %s", inv.id, why.text))
 		}
-		if !inv.taken.IsZero() {
+		if inv.taken.IsZero() {
+			i.reportInit(inv, now)
+		} else {
 			i.report(inv, now)
 		}
 		p.finish(inv)
@@ -192,7 +196,7 @@ func (i *instance) explain(inv *invocation, why obituary) {
 	case i.slowInit:
 		i.timeOut(inv)
 	case i.initFail != nil:
-		inv.answer(i.initFail, failureUnknown)
+		inv.answer(i.initFail, i.initKind)
 	default:
 		inv.fail(why.kind, fmt.Sprintf("RequestId: %s Error: %s", inv.id, why.text))
 	}

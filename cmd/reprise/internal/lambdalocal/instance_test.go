@@ -78,6 +78,32 @@ func TestConcurrency(t *testing.T) {
 	ask(t, l)
 }
 
+// TestUnreservedConcurrency: where nothing is reserved, this machine's limit makes
+// invokes wait and throttles none.
+func TestUnreservedConcurrency(t *testing.T) {
+	t.Parallel()
+	l, j := open(t, lambdalocal.Config{Functions: []lambdalocal.Function{self(t, "f")}})
+	gate := filepath.Join(t.TempDir(), "gate")
+	var running sync.WaitGroup
+	for range 13 {
+		running.Go(func() {
+			if result, err := l.Invoke(t.Context(), "f", encode(t, order{Do: "wait", File: gate})); err != nil || string(result.Payload) != `"there"` {
+				t.Errorf("Invoke = %s, %v", result.Payload, err)
+			}
+		})
+	}
+	j.awaitStarts(10)
+	touch(t, gate)
+	running.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, line := range j.lines {
+		if line.Instance > 10 {
+			t.Fatalf("instance %d was started, and 10 are the limit", line.Instance)
+		}
+	}
+}
+
 func touch(t *testing.T, file string) {
 	t.Helper()
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -180,9 +180,17 @@ func (l *Lambda) serveConfiguration(w http.ResponseWriter, r *http.Request) erro
 	return writeJSON(w, l.configuration(f))
 }
 
-type concurrency struct{ ReservedConcurrentExecutions int }
+// concurrency is what is reserved; nil: nothing is.
+type concurrency struct {
+	ReservedConcurrentExecutions *int `json:",omitempty"`
+}
 
-func reserved(f Function) concurrency { return concurrency{max(f.Concurrency, 0)} }
+func reserved(f Function) concurrency {
+	if f.Concurrency == 0 {
+		return concurrency{}
+	}
+	return concurrency{new(max(f.Concurrency, 0))}
+}
 
 // serveConcurrency is the action GetFunctionConcurrency.
 func (l *Lambda) serveConcurrency(w http.ResponseWriter, r *http.Request) error {

@@ -163,7 +163,7 @@ func TestDescribing(t *testing.T) {
 		t.Errorf("GetFunctionConfiguration = %+v, %v", configured, err)
 	}
 	reserved, err := client.GetFunctionConcurrency(t.Context(), &lambdaclient.GetFunctionConcurrencyInput{FunctionName: aws.String("g")})
-	if err != nil || aws.ToInt32(reserved.ReservedConcurrentExecutions) != 10 {
+	if err != nil || reserved.ReservedConcurrentExecutions != nil {
 		t.Errorf("GetFunctionConcurrency = %+v, %v", reserved, err)
 	}
 	list, err := client.ListFunctions(t.Context(), &lambdaclient.ListFunctionsInput{})

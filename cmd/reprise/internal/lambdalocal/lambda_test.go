@@ -30,6 +30,8 @@ func TestOutcomes(t *testing.T) {
 		{name: "empty payload", event: ``, payload: `\{\}`},
 		{name: "error", event: `{"do":"fail","text":"no stock"}`, failed: true, payload: `\{"errorMessage":"no stock","errorType":"refusal"\}`},
 		{name: "panic", event: `{"do":"panic","text":"nil map"}`, failed: true, payload: `\{"errorMessage":"nil map","errorType":"string","stackTrace":\[.*\]\}`},
+		{name: "streamed", event: `{"do":"stream","text":"in one piece"}`, payload: `in one piece`},
+		{name: "stream broken", event: `{"do":"break","text":"half"}`, failed: true, payload: `\{"errorMessage":"the disk is gone","errorType":"refusal"\}`},
 		{
 			name: "exit", event: `{"do":"exit"}`, failed: true,
 			payload: `\{"errorType":"Runtime.ExitError","errorMessage":"RequestId: ID Error: Runtime exited with error: exit status 1"\}`,
@@ -52,6 +54,7 @@ func TestOutcomes(t *testing.T) {
 		{
 			name: "init error", failed: true, change: func(f *lambdalocal.Function) { f.Handler = "refuse-init" },
 			payload: `\{"errorType":"Runtime.ImportModuleError","errorMessage":"Unable to import module 'app'","stackTrace":\[\]\}`,
+			log:     `INIT_REPORT Init Duration: [\d.]+ ms\tPhase: init\tStatus: error\tError Type: Runtime.ImportModuleError`,
 		},
 		{
 			name: "exit in init", failed: true, change: func(f *lambdalocal.Function) { f.Handler = "exit-init" },

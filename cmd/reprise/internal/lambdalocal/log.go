@@ -38,6 +38,9 @@ func (i *instance) log(source Source, id, text string) {
 	})
 }
 
+// timestamp is how Lambda writes times in logs and records.
+const timestamp = "2006-01-02T15:04:05.000Z"
+
 // report logs what Lambda writes after an invoke. Memory is not measured and not
 // reported.
 func (i *instance) report(inv *invocation, now time.Time) {
@@ -47,15 +50,26 @@ func (i *instance) report(inv *invocation, now time.Time) {
 	if inv.cold > 0 {
 		text += fmt.Sprintf("\tInit Duration: %.2f ms", milliseconds(inv.cold))
 	}
-	switch inv.failure {
-	case "":
-	case failureTimeout:
-		text += "\tStatus: timeout"
-	default:
-		text += "\tStatus: error\tError Type: " + inv.failure
+	if inv.failure == failureTimeout {
+		i.say(inv, fmt.Sprintf("%s %s %s", now.UTC().Format(timestamp), inv.id, i.timeoutText()))
 	}
 	i.say(inv, "END RequestId: "+inv.id)
-	i.say(inv, text)
+	i.say(inv, text+status(inv))
+}
+
+// reportInit logs the end of an instance that did not come to take inv.
+func (i *instance) reportInit(inv *invocation, now time.Time) {
+	i.say(inv, fmt.Sprintf("INIT_REPORT Init Duration: %.2f ms\tPhase: init", milliseconds(now.Sub(i.begun)))+status(inv))
+}
+
+func status(inv *invocation) string {
+	switch inv.failure {
+	case "":
+		return ""
+	case failureTimeout:
+		return "\tStatus: timeout"
+	}
+	return "\tStatus: error\tError Type: " + inv.failure
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

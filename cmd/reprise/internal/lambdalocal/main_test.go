@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -47,9 +49,16 @@ func startFunction(handler string) {
 	switch handler {
 	case "refuse-init":
 		// As other runtimes do, which the SDK for Go does not.
-		http.Post("http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2018-06-01/runtime/init/error", "application/json",
+		req, err := http.NewRequest(http.MethodPost, "http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2018-06-01/runtime/init/error",
 			strings.NewReader(`{"errorType":"Runtime.ImportModuleError","errorMessage":"Unable to import module 'app'","stackTrace":[]}`))
+		if err != nil {
+			panic(err)
+		}
+		req.Header.Set("Lambda-Runtime-Function-Error-Type", "Runtime.ImportModuleError")
+		http.DefaultClient.Do(req)
 		os.Exit(1)
+	case "sleep-init":
+		time.Sleep(time.Hour)
 	case "exit-init":
 		fmt.Println("no database")
 		os.Exit(4)
@@ -87,6 +96,10 @@ func handle(ctx context.Context, event json.RawMessage) (any, error) {
 		fmt.Print("unfinished")
 	case "large":
 		return strings.Repeat("x", o.Size), nil
+	case "stream":
+		return strings.NewReader(o.Text), nil
+	case "break":
+		return io.MultiReader(strings.NewReader(o.Text), iotest.ErrReader(refusal{"the disk is gone"})), nil
 	case "sleep":
 		time.Sleep(o.Sleep)
 	case "child":

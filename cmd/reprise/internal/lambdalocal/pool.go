@@ -13,9 +13,10 @@ type pool struct {
 	function Function // with its defaults
 
 	mu      sync.Mutex
-	active  int         // invokes accepted and not ended
-	warm    []*instance // that take invokes, the one used last at the end
-	retired bool        // instances end as soon as they are idle
+	active  int           // invokes that instances have
+	waiting []*invocation // accepted, for want of a place
+	warm    []*instance   // that take invokes, the one used last at the end
+	retired bool          // instances end as soon as they are idle
 }
 
 func newPool(l *Lambda, f Function) *pool { return &pool{lambda: l, function: f} }
@@ -24,14 +25,26 @@ func newPool(l *Lambda, f Function) *pool { return &pool{lambda: l, function: f}
 func (p *pool) begin(inv *invocation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.active >= p.function.Concurrency {
+	if reserved := p.function.Concurrency; reserved != 0 && p.active >= reserved {
 		return &Error{Status: http.StatusTooManyRequests, Code: "TooManyRequestsException",
 			Message: "Rate Exceeded.", Reason: "ReservedFunctionConcurrentInvocationLimitExceeded"}
 	}
-	p.active++
 	p.lambda.invokes.Add(1)
-	p.place(inv)
+	p.waiting = append(p.waiting, inv)
+	p.admit()
 	return nil
+}
+
+// admit gives places to those that wait for one; p.mu is held. Only a function
+// without reserved concurrency has any waiting: its limit is this machine's, and a
+// throttle would be one that Lambda does not know.
+func (p *pool) admit() {
+	for len(p.waiting) > 0 && (p.function.Concurrency != 0 || p.active < unreservedLimit) {
+		inv := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		p.active++
+		p.place(inv)
+	}
 }
 
 // place hands inv to the instance with room that was used last, which has the best

@@ -39,7 +39,7 @@ type responseContext struct {
 func newRecord(e *event, why condition, functionARN string, now time.Time) ([]byte, error) {
 	r := record{
 		Version:   "1.0",
-		Timestamp: now.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Timestamp: now.UTC().Format(timestamp),
 		RequestContext: requestContext{
 			RequestID: e.id, FunctionARN: functionARN + ":" + latest,
 			Condition: why, ApproximateInvokeCount: e.invokes,

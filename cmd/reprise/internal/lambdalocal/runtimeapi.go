@@ -77,6 +77,7 @@ func (i *instance) settle() *invocation {
 	if len(i.active) == 0 {
 		p.rest(i)
 	}
+	p.admit()
 	return inv
 }
 
@@ -109,26 +110,23 @@ func (i *instance) deliver(w http.ResponseWriter, inv *invocation) {
 func (i *instance) expire(inv *invocation) {
 	i.output.drain()
 	i.pool.mu.Lock()
-	if i.active[inv.id] == nil {
-		i.pool.mu.Unlock()
+	defer i.pool.mu.Unlock()
+	if i.active[inv.id] != inv {
 		return
 	}
-	text := ""
 	if !inv.answered {
 		i.timeOut(inv)
 		i.answered = append(i.answered, inv)
-		text = fmt.Sprintf("%s %s %s", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), inv.id, i.timeoutText())
 	}
 	i.doomed = true
 	i.pool.forget(i)
-	i.pool.mu.Unlock()
+	i.endIfAnswered()
+}
 
-	if text != "" {
-		i.say(inv, text)
-	}
-	i.pool.mu.Lock()
-	defer i.pool.mu.Unlock()
-	if len(i.answered) == len(i.active) {
+// endIfAnswered kills a doomed instance that owes nobody an answer; the pool's lock
+// is held.
+func (i *instance) endIfAnswered() {
+	if i.doomed && len(i.answered) == len(i.active) {
 		i.kill()
 	}
 }
@@ -169,11 +167,7 @@ func (i *instance) failed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i.answer(w, r, func(inv *invocation) int {
-		kind := r.Header.Get(headerErrorType)
-		if kind == "" {
-			kind = failureUnknown
-		}
-		inv.answer(body, kind)
+		inv.answer(body, errorType(r))
 		return http.StatusAccepted
 	})
 }
@@ -191,9 +185,7 @@ func (i *instance) answer(w http.ResponseWriter, r *http.Request, with func(*inv
 	}
 	status := with(inv)
 	i.answered = append(i.answered, inv)
-	if i.doomed && len(i.answered) == len(i.active) {
-		i.kill()
-	}
+	i.endIfAnswered()
 	i.pool.mu.Unlock()
 	if status != http.StatusAccepted {
 		refuse(w, status, "RequestEntityTooLarge", fmt.Sprintf("the response has more than %d bytes", maxResponse))
@@ -211,9 +203,17 @@ func (i *instance) initFailed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	i.pool.mu.Lock()
-	i.initFail = body
+	i.initFail, i.initKind = body, errorType(r)
 	i.pool.mu.Unlock()
 	accept(w)
+}
+
+// errorType is what the runtime calls the error that it posts.
+func errorType(r *http.Request) string {
+	if kind := r.Header.Get(headerErrorType); kind != "" {
+		return kind
+	}
+	return failureUnknown
 }
 
 func accept(w http.ResponseWriter) {

@@ -3,6 +3,7 @@ package lambdalocal
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"time"
 )
@@ -13,7 +14,7 @@ const (
 	defaultTimeout     = 3 * time.Second
 	maxTimeout         = 15 * time.Minute
 	defaultMemory      = 128
-	defaultConcurrency = 10
+	unreservedLimit    = 10
 	defaultRetries     = 2
 	minEventAge        = time.Minute
 	maxEventAge        = 6 * time.Hour
@@ -73,11 +74,11 @@ func (f Function) withDefaults() Function {
 	if f.MemorySize == 0 {
 		f.MemorySize = defaultMemory
 	}
-	if f.Concurrency == 0 {
-		f.Concurrency = defaultConcurrency
-	}
 	if f.PerInstance == 0 {
 		f.PerInstance = 1
+	}
+	if dir, err := filepath.Abs(f.Dir); err == nil {
+		f.Dir = dir
 	}
 	if f.Async.MaxRetryAttempts == nil {
 		f.Async.MaxRetryAttempts = new(defaultRetries)

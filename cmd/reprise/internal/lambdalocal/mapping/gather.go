@@ -81,7 +81,7 @@ func (m *Mapping) receive(ctx context.Context, b *batch) {
 		b.size += len(next.record) + len(",")
 	}
 	if len(rejected) > 0 {
-		m.log.Debug("messages that match no filter are deleted", "messages", len(rejected))
+		m.log.Info("messages that match no filter are deleted", "messages", len(rejected))
 		m.delete(rejected)
 	}
 }

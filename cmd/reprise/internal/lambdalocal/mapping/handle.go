@@ -19,6 +19,10 @@ const (
 	// Deletes are tried so often, with pauses that double from the first: 6 s at most.
 	maxDeletes       = 8
 	firstDeletePause = 50 * time.Millisecond
+
+	// maxErrorText is how much of a function's error is logged: a stack may be long, and
+	// the function's own log has it.
+	maxErrorText = 500
 )
 
 var (
@@ -78,10 +82,13 @@ func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since tim
 		// An event that runs when the mapping ends is answered.
 		result, err := m.invoke(context.WithoutCancel(ctx), text)
 		if err == nil && result.FunctionError != "" {
-			return nil, fmt.Errorf("%w (%s): %s", errFunction, result.FunctionError, result.Payload)
+			return nil, fmt.Errorf("%w (%s): %.*s", errFunction, result.FunctionError, maxErrorText, result.Payload)
 		}
 		if err == nil {
 			return result.Payload, nil
+		}
+		if pause == firstInvokePause {
+			m.log.Info("an event did not reach the function; it is sent again while its messages are in flight", "messages", len(messages), "error", err)
 		}
 		sleep(ctx, pause)
 		switch {

@@ -239,6 +239,43 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
+// TestDeadLetterAfterThrottles: the last thing that happened is what is told.
+func TestDeadLetterAfterThrottles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		function func(n int) (Result, error)
+		want     string
+	}{
+		{func(n int) (Result, error) {
+			if n == 1 {
+				return throttling(n)
+			}
+			return failing(n)
+		}, "200 no"},
+		{func(n int) (Result, error) {
+			if n == 1 {
+				return failing(n)
+			}
+			return throttling(n)
+		}, "429 Rate Exceeded."},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Function{Async: AsyncConfig{DeadLetter: testDead, MaxRetryAttempts: new(1)}}, 1, test.function, nil)
+			w.accept(t, `{}`)
+			w.events.wait()
+			if len(w.sent) != 1 {
+				t.Fatalf("sent %+v, want a dead letter", w.sent)
+			}
+			if a := w.sent[0].attributes; a[0].StringValue+" "+a[1].StringValue != test.want {
+				t.Errorf("the dead letter says %+v, want %s", a, test.want)
+			}
+			if err := w.Close(t.Context()); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		})
+	}
+}
+
 // expectTroubles compares beginnings.
 func (w *world) expectTroubles(t *testing.T, want []string) {
 	t.Helper()

@@ -110,9 +110,18 @@ func TestTimeoutBesideOthers(t *testing.T) {
 		t.Errorf("the slow invoke ended with %+v, %v", slow.result, slow.err)
 	}
 	<-first.ctx.Done()
-	next := begin(t, l, `{"do":"echo"}`)
-	<-next.done
-	if next.err != nil || next.result.FunctionError != "" {
-		t.Errorf("the next invoke ended with %+v, %v", next.result, next.err)
+	for range 2 {
+		next := begin(t, l, `{"do":"echo"}`)
+		<-next.done
+		if next.err != nil || next.result.FunctionError != "" {
+			t.Errorf("the next invoke ended with %+v, %v", next.result, next.err)
+		}
+		p.mu.Lock()
+		second := p.warm[0]
+		p.mu.Unlock()
+		second.expire(slow) // whose clock rings too late for anybody
+	}
+	if l.started.Load() != 2 {
+		t.Errorf("%d processes were started, want 2", l.started.Load())
 	}
 }

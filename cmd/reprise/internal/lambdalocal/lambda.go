@@ -38,8 +38,6 @@ func New(cfg Config) (*Lambda, error) {
 		return nil, err
 	}
 	l := &Lambda{cfg: cfg, spawner: newSpawner(), pools: make(map[string]*pool)}
-	l.killed, l.kill = context.WithCancel(context.Background())
-	l.events = newEvents(l)
 	for _, f := range cfg.Functions {
 		l.pools[f.Name] = newPool(l, f.withDefaults())
 	}
@@ -48,6 +46,8 @@ func New(cfg Config) (*Lambda, error) {
 			return nil, err
 		}
 	}
+	l.killed, l.kill = context.WithCancel(context.Background())
+	l.events = newEvents(l)
 	l.routes = l.newRoutes()
 	return l, nil
 }
@@ -169,7 +169,14 @@ func (l *Lambda) checkTargets(f Function) error {
 		if err != nil {
 			return err
 		}
-		if _, known := l.pools[d.name]; d.service == "lambda" && !known && d.name != f.Name {
+		if d.service != "lambda" {
+			continue
+		}
+		name, _, err := l.cfg.resolve(arn, "")
+		if err != nil {
+			return fmt.Errorf("function %q: the destination: %w", f.Name, err)
+		}
+		if _, known := l.pools[name]; !known && name != f.Name {
 			return fmt.Errorf("function %q: the destination %q names no function that there is: add it, or leave the destination out", f.Name, arn)
 		}
 	}

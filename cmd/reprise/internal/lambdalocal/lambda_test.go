@@ -238,8 +238,14 @@ func TestConfigProblems(t *testing.T) {
 			t.Errorf("%q is not said by\n%v", want, err)
 		}
 	}
-	other.Async.OnFailure = "arn:aws:lambda:us-east-1:000000000000:function:h"
-	if _, err := lambdalocal.New(lambdalocal.Config{Functions: []lambdalocal.Function{other}}); err == nil || !strings.Contains(err.Error(), "names no function") {
-		t.Errorf("New = %v, want the missing destination named", err)
+	for arn, want := range map[string]string{
+		"arn:aws:lambda:us-east-1:000000000000:function:h":      "names no function",
+		"arn:aws:lambda:eu-west-1:000000000000:function:g":      "not reachable in this region",
+		"arn:aws:lambda:us-east-1:000000000000:function:g:live": "Function not found",
+	} {
+		other.Async.OnFailure = arn
+		if _, err := lambdalocal.New(lambdalocal.Config{Functions: []lambdalocal.Function{other}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New with the destination %s = %v, want %q", arn, err, want)
+		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,8 +32,33 @@ func TestMain(m *testing.M) {
 	case os.Getenv("LAMBDALOCAL_PROGRAM") != "":
 		runProgram()
 	default:
-		os.Exit(m.Run())
+		code := m.Run()
+		if leaked := leak(); code == 0 && leaked != "" {
+			fmt.Println("FAIL: a goroutine is left after every Lambda was closed:\n" + leaked)
+			code = 1
+		}
+		os.Exit(code)
 	}
+}
+
+// leak returns the stack of a goroutine of the package, if there is one. Those that
+// have just been told to end get a moment.
+func leak() string {
+	var found string
+	for range 100 {
+		found = ""
+		all := make([]byte, 1<<20)
+		for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+			if strings.Contains(stack, "/lambdalocal.(*") {
+				found = stack
+			}
+		}
+		if found == "" {
+			return ""
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return found
 }
 
 // order is the event that says what the function is to do.
@@ -101,6 +126,7 @@ func handle(ctx context.Context, event json.RawMessage) (any, error) {
 	case "break":
 		return io.MultiReader(strings.NewReader(o.Text), iotest.ErrReader(refusal{"the disk is gone"})), nil
 	case "sleep":
+		fmt.Println(o.Text)
 		time.Sleep(o.Sleep)
 	case "child":
 		child := exec.Command("sleep", "600")
@@ -147,18 +173,27 @@ func describe(ctx context.Context) (any, error) {
 }
 
 // runProgram is a program with a function, which a test kills: it prints the id of
-// the instance's process.
+// the instance's process, and a line when that process is busy for good. (One that
+// waits for an invoke ends by itself when nobody answers it any more.)
 func runProgram() {
-	l, err := lambdalocal.New(lambdalocal.Config{Functions: []lambdalocal.Function{{Name: "f", Command: []string{os.Args[0]}, Dir: "."}}})
+	busy := make(chan string, 10)
+	l, err := lambdalocal.New(lambdalocal.Config{
+		Functions: []lambdalocal.Function{{Name: "f", Command: []string{os.Args[0]}, Dir: ".", Timeout: 15 * time.Minute}},
+		Log: func(line lambdalocal.Line) {
+			if line.Source == lambdalocal.SourceFunction {
+				busy <- line.Text
+			}
+		},
+	})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	result, err := l.Invoke(context.Background(), "f", []byte(`{"do":"who"}`))
 	fmt.Println(string(result.Payload), err)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	<-ctx.Done()
+	go func() { fmt.Println(<-busy) }()
+	result, err = l.Invoke(context.Background(), "f", []byte(`{"do":"sleep","sleep":3600000000000,"text":"sleeping"}`))
+	fmt.Println(string(result.Payload), err)
 }
 
 // journal collects the lines of a log.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -25,10 +26,19 @@ func TestNoOrphans(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line := firstLine(t, bufio.NewReader(stdout))
+	lines := bufio.NewReader(stdout)
+	line := nextLine(t, lines)
 	var instance who
 	if err := json.NewDecoder(strings.NewReader(line)).Decode(&instance); err != nil {
 		t.Fatalf("the program printed %q: %v", line, err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() && !gone(instance.PID) {
+			_ = syscall.Kill(instance.PID, syscall.SIGKILL) // which is what the test is about
+		}
+	})
+	if line := nextLine(t, lines); line != "sleeping\n" {
+		t.Fatalf("the program printed %q", line)
 	}
 	if gone(instance.PID) {
 		t.Fatal("the instance ended before the program")
@@ -40,8 +50,8 @@ func TestNoOrphans(t *testing.T) {
 	awaitEnd(t, instance.PID)
 }
 
-// firstLine reads a line that a process prints.
-func firstLine(t *testing.T, from *bufio.Reader) string {
+// nextLine reads a line that a process prints.
+func nextLine(t *testing.T, from *bufio.Reader) string {
 	t.Helper()
 	line, err := from.ReadString('\n')
 	if err != nil {

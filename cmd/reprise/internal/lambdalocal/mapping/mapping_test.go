@@ -36,7 +36,7 @@ type function struct {
 	at     []time.Time
 }
 
-func (f *function) invoke(_ context.Context, raw []byte) (lambdalocal.Result, error) {
+func (f *function) invoke(ctx context.Context, raw []byte) (lambdalocal.Result, error) {
 	var e repriselambda.Event
 	if err := json.Unmarshal(raw, &e); err != nil {
 		f.t.Errorf("the event %s is no event: %v", raw, err)
@@ -48,7 +48,11 @@ func (f *function) invoke(_ context.Context, raw []byte) (lambdalocal.Result, er
 	if f.answer == nil {
 		return lambdalocal.Result{}, nil
 	}
-	return f.answer(n, e)
+	result, err := f.answer(n, e)
+	if ctx.Err() != nil { // nobody would wait for the answer
+		return lambdalocal.Result{}, ctx.Err()
+	}
+	return result, err
 }
 
 // bodies are those of each event so far.

@@ -15,3 +15,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.10 // indirect
 )
+
+// What npm installs for deploy/cdk has Go files of its own.
+ignore ./deploy/cdk/node_modules

@@ -138,20 +138,26 @@ func (m *mapping) invokeWith(event repriselambda.Event) []string {
 	}
 	failed := failures(m.t, event, text)
 	bodies := []string{}
-	url := m.queue.URL()
 	for _, r := range event.Records {
 		if slices.Contains(failed, r.MessageID) {
 			bodies = append(bodies, r.Body)
 			continue
 		}
-		out, err := m.queue.Direct().DeleteMessageBatch(sqsserver.WithoutFaults(context.Background()), &sqs.DeleteMessageBatchInput{
-			QueueUrl: &url, Entries: []types.DeleteMessageBatchRequestEntry{{Id: &r.MessageID, ReceiptHandle: &r.ReceiptHandle}},
-		})
-		if err != nil || len(out.Failed) > 0 {
-			m.t.Fatalf("deleting %s: %v, %v", r.Body, out, err)
-		}
+		m.deleteRecord(r)
 	}
 	return bodies
+}
+
+// deleteRecord deletes a message, as Lambda does.
+func (m *mapping) deleteRecord(r repriselambda.Record) {
+	m.t.Helper()
+	url := m.queue.URL()
+	out, err := m.queue.Direct().DeleteMessageBatch(sqsserver.WithoutFaults(context.Background()), &sqs.DeleteMessageBatchInput{
+		QueueUrl: &url, Entries: []types.DeleteMessageBatchRequestEntry{{Id: &r.MessageID, ReceiptHandle: &r.ReceiptHandle}},
+	})
+	if err != nil || len(out.Failed) > 0 {
+		m.t.Fatalf("deleting %s: %v, %v", r.Body, out, err)
+	}
 }
 
 // failures reads a reply by the rules of partial batches: what Lambda would take for

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -113,6 +112,9 @@ func readFailure(m *reprise.Message) (failure, error) {
 	if absent := r.absent(); absent != "" {
 		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: it has no %s", absent)
 	}
+	if ahead := time.Until(r.Timestamp); ahead > maxSkew {
+		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: its timestamp is %v ahead", ahead.Round(time.Second))
+	}
 	if r.RequestContext.Condition == conditionSuccess {
 		return f, poisonous(reasonNoFailure, "the function has succeeded: wire the queue to it as the destination on failure, not on success")
 	}
@@ -124,6 +126,9 @@ func readFailure(m *reprise.Message) (failure, error) {
 	f.err = r.functionError(f.function)
 	return f, f.open()
 }
+
+// maxSkew is how far Lambda's clock may be ahead of ours.
+const maxSkew = time.Hour
 
 // absent names the first part that the record lacks.
 func (r *destinationRecord) absent() string {
@@ -213,9 +218,15 @@ func (f *failure) attempt() retry.Attempt {
 	return retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: f.err}
 }
 
-// maxEvent is how large the payload of an asynchronous invocation may be. See
-// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html.
-const maxEvent = 1 << 20
+const (
+	// maxEvent is how large the payload of an asynchronous invocation may be, and a
+	// message of SQS. See
+	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html.
+	maxEvent = 1 << 20
+	// recordRoom is what the record of a failure needs beside the payload. One that
+	// does not fit into a message is lost: Lambda drops it.
+	recordRoom = 16 << 10
+)
 
 // enclose is the payload with which f's function is invoked asynchronously again.
 func (f *failure) enclose() ([]byte, error) {
@@ -225,10 +236,8 @@ func (f *failure) enclose() ([]byte, error) {
 	// Written by hand, so that the payload stays what it was to the byte.
 	text := fmt.Appendf(make([]byte, 0, len(f.payload)+100), `{"%s":{"attempt":%d,"initial_timestamp":%d},"%s":`, metadataKey, f.runs(), f.first.Unix(), payloadKey)
 	text = append(append(text, f.payload...), '}')
-	if len(text) > maxEvent {
-		return nil, &poison{reasonTooLarge, fmt.Errorf("with its envelope the payload has %d bytes, and Lambda takes %d: %w", len(text), maxEvent, errUseDirect)}
+	if len(text) > maxEvent-recordRoom {
+		return nil, poisonous(reasonTooLarge, "with its envelope the payload has %d bytes; more than %d could not come back if they fail: retry them in direct mode, which needs no envelope", len(text), maxEvent-recordRoom)
 	}
 	return text, nil
 }
-
-var errUseDirect = errors.New("retry it in direct mode, which needs no envelope")

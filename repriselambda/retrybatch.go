@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // The message attributes of a dead letter of [RetryHandler], whose body is the
@@ -46,6 +47,7 @@ type batch struct {
 	running int
 	idle    chan struct{}     // closed when nothing runs
 	letters map[string]letter // of what is given up, by body
+	said    sync.Once
 }
 
 type batchKey struct{}
@@ -96,6 +98,9 @@ func (b *batch) end(ctx context.Context, o opinion) {
 	case <-ctx.Done():
 	}
 }
+
+// complain says what concerns one message, and most likely others: once.
+func (b *batch) complain(say func()) { b.said.Do(say) }
 
 // maxGathering is how long what could be given back waits for the rest at the most.
 const maxGathering = time.Minute
@@ -188,6 +193,9 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	if !known { // the consumer has given it up, for reasons of the queue
 		f, err := readFailure(&reprise.Message{Body: *e.MessageBody, Attributes: e.MessageAttributes, Sent: story.Sent})
 		l = letter{failure: f, reason: story.Reason, attempts: f.runs(), last: f.failed, err: f.err}
+		if l.reason == retry.ReasonAttempts.String() {
+			l.reason = retry.ReasonReceives.String() // its attempts were receives
+		}
 		if err != nil || l.err == nil {
 			l.err = &FunctionError{Function: f.function, Type: story.Reason, Message: story.Error}
 		}
@@ -230,6 +238,9 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 		if text, err := json.Marshal(story); err == nil {
 			put(reprise.StoryAttribute, "String", fitForSQS(string(text)))
 		}
+	}
+	if !hasStory { // it has been too large for its queue
+		return
 	}
 	put(ErrorTypeAttribute, "String", shorten(fitForSQS(l.err.Type), maxErrorText))
 	put(ErrorMessageAttribute, "String", shorten(fitForSQS(l.err.Message), maxErrorText))

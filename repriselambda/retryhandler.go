@@ -219,18 +219,28 @@ func (r *retrier) consumerConfig() Config {
 		Name:          r.cfg.Name,
 		Observer:      r.cfg.Observer,
 		Logger:        r.cfg.Logger,
-		// By visibility every receive may be one of the retrier's own, at a second's
-		// distance.
-		Retry: retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: -1, MaxAge: 366 * 24 * time.Hour},
+		Retry:         retry.Policy{Backoff: retry.Func(everySecond), Jitter: retry.None, MaxAttempts: -1, MaxAge: year},
 	}
 	if r.cfg.Mode == ModeDirect {
-		// Attempts are what the history of a copy tells of, and nothing else: longer
-		// than SQS hides a message, so that no receive seems to be one.
-		cfg.Retry.Backoff = retry.Constant(24 * time.Hour)
+		// Attempts are what the history of a copy tells of, and nothing else: no time
+		// is long enough for a receive to seem one.
+		cfg.Retry.Backoff = retry.Constant(year)
 		cfg.Via = reprise.ViaRequeue
 	}
 	if r.cfg.Client == nil {
 		cfg.Client = nil // which is what SQS complains about
 	}
 	return cfg
+}
+
+const year = 366 * 24 * time.Hour
+
+// everySecond is a backoff by which all receives of a message can have been
+// attempts: none of them is suspect. Now and then it is longer than the age, so that
+// what is planned by it, at each invocation, is short.
+func everySecond(n int) time.Duration {
+	if n%64 == 0 {
+		return year
+	}
+	return time.Second
 }

@@ -89,11 +89,7 @@ func diagnose(err error) error {
 // repetition mends, from those of the moment, and of permissions, which somebody
 // may mend.
 func diagnoseReply(err error, status int) error {
-	code := ""
-	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		code = api.ErrorCode()
-	}
-	switch code {
+	switch errorCode(err) {
 	case "ResourceNotFoundException":
 		return &poison{reasonNoFunction, err}
 	case "RequestTooLargeException":
@@ -105,6 +101,27 @@ func diagnoseReply(err error, status int) error {
 		return &poison{reasonTooLarge, err}
 	}
 	return err
+}
+
+// errorCode is the name of an error that Lambda has answered with; empty if it has not.
+func errorCode(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// remedy is what an operator can do about an invocation that did not happen.
+func remedy(err error) string {
+	switch errorCode(err) {
+	case "AccessDeniedException":
+		return "permit lambda:InvokeFunction on the function"
+	case "RecursiveInvocationException":
+		return "set RecursiveLoop to Allow for the function and the retry handler: Lambda takes their retries for an endless loop"
+	case "TooManyRequestsException":
+		return "none, if it passes; otherwise raise the function's concurrency, or lower the retry handler's MaximumConcurrency"
+	}
+	return "none, if it passes"
 }
 
 // retryAfter is for how long Lambda asks not to be asked again.

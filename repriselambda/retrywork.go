@@ -169,12 +169,11 @@ type dueInvocation struct {
 type dueKey struct{}
 
 // invokeOnce invokes f's function through the middleware. A panic of that is an
-// error.
+// error, which the consumer logs.
 func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &reprise.PanicError{Value: v, Stack: debug.Stack()}
-			r.cfg.Logger.ErrorContext(ctx, "the middleware of the retry handler panicked", "message", m, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	shown := *m
@@ -211,6 +210,10 @@ func (r *retrier) putOff(m *reprise.Message, b *batch, l letter, err error, now 
 	}
 	doubled := bits.Len64(uint64(max(now.Sub(since), 0) / time.Second))
 	wait := max(throttled.Wait(l.request, 1+doubled), retryAfter(err))
+	b.complain(func() {
+		r.cfg.Logger.Warn("functions cannot be invoked; trying again later, which counts as no attempt",
+			"function", l.function, "message", m, "wait", wait, "error", err, "remedy", remedy(err))
+	})
 	return opinion{err: fmt.Errorf("the function could not be invoked: %w", err), again: now.Add(wait)}
 }
 

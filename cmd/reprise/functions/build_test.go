@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -41,6 +42,30 @@ func TestFunctionsAreStaticAndSmall(t *testing.T) {
 			name := filepath.Join(architecture, filepath.Dir(source), "bootstrap")
 			t.Run(name, func(t *testing.T) { checkBinary(t, filepath.Join(folder, name), machine) })
 		}
+	}
+}
+
+// TestSAMBuildsTheFunctions builds every function with what sam build has inside, as the
+// documented command does: each is in a module whose go.mod is not in its folder.
+func TestSAMBuildsTheFunctions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short does not build the functions anew")
+	}
+	t.Parallel()
+	interpreter := python(t, "aws_lambda_builders")
+	architecture, machine := "x86_64", elf.EM_X86_64
+	if runtime.GOARCH == "arm64" {
+		architecture, machine = "arm64", elf.EM_AARCH64
+	}
+	for _, function := range []string{"flaky", "retryhandler"} {
+		folder := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), interpreter, "testdata/build.py", function, folder, architecture)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-tags=lambda.norpc '-ldflags=-s -w'")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", function, err, out)
+			continue
+		}
+		t.Run(function, func(t *testing.T) { checkBinary(t, filepath.Join(folder, "bootstrap"), machine) })
 	}
 }
 

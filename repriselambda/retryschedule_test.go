@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// attemptsOf runs so many events of a function that always fails until they are given
+// failuresOf runs so many events of a function that always fails until they are given
 // up, and returns the times of each one's failures, the first included.
-func attemptsOf(t *testing.T, events int, cfg repriselambda.RetryConfig) [][]time.Time {
+func failuresOf(t *testing.T, events int, cfg repriselambda.RetryConfig) [][]time.Time {
 	t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	var mu sync.Mutex
@@ -54,7 +54,7 @@ func TestDayOfRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 60
 		day := 24 * time.Hour
-		failures := attemptsOf(t, events, repriselambda.RetryConfig{})
+		failures := failuresOf(t, events, repriselambda.RetryConfig{})
 		waits := make(map[int][]float64) // in seconds, by the retry's number
 		for n, times := range failures {
 			last := times[len(times)-1].Sub(times[0])
@@ -112,7 +112,7 @@ func TestMonthOfRetries(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const events = 4
-				failures := attemptsOf(t, events, repriselambda.RetryConfig{
+				failures := failuresOf(t, events, repriselambda.RetryConfig{
 					Mode: mode, Timeout: targetTimeout,
 					Retry: retry.Policy{Backoff: retry.Constant(12 * time.Hour), MaxAttempts: -1, MaxAge: month},
 				})

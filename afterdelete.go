@@ -27,7 +27,7 @@ func (c *Consumer) deleted(d *delivery) {
 		c.after.running++
 		// Not among the tasks that a stop waits for without an end: it is the
 		// user's code.
-		c.crew.run(&c.mu, c.afterDelete)
+		c.crew.run(c.mu, c.afterDelete)
 	}
 }
 
@@ -40,7 +40,7 @@ func (c *Consumer) afterDelete() {
 		c.after.running--
 		if !returned && len(c.after.waiting) > 0 && !c.closed { // by runtime.Goexit
 			c.after.running++
-			c.crew.run(&c.mu, c.afterDelete)
+			c.crew.run(c.mu, c.afterDelete)
 		}
 		c.roomFreed()
 	}()

@@ -133,6 +133,7 @@ func NewBatch(c Client, queueURL string, h BatchHandler, cfg Config) (*Consumer,
 	}
 	consumer.batches = &collector{Batch: batch, handler: h}
 	consumer.workFunc = consumer.workBatches
+	consumer.joinPool()
 	return consumer, nil
 }
 

@@ -82,7 +82,7 @@ func (c *Consumer) takeBatch() *batch {
 	}
 	b.ctx.seats = b.seats
 	b.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
-	c.startWorkers()
+	c.placeTaken()
 	return b
 }
 

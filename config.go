@@ -16,8 +16,22 @@ import (
 // Config says how a [Consumer] works. The zero Config works and is good; a
 // Config is copied by [New] and cannot change afterwards.
 type Config struct {
-	// Concurrency is how many handlers run at once. Default: 10.
+	// Concurrency is how many handlers run at once. Default: 10; in a Pool, all that it
+	// has.
 	Concurrency int
+
+	// Pool is what this consumer shares places for handlers with others in. Default:
+	// none; it has places of its own.
+	Pool *Pool
+
+	// Priority is its rank in the Pool: while a message of a higher priority is ready,
+	// no handler of a lower one is started. It may be negative. Default: 0.
+	Priority int
+
+	// Weight is its share of what consumers of its priority start while all of them
+	// have messages: one of weight 3 starts three handlers for each that one of weight
+	// 1 starts. From 1 to 1,000. Default: 1.
+	Weight int
 
 	// Prefetch is how many messages may wait, leased, for a free handler, so
 	// that a freed slot does not cost a receive of one. Negative: none, at more
@@ -113,12 +127,19 @@ const (
 	maxLease      = time.Hour
 	maxPrefetch   = 10_000
 	maxConcurrent = 100_000
+	maxWeight     = 1000
 )
 
 // withDefaults returns c with every zero field replaced by its default.
 func (c Config) withDefaults() Config {
 	if c.Concurrency == 0 {
 		c.Concurrency = defaultConcurrency
+		if c.Pool != nil && c.Pool.size() > 0 {
+			c.Concurrency = c.Pool.size()
+		}
+	}
+	if c.Pool != nil && c.Weight == 0 {
+		c.Weight = 1
 	}
 	switch {
 	case c.Prefetch == 0:
@@ -156,6 +177,18 @@ func (c Config) validate() error {
 	}
 	if c.Prefetch > maxPrefetch {
 		bad("Prefetch", c.Prefetch, fmt.Sprintf("set at most %d messages, 0 for %d, or a negative number for none", maxPrefetch, defaultPrefetch))
+	}
+	if c.Pool != nil && c.Pool.size() == 0 {
+		bad("Pool", "the zero Pool", "make it with NewPool")
+	}
+	if c.Pool == nil && c.Priority != 0 {
+		bad("Priority", c.Priority, "it is a rank in a pool: set Config.Pool too, or leave it 0")
+	}
+	switch {
+	case c.Pool == nil && c.Weight != 0:
+		bad("Weight", c.Weight, "it is a share of a pool: set Config.Pool too, or leave it 0")
+	case c.Pool != nil && (c.Weight < 1 || c.Weight > maxWeight):
+		bad("Weight", c.Weight, fmt.Sprintf("set 1 to %d, or 0 for 1", maxWeight))
 	}
 	if c.Rate != 0 && !(c.Rate >= minRate && c.Rate <= maxRate) { // NaN too
 		bad("Rate", c.Rate, fmt.Sprintf("set %v to %v handlers per second, or 0 for no limit", minRate, maxRate))

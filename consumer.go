@@ -63,7 +63,9 @@ type Consumer struct {
 
 	started atomic.Bool
 
-	mu       sync.Mutex
+	mu       *sync.Mutex          // its pool's, if it has one
+	pool     *Pool                // nil: its handlers have places of their own
+	share    share                // of the pool's places
 	chance   *rand.Rand           // the jitter of our own waits; retries leave nothing to chance
 	crew     crew                 // goroutines for requests and whatever else is started
 	handling crew                 // those of the workers
@@ -91,7 +93,7 @@ type Consumer struct {
 	hides    outbox
 	copies   outbox // to the dead-letter queue
 	requeues outbox // to the queue itself
-	floor    floor  // who may start
+	floor    *floor // who may start; its pool's, if it has one
 	after    afterwork
 	draining bool
 	softEnd  time.Time // while draining: handlers should have ended by then
@@ -123,6 +125,7 @@ func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	}
 	consumer.handler = h
 	consumer.workFunc = consumer.work
+	consumer.joinPool()
 	return consumer, nil
 }
 
@@ -136,6 +139,7 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 	if err != nil {
 		problems = append(problems, err)
 	}
+	whole := cfg.Concurrency == 0
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		problems = append(problems, err)
@@ -156,6 +160,9 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 		cfg:         cfg,
 		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
 		chance:      rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
+		mu:          new(sync.Mutex),
+		share:       share{whole: whole},
+		floor:       new(floor),
 		held:        make(map[string]*delivery),
 		lanes:       make(map[string]*lane),
 		said:        make(map[string]time.Time),
@@ -216,7 +223,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 func (c *Consumer) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	return c.status(time.Now())
+}
+
+// status is Status for a caller that holds c.mu.
+func (c *Consumer) status(now time.Time) Status {
 	health, problem := c.healthNow(now)
 	return Status{
 		Health:      health,

@@ -102,8 +102,11 @@ func (c *Consumer) timeAllows(now time.Time) bool {
 		return false // no handler has ended yet: nothing is known; or none may start
 	}
 	turns := 1 + (c.waiting+c.running)/c.capacity()
-	expected := int64(c.taskTime.mean) * int64(turns)
-	return now.Add(2 * time.Duration(expected)).Before(c.softEnd)
+	expected := c.taskTime.mean * time.Duration(turns)
+	if c.pool != nil {
+		expected = c.taskTime.mean + c.pool.ahead()
+	}
+	return now.Add(2 * expected).Before(c.softEnd)
 }
 
 // close ends what is left, waits for every goroutine of ours, and returns the
@@ -127,6 +130,9 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.pool != nil {
+		c.pool.closed(c)
+	}
 	for _, o := range c.outboxes() {
 		if o.timer != nil {
 			o.timer.Stop()

@@ -29,7 +29,8 @@ const (
 
 // SetConcurrency changes how many handlers may run at once, at first
 // Config.Concurrency. Handlers that run are left to end, so that the number falls
-// as they do. It may be called at any time from any goroutine, before Run and
+// as they do. In a pool it is the most of the pool's places that the consumer takes.
+// It may be called at any time from any goroutine, before Run and
 // after it has returned too, and so be driven by whatever watches the handlers'
 // dependency: see [Observer].Attempt.
 func (c *Consumer) SetConcurrency(n int) error {
@@ -39,6 +40,7 @@ func (c *Consumer) SetConcurrency(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dials.concurrency = n
+	c.share.whole = false
 	c.startWorkers()
 	c.roomFreed()
 	return nil
@@ -95,7 +97,7 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 // mayStart says whether another handler may start now. Where only the rate
 // forbids it, a timer sees to it that one does when it may. The caller holds c.mu.
 func (c *Consumer) mayStart() bool {
-	if c.dials.paused || c.handlers() >= c.dials.concurrency {
+	if c.dials.paused || c.full() {
 		return false
 	}
 	if c.cfg.Rate == 0 {
@@ -116,6 +118,15 @@ func (c *Consumer) mayStart() bool {
 		})
 	}
 	return false
+}
+
+// full says that as many handlers run as may. What the pool limits is not c's own
+// limit: its messages wait for others then. The caller holds c.mu.
+func (c *Consumer) full() bool {
+	if c.pool != nil && c.dials.concurrency >= c.pool.concurrency {
+		return false
+	}
+	return c.handlers() >= c.dials.concurrency
 }
 
 // countStart counts a handler's start against the rate. The caller holds c.mu.

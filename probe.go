@@ -110,7 +110,7 @@ func (c *Consumer) probeDue(g *gate) {
 		if c.cfg.Outage.Probe != nil {
 			g.timer.Stop()
 			// Not awaited by drain: like a handler, it may ignore its context.
-			c.crew.run(&c.mu, func() { c.runProbe(g) })
+			c.crew.run(c.mu, func() { c.runProbe(g) })
 			return
 		}
 		c.sendCanary(g, now)

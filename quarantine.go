@@ -47,6 +47,7 @@ var (
 // runs alone. Guarded by Consumer.mu.
 type floor struct {
 	next    *delivery // waits to run alone
+	owner   *Consumer // of that
 	running *delivery // runs alone
 	taken   time.Time // since when no other is started; zero: others are
 	rest    time.Time // others have the floor until then
@@ -125,19 +126,19 @@ func (c *Consumer) giveWay(d *delivery, now time.Time) {
 // isolate has d, which waits, run alone. If another does or will, d is given back
 // for a while. The caller holds c.mu.
 func (c *Consumer) isolate(d *delivery, now time.Time) {
-	f := &c.floor
+	f := c.floor
 	if f.next != nil || f.running != nil {
 		c.giveWay(d, now)
 		return
 	}
-	f.next = d
+	f.next, f.owner = d, c
 	c.takeFloor(now)
 }
 
 // takeFloor stops the starting of others once they have had their time, so that
 // the message that waits to run alone can. The caller holds c.mu.
 func (c *Consumer) takeFloor(now time.Time) {
-	f := &c.floor
+	f := c.floor
 	d := f.next
 	if d == nil || c.closed {
 		return
@@ -165,7 +166,7 @@ func (c *Consumer) takeFloor(now time.Time) {
 
 // yieldFloor lets others start again. The caller holds c.mu.
 func (c *Consumer) yieldFloor(now time.Time) {
-	f := &c.floor
+	f := c.floor
 	if f.taken.IsZero() {
 		return
 	}
@@ -177,7 +178,7 @@ func (c *Consumer) yieldFloor(now time.Time) {
 // leaveFloor is called when d no longer waits, or no longer runs. The caller holds
 // c.mu.
 func (c *Consumer) leaveFloor(d *delivery, now time.Time) {
-	f := &c.floor
+	f := c.floor
 	switch d {
 	case f.next:
 		f.next = nil
@@ -192,18 +193,37 @@ func (c *Consumer) leaveFloor(d *delivery, now time.Time) {
 // startable is the message to start next; nil if none may start. The caller holds
 // c.mu.
 func (c *Consumer) startable() *delivery {
-	f := &c.floor
+	d := c.nextUp()
+	if d == nil || c.pool != nil && !c.pool.grants(c) {
+		return nil
+	}
+	return d
+}
+
+// nextUp is the message that c would start next, as far as c is concerned: in a pool
+// others may go first. The caller holds c.mu.
+func (c *Consumer) nextUp() *delivery {
+	f := c.floor
 	var d *delivery
 	switch {
 	case f.taken.IsZero():
 		d = c.ready.first
-	case f.running == nil && c.running == 0 && c.settling == 0: // what is not yet settled would die with it
+	case f.owner == c && f.running == nil && c.aloneHere():
 		d = f.next
 	}
 	if d == nil || c.closed || !c.mayStart() || c.batches != nil && d != f.next && !c.batchDue(d) {
 		return nil
 	}
 	return d
+}
+
+// aloneHere says that nothing that runs, or is not yet settled, would die with what
+// runs now. The caller holds c.mu.
+func (c *Consumer) aloneHere() bool {
+	if c.pool != nil {
+		return c.pool.idle()
+	}
+	return c.running == 0 && c.settling == 0
 }
 
 // withLastError is err with what the history of d says of the last attempt.

@@ -155,9 +155,14 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 	if c.settling+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
+	left, open := all-c.running, c.capacity()-c.running
+	if c.pool != nil {
+		left, open = c.pool.places(c)
+		ahead = min(ahead, left)
+	}
 	waiting := c.waiting - c.gates.shelved - c.blocked + c.reserved
-	free, worthwhile = c.withinBytes(min(all-c.running-waiting, ahead-waiting), min(maxBatch, max(1, ahead/2)))
-	idle = free > 0 && c.running+waiting < c.capacity() && (c.cfg.Rate == 0 || waiting == 0)
+	free, worthwhile = c.withinBytes(min(left, ahead)-waiting, min(maxBatch, max(1, ahead/2)))
+	idle = free > 0 && waiting < open && (c.cfg.Rate == 0 || waiting == 0)
 	return free, worthwhile, idle
 }
 
@@ -174,6 +179,13 @@ func (c *Consumer) giveBack(n int) {
 
 // roomFreed wakes a waiting poller if it would find room. The caller holds c.mu.
 func (c *Consumer) roomFreed() {
+	c.wakePoller()
+	if c.pool != nil {
+		c.pool.roomFreed(c)
+	}
+}
+
+func (c *Consumer) wakePoller() {
 	if c.draining {
 		notify(c.emptied)
 		return

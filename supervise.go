@@ -16,7 +16,7 @@ func (c *Consumer) start(name string, f func()) {
 		return
 	}
 	c.tasks.Add(1)
-	c.crew.run(&c.mu, func() {
+	c.crew.run(c.mu, func() {
 		defer c.tasks.Done()
 		c.survive(name, f)
 	})

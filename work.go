@@ -14,11 +14,18 @@ import (
 // is something to start, and each starts the next: so a burst of messages whose
 // handlers return at once is worked off by few goroutines. The caller holds c.mu.
 func (c *Consumer) startWorkers() {
-	if c.workers >= c.dials.concurrency || c.startable() == nil {
-		return
+	switch {
+	case c.pool != nil:
+		c.pool.startWorkers()
+	case c.workers < c.dials.concurrency && c.startable() != nil:
+		c.startWorker()
 	}
+}
+
+// startWorker starts a worker of c's. The caller holds c.mu.
+func (c *Consumer) startWorker() {
 	c.workers++
-	c.handling.run(&c.mu, c.workFunc)
+	c.handling.run(c.mu, c.workFunc)
 }
 
 // work runs handlers until nothing is ready.
@@ -49,6 +56,9 @@ func (c *Consumer) workerEnded() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.workers--
+	if c.pool != nil && c.closed {
+		c.pool.closed(c)
+	}
 	c.startWorkers()
 	c.roomFreed()
 }
@@ -165,8 +175,17 @@ func (c *Consumer) nextReady() *delivery {
 		return nil
 	}
 	c.setOff(d)
-	c.startWorkers()
+	c.placeTaken()
 	return d
+}
+
+// placeTaken is called when a handler is about to run: another may be started beside
+// it. The caller holds c.mu.
+func (c *Consumer) placeTaken() {
+	if c.pool != nil {
+		c.pool.charge(c)
+	}
+	c.startWorkers()
 }
 
 // setOff takes d, which is startable, to its handler. The caller holds c.mu.

@@ -1,0 +1,353 @@
+package reprise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Pool is a number of places for handlers that several consumers share: each has a
+// queue, a handler and a Config of its own, whose Pool is this one, and takes its
+// turns by Config.Priority and Config.Weight. A place that one has no use for is
+// the others'.
+//
+// Priorities are strict: a handler is started only while no message of a higher
+// priority is ready to be, so that a queue that keeps the pool busy starves those
+// below it. What is running is not interrupted: where handlers of a lower priority
+// take long, a Config.Concurrency below the pool's leaves places that they cannot
+// take. Among consumers of one priority, handlers are started in proportion to the
+// weights, for as long as all of them have messages. One that had none, or whose
+// receives were slow, makes up for it with at most ten starts.
+//
+// A message that is received runs soon: each consumer receives for the places that
+// are free and for its Config.Prefetch, for the latter only while nothing of a
+// higher priority waits. Since the queues cannot be asked together, each may bring
+// one receive more. A consumer that is paused, or whose breaker is open, takes no
+// places.
+//
+// A message that seems to kill the process runs alone in the whole pool. All state
+// of a pool's consumers is under one lock, so that what one pool can do in a second
+// is about what one consumer can.
+type Pool struct {
+	mu          sync.Mutex // of its consumers too
+	concurrency int
+	floor       floor
+	tiers       []*tier // by priority, the highest first
+}
+
+// PoolConfig says how a [Pool] works. The zero PoolConfig works.
+type PoolConfig struct {
+	// Concurrency is how many handlers run at once, of all queues together.
+	// Default: 10.
+	Concurrency int
+}
+
+// PoolStatus is a pool's state at one moment.
+type PoolStatus struct {
+	// Concurrency is how many handlers may run at once: see Pool.SetConcurrency.
+	Concurrency int
+	// Handlers is how many do.
+	Handlers int
+	// Queues are the consumers of the pool that have not stopped, those of the highest
+	// priority first, and otherwise as they were made.
+	Queues []PoolQueue
+}
+
+// PoolQueue is one consumer of a pool.
+type PoolQueue struct {
+	// URL is its queue's.
+	URL string
+	// Priority and Weight are those of its Config.
+	Priority, Weight int
+	// Handlers is how many of the pool's places it has.
+	Handlers int
+	Status   Status
+}
+
+// NewPool returns a pool without consumers: [New] and [NewBatch] add those whose
+// Config.Pool it is. It starts nothing.
+func NewPool(cfg PoolConfig) (*Pool, error) {
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = defaultConcurrency
+	}
+	p := &Pool{}
+	if err := p.SetConcurrency(cfg.Concurrency); err != nil {
+		return nil, fmt.Errorf("making a pool: %w", err)
+	}
+	return p, nil
+}
+
+// Run runs every consumer of the pool until ctx ends, and returns when all have
+// drained, side by side, each within its StopBudget: nil if all did, or what their
+// Run returned, joined. Consumers that should stop at different times are run one
+// by one instead, each with a context of its own. It is an error if there is none,
+// or if one has been run already.
+func (p *Pool) Run(ctx context.Context) error {
+	p.mu.Lock()
+	var all []*Consumer
+	for c := range p.consumers {
+		all = append(all, c)
+	}
+	p.mu.Unlock()
+	if len(all) == 0 {
+		return errors.New("reprise: the pool has no consumers: make them with Config.Pool before Run")
+	}
+	for _, c := range all {
+		if c.started.Load() {
+			return fmt.Errorf("reprise: the consumer of queue %s runs already: run all consumers of the pool one by one, or none", c.queue.name)
+		}
+	}
+	ended := make([]error, len(all))
+	var running sync.WaitGroup
+	for i, c := range all {
+		running.Go(func() {
+			if err := c.Run(ctx); err != nil {
+				ended[i] = fmt.Errorf("queue %s: %w", c.queue.name, err)
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(ended...)
+}
+
+// size is how many handlers may run at once.
+func (p *Pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.concurrency
+}
+
+// SetConcurrency changes how many handlers may run at once, at first
+// PoolConfig.Concurrency. Handlers that run are left to end. Consumers whose
+// Config.Concurrency was not set may use all of it. It may be called at any time
+// from any goroutine.
+func (p *Pool) SetConcurrency(n int) error {
+	if n < 1 || n > maxConcurrent {
+		return fmt.Errorf("reprise: a pool's concurrency of %d is out of range: set 1 to %d handlers", n, maxConcurrent)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.concurrency = n
+	for c := range p.consumers {
+		if c.share.whole {
+			c.dials.concurrency = min(n, maxConcurrent/c.batchSize())
+		}
+	}
+	p.startWorkers()
+	p.roomFreed(nil)
+	return nil
+}
+
+// Status says what the pool and its consumers are doing. It may be called at any
+// time from any goroutine.
+func (p *Pool) Status() PoolStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	s := PoolStatus{Concurrency: p.concurrency}
+	for c := range p.consumers {
+		q := PoolQueue{URL: c.queue.url, Priority: c.cfg.Priority, Weight: c.cfg.Weight, Handlers: c.handlers(), Status: c.status(now)}
+		s.Handlers += q.Handlers
+		s.Queues = append(s.Queues, q)
+	}
+	return s
+}
+
+// tier is the consumers of one priority. They take turns by start-time fair queueing
+// (Goyal, Vin and Cheng, 1996): each start takes up a time of one by the weight, and
+// the one that is the least far goes first.
+type tier struct {
+	priority  int
+	consumers []*Consumer
+	clock     float64 // how far the latest start was
+}
+
+// share is a consumer's part of its pool.
+type share struct {
+	tier  *tier
+	time  float64 // how far its next start is
+	whole bool    // Config.Concurrency was left to the pool
+}
+
+// maxLag is how many starts a consumer may be behind its share, and catch up with,
+// when it has had nothing to start: as many as one receive brings.
+const maxLag = maxBatch
+
+// nextStart is how far c's next start is.
+func (c *Consumer) nextStart() float64 {
+	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.cfg.Weight))
+}
+
+// joinPool makes c one of the consumers of Config.Pool.
+func (c *Consumer) joinPool() {
+	p := c.cfg.Pool
+	if p == nil {
+		return
+	}
+	c.pool, c.mu, c.floor = p, &p.mu, &p.floor
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, found := slices.BinarySearchFunc(p.tiers, c.cfg.Priority, func(t *tier, priority int) int { return priority - t.priority })
+	if !found {
+		p.tiers = slices.Insert(p.tiers, at, &tier{priority: c.cfg.Priority})
+	}
+	t := p.tiers[at]
+	t.consumers = append(t.consumers, c)
+	c.share.tier, c.share.time = t, t.clock
+}
+
+// closed takes c, which is closed, out of p when none of its handlers is left. The
+// caller holds p.mu.
+func (p *Pool) closed(c *Consumer) {
+	if f := &p.floor; f.owner == c {
+		f.next, f.running, f.owner = nil, nil, nil
+		f.taken = time.Time{}
+	}
+	if t := c.share.tier; c.workers == 0 {
+		t.consumers = slices.DeleteFunc(t.consumers, func(other *Consumer) bool { return other == c })
+	}
+	p.startWorkers()
+	p.roomFreed(c)
+}
+
+// consumers yields all of p's. The caller holds p.mu.
+func (p *Pool) consumers(yield func(*Consumer) bool) {
+	for _, t := range p.tiers {
+		for _, c := range t.consumers {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// startWorkers starts a worker where one is wanted the most. As without a pool, each
+// starts the next. A worker has a place from here to its end, also while it is
+// between two handlers: so what is ready in its own queue finds it there. The caller
+// holds p.mu.
+func (p *Pool) startWorkers() {
+	if p.workers() >= p.concurrency {
+		return
+	}
+	if c := p.next(nil); c != nil {
+		c.startWorker()
+	}
+}
+
+// grants says whether the worker of c that asks may start a handler. If not, it
+// ends, and its place is another's. The caller holds p.mu.
+func (p *Pool) grants(c *Consumer) bool {
+	return p.workers() <= p.concurrency && p.next(c) == c
+}
+
+// next is the consumer whose turn it is, of those that have a message to start and a
+// worker for it: the one that asks, or a new one. nil if there is none. The caller
+// holds p.mu.
+func (p *Pool) next(asks *Consumer) (first *Consumer) {
+	for _, t := range p.tiers {
+		for _, c := range t.consumers {
+			if (c == asks || c.workers < c.dials.concurrency) && c.nextUp() != nil && (first == nil || c.nextStart() < first.nextStart()) {
+				first = c
+			}
+		}
+		if first != nil {
+			return first
+		}
+	}
+	return nil
+}
+
+// charge counts the start of a handler of c against its share. The caller holds
+// p.mu.
+func (p *Pool) charge(c *Consumer) {
+	t, start := c.share.tier, c.nextStart()
+	t.clock = max(t.clock, start)
+	c.share.time = start + 1/float64(c.cfg.Weight)
+	if c.nextUp() == nil {
+		p.roomFreed(c) // those below may have waited for this
+	}
+}
+
+// workers is how many places are taken.
+func (p *Pool) workers() (n int) {
+	for c := range p.consumers {
+		n += c.workers
+	}
+	return n
+}
+
+// places is what messages of c's there is room for: open may start at once, left
+// wait for a place too. The caller holds p.mu.
+func (p *Pool) places(c *Consumer) (left, open int) {
+	free := p.concurrency
+	for other := range p.consumers {
+		free -= other.handlers()
+		if other != c {
+			free -= other.coming()
+		}
+	}
+	open = c.batchSize() * max(0, min(free, c.dials.concurrency-c.handlers()))
+	if p.outranks(c) {
+		return open, open
+	}
+	return open + c.cfg.Prefetch, open
+}
+
+// coming is how many handlers of c are about to take places: for messages that may
+// start, and for those that are being received, but for the one receive with which it
+// waits for its queue. The caller holds c.mu.
+func (c *Consumer) coming() int {
+	n := max(0, c.reserved-maxBatch)
+	if c.nextUp() != nil {
+		n += c.waiting - c.gates.shelved - c.blocked
+	}
+	return max(0, min((n+c.batchSize()-1)/c.batchSize(), c.dials.concurrency-c.handlers()))
+}
+
+// outranks says that a message of a higher priority than c's waits to be started.
+// The caller holds p.mu.
+func (p *Pool) outranks(c *Consumer) bool {
+	for _, t := range p.tiers {
+		if t == c.share.tier {
+			return false
+		}
+		for _, other := range t.consumers {
+			if other.nextUp() != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// roomFreed wakes the pollers of those, but for c, that wait for room. The caller
+// holds p.mu.
+func (p *Pool) roomFreed(c *Consumer) {
+	for other := range p.consumers {
+		if other != c && other.reserved == 0 {
+			other.wakePoller()
+		}
+	}
+}
+
+// idle says that nothing runs, or is yet to be settled. The caller holds p.mu.
+func (p *Pool) idle() bool {
+	for c := range p.consumers {
+		if c.running > 0 || c.settling > 0 && !c.closed {
+			return false
+		}
+	}
+	return true
+}
+
+// ahead is how long what is here takes, by experience. The caller holds p.mu.
+func (p *Pool) ahead() (total time.Duration) {
+	for c := range p.consumers {
+		handlers := (c.waiting + c.running + c.batchSize() - 1) / c.batchSize()
+		total += c.taskTime.mean * time.Duration(handlers)
+	}
+	return total / time.Duration(p.concurrency)
+}

@@ -1,0 +1,411 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// poolOf returns a pool of n places.
+func poolOf(t testing.TB, n int) *reprise.Pool {
+	t.Helper()
+	pool, err := reprise.NewPool(reprise.PoolConfig{Concurrency: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// oneReceive is how many messages a receive brings at most.
+const oneReceive = 10
+
+// slowly is client, but each nth receive takes longer.
+func slowly(client reprise.Client, nth int64, longer time.Duration) reprise.Client {
+	var receives atomic.Int64
+	return &spy{Client: client, receive: func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+		out, err := client.ReceiveMessage(ctx, in)
+		if receives.Add(1)%nth == 0 {
+			time.Sleep(longer)
+		}
+		return out, err
+	}}
+}
+
+// starts records which queue's handlers were started when, and how many run at once.
+type starts struct {
+	mu      sync.Mutex
+	queue   []string
+	at      []time.Time
+	running map[string]int
+	most    map[string]int // at once; of all under ""
+}
+
+func newStarts() *starts {
+	return &starts{running: make(map[string]int), most: make(map[string]int)}
+}
+
+// handler is one of queue's, which takes so long.
+func (s *starts) handler(queue string, took time.Duration) reprise.Handler {
+	return reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+		s.count(queue, 1)
+		defer s.count(queue, -1)
+		select {
+		case <-time.After(took):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+func (s *starts) count(queue string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n > 0 {
+		s.queue = append(s.queue, queue)
+		s.at = append(s.at, time.Now())
+	}
+	for _, of := range []string{queue, ""} {
+		s.running[of] += n
+		s.most[of] = max(s.most[of], s.running[of])
+	}
+}
+
+// peak returns how many handlers of queue, or of all for "", have run at once.
+func (s *starts) peak(queue string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most[queue]
+}
+
+// of returns how many handlers of queue, or of all for "", were started from one time to before another.
+func (s *starts) of(queue string, from, to time.Time) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, at := range s.at {
+		if (queue == "" || s.queue[i] == queue) && !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestHigherPriorityGoesFirst: a queue with a backlog keeps a pool busy, and a hundred
+// messages come into one of a higher priority. From then on nothing of the backlog is
+// started until all hundred have been, though it was received long before.
+func TestHigherPriorityGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		low.Send(numbered(400)...)
+		pool, s := poolOf(t, 4), newStarts()
+		high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
+		begun := time.Now()
+		time.Sleep(10500 * time.Millisecond)
+		high.Send(numbered(100)...)
+		high.WaitEmpty(time.Minute)
+		low.WaitEmpty(10 * time.Minute)
+
+		first := begun.Add(11 * time.Second) // when places become free
+		for second := range 25 {
+			from := first.Add(time.Duration(second) * time.Second)
+			if h, l := s.of("high", from, from.Add(time.Second)), s.of("low", from, from.Add(time.Second)); h != 4 || l != 0 {
+				t.Errorf("in second %d of the hundred %d of them and %d others were started, want 4 and 0", second, h, l)
+			}
+		}
+		if n := s.of("low", begun, first); n != 44 {
+			t.Errorf("%d of the backlog were started in the 11 seconds before, want 44", n)
+		}
+		if s.peak("") != 4 {
+			t.Errorf("%d handlers ran at once, want 4", s.peak(""))
+		}
+	})
+}
+
+// TestLowerPriorityIsNotReceivedInVain: while messages of a higher priority wait for
+// an hour, those of a lower one stay in their queue, but for the few that were
+// received before; these keep their leases, and lose no receives.
+func TestLowerPriorityIsNotReceivedInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		high.Send(numbered(3600)...)
+		pool, s := poolOf(t, 1), newStarts()
+		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool, Prefetch: 50})
+		time.Sleep(time.Second)
+		c := high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		time.Sleep(10500 * time.Millisecond)
+		low.Send(numbered(100)...)
+		time.Sleep(59 * time.Minute)
+		received := 0
+		for _, m := range low.Messages() {
+			received += m.Receives
+		}
+		if received > 10 {
+			t.Errorf("messages of the lower priority were received %d times, want one receive at most", received)
+		}
+		if n := s.of("low", time.Time{}, time.Now()); n != 0 {
+			t.Errorf("%d of them were started", n)
+		}
+		high.WaitEmpty(2 * time.Minute)
+		low.WaitEmpty(5 * time.Minute)
+		if n := c.Status().Counts; n.Attempts != 3600 || n.Lost != 0 || n.Duplicates != 0 {
+			t.Errorf("counts %+v", n)
+		}
+	})
+}
+
+// TestFreedPlaceIsTold: a consumer that finds the pool full of a higher priority's
+// messages, and holds none itself, begins as soon as there is a place.
+func TestFreedPlaceIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		high.Send(numbered(60)...)
+		low.Send(numbered(10)...)
+		pool, s := poolOf(t, 1), newStarts()
+		high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		time.Sleep(500 * time.Millisecond)
+		begun := time.Now().Add(-500 * time.Millisecond)
+		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
+		time.Sleep(65 * time.Second)
+		if n := s.of("low", begun, begun.Add(60*time.Second)); n != 0 {
+			t.Errorf("%d were started while others waited", n)
+		}
+		if n := s.of("low", begun.Add(60*time.Second), begun.Add(65*time.Second)); n != 5 {
+			t.Errorf("%d were started in the 5 s after that, want 5", n)
+		}
+	})
+}
+
+// TestWeightsShareThePool: while all queues have messages, their handlers are started
+// in proportion to the weights: over any time to within one start, and a fraction of
+// one for each queue beyond two.
+func TestWeightsShareThePool(t *testing.T) {
+	for _, weights := range [][]int{{1, 1}, {3, 1}, {1, 10}, {5, 3, 2}, {1, 1, 1, 7}, {1000, 999}} {
+		t.Run(fmt.Sprint(weights), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool, s := poolOf(t, 8), newStarts()
+				var sum float64
+				for i, weight := range weights {
+					q := reprisetest.NewQueue(t, nil)
+					q.Send(numbered(1000)...)
+					q.Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{Pool: pool, Weight: weight, Prefetch: 40, StopBudget: time.Second})
+					sum += float64(weight)
+				}
+				begun := time.Now()
+				time.Sleep(100500 * time.Millisecond)
+				from := begun.Add(20 * time.Second) // by when all of them have had messages for long
+				for second := 1; second <= 80; second++ {
+					to := from.Add(time.Duration(second) * time.Second)
+					all := 8 * second
+					if n := s.of("", from, to); n != all {
+						t.Fatalf("%d were started in %d seconds, want %d: all places used", n, second, all)
+					}
+					for i, weight := range weights {
+						n, share := s.of(fmt.Sprint(i), from, to), float64(all)*float64(weight)/sum
+						within := 1 + float64(len(weights)-2)*float64(weight)/sum
+						if math.Abs(float64(n)-share) > within+1e-9 {
+							t.Errorf("of %d starts queue %d of weight %d has had %d, want %.1f to within %.1f", all, i, weight, n, share, within)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestIdlePlacesAreAnybodys: a queue that is alone with its messages has the whole
+// pool, whatever its priority and weight, but for what its own Concurrency says.
+func TestIdlePlacesAreAnybodys(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  reprise.Config
+		want int
+	}{
+		{"low priority", reprise.Config{Priority: -5}, 32},
+		{"small weight", reprise.Config{Weight: 1}, 32},
+		{"its own limit", reprise.Config{Concurrency: 20}, 20},
+		{"no prefetch", reprise.Config{Prefetch: -1}, 32},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool, s := poolOf(t, 32), newStarts()
+				for _, other := range []reprise.Config{{Priority: 10}, {Weight: 1000}, {Weight: 1000, Prefetch: -1}} {
+					other.Pool = pool
+					reprisetest.NewQueue(t, nil).Consume(s.handler("other", time.Second), other)
+				}
+				q := reprisetest.NewQueue(t, nil)
+				tt.cfg.Pool = pool
+				q.Consume(s.handler("this", time.Second), tt.cfg)
+				time.Sleep(time.Minute)
+				q.Send(numbered(1000)...)
+				q.WaitEmpty(time.Hour)
+				if s.peak("this") != tt.want {
+					t.Errorf("%d ran at once, want %d", s.peak("this"), tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestReceivedForPlacesOnly: four queues with endless messages share 400 places, and
+// handlers take minutes. What waits in the process is a Prefetch for each, and no
+// more than one receive beyond.
+func TestReceivedForPlacesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, s := poolOf(t, 400), newStarts()
+		for i := range 4 {
+			q := reprisetest.NewQueue(t, nil)
+			q.Send(numbered(500)...)
+			name := fmt.Sprint(i)
+			q.ConsumeWith(slowly(q.Direct(), 1, time.Duration(50+i)*time.Millisecond), s.handler(name, 10*time.Minute), reprise.Config{Pool: pool, StopBudget: time.Second})
+		}
+		for range 200 {
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			waiting := 0
+			for _, q := range pool.Status().Queues {
+				waiting += q.Status.Waiting
+			}
+			if waiting > 4*(10+oneReceive) {
+				t.Fatalf("%d messages wait, want a Prefetch and a receive for each queue at most", waiting)
+			}
+		}
+		if p := pool.Status(); p.Handlers != 400 || p.Concurrency != 400 || len(p.Queues) != 4 {
+			t.Errorf("status %+v", p)
+		}
+	})
+}
+
+// TestSlowReceivesLoseNoShare: now and then a receive of one queue takes so long that
+// it has nothing to start. It makes up for it, and gets its share in the end.
+func TestSlowReceivesLoseNoShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, s := poolOf(t, 8), newStarts()
+		quick, slow := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		quick.Send(numbered(4000)...)
+		slow.Send(numbered(4000)...)
+		quick.Consume(s.handler("quick", time.Second), reprise.Config{Pool: pool})
+		slow.ConsumeWith(slowly(slow.Direct(), 5, 4*time.Second), s.handler("slow", time.Second), reprise.Config{Pool: pool, Prefetch: 20})
+		begun := time.Now()
+		time.Sleep(500500 * time.Millisecond)
+		from, to := begun.Add(100*time.Second), begun.Add(500*time.Second)
+		q, l := s.of("quick", from, to), s.of("slow", from, to)
+		if q+l != 3200 || l < 1600-oneReceive || l > 1600+oneReceive {
+			t.Errorf("%d and %d were started, want half each of 3200 to within %d", q, l, oneReceive)
+		}
+	})
+}
+
+// TestLongIdleIsNoCredit: a queue that had nothing for an hour does not make up for
+// it, but for ten starts at most.
+func TestLongIdleIsNoCredit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, s := poolOf(t, 1), newStarts()
+		busy, idle := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		busy.Send(numbered(4500)...)
+		busy.Consume(s.handler("busy", time.Second), reprise.Config{Pool: pool})
+		idle.Consume(s.handler("idle", time.Second), reprise.Config{Pool: pool})
+		time.Sleep(time.Hour + 500*time.Millisecond)
+		idle.Send(numbered(200)...)
+		from := time.Now()
+		time.Sleep(100 * time.Second)
+		if n := s.of("idle", from, time.Now()); n < 50 || n > 50+oneReceive/2+1 {
+			t.Errorf("%d of 100 were started, want half, and half of ten more at most", n)
+		}
+	})
+}
+
+// TestPausedAndOpenTakeNoPlaces: of three queues one is paused, and what the handlers
+// of another need is unavailable. The third has the whole pool, of the lowest priority
+// though it is; and when they are back, they have their turns.
+func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, s := poolOf(t, 4), newStarts()
+		paused, down, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		mended := time.Now().Add(time.Hour)
+		paused.Send(numbered(100)...)
+		down.Send(numbered(100)...)
+		low.Send(numbered(40_000)...)
+		p := paused.Consume(s.handler("paused", time.Second), reprise.Config{Pool: pool, Priority: 2})
+		d := down.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			s.count("down", 1)
+			defer s.count("down", -1)
+			if time.Now().Before(mended) {
+				return reprise.Unavailable(errUnavailable)
+			}
+			return nil
+		}), reprise.Config{Pool: pool, Priority: 1, Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: -1}})
+		time.Sleep(time.Second)
+		p.Pause()
+		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
+		time.Sleep(time.Minute)
+		from := time.Now()
+		time.Sleep(10 * time.Minute)
+		if n := s.of("low", from, time.Now()); n < 4*600-10 {
+			t.Errorf("%d of the lowest priority were started in ten minutes, want all places used but for canaries", n)
+		}
+		if b := d.Status().Breakers; len(b) != 1 {
+			t.Errorf("breakers %+v, want one open", b)
+		}
+		if n := s.of("paused", from, time.Now()); n != 0 {
+			t.Errorf("%d were started by the paused consumer", n)
+		}
+		p.Resume()
+		paused.WaitEmpty(2 * time.Minute)
+		down.WaitEmpty(2 * time.Hour)
+	})
+}
+
+// TestPoolConcurrencyChanges while the pool is busy, up and down, and is the most that
+// runs; consumers without a limit of their own follow.
+func TestPoolConcurrencyChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, s := poolOf(t, 2), newStarts()
+		for i := range 3 {
+			q := reprisetest.NewQueue(t, nil)
+			q.Send(numbered(3000)...)
+			q.Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{Pool: pool, StopBudget: time.Second})
+		}
+		limited := reprisetest.NewQueue(t, nil)
+		limited.Send(numbered(3000)...)
+		c := limited.Consume(s.handler("limited", time.Second), reprise.Config{Pool: pool, Concurrency: 3, StopBudget: time.Second})
+		for _, n := range []int{2, 20, 1, 7, 100, 5} {
+			if err := pool.SetConcurrency(n); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10300 * time.Millisecond) // handlers end at whole seconds from here
+			if p := pool.Status(); p.Handlers != n || p.Concurrency != n {
+				t.Errorf("%d handlers, a concurrency of %d: want %d", p.Handlers, p.Concurrency, n)
+			}
+			if p := pool.Status(); p.Queues[0].Status.Concurrency != n || p.Queues[3].Status.Concurrency != 3 {
+				t.Errorf("consumers' own: %d and %d, want %d and 3", p.Queues[0].Status.Concurrency, p.Queues[3].Status.Concurrency, n)
+			}
+		}
+		if s.peak("limited") != 3 {
+			t.Errorf("%d ran of the queue with a limit of 3", s.peak("limited"))
+		}
+		if err := c.SetConcurrency(1); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{0, -1, 100_001} {
+			if err := pool.SetConcurrency(n); err == nil || !strings.Contains(err.Error(), "1 to 100000") {
+				t.Errorf("a concurrency of %d: %v", n, err)
+			}
+		}
+		if _, err := reprise.NewPool(reprise.PoolConfig{Concurrency: -1}); err == nil || !strings.Contains(err.Error(), "a pool's concurrency of -1") {
+			t.Errorf("a pool of -1: %v", err)
+		}
+	})
+}

@@ -36,7 +36,7 @@ resource "aws_sqs_queue" "dead_letter" {
 # sends a message anew long before that.
 resource "aws_sqs_queue" "retry" {
   name                       = "${var.name}-queue"
-  message_retention_seconds  = 1209600
+  message_retention_seconds  = 864000 # less than a dead letter's, whose age counts from here
   visibility_timeout_seconds = local.mode.visibility_timeout
   sqs_managed_sse_enabled    = true
   redrive_policy = jsonencode({

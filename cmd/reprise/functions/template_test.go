@@ -73,7 +73,7 @@ func TestStackIsCreated(t *testing.T) {
 	want := func(change func(stack map[string]any)) map[string]any {
 		stack := map[string]any{
 			"status": "CREATE_COMPLETE",
-			"retry":  map[string]any{"VisibilityTimeout": "360", "MessageRetentionPeriod": "1209600", "maxReceiveCount": 50., "deadLetterTarget": "DeadLetterQueue"},
+			"retry":  map[string]any{"VisibilityTimeout": "360", "MessageRetentionPeriod": "864000", "maxReceiveCount": 50., "deadLetterTarget": "DeadLetterQueue"},
 			"dead":   map[string]any{"MessageRetentionPeriod": "1209600"},
 			"handler": map[string]any{
 				"Runtime": "provided.al2023", "Handler": "bootstrap", "Timeout": 60., "MemorySize": 128.,
@@ -241,8 +241,10 @@ func checkRetries(t *testing.T, from *template.Template, handler template.Functi
 		t.Errorf("the mappings are %+v: want the retry queue's to the handler, with partial responses", from.Mappings)
 	}
 	for _, q := range from.Queues {
-		if q.Attributes["MessageRetentionPeriod"] != "1209600" {
-			t.Errorf("%s keeps messages for %s s, want the most that SQS does", q.ID, q.Attributes["MessageRetentionPeriod"])
+		// What SQS itself moves to the dead-letter queue keeps its age: four days are left
+		// to look at it.
+		if want := map[string]string{"RetryQueue": "864000", "DeadLetterQueue": "1209600"}[q.ID]; q.Attributes["MessageRetentionPeriod"] != want {
+			t.Errorf("%s keeps messages for %s s, want %s", q.ID, q.Attributes["MessageRetentionPeriod"], want)
 		}
 		if q.ID != "RetryQueue" {
 			continue

@@ -78,7 +78,7 @@ export class Retries extends Construct {
     // 50 receives are left for crashes of the handler: it counts attempts itself, and
     // sends a message anew long before that.
     this.retryQueue = new sqs.Queue(this, 'RetryQueue', {
-      retentionPeriod: Duration.days(14),
+      retentionPeriod: Duration.days(10), // less than a dead letter's, whose age counts from here
       visibilityTimeout,
       encryption: sqs.QueueEncryption.SQS_MANAGED,
       deadLetterQueue: { queue: this.deadLetterQueue, maxReceiveCount: 50 },

@@ -188,7 +188,7 @@ func TestCommandLine(t *testing.T) {
 		code int
 		want []string // in the output
 	}{
-		{nil, 0, []string{"Exit codes:", "demo", "serve", "up", "send", "backup", "check", "version"}},
+		{nil, 0, []string{"Exit codes:", "demo", "serve", "up", "send", "lambda", "backup", "check", "version"}},
 		{[]string{"version"}, 0, []string{"reprise devel", "go1."}},
 		{[]string{"version", "now"}, 2, []string{`"now"`, "reprise version --help"}},
 		{[]string{"frobnicate"}, 2, []string{`unknown command "frobnicate"`, "reprise --help"}},
@@ -238,6 +238,19 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"send", "-q", "q", "--delay", "16m", "hello"}, 2, []string{"16m", "15m"}},
 		{[]string{"send", "-q", "q", "--delay", "1500ms", "hello"}, 2, []string{"1.5s", "whole seconds"}},
 		{[]string{"send", "-q", "q", "--attribute", "novalue", "hello"}, 2, []string{`"novalue"`, "name=value"}},
+		{[]string{"lambda"}, 0, []string{"up", "invoke", "send"}},
+		{[]string{"lambda", "up"}, 2, []string{"reprise lambda up --help"}},
+		{[]string{"lambda", "up", "/nonexistent/t.yaml"}, 1, []string{"/nonexistent/t.yaml"}},
+		{[]string{"lambda", "up", "t.yaml", "--param", "novalue"}, 2, []string{`"novalue"`, "name=value"}},
+		{[]string{"lambda", "up", "t.yaml", "--time-scale", "0"}, 2, []string{"--time-scale is 0"}},
+		{[]string{"lambda", "up", "t.yaml", "--memory", "--data", "/tmp"}, 2, []string{"memory", "data"}},
+		{[]string{"lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", taken.Addr().String()}, 1, []string{"taken"}},
+		{[]string{"lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", "0.0.0.0:0"}, 1, []string{"other machines"}},
+		{[]string{"lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", "127.0.0.1:0", "--param", "Base=2"}, 1, []string{`"Base"`, "mend --param"}},
+		{[]string{"lambda", "invoke"}, 2, []string{"reprise lambda invoke --help"}},
+		{[]string{"lambda", "invoke", "f", "{"}, 2, []string{"the payload is no JSON"}},
+		{[]string{"lambda", "invoke", "f", "@/nonexistent/file"}, 1, []string{"/nonexistent/file"}},
+		{[]string{"lambda", "invoke", "f", "--endpoint", nobody}, 1, []string{nobody, "reprise lambda up"}},
 		{[]string{"demo", "--messages", "0"}, 2, []string{"--messages is 0"}},
 		{[]string{"demo", "--seed", "-1"}, 2, []string{"-1", "--seed"}},
 		{[]string{"demo", "--addr", taken.Addr().String()}, 1, []string{"taken"}},

@@ -75,17 +75,8 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	}
 	defer source.Close()
 
-	// Nothing here needs a gentle stop: the batch under way ends or does not.
-	ctx, stop := context.WithCancelCause(a.ctx)
-	defer stop(nil)
-	go func() {
-		select {
-		case <-a.drain:
-			stop(errors.New("interrupted"))
-		case <-ctx.Done():
-		}
-	}()
-
+	ctx, stop := a.interruptible() // the batch under way ends or does not
+	defer stop()
 	endpoint := f.serviceEndpoint()
 	client, err := awsclient.New(ctx, endpoint, f.region)
 	if err != nil {

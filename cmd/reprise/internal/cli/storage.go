@@ -39,14 +39,19 @@ const (
 	syncInterval = "interval"
 )
 
+const (
+	defaultSyncInterval = 100 * time.Millisecond
+	defaultMinFree      = 512 // MiB
+)
+
 func (f *storageFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "", "`directory` to keep messages in, which only one server can use at a time (default "+defaultDataText+")")
 	flags.BoolVar(&f.memory, "memory", false, "keep messages in memory: they are lost when the program ends")
 	flags.StringVar(&f.sync, "sync", syncAlways, "`when` the disk syncs: always, before acknowledging, or interval, within --sync-interval")
-	flags.DurationVar(&f.syncInterval, "sync-interval", 100*time.Millisecond, "how much a crash may lose with --sync interval")
+	flags.DurationVar(&f.syncInterval, "sync-interval", defaultSyncInterval, "how much a crash may lose with --sync interval")
 	flags.DurationVar(&f.syncDelay, "sync-delay", 0, "make every sync take this much longer, to see how a slower disk would do")
-	flags.Int64Var(&f.minFree, "min-free", 512, "`MiB` of the disk to leave free: below it sends are refused, and receives and deletes go on; 0 fills the disk")
+	flags.Int64Var(&f.minFree, "min-free", defaultMinFree, "`MiB` of the disk to leave free: below it sends are refused, and receives and deletes go on; 0 fills the disk")
 	cmd.MarkFlagsMutuallyExclusive("memory", "data")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync-delay")

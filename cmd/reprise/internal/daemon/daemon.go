@@ -66,6 +66,7 @@ type Daemon struct {
 	metrics  *metrics
 	consumer *reprise.Consumer // nil: none
 	consumed *consumerMetrics  // the consumer's; nil: none
+	lambda   Lambda            // beside the server; nil: none
 
 	killed context.Context // ends when handlers must stop at once
 	kill   context.CancelFunc
@@ -172,6 +173,10 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	d.startHTTP(fail)
 	if d.consumer != nil {
 		d.startConsumer(ctx, fail)
+	}
+	if d.lambda != nil {
+		d.lambda.Start()
+		d.steps.push("the functions", d.lambda.Stop)
 	}
 	select {
 	case <-drain:

@@ -68,10 +68,8 @@ func (l *loader) function(r *resource) {
 	f.Timeout = time.Duration(l.integer(p.at("Timeout"), r.opened["Timeout"], 1, 900, 3)) * time.Second
 	f.MemorySize = l.integer(p.at("MemorySize"), r.opened["MemorySize"], 128, 32_768, 128)
 	if n := r.opened["ReservedConcurrentExecutions"]; n != nil {
-		f.Reserved = l.integer(p.at("ReservedConcurrentExecutions"), n, 0, 100_000, 1)
-		if f.Reserved == 0 {
-			l.refuse(p.at("ReservedConcurrentExecutions"), n, "0 throttles every invoke, which is not done here: make it depend on a condition")
-		}
+		reserved := l.integer(p.at("ReservedConcurrentExecutions"), n, 0, 100_000, 1)
+		f.Reserved = &reserved
 	}
 	for _, item := range l.elements(p.at("Architectures"), r.opened["Architectures"]) {
 		f.Architecture = l.choice(p.at("Architectures"), item, "x86_64", "arm64")

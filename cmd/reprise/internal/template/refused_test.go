@@ -73,8 +73,8 @@ func TestRefused(t *testing.T) {
 		{"image", function + "    PackageType: Image, ImageUri: x}}",
 			":5: F, ImageUri: container images are not run here: give the function a zip package (CodeUri, Handler, Runtime)\n" +
 				":5: F, PackageType: container images are not run here: give the function a zip package (CodeUri, Handler, Runtime)"},
-		{"reserved none", function + "    ReservedConcurrentExecutions: 0}}",
-			`:5: F, ReservedConcurrentExecutions: 0 throttles every invoke, which is not done here: make it depend on a condition`},
+		{"reserved", function + "    ReservedConcurrentExecutions: -1}}",
+			`:5: F, ReservedConcurrentExecutions: "-1" is none of the numbers from 0 to 100000: write one`},
 		{"reserved variable", function + "    Environment: {Variables: {AWS_REGION: x}}}}",
 			`:5: F, Environment.Variables.AWS_REGION: AWS sets this variable itself: take it out, or choose another name`},
 		{"retries", function + "    EventInvokeConfig: {MaximumRetryAttempts: 9}}}",

@@ -53,8 +53,9 @@ type Function struct {
 	MemorySize  int // MiB
 	// Architecture is x86_64 or arm64.
 	Architecture string
-	// Reserved is ReservedConcurrentExecutions; 0: none are reserved.
-	Reserved int
+	// Reserved is ReservedConcurrentExecutions; 0 throttles every invoke, nil: none
+	// are reserved.
+	Reserved *int
 	Async    Async
 	Line     int
 }

@@ -80,8 +80,13 @@ type Color int
 
 // The colours.
 const (
-	Green Color = 32
-	Red   Color = 31
+	Red     Color = 31
+	Green   Color = 32
+	Yellow  Color = 33
+	Blue    Color = 34
+	Magenta Color = 35
+	Cyan    Color = 36
+	Gray    Color = 90
 )
 
 // Paint returns text in a colour, where there are colours.

@@ -63,10 +63,10 @@ def load(name):
 
 def failure(error, request_id=None):
     """The form in which Lambda reports an exception."""
-    lines = traceback.format_exception(type(error), error, error.__traceback__)
-    print("[ERROR] %s: %s\n%s" % (type(error).__name__, error, "".join(lines)), flush=True)
-    frames = [frame for frame in traceback.format_tb(error.__traceback__) if __file__ not in frame]
-    report = {"errorMessage": str(error), "errorType": type(error).__name__, "stackTrace": frames}
+    frames = traceback.format_list(f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__)
+    name = type(error).__name__
+    print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (name, error, "".join(frames)), end="", flush=True)
+    report = {"errorMessage": str(error), "errorType": name, "stackTrace": frames}
     if request_id:
         report["requestId"] = request_id
     return report

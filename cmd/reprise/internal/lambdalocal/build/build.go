@@ -35,11 +35,14 @@ type Built struct {
 	// Command starts it, in the folder Dir.
 	Command []string
 	Dir     string
+	// Made is the folder that was made for this build alone; empty: none.
+	Made string
 	// Notes say what is not as it will be on AWS.
 	Notes []string
-	// Sources are what it was built from: a change there asks for another build. Only
-	// with Builder.Watch.
-	Sources []Source
+	// Sources are what it was built from, and Fingerprint how they were then: another
+	// one asks for another build. Only with Builder.Watch.
+	Sources     []Source
+	Fingerprint uint64
 }
 
 // Build builds f. It may be called for several functions at once.
@@ -65,14 +68,19 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	case !info.IsDir():
 		return Built{}, fmt.Errorf("%s is no folder: write the folder that the code is in", code)
 	}
-	built := Built{Dir: code, Sources: []Source{{Dir: code, Deep: true}}}
+	built := Built{Dir: code}
 	isGo := strings.HasPrefix(f.Runtime, "provided")
+	asItIs := isGo && f.Code.BuildMethod != makeMethod && f.Code.BuildMethod != goMethod && exists(filepath.Join(code, bootstrap))
+	if b.Watch {
+		if err := b.watch(ctx, f, &built); err != nil {
+			return Built{}, err
+		}
+	}
 	switch {
-	case f.Code.BuildMethod == "makefile":
+	case f.Code.BuildMethod == makeMethod:
 		err = b.make(ctx, f, &built)
-	case isGo && f.Code.BuildMethod != goMethod && exists(filepath.Join(code, bootstrap)):
+	case asItIs:
 		built.Notes = append(built.Notes, filepath.Join(code, bootstrap)+" is run as it is: nothing was built")
-		built.Sources = []Source{{Dir: code}}
 	case isGo:
 		err = b.compile(ctx, f, &built)
 	}
@@ -98,10 +106,10 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// artifacts makes the folder for what is built of f.
+// artifacts makes the folder for what is built of f: each time another one, since
+// what was built before may still run.
 func (b *Builder) artifacts(f *template.Function) (string, error) {
-	dir := filepath.Join(b.Dir, f.ID)
-	return dir, os.MkdirAll(dir, 0o700)
+	return os.MkdirTemp(b.Dir, f.ID+"-")
 }
 
 // inline writes code that stands in the template into a folder of its own.
@@ -117,15 +125,17 @@ func (b *Builder) inline(ctx context.Context, f *template.Function) (Built, erro
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(f.Code.Inline), 0o600); err != nil {
 		return Built{}, err
 	}
-	built := Built{Dir: dir}
+	built := Built{Dir: dir, Made: dir}
 	return built, b.interpret(ctx, f, &built)
 }
 
 const (
 	// bootstrap is the name of the program that provided runtimes start.
 	bootstrap = "bootstrap"
-	// goMethod is the BuildMethod of Go, whatever the runtime.
-	goMethod = "go1.x"
+	// The values of BuildMethod that say more than the runtime: that of Go, whichever
+	// the runtime is, and that of everything else.
+	goMethod   = "go1.x"
+	makeMethod = "makefile"
 )
 
 // make builds f as SAM does: by the target build-ID of its Makefile, which puts what
@@ -135,21 +145,23 @@ func (b *Builder) make(ctx context.Context, f *template.Function, built *Built) 
 	if err != nil {
 		return err
 	}
-	where := built.Dir
-	if f.Code.WorkingDir != "" {
-		where = b.path(f.Code.WorkingDir)
-		built.Sources = append(built.Sources, Source{Dir: where, Deep: true})
-	}
-	if err := run(ctx, where, []string{"ARTIFACTS_DIR=" + dir}, "make", "build-"+f.ID); err != nil {
+	if err := run(ctx, b.workingDir(f, built), []string{"ARTIFACTS_DIR=" + dir}, "make", "build-"+f.ID); err != nil {
 		return err
 	}
-	if len(goFiles(built.Dir)) > 0 {
-		if err := b.addPackages(ctx, built); err != nil {
-			return err
-		}
+	if b.Watch {
+		// Makefiles may write beside their sources: that must not ask for another build.
+		built.Fingerprint = Fingerprint(built.Sources)
 	}
-	built.Dir = dir
+	built.Dir, built.Made = dir, dir
 	return nil
+}
+
+// workingDir is the folder in which make runs.
+func (b *Builder) workingDir(f *template.Function, built *Built) string {
+	if f.Code.WorkingDir != "" {
+		return b.path(f.Code.WorkingDir)
+	}
+	return built.Dir
 }
 
 // compile builds the Go program in the folder of f.
@@ -161,15 +173,11 @@ func (b *Builder) compile(ctx context.Context, f *template.Function, built *Buil
 	if err != nil {
 		return err
 	}
-	// As it is deployed, but for the processor: without the old RPC mode, and static.
-	err = run(ctx, built.Dir, []string{"CGO_ENABLED=0", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH},
+	// For this machine, and else with its own settings: packages that it has compiled
+	// before are not compiled again, as they would be for a static program.
+	err = run(ctx, built.Dir, []string{"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH},
 		"go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(dir, bootstrap), ".")
-	if err != nil {
-		return err
-	}
-	built.Sources = nil // its packages: the folder may hold whole other programs
-	err = b.addPackages(ctx, built)
-	built.Dir = dir
+	built.Dir, built.Made = dir, dir
 	return err
 }
 

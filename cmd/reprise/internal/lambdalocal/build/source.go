@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 )
 
 // Source is a folder with code.
@@ -46,20 +48,39 @@ func skipped(folder string) bool {
 	return strings.HasPrefix(folder, ".") || folder == "node_modules" || folder == "__pycache__"
 }
 
-// addPackages adds the folders of the packages that the Go program in built.Dir is
-// made of, as far as they can change: those of the standard library and of modules
-// of others cannot.
-func (b *Builder) addPackages(ctx context.Context, built *Built) error {
-	if !b.Watch {
-		return nil
+// watch finds out what f is built from, and how that is now.
+func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built) error {
+	built.Sources = []Source{{Dir: built.Dir, Deep: true}}
+	isGo := len(goFiles(built.Dir)) > 0
+	switch {
+	case f.Code.BuildMethod == makeMethod:
+		built.Sources = append(built.Sources, Source{Dir: b.workingDir(f, built), Deep: true})
+	case isGo:
+		built.Sources = nil // its packages: the folder may hold whole other programs
 	}
-	const own = "{{if not .Standard}}{{if or (not .Module) .Module.Main .Module.Replace}}{{.Dir}}{{end}}{{end}}"
-	list, err := output(ctx, built.Dir, nil, "go", "list", "-deps", "-f", own, ".")
-	if err != nil {
-		return err
+	if isGo {
+		packages, err := goPackages(ctx, built.Dir)
+		if err != nil {
+			return err
+		}
+		built.Sources = append(built.Sources, packages...)
 	}
-	for folder := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '\n' }) {
-		built.Sources = append(built.Sources, Source{Dir: folder})
-	}
+	built.Fingerprint = Fingerprint(built.Sources)
 	return nil
+}
+
+// goPackages are the folders of the packages that the Go program in dir is made of,
+// as far as they can change: those of the standard library and of modules of others
+// cannot.
+func goPackages(ctx context.Context, dir string) ([]Source, error) {
+	const own = "{{if not .Standard}}{{if or (not .Module) .Module.Main .Module.Replace}}{{.Dir}}{{end}}{{end}}"
+	list, err := output(ctx, dir, nil, "go", "list", "-deps", "-f", own, ".")
+	if err != nil {
+		return nil, err
+	}
+	var sources []Source
+	for folder := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '\n' }) {
+		sources = append(sources, Source{Dir: folder})
+	}
+	return sources, nil
 }

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+// functionLog prints the lines of several functions, each behind its name.
+type functionLog struct {
+	out    *terminal.Terminal
+	width  int
+	colors map[string]terminal.Color
+}
+
+func newFunctionLog(out *terminal.Terminal, functions []template.Function) *functionLog {
+	palette := []terminal.Color{terminal.Cyan, terminal.Magenta, terminal.Yellow, terminal.Blue, terminal.Green}
+	log := &functionLog{out: out, width: len(theProgram), colors: make(map[string]terminal.Color)}
+	for i := range functions {
+		name := functions[i].Name
+		log.width = max(log.width, len(name))
+		log.colors[name] = palette[i%len(palette)]
+	}
+	return log
+}
+
+// theProgram is the name for lines that are of no function.
+const theProgram = "reprise"
+
+// print prints a line; of several if the text has some.
+func (l *functionLog) print(line lambdalocal.Line) {
+	name := line.Function
+	if name == "" {
+		name = theProgram
+	}
+	label := fmt.Sprintf("%-*s |", l.width, name)
+	if color, known := l.colors[name]; known {
+		label = l.out.Paint(color, label)
+	}
+	for text := range strings.SplitSeq(line.Text, "\n") {
+		switch line.Source {
+		case lambdalocal.SourceTrouble:
+			text = l.out.Paint(terminal.Red, text)
+		case lambdalocal.SourcePlatform:
+			text = l.out.Paint(terminal.Gray, text)
+		}
+		l.out.Printf("%s %s", label, text)
+	}
+}

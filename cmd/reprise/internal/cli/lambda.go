@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+)
+
+func (a *app) lambda() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lambda",
+		Short: "Run Lambda functions, queues and mappings of a template on this machine",
+		Long: `Run what a SAM or CloudFormation template declares on this machine, and invoke
+its functions.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(a.lambdaUp(), a.invoke(), a.send())
+	return cmd
+}
+
+type invokeFlags struct {
+	endpoint, region string
+	event            bool
+}
+
+func (a *app) invoke() *cobra.Command {
+	var f invokeFlags
+	cmd := &cobra.Command{
+		Use:   "invoke NAME [PAYLOAD | @FILE | -]",
+		Short: "Invoke a Lambda function",
+		Long: `Invoke a function, by its name or ARN, and print what it returns. The payload
+is JSON: an argument, a file behind @, or the standard input for -. Without one
+it is {}.
+
+--event invokes it asynchronously: Lambda retries it by itself, and sends its
+end to the function's destinations.
+
+The endpoint is --endpoint, AWS_ENDPOINT_URL_LAMBDA, AWS_ENDPOINT_URL, or what
+reprise lambda up runs on this machine (http://` + defaultAddr + `). Nothing is tried
+twice. Exit code 3 says that the function failed; the error is what it prints.`,
+		Example: `  reprise lambda invoke Flaky '{"id": "o-1"}'
+  reprise lambda invoke Flaky --event @event.json
+  echo '{}' | reprise lambda invoke Flaky -`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: run(func(args []string) error { return a.runInvoke(f, args) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service")
+	flags.StringVar(&f.region, "region", "", "AWS region (default that of the endpoint or of the AWS settings; us-east-1 for a local server)")
+	flags.BoolVar(&f.event, "event", false, "invoke it asynchronously, and do not wait for it")
+	return cmd
+}
+
+func (a *app) runInvoke(f invokeFlags, args []string) error {
+	name := args[0]
+	payload, err := a.payload(args[1:])
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	endpoint := cmp.Or(f.endpoint, os.Getenv("AWS_ENDPOINT_URL_LAMBDA"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
+	client, err := awsclient.NewLambda(ctx, endpoint, f.region)
+	if err != nil {
+		return err
+	}
+	in := &lambda.InvokeInput{FunctionName: &name, Payload: payload}
+	if f.event {
+		in.InvocationType = types.InvocationTypeEvent
+	}
+	out, err := client.Invoke(ctx, in)
+	switch {
+	case err != nil:
+		return invokeError(ctx, err, name, endpoint)
+	case f.event:
+		id, _ := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+		fmt.Fprintf(a.stdout, "accepted, request %s\n", id)
+		return nil
+	}
+	fmt.Fprintf(a.stdout, "%s\n", bytes.TrimRight(out.Payload, "\n"))
+	if out.FunctionError != nil {
+		return unsettled(fmt.Errorf("function %s failed (%s)", name, *out.FunctionError))
+	}
+	return nil
+}
+
+// payload is what the argument behind the function's name says.
+func (a *app) payload(args []string) ([]byte, error) {
+	text := []byte("{}")
+	source := "the payload"
+	switch {
+	case len(args) == 0:
+	case args[0] == "-":
+		source = "the standard input"
+		var err error
+		if text, err = io.ReadAll(a.stdin); err != nil {
+			return nil, fmt.Errorf("reading the standard input: %w", err)
+		}
+	case strings.HasPrefix(args[0], "@"):
+		source = args[0][1:]
+		var err error
+		if text, err = os.ReadFile(source); err != nil {
+			return nil, fmt.Errorf("the payload: %w", err)
+		}
+	default:
+		text = []byte(args[0])
+	}
+	if !json.Valid(text) {
+		return nil, usage(fmt.Errorf("%s is no JSON: Lambda takes nothing else; write texts between double quotes", source))
+	}
+	return text, nil
+}
+
+// invokeError puts the commonest failures into words that help.
+func invokeError(ctx context.Context, err error, name, endpoint string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return fmt.Errorf("invoking %q at %s: %s: %s", name, endpoint, api.ErrorCode(), api.ErrorMessage())
+	}
+	if dial, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("no answer from %s (%w): start it (reprise lambda up TEMPLATE), or pass its --endpoint", endpoint, dial.Err)
+	}
+	return fmt.Errorf("invoking %q at %s: %w", name, endpoint, err)
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/stack"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+type lambdaUpFlags struct {
+	addr, region string
+	data         string
+	memory       bool
+	parameters   []string
+	timeScale    float64
+	watch        bool
+}
+
+func (a *app) lambdaUp() *cobra.Command {
+	var f lambdaUpFlags
+	cmd := &cobra.Command{
+		Use:   "up TEMPLATE",
+		Short: "Run a template's functions, queues and event source mappings",
+		Long: `Run what a SAM or CloudFormation template declares: its queues in an
+SQS-compatible server, its functions as processes behind Lambda's own Runtime
+API, their asynchronous invokes with retries and destinations, and the event
+source mappings of its queues. The AWS CLI and SDKs talk to all of it at one
+address.
+
+Go functions (provided.al2023) are built for this machine: by go build, by the
+target build-NAME of their Makefile (BuildMethod: makefile), or not at all if
+CodeUri has a program called bootstrap. Python and Node functions run from
+their folder by the python3 and node on the PATH. What the template has and
+this machine does not is named: refused if something else would run, else a
+warning. docs/lambda-local.md has the list.
+
+The first Ctrl-C lets running invokes end, for up to 25 s. Asynchronous invokes
+that still wait for a retry are lost then, which exits with 3 and says how many.`,
+		Example: `  reprise lambda up template.yaml
+  reprise lambda up template.yaml --param Stage=dev --time-scale 60 --watch
+  reprise lambda invoke Flaky '{"id": "o-1"}'
+  reprise lambda send --queue Orders '{"id": "o-1"}'`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runLambdaUp(f, args[0]) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0 takes any free one")
+	flags.StringVar(&f.region, "region", "", "region of queues and functions (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
+	flags.StringVar(&f.data, "data", "", "`directory` to keep messages in, which only one server can use at a time (default: memory)")
+	flags.BoolVar(&f.memory, "memory", false, "keep messages in memory, as it is without --data")
+	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
+	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast Lambda's own waits go: those before retries of asynchronous invokes, their age, batching windows")
+	flags.BoolVar(&f.watch, "watch", false, "build a function anew when its source changes")
+	cmd.MarkFlagsMutuallyExclusive("data", "memory")
+	return cmd
+}
+
+func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
+	if f.timeScale <= 0 {
+		return usage(fmt.Errorf("--time-scale is %v: pass a number above 0", f.timeScale))
+	}
+	parameters, err := parseParameters(f.parameters)
+	if err != nil {
+		return usage(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err // names the file
+	}
+	cfg := daemon.Config{Addr: f.addr, Region: cmp.Or(f.region, awsclient.LocalRegion()), Logger: a.logger()}
+	if f.data != "" {
+		storage := storageFlags{data: f.data, sync: syncAlways, syncInterval: defaultSyncInterval, minFree: defaultMinFree}
+		if cfg.Journal, err = storage.options(); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	// The daemon comes first: its address is in the URLs that the template asks for.
+	d, err := daemon.New(cfg)
+	if err != nil {
+		return err
+	}
+	loaded, err := template.Load(text, template.Options{
+		File: file, Parameters: parameters, Region: cfg.Region, AccountID: daemon.Account, QueueURL: d.QueueURL,
+	})
+	if err != nil {
+		return errors.Join(err, d.Close())
+	}
+	cfg.Queues = queuesOf(loaded)
+	if err := d.CreateQueues(cfg.Queues); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	for _, w := range loaded.Warnings {
+		fmt.Fprintf(a.stderr, "reprise: warning: %s\n", w)
+	}
+	log := newFunctionLog(terminal.New(a.stdout, os.Getenv), loaded.Functions)
+	running, built, err := a.build(stack.Config{
+		File: file, Template: loaded, Server: d.SQS(), Endpoint: d.URL(), QueueURL: d.QueueURL,
+		Region: cfg.Region, AccountID: daemon.Account, TimeScale: f.timeScale, Watch: f.watch, Log: log.print, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return errors.Join(err, d.Close())
+	}
+	d.Host(running)
+	a.announce(d, cfg)
+	a.announceFunctions(running, loaded)
+	fmt.Fprintf(a.stdout, "ready         in %v, of which %v to build\n", time.Since(start).Round(time.Millisecond), built.Round(time.Millisecond))
+
+	err = d.Run(a.ctx, a.drain)
+	if _, lost := errors.AsType[*stack.LostError](err); lost {
+		return unsettled(err)
+	}
+	return err
+}
+
+// build makes the stack, and says how long that took. It is given up at the first
+// Ctrl-C.
+func (a *app) build(cfg stack.Config) (*stack.Stack, time.Duration, error) {
+	ctx, stop := a.interruptible()
+	defer stop()
+	fmt.Fprintf(a.stdout, "building      %d functions\n", len(cfg.Template.Functions))
+	start := time.Now()
+	s, err := stack.New(ctx, cfg)
+	return s, time.Since(start), err
+}
+
+// parseParameters reads name=value.
+func parseParameters(texts []string) (map[string]string, error) {
+	parameters := make(map[string]string, len(texts))
+	for _, text := range texts {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return nil, fmt.Errorf("--param %q is not of the form name=value", text)
+		}
+		parameters[name] = value
+	}
+	return parameters, nil
+}
+
+// queuesOf are the template's queues as a server makes them.
+func queuesOf(t *template.Template) []daemon.Queue {
+	queues := make([]daemon.Queue, len(t.Queues))
+	for i, q := range t.Queues {
+		queues[i] = daemon.Queue{Name: q.Name, Attributes: q.Attributes, DeadLetter: q.DeadLetter, MaxReceives: q.MaxReceives}
+	}
+	return queues
+}
+
+// announceFunctions says what runs, what does not, and how to try it.
+func (a *app) announceFunctions(s *stack.Stack, t *template.Template) {
+	for _, f := range s.Functions() {
+		fmt.Fprintf(a.stdout, "function      %s\n", f.ARN)
+		for _, note := range f.Notes {
+			fmt.Fprintf(a.stdout, "              %s\n", note)
+		}
+	}
+	for _, m := range t.Mappings {
+		if m.Disabled {
+			continue
+		}
+		fmt.Fprintf(a.stdout, "mapping       %s -> %s, %s\n", m.Queue, m.Function, mappingText(m))
+	}
+	program := filepath.Base(os.Args[0])
+	if len(t.Functions) > 0 {
+		fmt.Fprintf(a.stdout, "invoke        %s lambda invoke %s '{}'\n", program, t.Functions[0].Name)
+	}
+	if len(t.Queues) > 0 {
+		fmt.Fprintf(a.stdout, "send          %s lambda send --queue %s '{}'\n", program, t.Queues[0].Name)
+	}
+}
+
+func mappingText(m template.Mapping) string {
+	text := fmt.Sprintf("batches of %d", m.BatchSize)
+	if m.Window > 0 {
+		text += fmt.Sprintf(" or %v", m.Window)
+	}
+	if !m.ReportBatchItemFailures {
+		text += ", failing as a whole"
+	}
+	return text
+}

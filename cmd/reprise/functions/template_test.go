@@ -2,6 +2,7 @@ package functions_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -220,6 +221,37 @@ func TestDeployedRetriesFitTheHandler(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestAlarms: somebody is told when failures do not reach the retry queue, when there
+// are dead letters, and before SQS deletes them or refuses to hide more. The alarms
+// act only if there is a topic.
+func TestAlarms(t *testing.T) {
+	const topic = "arn:aws:sns:eu-central-1:123456789012:alarms"
+	for _, told := range []string{"", topic} {
+		found := make(map[string]string)
+		deployment := readStack(t, filepath.Join(root, plain), map[string]string{"FunctionName": "orders", "AlarmTopicArn": told})
+		for _, r := range deployment.Resources {
+			if r.Type == "AWS::CloudWatch::Alarm" {
+				p := deployment.resolve(r.Properties).(map[string]any)
+				found[fmt.Sprintf("%v %v", p["Namespace"], p["MetricName"])] = fmt.Sprintf("%v %v", p["Threshold"], list(p["AlarmActions"]))
+			}
+		}
+		actions := "[]"
+		if told != "" {
+			actions = "[" + topic + "]"
+		}
+		want := map[string]string{
+			"AWS/Lambda DestinationDeliveryFailures":        "1 " + actions,
+			"AWS/Lambda Errors":                             "1 " + actions,
+			"AWS/SQS ApproximateNumberOfMessagesVisible":    "1 " + actions,
+			"AWS/SQS ApproximateAgeOfOldestMessage":         "864000 " + actions,
+			"AWS/SQS ApproximateNumberOfMessagesNotVisible": "100000 " + actions,
+		}
+		if diff := cmp.Diff(want, found); diff != "" {
+			t.Errorf("told %q, the alarms are (-want +got):\n%s", told, diff)
+		}
 	}
 }
 

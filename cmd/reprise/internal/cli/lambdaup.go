@@ -53,6 +53,9 @@ that still wait for a retry are lost then, which exits with 3 and says how many.
   reprise lambda send --queue Orders '{"id": "o-1"}'`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runLambdaUp(f, args[0]) }),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0 takes any free one")

@@ -35,8 +35,10 @@ func (d *Daemon) Host(l Lambda) {
 var versionPath = regexp.MustCompile(`^/\d{4}-\d{2}-\d{2}/`)
 
 // besides sends what is of Lambda's API to lambda. An invoke takes as long as its
-// function: the server's own time limits are not for it.
+// function: the server's own time limits are not for it. A web page that happens to
+// be open on this machine must not run functions.
 func besides(lambda, rest http.Handler) http.Handler {
+	lambda = http.NewCrossOriginProtection().Handler(lambda)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !versionPath.MatchString(r.URL.Path) {
 			rest.ServeHTTP(w, r)

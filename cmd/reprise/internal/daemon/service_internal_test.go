@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// TestBesides: Lambda's paths, and no others, are Lambda's; an invoke outlives the
+// server's time limits, and a web page cannot make one.
+func TestBesides(t *testing.T) {
+	const limit = 20 * time.Millisecond
+	lambda := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * limit)
+		io.WriteString(w, "lambda")
+	})
+	sqs := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "sqs") })
+	server := httptest.NewUnstartedServer(besides(lambda, sqs))
+	server.Config.ReadTimeout, server.Config.WriteTimeout = limit, limit
+	server.Start()
+	defer server.Close()
+	for _, test := range []struct {
+		path, origin string
+		status       int
+		want         string // the text, of those that are answered
+	}{
+		{"/2015-03-31/functions/f/invocations", "", 200, "lambda"},
+		{"/2019-09-30/functions/f/concurrency", "", 200, "lambda"},
+		{"/2015-03-31/functions/f/invocations", "https://elsewhere.example", 403, ""},
+		{"/000000000000/2015-03-31", "", 200, "sqs"},
+		{"/", "", 200, "sqs"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+test.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.origin != "" {
+			request.Header.Set("Origin", test.origin)
+		}
+		response, err := server.Client().Do(request)
+		if err != nil {
+			t.Errorf("%s: %v", test.path, err)
+			continue
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != test.status || test.want != "" && string(text) != test.want {
+			t.Errorf("%s from %q answers %d %q, %v, want %d %q", test.path, test.origin, response.StatusCode, text, err, test.status, test.want)
+		}
+	}
+}

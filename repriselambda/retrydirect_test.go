@@ -176,11 +176,12 @@ func TestTimeLimitTooShort(t *testing.T) {
 	})
 }
 
-// TestNothingIsBegunThatCannotEnd: when too little of the time is left for another
-// run, the rest of a batch comes again, and that counts as no attempt.
+// TestNothingIsBegunThatCannotEnd: when too little of the time is left for a run as
+// long as a function may take, the rest of a batch comes again, and that counts as no
+// attempt.
 func TestNothingIsBegunThatCannotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSystem(t, fails(6), repriselambda.RetryConfig{Mode: repriselambda.ModeDirect, Timeout: targetTimeout, Concurrency: 1,
+		s := newSystem(t, always, repriselambda.RetryConfig{Mode: repriselambda.ModeDirect, Timeout: targetTimeout, Concurrency: 1,
 			Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 2}})
 		s.lambda.takes = 20 * time.Second
 		for range 6 {
@@ -191,8 +192,26 @@ func TestNothingIsBegunThatCannotEnd(t *testing.T) {
 			t.Errorf("%d messages came back after %d runs of 20 s in a minute, want 4 after 2", len(failed), len(s.lambda.made()))
 		}
 		s.run(time.Hour)
-		if n := len(s.lambda.made()); n != 6 || len(s.dead.Messages()) > 0 {
-			t.Errorf("%d invocations, want 6; %d dead letters", n, len(s.dead.Messages()))
+		if n, d := len(s.lambda.made()), len(s.dead.Messages()); n != 6 || d != 6 {
+			t.Errorf("%d invocations, want 6; %d dead letters", n, d)
+		}
+	})
+}
+
+// TestDirectJitter belongs to the request that failed first, and to the attempt.
+func TestDirectJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := retry.Policy{Backoff: retry.Exponential{Base: time.Minute}, Jitter: retry.FromBase}
+		s := newDirect(t, fails(6), p)
+		failed := time.Now()
+		s.lambda.invoke(order)
+		s.run(24 * time.Hour)
+		for i, c := range s.lambda.made() {
+			due := failed.Add(p.Wait("request-1", i+1))
+			if late := c.At.Sub(due); late < 0 || late > 2*time.Second {
+				t.Errorf("retry %d comes %v after it is due, %v after the failure", i+1, late, due.Sub(failed))
+			}
+			failed = c.At
 		}
 	})
 }

@@ -181,6 +181,28 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
+// TestThrottledTogether: messages that are received again and again because Lambda is
+// throttled do not pass for ones that crash the handler, which are run one by one.
+func TestThrottledTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t, always, repriselambda.RetryConfig{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None}})
+		s.lambda.answers = func(call) *reply { return &reply{status: 429, code: "TooManyRequestsException"} }
+		for range 10 {
+			s.lambda.invoke(order)
+		}
+		for i := range 9 {
+			time.Sleep(6 * time.Minute)
+			s.invoke()
+			if n := len(s.lambda.made()); n != 10*(i+1) {
+				t.Fatalf("%d invocations of Lambda at receive %d of ten messages", n, i+1)
+			}
+		}
+		if got := s.client.calls(); got.Visibilities != 9 || got.Sends > 0 {
+			t.Errorf("calls %+v, want 9 changes of visibility", got)
+		}
+	})
+}
+
 // TestThrottledBeyondItsAge is given up, for its age and with the attempts it had.
 func TestThrottledBeyondItsAge(t *testing.T) {
 	for _, mode := range []repriselambda.Mode{repriselambda.ModeEnvelope, repriselambda.ModeDirect} {

@@ -151,23 +151,25 @@ const maxReceives = 10
 // TestLettersOfTheQueue: what the queue makes impossible, here a copy of what is too
 // large for one at the last receive, is given up with the function's payload too.
 func TestLettersOfTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSystem(t, always, repriselambda.RetryConfig{Mode: repriselambda.ModeDirect, Timeout: time.Second, Retry: retry.Policy{MaxAge: 1000 * time.Hour}})
-		s.lambda.answers = func(call) *reply { return &reply{status: 429, code: "TooManyRequestsException"} }
-		payload := fmt.Sprintf("%q", strings.Repeat("z", 1<<20-2000))
-		s.lambda.invoke(payload)
-		s.run(24 * time.Hour)
-		letters, _ := s.letters()
-		if len(letters) != 1 {
-			t.Fatalf("%d dead letters", len(letters))
-		}
-		if l := letters[0]; l.Body != payload || l.Attributes["reprise-reason"] != "receives" || l.Attributes["reprise-error-type"] != "Timeout" {
-			t.Errorf("the dead letter is %.100s, %+v", l.Body, l.Attributes)
-		}
-		if n := len(s.lambda.made()); n != maxReceives {
-			t.Errorf("%d invocations, want one for each of %d receives", n, maxReceives)
-		}
-	})
+	for _, mode := range []repriselambda.Mode{repriselambda.ModeEnvelope, repriselambda.ModeDirect} {
+		synctest.Test(t, func(t *testing.T) {
+			long := func(call) *failed { return &failed{"Timeout", strings.Repeat("z", 1<<20-2000)} }
+			s := newSystem(t, long, repriselambda.RetryConfig{Mode: mode, Timeout: time.Second, Retry: retry.Policy{MaxAge: 1000 * time.Hour}})
+			s.lambda.answers = func(call) *reply { return &reply{status: 429, code: "TooManyRequestsException"} }
+			s.lambda.invoke(order)
+			s.run(24 * time.Hour)
+			letters, _ := s.letters()
+			if len(letters) != 1 {
+				t.Fatalf("%v: %d dead letters", mode, len(letters))
+			}
+			if l := letters[0]; l.Body != order || l.Attributes["reprise-reason"] != "receives" || l.Attributes["reprise-error-type"] != "Timeout" {
+				t.Errorf("%v: the dead letter is %.100s, %+v", mode, l.Body, l.Attributes)
+			}
+			if n := len(s.lambda.made()); n != maxReceives {
+				t.Errorf("%v: %d invocations, want one for each of %d receives", mode, n, maxReceives)
+			}
+		})
+	}
 }
 
 // TestErrorsThatSQSRefuses are cut and cleaned, and the payload stays.

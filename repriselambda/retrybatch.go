@@ -69,20 +69,25 @@ func (b *batch) begin() {
 	b.running++
 }
 
-// end notes that it is decided what becomes of a message. It returns when that is
-// true of all that are worked on, so that they are given back together, ten to a
-// call; but in time for this one to come again when it is due.
-func (b *batch) end(ctx context.Context, o opinion) {
+// end notes that it is decided what becomes of a message.
+func (b *batch) end() {
 	b.mu.Lock()
-	b.running--
-	if b.running == 0 {
+	defer b.mu.Unlock()
+	if b.running--; b.running == 0 {
 		close(b.idle)
 	}
-	idle := b.idle
-	b.mu.Unlock()
+}
+
+// gather waits, for the sake of a message that is not done with, until it is decided
+// what becomes of all that are worked on, so that they are given back together, ten to
+// a call; but in time for this one to come again when it is due.
+func (b *batch) gather(ctx context.Context, o opinion) {
 	if o.err == nil {
 		return
 	}
+	b.mu.Lock()
+	idle := b.idle
+	b.mu.Unlock()
 	patience := maxGathering
 	if !o.again.IsZero() {
 		patience = min(patience, time.Until(o.again)-2*time.Second)

@@ -223,3 +223,25 @@ func TestMiddleware(t *testing.T) {
 		})
 	}
 }
+
+// TestPolicyThatPanics is a mistake of the user's, which costs no message.
+func TestPolicyThatPanics(t *testing.T) {
+	for _, mode := range []repriselambda.Mode{repriselambda.ModeEnvelope, repriselambda.ModeDirect} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			odd := retry.Rule{Backoff: retry.Constant(time.Minute), Jitter: retry.None, Match: func(error) bool {
+				if asked++; asked <= 3 {
+					panic("as told")
+				}
+				return true
+			}}
+			s := newSystem(t, fails(1), repriselambda.RetryConfig{Mode: mode, Timeout: targetTimeout, Retry: retry.Policy{Rules: []retry.Rule{odd}}})
+			began := time.Now()
+			s.lambda.invoke(order)
+			s.run(24 * time.Hour)
+			if n := len(s.lambda.made()); n != 1 || time.Since(began) > time.Hour || len(s.queue.Messages())+len(s.dead.Messages()) > 0 {
+				t.Errorf("%v: %d invocations in %v; %d messages and %d dead letters are left", mode, n, time.Since(began), len(s.queue.Messages()), len(s.dead.Messages()))
+			}
+		})
+	}
+}

@@ -27,9 +27,8 @@ type opinion struct {
 // Handle implements [reprise.Handler].
 func (r *retrier) Handle(ctx context.Context, m *reprise.Message) error {
 	b := batchFrom(ctx)
-	b.begin()
-	o := r.work(ctx, m, b)
-	b.end(ctx, o)
+	o := r.decide(ctx, m, b)
+	b.gather(ctx, o)
 	switch wait := time.Until(o.again); {
 	case o.err == nil:
 		return nil
@@ -40,6 +39,23 @@ func (r *retrier) Handle(ctx context.Context, m *reprise.Message) error {
 	default:
 		return reprise.Release(wait, o.err) // which is counted as no attempt
 	}
+}
+
+// afterPanic is how long a message waits of which the middleware, or a policy, has
+// made a panic.
+const afterPanic = time.Minute
+
+// decide is work, or what follows from a panic of the user's code in it. The consumer
+// logs that.
+func (r *retrier) decide(ctx context.Context, m *reprise.Message, b *batch) (o opinion) {
+	b.begin()
+	defer b.end()
+	defer func() {
+		if v := recover(); v != nil {
+			o = opinion{err: &reprise.PanicError{Value: v, Stack: debug.Stack()}, again: time.Now().Add(afterPanic)}
+		}
+	}()
+	return r.work(ctx, m, b)
 }
 
 // work runs the function that m is about, if it is due.
@@ -168,14 +184,8 @@ type dueInvocation struct {
 
 type dueKey struct{}
 
-// invokeOnce invokes f's function through the middleware. A panic of that is an
-// error, which the consumer logs.
-func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &reprise.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
+// invokeOnce invokes f's function through the middleware.
+func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure) error {
 	shown := *m
 	shown.OriginID = f.request
 	return r.invoke.Handle(context.WithValue(ctx, dueKey{}, dueInvocation{r, f}), &shown)

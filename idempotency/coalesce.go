@@ -46,14 +46,44 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (Out, error) {
 		return c.atOnce(in)
 	}
 	p := &passenger[In, Out]{in: in, arrived: make(chan struct{})}
+	c.queue(p)
+	return c.await(ctx, p)
+}
+
+// doAll makes a call for each of in. They go together, up to maxTrip at a time, but for
+// those whose keys are equal.
+func (c *coalescer[In, Out]) doAll(ctx context.Context, in []In) ([]Out, []error) {
+	out, errs := make([]Out, len(in)), make([]error, len(in))
+	if c.atOnce != nil {
+		for i := range in {
+			out[i], errs[i] = c.atOnce(in[i])
+		}
+		return out, errs
+	}
+	all := make([]*passenger[In, Out], len(in))
+	for i := range in {
+		all[i] = &passenger[In, Out]{in: in[i], arrived: make(chan struct{})}
+	}
+	c.queue(all...)
+	for i, p := range all {
+		out[i], errs[i] = c.await(ctx, p)
+	}
+	return out, errs
+}
+
+// queue has passengers wait for a trip.
+func (c *coalescer[In, Out]) queue(p ...*passenger[In, Out]) {
 	c.mu.Lock()
-	c.waiting = append(c.waiting, p)
-	if !c.driving {
+	defer c.mu.Unlock()
+	c.waiting = append(c.waiting, p...)
+	if !c.driving && len(c.waiting) > 0 {
 		c.driving = true
 		go c.drive()
 	}
-	c.mu.Unlock()
+}
 
+// await returns what p's trip has brought.
+func (c *coalescer[In, Out]) await(ctx context.Context, p *passenger[In, Out]) (Out, error) {
 	select {
 	case <-p.arrived:
 		return p.out, p.err

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Config says how [New]'s middleware works. The zero Config works and is good.
+// Config says how the middleware of [New] and [NewBatch] works. The zero Config works and is good.
 type Config struct {
 	// Key names the work that a message asks for: messages with equal keys ask for
 	// the same. An error, or an empty key, dead-letters the message, for no retry

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -53,6 +54,47 @@ func ExampleNew() {
 	// Output:
 	// charged {"order": "o-1"}, idempotency key o-1
 	// message-2 asks for the same: receipt-1
+}
+
+func insertOnce(store idempotency.Store, insert func(ctx context.Context, bodies []string) error) (reprise.BatchHandler, error) {
+	once, err := idempotency.NewBatch(store, idempotency.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return once(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+		var bodies []string
+		for _, m := range ms { // those that are to be done
+			bodies = append(bodies, m.Body)
+		}
+		if err := insert(ctx, bodies); err != nil {
+			return slices.Repeat([]error{err}, len(ms)) // their keys are free again
+		}
+		return nil
+	})), nil
+}
+
+// A batch in which one message has been done before: its neighbours are inserted.
+func ExampleNewBatch() {
+	handler, err := insertOnce(idempotency.NewMemory(idempotency.MemoryConfig{}), func(_ context.Context, bodies []string) error {
+		fmt.Println("inserted", bodies)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	batches := [][]*reprise.Message{ // from reprise.NewBatch's consumer
+		{{ID: "1", Body: "one"}, {ID: "2", Body: "two"}},
+		{{ID: "2", Body: "two"}, {ID: "3", Body: "three"}},
+	}
+	for _, ms := range batches {
+		fmt.Println(handler.HandleBatch(context.Background(), ms))
+	}
+	// Output:
+	// inserted [one two]
+	// [<nil> <nil>]
+	// inserted [three]
+	// [<nil> <nil>]
 }
 
 // Counters of what becomes of messages.

@@ -73,6 +73,18 @@ var (
 // comes here again. If it comes to another process first, the work is done twice; or
 // if 10,000 later ones, or 64 MiB of their results, have taken its place.
 func New(store Store, cfg Config) (func(reprise.Handler) reprise.Handler, error) {
+	g, err := newGuard(store, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(next reprise.Handler) reprise.Handler {
+		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			return g.handle(ctx, m, next)
+		})
+	}, nil
+}
+
+func newGuard(store Store, cfg Config) (*guard, error) {
 	cfg = cfg.withDefaults()
 	problem := cfg.validate()
 	if store == nil {
@@ -106,11 +118,7 @@ func New(store Store, cfg Config) (func(reprise.Handler) reprise.Handler, error)
 	g.keeper.problem = func(err error) {
 		g.warn(KindLost, "extending claims failed; trying again while they last", "error", err)
 	}
-	return func(next reprise.Handler) reprise.Handler {
-		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
-			return g.handle(ctx, m, next)
-		})
-	}, nil
+	return g, nil
 }
 
 // guard is the middleware.
@@ -128,54 +136,75 @@ type guard struct {
 
 // handle runs next for m unless its work is done or in progress.
 func (g *guard) handle(ctx context.Context, m *reprise.Message, next reprise.Handler) error {
-	key, err := g.keyOf(m)
+	request, err := g.requestFor(m)
 	if err != nil {
-		return reprise.Permanent(err)
-	}
-	if err := g.recordLate(ctx, m, key); err != nil {
 		return err
 	}
-	request := Request{Key: key, Digest: g.digestOf(m), Lease: g.cfg.Lease, Retention: g.cfg.Retention}
+	if done, ok := g.unrecorded.get(request.Key); ok {
+		_, err := g.completes.do(ctx, done)
+		if err := g.recordedLate(ctx, m, request.Key, err); err != nil {
+			return err
+		}
+	}
 	asked := time.Now()
 	answer, err := g.acquires.do(ctx, request)
+	r, err := g.answered(ctx, m, request.Key, answer, err)
+	if r == nil {
+		return err
+	}
+	return g.run(ctx, m, next, r, asked)
+}
+
+// requestFor asks for m's key.
+func (g *guard) requestFor(m *reprise.Message) (Request, error) {
+	key, err := g.keyOf(m)
 	if err != nil {
-		return g.unavailable(ctx, m, next, key, err)
+		return Request{}, reprise.Permanent(err)
+	}
+	return Request{Key: key, Digest: g.digestOf(m), Lease: g.cfg.Lease, Retention: g.cfg.Retention}, nil
+}
+
+// answered is the run that the store's answer permits, or else what becomes of m.
+func (g *guard) answered(ctx context.Context, m *reprise.Message, key string, answer Answer, err error) (*run, error) {
+	if err != nil {
+		return g.unavailable(ctx, m, key, err)
 	}
 	switch answer.State {
 	case Acquired:
-		return g.run(ctx, m, next, Claim{key, answer.Token}, asked)
+		return &run{claim: Claim{key, answer.Token}, retention: g.cfg.Retention}, nil
 	case Completed:
 		g.observe(ctx, Event{Kind: KindDuplicate, Message: m, Key: key})
 		if g.cfg.Duplicate != nil {
-			return g.cfg.Duplicate(ctx, m, answer.Result)
+			return nil, g.cfg.Duplicate(ctx, m, answer.Result)
 		}
-		return nil
+		return nil, nil
 	case InProgress:
 		wait := pause(answer.Wait, m)
 		g.observe(ctx, Event{Kind: KindInProgress, Message: m, Key: key, Wait: wait})
-		return reprise.Release(wait, fmt.Errorf("%w (key %q)", ErrInProgress, key))
+		return nil, reprise.Release(wait, fmt.Errorf("%w (key %q)", ErrInProgress, key))
 	case Mismatched:
 		err := fmt.Errorf("%w (key %q): give different work different keys, see Config.Key", ErrMismatch, key)
 		g.observe(ctx, Event{Kind: KindMismatch, Message: m, Key: key, Err: err})
-		return reprise.Permanent(err)
+		return nil, reprise.Permanent(err)
 	}
-	return g.unavailable(ctx, m, next, key, fmt.Errorf("the store answered %v, which is no answer", answer.State))
+	return g.unavailable(ctx, m, key, fmt.Errorf("the store answered %v, which is no answer", answer.State))
 }
 
-// unavailable is what becomes of m while the store fails.
-func (g *guard) unavailable(ctx context.Context, m *reprise.Message, next reprise.Handler, key string, err error) error {
+// unavailable is what becomes of m while the store fails: a run without a claim, if
+// Config.RunWithoutStore says so.
+func (g *guard) unavailable(ctx context.Context, m *reprise.Message, key string, err error) (*run, error) {
 	if ctx.Err() != nil {
-		return ctx.Err() // the message's time has ended, whoever is to blame
+		return nil, ctx.Err() // the message's time has ended, whoever is to blame
 	}
 	err = fmt.Errorf("idempotency: acquiring key %q: %w", key, err)
 	if !g.cfg.RunWithoutStore {
 		g.warn(KindUnavailable, "the idempotency store fails; messages are retried later", "error", err)
 		g.observe(ctx, Event{Kind: KindUnavailable, Message: m, Key: key, Err: err})
-		return reprise.Unavailable(err)
+		return nil, reprise.Unavailable(err)
 	}
 	g.warn(KindUnprotected, "the idempotency store fails; handlers run unprotected", "error", err)
 	g.observe(ctx, Event{Kind: KindUnprotected, Message: m, Key: key, Err: err})
-	return next.Handle(context.WithValue(ctx, runKey{}, new(run)), m)
+	return new(run), nil
 }
 
 const (

@@ -38,7 +38,7 @@ func SetResult(ctx context.Context, result []byte) error {
 	r, ok := ctx.Value(runKey{}).(*run)
 	switch {
 	case !ok:
-		return errors.New("idempotency: the context is not that of a handler under this package's middleware: pass on the one that Handle was given")
+		return errors.New("idempotency: the context is not that of a handler under this package's middleware: pass on the one that Handle was given, or that MessageContext returns in a batch")
 	case len(result) > maxResult:
 		return fmt.Errorf("idempotency: the result has %d bytes, and at most %d are kept: leave a reference to it", len(result), maxResult)
 	}
@@ -61,47 +61,81 @@ func ClaimFrom(ctx context.Context) (claim Claim, retention time.Duration, ok bo
 	return r.claim, r.retention, true
 }
 
-// run runs next under a claim that was asked for then.
-func (g *guard) run(ctx context.Context, m *reprise.Message, next reprise.Handler, claim Claim, asked time.Time) error {
-	r := &run{claim: claim, retention: g.cfg.Retention}
+// protected says that r has a claim.
+func (r *run) protected() bool { return r.claim.Token != 0 }
+
+// begin makes r's context from that of its message, and keeps its claim, which was
+// asked for then.
+func (g *guard) begin(ctx context.Context, r *run, asked time.Time) {
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	g.keeper.add(r, asked)
+	if r.protected() {
+		g.keeper.add(r, asked)
+	}
+}
+
+// end is the end of begin.
+func (g *guard) end(r *run) {
+	if r.protected() {
+		g.keeper.remove(r)
+	}
+	r.cancel(nil)
+}
+
+// run runs next as r, whose claim was asked for then.
+func (g *guard) run(ctx context.Context, m *reprise.Message, next reprise.Handler, r *run, asked time.Time) error {
+	g.begin(ctx, r, asked)
 	returned := false
 	defer func() {
-		g.keeper.remove(r)
-		r.cancel(nil)
-		if !returned { // it panicked, or ended its goroutine
-			g.release(ctx, claim)
-			g.observe(ctx, Event{Kind: KindFailed, Message: m, Key: claim.Key})
+		g.end(r)
+		if !returned && r.protected() { // it panicked, or ended its goroutine
+			g.release(ctx, r.claim)
+			g.observe(ctx, Event{Kind: KindFailed, Message: m, Key: r.claim.Key})
 		}
 	}()
 	err := next.Handle(context.WithValue(r.ctx, runKey{}, r), m)
 	returned = true
-	if err == nil {
-		return g.complete(ctx, m, r)
-	}
-	lost := errors.Is(context.Cause(r.ctx), ErrLost)
-	if g.release(ctx, claim) && !lost {
-		g.observe(ctx, Event{Kind: KindFailed, Message: m, Key: claim.Key, Err: err})
+	switch {
+	case !r.protected():
 		return err
+	case err != nil:
+		return g.released(ctx, m, r, err, g.release(ctx, r.claim))
 	}
-	return g.lost(ctx, m, claim, err)
+	completion := r.completion()
+	held, err := g.record(ctx, completion)
+	return g.recorded(ctx, m, completion, held, err)
 }
 
-// complete records that r's work is done.
-func (g *guard) complete(ctx context.Context, m *reprise.Message, r *run) error {
+// completion is what is recorded of r, whose work is done.
+func (r *run) completion() Completion {
 	r.mu.Lock()
-	completion := Completion{Claim: r.claim, Result: r.result, Retention: r.retention}
-	r.mu.Unlock()
-	held, err := g.record(ctx, completion)
+	defer r.mu.Unlock()
+	return Completion{Claim: r.claim, Result: r.result, Retention: r.retention}
+}
+
+// released is what becomes of m, whose run r has failed with err, when its key has been
+// given back, or was held no longer.
+func (g *guard) released(ctx context.Context, m *reprise.Message, r *run, err error, held bool) error {
+	if !held || r.lost() {
+		return g.lost(ctx, m, r.claim, err)
+	}
+	g.observe(ctx, Event{Kind: KindFailed, Message: m, Key: r.claim.Key, Err: err})
+	return err
+}
+
+// lost says that r's claim was, as far as the handler was told.
+func (r *run) lost() bool { return errors.Is(context.Cause(r.ctx), ErrLost) }
+
+// recorded is what becomes of m, whose work is done, when that has been recorded, or
+// was held no longer, or could not be.
+func (g *guard) recorded(ctx context.Context, m *reprise.Message, c Completion, held bool, err error) error {
 	switch {
 	case err != nil:
-		g.unrecorded.put(completion)
-		return g.notRecorded(ctx, m, r.claim.Key, err)
+		g.unrecorded.put(c)
+		return g.notRecorded(ctx, m, c.Key, err)
 	case !held:
-		return g.lost(ctx, m, r.claim, nil)
+		return g.lost(ctx, m, c.Claim, nil)
 	}
-	g.observe(ctx, Event{Kind: KindDone, Message: m, Key: r.claim.Key})
+	g.observe(ctx, Event{Kind: KindDone, Message: m, Key: c.Key})
 	return nil
 }
 
@@ -133,14 +167,11 @@ func (g *guard) notRecorded(ctx context.Context, m *reprise.Message, key string,
 	return reprise.Unavailable(err)
 }
 
-// recordLate records the work of a key that was done here and could not be
-// recorded then. If the key was acquired since, what that run made of it counts.
-func (g *guard) recordLate(ctx context.Context, m *reprise.Message, key string) error {
-	completion, ok := g.unrecorded.get(key)
-	if !ok {
-		return nil
-	}
-	if _, err := g.completes.do(ctx, completion); err != nil {
+// recordedLate is called when the work of a key that was done here, and could not be
+// recorded then, has been, or err says why it could not. If the key was acquired
+// since, what that run made of it counts.
+func (g *guard) recordedLate(ctx context.Context, m *reprise.Message, key string, err error) error {
+	if err != nil {
 		return g.notRecorded(ctx, m, key, err)
 	}
 	g.unrecorded.drop(key)
@@ -152,6 +183,11 @@ func (g *guard) recordLate(ctx context.Context, m *reprise.Message, key string) 
 // was overtaken, or completed in a transaction whose end the handler did not learn.
 func (g *guard) release(ctx context.Context, claim Claim) bool {
 	held, err := g.releases.do(context.WithoutCancel(ctx), claim)
+	return g.freed(claim, held, err)
+}
+
+// freed is what release says of the store's answer.
+func (g *guard) freed(claim Claim, held bool, err error) bool {
 	if err != nil {
 		g.warn(KindFailed, "releasing a key failed; it becomes free when its lease ends", "key", claim.Key, "error", err)
 	}

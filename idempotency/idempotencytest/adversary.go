@@ -155,7 +155,7 @@ func (g *game) boot(i int) *process {
 	name := fmt.Sprint("process ", i)
 	p := &process{game: g, index: i, name: name, rate: 0.96 + 0.08*g.float(name)}
 	p.alive, p.kill = context.WithCancel(context.Background())
-	once, err := idempotency.New(p, idempotency.Config{
+	cfg := idempotency.Config{
 		Lease:    gameLease,
 		Timeout:  gameLease / 3,
 		Patience: gameLease / 2,
@@ -165,12 +165,41 @@ func (g *game) boot(i int) *process {
 		},
 		Observe: func(_ context.Context, e idempotency.Event) { g.observe(e) },
 		Logger:  slog.New(slog.DiscardHandler),
-	})
+	}
+	handler := func(ctx context.Context, m *reprise.Message) error { return g.handle(ctx, p, m) }
+	var err error
+	if g.seed%2 == 0 {
+		p.handler, err = alone(p, cfg, handler)
+	} else {
+		p.handler, err = inBatches(p, cfg, handler)
+	}
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	p.handler = once(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error { return g.handle(ctx, p, m) }))
 	return p
+}
+
+// alone is handler under the middleware for single messages.
+func alone(store idempotency.Store, cfg idempotency.Config, handler reprise.HandlerFunc) (reprise.Handler, error) {
+	once, err := idempotency.New(store, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return once(handler), nil
+}
+
+// inBatches is handler under the middleware for batches, each of one message.
+func inBatches(store idempotency.Store, cfg idempotency.Config, handler reprise.HandlerFunc) (reprise.Handler, error) {
+	once, err := idempotency.NewBatch(store, cfg)
+	if err != nil {
+		return nil, err
+	}
+	batched := once(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+		return []error{handler(idempotency.MessageContext(ctx, ms[0]), ms[0])}
+	}))
+	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+		return batched.HandleBatch(ctx, []*reprise.Message{m})[0]
+	}), nil
 }
 
 // deliver delivers m until it is settled, as SQS would.

@@ -109,6 +109,13 @@ resource "aws_lambda_function" "handler" {
   }
 }
 
+# Lambda takes retries for an endless loop, and stops it after 16 rounds. This one
+# ends by the policy. The function needs the same, which it sets itself.
+resource "aws_lambda_function_recursion_config" "handler" {
+  function_name  = aws_lambda_function.handler.function_name
+  recursive_loop = "Allow"
+}
+
 resource "aws_lambda_event_source_mapping" "retries" {
   event_source_arn        = aws_sqs_queue.retry.arn
   function_name           = aws_lambda_function.handler.arn

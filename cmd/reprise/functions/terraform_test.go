@@ -1,6 +1,7 @@
 package functions_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -194,6 +195,10 @@ func (m *module) evaluate(t *testing.T, expression hclsyntax.Expression) cty.Val
 	return value
 }
 
+// properties are the resources of Terraform that are a property of another one in
+// CloudFormation.
+var properties = map[string]string{"aws_lambda_function_recursion_config": "aws_lambda_function"}
+
 // values returns what the module comes to.
 func (m *module) values(t *testing.T) values {
 	t.Helper()
@@ -215,16 +220,16 @@ func (m *module) values(t *testing.T) values {
 			continue
 		}
 		for name, kind := range kinds {
-			if kind.terraform != b.Labels[0] {
+			if kind.terraform != cmp.Or(properties[b.Labels[0]], b.Labels[0]) {
 				continue
 			}
 			flat := make(map[string]string)
 			m.flatten(t, flat, "", b.Body)
-			properties := make(map[string]string)
-			for path, called := range kind.properties {
-				properties[path] = flat[called]
+			called := make(map[string]string)
+			for path, attribute := range kind.properties {
+				called[path] = flat[attribute]
 			}
-			found.add(name, properties)
+			found.add(name, called)
 		}
 	}
 	return found

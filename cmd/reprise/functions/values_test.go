@@ -45,6 +45,7 @@ var kinds = map[string]struct {
 		"Architectures":                               "architectures",
 		"MemorySize":                                  "memory_size",
 		"Timeout":                                     "timeout",
+		"RecursiveLoop":                               "recursive_loop",
 		"Environment.Variables.MODE":                  "environment.variables.MODE",
 		"Environment.Variables.TARGET_TIMEOUT":        "environment.variables.TARGET_TIMEOUT",
 		"Environment.Variables.BASE_BACKOFF":          "environment.variables.BASE_BACKOFF",
@@ -97,7 +98,10 @@ func (v values) add(kind string, properties map[string]string) {
 	case kept["RedrivePolicy.maxReceiveCount"] != "":
 		part += " for retries"
 	}
-	v[part] = kept
+	if v[part] == nil {
+		v[part] = make(map[string]string)
+	}
+	maps.Copy(v[part], kept)
 }
 
 // permit takes down a statement of a policy.

@@ -96,6 +96,9 @@ export class Retries extends Construct {
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
       memorySize: 128,
       timeout,
+      // Lambda takes retries for an endless loop, and stops it after 16 rounds. This one
+      // ends by the policy. The functions need the same.
+      recursiveLoop: lambda.RecursiveLoop.ALLOW,
       logGroup,
       role: this.role(props.functions, logGroup, table),
       environment: settings(mode, props, this.deadLetterQueue, table),

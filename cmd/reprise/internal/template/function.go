@@ -42,7 +42,7 @@ var samFunctionSchema = functionSchema.with(schema{
 	"ImageUri": refused(noImages),
 })
 
-var lambdaFunctionSchema = functionSchema.with(schema{"Code": used, "DeadLetterConfig": used, "TracingConfig": harmless})
+var lambdaFunctionSchema = functionSchema.with(schema{"Code": raw, "DeadLetterConfig": used, "TracingConfig": harmless})
 
 // with returns both schemas as one.
 func (s schema) with(more schema) schema {
@@ -148,10 +148,16 @@ func (l *loader) environment(p place, n *node) map[string]string {
 	return result
 }
 
+// assetPath is where the CDK says what it will upload: beside a Code that names a
+// place in S3.
+const assetPath = "aws:asset:path"
+
 // code finds out where the code is.
 func (l *loader) code(p place, r *resource) Code {
 	var c Code
 	switch {
+	case r.metadata.get(assetPath) != nil:
+		c.Path = l.path(place{resource: r.id, property: "Metadata." + assetPath}, r.metadata.get(assetPath))
 	case r.kind == lambdaFunctionType:
 		c = l.lambdaCode(p.at("Code"), r.opened["Code"])
 	case r.opened["InlineCode"] != nil:

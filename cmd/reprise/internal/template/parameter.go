@@ -1,6 +1,7 @@
 package template
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -17,7 +18,7 @@ var parameterSchema = schema{
 
 // loadParameters finds the values of the template's parameters.
 func (l *loader) loadParameters(n *node) {
-	l.parameters = make(map[string]*node)
+	l.parameters, l.stored = make(map[string]*node), make(map[string]*Finding)
 	for _, m := range members(n) {
 		p := place{resource: "parameter " + m.key, line: m.line}
 		l.parameters[m.key] = l.parameter(p, m)
@@ -41,7 +42,11 @@ func (l *loader) parameter(p place, m member) *node {
 	if given, ok := l.options.Parameters[m.key]; ok {
 		value = text(m.value, given)
 	} else if strings.HasPrefix(kind, "AWS::SSM::") && value != nil {
-		l.refuse(p, value, "its value is in AWS's parameter store under %q: pass --param %s=VALUE", value.text, m.key)
+		// Only if it is used: every template of the CDK has one, for a rule.
+		l.stored[m.key] = &Finding{
+			File: l.options.File, Line: value.line, Resource: p.resource, Refused: true,
+			Text: fmt.Sprintf("its value is in AWS's parameter store under %q: pass --param %s=VALUE", value.text, m.key),
+		}
 		return nil
 	}
 	switch {

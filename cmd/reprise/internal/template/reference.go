@@ -18,6 +18,10 @@ const (
 // ref is what a Ref to name is.
 func (l *loader) ref(p place, n *node, name string) *node {
 	if value, ok := l.parameters[name]; ok {
+		if stored := l.stored[name]; stored != nil {
+			l.findings = append(l.findings, *stored)
+			delete(l.stored, name) // once is enough
+		}
 		return value
 	}
 	if strings.HasPrefix(name, "AWS::") {
@@ -135,6 +139,9 @@ func (l *loader) resource(p place, n *node, id string) *resource {
 	case r.absent:
 		l.refuse(p, n, "%q does not exist, because its Condition does not hold: refer to it inside an Fn::If", id)
 		return nil
+	}
+	if !r.naming || r.named { // else the name depends on itself, which is said there
+		l.depend(p, n, id)
 	}
 	return r
 }

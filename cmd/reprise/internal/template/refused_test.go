@@ -48,7 +48,8 @@ func TestRefused(t *testing.T) {
 		{"redrive to elsewhere", queue + "RedrivePolicy: {deadLetterTargetArn: 'arn:aws:sqs:x', maxReceiveCount: 3}}}",
 			`:3: Q, RedrivePolicy.deadLetterTargetArn: "arn:aws:sqs:x" is no queue of this template: add it, and write !GetAtt NAME.Arn`},
 		{"redrive to itself", queue + "RedrivePolicy: {deadLetterTargetArn: !GetAtt Q.Arn, maxReceiveCount: 3}}}",
-			`:3: Q, RedrivePolicy.deadLetterTargetArn: a queue cannot be its own dead-letter queue: name another`},
+			":3: Q, RedrivePolicy.deadLetterTargetArn: a queue cannot be its own dead-letter queue: name another\n" +
+				":3: Q, RedrivePolicy.deadLetterTargetArn: Circular dependency between resources: Q -> Q: take a reference out"},
 		{"redrive to another kind", queue + "RedrivePolicy: {deadLetterTargetArn: !GetAtt D.Arn, maxReceiveCount: 3}}}\n  D: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true}}",
 			`:3: Q, RedrivePolicy.deadLetterTargetArn: Q and D have to be both FIFO queues or both standard ones`},
 		{"redrive without a count", queue + "RedrivePolicy: {deadLetterTargetArn: x}}}",
@@ -121,6 +122,8 @@ func TestRefused(t *testing.T) {
 			`:3: Q, Condition: there is no condition "Never": add it to Conditions, or mend the name`},
 		{"dependency", "\n  Q: {Type: AWS::SQS::Queue, DependsOn: [R]}",
 			`:3: Q, DependsOn: there is no resource "R" (Q?)`},
+		{"circle", queue + "QueueName: !Sub '${R.QueueName}-q'}}\n  R: {Type: AWS::SQS::Queue, DependsOn: Q}",
+			":4: R, DependsOn: Circular dependency between resources: Q -> R -> Q: take a reference out"},
 		{"no type", "\n  Q: {Properties: {}}", `:3: Q: it has no Type: write one, like Type: AWS::SQS::Queue`},
 		{"attribute of a resource", "\n  Q: {Type: AWS::SQS::Queue, Property: {}}",
 			`:3: Q: a resource has no Property: mend its name, or take it out`},

@@ -11,11 +11,13 @@ type loader struct {
 	options    Options
 	template   *Template
 	findings   []Finding
-	parameters map[string]*node // the values; nil: no valid one
+	parameters map[string]*node    // the values; nil: no valid one
+	stored     map[string]*Finding // of parameters whose value AWS has
 	mappings   *node
 	conditions map[string]*condition
 	resources  map[string]*resource
-	order      []*resource // as in the file
+	order      []*resource  // as in the file
+	needs      []dependency // between resources, as they were met
 }
 
 // resource is a resource of the template.
@@ -154,9 +156,12 @@ func (l *loader) checkDependencies(m member) {
 	if n.kind == scalar {
 		names = []*node{n}
 	}
+	p := place{resource: m.key}.at("DependsOn")
 	for _, name := range names {
 		if l.resources[name.text] == nil {
-			l.refuse(place{resource: m.key}.at("DependsOn"), n, "there is no resource %q%s", name.text, l.nearest(name.text))
+			l.refuse(p, n, "there is no resource %q%s", name.text, l.nearest(name.text))
+		} else {
+			l.depend(p, n, name.text)
 		}
 	}
 }
@@ -202,7 +207,7 @@ func isCall(n *node) bool {
 // run: nothing is forbidden here, nothing is watched.
 var quietly = []string{
 	"AWS::IAM::", "AWS::CloudWatch::", "AWS::Logs::", "AWS::KMS::", "AWS::SQS::QueuePolicy", "AWS::SQS::QueueInlinePolicy",
-	"AWS::Lambda::Permission", "AWS::Serverless::Connector", "AWS::ApplicationInsights::", "AWS::ResourceGroups::",
+	"AWS::Lambda::Permission", "AWS::Serverless::Connector", "AWS::ApplicationInsights::", "AWS::ResourceGroups::", "AWS::CDK::Metadata",
 }
 
 // readResources makes queues, functions and mappings. Each kind needs the ones
@@ -243,6 +248,7 @@ func (l *loader) readResources() {
 	l.noteIdle(idle)
 	l.checkNames()
 	l.checkMappings()
+	l.checkCircles()
 }
 
 // noteIdle names in one finding what would only be in the way on its own.

@@ -141,3 +141,30 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestCDK: what the CDK writes is run from its assets, and asks for nothing that it
+// does not use.
+func TestCDK(t *testing.T) {
+	const source = `{
+ "Resources": {
+  "Handler886CB40B": {
+   "Type": "AWS::Lambda::Function",
+   "Properties": {
+    "Code": {"S3Bucket": {"Fn::Sub": "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"}, "S3Key": "6f3c.zip"},
+    "Handler": "bootstrap", "Runtime": "provided.al2023", "Role": {"Fn::GetAtt": ["Role", "Arn"]}
+   },
+   "Metadata": {"aws:cdk:path": "Stack/Handler/Resource", "aws:asset:path": "asset.6f3c", "aws:asset:is-bundled": false, "aws:asset:property": "Code"}
+  },
+  "CDKMetadata": {"Type": "AWS::CDK::Metadata", "Properties": {"Analytics": "v2:deflate64:x"}}
+ },
+ "Parameters": {"BootstrapVersion": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/cdk-bootstrap/hnb659fds/version"}},
+ "Rules": {"CheckBootstrapVersion": {"Assertions": []}}
+}`
+	loaded, err := template.Load([]byte(source), options("stack.template.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path := loaded.Functions[0].Code.Path; path != "asset.6f3c" {
+		t.Errorf("the code is in %q", path)
+	}
+}

@@ -163,6 +163,9 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("a change of %s is seen: %v, want %v", test.file, changed, test.changes)
 		}
 	}
+	if build.Fingerprint(nil) != (build.Built{}).Fingerprint {
+		t.Error("what was built from no files seems to change")
+	}
 	deep := []build.Source{{Dir: folder(t, map[string]string{"app.py": "", "node_modules/x.js": "", ".git/y": "", "lib/z.py": ""}), Deep: true}}
 	for file, changes := range map[string]bool{"app.py": true, "node_modules/x.js": false, ".git/y": false, "lib/z.py": true} {
 		before := build.Fingerprint(deep)

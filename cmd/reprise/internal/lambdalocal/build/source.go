@@ -20,8 +20,12 @@ type Source struct {
 }
 
 // Fingerprint changes when a file of the sources is written, added or taken away.
-// Files that cannot be read do not count: they are seen when they can.
+// Files that cannot be read do not count: they are seen when they can. Without
+// sources it is 0.
 func Fingerprint(sources []Source) uint64 {
+	if len(sources) == 0 {
+		return 0
+	}
 	hash := fnv.New64a()
 	for _, source := range sources {
 		_ = filepath.WalkDir(source.Dir, func(path string, entry fs.DirEntry, err error) error {

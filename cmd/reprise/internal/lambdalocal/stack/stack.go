@@ -79,6 +79,9 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 		return nil, fmt.Errorf("there is no place for what is built: %w", err)
 	}
 	defer func() {
+		if err != nil && s.lambda != nil {
+			err = errors.Join(err, s.lambda.Close(ctx))
+		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(s.dir))
 		}

@@ -152,6 +152,7 @@ func (i *instance) bury(why obituary) {
 	if i.idle != nil {
 		i.idle.Stop()
 	}
+	i.answered = nil // a request that the process has left behind finds nothing to end
 	var left, again []*invocation
 	for id, inv := range i.active {
 		delete(i.active, id)

@@ -3,6 +3,8 @@ package lambdalocal
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,5 +125,82 @@ func TestTimeoutBesideOthers(t *testing.T) {
 	}
 	if l.started.Load() != 2 {
 		t.Errorf("%d processes were started, want 2", l.started.Load())
+	}
+}
+
+// running returns an instance without a process, which takes the next invokes of f.
+func running(t *testing.T, l *Lambda) *instance {
+	t.Helper()
+	i := newInstance(l.pools["f"])
+	var stdout *os.File
+	var err error
+	if i.output, stdout, err = newOutput(i.line); err != nil {
+		t.Fatal(err)
+	}
+	go i.output.run()
+	t.Cleanup(func() {
+		_ = stdout.Close() // nothing was written
+		i.output.close()
+	})
+	i.ready = true
+	i.pool.warm = []*instance{i}
+	return i
+}
+
+// TestTimeoutBeforeUntaken: an invoke that waits for a process which does not take as
+// many as it was told it may, is handled by another when that process runs out of time.
+func TestTimeoutBeforeUntaken(t *testing.T) {
+	t.Parallel()
+	l := newLambda(t, func(f *Function) { f.PerInstance = 2 })
+	busy := running(t, l)
+	slow := begin(t, l, `{}`)
+	other := begin(t, l, `{"do":"echo"}`)
+	busy.deliver(httptest.NewRecorder(), <-busy.queue)
+	busy.expire(slow) // rather than in 15 min
+	select {
+	case <-other.done:
+	case <-time.After(time.Minute): // so that a failure says which
+		t.Error("the invoke that was not taken still waits")
+	}
+	if other.err != nil || string(other.result.Payload) != `{"do":"echo"}` {
+		t.Errorf("the invoke that was not taken ended with %+v, %v", other.result, other.err)
+	}
+	<-busy.ctx.Done()
+	busy.bury(obituary{failureExit, "killed"})
+	<-slow.done
+	if slow.failure != failureTimeout {
+		t.Errorf("the slow invoke ended with %+v, %v", slow.result, slow.err)
+	}
+}
+
+// TestRequestsOfTheDead: a process may die right behind a request, which is then served
+// when everything is over. It must end no invoke twice and take none that is another's.
+func TestRequestsOfTheDead(t *testing.T) {
+	t.Parallel()
+	l := newLambda(t, func(*Function) {})
+	dead := running(t, l)
+	inv := begin(t, l, `{"do":"echo"}`)
+	dead.deliver(httptest.NewRecorder(), <-dead.queue)
+	answer := httptest.NewRequest(http.MethodPost, "/2018-06-01/runtime/invocation/"+inv.id+"/response", strings.NewReader(`"done"`))
+	dead.runtimeAPI().ServeHTTP(httptest.NewRecorder(), answer)
+	dead.bury(obituary{failureExit, "killed"})
+	<-inv.done
+
+	dead.kill()
+	next := httptest.NewRequest(http.MethodGet, "/2018-06-01/runtime/invocation/next", nil)
+	dead.runtimeAPI().ServeHTTP(httptest.NewRecorder(), next)
+	l.pools["f"].mu.Lock()
+	active := l.pools["f"].active
+	l.pools["f"].mu.Unlock()
+	if string(inv.result.Payload) != `"done"` || active != 0 {
+		t.Errorf("the invoke ended with %+v, %v, and %d are counted as running", inv.result, inv.err, active)
+	}
+
+	moved := begin(t, l, `{"do":"echo"}`)
+	late := httptest.NewRecorder()
+	dead.deliver(late, moved)
+	<-moved.done
+	if late.Code != http.StatusInternalServerError {
+		t.Errorf("a process that is gone was given %s", late.Body)
 	}
 }

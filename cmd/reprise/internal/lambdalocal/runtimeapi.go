@@ -43,15 +43,15 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case inv := <-i.queue:
-		if r.Context().Err() != nil {
-			i.queue <- inv // there is room: it has just been made
+		if r.Context().Err() == nil && i.ctx.Err() == nil {
+			i.deliver(w, inv)
 			return
 		}
-		i.deliver(w, inv)
+		i.queue <- inv // there is room: it has just been made
 	case <-i.ctx.Done():
-		refuse(w, http.StatusInternalServerError, "Container", "the instance is being ended")
 	case <-r.Context().Done(): // the process has hung up
 	}
+	refuseDead(w)
 }
 
 // settle takes the invoke that was answered first, if there is one: an invoke has
@@ -84,12 +84,20 @@ func (i *instance) settle() *invocation {
 // deliver hands inv to the process and starts its clock.
 func (i *instance) deliver(w http.ResponseWriter, inv *invocation) {
 	timeout := i.pool.function.Timeout
-	i.say(inv, fmt.Sprintf("START RequestId: %s Version: %s", inv.id, latest))
+	beginning := fmt.Sprintf("START RequestId: %s Version: %s", inv.id, latest)
 	i.pool.mu.Lock()
+	if i.active[inv.id] != inv {
+		// The process has died, and inv has ended or is another's.
+		i.pool.mu.Unlock()
+		refuseDead(w)
+		return
+	}
 	inv.taken = time.Now()
 	inv.cold, i.cold = i.cold, 0
 	inv.timer = time.AfterFunc(timeout, func() { i.expire(inv) })
+	inv.tail.add(beginning)
 	i.pool.mu.Unlock()
+	i.log(SourcePlatform, inv.id, beginning)
 
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
@@ -106,7 +114,8 @@ func (i *instance) deliver(w http.ResponseWriter, inv *invocation) {
 }
 
 // expire gives up inv, whose function has taken too long. The process is killed, but
-// not before other invokes that it handles have ended.
+// not before other invokes that it handles have ended; those that it has not taken go
+// to another.
 func (i *instance) expire(inv *invocation) {
 	i.output.drain()
 	i.pool.mu.Lock()
@@ -120,7 +129,24 @@ func (i *instance) expire(inv *invocation) {
 	}
 	i.doomed = true
 	i.pool.forget(i)
+	for _, untaken := range i.untaken() {
+		delete(i.active, untaken.id)
+		i.pool.place(untaken)
+	}
 	i.endIfAnswered()
+}
+
+// untaken empties the queue; the pool's lock is held.
+func (i *instance) untaken() []*invocation {
+	var all []*invocation
+	for {
+		select {
+		case inv := <-i.queue:
+			all = append(all, inv)
+		default:
+			return all
+		}
+	}
 }
 
 // endIfAnswered kills a doomed instance that owes nobody an answer; the pool's lock
@@ -220,6 +246,10 @@ func accept(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, `{"status":"OK"}`) // the process may have gone
+}
+
+func refuseDead(w http.ResponseWriter) {
+	refuse(w, http.StatusInternalServerError, "Container", "the instance is being ended")
 }
 
 func refuse(w http.ResponseWriter, status int, kind, message string) {

@@ -137,6 +137,14 @@ func handle(ctx context.Context, event json.RawMessage) (any, error) {
 			return nil, err
 		}
 		os.Exit(1)
+	case "detach": // a process in a session of its own, which writes until nobody reads
+		child := exec.Command("setsid", "sh", "-c", `echo here; touch "$1"; exec yes "$2"`, "sh", o.File, strings.Repeat("y", 8000))
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			return nil, err
+		}
+		awaitFile(o.File)
+		os.Exit(1)
 	case "meet": // returns when two invokes are here at once
 		meeting()
 		rendezvus.Done()
@@ -146,16 +154,21 @@ func handle(ctx context.Context, event json.RawMessage) (any, error) {
 	case "context":
 		return describe(ctx)
 	case "wait": // for a file to be there
-		for {
-			if _, err := os.Stat(o.File); err == nil {
-				return "there", nil
-			}
-			time.Sleep(2 * time.Millisecond)
-		}
+		awaitFile(o.File)
+		return "there", nil
 	case "who":
 		return map[string]any{"pid": os.Getpid(), "invokes": invokes.Add(1), "version": os.Getenv("VERSION")}, nil
 	}
 	return event, nil
+}
+
+func awaitFile(file string) {
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }
 
 // describe tells what the SDK made of the headers.

@@ -11,18 +11,19 @@ import (
 // pipe holds, some times over.
 const maxDrain = 1 << 20
 
-// run reads until the pipe ends or is closed.
+// run reads until the pipe ends or is closed. Every read asks anew for the pipe: one
+// that always has more to read could not be closed otherwise.
 func (o *output) run() {
 	defer close(o.done)
-	// An error is the end: the pipe has been closed here.
-	_ = o.raw.Read(func(fd uintptr) bool {
-		for {
-			_, state := o.read(int(fd))
-			if state != readMore {
-				return state == readEnd
-			}
+	for state := readMore; state != readEnd; {
+		err := o.raw.Read(func(fd uintptr) bool {
+			_, state = o.read(int(fd))
+			return state != readBlocked
+		})
+		if err != nil {
+			return // the pipe has been closed here
 		}
-	})
+	}
 }
 
 // drain takes what has been written so far, an unfinished line too. What a process

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
 )
 
 // TestNoOrphans: a program that is killed leaves no instance behind.
@@ -48,6 +52,35 @@ func TestNoOrphans(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 	awaitEnd(t, instance.PID)
+}
+
+// TestDetachedWriter: what a function leaves behind in a session of its own, and what
+// writes faster than it is read, keeps no instance from ending.
+func TestDetachedWriter(t *testing.T) {
+	t.Parallel()
+	lines := 0
+	l, err := lambdalocal.New(lambdalocal.Config{
+		Functions: []lambdalocal.Function{self(t, "f")},
+		Log: func(line lambdalocal.Line) {
+			if line.Source == lambdalocal.SourceFunction {
+				lines++
+				time.Sleep(time.Millisecond) // which is longer than the writer takes
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := invoke(t, l, order{Do: "detach", File: filepath.Join(t.TempDir(), "started")})
+	if !strings.Contains(string(result.Payload), "Runtime.ExitError") {
+		t.Errorf("payload %s", result.Payload)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if lines == 0 {
+		t.Error("the detached process came to write nothing: this test tests nothing")
+	}
 }
 
 // nextLine reads a line that a process prints.

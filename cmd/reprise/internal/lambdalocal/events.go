@@ -102,8 +102,11 @@ func (q *events) attempt(e *event) (wait time.Duration, why condition, lost erro
 	switch {
 	case refused && !errors.Is(err, errClosing) && refusal.Status >= http.StatusTooManyRequests:
 		e.throttles++
-		wait, why = plan.afterThrottle(e.throttles, age)
 		e.refusal = refusal
+		if f.Concurrency < 0 {
+			return 0, zeroConcurrency, nil // Lambda does not retry it
+		}
+		wait, why = plan.afterThrottle(e.throttles, age)
 		return wait, why, nil
 	case err != nil:
 		return 0, "", err

@@ -173,6 +173,24 @@ func TestEventTimes(t *testing.T) {
 	}
 }
 
+// TestNoConcurrency: with nothing to run in, an event is given up at once.
+func TestNoConcurrency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Function{Concurrency: -1, Async: AsyncConfig{OnFailure: testQueue}}, 1, nil, nil)
+		w.events.invoke = w.Lambda.invoke // which throttles
+		w.accept(t, `{}`)
+		w.events.wait()
+		const want = `"condition":"ZeroReservedConcurrency","approximateInvokeCount":0},"requestPayload":{}}`
+		if len(w.sent) != 1 || w.sent[0].at != 0 || !strings.HasSuffix(w.sent[0].body, want) {
+			t.Errorf("sent %+v, want at once a record that ends with %s", w.sent, want)
+		}
+		if err := w.Close(t.Context()); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+}
+
 // TestDelivery: who gets what of an event that failed, and what is said if he does not.
 func TestDelivery(t *testing.T) {
 	t.Parallel()

@@ -36,9 +36,9 @@ type Function struct {
 	// MemorySize is told to the process, in MiB; it is not enforced. Default: 128.
 	MemorySize int
 	// Concurrency is the function's reserved concurrency: that many invokes at once,
-	// and one more is throttled. Negative: none, as if 0 were reserved. Default:
-	// nothing is reserved; this machine runs 10 at once, and others wait for them
-	// where Lambda would start more.
+	// and one more is throttled. Negative: none, as if 0 were reserved; asynchronous
+	// events are then given up at once. Default: nothing is reserved; this machine
+	// runs 10 at once, and others wait for them where Lambda would start more.
 	Concurrency int
 	// PerInstance is how many invokes one instance handles at once, as on Lambda
 	// Managed Instances: the instance is told AWS_LAMBDA_MAX_CONCURRENCY and asks

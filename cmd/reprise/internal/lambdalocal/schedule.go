@@ -9,6 +9,7 @@ const (
 	succeeded        condition = "Success"
 	retriesExhausted condition = "RetriesExhausted"
 	eventAgeExceeded condition = "EventAgeExceeded"
+	zeroConcurrency  condition = "ZeroReservedConcurrency"
 )
 
 // The waits of Lambda's asynchronous queue.

@@ -9,10 +9,17 @@ import (
 // latest is the only version that a local function has.
 const latest = "$LATEST"
 
+// The parts of a function's ARN that others than its owner choose, as the service's
+// model has them.
+const (
+	regionPattern  = `(?:eusc-)?[a-z]{2}(?:-gov|-iso[a-z]?)?-[a-z]+-\d`
+	accountPattern = `\d{12}`
+)
+
 // invokable is what the Invoke API accepts as a function's name: the name, its ARN
 // or a part of it, each with or without a qualifier. It is the pattern of
 // NamespacedFunctionName in the service's model.
-var invokable = regexp.MustCompile(`^(?:arn:aws[a-zA-Z-]*:lambda:)?(?:([a-z]{2}(?:-gov|-iso[a-z]?)?-[a-z]+-\d):)?(?:(\d{12}):)?(?:function:)?([a-zA-Z0-9-_.]+)(?::(\$LATEST|[a-zA-Z0-9-_]+))?$`)
+var invokable = regexp.MustCompile(`^(?:arn:aws[a-zA-Z-]*:lambda:)?(?:(` + regionPattern + `):)?(?:(` + accountPattern + `):)?(?:function:)?([a-zA-Z0-9-_.]+)(?::(\$LATEST|[a-zA-Z0-9-_]+))?$`)
 
 // functionARN is the ARN of the function called name, without a qualifier.
 func (c *Config) functionARN(name string) string {

@@ -68,12 +68,12 @@ type AsyncConfig struct {
 type Config struct {
 	// Functions are those that there are from the start; see also [Lambda.Replace].
 	Functions []Function
-	// Region and AccountID are those of the functions' ARNs. Default: us-east-1 and
-	// 000000000000.
+	// Region and AccountID, 12 digits, are those of the functions' ARNs. Default:
+	// us-east-1 and 000000000000.
 	Region, AccountID string
 	// Environment is given to every instance: AWS_ENDPOINT_URL_SQS and the like.
-	// Nothing else of this process's environment is, except PATH, HOME, TMPDIR, TZ
-	// and LANG, and no credentials but made-up ones.
+	// Nothing else of this process's environment is, except PATH, HOME and where
+	// temporary files go, and no credentials but made-up ones.
 	Environment map[string]string
 	// Send sends a message to the queue that an ARN names: destinations and dead
 	// letters are sent so. Required if a function has such a queue. It is retried

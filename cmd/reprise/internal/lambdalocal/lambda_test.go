@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -236,6 +237,16 @@ func TestConfigProblems(t *testing.T) {
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said by\n%v", want, err)
+		}
+	}
+	for want, cfg := range map[string]lambdalocal.Config{
+		"TimeScale is NaN":        {TimeScale: math.NaN()},
+		"TimeScale is +Inf":       {TimeScale: math.Inf(1)},
+		`Region is "local"`:       {Region: "local"},
+		`AccountID is "12345678"`: {AccountID: "12345678"},
+	} {
+		if _, err := lambdalocal.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New = %v, want %q", err, want)
 		}
 	}
 	for arn, want := range map[string]string{

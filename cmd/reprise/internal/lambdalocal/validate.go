@@ -3,6 +3,7 @@ package lambdalocal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -21,7 +22,11 @@ const (
 	defaultIdleTimeout = 10 * time.Minute
 )
 
-var functionName = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)
+var (
+	functionName  = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)
+	regionName    = regexp.MustCompile(`^` + regionPattern + `$`)
+	accountNumber = regexp.MustCompile(`^` + accountPattern + `$`)
+)
 
 func (c Config) withDefaults() Config {
 	if c.Region == "" {
@@ -44,7 +49,13 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) validate() error {
 	var problems []error
-	if c.TimeScale < 0 {
+	if !regionName.MatchString(c.Region) {
+		problems = append(problems, fmt.Errorf("Region is %q, with which no ARN of a function can be invoked: pass one like us-east-1", c.Region))
+	}
+	if !accountNumber.MatchString(c.AccountID) {
+		problems = append(problems, fmt.Errorf("AccountID is %q, with which no ARN of a function can be invoked: pass 12 digits", c.AccountID))
+	}
+	if !(c.TimeScale > 0) || math.IsInf(c.TimeScale, 1) { // NaN is not above 0 either
 		problems = append(problems, fmt.Errorf("TimeScale is %v: pass how many times faster AWS's minutes go by, such as 60", c.TimeScale))
 	}
 	if c.IdleTimeout < 0 {

@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // failure is what a message of the retry queue says of the last run of a function.
@@ -41,6 +41,9 @@ type FunctionError struct {
 func (e *FunctionError) Error() string {
 	return e.Function + " failed: " + cmp.Or(joined(e.Type, e.Message), "no error was given")
 }
+
+// isOf says that e is of one of those types.
+func (e *FunctionError) isOf(types []string) bool { return slices.Contains(types, e.Type) }
 
 // joined is what a log says of an error of that type.
 func joined(kind, message string) string {
@@ -211,11 +214,6 @@ func (f *failure) runs() int {
 		return f.retries + 1
 	}
 	return f.retries
-}
-
-// attempt is f as a policy gets to see it.
-func (f *failure) attempt() retry.Attempt {
-	return retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: f.err}
 }
 
 const (

@@ -98,6 +98,31 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
+// TestRuleForUnknownOutcomes has a schedule for them.
+func TestRuleForUnknownOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newDirect(t, fails(2), retry.Policy{
+			Backoff: retry.Constant(time.Minute), Jitter: retry.None,
+			Rules: []retry.Rule{retry.On(repriselambda.ErrUnknownOutcome, retry.Constant(3*time.Hour), retry.None)},
+		})
+		s.lambda.answers = func(c call) *reply {
+			if c.Number == 1 {
+				return &reply{err: io.ErrUnexpectedEOF}
+			}
+			return nil
+		}
+		s.lambda.invoke(order)
+		s.run(24 * time.Hour)
+		made := s.lambda.made()
+		if len(made) != 3 {
+			t.Fatalf("%d invocations, want 3", len(made))
+		}
+		if first, second := made[1].At.Sub(made[0].At), made[2].At.Sub(made[1].At); first < 3*time.Hour || second > 2*time.Minute {
+			t.Errorf("the waits are %v and %v, want 3 h after the unknown outcome and a minute after the failure", first, second)
+		}
+	})
+}
+
 // TestFunctionThatDoesNotReply: the retry handler stops waiting when the function
 // can no longer be running.
 func TestFunctionThatDoesNotReply(t *testing.T) {

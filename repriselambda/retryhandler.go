@@ -36,6 +36,10 @@ type RetryConfig struct {
 	// alias or, for all of them, without. Default: all have Retry.
 	Functions map[string]retry.Policy
 
+	// Permanent are the types of errors ([FunctionError].Type) that no retry can mend:
+	// their events are given up at once. Default: none.
+	Permanent []string
+
 	// Timeout is the longest timeout of the functions, in direct mode. The retry
 	// handler's own must be 30 s longer: it is waited for as long, and an invocation
 	// whose outcome stays unknown is not repeated sooner.

@@ -71,7 +71,7 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 		return b.giveUp(m, l, bad.reason, bad)
 	}
 	if !f.redriven && made == f.runs() { // otherwise its message has waited for its time
-		d := p.afterRecord(f)
+		d := p.afterRecord(f, r.cfg.Permanent)
 		if d.Action == retry.ActionDeadLetter {
 			return b.giveUp(m, l, d.Reason.String(), f.err)
 		}
@@ -90,11 +90,15 @@ type policy struct{ retry.Policy }
 
 // afterRecord decides about the run that f tells of. One that never happened uses up
 // no attempt, but it takes time.
-func (p policy) afterRecord(f failure) retry.Decision {
+func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 	if !f.ran {
 		p.MaxAttempts = -1
 	}
-	return p.Decide(f.attempt())
+	var err error = f.err
+	if f.err.isOf(permanent) {
+		err = retry.Permanent(err)
+	}
+	return p.Decide(retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: err})
 }
 
 // tooOld says that nothing is to be run any more whose first run had failed at first.
@@ -162,9 +166,12 @@ func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l lette
 	}
 	l.attempts++
 	l.last = now
-	l.err = failed
 	if unknown {
-		l.err = &FunctionError{Function: l.function, Type: "UnknownOutcome", Message: err.Error()}
+		failed = &FunctionError{Function: l.function, Type: "UnknownOutcome", Message: err.Error()}
+	}
+	l.err = failed
+	if failed.isOf(r.cfg.Permanent) {
+		err = retry.Permanent(err)
 	}
 	d := p.Decide(retry.Attempt{N: l.attempts, Seed: l.request, Sent: l.first, First: l.first, Ended: now, Err: err})
 	if d.Action != retry.ActionRetry {

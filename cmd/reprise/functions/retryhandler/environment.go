@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -23,10 +24,12 @@ type environment struct {
 func read(getenv func(string) string) (environment, error) {
 	r := reader{getenv: getenv}
 	env := environment{table: getenv("IDEMPOTENCY_TABLE")}
+	document := r.document()
 	env.retry = repriselambda.RetryConfig{
 		Mode:          r.mode(),
 		Retry:         r.policy(),
-		Functions:     r.functions(),
+		Functions:     document.Functions,
+		Permanent:     document.Permanent,
 		DeadLetterURL: getenv("DEAD_LETTER_QUEUE_URL"),
 		Concurrency:   r.number("CONCURRENCY", 1, 0),
 		Name:          getenv("AWS_LAMBDA_FUNCTION_NAME"),
@@ -90,29 +93,40 @@ func (r *reader) policy() retry.Policy {
 	return p
 }
 
-// functions reads RETRY_CONFIG.
-func (r *reader) functions() map[string]retry.Policy {
+// document is what RETRY_CONFIG says.
+type document struct {
+	Functions map[string]retry.Policy `json:"functions"`
+	Permanent []string                `json:"permanent"`
+}
+
+// document reads RETRY_CONFIG.
+func (r *reader) document() (d document) {
 	text := r.getenv("RETRY_CONFIG")
 	if text == "" {
-		return nil
+		return d
 	}
-	document := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		var err error
-		if document, err = os.ReadFile(text); err != nil {
+		file, err := os.ReadFile(text)
+		if err != nil {
 			r.bad("RETRY_CONFIG", err.Error(), `set {"functions": {"NAME or ARN": "POLICY"}}, or the path of a file with that`)
-			return nil
+			return d
 		}
+		text = string(file)
 	}
-	var config struct {
-		Functions map[string]retry.Policy `json:"functions"`
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(document)))
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&config); err != nil {
-		r.bad("RETRY_CONFIG", err.Error(), `write it like {"functions": {"orders": "exponential(base=2s) jitter=full age=12h"}}`)
+	err := decoder.Decode(&d)
+	if err == nil {
+		_, err = decoder.Token()
 	}
-	return config.Functions
+	if !errors.Is(err, io.EOF) {
+		problem := "something follows the document"
+		if err != nil {
+			problem = err.Error()
+		}
+		r.bad("RETRY_CONFIG", problem, `write it like {"functions": {"orders": "exponential(base=2s) jitter=full age=12h"}, "permanent": ["ValidationError"]}`)
+	}
+	return d
 }
 
 // number reads a whole number of at least least; otherwise, where there is none, it

@@ -28,7 +28,7 @@ func standard(change func(*retry.Policy)) retry.Policy {
 
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "retry.json")
-	if err := os.WriteFile(file, []byte(`{"functions": {"billing": "constant(1m) jitter=none attempts=3"}}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"functions": {"billing": "constant(1m) jitter=none attempts=3"}, "permanent": ["ValidationError"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	billing := retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 3}
@@ -73,7 +73,7 @@ func TestRead(t *testing.T) {
 		},
 		"policies in a file": {
 			variables: map[string]string{"RETRY_CONFIG": file},
-			want:      repriselambda.RetryConfig{Retry: repriselambda.DefaultRetry(), Functions: map[string]retry.Policy{"billing": billing}},
+			want:      repriselambda.RetryConfig{Retry: repriselambda.DefaultRetry(), Functions: map[string]retry.Policy{"billing": billing}, Permanent: []string{"ValidationError"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +109,7 @@ func TestReadBad(t *testing.T) {
 		{map[string]string{"RETRY_CONFIG": "absent.json"}, []string{`RETRY_CONFIG is "absent.json"`, "path of a file"}},
 		{map[string]string{"RETRY_CONFIG": `{"function": {}}`}, []string{"RETRY_CONFIG", "unknown field", "write it like"}},
 		{map[string]string{"RETRY_CONFIG": `{"functions": {"a": "constant(1x)"}}`}, []string{"RETRY_CONFIG", "1x"}},
+		{map[string]string{"RETRY_CONFIG": `{} {}`}, []string{"RETRY_CONFIG", "something follows"}},
 		{map[string]string{"CONCURRENCY": "0"}, []string{`CONCURRENCY is "0"`, "set 1 to"}},
 	} {
 		_, err := read(of(c.variables))

@@ -16,7 +16,8 @@
 //	MAX_AGE                the time since the first failure. Default: 24h
 //	RETRY_POLICY           instead of those three, a policy in the text form of package retry:
 //	                       "exponential(base=2s,max=1h) jitter=full attempts=10 age=12h"
-//	RETRY_CONFIG           policies by function, {"functions": {"NAME or ARN": "POLICY"}},
+//	RETRY_CONFIG           policies by function, and the types of errors that no retry mends,
+//	                       {"functions": {"NAME or ARN": "POLICY"}, "permanent": ["TYPE"]},
 //	                       or the path of a file with that, such as retry.json, in this
 //	                       function's package
 //	DEAD_LETTER_QUEUE_URL  who gets what is given up. Default: the retry queue's own

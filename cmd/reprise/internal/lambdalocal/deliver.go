@@ -68,6 +68,10 @@ func (q *events) chain(e *event, target, name string, text []byte) {
 	}
 }
 
+// codeThrottled is what SQS calls a refusal that is no fault of the message's, though
+// its status says so.
+const codeThrottled = "RequestThrottled"
+
 // send sends to a queue until it takes the message or refuses it.
 func (q *events) send(e *event, metric, queueARN string, body []byte, attributes []sqsserver.MessageAttribute) {
 	for failures := 1; ; failures++ {
@@ -76,7 +80,7 @@ func (q *events) send(e *event, metric, queueARN string, body []byte, attributes
 		switch {
 		case err == nil:
 			return
-		case refused && refusal.SenderFault():
+		case refused && refusal.SenderFault() && refusal.Code != codeThrottled:
 			q.undelivered(e, metric, queueARN, err)
 			return
 		}

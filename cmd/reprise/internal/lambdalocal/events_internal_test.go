@@ -225,6 +225,15 @@ func TestDelivery(t *testing.T) {
 			queues: []string{testQueue, testQueue, testQueue, testQueue}, at: 7 * time.Second,
 		},
 		{
+			name: "throttled", async: AsyncConfig{OnFailure: testQueue}, send: func(n int) error {
+				if n == 1 {
+					return &sqsserver.Error{Code: "RequestThrottled", Message: "The request was denied due to request throttling."}
+				}
+				return nil
+			},
+			queues: []string{testQueue, testQueue}, at: time.Second,
+		},
+		{
 			name: "record too large", async: AsyncConfig{OnFailure: testQueue}, payload: `"` + strings.Repeat("x", 1<<20-2) + `"`,
 			troubles: []string{"DestinationDeliveryFailures: nothing was delivered to " + testQueue + ": the record has 1048984 bytes, of which 1048576 are the request's and 21 the response's, and the limit is 1048576"},
 		},

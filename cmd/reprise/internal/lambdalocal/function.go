@@ -77,8 +77,8 @@ type Config struct {
 	Environment map[string]string
 	// Send sends a message to the queue that an ARN names: destinations and dead
 	// letters are sent so. Required if a function has such a queue. It is retried
-	// until it succeeds or says, by an [*sqsserver.Error] whose sender is at fault,
-	// that it never will. It has to return when ctx ends.
+	// until it succeeds or says, by an [*sqsserver.Error] whose sender is at fault and
+	// which is no throttle, that it never will. It has to return when ctx ends.
 	Send func(ctx context.Context, queueARN, body string, attributes []sqsserver.MessageAttribute) error
 	// TimeScale is by how much AWS's own minutes are shortened: the waits before an
 	// event is retried and the age at which it is given up. At 60 a minute of AWS's

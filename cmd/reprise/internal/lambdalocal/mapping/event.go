@@ -15,11 +15,11 @@ type record struct {
 	ReceiptHandle     string               `json:"receiptHandle"`
 	Body              string               `json:"body"`
 	Attributes        map[string]string    `json:"attributes"`
-	MD5OfBody         string               `json:"md5OfBody"`
 	MessageAttributes map[string]attribute `json:"messageAttributes"`
-	// MD5OfMessageAttributes is null if batches may have more than ten messages, and
-	// absent from a message without attributes otherwise.
+	// MD5OfMessageAttributes of a message without attributes is null if the mapping has
+	// a batch window, as it has where batches are of more than ten, and absent otherwise.
 	MD5OfMessageAttributes json.RawMessage `json:"md5OfMessageAttributes,omitempty"`
+	MD5OfBody              string          `json:"md5OfBody"`
 	EventSource            string          `json:"eventSource"`
 	EventSourceARN         string          `json:"eventSourceARN"`
 	AWSRegion              string          `json:"awsRegion"`
@@ -76,10 +76,11 @@ func (m *Mapping) record(received *sqsserver.Message) []byte {
 		a := &received.MessageAttributes[i]
 		r.MessageAttributes[a.Name] = attributeOf(a)
 	}
-	if m.cfg.BatchSize > maxReceive {
-		r.MD5OfMessageAttributes = json.RawMessage("null")
-	} else if len(received.MessageAttributes) > 0 {
+	switch {
+	case len(received.MessageAttributes) > 0:
 		r.MD5OfMessageAttributes = json.RawMessage(`"` + received.MD5OfMessageAttributes.String() + `"`)
+	case m.cfg.Window > 0:
+		r.MD5OfMessageAttributes = json.RawMessage("null")
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

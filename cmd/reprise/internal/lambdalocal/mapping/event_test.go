@@ -31,27 +31,27 @@ func TestEvent(t *testing.T) {
 			name:  "plain",
 			entry: sqsserver.SendMessageEntry{MessageBody: `{"a": "é<&>"}`},
 			want: `"body":"{\"a\": \"é<&>\"}","attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","SenderId":"SENDER",` + sent + `},` +
-				`"md5OfBody":"MD5","messageAttributes":{},`,
+				`"messageAttributes":{},"md5OfBody":"MD5",`,
 		},
 		{
 			name:  "attributes",
 			entry: sqsserver.SendMessageEntry{MessageBody: "x", MessageAttributes: attributes},
 			want: `"body":"x","attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","SenderId":"SENDER",` + sent + `},` +
-				`"md5OfBody":"MD5","messageAttributes":` + attributesText + `,"md5OfMessageAttributes":"ATTRIBUTES",`,
+				`"messageAttributes":` + attributesText + `,"md5OfMessageAttributes":"ATTRIBUTES","md5OfBody":"MD5",`,
 		},
 		{
-			name:  "batches over ten",
+			name:  "window",
+			cfg:   mapping.Config{Window: time.Second},
+			entry: sqsserver.SendMessageEntry{MessageBody: "x"},
+			want: `"body":"x","attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","SenderId":"SENDER",` + sent + `},` +
+				`"messageAttributes":{},"md5OfMessageAttributes":null,"md5OfBody":"MD5",`,
+		},
+		{
+			name:  "window, attributes",
 			cfg:   mapping.Config{BatchSize: 11, Window: time.Second},
 			entry: sqsserver.SendMessageEntry{MessageBody: "x", MessageAttributes: attributes},
 			want: `"body":"x","attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","SenderId":"SENDER",` + sent + `},` +
-				`"md5OfBody":"MD5","messageAttributes":` + attributesText + `,"md5OfMessageAttributes":null,`,
-		},
-		{
-			name:  "batches over ten, no attributes",
-			cfg:   mapping.Config{BatchSize: 11, Window: time.Second},
-			entry: sqsserver.SendMessageEntry{MessageBody: "x"},
-			want: `"body":"x","attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1","SenderId":"SENDER",` + sent + `},` +
-				`"md5OfBody":"MD5","messageAttributes":{},"md5OfMessageAttributes":null,`,
+				`"messageAttributes":` + attributesText + `,"md5OfMessageAttributes":"ATTRIBUTES","md5OfBody":"MD5",`,
 		},
 		{
 			name:  "FIFO",
@@ -59,7 +59,7 @@ func TestEvent(t *testing.T) {
 			entry: sqsserver.SendMessageEntry{MessageBody: "x", MessageGroupId: "g", MessageDeduplicationId: "d"},
 			want: `"body":"x","attributes":{"ApproximateFirstReceiveTimestamp":"946684800000","ApproximateReceiveCount":"1",` +
 				`"MessageDeduplicationId":"d","MessageGroupId":"g","SenderId":"SENDER",` + sent + `,"SequenceNumber":"SEQUENCE"},` +
-				`"md5OfBody":"MD5","messageAttributes":{},`,
+				`"messageAttributes":{},"md5OfBody":"MD5",`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

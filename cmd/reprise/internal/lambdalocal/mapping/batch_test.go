@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -196,6 +197,73 @@ func TestWindow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTooMuchForAnEvent: what one receive brings and one event cannot carry goes with the
+// next one only while it is still the mapping's: not when it is visible again, and not
+// when the mapping ends.
+func TestTooMuchForAnEvent(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		takes time.Duration // the first event
+		stop  time.Duration // after so long; 0: when all is done
+		want  []int         // messages of each event
+		left  int
+	}{
+		{"in time", 10 * time.Second, 0, []int{6, 2}, 0},
+		{"visible again", visibility + 5*time.Second, 0, []int{6, 6, 2}, 0},
+		{"stopped", 10 * time.Second, 5 * time.Second, []int{6}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t, nil)
+				for range 8 {
+					q.Send(strings.Repeat("x", 1_000_000))
+				}
+				f := &function{answer: func(n int, _ repriselambda.Event) (lambdalocal.Result, error) {
+					if n == 1 {
+						time.Sleep(test.takes)
+					}
+					return lambdalocal.Result{}, nil
+				}}
+				stop := start(t, q, f, mapping.Config{})
+				time.Sleep(cmp.Or(test.stop, time.Minute))
+				stop()
+				var got []int
+				for i := range f.events {
+					got = append(got, len(f.events[i].Records))
+				}
+				check(t, "messages of each event", got, test.want)
+				visible := 0
+				for _, m := range q.Messages() {
+					if m.State == sqsserver.Visible {
+						visible++
+					}
+				}
+				check(t, "messages left", visible, test.left)
+			})
+		})
+	}
+}
+
+// TestDeleteOfAQueueGone: what cannot be deleted for good is not tried again, and keeps
+// no mapping from ending.
+func TestDeleteOfAQueueGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, nil)
+		for range 30 {
+			q.Send("x")
+		}
+		f := &function{answer: func(int, repriselambda.Event) (lambdalocal.Result, error) {
+			err := q.Server().DeleteQueue(context.Background(), &sqsserver.DeleteQueueInput{QueueUrl: q.URL()})
+			return lambdalocal.Result{}, err
+		}}
+		stop := start(t, q, f, mapping.Config{BatchSize: 30, Window: time.Second})
+		time.Sleep(1500 * time.Millisecond)
+		begin := time.Now()
+		stop()
+		check(t, "the mapping ended after", time.Since(begin), time.Duration(0))
+	})
 }
 
 // TestDelete: a delete that fails is tried again; what cannot be deleted comes again.

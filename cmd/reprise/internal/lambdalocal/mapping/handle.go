@@ -20,6 +20,8 @@ const (
 	maxDeletes       = 8
 	firstDeletePause = 50 * time.Millisecond
 
+	codeQueueGone = "AWS.SimpleQueueService.NonExistentQueue"
+
 	// maxErrorText is how much of a function's error is logged: a stack may be long, and
 	// the function's own log has it.
 	maxErrorText = 500
@@ -35,11 +37,11 @@ var (
 func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
 	well = true
 	stopped := make(map[string]bool) // groups of which a message failed
-	for _, part := range b.parts() {
+	for n, part := range b.parts() {
 		if m.fifo {
 			part = slices.DeleteFunc(slices.Clone(part), func(next message) bool { return stopped[next.group] })
 		}
-		if len(part) == 0 {
+		if len(part) == 0 || n > 0 && !m.mayFollow(ctx, part, b.since) {
 			continue
 		}
 		failed, err := m.attempt(ctx, part, b.since)
@@ -57,6 +59,20 @@ func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
 		m.delete(succeeded)
 	}
 	return well
+}
+
+// mayFollow reports whether a further part of a batch may be invoked with, after those
+// before it have taken their time. It releases the messages if the mapping ends.
+func (m *Mapping) mayFollow(ctx context.Context, messages []message, since time.Time) bool {
+	switch {
+	case !m.inFlight(since):
+		m.log.Warn("messages were too many for one event, and came again before it had been answered", "messages", len(messages))
+		return false
+	case ctx.Err() != nil:
+		m.release(messages)
+		return false
+	}
+	return true
 }
 
 // attempt invokes the function with messages and returns the ids of those that failed;
@@ -92,13 +108,18 @@ func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since tim
 		}
 		sleep(ctx, pause)
 		switch {
-		case !m.server.Now().Before(since.Add(m.visibility())):
+		case !m.inFlight(since):
 			return nil, fmt.Errorf("%w while its messages were in flight: %w", errNotInvoked, err)
 		case ctx.Err() != nil:
 			m.release(messages)
 			return nil, fmt.Errorf("%w before the mapping ended: %w", errNotInvoked, err)
 		}
 	}
+}
+
+// inFlight reports whether messages that were received since are still hidden from others.
+func (m *Mapping) inFlight(since time.Time) bool {
+	return m.server.Now().Before(since.Add(m.visibility()))
 }
 
 // visibility is the queue's visibility timeout, which may be changed at any time.
@@ -123,6 +144,9 @@ func (m *Mapping) delete(messages []message) {
 		for try := 1; ; try++ {
 			if left, err = m.deleteBatch(left); len(left) == 0 {
 				break
+			}
+			if refusal, refused := errors.AsType[*sqsserver.Error](err); refused && refusal.Code == codeQueueGone {
+				return // and its messages with it
 			}
 			if try == maxDeletes {
 				m.log.Warn("messages of an event that succeeded could not be deleted and come again", "messages", len(left), "error", err)

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -145,7 +146,7 @@ func (c *Config) validate(fifo bool) error {
 	if c.MaximumConcurrency < minConcurrency || c.MaximumConcurrency > maxConcurrency {
 		refuse("MaximumConcurrency is %d: it may be %d to %d", c.MaximumConcurrency, minConcurrency, maxConcurrency)
 	}
-	if c.TimeScale < 0 {
+	if !(c.TimeScale > 0) || math.IsInf(c.TimeScale, 1) { // NaN is not above 0 either
 		refuse("TimeScale is %v: it is a positive factor", c.TimeScale)
 	}
 	return errors.Join(problems...)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -302,6 +303,8 @@ func TestRefused(t *testing.T) {
 		{standard, mapping.Config{MaximumConcurrency: 1}, []string{"MaximumConcurrency is 1: it may be 2 to 1000"}},
 		{standard, mapping.Config{MaximumConcurrency: 1001}, []string{"MaximumConcurrency is 1001"}},
 		{standard, mapping.Config{TimeScale: -1}, []string{"TimeScale is -1"}},
+		{standard, mapping.Config{TimeScale: math.NaN()}, []string{"TimeScale is NaN"}},
+		{standard, mapping.Config{TimeScale: math.Inf(1)}, []string{"TimeScale is +Inf"}},
 		{standard, mapping.Config{BatchSize: -1, Window: -1, Filters: []string{"no"}}, []string{"BatchSize", "window", "filter no"}},
 	} {
 		test.cfg.Queue = test.queue.ARN()

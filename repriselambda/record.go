@@ -45,6 +45,9 @@ func (e *FunctionError) Error() string {
 // isOf says that e is of one of those types.
 func (e *FunctionError) isOf(types []string) bool { return slices.Contains(types, e.Type) }
 
+// said reports whether anything is known of the error.
+func (e *FunctionError) said() bool { return e != nil && (e.Type != "" || e.Message != "") }
+
 // joined is what a log says of an error of that type.
 func joined(kind, message string) string {
 	if kind == "" || message == "" {
@@ -152,7 +155,7 @@ func (r *destinationRecord) absent() string {
 // function was not run, and runtimes of one's own may send anything.
 func (r *destinationRecord) functionError(function string) *FunctionError {
 	e := readFunctionError(function, r.ResponsePayload)
-	if e.Type == "" && e.Message == "" && r.RequestContext.Condition == conditionTooOld {
+	if !e.said() && r.RequestContext.Condition == conditionTooOld {
 		e.Type, e.Message = conditionTooOld, "Lambda could not run the function before the event was too old"
 	}
 	return e

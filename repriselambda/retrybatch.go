@@ -41,19 +41,24 @@ const (
 	ErrorMessageAttribute = "reprise-error-message"
 )
 
+var letterAttributes = [...]string{
+	FunctionAttribute, ReasonAttribute, AttemptsAttribute, FirstAttribute, LastAttribute, ErrorTypeAttribute, ErrorMessageAttribute,
+}
+
 // batch is what is known of the messages of one invocation.
 type batch struct {
 	mu      sync.Mutex
 	running int
+	direct  bool              // the mode
 	idle    chan struct{}     // closed when nothing runs
-	letters map[string]letter // of what is given up, by body
+	letters map[string]letter // what is known of the messages, by id
 	said    sync.Once
 }
 
 type batchKey struct{}
 
-func withBatch(ctx context.Context) context.Context {
-	return context.WithValue(ctx, batchKey{}, &batch{letters: make(map[string]letter)})
+func withBatch(ctx context.Context, mode Mode) context.Context {
+	return context.WithValue(ctx, batchKey{}, &batch{direct: mode == ModeDirect, letters: make(map[string]letter)})
 }
 
 // batchFrom returns the batch of the invocation that ctx is of.
@@ -110,28 +115,48 @@ func (b *batch) complain(say func()) { b.said.Do(say) }
 // maxGathering is how long what could be given back waits for the rest at the most.
 const maxGathering = time.Minute
 
-// letter is what a dead letter says.
+// letter is what the dead letter of a message says, should there be one.
 type letter struct {
 	failure
-	reason   string
+	body     string // of the message
+	reason   string // empty: it has not been given up, unless the consumer has
 	attempts int
 	last     time.Time
 	err      *FunctionError
 }
 
+// note keeps what is known of m, which the consumer may give up.
+func (b *batch) note(m *reprise.Message, l letter) {
+	l.body = m.Body
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.letters[m.ID] = l
+}
+
 // giveUp notes what the dead letter of m is to say.
 func (b *batch) giveUp(m *reprise.Message, l letter, reason string, err error) opinion {
 	l.reason = reason
-	if l.err == nil {
-		l.err = &FunctionError{Function: l.function}
-	}
-	if l.err.Type == "" && l.err.Message == "" {
+	if !l.err.said() {
 		l.err = &FunctionError{Function: l.function, Type: reason, Message: err.Error()}
 	}
-	b.mu.Lock()
-	b.letters[m.Body] = l
-	b.mu.Unlock()
+	b.note(m, l)
 	return opinion{err: err}
+}
+
+// noted returns what is known of the message with that id or, where no story says it,
+// of one with that body, of that function if it was redriven.
+func (b *batch) noted(id, body, function string) (letter, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l, ok := b.letters[id]; ok {
+		return l, true
+	}
+	for _, l := range b.letters {
+		if l.body == body && (function == "" || l.function == function) {
+			return l, true
+		}
+	}
+	return letter{}, false
 }
 
 // retryClient is the client of a retry handler's consumer.
@@ -192,18 +217,19 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	if hasStory {
 		_ = json.Unmarshal([]byte(aws.ToString(told.StringValue)), &story) // it is the consumer's own
 	}
-	b.mu.Lock()
-	l, known := b.letters[*e.MessageBody]
-	b.mu.Unlock()
-	if !known { // the consumer has given it up, for reasons of the queue
-		f, err := readFailure(&reprise.Message{Body: *e.MessageBody, Attributes: e.MessageAttributes, Sent: story.Sent})
-		l = letter{failure: f, reason: story.Reason, attempts: f.runs(), last: f.failed, err: f.err}
+	l, known := b.noted(story.Message, *e.MessageBody, aws.ToString(e.MessageAttributes[FunctionAttribute].StringValue))
+	if !known { // it never got as far as the retrier
+		f, _ := readFailure(&reprise.Message{Body: *e.MessageBody, Attributes: e.MessageAttributes, Sent: story.Sent})
+		l = letter{failure: f, attempts: f.runs() + b.attempts(story), last: f.failed, err: f.err}
+	}
+	if l.reason == "" { // the consumer has given it up, for reasons of the queue
+		l.reason = story.Reason
 		if l.reason == retry.ReasonAttempts.String() {
 			l.reason = retry.ReasonReceives.String() // its attempts were receives
 		}
-		if err != nil || l.err == nil {
-			l.err = &FunctionError{Function: f.function, Type: story.Reason, Message: story.Error}
-		}
+	}
+	if !l.err.said() {
+		l.err = &FunctionError{Function: l.function, Type: story.Reason, Message: story.Error}
 	}
 	if l.last.IsZero() {
 		l.last = l.first
@@ -211,6 +237,9 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	e.MessageBody = aws.String(string(l.payload))
 	if e.MessageAttributes == nil {
 		e.MessageAttributes = make(map[string]types.MessageAttributeValue)
+	}
+	for _, name := range letterAttributes { // of an earlier dead letter, that was redriven
+		delete(e.MessageAttributes, name)
 	}
 	room := maxMessage - len(l.payload)
 	for name, a := range e.MessageAttributes {
@@ -236,7 +265,7 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	put(FirstAttribute, "String", instant(l.first))
 	put(LastAttribute, "String", instant(l.last))
 	if hasStory {
-		story.Reason, story.Attempts, story.Error = l.reason, l.attempts, joined(l.err.Type, l.err.Message)
+		story.Reason, story.Attempts, story.Error = l.reason, l.attempts, shorten(joined(l.err.Type, l.err.Message), maxErrorText)
 		if !l.first.IsZero() {
 			story.Sent, story.First = l.first.UTC(), l.first.UTC()
 		}
@@ -249,6 +278,15 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	}
 	put(ErrorTypeAttribute, "String", shorten(fitForSQS(l.err.Type), maxErrorText))
 	put(ErrorMessageAttribute, "String", shorten(fitForSQS(l.err.Message), maxErrorText))
+}
+
+// attempts is how many of the function's runs the consumer knows of that gave a
+// message up before the retrier saw it: in direct mode those of its history.
+func (b *batch) attempts(story reprise.Story) int {
+	if !b.direct {
+		return 0
+	}
+	return max(0, story.Attempts)
 }
 
 // sizeOf is what an attribute takes of a message's size.

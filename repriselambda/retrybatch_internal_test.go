@@ -31,10 +31,10 @@ func TestDeadLetterFits(t *testing.T) {
 		{"small", record(1000), true, []string{FunctionAttribute, ReasonAttribute, AttemptsAttribute, FirstAttribute, LastAttribute, ErrorTypeAttribute, ErrorMessageAttribute}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := batchFrom(withBatch(context.Background()))
+			b := batchFrom(withBatch(context.Background(), ModeEnvelope))
 			f, err := readFailure(&reprise.Message{Body: test.body})
 			long := &FunctionError{Function: f.function, Type: "Timeout", Message: strings.Repeat("m", 2000)}
-			b.letters[test.body] = letter{failure: f, reason: "attempts", attempts: 3, last: time.Now(), err: long}
+			b.letters["m"] = letter{failure: f, body: test.body, reason: "attempts", attempts: 3, last: time.Now(), err: long}
 			if f.function == "" && err == nil {
 				t.Fatal("the record has no function")
 			}

@@ -146,7 +146,7 @@ func RetryHandler(cfg RetryConfig) (func(context.Context, Event) (Response, erro
 		if err := r.checkTime(ctx); err != nil {
 			return Response{}, fmt.Errorf("repriselambda.RetryHandler: %w", err)
 		}
-		return handle(withBatch(ctx), event)
+		return handle(withBatch(ctx, cfg.Mode), event)
 	}, nil
 }
 

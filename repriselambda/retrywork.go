@@ -70,6 +70,7 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 	if bad, ok := errors.AsType[*poison](err); ok {
 		return b.giveUp(m, l, bad.reason, bad)
 	}
+	b.note(m, l)
 	if !f.redriven && made == f.runs() { // otherwise its message has waited for its time
 		d := p.afterRecord(f, r.cfg.Permanent)
 		if d.Action == retry.ActionDeadLetter {
@@ -177,6 +178,7 @@ func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l lette
 	if d.Action != retry.ActionRetry {
 		return b.giveUp(m, l, d.Reason.String(), l.err)
 	}
+	b.note(m, l)
 	if unknown && d.At.Before(now.Add(r.cfg.Timeout)) {
 		d.At = now.Add(r.cfg.Timeout) // it may still be running
 	}

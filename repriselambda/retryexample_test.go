@@ -25,7 +25,7 @@ func ExampleRetryHandler() {
 			MaxAge:      72 * time.Hour,
 		},
 		Functions: map[string]retry.Policy{
-			"billing": {Backoff: retry.Constant(10 * time.Minute), MaxAge: 7 * 24 * time.Hour},
+			"billing": {Backoff: retry.Constant(10 * time.Minute), MaxAttempts: -1, MaxAge: 7 * 24 * time.Hour},
 		},
 	})
 	if err != nil {

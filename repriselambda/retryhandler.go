@@ -33,7 +33,8 @@ type RetryConfig struct {
 	Retry retry.Policy
 
 	// Functions have policies of their own, by ARN or name, with a version or an
-	// alias or, for all of them, without. Default: all have Retry.
+	// alias or, for all of them, without. What such a policy leaves out has the
+	// default of package retry, and not that of Retry. Default: all have Retry.
 	Functions map[string]retry.Policy
 
 	// Permanent are the types of errors ([FunctionError].Type) that no retry can mend:

@@ -15,7 +15,8 @@
 //	MAX_RETRIES            runs after the first one. Default: unlimited
 //	MAX_AGE                the time since the first failure. Default: 24h
 //	RETRY_POLICY           instead of those three, a policy in the text form of package retry:
-//	                       "exponential(base=2s,max=1h) jitter=full attempts=10 age=12h"
+//	                       "exponential(base=2s,max=1h) jitter=full attempts=10 age=12h".
+//	                       What it leaves out has that package's default: 20 attempts, 96h
 //	RETRY_CONFIG           policies by function, and the types of errors that no retry mends,
 //	                       {"functions": {"NAME or ARN": "POLICY"}, "permanent": ["TYPE"]},
 //	                       or the path of a file with that, such as retry.json, in this

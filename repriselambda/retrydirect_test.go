@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -121,6 +122,27 @@ func TestRuleForUnknownOutcomes(t *testing.T) {
 			t.Errorf("the waits are %v and %v, want 3 h after the unknown outcome and a minute after the failure", first, second)
 		}
 	})
+}
+
+// TestMiddlewareJudgesErrors: what a middleware makes of a function's error counts, not
+// only what it returns instead.
+func TestMiddlewareJudgesErrors(t *testing.T) {
+	for reason, judge := range map[string]func(error) error{
+		"permanent": reprise.Permanent,
+		"age":       func(err error) error { return reprise.RetryAfter(30*24*time.Hour, err) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSystem(t, always, repriselambda.RetryConfig{Mode: repriselambda.ModeDirect, Timeout: targetTimeout, Middleware: func(next reprise.Handler) reprise.Handler {
+				return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error { return judge(next.Handle(ctx, m)) })
+			}})
+			s.lambda.invoke(order)
+			s.run(24 * time.Hour)
+			letters, _ := s.letters()
+			if n := len(s.lambda.made()); n != 1 || len(letters) != 1 || letters[0].Attributes["reprise-reason"] != reason || letters[0].Attributes["reprise-attempts"] != "2" || letters[0].Attributes["reprise-error-type"] != "Timeout" {
+				t.Errorf("%d invocations, dead letters %+v, want one for %s after the first retry", n, letters, reason)
+			}
+		})
+	}
 }
 
 // TestFunctionThatDoesNotReply: the retry handler stops waiting when the function

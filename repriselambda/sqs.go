@@ -14,6 +14,10 @@
 // receives is the event's records, and what it deletes is left out of the reply, so
 // that Lambda deletes it. So attempts, waits, dead letters and the order of message
 // groups are decided by the very code that decides them in a process of one's own.
+//
+// [RetryHandler] makes a function of the same kind, whose messages are the failures
+// of functions that are invoked asynchronously: it runs them again, for hours or days.
+// [Async] is for those functions.
 package repriselambda
 
 import (

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -211,6 +213,33 @@ Resources:
 	got := reprise(t, "", "lambda", "invoke", "Node", `{"name": "Ann"}`, "--endpoint", endpoint)
 	if want := (result{0, `{"said":"hello, Ann"}` + "\n", ""}); got != want {
 		t.Errorf("lambda invoke = %+v, want %+v", got, want)
+	}
+}
+
+// TestLambdaUpKeeps: with --data, messages are there after a restart, and queues have
+// what the template says then.
+func TestLambdaUpKeeps(t *testing.T) {
+	t.Parallel()
+	template := "Parameters: {Greeting: {Type: String}}\nResources:\n  Work: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 30}}\n"
+	file, data := written(t, "template.yaml", template), filepath.Join(t.TempDir(), "data")
+	p, endpoint := lambdaUp(t, file, "--data", data)
+	if got := reprise(t, "", "lambda", "send", "--endpoint", endpoint, "-q", "Work", "kept"); got.code != 0 {
+		t.Fatalf("lambda send: %+v", got)
+	}
+	p.signal(os.Interrupt)
+	if code, output := p.wait(); code != 0 {
+		t.Fatalf("exit code %d after SIGINT:\n%s", code, output)
+	}
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(template, "30", "77")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, endpoint = lambdaUp(t, file, "--data", data)
+	out, err := client(endpoint).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: queueURL(endpoint, "Work"), AttributeNames: []types.QueueAttributeName{"VisibilityTimeout"}})
+	if err != nil || out.Attributes["VisibilityTimeout"] != "77" {
+		t.Errorf("the queue's attributes are %v, %v", out, err)
+	}
+	if bodies := receive(t, endpoint, "Work"); !cmp.Equal(bodies, []string{"kept"}) {
+		t.Errorf("the queue has %q after a restart", bodies)
 	}
 }
 

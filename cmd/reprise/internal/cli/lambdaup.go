@@ -117,6 +117,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	}
 	d.Host(running)
 	a.announce(d, cfg)
+	fmt.Fprintf(a.stdout, "Lambda API    %s\n", d.URL())
 	a.announceFunctions(running, loaded)
 	fmt.Fprintf(a.stdout, "ready         in %v, of which %v to build\n", time.Since(start).Round(time.Millisecond), built.Round(time.Millisecond))
 

@@ -10,8 +10,19 @@ var (
 	samInvokeSchema  = schema{"MaximumRetryAttempts": used, "MaximumEventAgeInSeconds": used, "DestinationConfig": used}
 	invokeSchema     = samInvokeSchema.with(schema{"FunctionName": used, "Qualifier": used})
 	destinationsForm = schema{"OnSuccess": used, "OnFailure": used}
-	destinationForm  = schema{"Type": used, "Destination": used}
-	deadLetterForm   = schema{"Type": used, "TargetArn": used}
+)
+
+// targetForm is how a template names where something goes.
+type targetForm struct {
+	arn   string   // the property with the ARN
+	kinds []string // the Types that are known here; none: it has no Type
+}
+
+var (
+	samDestination = targetForm{"Destination", []string{"SQS", "Lambda"}}
+	destination    = targetForm{"Destination", nil}
+	samDeadLetter  = targetForm{"TargetArn", []string{"SQS"}}
+	deadLetter     = targetForm{"TargetArn", nil}
 )
 
 // invokes reads what becomes of a function's asynchronous invokes, and the events
@@ -21,17 +32,11 @@ func (l *loader) invokes(r *resource) {
 	f := l.functionByID(r.id)
 	if n := r.opened["EventInvokeConfig"]; n != nil {
 		at := p.at("EventInvokeConfig")
-		l.async(at, f, l.open(at, n, samInvokeSchema))
+		l.async(at, f, l.open(at, n, samInvokeSchema), samDestination)
 	}
-	for _, name := range []string{"DeadLetterQueue", "DeadLetterConfig"} {
+	for name, form := range map[string]targetForm{"DeadLetterQueue": samDeadLetter, "DeadLetterConfig": deadLetter} {
 		if n := r.opened[name]; n != nil {
-			at := p.at(name)
-			properties := l.open(at, n, deadLetterForm)
-			if kind := l.scalar(at.at("Type"), properties["Type"]); kind != "" && kind != "SQS" {
-				l.refuse(at.at("Type"), properties["Type"], "%s is not run here: write SQS", kind)
-			} else {
-				f.Async.DeadLetter = l.target(at.at("TargetArn"), properties["TargetArn"], false)
-			}
+			f.Async.DeadLetter = l.target(p.at(name), n, form, false)
 		}
 	}
 	for _, m := range members(r.opened["Events"]) {
@@ -54,7 +59,7 @@ func (l *loader) invokeConfig(r *resource) {
 		l.refuse(p, nil, "%s has an EventInvokeConfig already: keep one", f.ID)
 		return
 	}
-	l.async(p, f, properties)
+	l.async(p, f, properties, destination)
 }
 
 func equalAsync(a, b Async) bool {
@@ -62,7 +67,7 @@ func equalAsync(a, b Async) bool {
 		a.OnSuccess == b.OnSuccess && a.OnFailure == b.OnFailure && a.DeadLetter == b.DeadLetter
 }
 
-func (l *loader) async(p place, f *Function, properties map[string]*node) {
+func (l *loader) async(p place, f *Function, properties map[string]*node, form targetForm) {
 	if n := properties["MaximumRetryAttempts"]; n != nil {
 		attempts := l.integer(p.at("MaximumRetryAttempts"), n, 0, 2, 2)
 		f.Async.MaxRetryAttempts = &attempts
@@ -72,27 +77,38 @@ func (l *loader) async(p place, f *Function, properties map[string]*node) {
 	}
 	p = p.at("DestinationConfig")
 	destinations := l.open(p, properties["DestinationConfig"], destinationsForm)
-	f.Async.OnSuccess = l.destination(p.at("OnSuccess"), destinations["OnSuccess"])
-	f.Async.OnFailure = l.destination(p.at("OnFailure"), destinations["OnFailure"])
+	f.Async.OnSuccess = l.target(p.at("OnSuccess"), destinations["OnSuccess"], form, true)
+	f.Async.OnFailure = l.target(p.at("OnFailure"), destinations["OnFailure"], form, true)
 }
 
-func (l *loader) destination(p place, n *node) string {
-	properties := l.open(p, n, destinationForm)
+// target reads the ARN of a queue, or of a function where that is allowed; empty if
+// n is nil.
+func (l *loader) target(p place, n *node, form targetForm, functions bool) string {
+	s := schema{form.arn: used}
+	if form.kinds != nil {
+		s["Type"] = used
+	}
+	properties := l.open(p, n, s)
 	if properties == nil {
 		return ""
 	}
-	if kind := l.choice(p.at("Type"), properties["Type"], "SQS", "Lambda"); properties["Type"] != nil && kind == "" {
+	if form.kinds != nil {
+		if properties["Type"] == nil {
+			l.refuse(p, n, "it has no Type: write Type: %s", strings.Join(form.kinds, " or Type: "))
+			return ""
+		}
+		if l.choice(p.at("Type"), properties["Type"], form.kinds...) == "" {
+			return ""
+		}
+	}
+	if properties[form.arn] == nil {
+		l.refuse(p, n, "it has no %s: write !GetAtt QUEUE.Arn, and add the queue", form.arn)
 		return ""
 	}
-	if properties["Destination"] == nil {
-		l.refuse(p, n, "it has no Destination: write !GetAtt QUEUE.Arn, and add the queue")
-		return ""
-	}
-	return l.target(p.at("Destination"), properties["Destination"], true)
+	return l.targetARN(p.at(form.arn), properties[form.arn], functions)
 }
 
-// target is the ARN of a queue, or of a function where that is allowed.
-func (l *loader) target(p place, n *node, functions bool) string {
+func (l *loader) targetARN(p place, n *node, functions bool) string {
 	arn := l.scalar(p, n)
 	if arn == "" {
 		return ""

@@ -82,8 +82,14 @@ func TestRefused(t *testing.T) {
 			`:5: F, EventInvokeConfig.MaximumRetryAttempts: "9" is none of the numbers from 0 to 2: write one`},
 		{"destination elsewhere", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SNS, Destination: x}}}}}",
 			`:5: F, EventInvokeConfig.DestinationConfig.OnFailure.Type: "SNS" is not known here: write SQS or Lambda`},
-		{"destination unknown", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Destination: x}}}}}",
+		{"destination without a type", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Destination: x}}}}}",
+			`:5: F, EventInvokeConfig.DestinationConfig.OnFailure: it has no Type: write Type: SQS or Type: Lambda`},
+		{"destination unknown", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: x}}}}}",
 			`:5: F, EventInvokeConfig.DestinationConfig.OnFailure.Destination: "x" is no queue or function of this template: add one, and write !GetAtt NAME.Arn`},
+		{"destination with a type", "\n  I: {Type: AWS::Lambda::EventInvokeConfig, Properties: {FunctionName: F, Qualifier: $LATEST, DestinationConfig: {OnFailure: {Type: SQS}}}}\n" +
+			"  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: h, Runtime: provided}}",
+			":3: I, DestinationConfig.OnFailure.Type: there is no such property: mend its name, or take it out\n" +
+				":3: I, DestinationConfig.OnFailure: it has no Destination: write !GetAtt QUEUE.Arn, and add the queue"},
 		{"FIFO destination", function + "    DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Q.Arn}}}\n  Q: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true}}",
 			`:5: F, DeadLetterQueue.TargetArn: Q is a FIFO queue: Lambda sends to standard ones only`},
 		{"runtime", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: x, Runtime: java21}}",

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,6 +66,22 @@ func TestLoad(t *testing.T) {
 				t.Errorf("Load (-want +got; -update accepts):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFixturesAreTemplates: what the golden files hold is what AWS would take, says
+// its own linter.
+func TestFixturesAreTemplates(t *testing.T) {
+	if _, err := exec.LookPath("cfn-lint"); err != nil {
+		t.Skip("skipped: cfn-lint is not installed")
+	}
+	files, err := filepath.Glob(templates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("cfn-lint", append([]string{"--non-zero-exit-code", "error", "--"}, files...)...).CombinedOutput()
+	if err != nil {
+		t.Errorf("cfn-lint: %v\n%s", err, out)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 )
@@ -225,6 +226,7 @@ func output(ctx context.Context, dir string, environment []string, name string, 
 	cmd.Env = append(os.Environ(), environment...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = time.Second // what it has started may hold its output open when it is stopped
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

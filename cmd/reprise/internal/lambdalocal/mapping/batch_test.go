@@ -199,6 +199,22 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestWindowLongerThanVisibility: a message that comes again while its batch waits for
+// more is in the event once, with the receipt handle that counts.
+func TestWindowLongerThanVisibility(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, nil)
+		f := &function{}
+		q.Send("a", "b")
+		stop := start(t, q, f, mapping.Config{Window: visibility + 15*time.Second})
+		time.Sleep(time.Minute)
+		stop()
+		check(t, "events", f.bodies(), [][]string{{"a", "b"}})
+		check(t, "receives", f.events[0].Records[0].Attributes["ApproximateReceiveCount"], "2")
+		check(t, "messages left", left(q), []string(nil))
+	})
+}
+
 // TestTooMuchForAnEvent: what one receive brings and one event cannot carry goes with the
 // next one only while it is still the mapping's: not when it is visible again, and not
 // when the mapping ends.

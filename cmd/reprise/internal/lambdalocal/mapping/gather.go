@@ -25,15 +25,16 @@ type message struct {
 // batch are messages received together, in order.
 type batch struct {
 	messages []message
-	size     int       // of their records
-	since    time.Time // on the server's clock, before the first was received
+	places   map[string]int // in messages, by id
+	size     int            // of their records
+	since    time.Time      // on the server's clock, before the first was received
 }
 
 // gather receives a batch: what there is at once or, with a window, until BatchSize
 // messages or 6 MB are there or the window is over. It waits for the first message for
 // as long as it takes. When ctx ends it returns what it has.
 func (m *Mapping) gather(ctx context.Context) *batch {
-	b := &batch{}
+	b := &batch{places: make(map[string]int)}
 	for len(b.messages) == 0 && ctx.Err() == nil {
 		m.receive(ctx, b)
 	}
@@ -77,13 +78,26 @@ func (m *Mapping) receive(ctx context.Context, b *batch) {
 			continue
 		}
 		next.record = m.record(received)
-		b.messages = append(b.messages, next)
-		b.size += len(next.record) + len(",")
+		b.add(next)
 	}
 	if len(rejected) > 0 {
 		m.log.Info("messages that match no filter are deleted", "messages", len(rejected))
 		m.delete(rejected)
 	}
+}
+
+// add takes a message into the batch. One that is there already has come again, as the
+// window is longer than its visibility timeout: its newer receipt handle is what counts.
+func (b *batch) add(next message) {
+	b.size += len(next.record) + len(",")
+	at, again := b.places[next.id]
+	if !again {
+		b.places[next.id] = len(b.messages)
+		b.messages = append(b.messages, next)
+		return
+	}
+	b.size -= len(b.messages[at].record) + len(",")
+	b.messages[at] = next
 }
 
 // parts splits the batch where an event would pass 6 MB: the last receive may bring

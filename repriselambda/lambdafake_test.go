@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -70,8 +70,10 @@ func (s *service) client() *lambda.Client {
 	return lambda.New(lambda.Options{
 		Region:       "us-east-1",
 		BaseEndpoint: &endpoint,
-		Credentials:  credentials.NewStaticCredentialsProvider("id", "secret", ""),
-		HTTPClient:   s,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
+		}),
+		HTTPClient: s,
 	})
 }
 

@@ -69,10 +69,13 @@ type destinationRecord struct {
 	ResponsePayload json.RawMessage `json:"responsePayload"`
 }
 
-const (
-	conditionSuccess = "Success"
-	conditionTooOld  = "EventAgeExceeded" // of events that were never run
-)
+const conditionSuccess = "Success"
+
+// notRun are the conditions of events that Lambda never ran, and what they say.
+var notRun = map[string]string{
+	"EventAgeExceeded":        "Lambda could not run the function before the event was too old",
+	"ZeroReservedConcurrency": "Lambda may not run the function: the concurrency reserved for it is zero",
+}
 
 // The reasons, beside a [retry.Reason]'s name, why the retry handler gives a record
 // up.
@@ -127,7 +130,7 @@ func readFailure(m *reprise.Message) (failure, error) {
 	f.function = strings.TrimSuffix(r.RequestContext.FunctionARN, ":$LATEST") // which is what the ARN without it names
 	f.request = cmp.Or(r.RequestContext.RequestID, m.OriginID)
 	f.failed, f.first = r.Timestamp, r.Timestamp
-	f.ran = r.RequestContext.Condition != conditionTooOld
+	f.ran = notRun[r.RequestContext.Condition] == ""
 	f.payload = r.RequestPayload
 	f.err = r.functionError(f.function)
 	return f, f.open()
@@ -155,8 +158,8 @@ func (r *destinationRecord) absent() string {
 // function was not run, and runtimes of one's own may send anything.
 func (r *destinationRecord) functionError(function string) *FunctionError {
 	e := readFunctionError(function, r.ResponsePayload)
-	if !e.said() && r.RequestContext.Condition == conditionTooOld {
-		e.Type, e.Message = conditionTooOld, "Lambda could not run the function before the event was too old"
+	if why := notRun[r.RequestContext.Condition]; why != "" && !e.said() {
+		e.Type, e.Message = r.RequestContext.Condition, why
 	}
 	return e
 }

@@ -233,32 +233,36 @@ func TestThrottledBeyondItsAge(t *testing.T) {
 // TestEventAgeExceeded: what Lambda could not run has used up no attempt, and its age
 // goes on.
 func TestEventAgeExceeded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSystem(t, func(call) *failed { return nil }, repriselambda.RetryConfig{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 1, MaxAge: 5 * time.Minute}})
-		began := time.Now()
-		s.lambda.answers = func(c call) *reply {
-			s.queue.Send(s.lambda.record(c.Payload, "EventAgeExceeded", ""))
-			return &reply{status: 202}
-		}
-		s.queue.Send(s.lambda.record(order, "EventAgeExceeded", ""))
-		s.run(time.Hour)
-		for i, c := range s.lambda.made() {
-			want := fmt.Sprintf(`{"_retry_metadata":{"attempt":0,"initial_timestamp":%d},"_original_payload":%s}`, began.Unix(), order)
-			if c.Payload != want {
-				t.Errorf("invocation %d has %s, want %s", i+1, c.Payload, want)
-			}
-		}
-		letters, _ := s.letters()
-		if len(letters) != 1 || len(s.lambda.made()) != 5 {
-			t.Fatalf("%d invocations and dead letters %v, want 5 and one", len(s.lambda.made()), letters)
-		}
-		want := map[string]string{"reprise-reason": "age", "reprise-attempts": "0", "reprise-error-type": "EventAgeExceeded"}
-		for name, value := range want {
-			if letters[0].Attributes[name] != value {
-				t.Errorf("%s is %q, want %q", name, letters[0].Attributes[name], value)
-			}
-		}
-	})
+	for _, condition := range []string{"EventAgeExceeded", "ZeroReservedConcurrency"} {
+		t.Run(condition, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSystem(t, func(call) *failed { return nil }, repriselambda.RetryConfig{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 1, MaxAge: 5 * time.Minute}})
+				began := time.Now()
+				s.lambda.answers = func(c call) *reply {
+					s.queue.Send(s.lambda.record(c.Payload, condition, ""))
+					return &reply{status: 202}
+				}
+				s.queue.Send(s.lambda.record(order, condition, ""))
+				s.run(time.Hour)
+				for i, c := range s.lambda.made() {
+					want := fmt.Sprintf(`{"_retry_metadata":{"attempt":0,"initial_timestamp":%d},"_original_payload":%s}`, began.Unix(), order)
+					if c.Payload != want {
+						t.Errorf("invocation %d has %s, want %s", i+1, c.Payload, want)
+					}
+				}
+				letters, _ := s.letters()
+				if len(letters) != 1 || len(s.lambda.made()) != 5 {
+					t.Fatalf("%d invocations and dead letters %v, want 5 and one", len(s.lambda.made()), letters)
+				}
+				want := map[string]string{"reprise-reason": "age", "reprise-attempts": "0", "reprise-error-type": condition}
+				for name, value := range want {
+					if letters[0].Attributes[name] != value {
+						t.Errorf("%s is %q, want %q", name, letters[0].Attributes[name], value)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestOnlyAcceptedCounts: an answer that is no error, and not the one to an

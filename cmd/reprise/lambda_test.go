@@ -66,10 +66,11 @@ def handler(event, context):
     return {"greeting": os.environ["GREETING"], "queue": os.environ["QUEUE_URL"]}
 `
 
-// lambdaEnvironment is what a program needs that builds Go, and no AWS settings.
+// lambdaEnvironment is what a program needs that builds Go, and no AWS settings. What
+// it builds is in a folder of the test: it may be killed before it can tidy up.
 func lambdaEnvironment(t *testing.T) []string {
 	t.Helper()
-	env := environment("HOME=" + os.Getenv("HOME"))
+	env := environment("HOME="+os.Getenv("HOME"), "TMPDIR="+t.TempDir())
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOTOOLCHAIN").Output()
 	if err != nil {
 		t.Fatal(err)

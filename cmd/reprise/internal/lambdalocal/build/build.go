@@ -226,7 +226,8 @@ func output(ctx context.Context, dir string, environment []string, name string, 
 	cmd.Env = append(os.Environ(), environment...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = time.Second // what it has started may hold its output open when it is stopped
+	stopWhole(cmd)
+	cmd.WaitDelay = time.Second // what does not end then may hold the output open
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

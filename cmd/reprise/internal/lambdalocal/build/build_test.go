@@ -3,11 +3,16 @@
 package build_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -137,6 +142,40 @@ func TestBuildFails(t *testing.T) {
 				t.Errorf("%v: %q does not say %q", test.code, err, want)
 			}
 		}
+	}
+}
+
+// TestBuildStopped: a build that is stopped ends with all that it has started.
+func TestBuildStopped(t *testing.T) {
+	need(t, "make")
+	// The pipe's other end is open as long as what make has started runs.
+	code := folder(t, map[string]string{"Makefile": "build-F:\n\texec 3>pipe; echo begun >&3; sleep 600\n"})
+	pipe := filepath.Join(code, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		f := template.Function{ID: "F", Runtime: "provided.al2023", Architecture: native, Code: template.Code{Path: ".", BuildMethod: "makefile"}}
+		_, err := (&build.Builder{Root: code, Dir: t.TempDir()}).Build(ctx, &f)
+		ended <- err
+	}()
+	reader, err := os.Open(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	lines := bufio.NewReader(reader)
+	if line, err := lines.ReadString('\n'); line != "begun\n" {
+		t.Fatalf("the build says %q, %v", line, err)
+	}
+	stop(errors.New("enough"))
+	if err := <-ended; err == nil || err.Error() != "function F: enough" {
+		t.Errorf("Build = %v, want the reason of the stop", err)
+	}
+	if _, err := lines.ReadString('\n'); err != io.EOF {
+		t.Errorf("what the build has started: %v, want the end of the pipe", err)
 	}
 }
 

@@ -69,7 +69,7 @@ fuzz: ## fuzz every fuzz target for FUZZTIME each: a time (20s) or a count of in
 	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); do \
 			echo "fuzz $$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package || exit 1; \
 		done; \
 	done
 

@@ -127,7 +127,7 @@ func readFailure(m *reprise.Message) (failure, error) {
 	if r.RequestContext.Condition == conditionSuccess {
 		return f, poisonous(reasonNoFailure, "the function has succeeded: wire the queue to it as the destination on failure, not on success")
 	}
-	f.function = strings.TrimSuffix(r.RequestContext.FunctionARN, ":$LATEST") // which is what the ARN without it names
+	f.function = strings.TrimSuffix(r.RequestContext.FunctionARN, latest)
 	f.request = cmp.Or(r.RequestContext.RequestID, m.OriginID)
 	f.failed, f.first = r.Timestamp, r.Timestamp
 	f.ran = notRun[r.RequestContext.Condition] == ""
@@ -139,12 +139,15 @@ func readFailure(m *reprise.Message) (failure, error) {
 // maxSkew is how far Lambda's clock may be ahead of ours.
 const maxSkew = time.Hour
 
+// latest is the qualifier that changes nothing: the ARN without it names the same.
+const latest = ":$LATEST"
+
 // absent names the first part that the record lacks.
 func (r *destinationRecord) absent() string {
 	switch {
 	case r.Timestamp.IsZero():
 		return "timestamp"
-	case r.RequestContext.FunctionARN == "":
+	case strings.TrimSuffix(r.RequestContext.FunctionARN, latest) == "":
 		return "requestContext.functionArn"
 	case r.RequestContext.Condition == "":
 		return "requestContext.condition"

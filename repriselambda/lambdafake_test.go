@@ -36,6 +36,14 @@ type call struct {
 	Number   int // from 1, of those to this service
 }
 
+// event is the payload as it was first sent.
+func (c call) event() string {
+	if _, enclosed, ok := strings.Cut(c.Payload, `"_original_payload":`); ok {
+		return strings.TrimSuffix(enclosed, "}")
+	}
+	return c.Payload
+}
+
 // reply is what Lambda answers before it runs the function, or instead.
 type reply struct {
 	status     int

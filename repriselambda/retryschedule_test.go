@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,11 +22,7 @@ func failuresOf(t *testing.T, events int, cfg repriselambda.RetryConfig) [][]tim
 	var mu sync.Mutex
 	failures := make([][]time.Time, events)
 	s := newSystem(t, func(c call) *failed {
-		payload := c.Payload
-		if _, enclosed, ok := strings.Cut(payload, `"_original_payload":`); ok {
-			payload = strings.TrimSuffix(enclosed, "}")
-		}
-		n, err := strconv.Atoi(payload)
+		n, err := strconv.Atoi(c.event())
 		if err != nil {
 			t.Fatal(err)
 		}

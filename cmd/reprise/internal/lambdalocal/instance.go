@@ -25,6 +25,10 @@ const (
 // one, within the invoke, have the function's timeout.
 const initLimit = 10 * time.Second
 
+// initErrorGrace is how long a process may take to end after it has said that it cannot
+// be initialised. A thread of its own may keep it.
+const initErrorGrace = time.Second
+
 // instance is one process of a function and the Runtime API that it talks to.
 type instance struct {
 	pool   *pool
@@ -194,10 +198,10 @@ func (i *instance) explain(inv *invocation, why obituary) {
 	case inv.answered:
 	case i.pool.lambda.killed.Err() != nil:
 		inv.err = errClosing
-	case i.slowInit:
-		i.timeOut(inv)
 	case i.initFail != nil:
 		inv.answer(i.initFail, i.initKind)
+	case i.slowInit:
+		i.timeOut(inv)
 	default:
 		inv.fail(why.kind, fmt.Sprintf("RequestId: %s Error: %s", inv.id, why.text))
 	}

@@ -58,6 +58,13 @@ func TestOutcomes(t *testing.T) {
 			log:     `INIT_REPORT Init Duration: [\d.]+ ms\tPhase: init\tStatus: error\tError Type: Runtime.ImportModuleError`,
 		},
 		{
+			name: "init error, and no end", failed: true,
+			change: func(f *lambdalocal.Function) {
+				f.Handler, f.Timeout = "refuse-init-and-stay", 50*time.Millisecond
+			},
+			payload: `\{"errorType":"Runtime.ImportModuleError","errorMessage":"Unable to import module 'app'","stackTrace":\[\]\}`,
+		},
+		{
 			name: "exit in init", failed: true, change: func(f *lambdalocal.Function) { f.Handler = "exit-init" },
 			payload: `\{"errorType":"Runtime.ExitError","errorMessage":"RequestId: ID Error: Runtime exited with error: exit status 4"\}`,
 		},

@@ -72,7 +72,7 @@ type order struct {
 
 func startFunction(handler string) {
 	switch handler {
-	case "refuse-init":
+	case "refuse-init", "refuse-init-and-stay":
 		// As other runtimes do, which the SDK for Go does not.
 		req, err := http.NewRequest(http.MethodPost, "http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2018-06-01/runtime/init/error",
 			strings.NewReader(`{"errorType":"Runtime.ImportModuleError","errorMessage":"Unable to import module 'app'","stackTrace":[]}`))
@@ -81,6 +81,9 @@ func startFunction(handler string) {
 		}
 		req.Header.Set("Lambda-Runtime-Function-Error-Type", "Runtime.ImportModuleError")
 		http.DefaultClient.Do(req)
+		if handler == "refuse-init-and-stay" {
+			time.Sleep(time.Hour)
+		}
 		os.Exit(1)
 	case "sleep-init":
 		time.Sleep(time.Hour)

@@ -221,7 +221,7 @@ func (i *instance) answer(w http.ResponseWriter, r *http.Request, with func(*inv
 }
 
 // initFailed takes the reason for which the function cannot be initialised. The
-// process is expected to end by itself.
+// process is expected to end by itself, and soon.
 func (i *instance) initFailed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResponse))
 	if err != nil {
@@ -230,6 +230,9 @@ func (i *instance) initFailed(w http.ResponseWriter, r *http.Request) {
 	}
 	i.pool.mu.Lock()
 	i.initFail, i.initKind = body, errorType(r)
+	if i.init.Stop() {
+		i.init.Reset(initErrorGrace)
+	}
 	i.pool.mu.Unlock()
 	accept(w)
 }

@@ -196,6 +196,33 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// TestReplaceKeepsConcurrency: what runs in the old form counts for the new one.
+func TestReplaceKeepsConcurrency(t *testing.T) {
+	t.Parallel()
+	f := self(t, "f")
+	f.Concurrency = 1
+	l, j := open(t, lambdalocal.Config{Functions: []lambdalocal.Function{f}})
+	gate := filepath.Join(t.TempDir(), "gate")
+	var running sync.WaitGroup
+	running.Go(func() {
+		if _, err := l.Invoke(t.Context(), "f", encode(t, order{Do: "wait", File: gate})); err != nil {
+			t.Errorf("Invoke = %v", err)
+		}
+	})
+	j.awaitStarts(1)
+	for range 2 {
+		if err := l.Replace(f); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Invoke(t.Context(), "f", nil); err == nil || !strings.Contains(err.Error(), "TooManyRequests") {
+			t.Errorf("Invoke beside one of the old form = %v, want a throttle", err)
+		}
+	}
+	touch(t, gate)
+	running.Wait()
+	ask(t, l)
+}
+
 // TestCloseDrains: what runs may end; what does not is cut off and said.
 func TestCloseDrains(t *testing.T) {
 	t.Parallel()

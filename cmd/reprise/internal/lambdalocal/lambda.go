@@ -25,7 +25,7 @@ type Lambda struct {
 	running sync.WaitGroup // instances
 	started atomic.Int64   // instances so far
 
-	mu      sync.Mutex // taken before a pool's
+	mu      sync.Mutex // taken before a pool's, which is taken before that of the form it replaced
 	pools   map[string]*pool
 	closing bool
 }
@@ -39,7 +39,7 @@ func New(cfg Config) (*Lambda, error) {
 	}
 	l := &Lambda{cfg: cfg, spawner: newSpawner(), pools: make(map[string]*pool)}
 	for _, f := range cfg.Functions {
-		l.pools[f.Name] = newPool(l, f.withDefaults())
+		l.pools[f.Name] = newPool(l, f.withDefaults(), nil)
 	}
 	for _, f := range cfg.Functions {
 		if err := l.checkTargets(f); err != nil {
@@ -137,7 +137,7 @@ func (l *Lambda) Replace(f Function) error {
 		return err
 	}
 	old := l.pools[f.Name]
-	l.pools[f.Name] = newPool(l, f.withDefaults())
+	l.pools[f.Name] = newPool(l, f.withDefaults(), old)
 	if old != nil {
 		old.retire()
 	}

@@ -17,15 +17,20 @@ type pool struct {
 	waiting []*invocation // accepted, for want of a place
 	warm    []*instance   // that take invokes, the one used last at the end
 	retired bool          // instances end as soon as they are idle
+	before  *pool         // the form that this one replaced; nil: none of its invokes runs
 }
 
-func newPool(l *Lambda, f Function) *pool { return &pool{lambda: l, function: f} }
+// newPool returns a pool of f, in place of before; nil: f is new.
+func newPool(l *Lambda, f Function, before *pool) *pool {
+	return &pool{lambda: l, function: f, before: before}
+}
 
 // begin accepts inv, or throttles it.
 func (p *pool) begin(inv *invocation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if reserved := p.function.Concurrency; reserved != 0 && p.active >= reserved {
+	busy := p.busy()
+	if reserved := p.function.Concurrency; reserved != 0 && busy >= reserved {
 		return &Error{Status: http.StatusTooManyRequests, Code: "TooManyRequestsException",
 			Message: "Rate Exceeded.", Reason: "ReservedFunctionConcurrentInvocationLimitExceeded"}
 	}
@@ -33,6 +38,21 @@ func (p *pool) begin(inv *invocation) error {
 	p.waiting = append(p.waiting, inv)
 	p.admit()
 	return nil
+}
+
+// busy is how many invokes run, in this form of the function and those before it; p.mu
+// is held.
+func (p *pool) busy() int {
+	if p.before == nil {
+		return p.active
+	}
+	p.before.mu.Lock()
+	old := p.before.busy()
+	p.before.mu.Unlock()
+	if old == 0 {
+		p.before = nil
+	}
+	return p.active + old
 }
 
 // admit gives places to those that wait for one; p.mu is held. Only a function

@@ -19,12 +19,7 @@ func (q *events) finish(e *event, why condition) {
 	if why == succeeded {
 		target = f.Async.OnSuccess
 	} else {
-		q.log(e, SourcePlatform, fmt.Sprintf("the asynchronous event has failed for good: %s after %d invokes", why, e.invokes))
-		if f.Async.DeadLetter != "" {
-			q.send(e, "DeadLetterErrors", f.Async.DeadLetter, e.payload, deadLetterAttributes(e))
-		} else if target == "" {
-			q.log(e, SourceTrouble, fmt.Sprintf("the asynchronous event is dropped: %s, and the function has neither an OnFailure destination nor a dead-letter queue", why))
-		}
+		q.giveUp(e, why, f.Async)
 	}
 	if target == "" {
 		return
@@ -45,6 +40,31 @@ func (q *events) finish(e *event, why condition) {
 		q.chain(e, target, d.name, text)
 	default:
 		q.send(e, "DestinationDeliveryFailures", target, text, nil)
+	}
+}
+
+// giveUp says what becomes of an event that has failed, and sends it to the function's
+// dead-letter queue if there is one.
+func (q *events) giveUp(e *event, why condition, async AsyncConfig) {
+	text := fmt.Sprintf("the asynchronous event is given up: %s after %d", why, e.invokes)
+	if e.invokes == 1 {
+		text += " invoke"
+	} else {
+		text += " invokes"
+	}
+	if async.OnFailure == "" && async.DeadLetter == "" {
+		q.log(e, SourceTrouble, text+"; it is dropped, as the function has neither an OnFailure destination nor a dead-letter queue")
+		return
+	}
+	if async.OnFailure != "" {
+		text += "; its record goes to " + async.OnFailure
+	}
+	if async.DeadLetter != "" {
+		text += "; it goes to " + async.DeadLetter
+	}
+	q.log(e, SourcePlatform, text)
+	if async.DeadLetter != "" {
+		q.send(e, "DeadLetterErrors", async.DeadLetter, e.payload, deadLetterAttributes(e))
 	}
 }
 

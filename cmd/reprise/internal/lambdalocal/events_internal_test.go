@@ -31,6 +31,7 @@ type world struct {
 	invokes  []time.Duration // since start
 	sent     []sent
 	troubles []string
+	said     []string // what is no trouble
 }
 
 type sent struct {
@@ -63,6 +64,8 @@ func newWorld(t *testing.T, f Function, scale float64, function func(n int) (Res
 			defer w.mu.Unlock()
 			if line.Source == SourceTrouble {
 				w.troubles = append(w.troubles, line.Text)
+			} else {
+				w.said = append(w.said, line.Text)
 			}
 		},
 	})
@@ -191,6 +194,9 @@ func TestNoConcurrency(t *testing.T) {
 	})
 }
 
+// givenUp is what is said of an event that failed once.
+const givenUp = "the asynchronous event is given up: RetriesExhausted after 1 invoke"
+
 // TestDelivery: who gets what of an event that failed, and what is said if he does not.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
@@ -202,11 +208,15 @@ func TestDelivery(t *testing.T) {
 		send     func(int) error
 		queues   []string
 		at       time.Duration // of the last message
+		said     string        // of the end, besides troubles
 		troubles []string
 	}{
-		{name: "both", async: AsyncConfig{OnFailure: testQueue, DeadLetter: testDead}, queues: []string{testDead, testQueue}},
-		{name: "dead letter", async: AsyncConfig{DeadLetter: testDead}, queues: []string{testDead}},
-		{name: "nobody", troubles: []string{"the asynchronous event is dropped: RetriesExhausted"}},
+		{
+			name: "both", async: AsyncConfig{OnFailure: testQueue, DeadLetter: testDead}, queues: []string{testDead, testQueue},
+			said: givenUp + "; its record goes to " + testQueue + "; it goes to " + testDead,
+		},
+		{name: "dead letter", async: AsyncConfig{DeadLetter: testDead}, queues: []string{testDead}, said: givenUp + "; it goes to " + testDead},
+		{name: "nobody", troubles: []string{givenUp + "; it is dropped"}},
 		{
 			name: "refused", async: AsyncConfig{OnFailure: testQueue}, send: func(int) error { return fmt.Errorf("sending: %w", refusedNow) },
 			queues: []string{testQueue}, troubles: []string{"DestinationDeliveryFailures: nothing was delivered to " + testQueue + ": sending: AWS.SimpleQueueService.NonExistentQueue"},
@@ -258,6 +268,9 @@ func TestDelivery(t *testing.T) {
 					t.Errorf("sent to %v, the last at %v; want %v, at %v", queues, last, test.queues, test.at)
 				}
 				w.expectTroubles(t, test.troubles)
+				if test.said != "" && !slices.Contains(w.said, test.said) {
+					t.Errorf("%q is said, want %q", w.said, test.said)
+				}
 				if err := w.Close(t.Context()); err != nil {
 					t.Errorf("Close = %v", err)
 				}

@@ -187,8 +187,14 @@ func TestRequestsOfTheDead(t *testing.T) {
 	<-inv.done
 
 	dead.kill()
-	next := httptest.NewRequest(http.MethodGet, "/2018-06-01/runtime/invocation/next", nil)
-	dead.runtimeAPI().ServeHTTP(httptest.NewRecorder(), next)
+	hungUp, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	next := httptest.NewRequestWithContext(hungUp, http.MethodGet, "/2018-06-01/runtime/invocation/next", nil)
+	told := httptest.NewRecorder()
+	dead.runtimeAPI().ServeHTTP(told, next)
+	if told.Body.Len() != 0 {
+		t.Errorf("a process that is killed while it waits is told %s, and would log that", told.Body)
+	}
 	l.pools["f"].mu.Lock()
 	active := l.pools["f"].active
 	l.pools["f"].mu.Unlock()

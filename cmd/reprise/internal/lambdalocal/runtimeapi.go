@@ -51,7 +51,9 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	case <-i.ctx.Done():
 	case <-r.Context().Done(): // the process has hung up
 	}
-	refuseDead(w)
+	// The process is gone or about to be killed: an answer would only have it log one
+	// that it has no use for.
+	<-r.Context().Done()
 }
 
 // settle takes the invoke that was answered first, if there is one: an invoke has

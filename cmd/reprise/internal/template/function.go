@@ -124,8 +124,8 @@ var variableName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 const maxEnvironment = 4096
 
 func (l *loader) environment(p place, n *node) map[string]string {
-	p = p.at("Variables")
 	variables := l.open(p, n, environmentSchema)["Variables"]
+	p = p.at("Variables")
 	if variables == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (l *loader) environment(p place, n *node) map[string]string {
 		case slices.Contains(reservedVariables, m.key):
 			l.refuse(at, m.value, "AWS sets this variable itself: take it out, or choose another name")
 		case !variableName.MatchString(m.key):
-			l.refuse(at, m.value, "a variable's name is a letter, then letters, digits and _: choose another")
+			l.refuse(at, m.value, "a variable's name is a letter and then at least one letter, digit or _: choose another")
 		}
 		result[m.key] = l.scalar(at, m.value)
 		size += len(m.key) + len(result[m.key])

@@ -13,7 +13,9 @@ const maxText = 1 << 20
 // something is wrong, which has then been reported.
 func (l *loader) evaluate(p place, n *node) *node {
 	if name, argument := n.intrinsic(); name != "" {
-		return l.call(p, n, name, argument)
+		if n = l.call(p, n, name, argument); n == nil || n.kind != scalar {
+			return n
+		}
 	}
 	switch n.kind {
 	case list:

@@ -3,6 +3,7 @@ package template
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -19,6 +20,13 @@ var (
 	lambdaMappingSchema = mappingSchema.with(schema{"EventSourceArn": used, "FunctionName": used, "Tags": harmless})
 )
 
+// eventTypes are those that SAM has.
+var eventTypes = []string{
+	"SQS", "AlexaSkill", "Api", "CloudWatchEvent", "CloudWatchLogs", "Cognito", "DocumentDB", "DynamoDB",
+	"EventBridgeRule", "HttpApi", "IoTRule", "Kinesis", "MQ", "MSK", "S3", "SNS", "Schedule", "ScheduleV2",
+	"SelfManagedKafka",
+}
+
 // event reads an event of a SAM function.
 func (l *loader) event(r *resource, f *Function, m member) {
 	p := r.place().at("Events").at(m.key)
@@ -26,6 +34,9 @@ func (l *loader) event(r *resource, f *Function, m member) {
 	switch {
 	case kind == nil:
 		l.refuse(p, m.value, "it has no Type: write Type: SQS")
+		return
+	case !slices.Contains(eventTypes, kind.text):
+		l.refuse(p.at("Type"), kind, "there is no event of type %q%s: mend it", kind.text, suggest(kind.text, eventTypes))
 		return
 	case kind.text != "SQS":
 		l.warn(p, m.value, "events of type %s do not happen here: use reprise lambda invoke %s", kind.text, f.Name)
@@ -41,9 +52,19 @@ func (l *loader) event(r *resource, f *Function, m member) {
 	l.addMapping(p, r.id+"."+m.key, m.line, "Queue", f, properties)
 }
 
+// propertiesOfStreams are those of mappings of streams, Kafka, MQ and DocumentDB of
+// which each has one: it has to say where to begin, or what to read.
+var propertiesOfStreams = []string{"StartingPosition", "SelfManagedEventSource", "Queues", "DocumentDBEventSourceConfig"}
+
 // mapping reads an AWS::Lambda::EventSourceMapping.
 func (l *loader) mapping(r *resource) {
 	p := r.place()
+	for _, name := range propertiesOfStreams {
+		if n := r.properties.get(name); n != nil {
+			l.warn(p.at(name), n, "only queues of SQS are mapped here: use reprise lambda invoke")
+			return
+		}
+	}
 	properties := l.open(p, r.properties, lambdaMappingSchema)
 	if f := l.functionNamed(p.at("FunctionName"), properties["FunctionName"], r); f != nil {
 		l.addMapping(p, r.id, r.line, "EventSourceArn", f, properties)

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 
@@ -67,6 +68,8 @@ func (n *node) intrinsic() (name string, argument *node) {
 const (
 	maxTemplate = 1 << 20 // bytes, the limit of CloudFormation
 	maxDepth    = 64
+
+	byteOrderMark = "\ufeff" // of editors on Windows
 )
 
 // parse reads YAML, of which JSON is a part.
@@ -74,7 +77,7 @@ func parse(text []byte) (*node, *Finding) {
 	if len(text) > maxTemplate {
 		return nil, &Finding{Refused: true, Text: "the template is larger than 1 MB: CloudFormation takes none that is, split it"}
 	}
-	file, err := parser.ParseBytes(text, 0)
+	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte(byteOrderMark)), 0)
 	if err != nil {
 		return nil, syntaxError(err)
 	}
@@ -175,6 +178,9 @@ func convertMapping(n ast.Node, values []*ast.MappingValueNode, depth int) (*nod
 
 // convertTag makes the long form of a short one.
 func convertTag(n *ast.TagNode, depth int) (*node, *Finding) {
+	if strings.HasPrefix(n.Start.Value, "!!") {
+		return nil, refusedAt(n, n.Start.Value+" is no tag of CloudFormation's: take it out")
+	}
 	if n.Value == nil {
 		return nil, refusedAt(n, n.Start.Value+" has no argument")
 	}

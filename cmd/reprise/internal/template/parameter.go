@@ -13,8 +13,13 @@ import (
 var parameterSchema = schema{
 	"Type": used, "Default": used, "AllowedValues": used, "AllowedPattern": used,
 	"MinLength": used, "MaxLength": used, "MinValue": used, "MaxValue": used,
-	"Description": harmless, "NoEcho": harmless, "ConstraintDescription": harmless,
+	"NoEcho": used, "Description": harmless, "ConstraintDescription": harmless,
 }
+
+var (
+	parameterTypes = []string{"String", "Number", "CommaDelimitedList", "List<Number>", "List<String>"}
+	parameterType  = regexp.MustCompile(`^(String|Number|CommaDelimitedList|List<(String|Number|AWS::[A-Za-z0-9:]+)>|AWS::[A-Za-z0-9:]+(<[A-Za-z0-9:<>]+>)?)$`)
+)
 
 // loadParameters finds the values of the template's parameters.
 func (l *loader) loadParameters(n *node) {
@@ -37,11 +42,15 @@ func (l *loader) parameter(p place, m member) *node {
 		l.refuse(p, m.value, "it has no Type: write Type: String, or another")
 	} else {
 		kind = t.text
+		if !parameterType.MatchString(kind) {
+			l.refuse(p, t, "%q is no type of a parameter%s: write String, Number or CommaDelimitedList", kind, suggest(kind, parameterTypes))
+			return nil
+		}
 	}
 	value := properties["Default"]
 	if given, ok := l.options.Parameters[m.key]; ok {
 		value = text(m.value, given)
-	} else if strings.HasPrefix(kind, "AWS::SSM::") && value != nil {
+	} else if strings.HasPrefix(kind, "AWS::SSM::Parameter::Value<") && value != nil {
 		// Only if it is used: every template of the CDK has one, for a rule.
 		l.stored[m.key] = &Finding{
 			File: l.options.File, Line: value.line, Resource: p.resource, Refused: true,
@@ -79,10 +88,12 @@ func (l *loader) parameter(p place, m member) *node {
 // allowed checks a value against what the parameter says of its values.
 func (l *loader) allowed(p place, value *node, kind string, properties map[string]*node) bool {
 	var number float64
-	if strings.Contains(kind, "Number") {
+	shown := quoted(value, properties)
+	isNumber := strings.Contains(kind, "Number")
+	if isNumber {
 		var err error
 		if number, err = strconv.ParseFloat(value.text, 64); err != nil {
-			l.refuse(p, value, "%q is no number: pass one", value.text)
+			l.refuse(p, value, "%s is no number: pass one", shown)
 			return false
 		}
 	}
@@ -92,7 +103,7 @@ func (l *loader) allowed(p place, value *node, kind string, properties map[strin
 			values[i] = item.text
 		}
 		if !slices.Contains(values, value.text) {
-			l.refuse(p, value, "%q is none of the AllowedValues: pass %s", value.text, strings.Join(values, ", "))
+			l.refuse(p, value, "%s is none of the AllowedValues: pass %s", shown, strings.Join(values, ", "))
 			return false
 		}
 	}
@@ -101,13 +112,21 @@ func (l *loader) allowed(p place, value *node, kind string, properties map[strin
 		if err != nil {
 			l.warn(p, pattern, "the AllowedPattern is not checked here: %v", err)
 		} else if !expression.MatchString(value.text) {
-			l.refuse(p, value, "%q does not match the AllowedPattern %s", value.text, pattern.text)
+			l.refuse(p, value, "%s does not match the AllowedPattern %s: pass another", shown, pattern.text)
 			return false
 		}
 	}
 	length := float64(utf8.RuneCountInString(value.text))
 	return l.within(p, value, "MinLength", "MaxLength", length, properties) &&
-		l.within(p, value, "MinValue", "MaxValue", number, properties)
+		(!isNumber || l.within(p, value, "MinValue", "MaxValue", number, properties))
+}
+
+// quoted is the value, unless it is a secret.
+func quoted(value *node, properties map[string]*node) string {
+	if n := properties["NoEcho"]; n != nil && strings.EqualFold(n.text, "true") {
+		return "the value"
+	}
+	return strconv.Quote(value.text)
 }
 
 func (l *loader) within(p place, value *node, lower, upper string, actual float64, properties map[string]*node) bool {
@@ -125,7 +144,7 @@ func (l *loader) within(p place, value *node, lower, upper string, actual float6
 			return false
 		}
 		if broken(limit) {
-			l.refuse(p, value, "%q is beyond its %s of %s: pass another", value.text, name, n.text)
+			l.refuse(p, value, "%s is beyond its %s of %s: pass another", quoted(value, properties), name, n.text)
 			return false
 		}
 	}

@@ -113,6 +113,10 @@ func (l *loader) redriveAllow(p place, q *Queue, n *node) {
 	if properties == nil {
 		return
 	}
+	if properties["redrivePermission"] == nil {
+		l.refuse(p, n, "it has no redrivePermission: write allowAll, denyAll or byQueue")
+		return
+	}
 	policy := struct {
 		Permission string   `json:"redrivePermission"`
 		Sources    []string `json:"sourceQueueArns,omitempty"`

@@ -3,6 +3,7 @@ package template
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -88,6 +89,12 @@ func (l *loader) getAtt(p place, n, argument *node) *node {
 	return l.attribute(p, n, a[0].text, a[1].text)
 }
 
+// otherAttributes are those of functions that have no value here, in Fn::Sub those that
+// SAM gives them, too.
+var otherAttributes = []string{
+	"SnapStartResponse", "SnapStartResponse.ApplyOn", "SnapStartResponse.OptimizationStatus", "Alias", "Version",
+}
+
 func (l *loader) attribute(p place, n *node, id, attribute string) *node {
 	r := l.resource(p, n, id)
 	if r == nil {
@@ -106,6 +113,9 @@ func (l *loader) attribute(p place, n *node, id, attribute string) *node {
 		return nil
 	case r.isFunction() && attribute == "Arn":
 		value = l.functionARN
+	case r.isFunction() && !slices.Contains(otherAttributes, attribute):
+		l.refuse(p, n, "%s, a function, has no attribute %q: it has Arn", id, attribute)
+		return nil
 	default:
 		return l.standIn(p, n, r, id+"."+attribute)
 	}
@@ -165,7 +175,11 @@ func (l *loader) generated(id string) bool {
 
 // standIn is the value of what does not exist here: a text, once said.
 func (l *loader) standIn(p place, n *node, r *resource, value string) *node {
-	l.warn(p, n, "%s is an %s, which is not run here: the value is the text %q", r.id, r.kind, value)
+	if slices.Contains(runTypes, r.kind) {
+		l.warn(p, n, "%s has no value here: it is the text %q", value, value)
+	} else {
+		l.warn(p, n, "%s is an %s, which is not run here: the value is the text %q", r.id, r.kind, value)
+	}
 	return text(n, value)
 }
 

@@ -54,6 +54,8 @@ func TestRefused(t *testing.T) {
 			`:3: Q, RedrivePolicy.deadLetterTargetArn: Q and D have to be both FIFO queues or both standard ones`},
 		{"redrive without a count", queue + "RedrivePolicy: {deadLetterTargetArn: x}}}",
 			`:3: Q, RedrivePolicy: it needs deadLetterTargetArn and maxReceiveCount`},
+		{"redrive allowed to nobody said", queue + "RedriveAllowPolicy: {}}}",
+			`:3: Q, RedriveAllowPolicy: it has no redrivePermission: write allowAll, denyAll or byQueue`},
 		{"two queues of a name", queue + "QueueName: x}}\n  R: {Type: AWS::SQS::Queue, Properties: {QueueName: x}}",
 			`:4: R: Q has the name "x", too: change one`},
 		{"unknown reference", queue + "QueueName: !Ref Nme}}",
@@ -66,6 +68,18 @@ func TestRefused(t *testing.T) {
 			`:3: Q, QueueName: Fn::Base64 is not known here, or not at this place: Ref, GetAtt, Sub, Join, Split, Select, FindInMap and If are`},
 		{"secret", queue + "QueueName: '{{resolve:ssm:name}}'}}",
 			`:3: Q, QueueName: "{{resolve:ssm:name}}" is looked up on AWS: make it a parameter, and pass --param`},
+
+		{"secret inside a text", function + "    Environment: {Variables: {PW: !Sub '{{resolve:ssm:/${AWS::Region}}}'}}}}",
+			`:5: F, Environment.Variables.PW: "{{resolve:ssm:/eu-west-1}}" is looked up on AWS: make it a parameter, and pass --param`},
+		{"secret inside a handler", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: !Sub '{{resolve:ssm:/${AWS::Region}}}', Runtime: python3.12}}",
+			":3: F, Handler: \"{{resolve:ssm:/eu-west-1}}\" is looked up on AWS: make it a parameter, and pass --param\n:3: F: it has no Handler: write one, like Handler: bootstrap"},
+		{"attribute of a function", "\n  F: {Type: AWS::Serverless::Function, Properties: {InlineCode: f, Handler: a.b, Runtime: python3.12}}" +
+			"\n  Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !GetAtt F.Arm}}",
+			`:4: Q, QueueName: F, a function, has no attribute "Arm": it has Arn`},
+		{"variable's name", function + "    Environment: {Variables: {A: x}}}}",
+			`:5: F, Environment.Variables.A: a variable's name is a letter and then at least one letter, digit or _: choose another`},
+		{"event's type", function + "    Events: {E: {Type: Sqs}}}}",
+			`:5: F, Events.E.Type: there is no event of type "Sqs" (SQS?): mend it`},
 
 		{"timeout", function + "    MemorySize: 127}}",
 			`:5: F, MemorySize: "127" is none of the numbers from 128 to 32768: write one`},
@@ -133,7 +147,11 @@ func TestRefused(t *testing.T) {
 		{"no type", "\n  Q: {Properties: {}}", `:3: Q: it has no Type: write one, like Type: AWS::SQS::Queue`},
 		{"attribute of a resource", "\n  Q: {Type: AWS::SQS::Queue, Property: {}}",
 			`:3: Q: a resource has no Property: mend its name, or take it out`},
+		{"logical id", "\n  my-q: {Type: AWS::SQS::Queue}", `:3: my-q: "my-q" is no logical id: write letters and digits`},
+		{"misspelt type", "\n  Q: {Type: AWS::Sqs::Queues}", `:3: Q: there is no type AWS::Sqs::Queues (AWS::SQS::Queue?): mend it`},
+		{"no such type", "\n  Q: {Type: Queue}", `:3: Q: "Queue" is no type of a resource: write one, like AWS::SQS::Queue`},
 		{"null", queue + "\n    QueueName: }}", `:4: there is no value: CloudFormation takes no null, write one or leave the key out`},
+		{"tag", queue + "DelaySeconds: !!int 3}}", `:3: !!int is no tag of CloudFormation's: take it out`},
 		{"alias", "\n  Q: &q\n    Type: AWS::SQS::Queue", `:3: CloudFormation takes no YAML anchors and aliases: write the value out`},
 		{"syntax", "\n  Q: {", `:3: this is not YAML: could not find flow mapping end token '}'`},
 	} {
@@ -159,12 +177,22 @@ func mapped(property, queue string) string {
 // TestRefusedAltogether: mistakes outside of resources.
 func TestRefusedAltogether(t *testing.T) {
 	const queue = "Resources: {Q: {Type: AWS::SQS::Queue}}\n"
+	const sam = "Transform: AWS::Serverless-2016-10-31\n"
 	for _, test := range []struct{ source, want string }{
 		{"", "t.yaml: the template is empty: it needs Resources"},
 		{"[]", "t.yaml:1: this is a list: a template is a mapping with Resources"},
 		{"Resources: {}", "t.yaml:1: the template has no Resources: there is nothing to run"},
 		{queue + "---\n" + queue, "t.yaml:3: a second document begins: a template is one"},
 		{queue + "Resource: {}", "t.yaml:2: Resource: a template has no such section (Resources?): mend its name, or take it out"},
+		{"\ufeff" + queue + "Resource: {}", "t.yaml:2: Resource: a template has no such section (Resources?): mend its name, or take it out"},
+		{"Resources: [Q]", "t.yaml:1: Resources: this is a list: it has to be a mapping"},
+		{queue + "Conditions: [A]", "t.yaml:2: Conditions: this is a list: it has to be a mapping"},
+		{queue + "Mappings: {A: {b: c}}", "t.yaml:2: Mappings, A.b: this is a single value: it has to be a mapping"},
+		{queue + "Parameters: {P: {Type: Sting, Default: x}}", `t.yaml:2: parameter P: "Sting" is no type of a parameter (String?): write String, Number or CommaDelimitedList`},
+		{queue + sam + "Globals: x", "t.yaml:3: Globals: this is a single value: it has to be a mapping"},
+		{queue + sam + "Globals: {Functions: {Timeout: 9}}", "t.yaml:3: Globals, Functions: there is no such property (Function?): mend its name, or take it out"},
+		{queue + sam + "Globals: {Function: {Timeot: 9}}", "t.yaml:3: Globals, Function.Timeot: there is no such property (Timeout?): mend its name, or take it out"},
+		{queue + sam + "Globals: {Function: {Events: {}}}", "t.yaml:3: Globals, Function.Events: SAM does not take it from here: write it into each function"},
 		{queue + "Transform: [Macro]", "t.yaml:2: Transform: macros are not run here, only AWS::Serverless-2016-10-31"},
 		{queue + "Globals: {Function: {Timeout: 3}}", "t.yaml:2: Globals: only SAM has globals: add Transform: AWS::Serverless-2016-10-31"},
 		{queue + "AWSTemplateFormatVersion: 2011-01-01", `t.yaml:2: AWSTemplateFormatVersion: "2011-01-01" is no version: write 2010-09-09`},

@@ -40,14 +40,6 @@ func (r *resource) isFunction() bool {
 	return r.kind == samFunctionType || r.kind == lambdaFunctionType
 }
 
-var sections = schema{
-	"AWSTemplateFormatVersion": used, "Transform": used, "Parameters": used, "Mappings": used,
-	"Conditions": used, "Globals": used, "Resources": used,
-	"Description": harmless, "Metadata": harmless, "Outputs": harmless,
-	"Rules": warned("the rules are not checked here"),
-	"Hooks": warned("hooks are not run here"),
-}
-
 const samTransform = "AWS::Serverless-2016-10-31"
 
 func (l *loader) load(root *node) {
@@ -55,14 +47,7 @@ func (l *loader) load(root *node) {
 		l.refuse(place{}, root, "this is %v: a template is a mapping with Resources", root.kind)
 		return
 	}
-	for _, m := range root.members {
-		switch t, known := sections[m.key]; {
-		case !known:
-			l.refuse(place{resource: m.key}, m.value, "a template has no such section%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(sections))))
-		case t.kind == isWarned:
-			l.warn(place{resource: m.key}, m.value, "%s", t.text)
-		}
-	}
+	l.checkSections(root)
 	if version := root.get("AWSTemplateFormatVersion"); version != nil && version.text != "2010-09-09" {
 		l.refuse(place{resource: "AWSTemplateFormatVersion"}, version, "%q is no version: write 2010-09-09", version.text)
 	}
@@ -107,10 +92,7 @@ var attributesOfResources = schema{
 // loadResources makes the list of the template's resources.
 func (l *loader) loadResources(root *node, sam bool) {
 	l.resources = make(map[string]*resource)
-	globals := root.get("Globals")
-	if globals != nil && !sam {
-		l.refuse(place{resource: "Globals"}, globals, "only SAM has globals: add Transform: %s", samTransform)
-	}
+	globals := l.globals(root.get("Globals"), sam)
 	for _, m := range members(root.get("Resources")) {
 		r := &resource{id: m.key, line: m.line, properties: m.value.get("Properties"), metadata: m.value.get("Metadata")}
 		p := r.place()
@@ -128,11 +110,9 @@ func (l *loader) loadResources(root *node, sam bool) {
 			continue
 		}
 		r.kind = kind.text
-		if strings.HasPrefix(r.kind, "AWS::Serverless::") && !sam {
-			l.refuse(p, kind, "%s is one of SAM: add Transform: %s", r.kind, samTransform)
-		}
+		l.checkResource(r, kind, sam)
 		if r.kind == samFunctionType {
-			r.properties = merge(globals.get("Function"), r.properties)
+			r.properties = merge(globals, r.properties)
 		}
 		if name := m.value.get("Condition"); name != nil {
 			holds, _ := l.condition(p.at("Condition"), name, l.scalar(p.at("Condition"), name))
@@ -232,11 +212,7 @@ func (l *loader) readResources() {
 		}
 	}
 	for _, r := range l.order {
-		switch r.kind {
-		case queueType, samFunctionType, lambdaFunctionType, invokeConfigType, mappingType:
-			continue
-		}
-		if r.absent {
+		if r.absent || slices.Contains(runTypes, r.kind) {
 			continue
 		}
 		if slices.ContainsFunc(quietly, func(prefix string) bool { return strings.HasPrefix(r.kind, prefix) }) {

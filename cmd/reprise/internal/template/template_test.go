@@ -92,6 +92,7 @@ Parameters:
   Size: {Type: Number, Default: 10, MinValue: 1, MaxValue: 100}
   Name: {Type: String, AllowedPattern: '[a-z]+', MaxLength: 4}
   Key: {Type: 'AWS::SSM::Parameter::Value<String>', Default: /a/b}
+  Secret: {Type: String, NoEcho: true, MinValue: 9, MaxLength: 8, Default: none}
 Resources:
   Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub '${Name}-${Key}', VisibilityTimeout: !Ref Size}}
 `
@@ -102,9 +103,10 @@ Resources:
 		{map[string]string{"Name": "abc", "Key": "k"}, ""},
 		{map[string]string{"Key": "k"}, "t.yaml:4: parameter Name: it has no value: pass --param Name=VALUE, or give it a Default"},
 		{map[string]string{"Name": "abc"}, `t.yaml:5: parameter Key: its value is in AWS's parameter store under "/a/b": pass --param Key=VALUE`},
-		{map[string]string{"Name": "ABC", "Key": "k"}, `t.yaml:4: parameter Name: "ABC" does not match the AllowedPattern [a-z]+`},
+		{map[string]string{"Name": "ABC", "Key": "k"}, `t.yaml:4: parameter Name: "ABC" does not match the AllowedPattern [a-z]+: pass another`},
 		{map[string]string{"Name": "abcde", "Key": "k"}, `t.yaml:4: parameter Name: "abcde" is beyond its MaxLength of 4: pass another`},
 		{map[string]string{"Name": "abc", "Key": "k", "Size": "101"}, `t.yaml:3: parameter Size: "101" is beyond its MaxValue of 100: pass another`},
+		{map[string]string{"Name": "abc", "Key": "k", "Secret": "hunter2-hunter2"}, `t.yaml:6: parameter Secret: the value is beyond its MaxLength of 8: pass another`},
 		{map[string]string{"Name": "abc", "Key": "k", "Size": "ten"}, `t.yaml:3: parameter Size: "ten" is no number: pass one`},
 		{map[string]string{"Name": "abc", "Key": "k", "Sise": "1"}, `t.yaml: there is no parameter "Sise" (Size?): mend --param`},
 	} {

@@ -57,6 +57,15 @@ type Config struct {
 	// again as a copy with its history. Default: ViaAuto.
 	Via Via
 
+	// RetryLane is the URL of a queue for retries, so that they do not wait behind this
+	// queue's backlog: what is to be retried is sent there, as a copy with its history
+	// that is due when the policy says, and so are all other copies. A consumer of the
+	// lane in the same Pool, with the same handler, takes it from there, by its own
+	// Priority and Weight; its dead letters name this queue as their source. It needs
+	// sqs:SendMessage on the lane; where the lane takes nothing, retries are hidden here.
+	// Standard queues only. Default: none.
+	RetryLane string
+
 	// FIFO says what becomes of a FIFO queue's message group while one of its
 	// messages has failed. Other queues' messages do not wait for each other.
 	// Default: FIFOHold.

@@ -38,6 +38,7 @@ import (
 type Consumer struct {
 	client  meteredClient
 	queue   queueURL
+	copyTo  queueURL // where copies go that come again: queue, or Config.RetryLane
 	handler Handler
 	cfg     Config
 	log     *slog.Logger
@@ -147,6 +148,8 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 	if dead, deadErr := parseQueueURL(cfg.DeadLetterURL); err == nil && deadErr == nil && dead == queue {
 		problems = append(problems, fmt.Errorf("Config.DeadLetterURL %q is the queue itself: name another, or leave it empty for the target of the queue's RedrivePolicy", cfg.DeadLetterURL))
 	}
+	copyTo, wrong := cfg.laneProblems(queue)
+	problems = append(problems, wrong...)
 	if queue.fifo && cfg.Via == ViaRequeue {
 		problems = append(problems, errors.New("Config.Via is requeue, but on a FIFO queue a copy would come out of turn: set ViaAuto or ViaVisibility"))
 	}
@@ -157,6 +160,7 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 	consumer := &Consumer{
 		handling:    crew{handlers: true},
 		queue:       queue,
+		copyTo:      copyTo,
 		cfg:         cfg,
 		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
 		chance:      rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
@@ -198,6 +202,9 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 func (c *Consumer) Run(ctx context.Context) error {
 	if !c.started.CompareAndSwap(false, true) {
 		return errors.New("reprise: Run was called twice: make a new Consumer")
+	}
+	if err := c.checkLane(); err != nil {
+		return err
 	}
 	c.runCtx = context.WithoutCancel(ctx)
 	c.pollCtx, c.stopPolls = context.WithCancel(c.runCtx)

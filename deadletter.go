@@ -35,8 +35,9 @@ type Story struct {
 	Last  time.Time `json:"last"`
 	// Error is the last error's text, at most 1,000 bytes of it.
 	Error string `json:"error,omitempty"`
-	// Source is the queue that it was given up on; an ARN where that is known,
-	// else a URL. Message and Origin are its ids there.
+	// Source is the queue that it was given up on, or whose retry lane that is; an ARN
+	// where that is known, else a URL. Message and Origin are its ids, as it was given up
+	// and as it was sent.
 	Source  string `json:"source"`
 	Message string `json:"message"`
 	Origin  string `json:"origin"`
@@ -155,16 +156,13 @@ func (c *Consumer) story(d *delivery, now time.Time) string {
 		Sent:     d.msg.Sent.UTC(),
 		First:    d.msg.FirstReceived.UTC(),
 		Last:     now.UTC(),
-		Source:   c.facts.arn,
+		Source:   c.source(d),
 		Message:  d.msg.ID,
 		Origin:   d.msg.OriginID,
 		Consumer: c.cfg.Name,
 	}
 	if !d.ran {
 		s.Attempts-- // the run that this receive would have been
-	}
-	if s.Source == "" {
-		s.Source = c.queue.url
 	}
 	if d.verdict.err != nil {
 		s.Error = shorten(d.verdict.err.Error(), maxStoryError)

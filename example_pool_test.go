@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -29,23 +30,70 @@ func consumeByPriority(ctx context.Context, sqsClient *sqs.Client, urgentURL, or
 	return pool.Run(ctx) // all of them; nil after a clean drain
 }
 
+func consumeWithLane(ctx context.Context, sqsClient *sqs.Client, ordersURL, laneURL, deadLetterURL string) error {
+	pool, err := reprise.NewPool(reprise.PoolConfig{Concurrency: 32})
+	if err != nil {
+		return err
+	}
+	cfg := reprise.Config{Pool: pool, DeadLetterURL: deadLetterURL, Retry: retry.Policy{MaxAttempts: 20}}
+	_, lane := reprise.New(sqsClient, laneURL, reprise.JSON(ship), cfg)
+	cfg.RetryLane, cfg.Weight = laneURL, 3 // of what is fresh; the lane has one turn to three
+	_, orders := reprise.New(sqsClient, ordersURL, reprise.JSON(ship), cfg)
+	if err := errors.Join(lane, orders); err != nil {
+		return err
+	}
+	return pool.Run(ctx)
+}
+
+// An order that fails at first comes again by way of the lane.
+func ExampleConfig_retryLane() {
+	client, local, closeServer := localSQS()
+	defer closeServer()
+	ctx, stop := context.WithCancel(context.Background())
+	orders, lane, dead := newQueue(ctx, client, "orders"), newQueue(ctx, client, "orders-retries"), newQueue(ctx, client, "orders-dead")
+	if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &orders, MessageBody: aws.String(`{"id":"o-1","sku":"teapot"}`)}); err != nil {
+		log.Fatal(err)
+	}
+	attempts := 0
+	warehouse.Ship = func(_ context.Context, o Order) error {
+		if attempts++; attempts == 1 {
+			return errors.New("closed")
+		}
+		fmt.Printf("shipped %s of order %s at attempt %d\n", o.SKU, o.ID, attempts)
+		stop()                                               // as a SIGTERM would
+		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long polls take up to 20 s
+		return nil
+	}
+	fmt.Println(consumeWithLane(ctx, client, orders, lane, dead))
+	// Output:
+	// shipped teapot of order o-1 at attempt 2
+	// <nil>
+}
+
+// localSQS is an SQS in this process, and a client of it; on AWS that is
+// sqs.NewFromConfig(cfg, reprise.Tuned(reprise.Transport{})).
+func localSQS() (client *sqs.Client, local *sqsserver.Server, closeServer func()) {
+	local = sqsserver.New(sqsserver.Config{})
+	server := httptest.NewServer(local)
+	return sqs.New(sqs.Options{BaseEndpoint: &server.URL, Region: "us-east-1", Credentials: aws.AnonymousCredentials{}}), local, server.Close
+}
+
+// newQueue creates a queue and returns its URL.
+func newQueue(ctx context.Context, client *sqs.Client, name string) string {
+	queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return *queue.QueueUrl
+}
+
 // Three queues share 32 workers.
 func ExamplePool_Run() {
-	local := sqsserver.New(sqsserver.Config{})
-	server := httptest.NewServer(local)
-	defer server.Close()
-	client := sqs.New(sqs.Options{BaseEndpoint: &server.URL, Region: "us-east-1", Credentials: aws.AnonymousCredentials{}})
+	client, local, closeServer := localSQS()
+	defer closeServer()
 	ctx, stop := context.WithCancel(context.Background())
-
-	var urls []string
-	for _, name := range []string{"urgent", "orders", "reports"} {
-		queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name})
-		if err != nil {
-			log.Fatal(err)
-		}
-		urls = append(urls, *queue.QueueUrl)
-	}
-	if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &urls[1], MessageBody: aws.String(`{"id":"o-1","sku":"teapot"}`)}); err != nil {
+	urgent, orders, reports := newQueue(ctx, client, "urgent"), newQueue(ctx, client, "orders"), newQueue(ctx, client, "reports")
+	if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &orders, MessageBody: aws.String(`{"id":"o-1","sku":"teapot"}`)}); err != nil {
 		log.Fatal(err)
 	}
 	warehouse.Ship = func(_ context.Context, o Order) error {
@@ -54,7 +102,7 @@ func ExamplePool_Run() {
 		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long polls take up to 20 s
 		return nil
 	}
-	fmt.Println(consumeByPriority(ctx, client, urls[0], urls[1], urls[2]))
+	fmt.Println(consumeByPriority(ctx, client, urgent, orders, reports))
 	// Output:
 	// shipped teapot of order o-1
 	// <nil>
@@ -62,11 +110,8 @@ func ExamplePool_Run() {
 
 // One worker for two queues: what is urgent comes first, whatever waits in the other.
 func ExamplePool() {
-	// An SQS in this process; on AWS: sqs.NewFromConfig(cfg, reprise.Tuned(reprise.Transport{})).
-	local := sqsserver.New(sqsserver.Config{})
-	server := httptest.NewServer(local)
-	defer server.Close()
-	client := sqs.New(sqs.Options{BaseEndpoint: &server.URL, Region: "us-east-1", Credentials: aws.AnonymousCredentials{}})
+	client, _, closeServer := localSQS()
+	defer closeServer()
 	ctx, stop := context.WithCancel(context.Background())
 
 	pool, err := reprise.NewPool(reprise.PoolConfig{Concurrency: 1})
@@ -80,16 +125,13 @@ func ExamplePool() {
 	})
 	send := map[string]func(){}
 	for priority, name := range []string{"report", "urgent"} {
-		queue, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name})
-		if err != nil {
-			log.Fatal(err)
-		}
+		url := newQueue(ctx, client, name)
 		cfg := reprise.Config{Pool: pool, Priority: priority, StopBudget: 200 * time.Millisecond}
-		if _, err := reprise.New(client, *queue.QueueUrl, handler, cfg); err != nil {
+		if _, err := reprise.New(client, url, handler, cfg); err != nil {
 			log.Fatal(err)
 		}
 		send[name] = func() {
-			if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: &name}); err != nil {
+			if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &name}); err != nil {
 				log.Fatal(err)
 			}
 		}

@@ -162,7 +162,7 @@ func withoutHistory(attributes map[string]types.MessageAttributeValue) map[strin
 func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttributeValue {
 	v := d.verdict
 	h := history{
-		Queue:    c.queue.name,
+		Queue:    c.copyTo.name,
 		Origin:   d.msg.OriginID,
 		Attempt:  d.msg.Attempt - 1,
 		Releases: c.releases(d, now),

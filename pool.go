@@ -99,6 +99,9 @@ func (p *Pool) Run(ctx context.Context) error {
 		if c.started.Load() {
 			return fmt.Errorf("reprise: the consumer of queue %s runs already: run all consumers of the pool one by one, or none", c.queue.name)
 		}
+		if err := c.checkLane(); err != nil {
+			return err
+		}
 	}
 	ended := make([]error, len(all))
 	var running sync.WaitGroup

@@ -278,20 +278,21 @@ func TestPoolSparesTheOthersASuspect(t *testing.T) {
 }
 
 // TestPoolOfAFleet: processes, each with a pool over a standard queue, a FIFO queue and
-// one worked off in batches, are stopped and crash at random while handlers fail and
+// one worked off in batches, half of them with a retry lane, are stopped and crash at random while handlers fail and
 // are slow. Nothing is lost, the order of groups holds, no more run than there are
 // places, and at the end no goroutine is left, or the bubble would not end.
 func TestPoolOfAFleet(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { poolFleet(t, rand.New(rand.NewPCG(seed, 1))) })
+			synctest.Test(t, func(t *testing.T) { poolFleet(t, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0) })
 		})
 	}
 }
 
 // poolFleet runs the fleet of one seed.
-func poolFleet(t *testing.T, chance *rand.Rand) {
+func poolFleet(t *testing.T, chance *rand.Rand, laned bool) {
 	standard, fifo, batched := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, fifoQueue), reprisetest.NewQueue(t, nil)
+	lane := standard.NewQueue(nil)
 	var mu sync.Mutex
 	done := make(map[string]bool)
 	last := make(map[string]string)                   // of the FIFO groups
@@ -336,7 +337,12 @@ func poolFleet(t *testing.T, chance *rand.Rand) {
 				Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second), MaxAttempts: -1}, Logger: slog.New(slog.DiscardHandler),
 			}
 		}
-		all = append(all, standard.Consume(work(s, "standard", n), cfg()), fifo.Consume(work(s, "fifo", n), cfg()))
+		plain := cfg()
+		if laned {
+			plain.RetryLane = lane.URL()
+		}
+		all = append(all, lane.Consume(work(s, "standard", n), cfg()))
+		all = append(all, standard.Consume(work(s, "standard", n), plain), fifo.Consume(work(s, "fifo", n), cfg()))
 		inBatches := cfg()
 		inBatches.Batch = reprise.Batch{Size: 1 + chance.IntN(20), Linger: time.Duration(chance.Int64N(int64(5 * time.Second)))}
 		one := work(s, "batched", n)
@@ -359,7 +365,7 @@ func poolFleet(t *testing.T, chance *rand.Rand) {
 			fifo.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageGroupId: string('a' + rune(i%3)), MessageDeduplicationId: body})
 		}
 		time.Sleep(time.Duration(chance.Int64N(int64(time.Minute))))
-		i, crash, alone := chance.IntN(2), chance.IntN(2) == 0, chance.IntN(3)
+		i, crash, alone := chance.IntN(2), chance.IntN(2) == 0, chance.IntN(4)
 		switch {
 		case crash:
 			for _, c := range processes[i] {
@@ -374,7 +380,7 @@ func poolFleet(t *testing.T, chance *rand.Rand) {
 		}
 		processes[i] = start()
 	}
-	for _, q := range []*reprisetest.Queue{standard, fifo, batched} {
+	for _, q := range []*reprisetest.Queue{standard, lane, fifo, batched} {
 		q.WaitEmpty(2 * time.Hour)
 	}
 	if n := len(done); n != 20*(20+20+10) {

@@ -111,7 +111,7 @@ func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
 		return becauseAlone
 	case limit > 0 && d.receives >= limit:
 		return becauseLastReceive
-	case v.outcome == OutcomeRetry && c.cfg.Via == ViaRequeue:
+	case v.outcome == OutcomeRetry && (c.cfg.Via == ViaRequeue || c.hasLane()):
 		return becauseAsked
 	case v.outcome == OutcomeRelease && (d.receives > 1 || d.history != nil || v.reason == retry.ReasonUnavailable):
 		// The first release of all is one receive more, worth at most one attempt.
@@ -196,7 +196,7 @@ func (c *Consumer) requeue(d *delivery, now time.Time) {
 	}
 }
 
-// sendRequeues sends up to ten copies to the queue itself.
+// sendRequeues sends up to ten copies to the queue itself, or to its retry lane.
 func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
 	c.mu.Lock()
 	now := time.Now()
@@ -217,7 +217,7 @@ func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
 	})
 	var results [maxBatch]error
 	if len(sound) > 0 {
-		results = c.sendBatch(c.queue.url, sound)
+		results = c.sendBatch(c.copyTo.url, sound)
 	}
 	for i := range batch {
 		if damaged[i] {
@@ -307,6 +307,9 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 	case lasting(err):
 		c.facts.noCopiesUntil = now.Add(refusedFor)
 		problem := "the queue takes no copies of its own messages: " + err.Error()
+		if c.hasLane() {
+			problem = "the retry lane takes no messages: " + err.Error()
+		}
 		c.health.degrade(problem)
 		c.complainLater("requeue", problem, "remedy", "permit sqs:SendMessage on the queue")
 		c.findLater(plan.Finding{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,14 +18,14 @@ import (
 // long has failed, and waits by its policy; what had not started comes back within a
 // second, not run.
 func TestDeadlineEndsAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, each, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("wait 1", "wait 2", "ok", "ok", "ok")
 		var ended error
 		var left time.Duration
 		ran := 0
 		began := time.Now()
-		m := newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
 			ran++
 			err := does(ctx, m)
 			if err != nil {
@@ -52,11 +51,11 @@ func TestDeadlineEndsAttempts(t *testing.T) {
 // TestNothingIsBegunThatWouldNotEnd: by the experience of the invocation there is no
 // time for a third message.
 func TestNothingIsBegunThatWouldNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, each, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("ok 1", "ok 2", "ok 3")
 		ran := 0
-		m := newMapping(t, q, func(context.Context, *reprise.Message) error {
+		m := in.newMapping(t, q, func(context.Context, *reprise.Message) error {
 			ran++
 			time.Sleep(25 * time.Second)
 			return nil
@@ -76,10 +75,10 @@ func TestNothingIsBegunThatWouldNotEnd(t *testing.T) {
 
 // TestDeadlineOfShortFunctions, of which a quarter is kept.
 func TestDeadlineOfShortFunctions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("wait")
-		m := newMapping(t, q, does, repriselambda.Config{Retry: every40})
+		m := in.newMapping(t, q, does, repriselambda.Config{Retry: every40})
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		event := m.event(10)
@@ -97,11 +96,11 @@ func TestDeadlineOfShortFunctions(t *testing.T) {
 // TestHandlerThatDoesNotEnd does not keep the reply: its message is named, the
 // others are settled, and nothing is left of the consumer when it ends.
 func TestHandlerThatDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, each, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("endless", "ok", "after")
 		release := make(chan struct{})
-		m := newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
 			if m.Body == "endless" {
 				<-release
 			}
@@ -123,13 +122,13 @@ func TestHandlerThatDoesNotEnd(t *testing.T) {
 
 // TestInvocationsAtOnce, as a process of Lambda Managed Instances has them.
 func TestInvocationsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		for range 20 {
 			q.Send("ok", "fail")
 		}
 		var ran atomic.Int32
-		m := newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
 			ran.Add(1)
 			time.Sleep(time.Second)
 			return does(ctx, m)

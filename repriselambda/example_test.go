@@ -59,3 +59,45 @@ func ExampleSQS() {
 	// shipping o-1
 	// {"batchItemFailures":[{"itemIdentifier":"m-2"}]}
 }
+
+// insertOrders stands for one insert of many rows.
+func insertOrders(ctx context.Context, ms []*reprise.Message) []error {
+	errs := make([]error, len(ms))
+	var ids []string
+	decode := reprise.JSON(func(_ context.Context, o Order) error {
+		ids = append(ids, o.ID)
+		return nil
+	})
+	for i, m := range ms {
+		errs[i] = decode.Handle(ctx, m)
+	}
+	fmt.Println("inserting", ids)
+	return errs // or nil, if all went well
+}
+
+func ExampleSQSBatch() {
+	sqsClient := agreeable{} // stands for sqs.NewFromConfig(cfg)
+
+	handle, err := repriselambda.SQSBatch(reprise.BatchHandlerFunc(insertOrders), repriselambda.Config{
+		Client:        sqsClient,
+		DeadLetterURL: "https://sqs.us-east-1.amazonaws.com/123456789012/orders-dead",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// In the function: lambda.Start(handle)
+
+	const orders = "arn:aws:sqs:us-east-1:123456789012:orders"
+	response, err := handle(context.Background(), repriselambda.Event{Records: []repriselambda.Record{
+		{MessageID: "m-1", ReceiptHandle: "h-1", Body: `{"id":"o-1"}`, EventSourceARN: orders},
+		{MessageID: "m-2", ReceiptHandle: "h-2", Body: `not an order`, EventSourceARN: orders}, // to the dead-letter queue
+		{MessageID: "m-3", ReceiptHandle: "h-3", Body: `{"id":"o-3"}`, EventSourceARN: orders},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(response.BatchItemFailures), "come again")
+	// Output:
+	// inserting [o-1 o-3]
+	// 0 come again
+}

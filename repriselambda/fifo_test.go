@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,12 +41,12 @@ func (j *journal) note(m *reprise.Message) {
 // TestGroupStopsAtItsFirstFailure: what is behind a failed message is not run, is
 // returned with it, and is hidden no longer than it; other groups go on.
 func TestGroupStopsAtItsFirstFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
 		sendTo(q, "a.1", "b.1", "a.2", "a.3", "b.2", "a.4", "c.1")
 		var j journal
 		fails := true
-		m := newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
 			j.note(m)
 			if m.Body == "a.2" && fails {
 				return errors.New("as told")
@@ -77,12 +76,12 @@ func TestGroupStopsAtItsFirstFailure(t *testing.T) {
 
 // TestGroupGoesOnBehindADeadLetter, and has the function's time for it.
 func TestGroupGoesOnBehindADeadLetter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
 		dead := q.NewDeadLetterQueue(10)
 		sendTo(q, "a.1", "a.2", "a.3")
 		var j journal
-		m := newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
 			j.note(m)
 			if m.Body == "a.1" {
 				return reprise.Permanent(errors.New("as told"))
@@ -110,12 +109,12 @@ func TestGroupGoesOnBehindADeadLetter(t *testing.T) {
 // queue's own timeout, and nothing of it runs. That is tried for some seconds when
 // nothing else is left to do, not until the function's time is over.
 func TestGroupOfAnUnknownVisibility(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
 		sendTo(q, "a.1", "a.2", "b.1")
 		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch"})
 		var j journal
-		m := newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
 			j.note(m)
 			if m.Body == "b.1" {
 				time.Sleep(20 * time.Second)

@@ -45,8 +45,8 @@ func doesAtOnce(ctx context.Context, m *reprise.Message) error {
 	return does(ctx, m)
 }
 
-// FuzzEvent gives a function arbitrary events. It must not panic, and its reply has to
-// be one that Lambda does not take for the failure of the whole batch.
+// FuzzEvent gives functions arbitrary events. They must not panic, and their replies
+// have to be ones that Lambda does not take for the failure of the whole batch.
 func FuzzEvent(f *testing.F) {
 	f.Add([]byte(`{"Records":[{"messageId":"059f36b4-87a3-44ab-83d2-661975830a7d","receiptHandle":"AQEBwJnK","body":"fail",
 		"attributes":{"ApproximateReceiveCount":"1","SentTimestamp":"1545082649183","SenderId":"AIDAIENQZJOLO23YVJ4VO","ApproximateFirstReceiveTimestamp":"1545082649185"},
@@ -63,18 +63,20 @@ func FuzzEvent(f *testing.F) {
 		if json.Unmarshal(text, &event) != nil || len(event.Records) > 50 {
 			return
 		}
-		function, err := repriselambda.SQS(reprise.HandlerFunc(doesAtOnce), repriselambda.Config{Client: agreeable{}, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
+		for _, in := range modes {
+			f, err := in.make(doesAtOnce, repriselambda.Config{Client: agreeable{}, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := f(context.Background(), event)
+			if err != nil {
+				continue
+			}
+			reply, err := json.Marshal(response)
+			if err != nil {
+				t.Fatal(err)
+			}
+			failures(t, event, reply)
 		}
-		response, err := function(context.Background(), event)
-		if err != nil {
-			return
-		}
-		reply, err := json.Marshal(response)
-		if err != nil {
-			t.Fatal(err)
-		}
-		failures(t, event, reply)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -68,9 +67,11 @@ func (in *invocation) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageI
 		return &sqs.ReceiveMessageOutput{}, nil
 	}
 	messages := make([]types.Message, len(in.event.Records))
+	positions := make([]string, len(messages))
 	for i := range messages {
+		positions[i] = strconv.Itoa(i)
 		messages[i] = in.event.Records[i].message()
-		messages[i].ReceiptHandle = aws.String(strconv.Itoa(i))
+		messages[i].ReceiptHandle = &positions[i]
 	}
 	return &sqs.ReceiveMessageOutput{Messages: messages}, nil
 }
@@ -143,6 +144,9 @@ func (in *invocation) record(position *string) *Record {
 // attempted notes the end of an attempt. On a FIFO queue a failure decides about the
 // rest of the group too: it is not run.
 func (in *invocation) attempted(a reprise.Attempt) {
+	if a.Outcome == reprise.OutcomeHold {
+		return // behind a failure in its batch: what becomes of that decides
+	}
 	if a.Outcome != reprise.OutcomeDelete && a.Outcome != reprise.OutcomeDeadLetter && in.fifo() {
 		in.mu.Lock()
 		for i := range in.event.Records {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -30,11 +31,76 @@ type mapping struct {
 	t        *testing.T
 	queue    *reprisetest.Queue
 	client   *metered
-	function func(context.Context, repriselambda.Event) (repriselambda.Response, error)
+	function function
+}
+
+type function func(context.Context, repriselambda.Event) (repriselambda.Response, error)
+
+// mode is a way to run a handler in a function.
+type mode struct {
+	name string
+	make func(reprise.HandlerFunc, repriselambda.Config) (function, error)
+}
+
+var (
+	messages = mode{"messages", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+		return repriselambda.SQS(h, cfg)
+	}}
+	batchesOfOne = mode{"batches of one", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+		cfg.Batch.Size = 1
+		return repriselambda.SQSBatch(inTurn(h), cfg)
+	}}
+	batches = mode{"batches", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+		return repriselambda.SQSBatch(inTurn(h), cfg)
+	}}
+
+	// each are those in which a message has a call of the handler to itself.
+	each  = []mode{messages, batchesOfOne}
+	modes = []mode{messages, batchesOfOne, batches}
+)
+
+// inTurn is a handler of batches that runs h for each message, up to the first of a
+// group that fails. It says that all went well with what is behind that.
+func inTurn(h reprise.HandlerFunc) reprise.BatchHandlerFunc {
+	return func(ctx context.Context, ms []*reprise.Message) []error {
+		errs := make([]error, len(ms))
+		stopped := make(map[string]bool)
+		for i, m := range ms {
+			if !stopped[m.GroupID] {
+				errs[i] = h(reprise.MessageContext(ctx, m), m)
+				stopped[m.GroupID] = m.GroupID != "" && errs[i] != nil
+			}
+		}
+		return errs
+	}
+}
+
+// inModes runs a test in a bubble for each of the modes.
+func inModes(t *testing.T, modes []mode, test func(t *testing.T, in mode)) {
+	for _, in := range modes {
+		t.Run(in.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, in) })
+		})
+	}
+}
+
+// newMapping maps q to a function that runs h for each message.
+func newMapping(t *testing.T, q *reprisetest.Queue, h reprise.HandlerFunc, cfg repriselambda.Config) *mapping {
+	t.Helper()
+	return messages.newMapping(t, q, h, cfg)
+}
+
+// newBatchMapping maps q to a function that runs h for batches.
+func newBatchMapping(t *testing.T, q *reprisetest.Queue, h reprise.BatchHandlerFunc, cfg repriselambda.Config) *mapping {
+	t.Helper()
+	in := mode{make: func(_ reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+		return repriselambda.SQSBatch(h, cfg)
+	}}
+	return in.newMapping(t, q, nil, cfg)
 }
 
 // newMapping maps q to a function. The client of cfg defaults to the real one.
-func newMapping(t *testing.T, q *reprisetest.Queue, h reprise.HandlerFunc, cfg repriselambda.Config) *mapping {
+func (in mode) newMapping(t *testing.T, q *reprisetest.Queue, h reprise.HandlerFunc, cfg repriselambda.Config) *mapping {
 	t.Helper()
 	if cfg.Client == nil {
 		cfg.Client = q.Client()
@@ -44,11 +110,11 @@ func newMapping(t *testing.T, q *reprisetest.Queue, h reprise.HandlerFunc, cfg r
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	function, err := repriselambda.SQS(h, cfg)
+	f, err := in.make(h, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &mapping{t, q, client, function}
+	return &mapping{t, q, client, f}
 }
 
 // event receives up to n messages, as Lambda's pollers do, and makes an event of

@@ -2,7 +2,7 @@
 //
 // [SQS] makes a function for an SQS event source mapping: the same [reprise.Handler]
 // under the same [retry.Policy] as in a [reprise.Consumer], with partial batch
-// responses.
+// responses. [SQSBatch] does so of a [reprise.BatchHandler].
 //
 //	handle, err := repriselambda.SQS(reprise.JSON(ship), repriselambda.Config{Client: sqsClient})
 //	if err != nil {
@@ -26,14 +26,13 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Config says how [SQS] works. Only Client must be set.
+// Config says how [SQS] and [SQSBatch] work. Only Client must be set.
 type Config struct {
 	// Client makes the requests to SQS: a *sqs.Client as it is. Nothing is received
 	// or deleted through it, that is Lambda's work. It is used for
@@ -42,8 +41,14 @@ type Config struct {
 	// for its dead-letter queue in the life of the process.
 	Client reprise.Client
 
-	// Concurrency is how many handlers run at once in one invocation. Default: 10.
+	// Concurrency is how many handlers run at once in one invocation: for so many
+	// messages, or batches. Default: 10.
 	Concurrency int
+
+	// Batch makes the batches of SQSBatch smaller than the event; SQS refuses it. Its
+	// Linger is of no account: all messages are there from the start. Default: 10,000
+	// messages and 16 MiB, more than an event has.
+	Batch reprise.Batch
 
 	// Retry decides when a failed message is attempted again and when it is given
 	// up. Its MaxAttempts, if zero, is the queue's own maxReceiveCount; where the
@@ -85,24 +90,61 @@ type Config struct {
 // It may be called concurrently; invocations share nothing but what the attributes
 // of the queue say.
 func SQS(h reprise.Handler, cfg Config) (func(context.Context, Event) (Response, error), error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
+	return newFunction("SQS", cfg, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
+		c.Batch = cfg.Batch
+		return reprise.New(client, url, l.handler(h), c)
+	})
+}
+
+// maxRecords is the most messages that a mapping puts into an event, and the most that
+// a batch may have.
+const maxRecords = 10_000
+
+// SQSBatch is [SQS] for handlers of batches. A batch is all of the event that may go
+// together, unless Config.Batch makes it smaller. What may not is what FIFO queues
+// keep behind a message that is to go to the dead-letter queue first, for one: it is
+// another batch. Each message has a verdict, as a [reprise.BatchHandler] says.
+//
+// The context that [reprise.MessageContext] returns ends with time left to settle,
+// too. A batch that it interrupts has failed, as far as the handler says so; one that
+// would not end in time, by the longest that had a success in the invocation, is not
+// begun, and all of its messages come back at once.
+func SQSBatch(h reprise.BatchHandler, cfg Config) (func(context.Context, Event) (Response, error), error) {
+	batch := cfg.Batch
+	batch.Linger = -1
+	if batch.Size == 0 {
+		batch.Size = maxRecords
 	}
-	f := &function{handler: h, cfg: cfg, sources: make(map[string]*source)}
-	const some = "https://sqs.us-east-1.amazonaws.com/000000000000/some" // the events say which
-	if _, err := reprise.New(cfg.Client, some, h, f.consumerConfig(&source{}, nil)); err != nil {
-		return nil, fmt.Errorf("repriselambda.SQS: %w", err)
-	}
-	return f.handle, nil
+	return newFunction("SQSBatch", cfg, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
+		c.Batch = batch
+		c.Observer = reprise.Observers(l.observer(), c.Observer)
+		return reprise.NewBatch(client, url, l.batchHandler(h), c)
+	})
 }
 
 // function is what outlives an invocation.
 type function struct {
-	handler reprise.Handler
-	cfg     Config
+	newConsumer newConsumer
+	cfg         Config
 
 	mu      sync.Mutex
 	sources map[string]*source // by URL
+}
+
+// newConsumer makes the consumer of one invocation.
+type newConsumer func(reprise.Client, string, *limit, reprise.Config) (*reprise.Consumer, error)
+
+// newFunction returns the function of that name whose consumers n makes.
+func newFunction(name string, cfg Config, n newConsumer) (func(context.Context, Event) (Response, error), error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	f := &function{newConsumer: n, cfg: cfg, sources: make(map[string]*source)}
+	const some = "https://sqs.us-east-1.amazonaws.com/000000000000/some" // the events say which
+	if _, err := n(cfg.Client, some, nil, f.consumerConfig(&source{}, nil)); err != nil {
+		return nil, fmt.Errorf("repriselambda.%s: %w", name, err)
+	}
+	return f.handle, nil
 }
 
 const (
@@ -126,13 +168,14 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	if err != nil {
 		return Response{}, fmt.Errorf("repriselambda: the event is not one of an SQS event source mapping: %w", err)
 	}
-	handler, stop := f.handler, context.CancelFunc(nil)
+	var stop context.CancelFunc
+	var l *limit             // nil: none
 	var budget time.Duration // zero: the consumer's default
 	if end, ok := ctx.Deadline(); ok {
 		settling := min(maxSettleTime, time.Until(end)/4)
 		budget = max(settling*4/5, time.Millisecond)
 		end = end.Add(-settling)
-		handler = endingAt(end, handler)
+		l = newLimit(end)
 		ctx, stop = context.WithDeadline(ctx, end)
 	} else {
 		ctx, stop = context.WithCancel(ctx)
@@ -143,7 +186,7 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	in := newInvocation(ctx, stop, f.cfg.Client, queue, event)
 	cfg := f.consumerConfig(queue, in)
 	cfg.StopBudget = budget
-	consumer, err := reprise.New(in, url, handler, cfg)
+	consumer, err := f.newConsumer(in, url, l, cfg)
 	if err != nil {
 		return Response{}, fmt.Errorf("repriselambda: %w", err) // Config.DeadLetterURL is the queue itself
 	}
@@ -153,30 +196,6 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 			"queue", url, "running", report.Abandoned, "unsettled", report.Unsettled)
 	}
 	return event.response(in.succeeded()), nil
-}
-
-var errNoTime = errors.New("the function's time is nearly over")
-
-// endingAt is h with a context that ends at that time: an attempt that took too long
-// has failed, and there is time left to say so. What would not end in time, by the
-// longest run that succeeded in this invocation, is not begun: it is released.
-func endingAt(end time.Time, h reprise.Handler) reprise.Handler {
-	var longest atomic.Int64
-	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
-		began := time.Now()
-		if left := end.Sub(began); left <= time.Duration(longest.Load()) {
-			return reprise.Release(0, errNoTime)
-		}
-		ctx, cancel := context.WithDeadline(ctx, end)
-		defer cancel()
-		if err := h.Handle(ctx, m); err != nil {
-			return err
-		}
-		for took, known := int64(time.Since(began)), longest.Load(); took > known && !longest.CompareAndSwap(known, took); {
-			known = longest.Load()
-		}
-		return nil
-	})
 }
 
 // consumerConfig is the configuration of the consumer of one invocation.

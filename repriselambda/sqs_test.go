@@ -71,25 +71,26 @@ func TestPartialBatch(t *testing.T) {
 		return found
 	}
 	for name, c := range map[string]struct {
+		in           []mode
 		send, failed []string
 		left         map[string]time.Duration
 		dead         int
 		calls        calls
 	}{
-		"all succeed":   {send: ten("ok"), failed: []string{}, left: all(0), calls: calls{Attributes: 2}},
-		"one succeeds":  {send: []string{"ok"}, failed: []string{}, left: all(0), calls: calls{Attributes: 2}},
-		"one of two":    {send: []string{"ok", "fail"}, failed: []string{"fail"}, left: all(40*time.Second, "fail"), calls: calls{Attributes: 2, Visibilities: 1, Hidden: 1}},
-		"all fail":      {send: ten("fail"), failed: ten("fail"), left: all(40*time.Second, ten("fail")...), calls: calls{Attributes: 2, Visibilities: 1, Hidden: 10}},
-		"a panic":       {send: []string{"panic", "ok"}, failed: []string{"panic"}, left: all(40*time.Second, "panic"), calls: calls{Attributes: 2, Visibilities: 1, Hidden: 1}},
-		"its own times": {send: []string{"after", "release"}, failed: []string{"after", "release"}, left: map[string]time.Duration{"after": 100 * time.Second, "release": 50 * time.Second}, calls: calls{Attributes: 2, Visibilities: 1, Hidden: 2}},
-		"permanent":     {send: []string{"permanent 1", "ok", "permanent 2"}, failed: []string{}, left: all(0), dead: 2, calls: calls{Attributes: 2, Sends: 1}},
+		"all succeed":   {in: modes, send: ten("ok"), failed: []string{}, left: all(0), calls: calls{Attributes: 2}},
+		"one succeeds":  {in: modes, send: []string{"ok"}, failed: []string{}, left: all(0), calls: calls{Attributes: 2}},
+		"one of two":    {in: modes, send: []string{"ok", "fail"}, failed: []string{"fail"}, left: all(40*time.Second, "fail"), calls: calls{Attributes: 2, Visibilities: 1, Hidden: 1}},
+		"all fail":      {in: modes, send: ten("fail"), failed: ten("fail"), left: all(40*time.Second, ten("fail")...), calls: calls{Attributes: 2, Visibilities: 1, Hidden: 10}},
+		"a panic":       {in: each, send: []string{"panic", "ok"}, failed: []string{"panic"}, left: all(40*time.Second, "panic"), calls: calls{Attributes: 2, Visibilities: 1, Hidden: 1}},
+		"its own times": {in: modes, send: []string{"after", "release"}, failed: []string{"after", "release"}, left: map[string]time.Duration{"after": 100 * time.Second, "release": 50 * time.Second}, calls: calls{Attributes: 2, Visibilities: 1, Hidden: 2}},
+		"permanent":     {in: modes, send: []string{"permanent 1", "ok", "permanent 2"}, failed: []string{}, left: all(0), dead: 2, calls: calls{Attributes: 2, Sends: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inModes(t, c.in, func(t *testing.T, in mode) {
 				q := reprisetest.NewQueue(t, nil)
 				dead := q.NewDeadLetterQueue(10)
 				q.Send(c.send...)
-				m := newMapping(t, q, does, repriselambda.Config{Retry: every40})
+				m := in.newMapping(t, q, does, repriselambda.Config{Retry: every40})
 				failed := m.invoke()
 				if diff := cmp.Diff(c.failed, failed); diff != "" {
 					t.Errorf("failed (-want +got):\n%s", diff)
@@ -110,10 +111,10 @@ func TestPartialBatch(t *testing.T) {
 
 // TestReplyComesAtOnce: nobody pays for the time in which batches are gathered.
 func TestReplyComesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("ok", "fail 1", "fail 2")
-		m := newMapping(t, q, does, repriselambda.Config{Retry: every40})
+		m := in.newMapping(t, q, does, repriselambda.Config{Retry: every40})
 		began := time.Now()
 		m.invoke()
 		if took := time.Since(began); took > 10*time.Millisecond {
@@ -125,7 +126,7 @@ func TestReplyComesAtOnce(t *testing.T) {
 // TestLargeBatch: a mapping of a standard queue may send 10,000 messages at once, and
 // no more handlers run than permitted.
 func TestLargeBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, each, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		want := []string{}
 		for i := range 125 {
@@ -137,7 +138,7 @@ func TestLargeBatch(t *testing.T) {
 			q.Send(body)
 		}
 		var running, most atomic.Int32
-		m := newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
 			n := running.Add(1)
 			defer running.Add(-1)
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
@@ -163,13 +164,13 @@ func TestLargeBatch(t *testing.T) {
 // TestAttemptsAreCountedAcrossInvocations, each a consumer that knows nothing of the
 // one before; the last is dead-lettered with its story.
 func TestAttemptsAreCountedAcrossInvocations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		dead := q.NewDeadLetterQueue(10)
 		policy := every40
 		policy.MaxAttempts = 4
 		var attempts []int
-		m := newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(_ context.Context, m *reprise.Message) error {
 			attempts = append(attempts, m.Attempt)
 			return errors.New("as told")
 		}, repriselambda.Config{Retry: policy, Name: "shipping"})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,11 +26,11 @@ import (
 
 // TestRefusedEntryIsHiddenAlone: of a batch of visibility changes SQS refuses two.
 func TestRefusedEntryIsHiddenAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("fail 1", "fail 2", "fail 3", "ok")
 		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "ChangeMessageVisibilityBatch", Limit: 2})
-		m := newMapping(t, q, does, repriselambda.Config{Retry: every40})
+		m := in.newMapping(t, q, does, repriselambda.Config{Retry: every40})
 		if diff := cmp.Diff([]string{"fail 1", "fail 2", "fail 3"}, m.invoke()); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)
 		}
@@ -45,10 +46,10 @@ func TestRefusedEntryIsHiddenAlone(t *testing.T) {
 // TestRefusedDeadLetterComesAgain: what is given up and taken by nobody is not
 // deleted.
 func TestRefusedDeadLetterComesAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("permanent", "ok")
-		m := newMapping(t, q, does, repriselambda.Config{DeadLetterURL: "https://sqs.us-east-1.amazonaws.com/000000000000/absent"})
+		m := in.newMapping(t, q, does, repriselambda.Config{DeadLetterURL: "https://sqs.us-east-1.amazonaws.com/000000000000/absent"})
 		if diff := cmp.Diff([]string{"permanent"}, m.invoke()); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)
 		}
@@ -145,12 +146,12 @@ func TestCountsOfTheColdStartDoNotMatter(t *testing.T) {
 // TestOutageHoldsNothing: when all fails for want of something, all is hidden by its
 // policy, and the invocation ends.
 func TestOutageHoldsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		for range 50 {
 			q.Send("down")
 		}
-		m := newMapping(t, q, func(context.Context, *reprise.Message) error { return context.DeadlineExceeded }, repriselambda.Config{Retry: every40})
+		m := in.newMapping(t, q, func(context.Context, *reprise.Message) error { return context.DeadlineExceeded }, repriselambda.Config{Retry: every40})
 		began := time.Now()
 		if failed := m.invokeWith(m.event(50)); len(failed) != 50 || time.Since(began) > time.Second {
 			t.Errorf("%d messages failed in %v, want 50 at once", len(failed), time.Since(began))
@@ -164,10 +165,10 @@ func TestOutageHoldsNothing(t *testing.T) {
 // TestDoubtfulRecords: messages that share a receipt handle are not taken for each
 // other, and one that is there twice runs once and is named once.
 func TestDoubtfulRecords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		q := reprisetest.NewQueue(t, nil)
 		ran := 0
-		m := newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+		m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
 			ran++
 			return does(ctx, m)
 		}, repriselambda.Config{Client: agreeable{}, Concurrency: 1})
@@ -185,38 +186,53 @@ func TestDoubtfulRecords(t *testing.T) {
 // TestLostReply: the messages of a function whose reply does not arrive come again, and
 // idempotency keeps their effects from being there twice.
 func TestLostReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		q.Send("ok 1", "ok 2")
-		effects := 0
-		once := middleware.Must(idempotency.New(idempotency.NewMemory(idempotency.MemoryConfig{}), idempotency.Config{}))
-		h := once(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
-			effects++
-			return nil
-		}))
-		m := newMapping(t, q, h.Handle, repriselambda.Config{Concurrency: 1})
-		response, err := m.function(context.Background(), m.event(10))
-		if err != nil || len(response.BatchItemFailures) != 0 || len(q.Messages()) != 2 {
-			t.Fatalf("replied %+v, %v", response, err)
-		}
-		time.Sleep(visibility)
-		if diff := cmp.Diff([]string{}, m.invoke()); diff != "" {
-			t.Errorf("failed (-want +got):\n%s", diff)
-		}
-		if effects != 2 || len(q.Messages()) != 0 {
-			t.Errorf("%d effects, %d messages left; want 2 and none", effects, len(q.Messages()))
-		}
-	})
+	var effects []string
+	store := func() idempotency.Store { return idempotency.NewMemory(idempotency.MemoryConfig{}) }
+	for _, in := range []mode{
+		{"messages", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+			return repriselambda.SQS(middleware.Must(idempotency.New(store(), idempotency.Config{}))(h), cfg)
+		}},
+		{"batches", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+			once, err := idempotency.NewBatch(store(), idempotency.Config{})
+			if err != nil {
+				return nil, err
+			}
+			return repriselambda.SQSBatch(once(inTurn(h)), cfg)
+		}},
+	} {
+		inModes(t, []mode{in}, func(t *testing.T, in mode) {
+			effects = nil
+			q := reprisetest.NewQueue(t, nil)
+			q.Send("ok 1", "fail", "ok 2")
+			m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+				effects = append(effects, m.Body)
+				return does(ctx, m)
+			}, repriselambda.Config{Concurrency: 1, Retry: every40})
+			event := m.event(10)
+			response, err := m.function(context.Background(), event)
+			if err != nil || len(response.BatchItemFailures) != 1 || len(q.Messages()) != 3 {
+				t.Fatalf("replied %+v, %v", response, err)
+			}
+			time.Sleep(visibility)
+			if diff := cmp.Diff([]string{"fail"}, m.invoke()); diff != "" {
+				t.Errorf("failed (-want +got):\n%s", diff)
+			}
+			slices.Sort(effects)
+			if diff := cmp.Diff([]string{"fail", "fail", "ok 1", "ok 2"}, effects); diff != "" || len(q.Messages()) != 1 {
+				t.Errorf("effects (-want +got):\n%s; %d messages left, want the one that fails", diff, len(q.Messages()))
+			}
+		})
+	}
 }
 
 // TestContextOfTheInvocation reaches the handlers.
 func TestContextOfTheInvocation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inModes(t, modes, func(t *testing.T, in mode) {
 		type key struct{}
 		q := reprisetest.NewQueue(t, nil)
 		q.Send("ok")
 		var got any
-		m := newMapping(t, q, func(ctx context.Context, _ *reprise.Message) error {
+		m := in.newMapping(t, q, func(ctx context.Context, _ *reprise.Message) error {
 			got = ctx.Value(key{})
 			return nil
 		}, repriselambda.Config{})
@@ -303,10 +319,23 @@ func TestAttributesAreReadLater(t *testing.T) {
 
 // TestBadConfig is refused at the cold start, all of it in one error.
 func TestBadConfig(t *testing.T) {
-	_, err := repriselambda.SQS(nil, repriselambda.Config{Concurrency: -1, DeadLetterURL: "arn:aws:sqs:us-east-1:000000000000:dead"})
-	for _, part := range []string{"client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL"} {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error %v does not say %q", err, part)
+	bad := repriselambda.Config{Concurrency: -1, DeadLetterURL: "arn:aws:sqs:us-east-1:000000000000:dead", Batch: reprise.Batch{Size: -1}}
+	_, err := repriselambda.SQS(nil, bad)
+	_, batchErr := repriselambda.SQSBatch(nil, bad)
+	bad = repriselambda.Config{Client: agreeable{}, Concurrency: 11}
+	_, manyErr := repriselambda.SQSBatch(inTurn(does), bad)
+	for _, c := range []struct {
+		err   error
+		parts []string
+	}{
+		{err, []string{"repriselambda.SQS:", "client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL", "Config.Batch is set"}},
+		{batchErr, []string{"repriselambda.SQSBatch:", "client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL", "Config.Batch.Size is -1"}},
+		{manyErr, []string{"Config.Concurrency is 11 and Config.Batch.Size 10000: lower one"}},
+	} {
+		for _, part := range c.parts {
+			if c.err == nil || !strings.Contains(c.err.Error(), part) {
+				t.Errorf("the error %v does not say %q", c.err, part)
+			}
 		}
 	}
 }

@@ -2,11 +2,13 @@ package serving
 
 import (
 	"bytes"
+	"crypto/md5"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/reprise-sqs/reprise/bench/load"
 )
@@ -34,6 +36,42 @@ func canned(replies map[string]reply) http.HandlerFunc {
 		}
 		_, _ = w.Write(known.Body) // who has gone asks again
 	}
+}
+
+// keeping is canned with the least of what SQS does with a message that is sent: it
+// takes the MD5 of its body, and keeps it. Which bytes are the bodies is known to it
+// without looking.
+func keeping(replies map[string]reply) http.HandlerFunc {
+	answer := canned(replies)
+	buffers := sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	var mu sync.Mutex
+	var kept [20_000]message // of late
+	var next int
+	return func(w http.ResponseWriter, r *http.Request) {
+		request := buffers.Get().(*bytes.Buffer)
+		defer buffers.Put(request)
+		request.Reset()
+		if _, err := request.ReadFrom(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if body := request.Bytes(); len(body) > load.BatchSize*load.BodySize {
+			var sent [load.BatchSize]message
+			for i := range sent {
+				text := body[i*load.BodySize : (i+1)*load.BodySize]
+				sent[i] = message{string(text), md5.Sum(text)}
+			}
+			mu.Lock()
+			next = (next + copy(kept[next:], sent[:])) % len(kept)
+			mu.Unlock()
+		}
+		answer(w, r)
+	}
+}
+
+type message struct {
+	body   string
+	digest [md5.Size]byte
 }
 
 // record returns a server's replies to the requests that a load consists of.

@@ -25,6 +25,7 @@ const childVariable = "REPRISE_BENCH_SERVER"
 type childConfig struct {
 	Addr    string
 	Replies map[string]reply `json:",omitempty"` // by action
+	Keep    bool             `json:",omitempty"` // what is sent, with its digests
 	Log     *appendlog.Options
 	Others  *othersConfig
 }
@@ -85,6 +86,9 @@ func serveChild() error {
 		return config.Others.run()
 	}
 	var handler http.Handler = canned(config.Replies)
+	if config.Keep {
+		handler = keeping(config.Replies)
+	}
 	if config.Log != nil {
 		log, err := appendlog.Create(*config.Log)
 		if err != nil {

@@ -1,7 +1,8 @@
 package serving
 
 // Cost compares the server in memory to a handler of net/http that reads the
-// requests and answers with the same bytes: what is above 1 is SQS.
+// requests and answers with the same bytes: what is above 1 is SQS. For sends there is
+// one between them, which keeps what is sent and takes its digests: SQS has to.
 func (b *Bench) Cost() error {
 	memory, err := b.reprise("reprise serve --memory", "--memory")
 	if err != nil {
@@ -24,9 +25,17 @@ func (b *Bench) Cost() error {
 	if err := b.load(canned, connections); err != nil {
 		return err
 	}
+	keeping, err := b.child("and bodies kept, with their MD5", childConfig{Replies: replies, Keep: true})
+	if err != nil {
+		return err
+	}
+	defer keeping.stop()
+	if err := b.load(keeping, connections); err != nil {
+		return err
+	}
 	again := sending
 	again.name = "send again"
-	subjects := []*subject{memory, canned}
+	subjects := []*subject{memory, canned, keeping}
 	all, err := interleave(b.scale.Rounds, subjects, sending, working, again, receiving, deleting)
 	if err != nil {
 		return err
@@ -34,9 +43,11 @@ func (b *Bench) Cost() error {
 	var lines []line
 	for _, name := range []string{"send", "receive", "delete", "receive+delete"} {
 		of := all[name]
-		lines = append(lines,
-			line{name + ", " + canned.name, of[1], nil, aim{}},
-			line{name + ", " + memory.name, of[0], of[1], aim{ofCPU, 0, 1.3}})
+		lines = append(lines, line{name + ", " + canned.name, of[1], nil, aim{}})
+		if name == sending.name {
+			lines = append(lines, line{name + ", " + keeping.name, of[2], of[1], aim{}})
+		}
+		lines = append(lines, line{name + ", " + memory.name, of[0], of[1], aim{ofCPU, 0, 1.3}})
 	}
 	return b.table("What SQS costs on top of net/http", b.medians(", 8 connections"), lines)
 }

@@ -24,54 +24,66 @@ func (d disk) String() string {
 }
 
 // Durable compares the server that syncs before it acknowledges to the one in
-// memory.
+// memory, and so the same over the least that a journal can be: what is missing to
+// the aims there is no journal's doing.
 func (b *Bench) Durable() error {
-	aims := map[string]aim{"send": {ofRate, 0.7, 0}, "receive+delete": {ofRate, 0.9, 0}}
-	return b.overDisks("What durability costs", "reprise serve --data", "reprise serve --memory", aims,
-		func(name string, d disk) (*subject, error) { return b.durable(name, d.delay) },
-		func(name string, _ disk) (*subject, error) { return b.reprise(name, "--memory") })
+	return b.overDisks("What durability costs",
+		contender{name: "reprise serve --memory", start: func(name string, _ disk) (*subject, error) { return b.reprise(name, "--memory") }},
+		contender{name: "the same over an append log", start: b.overLog},
+		contender{"reprise serve --data", map[string]aim{"send": {ofRate, 0.7, 0}, "receive+delete": {ofRate, 0.9, 0}},
+			func(name string, d disk) (*subject, error) { return b.durable(name, d.delay) }})
 }
 
 // Journal compares the server over its journal, Pebble, to the same over the least
 // that a journal can be.
 func (b *Bench) Journal() error {
-	return b.overDisks("What is lost to a bare append log, which gives no space back", "Pebble", "append log", nil,
-		func(name string, d disk) (*subject, error) {
+	return b.overDisks("What is lost to a bare append log, which gives no space back",
+		contender{name: "append log", start: b.overLog},
+		contender{name: "Pebble", start: func(name string, d disk) (*subject, error) {
 			return b.durable(name, d.delay, "--no-metrics") // the other has none
-		},
-		func(name string, d disk) (*subject, error) {
-			dir, err := b.newDir()
-			if err != nil {
-				return nil, err
-			}
-			return b.child(name, childConfig{Log: &appendlog.Options{Dir: dir, Reserve: b.scale.Reserve, SyncDelay: d.delay}})
-		})
+		}})
 }
 
-// overDisks compares two kinds of servers on every disk: how the first does beside
-// the second.
-func (b *Bench) overDisks(title, first, second string, aims map[string]aim, startFirst, startSecond func(string, disk) (*subject, error)) error {
+// overLog starts the server over an append log.
+func (b *Bench) overLog(name string, d disk) (*subject, error) {
+	dir, err := b.newDir()
+	if err != nil {
+		return nil, err
+	}
+	return b.child(name, childConfig{Log: &appendlog.Options{Dir: dir, Reserve: b.scale.Reserve, SyncDelay: d.delay}})
+}
+
+// contender is a kind of server that is compared, and what it is to reach by step.
+type contender struct {
+	name  string
+	aims  map[string]aim
+	start func(name string, d disk) (*subject, error)
+}
+
+// overDisks compares kinds of servers to the first of them, on every disk.
+func (b *Bench) overDisks(title string, contenders ...contender) error {
 	var lines []line
 	for _, d := range disks {
-		all, err := b.onDisk(d, func() (*subject, error) { return startFirst(first, d) }, func() (*subject, error) { return startSecond(second, d) })
+		all, err := b.onDisk(d, contenders)
 		if err != nil {
 			return err
 		}
 		for _, name := range []string{"send", "receive+delete"} {
-			of := all[name]
-			lines = append(lines,
-				line{fmt.Sprintf("%v: %s, %s", d, name, second), of[1], nil, aim{}},
-				line{fmt.Sprintf("%v: %s, %s", d, name, first), of[0], of[1], aims[name]})
+			base := all[name][0]
+			lines = append(lines, line{fmt.Sprintf("%v: %s, %s", d, name, contenders[0].name), base, nil, aim{}})
+			for i, r := range contenders[1:] {
+				lines = append(lines, line{fmt.Sprintf("%v: %s, %s", d, name, r.name), all[name][i+1], base, r.aims[name]})
+			}
 		}
 	}
 	return b.table(title, b.medians(", fresh bodies"), lines)
 }
 
-func (b *Bench) onDisk(d disk, starts ...func() (*subject, error)) (samples, error) {
+func (b *Bench) onDisk(d disk, contenders []contender) (samples, error) {
 	var subjects []*subject
 	defer func() { stopAll(subjects) }()
-	for _, start := range starts {
-		s, err := start()
+	for _, r := range contenders {
+		s, err := r.start(r.name, d)
 		if err != nil {
 			return nil, err
 		}

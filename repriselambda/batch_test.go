@@ -155,8 +155,12 @@ func TestGroupsInOneBatch(t *testing.T) {
 			ran = append(ran, bodies)
 			return errs
 		}, repriselambda.Config{Retry: every40})
+		began := time.Now()
 		if diff := cmp.Diff([]string{"a.2 fail", "a.3", "a.4 permanent"}, m.invoke()); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took > 10*time.Millisecond {
+			t.Errorf("the reply took %v", took)
 		}
 		want := [][]string{{"a.1", "a.2 fail", "a.3", "a.4 permanent", "b.1", "b.2 permanent", "b.3", "c.1"}, {"b.3"}}
 		if diff := cmp.Diff(want, ran); diff != "" {
@@ -179,6 +183,7 @@ func TestGroupsInOneBatch(t *testing.T) {
 // within a second, not run.
 func TestDeadlineEndsBatches(t *testing.T) {
 	const left = 3 * time.Second
+	type key struct{}
 	for name, contextOf := range map[string]func(context.Context, *reprise.Message) context.Context{
 		"the batch's":            func(ctx context.Context, _ *reprise.Message) context.Context { return ctx },
 		"a message's":            reprise.MessageContext,
@@ -202,6 +207,9 @@ func TestDeadlineEndsBatches(t *testing.T) {
 						if end, ok := its.Deadline(); !ok || end.Sub(began) != functionTimeout-left {
 							t.Errorf("the context of %s ends %v after the invocation's begin, %v", m.Body, end.Sub(began), ok)
 						}
+						if got := its.Value(key{}); name != "the batch's" && got != "started "+m.Body {
+							t.Errorf("the context of %s has %v of the observer", m.Body, got)
+						}
 						errs[i] = does(its, m)
 					}
 					if took := time.Since(began); took != functionTimeout-left {
@@ -209,7 +217,14 @@ func TestDeadlineEndsBatches(t *testing.T) {
 					}
 					return errs
 				}))
-				m := newBatchMapping(t, q, handler.HandleBatch, repriselambda.Config{Retry: every40, Concurrency: 1, Batch: reprise.Batch{Size: 3}})
+				m := newBatchMapping(t, q, handler.HandleBatch, repriselambda.Config{
+					Retry:       every40,
+					Concurrency: 1,
+					Batch:       reprise.Batch{Size: 3},
+					Observer: reprise.Observer{Starting: func(ctx context.Context, m *reprise.Message) (context.Context, string) {
+						return context.WithValue(ctx, key{}, "started "+m.Body), ""
+					}},
+				})
 				if diff := cmp.Diff([]string{"wait 1", "wait 2", "ok 2", "ok 3"}, m.invoke()); diff != "" {
 					t.Errorf("failed (-want +got):\n%s", diff)
 				}

@@ -46,8 +46,9 @@ type Config struct {
 	Concurrency int
 
 	// Batch makes the batches of SQSBatch smaller than the event; SQS refuses it. Its
-	// Linger is of no account: all messages are there from the start. Default: 10,000
-	// messages and 16 MiB, more than an event has.
+	// Linger is of no account: all messages are there from the start. A Concurrency of
+	// more than 10 wants a Size: together they permit 100,000 messages in handlers at
+	// once. Default: 10,000 messages and 16 MiB, no less than an event has.
 	Batch reprise.Batch
 
 	// Retry decides when a failed message is attempted again and when it is given
@@ -101,14 +102,14 @@ func SQS(h reprise.Handler, cfg Config) (func(context.Context, Event) (Response,
 const maxRecords = 10_000
 
 // SQSBatch is [SQS] for handlers of batches. A batch is all of the event that may go
-// together, unless Config.Batch makes it smaller. What may not is what FIFO queues
-// keep behind a message that is to go to the dead-letter queue first, for one: it is
-// another batch. Each message has a verdict, as a [reprise.BatchHandler] says.
+// together, unless Config.Batch makes it smaller: behind a FIFO queue's message that is
+// to go to the dead-letter queue first, the rest of its group makes another batch. Each
+// message has a verdict, as [reprise.BatchHandler] says.
 //
-// The context that [reprise.MessageContext] returns ends with time left to settle,
-// too. A batch that it interrupts has failed, as far as the handler says so; one that
-// would not end in time, by the longest that had a success in the invocation, is not
-// begun, and all of its messages come back at once.
+// The contexts that [reprise.MessageContext] returns end with time left to settle, too.
+// What the handler then says has failed counts as an attempt. A batch that would not end
+// in time, by the longest of the invocation in which a message succeeded, is not begun:
+// its messages come back at once.
 func SQSBatch(h reprise.BatchHandler, cfg Config) (func(context.Context, Event) (Response, error), error) {
 	batch := cfg.Batch
 	batch.Linger = -1

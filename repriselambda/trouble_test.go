@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,12 +184,11 @@ func TestDoubtfulRecords(t *testing.T) {
 	})
 }
 
-// TestLostReply: the messages of a function whose reply does not arrive come again, and
-// idempotency keeps their effects from being there twice.
-func TestLostReply(t *testing.T) {
-	var effects []string
+// onceModes are those in which idempotency wraps the handler. Each has a store of its
+// own.
+func onceModes() []mode {
 	store := func() idempotency.Store { return idempotency.NewMemory(idempotency.MemoryConfig{}) }
-	for _, in := range []mode{
+	return []mode{
 		{"messages", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
 			return repriselambda.SQS(middleware.Must(idempotency.New(store(), idempotency.Config{}))(h), cfg)
 		}},
@@ -199,30 +199,63 @@ func TestLostReply(t *testing.T) {
 			}
 			return repriselambda.SQSBatch(once(inTurn(h)), cfg)
 		}},
-	} {
-		inModes(t, []mode{in}, func(t *testing.T, in mode) {
-			effects = nil
-			q := reprisetest.NewQueue(t, nil)
-			q.Send("ok 1", "fail", "ok 2")
-			m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
-				effects = append(effects, m.Body)
-				return does(ctx, m)
-			}, repriselambda.Config{Concurrency: 1, Retry: every40})
-			event := m.event(10)
-			response, err := m.function(context.Background(), event)
-			if err != nil || len(response.BatchItemFailures) != 1 || len(q.Messages()) != 3 {
-				t.Fatalf("replied %+v, %v", response, err)
-			}
-			time.Sleep(visibility)
-			if diff := cmp.Diff([]string{"fail"}, m.invoke()); diff != "" {
-				t.Errorf("failed (-want +got):\n%s", diff)
-			}
-			slices.Sort(effects)
-			if diff := cmp.Diff([]string{"fail", "fail", "ok 1", "ok 2"}, effects); diff != "" || len(q.Messages()) != 1 {
-				t.Errorf("effects (-want +got):\n%s; %d messages left, want the one that fails", diff, len(q.Messages()))
-			}
-		})
 	}
+}
+
+// TestLostReply: the messages of a function whose reply does not arrive come again, and
+// idempotency keeps their effects from being there twice.
+func TestLostReply(t *testing.T) {
+	inModes(t, onceModes(), func(t *testing.T, in mode) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("ok 1", "fail", "ok 2")
+		var effects []string
+		m := in.newMapping(t, q, func(ctx context.Context, m *reprise.Message) error {
+			effects = append(effects, m.Body)
+			return does(ctx, m)
+		}, repriselambda.Config{Concurrency: 1, Retry: every40})
+		response, err := m.function(context.Background(), m.event(10))
+		if err != nil || len(response.BatchItemFailures) != 1 || len(q.Messages()) != 3 {
+			t.Fatalf("replied %+v, %v", response, err)
+		}
+		time.Sleep(visibility)
+		if diff := cmp.Diff([]string{"fail"}, m.invoke()); diff != "" {
+			t.Errorf("failed (-want +got):\n%s", diff)
+		}
+		slices.Sort(effects)
+		if diff := cmp.Diff([]string{"fail", "fail", "ok 1", "ok 2"}, effects); diff != "" || len(q.Messages()) != 1 {
+			t.Errorf("effects (-want +got):\n%s; %d messages left, want the one that fails", diff, len(q.Messages()))
+		}
+	})
+}
+
+// TestDeliveredTwiceAtOnce: of two invocations with the same messages one works on them,
+// and the other finds them in progress.
+func TestDeliveredTwiceAtOnce(t *testing.T) {
+	inModes(t, onceModes(), func(t *testing.T, in mode) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send("ok 1", "ok 2")
+		var effects atomic.Int32
+		m := in.newMapping(t, q, func(context.Context, *reprise.Message) error {
+			effects.Add(1)
+			time.Sleep(time.Second)
+			return nil
+		}, repriselambda.Config{})
+		event := m.event(10)
+		failed := make(chan int)
+		for wait := range 2 {
+			go func() {
+				time.Sleep(time.Duration(wait) * time.Millisecond)
+				response, err := m.function(context.Background(), event)
+				if err != nil {
+					t.Error(err)
+				}
+				failed <- len(response.BatchItemFailures)
+			}()
+		}
+		if second, first := <-failed, <-failed; first != 0 || second != 2 || effects.Load() != 2 {
+			t.Errorf("%d and %d messages failed, and there were %d effects; want none, 2 and 2", first, second, effects.Load())
+		}
+	})
 }
 
 // TestContextOfTheInvocation reaches the handlers.

@@ -23,29 +23,33 @@ type invocation struct {
 	reprise.Client
 	queue *source
 	event Event
+	url   string             // of the queue
 	ended <-chan struct{}    // nothing is received any more
 	stop  context.CancelFunc // ends it
 	began time.Time
 
 	mu       sync.Mutex
 	received bool
-	open     map[string]bool // messages by id of which nothing has been decided
-	behind   map[string]bool // those of them that wait only to be given back with their group
-	deleted  map[string]bool // messages by id
-	giveUp   *time.Timer     // ends the invocation if giving them back takes too long
+	open     map[string]bool      // messages by id of which nothing has been decided
+	behind   map[string]bool      // those of them that wait only to be given back with their group
+	deleted  map[string]bool      // messages by id
+	due      map[string]time.Time // when the messages that have failed are to come again, by id
+	giveUp   *time.Timer          // ends the invocation if giving them back takes too long
 }
 
-func newInvocation(ctx context.Context, stop context.CancelFunc, client reprise.Client, queue *source, event Event) *invocation {
+func newInvocation(ctx context.Context, stop context.CancelFunc, client reprise.Client, queue *source, url string, event Event) *invocation {
 	in := &invocation{
 		Client:  client,
 		queue:   queue,
 		event:   event,
+		url:     url,
 		ended:   ctx.Done(),
 		stop:    stop,
 		began:   time.Now(),
 		open:    make(map[string]bool, len(event.Records)),
 		behind:  make(map[string]bool),
 		deleted: make(map[string]bool, len(event.Records)),
+		due:     make(map[string]time.Time),
 	}
 	for i := range event.Records {
 		in.open[event.Records[i].MessageID] = true
@@ -147,6 +151,11 @@ func (in *invocation) attempted(a reprise.Attempt) {
 	if a.Outcome == reprise.OutcomeHold {
 		return // behind a failure in its batch: what becomes of that decides
 	}
+	if !a.Due.IsZero() {
+		in.mu.Lock()
+		in.due[a.Message.ID] = a.Due
+		in.mu.Unlock()
+	}
 	if a.Outcome != reprise.OutcomeDelete && a.Outcome != reprise.OutcomeDeadLetter && in.fifo() {
 		in.mu.Lock()
 		for i := range in.event.Records {
@@ -172,6 +181,39 @@ func (in *invocation) over(id string) {
 		in.stop()
 	case len(in.open) == len(in.behind) && in.giveUp == nil:
 		in.giveUp = time.AfterFunc(maxSettleTime, in.stop)
+	}
+}
+
+// hideTime is what may be spent on messages whose settlement has failed.
+const hideTime = time.Second
+
+// hideUnsettled hides messages for which no copy could be sent until they are due: the
+// queue's own visibility timeout may end earlier.
+func (in *invocation) hideUnsettled(ctx context.Context, ids []string) {
+	limit := hideTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	now := time.Now()
+	var entries []types.ChangeMessageVisibilityBatchRequestEntry
+	in.mu.Lock()
+	for i := range in.event.Records {
+		r := &in.event.Records[i]
+		due, failed := in.due[r.MessageID]
+		if !failed || !slices.Contains(ids, r.MessageID) {
+			continue
+		}
+		if seconds, _ := retry.Visibility(in.receivedBy(r), now, due); seconds > 0 {
+			position := strconv.Itoa(i)
+			entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: &position, ReceiptHandle: &position, VisibilityTimeout: seconds})
+		}
+	}
+	in.mu.Unlock()
+	for batch := range slices.Chunk(entries, 10) {
+		// If that fails too, the visibility timeout is what is left.
+		_, _ = in.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &in.url, Entries: batch})
 	}
 }
 

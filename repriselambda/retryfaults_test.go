@@ -78,3 +78,38 @@ func TestFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyThatCannotBeSent: in direct mode a failed attempt that no copy could tell of
+// is not counted; but the next comes no sooner for that.
+func TestCopyThatCannotBeSent(t *testing.T) {
+	for _, kind := range []sqsserver.FaultKind{sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultDropConnection, sqsserver.FaultFailEntry} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newDirect(t, always, retry.Policy{Backoff: retry.Constant(20 * time.Minute), Jitter: retry.None, MaxAttempts: 3})
+				const events = 12
+				for i := range events {
+					s.lambda.invoke(fmt.Sprint(i))
+				}
+				s.invoke()
+				s.invoke()
+				time.Sleep(20 * time.Minute)
+				s.queue.Fault(sqsserver.Fault{Kind: kind, Action: "SendMessageBatch"})
+				began := time.Now()
+				s.invokeWith(s.event(events))
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("the function took %v", took)
+				}
+				s.queue.Fault()
+				for _, m := range s.queue.Messages() {
+					if wait := m.Due.Sub(began); wait < 20*time.Minute || wait > 20*time.Minute+3*time.Second {
+						t.Errorf("a message comes again after %v, want 20 minutes", wait)
+					}
+				}
+				s.run(24 * time.Hour)
+				if n, d := len(s.lambda.made()), len(s.dead.Messages()); n != 3*events || d != events {
+					t.Errorf("%d retries and %d dead letters, want %d and %d", n, d, 3*events, events)
+				}
+			})
+		})
+	}
+}

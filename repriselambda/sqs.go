@@ -169,6 +169,7 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	if err != nil {
 		return Response{}, fmt.Errorf("repriselambda: the event is not one of an SQS event source mapping: %w", err)
 	}
+	invoked := ctx
 	var stop context.CancelFunc
 	var l *limit             // nil: none
 	var budget time.Duration // zero: the consumer's default
@@ -184,7 +185,7 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	defer stop()
 
 	queue := f.source(url)
-	in := newInvocation(ctx, stop, f.cfg.Client, queue, event)
+	in := newInvocation(ctx, stop, f.cfg.Client, queue, url, event)
 	cfg := f.consumerConfig(queue, in)
 	cfg.StopBudget = budget
 	consumer, err := f.newConsumer(in, url, l, cfg)
@@ -193,6 +194,7 @@ func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	}
 	if err := consumer.Run(ctx); errors.Is(err, reprise.ErrDrainTimeout) {
 		report := consumer.Report()
+		in.hideUnsettled(invoked, report.Unsettled)
 		f.cfg.Logger.ErrorContext(ctx, "the function's time was over; what is not settled comes back after the queue's visibility timeout",
 			"queue", url, "running", report.Abandoned, "unsettled", report.Unsettled)
 	}

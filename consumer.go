@@ -200,11 +200,11 @@ func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Cons
 // Trouble with SQS does not end Run: it is logged, shown by [Consumer.Status],
 // and retried.
 func (c *Consumer) Run(ctx context.Context) error {
-	if !c.started.CompareAndSwap(false, true) {
-		return errors.New("reprise: Run was called twice: make a new Consumer")
-	}
 	if err := c.checkLane(); err != nil {
 		return err
+	}
+	if !c.started.CompareAndSwap(false, true) {
+		return errors.New("reprise: Run was called twice: make a new Consumer")
 	}
 	c.runCtx = context.WithoutCancel(ctx)
 	c.pollCtx, c.stopPolls = context.WithCancel(c.runCtx)

@@ -77,7 +77,7 @@ variable "retry_config" {
 }
 
 variable "idempotency" {
-  description = "Whether a table keeps what has been invoked, so that a crash of the handler repeats nothing."
+  description = "Whether a table keeps what has been invoked, so that a crash of the handler hardly ever repeats an invocation."
   type        = bool
   default     = false
 }

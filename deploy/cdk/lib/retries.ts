@@ -35,7 +35,7 @@ export interface RetriesProps {
   readonly retryPolicy?: string;
   /** Policies by function: its name or ARN, and such a text. */
   readonly retryConfig?: Record<string, string>;
-  /** Whether a table keeps what has been invoked, so that a crash of the handler repeats nothing. Default: false. */
+  /** Whether a table keeps what has been invoked, so that a crash of the handler hardly ever repeats an invocation. Default: false. */
   readonly idempotency?: boolean;
   /** How many invocations of the handler run at once. Default: 10. */
   readonly maximumConcurrency?: number;

@@ -128,3 +128,23 @@ func TestAllocationsPerMessage(t *testing.T) {
 		})
 	}
 }
+
+// TestAllocationsInAPool: what a pool adds to a consumer's allocations for a message is
+// nothing.
+func TestAllocationsInAPool(t *testing.T) {
+	const messages = 20_000
+	pool := poolOf(t, 10)
+	first, second := newCanned(messages/2), newCanned(messages/2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var both sync.WaitGroup
+	both.Go(func() { first.consume(t, reprise.Config{Pool: pool, Weight: 3}) })
+	both.Go(func() { second.consume(t, reprise.Config{Pool: pool, Priority: 1}) })
+	both.Wait()
+	runtime.ReadMemStats(&after)
+	per := float64(after.Mallocs-before.Mallocs) / messages
+	t.Logf("%.2f allocations, %.0f bytes per message, the stub's own included", per, float64(after.TotalAlloc-before.TotalAlloc)/messages)
+	if per > 2 {
+		t.Errorf("%.2f allocations per message, want at most 2", per)
+	}
+}

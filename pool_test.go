@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -365,47 +364,5 @@ func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
 		p.Resume()
 		paused.WaitEmpty(2 * time.Minute)
 		down.WaitEmpty(2 * time.Hour)
-	})
-}
-
-// TestPoolConcurrencyChanges while the pool is busy, up and down, and is the most that
-// runs; consumers without a limit of their own follow.
-func TestPoolConcurrencyChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool, s := poolOf(t, 2), newStarts()
-		for i := range 3 {
-			q := reprisetest.NewQueue(t, nil)
-			q.Send(numbered(3000)...)
-			q.Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{Pool: pool, StopBudget: time.Second})
-		}
-		limited := reprisetest.NewQueue(t, nil)
-		limited.Send(numbered(3000)...)
-		c := limited.Consume(s.handler("limited", time.Second), reprise.Config{Pool: pool, Concurrency: 3, StopBudget: time.Second})
-		for _, n := range []int{2, 20, 1, 7, 100, 5} {
-			if err := pool.SetConcurrency(n); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(10300 * time.Millisecond) // handlers end at whole seconds from here
-			if p := pool.Status(); p.Handlers != n || p.Concurrency != n {
-				t.Errorf("%d handlers, a concurrency of %d: want %d", p.Handlers, p.Concurrency, n)
-			}
-			if p := pool.Status(); p.Queues[0].Status.Concurrency != n || p.Queues[3].Status.Concurrency != 3 {
-				t.Errorf("consumers' own: %d and %d, want %d and 3", p.Queues[0].Status.Concurrency, p.Queues[3].Status.Concurrency, n)
-			}
-		}
-		if s.peak("limited") != 3 {
-			t.Errorf("%d ran of the queue with a limit of 3", s.peak("limited"))
-		}
-		if err := c.SetConcurrency(1); err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range []int{0, -1, 100_001} {
-			if err := pool.SetConcurrency(n); err == nil || !strings.Contains(err.Error(), "1 to 100000") {
-				t.Errorf("a concurrency of %d: %v", n, err)
-			}
-		}
-		if _, err := reprise.NewPool(reprise.PoolConfig{Concurrency: -1}); err == nil || !strings.Contains(err.Error(), "a pool's concurrency of -1") {
-			t.Errorf("a pool of -1: %v", err)
-		}
 	})
 }

@@ -94,7 +94,7 @@ func (l *loader) handler(p place, r *resource) (handler, runtime string) {
 	runtime = l.scalar(p.at("Runtime"), r.opened["Runtime"])
 	switch {
 	case runtime == "":
-		if r.opened["Runtime"] == nil {
+		if missing(r.opened, "Runtime") {
 			l.refuse(p, nil, "it has no Runtime: write one, like Runtime: provided.al2023")
 		}
 	case runtime == "go1.x":
@@ -102,7 +102,7 @@ func (l *loader) handler(p place, r *resource) (handler, runtime string) {
 	case !runtimes.MatchString(runtime):
 		l.refuse(p.at("Runtime"), r.opened["Runtime"], "%s is not run here: %s", runtime, remedyRuntime)
 	}
-	if r.opened["Handler"] == nil {
+	if missing(r.opened, "Handler") {
 		l.refuse(p, nil, "it has no Handler: write one, like Handler: bootstrap")
 	}
 	return handler, runtime
@@ -165,7 +165,7 @@ func (l *loader) code(p place, r *resource) Code {
 	default:
 		c.Path = l.path(p.at("CodeUri"), r.opened["CodeUri"])
 	}
-	if c.Path == "" && c.Inline == "" && r.opened["CodeUri"] == nil && r.opened["Code"] == nil {
+	if c.Path == "" && c.Inline == "" && missing(r.opened, "CodeUri") && missing(r.opened, "Code") {
 		l.refuse(p, nil, "it has no code: write CodeUri: FOLDER")
 	}
 	if c.Inline != "" && strings.HasPrefix(l.scalar(p, r.opened["Runtime"]), "provided") {

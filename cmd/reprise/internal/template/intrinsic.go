@@ -9,9 +9,20 @@ import (
 // maxText bounds what functions make, as nested ones could double it at every level.
 const maxText = 1 << 20
 
+// member is the value of m without functions, and whether there is m at all: not if it
+// is AWS::NoValue. A value that is wrong, which has been reported, is nil.
+func (l *loader) member(p place, m member) (v *node, stands bool) {
+	before := len(l.findings)
+	v = l.evaluate(p, m.value)
+	return v, v != nil || m.value == nil || len(l.findings) > before
+}
+
 // evaluate returns n without functions. It is nil where n is AWS::NoValue, and where
 // something is wrong, which has then been reported.
 func (l *loader) evaluate(p place, n *node) *node {
+	if n == nil {
+		return nil // which was wrong the first time
+	}
 	if name, argument := n.intrinsic(); name != "" {
 		if n = l.call(p, n, name, argument); n == nil || n.kind != scalar {
 			return n
@@ -29,7 +40,7 @@ func (l *loader) evaluate(p place, n *node) *node {
 	case mapping:
 		result := &node{kind: mapping, line: n.line}
 		for _, m := range n.members {
-			if v := l.evaluate(p.at(m.key), m.value); v != nil {
+			if v, stands := l.member(p.at(m.key), m); stands {
 				result.members = append(result.members, member{m.key, m.line, v})
 			}
 		}

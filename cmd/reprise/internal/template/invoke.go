@@ -48,11 +48,13 @@ func (l *loader) invokes(r *resource) {
 func (l *loader) invokeConfig(r *resource) {
 	p := r.place()
 	properties := l.open(p, r.properties, invokeSchema)
-	f := l.functionNamed(p.at("FunctionName"), properties["FunctionName"], r)
+	f := l.functionNamed(p, properties)
 	if f == nil {
 		return
 	}
-	if n := properties["Qualifier"]; n != nil && n.text != "$LATEST" {
+	if missing(properties, "Qualifier") {
+		l.refuse(p, nil, "it has no Qualifier: write Qualifier: $LATEST")
+	} else if n := properties["Qualifier"]; n != nil && n.text != "$LATEST" {
 		l.warn(p.at("Qualifier"), n, noAlias)
 	}
 	if !equalAsync(f.Async, Async{DeadLetter: f.Async.DeadLetter}) {
@@ -93,7 +95,7 @@ func (l *loader) target(p place, n *node, form targetForm, functions bool) strin
 		return ""
 	}
 	if form.kinds != nil {
-		if properties["Type"] == nil {
+		if missing(properties, "Type") {
 			l.refuse(p, n, "it has no Type: write Type: %s", strings.Join(form.kinds, " or Type: "))
 			return ""
 		}
@@ -101,7 +103,7 @@ func (l *loader) target(p place, n *node, form targetForm, functions bool) strin
 			return ""
 		}
 	}
-	if properties[form.arn] == nil {
+	if missing(properties, form.arn) {
 		l.refuse(p, n, "it has no %s: write !GetAtt QUEUE.Arn, and add the queue", form.arn)
 		return ""
 	}
@@ -137,13 +139,15 @@ func (l *loader) functionByID(id string) *Function {
 	return &l.template.Functions[i]
 }
 
-// functionNamed returns the function that n means: by its name or ARN, whole or
+// functionNamed returns the function that the FunctionName means: by its name or ARN, whole or
 // without the account, with or without a qualifier.
-func (l *loader) functionNamed(p place, n *node, r *resource) *Function {
-	if n == nil {
-		l.refuse(r.place(), nil, "it has no FunctionName: write !Ref FUNCTION")
+func (l *loader) functionNamed(p place, properties map[string]*node) *Function {
+	if missing(properties, "FunctionName") {
+		l.refuse(p, nil, "it has no FunctionName: write !Ref FUNCTION")
 		return nil
 	}
+	n := properties["FunctionName"]
+	p = p.at("FunctionName")
 	given := l.scalar(p, n)
 	name := given
 	if _, after, found := strings.Cut(given, ":function:"); found {

@@ -66,7 +66,7 @@ func (l *loader) mapping(r *resource) {
 		}
 	}
 	properties := l.open(p, r.properties, lambdaMappingSchema)
-	if f := l.functionNamed(p.at("FunctionName"), properties["FunctionName"], r); f != nil {
+	if f := l.functionNamed(p, properties); f != nil {
 		l.addMapping(p, r.id, r.line, "EventSourceArn", f, properties)
 	}
 }
@@ -74,8 +74,10 @@ func (l *loader) mapping(r *resource) {
 func (l *loader) addMapping(p place, id string, line int, source string, f *Function, properties map[string]*node) {
 	p.line = line
 	n := properties[source]
-	if n == nil {
+	if missing(properties, source) {
 		l.refuse(p, nil, "it has no %s: write !GetAtt QUEUE.Arn", source)
+	}
+	if n == nil {
 		return
 	}
 	q := l.queueByARN(l.scalar(p.at(source), n))
@@ -137,9 +139,12 @@ func (l *loader) filters(p place, n *node) []string {
 	var result []string
 	for i, item := range l.elements(p, properties["Filters"]) {
 		at := p.at(fmt.Sprintf("[%d]", i))
-		pattern := l.open(at, item, schema{"Pattern": used})["Pattern"]
-		if pattern == nil {
+		filter := l.open(at, item, schema{"Pattern": used})
+		if missing(filter, "Pattern") {
 			l.refuse(at, item, "it has no Pattern: write one, in JSON")
+		}
+		pattern := filter["Pattern"]
+		if pattern == nil {
 			continue
 		}
 		var object map[string]json.RawMessage

@@ -38,9 +38,9 @@ func (l *loader) loadParameters(n *node) {
 func (l *loader) parameter(p place, m member) *node {
 	properties := l.open(p, m.value, parameterSchema)
 	kind := "String"
-	if t := properties["Type"]; t == nil {
+	if t := properties["Type"]; missing(properties, "Type") {
 		l.refuse(p, m.value, "it has no Type: write Type: String, or another")
-	} else {
+	} else if t != nil {
 		kind = t.text
 		if !parameterType.MatchString(kind) {
 			l.refuse(p, t, "%q is no type of a parameter%s: write String, Number or CommaDelimitedList", kind, suggest(kind, parameterTypes))

@@ -43,7 +43,8 @@ func warned(text string) treatment { return treatment{isWarned, text} }
 func refused(text string) treatment { return treatment{isRefused, text} }
 
 // open evaluates those members of a mapping that are used, and reports the others.
-// It returns nil if n is none.
+// It returns nil if n is none. A member whose value is wrong, which is reported then,
+// is nil.
 func (l *loader) open(p place, n *node, s schema) map[string]*node {
 	if n == nil {
 		return nil
@@ -65,7 +66,7 @@ func (l *loader) open(p place, n *node, s schema) map[string]*node {
 		case !known:
 			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(s))))
 		case t.kind == isUsed:
-			if v := l.evaluate(at, m.value); v != nil {
+			if v, stands := l.member(at, m); stands {
 				result[m.key] = v
 			}
 		case t.kind == isRaw:
@@ -77,6 +78,12 @@ func (l *loader) open(p place, n *node, s schema) map[string]*node {
 		}
 	}
 	return result
+}
+
+// missing says that a mapping does not have the member called name, not even a wrong one.
+func missing(properties map[string]*node, name string) bool {
+	_, stands := properties[name]
+	return !stands
 }
 
 // members are those of a section; none if the template does not have it.

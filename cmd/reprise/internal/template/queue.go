@@ -87,9 +87,12 @@ func (l *loader) redrive(p place, q *Queue, n *node) {
 		return
 	}
 	target, count := properties["deadLetterTargetArn"], properties["maxReceiveCount"]
-	if target == nil || count == nil {
+	if missing(properties, "deadLetterTargetArn") || missing(properties, "maxReceiveCount") {
 		l.refuse(p, n, "it needs deadLetterTargetArn and maxReceiveCount")
 		return
+	}
+	if target == nil {
+		return // which has been reported
 	}
 	q.MaxReceives = l.integer(p.at("maxReceiveCount"), count, 1, 1000, 1)
 	at := p.at("deadLetterTargetArn")
@@ -113,7 +116,7 @@ func (l *loader) redriveAllow(p place, q *Queue, n *node) {
 	if properties == nil {
 		return
 	}
-	if properties["redrivePermission"] == nil {
+	if missing(properties, "redrivePermission") {
 		l.refuse(p, n, "it has no redrivePermission: write allowAll, denyAll or byQueue")
 		return
 	}

@@ -72,7 +72,7 @@ func TestRefused(t *testing.T) {
 		{"secret inside a text", function + "    Environment: {Variables: {PW: !Sub '{{resolve:ssm:/${AWS::Region}}}'}}}}",
 			`:5: F, Environment.Variables.PW: "{{resolve:ssm:/eu-west-1}}" is looked up on AWS: make it a parameter, and pass --param`},
 		{"secret inside a handler", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: !Sub '{{resolve:ssm:/${AWS::Region}}}', Runtime: python3.12}}",
-			":3: F, Handler: \"{{resolve:ssm:/eu-west-1}}\" is looked up on AWS: make it a parameter, and pass --param\n:3: F: it has no Handler: write one, like Handler: bootstrap"},
+			":3: F, Handler: \"{{resolve:ssm:/eu-west-1}}\" is looked up on AWS: make it a parameter, and pass --param"},
 		{"attribute of a function", "\n  F: {Type: AWS::Serverless::Function, Properties: {InlineCode: f, Handler: a.b, Runtime: python3.12}}" +
 			"\n  Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !GetAtt F.Arm}}",
 			`:4: Q, QueueName: F, a function, has no attribute "Arm": it has Arn`},
@@ -104,6 +104,11 @@ func TestRefused(t *testing.T) {
 			"  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: h, Runtime: provided}}",
 			":3: I, DestinationConfig.OnFailure.Type: there is no such property: mend its name, or take it out\n" +
 				":3: I, DestinationConfig.OnFailure: it has no Destination: write !GetAtt QUEUE.Arn, and add the queue"},
+		{"destination misspelt", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Q.Arn}}}}}",
+			`:5: F, EventInvokeConfig.DestinationConfig.OnFailure.Destination: there is no resource or parameter "Q" (F?)`},
+		{"no qualifier", "\n  F: {Type: AWS::Serverless::Function, Properties: {InlineCode: f, Handler: a.b, Runtime: python3.12}}" +
+			"\n  I: {Type: AWS::Lambda::EventInvokeConfig, Properties: {FunctionName: !Ref F}}",
+			`:4: I: it has no Qualifier: write Qualifier: $LATEST`},
 		{"FIFO destination", function + "    DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Q.Arn}}}\n  Q: {Type: AWS::SQS::Queue, Properties: {FifoQueue: true}}",
 			`:5: F, DeadLetterQueue.TargetArn: Q is a FIFO queue: Lambda sends to standard ones only`},
 		{"runtime", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: x, Runtime: java21}}",

@@ -305,10 +305,33 @@ Resources:
 	want := result{1, "", strings.ReplaceAll(`reprise: FILE:9: Slow, Timeout: "901" is none of the numbers from 1 to 900: write one
 FILE:10: Slow, Layers: layers are not run here: put what is in them into the function's own code
 FILE:12: Slow, Events.Work.Properties.Queue: there is no resource or parameter "Wrk" (Work?)
-FILE:12: Slow, Events.Work.Properties: it has no Queue: write !GetAtt QUEUE.Arn
 `, "FILE", template)}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("lambda up (-want +got):\n%s", diff)
+	}
+}
+
+// TestLambdaUpFilter: a filter that is not known here is refused before anything is
+// built.
+func TestLambdaUpFilter(t *testing.T) {
+	t.Parallel()
+	template := written(t, "template.yaml", `Transform: AWS::Serverless-2016-10-31
+Resources:
+  Picky:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: nowhere
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Events:
+        Work:
+          Type: SQS
+          Properties: {Queue: !GetAtt Work.Arn, FilterCriteria: {Filters: [{Pattern: '{"body": {"ip": [{"cidr": "10.0.0.0/8"}]}}'}]}}
+  Work: {Type: AWS::SQS::Queue}
+`)
+	got := reprise(t, "", "lambda", "up", template, "--addr", "127.0.0.1:0")
+	if want := "reprise: " + template + ":10: Picky.Work: mapping of "; got.code != 1 || !strings.HasPrefix(got.stderr, want) || !strings.Contains(got.stderr, `"cidr"`) {
+		t.Errorf("lambda up: %+v, want exit code 1 and %q", got, want)
 	}
 }
 

@@ -79,13 +79,14 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 		return nil, fmt.Errorf("there is no place for what is built: %w", err)
 	}
 	defer func() {
-		if err != nil && s.lambda != nil {
-			err = errors.Join(err, s.lambda.Close(ctx))
-		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(s.dir))
 		}
 	}()
+	// Before the build: what is wrong with the template is to be known at once.
+	if err := s.addMappings(); err != nil {
+		return nil, err
+	}
 	s.builder = &build.Builder{Root: root, Dir: s.dir, Watch: cfg.Watch}
 	if err := s.buildAll(ctx); err != nil {
 		return nil, err
@@ -100,9 +101,6 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 		Send:        s.send, Log: cfg.Log,
 	})
 	if err != nil {
-		return nil, err
-	}
-	if err := s.addMappings(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -160,7 +158,7 @@ func (s *Stack) addMappings() error {
 			Filters: m.Filters, TimeScale: s.cfg.TimeScale, Logger: s.cfg.Logger,
 		})
 		if err != nil {
-			return fmt.Errorf("%s, line %d: %w", s.cfg.File, m.Line, err)
+			return fmt.Errorf("%s:%d: %s: %w", s.cfg.File, m.Line, m.ID, err)
 		}
 		s.mappings = append(s.mappings, made)
 	}

@@ -28,6 +28,8 @@ func (a *app) lambda() *cobra.Command {
 		Long: `Run what a SAM or CloudFormation template declares on this machine, and invoke
 its functions.`,
 		Args: cobra.NoArgs,
+		// Without an action nobody would look at the arguments.
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.lambdaUp(), a.invoke(), a.send())
 	return cmd

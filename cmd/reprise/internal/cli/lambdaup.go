@@ -70,8 +70,8 @@ that still wait for a retry are lost then, which exits with 3 and says how many.
 }
 
 func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
-	if f.timeScale <= 0 {
-		return usage(fmt.Errorf("--time-scale is %v: pass a number above 0", f.timeScale))
+	if err := checkTimeScale(f.timeScale); err != nil {
+		return err
 	}
 	parameters, err := parseParameters(f.parameters)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	d.Host(running)
 	a.announce(d, cfg)
 	fmt.Fprintf(a.stdout, "Lambda API    %s\n", d.URL())
-	a.announceFunctions(running, loaded)
+	a.announceFunctions(running, loaded, d.URL())
 	fmt.Fprintf(a.stdout, "ready         in %v, of which %v to build\n", time.Since(start).Round(time.Millisecond), built.Round(time.Millisecond))
 
 	err = d.Run(a.ctx, a.drain)
@@ -162,7 +162,7 @@ func queuesOf(t *template.Template) []daemon.Queue {
 }
 
 // announceFunctions says what runs, what does not, and how to try it.
-func (a *app) announceFunctions(s *stack.Stack, t *template.Template) {
+func (a *app) announceFunctions(s *stack.Stack, t *template.Template, endpoint string) {
 	for _, f := range s.Functions() {
 		fmt.Fprintf(a.stdout, "function      %s\n", f.ARN)
 		for _, note := range f.Notes {
@@ -175,12 +175,18 @@ func (a *app) announceFunctions(s *stack.Stack, t *template.Template) {
 		}
 		fmt.Fprintf(a.stdout, "mapping       %s -> %s, %s\n", m.Queue, m.Function, mappingText(m))
 	}
-	program := filepath.Base(os.Args[0])
-	if len(t.Functions) > 0 {
-		fmt.Fprintf(a.stdout, "invoke        %s lambda invoke %s '{}'\n", program, t.Functions[0].Name)
+	program, at := filepath.Base(os.Args[0]), ""
+	if endpoint != "http://"+defaultAddr {
+		at = " --endpoint " + endpoint
 	}
-	if len(t.Queues) > 0 {
-		fmt.Fprintf(a.stdout, "send          %s lambda send --queue %s '{}'\n", program, t.Queues[0].Name)
+	if len(t.Functions) > 0 {
+		fmt.Fprintf(a.stdout, "invoke        %s lambda invoke%s %s '{}'\n", program, at, t.Functions[0].Name)
+	}
+	for _, q := range t.Queues {
+		if !q.FIFO() { // those need a group, too
+			fmt.Fprintf(a.stdout, "send          %s lambda send%s --queue %s '{}'\n", program, at, q.Name)
+			break
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -106,10 +107,10 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case f.timeScale <= 0:
-		return usage(fmt.Errorf("--time-scale is %v: pass a number above 0", f.timeScale))
-	case f.timeScale != 1 && cfg.Journal.Dir != "":
+	if err := checkTimeScale(f.timeScale); err != nil {
+		return err
+	}
+	if f.timeScale != 1 && cfg.Journal.Dir != "" {
 		return usage(errors.New("--time-scale keeps times that a later start would find in its future: pass --memory with it"))
 	}
 	cfg.Serving.TimeScale = f.timeScale
@@ -124,12 +125,29 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 		}
 		cfg.Queues = append(cfg.Queues, q)
 	}
-	d, err := daemon.New(cfg)
+	d, err := f.server.start(cfg)
 	if err != nil {
 		return err
 	}
 	a.announce(d, cfg)
 	return d.Run(a.ctx, a.drain)
+}
+
+// start makes the server. Commands without these flags have fewer ways out.
+func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
+	d, err := daemon.New(cfg)
+	if _, reachable := errors.AsType[*daemon.ReachableError](err); reachable {
+		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", err)
+	}
+	return d, err
+}
+
+// checkTimeScale takes what time can be multiplied by.
+func checkTimeScale(scale float64) error {
+	if scale > 0 && !math.IsInf(scale, 1) {
+		return nil
+	}
+	return usage(fmt.Errorf("--time-scale is %v: pass a number above 0", scale))
 }
 
 // announce says where the server is, and how safe messages are there.

@@ -101,7 +101,7 @@ func (a *app) runUp(f *upFlags) error {
 		HandlerTimeout: f.timeout,
 		Logger:         cfg.Logger,
 	}}
-	d, err := daemon.New(cfg)
+	d, err := f.server.start(cfg)
 	if err != nil {
 		return err
 	}

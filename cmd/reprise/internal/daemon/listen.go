@@ -8,16 +8,22 @@ import (
 	"syscall"
 )
 
+// ReachableError says that others could reach a server which does not ask who they are.
+type ReachableError struct{ Addr *net.TCPAddr }
+
+func (e *ReachableError) Error() string {
+	return fmt.Sprintf("address %q can be reached from other machines, and the server takes any credentials: pass --addr 127.0.0.1:%d", e.Addr, e.Addr.Port)
+}
+
 // listen takes addr. One that other machines can reach is refused if the server
-// takes any credentials, unless allowRemote says otherwise.
+// takes any credentials, unless allowRemote says otherwise: that is a [*ReachableError].
 func listen(addr string, allowRemote, verifies bool) (net.Listener, error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w: pass one like 127.0.0.1:9324", addr, err)
 	}
 	if !tcp.IP.IsLoopback() && !allowRemote && !verifies {
-		return nil, fmt.Errorf("address %q can be reached from other machines, and the server takes any credentials: "+
-			"pass --addr 127.0.0.1:%d, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", addr, tcp.Port)
+		return nil, &ReachableError{tcp}
 	}
 	l, err := net.ListenTCP("tcp", tcp)
 	switch {

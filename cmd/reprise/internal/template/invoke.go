@@ -107,7 +107,11 @@ func (l *loader) target(p place, n *node, form targetForm, functions bool) strin
 		l.refuse(p, n, "it has no %s: write !GetAtt QUEUE.Arn, and add the queue", form.arn)
 		return ""
 	}
-	return l.targetARN(p.at(form.arn), properties[form.arn], functions)
+	arn := l.targetARN(p.at(form.arn), properties[form.arn], functions)
+	if form.kinds != nil && arn != "" && properties["Type"].text == "SQS" != (l.queueByARN(arn) != nil) {
+		l.refuse(p.at("Type"), properties["Type"], "it is %s, and the %s is %s: mend one, as SAM permits the function what the Type says", properties["Type"].text, form.arn, arn)
+	}
+	return arn
 }
 
 func (l *loader) targetARN(p place, n *node, functions bool) string {

@@ -104,6 +104,9 @@ func TestRefused(t *testing.T) {
 			"  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: h, Runtime: provided}}",
 			":3: I, DestinationConfig.OnFailure.Type: there is no such property: mend its name, or take it out\n" +
 				":3: I, DestinationConfig.OnFailure: it has no Destination: write !GetAtt QUEUE.Arn, and add the queue"},
+		{"destination of another type", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt G.Arn}}}}}\n" +
+			"  G: {Type: AWS::Serverless::Function, Properties: {InlineCode: f, Handler: a.b, Runtime: python3.12}}",
+			`:5: F, EventInvokeConfig.DestinationConfig.OnFailure.Type: it is SQS, and the Destination is arn:aws:lambda:eu-west-1:000000000000:function:G: mend one, as SAM permits the function what the Type says`},
 		{"destination misspelt", function + "    EventInvokeConfig: {DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Q.Arn}}}}}",
 			`:5: F, EventInvokeConfig.DestinationConfig.OnFailure.Destination: there is no resource or parameter "Q" (F?)`},
 		{"no qualifier", "\n  F: {Type: AWS::Serverless::Function, Properties: {InlineCode: f, Handler: a.b, Runtime: python3.12}}" +

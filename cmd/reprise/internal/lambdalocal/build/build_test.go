@@ -182,7 +182,8 @@ func TestBuildStopped(t *testing.T) {
 // TestFingerprint: a change of what a program is made of is seen, and of what it is
 // not made of is not.
 func TestFingerprint(t *testing.T) {
-	code := folder(t, map[string]string{"go.mod": module, "main.go": program, "part/part.go": part, "other/other.go": "package other\n"})
+	code := folder(t, map[string]string{"go.mod": module, "main.go": program, "part/part.go": part, "other/other.go": "package other\n",
+		"part/embed.go": "package part\n\nimport _ \"embed\"\n\n//go:embed texts/hello\nvar Hello string\n", "part/texts/hello": "hello"})
 	f := template.Function{ID: "F", Runtime: "provided.al2023", Architecture: native, Code: template.Code{Path: "."}}
 	built, err := (&build.Builder{Root: code, Dir: t.TempDir(), Watch: true}).Build(t.Context(), &f)
 	if err != nil {
@@ -192,7 +193,7 @@ func TestFingerprint(t *testing.T) {
 	for _, test := range []struct {
 		file    string
 		changes bool
-	}{{"main.go", true}, {"part/part.go", true}, {"other/other.go", false}} {
+	}{{"main.go", true}, {"part/part.go", true}, {"part/texts/hello", true}, {"go.mod", true}, {"other/other.go", false}} {
 		before := build.Fingerprint(built.Sources)
 		at = at.Add(time.Second)
 		if err := os.Chtimes(filepath.Join(code, test.file), at, at); err != nil {
@@ -205,10 +206,10 @@ func TestFingerprint(t *testing.T) {
 	if build.Fingerprint(nil) != (build.Built{}).Fingerprint {
 		t.Error("what was built from no files seems to change")
 	}
-	deep := []build.Source{{Dir: folder(t, map[string]string{"app.py": "", "node_modules/x.js": "", ".git/y": "", "lib/z.py": ""}), Deep: true}}
+	deep := []build.Source{{Path: folder(t, map[string]string{"app.py": "", "node_modules/x.js": "", ".git/y": "", "lib/z.py": ""}), Deep: true}}
 	for file, changes := range map[string]bool{"app.py": true, "node_modules/x.js": false, ".git/y": false, "lib/z.py": true} {
 		before := build.Fingerprint(deep)
-		if err := os.WriteFile(filepath.Join(deep[0].Dir, file), []byte("changed"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(deep[0].Path, file), []byte("changed"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if changed := build.Fingerprint(deep) != before; changed != changes {

@@ -6,14 +6,15 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 )
 
-// Source is a folder with code.
+// Source is a folder with code, or a file.
 type Source struct {
-	Dir string
+	Path string
 	// Deep says that folders in it count, too, except hidden ones and those that
 	// package managers fill.
 	Deep bool
@@ -28,11 +29,11 @@ func Fingerprint(sources []Source) uint64 {
 	}
 	hash := fnv.New64a()
 	for _, source := range sources {
-		_ = filepath.WalkDir(source.Dir, func(path string, entry fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(source.Path, func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return nil //nolint:nilerr // see above
-			case entry.IsDir() && path != source.Dir && (!source.Deep || skipped(entry.Name())):
+			case entry.IsDir() && path != source.Path && (!source.Deep || skipped(entry.Name())):
 				return filepath.SkipDir
 			case entry.IsDir():
 				return nil
@@ -54,11 +55,11 @@ func skipped(folder string) bool {
 
 // watch finds out what f is built from, and how that is now.
 func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built) error {
-	built.Sources = []Source{{Dir: built.Dir, Deep: true}}
+	built.Sources = []Source{{Path: built.Dir, Deep: true}}
 	isGo := len(goFiles(built.Dir)) > 0
 	switch {
 	case f.Code.BuildMethod == makeMethod:
-		built.Sources = append(built.Sources, Source{Dir: b.workingDir(f, built), Deep: true})
+		built.Sources = append(built.Sources, Source{Path: b.workingDir(f, built), Deep: true})
 	case isGo:
 		built.Sources = nil // its packages: the folder may hold whole other programs
 	}
@@ -73,18 +74,22 @@ func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built)
 	return nil
 }
 
-// goPackages are the folders of the packages that the Go program in dir is made of,
-// as far as they can change: those of the standard library and of modules of others
-// cannot.
+// goPackages are the folders of the packages that the Go program in dir is made of, the
+// files that they embed and the go.mod of their modules, as far as they can change: those
+// of the standard library and of modules of others cannot.
 func goPackages(ctx context.Context, dir string) ([]Source, error) {
-	const own = "{{if not .Standard}}{{if or (not .Module) .Module.Main .Module.Replace}}{{.Dir}}{{end}}{{end}}"
+	const own = "{{if not .Standard}}{{if or (not .Module) .Module.Main .Module.Replace}}" +
+		"{{$dir := .Dir}}{{$dir}}{{range .EmbedFiles}}\n{{$dir}}/{{.}}{{end}}{{with .Module}}\n{{.GoMod}}{{end}}" +
+		"{{end}}{{end}}"
 	list, err := output(ctx, dir, nil, "go", "list", "-deps", "-f", own, ".")
 	if err != nil {
 		return nil, err
 	}
+	paths := strings.FieldsFunc(list, func(r rune) bool { return r == '\n' })
+	slices.Sort(paths)
 	var sources []Source
-	for folder := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '\n' }) {
-		sources = append(sources, Source{Dir: folder})
+	for _, path := range slices.Compact(paths) {
+		sources = append(sources, Source{Path: path})
 	}
 	return sources, nil
 }

@@ -45,7 +45,8 @@ func FuzzReadHistory(f *testing.F) {
 // TestHistoryFits whatever the error and the message's attributes are like.
 func TestHistoryFits(t *testing.T) {
 	now := time.Now()
-	c := &Consumer{queue: queueURL{name: strings.Repeat("q", 80)}}
+	queue := queueURL{name: strings.Repeat("q", 80)}
+	c := &Consumer{queue: queue, copyTo: queue}
 	for _, text := range []string{"", strings.Repeat("x", 5000), strings.Repeat("\x00", 5000), strings.Repeat("\"", 5000), strings.Repeat("💥", 5000), strings.Repeat("\xff", 5000), "\uFFFE\uFFFF"} {
 		d := &delivery{verdict: verdict{outcome: OutcomeRetry, due: now.Add(time.Hour), err: errors.New(text), alone: true, unavailable: true}}
 		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, maxOrigin), Attempt: maxCount, Trail: strings.Repeat(`"`, maxTrail), Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}

@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -36,9 +40,9 @@ var versionPath = regexp.MustCompile(`^/\d{4}-\d{2}-\d{2}/`)
 
 // besides sends what is of Lambda's API to lambda. An invoke takes as long as its
 // function: the server's own time limits are not for it. A web page that happens to
-// be open on this machine must not run functions.
+// be open on this machine must not run functions, also if its own name leads here.
 func besides(lambda, rest http.Handler) http.Handler {
-	lambda = http.NewCrossOriginProtection().Handler(lambda)
+	lambda = byLoopbackName(http.NewCrossOriginProtection().Handler(lambda))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !versionPath.MatchString(r.URL.Path) {
 			rest.ServeHTTP(w, r)
@@ -52,5 +56,18 @@ func besides(lambda, rest http.Handler) http.Handler {
 			}
 		}
 		lambda.ServeHTTP(w, r)
+	})
+}
+
+// byLoopbackName refuses requests that call this machine by a name of somebody else's.
+func byLoopbackName(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := (&url.URL{Host: r.Host}).Hostname()
+		address, err := netip.ParseAddr(host)
+		if !strings.EqualFold(host, "localhost") && (err != nil || !address.Unmap().IsLoopback()) {
+			http.Error(w, fmt.Sprintf("functions are not to be called by the name %q, which web pages can point here: use localhost or 127.0.0.1", r.Host), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }

@@ -25,19 +25,25 @@ func TestBesides(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	for _, test := range []struct {
-		path, origin string
-		status       int
-		want         string // the text, of those that are answered
+		path, origin, host string // the host, if it is not the server's
+		status             int
+		want               string // the text, of those that are answered
 	}{
-		{"/2015-03-31/functions/f/invocations", "", 200, "lambda"},
-		{"/2019-09-30/functions/f/concurrency", "", 200, "lambda"},
-		{"/2015-03-31/functions/f/invocations", "https://elsewhere.example", 403, ""},
-		{"/000000000000/2015-03-31", "", 200, "sqs"},
-		{"/", "", 200, "sqs"},
+		{"/2015-03-31/functions/f/invocations", "", "", 200, "lambda"},
+		{"/2019-09-30/functions/f/concurrency", "", "localhost:9324", 200, "lambda"},
+		{"/2019-09-30/functions/f/concurrency", "", "[::1]:9324", 200, "lambda"},
+		{"/2015-03-31/functions/f/invocations", "https://elsewhere.example", "", 403, ""},
+		{"/2015-03-31/functions/f/invocations", "http://rebound.example:9324", "rebound.example:9324", 403, ""},
+		{"/2015-03-31/functions/f/invocations", "", "127.0.0.1.rebound.example", 403, ""},
+		{"/000000000000/2015-03-31", "", "sqs.example", 200, "sqs"},
+		{"/", "", "", 200, "sqs"},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+test.path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if test.host != "" {
+			request.Host = test.host
 		}
 		if test.origin != "" {
 			request.Header.Set("Origin", test.origin)
@@ -50,7 +56,7 @@ func TestBesides(t *testing.T) {
 		text, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != test.status || test.want != "" && string(text) != test.want {
-			t.Errorf("%s from %q answers %d %q, %v, want %d %q", test.path, test.origin, response.StatusCode, text, err, test.status, test.want)
+			t.Errorf("%s at %q from %q answers %d %q, %v, want %d %q", test.path, test.host, test.origin, response.StatusCode, text, err, test.status, test.want)
 		}
 	}
 }

@@ -42,17 +42,34 @@ function fail(where, report) {
   return call("POST", where, JSON.stringify(report), headers);
 }
 
+// What Lambda itself says of a function that cannot be loaded.
+function fault(kind, message) {
+  const error = new Error(message);
+  error.name = "Runtime." + kind;
+  return error;
+}
+
+async function imported(file) {
+  try {
+    return await import(pathToFileURL(file));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw fault("UserCodeSyntaxError", `SyntaxError: ${error.message}`);
+    if (/^(ERR_)?MODULE_NOT_FOUND$/.test(error?.code)) throw fault("ImportModuleError", `Error: ${error.message}`);
+    throw error;
+  }
+}
+
 // dir/file.name or dir/file.object.name
 async function load(name) {
   const at = name.indexOf(".", name.lastIndexOf("/") + 1);
-  if (at < 0) throw new Error(`Bad handler ${name}: not of the form file.function`);
+  if (at < 0) throw fault("MalformedHandlerName", `Bad handler ${name}: not of the form file.function`);
   const base = path.resolve(name.slice(0, at));
   const file = [".mjs", ".js", ".cjs"].map((end) => base + end).find(existsSync);
-  if (!file) throw new Error(`Cannot find module '${path.basename(base)}'`);
-  const module = await import(pathToFileURL(file));
+  if (!file) throw fault("ImportModuleError", `Error: Cannot find module '${path.basename(base)}'`);
+  const module = await imported(file);
   const find = (root) => name.slice(at + 1).split(".").reduce((value, key) => value?.[key], root);
   const handler = find(module) ?? find(module.default);
-  if (typeof handler !== "function") throw new Error(`${name} is undefined or not exported`);
+  if (typeof handler !== "function") throw fault("HandlerNotFound", `${name} is undefined or not exported`);
   return handler;
 }
 

@@ -53,18 +53,34 @@ def set_up_logging():
     logging.getLogger().addHandler(handler)
 
 
+class Fault(Exception):
+    """What Lambda itself says of a function that cannot be loaded."""
+
+    def __init__(self, kind, message):
+        super().__init__(message)
+        self.kind = "Runtime." + kind
+
+
 def load(name):
     module, _, function = name.rpartition(".")
     if not module:
-        raise ValueError("Bad handler %r: not of the form module.function" % name)
+        raise Fault("MalformedHandlerName", "Bad handler '%s': not of the form module.function" % name)
     sys.path.insert(0, os.getcwd())
-    return getattr(importlib.import_module(module.replace("/", ".")), function)
+    try:
+        loaded = importlib.import_module(module.replace("/", "."))
+    except ImportError as error:
+        raise Fault("ImportModuleError", "Unable to import module '%s': %s" % (module, error)) from None
+    except SyntaxError as error:
+        raise Fault("UserCodeSyntaxError", "Syntax error in module '%s': %s" % (module, error)) from None
+    if not hasattr(loaded, function):
+        raise Fault("HandlerNotFound", "Handler '%s' missing on module '%s'" % (function, module))
+    return getattr(loaded, function)
 
 
 def failure(error, request_id=None):
     """The form in which Lambda reports an exception."""
     frames = traceback.format_list(f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__)
-    name = type(error).__name__
+    name = error.kind if isinstance(error, Fault) else type(error).__name__
     print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (name, error, "".join(frames)), end="", flush=True)
     report = {"errorMessage": str(error), "errorType": name, "stackTrace": frames}
     if request_id:

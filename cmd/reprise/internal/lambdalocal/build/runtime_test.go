@@ -190,9 +190,12 @@ func python(t *testing.T, built build.Built) {
 func TestPythonInit(t *testing.T) {
 	need(t, "python3")
 	for _, test := range []struct{ source, handler, errorType string }{
-		{"import absent_module", "index.handler", "ModuleNotFoundError"},
-		{"x = 1", "index.handler", "AttributeError"},
-		{"x = 1", "handler", "ValueError"},
+		{"import absent_module", "index.handler", "Runtime.ImportModuleError"},
+		{"x = 1", "absent.handler", "Runtime.ImportModuleError"},
+		{"x = (", "index.handler", "Runtime.UserCodeSyntaxError"},
+		{"x = 1", "index.handler", "Runtime.HandlerNotFound"},
+		{"x = 1", "handler", "Runtime.MalformedHandlerName"},
+		{"x = 1 / 0", "index.handler", "ZeroDivisionError"},
 	} {
 		built, err := (&build.Builder{Dir: t.TempDir()}).Build(t.Context(), inline("python3.11", test.source, test.handler))
 		if err != nil {
@@ -234,7 +237,26 @@ func TestNode(t *testing.T) {
 			t.Errorf("%s answers %v", handler, got)
 		}
 	}
-	if got := serve(t, built, "index.absent"); got[0].Path != "init/error" {
-		t.Errorf("a handler that is not there gives %v, want an init error", got)
+}
+
+// TestNodeInit: what cannot be loaded is told as Lambda tells it.
+func TestNodeInit(t *testing.T) {
+	need(t, "node")
+	for _, test := range []struct{ source, handler, errorType string }{
+		{"require('absent');", "index.handler", "Runtime.ImportModuleError"},
+		{"", "absent.handler", "Runtime.ImportModuleError"},
+		{"const x = (;", "index.handler", "Runtime.UserCodeSyntaxError"},
+		{"exports.x = 1;", "index.handler", "Runtime.HandlerNotFound"},
+		{"exports.x = 1;", "handler", "Runtime.MalformedHandlerName"},
+		{"throw new RangeError('no');", "index.handler", "RangeError"},
+	} {
+		built, err := (&build.Builder{Dir: t.TempDir()}).Build(t.Context(), inline("nodejs22.x", test.source+"\n", test.handler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := serve(t, built, test.handler)
+		if got[0].Path != "init/error" || got[0].ErrorType != test.errorType {
+			t.Errorf("%q with %q: %v, want an init error %s", test.handler, test.source, got, test.errorType)
+		}
 	}
 }

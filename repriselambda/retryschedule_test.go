@@ -132,10 +132,10 @@ func TestMonthOfRetries(t *testing.T) {
 }
 
 // TestLongWaits: one wait may be longer than SQS hides a message, and than the queue
-// keeps it.
+// keeps it; and the age a year.
 func TestLongWaits(t *testing.T) {
 	for _, mode := range []repriselambda.Mode{repriselambda.ModeEnvelope, repriselambda.ModeDirect} {
-		for _, wait := range []time.Duration{13 * time.Hour, 20 * 24 * time.Hour, 60 * 24 * time.Hour} {
+		for _, wait := range []time.Duration{13 * time.Hour, 20 * 24 * time.Hour, 60 * 24 * time.Hour, 182 * 24 * time.Hour} {
 			t.Run(fmt.Sprintf("%v/%v", mode, wait), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newSystem(t, fails(2), repriselambda.RetryConfig{

@@ -1,7 +1,9 @@
 package repriselambda_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,7 +65,7 @@ func TestRetriedUntilItSucceeds(t *testing.T) {
 }
 
 // TestGivenUp: by attempts, by age, and by both; the dead letter has the payload to
-// the byte, and says what happened.
+// the byte, and says what happened. So does the log, once.
 func TestGivenUp(t *testing.T) {
 	exponential := retry.Exponential{Base: time.Minute}
 	for name, c := range map[string]struct {
@@ -80,7 +82,9 @@ func TestGivenUp(t *testing.T) {
 		for _, mode := range []repriselambda.Mode{repriselambda.ModeEnvelope, repriselambda.ModeDirect} {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := newSystem(t, always, repriselambda.RetryConfig{Retry: c.policy, Mode: mode, Timeout: 20 * time.Second, Name: "retrier"})
+					var log bytes.Buffer
+					s := newSystem(t, always, repriselambda.RetryConfig{Retry: c.policy, Mode: mode, Timeout: 20 * time.Second, Name: "retrier",
+						Logger: slog.New(slog.NewTextHandler(&log, nil))})
 					began := time.Now()
 					s.lambda.invoke(order)
 					s.run(24 * time.Hour)
@@ -101,6 +105,9 @@ func TestGivenUp(t *testing.T) {
 						if len(stories) != 1 || !strings.Contains(stories[0], part) {
 							t.Errorf("the stories %s do not say %s", stories, part)
 						}
+					}
+					if line := fmt.Sprintf(`reason=%s attempts=%d error="Timeout: the database does not answer"`, c.reason, c.attempts); strings.Count(log.String(), line) != 1 {
+						t.Errorf("the log does not say %q once:\n%s", line, &log)
 					}
 					if n := len(s.lambda.made()); n != c.attempts-1 || len(s.queue.Messages()) > 0 {
 						t.Errorf("%d retries, want %d; %d messages are left", n, c.attempts-1, len(s.queue.Messages()))

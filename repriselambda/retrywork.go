@@ -33,12 +33,20 @@ func (r *retrier) Handle(ctx context.Context, m *reprise.Message) error {
 	case o.err == nil:
 		return nil
 	case o.again.IsZero():
+		r.logGivenUp(ctx, m, b)
 		return reprise.Permanent(o.err)
 	case o.failed || r.cfg.Mode == ModeEnvelope:
 		return reprise.RetryAfter(wait, o.err)
 	default:
 		return reprise.Release(wait, o.err) // which is counted as no attempt
 	}
+}
+
+// logGivenUp says which event is given up: nobody else will, in a function.
+func (r *retrier) logGivenUp(ctx context.Context, m *reprise.Message, b *batch) {
+	l, _ := b.noted(m.ID, m.Body, "")
+	r.cfg.Logger.WarnContext(ctx, "an event is given up, and goes to the dead-letter queue",
+		"function", l.function, "request", l.request, "reason", l.reason, "attempts", l.attempts, "error", shorten(joined(l.err.Type, l.err.Message), maxErrorText))
 }
 
 // afterPanic is how long a message waits of which the middleware, or a policy, has

@@ -142,9 +142,10 @@ func TestAsyncLambdaExhausted(t *testing.T) {
 		handler  map[string]string
 		reason   string
 		attempts string // none: several
+		redrive  func(s *asyncSystem)
 	}{
-		{"attempts", map[string]string{"BASE_BACKOFF": "200ms", "MAX_RETRIES": "2"}, "attempts", "3"},
-		{"age", map[string]string{"RETRY_POLICY": "constant(700ms) age=3s"}, "age", ""},
+		{"attempts", map[string]string{"BASE_BACKOFF": "200ms", "MAX_RETRIES": "2"}, "attempts", "3", (*asyncSystem).redriveBySQS},
+		{"age", map[string]string{"RETRY_POLICY": "constant(700ms) age=3s"}, "age", "", (*asyncSystem).redrive},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -171,10 +172,7 @@ func TestAsyncLambdaExhausted(t *testing.T) {
 				t.Errorf("the dead letter has the attributes %v", a)
 			}
 
-			redrive := &sqsserver.StartMessageMoveTaskInput{SourceArn: asyncARN("dead"), DestinationArn: asyncARN("retries")}
-			if _, err := s.sqs.StartMessageMoveTask(t.Context(), redrive); err != nil {
-				t.Fatal(err)
-			}
+			test.redrive(s)
 			for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 				if again, _ := s.seen(); len(again) > len(runs) {
 					if i := again[len(runs)]; i.Payload != payload {

@@ -36,6 +36,7 @@ type asyncSystem struct {
 	t      *testing.T
 	sqs    *sqsserver.Server
 	lambda *lambdalocal.Lambda
+	queues *httptest.Server // of sqs
 	api    *httptest.Server // of lambda
 
 	mu      sync.Mutex
@@ -99,7 +100,7 @@ func newAsyncSystem(t *testing.T, cfg asyncConfig) *asyncSystem {
 		t.Fatal(err)
 	}
 	s := &asyncSystem{t: t, sqs: sqsserver.New(sqsserver.Config{NoCooldown: true, Logger: asyncLogger(t)})}
-	queues := httptest.NewServer(s.sqs)
+	s.queues = httptest.NewServer(s.sqs)
 	s.createQueues(cfg.visibility)
 
 	proxy := http.NewServeMux()
@@ -107,7 +108,7 @@ func newAsyncSystem(t *testing.T, cfg asyncConfig) *asyncSystem {
 	local, err := lambdalocal.New(lambdalocal.Config{
 		Functions: []lambdalocal.Function{s.target(cfg), s.retryHandler(cfg)},
 		Environment: map[string]string{
-			"AWS_ENDPOINT_URL_SQS": queues.URL, "AWS_ENDPOINT_URL_LAMBDA": s.api.URL,
+			"AWS_ENDPOINT_URL_SQS": s.queues.URL, "AWS_ENDPOINT_URL_LAMBDA": s.api.URL,
 		},
 		Send: s.send,
 		Log:  s.log,
@@ -136,7 +137,7 @@ func newAsyncSystem(t *testing.T, cfg asyncConfig) *asyncSystem {
 			t.Error(err)
 		}
 		s.api.Close()
-		queues.Close()
+		s.queues.Close()
 		for _, m := range s.messages("retries") {
 			t.Errorf("the retry queue still has %s, received %d times: %.200s", m.ID, m.Receives, m.Body)
 		}

@@ -188,7 +188,7 @@ func TestCommandLine(t *testing.T) {
 		code int
 		want []string // in the output
 	}{
-		{nil, 0, []string{"Exit codes:", "demo", "serve", "up", "send", "lambda", "backup", "check", "version"}},
+		{nil, 0, []string{"Exit codes:", "demo", "serve", "up", "send", "redrive", "lambda", "backup", "check", "version"}},
 		{[]string{"version"}, 0, []string{"reprise devel", "go1."}},
 		{[]string{"version", "now"}, 2, []string{`"now"`, "reprise version --help"}},
 		{[]string{"frobnicate"}, 2, []string{`unknown command "frobnicate"`, "reprise --help"}},

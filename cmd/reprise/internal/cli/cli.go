@@ -35,8 +35,8 @@ Exit codes:
   1    something failed; the message says what, and what to do
   2    the command line cannot be understood
   3    done, but not all messages are where they should be: send could not
-       send them, up could not settle them in time, lambda up lost events,
-       lambda invoke's function failed, demo found a promise broken
+       send them, redrive left some, up could not settle them in time, lambda up
+       lost events, lambda invoke's function failed, demo found a promise broken
   4    the data directory cannot be used or is damaged, or its disk failed: the
        message says what to do, and to start again without doing it is no use
   130  stopped at once by a second Ctrl-C (143: by a second SIGTERM)
@@ -91,7 +91,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.demo(), a.serve(), a.up(), a.send(), a.lambda(), a.backup(), a.check(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.up(), a.send(), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
 	return root
 }
 

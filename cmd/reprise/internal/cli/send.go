@@ -77,7 +77,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 
 	ctx, stop := a.interruptible() // the batch under way ends or does not
 	defer stop()
-	endpoint := f.serviceEndpoint()
+	endpoint := serviceEndpoint(f.endpoint, f.queue)
 	client, err := awsclient.New(ctx, endpoint, f.region)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	}
 	switch {
 	case err != nil:
-		return sendError(ctx, err, f.queue, cmp.Or(endpoint, "AWS"))
+		return queueError(ctx, err, "sending to", f.queue, cmp.Or(endpoint, "AWS"))
 	case len(report.Refused) > 0:
 		return unsettled(fmt.Errorf("%d messages were not sent", len(report.Refused)))
 	}
@@ -189,13 +189,12 @@ func lines(r io.Reader, name string, template sender.Message) iter.Seq2[sender.M
 	}
 }
 
-// serviceEndpoint is the endpoint that the flags and the environment name; empty
-// for AWS.
-func (f *sendFlags) serviceEndpoint() string {
-	if f.endpoint != "" {
-		return f.endpoint
+// serviceEndpoint is the endpoint that the flag, the queue or the environment names.
+func serviceEndpoint(flag, queue string) string {
+	if flag != "" {
+		return flag
 	}
-	if u, err := url.Parse(f.queue); err == nil && u.Host != "" {
+	if u, err := url.Parse(queue); err == nil && u.Host != "" {
 		return u.Scheme + "://" + u.Host
 	}
 	return cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
@@ -208,13 +207,13 @@ func resolveQueue(ctx context.Context, client *sqs.Client, queue, endpoint strin
 	}
 	out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 	if err != nil {
-		return "", sendError(ctx, err, queue, endpoint)
+		return "", queueError(ctx, err, "looking up", queue, endpoint)
 	}
 	return *out.QueueUrl, nil
 }
 
-// sendError puts the commonest failures into words that help.
-func sendError(ctx context.Context, err error, queue, endpoint string) error {
+// queueError puts the commonest failures into words that help; doing is what failed.
+func queueError(ctx context.Context, err error, doing, queue, endpoint string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -222,10 +221,10 @@ func sendError(ctx context.Context, err error, queue, endpoint string) error {
 		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue), or check --region and --endpoint", queue, endpoint, queue)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return fmt.Errorf("sending to %q at %s: %s: %s", queue, endpoint, api.ErrorCode(), api.ErrorMessage())
+		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, api.ErrorCode(), api.ErrorMessage())
 	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("no answer from %s (%w): start the server (reprise serve), or pass its --endpoint", endpoint, dial.Err)
 	}
-	return fmt.Errorf("sending to %q at %s: %w", queue, endpoint, err)
+	return fmt.Errorf("%s %q at %s: %w", doing, queue, endpoint, err)
 }

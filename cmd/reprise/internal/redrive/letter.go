@@ -1,0 +1,71 @@
+package redrive
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/repriselambda"
+)
+
+// letter is a dead letter as it was received.
+type letter struct{ *types.Message }
+
+func (l letter) id() string     { return aws.ToString(l.MessageId) }
+func (l letter) handle() string { return aws.ToString(l.ReceiptHandle) }
+
+// date is when the letter was sent, by SQS's clock.
+func (l letter) date() time.Time {
+	ms, err := strconv.ParseInt(l.Attributes["SentTimestamp"], 10, 64)
+	if err != nil {
+		return time.Time{} // SQS says it always
+	}
+	return time.UnixMilli(ms)
+}
+
+// source is the queue that the letter was given up on, an ARN or a URL: as its story
+// tells or, of one that SQS has moved by itself, SQS does. Empty: it is not known.
+func (l letter) source() string {
+	var story reprise.Story
+	text := aws.ToString(l.MessageAttributes[reprise.StoryAttribute].StringValue)
+	if err := json.Unmarshal([]byte(text), &story); err == nil && story.Source != "" {
+		return story.Source
+	}
+	return l.Attributes["DeadLetterQueueSourceArn"]
+}
+
+// past are the attributes that tell of what a message has been through. Without them
+// it begins anew. The function of a retry handler's dead letter is none of them: by it
+// the handler knows what to invoke.
+var past = [...]string{
+	reprise.StoryAttribute, reprise.HistoryAttribute,
+	repriselambda.ReasonAttribute, repriselambda.AttemptsAttribute, repriselambda.FirstAttribute, repriselambda.LastAttribute,
+	repriselambda.ErrorTypeAttribute, repriselambda.ErrorMessageAttribute,
+}
+
+// outgoing is the message that is sent back: what its sender sent.
+func (l letter) outgoing(fifo bool) reprise.Outgoing {
+	m := reprise.Outgoing{
+		Body:        aws.ToString(l.Body),
+		Attributes:  maps.Clone(l.MessageAttributes),
+		TraceHeader: l.Attributes["AWSTraceHeader"],
+		GroupID:     l.Attributes["MessageGroupId"],
+	}
+	for _, name := range past {
+		delete(m.Attributes, name)
+	}
+	if fifo {
+		if m.GroupID == "" {
+			m.GroupID = l.id()
+		}
+		// The same for whatever is sent for this letter, and another for the letter that
+		// the message may become again, which is a message with an id of its own.
+		m.DeduplicationID = "redrive-" + l.id()
+	}
+	return m
+}

@@ -1,0 +1,196 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// queue takes letters.
+type queue struct {
+	url      string
+	fifo     bool
+	sender   *reprise.Sender
+	refusals int    // since it last took a letter
+	closed   string // why it gets no letters, as the end of a sentence about them
+}
+
+// maxRefusals is after how many letters in a row that a queue did not take it is asked
+// no more: each may have cost a minute.
+const maxRefusals = 10
+
+// errSlow ends the attempts to send a batch.
+var errSlow = fmt.Errorf("SQS did not confirm them within %v", sendFor)
+
+// resolve finds the queue that letters call source.
+func (p *run) resolve(ctx context.Context, source string) *queue {
+	if strings.Contains(source, "://") {
+		return p.open(source)
+	}
+	name, err := arn.Parse(source)
+	switch {
+	case err != nil || name.Service != "sqs":
+		return &queue{closed: fmt.Sprintf("say that they came from %q, which is no queue: name one with --to", source)}
+	case name.Region != p.own.Region || name.Partition != p.own.Partition:
+		return &queue{closed: fmt.Sprintf("came from another region, from %s: name a queue with --to", source)}
+	}
+	out, err := p.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name.Resource, QueueOwnerAWSAccountId: &name.AccountID})
+	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
+		return &queue{closed: fmt.Sprintf("came from %s, which does not exist: create it, or name another queue with --to", source)}
+	}
+	if err != nil {
+		return &queue{closed: fmt.Sprintf("came from %s, whose URL is not to be had: %s", source, brief(err))}
+	}
+	return p.open(*out.QueueUrl)
+}
+
+// open prepares to send to the queue at url.
+func (p *run) open(url string) *queue {
+	if pathOf(url) == pathOf(p.QueueURL) {
+		return &queue{closed: "came from this very queue: name another with --to"}
+	}
+	sender, err := reprise.NewSender(p.Client, url, reprise.SenderConfig{Linger: -1, Logger: p.Logger})
+	if err != nil {
+		return &queue{closed: fmt.Sprintf("came from %q, which is no queue: name one with --to", url)}
+	}
+	return &queue{url: url, fifo: strings.HasSuffix(url, ".fifo"), sender: sender}
+}
+
+// send sends letters to q and returns those that SQS has confirmed.
+func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []letter) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sendFor, errSlow)
+	defer cancel()
+	for len(letters) > 0 {
+		wave, behind := letters, []letter(nil)
+		if q.fifo {
+			wave, behind = heads(letters)
+		}
+		messages := make([]reprise.Outgoing, len(wave))
+		for i, l := range wave {
+			messages[i] = l.outgoing(q.fifo)
+		}
+		results, _ := q.sender.Send(ctx, messages...) // each result has its error
+		for i, l := range wave {
+			if err := results[i].Err; err != nil {
+				behind = p.refused(q, l, err, behind)
+				continue
+			}
+			q.refusals = 0
+			sent = append(sent, l)
+		}
+		letters = behind
+	}
+	return sent
+}
+
+// heads returns the first letter of each group, and the others.
+func heads(letters []letter) (first, behind []letter) {
+	groups := make(map[string]bool, len(letters))
+	for _, l := range letters {
+		group := l.outgoing(true).GroupID
+		if groups[group] {
+			behind = append(behind, l)
+			continue
+		}
+		groups[group] = true
+		first = append(first, l)
+	}
+	return first, behind
+}
+
+// refused leaves a letter that q did not take and, so that their order remains, those
+// of its group behind it. It returns the rest of them.
+func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
+	p.leave(l, fmt.Sprintf("were not taken by %s: %s", q.url, brief(err)))
+	if q.refusals++; q.refusals == maxRefusals {
+		q.closed = fmt.Sprintf("were not tried: %s did not take %d others in a row", q.url, maxRefusals)
+	}
+	group := l.outgoing(true).GroupID
+	return slices.DeleteFunc(behind, func(other letter) bool {
+		if other.outgoing(true).GroupID != group {
+			return false
+		}
+		p.leave(other, "are behind one of their group that was left")
+		return true
+	})
+}
+
+// deleteRetry is for a delete that SQS failed to carry out.
+var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Millisecond, Max: 5 * time.Second}, MaxAttempts: 5}
+
+// delete deletes letters that have been sent back.
+func (p *run) delete(ctx context.Context, letters []letter) {
+	if len(letters) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, deleteFor)
+	defer cancel()
+	for _, l := range letters {
+		p.undone[l.id()] = true
+	}
+	for attempt := 1; len(letters) > 0 && ctx.Err() == nil; attempt++ {
+		entries := make([]types.DeleteMessageBatchRequestEntry, len(letters))
+		for i, l := range letters {
+			entries[i] = types.DeleteMessageBatchRequestEntry{Id: entryID(i), ReceiptHandle: l.ReceiptHandle}
+		}
+		out, err := p.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &p.QueueURL, Entries: entries})
+		if err == nil {
+			letters = p.deleted(letters, out.Successful)
+		}
+		if len(letters) == 0 || attempt == deleteRetry.MaxAttempts {
+			return
+		}
+		select {
+		case <-time.After(deleteRetry.Wait(letters[0].id(), attempt)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// deleted notes what SQS has deleted, and returns the rest.
+func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEntry) []letter {
+	gone := make([]bool, len(letters))
+	for _, e := range done {
+		if i, err := strconv.Atoi(aws.ToString(e.Id)); err == nil && i >= 0 && i < len(letters) {
+			gone[i] = true
+		}
+	}
+	var rest []letter
+	for i, l := range letters {
+		if gone[i] {
+			delete(p.undone, l.id())
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return rest
+}
+
+// entryID is the id of the i-th entry of a batch.
+func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
+
+// brief is err without what differs from one letter to the next.
+func brief(err error) string {
+	if errors.Is(err, errSlow) {
+		return errSlow.Error()
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	return err.Error()
+}
+
+func text(code, message *string) string { return aws.ToString(code) + ": " + aws.ToString(message) }

@@ -1,0 +1,305 @@
+package redrive_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/middleware"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// never does not stop a run.
+var never = make(chan struct{})
+
+// letterOf is a dead letter of the queue source.
+func letterOf(source, body, group string) sqsserver.SendMessageEntry {
+	m := sqsserver.SendMessageEntry{
+		MessageBody: body, MessageGroupId: group,
+		MessageAttributes: []sqsserver.MessageAttribute{
+			{Name: reprise.StoryAttribute, DataType: "String", StringValue: fmt.Sprintf(`{"source":%q}`, source)},
+			{Name: "tenant", DataType: "String", StringValue: "t"},
+		},
+	}
+	if group != "" {
+		m.MessageDeduplicationId = body[:min(len(body), 100)]
+	}
+	return m
+}
+
+func bodies(q *reprisetest.Queue) []string {
+	var found []string
+	for _, m := range q.Messages() {
+		found = append(found, m.Body)
+	}
+	return found
+}
+
+func redriven(t *testing.T, dead *reprisetest.Queue, r redrive.Redrive, options ...func(*sqs.Options)) redrive.Report {
+	t.Helper()
+	r.Client, r.QueueURL = dead.Client(options...), dead.URL()
+	report, err := r.Run(t.Context(), never)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// visible checks that others can receive what is in q.
+func visible(t *testing.T, q *reprisetest.Queue) {
+	t.Helper()
+	for _, m := range q.Messages() {
+		if !m.Due.IsZero() && m.Due.After(time.Now()) {
+			t.Errorf("%q is hidden until %v", m.Body, m.Due)
+		}
+	}
+}
+
+// TestConsumersLetters: what a consumer has given up goes back whole and begins anew,
+// whether it or SQS has moved it, and a second time as well.
+func TestConsumersLetters(t *testing.T) {
+	for _, kind := range []string{"standard", "fifo"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attributes, group := map[string]string{}, ""
+				if kind == "fifo" {
+					attributes["FifoQueue"], group = "true", "g"
+				}
+				source := reprisetest.NewQueue(t, attributes)
+				dead := source.NewDeadLetterQueue(5)
+				m := sqsserver.SendMessageEntry{MessageBody: "m", MessageGroupId: group, MessageAttributes: []sqsserver.MessageAttribute{{Name: "tenant", DataType: "String", StringValue: "t"}}}
+				if group != "" {
+					m.MessageDeduplicationId = "once"
+				}
+				source.SendMessage(m)
+				for range 2 {
+					c := source.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return retry.Permanent(fmt.Errorf("bad")) }), reprise.Config{})
+					for len(dead.Messages()) == 0 {
+						time.Sleep(time.Second)
+					}
+					c.Stop()
+					report := redriven(t, dead, redrive.Redrive{})
+					if diff := cmp.Diff(redrive.Report{Sent: map[string]int{source.URL(): 1}, Left: map[string]int{}}, report); diff != "" {
+						t.Fatalf("report (-want +got):\n%s", diff)
+					}
+					back := source.Messages()
+					if len(back) != 1 || back[0].Body != "m" || back[0].Receives != 0 || back[0].Group != group ||
+						len(back[0].Attributes) != 1 || back[0].Attributes[0].Name != "tenant" || len(dead.Messages()) > 0 {
+						t.Fatalf("the source holds %+v, the dead-letter queue %+v", back, dead.Messages())
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestMovedBySQS: a letter without a story goes back to where SQS has moved it from.
+func TestMovedBySQS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, map[string]string{"VisibilityTimeout": "0"})
+		dead := source.NewDeadLetterQueue(1)
+		source.Send("m")
+		for range 2 {
+			url := source.URL()
+			if _, err := source.Client().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(dead.Messages()) != 1 {
+			t.Fatal("SQS has moved nothing")
+		}
+		report := redriven(t, dead, redrive.Redrive{})
+		if report.Sent[source.URL()] != 1 || !slices.Equal(bodies(source), []string{"m"}) || len(dead.Messages()) > 0 {
+			t.Errorf("report %+v; the source holds %q", report, bodies(source))
+		}
+	})
+}
+
+// TestLeft: what cannot go back stays, visible, and is counted by why.
+func TestLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, map[string]string{"MaximumMessageSize": "1024"})
+		dead := source.NewQueue(nil)
+		gone := strings.ReplaceAll(source.ARN(), source.Name(), "gone")
+		far := strings.ReplaceAll(source.ARN(), "us-east-1", "eu-west-1")
+		dead.Send("no story")
+		for name, body := range map[string]string{gone: "gone", far: "far", dead.ARN(): "own", "arn:aws:s3:::x": "no queue", source.ARN(): strings.Repeat("x", 1025)} {
+			dead.SendMessage(letterOf(name, body, ""))
+		}
+		dead.SendMessage(letterOf(source.URL(), "fine", ""))
+		report := redriven(t, dead, redrive.Redrive{})
+		if report.Sent[source.URL()] != 1 || !slices.Equal(bodies(source), []string{"fine"}) {
+			t.Errorf("sent %v; the source holds %q", report.Sent, bodies(source))
+		}
+		why := strings.Join(slices.Sorted(maps.Keys(report.Left)), "\n")
+		for _, want := range []string{"do not say which", gone + ", which does not exist", "another region, from " + far, "this very queue", `"arn:aws:s3:::x", which is no queue`, "shorter than 1024 bytes"} {
+			if !strings.Contains(why, want) {
+				t.Errorf("nothing was left because of %q:\n%s", want, why)
+			}
+		}
+		if len(report.Left) != 6 || len(dead.Messages()) != 6 {
+			t.Errorf("left %v, and the queue holds %q", report.Left, bodies(dead))
+		}
+		visible(t, dead)
+
+		report = redriven(t, dead, redrive.Redrive{To: source.NewQueue(nil).URL()})
+		if len(report.Left)+len(dead.Messages()) != 0 {
+			t.Errorf("with a queue named for all, left %v", report.Left)
+		}
+	})
+}
+
+// TestFaults: whatever the trouble is, every letter is in one of the queues, in both
+// only if that is said, and trouble that passes leaves none behind.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		onSend []sqsserver.Fault // of the source
+		onDead []sqsserver.Fault
+		sent   int
+		left   string
+	}{
+		{"throttled for a while", []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch", Limit: 4}}, nil, 25, ""},
+		{"entries fail", []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Every: 3}}, nil, 25, ""},
+		{"throttled for good", []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch"}}, nil, 0, "were not t"},
+		{"deletes fail for a while", nil, []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch", Limit: 20}}, 25, ""},
+		{"deletes fail for good", nil, []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch"}}, 25, "could not be deleted"},
+		{"delivered twice", nil, []sqsserver.Fault{{Kind: sqsserver.FaultDuplicate, Every: 2}}, 25, ""},
+		{"deletes are lost", nil, []sqsserver.Fault{{Kind: sqsserver.FaultEarlyRedelivery, Delay: time.Second}, {Kind: sqsserver.FaultLoseDelete, Limit: 7}}, 25, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := reprisetest.NewQueue(t, nil)
+				dead := source.NewQueue(nil)
+				for i := range 25 {
+					dead.SendMessage(letterOf(source.ARN(), fmt.Sprint(i), ""))
+				}
+				source.Fault(test.onSend...)
+				dead.Fault(test.onDead...)
+				report := redriven(t, dead, redrive.Redrive{})
+				if report.Sent[source.URL()] != test.sent || len(bodies(source)) != test.sent {
+					t.Errorf("sent %v, want %d; the source holds %q", report.Sent, test.sent, bodies(source))
+				}
+				left := 0
+				for why, n := range report.Left {
+					if left += n; test.left == "" || !strings.Contains(why, test.left) {
+						t.Errorf("%d left: %s", n, why)
+					}
+				}
+				if left != len(dead.Messages()) || (left == 25) != (test.left != "") {
+					t.Errorf("%d left, and the queue holds %q", left, bodies(dead))
+				}
+			})
+		})
+	}
+}
+
+// TestGroupsKeepTheirOrder: behind a letter that is not taken those of its group stay,
+// and other groups go.
+func TestGroupsKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true", "MaximumMessageSize": "1024"})
+		dead := source.NewQueue(map[string]string{"FifoQueue": "true"})
+		large := strings.Repeat("x", 1025)
+		for _, m := range []struct{ group, body string }{{"a", "a1"}, {"b", "b1"}, {"a", large}, {"b", "b2"}, {"a", "a3"}, {"b", "b3"}} {
+			dead.SendMessage(letterOf(source.ARN(), m.body, m.group))
+		}
+		report := redriven(t, dead, redrive.Redrive{})
+		groups := make(map[string][]string)
+		for _, m := range source.Messages() {
+			groups[m.Group] = append(groups[m.Group], m.Body)
+		}
+		if diff := cmp.Diff(map[string][]string{"a": {"a1"}, "b": {"b1", "b2", "b3"}}, groups); diff != "" {
+			t.Errorf("the source (-want +got):\n%s", diff)
+		}
+		if got := bodies(dead); !slices.Equal(got, []string{large, "a3"}) || len(report.Left) != 2 {
+			t.Errorf("left %v, the dead-letter queue holds %.20q", report.Left, got)
+		}
+		visible(t, dead)
+	})
+}
+
+// TestRepeatedSendIsOne: a FIFO queue takes once what is sent back again because the
+// delete had failed.
+func TestRepeatedSendIsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
+		dead := source.NewQueue(map[string]string{"FifoQueue": "true"})
+		id := dead.SendMessage(letterOf(source.ARN(), "m", "g"))
+		dead.Fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch"})
+		redriven(t, dead, redrive.Redrive{})
+		dead.Fault()
+		dead.Release(id)
+		redriven(t, dead, redrive.Redrive{})
+		if len(source.Messages()) != 1 || len(dead.Messages()) != 0 {
+			t.Errorf("the source holds %q, the dead-letter queue %q", bodies(source), bodies(dead))
+		}
+	})
+}
+
+// TestNotInCircles: what fails again while the run goes on is left for the next.
+func TestNotInCircles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewQueue(nil)
+		dead.SendMessage(letterOf(source.ARN(), "m", ""))
+		failAgain := func(o *sqs.Options) {
+			o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
+				return s.Initialize.Add(middleware.InitializeMiddlewareFunc("fail again", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					out, metadata, err := next.HandleInitialize(ctx, in)
+					if _, sent := in.Parameters.(*sqs.SendMessageBatchInput); sent {
+						time.Sleep(2 * time.Second)
+						dead.SendMessage(letterOf(source.ARN(), "again", ""))
+					}
+					return out, metadata, err
+				}), middleware.After)
+			})
+		}
+		report := redriven(t, dead, redrive.Redrive{}, failAgain)
+		if report.Sent[source.URL()] != 1 || len(report.Left) != 1 || !slices.Equal(bodies(dead), []string{"again"}) {
+			t.Errorf("report %+v; left %q", report, bodies(dead))
+		}
+	})
+}
+
+// TestDryRunAndMax: a dry run leaves everything, and no more are sent than permitted.
+func TestDryRunAndMax(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewQueue(nil)
+		for i := range 25 {
+			dead.SendMessage(letterOf(source.ARN(), fmt.Sprint(i), ""))
+		}
+		if report := redriven(t, dead, redrive.Redrive{DryRun: true}); report.Sent[source.URL()] != 25 || len(report.Left) > 0 {
+			t.Errorf("a dry run says %+v", report)
+		}
+		if len(source.Messages()) != 0 || len(dead.Messages()) != 25 {
+			t.Errorf("a dry run leaves %d letters and sends %d", len(dead.Messages()), len(source.Messages()))
+		}
+		visible(t, dead)
+		report := redriven(t, dead, redrive.Redrive{Max: 12})
+		if report.Sent[source.URL()] != 12 || len(source.Messages()) != 12 || len(dead.Messages()) != 13 {
+			t.Errorf("at most 12: %+v, %d in the source", report, len(source.Messages()))
+		}
+		visible(t, dead)
+
+		stop := make(chan struct{})
+		close(stop)
+		r := redrive.Redrive{Client: dead.Client(), QueueURL: dead.URL()}
+		if report, err := r.Run(t.Context(), stop); err != nil || !report.Stopped || len(dead.Messages()) != 13 {
+			t.Errorf("stopped: %+v, %v", report, err)
+		}
+	})
+}

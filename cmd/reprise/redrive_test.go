@@ -1,0 +1,196 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	library "github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// redriveBySQS has SQS send the dead letters back to the retry queue.
+func (s *asyncSystem) redriveBySQS() {
+	s.t.Helper()
+	in := &sqsserver.StartMessageMoveTaskInput{SourceArn: asyncARN("dead"), DestinationArn: asyncARN("retries")}
+	if _, err := s.sqs.StartMessageMoveTask(s.t.Context(), in); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// redrive has the program send one dead letter back to where it came from.
+func (s *asyncSystem) redrive() {
+	s.t.Helper()
+	got := reprise(s.t, "", "redrive", "dead", "--endpoint", s.queues.URL, "--max", "1")
+	if got.code != 0 || !strings.HasPrefix(got.stdout, "1 sent back to ") || !strings.HasSuffix(got.stdout, "/retries\n") {
+		s.t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// sendDeadLetter puts a dead letter into a queue, whose story names its source if there is
+// one.
+func sendDeadLetter(t *testing.T, endpoint, queue, source, body, group string) {
+	t.Helper()
+	in := &sqs.SendMessageInput{QueueUrl: queueURL(endpoint, queue), MessageBody: &body}
+	if source != "" {
+		story := fmt.Sprintf(`{"reason":"attempts","source":"arn:aws:sqs:us-east-1:000000000000:%s"}`, source)
+		in.MessageAttributes = map[string]types.MessageAttributeValue{library.StoryAttribute: {DataType: aws.String("String"), StringValue: &story}}
+	}
+	if group != "" {
+		in.MessageGroupId, in.MessageDeduplicationId = &group, &body
+	}
+	if _, err := client(endpoint).SendMessage(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setFaults has the server misbehave at a queue.
+func setFaults(t *testing.T, endpoint, queue, faults string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, endpoint+"/_reprise/faults/"+queue, strings.NewReader(faults))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		t.Fatalf("setting faults: %s", answer.Status)
+	}
+}
+
+// received is what n receives and more bring of a queue.
+func received(t *testing.T, endpoint, queue string, n int) []string {
+	t.Helper()
+	var bodies []string
+	for len(bodies) < n {
+		bodies = append(bodies, receive(t, endpoint, queue)...)
+	}
+	return bodies
+}
+
+// TestRedrive: letters go back to their sources, though SQS refuses sends for a while;
+// a look before changes nothing, and what has no source stays.
+func TestRedrive(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "a", "--queue", "b", "--queue", "dead")
+	setFaults(t, endpoint, "a", `[{"kind":"throttle","action":"SendMessageBatch","limit":2},{"kind":"fail-entry","action":"SendMessageBatch","every":3}]`)
+	var wantA []string
+	for i := range 12 {
+		wantA = append(wantA, fmt.Sprintf("a%02d", i))
+		sendDeadLetter(t, endpoint, "dead", "a", wantA[i], "")
+	}
+	sendDeadLetter(t, endpoint, "dead", "b", "b", "")
+	sendDeadLetter(t, endpoint, "dead", "", "no story", "")
+	sendDeadLetter(t, endpoint, "dead", "gone", "gone", "")
+
+	for _, test := range []struct {
+		args []string
+		want string // of what is said of a
+	}{
+		{[]string{"--dry-run"}, "12 would be sent back to "},
+		{nil, "12 sent back to "},
+	} {
+		got := reprise(t, "", append([]string{"redrive", "dead", "--endpoint", endpoint}, test.args...)...)
+		if got.code != 3 || !strings.HasPrefix(got.stdout, test.want+*queueURL(endpoint, "a")) || !strings.Contains(got.stderr, "2 dead letters were left") {
+			t.Errorf("%q: exit code %d, %s%s", test.args, got.code, got.stdout, got.stderr)
+		}
+		for _, want := range []string{"back to " + *queueURL(endpoint, "b"), "1 left in " + *queueURL(endpoint, "dead") + ": they do not say which queue", "gone, which does not exist"} {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("%q: does not say %q: %s", test.args, want, got.stdout)
+			}
+		}
+	}
+	gotA := received(t, endpoint, "a", 12)
+	slices.Sort(gotA)
+	if !slices.Equal(gotA, wantA) {
+		t.Errorf("a holds %q", gotA)
+	}
+	if got := received(t, endpoint, "b", 1); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("b holds %q", got)
+	}
+	got := reprise(t, "", "redrive", *queueURL(endpoint, "dead"), "--to", "b")
+	if got.code != 0 || got.stdout != "2 sent back to "+*queueURL(endpoint, "b")+"\n" {
+		t.Errorf("--to: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	got = reprise(t, "", "redrive", "dead", "--endpoint", endpoint)
+	if got.code != 0 || got.stdout != "0 sent back from "+*queueURL(endpoint, "dead")+"\n" {
+		t.Errorf("empty: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// TestRedriveFIFO: groups and their order are those of the letters.
+func TestRedriveFIFO(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "a.fifo", "--queue", "dead.fifo")
+	for i := range 3 {
+		for _, group := range []string{"g", "h"} {
+			sendDeadLetter(t, endpoint, "dead.fifo", "a.fifo", fmt.Sprint(group, i), group)
+		}
+	}
+	got := reprise(t, "", "redrive", "dead.fifo", "--endpoint", endpoint)
+	if got.code != 0 || got.stdout != "6 sent back to "+*queueURL(endpoint, "a.fifo")+"\n" {
+		t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	groups := make(map[byte]string)
+	for _, body := range received(t, endpoint, "a.fifo", 6) {
+		groups[body[0]] += body
+	}
+	if groups['g'] != "g0g1g2" || groups['h'] != "h0h1h2" {
+		t.Errorf("received %q", groups)
+	}
+}
+
+// TestRedriveStops: Ctrl-C ends it between batches, and it says so.
+func TestRedriveStops(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "a", "--queue", "dead")
+	setFaults(t, endpoint, "a", `[{"kind":"slow-reply","action":"SendMessageBatch","delay":"1s"}]`)
+	for i := range 15 {
+		sendDeadLetter(t, endpoint, "dead", "a", fmt.Sprint(i), "")
+	}
+	p := start(t, "redrive", "dead", "--endpoint", endpoint)
+	first := received(t, endpoint, "a", 1) // the first batch is under way
+	p.signal(os.Interrupt)
+	code, output := p.wait()
+	if code != 3 || !strings.Contains(output, "10 sent back to ") || !strings.Contains(output, "run it again") {
+		t.Errorf("exit code %d: %s", code, output)
+	}
+	if left := received(t, endpoint, "dead", 5); len(left) != 5 || len(first) != 10 {
+		t.Errorf("the first batch brought %q, and %q are left", first, left)
+	}
+}
+
+// TestRedriveRefused: mistakes and missing queues are named, with the remedy.
+func TestRedriveRefused(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "dead")
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, 2, "accepts 1 arg"},
+		{[]string{"dead", "--max", "-1"}, 2, "--max is -1"},
+		{[]string{"absent"}, 1, `queue "absent" does not exist`},
+		{[]string{"dead", "--to", "absent"}, 1, `queue "absent" does not exist`},
+		{[]string{"dead", "--to", "dead"}, 1, "name another queue"},
+		{[]string{"http://127.0.0.1:1/000000000000/q"}, 1, `queue "http://127.0.0.1:1/000000000000/q" does not exist`},
+	} {
+		got := reprise(t, "", append([]string{"redrive", "--endpoint", endpoint}, test.args...)...)
+		if got.code != test.code || !strings.Contains(got.stderr, test.want) || got.stdout != "" {
+			t.Errorf("%q: exit code %d, %s%s; want %d and %q", test.args, got.code, got.stdout, got.stderr, test.code, test.want)
+		}
+	}
+}

@@ -60,6 +60,13 @@ func (c *Consumer) setPaused(paused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dials.paused = paused
+	if f := c.floor; f.next != nil && f.owner == c {
+		if paused {
+			c.yieldFloor(time.Now())
+		} else {
+			c.takeFloor(time.Now())
+		}
+	}
 	c.startWorkers()
 	c.roomFreed()
 }

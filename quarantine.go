@@ -136,11 +136,12 @@ func (c *Consumer) isolate(d *delivery, now time.Time) {
 }
 
 // takeFloor stops the starting of others once they have had their time, so that
-// the message that waits to run alone can. The caller holds c.mu.
+// the message that waits to run alone can. While c is paused it could not: the others
+// of its pool are not to wait for that. The caller holds c.mu.
 func (c *Consumer) takeFloor(now time.Time) {
 	f := c.floor
 	d := f.next
-	if d == nil || c.closed {
+	if d == nil || c.closed || c.dials.paused || !f.taken.IsZero() {
 		return
 	}
 	later := func(wait time.Duration, do func(now time.Time)) {

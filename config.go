@@ -35,7 +35,8 @@ type Config struct {
 
 	// Prefetch is how many messages may wait, leased, for a free handler, so
 	// that a freed slot does not cost a receive of one. Negative: none, at more
-	// calls per message. On FIFO queues those that wait behind the head of their
+	// calls per message; in a Pool that is full of others' handlers, one handler's
+	// messages all the same, or it would never have a turn. On FIFO queues those that wait behind the head of their
 	// group come on top: nine at most for each head. Default: 10.
 	Prefetch int
 

@@ -135,9 +135,7 @@ func (p *Pool) SetConcurrency(n int) error {
 	defer p.mu.Unlock()
 	p.concurrency = n
 	for c := range p.consumers {
-		if c.share.whole {
-			c.dials.concurrency = min(n, maxConcurrent/c.batchSize())
-		}
+		c.takeWhole()
 	}
 	p.startWorkers()
 	p.roomFreed(nil)
@@ -200,6 +198,15 @@ func (c *Consumer) joinPool() {
 	t := p.tiers[at]
 	t.consumers = append(t.consumers, c)
 	c.share.tier, c.share.time = t, t.clock
+	c.takeWhole() // which may have changed since the defaults were filled in
+}
+
+// takeWhole lets c use all of its pool, if Config.Concurrency was left to that. The
+// caller holds c.mu.
+func (c *Consumer) takeWhole() {
+	if c.share.whole {
+		c.dials.concurrency = min(c.pool.concurrency, maxConcurrent/c.batchSize())
+	}
 }
 
 // closed takes c, which is closed, out of p when none of its handlers is left. The
@@ -270,7 +277,7 @@ func (p *Pool) charge(c *Consumer) {
 	t.clock = max(t.clock, start)
 	c.share.time = start + 1/float64(c.cfg.Weight)
 	if c.nextUp() == nil {
-		p.roomFreed(c) // those below may have waited for this
+		p.roomFreed(nil) // those below may have waited for this, and c has none left
 	}
 }
 
@@ -285,16 +292,20 @@ func (p *Pool) workers() (n int) {
 // places is what messages of c's there is room for: open may start at once, left
 // wait for a place too. The caller holds p.mu.
 func (p *Pool) places(c *Consumer) (left, open int) {
-	free := p.concurrency
+	others := 0
 	for other := range p.consumers {
-		free -= other.handlers()
 		if other != c {
-			free -= other.coming()
+			others += other.handlers() + other.coming()
 		}
 	}
-	open = c.batchSize() * max(0, min(free, c.dials.concurrency-c.handlers()))
-	if p.outranks(c) {
+	own := c.dials.concurrency - c.handlers()
+	open = c.batchSize() * max(0, min(p.concurrency-c.handlers()-others, own))
+	switch {
+	case p.outranks(c):
 		return open, open
+	case open == 0 && own > 0 && others > 0:
+		// Without a Prefetch it would never have anything to take its turn with.
+		return max(c.cfg.Prefetch, c.batchSize()), open
 	}
 	return open + c.cfg.Prefetch, open
 }

@@ -203,6 +203,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.checkLane(); err != nil {
 		return err
 	}
+	return c.consume(ctx)
+}
+
+// consume is Run for a caller that has checked the retry lane.
+func (c *Consumer) consume(ctx context.Context) error {
 	if !c.started.CompareAndSwap(false, true) {
 		return errors.New("reprise: Run was called twice: make a new Consumer")
 	}

@@ -107,7 +107,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for i, c := range all {
 		running.Go(func() {
-			if err := c.Run(ctx); err != nil {
+			if err := c.consume(ctx); err != nil { // looked at above: by now one may have stopped
 				ended[i] = fmt.Errorf("queue %s: %w", c.queue.name, err)
 			}
 		})
@@ -171,6 +171,8 @@ type share struct {
 	tier  *tier
 	time  float64 // how far its next start is
 	whole bool    // Config.Concurrency was left to the pool
+
+	laneOf *Consumer // whose retry lane its queue is, even when that has stopped; nil: nobody's
 }
 
 // maxLag is how many starts a consumer may be behind its share, and catch up with,
@@ -199,6 +201,7 @@ func (c *Consumer) joinPool() {
 	t.consumers = append(t.consumers, c)
 	c.share.tier, c.share.time = t, t.clock
 	c.takeWhole() // which may have changed since the defaults were filled in
+	c.knowLane()
 }
 
 // takeWhole lets c use all of its pool, if Config.Concurrency was left to that. The

@@ -26,6 +26,9 @@ func (c Config) laneProblems(queue queueURL) (lane queueURL, problems []error) {
 	case queue.fifo || lane.fifo:
 		refuse("on a FIFO queue a retry would come out of turn: leave it empty")
 	}
+	if dead, err := parseQueueURL(c.DeadLetterURL); err == nil && dead == lane {
+		refuse("it is Config.DeadLetterURL too, so that what is given up would be run again: name another")
+	}
 	if c.Pool == nil {
 		refuse("its consumer shares a pool with this one: set Config.Pool")
 	}
@@ -33,6 +36,19 @@ func (c Config) laneProblems(queue queueURL) (lane queueURL, problems []error) {
 		refuse("what goes there are copies: set Config.Via to ViaAuto")
 	}
 	return lane, problems
+}
+
+// knowLane notes whose retry lane is whose, of c and the others of its pool. The caller
+// holds c.mu.
+func (c *Consumer) knowLane() {
+	for other := range c.pool.consumers {
+		if other.hasLane() && other.copyTo == c.queue {
+			c.share.laneOf = other
+		}
+		if c.hasLane() && c.copyTo == other.queue {
+			other.share.laneOf = c
+		}
+	}
 }
 
 // checkLane returns an error unless c's retry lane, if it has one, is its own and has a
@@ -46,9 +62,10 @@ func (c *Consumer) checkLane() error {
 	consumed := false
 	for other := range c.pool.consumers {
 		switch {
+		case other.closed: // a handler of it has not returned, nothing more
 		case other.queue == c.copyTo:
 			consumed = true
-		case other != c && other.cfg.RetryLane != "" && other.copyTo == c.copyTo:
+		case other.queue != c.queue && other.hasLane() && other.copyTo == c.copyTo:
 			return fmt.Errorf("reprise: %s is the retry lane of both %s and %s: give each its own", c.copyTo.name, c.queue.name, other.queue.name)
 		}
 	}
@@ -65,12 +82,8 @@ func (c *Consumer) hasLane() bool { return c.copyTo != c.queue }
 // retry lane that is. Its ARN where that is known, else its URL. The caller holds c.mu.
 func (c *Consumer) source(d *delivery) string {
 	from := c
-	if c.pool != nil && d.history != nil {
-		for other := range c.pool.consumers {
-			if other.hasLane() && other.copyTo == c.queue {
-				from = other
-			}
-		}
+	if c.share.laneOf != nil && d.history != nil {
+		from = c.share.laneOf
 	}
 	if from.facts.arn != "" {
 		return from.facts.arn

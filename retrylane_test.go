@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -166,6 +167,7 @@ func TestLaneIsChecked(t *testing.T) {
 		{"the queue itself", q, reprise.Config{RetryLane: q.URL() + "/", Pool: poolOf(t, 1)}, "is the queue itself"},
 		{"of a FIFO queue", fifo, reprise.Config{RetryLane: lane.URL(), Pool: poolOf(t, 1)}, "out of turn"},
 		{"a FIFO queue", q, reprise.Config{RetryLane: fifo.URL(), Pool: poolOf(t, 1)}, "out of turn"},
+		{"the dead-letter queue", q, reprise.Config{RetryLane: lane.URL(), DeadLetterURL: lane.URL(), Pool: poolOf(t, 1)}, "what is given up would be run again"},
 		{"hiding only", q, reprise.Config{RetryLane: lane.URL(), Pool: poolOf(t, 1), Via: reprise.ViaVisibility}, "set Config.Via to ViaAuto"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -190,5 +192,84 @@ func TestLaneIsChecked(t *testing.T) {
 	}
 	if err := pool.Run(ended); err == nil || !strings.Contains(err.Error(), "of both") {
 		t.Errorf("a lane of two queues: %v", err)
+	}
+}
+
+// TestLaneOutlivesItsQueuesConsumer: what it gives up when that has stopped has come from
+// that queue all the same.
+func TestLaneOutlivesItsQueuesConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		main := reprisetest.NewQueue(t, nil)
+		dead, lane := main.NewQueue(nil), main.NewQueue(nil)
+		h := reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable })
+		cfg := reprise.Config{
+			Pool: poolOf(t, 4), DeadLetterURL: dead.URL(), Outage: reprise.Outage{Off: true},
+			Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 2},
+		}
+		lane.Consume(h, cfg)
+		cfg.RetryLane = lane.URL()
+		c := main.Consume(h, cfg)
+		main.Send("order")
+		main.WaitEmpty(time.Hour)
+		c.Stop()
+		lane.WaitEmpty(time.Hour)
+		if s := storyOf(t, dead.Messages()[0]); s.Source != main.ARN() {
+			t.Errorf("story %+v, want it of %s", s, main.ARN())
+		}
+	})
+}
+
+// TestLaneOfOneThatIsStuck is its successor's: a consumer has stopped but for a handler
+// that does not return, and its queue gets another.
+func TestLaneOfOneThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		main := reprisetest.NewQueue(t, nil)
+		lane := main.NewQueue(nil)
+		release := make(chan struct{})
+		defer close(release)
+		h := reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			<-release
+			return nil
+		})
+		cfg := reprise.Config{Pool: poolOf(t, 4), StopBudget: time.Second, Logger: slog.New(slog.DiscardHandler)}
+		lane.Consume(h, cfg)
+		cfg.RetryLane = lane.URL()
+		c := main.Consume(h, cfg)
+		main.Send("order")
+		time.Sleep(time.Second)
+		if c.Stop(); !errors.Is(c.Err(), reprise.ErrDrainTimeout) {
+			t.Fatalf("stop: %v", c.Err())
+		}
+		again, err := reprise.New(main.Direct(), main.URL(), h, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+		defer stop()
+		if err := again.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLaneStopsAtOnce: of a pool that is run with a context that has ended, a consumer
+// may have stopped before the other begins.
+func TestLaneStopsAtOnce(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	h := reprise.HandlerFunc(succeed)
+	for range 100 {
+		q := reprisetest.NewQueue(t, nil)
+		lane := q.NewQueue(nil)
+		cfg := reprise.Config{Pool: poolOf(t, 1), Logger: slog.New(slog.DiscardHandler)}
+		_, err := reprise.New(lane.Direct(), lane.URL(), h, cfg)
+		cfg.RetryLane = lane.URL()
+		_, mainErr := reprise.New(q.Direct(), q.URL(), h, cfg)
+		if err := errors.Join(err, mainErr); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Pool.Run(ended); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -111,10 +111,11 @@ func (s *service) Do(r *http.Request) (*http.Response, error) {
 		s.run(c)
 		return answer(http.StatusAccepted, nil, ""), nil
 	}
-	select {
-	case <-time.After(s.takes):
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	running, cancel := context.WithTimeout(r.Context(), s.takes)
+	defer cancel()
+	<-running.Done()
+	if err := r.Context().Err(); err != nil {
+		return nil, err
 	}
 	if f := s.runs(c); f != nil {
 		return answer(http.StatusOK, map[string]string{"X-Amz-Function-Error": "Unhandled"}, f.text()), nil

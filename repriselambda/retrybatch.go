@@ -100,11 +100,10 @@ func (b *batch) gather(ctx context.Context, o opinion) {
 	if patience <= 0 {
 		return
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	select {
 	case <-idle:
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

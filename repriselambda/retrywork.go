@@ -147,12 +147,13 @@ func awaitDue(ctx context.Context, due time.Time) (o opinion, waits bool) {
 	if end, ok := ctx.Deadline(); wait > shortWait || ok && end.Before(due) {
 		return opinion{err: errNotDue, again: due}, true
 	}
-	select {
-	case <-time.After(wait):
-		return opinion{}, false
-	case <-ctx.Done():
-		return opinion{err: ctx.Err(), again: due}, true
+	waiting, cancel := context.WithDeadline(ctx, due)
+	defer cancel()
+	<-waiting.Done()
+	if err := ctx.Err(); err != nil {
+		return opinion{err: err, again: due}, true
 	}
+	return opinion{}, false
 }
 
 // run invokes the function of l, and says what follows from the outcome.

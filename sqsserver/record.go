@@ -112,7 +112,9 @@ const (
 	allMessageFlags = 1<<iota - 1
 )
 
-func appendState(dst []byte, s *engine.State) []byte {
+// messageFlags says which of its optional fields a message's record has: those
+// that are not what a decoder takes them for without being told.
+func messageFlags(s *engine.State) byte {
 	var flags byte
 	if s.FirstReceived != engine.Never {
 		flags |= wasFirstReceived
@@ -129,6 +131,11 @@ func appendState(dst []byte, s *engine.State) []byte {
 	if s.Source != "" {
 		flags |= wasDeadLettered
 	}
+	return flags
+}
+
+func appendState(dst []byte, s *engine.State) []byte {
+	flags := messageFlags(s)
 	dst = append(dst, recordVersion, flags)
 	dst = append(dst, s.ID[:]...)
 	dst = binary.AppendUvarint(dst, uint64(s.Slot))
@@ -186,6 +193,9 @@ func decodeState(value []byte, s *engine.State) error {
 	s.Source = ""
 	if flags&wasDeadLettered != 0 {
 		s.Source = r.text()
+	}
+	if want := messageFlags(s); want != flags {
+		r.fail(fmt.Errorf("it has the flags %#x, and its fields have %#x", flags, want))
 	}
 	return r.end()
 }

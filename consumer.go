@@ -98,6 +98,7 @@ type Consumer struct {
 	after    afterwork
 	draining bool
 	softEnd  time.Time // while draining: handlers should have ended by then
+	hardEnd  time.Time // while draining: what is not settled by then will not be
 	closed   bool      // nothing may be started any more
 	taskTime ewma      // how long handlers take
 	budget   budget    // of messages in flight

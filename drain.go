@@ -24,7 +24,7 @@ func (c *Consumer) drain() error {
 
 	c.mu.Lock()
 	c.draining = true
-	c.softEnd = began.Add(soft)
+	c.softEnd, c.hardEnd = began.Add(soft), began.Add(budget)
 	c.health.set(HealthStopping, "")
 	held, polls := len(c.held), c.pollers
 	c.releaseUnstarted(began)

@@ -130,6 +130,38 @@ func TestReleaseCutByTheBudgetIsUnsettled(t *testing.T) {
 	})
 }
 
+// TestLastMillisecondsSettle: what a handler decides when the stop budget is all
+// but over waits for no companions. A copy whose original is not deleted any more
+// would be a second message.
+func TestLastMillisecondsSettle(t *testing.T) {
+	failed := errors.New("failed")
+	for name, test := range map[string]struct {
+		err  error
+		via  reprise.Via
+		left int
+	}{
+		"a delete":                 {nil, reprise.ViaAuto, 0},
+		"a copy and then a delete": {failed, reprise.ViaRequeue, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				const budget = 10 * time.Second
+				c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					time.Sleep(time.Second + budget - 2*time.Millisecond)
+					return test.err
+				}), reprise.Config{StopBudget: budget, Via: test.via})
+				q.Send("order")
+				time.Sleep(time.Second)
+				report := c.Stop()
+				if c.Err() != nil || !report.Drained() || len(q.Messages()) != test.left {
+					t.Errorf("Run returned %v, report %+v, messages %+v: want a clean drain and %d messages", c.Err(), report, q.Messages(), test.left)
+				}
+			})
+		})
+	}
+}
+
 // TestAbandonedHandlerIsNamed: a handler that ignores its context cannot be
 // ended. Run returns in time all the same, and says which message it was.
 func TestAbandonedHandlerIsNamed(t *testing.T) {

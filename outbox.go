@@ -55,7 +55,7 @@ func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
 	case c.queue.fifo:
 		linger = 0 // the group waits for the acknowledgement
 	case c.draining:
-		linger = min(linger, drainLinger)
+		linger = min(linger, drainLinger, max(0, c.hardEnd.Sub(now)/10))
 	}
 	if at := now.Add(linger); len(o.pending) == 1 || at.Before(o.flushAt) {
 		o.flushAt = at

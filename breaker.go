@@ -91,7 +91,8 @@ func (b *breaker) attempted(id string, unavailable bool, now time.Time) bool {
 		b.forget()
 	}
 	b.lastFailure = now
-	b.failures++
+	// What a few messages fail over and over does not make up for what succeeds later.
+	b.failures = min(b.failures+1, b.threshold*(b.others+1))
 	if len(b.suspects) < b.threshold && !slices.Contains(b.suspects, id) {
 		b.suspects = append(b.suspects, id)
 	}

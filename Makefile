@@ -21,7 +21,7 @@ SEEDS    ?= 1000
 MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build functions test short vet lint arrows fleet mutants fuzz crash soak backlog bench tidy tidy-check clean
+.PHONY: help demo build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds crash soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and resta
 
 mutants: ## make each of MUTANTS's mistakes (all), and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)
+
+fuzz-seeds: ## run every fuzz target over its seeds: inputs made up, and those that fuzzing found
+	$(GO) test -run '^Fuzz' work
 
 fuzz: ## fuzz every fuzz target for FUZZTIME each: a time (20s) or a count of inputs (4000x)
 	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \

@@ -65,6 +65,22 @@ resource "aws_cloudwatch_metric_alarm" "handler" {
   alarm_actions       = local.alarm_actions
 }
 
+# What it is not let take comes back after the visibility timeout, and retries are late.
+resource "aws_cloudwatch_metric_alarm" "throttle" {
+  alarm_name          = "${var.name}-throttle"
+  alarm_description   = "The retry handler is throttled, by its own concurrency or the account's"
+  namespace           = "AWS/Lambda"
+  metric_name         = "Throttles"
+  dimensions          = { FunctionName = aws_lambda_function.handler.function_name }
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 5
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.alarm_actions
+}
+
 # Waiting retries are hidden, and SQS hides no more than 120,000 messages of a queue.
 resource "aws_cloudwatch_metric_alarm" "in_flight" {
   alarm_name          = "${var.name}-in-flight"

@@ -224,9 +224,9 @@ func TestDeployedRetriesFitTheHandler(t *testing.T) {
 	}
 }
 
-// TestAlarms: somebody is told when failures do not reach the retry queue, when there
-// are dead letters, and before SQS deletes them or refuses to hide more. The alarms
-// act only if there is a topic.
+// TestAlarms: somebody is told when failures do not reach the retry queue, when the
+// handler crashes or is not let run, when there are dead letters, and before SQS
+// deletes them or refuses to hide more. The alarms act only if there is a topic.
 func TestAlarms(t *testing.T) {
 	const topic = "arn:aws:sns:eu-central-1:123456789012:alarms"
 	for _, told := range []string{"", topic} {
@@ -245,6 +245,7 @@ func TestAlarms(t *testing.T) {
 		want := map[string]string{
 			"AWS/Lambda DestinationDeliveryFailures":        "1 " + actions,
 			"AWS/Lambda Errors":                             "1 " + actions,
+			"AWS/Lambda Throttles":                          "1 " + actions,
 			"AWS/SQS ApproximateNumberOfMessagesVisible":    "1 " + actions,
 			"AWS/SQS ApproximateAgeOfOldestMessage":         "864000 " + actions,
 			"AWS/SQS ApproximateNumberOfMessagesNotVisible": "100000 " + actions,

@@ -299,6 +299,7 @@ func deployed(t *testing.T, setting string) values {
 	want := []string{
 		"AWS::CloudWatch::Alarm ApproximateAgeOfOldestMessage", "AWS::CloudWatch::Alarm ApproximateNumberOfMessagesNotVisible",
 		"AWS::CloudWatch::Alarm ApproximateNumberOfMessagesVisible", "AWS::CloudWatch::Alarm DestinationDeliveryFailures", "AWS::CloudWatch::Alarm Errors",
+		"AWS::CloudWatch::Alarm Throttles",
 		"AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function", "AWS::Logs::LogGroup",
 		"AWS::SQS::Queue", "AWS::SQS::Queue for retries",
 		"permission DeadLetterQueue", "permission Destination", "permission Function", "permission Logs", "permission RetryQueue",

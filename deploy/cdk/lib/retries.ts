@@ -178,6 +178,8 @@ export class Retries extends Construct {
     // SQS deletes dead letters after 14 days, unread.
     alarm('DeadLetterAgeAlarm', 'Dead letters are ten days old, and will be deleted in four', this.deadLetterQueue.metricApproximateAgeOfOldestMessage({ period: Duration.minutes(5) }), 864000);
     alarm('HandlerAlarm', 'The retry handler crashes, or runs out of time', this.handler.metricErrors({ period }), 1, 3);
+    // What it is not let take comes back after the visibility timeout, and retries are late.
+    alarm('ThrottleAlarm', "The retry handler is throttled, by its own concurrency or the account's", this.handler.metricThrottles({ period }), 1, 5);
     // Waiting retries are hidden, and SQS hides no more than 120,000 messages of a queue.
     alarm('InFlightAlarm', 'The retry queue is about to have as many hidden messages as SQS permits', this.retryQueue.metricApproximateNumberOfMessagesNotVisible({ period }), 100000);
   }

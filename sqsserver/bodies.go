@@ -121,7 +121,7 @@ func (b *bodyCache) unlink(entry *hotBody) {
 
 // size is the memory that the texts of a content take, about.
 func (c *content) size() int {
-	n := len(c.body) + len(c.traceHeader)
+	n := len(c.body.text) + len(c.traceHeader)
 	for i := range c.attributes {
 		a := &c.attributes[i]
 		n += len(a.Name) + len(a.DataType) + len(a.StringValue) + len(a.BinaryValue) + 100

@@ -78,7 +78,7 @@ func TestDamagedBody(t *testing.T) {
 		"missing":   func(string) (string, bool) { return "", false },
 		"truncated": func(v string) (string, bool) { return v[:len(v)-1], true },
 		"longer":    func(v string) (string, bool) { return v + "x", true },
-		"newer":     func(v string) (string, bool) { return "\x02" + v[1:], true },
+		"newer":     func(v string) (string, bool) { return "\x03" + v[1:], true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := openKept(t, newMemoryJournal(), sqsserver.Config{})

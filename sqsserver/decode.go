@@ -275,7 +275,7 @@ func (e *SendMessageBatchRequestEntry) decodeJSON(r *jsonReader) {
 func (e *SendMessageEntry) decodeMember(r *jsonReader, name []byte) {
 	switch string(name) {
 	case "MessageBody":
-		e.MessageBody = r.string()
+		e.body = r.body()
 	case "DelaySeconds":
 		e.DelaySeconds = r.int32()
 	case "MessageAttributes":

@@ -281,16 +281,37 @@ func (r *jsonReader) digits() bool {
 	return r.pos > start
 }
 
+// body reads the body of a message.
+func (r *jsonReader) body() sentBody {
+	plain, quoted := r.textAsItCame("a string")
+	if r.err != nil {
+		return sentBody{}
+	}
+	b := examine(plain)
+	if len(plain) < len(quoted) { // every escape is longer than what it stands for
+		b.body = body{text: string(quoted), quoted: true}
+	} else {
+		b.text = string(plain)
+	}
+	return b
+}
+
 // text reads a string and returns its bytes, which are valid until the next call.
 func (r *jsonReader) text(what string) []byte {
+	text, _ := r.textAsItCame(what)
+	return text
+}
+
+// textAsItCame is text, which also returns what stood between the quotes.
+func (r *jsonReader) textAsItCame(what string) (text, quoted []byte) {
 	if r.space(); r.err != nil || r.peek() != '"' {
 		r.fail(what + " is expected")
-		return nil
+		return nil, nil
 	}
 	r.pos++
 	start := r.pos
 	r.pos += plainPrefix(r.data[start:])
-	text := r.data[start:r.pos]
+	text = r.data[start:r.pos]
 	if r.peek() == '\\' {
 		var n int
 		var problem string
@@ -298,18 +319,19 @@ func (r *jsonReader) text(what string) []byte {
 		r.pos += n
 		if problem != "" {
 			r.fail(problem)
-			return nil
+			return nil, nil
 		}
 		text = r.scratch
 	}
 	if r.peek() != '"' {
 		r.fail("a string has no end or holds a control character that is not escaped")
-		return nil
+		return nil, nil
 	}
 	// Escapes are ASCII, so that checking the string as it came is enough.
-	if !utf8.Valid(r.data[start:r.pos]) {
+	quoted = r.data[start:r.pos]
+	if !utf8.Valid(quoted) {
 		r.fail("the string before is not UTF-8")
 	}
 	r.pos++
-	return text
+	return text, quoted
 }

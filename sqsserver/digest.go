@@ -7,7 +7,7 @@ import (
 )
 
 // digestBody returns the MD5 of a message body.
-func digestBody(body string) MD5 { return md5.Sum(bytesOf(body)) }
+func digestBody(plain []byte) MD5 { return md5.Sum(plain) }
 
 // digestAttributes returns the MD5 that SQS defines over attributes, which are in
 // ascending order of their names. It is zero if there are none.

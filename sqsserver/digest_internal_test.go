@@ -15,8 +15,8 @@ func TestDigests(t *testing.T) {
 		got  MD5
 		want string
 	}{
-		{"body", digestBody("hello"), "5d41402abc4b2a76b9719d911017c592"},
-		{"empty body", digestBody(""), "d41d8cd98f00b204e9800998ecf8427e"},
+		{"body", digestBody([]byte("hello")), "5d41402abc4b2a76b9719d911017c592"},
+		{"empty body", digestBody(nil), "d41d8cd98f00b204e9800998ecf8427e"},
 		{"three types", digestAttributes([]MessageAttribute{
 			{Name: "blob", DataType: "Binary", BinaryValue: []byte{1, 2, 3}}, color,
 			{Name: "count", DataType: "Number", StringValue: "3"}}), "d838729972a4b70e2d2acd9d59ac847c"},
@@ -47,7 +47,7 @@ func TestDigestLongAttribute(t *testing.T) {
 }
 
 func TestDigestAllocations(t *testing.T) {
-	body := exampleBody(1)
+	body := []byte(exampleBody(1))
 	attributes := []MessageAttribute{{Name: "a", DataType: "String", StringValue: "v"}}
 	if n := testing.AllocsPerRun(100, func() { digestBody(body); digestAttributes(attributes) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
@@ -55,7 +55,7 @@ func TestDigestAllocations(t *testing.T) {
 }
 
 func BenchmarkDigestBody(b *testing.B) {
-	body := exampleBody(1)
+	body := []byte(exampleBody(1))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -195,7 +195,8 @@ func (m *Message) appendJSON(dst []byte) []byte {
 	dst = appendUUIDMember(dst, `"MessageId":"`, m.MessageId)
 	dst = appendTextMember(dst, `"ReceiptHandle":`, m.ReceiptHandle)
 	dst = appendMD5Member(dst, `"MD5OfBody":"`, m.MD5OfBody)
-	dst = appendTextMember(dst, `"Body":`, m.Body)
+	dst = append(dst, `,"Body":`...)
+	dst = m.kept().appendJSON(dst)
 	dst = m.Attributes.appendMember(dst)
 	dst = appendMD5Member(dst, `"MD5OfMessageAttributes":"`, m.MD5OfMessageAttributes)
 	if len(m.MessageAttributes) > 0 {
@@ -206,6 +207,14 @@ func (m *Message) appendJSON(dst []byte) []byte {
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
+}
+
+// kept returns the body as the server keeps it.
+func (m *Message) kept() body {
+	if m.Body != "" {
+		return body{text: m.Body}
+	}
+	return m.body
 }
 
 func (a *SystemAttributes) appendMember(dst []byte) []byte {

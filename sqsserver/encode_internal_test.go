@@ -13,7 +13,7 @@ import (
 
 func TestEncode(t *testing.T) {
 	id := UUID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}
-	hello := digestBody("hello")
+	hello := digestBody([]byte("hello"))
 	tests := []struct {
 		name string
 		out  jsonOutput
@@ -247,7 +247,7 @@ func receivedMessages() *ReceiveMessageOutput {
 		out.Messages = append(out.Messages, Message{
 			MessageId:     UUID{byte(i)},
 			ReceiptHandle: receiptHandle{queue: 1, number: uint64(i), generation: 1}.String(),
-			MD5OfBody:     digestBody(body),
+			MD5OfBody:     digestBody([]byte(body)),
 			Body:          body,
 			Attributes: SystemAttributes{SenderId: strings.Repeat("A", 21), SentTimestamp: 1700000000000,
 				ApproximateReceiveCount: 1, ApproximateFirstReceiveTimestamp: 1700000000001},

@@ -158,7 +158,7 @@ func (m *Message) appendXML(dst []byte) []byte {
 	dst = appendXMLUUID(dst, "MessageId", m.MessageId)
 	dst = appendXMLText(dst, "ReceiptHandle", m.ReceiptHandle)
 	dst = appendXMLMD5(dst, "MD5OfBody", m.MD5OfBody)
-	dst = appendXMLText(dst, "Body", m.Body)
+	dst = appendXMLText(dst, "Body", m.kept().plain())
 	for name, value := range m.Attributes.All() {
 		dst = appendXMLAttribute(dst, name, value)
 	}

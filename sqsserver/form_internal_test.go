@@ -82,7 +82,7 @@ func FuzzForm(f *testing.F) {
 				t.Fatal(err)
 			}
 			if f.request.parameters == distinct(f) {
-				if diff := cmp.Diff(in, again); diff != "" {
+				if diff := cmp.Diff(in, again, whole); diff != "" {
 					t.Errorf("%s read backwards:\n%s", action, diff)
 				}
 			}

@@ -155,7 +155,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 		state = Delayed
 	}
 	return MessageInfo{
-		ID: UUID(d.ID).String(), Body: c.body, Attributes: c.attributes,
+		ID: UUID(d.ID).String(), Body: c.body.plain(), Attributes: c.attributes,
 		State: state, Due: d.VisibleAt, Receives: d.Receives, Sent: d.SentAt, FirstReceived: d.FirstReceived,
 		Group: d.Group, Deduplication: d.Dedup, Sequence: publicSequence(d.Sequence), Source: d.Source, Number: d.Receipt.Number,
 	}

@@ -256,6 +256,8 @@ type SendMessageEntry struct {
 	MessageSystemAttributes []MessageAttribute // SQS knows only AWSTraceHeader
 	MessageDeduplicationId  string             // FIFO only
 	MessageGroupId          string             // FIFO: required; standard: the tenant of a fair queue
+
+	body sentBody // MessageBody, once it was examined; who decodes JSON leaves that empty
 }
 
 // SendMessageInput is a message and the queue it goes to.
@@ -335,6 +337,8 @@ type Message struct {
 	Attributes             SystemAttributes
 	MD5OfMessageAttributes MD5                // of the attributes returned; zero: there are none
 	MessageAttributes      []MessageAttribute // in ascending order of their names
+
+	body body // Body, where nobody has needed that yet
 }
 
 // SystemAttributes are the attributes of a received message that SQS keeps. A

@@ -56,7 +56,7 @@ const (
 
 	// formatVersion is that of the records as a whole: which there are and what
 	// their keys say.
-	formatVersion = 1
+	formatVersion = 2
 
 	// skippedNumbers are left out at each start. Messages that were not yet on
 	// disk when the server crashed had numbers that the journal does not know, and

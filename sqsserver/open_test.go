@@ -269,9 +269,10 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		damage func(j *memoryJournal)
 		want   string
 	}{
-		{"a newer format", func(j *memoryJournal) { j.data["v"] = "\x02" }, "format"},
+		{"a newer format", func(j *memoryJournal) { j.data["v"] = "\x03" }, "format"},
+		{"an older format", func(j *memoryJournal) { j.data["v"] = "\x01" }, "reads format 2 only"},
 		{"records without a format", func(j *memoryJournal) { delete(j.data, "v") }, "none that says their format"},
-		{"a newer queue", func(j *memoryJournal) { j.change('q', func(v string) string { return "\x02" + v[1:] }) }, "version is 2"},
+		{"a newer queue", func(j *memoryJournal) { j.change('q', func(v string) string { return "\x03" + v[1:] }) }, "version is 3"},
 		{"half a queue", func(j *memoryJournal) { j.change('q', func(v string) string { return v[:len(v)/2] }) }, "ends early"},
 		{"an unknown attribute", func(j *memoryJournal) {
 			j.change('q', func(v string) string { return strings.Replace(v, "DelaySeconds", "DelayMinutes", 1) })
@@ -281,15 +282,15 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 				delete(j.data, key)
 			}
 		}, "no record"},
-		{"a newer message", func(j *memoryJournal) { j.change('m', func(v string) string { return "\x02" + v[1:] }) }, "version is 2"},
+		{"a newer message", func(j *memoryJournal) { j.change('m', func(v string) string { return "\x03" + v[1:] }) }, "version is 3"},
 		{"half a message", func(j *memoryJournal) { j.change('m', func(v string) string { return v[:len(v)/2] }) }, "ends early"},
 		{"more than a message", func(j *memoryJournal) { j.change('m', func(v string) string { return v + "x" }) }, "after its end"},
 		{"an unknown flag", func(j *memoryJournal) { j.change('m', func(v string) string { return v[:1] + "\xff" + v[2:] }) }, "flags"},
 		{"a key that is too long", func(j *memoryJournal) { j.data[j.keys('m')[0]+"x"] = "" }, "bytes"},
 		{"half an acceptance", func(j *memoryJournal) { j.change('d', func(v string) string { return v[:9] }) }, "ends early"},
 		{"half a deletion", func(j *memoryJournal) { j.change('n', func(v string) string { return v[:1] }) }, "ends early"},
-		{"a deletion of nothing", func(j *memoryJournal) { j.data["nx"] = "\x01\x02" }, "names no queue"},
-		{"half a number", func(j *memoryJournal) { j.data["s"] = "\x01\x80" }, "ends early"},
+		{"a deletion of nothing", func(j *memoryJournal) { j.data["nx"] = "\x02\x02" }, "names no queue"},
+		{"half a number", func(j *memoryJournal) { j.data["s"] = "\x02\x80" }, "ends early"},
 		{"half a task", func(j *memoryJournal) { j.change('t', func(v string) string { return v[:20] }) }, "ends early"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

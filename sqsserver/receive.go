@@ -121,7 +121,7 @@ func (q *queue) message(m *Message, d *engine.Delivery, wanted systemAttributeSe
 	m.ReceiptHandle = receiptHandle{
 		queue: q.id, number: d.Receipt.Number, generation: d.Receipt.Generation, message: UUID(d.ID),
 	}.String()
-	m.Body, m.MD5OfBody = c.body, c.bodyMD5
+	m.body, m.MD5OfBody = c.body, c.bodyMD5
 	if wanted != 0 {
 		m.Attributes = systemAttributesOf(d)
 		wanted.keep(&m.Attributes)

@@ -39,7 +39,7 @@ const (
 	messageKey    = 'm'
 	bodyKey       = 'b'
 
-	recordVersion = 1
+	recordVersion = 2
 	bodyKeySize   = 1 + 8
 )
 
@@ -177,7 +177,8 @@ func appendContent(dst []byte, c *content) []byte {
 			dst = appendText(dst, a.StringValue)
 		}
 	}
-	return appendText(dst, c.body)
+	dst = appendFlag(dst, c.body.quoted)
+	return appendText(dst, c.body.text)
 }
 
 // decodeContent copies what it takes out of the record.
@@ -198,7 +199,7 @@ func decodeContent(value []byte) (*content, error) {
 		}
 		c.attributes = append(c.attributes, a)
 	}
-	c.body = r.text()
+	c.body = body{quoted: r.flag(), text: r.text()}
 	if err := r.end(); err != nil {
 		return nil, err
 	}

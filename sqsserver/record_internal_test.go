@@ -65,7 +65,7 @@ func exampleRecords() map[string][][]byte {
 		},
 		"acceptance": {appendAcceptance(nil, &engine.Acceptance{ID: engine.ID{9}, At: at.UnixNano(), Group: "g", Dedup: "d"})},
 		"content": {appendContent(nil, &content{
-			body: "body", bodyMD5: MD5{1}, sender: "000000000000", traceHeader: "Root=1", traceHeaderMD5: MD5{2}, attributesMD5: MD5{3},
+			body: body{text: `\"body\"`, quoted: true}, bodyMD5: MD5{1}, sender: "000000000000", traceHeader: "Root=1", traceHeaderMD5: MD5{2}, attributesMD5: MD5{3},
 			attributes: []MessageAttribute{{Name: "a", DataType: "Binary", BinaryValue: []byte{0}}, {Name: "b", DataType: "String", StringValue: "v"}},
 		})},
 		"queue": {(&queueRecord{

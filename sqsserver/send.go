@@ -12,7 +12,7 @@ import (
 // content is what the engine carries of a message without reading it. It never
 // changes.
 type content struct {
-	body           string
+	body           body
 	bodyMD5        MD5
 	attributes     []MessageAttribute // in ascending order of their names
 	attributesMD5  MD5
@@ -160,11 +160,12 @@ func checkMessage(a *attributes, from origin, entry *SendMessageEntry, inBatch b
 	return nil
 }
 
-// newMessage makes the message that the engine takes, but for its id.
+// newMessage makes of an entry that was checked the message that the engine takes, but
+// for its id.
 func newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Message {
 	c := &content{
-		body:          entry.MessageBody,
-		bodyMD5:       digestBody(entry.MessageBody),
+		body:          entry.body.body,
+		bodyMD5:       entry.body.md5,
 		attributes:    entry.MessageAttributes,
 		attributesMD5: digestAttributes(entry.MessageAttributes),
 		sender:        from.account,
@@ -185,7 +186,7 @@ func newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Mess
 		m.Delay = seconds(entry.DelaySeconds.Value)
 	}
 	if a.fifo && m.Dedup == "" {
-		hash := sha256.Sum256([]byte(c.body))
+		hash := sha256.Sum256(bytesOf(c.body.plain()))
 		m.Dedup = hex.EncodeToString(hash[:])
 	}
 	return m

@@ -219,7 +219,15 @@ func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput
 // first. When the context ends during the wait it returns the context's error
 // and has received nothing.
 func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
-	return s.receiveMessage(ctx, s.direct, in)
+	out, err := s.receiveMessage(ctx, s.direct, in)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out.Messages {
+		m := &out.Messages[i]
+		m.Body, m.body = m.body.plain(), body{}
+	}
+	return out, nil
 }
 
 // DeleteMessage deletes a received message.

@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strconv"
 	"strings"
@@ -27,10 +28,14 @@ const (
 // than theirs. What depends on the queue, the size among it, is for the caller
 // to check. Attributes out of order are put in order.
 func (e *SendMessageEntry) check() error {
-	if e.MessageBody == "" {
+	if e.bodySize() == 0 {
 		return errMissingParameter("MessageBody")
 	}
-	if !validText(e.MessageBody) {
+	if e.body.size == 0 {
+		e.body = examine(bytesOf(e.MessageBody))
+		e.body.text = e.MessageBody
+	}
+	if !e.body.valid {
 		return errBodyCharacters()
 	}
 	if d := e.DelaySeconds.Value; d < 0 || d > maxDelaySeconds {
@@ -53,13 +58,15 @@ func (e *SendMessageEntry) check() error {
 // size returns the bytes of a message that count: body, and names, types and
 // values of its message attributes. System attributes are free.
 func (e *SendMessageEntry) size() int {
-	n := len(e.MessageBody)
+	n := e.bodySize()
 	for i := range e.MessageAttributes {
 		a := &e.MessageAttributes[i]
 		n += len(a.Name) + len(a.DataType) + a.valueSize()
 	}
 	return n
 }
+
+func (e *SendMessageEntry) bodySize() int { return max(e.body.size, len(e.MessageBody)) }
 
 // isBinary tells which of its two values an attribute has.
 func (a *MessageAttribute) isBinary() bool { return digest.IsBinary(a.DataType) }
@@ -233,9 +240,11 @@ func isNameCharacter(c byte) bool {
 
 // validText reports whether s consists of the characters that SQS takes: #x9,
 // #xA, #xD, #x20 to #xD7FF, #xE000 to #xFFFD, #x10000 to #x10FFFF.
-func validText(s string) bool {
+func validText(s string) bool { return validBytes(bytesOf(s)) }
+
+func validBytes(s []byte) bool {
 	ascii := true
-	for text := bytesOf(s); len(text) > 0; {
+	for text := s; len(text) > 0; {
 		if len(text) >= 8 && isPrintable(binary.LittleEndian.Uint64(text)) {
 			text = text[8:]
 			continue
@@ -247,7 +256,7 @@ func validText(s string) bool {
 		ascii = ascii && c < utf8.RuneSelf
 		text = text[1:]
 	}
-	return ascii || utf8.ValidString(s) && !strings.Contains(s, "\uFFFE") && !strings.Contains(s, "\uFFFF")
+	return ascii || utf8.Valid(s) && !bytes.Contains(s, []byte("\uFFFE")) && !bytes.Contains(s, []byte("\uFFFF"))
 }
 
 // isPrintable reports whether each of the eight bytes of word is an ASCII

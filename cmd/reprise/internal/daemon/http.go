@@ -24,6 +24,7 @@ const (
 func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
+		ConnContext:       knowConn,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -44,7 +45,7 @@ func (d *Daemon) routes() http.Handler {
 	if !d.cfg.Serving.NoAdmin {
 		mux.Handle(sqsserver.AdminPath, d.sqs.Admin())
 	}
-	mux.Handle("/", d.sqs)
+	mux.Handle("/", wholeReplies(d.sqs))
 	return mux
 }
 

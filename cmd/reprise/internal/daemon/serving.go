@@ -62,7 +62,7 @@ func (d *Daemon) serve() error {
 		listener = newLimitedListener(listener, limit)
 	}
 	if d.cfg.Serving.Certificate == nil {
-		return d.http.Serve(listener)
+		return d.http.Serve(wholeListener{listener})
 	}
 	d.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*d.cfg.Serving.Certificate}, MinVersion: tls.VersionTLS12}
 	return d.http.ServeTLS(listener, "", "")

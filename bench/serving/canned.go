@@ -39,8 +39,8 @@ func canned(replies map[string]reply) http.HandlerFunc {
 }
 
 // keeping is canned with the least of what SQS does with a message that is sent: it
-// takes the MD5 of its body, and keeps it. Which bytes are the bodies is known to it
-// without looking.
+// reads what its body means, takes the MD5 of that, and keeps it. Where the bodies
+// are is known to it without looking.
 func keeping(replies map[string]reply) http.HandlerFunc {
 	answer := canned(replies)
 	buffers := sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -55,11 +55,13 @@ func keeping(replies map[string]reply) http.HandlerFunc {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if body := request.Bytes(); len(body) > load.BatchSize*load.BodySize {
+		if all := request.Bytes(); len(all) > load.BatchSize*load.BodySize {
 			var sent [load.BatchSize]message
+			var text [load.BodySize]byte
+			size := len(all) / load.BatchSize
 			for i := range sent {
-				text := body[i*load.BodySize : (i+1)*load.BodySize]
-				sent[i] = message{string(text), md5.Sum(text)}
+				body := unescape(text[:0], all[i*size:(i+1)*size])
+				sent[i] = message{string(body), md5.Sum(body)}
 			}
 			mu.Lock()
 			next = (next + copy(kept[next:], sent[:])) % len(kept)
@@ -67,6 +69,18 @@ func keeping(replies map[string]reply) http.HandlerFunc {
 		}
 		answer(w, r)
 	}
+}
+
+// unescape appends to dst, as far as it has room, what is quoted in JSON with
+// escapes of one character, such as the quotes of JSON in JSON.
+func unescape(dst, quoted []byte) []byte {
+	for i := 0; i < len(quoted) && len(dst) < cap(dst); i++ {
+		if quoted[i] == '\\' {
+			i++
+		}
+		dst = append(dst, quoted[min(i, len(quoted)-1)])
+	}
+	return dst
 }
 
 type message struct {

@@ -2,7 +2,7 @@ package serving
 
 // Cost compares the server in memory to a handler of net/http that reads the
 // requests and answers with the same bytes: what is above 1 is SQS. For sends there is
-// one between them, which keeps what is sent and takes its digests: SQS has to.
+// one between them, which reads what is sent, keeps it and takes its digests: SQS has to.
 func (b *Bench) Cost() error {
 	memory, err := b.reprise("reprise serve --memory", "--memory")
 	if err != nil {
@@ -25,7 +25,7 @@ func (b *Bench) Cost() error {
 	if err := b.load(canned, connections); err != nil {
 		return err
 	}
-	keeping, err := b.child("and bodies kept, with their MD5", childConfig{Replies: replies, Keep: true})
+	keeping, err := b.child("and bodies unescaped, digested, kept", childConfig{Replies: replies, Keep: true})
 	if err != nil {
 		return err
 	}

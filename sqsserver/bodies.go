@@ -1,8 +1,10 @@
 package sqsserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,43 +31,65 @@ type hotBody struct {
 	content     *content
 	origin      uint64
 	size        int
-	group       uint64 // that brings it to the journal
+	group       uint64 // that brings it to the journal; 0: it is there
 	older, next *hotBody
 }
 
 // hotBodyOverhead is about what an entry takes beside the texts.
 const hotBodyOverhead = 400
 
-// add takes a content that the group brings to the journal; 0: it has it.
+// add takes the content of a message that was sent, which the group brings to the
+// journal.
 func (b *bodyCache) add(origin uint64, c *content, group uint64) {
-	entry := &hotBody{content: c, origin: origin, size: c.size() + hotBodyOverhead, group: group}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.insert(origin, c, group)
+	b.trim()
+}
+
+// addRead takes the contents that messages got from the journal.
+func (b *bodyCache) addRead(messages []*engine.Delivery) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range messages {
+		if d.Payload != nil {
+			b.insert(d.Origin, d.Payload.(*content), 0)
+		}
+	}
+	b.trim()
+}
+
+func (b *bodyCache) insert(origin uint64, c *content, group uint64) {
 	if b.entries == nil {
 		b.entries = make(map[uint64]*hotBody)
 	}
 	if b.entries[origin] != nil {
 		return // two read it at once
 	}
+	entry := &hotBody{content: c, origin: origin, size: c.size() + hotBodyOverhead, group: group}
 	b.entries[origin] = entry
 	b.size += entry.size
 	b.append(entry)
-	b.trim()
 }
 
-// get returns the content of a message, or nil if it is not here.
-func (b *bodyCache) get(origin uint64) *content {
+// find gives messages the contents that are here, and returns those that are not.
+func (b *bodyCache) find(messages []engine.Delivery) (cold []*engine.Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	entry := b.entries[origin]
-	if entry == nil {
-		return nil
+	for i := range messages {
+		d := &messages[i]
+		entry := b.entries[d.Origin]
+		if entry == nil {
+			cold = append(cold, d)
+			continue
+		}
+		if entry != b.newest {
+			b.unlink(entry)
+			b.append(entry)
+		}
+		d.Payload = entry.content
 	}
-	if entry != b.newest {
-		b.unlink(entry)
-		b.append(entry)
-	}
-	return entry.content
+	return cold
 }
 
 func (b *bodyCache) remove(origin uint64) {
@@ -136,21 +160,59 @@ func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery
 	if s.keeper == nil {
 		return deliveries, nil
 	}
+	cold := s.keeper.bodies.find(deliveries)
+	if len(cold) == 0 {
+		return deliveries, nil
+	}
+	if err := s.read(q, cold); err != nil {
+		return nil, err
+	}
 	loaded := deliveries[:0]
 	for i := range deliveries {
-		d := &deliveries[i]
-		c, err := s.keeper.content(d.Origin)
-		switch {
-		case err == nil:
-			d.Payload = c
-			loaded = append(loaded, *d)
-		case errors.Is(err, errJournalClosed):
-			return nil, errServiceUnavailable()
-		case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
-			return nil, s.keeper.cannotRead(q, d, err)
+		if deliveries[i].Payload != nil {
+			loaded = append(loaded, deliveries[i])
 		}
 	}
 	return loaded, nil
+}
+
+// read gives deliveries their contents from the journal, all at once: most are
+// next to each other there. Those that were deleted meanwhile get none.
+func (s *Server) read(q *queue, cold []*engine.Delivery) error {
+	k := s.keeper
+	if !k.reading.enter() {
+		return errServiceUnavailable()
+	}
+	defer k.reading.leave()
+	slices.SortFunc(cold, func(a, b *engine.Delivery) int { return cmp.Compare(a.Origin, b.Origin) })
+	next := 0
+	for record, err := range k.journal.Get(bodyKeys(cold)) {
+		d := cold[next]
+		next++
+		var c *content
+		if err == nil {
+			c, err = decodeContent(record)
+		}
+		switch {
+		case err == nil:
+			d.Payload = c
+		case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
+			return k.cannotRead(q, d, err)
+		}
+	}
+	k.bodies.addRead(cold)
+	return nil
+}
+
+func bodyKeys(messages []*engine.Delivery) [][]byte {
+	keys := make([][]byte, 0, len(messages))
+	all := make([]byte, 0, len(messages)*bodyKeySize)
+	for _, d := range messages {
+		start := len(all)
+		all = appendBodyKey(all, d.Origin)
+		keys = append(keys, all[start:])
+	}
+	return keys
 }
 
 // has says whether a message is still in the queue.
@@ -166,8 +228,6 @@ func (k *keeper) cannotRead(q *queue, d *engine.Delivery, err error) error {
 	k.fail(fmt.Errorf("read the body of message %s in queue %s: %w", d.ID, q.name, err))
 	return errStorage(k.err)
 }
-
-var errJournalClosed = errors.New("the journal is closed")
 
 // gate lets nobody in once it is closed, and closes when nobody is inside.
 type gate struct {
@@ -192,36 +252,6 @@ func (g *gate) close() {
 	g.closed = true
 	g.mu.Unlock()
 	g.inside.Wait()
-}
-
-// recordBuffers hold records that are being read.
-var recordBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// content returns the content of the message with the origin.
-func (k *keeper) content(origin uint64) (*content, error) {
-	if c := k.bodies.get(origin); c != nil {
-		return c, nil
-	}
-	if !k.reading.enter() {
-		return nil, errJournalClosed
-	}
-	defer k.reading.leave()
-	var key [bodyKeySize]byte
-	buffer := recordBuffers.Get().(*[]byte)
-	defer recordBuffers.Put(buffer)
-	record, err := k.journal.Get((*buffer)[:0], appendBodyKey(key[:0], origin))
-	if err != nil {
-		return nil, err
-	}
-	if cap(record) <= maxPooledBuffer {
-		*buffer = record
-	}
-	c, err := decodeContent(record)
-	if err != nil {
-		return nil, err
-	}
-	k.bodies.add(origin, c, 0)
-	return c, nil
 }
 
 // Err returns why the server has stopped: an error of its journal, after which it

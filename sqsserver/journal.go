@@ -3,6 +3,7 @@ package sqsserver
 import (
 	"encoding/binary"
 	"errors"
+	"iter"
 )
 
 // ErrNotInJournal says that a journal has no such key.
@@ -20,9 +21,12 @@ type Journal interface {
 	// of f only. An error of f ends the scan and is returned.
 	Scan(prefix []byte, f func(key, value []byte) error) error
 
-	// Get appends the value of key to dst and returns it, or an error that wraps
-	// ErrNotInJournal if there is none.
-	Get(dst, key []byte) ([]byte, error)
+	// Get returns the values of keys in their order, which ascends without
+	// repetition: for each key its value, or an error that wraps ErrNotInJournal if
+	// there is none. Any other error is of the key whose turn it is, and ends the
+	// sequence. It sees what was committed before it is ranged over. A value is
+	// valid until the next, and not after the sequence.
+	Get(keys [][]byte) iter.Seq2[[]byte, error]
 
 	// Commit applies the changes of the batch atomically and in their order. With
 	// sync it returns only when the batch, and every batch before it, would survive

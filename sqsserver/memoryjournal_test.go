@@ -1,8 +1,10 @@
 package sqsserver_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -52,17 +54,31 @@ func (j *memoryJournal) Scan(prefix []byte, f func(key, value []byte) error) err
 	return nil
 }
 
-func (j *memoryJournal) Get(dst, key []byte) ([]byte, error) {
-	if j.beforeGet != nil {
-		j.beforeGet()
+func (j *memoryJournal) Get(keys [][]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		if j.beforeGet != nil {
+			j.beforeGet()
+		}
+		if !slices.IsSortedFunc(keys, bytes.Compare) {
+			yield(nil, fmt.Errorf("get %q: they do not ascend", keys))
+			return
+		}
+		for _, key := range keys {
+			if !yield(j.get(key)) {
+				return
+			}
+		}
 	}
+}
+
+func (j *memoryJournal) get(key []byte) ([]byte, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	value, found := j.data[string(key)]
 	if !found {
 		return nil, fmt.Errorf("get %q: %w", key, sqsserver.ErrNotInJournal)
 	}
-	return append(dst, value...), nil
+	return []byte(value), nil
 }
 
 func (j *memoryJournal) Commit(b *sqsserver.Batch, sync bool) error {

@@ -108,14 +108,15 @@ func (s *Server) replay(journal Journal, k *keeper) error {
 
 // checkFormat finds out whether the journal's records are those of this program.
 func checkFormat(journal Journal) error {
-	version, err := journal.Get(nil, []byte{versionKey})
-	switch {
-	case err == nil && len(version) == 1 && version[0] == formatVersion:
-		return nil
-	case err == nil:
-		return fmt.Errorf("its records have the format %v, this program reads format %d only: open it with the program that wrote it", version, formatVersion)
-	case !errors.Is(err, ErrNotInJournal):
-		return err
+	for version, err := range journal.Get([][]byte{{versionKey}}) {
+		switch {
+		case err == nil && len(version) == 1 && version[0] == formatVersion:
+			return nil
+		case err == nil:
+			return fmt.Errorf("its records have the format %v, this program reads format %d only: open it with the program that wrote it", version, formatVersion)
+		case !errors.Is(err, ErrNotInJournal):
+			return err
+		}
 	}
 	return journal.Scan(nil, func(key, _ []byte) error {
 		return fmt.Errorf("it has records, such as %q, but none that says their format: it is damaged, or of another program", key)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -16,9 +17,18 @@ import (
 type nowhere struct{}
 
 func (nowhere) Scan([]byte, func(key, value []byte) error) error { return nil }
-func (nowhere) Get(dst, _ []byte) ([]byte, error)                { return dst, ErrNotInJournal }
 func (nowhere) Commit(*Batch, bool) error                        { return nil }
 func (nowhere) Close() error                                     { return nil }
+
+func (nowhere) Get(keys [][]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for range keys {
+			if !yield(nil, ErrNotInJournal) {
+				return
+			}
+		}
+	}
+}
 
 // A panic under the lock leaves the queues half-changed, wherever it comes from: the
 // server stops, for everybody, instead of hanging.

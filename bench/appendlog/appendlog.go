@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,8 +122,21 @@ func (l *Log) add(op sqsserver.BatchOp, key, value []byte) {
 	}
 }
 
-// Get reads a value.
-func (l *Log) Get(dst, key []byte) ([]byte, error) {
+// Get reads values.
+func (l *Log) Get(keys [][]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var value []byte
+		for _, key := range keys {
+			var err error
+			value, err = l.get(value[:0], key)
+			if !yield(value, err) {
+				return
+			}
+		}
+	}
+}
+
+func (l *Log) get(dst, key []byte) ([]byte, error) {
 	l.mu.RLock()
 	at, found := l.index[string(key)]
 	l.mu.RUnlock()

@@ -59,8 +59,8 @@ func TestBackup(t *testing.T) {
 func checkBackup(t *testing.T, backup string, least, most int) {
 	t.Helper()
 	j := open(t, journal.Options{Dir: backup, ReadOnly: true})
-	found, err := j.Get(nil, []byte(numberKey))
-	number, _ := strconv.Atoi(string(found))
+	found, err := getOne(j, numberKey)
+	number, _ := strconv.Atoi(found)
 	if err != nil || number < least || number > most {
 		t.Errorf("backup %s has %q batches (%v), want %d to %d", backup, found, err, least, most)
 	}

@@ -106,7 +106,7 @@ func TestFailedDisk(t *testing.T) {
 					t.Errorf("Commit after a failure = %v, want the failure", again)
 				}
 			}
-			if _, getErr := j.Get(nil, []byte("b1")); getErr == nil || getErr.Error() != err.Error() {
+			if _, getErr := getOne(j, "b1"); getErr == nil || getErr.Error() != err.Error() {
 				t.Errorf("Get after a failure = %v, want the failure", getErr)
 			}
 			if closeErr := j.Close(); closeErr == nil || closeErr.Error() != err.Error() {
@@ -145,11 +145,11 @@ func numbered(n int) []change {
 func checkNumbered(t *testing.T, fs vfs.FS, least, most int) {
 	t.Helper()
 	j := open(t, journal.Options{FS: fs})
-	found, err := j.Get(nil, []byte(numberKey))
+	found, err := getOne(j, numberKey)
 	if err != nil {
 		t.Fatalf("Get: %v", err)
 	}
-	number, err := strconv.Atoi(string(found))
+	number, err := strconv.Atoi(found)
 	if err != nil || number < least || number > most {
 		t.Errorf("%q batches are there, want %d to %d", found, least, most)
 	}
@@ -196,7 +196,7 @@ func TestFailedDiskWhileOpening(t *testing.T) {
 			t.Errorf("change %d failed: %v, want an error that says so", n, err)
 		}
 		after := open(t, journal.Options{FS: crashed.CrashClone(vfs.CrashCloneCfg{})})
-		if number, err := after.Get(nil, []byte(numberKey)); string(number) != "1" {
+		if number, err := getOne(after, numberKey); number != "1" {
 			t.Errorf("change %d failed: the next Open has batch %q: %v", n, number, err)
 		}
 		mustClose(t, after)

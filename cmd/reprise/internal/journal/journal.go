@@ -37,9 +37,9 @@ type Options struct {
 	// something from the middle. Default: 0, every synced Commit waits for the disk.
 	SyncInterval time.Duration
 
-	// CacheBytes bounds the memory for blocks read from tables. It holds the index
-	// of what is on disk rather than bodies, of which the server has its own cache.
-	// Default: 32 MiB.
+	// CacheBytes bounds the memory for blocks read from files: the index of what is on
+	// disk, and the bodies beside those that were received last. The server has its
+	// own cache of bodies. Default: 32 MiB.
 	CacheBytes int64
 
 	// MinFree is the free space of the disk in bytes below which LowOnSpace reports
@@ -247,72 +247,6 @@ func (j *Journal) syncNow() {
 	if err != nil {
 		_ = j.guard.fail(err) // the next Commit returns it
 	}
-}
-
-// Get appends the value of key to dst.
-func (j *Journal) Get(dst, key []byte) ([]byte, error) {
-	if err := j.guard.failure(); err != nil {
-		return dst, err
-	}
-	err := recovered(func() error {
-		value, closer, err := j.db.Get(key)
-		if err != nil {
-			return err
-		}
-		dst = append(dst, value...)
-		return closer.Close()
-	})
-	switch {
-	case errors.Is(err, pebble.ErrNotFound):
-		return dst, fmt.Errorf("journal %s: key %q: %w", j.options.Dir, key, sqsserver.ErrNotInJournal)
-	case err != nil:
-		return dst, fmt.Errorf("reading key %q: %w", key, describe(j.options.Dir, err))
-	}
-	return dst, nil
-}
-
-// Scan calls f for every key that begins with prefix.
-func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) error {
-	if err := j.guard.failure(); err != nil {
-		return err
-	}
-	bounds := &pebble.IterOptions{UpperBound: after(prefix)}
-	if len(prefix) > 0 { // Pebble has nil for no bound, and trips over an empty one
-		bounds.LowerBound = prefix
-	}
-	iter, err := j.db.NewIter(bounds)
-	if err != nil {
-		return describe(j.options.Dir, err)
-	}
-	var stopped error // by f
-	err = recovered(func() error {
-		for iter.First(); iter.Valid() && stopped == nil; iter.Next() {
-			value, err := iter.ValueAndErr()
-			if err != nil {
-				return fmt.Errorf("reading key %q: %w", iter.Key(), err)
-			}
-			stopped = f(iter.Key(), value)
-		}
-		return nil
-	})
-	// Close reports what ended the iteration early.
-	if err := errors.Join(err, iter.Close()); err != nil {
-		return describe(j.options.Dir, err)
-	}
-	return stopped
-}
-
-// after returns the first key beyond those that begin with prefix, nil if there
-// is none.
-func after(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] < 0xff {
-			end := append([]byte(nil), prefix[:i+1]...)
-			end[i]++
-			return end
-		}
-	}
-	return nil
 }
 
 // reclaim gives the disk back what was deleted. Logs and bodies stay until a table

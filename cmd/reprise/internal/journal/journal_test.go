@@ -129,24 +129,20 @@ func TestCommit(t *testing.T) {
 
 			j = open(t, journal.Options{FS: fs})
 			checkContents(t, j, "", test.want...)
+			var keys []string
 			for _, c := range test.want {
-				got, err := j.Get([]byte("+"), []byte(c.key))
-				if err != nil || string(got) != "+"+c.value {
-					t.Errorf("Get(%q) = %q, %v, want it appended", c.key, got, err)
+				keys = append(keys, c.key)
+				if got, err := getOne(j, c.key); err != nil || got != c.value {
+					t.Errorf("Get(%q) = %q, %v, want %q", c.key, got, err, c.value)
 				}
+			}
+			got, err := get(j, keys...)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(change{})); err != nil || diff != "" {
+				t.Errorf("Get(%q): %v, (-want +got):\n%s", keys, err, diff)
 			}
 			mustClose(t, j)
 		})
 	}
-}
-
-func TestGetOfNothing(t *testing.T) {
-	j := open(t, journal.Options{FS: vfs.NewMem()})
-	got, err := j.Get([]byte("dst"), []byte("nothing"))
-	if !errors.Is(err, sqsserver.ErrNotInJournal) || string(got) != "dst" {
-		t.Errorf("Get = %q, %v, want dst and ErrNotInJournal", got, err)
-	}
-	mustClose(t, j)
 }
 
 func TestScan(t *testing.T) {

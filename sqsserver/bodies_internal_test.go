@@ -1,0 +1,32 @@
+package sqsserver
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// TestLoadAfterClose: a receive that took its messages before the server was closed
+// reads nothing from the journal, which is closed, too.
+func TestLoadAfterClose(t *testing.T) {
+	s, err := Open(Config{Journal: nowhere{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CreateQueue(t.Context(), &CreateQueueInput{QueueName: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	q := s.queues[queueName{"000000000000", "us-east-1", "q"}]
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.load(q, []engine.Delivery{{Origin: 1}})
+	var e *Error
+	if !errors.As(err, &e) || e.Code != codeServiceUnavailable {
+		t.Errorf("load = %v, want ServiceUnavailable", err)
+	}
+	if s.Err() != nil {
+		t.Errorf("Err = %v after Close", s.Err())
+	}
+}

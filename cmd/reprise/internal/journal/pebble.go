@@ -22,6 +22,13 @@ const keptBatch = 8 << 20
 // memory of a busy server.
 const memTableSize = 32 << 20
 
+// blockSize is how much of bodies, or of keys, is read at once. A receive takes what
+// was sent one after the other, whose bodies are next to each other: larger blocks
+// are fewer to read, and have what the next receive wants. Against the 4 KiB of
+// Pebble this halves the processor time of reading bodies of 1 KiB in their order; a
+// body that is read alone takes some microseconds more.
+const blockSize = 32 << 10
+
 // queuedMemTables are the tables in memory, being filled and being written, at
 // which writes wait for the disk.
 const queuedMemTables = 3
@@ -53,6 +60,7 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock) *pebble.Options {
 		// A queue that was purged or deleted gives its space back this much later.
 		FlushDelayDeleteRange: 10 * time.Second,
 	}
+	options.Levels[0].BlockSize = blockSize // the other levels follow it
 	options.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy { return bodiesApart }
 	options.EventListener = &pebble.EventListener{
 		// What cannot be read cannot be reorganised. Pebble would try again for ever,

@@ -33,16 +33,16 @@ func (c *crew) run(mu *sync.Mutex, f func()) {
 	}
 	h := &hand{work: make(chan func(), 1)}
 	h.work <- f
-	go c.labour(mu, h)
+	if c.handlers {
+		go c.labour(mu, h)
+	} else {
+		go c.labourAtCalls(mu, h)
+	}
 }
 
 // labour is the life of a hand.
 func (c *crew) labour(mu *sync.Mutex, h *hand) {
-	next := h.wait
-	if c.handlers {
-		next = h.next
-	}
-	for f := h.next(); f != nil; f = next() {
+	for f := <-h.work; f != nil; f = <-h.work {
 		f()
 		if !c.park(mu, h) {
 			return
@@ -51,19 +51,15 @@ func (c *crew) labour(mu *sync.Mutex, h *hand) {
 	c.parked.Done()
 }
 
-// next waits for work.
-func (h *hand) next() func() { return <-h.work }
-
-// wait is next on a stack that stays as large as a call has made it: each cycle of
-// the garbage collector halves those of which less than a quarter is in use, and
-// a busy process has many cycles a second.
+// labourAtCalls is labour on a stack that stays as large as a call has made it: each
+// cycle of the garbage collector halves those of which less than a quarter is in use,
+// wherever they wait, and a busy process has many cycles a second.
 //
 //go:noinline
-func (h *hand) wait() func() {
+func (c *crew) labourAtCalls(mu *sync.Mutex, h *hand) {
 	var used [callStack / 4]byte
-	f := h.next()
+	c.labour(mu, h)
 	runtime.KeepAlive(&used)
-	return f
 }
 
 // callStack is what a call through the SDK makes of a stack.

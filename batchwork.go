@@ -61,6 +61,7 @@ func (c *Consumer) workBatches() {
 func (c *Consumer) takeBatch() *batch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.summoned = false // if that is another, one more may be started: no harm
 	first := c.startable()
 	if first == nil {
 		return nil

@@ -88,6 +88,7 @@ type Consumer struct {
 	settling int                  // held, finished
 	reserved int                  // places asked for by receives under way
 	workers  int                  // of them, those that run handlers
+	summoned bool                 // a worker was started that is yet to look for a message
 	pollers  int                  // goroutines receiving
 	keepAt   time.Time            // when the keeper looks next; zero: not planned
 	deletes  outbox

@@ -245,7 +245,7 @@ func (p *Pool) startWorkers() {
 	if p.workers() >= p.concurrency {
 		return
 	}
-	if c := p.next(nil); c != nil {
+	if c := p.next(nil); c != nil && !c.summoned {
 		c.startWorker()
 	}
 }

@@ -10,14 +10,15 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// startWorkers starts a worker if one is wanted. Workers exist only while there
-// is something to start, and each starts the next: so a burst of messages whose
-// handlers return at once is worked off by few goroutines. The caller holds c.mu.
+// startWorkers starts a worker if one is wanted and none is on its way. Workers exist
+// only while there is something to start, and each starts the next: so a burst of
+// messages whose handlers return at once is worked off by few goroutines. The caller
+// holds c.mu.
 func (c *Consumer) startWorkers() {
 	switch {
 	case c.pool != nil:
 		c.pool.startWorkers()
-	case c.workers < c.dials.concurrency && c.startable() != nil:
+	case c.workers < c.dials.concurrency && !c.summoned && c.startable() != nil:
 		c.startWorker()
 	}
 }
@@ -25,6 +26,7 @@ func (c *Consumer) startWorkers() {
 // startWorker starts a worker of c's. The caller holds c.mu.
 func (c *Consumer) startWorker() {
 	c.workers++
+	c.summoned = true
 	c.handling.run(c.mu, c.workFunc)
 }
 
@@ -38,7 +40,7 @@ func (c *Consumer) work() {
 			c.exited(current, started)
 		}
 	}()
-	d := c.takeReady()
+	d := c.arrive()
 	for started = time.Now(); d != nil; {
 		current = d
 		d.run.ctx.start(c.starting(d, c.workCtx), c.cfg.HandlerTimeout)
@@ -159,6 +161,14 @@ type quoted struct {
 
 func (q quoted) Error() string { return q.text }
 func (q quoted) Unwrap() error { return q.error }
+
+// arrive is takeReady for a worker that has just been started.
+func (c *Consumer) arrive() *delivery {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.summoned = false
+	return c.nextReady()
+}
 
 // takeReady is nextReady for a caller that does not hold c.mu.
 func (c *Consumer) takeReady() *delivery {

@@ -145,19 +145,28 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 	}
 	m.Attributes = raw.MessageAttributes
 	m.Received = received
-	m.GroupID = raw.Attributes["MessageGroupId"]
-	m.DeduplicationID = raw.Attributes["MessageDeduplicationId"]
-	m.TraceHeader = raw.Attributes["AWSTraceHeader"]
-	m.Sent = milliseconds(raw.Attributes["SentTimestamp"])
-	m.FirstReceived = milliseconds(raw.Attributes["ApproximateFirstReceiveTimestamp"])
 	m.Receives = 1
-	if n, err := strconv.Atoi(raw.Attributes["ApproximateReceiveCount"]); err == nil && n > 0 {
-		m.Receives = n
+	for name, value := range raw.Attributes { // they are few: a look-up for each takes longer
+		switch types.MessageSystemAttributeName(name) {
+		case types.MessageSystemAttributeNameMessageGroupId:
+			m.GroupID = value
+		case types.MessageSystemAttributeNameMessageDeduplicationId:
+			m.DeduplicationID = value
+		case types.MessageSystemAttributeNameSequenceNumber:
+			d.sequence = value
+		case types.MessageSystemAttributeNameAWSTraceHeader:
+			m.TraceHeader = value
+		case types.MessageSystemAttributeNameSentTimestamp:
+			m.Sent = milliseconds(value)
+		case types.MessageSystemAttributeNameApproximateFirstReceiveTimestamp:
+			m.FirstReceived = milliseconds(value)
+		case types.MessageSystemAttributeNameApproximateReceiveCount:
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				m.Receives = n
+			}
+		}
 	}
 	d.receives = m.Receives
-	if m.GroupID != "" {
-		d.sequence = raw.Attributes["SequenceNumber"]
-	}
 }
 
 // milliseconds parses SQS's timestamps: milliseconds since 1970, in decimal.

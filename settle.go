@@ -240,7 +240,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	if d.verdict.requeue == becauseInFlight {
 		c.budget.spilled++
 	}
-	c.release(d)
+	c.release(d, now)
 }
 
 // refused decides what to do about a settlement that SQS did not carry out. The
@@ -313,17 +313,17 @@ func (c *Consumer) lose(d *delivery, err error) {
 		}
 		return // until its handler returns
 	}
+	now := time.Now()
 	if d.phase == phaseSettling && (d.verdict.outcome == OutcomeDelete || d.copied) {
 		// Should it come again, it is deleted without being run.
-		c.memory.note(d.msg.ID, time.Now()).done = true
+		c.memory.note(d.msg.ID, now).done = true
 	}
 	d.verdict = verdict{outcome: OutcomeLost, err: err}
-	c.release(d)
+	c.release(d, now)
 }
 
 // release lets go of d: it is settled, or lost. The caller holds c.mu.
-func (c *Consumer) release(d *delivery) {
-	now := time.Now()
+func (c *Consumer) release(d *delivery, now time.Time) {
 	if d.verdict.outcome == OutcomeLost {
 		c.counts.Lost++
 		c.rememberLost(d, now)

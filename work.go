@@ -313,7 +313,7 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 			known.spent, known.reason, known.err = true, v.reason, v.err
 			known.runs, known.receives = max(known.runs, d.msg.Attempt), d.receives
 		}
-		c.release(d)
+		c.release(d, now)
 		return
 	}
 	d.phase = phaseSettling

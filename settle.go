@@ -320,9 +320,11 @@ func (c *Consumer) lose(d *delivery, err error) {
 	}
 	d.verdict = verdict{outcome: OutcomeLost, err: err}
 	c.release(d, now)
+	c.roomFreed()
 }
 
-// release lets go of d: it is settled, or lost. The caller holds c.mu.
+// release lets go of d: it is settled, or lost. The caller holds c.mu, and calls
+// roomFreed afterwards.
 func (c *Consumer) release(d *delivery, now time.Time) {
 	if d.verdict.outcome == OutcomeLost {
 		c.counts.Lost++
@@ -347,5 +349,4 @@ func (c *Consumer) release(d *delivery, now time.Time) {
 	if c.floor.next != nil {
 		c.startWorkers() // it may have waited for this
 	}
-	c.roomFreed()
 }

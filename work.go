@@ -314,6 +314,7 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 			known.runs, known.receives = max(known.runs, d.msg.Attempt), d.receives
 		}
 		c.release(d, now)
+		c.roomFreed()
 		return
 	}
 	d.phase = phaseSettling

@@ -65,6 +65,7 @@ type breaker struct {
 	// Closed: the recent outcomes, from the first failure on.
 	suspects         []string // distinct messages that failed, at most threshold
 	failures, others int
+	outcomes         int // that came in, counted or not; halved with the others
 	lastFailure      time.Time
 
 	// Open and half-open.
@@ -81,6 +82,7 @@ type breaker struct {
 // attempted takes in the end of an attempt at message id while the breaker is
 // closed. It says whether the breaker should open.
 func (b *breaker) attempted(id string, unavailable bool, now time.Time) bool {
+	b.outcomes++
 	if !unavailable {
 		if b.others++; b.others >= b.failures {
 			b.forget()
@@ -91,7 +93,7 @@ func (b *breaker) attempted(id string, unavailable bool, now time.Time) bool {
 		b.forget()
 	}
 	b.lastFailure = now
-	// What a few messages fail over and over does not make up for what succeeds later.
+	// More than opens it is not counted: it would make up for what succeeds later.
 	b.failures = min(b.failures+1, b.threshold*(b.others+1))
 	if len(b.suspects) < b.threshold && !slices.Contains(b.suspects, id) {
 		b.suspects = append(b.suspects, id)
@@ -99,7 +101,8 @@ func (b *breaker) attempted(id string, unavailable bool, now time.Time) bool {
 	if len(b.suspects) == b.threshold && b.failures >= b.threshold*(b.others+1) {
 		return true
 	}
-	if b.failures+b.others >= recentOutcomes*b.threshold {
+	if b.outcomes >= recentOutcomes*b.threshold {
+		b.outcomes /= 2
 		b.failures, b.others = b.failures/2, b.others/2
 		b.suspects = slices.Delete(b.suspects, 0, len(b.suspects)/2)
 	}
@@ -107,7 +110,7 @@ func (b *breaker) attempted(id string, unavailable bool, now time.Time) bool {
 }
 
 // forget forgets the recent outcomes.
-func (b *breaker) forget() { b.suspects, b.failures, b.others = nil, 0, 0 }
+func (b *breaker) forget() { b.suspects, b.failures, b.others, b.outcomes = nil, 0, 0, 0 }
 
 // quiet says that nothing is known that a new breaker would not know.
 func (b *breaker) quiet() bool { return b.state == BreakerClosed && b.failures == 0 }

@@ -135,6 +135,27 @@ func TestRampReopens(t *testing.T) {
 	}
 }
 
+// TestOldSuspectsAreForgotten: a poisonous message fails every ten seconds, three others
+// an hour fail, and one succeeds. What fails now and then is no outage, however long
+// the poison keeps its memory alive.
+func TestOldSuspectsAreForgotten(t *testing.T) {
+	b := breaker{threshold: defaultThreshold}
+	now := epoch
+	for i := range 100 * 360 {
+		now = now.Add(10 * time.Second)
+		opens := b.attempted("poison", true, now)
+		switch {
+		case i%360 == 359:
+			b.attempted("fine", false, now)
+		case i%120 == 60:
+			opens = b.attempted(fmt.Sprint(i), true, now) || opens
+		}
+		if opens {
+			t.Fatalf("opens after %v: %d suspects, %d failures, %d others", now.Sub(epoch), len(b.suspects), b.failures, b.others)
+		}
+	}
+}
+
 // FuzzBreaker holds what must be true of every history: a breaker opens only after
 // threshold distinct failures since it was closed, and when at least four of five
 // of the last outcomes were failures;

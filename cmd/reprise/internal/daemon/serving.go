@@ -160,6 +160,8 @@ type limitedConn struct {
 	leave func()
 }
 
+func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
 func (c *limitedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
@@ -18,7 +20,7 @@ import (
 const replyBuffer = 4 << 10
 
 // wholeReplies has the handler's replies written in one piece, over connections of
-// a wholeListener. The handler must not stream: what it flushes may wait for its end.
+// a wholeListener. The handler must give a Content-Length, and must not stream.
 func wholeReplies(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(wholeKey{}).(*wholeConn); ok {
@@ -63,14 +65,19 @@ var keptBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // maxKept keeps a buffer that once had a large reply from holding its memory.
 const maxKept = 64 << 10
 
-// Write writes p, or keeps it if it is a full buffer: the end of the reply, or of the
-// handler, follows.
+// Write writes p, or keeps it if it is a full buffer and more of the reply follows. What
+// follows is not copied if it is so long that a write more costs nothing.
 func (c *wholeConn) Write(p []byte) (int, error) {
 	switch {
+	case c.kept != nil && len(p) > maxKept:
+		if err := c.writeKept(); err != nil {
+			return 0, err
+		}
+		return c.Conn.Write(p)
 	case c.kept != nil:
 		*c.kept = append(*c.kept, p...)
 		return len(p), c.writeKept()
-	case c.keeps && len(p) == replyBuffer:
+	case c.keeps && len(p) == replyBuffer && !isWhole(p):
 		c.kept = keptBuffers.Get().(*[]byte)
 		*c.kept = append((*c.kept)[:0], p...)
 		return len(p), nil
@@ -78,12 +85,33 @@ func (c *wholeConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// release ends the keeping. An error is met again by the next who writes.
+// isWhole says whether p is a reply to its end: nothing would follow it but the end of
+// the handler, who must learn before whether it could be written.
+func isWhole(p []byte) bool {
+	head, body, _ := bytes.Cut(p, []byte("\r\n\r\n"))
+	_, length, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
+	length, _, _ = bytes.Cut(length, []byte("\r\n"))
+	n, err := strconv.Atoi(string(length))
+	return err == nil && n == len(body)
+}
+
+// release ends the keeping. net/http takes what was kept for written: if that fails,
+// nothing must follow it.
 func (c *wholeConn) release() {
 	c.keeps = false
-	if c.kept != nil {
-		_ = c.writeKept()
+	if c.kept != nil && c.writeKept() != nil {
+		_ = c.Close()
 	}
+}
+
+// CloseWrite lets net/http say that a request was too long to be read to its end.
+func (c *wholeConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 func (c *wholeConn) writeKept() error {

@@ -81,6 +81,20 @@ func TestBodiesInEveryForm(t *testing.T) {
 	}
 }
 
+// TestUnneededEscapesAreNotKept: what needs no escape in JSON is kept as it is. boto3
+// writes all that is not ASCII with six bytes a character.
+func TestUnneededEscapesAreNotKept(t *testing.T) {
+	k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+	k.create("q", nil)
+	const n = 10_000
+	k.post(t, "SendMessage", `{"QueueUrl":"`+k.url("q")+`","MessageBody":"`+strings.Repeat(`\u0436`, n)+`"}`, nil)
+	w := httptest.NewRecorder()
+	k.ServeHTTP(w, request("POST", "ReceiveMessage", `{"QueueUrl":"`+k.url("q")+`"}`, nil))
+	if got := w.Body.Len(); got > 2*n+1000 {
+		t.Errorf("a body of %d bytes is returned in %d", 2*n, got)
+	}
+}
+
 // quote returns what stands between the quotes of text in JSON.
 func quote(t *testing.T, text string) string {
 	quoted, err := json.Marshal(text)

@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"iter"
@@ -288,7 +289,9 @@ func (r *jsonReader) body() sentBody {
 		return sentBody{}
 	}
 	b := examine(plain)
-	if len(plain) < len(quoted) { // every escape is longer than what it stands for
+	// Every escape is longer than what it stands for, those with \u by up to five times,
+	// and most that are written so need none.
+	if len(plain) < len(quoted) && !bytes.Contains(quoted, []byte(`\u`)) {
 		b.body = body{text: string(quoted), quoted: true}
 	} else {
 		b.text = string(plain)

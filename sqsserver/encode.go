@@ -180,23 +180,23 @@ func appendEntryID(dst []byte, id string) []byte {
 	return appendString(append(dst, `{"Id":`...), id)
 }
 
-func (out *ReceiveMessageOutput) appendJSON(dst []byte) []byte {
+func (out *received) appendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
-	for i := range out.Messages {
+	for i := range out.messages {
 		dst = appendElementStart(dst, i, `"Messages":`)
-		dst = out.Messages[i].appendJSON(dst)
+		dst = out.messages[i].appendJSON(dst)
 	}
-	dst = appendElementsEnd(dst, len(out.Messages))
+	dst = appendElementsEnd(dst, len(out.messages))
 	return append(dst, '}')
 }
 
-func (m *Message) appendJSON(dst []byte) []byte {
+func (m *message) appendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	dst = appendUUIDMember(dst, `"MessageId":"`, m.MessageId)
 	dst = appendTextMember(dst, `"ReceiptHandle":`, m.ReceiptHandle)
 	dst = appendMD5Member(dst, `"MD5OfBody":"`, m.MD5OfBody)
 	dst = append(dst, `,"Body":`...)
-	dst = m.kept().appendJSON(dst)
+	dst = m.body.appendJSON(dst)
 	dst = m.Attributes.appendMember(dst)
 	dst = appendMD5Member(dst, `"MD5OfMessageAttributes":"`, m.MD5OfMessageAttributes)
 	if len(m.MessageAttributes) > 0 {
@@ -207,14 +207,6 @@ func (m *Message) appendJSON(dst []byte) []byte {
 		dst = append(dst, '}')
 	}
 	return append(dst, '}')
-}
-
-// kept returns the body as the server keeps it.
-func (m *Message) kept() body {
-	if m.Body != "" {
-		return body{text: m.Body}
-	}
-	return m.body
 }
 
 func (a *SystemAttributes) appendMember(dst []byte) []byte {

@@ -43,15 +43,15 @@ func TestEncode(t *testing.T) {
 			`{"Successful":[{"Id":"a"},{"Id":""}]}`},
 		{"batch hidden", &ChangeMessageVisibilityBatchOutput{Failed: []BatchResultErrorEntry{{Id: "a", Code: "C", Message: "M", SenderFault: true}}},
 			`{"Failed":[{"Id":"a","Code":"C","Message":"M","SenderFault":true}]}`},
-		{"empty receive", &ReceiveMessageOutput{}, `{}`},
-		{"receive", &ReceiveMessageOutput{Messages: []Message{
+		{"empty receive", &received{}, `{}`},
+		{"receive", receivedOf([]Message{
 			{MessageId: id, ReceiptHandle: "h", MD5OfBody: hello, Body: "hello"},
 			{MessageId: id, ReceiptHandle: "i", MD5OfBody: hello, Body: "a\"\\\n\r\t\b\x7fé😀", MD5OfMessageAttributes: hello,
 				Attributes: SystemAttributes{SenderId: "s", SentTimestamp: 1700000000000, ApproximateReceiveCount: 2,
 					ApproximateFirstReceiveTimestamp: 1700000000001, SequenceNumber: 3, MessageDeduplicationId: "d",
 					MessageGroupId: `"g"`, AWSTraceHeader: "Root=1", DeadLetterQueueSourceArn: "arn"},
 				MessageAttributes: []MessageAttribute{{Name: "b", DataType: "Binary.x", BinaryValue: []byte{1, 2, 3, 4}},
-					{Name: "s", DataType: "String", StringValue: "v"}}}}},
+					{Name: "s", DataType: "String", StringValue: "v"}}}}),
 			`{"Messages":[{"MessageId":"01234567-89ab-cdef-0123-456789abcdef","ReceiptHandle":"h","MD5OfBody":"5d41402abc4b2a76b9719d911017c592","Body":"hello"},` +
 				`{"MessageId":"01234567-89ab-cdef-0123-456789abcdef","ReceiptHandle":"i","MD5OfBody":"5d41402abc4b2a76b9719d911017c592","Body":"a\"\\\n\r\t\u0008` + "\x7f" + `é😀",` +
 				`"Attributes":{"SenderId":"s","SentTimestamp":"1700000000000","ApproximateReceiveCount":"2","ApproximateFirstReceiveTimestamp":"1700000000001",` +
@@ -74,7 +74,7 @@ func TestSystemAttributesAll(t *testing.T) {
 		SequenceNumber: 4, MessageDeduplicationId: "d", MessageGroupId: "g", AWSTraceHeader: "t", DeadLetterQueueSourceArn: "a"}
 	for _, attributes := range []SystemAttributes{attributes, {}, {ApproximateReceiveCount: 1}} {
 		var written struct{ Attributes map[string]string }
-		out := Message{Attributes: attributes}
+		out := message{Message: Message{Attributes: attributes}}
 		if err := json.Unmarshal(out.appendJSON(nil), &written); err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +121,8 @@ func FuzzEncode(f *testing.F) {
 			blob = nil
 		}
 		attributes := SystemAttributes{SequenceNumber: number, MessageGroupId: value}
-		got := read(&ReceiveMessageOutput{Messages: []Message{{}, {ReceiptHandle: id, Body: body, Attributes: attributes,
-			MessageAttributes: []MessageAttribute{{Name: name, DataType: dataType, StringValue: value, BinaryValue: blob}}}}})
+		got := read(receivedOf([]Message{{}, {ReceiptHandle: id, Body: body, Attributes: attributes,
+			MessageAttributes: []MessageAttribute{{Name: name, DataType: dataType, StringValue: value, BinaryValue: blob}}}}))
 		want := message{ReceiptHandle: text(id), Body: text(body),
 			MessageAttributes: map[string]attribute{text(name): {text(value), text(dataType), blob}}}
 		if attributes != (SystemAttributes{}) {
@@ -151,7 +151,7 @@ func FuzzEncode(f *testing.F) {
 
 func TestEncodeAllocations(t *testing.T) {
 	buffer := make([]byte, 0, 64<<10)
-	for _, out := range []jsonOutput{receivedMessages(), new(ReceiveMessageOutput), &SendMessageOutput{SequenceNumber: 1},
+	for _, out := range []jsonOutput{receivedMessages(), new(received), &SendMessageOutput{SequenceNumber: 1},
 		&DeleteMessageBatchOutput{Successful: []BatchResultEntry{{Id: "a"}}, Failed: []BatchResultErrorEntry{{Id: "b"}}}} {
 		if n := testing.AllocsPerRun(100, func() { buffer = out.appendJSON(buffer[:0]) }); n != 0 {
 			t.Errorf("%T: %v allocations, want none", out, n)
@@ -240,11 +240,11 @@ func BenchmarkEncodeReceiveMessage(b *testing.B) {
 
 // receivedMessages are ten messages of 1 KiB with all the system attributes that a
 // standard queue returns.
-func receivedMessages() *ReceiveMessageOutput {
-	out := new(ReceiveMessageOutput)
+func receivedMessages() *received {
+	var messages []Message
 	for i := range 10 {
 		body := exampleBody(i)
-		out.Messages = append(out.Messages, Message{
+		messages = append(messages, Message{
 			MessageId:     UUID{byte(i)},
 			ReceiptHandle: receiptHandle{queue: 1, number: uint64(i), generation: 1}.String(),
 			MD5OfBody:     digestBody([]byte(body)),
@@ -252,6 +252,17 @@ func receivedMessages() *ReceiveMessageOutput {
 			Attributes: SystemAttributes{SenderId: strings.Repeat("A", 21), SentTimestamp: 1700000000000,
 				ApproximateReceiveCount: 1, ApproximateFirstReceiveTimestamp: 1700000000001},
 		})
+	}
+	return receivedOf(messages)
+}
+
+// receivedOf is what the server holds of messages when it writes them.
+func receivedOf(messages []Message) *received {
+	out := new(received)
+	for _, m := range messages {
+		plain := m.Body
+		m.Body = ""
+		out.messages = append(out.messages, message{m, body{text: plain}})
 	}
 	return out
 }

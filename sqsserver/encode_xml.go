@@ -145,20 +145,20 @@ func (out *ListQueueTagsOutput) appendXML(dst []byte) []byte {
 	return dst
 }
 
-func (out *ReceiveMessageOutput) appendXML(dst []byte) []byte {
-	for i := range out.Messages {
+func (out *received) appendXML(dst []byte) []byte {
+	for i := range out.messages {
 		dst = append(dst, "<Message>"...)
-		dst = out.Messages[i].appendXML(dst)
+		dst = out.messages[i].appendXML(dst)
 		dst = append(dst, "</Message>"...)
 	}
 	return dst
 }
 
-func (m *Message) appendXML(dst []byte) []byte {
+func (m *message) appendXML(dst []byte) []byte {
 	dst = appendXMLUUID(dst, "MessageId", m.MessageId)
 	dst = appendXMLText(dst, "ReceiptHandle", m.ReceiptHandle)
 	dst = appendXMLMD5(dst, "MD5OfBody", m.MD5OfBody)
-	dst = appendXMLText(dst, "Body", m.kept().plain())
+	dst = appendXMLText(dst, "Body", m.body.plain())
 	for name, value := range m.Attributes.All() {
 		dst = appendXMLAttribute(dst, name, value)
 	}

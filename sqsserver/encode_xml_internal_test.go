@@ -56,9 +56,9 @@ func FuzzEncodeXML(f *testing.F) {
 			}
 		}
 
-		got := read("ReceiveMessage", &ReceiveMessageOutput{Messages: []Message{{}, {ReceiptHandle: id, Body: body,
+		got := read("ReceiveMessage", receivedOf([]Message{{}, {ReceiptHandle: id, Body: body,
 			Attributes:        SystemAttributes{SequenceNumber: number, MessageGroupId: value},
-			MessageAttributes: []MessageAttribute{{Name: name, DataType: dataType, StringValue: value, BinaryValue: blob}}}}})
+			MessageAttributes: []MessageAttribute{{Name: name, DataType: dataType, StringValue: value, BinaryValue: blob}}}}))
 		if len(got.Receive.Message) != 2 || len(got.Receive.Message[1].MessageAttribute) != 1 {
 			t.Fatalf("received %+v", got)
 		}

@@ -123,9 +123,9 @@ func (c *call) receive() error {
 	if err != nil {
 		return err
 	}
-	c.encode(out)
-	if len(out.Messages) > 0 {
-		c.queueURL, c.received = in.QueueUrl, out
+	c.encode(&out)
+	if len(out.messages) > 0 {
+		c.queueURL, c.received = in.QueueUrl, &out
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ type call struct {
 	reply     []byte // is appended to
 
 	queueURL string
-	received *ReceiveMessageOutput // nil: nothing has been received
+	received *received // nil: nothing has been received
 
 	seen    *observation // nil: nobody wants to know
 	replied bool         // the reply has begun

@@ -107,8 +107,6 @@ type Message struct {
 	Attributes             SystemAttributes
 	MD5OfMessageAttributes MD5                // of the attributes returned; zero: there are none
 	MessageAttributes      []MessageAttribute // in ascending order of their names
-
-	body body // Body, where nobody has needed that yet
 }
 
 // SystemAttributes are the attributes of a received message that SQS keeps. A

@@ -69,8 +69,8 @@ func (seen *observation) count(action string, out output) {
 	switch out := out.(type) {
 	case *SendMessageOutput:
 		seen.Messages = 1
-	case *ReceiveMessageOutput:
-		seen.Messages = len(out.Messages)
+	case *received:
+		seen.Messages = len(out.messages)
 	case *SendMessageBatchOutput:
 		seen.Messages, seen.Failed = len(out.Successful), len(out.Failed)
 	case *DeleteMessageBatchOutput:

@@ -16,14 +16,14 @@ const (
 	maxVisibilitySeconds = 43200
 )
 
-func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
+func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMessageInput) (received, error) {
 	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionReceiveMessage)
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
 	wanted, err := checkReceive(r.attributes, in)
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
 
 	w := newWaiter()
@@ -36,27 +36,48 @@ func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMes
 	wait := seconds(in.WaitTimeSeconds.Or(r.attributes.wait))
 	deliveries, err := s.receiveAttempt(ctx, r.queue, w, wait, in.ReceiveRequestAttemptId)
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
 	s.disturb(r.queue, deliveries)
 	if err := r.end(ctx); err != nil {
 		if !errors.Is(err, ErrReplyLost) {
 			s.giveBack(r.queue, deliveries)
 		}
-		return nil, err
+		return received{}, err
 	}
 
 	if deliveries, err = s.load(r.queue, deliveries); err != nil {
-		return nil, err
+		return received{}, err
 	}
-	out := &ReceiveMessageOutput{}
+	var out received
 	if len(deliveries) > 0 {
-		out.Messages = make([]Message, len(deliveries))
+		out.messages = make([]message, len(deliveries))
 	}
 	for i := range deliveries {
-		r.queue.message(&out.Messages[i], &deliveries[i], wanted, in.MessageAttributeNames)
+		r.queue.message(&out.messages[i], &deliveries[i], wanted, in.MessageAttributeNames)
 	}
 	return out, nil
+}
+
+// received is a ReceiveMessageOutput whose bodies are still as the server keeps them.
+type received struct{ messages []message }
+
+type message struct {
+	Message // without Body
+	body    body
+}
+
+func (out *received) plain() *ReceiveMessageOutput {
+	if len(out.messages) == 0 {
+		return &ReceiveMessageOutput{}
+	}
+	plain := make([]Message, len(out.messages))
+	for i := range out.messages {
+		m := &out.messages[i]
+		plain[i] = m.Message
+		plain[i].Body = m.body.plain()
+	}
+	return &ReceiveMessageOutput{Messages: plain}
 }
 
 func checkReceive(a *attributes, in *ReceiveMessageInput) (systemAttributeSet, error) {
@@ -115,7 +136,7 @@ func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Du
 }
 
 // message makes of a delivery the message that the receive asked for.
-func (q *queue) message(m *Message, d *engine.Delivery, wanted systemAttributeSet, names []string) {
+func (q *queue) message(m *message, d *engine.Delivery, wanted systemAttributeSet, names []string) {
 	c := d.Payload.(*content)
 	m.MessageId = UUID(d.ID)
 	m.ReceiptHandle = receiptHandle{
@@ -150,16 +171,16 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 }
 
 // takeBack makes the messages of a reply visible that did not reach the client.
-func (s *Server) takeBack(from origin, queueURL string, out *ReceiveMessageOutput) {
+func (s *Server) takeBack(from origin, queueURL string, out *received) {
 	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
-		"queue", queueURL, "messages", len(out.Messages))
+		"queue", queueURL, "messages", len(out.messages))
 	q := s.find(from, queueURL)
 	if q == nil {
 		return
 	}
-	deliveries := make([]engine.Delivery, 0, len(out.Messages))
-	for i := range out.Messages {
-		if h, err := parseReceiptHandle(out.Messages[i].ReceiptHandle, q.id); err == nil {
+	deliveries := make([]engine.Delivery, 0, len(out.messages))
+	for i := range out.messages {
+		if h, err := parseReceiptHandle(out.messages[i].ReceiptHandle, q.id); err == nil {
 			deliveries = append(deliveries, engine.Delivery{Receipt: h.receipt()})
 		}
 	}

@@ -223,11 +223,7 @@ func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*
 	if err != nil {
 		return nil, err
 	}
-	for i := range out.Messages {
-		m := &out.Messages[i]
-		m.Body, m.body = m.body.plain(), body{}
-	}
-	return out, nil
+	return out.plain(), nil
 }
 
 // DeleteMessage deletes a received message.

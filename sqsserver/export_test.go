@@ -5,4 +5,9 @@ package sqsserver
 
 func DecodeJSON(body []byte, in any) error { return decodeJSON(body, in.(jsonInput)) }
 
-func AppendJSON(dst []byte, out any) []byte { return out.(jsonOutput).appendJSON(dst) }
+func AppendJSON(dst []byte, out any) []byte {
+	if out, ok := out.(*ReceiveMessageOutput); ok {
+		return receivedOf(out.Messages).appendJSON(dst)
+	}
+	return out.(jsonOutput).appendJSON(dst)
+}

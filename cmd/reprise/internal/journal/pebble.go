@@ -29,17 +29,6 @@ const memTableSize = 32 << 20
 // body that is read alone takes some microseconds more.
 const blockSize = 32 << 10
 
-// newTableSize is where a table is ended that is written from memory, and a tenth of
-// what it may have below it. The newest table of a queue with a backlog has deletes at
-// its front and sends at its end: in one table with both, everything between would
-// have to be written again. With Pebble's 2 MiB that was all the keys of a million
-// messages, once for every 25,000 that came and went. The tables below have the sizes
-// that Pebble gives them.
-const (
-	newTableSize  = 256 << 10
-	baseTableSize = 4 << 20
-)
-
 // queuedMemTables are the tables in memory, being filled and being written, at
 // which writes wait for the disk.
 const queuedMemTables = 3
@@ -71,11 +60,7 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock) *pebble.Options {
 		// A queue that was purged or deleted gives its space back this much later.
 		FlushDelayDeleteRange: 10 * time.Second,
 	}
-
-	// The levels below follow.
-	options.Levels[0].BlockSize = blockSize
-	options.TargetFileSizes[0], options.TargetFileSizes[1] = newTableSize, baseTableSize
-
+	options.Levels[0].BlockSize = blockSize // the other levels follow it
 	options.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy { return bodiesApart }
 	options.EventListener = &pebble.EventListener{
 		// What cannot be read cannot be reorganised. Pebble would try again for ever,

@@ -92,8 +92,9 @@ func scrapeConsumer(t *testing.T) map[string]*dto.MetricFamily {
 		families := scrape(t, endpoint)
 		deleted, _ := reading(families["reprise_settled_total"], "reprise_outcome", "delete")
 		dead, _ := reading(families["reprise_settled_total"], "reprise_outcome", "dead-letter")
-		runs, _ := reading(families["reprise_attempts_total"], "", "") // the last may be told of after its settlement
-		if deleted == 3 && dead == 2 && runs == 8 {
+		runs, _ := reading(families["reprise_attempts_total"], "", "")                     // the last may be told of after its settlement
+		running, _ := reading(families["reprise_inflight"], "reprise_state", "processing") // and be let go after it
+		if deleted == 3 && dead == 2 && runs == 8 && running == 0 {
 			return families
 		}
 		if time.Now().After(deadline) {

@@ -40,8 +40,13 @@ func openError(err error) error {
 			return err
 		}
 	}
-	if err == nil || errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || whereDamaged(err) != "" {
+	switch {
+	case err == nil, errors.Is(err, errDamaged), whereDamaged(err) != "":
 		return err
+	case errors.Is(err, os.ErrNotExist):
+		// The end of a damaged manifest is taken for one that was not written any more:
+		// what stands before names files that have gone since.
+		return fmt.Errorf("%w (or the MANIFEST that names it is damaged)", err)
 	}
 	return fmt.Errorf("%w: MANIFEST, OPTIONS or marker: %w", errDamaged, err)
 }

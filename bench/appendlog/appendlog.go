@@ -129,7 +129,7 @@ func (l *Log) Get(keys [][]byte) iter.Seq2[[]byte, error] {
 		for _, key := range keys {
 			var err error
 			value, err = l.get(value[:0], key)
-			if !yield(value, err) {
+			if !yield(value, err) || err != nil && !errors.Is(err, sqsserver.ErrNotInJournal) {
 				return
 			}
 		}

@@ -39,8 +39,8 @@ func canned(replies map[string]reply) http.HandlerFunc {
 }
 
 // keeping is canned with the least of what SQS does with a message that is sent: it
-// reads what its body means, takes the MD5 of that, and keeps it. Where the bodies
-// are is known to it without looking.
+// reads what its body means, takes the MD5 of that, and keeps it. It does not look for
+// the bodies, and cuts the request into as many equal pieces.
 func keeping(replies map[string]reply) http.HandlerFunc {
 	answer := canned(replies)
 	buffers := sync.Pool{New: func() any { return new(bytes.Buffer) }}

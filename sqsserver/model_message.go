@@ -27,7 +27,7 @@ type SendMessageEntry struct {
 	MessageDeduplicationId  string             // FIFO only
 	MessageGroupId          string             // FIFO: required; standard: the tenant of a fair queue
 
-	body sentBody // MessageBody, once it was examined; who decodes JSON leaves that empty
+	body sentBody // once it was examined; a decoder of JSON sets this and leaves MessageBody empty
 }
 
 // SendMessageInput is a message and the queue it goes to.

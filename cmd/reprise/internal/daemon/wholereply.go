@@ -62,7 +62,8 @@ type wholeConn struct {
 
 var keptBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxKept keeps a buffer that once had a large reply from holding its memory.
+// maxKept is the rest of a reply from which on it is not copied, and keeps a buffer from
+// holding more memory.
 const maxKept = 64 << 10
 
 // Write writes p, or keeps it if it is a full buffer and more of the reply follows. What

@@ -19,9 +19,10 @@ const module = "github.com/reprise-sqs/reprise"
 var arrows = map[string][]string{
 	"retry":                       {},
 	"plan":                        {"retry"},
+	"internal/awsjson":            {},
 	"internal/digest":             {},
 	"internal/engine":             {},
-	"sqsserver":                   {"internal/digest", "internal/engine"},
+	"sqsserver":                   {"internal/awsjson", "internal/digest", "internal/engine"},
 	".":                           {"internal/digest", "plan", "retry"},
 	"reprisetest":                 {".", "sqsserver", "retry"},
 	"idempotency":                 {"."},

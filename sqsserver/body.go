@@ -1,5 +1,7 @@
 package sqsserver
 
+import "github.com/reprise-sqs/reprise/internal/awsjson"
+
 // body is a message's body as the server keeps it. One that came in JSON with
 // escapes stays as it came: almost everybody who receives it wants it in JSON
 // again, and to escape a body that is JSON itself would cost more than the rest of
@@ -14,17 +16,13 @@ func (b body) plain() string {
 	if !b.quoted {
 		return b.text
 	}
-	quoted := bytesOf(b.text)
-	n := plainPrefix(quoted)
-	plain := append(make([]byte, 0, len(quoted)), quoted[:n]...)
-	plain, _, _ = appendUnescaped(plain, quoted[n:]) // it was read before
-	return string(plain)
+	return awsjson.Unescape(b.text)
 }
 
 // appendJSON appends the body as a JSON string.
 func (b body) appendJSON(dst []byte) []byte {
 	if !b.quoted {
-		return appendString(dst, b.text)
+		return awsjson.AppendText(dst, b.text)
 	}
 	dst = append(dst, '"')
 	dst = append(dst, b.text...)

@@ -1,7 +1,11 @@
 package sqsserver
 
 import (
+	"bytes"
+	"errors"
 	"sync"
+
+	"github.com/reprise-sqs/reprise/internal/awsjson"
 )
 
 // jsonInput is an input that can be read from the JSON object of a request.
@@ -9,45 +13,47 @@ type jsonInput interface {
 	decodeJSON(*jsonReader)
 }
 
+// jsonReader reads an input.
+type jsonReader struct {
+	awsjson.Reader
+	entries int // how many the batch has
+}
+
 // decodeJSON reads the body of a request into in, which must be zero. It keeps
 // nothing of body.
 func decodeJSON(body []byte, in jsonInput) error {
 	r := jsonReaders.Get().(*jsonReader)
-	r.data = body
+	defer func() {
+		r.Reset(nil)
+		jsonReaders.Put(r)
+	}()
+	r.Reset(body)
+	r.entries = 0
 	in.decodeJSON(r)
-	r.end()
-	if r.err == nil && r.entries > maxBatchEntries {
-		r.err = errTooManyEntries(r.entries)
+	r.End()
+	if r.entries > maxBatchEntries {
+		r.Fail(errTooManyEntries(r.entries))
 	}
-	err := r.err
-	if cap(r.scratch) > maxPooledScratch {
-		r.scratch = nil
+	var syntax *awsjson.SyntaxError
+	if errors.As(r.Err(), &syntax) {
+		return errSerialization(syntax.Offset, syntax.Problem)
 	}
-	*r = jsonReader{scratch: r.scratch}
-	jsonReaders.Put(r)
-	if err != nil {
-		return err
-	}
-	return nil
+	return r.Err()
 }
-
-// maxPooledScratch keeps a reader that once met a large body from holding its
-// memory.
-const maxPooledScratch = 64 << 10
 
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
 func (in *CreateQueueInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueName":
-			in.QueueName = r.string()
+			in.QueueName = r.Text()
 		case "Attributes":
-			in.Attributes = r.stringMap()
+			in.Attributes = r.TextMap()
 		case "tags": // lower case here, and nowhere else
-			in.Tags = r.stringMap()
+			in.Tags = r.TextMap()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
@@ -60,177 +66,197 @@ func (in *ListQueueTagsInput) decodeJSON(r *jsonReader) { in.QueueUrl = r.onlyQu
 
 // onlyQueueURL reads an input that has no other member.
 func (r *jsonReader) onlyQueueURL() (queueURL string) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			queueURL = r.string()
+			queueURL = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 	return queueURL
 }
 
 func (in *GetQueueUrlInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueName":
-			in.QueueName = r.string()
+			in.QueueName = r.Text()
 		case "QueueOwnerAWSAccountId":
-			in.QueueOwnerAWSAccountId = r.string()
+			in.QueueOwnerAWSAccountId = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *ListQueuesInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueNamePrefix":
-			in.QueueNamePrefix = r.string()
+			in.QueueNamePrefix = r.Text()
 		case "MaxResults":
 			in.MaxResults = r.int32()
 		case "NextToken":
-			in.NextToken = r.string()
+			in.NextToken = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *GetQueueAttributesInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "AttributeNames":
-			in.AttributeNames = r.strings(nil)
+			in.AttributeNames = r.Texts(nil)
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *SetQueueAttributesInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Attributes":
-			in.Attributes = r.stringMap()
+			in.Attributes = r.TextMap()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *ListDeadLetterSourceQueuesInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "MaxResults":
 			in.MaxResults = r.int32()
 		case "NextToken":
-			in.NextToken = r.string()
+			in.NextToken = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *TagQueueInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Tags":
-			in.Tags = r.stringMap()
+			in.Tags = r.TextMap()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *UntagQueueInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "TagKeys":
-			in.TagKeys = r.strings(nil)
+			in.TagKeys = r.Texts(nil)
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *AddPermissionInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Label":
-			in.Label = r.string()
+			in.Label = r.Text()
 		case "AWSAccountIds":
-			in.AWSAccountIds = r.strings(nil)
+			in.AWSAccountIds = r.Texts(nil)
 		case "Actions":
-			in.Actions = r.strings(nil)
+			in.Actions = r.Texts(nil)
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *RemovePermissionInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Label":
-			in.Label = r.string()
+			in.Label = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *StartMessageMoveTaskInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "SourceArn":
-			in.SourceArn = r.string()
+			in.SourceArn = r.Text()
 		case "DestinationArn":
-			in.DestinationArn = r.string()
+			in.DestinationArn = r.Text()
 		case "MaxNumberOfMessagesPerSecond":
 			in.MaxNumberOfMessagesPerSecond = r.int32()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *CancelMessageMoveTaskInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "TaskHandle":
-			in.TaskHandle = r.string()
+			in.TaskHandle = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *ListMessageMoveTasksInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "SourceArn":
-			in.SourceArn = r.string()
+			in.SourceArn = r.Text()
 		case "MaxResults":
 			in.MaxResults = r.int32()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
+}
+
+// int32 reads an integer.
+func (r *jsonReader) int32() OptionalInt { return Int(r.Int32()) }
+
+// body reads the body of a message.
+func (r *jsonReader) body() sentBody {
+	plain, quoted := r.Bytes()
+	if r.Err() != nil {
+		return sentBody{}
+	}
+	b := examine(plain)
+	// Every escape is longer than what it stands for, those with \u by up to five times,
+	// and most that are written so need none.
+	if len(plain) < len(quoted) && !bytes.Contains(quoted, []byte(`\u`)) {
+		b.body = body{text: string(quoted), quoted: true}
+	} else {
+		b.text = string(plain)
+	}
+	return b
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/reprise-sqs/reprise/internal/awsjson"
 )
 
 func TestDecode(t *testing.T) {
@@ -84,7 +86,7 @@ func TestDecode(t *testing.T) {
 		{"empty lists of values", `{"MessageAttributes":{"a":{"StringListValues":[],"BinaryListValues":[],"DataType":"String"}}}`,
 			&SendMessageInput{SendMessageEntry: SendMessageEntry{MessageAttributes: []MessageAttribute{{Name: "a", DataType: "String"}}}}},
 		{"integers at their limits", `{"MaxResults":2147483647,"MaxResults":-2147483648}`, &ListQueuesInput{MaxResults: Int(-2147483648)}},
-		{"nested as deep as can be", `{"A":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, &ListQueuesInput{}},
+		{"nested as deep as can be", `{"A":` + strings.Repeat("[", awsjson.MaxDepth) + strings.Repeat("]", awsjson.MaxDepth) + `}`, &ListQueuesInput{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -147,7 +149,7 @@ func TestDecodeMalformed(t *testing.T) {
 		{"bad fraction", `{"A":1.}`, "a value is expected"},
 		{"bad exponent", `{"A":1e+}`, "a value is expected"},
 		{"no value", `{"A":}`, "a value is expected"},
-		{"nested too deep", `{"A":` + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + `}`, "nested more than 100 deep"},
+		{"nested too deep", `{"A":` + strings.Repeat("[", awsjson.MaxDepth+1) + strings.Repeat("]", awsjson.MaxDepth+1) + `}`, "nested more than 100 deep"},
 		{"nested without end", `{"A":` + strings.Repeat(`{"A":`, 1<<20), "nested more than 100 deep"},
 	}
 	for _, test := range tests {
@@ -245,11 +247,11 @@ func TestDecodeAllocations(t *testing.T) {
 	body := sendMessageBatchBody()
 	var r jsonReader
 	allocations := testing.AllocsPerRun(100, func() {
-		r = jsonReader{data: body, scratch: r.scratch}
+		r.Reset(body)
 		var in SendMessageBatchInput
 		in.decodeJSON(&r)
-		if r.err != nil {
-			t.Fatal(r.err)
+		if r.Err() != nil {
+			t.Fatal(r.Err())
 		}
 	})
 	if allocations > 23 { // the input, its URL, the entries, 10 ids, 10 bodies
@@ -287,7 +289,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			err := decodeWhole(body, in)
 			if err != nil && strings.Contains(err.Error(), "nested more than") {
-				if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth {
+				if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= awsjson.MaxDepth {
 					t.Fatalf("%T: %v", in, err)
 				}
 				continue
@@ -375,7 +377,7 @@ func sendMessageBatchBody() []byte {
 			body = append(body, ',')
 		}
 		body = fmt.Appendf(body, `{"Id":"%d","MessageBody":`, i)
-		body = appendString(body, exampleBody(i))
+		body = awsjson.AppendText(body, exampleBody(i))
 		body = append(body, '}')
 	}
 	return append(body, `]}`...)

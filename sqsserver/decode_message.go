@@ -1,10 +1,10 @@
 package sqsserver
 
 func (in *SendMessageInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		default:
 			in.decodeMember(r, name)
 		}
@@ -12,23 +12,23 @@ func (in *SendMessageInput) decodeJSON(r *jsonReader) {
 }
 
 func (in *SendMessageBatchInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Entries":
 			in.Entries = decodeEntries(r, (*SendMessageBatchRequestEntry).decodeJSON)
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (e *SendMessageBatchRequestEntry) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "Id":
-			e.Id = r.string()
+			e.Id = r.Text()
 		default:
 			e.decodeMember(r, name)
 		}
@@ -48,18 +48,18 @@ func (e *SendMessageEntry) decodeMember(r *jsonReader, name []byte) {
 	case "MessageSystemAttributes":
 		e.MessageSystemAttributes = r.messageAttributes()
 	case "MessageDeduplicationId":
-		e.MessageDeduplicationId = r.string()
+		e.MessageDeduplicationId = r.Text()
 	case "MessageGroupId":
-		e.MessageGroupId = r.string()
+		e.MessageGroupId = r.Text()
 	default:
-		r.skip()
+		r.Skip()
 	}
 }
 
 // messageAttributes reads a map of attributes, in ascending order of their names.
 func (r *jsonReader) messageAttributes() []MessageAttribute {
 	var attributes []MessageAttribute
-	for name := range r.members() {
+	for name := range r.Members() {
 		attribute := MessageAttribute{Name: string(name)}
 		attribute.decodeJSON(r)
 		attributes = append(attributes, attribute)
@@ -68,30 +68,30 @@ func (r *jsonReader) messageAttributes() []MessageAttribute {
 }
 
 func (a *MessageAttribute) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "DataType":
-			a.DataType = r.string()
+			a.DataType = r.Text()
 		case "StringValue":
-			a.StringValue = r.string()
+			a.StringValue = r.Text()
 		case "BinaryValue":
-			a.BinaryValue = r.blob()
+			a.BinaryValue = r.Blob()
 		case "StringListValues", "BinaryListValues":
-			if len(r.strings(nil)) > 0 && r.err == nil {
-				r.err = errAttributeLists()
+			if len(r.Texts(nil)) > 0 {
+				r.Fail(errAttributeLists())
 			}
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *ReceiveMessageInput) decodeJSON(r *jsonReader) {
 	var deprecated []string
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "MaxNumberOfMessages":
 			in.MaxNumberOfMessages = r.int32()
 		case "VisibilityTimeout":
@@ -99,98 +99,98 @@ func (in *ReceiveMessageInput) decodeJSON(r *jsonReader) {
 		case "WaitTimeSeconds":
 			in.WaitTimeSeconds = r.int32()
 		case "MessageAttributeNames":
-			in.MessageAttributeNames = r.strings(nil)
+			in.MessageAttributeNames = r.Texts(nil)
 		case "MessageSystemAttributeNames":
-			in.MessageSystemAttributeNames = r.strings(nil)
+			in.MessageSystemAttributeNames = r.Texts(nil)
 		case "AttributeNames":
-			deprecated = r.strings(nil)
+			deprecated = r.Texts(nil)
 		case "ReceiveRequestAttemptId":
-			in.ReceiveRequestAttemptId = r.string()
+			in.ReceiveRequestAttemptId = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 	in.MessageSystemAttributeNames = append(in.MessageSystemAttributeNames, deprecated...)
 }
 
 func (in *DeleteMessageInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "ReceiptHandle":
-			in.ReceiptHandle = r.string()
+			in.ReceiptHandle = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *DeleteMessageBatchInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Entries":
 			in.Entries = decodeEntries(r, (*DeleteMessageBatchRequestEntry).decodeJSON)
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (e *DeleteMessageBatchRequestEntry) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "Id":
-			e.Id = r.string()
+			e.Id = r.Text()
 		case "ReceiptHandle":
-			e.ReceiptHandle = r.string()
+			e.ReceiptHandle = r.Text()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *ChangeMessageVisibilityInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "ReceiptHandle":
-			in.ReceiptHandle = r.string()
+			in.ReceiptHandle = r.Text()
 		case "VisibilityTimeout":
 			in.VisibilityTimeout = r.int32()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (in *ChangeMessageVisibilityBatchInput) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
-			in.QueueUrl = r.string()
+			in.QueueUrl = r.Text()
 		case "Entries":
 			in.Entries = decodeEntries(r, (*ChangeMessageVisibilityBatchRequestEntry).decodeJSON)
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
 
 func (e *ChangeMessageVisibilityBatchRequestEntry) decodeJSON(r *jsonReader) {
-	for name := range r.members() {
+	for name := range r.Members() {
 		switch string(name) {
 		case "Id":
-			e.Id = r.string()
+			e.Id = r.Text()
 		case "ReceiptHandle":
-			e.ReceiptHandle = r.string()
+			e.ReceiptHandle = r.Text()
 		case "VisibilityTimeout":
 			e.VisibilityTimeout = r.int32()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	}
 }
@@ -201,9 +201,9 @@ func (e *ChangeMessageVisibilityBatchRequestEntry) decodeJSON(r *jsonReader) {
 func decodeEntries[E any](r *jsonReader, decode func(*E, *jsonReader)) []E {
 	entries := make([]E, 0, maxBatchEntries)
 	r.entries = 0
-	for range r.elements() {
+	for range r.Elements() {
 		if r.entries++; r.entries > maxBatchEntries {
-			r.skip()
+			r.Skip()
 			continue
 		}
 		entries = entries[:r.entries]

@@ -2,12 +2,12 @@ package sqsserver
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 	"unsafe"
+
+	"github.com/reprise-sqs/reprise/internal/awsjson"
 )
 
 // jsonOutput is an output that can be written as the JSON object of a reply. The
@@ -43,7 +43,7 @@ func appendURLPage(dst []byte, name string, urls []string, nextToken string) []b
 	dst = append(dst, '{')
 	for i, url := range urls {
 		dst = appendElementStart(dst, i, name)
-		dst = appendString(dst, url)
+		dst = awsjson.AppendText(dst, url)
 	}
 	dst = appendElementsEnd(dst, len(urls))
 	dst = appendTextMember(dst, `"NextToken":`, nextToken)
@@ -65,9 +65,9 @@ func appendOnlyMap(dst []byte, name string, values map[string]string) []byte {
 		dst = append(dst, name...)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			dst = appendComma(dst)
-			dst = appendString(dst, key)
+			dst = awsjson.AppendText(dst, key)
 			dst = append(dst, ':')
-			dst = appendString(dst, values[key])
+			dst = awsjson.AppendText(dst, values[key])
 		}
 		dst = append(dst, '}')
 	}
@@ -177,7 +177,7 @@ func appendFailed(dst []byte, failed []BatchResultErrorEntry) []byte {
 // appendEntryID begins the result of a batch entry. The id is never left out:
 // the AWS SDK for Go reads it without looking whether it is there.
 func appendEntryID(dst []byte, id string) []byte {
-	return appendString(append(dst, `{"Id":`...), id)
+	return awsjson.AppendText(append(dst, `{"Id":`...), id)
 }
 
 func (out *received) appendJSON(dst []byte) []byte {
@@ -228,7 +228,7 @@ func (a *SystemAttributes) appendMember(dst []byte) []byte {
 
 func (a *MessageAttribute) appendMember(dst []byte) []byte {
 	dst = appendComma(dst)
-	dst = appendString(dst, a.Name)
+	dst = awsjson.AppendText(dst, a.Name)
 	dst = append(dst, `:{`...)
 	dst = appendTextMember(dst, `"StringValue":`, a.StringValue)
 	if len(a.BinaryValue) > 0 {
@@ -250,7 +250,7 @@ func appendTextMember(dst []byte, name, value string) []byte {
 	}
 	dst = appendComma(dst)
 	dst = append(dst, name...)
-	return appendString(dst, value)
+	return awsjson.AppendText(dst, value)
 }
 
 // appendNumberMember: SQS writes numbers as strings where they are attributes.
@@ -313,32 +313,6 @@ func appendComma(dst []byte) []byte {
 	}
 	return append(dst, ',')
 }
-
-// appendString appends s as a JSON string. What is not UTF-8 in it becomes
-// U+FFFD, byte by byte.
-func appendString(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = string([]rune(s))
-	}
-	dst = append(dst, '"')
-	text, n := bytesOf(s), 0
-	for {
-		dst, n = appendPlain(dst, text)
-		if n == len(text) {
-			return append(dst, '"')
-		}
-		if c := escaped[text[n]]; c != 0 {
-			dst = append(dst, '\\', c)
-		} else {
-			dst = fmt.Appendf(dst, `\u%04x`, text[n])
-		}
-		text = text[n+1:]
-	}
-}
-
-// escaped holds what is written, after a backslash, for a byte that isSpecial. The
-// control characters that it leaves out cannot be sent in a body.
-var escaped = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
 
 // bytesOf returns the bytes of s without copying them; they must not be written.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

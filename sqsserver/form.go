@@ -3,6 +3,7 @@ package sqsserver
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"iter"
 	"maps"
@@ -112,11 +113,10 @@ func unescapeForm(text []byte) (string, bool) {
 			if i+2 >= len(text) {
 				return string(decoded), false
 			}
-			high, low := hexDigit(text[i+1]), hexDigit(text[i+2])
-			if high < 0 || low < 0 {
+			var err error
+			if decoded, err = hex.AppendDecode(decoded, text[i+1:i+3]); err != nil {
 				return string(decoded), false
 			}
-			decoded = append(decoded, byte(high<<4|low))
 			i += 2
 		default:
 			decoded = append(decoded, c)

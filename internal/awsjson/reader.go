@@ -1,7 +1,8 @@
-package sqsserver
+// Package awsjson reads and writes the JSON of AWS's JSON 1.0 protocol: the server
+// reads requests with it, the consumer replies.
+package awsjson
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"iter"
@@ -9,13 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of the values that a request may carry in members
-// that SQS does not know. What it knows is five levels deep.
-const maxDepth = 100
+// MaxDepth bounds the nesting of the values that a body may carry in members that
+// nobody asks for. What SQS knows is five levels deep.
+const MaxDepth = 100
 
-// jsonReader reads one JSON value from a request body, in a single pass and
-// without an intermediate tree. It is made for inputs of AWS's JSON 1.0
-// protocol:
+// Reader reads one JSON value in a single pass and without an intermediate tree:
 //
 //   - a member that is null is absent; null elsewhere has the wrong type;
 //   - member names are case-sensitive and the last of equal ones wins;
@@ -24,19 +23,56 @@ const maxDepth = 100
 //     express, is kept in the three bytes that UTF-8 would use for it, so that
 //     whoever validates the text finds it invalid.
 //
-// The first problem is kept in err, after which every method does nothing.
-type jsonReader struct {
+// The first problem is kept, after which every method does nothing. The zero
+// Reader is at the end of nothing; see [Reader.Reset].
+type Reader struct {
 	data    []byte
 	pos     int
 	depth   int    // of skipped values
+	nulls   int    // read so far
 	scratch []byte // the last string that had escapes
-	entries int    // how many the batch has
-	err     *Error
+	err     error
 }
 
-// members reads an object. The value of each name yielded must be read by the
+// SyntaxError says that what was read is not JSON, or not of the kind that was
+// asked for.
+type SyntaxError struct {
+	Offset  int // in bytes
+	Problem string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d, %s", e.Offset, e.Problem) }
+
+// maxKeptScratch keeps a reader that once met a large string from holding its
+// memory.
+const maxKeptScratch = 64 << 10
+
+// Reset makes r read data from the start. It keeps its own memory, if that is not
+// much, and of what it read before, nothing.
+func (r *Reader) Reset(data []byte) {
+	if cap(r.scratch) > maxKeptScratch {
+		r.scratch = nil
+	}
+	*r = Reader{data: data, scratch: r.scratch}
+}
+
+// Err returns the first problem: a [*SyntaxError], or what [Reader.Fail] was given.
+func (r *Reader) Err() error { return r.err }
+
+// Nulls returns how many nulls were read, for those to whom they are not the same
+// as what is absent.
+func (r *Reader) Nulls() int { return r.nulls }
+
+// Fail ends the reading for err, if there is no problem yet.
+func (r *Reader) Fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// Members reads an object. The value of each name yielded must be read by the
 // loop's body; the name is valid until then.
-func (r *jsonReader) members() iter.Seq[[]byte] {
+func (r *Reader) Members() iter.Seq[[]byte] {
 	return func(yield func(name []byte) bool) {
 		if !r.open('{', "an object") {
 			return
@@ -58,9 +94,9 @@ func (r *jsonReader) members() iter.Seq[[]byte] {
 	}
 }
 
-// elements reads an array and yields the index of each element, whose value must
+// Elements reads an array and yields the index of each element, whose value must
 // be read by the loop's body.
-func (r *jsonReader) elements() iter.Seq[int] {
+func (r *Reader) Elements() iter.Seq[int] {
 	return func(yield func(i int) bool) {
 		if !r.open('[', "an array") {
 			return
@@ -73,32 +109,32 @@ func (r *jsonReader) elements() iter.Seq[int] {
 	}
 }
 
-// string reads a string.
-func (r *jsonReader) string() string { return string(r.text("a string")) }
+// Text reads a string.
+func (r *Reader) Text() string { return string(r.text("a string")) }
 
-// strings reads an array of strings and appends them to list.
-func (r *jsonReader) strings(list []string) []string {
-	for range r.elements() {
-		list = append(list, r.string())
+// Texts reads an array of strings and appends them to list.
+func (r *Reader) Texts(list []string) []string {
+	for range r.Elements() {
+		list = append(list, r.Text())
 	}
 	return list
 }
 
-// stringMap reads an object of strings. It is nil if the object is empty.
-func (r *jsonReader) stringMap() map[string]string {
+// TextMap reads an object of strings. It is nil if the object is empty.
+func (r *Reader) TextMap() map[string]string {
 	var m map[string]string
-	for name := range r.members() {
+	for name := range r.Members() {
 		key := string(name)
 		if m == nil {
 			m = make(map[string]string)
 		}
-		m[key] = r.string()
+		m[key] = r.Text()
 	}
 	return m
 }
 
-// blob reads a string of base64 and decodes it.
-func (r *jsonReader) blob() []byte {
+// Blob reads a string of base64 and decodes it.
+func (r *Reader) Blob() []byte {
 	text := r.text("a string of base64")
 	if len(text) == 0 {
 		return nil
@@ -112,13 +148,13 @@ func (r *jsonReader) blob() []byte {
 	return blob[:n]
 }
 
-// int32 reads an integer.
-func (r *jsonReader) int32() OptionalInt {
+// Int32 reads an integer.
+func (r *Reader) Int32() int32 {
 	r.space()
 	start := r.pos
 	if !r.number() {
 		r.fail("an integer is expected")
-		return OptionalInt{}
+		return 0
 	}
 	digits := r.data[start:r.pos]
 	negative := digits[0] == '-'
@@ -129,7 +165,7 @@ func (r *jsonReader) int32() OptionalInt {
 	for _, c := range digits {
 		if c < '0' || c > '9' {
 			r.fail("the number before is not an integer")
-			return OptionalInt{}
+			return 0
 		}
 		if n = n*10 + int64(c-'0'); n > math.MaxInt32+1 {
 			break
@@ -140,25 +176,25 @@ func (r *jsonReader) int32() OptionalInt {
 	}
 	if n < math.MinInt32 || n > math.MaxInt32 {
 		r.fail("the number before is out of range")
-		return OptionalInt{}
+		return 0
 	}
-	return Int(int32(n))
+	return int32(n)
 }
 
-// skip reads any value and forgets it.
-func (r *jsonReader) skip() {
-	if r.depth++; r.depth > maxDepth {
-		r.fail(fmt.Sprintf("values are nested more than %d deep", maxDepth))
+// Skip reads any value and forgets it.
+func (r *Reader) Skip() {
+	if r.depth++; r.depth > MaxDepth {
+		r.fail(fmt.Sprintf("values are nested more than %d deep", MaxDepth))
 		return
 	}
 	switch r.space(); r.peek() {
 	case '{':
-		for range r.members() {
-			r.skip()
+		for range r.Members() {
+			r.Skip()
 		}
 	case '[':
-		for range r.elements() {
-			r.skip()
+		for range r.Elements() {
+			r.Skip()
 		}
 	case '"':
 		r.text("a string")
@@ -170,22 +206,18 @@ func (r *jsonReader) skip() {
 	r.depth--
 }
 
-// end reads the end of the body, after the value.
-func (r *jsonReader) end() {
+// End reads the end of the body, after the value.
+func (r *Reader) End() {
 	if r.space(); r.err == nil && r.pos < len(r.data) {
 		r.fail("something follows the object")
 	}
 }
 
-// fail keeps the first problem.
-func (r *jsonReader) fail(problem string) {
-	if r.err == nil {
-		r.err = errSerialization(r.pos, problem)
-	}
-}
+// fail is Fail for a problem with the next byte, or the value before.
+func (r *Reader) fail(problem string) { r.Fail(&SyntaxError{r.pos, problem}) }
 
 // open reads the first byte of an object or array.
-func (r *jsonReader) open(delimiter byte, what string) bool {
+func (r *Reader) open(delimiter byte, what string) bool {
 	if r.space(); r.peek() != delimiter {
 		r.fail(what + " is expected")
 		return false
@@ -196,7 +228,7 @@ func (r *jsonReader) open(delimiter byte, what string) bool {
 
 // next reads what precedes a member or an element and reports whether there is
 // one; if not, it has read the closing delimiter, or there was a problem.
-func (r *jsonReader) next(delimiter byte, first bool) bool {
+func (r *Reader) next(delimiter byte, first bool) bool {
 	if r.err != nil {
 		return false
 	}
@@ -217,14 +249,14 @@ func (r *jsonReader) next(delimiter byte, first bool) bool {
 
 // peek returns the next byte, or 0 at the end of the body; a zero byte is valid
 // nowhere in JSON.
-func (r *jsonReader) peek() byte {
+func (r *Reader) peek() byte {
 	if r.pos < len(r.data) {
 		return r.data[r.pos]
 	}
 	return 0
 }
 
-func (r *jsonReader) space() {
+func (r *Reader) space() {
 	for r.pos < len(r.data) {
 		switch r.data[r.pos] {
 		case ' ', '\t', '\n', '\r':
@@ -235,12 +267,15 @@ func (r *jsonReader) space() {
 	}
 }
 
-func (r *jsonReader) null() bool {
-	r.space()
-	return r.literal("null")
+func (r *Reader) null() bool {
+	if r.space(); !r.literal("null") {
+		return false
+	}
+	r.nulls++
+	return true
 }
 
-func (r *jsonReader) literal(word string) bool {
+func (r *Reader) literal(word string) bool {
 	rest := r.data[r.pos:]
 	if len(rest) < len(word) || string(rest[:len(word)]) != word {
 		return false
@@ -250,7 +285,7 @@ func (r *jsonReader) literal(word string) bool {
 }
 
 // number reads a number and reports whether there was one.
-func (r *jsonReader) number() bool {
+func (r *Reader) number() bool {
 	if r.peek() == '-' {
 		r.pos++
 	}
@@ -274,7 +309,7 @@ func (r *jsonReader) number() bool {
 	return true
 }
 
-func (r *jsonReader) digits() bool {
+func (r *Reader) digits() bool {
 	start := r.pos
 	for c := r.peek(); '0' <= c && c <= '9'; c = r.peek() {
 		r.pos++
@@ -282,31 +317,16 @@ func (r *jsonReader) digits() bool {
 	return r.pos > start
 }
 
-// body reads the body of a message.
-func (r *jsonReader) body() sentBody {
-	plain, quoted := r.textAsItCame("a string")
-	if r.err != nil {
-		return sentBody{}
-	}
-	b := examine(plain)
-	// Every escape is longer than what it stands for, those with \u by up to five times,
-	// and most that are written so need none.
-	if len(plain) < len(quoted) && !bytes.Contains(quoted, []byte(`\u`)) {
-		b.body = body{text: string(quoted), quoted: true}
-	} else {
-		b.text = string(plain)
-	}
-	return b
-}
+// Bytes reads a string and returns its bytes, and what stood between the quotes.
+// Both are valid until the next call of a method.
+func (r *Reader) Bytes() (text, quoted []byte) { return r.bytes("a string") }
 
-// text reads a string and returns its bytes, which are valid until the next call.
-func (r *jsonReader) text(what string) []byte {
-	text, _ := r.textAsItCame(what)
+func (r *Reader) text(what string) []byte {
+	text, _ := r.bytes(what)
 	return text
 }
 
-// textAsItCame is text, which also returns what stood between the quotes.
-func (r *jsonReader) textAsItCame(what string) (text, quoted []byte) {
+func (r *Reader) bytes(what string) (text, quoted []byte) {
 	if r.space(); r.err != nil || r.peek() != '"' {
 		r.fail(what + " is expected")
 		return nil, nil

@@ -1,9 +1,11 @@
-package sqsserver
+package awsjson
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Most bytes of a JSON string stand for themselves. These functions find those
@@ -56,6 +58,42 @@ func specialBytes(word uint64) uint64 {
 	quote := (word ^ ones*'"') - ones
 	backslash := (word ^ ones*'\\') - ones
 	return (control | quote | backslash) &^ word & highBits
+}
+
+// AppendText appends s as a JSON string. What is not UTF-8 in it becomes
+// U+FFFD, byte by byte.
+func AppendText(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	dst = append(dst, '"')
+	text, n := bytesOf(s), 0
+	for {
+		dst, n = appendPlain(dst, text)
+		if n == len(text) {
+			return append(dst, '"')
+		}
+		if c := escaped[text[n]]; c != 0 {
+			dst = append(dst, '\\', c)
+		} else {
+			dst = fmt.Appendf(dst, `\u%04x`, text[n])
+		}
+		text = text[n+1:]
+	}
+}
+
+// escaped holds what is written, after a backslash, for a byte that isSpecial. The
+// control characters that it leaves out cannot be sent in a body.
+var escaped = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
+
+// Unescape returns what stood for s between the quotes of a JSON string that a
+// [Reader] has read.
+func Unescape(quoted string) string {
+	rest := bytesOf(quoted)
+	n := plainPrefix(rest)
+	text := append(make([]byte, 0, len(rest)), rest[:n]...)
+	text, _, _ = appendUnescaped(text, rest[n:]) // it was read before
+	return unsafe.String(unsafe.SliceData(text), len(text))
 }
 
 // appendUnescaped appends to dst what s stands for, which begins with a backslash
@@ -141,3 +179,6 @@ func appendRune(dst []byte, c rune) []byte {
 	}
 	return append(dst, 0xE0|byte(c>>12), 0x80|byte(c>>6)&0x3F, 0x80|byte(c)&0x3F)
 }
+
+// bytesOf returns the bytes of s without copying them; they must not be written.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/replies"
 )
 
 const (
@@ -248,7 +250,7 @@ func (c *Consumer) receive(n int) (got int, err error) {
 			VisibilityTimeout:           int32(c.cfg.Lease / time.Second),
 			MessageAttributeNames:       allAttributes,
 			MessageSystemAttributeNames: systemAttributes,
-		})
+		}, replies.Read)
 		if err == nil && out == nil {
 			err = errors.New("the SQS client returned neither a reply nor an error")
 		}

@@ -1,0 +1,78 @@
+// Package replies reads what SQS answers to a receive in the SDK's place: most of
+// the time of a consumer that has little to do goes into that, and this takes half
+// of it, and half of the memory. The SDK reads all other replies, errors, and
+// whatever here is not understood, so that nothing is read in another way than by
+// the SDK.
+package replies
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Read is an option of a call of ReceiveMessage: its reply is read here. It does
+// nothing to a client that does not speak AWS JSON 1.0.
+func Read(o *sqs.Options) {
+	if o.Protocol != nil && o.Protocol.ID() == awsJSON {
+		o.Protocol = reader{o.Protocol}
+	}
+}
+
+var awsJSON = smithy.ShapeID{Namespace: "aws.protocols", Name: "awsJson1_0"}
+
+// reader is the SDK's protocol but for the replies of receives.
+type reader struct{ smithyhttp.ClientProtocol }
+
+// maxKept keeps a buffer that once held a large reply from holding its memory: ten
+// messages of 16 KiB.
+const maxKept = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func (r reader) DeserializeResponse(ctx context.Context, schema *smithy.OperationSchema, types *smithy.TypeRegistry, resp *smithyhttp.Response, out smithy.Deserializable) error {
+	received, ok := out.(*sqs.ReceiveMessageOutput)
+	if !ok || resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return r.ClientProtocol.DeserializeResponse(ctx, schema, types, resp, out)
+	}
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buffer.Cap() <= maxKept {
+			buffer.Reset()
+			buffers.Put(buffer)
+		}
+	}()
+	if n := resp.ContentLength; 0 < n && n < maxKept {
+		buffer.Grow(int(n) + bytes.MinRead) // which ReadFrom wants to find free
+	}
+	_, err := buffer.ReadFrom(resp.Body)
+	if err == nil {
+		if messages, ok := parse(buffer.Bytes()); ok {
+			received.Messages = messages
+			return nil
+		}
+	}
+	resp.Body = replayed{io.MultiReader(bytes.NewReader(buffer.Bytes()), failed{err}), resp.Body}
+	return r.ClientProtocol.DeserializeResponse(ctx, schema, types, resp, out)
+}
+
+// replayed is the body of a reply, to be read again.
+type replayed struct {
+	io.Reader
+	io.Closer // the connection's
+}
+
+// failed is where the body of a reply ends.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}

@@ -33,6 +33,7 @@ type gate struct {
 	wanted   bool // half-open: the next message that comes is the canary
 	fresh    bool // only one that has not failed
 	patient  bool // ramping: rampPatience has passed
+	probing  bool // Config.Outage.Probe has not returned
 	canaries int  // sent so far
 	timer    *time.Timer
 	cause    error // the latest failure for want of the dependency

@@ -46,9 +46,10 @@ type Outage struct {
 	Key func(*Message) string
 
 	// Probe tests whether what a key needs, or the whole consumer with the empty
-	// key, is available again: nil says so. Its context ends after 30 s. Default:
-	// nil; a probe is a run of the handler with one of the messages held, which
-	// counts as no attempt if it fails.
+	// key, is available again: nil says so. Its context ends after 30 s; of one that
+	// does not return then messages take the place. Default: nil; a probe is a run
+	// of the handler with one of the messages held, which counts as no attempt if it
+	// fails.
 	Probe func(ctx context.Context, key string) error
 
 	// Threshold is how many different messages must have failed before a breaker

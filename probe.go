@@ -99,7 +99,8 @@ func (c *Consumer) probeDue(g *gate) {
 	if c.closed || c.draining || c.gates.byKey[g.key] != g || g.paused {
 		return
 	}
-	if c.dials.paused && c.cfg.Outage.Probe == nil {
+	byProbe := c.cfg.Outage.Probe != nil && !g.probing
+	if c.dials.paused && !byProbe {
 		g.timer.Reset(firstProbe) // no canary could run
 		return
 	}
@@ -107,16 +108,20 @@ func (c *Consumer) probeDue(g *gate) {
 	switch g.breaker.state {
 	case BreakerOpen:
 		c.turn(g, now, (*breaker).probe)
-		if c.cfg.Outage.Probe != nil {
-			g.timer.Stop()
+		if byProbe {
+			g.probing = true
 			// Not awaited by drain: like a handler, it may ignore its context.
 			c.crew.run(c.mu, func() { c.runProbe(g) })
 			return
 		}
 		c.sendCanary(g, now)
 	case BreakerHalfOpen:
-		// The canary has not ended: another, as long as that leaves places for others.
-		if c.cfg.Outage.Probe == nil && g.active*2 < max(2, c.dials.concurrency) {
+		if g.probing && g.active == 0 {
+			c.complainLater("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
+		}
+		// The probe or the canary has not ended: another canary, as long as that leaves
+		// places for others.
+		if g.active*2 < max(2, c.dials.concurrency) {
 			c.sendCanary(g, now)
 		}
 	case BreakerRamping:
@@ -136,6 +141,7 @@ func (c *Consumer) runProbe(g *gate) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		g.probing = false
 		if !c.closed && g.breaker.state == BreakerHalfOpen {
 			if err != nil {
 				g.cause = err

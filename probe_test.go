@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,5 +130,34 @@ func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
 		hang = true
 		mu.Unlock()
 		waitFor(t, "all but the one that hangs are handled", 10*time.Minute, func() bool { return len(q.Messages()) == 1 })
+	})
+}
+
+// TestHungProbeIsReplacedByCanaries: a probe that does not mind its context leaves
+// its place to messages, and is not called again before it returns.
+func TestHungProbeIsReplacedByCanaries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(30)...)
+		var probes atomic.Int32
+		forever := make(chan struct{})
+		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(context.Context, string) error {
+			probes.Add(1)
+			<-forever
+			return errUnavailable
+		}}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(30 * time.Minute)
+		if n := probes.Load(); n != 1 {
+			t.Errorf("%d probes were called while the first had not returned, want 1", n)
+		}
+		p.set("", false)
+		q.WaitEmpty(10 * time.Minute)
+		close(forever)
+		if report := c.Stop(); !report.Drained() {
+			t.Errorf("report %v", report)
+		}
 	})
 }

@@ -1,5 +1,7 @@
 package sqsserver
 
+import "strings"
+
 func (in *SendMessageInput) decodeJSON(r *jsonReader) {
 	for name := range r.Members() {
 		switch string(name) {
@@ -87,6 +89,7 @@ func (a *MessageAttribute) decodeJSON(r *jsonReader) {
 }
 
 func (in *ReceiveMessageInput) decodeJSON(r *jsonReader) {
+	r.Share()
 	var deprecated []string
 	for name := range r.Members() {
 		switch string(name) {
@@ -105,7 +108,7 @@ func (in *ReceiveMessageInput) decodeJSON(r *jsonReader) {
 		case "AttributeNames":
 			deprecated = r.Texts(nil)
 		case "ReceiveRequestAttemptId":
-			in.ReceiveRequestAttemptId = r.Text()
+			in.ReceiveRequestAttemptId = strings.Clone(r.Text()) // which is kept for five minutes
 		default:
 			r.Skip()
 		}
@@ -127,6 +130,7 @@ func (in *DeleteMessageInput) decodeJSON(r *jsonReader) {
 }
 
 func (in *DeleteMessageBatchInput) decodeJSON(r *jsonReader) {
+	r.Share()
 	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
@@ -168,6 +172,7 @@ func (in *ChangeMessageVisibilityInput) decodeJSON(r *jsonReader) {
 }
 
 func (in *ChangeMessageVisibilityBatchInput) decodeJSON(r *jsonReader) {
+	r.Share()
 	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":

@@ -160,7 +160,7 @@ func TestEncodeAllocations(t *testing.T) {
 }
 
 func TestWriteReply(t *testing.T) {
-	requestID := UUID{15: 1}
+	requestID := UUID{15: 1}.String()
 	for _, body := range []string{"", "{}"} {
 		w := httptest.NewRecorder()
 		c := call{requestID: requestID, reply: []byte(body)}
@@ -197,13 +197,13 @@ func TestWriteError(t *testing.T) {
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
-		if err := new(call).writeError(w, test.err); err != nil {
+		if err := (&call{requestID: "an-id"}).writeError(w, test.err); err != nil {
 			t.Fatal(err)
 		}
 		if w.Code != test.status || w.Header().Get("x-amzn-query-error") != test.header || w.Body.String() != test.body {
 			t.Errorf("%v: %d %s %s, want %d %s %s", test.err, w.Code, w.Header().Get("x-amzn-query-error"), w.Body, test.status, test.header, test.body)
 		}
-		if w.Header().Get("x-amzn-RequestId") == "" || w.Header().Get("Content-Type") != contentType {
+		if w.Header().Get("x-amzn-RequestId") != "an-id" || w.Header().Get("Content-Type") != contentType {
 			t.Errorf("%v: header %v", test.err, w.Header())
 		}
 	}

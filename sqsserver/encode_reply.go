@@ -43,7 +43,7 @@ func (c *call) write(w http.ResponseWriter, status int, body []byte) error {
 		header["Content-Type"] = []string{contentTypeXML}
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	header["X-Amzn-Requestid"] = []string{c.requestID.String()}
+	header["X-Amzn-Requestid"] = []string{c.requestID}
 	if c.seen != nil {
 		c.seen.Status, c.seen.BytesOut = status, len(body)
 	}

@@ -21,7 +21,7 @@ const (
 
 // appendXMLReply appends the reply to a request of the Query protocol; out is nil
 // if the action answers nothing.
-func appendXMLReply(dst []byte, action string, requestID UUID, out xmlOutput) []byte {
+func appendXMLReply(dst []byte, action, requestID string, out xmlOutput) []byte {
 	dst = append(dst, xmlDeclaration+"<"...)
 	dst = append(dst, action...)
 	dst = append(dst, "Response"+xmlNamespace...)
@@ -35,14 +35,14 @@ func appendXMLReply(dst []byte, action string, requestID UUID, out xmlOutput) []
 		dst = append(dst, "Result>"...)
 	}
 	dst = append(dst, "<ResponseMetadata>"...)
-	dst = appendXMLUUID(dst, "RequestId", requestID)
+	dst = appendXMLText(dst, "RequestId", requestID)
 	dst = append(dst, "</ResponseMetadata></"...)
 	dst = append(dst, action...)
 	return append(dst, "Response>"...)
 }
 
 // appendXML appends the error as the reply to a request of the Query protocol.
-func (e *Error) appendXML(dst []byte, requestID UUID) []byte {
+func (e *Error) appendXML(dst []byte, requestID string) []byte {
 	if e.Code == codeNoAction {
 		return append(dst, "<UnknownOperationException/>"...)
 	}
@@ -59,7 +59,7 @@ func (e *Error) appendXML(dst []byte, requestID UUID) []byte {
 	dst = appendXMLText(dst, "Code", e.Code)
 	dst = appendXMLText(dst, "Message", message)
 	dst = append(dst, "<Detail/></Error>"...)
-	dst = appendXMLUUID(dst, "RequestId", requestID)
+	dst = appendXMLText(dst, "RequestId", requestID)
 	return append(dst, "</ErrorResponse>"...)
 }
 

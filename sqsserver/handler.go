@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -135,7 +136,7 @@ type call struct {
 	server    *Server
 	ctx       context.Context
 	from      origin
-	requestID UUID
+	requestID string
 	query     bool // the protocol is Query, not JSON 1.0
 	action    string
 	request   []byte // the body
@@ -194,6 +195,29 @@ func (e *exchange) free() {
 	exchanges.Put(e)
 }
 
+// read reads the body of a request, which is valid until the exchange is freed.
+func (e *exchange) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var err error
+	if n := r.ContentLength; 0 <= n && n <= maxRequestSize {
+		// net/http lets nobody read further, so that nothing has to look for an end.
+		e.request.Grow(int(n))
+		body := e.request.AvailableBuffer()[:n]
+		var read int
+		read, err = io.ReadFull(r.Body, body)
+		e.request.Write(body[:read])
+	} else {
+		_, err = e.request.ReadFrom(http.MaxBytesReader(w, r.Body, maxRequestSize))
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, errSerialization(maxRequestSize, "it is longer than any valid request")
+	case err != nil:
+		return nil, errSerialization(e.request.Len(), "it ends early: "+err.Error())
+	}
+	return e.request.Bytes(), nil
+}
+
 // ServeHTTP carries out a request of the AWS JSON 1.0 protocol or of the older
 // Query protocol. If there are Config.Credentials, it needs a valid signature.
 //
@@ -213,7 +237,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := exchanges.Get().(*exchange)
 	defer e.free()
 	c := call{
-		server: s, ctx: r.Context(), from: s.origin(r), requestID: newUUID(rand.Uint64(), rand.Uint64()),
+		server: s, ctx: r.Context(), from: s.origin(r), requestID: newUUID(rand.Uint64(), rand.Uint64()).String(),
 		query: isQuery(r), reply: e.reply,
 	}
 	c.observe(r)
@@ -240,18 +264,9 @@ func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) err
 	if err != nil {
 		return err
 	}
-	body := http.MaxBytesReader(w, r.Body, maxRequestSize)
-	if n := r.ContentLength; n > 0 && n <= maxRequestSize {
-		e.request.Grow(int(n) + bytes.MinRead)
+	if c.request, err = e.read(w, r); err != nil {
+		return err
 	}
-	var tooLarge *http.MaxBytesError
-	switch _, err := e.request.ReadFrom(body); {
-	case errors.As(err, &tooLarge):
-		return errSerialization(maxRequestSize, "it is longer than any valid request")
-	case err != nil:
-		return errSerialization(e.request.Len(), "it ends early: "+err.Error())
-	}
-	c.request = e.request.Bytes()
 	if err := signature.verify(c.request); err != nil {
 		return err
 	}
@@ -302,19 +317,19 @@ func (c *call) writeMessages(w http.ResponseWriter) {
 // origin reads from a request which queues it means and how it calls them.
 func (s *Server) origin(r *http.Request) origin {
 	from := s.direct
-	account, region := credentialScope(r)
-	if isAccount(account) {
-		from.account = account
+	accessKey, region := credentialScope(r)
+	from.accessKey = accessKey
+	if isAccount(accessKey) {
+		from.account = accessKey
 	}
 	if region != "" {
 		from.region = region
 	}
 	if s.config.BaseURL == "" && r.Host != "" {
-		scheme := "http://"
+		from.baseURL, from.host = "http://", r.Host
 		if r.TLS != nil {
-			scheme = "https://"
+			from.baseURL = "https://"
 		}
-		from.baseURL = scheme + r.Host
 	}
 	from.traceHeader = r.Header.Get("X-Amzn-Trace-Id")
 	return from

@@ -43,10 +43,9 @@ func (c *call) observe(r *http.Request) {
 	if c.server.config.OnRequest == nil {
 		return
 	}
-	accessKey, _ := credentialScope(r)
 	c.seen = &observation{Request{
-		ID: c.requestID.String(), Started: time.Now(), Remote: r.RemoteAddr, Protocol: "json",
-		Region: c.from.region, Account: c.from.account, AccessKey: accessKey,
+		ID: c.requestID, Started: time.Now(), Remote: r.RemoteAddr, Protocol: "json",
+		Region: c.from.region, Account: c.from.account, AccessKey: c.from.accessKey,
 	}}
 	if c.query {
 		c.seen.Protocol = "query"

@@ -296,14 +296,16 @@ func (s *Server) ListMessageMoveTasks(ctx context.Context, in *ListMessageMoveTa
 // origin is what the way a request came by says about the queues it means.
 type origin struct {
 	account     string // of the caller
+	accessKey   string // as the request gives it
 	region      string
-	baseURL     string
+	baseURL     string // up to the host
+	host        string // "": it is in baseURL
 	traceHeader string // of messages that are sent without one
 }
 
 // queueURL is the URL by which the sender of a request knows a queue.
 func (from origin) queueURL(name queueName) string {
-	return from.baseURL + "/" + name.account + "/" + name.name
+	return from.baseURL + from.host + "/" + name.account + "/" + name.name
 }
 
 // queueName is the inverse of queueURL, for URLs of any host. A bare name means a
@@ -338,7 +340,7 @@ func (s *Server) lookup(ctx context.Context, name queueName, action string) (req
 	if q == nil {
 		return request{}, errQueueDoesNotExist()
 	}
-	s.note(ctx, name.name)
+	s.note(ctx, q.name)
 	var err error
 	r.aftermath, err = s.refuse(ctx, name.name, action)
 	return r, err

@@ -12,7 +12,7 @@ func (c *call) end(w http.ResponseWriter, problem any) {
 	cut := problem == http.ErrAbortHandler //nolint:errorlint // a recovered value, which net/http compares so
 	if problem != nil && !cut {
 		c.server.config.Logger.Error("sqsserver: a request met a defect of the server; please report it",
-			"action", c.action, "request", c.requestID.String(), "panic", fmt.Sprint(problem), "stack", string(debug.Stack()))
+			"action", c.action, "request", c.requestID, "panic", fmt.Sprint(problem), "stack", string(debug.Stack()))
 		if cut = c.replied; !cut {
 			_ = c.writeError(w, errInternalFailure("The server has a defect, which its log describes.")) // who is not there needs no error
 		}

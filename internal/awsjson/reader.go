@@ -31,6 +31,7 @@ type Reader struct {
 	depth   int    // of skipped values
 	nulls   int    // read so far
 	scratch []byte // the last string that had escapes
+	shared  string // data, once it was copied
 	err     error
 }
 
@@ -109,8 +110,18 @@ func (r *Reader) Elements() iter.Seq[int] {
 	}
 }
 
+// Share makes texts, where they have no escapes, parts of one copy of the data: for
+// those that are soon forgotten, all together.
+func (r *Reader) Share() { r.shared = string(r.data) }
+
 // Text reads a string.
-func (r *Reader) Text() string { return string(r.text("a string")) }
+func (r *Reader) Text() string {
+	text, quoted := r.Bytes()
+	if end := r.pos - 1; r.shared != "" && r.err == nil && len(text) == len(quoted) {
+		return r.shared[end-len(text) : end]
+	}
+	return string(text)
+}
 
 // Texts reads an array of strings and appends them to list.
 func (r *Reader) Texts(list []string) []string {

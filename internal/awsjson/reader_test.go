@@ -137,3 +137,28 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// Shared texts are read like others.
+func TestShare(t *testing.T) {
+	const body = `{"list":[{"text":"a"},{"text":"b\n"},{"text":""},{"texts":["c","d\u00e9"]}],"text":"Zoë"}`
+	var alone, shared awsjson.Reader
+	alone.Reset([]byte(body))
+	shared.Reset([]byte(body))
+	shared.Share()
+	if diff := cmp.Diff(value(&alone), value(&shared)); diff != "" || shared.Err() != nil {
+		t.Errorf("%v; read (-alone +shared):\n%s", shared.Err(), diff)
+	}
+	many := []byte(`{"texts":["` + strings.Repeat(`one that has to be copied","`, 100) + `"]}`)
+	allocations := testing.AllocsPerRun(100, func() {
+		shared.Reset(many)
+		shared.Share()
+		for range shared.Members() {
+			texts = shared.Texts(texts[:0])
+		}
+	})
+	if len(texts) != 101 || allocations > 1 {
+		t.Errorf("%v allocations for %d texts, want 1", allocations, len(texts))
+	}
+}
+
+var texts []string

@@ -97,6 +97,7 @@ type Journal struct {
 	db       *pebble.DB
 	space    space
 	lateSync lateSync
+	frontier frontier
 
 	stamp stamp // of the last batch; of Commit alone
 }
@@ -136,7 +137,7 @@ func (j *Journal) open() error {
 		return describe(j.options.Dir, err)
 	}
 	return j.guard.await(func() (err error) {
-		j.db, err = pebble.Open(j.options.Dir, pebbleOptions(j.options, j.guard, j.lock))
+		j.db, err = pebble.Open(j.options.Dir, pebbleOptions(j.options, j.guard, j.lock, &j.frontier))
 		return openError(err)
 	})
 }
@@ -183,6 +184,7 @@ func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
 	if err := batch.LogData(j.stamp.encode(), nil); err != nil { // first, for checkLogTail
 		return nil, err
 	}
+	j.frontier.advance(b)
 	var failed error
 	each(b, func(op sqsserver.BatchOp, key, value []byte) {
 		if err := addChange(batch, op, key, value); err != nil && failed == nil {

@@ -33,7 +33,7 @@ const blockSize = 32 << 10
 // which writes wait for the disk.
 const queuedMemTables = 3
 
-func pebbleOptions(o Options, g *guard, lock *pebble.Lock) *pebble.Options {
+func pebbleOptions(o Options, g *guard, lock *pebble.Lock, f *frontier) *pebble.Options {
 	options := &pebble.Options{
 		FS:       g,
 		Lock:     lock,
@@ -61,8 +61,10 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock) *pebble.Options {
 		FlushDelayDeleteRange: 10 * time.Second,
 	}
 	options.Levels[0].BlockSize = blockSize // the other levels follow it
+	options.Experimental.SpanPolicyFunc = f.end
 	options.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy { return bodiesApart }
 	options.EventListener = &pebble.EventListener{
+		WALCreated: f.begin,
 		// What cannot be read cannot be reorganised. Pebble would try again for ever,
 		// until writes wait for it, for ever.
 		BackgroundError: g.stop,

@@ -1,0 +1,129 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	sdkPage     = "docs/server.md"
+	sdkEndpoint = "http://127.0.0.1:9324" // as the page has it
+)
+
+// TestSDKsOfThePage runs the page's code for the SDKs of other languages as it
+// stands there, but for the server's address: each sends its message.
+func TestSDKsOfThePage(t *testing.T) {
+	for language, command := range map[string]func(*testing.T, string) *exec.Cmd{
+		"python": pythonSDK, "javascript": javascriptSDK, "java": javaSDK,
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			_, endpoint := serve(t, "--queue", "orders")
+			code := sdkSnippet(t, language)
+			if !strings.Contains(code, sdkEndpoint) {
+				t.Fatalf("the code does not name %s:\n%s", sdkEndpoint, code)
+			}
+			cmd := command(t, strings.ReplaceAll(code, sdkEndpoint, endpoint))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", cmd, err, out)
+			}
+			if diff := cmp.Diff([]string{"hello"}, receive(t, endpoint, "orders")); diff != "" {
+				t.Errorf("received (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// sdkSnippet is the one block of the page in a language.
+func sdkSnippet(t *testing.T, language string) (code string) {
+	t.Helper()
+	found := 0
+	for _, b := range blocks(t, sdkPage) {
+		if b.info == language {
+			found++
+			code = b.text
+		}
+	}
+	if found != 1 {
+		t.Fatalf("%s has %d blocks in %s, want one", sdkPage, found, language)
+	}
+	return code
+}
+
+func pythonSDK(t *testing.T, code string) *exec.Cmd {
+	t.Helper()
+	python := installed(t, "python3")
+	if err := exec.Command(python, "-c", "import boto3").Run(); err != nil {
+		t.Skip("skipped: boto3 is not installed for python3")
+	}
+	return exec.CommandContext(t.Context(), python, written(t, "page.py", code))
+}
+
+func javascriptSDK(t *testing.T, code string) *exec.Cmd {
+	t.Helper()
+	node := installed(t, "node")
+	modules := sdkFile(t, "node_modules")
+	if _, err := os.Stat(modules); err != nil {
+		t.Skip("skipped: the AWS SDK for JavaScript is not installed (npm ci in cmd/reprise/testdata/sdks)")
+	}
+	page := written(t, "page.mjs", code)
+	if err := os.Symlink(modules, filepath.Join(filepath.Dir(page), "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), node, page)
+}
+
+func javaSDK(t *testing.T, code string) *exec.Cmd {
+	t.Helper()
+	java, mvn := installed(t, "java"), installed(t, "mvn")
+	classes := filepath.Join(t.TempDir(), "classpath")
+	resolve := exec.CommandContext(t.Context(), mvn, "--offline", "--quiet", "--batch-mode", "--file", sdkFile(t, "pom.xml"),
+		"dependency:build-classpath", "-Dmdep.outputFile="+classes)
+	if out, err := resolve.CombinedOutput(); err != nil {
+		t.Skipf("skipped: the AWS SDK for Java is not installed (mvn dependency:build-classpath in cmd/reprise/testdata/sdks): %s", bytes.TrimSpace(out))
+	}
+	classpath, err := os.ReadFile(classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := `import java.net.URI;
+import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
+import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
+import software.amazon.awssdk.regions.Region;
+import software.amazon.awssdk.services.sqs.SqsClient;
+
+class Page {
+	public static void main(String[] arguments) {
+` + code + `	}
+}
+`
+	return exec.CommandContext(t.Context(), java, "--class-path", strings.TrimSpace(string(classpath)), written(t, "Page.java", program))
+}
+
+// sdkFile is a path beside what names the SDKs.
+func sdkFile(t *testing.T, name string) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join("testdata", "sdks", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// installed finds a program, or skips the test.
+func installed(t *testing.T, program string) string {
+	t.Helper()
+	file, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("skipped: %s is not installed", program)
+	}
+	return file
+}

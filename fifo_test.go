@@ -202,6 +202,27 @@ func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
 	})
 }
 
+// TestFIFODeadLettersOfOneDeduplicationID: SQS has taken two messages under one
+// deduplication id, more than five minutes apart. Given up together they are two
+// dead letters: under that id SQS would take one, and drop the other.
+func TestFIFODeadLettersOfOneDeduplicationID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, fifoQueue)
+		dead := q.NewDeadLetterQueue(100)
+		for _, body := range []string{"a01", "a02"} {
+			q.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageGroupId: "a", MessageDeduplicationId: "order"})
+			time.Sleep(6 * time.Minute)
+		}
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.Permanent(errUnavailable)
+		}), reprise.Config{})
+		q.WaitEmpty(time.Hour)
+		if letters := dead.Messages(); len(letters) != 2 {
+			t.Errorf("dead letters %+v, want both messages", letters)
+		}
+	})
+}
+
 // TestFIFOLostSibling: a message that waits behind the one that runs is taken
 // away by the server. Those behind it must not run before it comes again.
 func TestFIFOLostSibling(t *testing.T) {

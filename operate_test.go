@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,6 +184,39 @@ func TestPauseKey(t *testing.T) {
 		if s := c.Status(); len(s.Breakers) != 0 {
 			t.Errorf("breakers %+v, want none", s.Breakers)
 		}
+	})
+}
+
+// TestPauseKeyHoldsWhatIsReady: what waits for a worker when its key is paused is
+// held like what comes later.
+func TestPauseKeyHoldsWhatIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if tenant(m) == "bolt" {
+				time.Sleep(time.Minute) // it has the only worker
+			}
+			return nil
+		}), reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant}})
+		q.Send("bolt:1")
+		time.Sleep(time.Second)
+		q.Send("acme:1", "acme:2")
+		time.Sleep(10 * time.Second)
+		if s := c.Status(); s.Processing != 3 {
+			t.Fatalf("%d messages are here, want all three: the test shows nothing", s.Processing)
+		}
+		if err := c.PauseKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := j.bodies(); !slices.Equal(got, []string{"bolt:1"}) {
+			t.Errorf("runs %v while acme was paused, want bolt's alone", got)
+		}
+		if err := c.ResumeKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		q.WaitEmpty(time.Minute)
 	})
 }
 

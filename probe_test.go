@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,6 +159,68 @@ func TestHungProbeIsReplacedByCanaries(t *testing.T) {
 		close(forever)
 		if report := c.Stop(); !report.Drained() {
 			t.Errorf("report %v", report)
+		}
+	})
+}
+
+// TestLateProbeChangesNothing: a probe returns at last, when messages have taken
+// its place and the outage is over. It is not taken for the end of another.
+func TestLateProbeChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(30)...)
+		var mu sync.Mutex
+		var states []reprise.BreakerState
+		back := make(chan struct{})
+		c := q.Consume(p, reprise.Config{
+			Outage: reprise.Outage{Probe: func(context.Context, string) error {
+				<-back
+				return nil
+			}},
+			Observer: reprise.Observer{Outage: func(_ context.Context, e reprise.OutageEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				states = append(states, e.State)
+			}},
+		})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		p.set("", false)
+		waitFor(t, "the outage is over", 10*time.Minute, stateIs(c, "", reprise.BreakerClosed))
+		time.Sleep(time.Minute)
+		close(back)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		want := []reprise.BreakerState{reprise.BreakerOpen, reprise.BreakerHalfOpen, reprise.BreakerRamping, reprise.BreakerClosed}
+		if !slices.Equal(states, want) {
+			t.Errorf("the breaker has become %v, want %v", states, want)
+		}
+	})
+}
+
+// TestHungCanariesLeavePlaces: what the handlers need does not even refuse any
+// more, so that no canary returns. They take half of the places at most.
+func TestHungCanariesLeavePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(30)...)
+		var hangs atomic.Bool
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+			if hangs.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			time.Sleep(10 * time.Millisecond)
+			return reprise.Unavailable(errUnavailable)
+		}), reprise.Config{Concurrency: 10, StopBudget: 5 * time.Second})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second) // handlers that were running end
+		hangs.Store(true)
+		time.Sleep(2 * time.Hour)
+		if s := c.Status(); s.Running != 5 {
+			t.Errorf("%d of 10 places are taken by canaries, want half of them", s.Running)
 		}
 	})
 }

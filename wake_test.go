@@ -198,6 +198,28 @@ func TestWakeStopsWhenTheOutageIsNotOver(t *testing.T) {
 	})
 }
 
+// TestWakeKeepsToTheRate: what is woken is not received sooner than Config.Rate has
+// it run.
+func TestWakeKeepsToTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(failsFirst(errUnavailable), reprise.Config{
+			Rate:  0.5,
+			Retry: retry.Policy{Backoff: retry.Constant(6 * time.Hour), Jitter: retry.None},
+		})
+		q.Send(numbered(40)...)
+		waitFor(t, "all wait", 10*time.Minute, func() bool { return c.Status().InBackoff == 40 })
+		time.Sleep(time.Minute)
+		c.Wake()
+		began := time.Now()
+		waitFor(t, "all are woken", 10*time.Minute, func() bool { return c.Status().Counts.Woken == 40 })
+		if took := time.Since(began); took < 30*time.Second { // a minute for the first thirty, or half of that by chance
+			t.Errorf("40 messages were woken within %v, want 30 s at least", took)
+		}
+		q.WaitEmpty(10 * time.Minute)
+	})
+}
+
 // TestWakeThroughThrottles: a request that SQS refuses for being too much is made
 // again; one whose reply is lost is not, since it may have been carried out.
 func TestWakeThroughThrottles(t *testing.T) {

@@ -145,6 +145,27 @@ func TestTwelveHoursCountFromTheReceive(t *testing.T) {
 	})
 }
 
+// TestWaitOfTwelveHoursIsOneWait: SQS hides a message for a few seconds less. The
+// message is not received and hidden a second time for so little.
+func TestWaitOfTwelveHoursIsOneWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			return failBut(m.Attempt == 2, errUnavailable)
+		}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(12 * time.Hour), Jitter: retry.None}})
+		q.Send("order")
+		q.WaitEmpty(24 * time.Hour)
+		runs := j.all()
+		if len(runs) != 2 || runs[1].receives != 2 || c.Status().Counts.Parked != 0 {
+			t.Fatalf("runs %+v, counts %+v; want two of two receives, and nothing parked", runs, c.Status().Counts)
+		}
+		if waited := runs[1].started.Sub(runs[0].started); waited < 12*time.Hour-time.Minute {
+			t.Errorf("waited %v, want twelve hours but for a minute at most", waited)
+		}
+	})
+}
+
 // TestWaitsBeyondTwelveHours: SQS hides a message for 12 hours at most, so that
 // a longer wait takes several hops. They are no attempts, however many, and
 // their sum is the wait, less the hundredth that may be cut for want of a hop.

@@ -257,3 +257,63 @@ func TestRedriveDrawsAnew(t *testing.T) {
 		}
 	})
 }
+
+// TestRedriveIsCarriedOn: what a message draws anew after a redrive, the copies of
+// it draw too.
+func TestRedriveIsCarriedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		policy := retry.Policy{Backoff: retry.Constant(10 * time.Minute)}
+		var j journal
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt < 4 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{Retry: policy, Via: reprise.ViaRequeue})
+		h := plausible(q)
+		h.Origin, h.Attempt, h.Generation = "origin", 0, 3
+		forged(q, "order", h.text(t))
+		q.WaitEmpty(time.Hour)
+		runs := j.all()
+		if len(runs) != 4 {
+			t.Fatalf("runs %+v, want four", runs)
+		}
+		for i := 1; i < len(runs); i++ {
+			want := policy.Wait("origin#3", i)
+			if waited := runs[i].started.Sub(runs[i-1].started); waited < want || waited > want+2*time.Second {
+				t.Errorf("%v before attempt %d, want %v", waited, i+1, want)
+			}
+		}
+	})
+}
+
+// TestCopiesKeepTheServersTime: this machine's clock is three hours behind. What a
+// copy says of its time counts all the same, and holds.
+func TestCopiesKeepTheServersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		if err := q.Server().Advance(3 * time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		const wait = 40 * time.Minute // more than SQS delays
+		var j journal
+		q.ConsumeWith(q.Client(), j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt < 3 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(wait), Jitter: retry.None}, Via: reprise.ViaRequeue})
+		q.Send("order")
+		q.WaitEmpty(4 * time.Hour)
+		runs := j.all()
+		if len(runs) != 3 {
+			t.Fatalf("runs %+v, want three", runs)
+		}
+		for i := 1; i < len(runs); i++ {
+			if waited := runs[i].started.Sub(runs[i-1].started); waited < wait || waited > wait+5*time.Second || runs[i].attempt != i+1 {
+				t.Errorf("attempt %d came after %v, want attempt %d after %v", runs[i].attempt, waited, i+1, wait)
+			}
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,40 @@ func TestOriginalIsKeptUntilTheCopyIsConfirmed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRequeueHidesWhatComesAgain: while the queue takes no copy, the hidden original
+// is delivered again all the same. It is hidden anew, until it is due.
+func TestRequeueHidesWhatComesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		var full atomic.Bool
+		full.Store(true)
+		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if full.Load() {
+				return nil, errUnavailable
+			}
+			return watch.Client.SendMessageBatch(ctx, in)
+		}
+		var j journal
+		c := q.ConsumeWith(watch, j.handler(func(_ context.Context, m *reprise.Message) error {
+			return failBut(m.Attempt == 2, errUnavailable)
+		}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None}, Via: reprise.ViaRequeue})
+		id := q.Send("order")[0]
+		time.Sleep(5 * time.Second)
+		q.Release(id)
+		time.Sleep(2 * time.Minute)
+		if n := c.Status().Counts; n.Lost != 0 || n.Duplicates != 1 || watch.hideCount() != 2 {
+			t.Errorf("hidden %d times, counts %+v; want it received and hidden twice, and not lost", watch.hideCount(), n)
+		}
+		full.Store(false)
+		q.WaitEmpty(20 * time.Minute)
+		runs := j.all()
+		if len(runs) != 2 || runs[1].started.Sub(runs[0].started) < 10*time.Minute {
+			t.Errorf("runs %+v, want two, ten minutes apart", runs)
+		}
+	})
 }
 
 // TestRequeueIsFinishedByAStop within its budget: it is a settlement.

@@ -21,17 +21,21 @@ var crowds = []crowd{
 }
 
 // Backlog compares receiving from queues that hold many messages to receiving from
-// those that hold few.
+// those that hold few. Over an append log the bodies of many are on the disk alone as
+// well, and nothing is looked for, unpacked or reorganised: what is missing to the aim
+// there is no journal's doing.
 func (b *Bench) Backlog() error {
 	var lines []line
 	for _, kind := range []struct {
-		name  string
-		start func(name string) (*subject, error)
+		name   string
+		start  func(name string) (*subject, error)
+		crowds []crowd
 	}{
-		{"--memory", func(name string) (*subject, error) { return b.reprise(name, "--memory") }},
-		{"--data", func(name string) (*subject, error) { return b.durable(name, 0) }},
+		{"--memory", func(name string) (*subject, error) { return b.reprise(name, "--memory") }, crowds},
+		{"--data", func(name string) (*subject, error) { return b.durable(name, 0) }, crowds},
+		{"append log", func(name string) (*subject, error) { return b.overLog(name, disk{}) }, []crowd{{"waiting", fillWaiting, aim{}}}},
 	} {
-		for _, c := range crowds {
+		for _, c := range kind.crowds {
 			more, err := b.crowded(kind.name, c, kind.start)
 			if err != nil {
 				return err

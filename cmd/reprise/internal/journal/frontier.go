@@ -9,17 +9,17 @@ import (
 )
 
 // frontier says where tables end so that what comes and goes beside a backlog leaves
-// the backlog's keys alone. The new messages of a queue have the greatest keys of
-// their kind, which is the first byte, and those that are deleted the smallest. In one
-// table with both, all that lies between would be written again when it moves down:
-// the keys of a million messages, for every 25,000 that come and go.
+// the backlog's keys alone. The new messages of a queue have the greatest numbers, with
+// which their keys end, and those that are deleted the smallest. In one table with
+// both, all that lies between would be written again when it moves down: the keys of a
+// million messages, for every 25,000 that come and go.
 //
-// So a table ends at the greatest key there was of a kind before anything was set of
-// what is being written: at some past beginning of a table in memory. Only the last
-// of the queues has its messages divided, and the bodies of all.
+// So a table ends at the greatest number there was of a queue, and of bodies, before
+// anything was set of what is being written: at some past beginning of a table in
+// memory.
 type frontier struct {
 	mu       sync.Mutex
-	greatest map[byte][]byte // that was set, by kind
+	greatest map[string]*edge // by what stands before the number
 
 	// Right behind them, when the newest table in memory was begun, and those before
 	// it: all that are not yet written, and one more. For a table begins with changes
@@ -27,17 +27,41 @@ type frontier struct {
 	begun [queuedMemTables + 2][][]byte
 }
 
+// edge is the greatest key that was set of those that begin alike, and how many times
+// a greater one came since a table in memory was begun.
+type edge struct {
+	key   []byte
+	moved int
+}
+
+const (
+	numberLen = 8
+
+	// edgeMoves is from where on an edge ends a table. Many queues that are sent little
+	// have many edges, and would have as many tables.
+	edgeMoves = 500
+)
+
 // advance takes what is to be set.
 func (f *frontier) advance(b *sqsserver.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.greatest == nil {
-		f.greatest = make(map[byte][]byte)
+		f.greatest = make(map[string]*edge)
 	}
 	b.Each(func(op sqsserver.BatchOp, key, _ []byte) {
-		kind := firstByte(key)
-		if greatest := f.greatest[kind]; op == sqsserver.BatchSet && bytes.Compare(key, greatest) > 0 {
-			f.greatest[kind] = append(greatest[:0], key...)
+		if op != sqsserver.BatchSet || len(key) <= numberLen {
+			return
+		}
+		prefix := key[:len(key)-numberLen]
+		e := f.greatest[string(prefix)]
+		if e == nil {
+			e = new(edge)
+			f.greatest[string(prefix)] = e
+		}
+		if bytes.Compare(key, e.key) > 0 {
+			e.key = append(e.key[:0], key...)
+			e.moved++
 		}
 	})
 }
@@ -47,8 +71,13 @@ func (f *frontier) begin(pebble.WALCreateInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var ends [][]byte
-	for _, key := range f.greatest {
-		ends = append(ends, append(bytes.Clone(key), 0))
+	for prefix, e := range f.greatest {
+		if e.moved < edgeMoves {
+			delete(f.greatest, prefix) // of a queue that may be gone
+			continue
+		}
+		ends = append(ends, append(bytes.Clone(e.key), 0))
+		e.moved = 0
 	}
 	copy(f.begun[1:], f.begun[:])
 	f.begun[0] = ends

@@ -245,7 +245,7 @@ func (c *Consumer) watch(key string) *gate {
 	if len(c.gates.byKey) >= maxGates {
 		var oldest *gate
 		for _, g := range c.gates.byKey {
-			idle := g.breaker.state == BreakerClosed && !g.paused && g.holding == 0
+			idle := g.breaker.state == BreakerClosed && !g.paused && g.holding == 0 && !g.probing
 			if idle && (oldest == nil || g.breaker.lastFailure.Before(oldest.breaker.lastFailure)) {
 				oldest = g
 			}
@@ -258,9 +258,10 @@ func (c *Consumer) watch(key string) *gate {
 	return c.addGate(key)
 }
 
-// tidy forgets g if nothing is known by it.
+// tidy forgets g if nothing is known by it. While a probe of it is under way that is
+// known: there is not to be another beside it.
 func (c *Consumer) tidy(g *gate) {
-	if g.breaker.quiet() && !g.paused && g.holding == 0 {
+	if g.breaker.quiet() && !g.paused && g.holding == 0 && !g.probing {
 		g.timer.Stop()
 		delete(c.gates.byKey, g.key)
 	}

@@ -148,6 +148,7 @@ func (c *Consumer) runProbe(g *gate) {
 			}
 			c.canaryEnded(g, err != nil, time.Now())
 		}
+		c.tidy(g)
 	}()
 	ctx, cancel := context.WithTimeout(c.workCtx, probeTimeout)
 	defer cancel()

@@ -163,6 +163,46 @@ func TestHungProbeIsReplacedByCanaries(t *testing.T) {
 	})
 }
 
+// TestHungProbeIsNotCalledInTheNextOutage either: it would hang as well, and each
+// outage leave one behind.
+func TestHungProbeIsNotCalledInTheNextOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		var probes atomic.Int32
+		var down atomic.Bool
+		back := make(chan struct{})
+		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(context.Context, string) error {
+			probes.Add(1)
+			<-back
+			return failBut(!down.Load(), errUnavailable)
+		}}})
+		outage := func(length time.Duration) {
+			t.Helper()
+			down.Store(true)
+			p.set("", true)
+			q.Send(numbered(30)...)
+			waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+			time.Sleep(length)
+			p.set("", false)
+			down.Store(false)
+			q.WaitEmpty(10 * time.Minute)
+			waitFor(t, "the outage is over", time.Minute, stateIs(c, "", reprise.BreakerClosed))
+		}
+		for range 3 {
+			outage(10 * time.Minute)
+		}
+		if n := probes.Load(); n != 1 {
+			t.Errorf("%d probes were called while the first had not returned, want 1", n)
+		}
+		close(back)
+		outage(10 * time.Minute)
+		if n := probes.Load(); n < 2 {
+			t.Errorf("%d probes were called, want more when the first had returned", n)
+		}
+	})
+}
+
 // TestLateProbeChangesNothing: a probe returns at last, when messages have taken
 // its place and the outage is over. It is not taken for the end of another.
 func TestLateProbeChangesNothing(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -141,6 +143,25 @@ func TestTwelveHoursCountFromTheReceive(t *testing.T) {
 		}
 		if n := c.Status().Counts.Lost; n != 0 {
 			t.Errorf("SQS refused %d settlements", n)
+		}
+	})
+}
+
+// TestSlowPollIsNoFailure: SQS answers a long poll when its 20 s are over, and the
+// answer takes a few seconds to get here.
+func TestSlowPollIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		far := &spy{Client: q.Direct()}
+		far.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := far.Client.ReceiveMessage(ctx, in)
+			time.Sleep(5 * time.Second)
+			return out, errors.Join(err, ctx.Err())
+		}
+		c := q.ConsumeWith(far, reprise.HandlerFunc(succeed), reprise.Config{})
+		time.Sleep(10 * time.Minute)
+		if s := c.Status(); s.Health != reprise.HealthOK {
+			t.Errorf("status %+v, want it healthy", s)
 		}
 	})
 }

@@ -198,6 +198,25 @@ func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 	})
 }
 
+// TestStoryOfALongError is cut, where all of it would be more than a queue takes.
+func TestStoryOfALongError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		long := errors.New("broken: " + strings.Repeat("ż", 1<<20))
+		q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return reprise.Permanent(long) }), reprise.Config{})
+		q.Send("order")
+		q.WaitEmpty(time.Hour)
+		letters := dead.Messages()
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		if s := storyOf(t, letters[0]); s.Reason != "permanent" || !strings.Contains(s.Error, "broken: ż") || len(s.Error) > 1000 {
+			t.Errorf("reason %q and %d bytes of the error, want the beginning of it", s.Reason, len(s.Error))
+		}
+	})
+}
+
 // TestTenAttributesBreakNoDeadLetter: they are all that SQS takes, which leaves
 // no room for a story. The message goes without.
 func TestTenAttributesBreakNoDeadLetter(t *testing.T) {

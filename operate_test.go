@@ -187,6 +187,26 @@ func TestPauseKey(t *testing.T) {
 	})
 }
 
+// TestPauseIsNoAttempt: what was held for as long as SQS lets anybody, and given back
+// then, has not been run.
+func TestPauseIsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{Via: reprise.ViaVisibility})
+		time.Sleep(time.Second) // a receive is under way
+		c.Pause()
+		q.Send("order")
+		time.Sleep(13 * time.Hour)
+		c.Resume()
+		q.WaitEmpty(time.Hour)
+		runs := j.all()
+		if len(runs) != 1 || runs[0].receives < 2 || runs[0].attempt != 1 {
+			t.Errorf("runs %+v, want the first attempt, of a second receive", runs)
+		}
+	})
+}
+
 // TestPauseKeyHoldsWhatIsReady: what waits for a worker when its key is paused is
 // held like what comes later.
 func TestPauseKeyHoldsWhatIsReady(t *testing.T) {

@@ -111,6 +111,26 @@ func TestCanaryThatIsPausedBeforeItRuns(t *testing.T) {
 	})
 }
 
+// TestSentAwayForLongerEachTime: of a key that is paused there is room to hold a few
+// messages. The others are hidden, less and less often, since that takes a receive.
+func TestSentAwayForLongerEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{Via: reprise.ViaVisibility, Outage: reprise.Outage{Key: tenant}})
+		if err := c.PauseKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 {
+			q.Send("acme:" + strconv.Itoa(i))
+		}
+		time.Sleep(4 * time.Hour)
+		// 1, 2, 4, 8 and then ten minutes, or a quarter more.
+		if n := c.Status().Counts.Received; n < 10+20*20 || n > 10+20*28 {
+			t.Errorf("%d receives, want one each of the 10 messages that are held, and 20 to 28 of the others", n)
+		}
+	})
+}
+
 // TestMessagesOfAKeyThatIsDownAreNoSuspects: for hours they are received and hidden
 // again by one consumer after the other, since there is no room to hold them. None
 // is taken for one that kills its process, or seems exhausted.

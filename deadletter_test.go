@@ -198,6 +198,34 @@ func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 	})
 }
 
+// TestDeadLetterQueueIsTriedAgain: a dead-letter queue that has refused messages takes
+// those that are given up a minute after it was mended.
+func TestDeadLetterQueueIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		watch := &spy{Client: q.Direct()}
+		granted := time.Now().Add(5 * time.Minute)
+		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			if time.Now().Before(granted) {
+				return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+			}
+			return watch.Client.SendMessageBatch(ctx, in)
+		}
+		q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{})
+		for time.Now().Before(granted) {
+			q.Send("refused")
+			time.Sleep(30 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		q.Send("taken")
+		time.Sleep(10 * time.Second)
+		if letters := dead.Messages(); len(letters) != 1 || letters[0].Body != "taken" {
+			t.Errorf("dead letters %+v, want the one given up since", letters)
+		}
+	})
+}
+
 // TestStoryOfALongError is cut, where all of it would be more than a queue takes.
 func TestStoryOfALongError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -111,7 +111,8 @@ func (c *Consumer) probeDue(g *gate) {
 		if byProbe {
 			g.probing = true
 			// Not awaited by drain: like a handler, it may ignore its context.
-			c.crew.run(c.mu, func() { c.runProbe(g) })
+			canaries := g.canaries
+			c.crew.run(c.mu, func() { c.runProbe(g, canaries) })
 			return
 		}
 		c.sendCanary(g, now)
@@ -131,8 +132,9 @@ func (c *Consumer) probeDue(g *gate) {
 	}
 }
 
-// runProbe asks the user's probe whether the dependency is back.
-func (c *Consumer) runProbe(g *gate) {
+// runProbe asks the user's probe whether the dependency is back. If there are more
+// canaries when it returns, its answer is to a question of old.
+func (c *Consumer) runProbe(g *gate, canaries int) {
 	err := errors.New("Config.Outage.Probe called runtime.Goexit")
 	defer func() {
 		if v := recover(); v != nil {
@@ -142,7 +144,7 @@ func (c *Consumer) runProbe(g *gate) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		g.probing = false
-		if !c.closed && g.breaker.state == BreakerHalfOpen {
+		if !c.closed && g.breaker.state == BreakerHalfOpen && g.canaries == canaries {
 			if err != nil {
 				g.cause = err
 			}

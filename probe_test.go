@@ -240,6 +240,43 @@ func TestLateProbeChangesNothing(t *testing.T) {
 	})
 }
 
+// TestLateProbeDecidesNoLaterOutage: a probe of the outage before returns, with good
+// news, when a canary of the next is under way.
+func TestLateProbeDecidesNoLaterOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		q.Send(numbered(30)...)
+		var slow atomic.Bool
+		back := make(chan struct{})
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			if slow.Load() {
+				time.Sleep(time.Minute)
+			}
+			return p.Handle(ctx, m)
+		}), reprise.Config{StopBudget: 2 * time.Minute, Outage: reprise.Outage{Probe: func(context.Context, string) error {
+			<-back
+			return nil
+		}}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		p.set("", false)
+		waitFor(t, "the outage is over", 10*time.Minute, stateIs(c, "", reprise.BreakerClosed))
+		p.set("", true)
+		q.Send(numbered(30)...)
+		waitFor(t, "the breaker opens again", time.Hour, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Second) // handlers that were running end
+		slow.Store(true)
+		halfOpen := stateIs(c, "", reprise.BreakerHalfOpen)
+		waitFor(t, "a canary", 10*time.Minute, halfOpen)
+		close(back)
+		time.Sleep(time.Second)
+		if !halfOpen() {
+			t.Error("the old probe has decided the new outage")
+		}
+	})
+}
+
 // TestHungCanariesLeavePlaces: what the handlers need does not even refuse any
 // more, so that no canary returns. They take half of the places at most.
 func TestHungCanariesLeavePlaces(t *testing.T) {

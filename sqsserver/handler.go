@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -197,17 +196,11 @@ func (e *exchange) free() {
 
 // read reads the body of a request, which is valid until the exchange is freed.
 func (e *exchange) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var err error
-	if n := r.ContentLength; 0 <= n && n <= maxRequestSize {
-		// net/http lets nobody read further, so that nothing has to look for an end.
-		e.request.Grow(int(n))
-		body := e.request.AvailableBuffer()[:n]
-		var read int
-		read, err = io.ReadFull(r.Body, body)
-		e.request.Write(body[:read])
-	} else {
-		_, err = e.request.ReadFrom(http.MaxBytesReader(w, r.Body, maxRequestSize))
+	body := http.MaxBytesReader(w, r.Body, maxRequestSize)
+	if n := r.ContentLength; n > 0 && n <= maxRequestSize {
+		e.request.Grow(int(n) + bytes.MinRead)
 	}
+	_, err := e.request.ReadFrom(body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

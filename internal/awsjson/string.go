@@ -93,7 +93,7 @@ func Unescape(quoted string) string {
 	n := plainPrefix(rest)
 	text := append(make([]byte, 0, len(rest)), rest[:n]...)
 	text, _, _ = appendUnescaped(text, rest[n:]) // it was read before
-	return unsafe.String(unsafe.SliceData(text), len(text))
+	return string(text)
 }
 
 // appendUnescaped appends to dst what s stands for, which begins with a backslash

@@ -41,8 +41,9 @@ var (
 // usual is how many messages a reply has at most.
 const usual = 10
 
-// texts is what the fields of a message point to.
-type texts struct{ id, handle, body, bodyMD5, attributesMD5 string }
+// texts is what most fields of a message point to. The receipt handle is apart: who
+// waits for hours with nothing but that should not keep ten bodies with it.
+type texts struct{ id, body, bodyMD5, attributesMD5 string }
 
 func parseMessages(r *awsjson.Reader) []types.Message {
 	messages := make([]types.Message, 0, usual)
@@ -63,7 +64,7 @@ func parseMessage(r *awsjson.Reader, m *types.Message, t *texts) {
 		case "MessageId":
 			m.MessageId = keep(&t.id, r)
 		case "ReceiptHandle":
-			m.ReceiptHandle = keep(&t.handle, r)
+			m.ReceiptHandle = keep(new(string), r)
 		case "Body":
 			m.Body = keep(&t.body, r)
 		case "MD5OfBody":
@@ -85,10 +86,14 @@ func keep(to *string, r *awsjson.Reader) *string {
 	return to
 }
 
-// text reads a string. Half of a surrogate pair, which the SDK replaces, is not
-// UTF-8.
 func text(r *awsjson.Reader) string {
 	b, _ := r.Bytes()
+	return checked(r, b)
+}
+
+// checked is a text of the reply, which half of a surrogate pair, that the SDK replaces,
+// makes no UTF-8.
+func checked(r *awsjson.Reader, b []byte) string {
 	if !utf8.Valid(b) {
 		r.Fail(errNotUTF8)
 	}
@@ -98,11 +103,11 @@ func text(r *awsjson.Reader) string {
 func parseSystemAttributes(r *awsjson.Reader) map[string]string {
 	attributes := map[string]string{}
 	for name := range r.Members() {
-		known, ok := names[string(name)]
+		key, ok := names[string(name)]
 		if !ok {
-			known = string(name)
+			key = checked(r, name)
 		}
-		attributes[known] = text(r)
+		attributes[key] = text(r)
 	}
 	return attributes
 }
@@ -119,7 +124,7 @@ var names = func() map[string]string {
 func parseAttributes(r *awsjson.Reader) map[string]types.MessageAttributeValue {
 	attributes := map[string]types.MessageAttributeValue{}
 	for name := range r.Members() {
-		key := string(name)
+		key := checked(r, name)
 		attributes[key] = parseAttribute(r)
 	}
 	return attributes

@@ -1,6 +1,6 @@
 // Package replies reads what SQS answers to a receive in the SDK's place: most of
 // the time of a consumer that has little to do goes into that, and this takes half
-// of it, and half of the memory. The SDK reads all other replies, errors, and
+// of it, and less memory. The SDK reads all other replies, errors, and
 // whatever here is not understood, so that nothing is read in another way than by
 // the SDK.
 package replies
@@ -14,17 +14,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
 // Read is an option of a call of ReceiveMessage: its reply is read here. It does
-// nothing to a client that does not speak AWS JSON 1.0.
+// nothing to a client whose protocol is not the SDK's own.
 func Read(o *sqs.Options) {
-	if o.Protocol != nil && o.Protocol.ID() == awsJSON {
-		o.Protocol = reader{o.Protocol}
+	if sdk, ok := o.Protocol.(*awsjson.Protocol); ok {
+		o.Protocol = reader{sdk}
 	}
 }
-
-var awsJSON = smithy.ShapeID{Namespace: "aws.protocols", Name: "awsJson1_0"}
 
 // reader is the SDK's protocol but for the replies of receives.
 type reader struct{ smithyhttp.ClientProtocol }

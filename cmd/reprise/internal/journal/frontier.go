@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -16,10 +17,11 @@ import (
 //
 // So a table ends at the greatest number there was of a queue, and of bodies, before
 // anything was set of what is being written: at some past beginning of a table in
-// memory.
+// memory. What these ends were is not kept: after a start the first few tables in
+// memory are written undivided.
 type frontier struct {
 	mu       sync.Mutex
-	greatest map[string]*edge // by what stands before the number
+	greatest map[string]*edge // by what stands before a key's last eight bytes, mostly the number
 
 	// Right behind them, when the newest table in memory was begun, and those before
 	// it: all that are not yet written, and one more. For a table begins with changes
@@ -40,6 +42,10 @@ const (
 	// edgeMoves is from where on an edge ends a table. Many queues that are sent little
 	// have many edges, and would have as many tables.
 	edgeMoves = 500
+
+	// maxEnds is how many edges end tables, those that moved most: each of the tables
+	// is a file.
+	maxEnds = 16
 )
 
 // advance takes what is to be set.
@@ -70,13 +76,20 @@ func (f *frontier) advance(b *sqsserver.Batch) {
 func (f *frontier) begin(pebble.WALCreateInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var ends [][]byte
+	var busy []*edge
 	for prefix, e := range f.greatest {
 		if e.moved < edgeMoves {
 			delete(f.greatest, prefix) // of a queue that may be gone
 			continue
 		}
+		busy = append(busy, e)
+	}
+	slices.SortFunc(busy, func(a, b *edge) int { return b.moved - a.moved })
+	var ends [][]byte
+	for _, e := range busy[:min(len(busy), maxEnds)] {
 		ends = append(ends, append(bytes.Clone(e.key), 0))
+	}
+	for _, e := range busy {
 		e.moved = 0
 	}
 	copy(f.begun[1:], f.begun[:])

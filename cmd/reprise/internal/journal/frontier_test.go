@@ -60,3 +60,33 @@ func TestTablesEndAtFrontier(t *testing.T) {
 
 // number is that of a messageKey.
 func number(key []byte) int { return int(binary.BigEndian.Uint64(key[len(key)-8:])) }
+
+// TestFewTablesEndAtFrontier: many busy queues have not as many tables, each of which
+// would be a file.
+func TestFewTablesEndAtFrontier(t *testing.T) {
+	j := open(t, journal.WithMemTable(journal.Options{FS: vfs.NewMem()}, 8<<20))
+	defer mustClose(t, j)
+	const queues, messages, each, most = 60, 800_000, 50, 160
+	state := randomText(48)
+	next := [queues]uint64{}
+	for sent := 0; sent < messages; sent += each {
+		var b sqsserver.Batch
+		queue := sent / each % queues
+		for range each {
+			key := messageKey('m', next[queue])
+			key[8] = byte(queue)
+			b.Set(key, state)
+			next[queue]++
+		}
+		if err := j.Commit(&b, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables, err := journal.Tables(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tables) > most {
+		t.Errorf("%d tables for %d queues, want at most %d", len(tables), queues, most)
+	}
+}

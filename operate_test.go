@@ -280,8 +280,8 @@ func TestConcurrencyAtRunTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		p := &dependency{takes: 10 * time.Second}
-		c := q.Consume(p, reprise.Config{Concurrency: 2, Prefetch: 2})
-		q.Send(numbered(500)...)
+		c := q.Consume(p, reprise.Config{Concurrency: 2, Prefetch: 200})
+		q.Send(numbered(1000)...)
 		running := func(want int) {
 			t.Helper()
 			time.Sleep(33 * time.Second) // not a multiple of what a handler takes

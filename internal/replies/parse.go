@@ -87,7 +87,10 @@ func keep(to *string, r *awsjson.Reader) *string {
 }
 
 func text(r *awsjson.Reader) string {
-	b, _ := r.Bytes()
+	b, quoted := r.Bytes()
+	if len(b) == len(quoted) { // it has no escapes, and is UTF-8
+		return string(b)
+	}
 	return checked(r, b)
 }
 
@@ -138,7 +141,9 @@ func parseAttribute(r *awsjson.Reader) (a types.MessageAttributeValue) {
 		case "StringValue":
 			a.StringValue = keep(new(string), r)
 		case "BinaryValue":
-			a.BinaryValue = append([]byte{}, r.Blob()...)
+			if a.BinaryValue = r.Blob(); a.BinaryValue == nil {
+				a.BinaryValue = []byte{} // as the SDK has it
+			}
 		case "BinaryListValues", "StringListValues":
 			r.Fail(errList) // SQS has none yet
 		default:

@@ -16,9 +16,7 @@ import (
 // endpoint. (It wants some credentials, or to be told that it needs none.)
 func TestAWSCLI(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("aws"); err != nil {
-		t.Skip("skipped: the AWS CLI (aws) is not installed")
-	}
+	installed(t, "aws")
 	runClient(t, "sh", `set -eu
 		sqs() { aws --endpoint-url "$ENDPOINT" --output text sqs "$@"; }
 		url=$(sqs create-queue --queue-name cli --attributes VisibilityTimeout=30 --query QueueUrl)
@@ -51,14 +49,7 @@ func TestAWSCLI(t *testing.T) {
 // TestBoto3: so does the SDK for Python.
 func TestBoto3(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("skipped: python3 is not installed")
-	}
-	if err := exec.Command(python, "-c", "import boto3").Run(); err != nil {
-		t.Skip("skipped: boto3 is not installed for python3")
-	}
-	runClient(t, python, `
+	runClient(t, boto3(t), `
 import os, boto3
 endpoint = os.environ["ENDPOINT"]
 sqs = boto3.client("sqs", endpoint_url=endpoint)
@@ -94,6 +85,16 @@ except Exception as e:
 		"AWS.SimpleQueueService.NonExistentQueue",
 		"ClientError",
 	)
+}
+
+// boto3 is a Python that has it.
+func boto3(t *testing.T) string {
+	t.Helper()
+	python := installed(t, "python3")
+	if err := exec.Command(python, "-c", "import boto3").Run(); err != nil {
+		t.Skip("skipped: boto3 is not installed for python3")
+	}
+	return python
 }
 
 // runClient runs a client against a server of its own and compares the lines that

@@ -60,11 +60,7 @@ func sdkSnippet(t *testing.T, language string) (code string) {
 
 func pythonSDK(t *testing.T, code string) *exec.Cmd {
 	t.Helper()
-	python := installed(t, "python3")
-	if err := exec.Command(python, "-c", "import boto3").Run(); err != nil {
-		t.Skip("skipped: boto3 is not installed for python3")
-	}
-	return exec.CommandContext(t.Context(), python, written(t, "page.py", code))
+	return exec.CommandContext(t.Context(), boto3(t), written(t, "page.py", code))
 }
 
 func javascriptSDK(t *testing.T, code string) *exec.Cmd {

@@ -3,24 +3,18 @@ package reprise_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -325,136 +319,6 @@ func TestCrashBetweenCopyAndDelete(t *testing.T) {
 			if waited := r.started.Sub(runs[0].started); waited < time.Hour || r.attempt != 2 {
 				t.Errorf("attempt %d after %v, want the second after 1h", r.attempt, waited)
 			}
-		}
-	})
-}
-
-// TestRequeueImpossible: no room for the history, no permission to send, a message
-// that is not what SQS says it is. Then it is hidden, and that is said; and at its
-// last permitted receive it is given up, with its story.
-func TestRequeueImpossible(t *testing.T) {
-	var ten []sqsserver.MessageAttribute
-	for i := range 10 {
-		ten = append(ten, sqsserver.MessageAttribute{Name: fmt.Sprint("a", i), DataType: "String", StringValue: "x"})
-	}
-	deny := func(watch *spy) {
-		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
-			if strings.HasSuffix(*in.QueueUrl, "-2") { // the dead-letter queue's
-				return watch.Client.SendMessageBatch(ctx, in)
-			}
-			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
-		}
-	}
-	damage := func(change func(*types.Message)) func(watch *spy) {
-		return func(watch *spy) {
-			watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
-				out, err := watch.Client.ReceiveMessage(ctx, in)
-				if err == nil {
-					for i := range out.Messages {
-						change(&out.Messages[i])
-					}
-				}
-				return out, err
-			}
-		}
-	}
-	one := []sqsserver.MessageAttribute{{Name: "a", DataType: "String", StringValue: "x"}}
-	for _, tt := range []struct {
-		name    string
-		message sqsserver.SendMessageEntry
-		spoil   func(*spy)
-		code    string
-	}{
-		{"ten attributes are taken", sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: ten}, nil, "message-not-copyable"},
-		{"it is as large as SQS permits", sqsserver.SendMessageEntry{MessageBody: strings.Repeat("x", 1<<20)}, nil, "message-not-copyable"},
-		{"sending is denied", sqsserver.SendMessageEntry{MessageBody: "order"}, deny, "requeue-refused"},
-		{"the body is another", sqsserver.SendMessageEntry{MessageBody: "order"},
-			damage(func(m *types.Message) { m.Body = aws.String("0rder") }), "message-not-copyable"},
-		{"an attribute is missing", sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: one},
-			damage(func(m *types.Message) { m.MessageAttributes = nil }), "message-not-copyable"},
-		{"an attribute is another", sqsserver.SendMessageEntry{MessageBody: "order", MessageAttributes: one},
-			damage(func(m *types.Message) {
-				m.MessageAttributes["a"] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String("y")}
-			}), "message-not-copyable"},
-		{"there is no digest", sqsserver.SendMessageEntry{MessageBody: "order"},
-			damage(func(m *types.Message) { m.MD5OfBody = nil }), "message-not-copyable"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := reprisetest.NewQueue(t, nil)
-				dead := q.NewDeadLetterQueue(3)
-				watch := &spy{Client: q.Direct()}
-				if tt.spoil != nil {
-					tt.spoil(watch)
-				}
-				var mu sync.Mutex
-				var codes []string
-				var j journal
-				q.ConsumeWith(watch, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
-					Via:   reprise.ViaRequeue,
-					Retry: everyMinute(9),
-					Observer: reprise.Observer{Finding: func(_ context.Context, f plan.Finding) {
-						mu.Lock()
-						defer mu.Unlock()
-						codes = append(codes, f.Code)
-					}},
-				})
-				q.SendMessage(tt.message)
-				q.WaitEmpty(time.Hour)
-				runs := j.all()
-				if len(runs) != 3 {
-					t.Fatalf("%d runs, want one for each permitted receive", len(runs))
-				}
-				for i, r := range runs[1:] {
-					if waited := r.started.Sub(runs[i].started); r.attempt != i+2 || waited < time.Minute || waited > 62*time.Second {
-						t.Errorf("attempt %d after %v, want %d after 1m", r.attempt, waited, i+2)
-					}
-				}
-				letters := dead.Messages()
-				if len(letters) != 1 {
-					t.Fatalf("%d dead letters, want 1", len(letters))
-				}
-				if len(tt.message.MessageAttributes) < 10 && len(tt.message.MessageBody) < 1<<20 {
-					if s := storyOf(t, letters[0]); s.Reason != "attempts" && s.Reason != "receives" || s.Attempts != 3 {
-						t.Errorf("story %+v", s)
-					}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if n := len(slices.DeleteFunc(codes, func(code string) bool { return code != tt.code })); n != 1 {
-					t.Errorf("%d findings %s, want it once", n, tt.code)
-				}
-			})
-		})
-	}
-}
-
-// TestRefusedCopiesAreTriedAgain after a minute, not at every message.
-func TestRefusedCopiesAreTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		watch := &spy{Client: q.Direct()}
-		granted := time.Now().Add(5 * time.Minute)
-		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
-			if time.Now().Before(granted) {
-				return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
-			}
-			return watch.Client.SendMessageBatch(ctx, in)
-		}
-		c := q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable }),
-			reprise.Config{Via: reprise.ViaRequeue, Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second), Jitter: retry.None, MaxAttempts: -1}})
-		q.Send("order")
-		time.Sleep(4 * time.Minute)
-		synctest.Wait()
-		if n := len(watch.sends); n < 3 || n > 5 {
-			t.Errorf("%d sends in 4 minutes, want one a minute", n)
-		}
-		if n := c.Status().Counts; n.Requeued != 0 || n.Retried < 40 {
-			t.Errorf("counts %+v: want the retries by visibility", n)
-		}
-		time.Sleep(4 * time.Minute)
-		if n := c.Status().Counts; n.Requeued == 0 {
-			t.Errorf("counts %+v: want requeues since the permission was granted", n)
 		}
 	})
 }

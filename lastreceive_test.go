@@ -1,0 +1,101 @@
+package reprise_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// TestNothingIsLostAtTheLastPermittedReceive: at its last permitted receive,
+// and where no copy takes its place, a message is not given back, whatever asks
+// for it: SQS would move it to the dead-letter queue at the next receive,
+// without a run and without a word. It goes there with its story.
+func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		permitted int
+		handle    func(context.Context, *reprise.Message) error
+		wait      time.Duration // before the consumer is stopped
+		reason    string
+		attempts  int
+	}{
+		{
+			name:      "its retry fails",
+			permitted: 3,
+			handle:    func(context.Context, *reprise.Message) error { return errUnavailable },
+			wait:      time.Hour, reason: "attempts", attempts: 3,
+		},
+		{
+			name:      "its wait takes another hop",
+			permitted: 2,
+			handle: func(context.Context, *reprise.Message) error {
+				return reprise.RetryAfter(23*time.Hour, errUnavailable)
+			},
+			wait: 30 * time.Hour, reason: "receives", attempts: 1,
+		},
+		{
+			name:      "its handler releases it",
+			permitted: 1,
+			handle:    func(context.Context, *reprise.Message) error { return reprise.Release(0, errUnavailable) },
+			wait:      time.Minute, reason: "receives", attempts: 1,
+		},
+		{
+			name:      "its handler is told to stop",
+			permitted: 1,
+			handle: func(ctx context.Context, _ *reprise.Message) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+			wait: time.Second, reason: "receives", attempts: 1,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(tt.permitted)
+				c := q.Consume(reprise.HandlerFunc(tt.handle), reprise.Config{
+					Via:   reprise.ViaVisibility,
+					Retry: retry.Policy{Backoff: retry.Constant(time.Minute)},
+				})
+				q.Send("order")
+				time.Sleep(tt.wait)
+				c.Stop()
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1; left in the queue: %+v", len(letters), q.Messages())
+				}
+				if s := storyOf(t, letters[0]); s.Reason != tt.reason || s.Attempts != tt.attempts || s.Receives != tt.permitted {
+					t.Errorf("story %+v, want reason %s, %d attempts, %d receives", s, tt.reason, tt.attempts, tt.permitted)
+				}
+			})
+		})
+	}
+}
+
+// TestUnstartedAtTheLastReceive: a stop releases what has not started, but not to
+// a receive that would lose it.
+func TestUnstartedAtTheLastReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(1)
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(15 * time.Second)
+			return nil
+		}), reprise.Config{Concurrency: 1, Via: reprise.ViaVisibility})
+		q.Send(numbered(3)...)
+		time.Sleep(time.Second)
+		if report := c.Stop(); report.Counts.Deleted != 1 || report.Counts.DeadLettered != 2 || len(q.Messages()) != 0 {
+			t.Errorf("%v; left %+v: want 1 handled and 2 dead-lettered", report, q.Messages())
+		}
+		for _, m := range dead.Messages() {
+			if s := storyOf(t, m); s.Reason != "receives" || s.Attempts != 0 {
+				t.Errorf("story %+v, want reason receives without an attempt", s)
+			}
+		}
+	})
+}

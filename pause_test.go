@@ -1,0 +1,236 @@
+package reprise_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+)
+
+// TestPauseHolds: while a consumer is paused no handler starts and no receive is
+// made; what the receive under way brings is held, for hours, without being
+// received again.
+func TestPauseHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{})
+		time.Sleep(time.Second) // the first receive is under way
+		c.Pause()
+		q.Send(numbered(30)...)
+		time.Sleep(10 * time.Hour)
+		s := c.Status()
+		if n := len(j.all()); n != 0 || s.Counts.Received != 1 || s.Waiting != 1 || !s.Paused {
+			t.Errorf("%d runs, status %+v; want the message held that the receive under way has brought", n, s)
+		}
+		c.Resume()
+		q.WaitEmpty(time.Minute)
+		for _, r := range j.all() {
+			if r.attempt != 1 {
+				t.Errorf("run %+v, want every message's first attempt", r)
+			}
+		}
+		if s := c.Status(); s.Counts.Received != 30 || s.Counts.Released != 0 || s.Paused {
+			t.Errorf("status %+v, want each message received once", s)
+		}
+	})
+}
+
+// TestPauseForDays: a message that is held for nearly twelve hours is given back,
+// since SQS would give it to somebody else.
+func TestPauseForDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{})
+		time.Sleep(time.Second)
+		c.Pause()
+		q.Send("order")
+		time.Sleep(20 * time.Hour)
+		if s := c.Status(); s.Counts.Released != 1 || s.Counts.Lost != 0 || s.Waiting != 0 {
+			t.Errorf("status %+v, want the message given back", s)
+		}
+		c.Resume()
+		q.WaitEmpty(time.Minute)
+		for _, r := range j.all() {
+			if r.attempt != 1 {
+				t.Errorf("run %+v, want every message's first attempt", r)
+			}
+		}
+	})
+}
+
+// TestPauseAtAnyTime: before Run, twice, while stopping, and after.
+func TestPauseAtAnyTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(100)...)
+		var j journal
+		consumer, err := reprise.New(q.Direct(), q.URL(), j.handler(succeed), reprise.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumer.Pause()
+		consumer.Wake()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		done := make(chan error, 1)
+		go func() { done <- consumer.Run(ctx) }()
+		time.Sleep(time.Hour)
+		if s := consumer.Status(); s.Counts.Received != 0 {
+			t.Errorf("status %+v, want nothing received", s)
+		}
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for n := range 200 {
+					switch (n + i) % 8 {
+					case 0:
+						consumer.Pause()
+					case 1:
+						if err := consumer.SetConcurrency(1 + n%20); err != nil {
+							t.Error(err)
+						}
+					case 2:
+						consumer.Wake("")
+					case 3:
+						consumer.Status()
+					default:
+						consumer.Resume()
+					}
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					if n == 150 {
+						stop()
+					}
+				}
+			})
+		}
+		all.Wait()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		consumer.Resume()
+		consumer.Pause()
+		if s := consumer.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
+			t.Errorf("after the stop: %+v", s)
+		}
+	})
+}
+
+// TestDrainWhilePaused gives back what is held.
+func TestDrainWhilePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{})
+		q.Send("first")
+		q.WaitEmpty(time.Minute) // so that how long a handler takes is known
+		c.Pause()
+		q.Send("second")
+		time.Sleep(time.Minute)
+		if report := c.Stop(); !report.Drained() || report.Counts.Released != 1 || len(j.all()) != 1 {
+			t.Errorf("report %v, %d runs; want 1 released", report, len(j.all()))
+		}
+	})
+}
+
+// TestPauseKey: messages of one key wait, all others go on; what there is no room
+// to hold is hidden, and woken by hand.
+func TestPauseKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{Outage: reprise.Outage{Key: tenant}})
+		if err := c.PauseKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			q.Send("acme:"+strconv.Itoa(i), "bolt:"+strconv.Itoa(i))
+		}
+		time.Sleep(30 * time.Minute)
+		for _, r := range j.all() {
+			if strings.HasPrefix(r.body, "acme") {
+				t.Fatalf("run %+v of the key that is paused", r)
+			}
+		}
+		s := c.Status()
+		if n := len(j.all()); n != 100 || len(s.Breakers) != 1 || !s.Breakers[0].Paused || s.Breakers[0].Held != 10 || s.Health != reprise.HealthOK {
+			t.Errorf("%d runs, status %+v; want 100 and half of the 20 places held", n, s)
+		}
+		if err := c.ResumeKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Wake("acme"); n < 50 || n > 90 {
+			t.Errorf("%d messages to be woken, want most of the 90 that were hidden", n)
+		}
+		q.WaitEmpty(13 * time.Minute) // a copy that was on its way is not woken
+		for _, r := range j.all() {
+			if r.attempt != 1 {
+				t.Errorf("run %+v, want every message's first attempt", r)
+			}
+		}
+		if s := c.Status(); len(s.Breakers) != 0 {
+			t.Errorf("breakers %+v, want none", s.Breakers)
+		}
+	})
+}
+
+// TestPauseIsNoAttempt: what was held for as long as SQS lets anybody, and given back
+// then, has not been run.
+func TestPauseIsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(succeed), reprise.Config{Via: reprise.ViaVisibility})
+		time.Sleep(time.Second) // a receive is under way
+		c.Pause()
+		q.Send("order")
+		time.Sleep(13 * time.Hour)
+		c.Resume()
+		q.WaitEmpty(time.Hour)
+		runs := j.all()
+		if len(runs) != 1 || runs[0].receives < 2 || runs[0].attempt != 1 {
+			t.Errorf("runs %+v, want the first attempt, of a second receive", runs)
+		}
+	})
+}
+
+// TestPauseKeyHoldsWhatIsReady: what waits for a worker when its key is paused is
+// held like what comes later.
+func TestPauseKeyHoldsWhatIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if tenant(m) == "bolt" {
+				time.Sleep(time.Minute) // it has the only worker
+			}
+			return nil
+		}), reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant}})
+		q.Send("bolt:1")
+		time.Sleep(time.Second)
+		q.Send("acme:1", "acme:2")
+		time.Sleep(10 * time.Second)
+		if s := c.Status(); s.Processing != 3 {
+			t.Fatalf("%d messages are here, want all three: the test shows nothing", s.Processing)
+		}
+		if err := c.PauseKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := j.bodies(); !slices.Equal(got, []string{"bolt:1"}) {
+			t.Errorf("runs %v while acme was paused, want bolt's alone", got)
+		}
+		if err := c.ResumeKey("acme"); err != nil {
+			t.Fatal(err)
+		}
+		q.WaitEmpty(time.Minute)
+	})
+}

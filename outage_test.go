@@ -70,6 +70,16 @@ func (p *dependency) Handle(ctx context.Context, m *reprise.Message) error {
 	return nil
 }
 
+// newOutage returns a queue with n messages, and what their handlers call, which is
+// down and takes its time to say so.
+func newOutage(t *testing.T, takes time.Duration, n int) (*reprisetest.Queue, *dependency) {
+	q := reprisetest.NewQueue(t, nil)
+	p := &dependency{takes: takes}
+	p.set("", true)
+	q.Send(numbered(n)...)
+	return q, p
+}
+
 // waitFor waits, in virtual time, until the condition holds, for at most limit.
 func waitFor(t *testing.T, what string, limit time.Duration, holds func() bool) {
 	t.Helper()
@@ -102,11 +112,8 @@ func stateIs(c *reprisetest.Consumer, key string, s reprise.BreakerState) func()
 func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const consumers, backlog = 8, 3000
-		q := reprisetest.NewQueue(t, nil)
+		q, p := newOutage(t, 50*time.Millisecond, backlog)
 		dead := q.NewDeadLetterQueue(3)
-		p := &dependency{takes: 50 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(backlog)...)
 		var all []*reprisetest.Consumer
 		for range consumers {
 			all = append(all, q.Consume(p, reprise.Config{}))
@@ -145,10 +152,7 @@ func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
 // twice as many with each round of successes.
 func TestRecoveryRampsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: time.Second}
-		p.set("", true)
-		q.Send(numbered(200)...)
+		q, p := newOutage(t, time.Second, 200)
 		c := q.Consume(p, reprise.Config{Concurrency: 16, Prefetch: 16})
 		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
 		time.Sleep(10 * time.Minute)
@@ -244,10 +248,7 @@ func failBut(ok bool, err error) error {
 // receive is the one that is not made.
 func TestBreakerOpensAtTwentyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: 10 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(40)...)
+		q, p := newOutage(t, 10*time.Millisecond, 40)
 		var mu sync.Mutex
 		var events []reprise.OutageEvent
 		c := q.Consume(p, reprise.Config{Concurrency: 1, Prefetch: -1, Observer: reprise.Observer{
@@ -278,11 +279,8 @@ func TestBreakerOpensAtTwentyMessages(t *testing.T) {
 // attempts nor as failures.
 func TestOpenBreakerHoldsUnderLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
+		q, p := newOutage(t, time.Second, 20)
 		dead := q.NewDeadLetterQueue(3)
-		p := &dependency{takes: time.Second}
-		p.set("", true)
-		q.Send(numbered(20)...)
 		c := q.Consume(p, reprise.Config{
 			Outage: reprise.Outage{Threshold: 1},
 			Retry:  retry.Policy{MaxAttempts: 1},

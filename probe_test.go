@@ -20,10 +20,7 @@ import (
 // runs, and when it succeeds they do. A panic of it is a failure.
 func TestProbeTestsRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: 10 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(100)...)
+		q, p := newOutage(t, 10*time.Millisecond, 100)
 		var mu sync.Mutex
 		var probes []time.Time
 		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(ctx context.Context, key string) error {
@@ -108,10 +105,7 @@ func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
 // followed by another.
 func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: 10 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(30)...)
+		q, p := newOutage(t, 10*time.Millisecond, 30)
 		var mu sync.Mutex
 		hang := false
 		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
@@ -138,10 +132,7 @@ func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
 // its place to messages, and is not called again before it returns.
 func TestHungProbeIsReplacedByCanaries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: 10 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(30)...)
+		q, p := newOutage(t, 10*time.Millisecond, 30)
 		var probes atomic.Int32
 		forever := make(chan struct{})
 		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(context.Context, string) error {
@@ -207,10 +198,7 @@ func TestHungProbeIsNotCalledInTheNextOutage(t *testing.T) {
 // its place and the outage is over. It is not taken for the end of another.
 func TestLateProbeChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: 10 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(30)...)
+		q, p := newOutage(t, 10*time.Millisecond, 30)
 		var mu sync.Mutex
 		var states []reprise.BreakerState
 		back := make(chan struct{})
@@ -244,10 +232,7 @@ func TestLateProbeChangesNothing(t *testing.T) {
 // news, when a canary of the next is under way.
 func TestLateProbeDecidesNoLaterOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: 10 * time.Millisecond}
-		p.set("", true)
-		q.Send(numbered(30)...)
+		q, p := newOutage(t, 10*time.Millisecond, 30)
 		var slow atomic.Bool
 		back := make(chan struct{})
 		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {

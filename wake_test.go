@@ -18,10 +18,7 @@ import (
 // at a rate, and their next attempts are numbered as if they had waited.
 func TestRecoveryWakesParkedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		p := &dependency{takes: time.Second}
-		p.set("", true)
-		q.Send(numbered(50)...)
+		q, p := newOutage(t, time.Second, 50)
 		c := q.Consume(p, reprise.Config{
 			Outage: reprise.Outage{Threshold: 45},
 			Retry:  retry.Policy{Backoff: retry.Constant(6 * time.Hour), Jitter: retry.None},

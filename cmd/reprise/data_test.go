@@ -345,7 +345,7 @@ func TestFlippedBytes(t *testing.T) {
 			}
 		}
 	})
-	for _, kind := range []string{".log", ".sst", ".blob", "JOURNAL"} {
+	for _, kind := range []string{".log", ".sst", ".blob", "JOURNAL", "LOGS"} {
 		if found[kind] == 0 {
 			t.Errorf("no damage was found in any %s: %v", kind, found)
 		}

@@ -28,8 +28,15 @@ func (j *Journal) Backup(dir string) error {
 	if err != nil {
 		return fmt.Errorf("backing up to %s: %w", dir, err)
 	}
-	if err := writeFormat(fs, dir); err != nil { // last: now it is one
-		return errors.Join(fmt.Errorf("backing up to %s: %w", dir, err), fs.RemoveAll(dir))
+	logs, err := logFiles(fs, dir)
+	if err == nil {
+		err = writeLogs(fs, dir, logs)
+	}
+	if err == nil {
+		err = writeFormat(fs, dir) // last: now it is one
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("backing up to %s: %w", dir, describe(dir, err)), fs.RemoveAll(dir))
 	}
 	return nil
 }

@@ -20,10 +20,12 @@ const Format = 1
 // The file that says which format a directory has. It is the first thing in a new
 // journal and the last in a backup: without it a directory is not a journal.
 const (
-	formatFile    = "JOURNAL"
-	newFormatFile = "JOURNAL.new"
-	formatLine    = "reprise journal, format %d\n"
+	formatFile = "JOURNAL"
+	formatLine = "reprise journal, format %d\n"
 )
+
+// newSuffix ends the name of a file that is being written and will replace another.
+const newSuffix = ".new"
 
 // dirMode is the mode of the directories: messages are nobody else's business.
 const dirMode = 0o700
@@ -89,12 +91,15 @@ func checkFormat(o Options) error {
 	}
 	if !slices.Contains(names, formatFile) {
 		for _, name := range names {
-			if name != "LOCK" && name != newFormatFile && name != "lost+found" {
+			if name != "LOCK" && name != formatFile+newSuffix && name != "lost+found" {
 				return fmt.Errorf("journal %s: there is a file %s, but no %s: this is no journal, or a backup that was "+
 					"not finished: choose an empty directory", o.Dir, name, formatFile)
 			}
 		}
-		return writeFormat(o.FS, o.Dir)
+		if err := writeFormat(o.FS, o.Dir); err != nil {
+			return describe(o.Dir, err)
+		}
+		return nil
 	}
 	file := o.FS.PathJoin(o.Dir, formatFile)
 	line, err := readFile(o.FS, file)
@@ -107,8 +112,8 @@ func checkFormat(o Options) error {
 			"then restore the directory from a backup", o.Dir, file, line, fmt.Sprintf(formatLine, Format))
 	}
 	if format != Format {
-		return fmt.Errorf("journal %s: it has format %d, and this reprise knows format %d only: "+
-			"use the version of reprise that wrote it, or choose another directory with --data", o.Dir, format, Format)
+		return fmt.Errorf("journal %s: %s says that it has format %d, and this reprise knows format %d only: "+
+			"use the version of reprise that wrote it, or choose another directory with --data", o.Dir, formatFile, format, Format)
 	}
 	if lacksMarker(names) {
 		return describe(o.Dir, fmt.Errorf("%w: there is no file %s*", errDamaged, manifestMarker))
@@ -136,25 +141,24 @@ func lacksMarker(names []string) bool {
 
 // writeFormat makes dir a journal.
 func writeFormat(fs vfs.FS, dir string) error {
-	write := func() error {
-		newFile := fs.PathJoin(dir, newFormatFile)
-		file, err := fs.Create(newFile, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(file, formatLine, Format)
-		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-			return err
-		}
-		if err := fs.Rename(newFile, fs.PathJoin(dir, formatFile)); err != nil {
-			return err
-		}
-		return syncDir(fs, dir)
+	return replaceFile(fs, dir, formatFile, fmt.Sprintf(formatLine, Format))
+}
+
+// replaceFile writes a file of dir so that a crash leaves the old one or the new one.
+func replaceFile(fs vfs.FS, dir, name, text string) error {
+	name = fs.PathJoin(dir, name)
+	file, err := fs.Create(name+newSuffix, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
 	}
-	if err := write(); err != nil {
-		return describe(dir, err)
+	_, err = file.Write([]byte(text))
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
 	}
-	return nil
+	if err := fs.Rename(name+newSuffix, name); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
 }
 
 func readFile(fs vfs.FS, name string) (string, error) {
@@ -162,6 +166,6 @@ func readFile(fs vfs.FS, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, 1<<10))
+	data, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	return string(data), errors.Join(err, file.Close())
 }

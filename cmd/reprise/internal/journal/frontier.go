@@ -73,7 +73,7 @@ func (f *frontier) advance(b *sqsserver.Batch) {
 }
 
 // begin says that a table in memory begins: each has a log of its own.
-func (f *frontier) begin(pebble.WALCreateInfo) {
+func (f *frontier) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var busy []*edge

@@ -32,6 +32,9 @@ type guard struct {
 	failed chan struct{} // closed after the first failure
 	once   sync.Once
 	err    error // set before failed is closed
+
+	logsMu sync.Mutex // held until LOGS is written
+	logs   []string   // that LOGS names
 }
 
 func newGuard(fs vfs.FS, dir string) *guard {
@@ -154,6 +157,7 @@ func (g *guard) Create(name string, category vfs.DiskWriteCategory) (file vfs.Fi
 }
 
 func (g *guard) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (file vfs.File, err error) {
+	g.dropLog(oldname)
 	err = g.change("reusing", oldname, func() error {
 		file, err = g.FS.ReuseForWrite(oldname, newname, category)
 		return err
@@ -195,6 +199,7 @@ func (g *guard) Remove(name string) error {
 	if !g.owns(name) {
 		return g.FS.Remove(name)
 	}
+	g.dropLog(name)
 	return g.tidy(func() error { return g.FS.Remove(name) })
 }
 

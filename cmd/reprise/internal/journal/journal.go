@@ -9,7 +9,7 @@
 //   - The first write or sync that fails is the last. Nothing is acknowledged after
 //     it, and what is on the disk is what a crash at that moment would have left: see
 //     guard.
-//   - Damaged files are reported, by name; no part of them is served.
+//   - Damaged and missing files are reported, by name; no part of them is served.
 package journal
 
 import (
@@ -109,8 +109,8 @@ var (
 
 // Open opens the journal in o.Dir, or starts one there. It fails if another
 // process has it open, if another version wrote it, if anything else is in the
-// directory, and if a file that it must read is damaged; the error says which, and
-// what to do.
+// directory, and if a file that it must read is damaged or missing; the error says
+// which, and what to do.
 func Open(o Options) (*Journal, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -133,6 +133,11 @@ func (j *Journal) open() error {
 	if err := checkFormat(j.options); err != nil {
 		return err
 	}
+	logs, err := checkLogs(j.options.FS, j.options.Dir)
+	if err != nil {
+		return describe(j.options.Dir, err)
+	}
+	j.guard.logs = logs
 	if err := checkLogTail(j.options.FS, j.options.Dir); err != nil {
 		return describe(j.options.Dir, err)
 	}

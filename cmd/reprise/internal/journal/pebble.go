@@ -64,7 +64,10 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock, f *frontier) *pebble.
 	options.Experimental.SpanPolicyFunc = f.end
 	options.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy { return bodiesApart }
 	options.EventListener = &pebble.EventListener{
-		WALCreated: f.begin,
+		WALCreated: func(info pebble.WALCreateInfo) {
+			f.begin()
+			g.addLog(info)
+		},
 		// What cannot be read cannot be reorganised. Pebble would try again for ever,
 		// until writes wait for it, for ever.
 		BackgroundError: g.stop,

@@ -329,19 +329,26 @@ func (s *Server) origin(r *http.Request) origin {
 }
 
 // credentialScope returns the access key and the region of the request's
-// credentials, <access key>/<date>/<region>/sqs/aws4_request.
+// credentials.
 func credentialScope(r *http.Request) (accessKey, region string) {
-	_, credential, found := strings.Cut(r.Header.Get("Authorization"), "Credential=")
-	if !found {
-		credential = ""
-		if r.URL.RawQuery != "" {
-			credential = r.URL.Query().Get("X-Amz-Credential")
-		}
-	}
-	accessKey, scope, _ := strings.Cut(credential, "/")
+	accessKey, scope, _ := strings.Cut(credentialOf(r), "/")
 	_, scope, _ = strings.Cut(scope, "/")
 	region, _, _ = strings.Cut(scope, "/")
 	return accessKey, region
+}
+
+// credentialOf returns the request's credential, <access key>/<date>/<region>/sqs/aws4_request,
+// "" if it has none. Whoever verifies it and whoever acts upon it have to read the
+// same one.
+func credentialOf(r *http.Request) string {
+	if _, rest, found := strings.Cut(r.Header.Get("Authorization"), "Credential="); found {
+		credential, _, _ := strings.Cut(rest, ",")
+		return strings.TrimSpace(credential)
+	}
+	if r.URL.RawQuery == "" {
+		return ""
+	}
+	return r.URL.Query().Get("X-Amz-Credential")
 }
 
 // allowOrigin lets web pages of any origin use the server, as they may use AWS.

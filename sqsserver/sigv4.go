@@ -45,6 +45,7 @@ const (
 // signature is what a request says of its signature.
 type signature struct {
 	request   *http.Request
+	query     url.Values
 	presigned bool     // in the URL, not in the Authorization header
 	secret    string   // of the access key
 	scope     []string // date, region, service, terminator
@@ -59,21 +60,26 @@ func (s *Server) signatureOf(r *http.Request) (*signature, error) {
 	if len(s.config.Credentials) == 0 {
 		return nil, nil
 	}
-	// Of duplicate parameters the first is read, and all are signed.
-	query := r.URL.Query()
-	sig := &signature{request: r}
-	var credential, headers, value, lifetime string
+	// Of duplicate parameters the first is read, and all are signed. What net/url
+	// leaves out is not, and so must not be there for anybody else to read.
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, errIncompleteSignature("The query string must be escaped to be signed: " + err.Error() + ".")
+	}
+	sig := &signature{request: r, query: query}
+	credential := credentialOf(r)
+	var headers, value, lifetime string
 	switch {
 	case r.Header.Get("Authorization") != "":
 		fields := authorizationFields(r.Header.Get("Authorization"))
-		credential, headers, value = fields["Credential"], fields["SignedHeaders"], fields["Signature"]
+		headers, value = fields["SignedHeaders"], fields["Signature"]
 		sig.stamp = r.Header.Get("X-Amz-Date")
 	case query.Has("X-Amz-Algorithm") || query.Has("X-Amz-Signature"):
 		if a := query.Get("X-Amz-Algorithm"); a != signatureAlgorithm {
 			return nil, errIncompleteSignature("'X-Amz-Algorithm' must be " + signatureAlgorithm + ", not '" + a + "'.")
 		}
 		sig.presigned = true
-		credential, headers, value = query.Get("X-Amz-Credential"), query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Signature")
+		headers, value = query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Signature")
 		sig.stamp, lifetime = query.Get("X-Amz-Date"), query.Get("X-Amz-Expires")
 	default:
 		return nil, errNoCredentials(resourceOf(r))
@@ -93,7 +99,6 @@ func (s *Server) signatureOf(r *http.Request) (*signature, error) {
 		return nil, errUnknownAccessKey()
 	}
 	sig.secret = s.config.Credentials[i].SecretAccessKey
-	var err error
 	if sig.value, err = hex.DecodeString(value); err != nil {
 		return nil, errWrongSignature()
 	}
@@ -268,7 +273,7 @@ func (sig *signature) canonicalRequest(bodyHash string) []byte {
 	b.WriteString(r.Method + "\n")
 	// The path is escaped once more than in the request.
 	b.WriteString(escapeURI(cmp.Or(r.URL.EscapedPath(), "/"), true) + "\n")
-	b.WriteString(canonicalQuery(r.URL.Query()) + "\n")
+	b.WriteString(canonicalQuery(sig.query) + "\n")
 	for _, name := range sig.headers {
 		b.WriteString(name + ":" + sig.canonicalHeader(name) + "\n")
 	}

@@ -211,6 +211,13 @@ func TestSignatureInTheHeader(t *testing.T) {
 		{"a scope of another day", func(a *attempt) {
 			a.spoil = replacedIn("/"+now.UTC().Format("20060102")+"/", "/20060102/")
 		}, 403, []string{invalid, "'20060102' != '" + now.UTC().Format("20060102") + "'"}},
+		// Which queues a request means is read from the credential that is verified.
+		{"another region before the signed one", func(a *attempt) {
+			a.spoil = replacedIn("Credential=", "Credential="+theKey.AccessKeyID+"/20060102/eu-west-1/sqs/aws4_request, Credential=")
+		}, 403, []string{invalid}},
+		{"another account before the signed one", func(a *attempt) {
+			a.spoil = replacedIn("Credential=", "NoCredential=111111111111/20060102/us-east-1/sqs/aws4_request, Credential=")
+		}, 403, []string{unknown}},
 		{"a signature that is no number", func(a *attempt) { a.spoil = replacedIn("Signature=", "Signature=zz") }, 403, []string{invalid}},
 		{"a signature cut short", func(a *attempt) {
 			a.spoil = func(r *http.Request) { h := r.Header.Get("Authorization"); r.Header.Set("Authorization", h[:len(h)-2]) }
@@ -268,6 +275,9 @@ func TestSignatureInTheURL(t *testing.T) {
 			}
 		}
 	}
+	adding := func(parameter string) func(*attempt) {
+		return func(a *attempt) { a.spoil = func(r *http.Request) { r.URL.RawQuery += "&" + parameter } }
+	}
 	for _, test := range []struct {
 		name   string
 		spoil  func(*attempt)
@@ -299,6 +309,10 @@ func TestSignatureInTheURL(t *testing.T) {
 		{"another algorithm", with("X-Amz-Algorithm", "MD5"), 400, "must be AWS4-HMAC-SHA256"},
 		{"a host that is not signed", with("X-Amz-SignedHeaders", "date"), 403, "'Host' must be a 'SignedHeader'"},
 		{"another action", with("Action", "PurgeQueue"), 403, "does not match"},
+		// What net/url leaves out of a query must not be read by anybody else.
+		{"another body, with a semicolon", adding("MessageBody=forged;"), 400, "invalid semicolon separator"},
+		{"another queue, with a semicolon", adding("QueueUrl=http://;/000000000000/victim"), 400, "invalid semicolon separator"},
+		{"a wrong escape", adding("MessageBody=%zz"), 400, "invalid URL escape"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := sound

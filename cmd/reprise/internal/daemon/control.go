@@ -102,6 +102,8 @@ func Backup(ctx context.Context, dir, dest string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return backupStopped(dir, dest)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("asking the process that runs on %s for a backup: %w: run this as the user that the process runs as", dir, err)
 	case err != nil:
 		return fmt.Errorf("asking the process that runs on %s for a backup: %w", dir, err)
 	}
@@ -118,11 +120,7 @@ func Backup(ctx context.Context, dir, dest string) error {
 
 // backupStopped makes a backup of a directory that no process runs on.
 func backupStopped(dir, dest string) (err error) {
-	// Opening to write makes a journal where there is none.
-	if _, err := os.Stat(dir); err != nil {
-		return &StorageError{fmt.Errorf("%w: name the --data directory of a server", err)}
-	}
-	j, err := journal.Open(journal.Options{Dir: dir})
+	j, err := journal.Open(journal.Options{Dir: dir, Existing: true})
 	if err != nil {
 		return &StorageError{err}
 	}

@@ -26,7 +26,7 @@ func describe(dir string, err error) error {
 		return fmt.Errorf("journal %s: %w: look at the disk and at the log of the system, then start again on a disk "+
 			"that works", dir, err)
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("journal %s: %w: make the directory writable for the user that reprise runs as, "+
+		return fmt.Errorf("journal %s: %w: make the directory, with all that is in it, writable for the user that reprise runs as, "+
 			"or choose another with --data", dir, err)
 	}
 	return fmt.Errorf("journal %s: %w", dir, err)

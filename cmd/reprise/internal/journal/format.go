@@ -32,7 +32,7 @@ const dirMode = 0o700
 
 // lockDir makes the directory if there is none, and locks it.
 func lockDir(o Options) (*pebble.Lock, error) {
-	if o.ReadOnly {
+	if o.ReadOnly || o.Existing {
 		if _, err := o.FS.Stat(o.FS.PathJoin(o.Dir, formatFile)); errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("journal %s: there is none: it has no file %s: name a directory that a server has kept, or a backup", o.Dir, formatFile)
 		}
@@ -50,9 +50,11 @@ func lockDir(o Options) (*pebble.Lock, error) {
 	return lock, nil
 }
 
-// heldByAnother reports whether err, of locking a file, means that it is locked.
+// heldByAnother reports whether err, of locking a file, means that it is locked. Of
+// such a file some systems say what all say of one that must not be opened.
 func heldByAnother(err error) bool {
-	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+	_, opening := errors.AsType[*os.PathError](err)
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && !opening ||
 		strings.Contains(err.Error(), "held by current process")
 }
 

@@ -51,6 +51,9 @@ type Options struct {
 	// ReadOnly opens what is there and changes nothing: Commit fails.
 	ReadOnly bool
 
+	// Existing makes Open fail where there is no journal, rather than start one.
+	Existing bool
+
 	// Logger gets what an operator should know. Default: nobody does.
 	Logger *slog.Logger
 

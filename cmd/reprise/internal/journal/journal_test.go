@@ -3,9 +3,11 @@ package journal_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -329,6 +331,53 @@ func TestUnwritableDirectory(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), temp) {
 		t.Errorf("Open below a file = %v, want an error that names it", err)
 	}
+}
+
+// A directory of another user is not told from one in use by the number of the
+// error alone.
+func TestDirectoryOfAnotherUser(t *testing.T) {
+	for what, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a lock that cannot be opened": {&os.PathError{Op: "open", Path: dir + "/LOCK", Err: syscall.EACCES}, "writable for the user that reprise runs as"},
+		"a lock that is held":          {syscall.EACCES, "in use by another process"},
+	} {
+		for _, readOnly := range []bool{false, true} {
+			fs := vfs.NewMem()
+			writeFile(t, fs, fs.PathJoin(dir, "JOURNAL"), "reprise journal, format 1\n")
+			_, err := journal.Open(journal.Options{Dir: dir, ReadOnly: readOnly, FS: noLocks{fs, test.err}})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q", what, err, test.want)
+			}
+		}
+	}
+}
+
+// noLocks is a file system that refuses locks.
+type noLocks struct {
+	vfs.FS
+	err error
+}
+
+func (f noLocks) Lock(string) (io.Closer, error) { return nil, f.err }
+
+// Where there must be a journal none is begun: a disk that is not mounted leaves an
+// empty directory.
+func TestOpenExisting(t *testing.T) {
+	fs := vfs.NewMem()
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := journal.Open(journal.Options{Dir: dir, FS: fs, Existing: true})
+	if err == nil || !strings.Contains(err.Error(), "there is none: it has no file JOURNAL") {
+		t.Errorf("Open in an empty directory: %v", err)
+	}
+	if names := list(t, fs); len(names) > 0 {
+		t.Errorf("it left %v", names)
+	}
+	mustClose(t, open(t, journal.Options{Dir: dir, FS: fs}))
+	mustClose(t, open(t, journal.Options{Dir: dir, FS: fs, Existing: true}))
 }
 
 func TestLowOnSpace(t *testing.T) {

@@ -111,7 +111,7 @@ func dataDir(given string) (string, error) {
 		return "", fmt.Errorf("--data %s: %w", given, err)
 	}
 	if err := needParent(dir); err != nil {
-		return "", fmt.Errorf("--data %s: %w", given, err)
+		return "", &daemon.StorageError{Err: fmt.Errorf("--data %s: %w", given, err)}
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return "", &daemon.StorageError{Err: fmt.Errorf("--data %s is not a directory: pass another, or move the file away", given)}

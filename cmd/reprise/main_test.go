@@ -215,7 +215,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"serve", "--addr", taken.Addr().String()}, 1, []string{taken.Addr().String(), "taken", "127.0.0.1:0"}},
 		{[]string{"serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "a b"}, 1, []string{`"a b"`, "alphanumeric"}},
 		{[]string{"serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "q,Colour=red"}, 1, []string{`"q"`, "Colour"}},
-		{[]string{"serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "q,VisibilityTimeout=99999"}, 1, []string{`"q"`, "VisibilityTimeout"}},
+		{[]string{"serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "q,VisibilityTimeout=99999,DelaySeconds=1"}, 1, []string{`"q" with DelaySeconds=1, VisibilityTimeout=99999:`}},
 		{[]string{"serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "q", "--queue", "q"}, 1, []string{`"q"`, "twice"}},
 		{[]string{"serve", "--queue", "q,oops"}, 2, []string{`"oops"`, "attribute=value"}},
 		{[]string{"serve", "--queue", "q,max-receives=5"}, 2, []string{"dead-letter=q-dead"}},

@@ -4,9 +4,11 @@
 package configfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -94,18 +96,27 @@ func Read(file string, isFlag func(name string) bool) (Config, error) {
 		case !isFlag(name):
 			err = r.at(key).errorf("the key %q is unknown: use queues, faults, or the name of a flag of reprise serve without its dashes", name)
 		default:
-			text, ok := value.(ast.ScalarNode)
-			if !ok {
-				err = r.at(value).errorf("%s has to be a single value", name)
-				break
-			}
-			c.Settings = append(c.Settings, Setting{name, fmt.Sprint(text.GetValue()), r.at(key)})
+			var text string
+			text, err = r.single(name, value)
+			c.Settings = append(c.Settings, Setting{name, text, r.at(key)})
 		}
 		if err != nil {
 			return Config{}, err
 		}
 	}
 	return c, err
+}
+
+// single returns the value of the key called name as text.
+func (r reader) single(name string, n ast.Node) (string, error) {
+	value, ok := n.(ast.ScalarNode)
+	switch {
+	case !ok:
+		return "", r.at(n).errorf("%s has to be a single value", name)
+	case n.Type() == ast.NullType:
+		return "", r.at(n).errorf("%s has no value: give it one, or leave the line out", name)
+	}
+	return fmt.Sprint(value.GetValue()), nil
 }
 
 // ReadFaults reads a file of faults: a list for each queue, by its name; "*" is every
@@ -120,13 +131,16 @@ func ReadFaults(file string) (map[string][]sqsserver.Fault, error) {
 	return faults, err
 }
 
+// byteOrderMark is what some editors begin a file in UTF-8 with.
+const byteOrderMark = "\ufeff"
+
 // parse returns the file's content; nil if it is empty.
 func (r reader) parse() (ast.Node, error) {
 	text, err := os.ReadFile(r.file)
 	if err != nil {
 		return nil, err // names the file
 	}
-	parsed, err := parser.ParseBytes(text, 0)
+	parsed, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte(byteOrderMark)), 0)
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -151,8 +165,15 @@ func (r reader) explain(err error) error {
 	if !errors.As(err, &e) || e.GetToken() == nil {
 		return place{file: r.file}.errorf("%w", err)
 	}
-	return place{r.file, e.GetToken().Position}.errorf("%s", e.GetMessage())
+	at := place{r.file, e.GetToken().Position}
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok && kinds[wrong.DstType.Kind()] != "" {
+		return at.errorf("%q has to be %s", wrong.Token.Value, kinds[wrong.DstType.Kind()])
+	}
+	return at.errorf("%s", e.GetMessage())
 }
+
+// kinds are the types of values in words.
+var kinds = map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.String: "text"}
 
 // members yields the keys and values of a mapping, in the order of the file. A node
 // that is none sets *err.

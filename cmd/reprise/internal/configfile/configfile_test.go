@@ -88,6 +88,7 @@ func TestReadRefuses(t *testing.T) {
 		{"an unknown key", "addr: x\nport: 1\n", []string{":2:", `"port"`, "queues, faults"}},
 		{"a key twice", "addr: x\naddr: y\n", []string{":2:", "addr"}},
 		{"a flag with a list", "addr:\n  - x\n", []string{":2:", "addr", "single value"}},
+		{"a flag without a value", "memory: true\naddr:\n", []string{":2:", "addr", "no value"}},
 		{"two documents", "addr: x\n---\naddr: y\n", []string{":3:", "one"}},
 		{"queues that are no list", "queues:\n  orders: {}\n", []string{":2:", "list"}},
 		{"a queue that is a name", "queues:\n  - orders\n", []string{":2:", "name: orders"}},
@@ -95,7 +96,11 @@ func TestReadRefuses(t *testing.T) {
 		{"an unknown key of a queue", "queues:\n  - name: a\n    color: red\n", []string{":3:", "color", "dead-letter"}},
 		{"max-receives alone", "queues:\n  - name: a\n    max-receives: 5\n", []string{":2:", "dead-letter: a-dead"}},
 		{"max-receives out of range", "queues:\n  - name: a\n    dead-letter: d\n    max-receives: 1001\n", []string{":2:", "1001", "1 to 1000"}},
-		{"max-receives that is text", "queues:\n  - name: a\n    max-receives: few\n", []string{":3:"}},
+		{"max-receives that is text", "queues:\n  - name: a\n    max-receives: few\n", []string{":3:", `"few" has to be a whole number`}},
+		{"tags that are a list", "queues:\n  - name: a\n    tags: [b]\n", []string{":3:", "mapping"}},
+		{"a tag that is a list", "queues:\n  - name: a\n    tags: {b: [c]}\n", []string{":3:", "has to be text"}},
+		{"a part of a fault that is text", "faults:\n  q:\n    - {kind: throttle, probability: some}\n", []string{":3:", `"some" has to be a number`}},
+		{"a number of a fault that is text", "faults:\n  q:\n    - {kind: throttle, every: often}\n", []string{":3:", `"often" has to be a whole number`}},
 		{"an attribute that is a mapping", "queues:\n  - name: a\n    attributes: {Policy: {a: b}}\n", []string{"Policy", "quotes"}},
 		{"faults that are no list", "faults:\n  q:\n    kind: throttle\n", []string{":3:", "list"}},
 		{"a fault that is no mapping", "faults:\n  q:\n    - throttle\n", []string{":3:"}},
@@ -118,6 +123,14 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if _, err := configfile.Read("/nonexistent/file", isFlag); err == nil || !strings.Contains(err.Error(), "/nonexistent/file") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// Editors on Windows begin a file with a mark.
+func TestByteOrderMark(t *testing.T) {
+	got, err := configfile.Read(file(t, "\ufeffmemory: true\r\n"), isFlag)
+	if err != nil || len(got.Settings) != 1 || got.Settings[0].Value != "true" {
+		t.Errorf("read %+v, %v", got, err)
 	}
 }
 

@@ -185,9 +185,10 @@ func queueError(doing string, q Queue, err error) error {
 	if err == nil {
 		return nil
 	}
-	with := ""
-	if len(q.Attributes) > 0 {
-		with = " with " + strings.Join(slices.Sorted(maps.Keys(q.Attributes)), ", ")
+	with, separator := "", " with "
+	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
+		with += separator + name + "=" + q.Attributes[name]
+		separator = ", "
 	}
 	if refused, ok := errors.AsType[*sqsserver.Error](err); ok {
 		return fmt.Errorf("%s queue %q%s: %s", doing, q.Name, with, refused.Message)

@@ -25,6 +25,9 @@ func (s *Server) tagQueue(ctx context.Context, from origin, in *TagQueueInput) e
 	if len(in.Tags) == 0 {
 		return errMissingParameter("Tags")
 	}
+	if len(in.Tags) > maxTags { // for whose copy the others would wait
+		return errTooManyTags(r.queue.name)
+	}
 	return s.retag(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -78,13 +79,16 @@ func fromHere(r *http.Request) error {
 		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
 	case !isLoopbackName(host):
 		return fmt.Errorf("%s is not to be called by the name %q, which web pages can point here: use localhost or 127.0.0.1", AdminPath, r.Host)
-	case r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "":
+	case slices.ContainsFunc(proxyHeaders, func(name string) bool { return r.Header.Get(name) != "" }):
 		return fmt.Errorf("%s is not for requests that a proxy passes on", AdminPath)
 	case r.Header.Get("Origin") != "":
 		return fmt.Errorf("%s is not for web pages", AdminPath)
 	}
 	return nil
 }
+
+// proxyHeaders are those by which proxies say that they are one. Not all do.
+var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"}
 
 func isLoopbackName(host string) bool {
 	addr, err := netip.ParseAddr(host)
@@ -163,7 +167,8 @@ func unmarshalStrict(text []byte, into any) error {
 		return errors.New("the body is empty: send JSON")
 	case err != nil:
 		return fmt.Errorf("the body cannot be understood: %w", err)
-	case d.More():
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the body goes on after its JSON")
 	}
 	return nil

@@ -78,6 +78,7 @@ func TestAdminRefusesNonsense(t *testing.T) {
 		{"PUT", "faults/q", ``, "the body is empty"},
 		{"PUT", "faults/q", `[{"kind":"throttle"}`, "cannot be understood"},
 		{"PUT", "faults/q", `[{"kind":"throttle"}] []`, "goes on"},
+		{"PUT", "faults/q", `[{"kind":"throttle"}]]`, "goes on"},
 		{"PUT", "faults/q", `[{"kind":"throttle","often":true}]`, "often"},
 		{"PUT", "faults/q", `[{"kind":"fire"}]`, `\"fire\" is unknown; use one of`},
 		{"PUT", "faults/q", `[{"kind":"slow-reply","delay":"soon"}]`, `\"soon\"`},
@@ -85,6 +86,7 @@ func TestAdminRefusesNonsense(t *testing.T) {
 		{"PUT", "faults", `{"a":[]}`, `unknown field \"a\"`},
 		{"POST", "clock", `{"advance":"a day"}`, `\"a day\"`},
 		{"POST", "clock", `{"advance":"-1s"}`, "positive"},
+		{"POST", "clock", `{"advance":"2500000h"}`, "times end in 2261"},
 		{"POST", "clock", `{"now":"1h"}`, "now"},
 	} {
 		status, reply := b.administer(test.method, test.path, test.body, nil)
@@ -129,6 +131,8 @@ func TestAdminIsLocal(t *testing.T) {
 		{"a name that looks local", map[string]string{"Host": "localhost.evil.example:9324"}, 403},
 		{"a web page", map[string]string{"Origin": "http://localhost:3000"}, 403},
 		{"a proxy", map[string]string{"X-Forwarded-For": "192.168.1.7"}, 403},
+		{"nginx, as many configure it", map[string]string{"X-Real-Ip": "192.168.1.7"}, 403},
+		{"a proxy of HTTP's own kind", map[string]string{"Via": "1.1 proxy"}, 403},
 		{"a modern proxy", map[string]string{"Forwarded": "for=192.168.1.7"}, 403},
 	} {
 		if status, reply := b.administer("GET", "faults", "", test.header); status != test.status {

@@ -3,6 +3,7 @@ package sqsserver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,10 @@ func (c *clock) scale() float64 {
 // [Server.Advance] say otherwise.
 func (s *Server) Now() time.Time { return s.clock.now() }
 
+// lastTime is how far the time can be moved on: the queues count in nanoseconds, and
+// need to look beyond it for as long as they keep messages.
+var lastTime = time.Unix(0, math.MaxInt64).AddDate(-1, 0, 0)
+
 var errClockOfJournal = errors.New("the server has a journal, in which times would be kept that a later start finds in its future; use one in memory")
 
 // Advance moves the server's time on by d at once, as if it had passed with no
@@ -84,7 +89,13 @@ func (s *Server) Advance(d time.Duration) error {
 		return fmt.Errorf("sqsserver: advance the time by %v: %w", d, errClockOfJournal)
 	}
 	s.mu.Lock()
-	s.clock.set(s.clock.now().Add(d), s.clock.scale())
+	now := s.clock.now().Add(d)
+	if now.After(lastTime) {
+		s.mu.Unlock()
+		return fmt.Errorf("sqsserver: advance the time by %v: that is in %d, and times end in %d: begin with a new server",
+			d, now.Year(), lastTime.Year())
+	}
+	s.clock.set(now, s.clock.scale())
 	s.mu.Unlock()
 	s.wake() // first, so that a poll whose time is over as well gets its message
 	s.mu.Lock()

@@ -348,6 +348,8 @@ func TestServingMistakes(t *testing.T) {
 		{[]string{"--tls-cert", empty}, 2, []string{"tls-key"}},
 		{[]string{"--tls-cert", empty, "--tls-key", empty}, 1, []string{empty, "PEM"}},
 		{[]string{"--time-scale", "0"}, 2, []string{"--time-scale is 0"}},
+		{[]string{"--time-scale", "0.5"}, 2, []string{"--time-scale is 0.5", "from 1 to 50000"}},
+		{[]string{"--time-scale", "1e6"}, 2, []string{"--time-scale is 1e+06", "from 1 to 50000"}},
 		{[]string{"--time-scale", "Inf"}, 2, []string{"--time-scale is +Inf"}},
 		{[]string{"--faults", written(t, "f", "q:\n  - kind: fire\n")}, 1, []string{":2:", `"fire"`, "use one of"}},
 		{[]string{"--config", written(t, "c", "queue: q\n")}, 2, []string{":1:", `"queue"`, "queues"}},

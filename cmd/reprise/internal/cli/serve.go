@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -142,12 +141,16 @@ func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
 	return d, err
 }
 
-// checkTimeScale takes what time can be multiplied by.
+// maxTimeScale lets a server run for a day before its time is over, in 2262.
+const maxTimeScale = 50_000
+
+// checkTimeScale takes what time can be multiplied by. Slower than the machine's, a
+// long poll would outlast the time that a request may take.
 func checkTimeScale(scale float64) error {
-	if scale > 0 && !math.IsInf(scale, 1) {
+	if scale >= 1 && scale <= maxTimeScale {
 		return nil
 	}
-	return usage(fmt.Errorf("--time-scale is %v: pass a number above 0", scale))
+	return usage(fmt.Errorf("--time-scale is %v: pass a number from 1 to %d", scale, maxTimeScale))
 }
 
 // announce says where the server is, and how safe messages are there.

@@ -104,6 +104,18 @@ var attributeNames = slices.Sorted(maps.Keys(attributesByName))
 // and the rules between them; whether a dead-letter queue exists is checked when
 // the lock is held.
 func (a *attributes) with(values map[string]string) (*attributes, error) {
+	changed, err := a.set(values)
+	if err != nil {
+		return nil, err
+	}
+	if err := changed.reconcile(values); err != nil {
+		return nil, err
+	}
+	return changed, nil
+}
+
+// set changes some attributes in a copy, and checks each value by itself.
+func (a *attributes) set(values map[string]string) (*attributes, error) {
 	changed := *a
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		attribute := attributesByName[name]
@@ -114,19 +126,24 @@ func (a *attributes) with(values map[string]string) (*attributes, error) {
 			return nil, err
 		}
 	}
-	if values["SqsManagedSseEnabled"] == "true" && changed.kmsKey != "" {
-		return nil, errTwoEncryptions()
-	}
-	if changed.kmsKey != "" {
-		changed.managedEncryption = false
-	}
-	if changed.throughputLimit == limitPerGroup && changed.deduplicationScope != scopeMessageGroup {
-		return nil, errAttributeValue("FifoThroughputLimit")
-	}
 	return &changed, nil
 }
 
-// settable returns the attributes as with takes them.
+// reconcile checks the rules between attributes of which some have just been set.
+func (a *attributes) reconcile(values map[string]string) error {
+	if values["SqsManagedSseEnabled"] == "true" && a.kmsKey != "" {
+		return errTwoEncryptions()
+	}
+	if a.kmsKey != "" {
+		a.managedEncryption = false
+	}
+	if a.throughputLimit == limitPerGroup && a.deduplicationScope != scopeMessageGroup {
+		return errAttributeValue("FifoThroughputLimit")
+	}
+	return nil
+}
+
+// settable returns the attributes as set takes them.
 func (a *attributes) settable() map[string]string {
 	values := make(map[string]string)
 	for name, attribute := range attributesByName {

@@ -61,7 +61,7 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := defaultAttributes(fifo).with(in.Attributes)
+	wanted, err := defaultAttributes(fifo).set(in.Attributes)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,8 @@ func checkQueueName(name string, fifo bool) error {
 	return nil
 }
 
-// create makes the queue exist, unless it does with the attributes given.
+// create makes the queue exist, unless it does with the attributes given. Wanted
+// has not been reconciled, for the rules are those of the queue that exists.
 func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) (*group, error) {
 	s.mu.Lock()
 	defer s.release()
@@ -115,6 +116,9 @@ func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput
 	}
 	if q := s.queues[name]; q != nil {
 		return s.promise(), q.compare(wanted, in.Attributes)
+	}
+	if err := wanted.reconcile(in.Attributes); err != nil {
+		return nil, err
 	}
 	now := s.clock.now()
 	if now.Before(s.deleted[name].Add(cooldown)) && !s.config.NoCooldown {
@@ -145,11 +149,12 @@ func (n queueName) arn() string {
 }
 
 // compare finds the first of the attributes given for a queue to create in which
-// the queue that has the name differs.
+// the queue that has the name differs. What is not given does not matter, nor what
+// it would make of those that are.
 func (q *queue) compare(wanted *attributes, given map[string]string) error {
+	want, have := wanted.settable(), q.attributes.settable()
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		value := attributesByName[name].value
-		if value(wanted) != value(q.attributes) {
+		if want[name] != have[name] {
 			return errQueueNameExists(name)
 		}
 	}

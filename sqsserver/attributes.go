@@ -266,13 +266,12 @@ func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQue
 	}
 	names := in.AttributeNames
 	for _, name := range in.AttributeNames {
-		if name == "All" {
-			names = attributeNames
-			break
-		}
-		if _, known := attributesByName[name]; !known {
+		if _, known := attributesByName[name]; !known && name != "All" {
 			return nil, errUnknownAttribute(name)
 		}
+	}
+	if slices.Contains(names, "All") {
+		names = attributeNames
 	}
 	values := make(map[string]string, len(names))
 	counted, err := s.count(r)

@@ -233,11 +233,11 @@ func (s *Server) listPage(from origin, maxResults OptionalInt, token string, isL
 	if limit < 1 || limit > maxListResults {
 		return nil, "", errMaxResults(maxResults.Value, maxListResults)
 	}
-	after, err := base64.RawURLEncoding.DecodeString(token)
+	after, err := parsePageToken(token)
 	if err != nil {
-		return nil, "", errNextToken()
+		return nil, "", err
 	}
-	names, err := s.queueNames(func(q *queue) bool { return q.name > string(after) && isListed(q) })
+	names, err := s.queueNames(func(q *queue) bool { return q.name > after && isListed(q) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -250,6 +250,20 @@ func (s *Server) listPage(from origin, maxResults OptionalInt, token string, isL
 		next = base64.RawURLEncoding.EncodeToString([]byte(page[limit-1].name))
 	}
 	return urls, next, nil
+}
+
+// parsePageToken returns the name of the queue after which a page begins. What is
+// no name was given out by nobody.
+func parsePageToken(token string) (name string, err error) {
+	if token == "" {
+		return "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	name = string(text)
+	if err != nil || checkQueueName(name, strings.HasSuffix(name, fifoSuffix)) != nil {
+		return "", errNextToken()
+	}
+	return name, nil
 }
 
 // queueNames returns the names of the queues that isListed, in no order.

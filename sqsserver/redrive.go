@@ -28,7 +28,7 @@ func setRedrivePolicy(a *attributes, value string) error {
 	var members map[string]any
 	decoder := json.NewDecoder(strings.NewReader(value))
 	decoder.UseNumber()
-	if decoder.Decode(&members) != nil {
+	if !json.Valid([]byte(value)) || decoder.Decode(&members) != nil {
 		return invalid("Redrive policy is not a valid JSON map.")
 	}
 	for _, name := range []string{"deadLetterTargetArn", "maxReceiveCount"} {

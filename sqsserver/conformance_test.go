@@ -35,7 +35,8 @@ import (
 //	                                [local] is about this server only
 //	queue q {attributes}          creates a queue; $q is its URL, $q.arn its ARN
 //	Action {input}                a request; without QueueUrl it goes to the last queue
-//	-> {output}                   what it answers: "*" is any value, "=x" keeps it as $x
+//	-> {output}                   what it answers: "*" is any value, "=x" keeps it as $x;
+//	                              "≠$x" is another one than $x, ">$x" one after it as text
 //	!! Code: message              or the error it returns
 //	wait 30s                      lets time pass
 //
@@ -316,7 +317,7 @@ func (s step) check(reply []byte, code, message string, values map[string]string
 // compare lists, in an order that is always the same, where a reply is not what a
 // step wants.
 func compare(path string, want, got any) (differences []string) {
-	if want == "*" && got != nil {
+	if meets(want, got) {
 		return nil
 	}
 	wantObject, isObject := want.(map[string]any)
@@ -338,6 +339,20 @@ func compare(path string, want, got any) (differences []string) {
 		differences = append(differences, fmt.Sprintf("%s: %s, want %s", path, printed(got), printed(want)))
 	}
 	return differences
+}
+
+// meets reports whether want is a pattern, and got meets it.
+func meets(want, got any) bool {
+	pattern, _ := want.(string)
+	if pattern == "*" {
+		return got != nil
+	}
+	text, isText := got.(string)
+	if kept, other := strings.CutPrefix(pattern, "≠"); other {
+		return isText && text != kept
+	}
+	kept, later := strings.CutPrefix(pattern, ">")
+	return later && isText && text > kept
 }
 
 // printed shows a value of JSON.

@@ -70,7 +70,8 @@ var (
 	lists = map[string]string{
 		"AttributeNames": "AttributeName", "MessageAttributeNames": "MessageAttributeName",
 		"MessageSystemAttributeNames": "AttributeName", "TagKeys": "TagKey",
-		"AWSAccountIds": "AWSAccountId", "Actions": "ActionName", "StringListValues": "StringListValue",
+		"AWSAccountIds": "AWSAccountId", "Actions": "ActionName",
+		"StringListValues": "StringListValue", "BinaryListValues": "BinaryListValue",
 	}
 	pairs = map[string][3]string{
 		"Attributes": {"Attribute", "Name", "Value"}, "tags": {"Tag", "Key", "Value"}, "Tags": {"Tag", "Key", "Value"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,6 +28,11 @@ func request(method, action, body string, header map[string]string) *http.Reques
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
+	return r
+}
+
+func onPath(path string, r *http.Request) *http.Request {
+	r.URL.Path = path
 	return r
 }
 
@@ -57,6 +63,27 @@ func TestReplies(t *testing.T) {
 			status:  200, body: `{}`,
 		},
 		{
+			name:    "ListQueueTags without tags",
+			request: request("POST", "ListQueueTags", `{"QueueUrl":"`+url+`"}`, nil),
+			status:  200, body: `{}`,
+		},
+		{
+			name:    "ListDeadLetterSourceQueues without sources",
+			request: request("POST", "ListDeadLetterSourceQueues", `{"QueueUrl":"`+url+`"}`, nil),
+			status:  200, body: `{}`,
+		},
+		{
+			name:    "the queue is that of the body, whatever the path",
+			request: onPath("/000000000000/f.fifo", request("POST", "GetQueueAttributes", `{"QueueUrl":"`+url+`","AttributeNames":["QueueArn"]}`, nil)),
+			status:  200, body: `{"Attributes":{"QueueArn":"arn:aws:sqs:us-east-1:000000000000:q"}}`,
+		},
+		{
+			name:    "the path names no queue for JSON",
+			request: onPath("/000000000000/q", request("POST", "PurgeQueue", `{}`, nil)),
+			status:  400, queryError: "AWS.SimpleQueueService.NonExistentQueue;Sender",
+			body: `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}`,
+		},
+		{
 			name:    "queue urls have the host of the request",
 			request: request("POST", "GetQueueUrl", `{"QueueName":"q"}`, nil),
 			status:  200, body: `{"QueueUrl":"` + url + `"}`,
@@ -77,6 +104,12 @@ func TestReplies(t *testing.T) {
 			request: request("POST", "SendMessage", `{"QueueUrl":"`+url+`","MessageBody":"hello"}`, nil),
 			status:  200, matchesPattern: true,
 			body: `{"MessageId":"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}","MD5OfMessageBody":"5d41402abc4b2a76b9719d911017c592"}`,
+		},
+		{
+			name:    "a message of a FIFO queue",
+			request: request("POST", "SendMessage", `{"QueueUrl":"f.fifo","MessageBody":"hello","MessageGroupId":"g","MessageDeduplicationId":"d"}`, nil),
+			status:  200, matchesPattern: true,
+			body: `{"MessageId":"[0-9a-f-]{36}","MD5OfMessageBody":"5d41402abc4b2a76b9719d911017c592","SequenceNumber":"[1-9][0-9]{19}"}`,
 		},
 		{
 			name:    "a modelled error",
@@ -165,6 +198,34 @@ func TestReplies(t *testing.T) {
 				t.Errorf("body (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The actions without output answer with no body in JSON, and with their metadata
+// alone in XML.
+func TestSilentActions(t *testing.T) {
+	b := newBench(t, nil)
+	b.send("x")
+	handle := b.receive(b.url)[0].ReceiptHandle
+	for _, test := range []struct{ action, members, parameters string }{
+		{"TagQueue", `"Tags":{"a":"b"}`, "Tag.1.Key=a&Tag.1.Value=b"},
+		{"UntagQueue", `"TagKeys":["a"]`, "TagKey.1=a"},
+		{"AddPermission", `"Label":"json","AWSAccountIds":["111111111111"],"Actions":["SendMessage"]`, "Label=query&AWSAccountId.1=111111111111&ActionName.1=SendMessage"},
+		{"RemovePermission", `"Label":"json"`, "Label=query"},
+		{"SetQueueAttributes", `"Attributes":{"DelaySeconds":"0"}`, "Attribute.1.Name=DelaySeconds&Attribute.1.Value=0"},
+		{"ChangeMessageVisibility", `"ReceiptHandle":"` + handle + `","VisibilityTimeout":60`, "VisibilityTimeout=60&ReceiptHandle=" + url.QueryEscape(handle)},
+		{"DeleteMessage", `"ReceiptHandle":"` + handle + `"`, "ReceiptHandle=" + url.QueryEscape(handle)},
+	} {
+		w := httptest.NewRecorder()
+		b.server.ServeHTTP(w, request("POST", test.action, `{"QueueUrl":"q",`+test.members+`}`, nil))
+		if w.Code != 200 || w.Body.Len() != 0 {
+			t.Errorf("%s in JSON: %d %s, want 200 and nothing", test.action, w.Code, w.Body)
+		}
+		w = httptest.NewRecorder()
+		b.server.ServeHTTP(w, formRequest("POST", "/000000000000/q", "Action="+test.action+"&"+test.parameters))
+		if w.Code != 200 || !regexp.MustCompile("^"+xmlReply(test.action, "")+"$").MatchString(w.Body.String()) {
+			t.Errorf("%s by Query: %d %s, want 200 and no result", test.action, w.Code, w.Body)
+		}
 	}
 }
 

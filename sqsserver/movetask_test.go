@@ -1,7 +1,9 @@
 package sqsserver_test
 
 import (
+	"encoding/base64"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,6 +72,34 @@ func TestMoveTaskPace(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The handle of a task says which it is. That of another task of the queue ends
+// none.
+func TestTaskHandle(t *testing.T) {
+	b, _ := newRedriveBench(t, 1)
+	const source = "arn:aws:sqs:us-east-1:000000000000:dead"
+	started, err := b.server.StartMessageMoveTask(t.Context(), &sqsserver.StartMessageMoveTaskInput{SourceArn: source, MaxNumberOfMessagesPerSecond: sqsserver.Int(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := base64.StdEncoding.DecodeString(started.TaskHandle)
+	if form := `^{"taskId":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}","sourceArn":"` + source + `"}$`; err != nil || !regexp.MustCompile(form).Match(text) {
+		t.Errorf("the handle says %s, %v; want %s", text, err, form)
+	}
+	for handle, want := range map[string]string{
+		`{"taskId":"10f57157-fc38-4da9-a113-4de7e12d05dd","sourceArn":"` + source + `"}`: "ResourceNotFoundException: Task does not exist.",
+		`{"sourceArn":"` + source + `"}`:                                                 "InvalidParameterValue: Value for parameter TaskHandle is invalid.",
+		`{"taskId":"10f57157-fc38-4da9-a113-4de7e12d05dd"}`:                              "InvalidParameterValue: Value for parameter TaskHandle is invalid.",
+	} {
+		_, err := b.server.CancelMessageMoveTask(t.Context(), &sqsserver.CancelMessageMoveTaskInput{TaskHandle: base64.StdEncoding.EncodeToString([]byte(handle))})
+		if err == nil || err.Error() != want {
+			t.Errorf("cancelling %s returned %v, want %s", handle, err, want)
+		}
+	}
+	if _, err := b.server.CancelMessageMoveTask(t.Context(), &sqsserver.CancelMessageMoveTaskInput{TaskHandle: started.TaskHandle}); err != nil {
+		t.Errorf("the task has ended: %v", err)
 	}
 }
 

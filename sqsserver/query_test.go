@@ -192,6 +192,12 @@ func TestAccountsAndRegions(t *testing.T) {
 	if status, reply := do(one, "CreateQueue", `{"QueueName":"r","Attributes":{"RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:222222222222:q\",\"maxReceiveCount\":1}"}}`); status != 400 {
 		t.Errorf("a dead-letter queue of another account: %d %s", status, reply)
 	}
+	if status, reply := do(two, "CreateQueue", `{"QueueName":"r","Attributes":{"RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:eu-north-1:222222222222:q\",\"maxReceiveCount\":1}"}}`); status != 400 {
+		t.Errorf("a dead-letter queue of another region: %d %s", status, reply)
+	}
+	if status, reply := do(two, "StartMessageMoveTask", `{"SourceArn":"arn:aws:sqs:eu-north-1:222222222222:q"}`); status != 404 {
+		t.Errorf("a move task of another region: %d %s", status, reply)
+	}
 
 	// Presigned URLs carry the credentials as a parameter.
 	w := httptest.NewRecorder()

@@ -204,7 +204,12 @@ func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 		stopped := make(chan error, 1)
 		go func() { stopped <- d.http.Shutdown(ctx) }()
 		err := d.endPolls(stopped)
-		if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			// Mostly clients that send half a request. They learn no outcome, as of any
+			// connection that breaks.
+			d.cfg.Logger.Warn("requests that did not end are cut off", "after", httpStopBudget)
+			err = d.http.Close()
+		} else if err != nil {
 			err = errors.Join(err, d.http.Close())
 		}
 		<-served

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -103,6 +104,34 @@ func TestLife(t *testing.T) {
 	if resp, err := http.Get(r.URL() + "/health"); err == nil {
 		resp.Body.Close()
 		t.Error("the server still answers")
+	}
+}
+
+// TestStopCutsSlowClients: who sends half a request has no part in how a stop ends.
+func TestStopCutsSlowClients(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder // written to by Run, before it returns
+	cfg := config()
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r := run(t, cfg)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// That it goes on says that the handler waits for the rest.
+	if _, err := conn.Write([]byte("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	close(r.drain)
+	if err := <-r.ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	if !strings.Contains(log.String(), "requests that did not end are cut off") {
+		t.Errorf("the log says %q", log.String())
 	}
 }
 

@@ -25,6 +25,8 @@ func describe(dir string, err error) error {
 	case errors.Is(err, syscall.EIO):
 		return fmt.Errorf("journal %s: %w: look at the disk and at the log of the system, then start again on a disk "+
 			"that works", dir, err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("journal %s: %w: let the process open more files (ulimit -n), then start again", dir, err)
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("journal %s: %w: make the directory, with all that is in it, writable for the user that reprise runs as, "+
 			"or choose another with --data", dir, err)
@@ -35,7 +37,7 @@ func describe(dir string, err error) error {
 // openError returns err, of opening, as damage unless it is something else: what
 // remains is that Pebble cannot make sense of its own notes.
 func openError(err error) error {
-	for _, other := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, os.ErrPermission} {
+	for _, other := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, os.ErrPermission} {
 		if errors.Is(err, other) {
 			return err
 		}

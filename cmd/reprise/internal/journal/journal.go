@@ -127,7 +127,7 @@ func Open(o Options) (*Journal, error) {
 	if err := j.open(); err != nil {
 		return nil, errors.Join(err, j.unlock())
 	}
-	j.space.init(o, j.reclaim)
+	j.space.init(o, func(err error) { _ = j.guard.fail(err) }, j.reclaim)
 	j.lateSync.init(o.SyncInterval, j.syncNow)
 	return j, nil
 }

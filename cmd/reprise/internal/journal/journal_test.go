@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -333,14 +334,14 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-// A directory of another user is not told from one in use by the number of the
-// error alone.
-func TestDirectoryOfAnotherUser(t *testing.T) {
+// A lock that cannot be had is mostly one in use, and not always.
+func TestRefusedLock(t *testing.T) {
 	for what, test := range map[string]struct {
 		err  error
 		want string
 	}{
 		"a lock that cannot be opened": {&os.PathError{Op: "open", Path: dir + "/LOCK", Err: syscall.EACCES}, "writable for the user that reprise runs as"},
+		"too many open files":          {&os.PathError{Op: "open", Path: dir + "/LOCK", Err: syscall.EMFILE}, "ulimit -n"},
 		"a lock that is held":          {syscall.EACCES, "in use by another process"},
 	} {
 		for _, readOnly := range []bool{false, true} {
@@ -419,6 +420,28 @@ func TestLowOnSpaceFollowsTheDisk(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	mustClose(t, j)
+}
+
+// What is written into a directory that was deleted is gone with the process: nothing
+// more is acknowledged.
+func TestDirectoryDeletedWhileOpen(t *testing.T) {
+	temp := filepath.Join(t.TempDir(), "journal")
+	j := open(t, journal.Options{Dir: temp})
+	mustCommit(t, j, change{"a", "1"})
+	if err := os.RemoveAll(temp); err != nil {
+		t.Fatal(err)
+	}
+	for j.Err() == nil { // the test's own timeout is the limit
+		j.LowOnSpace()
+		time.Sleep(time.Millisecond)
+	}
+	err := commit(j, true, change{"b", "2"})
+	if err == nil || !strings.Contains(err.Error(), temp+": the directory is gone") || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("Commit = %v, want what is wrong and what to do", err)
+	}
+	if err := j.Close(); err == nil {
+		t.Error("Close succeeded")
+	}
 }
 
 func writeFile(t *testing.T, fs vfs.FS, name, content string) {

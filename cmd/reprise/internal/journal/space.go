@@ -2,6 +2,8 @@ package journal
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +19,8 @@ type space struct {
 	asked   atomic.Int64 // when the disk was asked, since begin
 	isLow   atomic.Bool
 
-	reclaim    func() // gives back what can be
+	gone       func(error) // the directory was deleted
+	reclaim    func()      // gives back what can be
 	reclaiming atomic.Bool
 	mu         sync.Mutex // held while reclaiming
 	ended      bool
@@ -30,8 +33,8 @@ const spaceEvery = 250 * time.Millisecond
 // reclaimEvery is how often space is reclaimed while the disk is low.
 const reclaimEvery = 2 * time.Second
 
-func (s *space) init(o Options, reclaim func()) {
-	s.options, s.reclaim = o, reclaim
+func (s *space) init(o Options, gone func(error), reclaim func()) {
+	s.options, s.gone, s.reclaim = o, gone, reclaim
 	s.begin = time.Now()
 	s.ask()
 }
@@ -50,7 +53,12 @@ func (s *space) ask() {
 	}
 	usage, err := s.options.FS.GetDiskUsage(s.options.Dir)
 	if err != nil {
-		if !errors.Is(err, vfs.ErrUnsupported) {
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			// Files that are open can be written to and synced for ever, and nobody will
+			// find them.
+			s.gone(fmt.Errorf("the directory is gone: %w", err))
+		case !errors.Is(err, vfs.ErrUnsupported):
 			s.options.Logger.Warn("cannot tell how full the disk is", "dir", s.options.Dir, "error", err)
 		}
 		return

@@ -58,7 +58,8 @@ func check(dir string) (report CheckReport, err error) {
 	}
 	server, err := sqsserver.Open(sqsserver.Config{Journal: frozen{j}, BodyCache: -1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return report, errors.Join(fmt.Errorf("%s: %w", dir, err), j.Close())
+		_ = j.Close() // would say the same again
+		return report, fmt.Errorf("%s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	for _, info := range server.Queues() {

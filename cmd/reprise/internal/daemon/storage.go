@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,7 +43,8 @@ func (d *Daemon) openServer() error {
 	cfg.Journal = j
 	d.sqs, err = sqsserver.Open(cfg)
 	if err != nil {
-		return &StorageError{errors.Join(fmt.Errorf("%s: %w", options.Dir, err), j.Close())}
+		_ = j.Close() // would say the same again
+		return &StorageError{fmt.Errorf("%s: %w", options.Dir, err)}
 	}
 	d.journal = j
 	d.openControl()

@@ -66,3 +66,29 @@ func TestDiskFails(t *testing.T) {
 		t.Errorf("GET /health = %d %s, want 503 and why", code, health)
 	}
 }
+
+// What cannot be read is said once, not again by what is closed because of it.
+func TestUnreadableIsSaidOnce(t *testing.T) {
+	var failing atomic.Bool
+	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if failing.Load() && op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, ".sst") {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	cfg := config()
+	cfg.Journal = journal.Options{Dir: "journal", FS: disk, MinFree: -1}
+	cfg.Queues = []daemon.Queue{{Name: "q"}}
+	d, err := daemon.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failing.Store(true)
+	_, err = daemon.New(cfg)
+	if _, ok := errors.AsType[*daemon.StorageError](err); !ok || strings.Count(err.Error(), "look at the disk") != 1 {
+		t.Errorf("New = %v, want a StorageError with the remedy, once", err)
+	}
+}

@@ -283,6 +283,21 @@ func TestFaultsByQueue(t *testing.T) {
 	}
 }
 
+// Of the faults that could strike a request the queue's own come first, in their
+// order, and those for every queue last.
+func TestOrderOfFaults(t *testing.T) {
+	b := newBench(t, nil)
+	if err := b.server.SetFaults("*", sqsserver.Fault{Kind: sqsserver.FaultOverLimit}); err != nil {
+		t.Fatal(err)
+	}
+	b.fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Limit: 1}, sqsserver.Fault{Kind: sqsserver.FaultServerError, Limit: 1})
+	for _, want := range []string{"RequestThrottled", "InternalFailure", "OverLimit"} {
+		if _, _, err := b.poll(t.Context()); !isCode(err, want) {
+			t.Errorf("received %v, want %s", err, want)
+		}
+	}
+}
+
 func TestSetFaultsRefusesNonsense(t *testing.T) {
 	tests := []struct {
 		fault sqsserver.Fault

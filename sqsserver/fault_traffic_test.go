@@ -239,6 +239,23 @@ func TestFaultsAreIndependent(t *testing.T) {
 	}
 }
 
+// Two faults of a queue that differ in their place alone strike different chances.
+func TestFaultsOfAQueueDiffer(t *testing.T) {
+	b := newBench(t, nil)
+	b.fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueUrl", Probability: 0.5},
+		sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Probability: 0.5})
+	first, second := "", ""
+	for range 100 {
+		_, err := b.server.GetQueueUrl(t.Context(), &sqsserver.GetQueueUrlInput{QueueName: "q"})
+		first += strconv.FormatBool(err == nil) + " "
+		_, err = b.server.ReceiveMessage(t.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: b.url})
+		second += strconv.FormatBool(err == nil) + " "
+	}
+	if first == second {
+		t.Errorf("both faults let pass\n%s", first)
+	}
+}
+
 func TestAllFaults(t *testing.T) {
 	server := newServer(t)
 	throttle := sqsserver.Fault{Kind: sqsserver.FaultThrottle}

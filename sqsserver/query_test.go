@@ -69,6 +69,9 @@ func TestQueryReplies(t *testing.T) {
 				"<MessageAttribute><Name>blob</Name><Value><BinaryValue>AQID</BinaryValue><DataType>Binary</DataType></Value></MessageAttribute>"+
 				"<MessageAttribute><Name>color</Name><Value><StringValue>blue</StringValue><DataType>String.x</DataType></Value></MessageAttribute>"+
 				"</Message></ReceiveMessageResult>")},
+		{"system attributes by their own name and by the older one", "POST", queue, "Action=ReceiveMessage&QueueUrl=other&MessageSystemAttributeName.1=ApproximateReceiveCount&AttributeName.1=SenderId", 200,
+			xmlReply("ReceiveMessage", ".*</Body><Attribute><Name>SenderId</Name><Value>000000000000</Value></Attribute>"+
+				"<Attribute><Name>ApproximateReceiveCount</Name><Value>1</Value></Attribute></Message></ReceiveMessageResult>")},
 		{"an empty result", "POST", queue, "Action=ReceiveMessage", 200, xmlReply("ReceiveMessage", "<ReceiveMessageResult></ReceiveMessageResult>")},
 		{"an action that answers nothing", "POST", queue, "Action=PurgeQueue", 200, xmlReply("PurgeQueue", "")},
 		{"a batch", "POST", queue, "Action=DeleteMessageBatch&DeleteMessageBatchRequestEntry.1.Id=a&DeleteMessageBatchRequestEntry.1.ReceiptHandle=x", 200,

@@ -344,10 +344,8 @@ func (s *Server) configure(now time.Time, q *queue, given map[string]string) (*g
 	if err != nil {
 		return nil, err
 	}
-	settings := s.settings(changed)
-	settings.DedupPerGroup = q.engine.Settings().DedupPerGroup // fixed at creation
 	q.attributes, q.modified = changed, now
-	s.engine.Configure(now, q.engine, settings)
+	s.engine.Configure(now, q.engine, s.settings(changed)) // but for the scope of deduplication, which is fixed
 	s.keepQueue(q)
 	s.longPoll.stir(q)
 	return s.promise(), nil

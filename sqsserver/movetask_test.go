@@ -3,6 +3,7 @@ package sqsserver_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -212,5 +213,17 @@ func TestActiveMoveTasksAreLimited(t *testing.T) {
 	}
 	if err := start(100); err == nil || !strings.Contains(err.Error(), "OverLimit") {
 		t.Errorf("the task beyond the limit: %v", err)
+	}
+	// Each account has a limit of its own.
+	for _, step := range [][2]string{
+		{"CreateQueue", `{"QueueName":"dead"}`},
+		{"CreateQueue", `{"QueueName":"q","Attributes":{"RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:111111111111:dead\",\"maxReceiveCount\":1}"}}`},
+		{"StartMessageMoveTask", `{"SourceArn":"arn:aws:sqs:us-east-1:111111111111:dead"}`},
+	} {
+		w := httptest.NewRecorder()
+		b.server.ServeHTTP(w, request("POST", step[0], step[1], map[string]string{"Authorization": "AWS4-HMAC-SHA256 Credential=111111111111/20261121/us-east-1/sqs/aws4_request"}))
+		if w.Code != 200 {
+			t.Errorf("%s in another account: %d %s", step[0], w.Code, w.Body)
+		}
 	}
 }

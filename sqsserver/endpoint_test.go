@@ -27,7 +27,7 @@ var (
 //	AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... \
 //	go test ./sqsserver -run TestConformanceAgainstEndpoint -timeout 2h -endpoint https://sqs.eu-west-1.amazonaws.com
 //
-// It makes some 200 queues, named reprise-..., which it deletes, and sends some
+// It makes some 250 queues, named reprise-..., which it deletes, and sends some
 // thousand requests, which cost less than a cent. What is this server's own choice
 // is left out, and so are waits of more than -endpoint.wait. Counts of messages and
 // changes of attributes take up to a minute on AWS, so that cases about them may

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -30,8 +32,21 @@ func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(withoutProbes{logger.Handler()}, slog.LevelWarn),
 	}
+}
+
+// withoutProbes leaves out of what net/http logs the connections that end before their
+// handshake has begun: mostly those of a load balancer, which looks every few seconds
+// whether the port is open.
+type withoutProbes struct{ slog.Handler }
+
+func (h withoutProbes) Handle(ctx context.Context, r slog.Record) error {
+	gone := strings.HasSuffix(r.Message, ": EOF") || strings.HasSuffix(r.Message, ": connection reset by peer")
+	if gone && strings.HasPrefix(r.Message, "http: TLS handshake error ") {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
 }
 
 // routes sends GET /health and /metrics to this daemon, the admin API to that of

@@ -20,6 +20,7 @@ type bodyCache struct {
 
 	mu      sync.Mutex
 	size    int
+	unread  int    // of it, what was read ahead and nobody has received yet
 	written uint64 // the journal has the bodies up to this group
 	entries map[uint64]*hotBody
 	oldest  *hotBody
@@ -28,10 +29,11 @@ type bodyCache struct {
 
 // hotBody is an entry, in the list from the longest to the latest used.
 type hotBody struct {
-	content     *content
+	content     *content // nil: it is being read ahead
 	origin      uint64
 	size        int
-	group       uint64 // that brings it to the journal; 0: it is there
+	group       uint64          // that brings it to the journal; 0: it is there
+	ahead       <-chan struct{} // closed when it has been read ahead; nil: it was not, or was received since
 	older, next *hotBody
 }
 
@@ -60,36 +62,58 @@ func (b *bodyCache) addRead(messages []*engine.Delivery) {
 }
 
 func (b *bodyCache) insert(origin uint64, c *content, group uint64) {
+	if entry := b.entries[origin]; entry != nil {
+		if entry.content != nil {
+			return // two read it at once
+		}
+		b.drop(entry)
+	}
+	b.enter(&hotBody{content: c, origin: origin, size: c.size() + hotBodyOverhead, group: group})
+}
+
+func (b *bodyCache) enter(entry *hotBody) {
 	if b.entries == nil {
 		b.entries = make(map[uint64]*hotBody)
 	}
-	if b.entries[origin] != nil {
-		return // two read it at once
-	}
-	entry := &hotBody{content: c, origin: origin, size: c.size() + hotBodyOverhead, group: group}
-	b.entries[origin] = entry
+	b.entries[entry.origin] = entry
 	b.size += entry.size
 	b.append(entry)
 }
 
-// find gives messages the contents that are here, and returns those that are not.
-func (b *bodyCache) find(messages []engine.Delivery) (cold []*engine.Delivery) {
+// find gives messages that have none the contents that are here, and returns those
+// that are not; some of them will be when ahead is closed, if it is not nil.
+func (b *bodyCache) find(messages []engine.Delivery) (cold []*engine.Delivery, ahead <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range messages {
 		d := &messages[i]
-		entry := b.entries[d.Origin]
-		if entry == nil {
-			cold = append(cold, d)
+		if d.Payload != nil {
 			continue
 		}
+		entry := b.entries[d.Origin]
+		if entry == nil || entry.content == nil {
+			cold = append(cold, d)
+			if entry != nil {
+				ahead = entry.ahead
+			}
+			continue
+		}
+		b.received(entry)
 		if entry != b.newest {
 			b.unlink(entry)
 			b.append(entry)
 		}
 		d.Payload = entry.content
 	}
-	return cold
+	return cold, ahead
+}
+
+// received notes that somebody has received the content, or that nobody will.
+func (b *bodyCache) received(entry *hotBody) {
+	if entry.ahead != nil {
+		entry.ahead = nil
+		b.unread -= entry.size
+	}
 }
 
 func (b *bodyCache) remove(origin uint64) {
@@ -115,6 +139,7 @@ func (b *bodyCache) trim() {
 }
 
 func (b *bodyCache) drop(entry *hotBody) {
+	b.received(entry)
 	b.unlink(entry)
 	delete(b.entries, entry.origin)
 	b.size -= entry.size
@@ -160,7 +185,11 @@ func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery
 	if s.keeper == nil {
 		return deliveries, nil
 	}
-	cold := s.keeper.bodies.find(deliveries)
+	cold, ahead := s.keeper.bodies.find(deliveries)
+	if ahead != nil { // by another receive
+		<-ahead
+		cold, _ = s.keeper.bodies.find(deliveries)
+	}
 	if len(cold) == 0 {
 		return deliveries, nil
 	}
@@ -185,32 +214,49 @@ func (s *Server) read(q *queue, cold []*engine.Delivery) error {
 	}
 	defer k.reading.leave()
 	slices.SortFunc(cold, func(a, b *engine.Delivery) int { return cmp.Compare(a.Origin, b.Origin) })
+	behind := s.lookAhead(q, cold[len(cold)-1])
+	defer k.bodies.arrive(behind)
 	next := 0
-	for record, err := range k.journal.Get(bodyKeys(cold)) {
-		d := cold[next]
-		next++
+	for record, err := range k.journal.Get(bodyKeys(cold, behind.origins)) {
 		var c *content
 		if err == nil {
 			c, err = decodeContent(record)
 		}
-		switch {
-		case err == nil:
-			d.Payload = c
-		case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
-			return k.cannotRead(q, d, err)
+		if next == len(cold) {
+			behind.take(c, err)
+		} else {
+			d := cold[next]
+			next++
+			switch {
+			case err == nil:
+				d.Payload = c
+				behind.room -= c.size()
+			case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
+				return k.cannotRead(q, d, err)
+			}
+		}
+		if next == len(cold) && behind.room <= 0 {
+			break
 		}
 	}
 	k.bodies.addRead(cold)
 	return nil
 }
 
-func bodyKeys(messages []*engine.Delivery) [][]byte {
-	keys := make([][]byte, 0, len(messages))
-	all := make([]byte, 0, len(messages)*bodyKeySize)
-	for _, d := range messages {
+// bodyKeys are those of messages, and of what is behind them.
+func bodyKeys(messages []*engine.Delivery, behind []uint64) [][]byte {
+	keys := make([][]byte, 0, len(messages)+len(behind))
+	all := make([]byte, 0, cap(keys)*bodyKeySize)
+	add := func(origin uint64) {
 		start := len(all)
-		all = appendBodyKey(all, d.Origin)
+		all = appendBodyKey(all, origin)
 		keys = append(keys, all[start:])
+	}
+	for _, d := range messages {
+		add(d.Origin)
+	}
+	for _, origin := range behind {
+		add(origin)
 	}
 	return keys
 }

@@ -36,12 +36,17 @@ type record struct {
 
 var errShortRecord = errors.New("it ends early")
 
+// newRecord is small enough for the compiler to keep the record out of the heap.
 func newRecord(value []byte) *record {
 	r := &record{rest: value}
+	r.begin()
+	return r
+}
+
+func (r *record) begin() {
 	if version := r.byte(); r.err == nil && version != recordVersion {
 		r.fail(fmt.Errorf("its version is %d, this program reads version %d only: open it with the program that wrote it", version, recordVersion))
 	}
-	return r
 }
 
 func (r *record) fail(err error) {

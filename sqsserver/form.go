@@ -177,7 +177,8 @@ func (f *form) elements(name string) iter.Seq[*form] {
 		}
 		numbered := make(map[int]*form, len(list.parts))
 		for part, element := range list.parts {
-			if n, err := strconv.Atoi(part); err == nil && n > 0 {
+			n, err := strconv.Atoi(part)
+			if err == nil && n > 0 && strconv.Itoa(n) == part { // 01 is not another 1
 				numbered[n] = element
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 func TestForm(t *testing.T) {
 	f := newForm("/1/q")
-	f.parse([]byte("&A=1&B.2=two&B.10=ten&B.x=ignored&B.0=ignored&C.1.D=d&C.1.E.F=f&A=2&%41+b=+%2B&noValue&deep.1.2.3.4.5.6.7.8=ignored"))
+	f.parse([]byte("&A=1&B.2=two&B.10=ten&B.x=ignored&B.0=ignored&B.02=ignored&B.%2B2=ignored&C.1.D=d&C.1.E.F=f&A=2&%41+b=+%2B&noValue&deep.1.2.3.4.5.6.7.8=ignored"))
 	if err := f.err(); err != nil {
 		t.Fatal(err)
 	}

@@ -60,11 +60,16 @@ func (s *Server) signatureOf(r *http.Request) (*signature, error) {
 	if len(s.config.Credentials) == 0 {
 		return nil, nil
 	}
-	// Of duplicate parameters the first is read, and all are signed. What net/url
-	// leaves out is not, and so must not be there for anybody else to read.
+	// What net/url leaves out of a query is not signed, and so must not be there for
+	// anybody else to read.
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, errIncompleteSignature("The query string must be escaped to be signed: " + err.Error() + ".")
+	}
+	for name, values := range query {
+		if len(values) > 1 { // whose order is not signed, and decides which one is read
+			return nil, errIncompleteSignature("The parameter '" + name + "' must stand once in the query string to be signed.")
+		}
 	}
 	sig := &signature{request: r, query: query}
 	credential := credentialOf(r)

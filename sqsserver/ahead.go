@@ -21,7 +21,8 @@ const (
 	aheadReach = 4 * aheadMessages
 
 	// aheadBytes is how much a receive has read when it reads no further ahead, what
-	// it wants itself included: to read large bodies together gains nothing.
+	// it wants itself and what entries of the cache take included: to read large bodies
+	// together gains nothing.
 	aheadBytes = 128 << 10
 
 	// aheadShare bounds what was read ahead and not received yet to one part in so many
@@ -54,7 +55,7 @@ func (s *Server) lookAhead(q *queue, last *engine.Delivery) *ahead {
 func (a *ahead) take(c *content, err error) {
 	if err != nil {
 		c = nil
-	} else if a.room -= c.size(); a.room < 0 {
+	} else if a.room -= c.size() + hotBodyOverhead; a.room < 0 {
 		return
 	}
 	a.contents = append(a.contents, c)
@@ -65,7 +66,7 @@ func (a *ahead) take(c *content, err error) {
 func (b *bodyCache) expect(a *ahead, last uint64, messages []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.unread+aheadBytes > b.limit/aheadShare {
+	if b.unread+(b.arriving+1)*aheadBytes > b.limit/aheadShare {
 		return
 	}
 	end := last + aheadReach
@@ -80,6 +81,7 @@ func (b *bodyCache) expect(a *ahead, last uint64, messages []uint64) {
 		return
 	}
 	a.read = make(chan struct{})
+	b.arriving++
 	for _, origin := range a.origins {
 		b.enter(&hotBody{origin: origin, size: hotBodyOverhead, ahead: a.read})
 		b.unread += hotBodyOverhead
@@ -96,6 +98,7 @@ func (b *bodyCache) arrive(a *ahead) {
 	defer close(a.read)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.arriving--
 	for i, origin := range a.origins {
 		entry := b.entries[origin]
 		switch {

@@ -127,6 +127,49 @@ func TestReadAheadIsBounded(t *testing.T) {
 			t.Errorf("values read: %v, want all of the first queue and those received of the last", reads)
 		}
 	})
+	t.Run("at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			const cache = 1 << 20
+			var queues []string
+			for i := range 8 {
+				queues = append(queues, fmt.Sprint("q", i))
+			}
+			k := openBacklog(t, sqsserver.Config{BodyCache: cache}, queues, 70, 2<<10)
+			reading := make(chan struct{})
+			k.journal.beforeGet = func() { <-reading }
+			received := make(chan int, len(queues))
+			for _, queue := range queues {
+				go func() { received <- len(k.receive(queue, 1, 60)) }()
+			}
+			synctest.Wait()
+			close(reading)
+			for range queues {
+				if n := <-received; n != 1 {
+					t.Errorf("received %d messages, want 1", n)
+				}
+			}
+			if _, unread := k.CachedBodies(); unread == 0 || unread > cache/4 {
+				t.Errorf("%d bytes unread, want some, and no more than %d", unread, cache/4)
+			}
+			k.journal.reads()
+			for _, queue := range queues { // one after the other, and nothing holds them up any more
+				for range 7 {
+					k.receive(queue, 10, 60)
+				}
+			}
+			if n := len(k.journal.reads()); n > 3*len(queues) {
+				t.Errorf("%d queues of 69 messages took %d reads, want 3 each at most", len(queues), n)
+			}
+		})
+	})
+	t.Run("small cache", func(t *testing.T) {
+		const cache = 512 << 10 // a quarter of it is one receive's share
+		k := openBacklog(t, sqsserver.Config{BodyCache: cache}, []string{"q"}, 70, 2<<10)
+		k.receive("q", 1, 60)
+		if _, unread := k.CachedBodies(); unread == 0 || unread > cache/4 {
+			t.Errorf("%d bytes unread, want some, and no more than %d", unread, cache/4)
+		}
+	})
 	t.Run("no cache", func(t *testing.T) {
 		k := openBacklog(t, sqsserver.Config{BodyCache: -1}, []string{"q"}, 50, 100)
 		k.receive("q", 10, 60)

@@ -18,13 +18,14 @@ import (
 type bodyCache struct {
 	limit int
 
-	mu      sync.Mutex
-	size    int
-	unread  int    // of it, what was read ahead and nobody has received yet
-	written uint64 // the journal has the bodies up to this group
-	entries map[uint64]*hotBody
-	oldest  *hotBody
-	newest  *hotBody
+	mu       sync.Mutex
+	size     int
+	unread   int    // of it, what was read ahead and nobody has received yet
+	arriving int    // receives that are reading ahead
+	written  uint64 // the journal has the bodies up to this group
+	entries  map[uint64]*hotBody
+	oldest   *hotBody
+	newest   *hotBody
 }
 
 // hotBody is an entry, in the list from the longest to the latest used.

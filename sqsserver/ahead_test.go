@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -262,6 +263,40 @@ func TestReceiveWhileReadAhead(t *testing.T) {
 		}
 		if diff := cmp.Diff([]int{40}, k.journal.reads()); diff != "" {
 			t.Errorf("values read (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What one receive reads ahead while another reads it for itself is not unread.
+func TestReadAheadOfWhatIsReceived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := openBacklog(t, sqsserver.Config{}, []string{"q"}, 20, 100)
+		first := k.receive("q", 10, 60)
+		k = k.cold()
+		reading := make(chan struct{})
+		var blocked atomic.Bool
+		k.journal.beforeGet = func() {
+			if blocked.CompareAndSwap(false, true) {
+				<-reading
+			}
+		}
+		received := make(chan string)
+		go func() { received <- places(k.receive("q", 10, 60)) }()
+		synctest.Wait()
+		for _, m := range first {
+			if err := k.changeVisibility("q", m.ReceiptHandle, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := places(k.receive("q", 10, 60)); got != "0 1 2 3 4 5 6 7 8 9" {
+			t.Errorf("received %s", got)
+		}
+		close(reading)
+		if got := <-received; got != "10 11 12 13 14 15 16 17 18 19" {
+			t.Errorf("received %s", got)
+		}
+		if entries, unread := k.CachedBodies(); entries != 20 || unread != 0 {
+			t.Errorf("%d bodies in the cache, %d bytes unread, want all of them, and none", entries, unread)
 		}
 	})
 }

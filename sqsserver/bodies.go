@@ -64,8 +64,9 @@ func (b *bodyCache) addRead(messages []*engine.Delivery) {
 
 func (b *bodyCache) insert(origin uint64, c *content, group uint64) {
 	if entry := b.entries[origin]; entry != nil {
-		if entry.content != nil {
-			return // two read it at once
+		if entry.content != nil { // two read it at once
+			b.received(entry)
+			return
 		}
 		b.drop(entry)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
@@ -109,14 +110,13 @@ func Read(file string, isFlag func(name string) bool) (Config, error) {
 
 // single returns the value of the key called name as text.
 func (r reader) single(name string, n ast.Node) (string, error) {
-	value, ok := n.(ast.ScalarNode)
-	switch {
-	case !ok:
-		return "", r.at(n).errorf("%s has to be a single value", name)
-	case n.Type() == ast.NullType:
+	switch n := n.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return fmt.Sprint(n.(ast.ScalarNode).GetValue()), nil
+	case *ast.NullNode:
 		return "", r.at(n).errorf("%s has no value: give it one, or leave the line out", name)
 	}
-	return fmt.Sprint(value.GetValue()), nil
+	return "", r.at(n).errorf("%s has to be a single value: write it behind the key, without anchors, aliases or tags", name)
 }
 
 // ReadFaults reads a file of faults: a list for each queue, by its name; "*" is every
@@ -140,9 +140,13 @@ func (r reader) parse() (ast.Node, error) {
 	if err != nil {
 		return nil, err // names the file
 	}
-	parsed, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte(byteOrderMark)), 0)
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
+	parsed, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, r.explain(err)
+	}
+	if err := r.oneBeginning(text); err != nil {
+		return nil, err
 	}
 	var bodies []ast.Node
 	for _, doc := range parsed.Docs {
@@ -156,7 +160,26 @@ func (r reader) parse() (ast.Node, error) {
 	case 1:
 		return bodies[0], nil
 	}
-	return nil, r.at(bodies[1]).errorf("a second document begins: put everything into one")
+	return nil, errSecondDocument(r.at(bodies[1]))
+}
+
+// oneBeginning fails if text has two marks at which documents begin. The parser
+// leaves out what follows an empty one.
+func (r reader) oneBeginning(text []byte) error {
+	marks := 0
+	for _, t := range lexer.Tokenize(string(text)) {
+		if t.Type != token.DocumentHeaderType {
+			continue
+		}
+		if marks++; marks > 1 {
+			return errSecondDocument(place{r.file, t.Position})
+		}
+	}
+	return nil
+}
+
+func errSecondDocument(at place) error {
+	return at.errorf("a second document begins: put everything into one")
 }
 
 // explain puts the file and the line before an error of the YAML package.
@@ -168,6 +191,9 @@ func (r reader) explain(err error) error {
 	at := place{r.file, e.GetToken().Position}
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok && kinds[wrong.DstType.Kind()] != "" {
 		return at.errorf("%q has to be %s", wrong.Token.Value, kinds[wrong.DstType.Kind()])
+	}
+	if wrong, ok := errors.AsType[*yaml.OverflowError](err); ok {
+		return at.errorf("%s is too large a number", wrong.SrcNum)
 	}
 	return at.errorf("%s", e.GetMessage())
 }

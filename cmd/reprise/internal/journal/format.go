@@ -41,8 +41,11 @@ func lockDir(o Options) (*pebble.Lock, error) {
 	}
 	lock, err := pebble.LockDirectory(o.Dir, o.FS)
 	if err != nil && heldByAnother(err) {
-		return nil, fmt.Errorf("journal %s: in use by another process (%w): stop the reprise that runs on it, "+
-			"or choose another directory with --data", o.Dir, err)
+		otherwise := "choose another directory with --data"
+		if o.ReadOnly {
+			otherwise = "make a backup and read that"
+		}
+		return nil, fmt.Errorf("journal %s: in use by another process (%w): stop the reprise that runs on it, or %s", o.Dir, err, otherwise)
 	}
 	if err != nil {
 		return nil, describe(o.Dir, fmt.Errorf("locking: %w", err))

@@ -6,10 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // TestLeaseIsKeptForTwelveHours: SQS lets nobody hold a message for longer. The last
@@ -80,4 +83,53 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 			t.Errorf("the handler was told at %v that its lease ends, which it did at %v", told, ends)
 		}
 	})
+}
+
+// TestRefusedSettlementOfTheOlderHandle: a redelivery brings a newer handle while a
+// settlement with the older one is under way, which SQS refuses. It is said again with
+// the newer one: the message is not lost, and not left to its lease.
+func TestRefusedSettlementOfTheOlderHandle(t *testing.T) {
+	for name, failures := range map[string]int64{"delete": 0, "retry": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				watch := &spy{Client: q.Direct()}
+				redeliver := func() {
+					q.Release(q.Messages()[0].ID)
+					time.Sleep(2 * time.Second) // the poll brings it again
+				}
+				watch.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+					if watch.hideCount() > 1 {
+						return watch.Client.ChangeMessageVisibilityBatch(ctx, in)
+					}
+					redeliver()
+					return refuseAll(in), nil
+				}
+				watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+					if failures > 0 || len(watch.deletes) > 1 {
+						return watch.Client.DeleteMessageBatch(ctx, in)
+					}
+					redeliver()
+					return &sqs.DeleteMessageBatchOutput{Failed: []types.BatchResultErrorEntry{
+						{Id: in.Entries[0].Id, Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true},
+					}}, nil
+				}
+				var j journal
+				c := q.ConsumeWith(watch, j.handler(failFirst("order", int(failures))), reprise.Config{
+					Lease: 10 * time.Minute,
+					Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None},
+				})
+				began := time.Now()
+				q.Send("order")
+				q.WaitEmpty(time.Hour)
+				n := c.Status().Counts
+				if n.Lost != 0 || n.Duplicates != 1 || n.Retried != failures || n.Deleted != 1 || len(j.all()) != int(failures)+1 {
+					t.Errorf("%d runs, counts %+v: want a duplicate, and nothing lost", len(j.all()), n)
+				}
+				if took := time.Since(began); took > time.Duration(failures)*time.Minute+5*time.Second {
+					t.Errorf("gone after %v: it was left to its lease", took)
+				}
+			})
+		})
+	}
 }

@@ -266,6 +266,10 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) {
 		d.expires = d.hiddenUntil // it may be hidden until then, and somebody else's from then on
 	}
+	if d.stale && entry && said.ours {
+		c.settle(d, now) // the older handle was refused, the newer one is good
+		return
+	}
 	if entry && said.ours || passed(d.expires, now) {
 		// The handle is no longer good, or not certain to be: on a standard queue
 		// SQS would obey it and disturb whoever holds the message now.

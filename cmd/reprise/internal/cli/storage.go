@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -88,13 +89,13 @@ func (f *storageFlags) options() (journal.Options, error) {
 
 // slowSyncs is the machine's file system with syncs that take longer.
 func slowSyncs(delay time.Duration) vfs.FS {
-	return errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return diskfault.Wrap(vfs.Default, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
 			time.Sleep(delay)
 		}
 		return nil
-	}))
+	})
 }
 
 const defaultDataText = "$XDG_DATA_HOME/reprise/journal or ~/.local/share/reprise/journal"

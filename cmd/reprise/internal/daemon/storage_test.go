@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -24,12 +25,12 @@ import (
 // somebody to ask, and the daemon ends by itself with the remedy.
 func TestDiskFails(t *testing.T) {
 	var failing atomic.Bool
-	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	disk := diskfault.Wrap(vfs.NewMem(), func(op errorfs.Op) error {
 		if failing.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			return syscall.EIO
 		}
 		return nil
-	}))
+	})
 	cfg := config()
 	cfg.Journal = journal.Options{Dir: "journal", FS: disk, MinFree: -1}
 	cfg.Queues = []daemon.Queue{{Name: "q"}}
@@ -70,12 +71,12 @@ func TestDiskFails(t *testing.T) {
 // What cannot be read is said once, not again by what is closed because of it.
 func TestUnreadableIsSaidOnce(t *testing.T) {
 	var failing atomic.Bool
-	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	disk := diskfault.Wrap(vfs.NewMem(), func(op errorfs.Op) error {
 		if failing.Load() && op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, ".sst") {
 			return syscall.EIO
 		}
 		return nil
-	}))
+	})
 	cfg := config()
 	cfg.Journal = journal.Options{Dir: "journal", FS: disk, MinFree: -1}
 	cfg.Queues = []daemon.Queue{{Name: "q"}}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -94,14 +95,14 @@ func TestFailedBackup(t *testing.T) {
 	const to = "/data/backup"
 	for n := 1; ; n++ {
 		disk, ops := vfs.NewMem(), 0
-		j := open(t, journal.Options{FS: errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		j := open(t, journal.Options{FS: diskfault.Wrap(disk, func(op errorfs.Op) error {
 			if strings.HasPrefix(op.Path, to) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 				if ops++; ops == n {
 					return syscall.ENOSPC
 				}
 			}
 			return nil
-		}))})
+		})})
 		mustCommit(t, j, numbered(1)...)
 		err := j.Backup(to)
 		mustCommit(t, j, numbered(2)...)

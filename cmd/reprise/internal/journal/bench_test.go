@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -122,12 +123,12 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func openJournal(dir string, delay time.Duration) (committer, error) {
-	return journal.Open(journal.Options{Dir: dir, FS: errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return journal.Open(journal.Options{Dir: dir, FS: diskfault.Wrap(vfs.Default, func(op errorfs.Op) error {
 		if delay > 0 && isSync(op) {
 			time.Sleep(delay)
 		}
 		return nil
-	}))})
+	})})
 }
 
 // appendLog appends batches to a file, each with a length and a checksum.

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -110,7 +111,7 @@ func newCutter(disk *vfs.MemFS, seed uint64, share float64) *cutter {
 	return &cutter{disk: disk, share: share, random: rand.New(rand.NewPCG(seed, 1)), turn: make(chan struct{}, 1)}
 }
 
-func (c *cutter) fs() vfs.FS { return errorfs.Wrap(c.disk, errorfs.InjectorFunc(c.hook)) }
+func (c *cutter) fs() vfs.FS { return diskfault.Wrap(c.disk, c.hook) }
 
 func (c *cutter) hook(op errorfs.Op) error {
 	c.turn <- struct{}{}
@@ -283,7 +284,7 @@ func TestRecoveredIsDurable(t *testing.T) {
 func TestNoAcknowledgementBeforeSync(t *testing.T) {
 	var armed, returned atomic.Bool
 	syncing, release := make(chan struct{}), make(chan struct{})
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := diskfault.Wrap(vfs.NewMem(), func(op errorfs.Op) error {
 		if isSync(op) && strings.HasSuffix(op.Path, ".log") && armed.CompareAndSwap(true, false) {
 			close(syncing)
 			<-release
@@ -292,7 +293,7 @@ func TestNoAcknowledgementBeforeSync(t *testing.T) {
 			}
 		}
 		return nil
-	}))
+	})
 	j := open(t, journal.Options{FS: fs})
 	armed.Store(true)
 	done := make(chan error)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -24,18 +25,23 @@ type fault struct {
 	kinds []errorfs.OpKind
 	file  string // part of its name
 	err   error
+	late  bool // not before a log was reused, as all but the first are
 
-	armed atomic.Bool
-	over  atomic.Bool
-	mu    sync.Mutex
-	late  []string // changes after it was over
+	reused atomic.Bool
+	armed  atomic.Bool
+	over   atomic.Bool
+	mu     sync.Mutex
+	after  []string // changes after it was over
 }
 
 func (f *fault) hook(op errorfs.Op) error {
 	if f.over.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpLock {
 		f.mu.Lock()
-		f.late = append(f.late, fmt.Sprintf("op %d on %s", op.Kind, op.Path))
+		f.after = append(f.after, fmt.Sprintf("op %d on %s", op.Kind, op.Path))
 		f.mu.Unlock()
+	}
+	if op.Kind == errorfs.OpReuseForWrite {
+		f.reused.Store(true)
 	}
 	if !f.armed.Load() || !strings.Contains(op.Path, f.file) {
 		return nil
@@ -68,6 +74,9 @@ func TestFailedDisk(t *testing.T) {
 		{"log over quota", &fault{kinds: writes, file: ".log", err: syscall.EDQUOT}, full},
 		{"log write", &fault{kinds: writes, file: ".log", err: syscall.EIO}, broken},
 		{"log sync", &fault{kinds: syncs, file: ".log", err: syscall.EIO}, broken},
+		{"reused log full", &fault{kinds: writes, file: ".log", err: syscall.ENOSPC, late: true}, full},
+		{"reused log write", &fault{kinds: writes, file: ".log", err: syscall.EIO, late: true}, broken},
+		{"reused log sync", &fault{kinds: syncs, file: ".log", err: syscall.EIO, late: true}, broken},
 		{"next log", &fault{kinds: creates, file: ".log", err: syscall.ENOSPC}, full},
 		{"list of logs create", &fault{kinds: creates, file: "LOGS", err: syscall.ENOSPC}, full},
 		{"list of logs write", &fault{kinds: writes, file: "LOGS", err: syscall.ENOSPC}, full},
@@ -86,12 +95,15 @@ func TestFailedDisk(t *testing.T) {
 			disk, f := vfs.NewCrashableMem(), test.fault
 			var log bytes.Buffer
 			j := open(t, small(journal.Options{
-				FS:     errorfs.Wrap(disk, errorfs.InjectorFunc(f.hook)),
+				FS:     diskfault.Wrap(disk, f.hook),
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			}))
 			mustCommit(t, j, numbered(1)...)
-			f.armed.Store(true)
 			acked := 1
+			for ; f.late && !f.reused.Load(); acked++ {
+				mustCommit(t, j, numbered(acked+1)...)
+			}
+			f.armed.Store(true)
 			var err error
 			for ; err == nil && acked < 10_000; acked++ {
 				err = commit(j, true, numbered(acked+1)...)
@@ -116,8 +128,8 @@ func TestFailedDisk(t *testing.T) {
 			if closeErr := j.Close(); closeErr == nil || closeErr.Error() != err.Error() {
 				t.Errorf("Close = %v, want the failure", closeErr)
 			}
-			if f.late != nil {
-				t.Errorf("changes of the disk after its failure: %v", f.late)
+			if f.after != nil {
+				t.Errorf("changes of the disk after its failure: %v", f.after)
 			}
 			select {
 			case <-j.Failed():
@@ -174,7 +186,7 @@ func TestFailedDiskWhileOpening(t *testing.T) {
 		mustClose(t, j)
 
 		var ops atomic.Int64
-		fs := errorfs.Wrap(crashed, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fs := diskfault.Wrap(crashed, func(op errorfs.Op) error {
 			changes := append(append(append([]errorfs.OpKind(nil), writes...), syncs...), creates...)
 			for _, kind := range changes {
 				if op.Kind == kind && ops.Add(1) == int64(n+1) {
@@ -182,7 +194,7 @@ func TestFailedDiskWhileOpening(t *testing.T) {
 				}
 			}
 			return nil
-		}))
+		})
 		j, err := journal.Open(journal.Options{Dir: dir, FS: fs})
 		if err == nil { // it may be that a table is still being written
 			err = errors.Join(commit(j, true, change{"b1", gone}), j.Close())
@@ -211,12 +223,12 @@ func TestFailedDiskWhileOpening(t *testing.T) {
 // written: Commit must not wait for ever.
 func TestDiskThatStaysFull(t *testing.T) {
 	var full atomic.Bool
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := diskfault.Wrap(vfs.NewMem(), func(op errorfs.Op) error {
 		if full.Load() && (strings.HasSuffix(op.Path, ".sst") || strings.HasSuffix(op.Path, ".blob")) {
 			return syscall.ENOSPC
 		}
 		return nil
-	}))
+	})
 	j := open(t, small(journal.Options{FS: fs}))
 	full.Store(true)
 	var err error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
@@ -69,13 +70,13 @@ func crashedDisk(t *testing.T, logs int, recycled bool) *vfs.MemFS {
 	var reused atomic.Bool
 	tables := make(chan struct{}) // closed to let them be written
 	disk := vfs.NewCrashableMem()
-	j := open(t, small(journal.Options{FS: errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	j := open(t, small(journal.Options{FS: diskfault.Wrap(disk, func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpCreate && !recycled && (kindOf(op.Path) == "sst" || kindOf(op.Path) == "blob") {
 			<-tables
 		}
 		reused.CompareAndSwap(false, op.Kind == errorfs.OpReuseForWrite)
 		return nil
-	}))}))
+	})}))
 	for n := 1; len(logsOf(t, disk)) < logs || recycled && !reused.Load(); n++ {
 		mustCommit(t, j, numbered(n)...)
 		if n > 10_000 {
@@ -215,11 +216,11 @@ func recoveries() float64 {
 
 // logsFS has c cut at what makes, names, and removes logs.
 func (c *cutter) logsFS() vfs.FS {
-	return errorfs.Wrap(c.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	return diskfault.Wrap(c.disk, func(op errorfs.Op) error {
 		isLog := kindOf(op.Path) == "log" && op.Kind != errorfs.OpFileWrite && !isSync(op)
 		if isLog || strings.Contains(op.Path, "LOGS") || op.Path == dir {
 			return c.hook(op)
 		}
 		return nil
-	}))
+	})
 }

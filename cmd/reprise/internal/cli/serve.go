@@ -134,6 +134,9 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 
 // start makes the server. Commands without these flags have fewer ways out.
 func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
+	if cfg.Journal.Dir != "" {
+		processorForSyncs()
+	}
 	d, err := daemon.New(cfg)
 	if _, reachable := errors.AsType[*daemon.ReachableError](err); reachable {
 		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", err)

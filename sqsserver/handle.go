@@ -3,6 +3,7 @@ package sqsserver
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 )
 
 // receiptHandle is what a receipt handle says, sealed by a checksum: so a handle
@@ -42,6 +43,20 @@ func (h receiptHandle) append(dst []byte) []byte {
 // String returns the handle as text.
 func (h receiptHandle) String() string {
 	return string(h.append(make([]byte, 0, handleTextSize)))
+}
+
+// handleTexts makes text of handles that come and go together: one allocation.
+type handleTexts struct{ all strings.Builder }
+
+// grow makes room for so many handles.
+func (t *handleTexts) grow(n int) { t.all.Grow(n * handleTextSize) }
+
+// of returns a handle as text.
+func (t *handleTexts) of(h receiptHandle) string {
+	var buffer [handleTextSize]byte
+	start := t.all.Len()
+	t.all.Write(h.append(buffer[:0]))
+	return t.all.String()[start:]
 }
 
 // parseReceiptHandle reads a handle of the queue. Its errors are those of SQS for

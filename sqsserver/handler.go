@@ -248,6 +248,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = c.writeReply(w)
 	default:
 		c.writeMessages(w)
+		c.received.free()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
@@ -49,22 +50,45 @@ func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMes
 	if deliveries, err = s.load(r.queue, deliveries); err != nil {
 		return received{}, err
 	}
-	var out received
-	if len(deliveries) > 0 {
-		out.messages = make([]message, len(deliveries))
-	}
+	out := newReceived(len(deliveries))
+	var handles handleTexts
+	handles.grow(len(deliveries))
 	for i := range deliveries {
-		r.queue.message(&out.messages[i], &deliveries[i], wanted, in.MessageAttributeNames)
+		r.queue.message(&out.messages[i], &deliveries[i], &handles, wanted, in.MessageAttributeNames)
 	}
 	return out, nil
 }
 
 // received is a ReceiveMessageOutput whose bodies are still as the server keeps them.
-type received struct{ messages []message }
+type received struct {
+	messages []message // in room
+	room     *[maxReceived]message
+}
 
 type message struct {
 	Message // without Body
 	body    body
+}
+
+var rooms = sync.Pool{New: func() any { return new([maxReceived]message) }}
+
+// newReceived has room for n messages, and is to be freed when it has been copied or
+// written. It takes none before there are messages: long polls are many.
+func newReceived(n int) received {
+	if n == 0 {
+		return received{}
+	}
+	room := rooms.Get().(*[maxReceived]message)
+	return received{room[:n], room}
+}
+
+// free lets go of the messages, which the pool would keep alive.
+func (out *received) free() {
+	if out.room != nil {
+		clear(out.messages)
+		rooms.Put(out.room)
+		*out = received{}
+	}
 }
 
 func (out *received) plain() *ReceiveMessageOutput {
@@ -136,12 +160,13 @@ func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Du
 }
 
 // message makes of a delivery the message that the receive asked for.
-func (q *queue) message(m *message, d *engine.Delivery, wanted systemAttributeSet, names []string) {
+func (q *queue) message(m *message, d *engine.Delivery, handles *handleTexts, wanted systemAttributeSet, names []string) {
 	c := d.Payload.(*content)
+	*m = message{}
 	m.MessageId = UUID(d.ID)
-	m.ReceiptHandle = receiptHandle{
+	m.ReceiptHandle = handles.of(receiptHandle{
 		queue: q.id, number: d.Receipt.Number, generation: d.Receipt.Generation, message: UUID(d.ID),
-	}.String()
+	})
 	m.body, m.MD5OfBody = c.body, c.bodyMD5
 	if wanted != 0 {
 		m.Attributes = systemAttributesOf(d)

@@ -223,6 +223,7 @@ func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*
 	if err != nil {
 		return nil, err
 	}
+	defer out.free()
 	return out.plain(), nil
 }
 

@@ -36,7 +36,11 @@ type metrics struct {
 
 type requestLabels struct{ action, protocol, code string }
 
-type messageLabels struct{ arn, queue, action string }
+type messageLabels struct{ region, account, queue, action string }
+
+func (l messageLabels) arn() string {
+	return "arn:aws:sqs:" + l.region + ":" + l.account + ":" + l.queue
+}
 
 // histogram counts durations: those of a class, not of the classes below it.
 type histogram struct {
@@ -82,7 +86,7 @@ func (m *metrics) request(r sqsserver.Request) {
 	h.counts[bucket]++
 	h.sum += r.Duration
 	if r.Messages > 0 {
-		m.messages[messageLabels{"arn:aws:sqs:" + r.Region + ":" + r.Account + ":" + r.Queue, r.Queue, r.Action}] += uint64(r.Messages)
+		m.messages[messageLabels{r.Region, r.Account, r.Queue, r.Action}] += uint64(r.Messages)
 	}
 }
 
@@ -136,7 +140,7 @@ func (m *metrics) write(out *exposition, queues []sqsserver.QueueInfo) {
 	for _, q := range queues {
 		exists[q.ARN] = true
 	}
-	maps.DeleteFunc(m.messages, func(l messageLabels, _ uint64) bool { return !exists[l.arn] })
+	maps.DeleteFunc(m.messages, func(l messageLabels, _ uint64) bool { return !exists[l.arn()] })
 
 	out.family("reprise_requests_total", "counter", "Requests that have ended, by the code of their error; ok, and connection-cut.")
 	for _, l := range slices.SortedFunc(maps.Keys(m.requests), func(a, b requestLabels) int {
@@ -146,9 +150,9 @@ func (m *metrics) write(out *exposition, queues []sqsserver.QueueInfo) {
 	}
 	out.family("reprise_messages_total", "counter", "Messages sent, received, deleted and hidden, by the action that did it.")
 	for _, l := range slices.SortedFunc(maps.Keys(m.messages), func(a, b messageLabels) int {
-		return cmp.Or(cmp.Compare(a.arn, b.arn), cmp.Compare(a.action, b.action))
+		return cmp.Or(cmp.Compare(a.arn(), b.arn()), cmp.Compare(a.action, b.action))
 	}) {
-		out.sample("reprise_messages_total", float64(m.messages[l]), "queue", l.queue, "arn", l.arn, "action", l.action)
+		out.sample("reprise_messages_total", float64(m.messages[l]), "queue", l.queue, "arn", l.arn(), "action", l.action)
 	}
 	out.family("reprise_request_duration_seconds", "histogram", "How long requests took, long polls with their wait.")
 	for _, action := range slices.Sorted(maps.Keys(m.durations)) {

@@ -1,7 +1,6 @@
 package sqsserver
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -28,14 +27,15 @@ type keeper struct {
 	reading gate // of who reads bodies from the journal
 
 	// What follows is guarded by the server's lock.
-	open       *group // takes the changes
-	committing *group // is being written; nil: none
-	spare      *Batch // of the group written before; nil: in use
-	running    bool   // the committer
-	closing    bool   // the committer is to end when all is written
-	err        error  // why nothing can be kept any more
-	sequence   uint64 // of the newest message
-	newest     *queue // of the newest change; spares most lookups
+	open       *group    // takes the changes
+	committing *group    // is being written; nil: none
+	spare      *Batch    // of the group written before; nil: in use
+	gathering  gathering // decides when the open group is taken
+	running    bool      // the committer
+	closing    bool      // the committer is to end when all is written
+	err        error     // why nothing can be kept any more
+	sequence   uint64    // of the newest message
+	newest     *queue    // of the newest change; spares most lookups
 	timer      *time.Timer
 	armed      bool // the timer
 
@@ -60,18 +60,6 @@ const (
 	maxSpare = 2 * maxGroup
 )
 
-// group is a list of changes that become durable together.
-type group struct {
-	number  uint64 // of the group, rising
-	batch   *Batch
-	remains []engine.Remains // whose bodies go, too many to list them under the lock
-
-	wanted bool          // somebody waits until it is synced
-	due    bool          // it is to be written now, whether synced or not
-	done   chan struct{} // closed by the committer; nil: nobody waits
-	err    error         // to be read once done is closed
-}
-
 func newKeeper(s *Server, journal Journal, bodyCache int) *keeper {
 	k := &keeper{
 		server: s, journal: journal,
@@ -81,24 +69,6 @@ func newKeeper(s *Server, journal Journal, bodyCache int) *keeper {
 	k.bodies.limit = bodyCache
 	k.open = &group{number: 1, batch: new(Batch)}
 	return k
-}
-
-func (g *group) empty() bool { return g.batch.Len() == 0 && len(g.remains) == 0 }
-
-// wait waits until the group is on disk.
-func (g *group) wait(ctx context.Context) error {
-	if g == nil {
-		return nil
-	}
-	select {
-	case <-g.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if g.err != nil {
-		return errStorage(g.err)
-	}
-	return nil
 }
 
 // promise returns the group to wait for before what happened in this hold, and
@@ -116,16 +86,12 @@ func (s *Server) promise() *group {
 		}
 	} else {
 		g.wanted = true
-		k.rouse()
+		g.waiting++
+		if g.waiting == 1 || !k.gathering.lacks(g.waiting) {
+			k.rouse()
+		}
 	}
 	return g.awaited()
-}
-
-func (g *group) awaited() *group {
-	if g.done == nil {
-		g.done = make(chan struct{})
-	}
-	return g
 }
 
 // makeRoom waits while the open group is too large. The lock is held, but not
@@ -160,7 +126,7 @@ func (k *keeper) hurry() {
 	k.server.mu.Lock()
 	defer k.server.mu.Unlock()
 	k.armed = false
-	if !k.open.empty() && k.err == nil {
+	if !k.open.empty() && !k.open.wanted && k.err == nil {
 		k.open.due = true
 		k.rouse()
 	}
@@ -190,25 +156,39 @@ func (k *keeper) commit() {
 // next waits for the next group to write; nil: there will be none.
 func (k *keeper) next() *group {
 	for {
-		g, end := k.take()
+		g, patience, end := k.take()
 		if g != nil || end {
 			return g
 		}
-		<-k.signal
+		var enough <-chan time.Time
+		if patience > 0 {
+			enough = time.After(patience)
+		}
+		select {
+		case <-k.signal:
+		case <-enough:
+		}
 	}
 }
 
-func (k *keeper) take() (g *group, end bool) {
+// take returns the open group if it is to be written, or how long to be patient with
+// it; 0: until there is a signal.
+func (k *keeper) take() (g *group, patience time.Duration, end bool) {
 	k.server.mu.Lock()
 	defer k.server.mu.Unlock()
 	g = k.open
 	switch {
 	case k.err != nil:
-		return nil, true
+		return nil, 0, true
 	case g.empty():
-		return nil, k.closing
-	case !g.wanted && !g.due && !k.closing:
-		return nil, false
+		return nil, 0, k.closing
+	case g.due || k.closing:
+	case !g.wanted:
+		return nil, 0, false
+	default:
+		if patience := k.gathering.left(g.waiting); patience > 0 {
+			return nil, patience, false
+		}
 	}
 	if k.spare == nil {
 		k.spare = new(Batch)
@@ -218,7 +198,8 @@ func (k *keeper) take() (g *group, end bool) {
 	k.value = appendSequence(k.value[:0], k.sequence)
 	g.batch.Set([]byte{sequenceKey}, k.value)
 	g.wanted = g.wanted || k.closing
-	return g, false
+	g.begun = time.Now()
+	return g, 0, false
 }
 
 // write writes a group to the journal, without the lock.
@@ -241,6 +222,9 @@ func (k *keeper) finish(g *group, err error) {
 	k.server.mu.Lock()
 	defer k.server.mu.Unlock()
 	k.committing = nil
+	if g.wanted {
+		k.gathering.begin(time.Since(g.begun), g.waiting+k.open.waiting)
+	}
 	if err != nil {
 		k.fail(fmt.Errorf("write the journal: %w", err))
 	}
@@ -248,14 +232,6 @@ func (k *keeper) finish(g *group, err error) {
 	if g.batch.Size() <= maxSpare {
 		g.batch.Reset()
 		k.spare = g.batch
-	}
-}
-
-// end tells those who wait for the group how it ended. The lock is held.
-func (g *group) end(err error) {
-	g.err = err
-	if g.done != nil {
-		close(g.done)
 	}
 }
 

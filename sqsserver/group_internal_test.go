@@ -1,0 +1,39 @@
+package sqsserver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Only who has been kept waiting has waited in vain: after a pause, in which nobody
+// was, those who come are gathered.
+func TestGatheringAfterPause(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		waiting int // when the pause begins
+		again   bool
+	}{
+		{"nobody waited", 0, true},
+		{"somebody waited", 1, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const took, clients = 2 * time.Millisecond, 8
+				var g gathering
+				g.begin(took, clients)
+				if test.waiting > 0 && g.left(test.waiting) <= 0 {
+					t.Fatal("the group was not kept open")
+				}
+				time.Sleep(time.Second)
+				if left := g.left(1); left > 0 {
+					t.Errorf("a second later the group is to be kept open for %v", left)
+				}
+				g.begin(took, clients)
+				if again := g.left(1) > 0; again != test.again {
+					t.Errorf("the next group is kept open: %v, want %v", again, test.again)
+				}
+			})
+		})
+	}
+}

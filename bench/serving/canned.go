@@ -2,13 +2,11 @@ package serving
 
 import (
 	"bytes"
-	"crypto/md5"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/reprise-sqs/reprise/bench/load"
 )
@@ -36,56 +34,6 @@ func canned(replies map[string]reply) http.HandlerFunc {
 		}
 		_, _ = w.Write(known.Body) // who has gone asks again
 	}
-}
-
-// keeping is canned with the least of what SQS does with a message that is sent: it
-// reads what its body means, takes the MD5 of that, and keeps it. It does not look for
-// the bodies, and cuts the request into as many equal pieces.
-func keeping(replies map[string]reply) http.HandlerFunc {
-	answer := canned(replies)
-	buffers := sync.Pool{New: func() any { return new(bytes.Buffer) }}
-	var mu sync.Mutex
-	var kept [20_000]message // of late
-	var next int
-	return func(w http.ResponseWriter, r *http.Request) {
-		request := buffers.Get().(*bytes.Buffer)
-		defer buffers.Put(request)
-		request.Reset()
-		if _, err := request.ReadFrom(r.Body); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		if all := request.Bytes(); len(all) > load.BatchSize*load.BodySize {
-			var sent [load.BatchSize]message
-			var text [load.BodySize]byte
-			size := len(all) / load.BatchSize
-			for i := range sent {
-				body := unescape(text[:0], all[i*size:(i+1)*size])
-				sent[i] = message{string(body), md5.Sum(body)}
-			}
-			mu.Lock()
-			next = (next + copy(kept[next:], sent[:])) % len(kept)
-			mu.Unlock()
-		}
-		answer(w, r)
-	}
-}
-
-// unescape appends to dst, as far as it has room, what is quoted in JSON with
-// escapes of one character, such as the quotes of JSON in JSON.
-func unescape(dst, quoted []byte) []byte {
-	for i := 0; i < len(quoted) && len(dst) < cap(dst); i++ {
-		if quoted[i] == '\\' {
-			i++
-		}
-		dst = append(dst, quoted[min(i, len(quoted)-1)])
-	}
-	return dst
-}
-
-type message struct {
-	body   string
-	digest [md5.Size]byte
 }
 
 // record returns a server's replies to the requests that a load consists of.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"time"
 
 	"github.com/reprise-sqs/reprise/bench/appendlog"
@@ -25,7 +26,7 @@ const childVariable = "REPRISE_BENCH_SERVER"
 type childConfig struct {
 	Addr    string
 	Replies map[string]reply `json:",omitempty"` // by action
-	Keep    bool             `json:",omitempty"` // what is sent, with its digests
+	Least   bool             `json:",omitempty"` // do with messages what has to be done
 	Log     *appendlog.Options
 	Others  *othersConfig
 }
@@ -86,8 +87,8 @@ func serveChild() error {
 		return config.Others.run()
 	}
 	var handler http.Handler = canned(config.Replies)
-	if config.Keep {
-		handler = keeping(config.Replies)
+	if config.Least {
+		handler = newLeast(config.Replies)
 	}
 	if config.Log != nil {
 		log, err := appendlog.Create(*config.Log)
@@ -99,6 +100,9 @@ func serveChild() error {
 			return err
 		}
 		handler = server
+		if os.Getenv("GOMAXPROCS") == "" { // as with the program's durable server
+			runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+		}
 	}
 	// The limits of the program's server: deadlines are a part of what a connection
 	// costs.

@@ -18,7 +18,8 @@ import (
 // Receives and changes of visibility ask for none. They are written with the
 // next group that somebody waits for, or by themselves, without sync, after
 // unhurried. A crash may so lose them: messages come again earlier, and with a
-// smaller receive count, than they should.
+// smaller receive count, than they should, or stay hidden for the lease they had
+// before it was cut short.
 type keeper struct {
 	server  *Server
 	journal Journal

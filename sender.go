@@ -116,6 +116,7 @@ type Sender struct {
 	closing  bool      // nothing is taken any more
 	gaveUp   bool      // nothing is sent any more
 	untold   []told    // what those who submitted are yet to hear
+	telling  int       // so many of them have not heard it, or are being told
 	unsent   []Unsent  // answered with an error since Close began
 	saidAt   time.Time // when a failure was last logged
 }
@@ -206,8 +207,8 @@ func (s *Sender) Send(ctx context.Context, messages ...Outgoing) ([]Sent, error)
 // no further request is made for it. That is looked at before each request.
 //
 // Calls of done come from the sender's goroutines, at the same time and in no
-// order. One that blocks holds back the answers to its batch and nothing else. It
-// may hand over messages, but must not wait for Close.
+// order. One that blocks holds back the answers to its batch, and Flush and Close. It
+// may hand over messages, but must not wait for Flush or Close.
 func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error {
 	if done == nil {
 		return errors.New("submitting a message: the function to be told is nil: pass one, or use Send")
@@ -247,6 +248,7 @@ func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error 
 	switch {
 	case p.list == &s.outside:
 		s.leave(p)
+		s.passed(p.number)
 		s.dispatch(time.Now())
 		return err
 	case p.turnedAway:
@@ -257,7 +259,7 @@ func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error 
 
 // Flush sends what is gathered without waiting for more, and waits until every
 // message handed over before has been answered, those that still wait for room
-// included. The error is that of ctx.
+// included, and Submit's functions have returned. The error is that of ctx.
 func (s *Sender) Flush(ctx context.Context) error {
 	s.mu.Lock()
 	f := s.hurry()

@@ -250,47 +250,6 @@ func TestSenderLingers(t *testing.T) {
 
 func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// TestSenderFlush: what is gathered goes at once, and Flush returns when it is
-// answered; with nothing there, at once.
-func TestSenderFlush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := reprisetest.NewQueue(t, nil)
-		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: time.Second})
-		s, p := newSender(t, q, reprise.SenderConfig{Linger: time.Hour})
-		start := time.Now()
-		if err := s.Flush(t.Context()); err != nil || time.Since(start) != 0 {
-			t.Errorf("flush of nothing: %v after %v", err, time.Since(start))
-		}
-		var a answers
-		for i := range 15 {
-			if err := s.Submit(t.Context(), reprise.Outgoing{Body: fmt.Sprint(i)}, a.add); err != nil {
-				t.Fatal(err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		if err := s.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("flush: %v, want the end of its context", err)
-		}
-		if err := s.Flush(t.Context()); err != nil || time.Since(start) != time.Second {
-			t.Errorf("flush: %v after %v, want nil when the reply comes after 1 s", err, time.Since(start))
-		}
-		synctest.Wait()
-		if n := len(a.all()); n != 15 || len(p.requests()) != 2 {
-			t.Errorf("%d answers after %d requests, want 15 after 2", n, len(p.requests()))
-		}
-		// What comes after a flush lingers again.
-		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "later"}, a.add); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if n := len(p.requests()); n != 2 {
-			t.Errorf("%d requests, want 2: the last message lingers", n)
-		}
-		closeSender(t, s)
-	})
-}
-
 // TestSenderKeepsToSQSsSizes: a request is never larger than SQS permits, with
 // attributes counted, and no smaller than it needs to be.
 func TestSenderKeepsToSQSsSizes(t *testing.T) {

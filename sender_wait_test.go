@@ -3,6 +3,8 @@ package reprise_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +197,81 @@ func TestSenderPassesRoomOn(t *testing.T) {
 			synctest.Wait()
 		}
 		sending.Wait()
+		closeSender(t, s)
+	})
+}
+
+// TestSenderFlush: what is gathered goes at once, and Flush returns when it is
+// answered; with nothing there, at once.
+func TestSenderFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: time.Second})
+		s, p := newSender(t, q, reprise.SenderConfig{Linger: time.Hour})
+		start := time.Now()
+		if err := s.Flush(t.Context()); err != nil || time.Since(start) != 0 {
+			t.Errorf("flush of nothing: %v after %v", err, time.Since(start))
+		}
+		var a answers
+		for i := range 15 {
+			if err := s.Submit(t.Context(), reprise.Outgoing{Body: fmt.Sprint(i)}, a.add); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if err := s.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("flush: %v, want the end of its context", err)
+		}
+		if err := s.Flush(t.Context()); err != nil || time.Since(start) != time.Second {
+			t.Errorf("flush: %v after %v, want nil when the reply comes after 1 s", err, time.Since(start))
+		}
+		if n := len(a.all()); n != 15 || len(p.requests()) != 2 {
+			t.Errorf("%d answers after %d requests, want 15 after 2", n, len(p.requests()))
+		}
+		// What comes after a flush lingers again.
+		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "later"}, a.add); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := len(p.requests()); n != 2 {
+			t.Errorf("%d requests, want 2: the last message lingers", n)
+		}
+		closeSender(t, s)
+	})
+}
+
+// TestSenderFlushEndsWhenAllAreTold: Flush returns after the functions of those that
+// were handed over, however they end, and those whose calls had begun before.
+func TestSenderFlushEndsWhenAllAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newSender(t, reprisetest.NewQueue(t, nil), reprise.SenderConfig{Linger: -1})
+		told := 0
+		for i := range 3 {
+			if err := s.Submit(t.Context(), reprise.Outgoing{Body: fmt.Sprint(i)}, func(reprise.Sent) {
+				time.Sleep(time.Minute)
+				told++
+				switch i {
+				case 0:
+					panic("told")
+				case 1:
+					runtime.Goexit()
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Flush(t.Context()); err != nil || told != i+1 {
+				t.Errorf("flush: %v when %d were told, want %d", err, told, i+1)
+			}
+		}
+		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "slow"}, func(reprise.Sent) { time.Sleep(time.Minute); told++ }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // it is answered, and being told
+		start := time.Now()
+		if err := s.Flush(t.Context()); err != nil || told != 4 || time.Since(start) != 59*time.Second {
+			t.Errorf("flush: %v after %v, when %d were told, want 59s and 4", err, time.Since(start), told)
+		}
 		closeSender(t, s)
 	})
 }

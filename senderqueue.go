@@ -121,8 +121,9 @@ func (c *sendCall) err() error {
 
 // told is an answer that is still to be told.
 type told struct {
-	tell func(Sent)
-	sent Sent
+	number uint64 // of the message
+	tell   func(Sent)
+	sent   Sent
 }
 
 // flush is a caller who waits for every message up to a number.
@@ -187,7 +188,7 @@ func (s *Sender) makeReady(p *parcel) {
 // hurry ends the linger of what is there and of what comes until then, and returns
 // the flush that ends when all of it is answered. The caller holds s.mu.
 func (s *Sender) hurry() *flush {
-	f := &flush{upTo: s.handed, left: s.inside + s.outside.count, done: make(chan struct{})}
+	f := &flush{upTo: s.handed, left: s.inside + s.outside.count + s.telling, done: make(chan struct{})}
 	if f.left == 0 {
 		close(f.done)
 		return f
@@ -204,6 +205,9 @@ func (s *Sender) hurry() *flush {
 // answer ends p's stay with its result. The caller holds s.mu.
 func (s *Sender) answer(p *parcel, sent Sent) {
 	s.leave(p)
+	if p.tell == nil {
+		s.passed(p.number)
+	}
 	if p.abandoned {
 		return
 	}
@@ -214,15 +218,16 @@ func (s *Sender) answer(p *parcel, sent Sent) {
 		if s.untold == nil {
 			s.untold = make([]told, 0, maxBatch)
 		}
-		s.untold = append(s.untold, told{p.tell, sent})
+		s.untold = append(s.untold, told{p.number, p.tell, sent})
+		s.telling++
 		return
 	}
 	p.call.results[p.at] = sent
 	p.call.answered()
 }
 
-// leave takes p off the books: its group goes on, and whoever waits for room or
-// for the last message is let in or told. The caller holds s.mu.
+// leave takes p off the books: its group goes on, and whoever waits for room is let
+// in. The caller holds s.mu.
 func (s *Sender) leave(p *parcel) {
 	wasInside := p.list != &s.outside
 	if p.list != nil {
@@ -239,14 +244,18 @@ func (s *Sender) leave(p *parcel) {
 		s.outside.remove(next)
 		s.admit(next)
 	}
-	s.flushes = slices.DeleteFunc(s.flushes, func(f *flush) bool { return f.passed(p.number) })
 	if s.inside == 0 {
 		s.crew.retire() // idle goroutines are kept only while there is work
 	}
 }
 
-// passed counts a message that has been answered, and reports whether it was the
-// last.
+// passed tells those who wait for it that a message is done with: its answer is known
+// to whoever handed it over. The caller holds s.mu.
+func (s *Sender) passed(number uint64) {
+	s.flushes = slices.DeleteFunc(s.flushes, func(f *flush) bool { return f.passed(number) })
+}
+
+// passed counts a message, and reports whether it was the last.
 func (f *flush) passed(number uint64) bool {
 	if number > f.upTo {
 		return false
@@ -281,6 +290,7 @@ func (s *Sender) turnAway(p *parcel) {
 		return
 	}
 	s.leave(p)
+	s.passed(p.number)
 	p.turnedAway = true
 	close(p.admitted)
 }

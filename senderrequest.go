@@ -302,9 +302,25 @@ func (s *Sender) waitOut(failed *parcels, now time.Time) {
 	}
 }
 
-// tell calls back those who submitted messages. A function that panics or ends
-// its goroutine, which is the user's code, keeps nobody else's answer back.
+// tell calls back those who submitted messages.
 func (s *Sender) tell(answers []told) {
+	if len(answers) == 0 {
+		return
+	}
+	defer func() { // the goroutine may be ending
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.telling -= len(answers)
+		for i := range answers {
+			s.passed(answers[i].number)
+		}
+	}()
+	s.callBack(answers)
+}
+
+// callBack calls functions, which are the user's code. One that panics, or ends its
+// goroutine, keeps nobody else's answer back.
+func (s *Sender) callBack(answers []told) {
 	if len(answers) == 0 {
 		return
 	}
@@ -312,7 +328,7 @@ func (s *Sender) tell(answers []told) {
 		if v := recover(); v != nil {
 			s.log.Error("a function that was told of a sent message panicked", "panic", v, "stack", string(debug.Stack()))
 		}
-		s.tell(answers)
+		s.callBack(answers)
 	}()
 	for len(answers) > 0 {
 		next := answers[0]

@@ -33,7 +33,7 @@ type hold struct {
 	until   time.Time // when its lease ends, as far as SQS has said
 	talking string    // the request about it that is under way
 	done    string    // the last that SQS has confirmed
-	failed  int       // changes of visibility that have failed since one was confirmed
+	failed  int       // changes of visibility that have failed since one was confirmed in time
 	doubted bool      // one of them may have ended the lease
 	late    bool      // its lease had ended when its delete was asked for
 	asked   []time.Time
@@ -174,7 +174,12 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 			h, until := holds[i], t.reached.Add(time.Duration(e.VisibilityTimeout)*time.Second)
 			switch {
 			case t.err == nil && slices.ContainsFunc(out.Successful, func(s types.ChangeMessageVisibilityBatchResultEntry) bool { return *s.Id == *e.Id }):
-				h.until, h.done, h.failed, h.doubted = until, "hide", 0, false
+				// The node's own clock of the lease runs ahead by what the reply has travelled
+				// and by a margin: it may have given the message up already.
+				if inTime := time.Until(h.until) > w.n.cfg.Lease/10+2*w.n.most; inTime {
+					h.failed, h.doubted = 0, false
+				}
+				h.until, h.done = until, "hide"
 				continue
 			case refused(t.err), t.err == nil && slices.ContainsFunc(out.Failed, func(s types.BatchResultErrorEntry) bool { return *s.Id == *e.Id }):
 			case until.Before(h.until):

@@ -134,6 +134,7 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 
 // start makes the server. Commands without these flags have fewer ways out.
 func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
+	roomForGarbage()
 	if cfg.Journal.Dir != "" {
 		processorForSyncs()
 	}

@@ -88,12 +88,17 @@ func parseReceiptHandle(text string, queue uint64) (receiptHandle, error) {
 	return h, nil
 }
 
-// handleChecksum is FNV-1a. The checksums of the standard library make their
-// argument escape to the heap, an allocation for each message received.
+// handleChecksum is FNV-1a over words of eight bytes and what is left, folded. The
+// checksums of the standard library make their argument escape to the heap, an
+// allocation for each message received; byte by byte a handle takes half as long again.
 func handleChecksum(b []byte) uint32 {
-	sum := uint32(2166136261)
-	for _, c := range b {
-		sum = (sum ^ uint32(c)) * 16777619
+	const offset, prime = 14695981039346656037, 1099511628211
+	sum := uint64(offset)
+	for ; len(b) >= 8; b = b[8:] {
+		sum = (sum ^ binary.LittleEndian.Uint64(b)) * prime
 	}
-	return sum
+	for _, c := range b {
+		sum = (sum ^ uint64(c)) * prime
+	}
+	return uint32(sum>>32) ^ uint32(sum) //nolint:gosec // G115: both halves count
 }

@@ -201,6 +201,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"serve", "--memory", "--sync-delay", "1ms"}, 2, []string{"[memory sync-delay]"}},
 		{[]string{"serve", "--min-free", "-1"}, 2, []string{"--min-free is -1", "MiB"}},
 		{[]string{"serve", "--data", "/nonexistent/data"}, 4, []string{"/nonexistent/data", "no directory /nonexistent:", "mount"}},
+		{[]string{"serve", "--data", t.TempDir(), "--existing"}, 4, []string{"there is none", "has no file JOURNAL", "mount"}},
+		{[]string{"serve", "--memory", "--existing"}, 2, []string{"[memory existing]"}},
 		{[]string{"serve", "--data", "/dev/null", "--addr", "127.0.0.1:0"}, 4, []string{"/dev/null", "not a directory", "pass another"}},
 		{[]string{"backup"}, 2, []string{"reprise backup --help"}},
 		{[]string{"backup", "--data", "/nonexistent", "/tmp/x"}, 4, []string{"/nonexistent", "name a directory"}},

@@ -25,12 +25,13 @@ type storageFlags struct {
 	syncInterval time.Duration
 	syncDelay    time.Duration
 	minFree      int64
+	existing     bool
 }
 
 const aboutStorage = `Messages are kept in the directory --data, and a send or a delete is
 acknowledged when the disk has it: no crash loses it. What a crash of the last
 moments can lose are receives and changes of visibility: such messages come
-again early. --sync interval acknowledges before the disk has it, for speed: a
+again early, or as late as before the change. --sync interval acknowledges before the disk has it, for speed: a
 crash loses up to --sync-interval of work. --memory keeps nothing. When the disk
 fails the program ends with exit code 4 and says what to do.`
 
@@ -53,7 +54,9 @@ func (f *storageFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.syncInterval, "sync-interval", defaultSyncInterval, "how much a crash may lose with --sync interval")
 	flags.DurationVar(&f.syncDelay, "sync-delay", 0, "make every sync take this much longer, to see how a slower disk would do")
 	flags.Int64Var(&f.minFree, "min-free", defaultMinFree, "`MiB` of the disk to leave free: below it sends are refused, and receives and deletes go on; 0 fills the disk")
+	flags.BoolVar(&f.existing, "existing", false, "go on with what --data has, and fail rather than begin anew: where the directory is a disk that may not be mounted")
 	cmd.MarkFlagsMutuallyExclusive("memory", "data")
+	cmd.MarkFlagsMutuallyExclusive("memory", "existing")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync-delay")
 }
@@ -63,7 +66,7 @@ func (f *storageFlags) options() (journal.Options, error) {
 	if f.memory {
 		return journal.Options{}, nil
 	}
-	options := journal.Options{MinFree: f.minFree << 20}
+	options := journal.Options{MinFree: f.minFree << 20, Existing: f.existing}
 	switch {
 	case f.sync != syncAlways && f.sync != syncInterval:
 		return options, usage(fmt.Errorf("--sync is %q: pass %s or %s", f.sync, syncAlways, syncInterval))

@@ -34,7 +34,7 @@ const dirMode = 0o700
 func lockDir(o Options) (*pebble.Lock, error) {
 	if o.ReadOnly || o.Existing {
 		if _, err := o.FS.Stat(o.FS.PathJoin(o.Dir, formatFile)); errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("journal %s: there is none: it has no file %s: name a directory that a server has kept, or a backup", o.Dir, formatFile)
+			return nil, fmt.Errorf("journal %s: there is none: it has no file %s: name a directory that a server has kept, or a backup, or mount the disk that has it", o.Dir, formatFile)
 		}
 	} else if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, describe(o.Dir, err)

@@ -134,7 +134,6 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 
 // start makes the server. Commands without these flags have fewer ways out.
 func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
-	roomForGarbage()
 	if cfg.Journal.Dir != "" {
 		processorForSyncs()
 	}
@@ -142,6 +141,7 @@ func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
 	if _, reachable := errors.AsType[*daemon.ReachableError](err); reachable {
 		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", err)
 	}
+	roomForGarbage() // only now: opening a large journal leaves much
 	return d, err
 }
 

@@ -29,9 +29,13 @@ func roomForGarbage() {
 // collection has left alive, and again after each. The server needs no ticker for it,
 // and an idle one does nothing: the collector itself lets go of what is watched.
 func watchGarbage(percent int) {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	if next := collectAt(live[0].Value.Uint64()); next != percent {
+	scanned := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(scanned)
+	var live uint64
+	for i := range scanned {
+		live += scanned[i].Value.Uint64()
+	}
+	if next := collectAt(live); next != percent {
 		percent = next
 		debug.SetGCPercent(percent) // stops the world for some microseconds
 	}
@@ -39,9 +43,11 @@ func watchGarbage(percent int) {
 	runtime.AddCleanup(watched, watchGarbage, percent)
 }
 
-// collectAt is the growth of the heap, in percent of what lives, at which to collect.
+// collectAt is the growth of the heap at which to collect, in percent of what lives:
+// stacks and globals too, as Go reckons. Go collects no heap below 4 MiB times the
+// percentage, so that less alive than that must not raise it.
 func collectAt(live uint64) int {
 	const step = 10 // small differences are not worth a change
-	percent := garbageRoom * 100 / max(live, 1<<20)
-	return int(max(100, percent/step*step)) //nolint:gosec // G115: at most 6400
+	percent := garbageRoom * 100 / max(live, 4<<20)
+	return int(max(100, percent/step*step)) //nolint:gosec // G115: at most 1600
 }

@@ -14,8 +14,8 @@ import (
 
 func TestCollectAt(t *testing.T) {
 	for live, want := range map[uint64]int{
-		0:                  6400,
-		1 << 20:            6400,
+		0:                  1600,
+		1 << 20:            1600,
 		4 << 20:            1600,
 		30 << 20:           210,
 		garbageRoom:        100,
@@ -58,6 +58,7 @@ func TestRoomForGarbage(t *testing.T) {
 	watchingGarbage = sync.Once{}
 	start()
 	awaitPercent(t, "little lives", func(percent uint64) bool { return percent >= 200 })
+	awaitRoom(t)
 	much := make([]byte, 2*garbageRoom)
 	awaitPercent(t, "much lives", func(percent uint64) bool { return percent == 100 })
 	runtime.KeepAlive(much)
@@ -70,6 +71,24 @@ func awaitPercent(t *testing.T, when string, wanted func(uint64) bool) {
 	for end := time.Now().Add(10 * time.Second); !wanted(collectorPercent()); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("when %s: %d percent", when, collectorPercent())
+		}
+		runtime.GC()
+	}
+}
+
+// awaitRoom collects until the heap may grow by at most garbageRoom. It may for a moment
+// grow by more, when less lives than before.
+func awaitRoom(t *testing.T) {
+	t.Helper()
+	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"}}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		metrics.Read(heap)
+		live, goal := heap[0].Value.Uint64(), heap[1].Value.Uint64()
+		if goal <= live+garbageRoom {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("with %d bytes alive the heap may grow to %d, by more than %d", live, goal, garbageRoom)
 		}
 		runtime.GC()
 	}

@@ -29,11 +29,12 @@ type storageFlags struct {
 }
 
 const aboutStorage = `Messages are kept in the directory --data, and a send or a delete is
-acknowledged when the disk has it: no crash loses it. What a crash of the last
-moments can lose are receives and changes of visibility: such messages come
-again early, or as late as before the change. --sync interval acknowledges before the disk has it, for speed: a
-crash loses up to --sync-interval of work. --memory keeps nothing. When the disk
-fails the program ends with exit code 4 and says what to do.`
+acknowledged when the disk has it: no crash loses it. What a crash can undo are
+the receives and changes of visibility of the last moments: such messages come
+again early, or stay hidden for as long as before the change. --sync interval
+acknowledges before the disk has it, for speed: a crash loses up to
+--sync-interval of work. --memory keeps nothing. When the disk fails the
+program ends with exit code 4 and says what to do.`
 
 // The values of --sync.
 const (

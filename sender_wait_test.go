@@ -275,3 +275,31 @@ func TestSenderFlushEndsWhenAllAreTold(t *testing.T) {
 		closeSender(t, s)
 	})
 }
+
+// TestSenderLingersBesideFlush: what is handed over while a Flush waits for those who
+// are told is gathered as ever.
+func TestSenderLingersBesideFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSender(t, reprisetest.NewQueue(t, nil), reprise.SenderConfig{Linger: 10 * time.Millisecond})
+		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "slow"}, func(reprise.Sent) { time.Sleep(time.Minute) }); err != nil {
+			t.Fatal(err)
+		}
+		var flushing sync.WaitGroup
+		flushing.Go(func() {
+			if err := s.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range 9 {
+			time.Sleep(time.Millisecond)
+			if err := s.Submit(t.Context(), reprise.Outgoing{Body: fmt.Sprint(i)}, func(reprise.Sent) {}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flushing.Wait()
+		if n := len(p.requests()); n != 2 {
+			t.Errorf("%d requests, want 2: the slow one's, and one for all that came later", n)
+		}
+		closeSender(t, s)
+	})
+}

@@ -177,7 +177,7 @@ func (s *Sender) admit(p *parcel) {
 func (s *Sender) makeReady(p *parcel) {
 	s.ready.push(p)
 	by := p.since
-	if len(s.flushes) == 0 && p.tries == 0 {
+	if p.tries == 0 && !slices.ContainsFunc(s.flushes, func(f *flush) bool { return p.number <= f.upTo }) {
 		by = by.Add(s.cfg.Linger)
 	}
 	if s.flushAt.IsZero() || by.Before(s.flushAt) {
@@ -185,8 +185,8 @@ func (s *Sender) makeReady(p *parcel) {
 	}
 }
 
-// hurry ends the linger of what is there and of what comes until then, and returns
-// the flush that ends when all of it is answered. The caller holds s.mu.
+// hurry ends the linger of what has been handed over, and returns the flush that ends
+// when all of it is done with. The caller holds s.mu.
 func (s *Sender) hurry() *flush {
 	f := &flush{upTo: s.handed, left: s.inside + s.outside.count + s.telling, done: make(chan struct{})}
 	if f.left == 0 {

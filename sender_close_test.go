@@ -169,13 +169,14 @@ func TestSenderToldFunctionsDoNoHarm(t *testing.T) {
 	})
 }
 
-// TestSenderSurvivesItsClient: a client that panics or forgets an entry in its
-// reply is taken for a failed request.
+// TestSenderSurvivesItsClient: a client that panics, ends its goroutine or forgets an
+// entry in its reply is taken for a failed request.
 func TestSenderSurvivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		replies := []func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput{
 			func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput { panic("no") },
+			func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput { runtime.Goexit(); return nil },
 			func(*sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput { return nil },
 			func(out *sqs.SendMessageBatchOutput) *sqs.SendMessageBatchOutput {
 				out.Successful = out.Successful[:1]
@@ -191,7 +192,7 @@ func TestSenderSurvivesItsClient(t *testing.T) {
 			}
 			return out, err
 		}), q.URL(), reprise.SenderConfig{})
-		if _, err := s.Send(t.Context(), outgoing("1", "2")...); err != nil || n != 4 {
+		if _, err := s.Send(t.Context(), outgoing("1", "2")...); err != nil || n != len(replies)+1 {
 			t.Errorf("%v after %d requests", err, n)
 		}
 		closeSender(t, s)

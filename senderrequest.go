@@ -111,22 +111,29 @@ func (s *Sender) tick() {
 	s.dispatch(time.Now())
 }
 
-// carry sends a batch and passes the answers on.
+// carry sends a batch and passes the answers on. If the user's code, a client or a
+// context, ends this goroutine, the request has failed.
 func (s *Sender) carry(batch []*parcel) {
-	ended := causes(batch)
 	var sent [maxBatch]Sent
-	var failed error // the request as a whole
-	if ended != nil {
+	for i := range batch {
+		sent[i].Err = errUnanswered
+	}
+	failed := errUnanswered // the request as a whole
+	defer func() { s.passOn(batch, &sent, failed) }()
+	if ended := causes(batch); ended != nil {
 		batch = s.dropEnded(batch, ended)
 	}
 	if len(batch) > 0 {
 		sent, failed = s.request(batch)
 	}
+}
 
+// passOn passes the answers to a batch on, and has what failed sent again.
+func (s *Sender) passOn(batch []*parcel, sent *[maxBatch]Sent, failed error) {
 	s.mu.Lock()
 	now := time.Now()
 	s.requests--
-	again := s.settle(batch, &sent, failed, now)
+	again := s.settle(batch, sent, failed, now)
 	complain := again != nil && now.Sub(s.saidAt) >= complaintEvery
 	if complain {
 		s.saidAt = now

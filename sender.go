@@ -341,7 +341,8 @@ func (s *Sender) end() ([]Unsent, error) {
 	s.untold, s.unsent = nil, nil
 	s.mu.Unlock()
 	s.crew.parked.Wait()
-	s.tell(untold)
+	s.tasks.Go(func() { s.tell(untold) }) // one of the functions may end the goroutine
+	s.tasks.Wait()
 	if len(unsent) > 0 {
 		return unsent, fmt.Errorf("closing the sender: %d messages were not sent, the first: %w", len(unsent), unsent[0].Err)
 	}

@@ -169,6 +169,32 @@ func TestSenderToldFunctionsDoNoHarm(t *testing.T) {
 	})
 }
 
+// TestSenderTellsInItsOwnGoroutines: whoever calls Close gets what was not sent,
+// however those end who are told of it.
+func TestSenderTellsInItsOwnGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := senderThrough(t, sendFunc(func(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+			return nil, errors.New("no connection")
+		}), reprisetest.NewQueue(t, nil).URL(), reprise.SenderConfig{Linger: -1})
+		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "x"}, func(reprise.Sent) { runtime.Goexit() }); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it is in backoff
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		returned := false
+		var closing sync.WaitGroup
+		closing.Go(func() {
+			unsent, err := s.Close(ctx)
+			returned = len(unsent) == 1 && err != nil
+		})
+		closing.Wait()
+		if !returned {
+			t.Error("Close did not return the message that was not sent")
+		}
+	})
+}
+
 // TestSenderSurvivesItsClient: a client that panics, ends its goroutine or forgets an
 // entry in its reply is taken for a failed request.
 func TestSenderSurvivesItsClient(t *testing.T) {

@@ -51,6 +51,26 @@ func TestReceiptHandleGarbage(t *testing.T) {
 	}
 }
 
+// TestReceiptHandleDamagedTwice: what two damaged bytes do to the checksum does not
+// cancel out.
+func TestReceiptHandleDamagedTwice(t *testing.T) {
+	sealed := make([]byte, handleSize-checksumSize)
+	whole := handleChecksum(sealed)
+	for i := range sealed {
+		for j := range i {
+			for bit := range 8 {
+				sealed[i] ^= 1 << bit
+				sealed[j] ^= 1 << bit
+				if handleChecksum(sealed) == whole {
+					t.Errorf("bit %d of bytes %d and %d can change together", bit, j, i)
+				}
+				sealed[i] ^= 1 << bit
+				sealed[j] ^= 1 << bit
+			}
+		}
+	}
+}
+
 func TestReceiptHandleAllocations(t *testing.T) {
 	h := receiptHandle{queue: 1, number: 2}
 	text := h.String()

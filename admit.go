@@ -104,7 +104,7 @@ func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 		now := time.Now()
 		switch {
 		case !d.awaiting:
-		case passed(d.expires, now) && !d.inCall:
+		case passed(d.expires, now):
 			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
 			c.start("observer", c.tellSettled)
 		default:

@@ -83,7 +83,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 		switch {
 		case c.heldTooLong(d, now):
 			sooner(now.Add(c.cfg.Lease / 10))
-		case passed(d.expires, now) && (!d.inCall || d.phase == phaseRunning):
+		case passed(d.expires, now) && (!d.inCall || d.phase != phaseSettling):
 			if !d.lost {
 				ended = append(ended, d)
 			}
@@ -91,8 +91,8 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			// Its handler has been told; there is no lease to keep.
 		case d.inCall:
 			sooner(now.Add(c.cfg.Lease / 10)) // look again when the call is over
-			if d.phase == phaseRunning {
-				sooner(d.expires) // its handler must be told then
+			if d.phase != phaseSettling {
+				sooner(d.expires) // it must not be started from then on; if it runs, its handler is told
 			}
 		case d.hidden && !d.copied:
 			sooner(d.expires) // for longer than a lease, and not to be shortened
@@ -105,7 +105,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	}
 	slices.SortFunc(ended, asReceived)
 	for _, d := range ended {
-		if d.phase != phaseGone && (!d.inCall || d.phase == phaseRunning) {
+		if d.phase != phaseGone && (!d.inCall || d.phase != phaseSettling) {
 			c.lose(d, errLeaseEnded)
 		}
 	}
@@ -235,7 +235,8 @@ func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, len
 		c.lose(d, err)
 	default:
 		// Try again soon, well before the end if there is time.
-		d.renewAt = now.Add(max(d.expires.Sub(now)/4, 200*time.Millisecond))
+		left := d.expires.Sub(now)
+		d.renewAt = now.Add(min(left, max(left/4, 200*time.Millisecond)))
 		c.noteDenied("retry", err)
 		c.complainLater("heartbeat", "renewing leases failed; trying again while they last", "error", err)
 	}

@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,48 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 			t.Errorf("the handler was told at %v that its lease ends, which it did at %v", told, ends)
 		}
 	})
+}
+
+// TestNothingStartsAfterItsLease: no heartbeat gets through, and a place for the next
+// handler is free at about the time at which the leases end. What has waited for it
+// has begun while its lease lasted, and is told of its end, or comes again.
+func TestNothingStartsAfterItsLease(t *testing.T) {
+	const lease = 15 * time.Second
+	for failing := time.Duration(0); failing <= 3*time.Second; failing += 50 * time.Millisecond { // or as long as the consumer waits
+		for busy := lease - 1500*time.Millisecond; busy < lease; busy += 50 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				broken := &spy{Client: q.Direct()}
+				broken.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+					select {
+					case <-time.After(failing):
+						return nil, errUnavailable
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}
+				var slow string
+				var began, told time.Duration // since it was received, of the other
+				q.ConsumeWith(broken, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+					switch {
+					case slow == "":
+						slow = m.ID
+						time.Sleep(busy)
+					case slow != m.ID && began == 0:
+						began = time.Since(m.Received)
+						<-ctx.Done()
+						told = time.Since(m.Received)
+					}
+					return nil
+				}), reprise.Config{Concurrency: 1, Lease: lease, Logger: slog.New(slog.DiscardHandler)})
+				q.Send("one", "another")
+				q.WaitEmpty(time.Hour)
+				if began > lease-time.Second || told > lease {
+					t.Errorf("renewals fail after %v, a place is free after %v: the next began %v after its receive, and was told after %v that its lease ends", failing, busy, began, told)
+				}
+			})
+		}
+	}
 }
 
 // TestRefusedSettlementOfTheOlderHandle: a redelivery brings a newer handle while a

@@ -145,6 +145,7 @@ func (f *fleet) sendAgain(from *reprisetest.Queue, m messageInfo) {
 	p.attributes = slices.DeleteFunc(slices.Clone(m.Attributes), isHistory)
 	p.since = time.Now()
 	p.total, p.spared, p.failed = 0, 0, 0
+	p.deadly = false
 	p.promised, p.hidden = time.Time{}, time.Now()
 	f.events = append(f.events, event{time.Now(), p.token, 0, "is sent again"})
 }

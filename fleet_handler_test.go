@@ -22,6 +22,7 @@ type part struct {
 	since        time.Time // then
 	handled      bool
 	permanent    bool             // a handler has called it a permanent failure
+	deadly       bool             // a node has taken it for one that kills, as it may where receives are lost
 	total        int              // runs begun, on any node
 	spared       int              // of them, those that count as no attempt
 	failed       int              // the largest number of an attempt that counts as failed

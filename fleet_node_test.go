@@ -196,6 +196,7 @@ func (f *fleet) settled(n *node, e reprise.Settled) {
 	n.told++
 	f.twins = f.twins || e.Outcome == reprise.OutcomeLost && n.copied[p.token]
 	p.failed = max(p.failed, e.Message.Attempt-1) // for all that it tells the next
+	p.deadly = p.deadly || e.Outcome == reprise.OutcomeKeep && e.Reason == retry.ReasonCrash && !f.calm
 	p.settledAs(e)
 	if e.Outcome == reprise.OutcomeDelete {
 		delete(n.counted, e.Message.ID) // should SQS lose the delete, it begins anew

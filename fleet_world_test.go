@@ -256,7 +256,8 @@ func (f *fleet) unfinished() bool {
 // that may have been given up and that the dead-letter queue does not take. The
 // caller holds f.mu.
 func (f *fleet) mustGo(m messageInfo) bool {
-	givenUp := f.mayEnd || f.parts[tokenOf(m.Body)].permanent
+	p := f.parts[tokenOf(m.Body)]
+	givenUp := f.mayEnd || p.permanent || p.deadly
 	return !givenUp || len(m.Body) < unsendable
 }
 

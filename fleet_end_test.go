@@ -111,7 +111,7 @@ func (f *fleet) checkStory(m messageInfo) {
 		wrong = "its origin is " + p.id
 	case story.Source != f.queue.ARN() && story.Source != f.queue.URL():
 		wrong = "it was in " + f.queue.ARN()
-	case story.Reason == "permanent" && !p.permanent, story.Reason == "skip" && n.cfg.FIFO != reprise.FIFOSkip, story.Reason == "receives" && f.receives == maxFleetReceives, story.Reason == "crash" && f.calm, story.Reason == "age":
+	case story.Reason == "permanent" && !p.permanent, story.Reason == "skip" && n.cfg.FIFO != reprise.FIFOSkip, story.Reason == "receives" && story.Receives < f.receives, story.Reason == "crash" && f.calm, story.Reason == "age":
 		wrong = "the reason is wrong"
 	case story.Reason == "attempts" && uint(story.Attempts) < min(uint(n.cfg.Retry.MaxAttempts), uint(f.receives)):
 		wrong = fmt.Sprintf("%d attempts at %d receives were permitted", n.cfg.Retry.MaxAttempts, f.receives)

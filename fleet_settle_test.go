@@ -42,7 +42,7 @@ func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
 	case e.Reason == retry.ReasonAttempts:
 		ok = want.Action == retry.ActionDeadLetter || e.Message.Attempt >= f.receives
 	case e.Reason == retry.ReasonReceives:
-		ok = f.receives < maxFleetReceives
+		ok = n.newest[e.Message.ID].nth >= f.receives // a FIFO group may come to a thousand
 	case e.Reason == retry.ReasonSkip:
 		ok = n.cfg.FIFO == reprise.FIFOSkip && want.Action == retry.ActionRetry
 	case e.Reason == retry.ReasonRetention:

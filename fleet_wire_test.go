@@ -30,6 +30,7 @@ type hold struct {
 	id      string    // of the message
 	name    string    // the same in every run of a seed, which the handle is not
 	arrived time.Time // at its node
+	nth     int       // receive of the message, by SQS's count
 	until   time.Time // when its lease ends, as far as SQS has said
 	talking string    // the request about it that is under way
 	done    string    // the last that SQS has confirmed
@@ -108,12 +109,19 @@ func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 				id:      *m.MessageId,
 				name:    *m.MessageId + m.Attributes["ApproximateReceiveCount"],
 				arrived: time.Now(),
+				nth:     number(m.Attributes["ApproximateReceiveCount"]),
 				until:   t.replied.Add(time.Duration(in.VisibilityTimeout) * time.Second),
 			}
 			w.f.handles[*m.ReceiptHandle] = h
 			w.n.newest[h.id] = h
 		}
 	})
+}
+
+// number is a number of SQS's, which are strings.
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
 }
 
 // redeliver makes a message visible again while its lease lasts, now and then. The

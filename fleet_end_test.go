@@ -35,7 +35,7 @@ func (f *fleet) checkCalls(n *node, report reprise.Report) {
 		made, bound int64
 	}{
 		{"receives", calls.Receives, 2 + 2*c.Received + int64(up/(19*time.Second))},
-		{"deletes", calls.Deletes, c.Deleted + c.DeadLettered + c.Requeued},
+		{"deletes", calls.Deletes, c.Deleted + c.DeadLettered + c.Requeued + int64(len(report.Unsettled))}, // which may be under way
 		{"sends", calls.Sends, c.DeadLettered + 2*c.Kept + c.Requeued + 2*int64(len(report.Unsettled))},
 		{"visibility changes", calls.Visibilities, accountedFor(c) + int64(len(report.Unsettled))},
 		{"heartbeats", calls.Heartbeats, 4 * (1 + c.Received) * (1 + int64(up/n.cfg.Lease))},

@@ -118,8 +118,8 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 		return
 	}
 	at := slices.IndexFunc(messages, func(m messageInfo) bool { return m.ID == e.Message.ID })
-	if h := n.newest[e.Message.ID]; at >= 0 && e.Outcome == reprise.OutcomeLost && h.failed < 2 && !h.doubted && (f.fifo || !f.mute) {
-		f.broken(noLeaseIsLost, p, "node %d has lost it after %d failures: %v", n.number, h.failed, e.Err)
+	if h := n.newest[e.Message.ID]; at >= 0 && e.Outcome == reprise.OutcomeLost && h.failures(n) < 2 && !h.doubted && (f.fifo || !f.mute) {
+		f.broken(noLeaseIsLost, p, "node %d has lost it after %d failures: %v", n.number, h.failures(n), e.Err)
 	}
 	switch e.Outcome {
 	case reprise.OutcomeDelete, reprise.OutcomeDeadLetter:

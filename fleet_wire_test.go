@@ -40,6 +40,21 @@ type hold struct {
 	asked   []time.Time
 }
 
+// inTime says that h's lease lasts by the clock of its node too, which runs ahead by
+// what the reply has travelled and by a margin: from then on n may give it up.
+func (h *hold) inTime(n *node) bool {
+	return time.Until(h.until) > n.cfg.Lease/10+2*n.most
+}
+
+// failures is how many changes of visibility have failed since one was confirmed in
+// time: one that is under way at the end of the lease will not be in time either.
+func (h *hold) failures(n *node) int {
+	if h.talking == "hide" && !h.inTime(n) {
+		return h.failed + 1
+	}
+	return h.failed
+}
+
 // client is what nodes reach the server with.
 func (f *fleet) client() reprise.Client {
 	if f.through == directly {
@@ -182,9 +197,7 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 			h, until := holds[i], t.reached.Add(time.Duration(e.VisibilityTimeout)*time.Second)
 			switch {
 			case t.err == nil && slices.ContainsFunc(out.Successful, func(s types.ChangeMessageVisibilityBatchResultEntry) bool { return *s.Id == *e.Id }):
-				// The node's own clock of the lease runs ahead by what the reply has travelled
-				// and by a margin: it may have given the message up already.
-				if inTime := time.Until(h.until) > w.n.cfg.Lease/10+2*w.n.most; inTime {
+				if h.inTime(w.n) { // otherwise it may have been given up already
 					h.failed, h.doubted = 0, false
 				}
 				h.until, h.done = until, "hide"

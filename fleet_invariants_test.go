@@ -128,6 +128,21 @@ func (f *fleet) mostAttempts(n *node, p *part, m *reprise.Message) int {
 	return max(most, n.cfg.Retry.Attempts(m.ID, 0, m.Receives, time.Since(m.FirstReceived)))
 }
 
+// mostTold is the largest number of attempts that a copy which n sends can tell of.
+func (f *fleet) mostTold(n *node, p *part) int {
+	most := max(p.total-p.spared, p.failed)
+	for _, h := range n.newest {
+		switch {
+		case h.p != p:
+		case h.id != p.id:
+			most = max(most, p.failed+h.nth)
+		default:
+			most = max(most, n.cfg.Retry.Attempts(h.id, 0, h.nth, time.Since(h.first)))
+		}
+	}
+	return most
+}
+
 // checkContext checks the context of a run that ends now.
 func (f *fleet) checkContext(n *node, p *part, m *reprise.Message, r *spell) {
 	took, h := time.Since(r.began), n.newest[m.ID]

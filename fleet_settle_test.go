@@ -81,25 +81,34 @@ func (f *fleet) checkPause(n *node, err error) {
 	}
 }
 
-// checkCopies checks what n is about to send to the queue itself. Copies come after
-// their originals are hidden, but for what SQS cannot hide so long.
+// checkCopies checks what n is about to send to the queue itself. A copy tells of no
+// more attempts than there can have been. It comes after its original is hidden, but
+// for what SQS cannot hide so long.
 func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntry) {
 	messages := f.queue.Messages()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.leaky || f.twins {
-		return
-	}
 	for _, e := range entries {
-		var told struct{ NotBefore int64 }
+		p := f.parts[tokenOf(*e.MessageBody)]
+		var told struct {
+			Attempt   int
+			NotBefore int64
+		}
 		if err := json.Unmarshal([]byte(aws.ToString(e.MessageAttributes[reprise.HistoryAttribute].StringValue)), &told); err != nil {
-			f.broken(hiddenFirst, f.parts[tokenOf(*e.MessageBody)], "its copy's history: %v", err)
+			f.broken(hiddenFirst, p, "its copy's history: %v", err)
+		}
+		if most := f.mostTold(n, p); told.Attempt > most {
+			f.broken(onlyRunsCount, p, "node %d sends a copy that tells of %d attempts, %d can have been", n.number, told.Attempt, most)
+		}
+		p.failed = max(p.failed, told.Attempt) // from now on: it may run before its original is gone
+		if f.leaky || f.twins {
+			continue
 		}
 		due := time.UnixMilli(told.NotBefore)
 		if most := time.Now().Add(8 * time.Hour); due.After(most) {
 			due = most
 		}
-		p, hidden := f.parts[tokenOf(*e.MessageBody)], time.Time{} // the longest, if n holds several of the lineage
+		hidden := time.Time{} // the longest, if n holds several of the lineage
 		for _, m := range messages {
 			if tokenOf(m.Body) == p.token && n.newest[m.ID] != nil && m.Due.After(hidden) {
 				hidden = m.Due

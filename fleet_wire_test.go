@@ -31,6 +31,7 @@ type hold struct {
 	name    string    // the same in every run of a seed, which the handle is not
 	arrived time.Time // at its node
 	nth     int       // receive of the message, by SQS's count
+	first   time.Time // receive of the message
 	until   time.Time // when its lease ends, as far as SQS has said
 	talking string    // the request about it that is under way
 	done    string    // the last that SQS has confirmed
@@ -41,7 +42,7 @@ type hold struct {
 }
 
 // inTime says that h's lease lasts by the clock of its node too, which runs ahead by
-// what the reply has travelled and by a margin: from then on n may give it up.
+// what the reply has travelled and by a margin: afterwards n may give it up.
 func (h *hold) inTime(n *node) bool {
 	return time.Until(h.until) > n.cfg.Lease/10+2*n.most
 }
@@ -125,6 +126,7 @@ func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 				name:    *m.MessageId + m.Attributes["ApproximateReceiveCount"],
 				arrived: time.Now(),
 				nth:     number(m.Attributes["ApproximateReceiveCount"]),
+				first:   time.UnixMilli(int64(number(m.Attributes["ApproximateFirstReceiveTimestamp"]))),
 				until:   t.replied.Add(time.Duration(in.VisibilityTimeout) * time.Second),
 			}
 			w.f.handles[*m.ReceiptHandle] = h

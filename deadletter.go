@@ -64,9 +64,9 @@ func (c *Consumer) giveUp(d *delivery, now time.Time) {
 		c.put(&c.deletes, d, now)
 	case c.facts.deadLetter.url != "" && !now.Before(c.facts.refusedUntil):
 		c.put(&c.copies, d, now)
-	case c.facts.pending && !passed(d.expires, now):
+	case c.facts.pending:
 		d.refusals++
-		c.settleLater(d) // whether there is a dead-letter queue will be known soon
+		c.settleLater(d) // whether there is a dead-letter queue will be known soon, or after its lease
 	default:
 		c.keep(d, now)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
@@ -309,6 +310,50 @@ func TestGivenUpBeforeTheQueueIsKnown(t *testing.T) {
 		}
 		if s := storyOf(t, letters[0]); s.Reason != "attempts" || s.Attempts != 1 || s.Receives != 1 || len(j.all()) != 1 {
 			t.Errorf("story %+v after %d runs, want one attempt at the one receive", s, len(j.all()))
+		}
+	})
+}
+
+// TestLostBeforeTheQueueIsKnown: a message seems exhausted by the time since its first
+// receive, whether there is a dead-letter queue is not known, and its lease ends. That
+// nobody takes it is not known then, nor that its attempts are used up: when it comes
+// again, and the queue is known to move it only after its last, it has one left.
+func TestLostBeforeTheQueueIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		q.Send("order")
+		for range 5 { // by others, of whom nothing is known
+			if _, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL()), VisibilityTimeout: 5}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(6 * time.Second)
+		}
+		q.Fault(
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueAttributes", Limit: 2}, // a minute
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Skip: 1, Limit: 15},
+		)
+		deaf := &spy{Client: q.Direct()}
+		deaf.hide = func(ctx context.Context, _ *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		var j journal
+		c := q.ConsumeWith(deaf, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
+			Lease: 30 * time.Second,
+			Retry: retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 3},
+		})
+		time.Sleep(50 * time.Second)
+		if n := c.Status().Counts; n.Lost != 1 || n.Kept != 0 {
+			t.Errorf("counts %+v, want the message lost", n)
+		}
+		q.WaitEmpty(10 * time.Minute)
+		letters := dead.Messages()
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		if s := storyOf(t, letters[0]); s.Reason != "attempts" || s.Attempts != 3 || len(j.all()) != 1 {
+			t.Errorf("story %+v after %d runs, want three attempts, of which the last was here", s, len(j.all()))
 		}
 	})
 }

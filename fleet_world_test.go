@@ -199,10 +199,11 @@ func (f *fleet) fault() sqsserver.Fault {
 		fault.Probability /= 4
 	case sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultLoseReply, sqsserver.FaultDropConnection:
 		fault.Action = []string{"", "DeleteMessageBatch", "ChangeMessageVisibilityBatch", "ReceiveMessage"}[f.random.IntN(4)]
-		if f.random.IntN(3) == 0 {
+		doubles := fault.Kind == sqsserver.FaultLoseReply && fault.Action == ""
+		if f.random.IntN(3) == 0 && !doubles { // as elsewhere, ten copies for one would be too many
 			fault.Probability = 0.9
 		}
-		f.twins = f.twins || fault.Kind == sqsserver.FaultLoseReply && fault.Action == ""
+		f.twins = f.twins || doubles
 	}
 	return fault
 }

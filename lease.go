@@ -236,7 +236,7 @@ func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, len
 	default:
 		// Try again soon, well before the end if there is time.
 		left := d.expires.Sub(now)
-		d.renewAt = now.Add(min(left, max(left/4, 200*time.Millisecond)))
+		d.renewAt = now.Add(min(left, max(left/4, 100*time.Millisecond)))
 		c.noteDenied("retry", err)
 		c.complainLater("heartbeat", "renewing leases failed; trying again while they last", "error", err)
 	}

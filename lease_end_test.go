@@ -128,6 +128,44 @@ func TestNothingStartsAfterItsLease(t *testing.T) {
 	}
 }
 
+// TestOneRenewalThatHangs: the shortest lease that there is leaves time for a second
+// renewal, whenever its message's turn for the first comes.
+func TestOneRenewalThatHangs(t *testing.T) {
+	for i := range 40 { // the turn is drawn from the id, and the ids are the same in every run
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, nil)
+			hanging := &spy{Client: q.Direct()}
+			hanging.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+				if hanging.hideCount() > 1 {
+					return hanging.Client.ChangeMessageVisibilityBatch(ctx, in)
+				}
+				<-ctx.Done()
+				time.Sleep(30 * time.Millisecond) // before that is noticed
+				return nil, ctx.Err()
+			}
+			c := q.ConsumeWith(hanging, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+				if m.Body != "slow" {
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(10 * time.Second):
+					return nil
+				}
+			}), reprise.Config{Lease: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+			for range i {
+				q.Send("quick")
+			}
+			q.Send("slow")
+			q.WaitEmpty(time.Minute)
+			if n := c.Status().Counts; n.Lost != 0 {
+				t.Errorf("message %d: counts %+v: its lease was lost for one renewal", i, n)
+			}
+		})
+	}
+}
+
 // TestRefusedSettlementOfTheOlderHandle: a redelivery brings a newer handle while a
 // settlement with the older one is under way, which SQS refuses. It is said again with
 // the newer one: the message is not lost, and not left to its lease.

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -98,4 +100,39 @@ func TestUnstartedAtTheLastReceive(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLastReceiveWhileItIsGivenBack: a message is received again while SQS is asked to
+// hide it, for the last permitted time. It is not given back with the newer handle.
+func TestLastReceiveWhileItIsGivenBack(t *testing.T) {
+	for name, failure := range map[string]error{"retried": errUnavailable, "released": reprise.Release(0, errUnavailable)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(2)
+				watch := &spy{Client: q.Direct()}
+				watch.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+					out, err := watch.Client.ChangeMessageVisibilityBatch(ctx, in)
+					if watch.hideCount() == 1 {
+						q.Release(q.Messages()[0].ID)
+						time.Sleep(2 * time.Second) // the poll brings it again
+					}
+					return out, err
+				}
+				q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return failure }), reprise.Config{
+					Via:   reprise.ViaVisibility,
+					Retry: retry.Policy{Backoff: retry.Constant(time.Minute)},
+				})
+				q.Send("order")
+				q.WaitEmpty(time.Hour)
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				if s := storyOf(t, letters[0]); s.Reason != "receives" || s.Attempts != 1 || s.Receives != 2 {
+					t.Errorf("story %+v, want reason receives after the one attempt", s)
+				}
+			})
+		})
+	}
 }

@@ -91,6 +91,25 @@ func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
 	return c.withoutCopy(d, v, now)
 }
 
+// reconsider completes the verdict on d once more if d, which was to be hidden, has
+// been received again, and that was its last permitted receive. The caller holds c.mu.
+func (c *Consumer) reconsider(d *delivery, now time.Time) {
+	limit := c.facts.plan.MaxReceives
+	if limit == 0 || d.receives < limit || d.receives == d.msg.Receives || d.verdict.requeue != byVisibility || !d.verdict.comesAgain() {
+		return
+	}
+	d.verdict = c.route(d, d.verdict, now)
+	if d.verdict.outcome == OutcomeDeadLetter {
+		c.spend(d, now)
+	}
+}
+
+// spend notes that d is given up. The caller holds c.mu.
+func (c *Consumer) spend(d *delivery, now time.Time) {
+	known := c.memory.note(d.msg.ID, now)
+	known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err
+}
+
 // takesCopies says that messages may be requeued.
 func (c *Consumer) takesCopies() bool { return !c.queue.fifo && c.cfg.Via != ViaVisibility }
 
@@ -341,8 +360,7 @@ func (c *Consumer) fallBack(d *delivery, now time.Time) {
 	d.verdict = c.withoutCopy(d, d.verdict, now)
 	switch {
 	case d.verdict.outcome == OutcomeDeadLetter:
-		known := c.memory.note(d.msg.ID, now)
-		known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err
+		c.spend(d, now)
 		c.settle(d, now)
 	case d.hidden:
 		c.confirm(&c.hides, d, now) // which was the first step

@@ -41,6 +41,7 @@ func (c *Consumer) settle(d *delivery, now time.Time) {
 		d.due = true
 		return
 	}
+	c.reconsider(d, now)
 	switch d.verdict.outcome {
 	case OutcomeDelete:
 		c.put(&c.deletes, d, now)

@@ -309,10 +309,12 @@ func (s *faultSet) counts(queue string) []FaultCount {
 	return counts
 }
 
-// strike is a fault that strikes, or the zero value.
+// strike is what a fault that strikes does, or the zero value. There is one for each
+// entry of every batch: it is small.
 type strike struct {
-	Fault
-	dice uint64 // for what the fault leaves to chance
+	kind  FaultKind
+	delay time.Duration
+	dice  uint64 // for what the fault leaves to chance
 }
 
 // request returns what strikes a request.
@@ -335,7 +337,7 @@ func (s *faultSet) strike(queue, action string, perEntry bool) strike {
 	for _, target := range [...]string{queue, everyQueue} {
 		for _, f := range s.byQueue[target] {
 			if f.applies(action, perEntry) && f.strikes() {
-				return strike{f.Fault, f.random.Uint64()}
+				return strike{f.Kind, f.delay(), f.random.Uint64()}
 			}
 		}
 	}

@@ -200,12 +200,10 @@ func (e *exchange) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 	if n := r.ContentLength; n > 0 && n <= maxRequestSize {
 		e.request.Grow(int(n) + bytes.MinRead)
 	}
-	_, err := e.request.ReadFrom(body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, errSerialization(maxRequestSize, "it is longer than any valid request")
-	case err != nil:
+	if _, err := e.request.ReadFrom(body); err != nil {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return nil, errSerialization(maxRequestSize, "it is longer than any valid request")
+		}
 		return nil, errSerialization(e.request.Len(), "it ends early: "+err.Error())
 	}
 	return e.request.Bytes(), nil

@@ -71,7 +71,7 @@ func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMess
 	var failures [maxBatchEntries]error
 	for i := range in.Entries {
 		entry := in.Entries[i].SendMessageEntry
-		if s.faults.entry(r.queue.name, actionSendMessageBatch).Kind == FaultFailEntry {
+		if s.faults.entry(r.queue.name, actionSendMessageBatch).kind == FaultFailEntry {
 			failures[i] = errInternalError(injected)
 		} else if failures[i] = checkMessage(r.attributes, from, &entry, true); failures[i] == nil {
 			messages[i] = newMessage(r.attributes, from, &entry)

@@ -132,9 +132,9 @@ func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement,
 		}
 		m.struck = s.faults.entry(q.name, action)
 		switch {
-		case m.struck.Kind == FaultFailEntry:
+		case m.struck.kind == FaultFailEntry:
 			m.err = errInternalError(injected)
-		case m.struck.Kind == FaultStaleHandle && m.err == nil:
+		case m.struck.kind == FaultStaleHandle && m.err == nil:
 			m.err = q.errStaleHandle(m.handle)
 		}
 	}
@@ -168,11 +168,11 @@ func (q *queue) errStaleHandle(handle string) error {
 
 func (s *Server) settleOne(now time.Time, q *queue, m *settlement) error {
 	timeout := seconds(m.timeout)
-	switch m.struck.Kind {
+	switch m.struck.kind {
 	case FaultLoseDelete:
 		return nil
 	case FaultEarlyRedelivery:
-		timeout = min(timeout, m.struck.delay())
+		timeout = min(timeout, m.struck.delay)
 	case FaultLoseLease:
 		if q.lost == nil {
 			q.lost = make(map[engine.Receipt]struct{})

@@ -17,7 +17,7 @@ func (s *Server) refuse(ctx context.Context, queue, action string) (aftermath, e
 	if !s.faults.active.Load() || ctx.Value(exempt{}) != nil {
 		return aftermath{}, nil
 	}
-	switch struck := s.faults.request(queue, action); struck.Kind {
+	switch struck := s.faults.request(queue, action); struck.kind {
 	case FaultThrottle:
 		return aftermath{}, errRequestThrottled()
 	case FaultServerError:
@@ -36,11 +36,11 @@ type aftermath struct{ struck strike }
 
 // end gives the error of a request that has been carried out, or nil.
 func (a aftermath) end(ctx context.Context) error {
-	switch a.struck.Kind {
+	switch a.struck.kind {
 	case FaultLoseReply:
 		return ErrReplyLost
 	case FaultSlowReply:
-		timer := time.NewTimer(a.struck.delay())
+		timer := time.NewTimer(a.struck.delay)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -53,7 +53,7 @@ func (a aftermath) end(ctx context.Context) error {
 
 // count reports a number of messages.
 func (a aftermath) count(name string, n int) string {
-	if a.struck.Kind == FaultWrongCounts {
+	if a.struck.kind == FaultWrongCounts {
 		random := rand.New(rand.NewPCG(a.struck.dice, uint64(len(name)))) // no two of the names are equally long
 		n = random.IntN(2*n + 10)
 	}
@@ -67,11 +67,11 @@ func (s *Server) disturb(q *queue, deliveries []engine.Delivery) {
 		return
 	}
 	for i := range deliveries {
-		switch struck := s.faults.entry(q.name, actionReceiveMessage); struck.Kind {
+		switch struck := s.faults.entry(q.name, actionReceiveMessage); struck.kind {
 		case FaultDuplicate:
 			s.giveBack(q, deliveries[i:i+1])
 		case FaultEarlyRedelivery:
-			s.cutShort(q, &deliveries[i], struck.delay())
+			s.cutShort(q, &deliveries[i], struck.delay)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package sqsserver
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -206,16 +207,16 @@ func checkBatch(entry string, n int, id func(i int) string) error {
 	if n > maxBatchEntries {
 		return errTooManyEntries(n)
 	}
+	var ids [maxBatchEntries]string
 	for i := range n {
-		if !validBatchEntryID(id(i)) {
+		ids[i] = id(i)
+		if !validBatchEntryID(ids[i]) {
 			return errBatchEntryID()
 		}
 	}
 	for i := range n {
-		for j := range i {
-			if id(j) == id(i) {
-				return errBatchEntryIDRepeated(id(i))
-			}
+		if slices.Contains(ids[:i], ids[i]) {
+			return errBatchEntryIDRepeated(ids[i])
 		}
 	}
 	return nil

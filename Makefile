@@ -11,7 +11,7 @@ FUNCTIONS     := $(patsubst cmd/reprise/functions/%/main.go,%,$(wildcard cmd/rep
 FUNCTIONS_DIR ?= bin/functions
 
 # Folders with a go.mod: some commands do not look into nested modules.
-MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod cmd/*/go.mod)))
+MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod */*/go.mod)))
 
 FUZZTIME ?= 20s
 N        ?= 100
@@ -57,7 +57,7 @@ $(GOLANGCI_LINT):
 	mv $(BIN)/golangci-lint $@
 
 arrows: ## check which package may import which
-	$(GO) test -run 'TestArrows|TestRequirements|TestNoForbiddenNames' -count=1 .
+	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames' -count=1 .
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
 	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)

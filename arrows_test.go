@@ -34,10 +34,11 @@ var arrows = map[string][]string{
 	"repriselambda":               {".", "plan", "retry"},
 }
 
-// leaves are the modules outside the library. They may know its public packages
-// only: their paths lie under the library's, so the compiler would let them
-// import its internals.
-var leaves = []string{"adapters", "cmd/reprise", "bench"}
+// leaves are the modules outside the library; every folder of adapters is one, with
+// the requirements of that adapter alone. They may know the library's public
+// packages only: their paths lie under the library's, so the compiler would let
+// them import its internals.
+var leaves = []string{"adapters/", "cmd/reprise", "bench"}
 
 // requirements are the modules that the library may need at run time.
 var requirements = []string{
@@ -48,6 +49,7 @@ var requirements = []string{
 
 type listed struct {
 	ImportPath string
+	Name       string
 	Imports    []string
 	Standard   bool
 	Module     *struct{ Path string }
@@ -56,7 +58,7 @@ type listed struct {
 // list runs go list over the workspace's packages.
 func list(t *testing.T, args ...string) []listed {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Standard,Module"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Imports,Standard,Module"}, args...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -88,6 +90,10 @@ func within(importPath string) (rel string, ok bool) {
 // leaf returns the leaf module that a package belongs to, or "".
 func leaf(rel string) string {
 	for _, l := range leaves {
+		if name, ok := strings.CutPrefix(rel, l); ok && strings.HasSuffix(l, "/") {
+			name, _, _ = strings.Cut(name, "/")
+			return l + name
+		}
 		if rel == l || strings.HasPrefix(rel, l+"/") {
 			return l
 		}
@@ -115,7 +121,7 @@ func TestArrows(t *testing.T) {
 			case home != "" && strings.HasPrefix(to, "internal/"):
 				t.Errorf("%s imports %s: modules outside the library may use its public packages only; add what is missing to one of those", from, to)
 			case home != "":
-				if leaf(to) != "" && (home != "cmd/reprise" || leaf(to) != "adapters") && home != "bench" {
+				if leaf(to) != "" && (home != "cmd/reprise" || !strings.HasPrefix(leaf(to), "adapters/")) && home != "bench" {
 					t.Errorf("%s imports %s: arrows between modules point cmd/reprise -> adapters -> the library", from, to)
 				}
 			case leaf(to) != "":
@@ -149,6 +155,29 @@ func TestRequirements(t *testing.T) {
 				t.Errorf("%s depends on %s: the library's run-time requirements are %v; a new one needs a decision in DESIGN.md", name, p.Module.Path, requirements)
 			}
 		}
+	}
+}
+
+// TestAdaptersAreModules holds that each adapter is a module of its own, so that a
+// program that uses one does not get the requirements of the others, and that its
+// package is named as its folder, so that it can be imported without an alias.
+func TestAdaptersAreModules(t *testing.T) {
+	found := 0
+	for _, p := range list(t, "work") {
+		rel, ok := within(p.ImportPath)
+		if !ok || !strings.HasPrefix(rel, "adapters/") {
+			continue
+		}
+		found++
+		if home := path.Join(module, leaf(rel)); p.Module == nil || p.Module.Path != home {
+			t.Errorf("%s is part of module %v: give it a go.mod for %s, and a line in go.work", rel, p.Module, home)
+		}
+		if p.Name != "" && p.Name != path.Base(rel) {
+			t.Errorf("package %s stands in folder %s: name both alike", p.Name, rel)
+		}
+	}
+	if found == 0 {
+		t.Error("go list found no adapter")
 	}
 }
 

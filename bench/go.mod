@@ -6,6 +6,8 @@ require (
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.9
 	github.com/reprise-sqs/reprise v0.0.0
+	github.com/reprise-sqs/reprise/adapters/redisstore v0.0.0
+	github.com/reprise-sqs/reprise/adapters/repriseotel v0.0.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
@@ -63,6 +65,5 @@ require (
 	github.com/aws/smithy-go v1.28.8
 	github.com/beatlabs/patron v0.74.0
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/reprise-sqs/reprise/adapters v0.0.0
 	gocloud.dev v0.47.0
 )

@@ -13,7 +13,7 @@ import (
 	notrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/adapters/otel"
+	"github.com/reprise-sqs/reprise/adapters/repriseotel"
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
@@ -27,14 +27,14 @@ func withTelemetry(w io.Writer, s scale) error {
 	var contenders []*contender
 	for _, c := range []struct {
 		name string
-		cfg  otel.Config
+		cfg  repriseotel.Config
 	}{
-		{"bare", otel.Config{TracerProvider: notrace.NewTracerProvider(), MeterProvider: nometric.NewMeterProvider()}},
-		{"metrics", otel.Config{TracerProvider: notrace.NewTracerProvider(), MeterProvider: metrics}},
-		{"metrics, a tenth traced", otel.Config{TracerProvider: tenth, MeterProvider: metrics}},
-		{"metrics, all traced", otel.Config{TracerProvider: all, MeterProvider: metrics}},
+		{"bare", repriseotel.Config{TracerProvider: notrace.NewTracerProvider(), MeterProvider: nometric.NewMeterProvider()}},
+		{"metrics", repriseotel.Config{TracerProvider: notrace.NewTracerProvider(), MeterProvider: metrics}},
+		{"metrics, a tenth traced", repriseotel.Config{TracerProvider: tenth, MeterProvider: metrics}},
+		{"metrics, all traced", repriseotel.Config{TracerProvider: all, MeterProvider: metrics}},
 	} {
-		telemetry, err := otel.New(canned.URL, c.cfg)
+		telemetry, err := repriseotel.New(canned.URL, c.cfg)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/reprise-sqs/reprise"
-	redisstore "github.com/reprise-sqs/reprise/adapters/redis"
+	"github.com/reprise-sqs/reprise/adapters/redisstore"
 	"github.com/reprise-sqs/reprise/bench/canned"
 	"github.com/reprise-sqs/reprise/bench/process"
 	"github.com/reprise-sqs/reprise/idempotency"

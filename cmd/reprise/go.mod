@@ -19,7 +19,8 @@ require (
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
 	github.com/reprise-sqs/reprise v0.0.0
-	github.com/reprise-sqs/reprise/adapters v0.0.0
+	github.com/reprise-sqs/reprise/adapters/dynamostore v0.0.0
+	github.com/reprise-sqs/reprise/adapters/repriseotel v0.0.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency/sqlstore"
 )
 
-// The tests on real databases are in adapters/sqlstore, beside their drivers.
+// The tests on real databases are in adapters/sqldrivers, beside their drivers.
 
 // nowhere is a connector to no database.
 type nowhere struct{}

@@ -48,7 +48,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/reprise-sqs/reprise"
-	dynamostore "github.com/reprise-sqs/reprise/adapters/dynamodb"
+	"github.com/reprise-sqs/reprise/adapters/dynamostore"
 	"github.com/reprise-sqs/reprise/idempotency"
 	"github.com/reprise-sqs/reprise/repriselambda"
 )

@@ -11,13 +11,13 @@ import (
 	notrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/adapters/otel"
+	"github.com/reprise-sqs/reprise/adapters/repriseotel"
 )
 
 // consumerMetrics are those of a consumer, by OpenTelemetry and its exporter for
-// Prometheus: any program that uses adapters/otel has the same under the same names.
+// Prometheus: any program that uses adapters/repriseotel has the same under the same names.
 type consumerMetrics struct {
-	telemetry *otel.Telemetry
+	telemetry *repriseotel.Telemetry
 	registry  *prometheus.Registry
 }
 
@@ -31,7 +31,7 @@ func newConsumerMetrics(url string) (*consumerMetrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the metrics of the consumer: %w", err)
 	}
-	telemetry, err := otel.New(url, otel.Config{
+	telemetry, err := repriseotel.New(url, repriseotel.Config{
 		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
 		TracerProvider: notrace.NewTracerProvider(),
 	})

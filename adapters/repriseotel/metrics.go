@@ -1,0 +1,238 @@
+package repriseotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/messagingconv"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// metrics are the instruments of a queue. What they say of it is put together once:
+// to record costs no allocation unless something failed.
+type metrics struct {
+	meter metric.Meter
+	queue queue
+
+	consumed   metric.Int64Counter
+	sent       metric.Int64Counter
+	requests   metric.Float64Histogram
+	processes  metric.Float64Histogram
+	attempts   metric.Int64Counter
+	retries    metric.Int64Counter
+	delays     metric.Float64Histogram
+	exhausted  metric.Int64Counter
+	settlings  metric.Int64Counter
+	deadLetter metric.Int64Counter
+	extensions metric.Int64Counter
+	expiries   metric.Int64Counter
+
+	ofQueue   attributes
+	ofReceive attributes
+	ofRequest [reprise.OpAttributes + 1]attributes
+	ofSend    attributes            // of what a Sender does, for requests
+	ofSent    attributes            // and for messages
+	ofRun     map[string]attributes // by error.type; empty: none
+	ofOutcome [reprise.OutcomePark + 1]attributes
+	ofReason  [retry.ReasonCrash + 1]attributes
+	ofSettled [reprise.OutcomePark + 1][2]attributes // not requeued, requeued
+}
+
+// attributes are some for counters and histograms alike.
+type attributes struct {
+	all    []attribute.KeyValue
+	add    []metric.AddOption
+	record []metric.RecordOption
+}
+
+func attributesOf(all ...attribute.KeyValue) attributes {
+	option := metric.WithAttributeSet(attribute.NewSet(all...))
+	return attributes{all: all, add: []metric.AddOption{option}, record: []metric.RecordOption{option}}
+}
+
+// with is a with more.
+func (a attributes) with(more ...attribute.KeyValue) attributes {
+	return attributesOf(append(a.all[:len(a.all):len(a.all)], more...)...)
+}
+
+// newMetrics makes the instruments.
+func newMetrics(meter metric.Meter, q queue) (*metrics, error) {
+	m := &metrics{meter: meter, queue: q}
+	var problems []error
+	counter := func(name, unit, description string) metric.Int64Counter {
+		made, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		problems = append(problems, err)
+		return made
+	}
+	consumed, err := messagingconv.NewClientConsumedMessages(meter)
+	problems = append(problems, err)
+	sent, err := messagingconv.NewClientSentMessages(meter)
+	problems = append(problems, err)
+	requests, err := messagingconv.NewClientOperationDuration(meter, metric.WithExplicitBucketBoundaries(requestBounds...))
+	problems = append(problems, err)
+	processes, err := messagingconv.NewProcessDuration(meter, metric.WithExplicitBucketBoundaries(processBounds...))
+	problems = append(problems, err)
+	m.consumed, m.sent, m.requests, m.processes = consumed.Inst(), sent.Inst(), requests.Inst(), processes.Inst()
+
+	m.attempts = counter(metricAttempts, "{attempt}", "Runs of the handler, by what became of the message.")
+	m.retries = counter(metricRetries, "{retry}", "Attempts after which the message waits to be tried again, by why.")
+	m.delays, err = meter.Float64Histogram(metricDelay, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(delayBounds...),
+		metric.WithDescription("How long messages wait between attempts."))
+	problems = append(problems, err)
+	m.exhausted = counter(metricExhausted, "{message}", "Messages given up after an attempt since a limit was reached, by which.")
+	m.settlings = counter(metricSettled, "{message}", "Messages that left the consumer, by what became of them.")
+	m.deadLetter = counter(metricDeadLetter, "{message}", "Messages that the dead-letter queue has taken.")
+	m.extensions = counter(metricExtensions, "{message}", "Leases that were renewed.")
+	m.expiries = counter(metricExpiring, "{message}", "Messages that their queue will drop before they can be tried again.")
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("making the instruments: %w", err)
+	}
+	m.putTogether()
+	m.begin()
+	return m, nil
+}
+
+// putTogether makes the attributes.
+func (m *metrics) putTogether() {
+	m.ofQueue = attributesOf(destinationName(m.queue.name))
+	conventional := attributesOf(m.queue.attributes()...)
+	m.ofReceive = conventional.with(operationName(operationReceive))
+	m.ofSent = conventional.with(operationName(operationSend))
+	m.ofSend = m.ofSent.with(typeSend)
+	for op := range m.ofRequest {
+		m.ofRequest[op] = conventional.with(requestOf(reprise.Operation(op))...)
+	}
+	run := conventional.with(operationName(operationProcess))
+	m.ofRun = map[string]attributes{"": run}
+	for _, kind := range errorTypes {
+		m.ofRun[kind] = run.with(errorType(kind))
+	}
+	for o := range m.ofOutcome {
+		outcome := keyOutcome.String(reprise.Outcome(o).String())
+		m.ofOutcome[o] = m.ofQueue.with(outcome)
+		m.ofSettled[o] = [2]attributes{m.ofQueue.with(outcome, keyRequeued.Bool(false)), m.ofQueue.with(outcome, keyRequeued.Bool(true))}
+	}
+	for r := range m.ofReason {
+		m.ofReason[r] = m.ofQueue.with(keyReason.String(retry.Reason(r).String()))
+	}
+}
+
+// begin shows what has not happened yet as zero: whoever watches an increase would
+// not see the first.
+func (m *metrics) begin() {
+	ctx := context.Background()
+	for _, c := range []metric.Int64Counter{m.extensions, m.expiries} {
+		c.Add(ctx, 0, m.ofQueue.add...)
+	}
+	for o := range m.ofOutcome {
+		switch reprise.Outcome(o) {
+		case reprise.OutcomeKeep, reprise.OutcomePark: // not of a run
+		default:
+			m.attempts.Add(ctx, 0, m.ofOutcome[o].add...)
+		}
+		if reprise.Outcome(o) != reprise.OutcomeHold { // whose message stays
+			m.settlings.Add(ctx, 0, m.ofSettled[o][0].add...)
+		}
+	}
+	for _, r := range []retry.Reason{retry.ReasonPolicy, retry.ReasonRetryAfter} {
+		m.retries.Add(ctx, 0, m.ofReason[r].add...)
+	}
+	for _, r := range limits {
+		m.exhausted.Add(ctx, 0, m.ofReason[r].add...)
+		m.deadLetter.Add(ctx, 0, m.ofReason[r].add...)
+	}
+	for _, r := range []retry.Reason{retry.ReasonPermanent, retry.ReasonSkip, retry.ReasonCrash} {
+		m.deadLetter.Add(ctx, 0, m.ofReason[r].add...)
+	}
+}
+
+// limits are the reasons for which a message is given up that might have succeeded
+// later.
+var limits = []retry.Reason{retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.ReasonRetention}
+
+func (m *metrics) observer() reprise.Observer {
+	return reprise.Observer{Received: m.received, Attempt: m.attempt, Settled: m.settled, Call: m.call, Expiring: m.expiring}
+}
+
+func (m *metrics) received(ctx context.Context, _ reprise.Received) {
+	m.consumed.Add(ctx, 1, m.ofReceive.add...)
+}
+
+func (m *metrics) attempt(ctx context.Context, e reprise.Attempt) {
+	m.processes.Record(ctx, e.Duration.Seconds(), m.ofRun[typeOf(e)].record...)
+	m.attempts.Add(ctx, 1, m.ofOutcome[e.Outcome].add...)
+	if e.Outcome == reprise.OutcomeDeadLetter {
+		for _, limit := range limits {
+			if e.Reason == limit {
+				m.exhausted.Add(ctx, 1, m.ofReason[limit].add...)
+			}
+		}
+	}
+	held := e.Outcome == reprise.OutcomeHold && e.Reason != retry.ReasonUnavailable
+	if e.Outcome == reprise.OutcomeRetry || held && e.Reason != retry.ReasonRelease {
+		m.retries.Add(ctx, 1, m.ofReason[e.Reason].add...)
+		m.delays.Record(ctx, max(0, e.Due.Sub(e.Started.Add(e.Duration)).Seconds()), m.ofReason[e.Reason].record...)
+	}
+}
+
+func (m *metrics) settled(ctx context.Context, e reprise.Settled) {
+	requeued := 0
+	if e.Requeued {
+		requeued = 1
+	}
+	m.settlings.Add(ctx, 1, m.ofSettled[e.Outcome][requeued].add...)
+	if e.Outcome == reprise.OutcomeDeadLetter {
+		m.deadLetter.Add(ctx, 1, m.ofReason[e.Reason].add...)
+	}
+}
+
+func (m *metrics) expiring(ctx context.Context, _ reprise.Expiring) {
+	m.expiries.Add(ctx, 1, m.ofQueue.add...)
+}
+
+func (m *metrics) call(ctx context.Context, e reprise.Call) {
+	about := m.ofRequest[e.Operation]
+	if e.Err != nil {
+		about = about.with(errorType(codeOf(e.Err)))
+	}
+	ctx = context.WithoutCancel(ctx) // a request that was cut off has taken its time too
+	m.requests.Record(ctx, e.Duration.Seconds(), about.record...)
+	if e.Operation == reprise.OpHeartbeat && e.Err == nil {
+		m.extensions.Add(ctx, int64(e.Entries-e.Failed), m.ofQueue.add...)
+	}
+}
+
+// requestOf is how the conventions call a consumer's request.
+func requestOf(o reprise.Operation) []attribute.KeyValue {
+	name := operationName(o.String())
+	switch o {
+	case reprise.OpReceive:
+		return []attribute.KeyValue{name, typeReceive}
+	case reprise.OpDelete, reprise.OpVisibility:
+		return []attribute.KeyValue{name, typeSettle}
+	case reprise.OpHeartbeat:
+		return []attribute.KeyValue{operationName(reprise.OpVisibility.String()), typeSettle}
+	case reprise.OpSend:
+		return []attribute.KeyValue{name, typeSend}
+	}
+	return []attribute.KeyValue{name} // GetQueueAttributes, for which they have no type
+}
+
+// codeOf is the error.type of a request: SQS's own code, where it gave one.
+func codeOf(err error) string {
+	if api, ok := errors.AsType[interface {
+		error
+		ErrorCode() string
+	}](err); ok && api.ErrorCode() != "" {
+		return api.ErrorCode()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errorTimeout
+	}
+	return errorOther
+}

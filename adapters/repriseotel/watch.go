@@ -1,0 +1,94 @@
+package repriseotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// Watch makes gauges of the consumer's [reprise.Status], which is looked at
+// whenever metrics are collected: what it has in its hands, what it has put into
+// backoff, its breakers and its health. stop ends that; a consumer that has stopped
+// says so in its health. Of several that are watched each gauge is the sum.
+//
+// The counts are this process's own. Status.InFlight, which is the whole queue's,
+// is not among them: CloudWatch has it.
+func (t *Telemetry) Watch(c *reprise.Consumer) (stop func() error, err error) {
+	if t.metrics == nil {
+		return func() error { return nil }, nil
+	}
+	if c == nil {
+		return nil, errors.New("watching the consumer: it is nil: pass what reprise.New returns")
+	}
+	w, err := newWatch(t.metrics, c)
+	if err != nil {
+		return nil, fmt.Errorf("watching the consumer: %w", err)
+	}
+	return w.Unregister, nil
+}
+
+// watch reads one consumer.
+type watch struct {
+	inFlight metric.Int64ObservableUpDownCounter
+	breakers metric.Int64ObservableUpDownCounter
+	health   metric.Int64ObservableUpDownCounter
+
+	processing, backoff metric.ObserveOption
+	ofBreaker           [reprise.BreakerRamping + 1]metric.ObserveOption
+	ofHealth            [reprise.HealthStopped + 1]metric.ObserveOption
+}
+
+func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error) {
+	in := func(state string) metric.ObserveOption {
+		return metric.WithAttributes(m.ofQueue.with(keyState.String(state)).all...)
+	}
+	w := &watch{processing: in(stateProcessing), backoff: in(stateBackoff)}
+	for s := range w.ofBreaker {
+		w.ofBreaker[s] = in(reprise.BreakerState(s).String())
+	}
+	for h := range w.ofHealth {
+		w.ofHealth[h] = in(reprise.Health(h).String())
+	}
+	w.inFlight, err = m.meter.Int64ObservableUpDownCounter(metricInFlight, metric.WithUnit("{message}"),
+		metric.WithDescription("Messages that this process has in its hands, and those that it has put into backoff."))
+	if err != nil {
+		return nil, err
+	}
+	w.breakers, err = m.meter.Int64ObservableUpDownCounter(metricBreakers, metric.WithUnit("{breaker}"),
+		metric.WithDescription("Circuit breakers that are not closed, by their state."))
+	if err != nil {
+		return nil, err
+	}
+	w.health, err = m.meter.Int64ObservableUpDownCounter(metricHealth, metric.WithUnit("{consumer}"),
+		metric.WithDescription("Consumers of this process, by the state that they are in."))
+	if err != nil {
+		return nil, err
+	}
+	return m.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		w.observe(o, c.Status())
+		return nil
+	}, w.inFlight, w.breakers, w.health)
+}
+
+func (w *watch) observe(o metric.Observer, s reprise.Status) {
+	o.ObserveInt64(w.inFlight, int64(s.Processing), w.processing)
+	o.ObserveInt64(w.inFlight, int64(s.InBackoff), w.backoff)
+	var breakers [len(w.ofBreaker)]int64
+	for _, b := range s.Breakers {
+		breakers[b.State]++
+	}
+	for state := reprise.BreakerOpen; int(state) < len(breakers); state++ { // of those that are closed there is no count
+		o.ObserveInt64(w.breakers, breakers[state], w.ofBreaker[state])
+	}
+	for health := range w.ofHealth {
+		is := int64(0)
+		if reprise.Health(health) == s.Health {
+			is = 1
+		}
+		o.ObserveInt64(w.health, is, w.ofHealth[health])
+	}
+}

@@ -1,0 +1,151 @@
+package s3payload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// What AWS's libraries call things. Either attribute marks a message as a pointer,
+// with either class: the Java library writes the present class with the older
+// attribute unless told otherwise.
+const (
+	// SizeAttribute is the message attribute that marks a message as a pointer to its
+	// payload, whose size in bytes it holds.
+	SizeAttribute = "ExtendedPayloadSize"
+	// LegacySizeAttribute is its older name, which is read and not written.
+	LegacySizeAttribute = "SQSLargePayloadSize"
+
+	pointerClass       = "software.amazon.payloadoffloading.PayloadS3Pointer"
+	legacyPointerClass = "com.amazon.sqs.javamessaging.MessageS3Pointer"
+)
+
+// Pointer says where a payload is.
+type Pointer struct {
+	Bucket, Key string
+	// Size is the payload's size in bytes, as the message says.
+	Size int64
+}
+
+// String names the object as URLs of the form s3://bucket/key do.
+func (p Pointer) String() string { return "s3://" + p.Bucket + "/" + p.Key }
+
+type contextKey struct{}
+
+// From returns where the payload came from that [Payloads.Fetch] has given the handler
+// that runs with ctx; ok is false if the message had its body itself.
+func From(ctx context.Context) (p Pointer, ok bool) {
+	p, ok = ctx.Value(contextKey{}).(Pointer)
+	return p, ok
+}
+
+// offloaded returns the attribute that says that the body of a message with
+// attributes is a pointer.
+func offloaded(attributes map[string]types.MessageAttributeValue) (size types.MessageAttributeValue, ok bool) {
+	if size, ok = attributes[SizeAttribute]; !ok {
+		size, ok = attributes[LegacySizeAttribute]
+	}
+	return size, ok
+}
+
+// object is the second half of a pointer's JSON.
+type object struct {
+	Bucket string `json:"s3BucketName"`
+	Key    string `json:"s3Key"`
+}
+
+// encode returns the pointer as a body. It has no spaces, as the Java library writes it.
+func (p Pointer) encode() string {
+	text, _ := json.Marshal([]any{pointerClass, object{p.Bucket, p.Key}}) // strings cannot fail
+	return string(text)
+}
+
+// decode reads the pointer of a message that is marked as one.
+func decode(body string, size types.MessageAttributeValue) (Pointer, error) {
+	var class string
+	var o object
+	switch err := unmarshal(body, &class, &o); {
+	case err != nil:
+		return Pointer{}, fmt.Errorf("the body is no pointer to an object, %s: %w", `["class",{"s3BucketName":"…","s3Key":"…"}]`, err)
+	case class != pointerClass && class != legacyPointerClass:
+		return Pointer{}, fmt.Errorf("the body is a pointer of the unknown class %.100q", class)
+	case o.Bucket == "" || o.Key == "":
+		return Pointer{}, errors.New("the body is a pointer without s3BucketName or s3Key")
+	}
+	n, err := strconv.ParseInt(aws.ToString(size.StringValue), 10, 64)
+	if err != nil || n < 0 {
+		return Pointer{}, fmt.Errorf("the attribute that holds the payload's size is %.100q: want a number of bytes", aws.ToString(size.StringValue))
+	}
+	return Pointer{Bucket: o.Bucket, Key: o.Key, Size: n}, nil
+}
+
+// unmarshal reads a JSON array of as many values.
+func unmarshal(text string, values ...any) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &parts); err != nil {
+		return err
+	}
+	if len(parts) != len(values) {
+		return fmt.Errorf("an array of %d", len(parts))
+	}
+	for i, part := range parts {
+		if err := json.Unmarshal(part, values[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permit says why p is not to be followed: it is what anybody who may send to the queue
+// has written.
+func (c *Config) permit(p Pointer) error {
+	within := func(l Location) bool { return p.Bucket == l.Bucket && strings.HasPrefix(p.Key, l.Prefix) }
+	switch {
+	case !slices.ContainsFunc(c.Allow, within):
+		return fmt.Errorf("the pointer leads to %.200q, where Config permits nothing: if payloads are kept there, name it in Config.Allow", p)
+	case len(p.Key) > maxKey:
+		return fmt.Errorf("the pointer's key has %d bytes, more than S3's limit of %d", len(p.Key), maxKey)
+	case climbs(p.Key):
+		return fmt.Errorf("the pointer's key %.200q has . or .. for a part: some servers would leave the permitted prefix by it", p.Key)
+	}
+	return nil
+}
+
+// climbs says that key, taken for a path, has parts that go up or stay.
+func climbs(key string) bool {
+	for part := range strings.SplitSeq(key, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// The Java and the Python library give their users receipt handles with the pointer
+// in front.
+const (
+	bucketMarker = "-..s3BucketName..-"
+	keyMarker    = "-..s3Key..-"
+)
+
+// SplitHandle takes apart a receipt handle that AWS's library for Java or Python has
+// given out for a message whose payload is in S3: into the receipt handle that SQS
+// knows, and the pointer, whose Size is 0. Any other handle is returned as it is, and
+// ok is false. Handles that reprise uses are SQS's own.
+func SplitHandle(handle string) (original string, p Pointer, ok bool) {
+	rest, marked := strings.CutPrefix(handle, bucketMarker)
+	bucket, rest, closed := strings.Cut(rest, bucketMarker)
+	rest, keyMarked := strings.CutPrefix(rest, keyMarker)
+	key, original, keyClosed := strings.Cut(rest, keyMarker)
+	if !marked || !closed || !keyMarked || !keyClosed {
+		return handle, Pointer{}, false
+	}
+	return original, Pointer{Bucket: bucket, Key: key}, true
+}

@@ -1,0 +1,48 @@
+package sqldrivers_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/reprise-sqs/reprise/idempotency"
+	"github.com/reprise-sqs/reprise/idempotency/idempotencytest"
+	"github.com/reprise-sqs/reprise/idempotency/sqlstore"
+)
+
+// openSQLite returns a database in a file of the test's own.
+func openSQLite(t *testing.T) *sql.DB {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "records.db")
+	db, err := sql.Open("sqlite", "file:"+name+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// newStore returns a store with its table created.
+func newStore(t *testing.T, db *sql.DB, dialect sqlstore.Dialect, cfg sqlstore.Config) *sqlstore.Store {
+	t.Helper()
+	store, err := sqlstore.New(db, dialect, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestSQLite(t *testing.T) {
+	idempotencytest.Run(t, idempotencytest.Config{
+		Open: func(t *testing.T) idempotency.Store {
+			return newStore(t, openSQLite(t), sqlstore.SQLite, sqlstore.Config{})
+		},
+		Virtual: true,
+		Games:   20,
+	})
+}

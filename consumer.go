@@ -108,6 +108,11 @@ type Consumer struct {
 	untold   []Settled // what the observer is yet to hear of
 	report   Report
 	said     map[string]time.Time // when each rate-limited complaint was last logged
+
+	giveUps       giveUps     // whether most messages are given up
+	quietTimer    *time.Timer // ends that when none is any more; nil: it has never begun
+	deadLetterLog deadLetterLog
+	ordered       ordered // what the log and the observer are yet to hear of, one after the other
 }
 
 // New returns a consumer of the queue at queueURL that runs h for each message.
@@ -228,6 +233,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 
+	c.log.Info("consuming", "concurrency", c.cfg.Concurrency)
 	<-ctx.Done()
 	return c.drain()
 }
@@ -256,6 +262,7 @@ func (c *Consumer) status(now time.Time) Status {
 		Concurrency: c.dials.concurrency,
 		Paused:      c.dials.paused,
 		Breakers:    c.breakers(),
+		GivingUp:    c.givingUp(now),
 		LastReceive: c.health.lastReceive,
 		LastSettle:  c.health.lastSettle,
 		Counts:      c.counts,

@@ -60,6 +60,7 @@ type delivery struct {
 	copied     bool // the dead-letter queue, or its own, has it again
 	uncopyable bool // it cannot be requeued
 	storyless  bool // the copy goes without its story: there is no room for it
+	watched    bool // its end has been taken in by Consumer.giveUps
 	refusals   int  // settlements that failed, for their backoff
 	requests   int  // requests spent on settling
 

@@ -51,6 +51,12 @@ func (c *Consumer) drain() error {
 		}
 	}
 	report := c.close(stranded, began)
+	c.mu.Lock()
+	leftOut := c.deadLetterLog.next()
+	c.mu.Unlock()
+	if leftOut > 0 {
+		c.logLeftOut(leftOut)
+	}
 	c.log.Info("stopped", "report", report.String())
 	if f := c.cfg.Observer.Stopped; f != nil {
 		c.tell(func() { f(report) })
@@ -132,6 +138,9 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	defer c.mu.Unlock()
 	if c.pool != nil {
 		c.pool.closed(c)
+	}
+	if c.quietTimer != nil {
+		c.quietTimer.Stop()
 	}
 	for _, o := range c.outboxes() {
 		if o.timer != nil {

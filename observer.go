@@ -40,6 +40,9 @@ type Observer struct {
 	// Outage is called when a breaker opens, half-opens, ramps up or closes: in
 	// that order, one call at a time.
 	Outage func(ctx context.Context, e OutageEvent)
+	// GivingUp is called when many different messages are given up and hardly one
+	// succeeds, and again when that is over: in that order, one call at a time.
+	GivingUp func(ctx context.Context, e GivingUp)
 	// Stopped is called once, at the end of Run.
 	Stopped func(r Report)
 }

@@ -19,6 +19,7 @@ func Observers(all ...Observer) Observer {
 		Expiring: tellAll(all, func(o Observer) func(context.Context, Expiring) { return o.Expiring }),
 		Finding:  tellAll(all, func(o Observer) func(context.Context, plan.Finding) { return o.Finding }),
 		Outage:   tellAll(all, func(o Observer) func(context.Context, OutageEvent) { return o.Outage }),
+		GivingUp: tellAll(all, func(o Observer) func(context.Context, GivingUp) { return o.GivingUp }),
 		Stopped:  stopAll(all),
 	}
 }

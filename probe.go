@@ -301,8 +301,7 @@ func (c *Consumer) breakers() (all []BreakerStatus) {
 
 // healthNow is the consumer's health, with what lasts while settlements go on, and
 // would otherwise seem to be well: open breakers, a full quota, messages left to
-// expire. The caller holds
-// c.mu.
+// expire, most of them given up. The caller holds c.mu.
 func (c *Consumer) healthNow(now time.Time) (Health, string) {
 	if c.health.state != HealthOK && c.health.state != HealthDegraded {
 		return c.health.state, c.health.problem
@@ -318,6 +317,9 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 		if lasting != "" {
 			add(lasting)
 		}
+	}
+	if said := c.givingUp(now); said != nil {
+		add(said.String())
 	}
 	for _, b := range c.breakers() {
 		if b.State == BreakerClosed {

@@ -100,6 +100,9 @@ type Status struct {
 	// Breakers are the breakers that are not closed, and the keys that are paused,
 	// by key: nil in good times.
 	Breakers []BreakerStatus
+	// GivingUp says that many different messages are given up and hardly one succeeds:
+	// nil in good times.
+	GivingUp *GivingUp
 	// LastReceive is when a receive last succeeded, LastSettle when SQS last
 	// acknowledged a settlement: zero if never.
 	LastReceive, LastSettle time.Time

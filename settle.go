@@ -42,6 +42,7 @@ func (c *Consumer) settle(d *delivery, now time.Time) {
 		return
 	}
 	c.reconsider(d, now)
+	c.watchGivingUp(d, now)
 	switch d.verdict.outcome {
 	case OutcomeDelete:
 		c.put(&c.deletes, d, now)
@@ -218,6 +219,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		}
 	case OutcomeDeadLetter:
 		c.counts.DeadLettered++
+		c.logDeadLetter(d)
 		// The note that it is done stays: a receive under way may bring it again.
 	case OutcomeRetry:
 		c.counts.Retried++

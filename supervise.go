@@ -99,6 +99,47 @@ func (c *Consumer) tellSettled() {
 	}
 }
 
+// ordered is what is to be told one after the other, outside the lock. Guarded by
+// Consumer.mu.
+type ordered struct {
+	untold  []func()
+	telling bool // somebody is about it
+}
+
+// inOrder calls f without the lock, after all that it was given before. The caller
+// holds c.mu.
+func (c *Consumer) inOrder(f func()) {
+	c.ordered.untold = append(c.ordered.untold, f)
+	if !c.ordered.telling {
+		c.ordered.telling = true
+		c.start("log", c.tellInOrder)
+	}
+}
+
+func (c *Consumer) tellInOrder() {
+	exited := true // by the user's code, until we return
+	defer func() {
+		if exited {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.start("log", c.tellInOrder) // the rest
+		}
+	}()
+	for {
+		c.mu.Lock()
+		if len(c.ordered.untold) == 0 {
+			c.ordered = ordered{}
+			c.mu.Unlock()
+			exited = false
+			return
+		}
+		f := c.ordered.untold[0]
+		c.ordered.untold = c.ordered.untold[1:]
+		c.mu.Unlock()
+		f()
+	}
+}
+
 // complaintEvery is how often one kind of complaint is logged.
 const complaintEvery = 30 * time.Second
 

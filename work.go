@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -374,8 +375,11 @@ func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, 
 	c.tellAttempt(r, m, v, err, started, ended)
 }
 
-// tellAttempt tells the observer of an attempt's end.
+// tellAttempt tells the observer of an attempt's end, and the log if it failed.
 func (c *Consumer) tellAttempt(r *run, m *Message, v verdict, err error, started, ended time.Time) {
+	if err != nil && c.log.Enabled(c.runCtx, slog.LevelDebug) {
+		c.log.Debug("attempt failed", "message", m, "outcome", v.outcome.String(), "reason", v.reason.String(), "due", v.due, "took", ended.Sub(started), "error", err)
+	}
 	if f := c.cfg.Observer.Attempt; f != nil {
 		c.tell(func() {
 			f(c.afterwards(r), Attempt{

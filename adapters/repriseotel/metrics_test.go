@@ -209,7 +209,7 @@ func gauges(readings string) string {
 	in := false
 	for line := range strings.Lines(readings) {
 		if !strings.HasPrefix(line, " ") {
-			in = strings.HasPrefix(line, "reprise.inflight") || strings.HasPrefix(line, "reprise.circuit") || strings.HasPrefix(line, "reprise.consumer.state")
+			in = strings.HasPrefix(line, "reprise.inflight") || strings.HasPrefix(line, "reprise.circuit") || strings.HasPrefix(line, "reprise.consumer.")
 		}
 		if in {
 			b.WriteString(line)

@@ -97,6 +97,7 @@ const (
 	metricInFlight   = "reprise.inflight"
 	metricBreakers   = "reprise.circuit.state"
 	metricHealth     = "reprise.consumer.state"
+	metricGivingUp   = "reprise.consumer.giving_up"
 )
 
 const (

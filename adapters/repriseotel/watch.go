@@ -36,8 +36,10 @@ type watch struct {
 	inFlight metric.Int64ObservableUpDownCounter
 	breakers metric.Int64ObservableUpDownCounter
 	health   metric.Int64ObservableUpDownCounter
+	givingUp metric.Int64ObservableUpDownCounter
 
 	processing, backoff metric.ObserveOption
+	ofQueue             metric.ObserveOption
 	ofBreaker           [reprise.BreakerRamping + 1]metric.ObserveOption
 	ofHealth            [reprise.HealthStopped + 1]metric.ObserveOption
 }
@@ -46,7 +48,7 @@ func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error
 	in := func(state string) metric.ObserveOption {
 		return metric.WithAttributes(m.ofQueue.with(keyState.String(state)).all...)
 	}
-	w := &watch{processing: in(stateProcessing), backoff: in(stateBackoff)}
+	w := &watch{processing: in(stateProcessing), backoff: in(stateBackoff), ofQueue: metric.WithAttributes(m.ofQueue.all...)}
 	for s := range w.ofBreaker {
 		w.ofBreaker[s] = in(reprise.BreakerState(s).String())
 	}
@@ -68,10 +70,15 @@ func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error
 	if err != nil {
 		return nil, err
 	}
+	w.givingUp, err = m.meter.Int64ObservableUpDownCounter(metricGivingUp, metric.WithUnit("{consumer}"),
+		metric.WithDescription("Consumers of this process that give up many messages while hardly one succeeds."))
+	if err != nil {
+		return nil, err
+	}
 	return m.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		w.observe(o, c.Status())
 		return nil
-	}, w.inFlight, w.breakers, w.health)
+	}, w.inFlight, w.breakers, w.health, w.givingUp)
 }
 
 func (w *watch) observe(o metric.Observer, s reprise.Status) {
@@ -84,6 +91,11 @@ func (w *watch) observe(o metric.Observer, s reprise.Status) {
 	for state := reprise.BreakerOpen; int(state) < len(breakers); state++ { // of those that are closed there is no count
 		o.ObserveInt64(w.breakers, breakers[state], w.ofBreaker[state])
 	}
+	givingUp := int64(0)
+	if s.GivingUp != nil {
+		givingUp = 1
+	}
+	o.ObserveInt64(w.givingUp, givingUp, w.ofQueue)
 	for health := range w.ofHealth {
 		is := int64(0)
 		if reprise.Health(health) == s.Health {

@@ -1,0 +1,121 @@
+package reprise
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// TestGivingUpBeginsAndEnds: what becomes of messages is a word, x for one that is
+// given up, each another, s for one that succeeds, a for the first one that was given
+// up once more, h for half an hour in which nothing happens. The numbers are of the
+// letters at which it begins and ends, by turns.
+func TestGivingUpBeginsAndEnds(t *testing.T) {
+	again := strings.Repeat
+	for _, test := range []struct {
+		name, word string
+		turns      string
+	}{
+		{"nineteen", again("x", 19), "[]"},
+		{"twenty", again("x", 20), "[20]"},
+		{"only once", again("x", 1000), "[20]"},
+		{"one message, however often", again("a", 1000), "[]"},
+		{"nineteen messages and one of them often", again("x", 18) + again("a", 1000), "[]"},
+		{"successes only", again("s", 1000), "[]"},
+		{"successes before are of no account", again("s", 1000) + again("x", 20), "[1020]"},
+		{"one success among them", again("x", 10) + "s" + again("x", 10), "[21]"},
+		{"two ask for forty", "x" + again("s", 2) + again("x", 36) + "xx", "[40]"},
+		{"half succeed", again("xs", 1000), "[]"},
+		{"one in ten succeeds", again("sxxxxxxxxx", 200), "[]"},
+		{"one in fifty succeeds", again("s"+again("x", 49), 20), "[21]"},
+		{"one in ten does not end it", again("x", 20) + again("sxxxxxxxxx", 200), "[20]"},
+		{"successes end it", again("x", 20) + again("s", 10), "[20 25]"},
+		{"a long one too", again("x", 500) + again("s", 20), "[20 510]"},
+		{"a quarter ends it", again("x", 20) + again("xxxs", 100), "[20 60]"},
+		{"it ends and begins again", again("x", 20) + again("s", 5) + again("x", 20), "[20 25 45]"},
+		{"quiet ends it", again("x", 20) + "h", "[20 21]"},
+		{"and what was before is forgotten", again("x", 20) + "h" + again("x", 19), "[20 21]"},
+		{"two in an hour are few", again("xh", 500), "[]"},
+		{"an hour is remembered", again("x", 10) + "h" + again("x", 10), "[21]"},
+		{"no longer", again("x", 10) + "hhh" + again("x", 10), "[]"},
+		{"a burst among many successes", again("s", 100) + again("x", 15) + again("s", 100) + again("x", 15), "[]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var g giveUps
+			now, turns := epoch, []int{}
+			for i, letter := range test.word {
+				now = now.Add(time.Millisecond)
+				changes := false
+				switch letter {
+				case 'x':
+					changes = g.lost(fmt.Sprint("m", i), retry.ReasonPermanent, "refused", now)
+				case 'a':
+					changes = g.lost("m0", retry.ReasonPermanent, "refused", now)
+				case 's':
+					if changes = g.succeeded(now); changes {
+						g.end()
+					}
+				case 'h':
+					now = now.Add(30 * time.Minute)
+					if changes, _ = g.quiet(now); changes {
+						g.end()
+					}
+				}
+				if changes {
+					turns = append(turns, i+1)
+				}
+				if len(g.recent) > giveUpsWindow {
+					t.Fatalf("%d are kept, want %d at most", len(g.recent), giveUpsWindow)
+				}
+			}
+			if got := fmt.Sprint(turns); got != test.turns {
+				t.Errorf("it begins and ends at %s, want %s", got, test.turns)
+			}
+		})
+	}
+}
+
+// TestGivingUpCostsNothingInGoodTimes: successes leave nothing behind.
+func TestGivingUpCostsNothingInGoodTimes(t *testing.T) {
+	var g giveUps
+	if n := testing.AllocsPerRun(100, func() { g.succeeded(epoch) }); n != 0 || g.recent != nil {
+		t.Errorf("%v allocations for a success, and %d kept", n, len(g.recent))
+	}
+	g.lost("m", retry.ReasonAge, "late", epoch)
+	for range giveUpsWindow {
+		g.succeeded(epoch)
+	}
+	if g.recent != nil {
+		t.Errorf("%d are kept of a message that was given up long ago", len(g.recent))
+	}
+}
+
+// TestGivingUpSays what an operator needs: since when, how many, how fast and why.
+func TestGivingUpSays(t *testing.T) {
+	var g giveUps
+	for i := range 100 {
+		reason := retry.ReasonPermanent
+		if i%4 == 0 {
+			reason = retry.ReasonAge
+		}
+		g.lost(fmt.Sprint("m", i), reason, fmt.Sprint("error ", i), epoch.Add(time.Duration(i)*time.Second))
+		if i == 60 {
+			g.succeeded(epoch.Add(time.Minute))
+		}
+	}
+	got := g.now(epoch.Add(100 * time.Second))
+	want := GivingUp{
+		Since: epoch, At: epoch.Add(100 * time.Second), GivenUp: 49, Succeeded: 1, Total: 100,
+		PerMinute: got.PerMinute, Reason: retry.ReasonPermanent, Problem: "error 99",
+	}
+	if got != want || got.PerMinute < 55 || got.PerMinute > 65 {
+		t.Errorf("%+v\nwant %+v at 60 a minute", got, want)
+	}
+	const text = "messages are given up and hardly one succeeds: 49 of the last 50, 60 a minute, 100 since 2026-01-01T00:00:00Z, mostly for the reason permanent: error 99"
+	if got.PerMinute = 60; got.String() != text {
+		t.Errorf("it says %q\nwant    %q", got, text)
+	}
+}

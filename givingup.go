@@ -1,0 +1,134 @@
+package reprise
+
+import (
+	"time"
+)
+
+const (
+	// In each interval so many dead letters have a line of their own in the log; of the
+	// others their number is logged.
+	deadLetterLines    = 10
+	deadLetterInterval = 10 * time.Second
+)
+
+// watchGivingUp takes in d's verdict, whose settlement begins. It is not left until SQS
+// has acknowledged that: deletes and dead letters travel in batches of their own, so
+// that many of one kind would seem to come in a row. The caller holds c.mu.
+func (c *Consumer) watchGivingUp(d *delivery, now time.Time) {
+	if d.watched {
+		return // it is settled once more
+	}
+	switch d.verdict.outcome {
+	case OutcomeDelete:
+		if d.watched = true; d.ran && c.giveUps.succeeded(now) {
+			c.endGivingUp(now)
+		}
+	case OutcomeDeadLetter, OutcomeKeep:
+		d.watched = true
+		c.gaveUp(d, now)
+	}
+}
+
+// gaveUp takes in that d is given up. The caller holds c.mu.
+func (c *Consumer) gaveUp(d *delivery, now time.Time) {
+	problem := ""
+	if d.verdict.err != nil {
+		problem = shorten(d.verdict.err.Error(), maxStoryError)
+	}
+	if !c.giveUps.lost(d.msg.OriginID, d.verdict.reason, problem, now) {
+		return
+	}
+	_, end := c.giveUps.quiet(now)
+	c.quietTimer = time.AfterFunc(end.Sub(now), c.perhapsQuiet)
+	c.announceGivingUp(c.giveUps.now(now))
+}
+
+// perhapsQuiet ends what has gone quiet, or looks again later.
+func (c *Consumer) perhapsQuiet() {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.giveUps.begun || c.closed {
+		return
+	}
+	ends, at := c.giveUps.quiet(now)
+	if !ends {
+		c.quietTimer.Reset(at.Sub(now))
+		return
+	}
+	c.endGivingUp(now)
+}
+
+// endGivingUp says that it is over. The caller holds c.mu.
+func (c *Consumer) endGivingUp(now time.Time) {
+	c.quietTimer.Stop()
+	e := c.giveUps.now(now)
+	e.Over = true
+	c.giveUps.end()
+	c.announceGivingUp(e)
+}
+
+// givingUp is what Status says; nil in good times. The caller holds c.mu.
+func (c *Consumer) givingUp(now time.Time) *GivingUp {
+	if quiet, _ := c.giveUps.quiet(now); !c.giveUps.begun || quiet {
+		return nil
+	}
+	said := c.giveUps.now(now)
+	return &said
+}
+
+// announceGivingUp tells the log and the observer of e, in order. The caller holds
+// c.mu.
+func (c *Consumer) announceGivingUp(e GivingUp) {
+	c.inOrder(func() {
+		if e.Over {
+			c.log.Info("messages are no longer given up by the many", "given_up", e.Total, "since", e.Since, "lasted", e.At.Sub(e.Since).Round(time.Second))
+		} else {
+			c.log.Warn("many messages are given up and hardly one succeeds: mostly the handler or what it calls is misconfigured",
+				"given_up", e.GivenUp, "succeeded", e.Succeeded, "per_minute", e.PerMinute, "reason", e.Reason.String(), "error", e.Problem)
+		}
+		if f := c.cfg.Observer.GivingUp; f != nil {
+			c.tell(func() { f(c.runCtx, e) })
+		}
+	})
+}
+
+// logDeadLetter logs one line for d, or counts it. The caller holds c.mu.
+func (c *Consumer) logDeadLetter(d *delivery) {
+	l := &c.deadLetterLog
+	if l.lines == deadLetterLines {
+		l.leftOut++
+		return
+	}
+	if l.lines++; l.lines == 1 {
+		time.AfterFunc(deadLetterInterval, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.closed {
+				return // the end of Run says it
+			}
+			if leftOut := l.next(); leftOut > 0 {
+				c.inOrder(func() { c.logLeftOut(leftOut) })
+			}
+		})
+	}
+	m, reason, err, target := d.msg, d.verdict.reason, d.verdict.err, c.facts.deadLetter.name
+	c.inOrder(func() {
+		c.log.Warn("message dead-lettered", "message", m, "reason", reason.String(), "error", err, "to", target)
+	})
+}
+
+// logLeftOut logs how many dead letters had no line.
+func (c *Consumer) logLeftOut(n int) {
+	c.log.Warn("more messages dead-lettered, without a line for each", "count", n, "within", deadLetterInterval)
+}
+
+// deadLetterLog counts the lines of one interval. Guarded by Consumer.mu.
+type deadLetterLog struct{ lines, leftOut int }
+
+// next begins another interval, and returns how many had no line in this.
+func (l *deadLetterLog) next() (leftOut int) {
+	leftOut = l.leftOut
+	*l = deadLetterLog{}
+	return leftOut
+}

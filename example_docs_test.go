@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,7 +67,7 @@ func ExampleTuned_defaults() {
 	// Output: eu-central-1
 }
 
-// The snippet of docs/outages.md.
+// The snippets of docs/outages.md.
 func Example_outage() {
 	cfg := reprise.Config{
 		Outage: reprise.Outage{
@@ -78,4 +79,16 @@ func Example_outage() {
 	}
 	fmt.Println(cfg.Outage.Probe(context.Background(), "tenant"))
 	// Output: <nil>
+}
+
+func Example_unavailable() {
+	cfg := reprise.Config{
+		Outage: reprise.Outage{
+			Unavailable: func(err error) bool {
+				return errors.Is(err, warehouse.ErrBusy) || reprise.IsUnavailable(err)
+			},
+		},
+	}
+	fmt.Println(cfg.Outage.Unavailable(warehouse.ErrBusy), cfg.Outage.Unavailable(warehouse.ErrUnknownSKU))
+	// Output: true false
 }

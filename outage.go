@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"runtime/debug"
-	"syscall"
 	"time"
-
-	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
 // Outage says how a [Consumer] recognises an outage of what its handlers need, and
@@ -100,68 +95,6 @@ type BreakerStatus struct {
 	Paused bool
 	// Problem is the text of the latest failure for want of the dependency.
 	Problem string
-}
-
-// Unavailable marks err as caused by something that is unavailable: the message is
-// retried like after any error, but if nearly all fail so, the consumer's circuit
-// breaker opens. See [Outage]. Errors that say so by themselves need no mark: see
-// [IsUnavailable]. It unwraps to err and never returns nil.
-func Unavailable(err error) error { return &unavailableError{err} }
-
-type unavailableError struct{ cause error }
-
-func (e *unavailableError) Error() string {
-	if e.cause == nil {
-		return "unavailable"
-	}
-	return "unavailable: " + e.cause.Error()
-}
-
-func (e *unavailableError) Unwrap() error { return e.cause }
-
-// IsUnavailable says whether err looks like the failure of something that is
-// unavailable: it is marked by [Unavailable], a timeout ([context.DeadlineExceeded]
-// included), a failed network operation or name lookup, a throttling or 5xx reply
-// as the AWS SDK reports it, or an error whose StatusCode() or HTTPStatusCode() is
-// 429 or a 5xx. A panic is not.
-func IsUnavailable(err error) bool {
-	if _, ok := errors.AsType[*PanicError](err); ok {
-		return false
-	}
-	if _, ok := errors.AsType[*unavailableError](err); ok {
-		return true
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
-		return true
-	}
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		return true
-	}
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return true
-	}
-	return unavailableStatus(err) || awsretry.IsErrorThrottles(awsretry.DefaultThrottles).IsErrorThrottle(err).Bool()
-}
-
-// unavailableStatus says whether err tells an HTTP status that stands for a server
-// that cannot answer now.
-func unavailableStatus(err error) bool {
-	status := 0
-	if e, ok := errors.AsType[interface {
-		error
-		StatusCode() int
-	}](err); ok {
-		status = e.StatusCode()
-	} else if e, ok := errors.AsType[interface {
-		error
-		HTTPStatusCode() int
-	}](err); ok {
-		status = e.HTTPStatusCode()
-	}
-	return status == http.StatusTooManyRequests || status/100 == 5
 }
 
 // isUnavailable asks the user's code whether err is for want of the dependency.

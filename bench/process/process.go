@@ -88,9 +88,12 @@ func (p *Process) CPU() (time.Duration, error) {
 	return used, nil
 }
 
+// Signal sends the process a signal; one that has ended gets none.
+func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
+
 // Stop ends the process: gently, and after ten seconds at once.
 func (p *Process) Stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	p.Signal(syscall.SIGTERM)
 	select {
 	case <-p.ended:
 	case <-time.After(stopTimeout):

@@ -279,7 +279,7 @@ func TestCheck(t *testing.T) {
 		{
 			name:  "an outage fills the quota",
 			queue: sound, settings: plan.Settings{Rate: 50, Via: plan.ViaVisibility},
-			code: plan.CodeInFlight, severity: plan.Warning, says: "50 messages a second fail, each waits 4d in all, on average: after 40m the 120000",
+			code: plan.CodeInFlight, severity: plan.Warning, says: "50 messages a second fail, each waits 3d 15h in all, on average: after 40m the 120000",
 		},
 		{
 			name:  "an outage fills the quota, met by copies",

@@ -125,7 +125,7 @@ func (s Stop) String() string {
 }
 
 // NewSchedule returns the schedule that p gives on q. It asks p's Backoff, which
-// may be the user's own code, at most two times for each wait.
+// may be the user's own code, once for each wait.
 func NewSchedule(p retry.Policy, q Queue, s Settings) Schedule {
 	schedule, _, _ := forecast(p, q, s)
 	return schedule
@@ -136,11 +136,13 @@ func NewSchedule(p retry.Policy, q Queue, s Settings) Schedule {
 func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpected, lastLatest time.Duration) {
 	p.MaxAttempts = MaxAttempts(p, q)
 	p.Rules = nil
+	p.Backoff = remembered(p.Backoff)
 	waits := waitsOf(p)
-	shortest := follow(p, q, s, func(n int) time.Duration { return waits[n-1].Least })
-	expected := follow(p, q, s, func(n int) time.Duration { return waits[n-1].Expected })
-	longest := follow(p, q, s, func(n int) time.Duration { return waits[n-1].Most })
+	shortest := follow(p, q, s, draws{func(n int) time.Duration { return waits[n-1].Least }, 0})
+	expected := follow(p, q, s, draws{func(n int) time.Duration { return waits[n-1].Expected }, 0.5})
+	longest := follow(p, q, s, draws{func(n int) time.Duration { return waits[n-1].Most }, 1})
 
+	lastFrom, lastTo := lastPart(p, q)
 	expires := time.Duration(maxDuration)
 	if !s.takesCopies(q) { // nothing comes after SQS has deleted the message
 		expires = max(q.retention()-max(q.Delay, 0), 0)
@@ -163,6 +165,9 @@ func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpec
 			continue
 		}
 		a.Wait = waits[i-1]
+		if ended := min(longest.since(i-1), lastFrom); ended+a.Wait.Least > lastTo {
+			a.Since.Least = min(a.Since.Least, lastFrom) // even the shortest wait is cut short
+		}
 		for _, c := range []*course{&longest, &expected, &shortest} {
 			if i < c.end.Attempts {
 				a.Leg = c.legs[i]
@@ -170,7 +175,32 @@ func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpec
 			}
 		}
 	}
-	return schedule, expected.last(p, q), longest.last(p, q)
+	return schedule, expected.last(p, q), max(longest.last(p, q), longest.latest)
+}
+
+// lastPart returns when the part of p's MaxAge begins and ends in which last
+// attempts fall, counted from the first receive. Without a MaxAge it never comes.
+func lastPart(p retry.Policy, q Queue) (from, to time.Duration) {
+	over := retry.Attempt{First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch.Add(maxDuration)}
+	start, end, _ := p.LastRetry(over)
+	if end.IsZero() {
+		return maxDuration, maxDuration
+	}
+	return start.Sub(epoch), end.Sub(epoch)
+}
+
+// remembered asks b, the policy's backoff or nil, once for each wait.
+func remembered(b retry.Backoff) retry.Backoff {
+	b = retry.Policy{Backoff: b}.WithDefaults().Backoff
+	delays := make(map[int]time.Duration)
+	return retry.Func(func(n int) time.Duration {
+		delay, known := delays[n]
+		if !known {
+			delay = b.Delay(n)
+			delays[n] = delay
+		}
+		return delay
+	})
 }
 
 // course is the way of one message.
@@ -183,38 +213,60 @@ type course struct {
 	end  End
 	// stop is why the policy makes no more attempts.
 	stop Stop
+	// latest is when the last attempt of any message comes at the latest.
+	latest time.Duration
+}
+
+// draws are those of one message: wait is its wait before retry n, and last the
+// share of the range that [retry.Policy.LastRetry] gives at which its last retry is
+// due, if MaxAge cuts that short.
+type draws struct {
+	wait func(n int) time.Duration
+	last float64
 }
 
 // since returns when attempt i+1 comes; past the last one, the latest that any
-// can: attempts end by age, at one and the same time, or by their number.
+// can: attempts end by age, which is the same for all, or by their number.
 func (c *course) since(i int) time.Duration {
-	return c.at[min(i, len(c.at)-1)]
+	if i < len(c.at) {
+		return c.at[i]
+	}
+	return c.latest
 }
 
 // epoch is some time at which a message is first received.
 var epoch = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 
-// follow returns the course of a message whose wait before retry n is wait(n).
-// Decide itself says when and whether, so that a schedule cannot differ from what
+// follow returns the course of a message with those draws. Decide and LastRetry
+// themselves say when and whether, so that a schedule cannot differ from what
 // runs.
-func follow(p retry.Policy, q Queue, s Settings, wait func(n int) time.Duration) course {
-	p.Backoff, p.Jitter = retry.Func(wait), retry.None
+func follow(p retry.Policy, q Queue, s Settings, drawn draws) course {
+	fixed := p
+	fixed.Backoff, fixed.Jitter = retry.Func(drawn.wait), retry.None
 	a := retry.Attempt{N: 1, First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch}
 	c := course{at: []time.Duration{0}}
 	for c.stop == 0 {
-		d := p.Decide(a)
+		d := fixed.Decide(a)
+		from, to, ok := p.LastRetry(a)
 		switch {
 		case d.Reason == retry.ReasonAttempts:
 			c.stop = StopAttempts
-		case d.Reason == retry.ReasonAge:
+		case d.Reason == retry.ReasonAge || !ok:
 			c.stop = StopAge
 		case a.N == MaxListed:
 			c.stop = StopUnlisted
 		default:
+			if d.At.Before(a.Ended.Add(drawn.wait(a.N))) { // cut short
+				d.At = from.Add(time.Duration(drawn.last * float64(to.Sub(from))))
+			}
 			a.N++
 			a.Ended = d.At
 			c.at = append(c.at, d.At.Sub(epoch))
 		}
+	}
+	c.latest = c.at[len(c.at)-1]
+	if _, to, _ := p.LastRetry(a); c.stop == StopAge && to.After(a.Ended) {
+		c.latest = to.Sub(epoch)
 	}
 	c.carry(q, s)
 	return c

@@ -102,7 +102,7 @@ func TestScheduleAgreesWithDecide(t *testing.T) {
 				}
 				wait := at - since[n-1]
 				switch short := wait < a.Wait.Least; {
-				case short && at == oldest(p, q):
+				case short && at >= oldest(p, q)-p.WithDefaults().MaxAge/10 && at <= oldest(p, q):
 					cut++
 				case short || wait > a.Wait.Most:
 					t.Fatalf("%+v on %+v: %s waits %v before attempt %d, the schedule says %v to %v", p, q, seed, wait, n+1, a.Wait.Least, a.Wait.Most)
@@ -392,7 +392,7 @@ func TestScheduleAsksLittle(t *testing.T) {
 			return time.Duration(min(n, 50)) * time.Minute
 		})}
 		plan.NewSchedule(p, plan.Queue{}, plan.Settings{})
-		if asked > 2*plan.MaxListed {
+		if asked > plan.MaxListed+1 { // and for the wait at which it has stopped growing
 			t.Errorf("%v: the backoff is asked %d times", j, asked)
 		}
 	}

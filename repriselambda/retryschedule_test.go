@@ -44,20 +44,28 @@ func failuresOf(t *testing.T, events int, cfg repriselambda.RetryConfig) [][]tim
 // TestDayOfRetries: the article's schedule, for 60 events that always fail.
 // The n-th wait is uniform between 1 s and 2^(n-1) s, at most 12 h, and then up to a
 // second more: its mean and its spread are those of the closed form, and it falls into
-// each quarter of its range as often. The last attempt is at the age of 24 hours.
+// each quarter of its range as often. The last attempt falls into the last tenth of
+// the 24 hours, spread over it, and is the only one there.
 func TestDayOfRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 60
 		day := 24 * time.Hour
 		failures := failuresOf(t, events, repriselambda.RetryConfig{})
 		waits := make(map[int][]float64) // in seconds, by the retry's number
+		quarters := [4]int{}             // of the last tenth of the day
 		for n, times := range failures {
-			last := times[len(times)-1].Sub(times[0])
-			if last < day || last > day+time.Second {
-				t.Fatalf("the last attempt of event %d is after %v", n, last)
+			last, before := times[len(times)-1].Sub(times[0]), times[len(times)-2].Sub(times[0])
+			if before >= day-day/10 || last < day-day/10 || last > day+time.Second {
+				t.Fatalf("the last attempts of event %d are after %v and %v", n, before, last)
 			}
+			quarters[min(3, 40*(last-(day-day/10))/day)]++
 			for i := 1; i < len(times)-1; i++ { // the last wait is cut short
 				waits[i] = append(waits[i], times[i].Sub(times[i-1]).Seconds())
+			}
+		}
+		for _, count := range quarters {
+			if count < events/12 || count > events/2 {
+				t.Errorf("the last attempts of %d events fall into the quarters of the last tenth of the day %v times", events, quarters)
 			}
 		}
 		for n := 1; n <= 14; n++ { // which all events reach: their waits are 9 hours at the most
@@ -114,7 +122,7 @@ func TestMonthOfRetries(t *testing.T) {
 				runs := 0
 				for n, times := range failures {
 					runs += len(times) - 1
-					if last := times[len(times)-1].Sub(times[0]); last < month || last > month+3*time.Second {
+					if last := times[len(times)-1].Sub(times[0]); last < month-12*time.Hour || last > month+3*time.Second {
 						t.Errorf("the last attempt of event %d is after %v", n, last)
 					}
 				}

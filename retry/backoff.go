@@ -149,8 +149,11 @@ func delay(b Backoff, n int) time.Duration {
 	return max(b.Delay(n), 0)
 }
 
+// ceilingRetry is the number of a retry by which a backoff has stopped growing.
+const ceilingRetry = math.MaxInt32
+
 // ceiling is the wait at which b has stopped growing.
-func ceiling(b Backoff) time.Duration { return delay(b, math.MaxInt32) }
+func ceiling(b Backoff) time.Duration { return delay(b, ceilingRetry) }
 
 func backoffWithDefaults(b Backoff) Backoff {
 	switch b := b.(type) {

@@ -72,6 +72,10 @@ func word32(s string) uint32 {
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
+// lastDraw is the number of the draw for a retry that MaxAge cuts short. Waits
+// before retries are drawn by the numbers of the retries, from 1 on.
+const lastDraw = 0
+
 // draw returns the n-th output of SplitMix64 with s as its state.
 // See https://prng.di.unimi.it/splitmix64.c.
 func (s stream) draw(n int) uint64 {

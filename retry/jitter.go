@@ -28,6 +28,9 @@ import (
 // is recomputed; a later wait is the end of the chain over its last 32 retries.
 // Decorrelated does not otherwise follow the backoff's shape.
 //
+// The retry that MaxAge cuts short is a value of the range that
+// [Policy.LastRetry] returns, drawn with r(0).
+//
 // The names are those of "Exponential Backoff And Jitter", AWS Architecture Blog.
 type Jitter uint32
 

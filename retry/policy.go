@@ -40,10 +40,11 @@ type Policy struct {
 	MaxAttempts int
 
 	// MaxAge limits the time from AgeFrom's instant to the last attempt. A wait
-	// of the policy that would pass it is cut short, so that the last attempt
-	// falls due at this age; one that fails at this age or later is the last. A
-	// RetryAfter is never cut short: one that would pass MaxAge gives the message
-	// up. Negative: unlimited. Default: 96h.
+	// of the policy that would pass it is cut short: the last attempt then falls
+	// due at an instant drawn from the last part of this age, at most a tenth of
+	// it, see LastRetry; without jitter, at this age. An attempt that fails in that
+	// part is the last. A RetryAfter is never cut short: one that would pass MaxAge
+	// gives the message up. Negative: unlimited. Default: 96h.
 	MaxAge time.Duration
 
 	// AgeFrom is the instant from which MaxAge counts. Default: FirstReceive.
@@ -117,10 +118,18 @@ func (p Policy) Decide(a Attempt) Decision {
 	}
 
 	at := a.Ended.Add(wait)
-	if origin, limit := p.ageLimit(a.First, a.Sent); at.Sub(origin) > limit {
-		at = origin.Add(limit)
-		if verdict == ReasonRetryAfter || !a.Ended.Before(at) {
+	origin, limit := p.ageLimit(a.First, a.Sent)
+	switch past := at.Sub(origin) > limit; {
+	case verdict == ReasonRetryAfter && past:
+		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
+	case verdict == ReasonRetryAfter, at.Sub(origin) < limit-limit/lastShare: // a.Ended is not in the last part
+	default:
+		from, to, ok := p.LastRetry(a)
+		if !ok {
 			return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
+		}
+		if past {
+			at = from.Add(uniform(0, to.Sub(from), newStream(a.Seed).draw(lastDraw)))
 		}
 	}
 	return Decision{Action: ActionRetry, At: at, Reason: verdict}
@@ -148,6 +157,9 @@ func (p *Policy) attemptsUsed(made int) bool {
 	return limit > 0 && made >= limit
 }
 
+// noAgeLimit is the limit of a message that may reach any age.
+const noAgeLimit time.Duration = math.MaxInt64
+
 // ageLimit returns the age that the message may reach, and from when it counts.
 func (p *Policy) ageLimit(first, sent time.Time) (origin time.Time, limit time.Duration) {
 	origin, limit = first, p.MaxAge
@@ -156,7 +168,7 @@ func (p *Policy) ageLimit(first, sent time.Time) (origin time.Time, limit time.D
 	}
 	switch {
 	case limit < 0 || origin.IsZero():
-		limit = math.MaxInt64
+		limit = noAgeLimit
 	case limit == 0:
 		limit = DefaultMaxAge
 	}

@@ -10,19 +10,10 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
-)
-
-// The exit codes with which a command steers. Zero deletes the message, and every
-// other code, or death by a signal, is a failure that is retried by the policy.
-const (
-	// ExitPermanent dead-letters the message now, as qmail's delivery programs say
-	// that a failure is permanent.
-	ExitPermanent = 100
-	// ExitRelease gives the message back without counting an attempt.
-	ExitRelease = 101
 )
 
 const (
@@ -49,7 +40,9 @@ const (
 //
 // where NAME is the attribute's name in upper case with every character that is no
 // letter or digit replaced by an underscore; values over 32 KiB are left out. See
-// [ExitPermanent] for the exit codes. When the attempt's context ends, the command
+// [ExitPermanent] and [ExitRelease] for the exit codes that steer; 69, 78, 126 (not
+// executable) and 127 (not found) are [Unavailable], every other one is [Retry], and
+// ExecConfig.ExitCodes changes that. When the attempt's context ends, the command
 // and everything it started are asked to end, and killed a second later.
 type Exec struct {
 	cfg ExecConfig
@@ -61,18 +54,25 @@ type ExecConfig struct {
 	Command string
 	// Queue is the name of the queue, for REPRISE_QUEUE.
 	Queue string
+	// ExitCodes are verdicts that differ from the defaults.
+	ExitCodes Codes
 	// Stdout and Stderr get what commands write; several write at once. The end of
 	// stderr is also part of a failed attempt's error. Default: discarded.
 	Stdout, Stderr io.Writer
 }
 
-// NewExec returns a target that runs cfg.Command.
+// NewExec returns a target that runs cfg.Command. It fails if the command that the line
+// begins with is not there or cannot be executed, as far as that can be told without
+// running the line.
 func NewExec(cfg ExecConfig) (*Exec, error) {
 	switch {
 	case strings.TrimSpace(cfg.Command) == "":
 		return nil, errors.New("the command is empty: pass one that reads a message from its standard input, like ./work.sh")
 	case cfg.Queue == "":
 		return nil, errNoQueue
+	}
+	if err := runnable(cfg.Command); err != nil {
+		return nil, err
 	}
 	return &Exec{cfg: cfg}, nil
 }
@@ -100,16 +100,20 @@ func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return nil // it exited 0; only something that it left behind holds the pipe
 	case !ended:
-		return fmt.Errorf("running the command: %w", err)
+		return notRun(fmt.Errorf("running the command: %w", err))
 	}
-	failure := &ExitError{Code: exit.ExitCode(), State: exit.String(), Stderr: stderr.text()}
-	switch failure.Code {
-	case ExitPermanent:
-		return reprise.Permanent(failure)
-	case ExitRelease:
-		return reprise.Release(0, failure) // the consumer's escalating minimum applies
+	code := exit.ExitCode()
+	return e.cfg.ExitCodes.onExit(code).apply(&ExitError{Code: code, State: exit.String(), Stderr: stderr.text()})
+}
+
+// notRun is an attempt whose command could not be started. Mostly it is not there, or
+// the machine has no room for it: nothing is wrong with the message, unless it is what
+// makes the environment too large.
+func notRun(err error) error {
+	if errors.Is(err, syscall.E2BIG) {
+		return err
 	}
-	return failure
+	return Unavailable.apply(err)
 }
 
 // environment describes m.

@@ -36,6 +36,7 @@ func TestExecCodes(t *testing.T) {
 		action  retry.Action // 0: success
 		code    int
 		text    string
+		down    bool // it is the command's fault
 	}{
 		{command: "exit 0"},
 		{command: "cat >/dev/null"},
@@ -45,7 +46,11 @@ func TestExecCodes(t *testing.T) {
 		{command: "exit 100", action: retry.ActionDeadLetter, code: 100, text: "exit status 100"},
 		{command: "exit 101", action: retry.ActionRelease, code: 101, text: "exit status 101"},
 		{command: "kill -9 $$", action: retry.ActionRetry, code: -1, text: "signal: killed"},
-		{command: "/nonexistent/program", action: retry.ActionRetry, code: 127, text: "nonexistent"},
+		{command: "exit 65", action: retry.ActionRetry, code: 65, text: "exit status 65"},
+		{command: "exit 69", action: retry.ActionRetry, code: 69, text: "exit status 69", down: true},
+		{command: "exit 78", action: retry.ActionRetry, code: 78, text: "exit status 78", down: true},
+		{command: "true; /nonexistent/program", action: retry.ActionRetry, code: 127, text: "nonexistent", down: true},
+		{command: "true; /dev/null", action: retry.ActionRetry, code: 126, text: "/dev/null", down: true},
 	} {
 		t.Run(test.command, func(t *testing.T) {
 			err := newExec(t, forward.ExecConfig{Command: test.command}).Handle(t.Context(), message("body"))
@@ -60,6 +65,9 @@ func TestExecCodes(t *testing.T) {
 			}
 			if action, _ := decide(err); action != test.action {
 				t.Errorf("decided %v, want %v: %v", action, test.action, err)
+			}
+			if reprise.IsUnavailable(err) != test.down {
+				t.Errorf("unavailable: %v, want %v: %v", !test.down, test.down, err)
 			}
 			if exit, ok := errors.AsType[*forward.ExitError](err); !ok || exit.Code != test.code {
 				t.Errorf("error %v carries no code %d", err, test.code)
@@ -185,6 +193,67 @@ func TestExecBadConfig(t *testing.T) {
 	} {
 		if _, err := forward.NewExec(forward.ExecConfig{Command: test.command, Queue: test.queue}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("NewExec(%q, %q) = %v, want an error with %q", test.command, test.queue, err, test.want)
+		}
+	}
+}
+
+// TestExecChangedCodes: flags have the last word, also on what steers by default.
+func TestExecChangedCodes(t *testing.T) {
+	codes, err := forward.ExitCodes(
+		forward.Change{Flag: "--permanent-exit", Verdict: forward.Permanent, Codes: []string{"65", "127"}},
+		forward.Change{Flag: "--retry-exit", Verdict: forward.Retry, Codes: []string{"101", "69"}},
+		forward.Change{Flag: "--unavailable-exit", Verdict: forward.Unavailable, Codes: []string{"3-4"}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, want := range map[int]retry.Action{1: retry.ActionRetry, 3: retry.ActionRetry, 65: retry.ActionDeadLetter, 127: retry.ActionDeadLetter, 101: retry.ActionRetry, 69: retry.ActionRetry} {
+		err := newExec(t, forward.ExecConfig{Command: "exit " + strconv.Itoa(code), ExitCodes: codes}).Handle(t.Context(), message(""))
+		if action, _ := decide(err); action != want || reprise.IsUnavailable(err) != (code == 3) {
+			t.Errorf("exit %d: %v, unavailable %v, want %v", code, action, reprise.IsUnavailable(err), want)
+		}
+	}
+}
+
+// TestExecMissingCommand is an error before the first message, and what can be run is
+// none.
+func TestExecMissingCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, mode := range map[string]os.FileMode{"work.sh": 0o700, "text.sh": 0o600} {
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]string{
+		"./nosuch.sh":                "there is no program ./nosuch.sh in the directory " + dir,
+		"./nosuch.sh --flag | cat":   "./nosuch.sh",
+		"A=1 B=two ./nosuch.sh":      "./nosuch.sh",
+		"exec ./nosuch.sh":           "./nosuch.sh",
+		"/nonexistent/program":       "there is no program /nonexistent/program: correct",
+		"nosuchcommand -x":           "write ./nosuchcommand",
+		"nosuchcommand; true":        "nosuchcommand",
+		"./text.sh":                  "chmod +x ./text.sh",
+		".":                          "",
+		dir:                          "is a directory",
+		"./work.sh":                  "",
+		"  A=1 exec ./work.sh 2>&1 ": "",
+		"exec -a name ./work.sh":     "",
+		"cat":                        "",
+		"cd / && ./nosuch.sh":        "", // only a run can tell
+		"if true; then exit 1; fi":   "",
+		"{ cat; }":                   "",
+		"! cat":                      "",
+		"(cat)":                      "",
+		"while read l; do :; done":   "",
+		"\"./my file.sh\" x":         "",
+		"$HOME/nosuch":               "",
+		"PATH=/nonexistent nosuch":   "",
+		"umask 077; ./nosuch.sh":     "",
+	} {
+		_, err := forward.NewExec(forward.ExecConfig{Command: command, Queue: "q"})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("NewExec(%q) = %v, want an error with %q", command, err, want)
 		}
 	}
 }

@@ -19,11 +19,14 @@ import (
 // HTTP posts each message to a URL. The answer settles the message:
 //
 //   - 2xx deletes it;
-//   - 429 and 503 with a Retry-After header (seconds or a date) are retried not
-//     before that, at most 12 hours later;
-//   - 408, 425, 429 and 5xx, a redirect, a connection that fails and a timeout are
-//     retried by the policy;
-//   - every other 4xx is permanent: the same request would be refused again.
+//   - 401-407, 410, 411, 414, 415, 421, 426, 429, 5xx, a redirect, a connection that
+//     fails (TLS included) and a timeout are [Unavailable]: the target is down or
+//     misconfigured, and nothing is wrong with the message;
+//   - 408 and 425 are [Retry];
+//   - every other 4xx is [Permanent]: the same request would be refused again.
+//
+// HTTPConfig.Statuses changes that. 429 and 503 with a Retry-After header (seconds or
+// a date) are retried not before that, at most 12 hours later.
 //
 // Redirects are not followed: a POST would become a GET on its way, and a message
 // deleted because a login page answered 200 is lost.
@@ -43,6 +46,8 @@ type HTTPConfig struct {
 	ContentType string
 	// UserAgent is the User-Agent of every request. Default: reprise.
 	UserAgent string
+	// Statuses are verdicts that differ from the defaults.
+	Statuses Codes
 	// Connections is how many idle connections are kept for the next messages: as
 	// many as handlers run at once. Default: 10.
 	Connections int
@@ -95,7 +100,7 @@ func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 	h.setHeaders(req.Header, m)
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("posting to the target: %w", err)
+		return unreachable(ctx, fmt.Errorf("posting to the target: %w", err))
 	}
 	defer resp.Body.Close()
 	head, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
@@ -105,9 +110,19 @@ func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 	if err != nil && !errors.Is(err, io.EOF) && resp.StatusCode < 300 {
 		// The status promised success, but the answer broke off: whether the work
 		// was done is unknown, and doing it again is the safe reading.
-		return fmt.Errorf("reading the target's answer: %w", err)
+		return unreachable(ctx, fmt.Errorf("reading the target's answer: %w", err))
 	}
-	return judge(resp, head)
+	return h.judge(resp, head)
+}
+
+// unreachable is an attempt that had no whole answer: no connection, no trust in the
+// target's certificate, a connection cut. That is no fault of the message, unless the
+// end of its context is the reason.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return Unavailable.apply(err)
 }
 
 // Close closes idle connections.
@@ -151,10 +166,6 @@ type StatusError struct {
 	Text string
 }
 
-// StatusCode is the answer's status code: by it [reprise.IsUnavailable] tells a
-// target that cannot answer now from one that refuses a message.
-func (e *StatusError) StatusCode() int { return e.Status }
-
 // Error names the status and quotes the answer.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("the target answered %d", e.Status)
@@ -171,23 +182,17 @@ func (e *StatusError) Error() string {
 }
 
 // judge turns an answer whose body begins with head into the handler's verdict.
-func judge(resp *http.Response, head []byte) error {
+func (h *HTTP) judge(resp *http.Response, head []byte) error {
 	status := resp.StatusCode
 	if status >= 200 && status < 300 {
 		return nil
 	}
-	err := &StatusError{Status: status, Text: excerpt(head)}
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	verdict := h.cfg.Statuses.onStatus(status)
+	err := verdict.apply(&StatusError{Status: status, Text: excerpt(head)})
+	if verdict != Permanent && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		if wait := retryAfter(resp.Header); wait > 0 {
 			return reprise.RetryAfter(wait, err)
 		}
-		return err
-	case http.StatusRequestTimeout, http.StatusTooEarly:
-		return err
-	}
-	if status >= 400 && status < 500 {
-		return reprise.Permanent(err)
 	}
 	return err
 }

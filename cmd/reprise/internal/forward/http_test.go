@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -78,10 +79,18 @@ func TestHTTPAnswers(t *testing.T) {
 		{status: 304, action: retry.ActionRetry, wait: base},
 		{status: 307, header: http.Header{"Location": {"/elsewhere"}}, action: retry.ActionRetry, wait: base},
 		{status: 400, action: retry.ActionDeadLetter},
-		{status: 401, action: retry.ActionDeadLetter},
-		{status: 404, action: retry.ActionDeadLetter},
+		{status: 401, action: retry.ActionRetry, wait: base},
+		{status: 403, action: retry.ActionRetry, wait: base},
+		{status: 404, action: retry.ActionRetry, wait: base},
+		{status: 405, action: retry.ActionRetry, wait: base},
+		{status: 406, action: retry.ActionRetry, wait: base},
+		{status: 407, action: retry.ActionRetry, wait: base},
 		{status: 408, action: retry.ActionRetry, wait: base},
-		{status: 410, action: retry.ActionDeadLetter},
+		{status: 409, action: retry.ActionDeadLetter},
+		{status: 410, action: retry.ActionRetry, wait: base},
+		{status: 414, action: retry.ActionRetry, wait: base},
+		{status: 415, action: retry.ActionRetry, wait: base},
+		{status: 421, action: retry.ActionRetry, wait: base},
 		{status: 413, header: asks("9"), action: retry.ActionDeadLetter},
 		{status: 422, action: retry.ActionDeadLetter},
 		{status: 425, action: retry.ActionRetry, wait: base},
@@ -133,7 +142,7 @@ func TestHTTPAnswers(t *testing.T) {
 			if status, ok := errors.AsType[*forward.StatusError](err); !ok || status.Status != test.status {
 				t.Errorf("error %v carries no status %d", err, test.status)
 			}
-			if got, want := reprise.IsUnavailable(err), test.status == 429 || test.status >= 500; got != want {
+			if got, want := reprise.IsUnavailable(err), test.action == retry.ActionRetry && test.status != 408 && test.status != 425; got != want {
 				t.Errorf("unavailable: %v, want %v: %v", got, want, err)
 			}
 			if n := requests.Load(); n != 1 {
@@ -234,6 +243,27 @@ func TestHTTPFailures(t *testing.T) {
 	}))
 	defer stuck.Close()
 
+	// No program of this machine trusts its certificate.
+	untrusted := httptest.NewUnstartedServer(nil)
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	speechless, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer speechless.Close()
+	go func() {
+		for {
+			conn, err := speechless.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(conn, "220 smtp.example.com ESMTP\r\n")
+			conn.Close()
+		}
+	}()
+
 	stopped, stop := context.WithCancelCause(t.Context())
 	stop(reprise.ErrStopping)
 	late, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -248,6 +278,10 @@ func TestHTTPFailures(t *testing.T) {
 		{"refused", t.Context(), closed.URL, nil},
 		{"cut", t.Context(), cut.URL, io.EOF},
 		{"success cut short", t.Context(), short.URL, io.ErrUnexpectedEOF},
+		{"certificate", t.Context(), untrusted.URL, nil},
+		{"http to https", t.Context(), strings.Replace(closed.URL, "http:", "https:", 1), nil},
+		{"no HTTP", t.Context(), "http://" + speechless.Addr().String(), nil},
+		{"no such host", t.Context(), "http://nosuch.invalid/", nil},
 		{"timeout", late, stuck.URL, context.DeadlineExceeded},
 		{"stopping", stopped, stuck.URL, reprise.ErrStopping},
 	} {
@@ -261,6 +295,9 @@ func TestHTTPFailures(t *testing.T) {
 			}
 			if action, wait := decide(err); action != retry.ActionRetry || wait != time.Second {
 				t.Errorf("decided %v after %v, want a retry by the policy", action, wait)
+			}
+			if down := test.is != reprise.ErrStopping; reprise.IsUnavailable(err) != down {
+				t.Errorf("unavailable: %v, want %v: %v", !down, down, err)
 			}
 		})
 	}
@@ -277,6 +314,85 @@ func TestHTTPBadConfig(t *testing.T) {
 	} {
 		if _, err := forward.NewHTTP(forward.HTTPConfig{URL: test.url, Queue: test.queue}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("NewHTTP(%q, %q) = %v, want an error with %q", test.url, test.queue, err, test.want)
+		}
+	}
+}
+
+// TestHTTPChangedStatuses: flags have the last word; a Retry-After holds for what is
+// tried again.
+func TestHTTPChangedStatuses(t *testing.T) {
+	statuses, err := forward.Statuses(
+		forward.Change{Flag: "--permanent-status", Verdict: forward.Permanent, Codes: []string{"404", " 503"}},
+		forward.Change{Flag: "--retry-status", Verdict: forward.Retry, Codes: []string{"400-403", "500"}},
+		forward.Change{Flag: "--unavailable-status", Verdict: forward.Unavailable, Codes: []string{"3xx", "422"}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer srv.Close()
+	target, err := forward.NewHTTP(forward.HTTPConfig{URL: srv.URL, Queue: "orders", Statuses: statuses})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	for code, want := range map[int32]struct {
+		action retry.Action
+		wait   time.Duration
+		down   bool
+	}{
+		400: {retry.ActionRetry, time.Second, false},
+		401: {retry.ActionRetry, time.Second, false},
+		403: {retry.ActionRetry, time.Second, false},
+		404: {retry.ActionDeadLetter, 0, false},
+		405: {retry.ActionRetry, time.Second, true},
+		422: {retry.ActionRetry, time.Second, true},
+		429: {retry.ActionRetry, 7 * time.Second, true},
+		500: {retry.ActionRetry, time.Second, false},
+		503: {retry.ActionDeadLetter, 0, false},
+	} {
+		status.Store(code)
+		err := target.Handle(t.Context(), message("{}"))
+		action, wait := decide(err)
+		if action != want.action || action == retry.ActionRetry && wait != want.wait || reprise.IsUnavailable(err) != want.down {
+			t.Errorf("%d: %v after %v, unavailable %v; want %+v: %v", code, action, wait, reprise.IsUnavailable(err), want, err)
+		}
+	}
+}
+
+func TestChangesRefused(t *testing.T) {
+	for _, test := range []struct {
+		statuses, exits []string
+		want            []string
+	}{
+		{statuses: []string{"200"}, want: []string{"--permanent-status", `"200"`, "300 to 599"}},
+		{statuses: []string{"2xx"}, want: []string{`"2xx"`}},
+		{statuses: []string{"299-400"}, want: []string{`"299-400"`}},
+		{statuses: []string{"500-499"}, want: []string{`"500-499"`}},
+		{statuses: []string{"6xx"}, want: []string{`"6xx"`}},
+		{statuses: []string{"teapot"}, want: []string{`"teapot"`, "4xx"}},
+		{statuses: []string{""}, want: []string{`""`}},
+		{statuses: []string{"400", "404"}, want: []string{"404 is in --retry-status and in --permanent-status"}},
+		{exits: []string{"0"}, want: []string{"--permanent-exit", `"0"`, "1 to 255"}},
+		{exits: []string{"256"}, want: []string{`"256"`}},
+		{exits: []string{"-1"}, want: []string{`"-1"`}},
+	} {
+		var err error
+		if test.exits != nil {
+			_, err = forward.ExitCodes(forward.Change{Flag: "--permanent-exit", Verdict: forward.Permanent, Codes: test.exits})
+		} else {
+			_, err = forward.Statuses(
+				forward.Change{Flag: "--retry-status", Verdict: forward.Retry, Codes: []string{"404"}},
+				forward.Change{Flag: "--permanent-status", Verdict: forward.Permanent, Codes: test.statuses})
+		}
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v%v: %v, want an error with %q", test.statuses, test.exits, err, want)
+			}
 		}
 	}
 }

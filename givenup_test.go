@@ -1,0 +1,99 @@
+package reprise_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// TestKeptMessageKeepsItsError: a message is given up where no dead-letter queue takes
+// it, and kept, for a day. The story that goes with it in the end tells the error for
+// which it was given up, whether its handler had run here or not.
+func TestKeptMessageKeepsItsError(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		send   func(*reprisetest.Queue)
+		policy retry.Policy
+		runs   int
+		reason string
+		error  string
+	}{
+		{"by its handler", func(q *reprisetest.Queue) { q.Send("order") }, retry.Policy{}, 1, "permanent", errUnavailable.Error()},
+		{"before it has run", func(q *reprisetest.Queue) {
+			h := plausible(q)
+			h.Attempt, h.Error = 7, "no such customer"
+			forged(q, "order", h.text(t))
+		}, retry.Policy{MaxAttempts: 7, MaxAge: -1}, 0, "attempts", "no such customer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewQueue(nil)
+				taken := time.Now().Add(24 * time.Hour)
+				watch := &spy{Client: q.Direct()}
+				watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+					if time.Now().Before(taken) {
+						return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
+					}
+					return watch.Client.SendMessageBatch(ctx, in)
+				}
+				var j journal
+				c := q.ConsumeWith(watch, j.handler(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{
+					DeadLetterURL: dead.URL(), Retry: tt.policy,
+				})
+				tt.send(q)
+				q.WaitEmpty(48 * time.Hour)
+				if n := c.Status().Counts; n.Kept < 2 || len(j.all()) != tt.runs {
+					t.Errorf("%d runs, counts %+v: want it kept at first, and run %d times", len(j.all()), n, tt.runs)
+				}
+				letters := dead.Messages()
+				if len(letters) != 1 {
+					t.Fatalf("%d dead letters, want 1", len(letters))
+				}
+				if s := storyOf(t, letters[0]); s.Reason != tt.reason || !strings.HasSuffix(s.Error, tt.error) {
+					t.Errorf("story %+v, want the reason %s and the error %q", s, tt.reason, tt.error)
+				}
+			})
+		})
+	}
+}
+
+// TestStoryCountsRunsNotReceives: a message is given up after its one run. For a minute
+// neither its dead letter nor a visibility change gets through, so that it comes again
+// each time its lease has ended. None of those receives was an attempt.
+func TestStoryCountsRunsNotReceives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(100)
+		dead.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "SendMessageBatch"})
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultServerError, Action: "ChangeMessageVisibilityBatch"})
+		var j journal
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error { return reprise.Permanent(errUnavailable) }), reprise.Config{
+			Lease: 10 * time.Second,
+			Retry: retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None},
+		})
+		q.Send("order")
+		time.Sleep(time.Minute)
+		dead.Fault()
+		q.Fault()
+		q.WaitEmpty(10 * time.Minute)
+		letters := dead.Messages()
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters, want 1", len(letters))
+		}
+		s := storyOf(t, letters[0])
+		if n := c.Status().Counts; len(j.all()) != 1 || s.Attempts != 1 || s.Receives < 4 || s.Reason != "permanent" || n.Lost < 3 {
+			t.Errorf("story %+v after %d runs, counts %+v: want one attempt at several receives", s, len(j.all()), n)
+		}
+	})
+}

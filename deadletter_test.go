@@ -330,8 +330,8 @@ func TestLostBeforeTheQueueIsKnown(t *testing.T) {
 			time.Sleep(6 * time.Second)
 		}
 		q.Fault(
-			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueAttributes", Limit: 2}, // a minute
-			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Skip: 1, Limit: 15},
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueAttributes", Limit: 2}, // at the start and a minute later
+			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Skip: 1},
 		)
 		deaf := &spy{Client: q.Direct()}
 		deaf.hide = func(ctx context.Context, _ *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
@@ -339,14 +339,19 @@ func TestLostBeforeTheQueueIsKnown(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		var j journal
-		c := q.ConsumeWith(deaf, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
+		c := q.ConsumeWith(deaf, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Seeded(reprise.Config{
 			Lease: 30 * time.Second,
 			Retry: retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 3},
-		})
+		}, 1)) // the backoff of the receives that are throttled
 		time.Sleep(50 * time.Second)
 		if n := c.Status().Counts; n.Lost != 1 || n.Kept != 0 {
 			t.Errorf("counts %+v, want the message lost", n)
 		}
+		time.Sleep(80 * time.Second) // the queue is known after two minutes, and only then the message comes again
+		if n := c.Status().Counts; n.Received != 1 {
+			t.Errorf("counts %+v, want no receive yet but the first", n)
+		}
+		q.Fault()
 		q.WaitEmpty(10 * time.Minute)
 		letters := dead.Messages()
 		if len(letters) != 1 {

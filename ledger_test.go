@@ -152,18 +152,30 @@ func TestRetriesOverThirtyDays(t *testing.T) {
 		waits := retry.List{time.Hour, 11 * time.Hour, 13 * time.Hour, 3 * day, 5*day + time.Minute, 11 * day, 10 * day}
 		policy := retry.Policy{Backoff: waits, Jitter: retry.None, MaxAttempts: -1, MaxAge: -1}
 		var j journal
+		var copies atomic.Int64
 		start := func() *reprisetest.Consumer {
 			return q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
 				if m.Attempt <= len(waits) {
 					return errUnavailable
 				}
 				return nil
-			}), reprise.Config{Retry: policy})
+			}), reprise.Config{Retry: policy, Observer: reprise.Observer{Settled: func(_ context.Context, e reprise.Settled) {
+				if e.Requeued {
+					copies.Add(1)
+				}
+			}}})
 		}
 		fleet := []*reprisetest.Consumer{start(), start()}
 		q.Send("a", "b", "c")
 		for n := range 31 {
-			time.Sleep(day)
+			for range 24 {
+				time.Sleep(time.Hour)
+				// Copies of copies without end would be one a second, and keep the bubble busy
+				// for as long as nobody looks.
+				if made := copies.Load(); made > 300 {
+					t.Fatalf("%d copies of three messages by day %d", made, n)
+				}
+			}
 			i := n % len(fleet)
 			if n%3 == 0 {
 				fleet[i].Crash()

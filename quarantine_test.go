@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // mortals are consumers that poisonous messages kill, and that somebody starts
@@ -267,6 +268,35 @@ func TestRunsAlone(t *testing.T) {
 		q.WaitEmpty(time.Hour)
 		if n := c.Status().Counts; n.Lost != 0 || n.Deleted != 602 {
 			t.Errorf("counts %+v, want all handled and no lease lost", n)
+		}
+	})
+}
+
+// TestLostLeasesAreNoCrashes: a process that lives, and whose heartbeats fail, loses
+// the lease of a message again and again while its handler runs. It knows whose
+// receives those were: nothing has crashed, and the message is run like any other.
+func TestLostLeasesAreNoCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const losses = 8
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(50)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ChangeMessageVisibilityBatch"})
+		var j journal
+		c := q.Consume(j.handler(func(ctx context.Context, m *reprise.Message) error {
+			if m.Receives > losses {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}), reprise.Config{Lease: 30 * time.Second, Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}})
+		q.Send("order")
+		q.WaitEmpty(time.Hour)
+		if letters := dead.Messages(); len(letters) != 0 {
+			t.Errorf("dead letters %+v, want none", letters)
+		}
+		runs := j.all()
+		if n := c.Status().Counts; len(runs) != losses+1 || n.Lost != losses || n.Requeued != 0 {
+			t.Errorf("%d runs, counts %+v: want %d leases lost, one run more, and no copy sent to be run alone", len(runs), n, losses)
 		}
 	})
 }

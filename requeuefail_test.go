@@ -151,3 +151,64 @@ func TestRefusedCopiesAreTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestDamagedAndRefusedCopiesInOneBatch: of three copies that go together one is left
+// out, since its message is damaged, and one is refused. Each message gets the reply
+// that is its own: none is deleted before its copy is confirmed, and none is sent twice.
+func TestDamagedAndRefusedCopiesInOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := watch.Client.ReceiveMessage(ctx, in)
+			if err == nil {
+				for i := range out.Messages {
+					if *out.Messages[i].Body == "damaged" {
+						out.Messages[i].MD5OfBody = aws.String("no digest of it")
+					}
+				}
+			}
+			return out, err
+		}
+		refused := 0
+		watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			at := slices.IndexFunc(in.Entries, func(e types.SendMessageBatchRequestEntry) bool { return *e.MessageBody == "refused" })
+			if at < 0 || refused > 0 {
+				return watch.Client.SendMessageBatch(ctx, in)
+			}
+			if refused++; len(in.Entries) != 2 {
+				t.Fatalf("%d copies go together, want two: the damaged message has none", len(in.Entries))
+			}
+			no := types.BatchResultErrorEntry{Id: in.Entries[at].Id, Code: aws.String("InternalError")}
+			in.Entries = slices.Delete(slices.Clone(in.Entries), at, at+1)
+			out, err := watch.Client.SendMessageBatch(ctx, in)
+			if err == nil {
+				out.Failed = append(out.Failed, no)
+			}
+			return out, err
+		}
+		bodies := []string{"damaged", "refused", "taken"}
+		var j journal
+		c := q.ConsumeWith(watch, j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt == 1 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{
+			Concurrency: 1, // the damaged one comes first
+			Via:         reprise.ViaRequeue,
+			Retry:       retry.Policy{Backoff: retry.Constant(5 * time.Second), Jitter: retry.None},
+		})
+		q.Send(bodies...)
+		q.WaitEmpty(time.Minute)
+		for _, body := range bodies {
+			runs := j.of(body)
+			if len(runs) != 2 || runs[1].attempt != 2 {
+				t.Errorf("runs %+v of the message %q, want a failed attempt and a second one", runs, body)
+			}
+		}
+		if n := c.Status().Counts; refused != 1 || n.Requeued != 2 || n.Retried != 3 {
+			t.Errorf("%d refusals, counts %+v: want three retries, two of them by copies", refused, n)
+		}
+	})
+}

@@ -218,3 +218,68 @@ func TestShortWaitsNearRetentionAreDeadLettered(t *testing.T) {
 		}
 	})
 }
+
+// TestExpiryByTheServersClock: this machine's clock is three hours behind SQS's, by
+// which a message is dropped. It is announced, or dead-lettered, for the time at which
+// that happens, as this machine's clock will show it, and no sooner.
+func TestExpiryByTheServersClock(t *testing.T) {
+	const ahead = 3 * time.Hour
+	for _, test := range []struct {
+		name  string
+		lives bool // to be run again in time
+		wait  time.Duration
+	}{
+		{"in time", true, 5 * time.Hour},
+		{"too late", false, 7 * time.Hour},
+	} {
+		for _, letters := range []bool{true, false} {
+			t.Run(test.name+map[bool]string{true: ", with a dead-letter queue", false: ""}[letters], func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					q := reprisetest.NewQueue(t, shortLived(false))
+					var dead *reprisetest.Queue
+					if letters {
+						dead = q.NewDeadLetterQueue(100)
+					}
+					if err := q.Server().Advance(ahead); err != nil {
+						t.Fatal(err)
+					}
+					sent := time.Now()
+					var told expirations
+					var j journal
+					c := q.ConsumeWith(q.Client(), j.handler(func(_ context.Context, m *reprise.Message) error {
+						if m.Attempt == 1 {
+							return reprise.RetryAfter(test.wait, errUnavailable)
+						}
+						return nil
+					}), reprise.Config{Via: reprise.ViaVisibility, Observer: reprise.Observer{Expiring: told.observe}})
+					q.Send("order")
+					time.Sleep(time.Minute)
+					told.mu.Lock()
+					events := told.events
+					told.mu.Unlock()
+					switch {
+					case test.lives || letters:
+						if len(events) != 0 {
+							t.Errorf("announced %+v, want nothing", events)
+						}
+					case len(events) != 1:
+						t.Errorf("announced %+v, want the message", events)
+					default:
+						if apart := events[0].At.Sub(sent.Add(6 * time.Hour)).Abs(); apart > 5*time.Second {
+							t.Errorf("it is announced for %v, %v from when it is dropped by this machine's clock", events[0].At, apart)
+						}
+					}
+					if letters && !test.lives {
+						if got := dead.Messages(); len(got) != 1 || storyOf(t, got[0]).Reason != "retention" {
+							t.Errorf("dead letters %+v, want the message, at once", got)
+						}
+					}
+					q.WaitEmpty(8 * time.Hour)
+					if n := len(j.all()); test.lives != (n == 2) {
+						t.Errorf("%d runs, counts %+v", n, c.Status().Counts)
+					}
+				})
+			})
+		}
+	}
+}

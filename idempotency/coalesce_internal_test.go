@@ -167,6 +167,24 @@ func TestResultIsNeverLost(t *testing.T) {
 	})
 }
 
+// TestResultThatIsThereIsTaken: the result has arrived, and the caller's context has
+// ended too. Nobody else takes the result any more: the caller gets it.
+func TestResultThatIsThereIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&ferry{}).coalescer()
+		for range 64 { // a caller that finds both chooses one of them by chance
+			p := &passenger[string, string]{in: "a", arrived: make(chan struct{})}
+			c.queue(p)
+			<-p.arrived
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if out, err := c.await(ctx, p); out != "re: a" || err != nil {
+				t.Fatalf("got %q and the error %v, want the result that was there", out, err)
+			}
+		}
+	})
+}
+
 // TestTripThatFailsIsOver: its members are told, and the next goes.
 func TestTripThatFailsIsOver(t *testing.T) {
 	for name, c := range map[string]struct {

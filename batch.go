@@ -2,13 +2,12 @@ package reprise
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
 
 // BatchHandler works on several messages at once: one insert of a thousand rows in
-// place of a thousand inserts. See [NewBatch].
+// place of a thousand inserts. See [NewBatchConsumer].
 //
 // HandleBatch returns nil if all messages succeeded, or one verdict for each: errs[i]
 // is on ms[i], and settles it as the error of a [Handler] would. Each message has
@@ -38,13 +37,20 @@ type BatchHandlerFunc func(ctx context.Context, ms []*Message) []error
 // HandleBatch calls f.
 func (f BatchHandlerFunc) HandleBatch(ctx context.Context, ms []*Message) []error { return f(ctx, ms) }
 
-// Batch says when what has been received goes to a [BatchHandler]: when it is Size
-// messages or Bytes, or when the first of them was received Linger ago, whichever
-// comes first, and a handler is free. Messages that wait keep their leases. When
-// the consumer stops, what waits runs at once if there is time for it, and is given
+// BatchConfig says how a consumer of batches works. The zero BatchConfig works.
+//
+// Size, Linger and Bytes say when what has been received goes to the [BatchHandler]:
+// when it is Size messages or Bytes, or when the first of them was received Linger ago,
+// whichever comes first, and a handler is free. Messages that wait keep their leases.
+// When the consumer stops, what waits runs at once if there is time for it, and is given
 // back otherwise; so are messages that wait for a [Handler]. An outage's canary
 // runs alone, and what follows it while handlers are started again does not linger.
-type Batch struct {
+type BatchConfig struct {
+	// Config says the rest. Its Concurrency counts batches, at once; Prefetch is a batch
+	// by default, ten messages at least; HandlerTimeout is for a batch; and Rate counts
+	// messages, a batch of ten taking the time of ten.
+	Config
+
 	// Size is the most messages of a batch, from 1 to 10,000, and together with
 	// Concurrency 100,000 in handlers at once. More than the default asks for a
 	// Linger long enough to receive them. Default: 10, as many as one receive brings.
@@ -73,7 +79,8 @@ const (
 	maxBatchLinger = time.Hour
 )
 
-func (b Batch) withDefaults() Batch {
+// batchDefaults returns b with the defaults of what a batch is.
+func (b BatchConfig) batchDefaults() BatchConfig {
 	if b.Size == 0 {
 		b.Size = defaultBatchSize
 	}
@@ -89,11 +96,11 @@ func (b Batch) withDefaults() Batch {
 	return b
 }
 
-// validate returns every problem of a Batch whose defaults are filled in.
-func (b Batch) validate() []error {
+// validateBatch returns every problem of what a batch is, with its defaults filled in.
+func (b BatchConfig) validateBatch() []error {
 	var problems []error
 	bad := func(field string, value any, problem string) {
-		problems = append(problems, fmt.Errorf("Config.Batch.%s is %v: %s", field, value, problem))
+		problems = append(problems, fmt.Errorf("BatchConfig.%s is %v: %s", field, value, problem))
 	}
 	if b.Size < 1 || b.Size > maxBatchSize {
 		bad("Size", b.Size, fmt.Sprintf("set 1 to %d messages, or 0 for %d", maxBatchSize, defaultBatchSize))
@@ -107,41 +114,11 @@ func (b Batch) validate() []error {
 	return problems
 }
 
-// NewBatch returns a consumer of the queue at queueURL that runs h for batches of
-// messages. It is like [New] but for this: Config.Batch says what a batch is;
-// Concurrency counts batches, at once; Prefetch is a batch by default, ten messages
-// at least; HandlerTimeout is for a batch; and Rate counts messages, a batch of ten
-// taking the time of ten.
-func NewBatch(c Client, queueURL string, h BatchHandler, cfg Config) (*Consumer, error) {
-	var problems []error
-	if h == nil {
-		problems = append(problems, errors.New("the handler is nil: pass a BatchHandler or a BatchHandlerFunc"))
-	}
-	batch := cfg.Batch.withDefaults()
-	if wrong := batch.validate(); len(wrong) > 0 {
-		problems = append(problems, wrong...)
-	} else if n := cfg.withDefaults().Concurrency; n <= maxConcurrent && n*batch.Size > maxConcurrent {
-		problems = append(problems, fmt.Errorf("Config.Concurrency is %d and Config.Batch.Size %d: lower one, to at most %d messages in handlers at once", n, batch.Size, maxConcurrent))
-	}
-	if cfg.Prefetch == 0 {
-		cfg.Prefetch = max(defaultPrefetch, min(batch.Size, maxPrefetch))
-	}
-	cfg.Batch = batch
-	consumer, err := newConsumer(c, queueURL, cfg, problems)
-	if err != nil {
-		return nil, err
-	}
-	consumer.batches = &collector{Batch: batch, handler: h}
-	consumer.workFunc = consumer.workBatches
-	consumer.joinPool()
-	return consumer, nil
-}
-
 // collector turns messages that are ready into batches. There is nothing to be put
 // into and taken out of again: what a batch will be is the beginning of
 // Consumer.ready, until a worker takes it. Guarded by Consumer.mu.
 type collector struct {
-	Batch
+	BatchConfig
 	handler BatchHandler
 
 	ready   load // in Consumer.ready
@@ -250,7 +227,7 @@ func (c *Consumer) weighOut(d *delivery) {
 	}
 }
 
-// heldAtMost is how many bytes of messages may be held: see Batch.Bytes. The caller
+// heldAtMost is how many bytes of messages may be held: see BatchConfig.Bytes. The caller
 // holds c.mu.
 func (c *Consumer) heldAtMost() int { return (c.dials.concurrency + 1) * c.batches.Bytes }
 

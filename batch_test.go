@@ -104,9 +104,11 @@ func TestBatchesShareTheirCalls(t *testing.T) {
 						}
 					}
 					return errs
-				}), reprise.Config{
-					Retry:    retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None},
-					Observer: reprise.Observer{Call: count},
+				}), reprise.BatchConfig{
+					Config: reprise.Config{
+						Retry:    retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None},
+						Observer: reprise.Observer{Call: count},
+					},
 				})
 				q.WaitEmpty(2 * time.Minute)
 				n := c.Stop().Counts
@@ -134,19 +136,19 @@ func TestWhenABatchGoes(t *testing.T) {
 	kilobyte := strings.Repeat("x", 1023) // and a full stop
 	for _, tt := range []struct {
 		name          string
-		batch         reprise.Batch
+		batch         reprise.BatchConfig
 		first, second int // messages, at the start and each second after
 		body          string
 		want          []batch
 	}{
-		{"full, at once", reprise.Batch{Size: 5, Linger: time.Minute}, 10, 0, "", []batch{{0, 5}, {0, 5}}},
-		{"full, as they come", reprise.Batch{Size: 5, Linger: time.Minute}, 2, 1, "", []batch{{3, 5}, {8, 5}}},
-		{"when the first has waited", reprise.Batch{Size: 100, Linger: 4500 * time.Millisecond}, 1, 1, "", []batch{{4, 5}, {9, 5}}},
-		{"after a second by default", reprise.Batch{Size: 100}, 1, 0, "", []batch{{1, 1}}},
-		{"without a linger", reprise.Batch{Size: 100, Linger: -1}, 1, 1, "", []batch{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}, {7, 1}, {8, 1}, {9, 1}}},
-		{"at so many bytes", reprise.Batch{Size: 100, Linger: time.Minute, Bytes: 3 * 1024}, 2, 1, kilobyte, []batch{{1, 3}, {4, 3}, {7, 3}}},
-		{"before more would pass the bytes", reprise.Batch{Size: 100, Linger: time.Minute, Bytes: 3*1024 - 1}, 2, 1, kilobyte, []batch{{1, 2}, {3, 2}, {5, 2}, {7, 2}, {9, 2}}},
-		{"alone if it is larger", reprise.Batch{Size: 100, Linger: time.Minute, Bytes: 10}, 2, 0, kilobyte, []batch{{0, 1}, {0, 1}}},
+		{"full, at once", reprise.BatchConfig{Size: 5, Linger: time.Minute}, 10, 0, "", []batch{{0, 5}, {0, 5}}},
+		{"full, as they come", reprise.BatchConfig{Size: 5, Linger: time.Minute}, 2, 1, "", []batch{{3, 5}, {8, 5}}},
+		{"when the first has waited", reprise.BatchConfig{Size: 100, Linger: 4500 * time.Millisecond}, 1, 1, "", []batch{{4, 5}, {9, 5}}},
+		{"after a second by default", reprise.BatchConfig{Size: 100}, 1, 0, "", []batch{{1, 1}}},
+		{"without a linger", reprise.BatchConfig{Size: 100, Linger: -1}, 1, 1, "", []batch{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}, {7, 1}, {8, 1}, {9, 1}}},
+		{"at so many bytes", reprise.BatchConfig{Size: 100, Linger: time.Minute, Bytes: 3 * 1024}, 2, 1, kilobyte, []batch{{1, 3}, {4, 3}, {7, 3}}},
+		{"before more would pass the bytes", reprise.BatchConfig{Size: 100, Linger: time.Minute, Bytes: 3*1024 - 1}, 2, 1, kilobyte, []batch{{1, 2}, {3, 2}, {5, 2}, {7, 2}, {9, 2}}},
+		{"alone if it is larger", reprise.BatchConfig{Size: 100, Linger: time.Minute, Bytes: 10}, 2, 0, kilobyte, []batch{{0, 1}, {0, 1}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,7 +156,8 @@ func TestWhenABatchGoes(t *testing.T) {
 				begun := time.Now()
 				q.Send(slices.Repeat([]string{tt.body + "."}, tt.first)...)
 				var l batchLog
-				q.ConsumeBatch(l.handler(nil), reprise.Config{Concurrency: 2, Batch: tt.batch})
+				tt.batch.Concurrency = 2
+				q.ConsumeBatch(l.handler(nil), tt.batch)
 				for range 9 {
 					time.Sleep(time.Second)
 					q.Send(slices.Repeat([]string{tt.body + "."}, tt.second)...)
@@ -189,7 +192,7 @@ func TestBatchOfTenThousandKeepsItsLeases(t *testing.T) {
 				t.Errorf("the context ended: %v", context.Cause(ctx))
 			}
 			return nil
-		}), reprise.Config{Concurrency: 1, Batch: reprise.Batch{Size: size, Linger: 5 * time.Minute}})
+		}), reprise.BatchConfig{Size: size, Linger: 5 * time.Minute, Config: reprise.Config{Concurrency: 1}})
 		for range size/100 - 1 {
 			q.Send(numbered(100)...)
 			time.Sleep(3 * time.Second)
@@ -232,7 +235,7 @@ func TestBatchMemoryIsBoundedByBytes(t *testing.T) {
 		c := q.ConsumeBatch(l.handler(func(context.Context, []*reprise.Message) []error {
 			<-stuck
 			return nil
-		}), reprise.Config{Concurrency: 2, Batch: reprise.Batch{Size: 1000, Linger: time.Minute, Bytes: 10 * size}})
+		}), reprise.BatchConfig{Size: 1000, Linger: time.Minute, Bytes: 10 * size, Config: reprise.Config{Concurrency: 2}})
 		time.Sleep(10 * time.Minute)
 		s := c.Status()
 		if s.Running != 20 || s.Waiting != 10 || s.Counts.Received != 30 {
@@ -255,18 +258,18 @@ func TestBatchRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		h    reprise.BatchHandler
-		cfg  reprise.Config
+		cfg  reprise.BatchConfig
 		want []string
 	}{
-		{"no handler", nil, reprise.Config{}, []string{"handler is nil", "BatchHandlerFunc"}},
-		{"size", h, reprise.Config{Batch: reprise.Batch{Size: -1}}, []string{"Config.Batch.Size is -1", "1 to 10000"}},
-		{"linger", h, reprise.Config{Batch: reprise.Batch{Linger: 2 * time.Hour}}, []string{"Config.Batch.Linger is 2h0m0s", "at most 1h0m0s"}},
-		{"bytes", h, reprise.Config{Batch: reprise.Batch{Bytes: -1}}, []string{"Config.Batch.Bytes is -1", "positive"}},
-		{"too many together", h, reprise.Config{Concurrency: 11, Batch: reprise.Batch{Size: 10_000}}, []string{"Config.Concurrency is 11", "Config.Batch.Size 10000", "100000 messages"}},
-		{"what New refuses", h, reprise.Config{Concurrency: -1, Lease: 1}, []string{"Config.Concurrency is -1", "Config.Lease"}},
+		{"no handler", nil, reprise.BatchConfig{}, []string{"handler is nil", "BatchHandlerFunc"}},
+		{"size", h, reprise.BatchConfig{Size: -1}, []string{"BatchConfig.Size is -1", "1 to 10000"}},
+		{"linger", h, reprise.BatchConfig{Linger: 2 * time.Hour}, []string{"BatchConfig.Linger is 2h0m0s", "at most 1h0m0s"}},
+		{"bytes", h, reprise.BatchConfig{Bytes: -1}, []string{"BatchConfig.Bytes is -1", "positive"}},
+		{"too many together", h, reprise.BatchConfig{Size: 10_000, Config: reprise.Config{Concurrency: 11}}, []string{"Config.Concurrency is 11", "BatchConfig.Size 10000", "100000 messages"}},
+		{"what New refuses", h, reprise.BatchConfig{Config: reprise.Config{Concurrency: -1, Lease: 1}}, []string{"Config.Concurrency is -1", "Config.Lease"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := reprise.NewBatch(q.Direct(), q.URL(), tt.h, tt.cfg)
+			c, err := reprise.NewBatchConsumer(q.Direct(), q.URL(), tt.h, tt.cfg)
 			if err == nil || c != nil {
 				t.Fatal("accepted")
 			}
@@ -277,11 +280,7 @@ func TestBatchRefused(t *testing.T) {
 			}
 		})
 	}
-	_, err := reprise.New(q.Direct(), q.URL(), reprise.HandlerFunc(succeed), reprise.Config{Batch: reprise.Batch{Size: 10}})
-	if err == nil || !strings.Contains(err.Error(), "NewBatch") {
-		t.Errorf("New with a Batch: %v, want a pointer to NewBatch", err)
-	}
-	c, err := reprise.NewBatch(q.Direct(), q.URL(), h, reprise.Config{Batch: reprise.Batch{Size: 10_000}})
+	c, err := reprise.NewBatchConsumer(q.Direct(), q.URL(), h, reprise.BatchConfig{Size: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +300,7 @@ func TestStopWithAHalfBatch(t *testing.T) {
 				c := q.ConsumeBatch(l.handler(func(context.Context, []*reprise.Message) []error {
 					time.Sleep(100 * time.Millisecond)
 					return nil
-				}), reprise.Config{Batch: reprise.Batch{Size: 20, Linger: time.Minute}})
+				}), reprise.BatchConfig{Size: 20, Linger: time.Minute})
 				if known {
 					q.Send(numbered(20)...)
 					time.Sleep(time.Second)
@@ -344,7 +343,7 @@ func TestEndOfALargeBatchIsPaced(t *testing.T) {
 			return watch.Client.DeleteMessageBatch(ctx, in)
 		}
 		var l batchLog
-		c := q.ConsumeBatchWith(watch, l.handler(nil), reprise.Config{Concurrency: 1, Batch: reprise.Batch{Size: 4000, Linger: time.Minute}})
+		c := q.ConsumeBatchWith(watch, l.handler(nil), reprise.BatchConfig{Size: 4000, Linger: time.Minute, Config: reprise.Config{Concurrency: 1}})
 		q.WaitEmpty(time.Hour)
 		if n := c.Stop(); n.Calls.Deletes != 400 || peak.Load() != 256 {
 			t.Errorf("%d deletes, %d at once: want 400, and no more at once than Tuned keeps connections", n.Calls.Deletes, peak.Load())

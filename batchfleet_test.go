@@ -41,7 +41,7 @@ type batchFleet struct {
 	q    *reprisetest.Queue
 	dead *reprisetest.Queue
 	fifo bool
-	cfg  reprise.Config
+	cfg  reprise.BatchConfig
 
 	mu        sync.Mutex
 	sent      []string
@@ -57,17 +57,15 @@ func newBatchFleet(t *testing.T, seed uint64) *batchFleet {
 	}
 	f.q = reprisetest.NewQueue(t, attributes)
 	f.dead = f.q.NewDeadLetterQueue(1000)
-	f.cfg = reprise.Config{
+	f.cfg.Config = reprise.Config{
 		Concurrency: 1 + f.draw("concurrency", 4),
 		Lease:       20 * time.Second,
 		FIFO:        reprise.FIFO(f.draw("fifo", 2)), // to skip would give up good messages
 		Retry:       retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: 50},
-		Batch: reprise.Batch{
-			Size:   []int{1, 3, 10, 40}[f.draw("size", 4)],
-			Linger: []time.Duration{-1, 300 * time.Millisecond, 30 * time.Second}[f.draw("linger", 3)],
-			Bytes:  []int{0, 400}[f.draw("bytes", 2)],
-		},
 	}
+	f.cfg.Size = []int{1, 3, 10, 40}[f.draw("size", 4)]
+	f.cfg.Linger = []time.Duration{-1, 300 * time.Millisecond, 30 * time.Second}[f.draw("linger", 3)]
+	f.cfg.Bytes = []int{0, 400}[f.draw("bytes", 2)]
 	return f
 }
 
@@ -179,7 +177,7 @@ func (f *batchFleet) checkStart(ms []*reprise.Message) {
 			first[m.GroupID] = m.Body
 		}
 	}
-	if b := f.cfg.Batch; len(ms) > b.Size || b.Bytes > 0 && bytes > b.Bytes {
+	if b := f.cfg; len(ms) > b.Size || b.Bytes > 0 && bytes > b.Bytes {
 		f.t.Errorf("a batch of %d messages and %d bytes", len(ms), bytes)
 	}
 	for _, m := range f.q.Messages() {

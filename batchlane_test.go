@@ -44,7 +44,7 @@ func TestBatchTakesAGroupInOrder(t *testing.T) {
 				}
 			}
 			return nil
-		}), reprise.Config{Concurrency: 1, Batch: reprise.Batch{Size: 10, Linger: -1}})
+		}), reprise.BatchConfig{Size: 10, Linger: -1, Config: reprise.Config{Concurrency: 1}})
 		q.WaitEmpty(time.Minute)
 		for _, g := range []string{"a", "b"} {
 			of := slices.DeleteFunc(l.all(), func(s string) bool { return !strings.HasPrefix(s, g) })
@@ -96,10 +96,12 @@ func TestNothingOvertakesAFailureInABatch(t *testing.T) {
 						return nil
 					}
 					return byBody(ms, map[string]error{"a03": tt.err, "a05": errUnavailable})
-				}), reprise.Config{
-					FIFO:  tt.fifo,
-					Retry: retry.Policy{Backoff: retry.Constant(30 * time.Second), Jitter: retry.None},
-					Batch: reprise.Batch{Size: 6},
+				}), reprise.BatchConfig{
+					Size: 6,
+					Config: reprise.Config{
+						FIFO:  tt.fifo,
+						Retry: retry.Policy{Backoff: retry.Constant(30 * time.Second), Jitter: retry.None},
+					},
 				})
 				q.WaitEmpty(2 * time.Hour)
 				n := c.Stop().Counts
@@ -147,7 +149,7 @@ func TestGroupOfABatchGoesOnWhenAllIsDeleted(t *testing.T) {
 				}
 			}
 			return nil
-		}), reprise.Config{Batch: reprise.Batch{Size: 3}, Retry: retry.Policy{Backoff: retry.Constant(time.Millisecond), Jitter: retry.None}})
+		}), reprise.BatchConfig{Size: 3, Config: reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Millisecond), Jitter: retry.None}}})
 		q.WaitEmpty(time.Minute)
 		if got := l.all(); !slices.Equal(got, []string{"a01", "a02", "a03", "a03", "a04"}) {
 			t.Errorf("ran as %v", got)
@@ -158,7 +160,7 @@ func TestGroupOfABatchGoesOnWhenAllIsDeleted(t *testing.T) {
 // TestGroupFillsABatchAtOnce: what waits behind the head of its group goes along, and
 // so counts for what makes a batch full.
 func TestGroupFillsABatchAtOnce(t *testing.T) {
-	for name, batch := range map[string]reprise.Batch{
+	for name, batch := range map[string]reprise.BatchConfig{
 		"by number": {Size: 5, Linger: time.Hour},
 		"by bytes":  {Size: 100, Linger: time.Hour, Bytes: 15},
 	} {
@@ -167,7 +169,7 @@ func TestGroupFillsABatchAtOnce(t *testing.T) {
 				q := reprisetest.NewQueue(t, fifoQueue)
 				groups(q, "a", 10)
 				var l batchLog
-				q.ConsumeBatch(l.handler(nil), reprise.Config{Batch: batch})
+				q.ConsumeBatch(l.handler(nil), batch)
 				q.WaitEmpty(time.Minute)
 				if got := l.sizes(); !slices.Equal(got, []int{5, 5}) {
 					t.Errorf("batches of %v, want two of five", got)
@@ -223,7 +225,7 @@ func TestLeaseLostInsideAGroup(t *testing.T) {
 					}
 					time.Sleep(15 * time.Second) // the heartbeat is refused
 					return byBody(ms, map[string]error{tt.fails: errUnavailable})
-				}), reprise.Config{Lease: 20 * time.Second, Retry: retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None}})
+				}), reprise.BatchConfig{Config: reprise.Config{Lease: 20 * time.Second, Retry: retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None}}})
 				q.WaitEmpty(5 * time.Minute)
 				n := c.Stop().Counts
 				again := l.all()[3:]
@@ -256,7 +258,7 @@ func TestStopWhileAGroupStalls(t *testing.T) {
 		var l batchLog
 		c := q.ConsumeBatchWith(watch, l.handler(func(_ context.Context, ms []*reprise.Message) []error {
 			return byBody(ms, map[string]error{"a02": errUnavailable})
-		}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None}})
+		}), reprise.BatchConfig{Config: reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None}}})
 		time.Sleep(5 * time.Second)
 		if got := l.all(); !slices.Equal(got, []string{"a01", "a02"}) {
 			t.Errorf("ran as %v: a02 started while a01 was there", got)
@@ -326,11 +328,10 @@ func TestBatchKeepsOrderThroughFailures(t *testing.T) {
 					}
 					return errs
 				})
-				cfg := reprise.Config{
+				cfg := reprise.BatchConfig{Size: 7, Linger: 200 * time.Millisecond, Config: reprise.Config{
 					Concurrency: 3, Lease: 10 * time.Second,
 					Retry: retry.Policy{Backoff: retry.Exponential{Base: time.Second}, MaxAttempts: -1},
-					Batch: reprise.Batch{Size: 7, Linger: 200 * time.Millisecond},
-				}
+				}}
 				c := q.ConsumeBatch(h, cfg)
 				groups(q, "abc", 30)
 				time.Sleep(2 * time.Second)

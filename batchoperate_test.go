@@ -47,7 +47,7 @@ func TestCanaryOfABatchConsumer(t *testing.T) {
 				after = append(after, len(ms))
 			}
 			return errs
-		}), reprise.Config{Concurrency: 2, Batch: reprise.Batch{Size: 10, Linger: time.Hour}})
+		}), reprise.BatchConfig{Size: 10, Linger: time.Hour, Config: reprise.Config{Concurrency: 2}})
 		time.Sleep(10 * time.Minute)
 		mu.Lock()
 		if canaries := whileDown[min(4, len(whileDown)):]; len(canaries) < 5 || slices.Max(canaries) != 1 {
@@ -78,7 +78,7 @@ func TestOperatingABatchConsumer(t *testing.T) {
 			c := q.ConsumeBatch(l.handler(func(context.Context, []*reprise.Message) []error {
 				time.Sleep(15 * time.Second)
 				return nil
-			}), reprise.Config{Concurrency: 2})
+			}), reprise.BatchConfig{Config: reprise.Config{Concurrency: 2}})
 			time.Sleep(time.Second)
 			if s := c.Status(); s.Running != 20 || s.Waiting != 10 || s.Concurrency != 2 {
 				t.Errorf("%d running, %d waiting: want two batches, and one waiting", s.Running, s.Waiting)
@@ -97,7 +97,7 @@ func TestOperatingABatchConsumer(t *testing.T) {
 			q := reprisetest.NewQueue(t, nil)
 			q.Send(numbered(120)...)
 			var l batchLog
-			q.ConsumeBatch(l.handler(nil), reprise.Config{Rate: 2})
+			q.ConsumeBatch(l.handler(nil), reprise.BatchConfig{Config: reprise.Config{Rate: 2}})
 			time.Sleep(30500 * time.Millisecond)
 			if n := len(l.all()); n != 70 { // a batch at once, and one each 5 s
 				t.Errorf("%d messages in 30 s in batches of %v, want 2 a second after the first batch", n, l.sizes())
@@ -108,10 +108,12 @@ func TestOperatingABatchConsumer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			q := reprisetest.NewQueue(t, nil)
 			var l batchLog
-			c := q.ConsumeBatch(l.handler(nil), reprise.Config{
-				Concurrency: 4,
-				Batch:       reprise.Batch{Size: 5, Linger: 10 * time.Second},
-				Outage:      reprise.Outage{Key: tenant},
+			c := q.ConsumeBatch(l.handler(nil), reprise.BatchConfig{
+				Size: 5, Linger: 10 * time.Second,
+				Config: reprise.Config{
+					Concurrency: 4,
+					Outage:      reprise.Outage{Key: tenant},
+				},
 			})
 			if err := c.PauseKey("red"); err != nil {
 				t.Fatal(err)
@@ -160,7 +162,7 @@ func TestCanaryOfAKeyRunsAlone(t *testing.T) {
 		c = q.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
 			<-begin
 			return h.HandleBatch(ctx, ms)
-		}), reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant}, Batch: reprise.Batch{Linger: 20 * time.Second}})
+		}), reprise.BatchConfig{Linger: 20 * time.Second, Config: reprise.Config{Concurrency: 1, Outage: reprise.Outage{Key: tenant}}})
 		close(begin)
 		for i := range 300 {
 			q.Send(fmt.Sprintf("blue:%d", i))
@@ -181,10 +183,12 @@ func TestPausedBytesLeaveRoomForOthers(t *testing.T) {
 		const size = 100 << 10
 		q := reprisetest.NewQueue(t, nil)
 		var l batchLog
-		c := q.ConsumeBatch(l.handler(nil), reprise.Config{
-			Concurrency: 1,
-			Batch:       reprise.Batch{Size: 1000, Bytes: 10 * size},
-			Outage:      reprise.Outage{Key: tenant},
+		c := q.ConsumeBatch(l.handler(nil), reprise.BatchConfig{
+			Size: 1000, Bytes: 10 * size,
+			Config: reprise.Config{
+				Concurrency: 1,
+				Outage:      reprise.Outage{Key: tenant},
+			},
 		})
 		if err := c.PauseKey("red"); err != nil {
 			t.Fatal(err)
@@ -213,10 +217,12 @@ func TestRunningBytesLeaveRoomToHold(t *testing.T) {
 		c := q.ConsumeBatch(reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error {
 			time.Sleep(15 * time.Second)
 			return nil
-		}), reprise.Config{
-			Concurrency: 1,
-			Batch:       reprise.Batch{Size: 1000, Bytes: 10 * size},
-			Outage:      reprise.Outage{Key: tenant},
+		}), reprise.BatchConfig{
+			Size: 1000, Bytes: 10 * size,
+			Config: reprise.Config{
+				Concurrency: 1,
+				Outage:      reprise.Outage{Key: tenant},
+			},
 		})
 		if err := c.PauseKey("red"); err != nil {
 			t.Fatal(err)
@@ -246,7 +252,7 @@ func TestSuspectHasABatchOfItsOwn(t *testing.T) {
 		}
 		q.Send(numbered(9)...)
 		var l batchLog
-		q.ConsumeBatch(l.handler(nil), reprise.Config{Via: reprise.ViaVisibility, Retry: retry.Policy{Backoff: retry.Constant(time.Hour)}})
+		q.ConsumeBatch(l.handler(nil), reprise.BatchConfig{Config: reprise.Config{Via: reprise.ViaVisibility, Retry: retry.Policy{Backoff: retry.Constant(time.Hour)}}})
 		q.WaitEmpty(time.Minute)
 		if i := slices.IndexFunc(l.bodies, func(b []string) bool { return b[0] == "suspect" }); i < 0 || len(l.bodies[i]) != 1 || len(l.bodies) != 2 {
 			t.Errorf("batches %v, want one of the suspect alone", l.bodies)

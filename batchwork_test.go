@@ -81,10 +81,12 @@ func TestOneBadMessageCostsItsNeighboursNothing(t *testing.T) {
 				again[m.Body] = fmt.Sprintf("attempt %d after %v", m.Attempt, time.Since(begun).Truncate(time.Minute))
 			}
 			return nil
-		}), reprise.Config{
-			Retry:    retry.Policy{Backoff: retry.Constant(2 * time.Minute), Jitter: retry.None},
-			Batch:    reprise.Batch{Size: 6, Linger: 10 * time.Second},
-			Observer: told.observer(),
+		}), reprise.BatchConfig{
+			Size: 6, Linger: 10 * time.Second,
+			Config: reprise.Config{
+				Retry:    retry.Policy{Backoff: retry.Constant(2 * time.Minute), Jitter: retry.None},
+				Observer: told.observer(),
+			},
 		})
 		q.Send("good", "fails", "permanent", "later", "released", "fine")
 		q.WaitEmpty(2 * time.Hour)
@@ -137,10 +139,12 @@ func TestBatchThatFailsWhole(t *testing.T) {
 						return tt.fail(ms)
 					}
 					return nil
-				}), reprise.Config{
-					Retry:    retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 3},
-					Batch:    reprise.Batch{Size: 5, Linger: 5 * time.Second},
-					Observer: told.observer(),
+				}), reprise.BatchConfig{
+					Size: 5, Linger: 5 * time.Second,
+					Config: reprise.Config{
+						Retry:    retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 3},
+						Observer: told.observer(),
+					},
 				})
 				q.Send("bad1", "bad2", "bad3", "bad4", "bad5", "good1", "good2", "good3", "good4", "good5")
 				q.WaitEmpty(time.Hour)
@@ -178,7 +182,7 @@ func TestVerdictsFollowTheirMessages(t *testing.T) {
 		q.ConsumeBatch(reprise.BatchHandlerFunc(func(_ context.Context, ms []*reprise.Message) []error {
 			slices.SortFunc(ms, func(a, b *reprise.Message) int { return strings.Compare(a.Body, b.Body) })
 			return byBody(ms, map[string]error{"5": reprise.Permanent(errUnavailable)})
-		}), reprise.Config{})
+		}), reprise.BatchConfig{})
 		q.WaitEmpty(time.Minute)
 		if letters := dead.Messages(); len(letters) != 1 || letters[0].Body != "5" {
 			t.Errorf("dead letters %+v, want 5", letters)
@@ -203,7 +207,7 @@ func TestHandlerTimeoutIsForTheBatch(t *testing.T) {
 				t.Errorf("the context ended after %v: %v", took, ctx.Err())
 			}
 			return byBody(ms, map[string]error{"slow": ctx.Err()})
-		}), reprise.Config{HandlerTimeout: 30 * time.Second})
+		}), reprise.BatchConfig{Config: reprise.Config{HandlerTimeout: 30 * time.Second}})
 		q.WaitEmpty(5 * time.Minute)
 		n := c.Stop().Counts
 		if n.Deleted != 3 || n.Retried != 1 {
@@ -256,7 +260,7 @@ func TestLeaseLostInABatch(t *testing.T) {
 						}
 					}
 					return errs
-				}), reprise.Config{})
+				}), reprise.BatchConfig{})
 				q.WaitEmpty(5 * time.Minute)
 				n := c.Stop().Counts
 				if len(lost) != tt.losses || n.Lost != int64(tt.losses) || n.Deleted != 3 || n.Retried+n.Released != 0 {
@@ -297,7 +301,7 @@ func TestMessageContext(t *testing.T) {
 				kept = append(kept, its)
 			}
 			return nil
-		}), reprise.Config{Observer: observer})
+		}), reprise.BatchConfig{Config: reprise.Config{Observer: observer}})
 		q.WaitEmpty(time.Minute)
 		c.Stop()
 		if diff := cmp.Diff(map[string]any{"a": "of a", "b": "of b"}, seen); diff != "" {
@@ -338,7 +342,7 @@ func TestHeldMessageKeepsNoOther(t *testing.T) {
 				}
 			}
 			return byBody(ms, map[string]error{"a01": errUnavailable})
-		}), reprise.Config{Batch: reprise.Batch{Size: 20}, Retry: retry.Policy{Backoff: retry.Constant(30 * time.Second), Jitter: retry.None}})
+		}), reprise.BatchConfig{Size: 20, Config: reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(30 * time.Second), Jitter: retry.None}}})
 		time.Sleep(10 * time.Second)
 		runtime.GC()
 		if n := c.Status(); len(others) != 10 || n.Counts.Deleted != 10 || n.Waiting != 10 {

@@ -16,22 +16,9 @@ import (
 // Config says how a [Consumer] works. The zero Config works and is good; a
 // Config is copied by [New] and cannot change afterwards.
 type Config struct {
-	// Concurrency is how many handlers run at once. Default: 10; in a Pool, all that it
-	// has.
+	// Concurrency is how many handlers run at once. Default: 10; of a consumer that
+	// [Pool.Add] makes, as many as the pool has places.
 	Concurrency int
-
-	// Pool is what this consumer shares places for handlers with others in. Default:
-	// none; it has places of its own.
-	Pool *Pool
-
-	// Priority is its rank in the Pool: while a message of a higher priority is ready,
-	// no handler of a lower one is started. It may be negative. Default: 0.
-	Priority int
-
-	// Weight is its share of what consumers of its priority start while all of them
-	// have messages: one of weight 3 starts three handlers for each that one of weight
-	// 1 starts. From 1 to 1,000. Default: 1.
-	Weight int
 
 	// Prefetch is how many messages may wait, leased, for a free handler, so
 	// that a freed slot does not cost a receive of one. Negative: none, at more
@@ -39,10 +26,6 @@ type Config struct {
 	// messages all the same, or it would never have a turn. On FIFO queues those that wait behind the head of their
 	// group come on top: nine at most for each head. Default: 10.
 	Prefetch int
-
-	// Batch says what a batch is, for consumers made by NewBatch; New refuses it.
-	// Default: the zero [Batch].
-	Batch Batch
 
 	// Rate is how many handlers may start per second, evenly spaced, bursts of 10 ms
 	// aside. No more messages are received than can start within 10 s. From 0.001
@@ -58,14 +41,9 @@ type Config struct {
 	// again as a copy with its history. Default: ViaAuto.
 	Via Via
 
-	// RetryLane is the URL of a queue for retries, so that they do not wait behind this
-	// queue's backlog: what is to be retried is sent there, as a copy with its history
-	// that is due when the policy says, and so are all other copies. A consumer of the
-	// lane in the same Pool, with the same handler, takes it from there, by its own
-	// Priority and Weight; its dead letters name this queue as their source. It needs
-	// sqs:SendMessage on the lane; where the lane takes nothing, retries are hidden here.
-	// Standard queues only. Default: none.
-	RetryLane string
+	// RetryLane is a second queue, for retries, so that they do not wait behind this
+	// queue's backlog. Default: none.
+	RetryLane RetryLane
 
 	// FIFO says what becomes of a FIFO queue's message group while one of its
 	// messages has failed. Other queues' messages do not wait for each other.
@@ -137,19 +115,12 @@ const (
 	maxLease      = time.Hour
 	maxPrefetch   = 10_000
 	maxConcurrent = 100_000
-	maxWeight     = 1000
 )
 
 // withDefaults returns c with every zero field replaced by its default.
 func (c Config) withDefaults() Config {
 	if c.Concurrency == 0 {
 		c.Concurrency = defaultConcurrency
-		if c.Pool != nil && c.Pool.size() > 0 {
-			c.Concurrency = c.Pool.size()
-		}
-	}
-	if c.Pool != nil && c.Weight == 0 {
-		c.Weight = 1
 	}
 	switch {
 	case c.Prefetch == 0:
@@ -187,18 +158,6 @@ func (c Config) validate() error {
 	}
 	if c.Prefetch > maxPrefetch {
 		bad("Prefetch", c.Prefetch, fmt.Sprintf("set at most %d messages, 0 for %d, or a negative number for none", maxPrefetch, defaultPrefetch))
-	}
-	if c.Pool != nil && c.Pool.size() == 0 {
-		bad("Pool", "the zero Pool", "make it with NewPool")
-	}
-	if c.Pool == nil && c.Priority != 0 {
-		bad("Priority", c.Priority, "it is a rank in a pool: set Config.Pool too, or leave it 0")
-	}
-	switch {
-	case c.Pool == nil && c.Weight != 0:
-		bad("Weight", c.Weight, "it is a share of a pool: set Config.Pool too, or leave it 0")
-	case c.Pool != nil && (c.Weight < 1 || c.Weight > maxWeight):
-		bad("Weight", c.Weight, fmt.Sprintf("set 1 to %d, or 0 for 1", maxWeight))
 	}
 	if c.Rate != 0 && !(c.Rate >= minRate && c.Rate <= maxRate) { // NaN too
 		bad("Rate", c.Rate, fmt.Sprintf("set %v to %v handlers per second, or 0 for no limit", minRate, maxRate))

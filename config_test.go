@@ -42,11 +42,6 @@ func TestNewRefuses(t *testing.T) {
 		{"dead-letter URL", client, url, h, reprise.Config{DeadLetterURL: "dead"}, []string{"Config.DeadLetterURL", `"dead"`}},
 		{"the queue as its own dead-letter queue", client, url, h, reprise.Config{DeadLetterURL: url + "/"}, []string{"is the queue itself", "name another"}},
 		{"policy", client, url, h, reprise.Config{Retry: retry.Policy{Backoff: retry.Exponential{Factor: -2}}}, []string{"Config.Retry", "factor"}},
-		{"a priority without a pool", client, url, h, reprise.Config{Priority: 1}, []string{"Config.Priority is 1", "set Config.Pool"}},
-		{"a weight without a pool", client, url, h, reprise.Config{Weight: 1}, []string{"Config.Weight is 1", "set Config.Pool"}},
-		{"a negative weight", client, url, h, reprise.Config{Pool: poolOf(t, 1), Weight: -1}, []string{"Config.Weight is -1", "1 to 1000"}},
-		{"a large weight", client, url, h, reprise.Config{Pool: poolOf(t, 1), Weight: 1001}, []string{"Config.Weight is 1001", "1 to 1000"}},
-		{"a pool of nobody's", client, url, h, reprise.Config{Pool: new(reprise.Pool)}, []string{"Config.Pool is the zero Pool", "NewPool"}},
 		{"everything at once", nil, "", nil, reprise.Config{Lease: -1}, []string{"client is nil", "handler is nil", "URL is empty", "Config.Lease"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

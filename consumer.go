@@ -18,7 +18,6 @@
 package reprise
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,14 +30,16 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Consumer works off one queue. It is made by [New] and runs once.
+// Consumer works off one queue. It is made by [New] or [NewBatchConsumer], or in a
+// [Pool] by [Pool.Add] or [Pool.AddBatch], and runs once.
 //
 // Its state is plain data under one mutex; whatever waits or calls (a handler, a
 // request, an observer) does so without it.
 type Consumer struct {
 	client  meteredClient
 	queue   queueURL
-	copyTo  queueURL // where copies go that come again: queue, or Config.RetryLane
+	copyTo  queueURL  // where copies go that come again: queue, or that of lane
+	lane    *Consumer // of Config.RetryLane; nil: there is none
 	handler Handler
 	cfg     Config
 	log     *slog.Logger
@@ -115,105 +116,41 @@ type Consumer struct {
 	ordered       ordered // what the log and the observer are yet to hear of, one after the other
 }
 
-// New returns a consumer of the queue at queueURL that runs h for each message.
-// It checks everything that can be checked without a call, reports all problems
-// in one error, and starts nothing: see [Consumer.Run]. A *sqs.Client is a
-// [Client] as it is.
-func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
-	var problems []error
-	if h == nil {
-		problems = append(problems, errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)"))
-	}
-	if cfg.Batch != (Batch{}) {
-		problems = append(problems, errors.New("Config.Batch is set, but a Handler gets one message at a time: pass a BatchHandler to NewBatch, or leave it empty"))
-	}
-	consumer, err := newConsumer(c, queueURL, cfg, problems)
-	if err != nil {
-		return nil, err
-	}
-	consumer.handler = h
-	consumer.workFunc = consumer.work
-	consumer.joinPool()
-	return consumer, nil
-}
-
-// newConsumer returns a consumer that lacks only its handler, unless there are
-// problems with that or others.
-func newConsumer(c Client, queueURL string, cfg Config, problems []error) (*Consumer, error) {
-	if c == nil {
-		problems = append(problems, errors.New("the SQS client is nil: pass sqs.NewFromConfig(cfg)"))
-	}
-	queue, err := parseQueueURL(queueURL)
-	if err != nil {
-		problems = append(problems, err)
-	}
-	whole := cfg.Concurrency == 0
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		problems = append(problems, err)
-	}
-	if dead, deadErr := parseQueueURL(cfg.DeadLetterURL); err == nil && deadErr == nil && dead == queue {
-		problems = append(problems, fmt.Errorf("Config.DeadLetterURL %q is the queue itself: name another, or leave it empty for the target of the queue's RedrivePolicy", cfg.DeadLetterURL))
-	}
-	copyTo, wrong := cfg.laneProblems(queue)
-	problems = append(problems, wrong...)
-	if queue.fifo && cfg.Via == ViaRequeue {
-		problems = append(problems, errors.New("Config.Via is requeue, but on a FIFO queue a copy would come out of turn: set ViaAuto or ViaVisibility"))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("making a consumer: %w", err)
-	}
-
-	consumer := &Consumer{
-		handling:    crew{handlers: true},
-		queue:       queue,
-		copyTo:      copyTo,
-		cfg:         cfg,
-		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
-		chance:      rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
-		mu:          new(sync.Mutex),
-		share:       share{whole: whole},
-		floor:       new(floor),
-		held:        make(map[string]*delivery),
-		lanes:       make(map[string]*lane),
-		said:        make(map[string]time.Time),
-		stopping:    make(chan struct{}),
-		freed:       make(chan struct{}, 1),
-		renewing:    make(chan struct{}, renewAtOnce),
-		leased:      make(chan struct{}, 1),
-		emptied:     make(chan struct{}, 1),
-		pollLimit:   deadline{limit: pollTimeout},
-		settleLimit: deadline{limit: settleTimeout},
-	}
-	consumer.policy = guarded(cfg.Retry, func(problem string) { consumer.complain("policy", problem) })
-	consumer.cfg.Retry = consumer.policy
-	consumer.dials.concurrency = cfg.Concurrency
-	consumer.client.Client = c
-	if f := cfg.Observer.Call; f != nil {
-		consumer.client.observe = func(ctx context.Context, e Call) { consumer.tell(func() { f(ctx, e) }) }
-	}
-	consumer.deletes = outbox{name: "delete", send: consumer.sendDeletes}
-	consumer.hides = outbox{name: "hide", send: consumer.sendHides, leased: true}
-	consumer.copies = outbox{name: "copy", send: consumer.sendCopies, maxBytes: maxBatchBytes}
-	consumer.requeues = outbox{name: "requeue", send: consumer.sendRequeues, leased: true, maxBytes: maxBatchBytes}
-	return consumer, nil
-}
-
 // Run consumes until ctx ends, then drains within Config.StopBudget: running
 // handlers end, messages that have not started are released, settlements are
 // acknowledged. It returns nil after a clean drain, [ErrDrainTimeout] if the
-// budget ended first, and an error at once if Run was called before.
+// budget ended first, and an error at once if Run was called before. With a
+// Config.RetryLane it consumes that queue too, and both drain side by side.
 //
 // Trouble with SQS does not end Run: it is logged, shown by [Consumer.Status],
 // and retried.
 func (c *Consumer) Run(ctx context.Context) error {
-	if err := c.checkLane(); err != nil {
-		return err
+	switch {
+	case c.share.laneOf != nil:
+		return fmt.Errorf("reprise: %s is the retry lane of %s: run that queue's consumer, which runs both", c.queue.name, c.share.laneOf.queue.name)
+	case c.started.Load() || c.lane == nil:
+		return c.consume(ctx)
 	}
-	return c.consume(ctx)
+	return consumeAll(ctx, []*Consumer{c, c.lane})
 }
 
-// consume is Run for a caller that has checked the retry lane.
+// consumeAll is Run for several consumers, side by side: it returns when all have
+// drained.
+func consumeAll(ctx context.Context, all []*Consumer) error {
+	ended := make([]error, len(all))
+	var running sync.WaitGroup
+	for i, c := range all {
+		running.Go(func() {
+			if err := c.consume(ctx); err != nil {
+				ended[i] = fmt.Errorf("queue %s: %w", c.queue.name, err)
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(ended...)
+}
+
+// consume is Run without the retry lane.
 func (c *Consumer) consume(ctx context.Context) error {
 	if !c.started.CompareAndSwap(false, true) {
 		return errors.New("reprise: Run was called twice: make a new Consumer")

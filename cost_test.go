@@ -84,17 +84,14 @@ func (c *canned) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInpu
 	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
-// consume runs a consumer until every message of c is deleted.
-func (c *canned) consume(tb testing.TB, cfg reprise.Config) {
+// consume runs the consumer that build makes until every message of c is deleted.
+func (c *canned) consume(tb testing.TB, build func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error)) {
 	tb.Helper()
-	cfg.Logger = slog.New(slog.DiscardHandler)
-	cfg.StopBudget = 20 * time.Millisecond // the last receive never returns
 	const url = "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
-	consumer, err := reprise.New(c, url, reprise.HandlerFunc(succeed), cfg)
-	if cfg.Batch.Size > 0 {
-		all := reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { return nil })
-		consumer, err = reprise.NewBatch(c, url, all, cfg)
-	}
+	consumer, err := build(c, url, reprise.Config{
+		Logger:     slog.New(slog.DiscardHandler),
+		StopBudget: 20 * time.Millisecond, // the last receive never returns
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -109,16 +106,29 @@ func (c *canned) consume(tb testing.TB, cfg reprise.Config) {
 	}
 }
 
+// single makes a consumer of single messages.
+func single(client reprise.Client, url string, cfg reprise.Config) (*reprise.Consumer, error) {
+	return reprise.New(client, url, reprise.HandlerFunc(succeed), cfg)
+}
+
 // TestAllocationsPerMessage: what the consumer adds to the SDK's own allocations.
 // A received batch is one allocation, a delete batch a few.
 func TestAllocationsPerMessage(t *testing.T) {
-	for name, batch := range map[string]reprise.Batch{"one at a time": {}, "batches of 10": {Size: 10}, "batches of 1000": {Size: 1000}} {
+	batches := func(size int) func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error) {
+		all := reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { return nil })
+		return func(client reprise.Client, url string, cfg reprise.Config) (*reprise.Consumer, error) {
+			return reprise.NewBatchConsumer(client, url, all, reprise.BatchConfig{Size: size, Config: cfg})
+		}
+	}
+	for name, build := range map[string]func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error){
+		"one at a time": single, "batches of 10": batches(10), "batches of 1000": batches(1000),
+	} {
 		t.Run(name, func(t *testing.T) {
 			const messages = 20_000
 			c := newCanned(messages)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			c.consume(t, reprise.Config{Batch: batch})
+			c.consume(t, build)
 			runtime.ReadMemStats(&after)
 			per := float64(after.Mallocs-before.Mallocs) / messages
 			t.Logf("%.2f allocations, %.0f bytes per message, the stub's own included", per, float64(after.TotalAlloc-before.TotalAlloc)/messages)
@@ -138,8 +148,13 @@ func TestAllocationsInAPool(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var both sync.WaitGroup
-	both.Go(func() { first.consume(t, reprise.Config{Pool: pool, Weight: 3}) })
-	both.Go(func() { second.consume(t, reprise.Config{Pool: pool, Priority: 1}) })
+	with := func(share reprise.Share) func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error) {
+		return func(client reprise.Client, url string, cfg reprise.Config) (*reprise.Consumer, error) {
+			return pool.Add(client, url, reprise.HandlerFunc(succeed), share, cfg)
+		}
+	}
+	both.Go(func() { first.consume(t, with(reprise.Share{Weight: 3})) })
+	both.Go(func() { second.consume(t, with(reprise.Share{Priority: 1})) })
 	both.Wait()
 	runtime.ReadMemStats(&after)
 	per := float64(after.Mallocs-before.Mallocs) / messages

@@ -48,9 +48,10 @@ func insertReadings(ctx context.Context, ms []*reprise.Message) []error {
 }
 
 func consumeReadings(ctx context.Context, sqsClient *sqs.Client, queueURL string) error {
-	consumer, err := reprise.NewBatch(sqsClient, queueURL, reprise.BatchHandlerFunc(insertReadings), reprise.Config{
-		Concurrency: 4, // batches at once
-		Batch:       reprise.Batch{Size: 1000, Linger: time.Second},
+	consumer, err := reprise.NewBatchConsumer(sqsClient, queueURL, reprise.BatchHandlerFunc(insertReadings), reprise.BatchConfig{
+		Size:   1000,
+		Linger: time.Second,
+		Config: reprise.Config{Concurrency: 4}, // batches at once
 	})
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func consumeReadings(ctx context.Context, sqsClient *sqs.Client, queueURL string
 }
 
 // Rows are inserted together; a message that is none is given up by itself.
-func ExampleNewBatch() {
+func ExampleNewBatchConsumer() {
 	local := sqsserver.New(sqsserver.Config{})
 	server := httptest.NewServer(local)
 	defer server.Close()

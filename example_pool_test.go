@@ -21,28 +21,26 @@ func consumeByPriority(ctx context.Context, sqsClient *sqs.Client, urgentURL, or
 	if err != nil {
 		return err
 	}
-	_, urgent := reprise.New(sqsClient, urgentURL, reprise.JSON(ship), reprise.Config{Pool: pool, Priority: 1})
-	_, orders := reprise.New(sqsClient, ordersURL, reprise.JSON(ship), reprise.Config{Pool: pool, Weight: 3})
-	_, reports := reprise.New(sqsClient, reportsURL, reprise.JSON(ship), reprise.Config{Pool: pool, Concurrency: 24})
-	if err := errors.Join(urgent, orders, reports); err != nil {
+	_, urgentErr := pool.Add(sqsClient, urgentURL, reprise.JSON(ship), reprise.Share{Priority: 1}, reprise.Config{})
+	_, ordersErr := pool.Add(sqsClient, ordersURL, reprise.JSON(ship), reprise.Share{Weight: 3}, reprise.Config{})
+	_, reportsErr := pool.Add(sqsClient, reportsURL, reprise.JSON(ship), reprise.Share{}, reprise.Config{Concurrency: 24})
+	if err := errors.Join(urgentErr, ordersErr, reportsErr); err != nil {
 		return err
 	}
 	return pool.Run(ctx) // all of them; nil after a clean drain
 }
 
 func consumeWithLane(ctx context.Context, sqsClient *sqs.Client, ordersURL, laneURL, deadLetterURL string) error {
-	pool, err := reprise.NewPool(reprise.PoolConfig{Concurrency: 32})
+	consumer, err := reprise.New(sqsClient, ordersURL, reprise.JSON(ship), reprise.Config{
+		Concurrency:   32, // of both queues together
+		RetryLane:     reprise.RetryLane{URL: laneURL},
+		DeadLetterURL: deadLetterURL,
+		Retry:         retry.Policy{MaxAttempts: 20},
+	})
 	if err != nil {
 		return err
 	}
-	cfg := reprise.Config{Pool: pool, DeadLetterURL: deadLetterURL, Retry: retry.Policy{MaxAttempts: 20}}
-	_, lane := reprise.New(sqsClient, laneURL, reprise.JSON(ship), cfg)
-	cfg.RetryLane, cfg.Weight = laneURL, 3 // of what is fresh; the lane has one turn to three
-	_, orders := reprise.New(sqsClient, ordersURL, reprise.JSON(ship), cfg)
-	if err := errors.Join(lane, orders); err != nil {
-		return err
-	}
-	return pool.Run(ctx)
+	return consumer.Run(ctx)
 }
 
 // An order that fails at first comes again by way of the lane.
@@ -126,8 +124,8 @@ func ExamplePool() {
 	send := map[string]func(){}
 	for priority, name := range []string{"report", "urgent"} {
 		url := newQueue(ctx, client, name)
-		cfg := reprise.Config{Pool: pool, Priority: priority, StopBudget: 200 * time.Millisecond}
-		if _, err := reprise.New(client, url, handler, cfg); err != nil {
+		cfg := reprise.Config{StopBudget: 200 * time.Millisecond}
+		if _, err := pool.Add(client, url, handler, reprise.Share{Priority: priority}, cfg); err != nil {
 			log.Fatal(err)
 		}
 		send[name] = func() {

@@ -140,7 +140,7 @@ func consumeAs(q *reprisetest.Queue, batch bool, work reprise.HandlerFunc, cfg r
 			errs[i] = work(ctx, m)
 		}
 		return errs
-	}), cfg)
+	}), reprise.BatchConfig{Config: cfg})
 }
 
 // TestSomeGivenUpIsNoAlarm: half of the messages are bad ones, and the health is ok.

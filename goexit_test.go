@@ -74,7 +74,7 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 				}
 				var c *reprisetest.Consumer
 				if batches {
-					c = q.ConsumeBatch(together(failsFirst(err)), cfg)
+					c = q.ConsumeBatch(together(failsFirst(err)), reprise.BatchConfig{Config: cfg})
 				} else {
 					c = q.Consume(failsFirst(err), cfg)
 				}

@@ -183,11 +183,11 @@ func TestPoolConcurrencyChanges(t *testing.T) {
 		for i := range 3 {
 			q := reprisetest.NewQueue(t, nil)
 			q.Send(numbered(3000)...)
-			q.Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{Pool: pool, StopBudget: time.Second})
+			q.In(pool, reprise.Share{}).Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{StopBudget: time.Second})
 		}
 		limited := reprisetest.NewQueue(t, nil)
 		limited.Send(numbered(3000)...)
-		c := limited.Consume(s.handler("limited", time.Second), reprise.Config{Pool: pool, Concurrency: 3, StopBudget: time.Second})
+		c := limited.In(pool, reprise.Share{}).Consume(s.handler("limited", time.Second), reprise.Config{Concurrency: 3, StopBudget: time.Second})
 		for _, n := range []int{2, 20, 1, 7, 100, 5} {
 			if err := pool.SetConcurrency(n); err != nil {
 				t.Fatal(err)

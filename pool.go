@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,8 @@ import (
 )
 
 // Pool is a number of places for handlers that several consumers share: each has a
-// queue, a handler and a Config of its own, whose Pool is this one, and takes its
-// turns by Config.Priority and Config.Weight. A place that one has no use for is
-// the others'.
+// queue, a handler and a Config of its own, and takes its turns by its [Share]. A place
+// that one has no use for is the others'.
 //
 // Priorities are strict: a handler is started only while no message of a higher
 // priority is ready to be, so that a queue that keeps the pool busy starves those
@@ -33,6 +33,7 @@ import (
 // is about what one consumer can.
 type Pool struct {
 	mu          sync.Mutex // of its consumers too
+	private     bool       // a consumer's and its retry lane's, which know no other
 	concurrency int
 	floor       floor
 	tiers       []*tier // by priority, the highest first
@@ -60,15 +61,41 @@ type PoolStatus struct {
 type PoolQueue struct {
 	// URL is its queue's.
 	URL string
-	// Priority and Weight are those of its Config.
-	Priority, Weight int
+	// Share is what it has of the pool.
+	Share Share
 	// Handlers is how many of the pool's places it has.
 	Handlers int
 	Status   Status
 }
 
-// NewPool returns a pool without consumers: [New] and [NewBatch] add those whose
-// Config.Pool it is. It starts nothing.
+// Share is when a consumer of a [Pool] has its turn. The zero Share has the same share
+// as any other.
+type Share struct {
+	// Priority is the consumer's rank: while a message of a higher priority is ready, no
+	// handler of a lower one is started. It may be negative. Default: 0.
+	Priority int
+	// Weight is the consumer's part of what those of its priority start while all of them
+	// have messages: one of weight 3 starts three handlers for each that one of weight
+	// 1 starts. From 1 to 1,000. Default: 1.
+	Weight int
+}
+
+const maxWeight = 1000
+
+func (s Share) withDefaults() Share {
+	s.Weight = cmp.Or(s.Weight, 1)
+	return s
+}
+
+// validate returns every problem of s, which errors call name.
+func (s Share) validate(name string) []error {
+	if s.Weight < 0 || s.Weight > maxWeight {
+		return []error{fmt.Errorf("%s.Weight is %d: set 1 to %d, or 0 for 1", name, s.Weight, maxWeight)}
+	}
+	return nil
+}
+
+// NewPool returns a pool without consumers: see [Pool.Add]. It starts nothing.
 func NewPool(cfg PoolConfig) (*Pool, error) {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = defaultConcurrency
@@ -78,6 +105,19 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 		return nil, fmt.Errorf("making a pool: %w", err)
 	}
 	return p, nil
+}
+
+// Add makes a consumer as [New] does, with a share of the pool's places, and adds it
+// to the pool. Unless its Concurrency says otherwise it may take all of them. One that
+// is added while the pool runs has to be run by itself.
+func (p *Pool) Add(c Client, queueURL string, h Handler, s Share, cfg Config) (*Consumer, error) {
+	return spec{client: c, url: queueURL, handler: h, pool: p, share: s, cfg: cfg}.consumer()
+}
+
+// AddBatch is [Pool.Add] for a consumer as [NewBatchConsumer] makes it. A batch takes
+// one place and one turn.
+func (p *Pool) AddBatch(c Client, queueURL string, h BatchHandler, s Share, cfg BatchConfig) (*Consumer, error) {
+	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, pool: p, share: s, cfg: cfg.Config}.consumer()
 }
 
 // Run runs every consumer of the pool until ctx ends, and returns when all have
@@ -93,27 +133,14 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	if len(all) == 0 {
-		return errors.New("reprise: the pool has no consumers: make them with Config.Pool before Run")
+		return errors.New("reprise: the pool has no consumers: make them with Add before Run")
 	}
 	for _, c := range all {
 		if c.started.Load() {
 			return fmt.Errorf("reprise: the consumer of queue %s runs already: run all consumers of the pool one by one, or none", c.queue.name)
 		}
-		if err := c.checkLane(); err != nil {
-			return err
-		}
 	}
-	ended := make([]error, len(all))
-	var running sync.WaitGroup
-	for i, c := range all {
-		running.Go(func() {
-			if err := c.consume(ctx); err != nil { // looked at above: by now one may have stopped
-				ended[i] = fmt.Errorf("queue %s: %w", c.queue.name, err)
-			}
-		})
-	}
-	running.Wait()
-	return errors.Join(ended...)
+	return consumeAll(ctx, all)
 }
 
 // size is how many handlers may run at once.
@@ -150,7 +177,7 @@ func (p *Pool) Status() PoolStatus {
 	now := time.Now()
 	s := PoolStatus{Concurrency: p.concurrency}
 	for c := range p.consumers {
-		q := PoolQueue{URL: c.queue.url, Priority: c.cfg.Priority, Weight: c.cfg.Weight, Handlers: c.handlers(), Status: c.status(now)}
+		q := PoolQueue{URL: c.queue.url, Share: c.share.Share, Handlers: c.handlers(), Status: c.status(now)}
 		s.Handlers += q.Handlers
 		s.Queues = append(s.Queues, q)
 	}
@@ -168,11 +195,12 @@ type tier struct {
 
 // share is a consumer's part of its pool.
 type share struct {
+	Share
 	tier  *tier
 	time  float64 // how far its next start is
 	whole bool    // Config.Concurrency was left to the pool
 
-	laneOf *Consumer // whose retry lane its queue is, even when that has stopped; nil: nobody's
+	laneOf *Consumer // whose retry lane its queue is; nil: nobody's
 }
 
 // maxLag is how many starts a consumer may be behind its share, and catch up with,
@@ -181,27 +209,34 @@ const maxLag = maxBatch
 
 // nextStart is how far c's next start is.
 func (c *Consumer) nextStart() float64 {
-	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.cfg.Weight))
+	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.share.Weight))
 }
 
-// joinPool makes c one of the consumers of Config.Pool.
-func (c *Consumer) joinPool() {
-	p := c.cfg.Pool
-	if p == nil {
-		return
-	}
-	c.pool, c.mu, c.floor = p, &p.mu, &p.floor
+// join makes c, and the consumer of its retry lane, two of p's.
+func (p *Pool) join(c *Consumer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, found := slices.BinarySearchFunc(p.tiers, c.cfg.Priority, func(t *tier, priority int) int { return priority - t.priority })
+	if err := p.checkLane(c); err != nil {
+		return err
+	}
+	p.admit(c)
+	if c.lane != nil {
+		p.admit(c.lane)
+	}
+	return nil
+}
+
+// admit makes c one of p's. The caller holds p.mu.
+func (p *Pool) admit(c *Consumer) {
+	c.pool, c.mu, c.floor = p, &p.mu, &p.floor
+	at, found := slices.BinarySearchFunc(p.tiers, c.share.Priority, func(t *tier, priority int) int { return priority - t.priority })
 	if !found {
-		p.tiers = slices.Insert(p.tiers, at, &tier{priority: c.cfg.Priority})
+		p.tiers = slices.Insert(p.tiers, at, &tier{priority: c.share.Priority})
 	}
 	t := p.tiers[at]
 	t.consumers = append(t.consumers, c)
 	c.share.tier, c.share.time = t, t.clock
 	c.takeWhole() // which may have changed since the defaults were filled in
-	c.knowLane()
 }
 
 // takeWhole lets c use all of its pool, if Config.Concurrency was left to that. The
@@ -278,7 +313,7 @@ func (p *Pool) next(asks *Consumer) (first *Consumer) {
 func (p *Pool) charge(c *Consumer) {
 	t, start := c.share.tier, c.nextStart()
 	t.clock = max(t.clock, start)
-	c.share.time = start + 1/float64(c.cfg.Weight)
+	c.share.time = start + 1/float64(c.share.Weight)
 	if c.nextUp() == nil {
 		p.roomFreed(nil) // those below may have waited for this, and c has none left
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,8 +110,8 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		low.Send(numbered(400)...)
 		pool, s := poolOf(t, 4), newStarts()
-		high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
-		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
+		high.In(pool, reprise.Share{Priority: 1}).Consume(s.handler("high", time.Second), reprise.Config{})
+		low.In(pool, reprise.Share{}).Consume(s.handler("low", time.Second), reprise.Config{})
 		begun := time.Now()
 		time.Sleep(10500 * time.Millisecond)
 		high.Send(numbered(100)...)
@@ -141,9 +142,9 @@ func TestLowerPriorityIsNotReceivedInVain(t *testing.T) {
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		high.Send(numbered(3600)...)
 		pool, s := poolOf(t, 1), newStarts()
-		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool, Prefetch: 50})
+		low.In(pool, reprise.Share{}).Consume(s.handler("low", time.Second), reprise.Config{Prefetch: 50})
 		time.Sleep(time.Second)
-		c := high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		c := high.In(pool, reprise.Share{Priority: 1}).Consume(s.handler("high", time.Second), reprise.Config{})
 		time.Sleep(10500 * time.Millisecond)
 		low.Send(numbered(100)...)
 		time.Sleep(59 * time.Minute)
@@ -173,10 +174,10 @@ func TestFreedPlaceIsTold(t *testing.T) {
 		high.Send(numbered(60)...)
 		low.Send(numbered(10)...)
 		pool, s := poolOf(t, 1), newStarts()
-		high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		high.In(pool, reprise.Share{Priority: 1}).Consume(s.handler("high", time.Second), reprise.Config{})
 		time.Sleep(500 * time.Millisecond)
 		begun := time.Now().Add(-500 * time.Millisecond)
-		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
+		low.In(pool, reprise.Share{}).Consume(s.handler("low", time.Second), reprise.Config{})
 		time.Sleep(65 * time.Second)
 		if n := s.of("low", begun, begun.Add(60*time.Second)); n != 0 {
 			t.Errorf("%d were started while others waited", n)
@@ -199,7 +200,7 @@ func TestWeightsShareThePool(t *testing.T) {
 				for i, weight := range weights {
 					q := reprisetest.NewQueue(t, nil)
 					q.Send(numbered(1000)...)
-					q.Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{Pool: pool, Weight: weight, Prefetch: 40, StopBudget: time.Second})
+					q.In(pool, reprise.Share{Weight: weight}).Consume(s.handler(fmt.Sprint(i), time.Second), reprise.Config{Prefetch: 40, StopBudget: time.Second})
 					sum += float64(weight)
 				}
 				begun := time.Now()
@@ -228,25 +229,26 @@ func TestWeightsShareThePool(t *testing.T) {
 // pool, whatever its priority and weight, but for what its own Concurrency says.
 func TestIdlePlacesAreAnybodys(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		cfg  reprise.Config
-		want int
+		name  string
+		share reprise.Share
+		cfg   reprise.Config
+		want  int
 	}{
-		{"low priority", reprise.Config{Priority: -5}, 32},
-		{"small weight", reprise.Config{Weight: 1}, 32},
-		{"its own limit", reprise.Config{Concurrency: 20}, 20},
-		{"no prefetch", reprise.Config{Prefetch: -1}, 32},
+		{"low priority", reprise.Share{Priority: -5}, reprise.Config{}, 32},
+		{"small weight", reprise.Share{Weight: 1}, reprise.Config{}, 32},
+		{"its own limit", reprise.Share{}, reprise.Config{Concurrency: 20}, 20},
+		{"no prefetch", reprise.Share{}, reprise.Config{Prefetch: -1}, 32},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pool, s := poolOf(t, 32), newStarts()
-				for _, other := range []reprise.Config{{Priority: 10}, {Weight: 1000}, {Weight: 1000, Prefetch: -1}} {
-					other.Pool = pool
-					reprisetest.NewQueue(t, nil).Consume(s.handler("other", time.Second), other)
+				for _, other := range []reprise.Share{{Priority: 10}, {Weight: 1000}} {
+					reprisetest.NewQueue(t, nil).In(pool, other).Consume(s.handler("other", time.Second), reprise.Config{})
 				}
+				heavy := reprise.Share{Weight: 1000}
+				reprisetest.NewQueue(t, nil).In(pool, heavy).Consume(s.handler("other", time.Second), reprise.Config{Prefetch: -1})
 				q := reprisetest.NewQueue(t, nil)
-				tt.cfg.Pool = pool
-				q.Consume(s.handler("this", time.Second), tt.cfg)
+				q.In(pool, tt.share).Consume(s.handler("this", time.Second), tt.cfg)
 				time.Sleep(time.Minute)
 				q.Send(numbered(1000)...)
 				q.WaitEmpty(time.Hour)
@@ -268,7 +270,7 @@ func TestReceivedForPlacesOnly(t *testing.T) {
 			q := reprisetest.NewQueue(t, nil)
 			q.Send(numbered(500)...)
 			name := fmt.Sprint(i)
-			q.ConsumeWith(slowly(q.Direct(), 1, time.Duration(50+i)*time.Millisecond), s.handler(name, 10*time.Minute), reprise.Config{Pool: pool, StopBudget: time.Second})
+			q.In(pool, reprise.Share{}).ConsumeWith(slowly(q.Direct(), 1, time.Duration(50+i)*time.Millisecond), s.handler(name, 10*time.Minute), reprise.Config{StopBudget: time.Second})
 		}
 		for range 200 {
 			time.Sleep(10 * time.Millisecond)
@@ -295,8 +297,8 @@ func TestSlowReceivesLoseNoShare(t *testing.T) {
 		quick, slow := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		quick.Send(numbered(4000)...)
 		slow.Send(numbered(4000)...)
-		quick.Consume(s.handler("quick", time.Second), reprise.Config{Pool: pool})
-		slow.ConsumeWith(slowly(slow.Direct(), 5, 4*time.Second), s.handler("slow", time.Second), reprise.Config{Pool: pool, Prefetch: 20})
+		quick.In(pool, reprise.Share{}).Consume(s.handler("quick", time.Second), reprise.Config{})
+		slow.In(pool, reprise.Share{}).ConsumeWith(slowly(slow.Direct(), 5, 4*time.Second), s.handler("slow", time.Second), reprise.Config{Prefetch: 20})
 		begun := time.Now()
 		time.Sleep(500500 * time.Millisecond)
 		from, to := begun.Add(100*time.Second), begun.Add(500*time.Second)
@@ -314,8 +316,8 @@ func TestLongIdleIsNoCredit(t *testing.T) {
 		pool, s := poolOf(t, 1), newStarts()
 		busy, idle := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		busy.Send(numbered(4500)...)
-		busy.Consume(s.handler("busy", time.Second), reprise.Config{Pool: pool})
-		idle.Consume(s.handler("idle", time.Second), reprise.Config{Pool: pool})
+		busy.In(pool, reprise.Share{}).Consume(s.handler("busy", time.Second), reprise.Config{})
+		idle.In(pool, reprise.Share{}).Consume(s.handler("idle", time.Second), reprise.Config{})
 		time.Sleep(time.Hour + 500*time.Millisecond)
 		idle.Send(numbered(200)...)
 		from := time.Now()
@@ -337,18 +339,18 @@ func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
 		paused.Send(numbered(100)...)
 		down.Send(numbered(100)...)
 		low.Send(numbered(40_000)...)
-		p := paused.Consume(s.handler("paused", time.Second), reprise.Config{Pool: pool, Priority: 2})
-		d := down.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+		p := paused.In(pool, reprise.Share{Priority: 2}).Consume(s.handler("paused", time.Second), reprise.Config{})
+		d := down.In(pool, reprise.Share{Priority: 1}).Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			s.count("down", 1)
 			defer s.count("down", -1)
 			if time.Now().Before(mended) {
 				return reprise.Unavailable(errUnavailable)
 			}
 			return nil
-		}), reprise.Config{Pool: pool, Priority: 1, Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: -1}})
+		}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: -1}})
 		time.Sleep(time.Second)
 		p.Pause()
-		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
+		low.In(pool, reprise.Share{}).Consume(s.handler("low", time.Second), reprise.Config{})
 		time.Sleep(time.Minute)
 		from := time.Now()
 		time.Sleep(10 * time.Minute)
@@ -365,4 +367,36 @@ func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
 		paused.WaitEmpty(2 * time.Minute)
 		down.WaitEmpty(2 * time.Hour)
 	})
+}
+
+// TestAddRefuses a pool that nobody made, a share that is none, and what New refuses; the
+// pool is then as it was.
+func TestAddRefuses(t *testing.T) {
+	q, h := reprisetest.NewQueue(t, nil), reprise.HandlerFunc(succeed)
+	for name, tt := range map[string]struct {
+		pool  *reprise.Pool
+		share reprise.Share
+		cfg   reprise.Config
+		want  []string
+	}{
+		"a pool of nobody's": {new(reprise.Pool), reprise.Share{}, reprise.Config{}, []string{"the pool is the zero Pool", "NewPool"}},
+		"a negative weight":  {poolOf(t, 1), reprise.Share{Weight: -1}, reprise.Config{}, []string{"Share.Weight is -1", "1 to 1000"}},
+		"a large weight":     {poolOf(t, 1), reprise.Share{Weight: 1001}, reprise.Config{}, []string{"Share.Weight is 1001", "1 to 1000"}},
+		"all at once":        {poolOf(t, 1), reprise.Share{Weight: 1001}, reprise.Config{Lease: 1}, []string{"Share.Weight is 1001", "Config.Lease is 1ns"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := tt.pool.Add(q.Direct(), q.URL(), h, tt.share, tt.cfg)
+			if err == nil || c != nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+			if n := len(tt.pool.Status().Queues); n != 0 {
+				t.Errorf("the pool has %d consumers", n)
+			}
+		})
+	}
 }

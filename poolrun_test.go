@@ -33,8 +33,8 @@ func TestPoolRunsAndStopsAll(t *testing.T) {
 		for i := range 4 {
 			q := reprisetest.NewQueue(t, nil)
 			q.Send(numbered(100)...)
-			cfg := reprise.Config{Pool: pool, Priority: i % 2, Logger: slog.New(slog.DiscardHandler)}
-			if _, err := reprise.New(q.Direct(), q.URL(), s.handler(fmt.Sprint(i), 8*time.Second), cfg); err != nil {
+			cfg := reprise.Config{Logger: slog.New(slog.DiscardHandler)}
+			if _, err := pool.Add(q.Direct(), q.URL(), s.handler(fmt.Sprint(i), 8*time.Second), reprise.Share{Priority: i % 2}, cfg); err != nil {
 				t.Fatal(err)
 			}
 			queues = append(queues, q)
@@ -43,7 +43,7 @@ func TestPoolRunsAndStopsAll(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- pool.Run(ctx) }()
 		time.Sleep(time.Minute)
-		if p := pool.Status(); len(p.Queues) != 4 || p.Queues[0].Priority != 1 || p.Queues[3].Priority != 0 || p.Handlers != 5 {
+		if p := pool.Status(); len(p.Queues) != 4 || p.Queues[0].Share.Priority != 1 || p.Queues[3].Share != (reprise.Share{Weight: 1}) || p.Handlers != 5 {
 			t.Errorf("status %+v", p)
 		}
 		if err := pool.Run(ctx); err == nil || !strings.Contains(err.Error(), "runs already") {
@@ -78,8 +78,8 @@ func TestOneOfAPoolStops(t *testing.T) {
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		high.Send(numbered(1000)...)
 		low.Send(numbered(1000)...)
-		low.Consume(s.handler("low", time.Second), reprise.Config{Pool: pool})
-		c := high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		low.In(pool, reprise.Share{}).Consume(s.handler("low", time.Second), reprise.Config{})
+		c := high.In(pool, reprise.Share{Priority: 1}).Consume(s.handler("high", time.Second), reprise.Config{})
 		time.Sleep(10500 * time.Millisecond)
 		if report := c.Stop(); c.Err() != nil || !report.Drained() || report.Stranded {
 			t.Errorf("stop: %v, %v", c.Err(), report)
@@ -89,7 +89,7 @@ func TestOneOfAPoolStops(t *testing.T) {
 		if n := s.of("low", from, time.Now()); n != 80 {
 			t.Errorf("%d were started in 20 s by the other, want 80", n)
 		}
-		high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		high.In(pool, reprise.Share{Priority: 1}).Consume(s.handler("high", time.Second), reprise.Config{})
 		time.Sleep(time.Second)
 		from = time.Now()
 		time.Sleep(20 * time.Second)
@@ -106,10 +106,10 @@ func TestLowPriorityDrains(t *testing.T) {
 		pool, s := poolOf(t, 2), newStarts()
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		low.Send(numbered(100)...)
-		c := low.Consume(s.handler("low", 100*time.Millisecond), reprise.Config{Pool: pool})
+		c := low.In(pool, reprise.Share{}).Consume(s.handler("low", 100*time.Millisecond), reprise.Config{})
 		time.Sleep(time.Second)
 		high.Send(numbered(1000)...)
-		high.Consume(s.handler("high", time.Second), reprise.Config{Pool: pool, Priority: 1})
+		high.In(pool, reprise.Share{Priority: 1}).Consume(s.handler("high", time.Second), reprise.Config{})
 		time.Sleep(time.Minute)
 		if n := c.Status(); n.Waiting == 0 {
 			t.Fatal("nothing waits, so that nothing is tested")
@@ -133,16 +133,16 @@ func TestAbandonedHandlersKeepTheirPlaces(t *testing.T) {
 		stuck, other := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		stuck.Send("1", "2", "3")
 		release := make(chan struct{})
-		c := stuck.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+		c := stuck.In(pool, reprise.Share{}).Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			<-release
 			return nil
-		}), reprise.Config{Pool: pool, StopBudget: time.Second})
+		}), reprise.Config{StopBudget: time.Second})
 		time.Sleep(time.Second)
 		if report := c.Stop(); !errors.Is(c.Err(), reprise.ErrDrainTimeout) || len(report.Abandoned) != 3 {
 			t.Errorf("stop: %v, %v", c.Err(), report)
 		}
 		other.Send(numbered(1000)...)
-		other.Consume(s.handler("other", time.Second), reprise.Config{Pool: pool})
+		other.In(pool, reprise.Share{}).Consume(s.handler("other", time.Second), reprise.Config{})
 		time.Sleep(10500 * time.Millisecond)
 		if p := pool.Status(); p.Handlers != 4 || s.peak("other") != 1 {
 			t.Errorf("%d handlers, %d of the other at once: want 4, and 1", p.Handlers, s.peak("other"))
@@ -163,7 +163,7 @@ func TestPanicsFreeTheirPlaces(t *testing.T) {
 		bad, good := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		bad.Send(numbered(50)...)
 		good.Send(numbered(50)...)
-		bad.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+		bad.In(pool, reprise.Share{}).Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
 			switch {
 			case m.Attempt > 1:
 				return nil
@@ -171,8 +171,8 @@ func TestPanicsFreeTheirPlaces(t *testing.T) {
 				runtime.Goexit()
 			}
 			panic("bad")
-		}), reprise.Config{Pool: pool, Logger: slog.New(slog.DiscardHandler), Retry: retry.Policy{Backoff: retry.Constant(time.Second)}})
-		good.Consume(s.handler("good", time.Second), reprise.Config{Pool: pool})
+		}), reprise.Config{Logger: slog.New(slog.DiscardHandler), Retry: retry.Policy{Backoff: retry.Constant(time.Second)}})
+		good.In(pool, reprise.Share{}).Consume(s.handler("good", time.Second), reprise.Config{})
 		bad.WaitEmpty(5 * time.Minute)
 		good.WaitEmpty(5 * time.Minute)
 	})
@@ -188,13 +188,13 @@ func TestBatchesInAPool(t *testing.T) {
 		batched.Send(numbered(2000)...)
 		one := s.handler("single", time.Second)
 		many := s.handler("batched", time.Second)
-		single.Consume(one, reprise.Config{Pool: pool, Prefetch: 40})
-		c := batched.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+		single.In(pool, reprise.Share{}).Consume(one, reprise.Config{Prefetch: 40})
+		c := batched.In(pool, reprise.Share{}).ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
 			if err := many.Handle(ctx, ms[0]); err != nil {
 				return slices.Repeat([]error{err}, len(ms))
 			}
 			return nil
-		}), reprise.Config{Pool: pool, Batch: reprise.Batch{Size: 20, Linger: 10 * time.Second}, Prefetch: 100})
+		}), reprise.BatchConfig{Size: 20, Linger: 10 * time.Second, Config: reprise.Config{Prefetch: 100}})
 		time.Sleep(20500 * time.Millisecond)
 		from := time.Now()
 		time.Sleep(40 * time.Second)
@@ -230,11 +230,11 @@ func TestPoolSparesTheOthersASuspect(t *testing.T) {
 				n, _ := strconv.Atoi(m.Body)
 				return s.handler("any", time.Duration(15+n%10)*time.Second).Handle(ctx, m)
 			})
-			cfg := reprise.Config{Pool: pool, Retry: policy, Logger: slog.New(slog.DiscardHandler)}
+			cfg := reprise.Config{Retry: policy, Logger: slog.New(slog.DiscardHandler)}
 			started := make(chan struct{})
-			all = append(all, good.Consume(h, cfg))
+			all = append(all, good.In(pool, reprise.Share{}).Consume(h, cfg))
 			time.Sleep(5 * time.Second) // by when it has the places
-			all = append(all, bad.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			all = append(all, bad.In(pool, reprise.Share{}).Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 				<-started
 				if m.Body != "poison" {
 					return h.Handle(ctx, m)
@@ -331,22 +331,21 @@ func poolFleet(t *testing.T, chance *rand.Rand, laned bool) {
 	start := func() (all []*reprisetest.Consumer) {
 		n := 1 + chance.IntN(12)
 		pool, s := poolOf(t, n), newStarts()
+		share := func() reprise.Share { return reprise.Share{Priority: chance.IntN(2), Weight: chance.IntN(4)} }
 		cfg := func() reprise.Config {
 			return reprise.Config{
-				Pool: pool, Priority: chance.IntN(2), Weight: chance.IntN(4), Prefetch: chance.IntN(12) - 1, Lease: 20 * time.Second,
+				Prefetch: chance.IntN(12) - 1, Lease: 20 * time.Second,
 				Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second), MaxAttempts: -1}, Logger: slog.New(slog.DiscardHandler),
 			}
 		}
 		plain := cfg()
 		if laned {
-			plain.RetryLane = lane.URL()
+			plain.RetryLane = reprise.RetryLane{URL: lane.URL(), Share: share()}
 		}
-		all = append(all, lane.Consume(work(s, "standard", n), cfg()))
-		all = append(all, standard.Consume(work(s, "standard", n), plain), fifo.Consume(work(s, "fifo", n), cfg()))
-		inBatches := cfg()
-		inBatches.Batch = reprise.Batch{Size: 1 + chance.IntN(20), Linger: time.Duration(chance.Int64N(int64(5 * time.Second)))}
+		all = append(all, standard.In(pool, share()).Consume(work(s, "standard", n), plain), fifo.In(pool, share()).Consume(work(s, "fifo", n), cfg()))
+		inBatches := reprise.BatchConfig{Size: 1 + chance.IntN(20), Linger: time.Duration(chance.Int64N(int64(5 * time.Second))), Config: cfg()}
 		one := work(s, "batched", n)
-		return append(all, batched.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+		return append(all, batched.In(pool, share()).ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
 			errs := make([]error, len(ms))
 			for i, m := range ms {
 				errs[i] = one.Handle(reprise.MessageContext(ctx, m), m)
@@ -365,7 +364,7 @@ func poolFleet(t *testing.T, chance *rand.Rand, laned bool) {
 			fifo.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageGroupId: string('a' + rune(i%3)), MessageDeduplicationId: body})
 		}
 		time.Sleep(time.Duration(chance.Int64N(int64(time.Minute))))
-		i, crash, alone := chance.IntN(2), chance.IntN(2) == 0, chance.IntN(4)
+		i, crash, alone := chance.IntN(2), chance.IntN(2) == 0, chance.IntN(3)
 		switch {
 		case crash:
 			for _, c := range processes[i] {

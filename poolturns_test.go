@@ -21,9 +21,9 @@ func TestNoPrefetchHasTurns(t *testing.T) {
 				busy, none := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 				busy.Send(numbered(1000)...)
 				none.Send(numbered(1000)...)
-				busy.Consume(s.handler("busy", time.Second), reprise.Config{Pool: pool, StopBudget: time.Second})
+				busy.In(pool, reprise.Share{}).Consume(s.handler("busy", time.Second), reprise.Config{StopBudget: time.Second})
 				time.Sleep(10 * time.Second)
-				none.Consume(s.handler("none", time.Second), reprise.Config{Pool: pool, Prefetch: -1, Priority: priority, StopBudget: time.Second})
+				none.In(pool, reprise.Share{Priority: priority}).Consume(s.handler("none", time.Second), reprise.Config{Prefetch: -1, StopBudget: time.Second})
 				time.Sleep(5500 * time.Millisecond)
 				from := time.Now()
 				time.Sleep(100 * time.Second)
@@ -43,14 +43,14 @@ func TestPausedSuspectKeepsNobody(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()
 		q, other := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
 		other.Send(numbered(3600)...)
-		c := q.Consume(s.handler("paused", time.Second), reprise.Config{Pool: pool})
+		c := q.In(pool, reprise.Share{}).Consume(s.handler("paused", time.Second), reprise.Config{})
 		time.Sleep(time.Second)
 		c.Pause()
 		h := plausible(q)
 		h.Attempt, h.Alone = 0, 1
 		forged(q, "alone", h.text(t)) // the receive under way brings it
 		time.Sleep(time.Second)
-		other.Consume(s.handler("other", time.Second), reprise.Config{Pool: pool, StopBudget: time.Second})
+		other.In(pool, reprise.Share{}).Consume(s.handler("other", time.Second), reprise.Config{StopBudget: time.Second})
 		time.Sleep(10 * time.Second)
 		for range 3 {
 			c.Resume() // it waits for those that run, and is paused before they have ended
@@ -90,7 +90,7 @@ func TestPoolResizedMeanwhile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	c, err := reprise.New(q.Direct(), q.URL(), reprise.HandlerFunc(succeed), reprise.Config{Pool: pool, Logger: slog.New(resizing{slog.DiscardHandler, resize})})
+	c, err := pool.Add(q.Direct(), q.URL(), reprise.HandlerFunc(succeed), reprise.Share{}, reprise.Config{Logger: slog.New(resizing{slog.DiscardHandler, resize})})
 	if err != nil {
 		t.Fatal(err)
 	}

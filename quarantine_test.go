@@ -18,7 +18,7 @@ import (
 // again.
 type mortals struct {
 	q   *reprisetest.Queue
-	cfg reprise.Config
+	cfg reprise.BatchConfig // Size zero: one message at a time
 
 	mu      sync.Mutex
 	deaths  int
@@ -64,14 +64,14 @@ func (f *mortals) start(n int) *reprisetest.Consumer {
 		f.handled[m.Body]++
 		return nil
 	})
-	if f.cfg.Batch.Size > 0 {
+	if f.cfg.Size > 0 {
 		c = f.q.ConsumeBatch(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
 			f.count(n, len(ms)-1)
 			defer f.count(n, 1-len(ms))
 			return together(h).HandleBatch(ctx, ms)
 		}), f.cfg)
 	} else {
-		c = f.q.Consume(h, f.cfg)
+		c = f.q.Consume(h, f.cfg.Config)
 	}
 	close(started)
 	return c
@@ -114,11 +114,11 @@ func TestPoisonThatKillsTheProcess(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		policy retry.Policy
-		batch  reprise.Batch
+		batch  int // messages of a batch; zero: no batches
 	}{
-		{"waits of minutes", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}, reprise.Batch{}},
-		{"waits of a second, that fit between two deaths", retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 5}, reprise.Batch{}},
-		{"in batches", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}, reprise.Batch{Size: 5}},
+		{"waits of minutes", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}, 0},
+		{"waits of a second, that fit between two deaths", retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 5}, 0},
+		{"in batches", retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestPoisonThatKillsTheProcess(t *testing.T) {
 				dead := q.NewDeadLetterQueue(50)
 				f := &mortals{
 					q: q, running: make(map[int]int), handled: make(map[string]int), dead: make(chan int, 3),
-					cfg: reprise.Config{Concurrency: 5, Retry: tt.policy, Batch: tt.batch},
+					cfg: reprise.BatchConfig{Size: tt.batch, Config: reprise.Config{Concurrency: 5, Retry: tt.policy}},
 				}
 				bodies := numbered(200)
 				q.Send(bodies[:100]...)
@@ -166,7 +166,7 @@ func TestPoisonWithoutCopies(t *testing.T) {
 		dead := q.NewDeadLetterQueue(9)
 		f := &mortals{
 			q: q, running: make(map[int]int), handled: make(map[string]int), dead: make(chan int, 3),
-			cfg: reprise.Config{Via: reprise.ViaVisibility, Concurrency: 5, Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}},
+			cfg: reprise.BatchConfig{Config: reprise.Config{Via: reprise.ViaVisibility, Concurrency: 5, Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}}},
 		}
 		q.Send("poison")
 		q.Send(numbered(20)...)

@@ -2,23 +2,45 @@ package reprise
 
 import "fmt"
 
-// A retry lane is a second queue for what has failed, so that it does not wait behind
-// the first one's backlog. Nothing about it is new but where copies go: what is to be
-// retried is requeued to the lane, with its history, and a consumer of the lane's takes
-// it from there. The two share a pool, by which each knows the other.
+// RetryLane is a queue beside a consumer's own that what has failed goes to, so that
+// it does not wait behind that queue's backlog: what is to be retried is sent there, as
+// a copy with its history that is due when the policy says, and so are all other copies.
+// [Consumer.Run] consumes it too, with the same handler and the same Config, MaxAttempts
+// included, which is best set. The two share the places of their pool; without one, those
+// of Config.Concurrency. Each has its own Rate and breaker.
+//
+// Dead letters of the lane name the consumer's queue as their source. Sending there needs
+// sqs:SendMessage on the lane; where it takes nothing, retries are hidden in their own
+// queue. Standard queues only.
+type RetryLane struct {
+	// URL is the lane's. It is no other queue's lane, and not the dead-letter queue.
+	// Default: none; there is no lane.
+	URL string
+	// Share is when the lane has its turn, beside its queue and the rest of the pool: one
+	// turn to one of the queue's by default.
+	Share Share
+}
 
-// laneProblems returns what is wrong with Config.RetryLane, and the queue that it
-// names. c has its defaults filled in, and is of queue.
-func (c Config) laneProblems(queue queueURL) (lane queueURL, problems []error) {
-	if c.RetryLane == "" {
+// A retry lane has a consumer of its own. Nothing about it is new but where copies go:
+// what is to be retried is requeued to the lane, with its history, and the lane's
+// consumer takes it from there.
+
+// RetryLane returns the consumer of Config.RetryLane, which runs when c does: for its
+// Status, and to operate it by itself. It is nil if there is none.
+func (c *Consumer) RetryLane() *Consumer { return c.lane }
+
+// laneQueue returns the queue that copies go to, and what is wrong with Config.RetryLane
+// if that is another than queue, the consumer's own. cfg has its defaults filled in.
+func (cfg Config) laneQueue(queue queueURL) (lane queueURL, problems []error) {
+	if cfg.RetryLane == (RetryLane{}) {
 		return queue, nil
 	}
-	lane, err := parseQueueURL(c.RetryLane)
+	lane, err := parseQueueURL(cfg.RetryLane.URL)
 	if err != nil {
-		return queue, []error{fmt.Errorf("Config.RetryLane: %w", err)}
+		return queue, []error{fmt.Errorf("Config.RetryLane.URL: %w", err)}
 	}
 	refuse := func(problem string) {
-		problems = append(problems, fmt.Errorf("Config.RetryLane is %q: %s", c.RetryLane, problem))
+		problems = append(problems, fmt.Errorf("Config.RetryLane.URL is %q: %s", cfg.RetryLane.URL, problem))
 	}
 	switch {
 	case lane == queue:
@@ -26,51 +48,25 @@ func (c Config) laneProblems(queue queueURL) (lane queueURL, problems []error) {
 	case queue.fifo || lane.fifo:
 		refuse("on a FIFO queue a retry would come out of turn: leave it empty")
 	}
-	if dead, err := parseQueueURL(c.DeadLetterURL); err == nil && dead == lane {
+	if dead, err := parseQueueURL(cfg.DeadLetterURL); err == nil && dead == lane {
 		refuse("it is Config.DeadLetterURL too, so that what is given up would be run again: name another")
 	}
-	if c.Pool == nil {
-		refuse("its consumer shares a pool with this one: set Config.Pool")
-	}
-	if c.Via == ViaVisibility {
+	if cfg.Via == ViaVisibility {
 		refuse("what goes there are copies: set Config.Via to ViaAuto")
 	}
-	return lane, problems
+	return lane, append(problems, cfg.RetryLane.Share.validate("Config.RetryLane.Share")...)
 }
 
-// knowLane notes whose retry lane is whose, of c and the others of its pool. The caller
-// holds c.mu.
-func (c *Consumer) knowLane() {
-	for other := range c.pool.consumers {
-		if other.hasLane() && other.copyTo == c.queue {
-			c.share.laneOf = other
-		}
-		if c.hasLane() && c.copyTo == other.queue {
-			other.share.laneOf = c
-		}
-	}
-}
-
-// checkLane returns an error unless c's retry lane, if it has one, is its own and has a
-// consumer: what is sent there would otherwise stay there.
-func (c *Consumer) checkLane() error {
-	if c.cfg.RetryLane == "" {
+// checkLane returns an error if c's retry lane is that of another queue too: what it
+// gives up would name the wrong one as its source. The caller holds p.mu.
+func (p *Pool) checkLane(c *Consumer) error {
+	if !c.hasLane() {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	consumed := false
-	for other := range c.pool.consumers {
-		switch {
-		case other.closed: // a handler of it has not returned, nothing more
-		case other.queue == c.copyTo:
-			consumed = true
-		case other.queue != c.queue && other.hasLane() && other.copyTo == c.copyTo:
-			return fmt.Errorf("reprise: %s is the retry lane of both %s and %s: give each its own", c.copyTo.name, c.queue.name, other.queue.name)
+	for other := range p.consumers {
+		if other.queue != c.queue && other.hasLane() && other.copyTo == c.copyTo && !other.closed {
+			return fmt.Errorf("%s is the retry lane of both %s and %s: give each its own", c.copyTo.name, c.queue.name, other.queue.name)
 		}
-	}
-	if !consumed {
-		return fmt.Errorf("reprise: no consumer of the pool is of the retry lane %s of %s: make one before Run", c.copyTo.name, c.queue.name)
 	}
 	return nil
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +30,6 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				main := reprisetest.NewQueue(t, nil)
 				lane := main.NewQueue(nil)
-				pool := poolOf(t, 2)
 				const wait = 10 * time.Second
 				var mu sync.Mutex
 				due := make(map[string]time.Time) // by origin
@@ -54,7 +55,7 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 					}
 					return nil
 				})
-				cfg := reprise.Config{Pool: pool, Retry: retry.Policy{Backoff: retry.Constant(wait), Jitter: retry.None, MaxAttempts: 5}}
+				cfg := reprise.Config{Concurrency: 2, Retry: retry.Policy{Backoff: retry.Constant(wait), Jitter: retry.None, MaxAttempts: 5}}
 				for n := range 3600 {
 					if n%100 == 0 {
 						main.Send(fmt.Sprint("fails ", n))
@@ -62,9 +63,8 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 						main.Send("succeeds")
 					}
 				}
-				lane.Consume(h, cfg)
 				if laned {
-					cfg.RetryLane = lane.URL()
+					cfg.RetryLane.URL = lane.URL()
 				}
 				main.Consume(h, cfg)
 				main.WaitEmpty(2 * time.Hour)
@@ -98,11 +98,9 @@ func TestLaneGivesUpInItsQueuesName(t *testing.T) {
 		var j journal
 		h := j.handler(func(context.Context, *reprise.Message) error { return errUnavailable })
 		cfg := reprise.Config{
-			Pool: poolOf(t, 4), DeadLetterURL: dead.URL(), Outage: reprise.Outage{Off: true},
+			RetryLane: reprise.RetryLane{URL: lane.URL()}, DeadLetterURL: dead.URL(), Outage: reprise.Outage{Off: true},
 			Retry: retry.Policy{Backoff: retry.Exponential{Base: time.Minute}, MaxAttempts: 6},
 		}
-		lane.Consume(h, cfg)
-		cfg.RetryLane = lane.URL()
 		c := main.Consume(h, cfg)
 		id := main.Send("order")[0]
 		main.WaitEmpty(time.Hour)
@@ -133,9 +131,10 @@ func TestLaneThatTakesNothing(t *testing.T) {
 			return nil
 		})
 		var found findings
-		cfg := reprise.Config{Pool: poolOf(t, 4), Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None}}
-		lane.Consume(h, cfg)
-		cfg.RetryLane, cfg.Observer.Finding = lane.URL(), found.observe
+		cfg := reprise.Config{
+			RetryLane: reprise.RetryLane{URL: lane.URL()}, Observer: reprise.Observer{Finding: found.observe},
+			Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None},
+		}
 		denied := &spy{Client: main.Direct(), send: func(context.Context, *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
 			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
 		}}
@@ -156,19 +155,28 @@ func TestLaneIsChecked(t *testing.T) {
 	q, fifo := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, fifoQueue)
 	lane := q.NewQueue(nil)
 	h := reprise.HandlerFunc(succeed)
+	at := func(url string) reprise.Config { return reprise.Config{RetryLane: reprise.RetryLane{URL: url}} }
+	hiding, dead := at(lane.URL()), at(lane.URL())
+	hiding.Via, dead.DeadLetterURL = reprise.ViaVisibility, lane.URL()
+	heavy := reprise.Config{RetryLane: reprise.RetryLane{URL: lane.URL(), Share: reprise.Share{Weight: 1001}}}
+	nowhere := reprise.Config{RetryLane: reprise.RetryLane{Share: reprise.Share{Weight: 3}}}
+	idle := at(lane.URL())
+	idle.Concurrency = -1
 	for _, tt := range []struct {
 		name string
 		q    *reprisetest.Queue
 		cfg  reprise.Config
 		want string
 	}{
-		{"no pool", q, reprise.Config{RetryLane: lane.URL()}, "set Config.Pool"},
-		{"no URL", q, reprise.Config{RetryLane: "lane", Pool: poolOf(t, 1)}, "not an http or https URL"},
-		{"the queue itself", q, reprise.Config{RetryLane: q.URL() + "/", Pool: poolOf(t, 1)}, "is the queue itself"},
-		{"of a FIFO queue", fifo, reprise.Config{RetryLane: lane.URL(), Pool: poolOf(t, 1)}, "out of turn"},
-		{"a FIFO queue", q, reprise.Config{RetryLane: fifo.URL(), Pool: poolOf(t, 1)}, "out of turn"},
-		{"the dead-letter queue", q, reprise.Config{RetryLane: lane.URL(), DeadLetterURL: lane.URL(), Pool: poolOf(t, 1)}, "what is given up would be run again"},
-		{"hiding only", q, reprise.Config{RetryLane: lane.URL(), Pool: poolOf(t, 1), Via: reprise.ViaVisibility}, "set Config.Via to ViaAuto"},
+		{"no URL", q, at("lane"), "Config.RetryLane.URL: queue URL \"lane\" is not an http or https URL"},
+		{"a share of none", q, nowhere, "Config.RetryLane.URL: the queue URL is empty"},
+		{"the queue itself", q, at(q.URL() + "/"), "is the queue itself"},
+		{"of a FIFO queue", fifo, at(lane.URL()), "out of turn"},
+		{"a FIFO queue", q, at(fifo.URL()), "out of turn"},
+		{"the dead-letter queue", q, dead, "what is given up would be run again"},
+		{"hiding only", q, hiding, "set Config.Via to ViaAuto"},
+		{"too heavy", q, heavy, "Config.RetryLane.Share.Weight is 1001: set 1 to 1000"},
+		{"no concurrency", q, idle, "Config.Concurrency is -1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := reprise.New(tt.q.Direct(), tt.q.URL(), h, tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -176,43 +184,137 @@ func TestLaneIsChecked(t *testing.T) {
 			}
 		})
 	}
-	ended, end := context.WithCancel(t.Context())
-	end() // so that Run returns, whatever it thinks of the lane
-	pool := poolOf(t, 1)
-	cfg := reprise.Config{Pool: pool, RetryLane: lane.URL(), Logger: slog.New(slog.DiscardHandler)}
-	if _, err := reprise.New(q.Direct(), q.URL(), h, cfg); err != nil {
-		t.Fatal(err)
+	pool, other := poolOf(t, 1), q.NewQueue(nil)
+	for i, q := range []*reprisetest.Queue{q, q, other} { // two processes' worth of one queue are fine
+		_, err := pool.Add(q.Direct(), q.URL(), h, reprise.Share{}, at(lane.URL()))
+		if want := q == other; (err != nil) != want || want && !strings.Contains(err.Error(), "of both") {
+			t.Errorf("consumer %d with this lane: %v", i, err)
+		}
 	}
-	if err := pool.Run(ended); err == nil || !strings.Contains(err.Error(), "no consumer of the pool is of the retry lane") {
-		t.Errorf("a lane without a consumer: %v", err)
-	}
-	other := q.NewQueue(nil)
-	if _, err := reprise.New(other.Direct(), other.URL(), h, cfg); err != nil {
-		t.Fatal(err)
-	}
-	if err := pool.Run(ended); err == nil || !strings.Contains(err.Error(), "of both") {
-		t.Errorf("a lane of two queues: %v", err)
+	if n := len(pool.Status().Queues); n != 4 {
+		t.Errorf("the pool has %d consumers, want those of two queues and two lanes", n)
 	}
 }
 
-// TestLaneOutlivesItsQueuesConsumer: what it gives up when that has stopped has come from
+// TestLaneRunsWithItsQueue, and only so: its consumer can be looked at and operated by
+// itself, and a pause is of both.
+func TestLaneRunsWithItsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		main := reprisetest.NewQueue(t, nil)
+		lane := main.NewQueue(nil)
+		var j journal
+		h := j.handler(func(context.Context, *reprise.Message) error { return errUnavailable })
+		cfg := reprise.Config{
+			Concurrency: 4, RetryLane: reprise.RetryLane{URL: lane.URL()}, Outage: reprise.Outage{Off: true, Key: tenant},
+			Retry: retry.Policy{Backoff: retry.Constant(10 * time.Second), Jitter: retry.None, MaxAttempts: -1},
+		}
+		c := main.Consume(h, cfg)
+		of := c.RetryLane()
+		if err := of.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "is the retry lane of") {
+			t.Errorf("the lane by itself ran: %v", err)
+		}
+		main.Send("order")
+		time.Sleep(15 * time.Second)
+		if n := of.Status().Counts; n.Attempts != 1 {
+			t.Errorf("the lane has made %d attempts, want 1", n.Attempts)
+		}
+		for name, operate := range map[string]func(on bool){
+			"the consumer": func(on bool) {
+				if on {
+					c.Resume()
+				} else {
+					c.Pause()
+				}
+			},
+			"its key": func(on bool) {
+				change := c.PauseKey
+				if on {
+					change = c.ResumeKey
+				}
+				if err := change("order"); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			operate(false)
+			time.Sleep(time.Minute)
+			before := len(j.all())
+			time.Sleep(10 * time.Minute)
+			if n := len(j.all()); n != before {
+				t.Errorf("%d attempts while %s was paused", n-before, name)
+			}
+			operate(true)
+			time.Sleep(10 * time.Minute)
+			if n := len(j.all()); n == before {
+				t.Errorf("no attempt after %s was resumed", name)
+			}
+		}
+		if err := c.SetConcurrency(7); err != nil {
+			t.Fatal(err)
+		}
+		if n, l := c.Status().Concurrency, of.Status().Concurrency; n != 7 || l != 7 {
+			t.Errorf("concurrency %d and %d of the lane, want 7 that they share", n, l)
+		}
+		c.Stop()
+		if c.Err() != nil || of.Status().Health != reprise.HealthStopped {
+			t.Errorf("stopped with %v, the lane is %v", c.Err(), of.Status().Health)
+		}
+	})
+}
+
+// TestLaneSharesTheQueuesPlaces: without a pool the two have Config.Concurrency together,
+// in turns by their weights.
+func TestLaneSharesTheQueuesPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		main := reprisetest.NewQueue(t, nil)
+		lane := main.NewQueue(nil)
+		s := newStarts()
+		h := reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			return s.handler(m.Body, time.Second).Handle(ctx, m)
+		})
+		main.Send(slices.Repeat([]string{"fresh"}, 2000)...)
+		lane.Send(slices.Repeat([]string{"again"}, 2000)...)
+		main.Consume(h, reprise.Config{
+			Concurrency: 4, Prefetch: 40, StopBudget: time.Second,
+			RetryLane: reprise.RetryLane{URL: lane.URL(), Share: reprise.Share{Weight: 3}},
+		})
+		time.Sleep(20500 * time.Millisecond)
+		from := time.Now()
+		time.Sleep(100 * time.Second)
+		if f, a := s.of("fresh", from, time.Now()), s.of("again", from, time.Now()); f+a != 400 || a < 298 || a > 302 {
+			t.Errorf("%d and %d of the lane were started, want 400 together, three quarters of them the lane's", f, a)
+		}
+		if s.peak("") != 4 {
+			t.Errorf("%d ran at once, want 4", s.peak(""))
+		}
+	})
+}
+
+// TestLaneOutlivesItsQueuesConsumer: what it gives up when that has drained has come from
 // that queue all the same.
 func TestLaneOutlivesItsQueuesConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		dead, lane := main.NewQueue(nil), main.NewQueue(nil)
-		h := reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errUnavailable })
-		cfg := reprise.Config{
-			Pool: poolOf(t, 4), DeadLetterURL: dead.URL(), Outage: reprise.Outage{Off: true},
-			Retry: retry.Policy{Backoff: retry.Constant(time.Minute), MaxAttempts: 2},
-		}
-		lane.Consume(h, cfg)
-		cfg.RetryLane = lane.URL()
-		c := main.Consume(h, cfg)
+		var health atomic.Value // of the queue's consumer, when its lane gives up
+		var c *reprisetest.Consumer
+		h := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt == 2 {
+				time.Sleep(30 * time.Second) // is still at work when its queue's consumer has nothing left
+				health.Store(c.Status().Health)
+			}
+			return errUnavailable
+		})
+		c = main.Consume(h, reprise.Config{
+			RetryLane: reprise.RetryLane{URL: lane.URL()}, DeadLetterURL: dead.URL(), Outage: reprise.Outage{Off: true},
+			Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 2}, StopBudget: time.Minute,
+		})
 		main.Send("order")
-		main.WaitEmpty(time.Hour)
+		time.Sleep(time.Minute + 5*time.Second)
 		c.Stop()
-		lane.WaitEmpty(time.Hour)
+		if health.Load() != reprise.HealthStopped {
+			t.Fatalf("the queue's consumer is %v when its lane gives up, so that nothing is tested", health.Load())
+		}
 		if s := storyOf(t, dead.Messages()[0]); s.Source != main.ARN() {
 			t.Errorf("story %+v, want it of %s", s, main.ARN())
 		}
@@ -220,27 +322,29 @@ func TestLaneOutlivesItsQueuesConsumer(t *testing.T) {
 }
 
 // TestLaneOfOneThatIsStuck is its successor's: a consumer has stopped but for a handler
-// that does not return, and its queue gets another.
+// that does not return, and its lane becomes that of another queue.
 func TestLaneOfOneThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
-		lane := main.NewQueue(nil)
+		lane, other := main.NewQueue(nil), main.NewQueue(nil)
 		release := make(chan struct{})
 		defer close(release)
 		h := reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			<-release
 			return nil
 		})
-		cfg := reprise.Config{Pool: poolOf(t, 4), StopBudget: time.Second, Logger: slog.New(slog.DiscardHandler)}
-		lane.Consume(h, cfg)
-		cfg.RetryLane = lane.URL()
-		c := main.Consume(h, cfg)
+		pool := poolOf(t, 4)
+		cfg := reprise.Config{RetryLane: reprise.RetryLane{URL: lane.URL()}, StopBudget: time.Second, Logger: slog.New(slog.DiscardHandler)}
+		c := main.In(pool, reprise.Share{}).Consume(h, cfg)
 		main.Send("order")
 		time.Sleep(time.Second)
+		if _, err := pool.Add(other.Direct(), other.URL(), h, reprise.Share{}, cfg); err == nil || !strings.Contains(err.Error(), "of both") {
+			t.Errorf("a lane of two queues: %v", err)
+		}
 		if c.Stop(); !errors.Is(c.Err(), reprise.ErrDrainTimeout) {
 			t.Fatalf("stop: %v", c.Err())
 		}
-		again, err := reprise.New(main.Direct(), main.URL(), h, cfg)
+		again, err := pool.Add(other.Direct(), other.URL(), h, reprise.Share{}, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,8 +356,8 @@ func TestLaneOfOneThatIsStuck(t *testing.T) {
 	})
 }
 
-// TestLaneStopsAtOnce: of a pool that is run with a context that has ended, a consumer
-// may have stopped before the other begins.
+// TestLaneStopsAtOnce: of two that are run with a context that has ended, one may have
+// stopped before the other begins.
 func TestLaneStopsAtOnce(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -261,15 +365,16 @@ func TestLaneStopsAtOnce(t *testing.T) {
 	for range 100 {
 		q := reprisetest.NewQueue(t, nil)
 		lane := q.NewQueue(nil)
-		cfg := reprise.Config{Pool: poolOf(t, 1), Logger: slog.New(slog.DiscardHandler)}
-		_, err := reprise.New(lane.Direct(), lane.URL(), h, cfg)
-		cfg.RetryLane = lane.URL()
-		_, mainErr := reprise.New(q.Direct(), q.URL(), h, cfg)
-		if err := errors.Join(err, mainErr); err != nil {
+		cfg := reprise.Config{RetryLane: reprise.RetryLane{URL: lane.URL()}, Logger: slog.New(slog.DiscardHandler)}
+		c, err := reprise.New(q.Direct(), q.URL(), h, cfg)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cfg.Pool.Run(ended); err != nil {
+		if err := c.Run(ended); err != nil {
 			t.Fatal(err)
+		}
+		if err := c.Run(ended); err == nil || !strings.Contains(err.Error(), "Run was called twice") {
+			t.Fatalf("a second Run: %v", err)
 		}
 	}
 }

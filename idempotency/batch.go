@@ -20,7 +20,7 @@ import (
 //	if err != nil {
 //		return err
 //	}
-//	consumer, err := reprise.NewBatch(client, queueURL, once(handler), reprise.Config{})
+//	consumer, err := reprise.NewBatchConsumer(client, queueURL, once(handler), reprise.BatchConfig{})
 //
 // [SetResult] and [ClaimFrom] want the context that [MessageContext] returns: that of
 // the batch is of no one message, and ends with the cause [ErrLost] only when none of

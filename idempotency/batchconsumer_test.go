@@ -170,9 +170,13 @@ func batchFleet(t *testing.T, fifo bool, seed uint64) {
 				}
 			}
 			return errs
-		})), reprise.Config{
-			Concurrency: 3, Batch: reprise.Batch{Size: 7}, Lease: 10 * time.Second,
-			Retry: retry.Policy{Backoff: retry.Constant(5 * time.Second), MaxAttempts: -1},
+		})), reprise.BatchConfig{
+			Size: 7,
+			Config: reprise.Config{
+				Concurrency: 3,
+				Lease:       10 * time.Second,
+				Retry:       retry.Policy{Backoff: retry.Constant(5 * time.Second), MaxAttempts: -1},
+			},
 		})
 	}
 	q.Fault(

@@ -83,7 +83,7 @@ func ExampleNewBatch() {
 		fmt.Println(err)
 		return
 	}
-	batches := [][]*reprise.Message{ // from reprise.NewBatch's consumer
+	batches := [][]*reprise.Message{ // from reprise.NewBatchConsumer's consumer
 		{{ID: "1", Body: "one"}, {ID: "2", Body: "two"}},
 		{{ID: "2", Body: "two"}, {ID: "3", Body: "three"}},
 	}

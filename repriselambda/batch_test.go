@@ -35,13 +35,12 @@ func (s *sizes) note(ms []*reprise.Message) {
 // for; and what fails is hidden ten to a call.
 func TestBatchOfAnEvent(t *testing.T) {
 	for name, c := range map[string]struct {
-		batch reprise.Batch
+		batch repriselambda.BatchConfig
 		sizes []int
 	}{
-		"by default":       {reprise.Batch{}, []int{125}},
-		"however it waits": {reprise.Batch{Linger: time.Minute}, []int{125}},
-		"by number":        {reprise.Batch{Size: 50}, []int{25, 50, 50}},
-		"by bytes":         {reprise.Batch{Bytes: 400}, []int{25, 50, 50}}, // eight each
+		"by default": {repriselambda.BatchConfig{}, []int{125}},
+		"by number":  {repriselambda.BatchConfig{Size: 50}, []int{25, 50, 50}},
+		"by bytes":   {repriselambda.BatchConfig{Bytes: 400}, []int{25, 50, 50}}, // eight each
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,11 +55,12 @@ func TestBatchOfAnEvent(t *testing.T) {
 					q.Send(body)
 				}
 				var batches sizes
+				c.batch.Retry = every40
 				m := newBatchMapping(t, q, func(ctx context.Context, ms []*reprise.Message) []error {
 					batches.note(ms)
 					time.Sleep(time.Second)
 					return inTurn(does)(ctx, ms)
-				}, repriselambda.Config{Retry: every40, Batch: c.batch})
+				}, c.batch)
 				event := m.event(125)
 				began := time.Now()
 				failed := m.invokeWith(event)
@@ -110,7 +110,7 @@ func TestVerdicts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				q.Send("a", "b", "c")
-				m := newBatchMapping(t, q, c.handler, repriselambda.Config{Retry: every40})
+				m := newBatchMapping(t, q, c.handler, repriselambda.BatchConfig{Config: repriselambda.Config{Retry: every40}})
 				if diff := cmp.Diff(c.failed, m.invoke()); diff != "" {
 					t.Errorf("failed (-want +got):\n%s", diff)
 				}
@@ -154,7 +154,7 @@ func TestGroupsInOneBatch(t *testing.T) {
 			}
 			ran = append(ran, bodies)
 			return errs
-		}, repriselambda.Config{Retry: every40})
+		}, repriselambda.BatchConfig{Config: repriselambda.Config{Retry: every40}})
 		began := time.Now()
 		if diff := cmp.Diff([]string{"a.2 fail", "a.3", "a.4 permanent"}, m.invoke()); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)
@@ -217,14 +217,13 @@ func TestDeadlineEndsBatches(t *testing.T) {
 					}
 					return errs
 				}))
-				m := newBatchMapping(t, q, handler.HandleBatch, repriselambda.Config{
+				m := newBatchMapping(t, q, handler.HandleBatch, repriselambda.BatchConfig{Size: 3, Config: repriselambda.Config{
 					Retry:       every40,
 					Concurrency: 1,
-					Batch:       reprise.Batch{Size: 3},
 					Observer: reprise.Observer{Starting: func(ctx context.Context, m *reprise.Message) (context.Context, string) {
 						return context.WithValue(ctx, key{}, "started "+m.Body), ""
 					}},
-				})
+				}})
 				if diff := cmp.Diff([]string{"wait 1", "wait 2", "ok 2", "ok 3"}, m.invoke()); diff != "" {
 					t.Errorf("failed (-want +got):\n%s", diff)
 				}
@@ -254,7 +253,7 @@ func TestBatchThatWouldNotEnd(t *testing.T) {
 					}
 					time.Sleep(functionTimeout / 2)
 					return inTurn(does)(ctx, ms)
-				}, repriselambda.Config{Retry: every40, Concurrency: 1, Batch: reprise.Batch{Size: 2}})
+				}, repriselambda.BatchConfig{Size: 2, Config: repriselambda.Config{Retry: every40, Concurrency: 1}})
 				if diff := cmp.Diff(want, m.invoke()); diff != "" {
 					t.Errorf("failed (-want +got):\n%s", diff)
 				}
@@ -276,7 +275,7 @@ func TestBatchThatDoesNotEnd(t *testing.T) {
 				<-release
 			}
 			return inTurn(does)(ctx, ms)
-		}, repriselambda.Config{Batch: reprise.Batch{Size: 2}})
+		}, repriselambda.BatchConfig{Size: 2})
 		began := time.Now()
 		if diff := cmp.Diff([]string{"endless", "ok 1", "after"}, m.invoke()); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)

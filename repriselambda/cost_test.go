@@ -19,7 +19,7 @@ func idle(tb testing.TB) map[string]function {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	batches, err := repriselambda.SQSBatch(reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { return nil }), cfg)
+	batches, err := repriselambda.SQSBatch(reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { return nil }), repriselambda.BatchConfig{Config: cfg})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -78,10 +78,10 @@ func insertOrders(ctx context.Context, ms []*reprise.Message) []error {
 func ExampleSQSBatch() {
 	sqsClient := agreeable{} // stands for sqs.NewFromConfig(cfg)
 
-	handle, err := repriselambda.SQSBatch(reprise.BatchHandlerFunc(insertOrders), repriselambda.Config{
+	handle, err := repriselambda.SQSBatch(reprise.BatchHandlerFunc(insertOrders), repriselambda.BatchConfig{Config: repriselambda.Config{
 		Client:        sqsClient,
 		DeadLetterURL: "https://sqs.us-east-1.amazonaws.com/123456789012/orders-dead",
-	})
+	}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -47,11 +47,10 @@ var (
 		return repriselambda.SQS(h, cfg)
 	}}
 	batchesOfOne = mode{"batches of one", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
-		cfg.Batch.Size = 1
-		return repriselambda.SQSBatch(inTurn(h), cfg)
+		return repriselambda.SQSBatch(inTurn(h), repriselambda.BatchConfig{Size: 1, Config: cfg})
 	}}
 	batches = mode{"batches", func(h reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
-		return repriselambda.SQSBatch(inTurn(h), cfg)
+		return repriselambda.SQSBatch(inTurn(h), repriselambda.BatchConfig{Config: cfg})
 	}}
 
 	// each are those in which a message has a call of the handler to itself.
@@ -91,12 +90,13 @@ func newMapping(t *testing.T, q *reprisetest.Queue, h reprise.HandlerFunc, cfg r
 }
 
 // newBatchMapping maps q to a function that runs h for batches.
-func newBatchMapping(t *testing.T, q *reprisetest.Queue, h reprise.BatchHandlerFunc, cfg repriselambda.Config) *mapping {
+func newBatchMapping(t *testing.T, q *reprisetest.Queue, h reprise.BatchHandlerFunc, cfg repriselambda.BatchConfig) *mapping {
 	t.Helper()
-	in := mode{make: func(_ reprise.HandlerFunc, cfg repriselambda.Config) (function, error) {
+	in := mode{make: func(_ reprise.HandlerFunc, common repriselambda.Config) (function, error) {
+		cfg.Config = common
 		return repriselambda.SQSBatch(h, cfg)
 	}}
-	return in.newMapping(t, q, nil, cfg)
+	return in.newMapping(t, q, nil, cfg.Config)
 }
 
 // newMapping maps q to a function. The client of cfg defaults to the real one.

@@ -21,6 +21,7 @@
 package repriselambda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Config says how [SQS] and [SQSBatch] work. Only Client must be set.
+// Config says how [SQS] works, and [SQSBatch] by [BatchConfig]. Only Client must be set.
 type Config struct {
 	// Client makes the requests to SQS: a *sqs.Client as it is. Nothing is received
 	// or deleted through it, that is Lambda's work. It is used for
@@ -44,12 +45,6 @@ type Config struct {
 	// Concurrency is how many handlers run at once in one invocation: for so many
 	// messages, or batches. Default: 10.
 	Concurrency int
-
-	// Batch makes the batches of SQSBatch smaller than the event; SQS refuses it. Its
-	// Linger is of no account: all messages are there from the start. A Concurrency of
-	// more than 10 wants a Size: together they permit 100,000 messages in handlers at
-	// once. Default: 10,000 messages and 16 MiB, no less than an event has.
-	Batch reprise.Batch
 
 	// Retry decides when a failed message is attempted again and when it is given
 	// up. Its MaxAttempts, if zero, is the queue's own maxReceiveCount; where the
@@ -92,7 +87,6 @@ type Config struct {
 // of the queue say.
 func SQS(h reprise.Handler, cfg Config) (func(context.Context, Event) (Response, error), error) {
 	return newFunction("SQS", cfg, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
-		c.Batch = cfg.Batch
 		return reprise.New(client, url, l.handler(h), c)
 	})
 }
@@ -101,8 +95,20 @@ func SQS(h reprise.Handler, cfg Config) (func(context.Context, Event) (Response,
 // a batch may have.
 const maxRecords = 10_000
 
+// BatchConfig says how [SQSBatch] works. Only Client must be set.
+type BatchConfig struct {
+	// Config says all but what a batch is. With a Concurrency of more than 10 set a Size:
+	// together they permit 100,000 messages in handlers at once.
+	Config
+
+	// Size and Bytes make batches smaller than the event, as those of
+	// [reprise.BatchConfig] do. Default: 10,000 messages and 16 MiB, no less than an event
+	// has.
+	Size, Bytes int
+}
+
 // SQSBatch is [SQS] for handlers of batches. A batch is all of the event that may go
-// together, unless Config.Batch makes it smaller: behind a FIFO queue's message that is
+// together, unless the BatchConfig makes it smaller: behind a FIFO queue's message that is
 // to go to the dead-letter queue first, the rest of its group makes another batch. Each
 // message has a verdict, as [reprise.BatchHandler] says.
 //
@@ -110,16 +116,13 @@ const maxRecords = 10_000
 // What the handler then says has failed counts as an attempt. A batch that would not end
 // in time, by the longest of the invocation in which a message succeeded, is not begun:
 // its messages come back at once.
-func SQSBatch(h reprise.BatchHandler, cfg Config) (func(context.Context, Event) (Response, error), error) {
-	batch := cfg.Batch
-	batch.Linger = -1
-	if batch.Size == 0 {
-		batch.Size = maxRecords
-	}
-	return newFunction("SQSBatch", cfg, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
-		c.Batch = batch
-		c.Observer = reprise.Observers(l.observer(), c.Observer)
-		return reprise.NewBatch(client, url, l.batchHandler(h), c)
+func SQSBatch(h reprise.BatchHandler, cfg BatchConfig) (func(context.Context, Event) (Response, error), error) {
+	batch := reprise.BatchConfig{Size: cmp.Or(cfg.Size, maxRecords), Bytes: cfg.Bytes, Linger: -1}
+	return newFunction("SQSBatch", cfg.Config, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
+		batch := batch
+		batch.Config = c
+		batch.Observer = reprise.Observers(l.observer(), c.Observer)
+		return reprise.NewBatchConsumer(client, url, l.batchHandler(h), batch)
 	})
 }
 

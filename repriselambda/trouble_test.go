@@ -197,7 +197,7 @@ func onceModes() []mode {
 			if err != nil {
 				return nil, err
 			}
-			return repriselambda.SQSBatch(once(inTurn(h)), cfg)
+			return repriselambda.SQSBatch(once(inTurn(h)), repriselambda.BatchConfig{Config: cfg})
 		}},
 	}
 }
@@ -352,18 +352,18 @@ func TestAttributesAreReadLater(t *testing.T) {
 
 // TestBadConfig is refused at the cold start, all of it in one error.
 func TestBadConfig(t *testing.T) {
-	bad := repriselambda.Config{Concurrency: -1, DeadLetterURL: "arn:aws:sqs:us-east-1:000000000000:dead", Batch: reprise.Batch{Size: -1}}
+	bad := repriselambda.Config{Concurrency: -1, DeadLetterURL: "arn:aws:sqs:us-east-1:000000000000:dead"}
 	_, err := repriselambda.SQS(nil, bad)
-	_, batchErr := repriselambda.SQSBatch(nil, bad)
+	_, batchErr := repriselambda.SQSBatch(nil, repriselambda.BatchConfig{Size: -1, Config: bad})
 	bad = repriselambda.Config{Client: agreeable{}, Concurrency: 11}
-	_, manyErr := repriselambda.SQSBatch(inTurn(does), bad)
+	_, manyErr := repriselambda.SQSBatch(inTurn(does), repriselambda.BatchConfig{Config: bad})
 	for _, c := range []struct {
 		err   error
 		parts []string
 	}{
-		{err, []string{"repriselambda.SQS:", "client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL", "Config.Batch is set"}},
-		{batchErr, []string{"repriselambda.SQSBatch:", "client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL", "Config.Batch.Size is -1"}},
-		{manyErr, []string{"Config.Concurrency is 11 and Config.Batch.Size 10000: lower one"}},
+		{err, []string{"repriselambda.SQS:", "client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL"}},
+		{batchErr, []string{"repriselambda.SQSBatch:", "client is nil", "handler is nil", "Config.Concurrency is -1", "Config.DeadLetterURL", "BatchConfig.Size is -1"}},
+		{manyErr, []string{"Config.Concurrency is 11 and BatchConfig.Size 10000: lower one"}},
 	} {
 		for _, part := range c.parts {
 			if c.err == nil || !strings.Contains(c.err.Error(), part) {

@@ -33,21 +33,40 @@ func (q *Queue) Consume(h reprise.Handler, cfg reprise.Config) *Consumer {
 func (q *Queue) ConsumeWith(client reprise.Client, h reprise.Handler, cfg reprise.Config) *Consumer {
 	q.tb.Helper()
 	return q.consume(cfg, func(alive context.Context, cfg reprise.Config) (*reprise.Consumer, error) {
-		return reprise.New(severable{client, alive}, q.URL(), mortal{h, alive}, cfg)
+		client, h := severable{client, alive}, mortal{h, alive}
+		if q.pool != nil {
+			return q.pool.Add(client, q.URL(), h, q.share, cfg)
+		}
+		return reprise.New(client, q.URL(), h, cfg)
 	})
 }
 
+// In returns q for consumers that share the places of pool: those that it starts are
+// made by [reprise.Pool.Add] with that share.
+//
+//	q.In(pool, reprise.Share{Priority: 1}).Consume(handler, reprise.Config{})
+func (q *Queue) In(pool *reprise.Pool, s reprise.Share) *Queue {
+	pooled := *q
+	pooled.pool, pooled.share = pool, s
+	return &pooled
+}
+
 // ConsumeBatch is Consume with a handler of batches.
-func (q *Queue) ConsumeBatch(h reprise.BatchHandler, cfg reprise.Config) *Consumer {
+func (q *Queue) ConsumeBatch(h reprise.BatchHandler, cfg reprise.BatchConfig) *Consumer {
 	q.tb.Helper()
 	return q.ConsumeBatchWith(q.Direct(), h, cfg)
 }
 
 // ConsumeBatchWith is ConsumeWith with a handler of batches.
-func (q *Queue) ConsumeBatchWith(client reprise.Client, h reprise.BatchHandler, cfg reprise.Config) *Consumer {
+func (q *Queue) ConsumeBatchWith(client reprise.Client, h reprise.BatchHandler, cfg reprise.BatchConfig) *Consumer {
 	q.tb.Helper()
-	return q.consume(cfg, func(alive context.Context, cfg reprise.Config) (*reprise.Consumer, error) {
-		return reprise.NewBatch(severable{client, alive}, q.URL(), mortalBatch{h, alive}, cfg)
+	return q.consume(cfg.Config, func(alive context.Context, common reprise.Config) (*reprise.Consumer, error) {
+		client, h := severable{client, alive}, mortalBatch{h, alive}
+		cfg.Config = common
+		if q.pool != nil {
+			return q.pool.AddBatch(client, q.URL(), h, q.share, cfg)
+		}
+		return reprise.NewBatchConsumer(client, q.URL(), h, cfg)
 	})
 }
 

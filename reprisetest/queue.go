@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -28,6 +29,9 @@ type Queue struct {
 	server *sqsserver.Server
 	family *family
 	info   sqsserver.QueueInfo
+
+	pool  *reprise.Pool // of its consumers; nil: none
+	share reprise.Share // of that
 }
 
 // family is what the queues of one server share.

@@ -219,7 +219,7 @@ func TestEachMessageOfABatchHasItsRun(t *testing.T) {
 				}
 			}
 			return errs
-		}), reprise.Config{Retry: every, Observer: p.telemetry(t, q, repriseotel.Config{}).Observer()})
+		}), reprise.BatchConfig{Config: reprise.Config{Retry: every, Observer: p.telemetry(t, q, repriseotel.Config{}).Observer()}})
 		q.Send("good", "bad", "fine")
 		q.WaitEmpty(time.Hour)
 		synctest.Wait()

@@ -1,0 +1,169 @@
+package reprise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// New returns a consumer of the queue at queueURL that runs h for each message.
+// It checks everything that can be checked without a call, reports all problems
+// in one error, and starts nothing: see [Consumer.Run]. A *sqs.Client is a
+// [Client] as it is.
+func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
+	return spec{client: c, url: queueURL, handler: h, cfg: cfg}.consumer()
+}
+
+// NewBatchConsumer returns a consumer of the queue at queueURL that runs h for
+// batches of messages. Otherwise it is like [New].
+func NewBatchConsumer(c Client, queueURL string, h BatchHandler, cfg BatchConfig) (*Consumer, error) {
+	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, cfg: cfg.Config}.consumer()
+}
+
+// spec is what a consumer is made of. That of its retry lane is made of the same.
+type spec struct {
+	client       Client
+	url          string
+	handler      Handler      // for consumers of single messages
+	batchHandler BatchHandler // for consumers of batches
+	batch        *BatchConfig // nil: of single messages
+	pool         *Pool        // nil: the consumer has its places to itself
+	share        Share        // of pool
+	cfg          Config
+}
+
+// consumer makes the consumer and, if it has one, that of its retry lane, and has them
+// join their pool.
+func (s spec) consumer() (*Consumer, error) {
+	laned := s.cfg.RetryLane != RetryLane{}
+	if laned && s.pool == nil {
+		s.pool = &Pool{concurrency: cmp.Or(s.cfg.Concurrency, defaultConcurrency), private: true}
+		s.cfg.Concurrency = 0 // all of it
+	}
+	c, err := s.build()
+	if err != nil {
+		return nil, fmt.Errorf("making a consumer: %w", err)
+	}
+	if laned {
+		s.url, s.share, s.cfg.RetryLane = s.cfg.RetryLane.URL, s.cfg.RetryLane.Share, RetryLane{}
+		c.lane, err = s.build()
+		if err != nil {
+			return nil, fmt.Errorf("making the consumer of Config.RetryLane: %w", err)
+		}
+		c.lane.share.laneOf = c
+	}
+	if s.pool != nil {
+		if err := s.pool.join(c); err != nil {
+			return nil, fmt.Errorf("making a consumer: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// build makes the consumer by itself, unless there are problems.
+func (s spec) build() (*Consumer, error) {
+	var problems []error
+	if s.client == nil {
+		problems = append(problems, errors.New("the SQS client is nil: pass sqs.NewFromConfig(cfg)"))
+	}
+	queue, err := parseQueueURL(s.url)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	whole := s.cfg.Concurrency == 0
+	if s.pool != nil {
+		size := s.pool.size()
+		if size == 0 {
+			problems = append(problems, errors.New("the pool is the zero Pool: make it with NewPool"))
+		}
+		s.cfg.Concurrency = cmp.Or(s.cfg.Concurrency, size)
+		problems = append(problems, s.share.validate("Share")...)
+	}
+	batches, wrong := s.collector()
+	problems = append(problems, wrong...)
+	if batches != nil && s.cfg.Prefetch == 0 {
+		s.cfg.Prefetch = max(defaultPrefetch, min(batches.Size, maxPrefetch))
+	}
+	cfg := s.cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		problems = append(problems, err)
+	}
+	if dead, deadErr := parseQueueURL(cfg.DeadLetterURL); err == nil && deadErr == nil && dead == queue {
+		problems = append(problems, fmt.Errorf("Config.DeadLetterURL %q is the queue itself: name another, or leave it empty for the target of the queue's RedrivePolicy", cfg.DeadLetterURL))
+	}
+	copyTo, wrong := cfg.laneQueue(queue)
+	problems = append(problems, wrong...)
+	if queue.fifo && cfg.Via == ViaRequeue {
+		problems = append(problems, errors.New("Config.Via is requeue, but on a FIFO queue a copy would come out of turn: set ViaAuto or ViaVisibility"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+
+	c := &Consumer{
+		handling:    crew{handlers: true},
+		queue:       queue,
+		copyTo:      copyTo,
+		handler:     s.handler,
+		batches:     batches,
+		cfg:         cfg,
+		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
+		chance:      rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
+		mu:          new(sync.Mutex),
+		share:       share{Share: s.share.withDefaults(), whole: whole},
+		floor:       new(floor),
+		held:        make(map[string]*delivery),
+		lanes:       make(map[string]*lane),
+		said:        make(map[string]time.Time),
+		stopping:    make(chan struct{}),
+		freed:       make(chan struct{}, 1),
+		renewing:    make(chan struct{}, renewAtOnce),
+		leased:      make(chan struct{}, 1),
+		emptied:     make(chan struct{}, 1),
+		pollLimit:   deadline{limit: pollTimeout},
+		settleLimit: deadline{limit: settleTimeout},
+	}
+	c.workFunc = c.work
+	if batches != nil {
+		c.workFunc = c.workBatches
+	}
+	c.policy = guarded(cfg.Retry, func(problem string) { c.complain("policy", problem) })
+	c.cfg.Retry = c.policy
+	c.dials.concurrency = cfg.Concurrency
+	c.client.Client = s.client
+	if f := cfg.Observer.Call; f != nil {
+		c.client.observe = func(ctx context.Context, e Call) { c.tell(func() { f(ctx, e) }) }
+	}
+	c.deletes = outbox{name: "delete", send: c.sendDeletes}
+	c.hides = outbox{name: "hide", send: c.sendHides, leased: true}
+	c.copies = outbox{name: "copy", send: c.sendCopies, maxBytes: maxBatchBytes}
+	c.requeues = outbox{name: "requeue", send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes}
+	return c, nil
+}
+
+// collector is what makes the batches of a consumer of batches, and nil for others. It
+// returns what is wrong with the handler or with the batches' settings.
+func (s spec) collector() (*collector, []error) {
+	if s.batch == nil {
+		if s.handler == nil {
+			return nil, []error{errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)")}
+		}
+		return nil, nil
+	}
+	var problems []error
+	if s.batchHandler == nil {
+		problems = append(problems, errors.New("the handler is nil: pass a BatchHandler or a BatchHandlerFunc"))
+	}
+	b := s.batch.batchDefaults()
+	if wrong := b.validateBatch(); len(wrong) > 0 {
+		problems = append(problems, wrong...)
+	} else if n := cmp.Or(s.cfg.Concurrency, defaultConcurrency); n <= maxConcurrent && n*b.Size > maxConcurrent {
+		problems = append(problems, fmt.Errorf("Config.Concurrency is %d and BatchConfig.Size %d: lower one, to at most %d messages in handlers at once", n, b.Size, maxConcurrent))
+	}
+	return &collector{BatchConfig: b, handler: s.batchHandler}, problems
+}

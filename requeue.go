@@ -262,7 +262,8 @@ func (c *Consumer) requeueOf(d *delivery, now time.Time) types.SendMessageBatchR
 // once, since only what is parked can be woken; but for one that just misses being
 // hidden once only, and not while this consumer stops, which would be the one to
 // receive it. The delay is at least a second: the SDK leaves a zero
-// out, and the queue's own would apply. The caller holds c.mu.
+// out, and the queue's own would apply. Short delays are rounded down: whoever
+// receives the copy holds it for the rest of its wait. The caller holds c.mu.
 func (c *Consumer) delayFor(v verdict, now time.Time) int32 {
 	wait := max(v.due.Sub(now), time.Second)
 	parked := (wait > plan.MaxDelay || v.unavailable) && v.requeue != becauseInFlight
@@ -270,8 +271,15 @@ func (c *Consumer) delayFor(v verdict, now time.Time) int32 {
 	if parked && !justMisses && !c.draining {
 		return 1
 	}
+	if wait < exactDelay {
+		return int32(wait / time.Second)
+	}
 	return int32((min(wait, plan.MaxDelay) + time.Second - 1) / time.Second)
 }
+
+// exactDelay is the wait up to which the seconds that SQS counts in would show in
+// the spread of the jitter.
+const exactDelay = time.Minute
 
 // resend is everything that d's sender sent, to send again.
 func (d *delivery) resend() types.SendMessageBatchRequestEntry {

@@ -125,8 +125,8 @@ func DefaultRetry() retry.Policy {
 // request, however often the record is received meanwhile. Then the function is
 // invoked, and the record is deleted. Throttling and failures of Lambda's own put the
 // invocation off, by half a second to 5 minutes, and count as no attempt; neither
-// do events that Lambda could not run at all (EventAgeExceeded,
-// ZeroReservedConcurrency).
+// do events that Lambda could not run at all (EventAgeExceeded, and
+// ZeroReservedConcurrency while a function is paused), whose waits grow likewise.
 //
 // What is given up goes to the dead-letter queue: the function's payload as it was
 // first sent, and why in the attributes, see [FunctionAttribute]. Sent back to the

@@ -167,3 +167,30 @@ func TestLongWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestShortWaitsInDirectMode keep the jitter's spread: copies wait whole seconds in
+// the queue, and what is left of their waits in the retry handler. None is early.
+func TestShortWaitsInDirectMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 96
+		p := repriselambda.DefaultRetry()
+		p.MaxAttempts = 5
+		failures := failuresOf(t, events, repriselambda.RetryConfig{Mode: repriselambda.ModeDirect, Timeout: targetTimeout, Concurrency: 100, Retry: p})
+		for retry := 2; retry <= 4; retry++ {
+			var quarters [4]int
+			for n, times := range failures {
+				least, longest := p.Bounds(retry)
+				wait, drawn := times[retry].Sub(times[retry-1]), p.Wait(fmt.Sprintf("request-%d", n+1), retry)
+				if late := wait - drawn; late < 0 || late > 300*time.Millisecond { // which settlements may wait for each other
+					t.Errorf("retry %d of event %d comes after %v, %v after its wait of %v", retry, n, wait, late, drawn)
+				}
+				quarters[min(3, max(0, 4*(wait-least)/(longest-least)))]++
+			}
+			for _, count := range quarters {
+				if count < events/8 {
+					t.Errorf("retry %d falls into the quarters of its range %v times", retry, quarters)
+				}
+			}
+		}
+	})
+}

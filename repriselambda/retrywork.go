@@ -98,16 +98,27 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 type policy struct{ retry.Policy }
 
 // afterRecord decides about the run that f tells of. One that never happened uses up
-// no attempt, but it takes time.
+// no attempt, but it takes time: as the policy's wait stays that of the same attempt,
+// the next try is put off for about as long as the event has been waiting, if that is
+// longer.
 func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 	if !f.ran {
 		p.MaxAttempts = -1
 	}
-	var err error = f.err
+	a := retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: f.err}
 	if f.err.isOf(permanent) {
-		err = retry.Permanent(err)
+		a.Err = retry.Permanent(a.Err)
 	}
-	return p.Decide(retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: err})
+	d := p.Decide(a)
+	if f.ran || d.Action != retry.ActionRetry {
+		return d
+	}
+	p.Backoff, p.Jitter, p.Rules = putOff.Backoff, putOff.Jitter, nil
+	a.N = doublings(f.failed.Sub(f.first))
+	if later := p.Decide(a); later.Action == retry.ActionRetry && later.At.After(d.At) {
+		return later
+	}
+	return d
 }
 
 // tooOld says that nothing is to be run any more whose first run had failed at first.
@@ -172,7 +183,7 @@ func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l lette
 	failed, isFailure := errors.AsType[*FunctionError](err)
 	unknown := errors.Is(err, ErrUnknownOutcome)
 	if r.cfg.Mode == ModeEnvelope || !isFailure && !unknown {
-		return r.putOff(m, b, l, err, now)
+		return r.tryLater(m, b, l, err, now)
 	}
 	l.attempts++
 	l.last = now
@@ -218,13 +229,21 @@ func invokeDue(ctx context.Context, _ *reprise.Message) error {
 	return due.retrier.call(ctx, due.failure)
 }
 
-// throttled is the backoff of what could not be invoked.
-var throttled = retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: 5 * time.Minute}, Jitter: retry.Equal}
+// putOff is the backoff of what could not be run, be it throttled or paused. Its waits
+// are counted by doublings, so that nobody has to keep their number: an envelope has
+// no place for it.
+var putOff = retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: 5 * time.Minute}, Jitter: retry.Equal}
 
-// putOff says when to try again what could not be tried: after about as long as it
+// doublings returns the number of the wait of putOff that lasts about as long as what
+// has been waited already.
+func doublings(waited time.Duration) int {
+	return 1 + bits.Len64(uint64(max(waited, 0)/time.Second))
+}
+
+// tryLater says when to try again what could not be tried: after about as long as it
 // has been waiting, so that the waits double without anybody counting them. A
 // middleware may say so itself.
-func (r *retrier) putOff(m *reprise.Message, b *batch, l letter, err error, now time.Time) opinion {
+func (r *retrier) tryLater(m *reprise.Message, b *batch, l letter, err error, now time.Time) opinion {
 	asked := retry.Policy{MaxAttempts: -1, MaxAge: -1}.Decide(retry.Attempt{N: 1, Ended: now, Err: err})
 	switch asked.Reason {
 	case retry.ReasonPermanent:
@@ -236,8 +255,7 @@ func (r *retrier) putOff(m *reprise.Message, b *batch, l letter, err error, now 
 	if since.IsZero() {
 		since = l.first
 	}
-	doubled := bits.Len64(uint64(max(now.Sub(since), 0) / time.Second))
-	wait := max(throttled.Wait(l.request, 1+doubled), retryAfter(err))
+	wait := max(putOff.Wait(l.request, doublings(now.Sub(since))), retryAfter(err))
 	b.complain(func() {
 		r.cfg.Logger.Warn("functions cannot be invoked; trying again later, which counts as no attempt",
 			"function", l.function, "message", m, "wait", wait, "error", err, "remedy", remedy(err))

@@ -36,7 +36,8 @@ func (d *Direct) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput
 		VisibilityTimeout:           unlessZero(in.VisibilityTimeout),
 		WaitTimeSeconds:             unlessZero(in.WaitTimeSeconds),
 		MessageAttributeNames:       in.MessageAttributeNames,
-		MessageSystemAttributeNames: systemAttributeNames(in),
+		MessageSystemAttributeNames: attributeNames(in.MessageSystemAttributeNames),
+		AttributeNames:              attributeNames(in.AttributeNames), //nolint:staticcheck // deprecated, and clients still send it
 		ReceiveRequestAttemptId:     aws.ToString(in.ReceiveRequestAttemptId),
 	}
 	reply, err := d.server.ReceiveMessage(ctx, request)
@@ -55,12 +56,9 @@ func unlessZero(n int32) sqsserver.OptionalInt {
 	return sqsserver.OptionalInt{Value: n, Set: n != 0}
 }
 
-func systemAttributeNames(in *sqs.ReceiveMessageInput) []string {
+func attributeNames[N ~string](in []N) []string {
 	var names []string
-	for _, name := range in.MessageSystemAttributeNames {
-		names = append(names, string(name))
-	}
-	for _, name := range in.AttributeNames { //nolint:staticcheck // deprecated, and clients still send it
+	for _, name := range in {
 		names = append(names, string(name))
 	}
 	return names

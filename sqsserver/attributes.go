@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -131,7 +132,7 @@ func (a *attributes) set(values map[string]string) (*attributes, error) {
 
 // reconcile checks the rules between attributes of which some have just been set.
 func (a *attributes) reconcile(values map[string]string) error {
-	if values["SqsManagedSseEnabled"] == "true" && a.kmsKey != "" {
+	if isTrue(values["SqsManagedSseEnabled"]) && a.kmsKey != "" {
 		return errTwoEncryptions()
 	}
 	if a.kmsKey != "" {
@@ -214,15 +215,17 @@ func onFIFO(value func(*attributes) string) func(*attributes) string {
 }
 
 func setFIFO(a *attributes, value string) error {
-	switch {
-	case !a.fifo:
+	if !a.fifo {
 		return errUnknownAttribute("FifoQueue")
-	case value == "true":
-		return nil
-	case value == "false":
+	}
+	var wanted bool
+	if err := setBool(&wanted, "FifoQueue", value); err != nil {
+		return err
+	}
+	if !wanted {
 		return errQueueTypeFixed()
 	}
-	return errAttributeValue("FifoQueue")
+	return nil
 }
 
 func setContentDeduplication(a *attributes, value string) error {
@@ -236,13 +239,17 @@ func setManagedEncryption(a *attributes, value string) error {
 	return setBool(&a.managedEncryption, "SqsManagedSseEnabled", value)
 }
 
+// setBool: AWS reads True and False as well, which is what Python makes of booleans.
 func setBool(field *bool, name, value string) error {
-	if value != "true" && value != "false" {
+	if !isTrue(value) && !strings.EqualFold(value, "false") {
 		return errAttributeValue(name)
 	}
-	*field = value == "true"
+	*field = isTrue(value)
 	return nil
 }
+
+// isTrue reports whether the value of an attribute is true, in any case.
+func isTrue(value string) bool { return strings.EqualFold(value, "true") }
 
 func setKMSKey(a *attributes, value string) error {
 	a.kmsKey = value

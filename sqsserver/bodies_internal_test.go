@@ -10,7 +10,7 @@ import (
 // TestLoadAfterClose: a receive that took its messages before the server was closed
 // reads nothing from the journal, which is closed, too.
 func TestLoadAfterClose(t *testing.T) {
-	s, err := Open(Config{Journal: nowhere{}})
+	s, err := Open(nowhere{}, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

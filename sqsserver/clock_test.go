@@ -154,12 +154,12 @@ func TestAdvanceRefuses(t *testing.T) {
 	if err := newServer(t).Advance(-1); err == nil || !strings.Contains(err.Error(), "positive") {
 		t.Errorf("Advance(-1) = %v", err)
 	}
-	config := sqsserver.Config{Journal: newMemoryJournal(), TimeScale: 2}
-	if _, err := sqsserver.Open(config); err == nil || !strings.Contains(err.Error(), "journal") {
+	config := sqsserver.Config{TimeScale: 2}
+	if _, err := sqsserver.Open(newMemoryJournal(), config); err == nil || !strings.Contains(err.Error(), "journal") {
 		t.Errorf("Open with a journal and a TimeScale = %v", err)
 	}
 	config.TimeScale = 0
-	server, err := sqsserver.Open(config)
+	server, err := sqsserver.Open(newMemoryJournal(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

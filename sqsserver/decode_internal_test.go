@@ -55,7 +55,7 @@ func TestDecode(t *testing.T) {
 			"AttributeNames":["SentTimestamp"],"MessageAttributeNames":["a.*"],"MessageSystemAttributeNames":["SenderId"],
 			"ReceiveRequestAttemptId":"r"}`,
 			&ReceiveMessageInput{QueueUrl: "u", MaxNumberOfMessages: Int(10), VisibilityTimeout: Int(0), WaitTimeSeconds: Int(20),
-				MessageAttributeNames: []string{"a.*"}, MessageSystemAttributeNames: []string{"SenderId", "SentTimestamp"},
+				MessageAttributeNames: []string{"a.*"}, MessageSystemAttributeNames: []string{"SenderId"}, AttributeNames: []string{"SentTimestamp"},
 				ReceiveRequestAttemptId: "r"}},
 		{"delete", `{"QueueUrl":"u","ReceiptHandle":"h"}`, &DeleteMessageInput{QueueUrl: "u", ReceiptHandle: "h"}},
 		{"delete batch", `{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"}]}`,
@@ -220,7 +220,7 @@ func decodeWhole(request []byte, in jsonInput) error {
 }
 
 // whole compares inputs of decodeWhole.
-var whole = cmpopts.IgnoreUnexported(SendMessageEntry{})
+var whole = cmpopts.IgnoreUnexported(SendMessageEntry{}, ReceiveMessageInput{})
 
 // An input keeps nothing of the body, which the handler reuses.
 func TestDecodeCopies(t *testing.T) {

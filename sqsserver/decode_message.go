@@ -51,8 +51,10 @@ func (e *SendMessageEntry) decodeMember(r *jsonReader, name []byte) {
 		e.MessageSystemAttributes = r.messageAttributes()
 	case "MessageDeduplicationId":
 		e.MessageDeduplicationId = r.Text()
+		e.emptyDeduplicationID = e.MessageDeduplicationId == ""
 	case "MessageGroupId":
 		e.MessageGroupId = r.Text()
+		e.emptyGroupID = e.MessageGroupId == ""
 	default:
 		r.Skip()
 	}
@@ -90,7 +92,6 @@ func (a *MessageAttribute) decodeJSON(r *jsonReader) {
 
 func (in *ReceiveMessageInput) decodeJSON(r *jsonReader) {
 	r.Share()
-	var deprecated []string
 	for name := range r.Members() {
 		switch string(name) {
 		case "QueueUrl":
@@ -106,14 +107,14 @@ func (in *ReceiveMessageInput) decodeJSON(r *jsonReader) {
 		case "MessageSystemAttributeNames":
 			in.MessageSystemAttributeNames = r.Texts(nil)
 		case "AttributeNames":
-			deprecated = r.Texts(nil)
+			in.AttributeNames = r.Texts(nil)
 		case "ReceiveRequestAttemptId":
 			in.ReceiveRequestAttemptId = strings.Clone(r.Text()) // which is kept for five minutes
+			in.emptyAttemptID = in.ReceiveRequestAttemptId == ""
 		default:
 			r.Skip()
 		}
 	}
-	in.MessageSystemAttributeNames = append(in.MessageSystemAttributeNames, deprecated...)
 }
 
 func (in *DeleteMessageInput) decodeJSON(r *jsonReader) {

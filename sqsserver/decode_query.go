@@ -98,8 +98,9 @@ func (in *ReceiveMessageInput) decodeQuery(f *form) {
 	in.VisibilityTimeout = f.int32("VisibilityTimeout")
 	in.WaitTimeSeconds = f.int32("WaitTimeSeconds")
 	in.MessageAttributeNames = f.texts("MessageAttributeName")
-	in.MessageSystemAttributeNames = append(f.texts("MessageSystemAttributeName"), f.texts("AttributeName")...)
-	in.ReceiveRequestAttemptId = f.text("ReceiveRequestAttemptId")
+	in.MessageSystemAttributeNames = f.texts("MessageSystemAttributeName")
+	in.AttributeNames = f.texts("AttributeName")
+	in.ReceiveRequestAttemptId, in.emptyAttemptID = f.identifier("ReceiveRequestAttemptId")
 }
 
 func (in *RemovePermissionInput) decodeQuery(f *form) {
@@ -117,8 +118,8 @@ func (e *SendMessageEntry) decodeQuery(f *form) {
 	e.DelaySeconds = f.int32("DelaySeconds")
 	e.MessageAttributes = f.messageAttributes("MessageAttribute")
 	e.MessageSystemAttributes = f.messageAttributes("MessageSystemAttribute")
-	e.MessageDeduplicationId = f.text("MessageDeduplicationId")
-	e.MessageGroupId = f.text("MessageGroupId")
+	e.MessageDeduplicationId, e.emptyDeduplicationID = f.identifier("MessageDeduplicationId")
+	e.MessageGroupId, e.emptyGroupID = f.identifier("MessageGroupId")
 }
 
 // messageAttributes returns attributes in ascending order of their names.

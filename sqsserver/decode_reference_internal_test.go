@@ -116,6 +116,9 @@ func assignReference(to reflect.Value, tree any) error {
 	}
 	for i := range to.NumField() {
 		field := to.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
 		name := field.Name
 		if name == "Tags" {
 			name = "tags"
@@ -130,13 +133,6 @@ func assignReference(to reflect.Value, tree any) error {
 		if err := assignReference(to.Field(i), v); err != nil {
 			return err
 		}
-	}
-	if in, ok := to.Addr().Interface().(*ReceiveMessageInput); ok && object["AttributeNames"] != nil {
-		var deprecated []string
-		if err := assignReference(reflect.ValueOf(&deprecated).Elem(), object["AttributeNames"]); err != nil {
-			return err
-		}
-		in.MessageSystemAttributeNames = append(in.MessageSystemAttributeNames, deprecated...)
 	}
 	return nil
 }

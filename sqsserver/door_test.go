@@ -39,6 +39,8 @@ func openHTTPDoor(name, url string, client sqs.HTTPClient) door {
 		return jsonDoor{client, url}
 	case "query":
 		return queryDoor{client, url}
+	case "query json":
+		return queryJSONDoor{client, url}
 	}
 	return sdkDoor{sdkClient(url, client)}
 }

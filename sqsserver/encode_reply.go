@@ -9,6 +9,8 @@ import (
 const (
 	contentType    = "application/x-amz-json-1.0"
 	contentTypeXML = "text/xml"
+
+	contentTypeQueryJSON = "application/json"
 )
 
 // writeReply writes a reply of status 200. In JSON that of an action which
@@ -20,9 +22,13 @@ func (c *call) writeReply(w http.ResponseWriter) error {
 // writeError writes e as a reply.
 func (c *call) writeError(w http.ResponseWriter, e *Error) error {
 	body := make([]byte, 0, 512)
-	if c.query {
+	switch {
+	case c.query && c.queryJSON && e.Code != codeNoAction:
+		body = appendQueryJSON(body, e.queryJSON(c.requestID))
+	case c.query:
 		body = e.appendXML(body, c.requestID)
-	} else {
+		c.queryJSON = false
+	default:
 		fault := ";Sender"
 		if !e.SenderFault() {
 			fault = ";Receiver"
@@ -38,9 +44,13 @@ func (c *call) writeError(w http.ResponseWriter, e *Error) error {
 
 func (c *call) write(w http.ResponseWriter, status int, body []byte) error {
 	header := w.Header()
-	header["Content-Type"] = []string{contentType}
-	if c.query {
+	switch {
+	case c.queryJSON:
+		header["Content-Type"] = []string{contentTypeQueryJSON}
+	case c.query:
 		header["Content-Type"] = []string{contentTypeXML}
+	default:
+		header["Content-Type"] = []string{contentType}
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	header["X-Amzn-Requestid"] = []string{c.requestID}

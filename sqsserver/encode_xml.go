@@ -29,10 +29,15 @@ func appendXMLReply(dst []byte, action, requestID string, out xmlOutput) []byte 
 		dst = append(dst, '<')
 		dst = append(dst, action...)
 		dst = append(dst, "Result>"...)
+		start := len(dst)
 		dst = out.appendXML(dst)
-		dst = append(dst, "</"...)
-		dst = append(dst, action...)
-		dst = append(dst, "Result>"...)
+		if len(dst) == start {
+			dst = append(dst[:start-1], "/>"...) // an empty result
+		} else {
+			dst = append(dst, "</"...)
+			dst = append(dst, action...)
+			dst = append(dst, "Result>"...)
+		}
 	}
 	dst = append(dst, "<ResponseMetadata>"...)
 	dst = appendXMLText(dst, "RequestId", requestID)
@@ -46,21 +51,28 @@ func (e *Error) appendXML(dst []byte, requestID string) []byte {
 	if e.Code == codeNoAction {
 		return append(dst, "<UnknownOperationException/>"...)
 	}
-	fault := "Sender"
-	if !e.SenderFault() {
-		fault = "Receiver"
-	}
-	message := e.Message
-	if e.Code == codeQueueDoesNotExist {
-		message = "The specified queue does not exist for this wsdl version."
-	}
 	dst = append(dst, xmlDeclaration+"<ErrorResponse"+xmlNamespace+"<Error>"...)
-	dst = appendXMLText(dst, "Type", fault)
+	dst = appendXMLText(dst, "Type", e.queryFault())
 	dst = appendXMLText(dst, "Code", e.Code)
-	dst = appendXMLText(dst, "Message", message)
+	dst = appendXMLText(dst, "Message", e.queryMessage())
 	dst = append(dst, "<Detail/></Error>"...)
 	dst = appendXMLText(dst, "RequestId", requestID)
 	return append(dst, "</ErrorResponse>"...)
+}
+
+// queryFault and queryMessage are what the Query protocol says of an error.
+func (e *Error) queryFault() string {
+	if e.SenderFault() {
+		return "Sender"
+	}
+	return "Receiver"
+}
+
+func (e *Error) queryMessage() string {
+	if e.Code == codeQueueDoesNotExist {
+		return "The specified queue does not exist for this wsdl version."
+	}
+	return e.Message
 }
 
 func (out *CancelMessageMoveTaskOutput) appendXML(dst []byte) []byte {

@@ -169,7 +169,12 @@ func errTooManyTags(queue string) *Error {
 
 // errTagKey: the text of AWS is not known.
 func errTagKey(key string) *Error {
-	return errParameter("TagKey", key, "Must be 1 to 128 letters, digits, spaces and characters of _.:/=+-@, and not begin with aws:.")
+	return errParameter("TagKey", key, "Must be letters, digits, spaces and characters of _.:/=+-@, and not begin with aws:.")
+}
+
+// errTagKeyLength: a key is empty or too long, or none is given where one must be.
+func errTagKeyLength() *Error {
+	return &Error{codeInvalidParameterValue, "Tag keys must be between 1 and 128 characters in length."}
 }
 
 // errTagValue: the text of AWS is not known.

@@ -79,10 +79,10 @@ const (
 )
 
 // systemAttributesNamed returns the system attributes that the names of a receive
-// select. Unlike the name of a message attribute, an unknown one is an error.
-func systemAttributesNamed(names []string) (systemAttributeSet, error) {
-	set := systemAttributeSet(0)
-	for _, name := range names {
+// select, and the index of the first name that is unknown, or -1.
+func systemAttributesNamed(names []string) (set systemAttributeSet, unknown int) {
+	unknown = -1
+	for i, name := range names {
 		switch name {
 		case "All":
 			set |= allSystemAttributes
@@ -105,10 +105,12 @@ func systemAttributesNamed(names []string) (systemAttributeSet, error) {
 		case "DeadLetterQueueSourceArn":
 			set |= deadLetterSource
 		default:
-			return 0, errUnknownAttribute(name)
+			if unknown < 0 {
+				unknown = i
+			}
 		}
 	}
-	return set, nil
+	return set, unknown
 }
 
 // keep clears the attributes that are not in the set.

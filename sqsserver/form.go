@@ -14,7 +14,7 @@ import (
 
 // form is the parameters of a Query request, as the tree that their names spell:
 // in MessageAttribute.1.Value.DataType each part is a branch. Unlike JSON, a form
-// does not tell an empty text from none, nor a wrong type from a wrong value.
+// does not tell a wrong type from a wrong value.
 //
 // Of equal parameters the last one counts; those that SQS does not know are
 // ignored.
@@ -131,6 +131,15 @@ func (f *form) text(name string) string {
 		return part.value
 	}
 	return ""
+}
+
+// identifier returns the value of a parameter that may be absent but not empty.
+func (f *form) identifier(name string) (value string, empty bool) {
+	part := f.parts[name]
+	if part == nil {
+		return "", false
+	}
+	return part.value, part.value == ""
 }
 
 // queueURL returns the queue that the request is about.

@@ -73,6 +73,7 @@ type input interface {
 type output interface {
 	jsonOutput
 	xmlOutput
+	queryJSONOutput
 }
 
 // answering makes the handler of an action that answers something.
@@ -137,6 +138,7 @@ type call struct {
 	from      origin
 	requestID string
 	query     bool // the protocol is Query, not JSON 1.0
+	queryJSON bool // its reply is wanted in JSON, not in XML
 	action    string
 	request   []byte // the body
 	form      *form  // Query: what it says
@@ -162,6 +164,8 @@ func (c *call) encode(out output) {
 		c.seen.count(c.action, out)
 	}
 	switch {
+	case c.queryJSON:
+		c.reply = appendQueryJSONReply(c.reply, c.action, c.requestID, out)
 	case c.query:
 		c.reply = appendXMLReply(c.reply, c.action, c.requestID, out)
 	case out != nil:
@@ -212,12 +216,19 @@ func (e *exchange) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 // ServeHTTP carries out a request of the AWS JSON 1.0 protocol or of the older
 // Query protocol. If there are Config.Credentials, it needs a valid signature.
 //
+// A GET of the root that names no action, as a browser sends it, is answered with a
+// text that says what the server is and how to reach it.
+//
 // Messages in the reply of a ReceiveMessage whose client has gone, or to whom
 // the reply cannot be written, become visible again at once; see
 // Config.KeepUnwritten.
 //
 // A panic on the way is logged and answered with InternalFailure.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if wantsLandingPage(r) {
+		s.writeLandingPage(w, r)
+		return
+	}
 	if r.Header.Get("Origin") != "" {
 		allowOrigin(w.Header())
 	}
@@ -231,6 +242,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		server: s, ctx: r.Context(), from: s.origin(r), requestID: newUUID(rand.Uint64(), rand.Uint64()).String(),
 		query: isQuery(r), reply: e.reply,
 	}
+	c.queryJSON = c.query && acceptsJSON(r)
 	c.observe(r)
 	defer func() { c.end(w, recover()) }()
 	err := c.carryOut(w, r, e)

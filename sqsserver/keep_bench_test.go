@@ -83,9 +83,13 @@ func BenchmarkKept(b *testing.B) {
 		for _, k := range kinds {
 			name := fmt.Sprintf("clients=%d/%s", clients, k.name)
 			b.Run(name, func(b *testing.B) {
-				s, err := sqsserver.Open(sqsserver.Config{Journal: k.journal(), Logger: slog.New(slog.DiscardHandler)})
-				if err != nil {
-					b.Fatal(err)
+				config := sqsserver.Config{Logger: slog.New(slog.DiscardHandler)}
+				s := sqsserver.New(config)
+				if journal := k.journal(); journal != nil {
+					var err error
+					if s, err = sqsserver.Open(journal, config); err != nil {
+						b.Fatal(err)
+					}
 				}
 				defer s.Close()
 				if _, err := s.CreateQueue(b.Context(), &sqsserver.CreateQueueInput{QueueName: "q"}); err != nil {
@@ -161,7 +165,7 @@ func BenchmarkColdMemory(b *testing.B) {
 	for b.Loop() {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		s, err := sqsserver.Open(sqsserver.Config{Journal: new(forgetful), BodyCache: -1})
+		s, err := sqsserver.Open(new(forgetful), sqsserver.Config{BodyCache: -1})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -23,9 +23,8 @@ type keptServer struct {
 
 func openKept(t *testing.T, journal *memoryJournal, config sqsserver.Config) *keptServer {
 	t.Helper()
-	config.Journal = journal
 	config.Logger = slog.New(slog.DiscardHandler)
-	s, err := sqsserver.Open(config)
+	s, err := sqsserver.Open(journal, config)
 	if err != nil {
 		t.Fatal(err)
 	}

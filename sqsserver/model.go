@@ -12,9 +12,9 @@ import (
 // programs in the same process may call the methods of Server with them
 // directly and pay for no encoding.
 //
-// Where SQS does not tell an empty string from an absent one, neither do these:
-// the empty string is absent. Where it tells 0 from absent, the field is an
-// OptionalInt.
+// An empty string is absent. SQS tells the two apart in few places, where it
+// refuses the empty one: the handler does so too. Where SQS tells 0 from absent,
+// the field is an OptionalInt.
 
 // OptionalInt is an int32 that may be absent. The zero value is absent.
 type OptionalInt struct {

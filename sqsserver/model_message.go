@@ -28,6 +28,10 @@ type SendMessageEntry struct {
 	MessageGroupId          string             // FIFO: required; standard: the tenant of a fair queue
 
 	body sentBody // once it was examined; a decoder of JSON sets this and leaves MessageBody empty
+
+	// Set by the decoders: the request has the parameter, with an empty value. SQS
+	// refuses that, and takes a message without the parameter.
+	emptyDeduplicationID, emptyGroupID bool
 }
 
 // SendMessageInput is a message and the queue it goes to.
@@ -80,16 +84,18 @@ type BatchResultErrorEntry struct {
 	SenderFault bool
 }
 
-// ReceiveMessageInput asks for messages. AttributeNames, the deprecated alias of
-// MessageSystemAttributeNames, has been added to it by the decoder.
+// ReceiveMessageInput asks for messages.
 type ReceiveMessageInput struct {
 	QueueUrl                    string
 	MaxNumberOfMessages         OptionalInt // 1 to 10; absent: 1
 	VisibilityTimeout           OptionalInt // seconds, 0 to 43,200; absent: the queue's
 	WaitTimeSeconds             OptionalInt // 0 to 20; absent: the queue's
 	MessageAttributeNames       []string    // names, All, .*, * or prefix.*
-	MessageSystemAttributeNames []string    // names or All
+	MessageSystemAttributeNames []string    // names or All; unknown ones are ignored
+	AttributeNames              []string    // deprecated: the same, but an unknown one is an error
 	ReceiveRequestAttemptId     string      // FIFO only
+
+	emptyAttemptID bool // set by the decoders: the request has an attempt id that is empty
 }
 
 // ReceiveMessageOutput has the messages received, if any.

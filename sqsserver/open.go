@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// Open returns a server with the queues and messages that its journal holds, or
-// with none, as New does, if it has no journal. A journal is the server's from
-// then on, and closed by it; if Open fails, it is still the caller's.
+// Open returns a server with the queues and messages that the journal holds. The
+// journal is the server's from then on, and closed by it; if Open fails, it is still
+// the caller's. Without a journal Open fails: use [New] for a server in memory.
 //
 // A crash loses nothing that was acknowledged: sends, deletes, what concerns
 // queues, purges and moves. It may lose receives and changes of visibility of the
@@ -22,16 +22,14 @@ import (
 //
 // The error says which record of the journal cannot be understood. Nothing is
 // skipped or guessed.
-func Open(config Config) (*Server, error) {
-	journal := config.Journal
-	if journal != nil && config.TimeScale > 0 && config.TimeScale != 1 {
+func Open(journal Journal, config Config) (*Server, error) {
+	if journal == nil {
+		return nil, errors.New("sqsserver: Open was given no journal: give it one, or call New for a server that keeps everything in memory")
+	}
+	if config.TimeScale > 0 && config.TimeScale != 1 {
 		return nil, fmt.Errorf("sqsserver: TimeScale is %v: %w", config.TimeScale, errClockOfJournal)
 	}
-	config.Journal = nil
 	s := New(config)
-	if journal == nil {
-		return s, nil
-	}
 	cache := config.BodyCache
 	switch {
 	case cache == 0:

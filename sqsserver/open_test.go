@@ -310,9 +310,7 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 			k.Close()
 			journal := k.journal.reopened()
 			test.damage(journal)
-			config := k.config
-			config.Journal = journal
-			if s, err := sqsserver.Open(config); err == nil {
+			if s, err := sqsserver.Open(journal, k.config); err == nil {
 				s.Close()
 				t.Fatal("opened")
 			} else if !strings.Contains(err.Error(), test.want) {
@@ -332,13 +330,12 @@ func (j *memoryJournal) change(kind byte, f func(string) string) {
 	}
 }
 
-func TestOpenWithoutJournalIsNew(t *testing.T) {
-	s, err := sqsserver.Open(sqsserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if s.Err() != nil || s.Failed() != nil {
-		t.Errorf("Err() = %v, Failed() = %v, want neither", s.Err(), s.Failed())
+// A server that was meant to keep things must not keep them in memory without a word.
+func TestOpenNeedsAJournal(t *testing.T) {
+	if s, err := sqsserver.Open(nil, sqsserver.Config{}); err == nil {
+		s.Close()
+		t.Error("opened without a journal")
+	} else if !strings.Contains(err.Error(), "no journal") || !strings.Contains(err.Error(), "New") {
+		t.Errorf("the error is %q: it should name the problem and the remedy", err)
 	}
 }

@@ -12,6 +12,20 @@ func isQuery(r *http.Request) bool {
 	return r.Header.Get("X-Amz-Target") == "" && !strings.Contains(r.Header.Get("Content-Type"), "json")
 }
 
+// acceptsJSON reports whether a request of the Query protocol asks for a reply in
+// JSON, as API Gateway does.
+func acceptsJSON(r *http.Request) bool {
+	for _, accept := range r.Header["Accept"] {
+		for media := range strings.SplitSeq(accept, ",") {
+			media, _, _ = strings.Cut(media, ";")
+			if strings.EqualFold(strings.TrimSpace(media), contentTypeQueryJSON) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // findQuery reads the parameters of a request, those of the body after those of
 // the URL, and finds what carries out the action that they name. The path, if it
 // is not the root, is that of a queue, which the action is then about unless a

@@ -4,7 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	neturl "net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,10 +69,12 @@ func TestQueryReplies(t *testing.T) {
 				"<MessageAttribute><Name>blob</Name><Value><BinaryValue>AQID</BinaryValue><DataType>Binary</DataType></Value></MessageAttribute>"+
 				"<MessageAttribute><Name>color</Name><Value><StringValue>blue</StringValue><DataType>String.x</DataType></Value></MessageAttribute>"+
 				"</Message></ReceiveMessageResult>")},
-		{"system attributes by their own name and by the older one", "POST", queue, "Action=ReceiveMessage&QueueUrl=other&MessageSystemAttributeName.1=ApproximateReceiveCount&AttributeName.1=SenderId", 200,
+		{"system attributes by their own name and by the older one", "POST", queue, "Action=ReceiveMessage&QueueUrl=other&MessageSystemAttributeName.1=ApproximateReceiveCount&MessageSystemAttributeName.2=Unknown&AttributeName.1=SenderId", 200,
 			xmlReply("ReceiveMessage", ".*</Body><Attribute><Name>SenderId</Name><Value>000000000000</Value></Attribute>"+
 				"<Attribute><Name>ApproximateReceiveCount</Name><Value>1</Value></Attribute></Message></ReceiveMessageResult>")},
-		{"an empty result", "POST", queue, "Action=ReceiveMessage", 200, xmlReply("ReceiveMessage", "<ReceiveMessageResult></ReceiveMessageResult>")},
+		{"an unknown system attribute by the older name", "POST", queue, "Action=ReceiveMessage&AttributeName.1=Unknown", 400, xmlError("Sender", "InvalidAttributeName", "Unknown Attribute Unknown.")},
+		{"an empty result", "POST", queue, "Action=ReceiveMessage", 200, xmlReply("ReceiveMessage", "<ReceiveMessageResult/>")},
+		{"an empty list", "POST", "/", "Action=ListQueues&QueueNamePrefix=none", 200, xmlReply("ListQueues", "<ListQueuesResult/>")},
 		{"an action that answers nothing", "POST", queue, "Action=PurgeQueue", 200, xmlReply("PurgeQueue", "")},
 		{"a batch", "POST", queue, "Action=DeleteMessageBatch&DeleteMessageBatchRequestEntry.1.Id=a&DeleteMessageBatchRequestEntry.1.ReceiptHandle=x", 200,
 			xmlReply("DeleteMessageBatch", "<DeleteMessageBatchResult><BatchResultErrorEntry><Id>a</Id><Code>ReceiptHandleIsInvalid</Code>"+
@@ -82,7 +84,8 @@ func TestQueryReplies(t *testing.T) {
 			xmlReply("SendMessageBatch", "<SendMessageBatchResult><SendMessageBatchResultEntry><Id>a</Id>.*</SendMessageBatchResultEntry><SendMessageBatchResultEntry><Id>b</Id>.*</SendMessageBatchResultEntry></SendMessageBatchResult>")},
 
 		{"GET of a queue without an action", "GET", queue, "", 404, "<UnknownOperationException/>"},
-		{"GET of the root without an action", "GET", "/", "", 404, "<UnknownOperationException/>"},
+		{"POST to the root without an action", "POST", "/", "a=b", 404, "<UnknownOperationException/>"},
+		{"GET of the root with parameters and no action", "GET", "/", "a=b", 404, "<UnknownOperationException/>"},
 		{"an unknown action", "POST", "/", "Action=Launch", 400, xmlError("Sender", "InvalidAction", "The action Launch is not valid for this endpoint.")},
 		{"CreateQueue on the path of a queue", "POST", queue, "Action=CreateQueue&QueueName=a", 400,
 			xmlError("Sender", "InvalidAction", "The action CreateQueue is not valid for this endpoint.")},
@@ -104,7 +107,7 @@ func TestQueryReplies(t *testing.T) {
 			server := newServer(t)
 			for _, setUp := range []string{
 				"Action=CreateQueue&QueueName=q", "Action=CreateQueue&QueueName=other",
-				"Action=SendMessage&QueueUrl=other&MessageBody=" + url.QueryEscape("a\r\n\"b\"<&>'é") +
+				"Action=SendMessage&QueueUrl=other&MessageBody=" + neturl.QueryEscape("a\r\n\"b\"<&>'é") +
 					"&MessageAttribute.2.Name=color&MessageAttribute.2.Value.DataType=String.x&MessageAttribute.2.Value.StringValue=blue" +
 					"&MessageAttribute.1.Name=blob&MessageAttribute.1.Value.DataType=Binary&MessageAttribute.1.Value.BinaryValue=AQID",
 			} {
@@ -125,6 +128,76 @@ func TestQueryReplies(t *testing.T) {
 			}
 			if len(header.Get("X-Amzn-Requestid")) != 36 || header.Get("X-Amzn-Query-Error") != "" {
 				t.Errorf("header %v", header)
+			}
+		})
+	}
+}
+
+// Replies to requests that accept JSON, to the byte but for ids and handles. Those of
+// SendMessage, ReceiveMessage, ListQueues and GetQueueAttributes and the error are in
+// the form of replies of AWS that are on record; the others are made alike.
+func TestQueryRepliesInJSON(t *testing.T) {
+	const (
+		id       = `"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"`
+		metadata = `"ResponseMetadata":{"RequestId":` + id + `}`
+		queue    = "/000000000000/q"
+		url      = "http://localhost:9324/000000000000/"
+	)
+	tests := []struct {
+		path, parameters string
+		status           int
+		body             string // a pattern, but for braces and brackets
+	}{
+		{queue, "Action=SendMessage&MessageBody=hello", 200, `{"SendMessageResponse":{` + metadata + `,"SendMessageResult":{"MD5OfMessageAttributes":null,` +
+			`"MD5OfMessageBody":"5d41402abc4b2a76b9719d911017c592","MD5OfMessageSystemAttributes":null,"MessageId":` + id + `,"SequenceNumber":null}}}`},
+		{queue, "Action=ReceiveMessage", 200, `{"ReceiveMessageResponse":{"ReceiveMessageResult":{"messages":null},` + metadata + `}}`},
+		{"/", "Action=ReceiveMessage&QueueUrl=other", 200, `{"ReceiveMessageResponse":{"ReceiveMessageResult":{"messages":[{"Attributes":null,"Body":"<a>&\"b\"",` +
+			`"MD5OfBody":".{32}","MD5OfMessageAttributes":null,"MessageAttributes":null,"MessageId":` + id + `,"ReceiptHandle":".*"}]},` + metadata + `}}`},
+		{"/", "Action=ReceiveMessage&QueueUrl=other&AttributeName.1=ApproximateReceiveCount&MessageAttributeName.1=All", 200,
+			`{"ReceiveMessageResponse":{"ReceiveMessageResult":{"messages":[{"Attributes":[{"Name":"ApproximateReceiveCount","Value":"1"}],"Body":".*",` +
+				`"MD5OfBody":".{32}","MD5OfMessageAttributes":".{32}","MessageAttributes":[` +
+				`{"Name":"blob","Value":{"BinaryListValues":null,"BinaryValue":"AQID","DataType":"Binary","StringListValues":null,"StringValue":null}},` +
+				`{"Name":"color","Value":{"BinaryListValues":null,"BinaryValue":null,"DataType":"String","StringListValues":null,"StringValue":"blue"}}],` +
+				`"MessageId":` + id + `,"ReceiptHandle":".*"}]},` + metadata + `}}`},
+		{"/", "Action=ListQueues&QueueNamePrefix=q", 200, `{"ListQueuesResponse":{"ListQueuesResult":{"NextExclusiveStartQueueName":null,"NextToken":null,` +
+			`"queueUrls":["` + url + `q"]},` + metadata + `}}`},
+		{"/", "Action=ListQueues&QueueNamePrefix=none", 200, `{"ListQueuesResponse":{"ListQueuesResult":{"NextExclusiveStartQueueName":null,"NextToken":null,` +
+			`"queueUrls":null},` + metadata + `}}`},
+		{queue, "Action=GetQueueAttributes&AttributeName.1=DelaySeconds&AttributeName.2=VisibilityTimeout", 200,
+			`{"GetQueueAttributesResponse":{"GetQueueAttributesResult":{"Attributes":[{"Name":"DelaySeconds","Value":"0"},{"Name":"VisibilityTimeout","Value":"30"}]},` + metadata + `}}`},
+		{queue, "Action=PurgeQueue", 200, `{"PurgeQueueResponse":{` + metadata + `}}`},
+		{queue, "Action=DeleteMessageBatch&DeleteMessageBatchRequestEntry.1.Id=a&DeleteMessageBatchRequestEntry.1.ReceiptHandle=x", 200,
+			`{"DeleteMessageBatchResponse":{"DeleteMessageBatchResult":{"Failed":[{"Code":"ReceiptHandleIsInvalid","Id":"a","Message":".*","SenderFault":true}],"Successful":[]},` + metadata + `}}`},
+		{"/000000000000/no", "Action=ReceiveMessage", 400, `{"Error":{"Code":"AWS.SimpleQueueService.NonExistentQueue",` +
+			`"Message":"The specified queue does not exist for this wsdl version.","Type":"Sender"},"RequestId":` + id + `}`},
+		{queue, "", 404, "<UnknownOperationException/>"}, // in this form to whomever
+	}
+	for i, test := range tests {
+		t.Run(test.parameters, func(t *testing.T) {
+			server := newServer(t)
+			for _, setUp := range []string{
+				"Action=CreateQueue&QueueName=q", "Action=CreateQueue&QueueName=other",
+				"Action=SendMessage&QueueUrl=other&MessageBody=" + neturl.QueryEscape(`<a>&"b"`) +
+					"&MessageAttribute.1.Name=color&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=blue" +
+					"&MessageAttribute.2.Name=blob&MessageAttribute.2.Value.DataType=Binary&MessageAttribute.2.Value.BinaryValue=AQID",
+			} {
+				server.ServeHTTP(httptest.NewRecorder(), formRequest("POST", "/", setUp))
+			}
+			r := formRequest("POST", test.path, test.parameters)
+			r.Header.Set("Accept", []string{"application/json", "text/html;q=0.5, Application/JSON;q=0.9"}[i%2])
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, r)
+			pattern := strings.NewReplacer("{\"", "\\{\"", "[{", "\\[{", "[\"", "\\[\"", "[]", "\\[\\]", "\\\"", "\\\\\"").Replace(test.body)
+			body := w.Body.String()
+			if w.Code != test.status || !regexp.MustCompile(`^`+pattern+`$`).MatchString(body) {
+				t.Errorf("status %d, want %d; body\n%s\nwant one that matches\n%s", w.Code, test.status, body, pattern)
+			}
+			want := "application/json"
+			if test.status == 404 {
+				want = "text/xml"
+			}
+			if got := w.Result().Header.Get("Content-Type"); got != want {
+				t.Errorf("content type %q, want %q", got, want)
 			}
 		})
 	}
@@ -204,7 +277,7 @@ func TestAccountsAndRegions(t *testing.T) {
 
 	// Presigned URLs carry the credentials as a parameter.
 	w := httptest.NewRecorder()
-	server.ServeHTTP(w, formRequest("GET", "/", "Action=ListQueues&X-Amz-Credential="+url.QueryEscape(twoNorth+"/sqs/aws4_request")))
+	server.ServeHTTP(w, formRequest("GET", "/", "Action=ListQueues&X-Amz-Credential="+neturl.QueryEscape(twoNorth+"/sqs/aws4_request")))
 	if !strings.Contains(w.Body.String(), "<QueueUrl>http://localhost:9324/222222222222/q</QueueUrl>") {
 		t.Errorf("by a presigned URL: %s", w.Body)
 	}

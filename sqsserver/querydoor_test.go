@@ -23,17 +23,11 @@ type queryDoor struct {
 }
 
 func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
-	parameters := url.Values{"Action": {action}, "Version": {"2012-11-05"}}
-	var members map[string]any
-	if err := json.Unmarshal(input, &members); err != nil {
+	parameters, err := toForm(action, input)
+	if err != nil {
 		return nil, "", "", err
 	}
-	if deprecated, both := members["AttributeNames"].([]any); both && members["MessageSystemAttributeNames"] != nil {
-		members["AttributeNames"] = append(deprecated, members["MessageSystemAttributeNames"].([]any)...)
-		delete(members, "MessageSystemAttributeNames") // a form has one list for both
-	}
-	addParameters(parameters, "", action, members)
-	status, header, reply, err := post(ctx, d.client, d.url, []byte(parameters.Encode()), http.Header{
+	status, header, reply, err := post(ctx, d.client, d.url, []byte(parameters), http.Header{
 		"Content-Type": {"application/x-www-form-urlencoded"},
 	})
 	if err != nil {
@@ -62,6 +56,20 @@ func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byt
 	}
 	result, err := json.Marshal(root.child(action + "Result").toJSON(action))
 	return result, "", "", err
+}
+
+func toForm(action string, input []byte) (string, error) {
+	parameters := url.Values{"Action": {action}, "Version": {"2012-11-05"}}
+	var members map[string]any
+	if err := json.Unmarshal(input, &members); err != nil {
+		return "", err
+	}
+	if deprecated, both := members["AttributeNames"].([]any); both && members["MessageSystemAttributeNames"] != nil {
+		members["AttributeNames"] = append(deprecated, members["MessageSystemAttributeNames"].([]any)...)
+		delete(members, "MessageSystemAttributeNames") // a form has one list for both
+	}
+	addParameters(parameters, "", action, members)
+	return parameters.Encode(), nil
 }
 
 // lists and pairs say how the members of inputs that are no scalars are spelled

@@ -53,7 +53,7 @@ func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueIn
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	fifo := in.Attributes["FifoQueue"] == "true"
+	fifo := isTrue(in.Attributes["FifoQueue"])
 	if err := checkQueueName(in.QueueName, fifo); err != nil {
 		return nil, err
 	}

@@ -114,15 +114,20 @@ func checkReceive(a *attributes, in *ReceiveMessageInput) (systemAttributeSet, e
 	if n := in.VisibilityTimeout.Value; n < 0 || n > maxVisibilitySeconds {
 		return 0, errVisibilityTimeout(n)
 	}
-	if id := in.ReceiveRequestAttemptId; id != "" {
+	if id := in.ReceiveRequestAttemptId; id != "" || in.emptyAttemptID {
 		if !a.fifo {
 			return 0, errNeedsFIFO("ReceiveRequestAttemptId", id)
 		}
-		if err := checkIdentifier("ReceiveRequestAttemptId", id); err != nil {
+		if err := checkIdentifier("ReceiveRequestAttemptId", id, in.emptyAttemptID); err != nil {
 			return 0, err
 		}
 	}
-	return systemAttributesNamed(in.MessageSystemAttributeNames)
+	older, unknown := systemAttributesNamed(in.AttributeNames)
+	if unknown >= 0 {
+		return 0, errUnknownAttribute(in.AttributeNames[unknown])
+	}
+	wanted, _ := systemAttributesNamed(in.MessageSystemAttributeNames) // AWS ignores what it does not know
+	return wanted | older, nil
 }
 
 // receive receives what there is or, if there is nothing, waits for some time

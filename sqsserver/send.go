@@ -129,14 +129,15 @@ func checkSendBatch(a *attributes, entries []SendMessageBatchRequestEntry) error
 }
 
 // checkFIFO checks that a message has what a FIFO queue needs. A batch that has
-// one without is refused as a whole.
+// one without is refused as a whole; whether the ids are valid, and not empty, is
+// for each entry by itself.
 func checkFIFO(a *attributes, entry *SendMessageEntry, inBatch bool) error {
 	switch {
 	case !a.fifo:
 		return nil
-	case entry.MessageGroupId == "":
+	case entry.MessageGroupId == "" && !entry.emptyGroupID:
 		return errNoGroup(inBatch)
-	case entry.MessageDeduplicationId == "" && !a.contentDeduplication:
+	case entry.MessageDeduplicationId == "" && !entry.emptyDeduplicationID && !a.contentDeduplication:
 		return errNoDeduplication()
 	}
 	return nil

@@ -50,13 +50,9 @@ type Config struct {
 	// Default: a random one.
 	Seed uint64
 
-	// Journal keeps what the server acknowledges; see Open, which needs it. New
-	// does not look at it. Default: none, everything is in memory.
-	Journal Journal
-
 	// BodyCache is how many bytes of message bodies and attributes stay in memory
 	// on a server with a journal, which has them all; negative: those only that the
-	// journal does not have yet. Default: 128 MiB.
+	// journal does not have yet. It means nothing to New. Default: 128 MiB.
 	BodyCache int
 
 	// Credentials make requests over HTTP need a valid AWS Signature Version 4 of one
@@ -108,7 +104,8 @@ type Server struct {
 
 const messagesPerHold = 10
 
-// New returns a server without queues. It starts nothing.
+// New returns a server without queues, which keeps everything in memory; see [Open]
+// for one that keeps it in a journal. It starts nothing.
 func New(config Config) *Server {
 	if config.Region == "" {
 		config.Region = "us-east-1"

@@ -62,7 +62,7 @@ func TestPanicUnderTheLockStopsTheServer(t *testing.T) {
 
 func panicUnderTheLock(t *testing.T, journal Journal, defect func(*Server, *queue), request func() (action, body string)) {
 	var log bytes.Buffer
-	s, err := Open(Config{Journal: journal, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := Open(journal, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -36,8 +37,8 @@ func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInpu
 	if err != nil {
 		return err
 	}
-	if len(in.TagKeys) == 0 {
-		return errMissingParameter("TagKeys")
+	if len(in.TagKeys) == 0 || slices.ContainsFunc(in.TagKeys, func(key string) bool { return !validTagKeyLength(key) }) {
+		return errTagKeyLength()
 	}
 	return s.retag(ctx, r, func(tags map[string]string) {
 		for _, key := range in.TagKeys {
@@ -87,7 +88,10 @@ func checkTags(queue string, tags map[string]string) error {
 		return errTooManyTags(queue)
 	}
 	for key, value := range tags {
-		if key == "" || !validTagText(key, maxTagKey) || strings.HasPrefix(strings.ToLower(key), "aws:") {
+		if !validTagKeyLength(key) {
+			return errTagKeyLength()
+		}
+		if !validTagText(key, maxTagKey) || strings.HasPrefix(strings.ToLower(key), "aws:") {
 			return errTagKey(key)
 		}
 		if !validTagText(value, maxTagValue) {
@@ -95,6 +99,10 @@ func checkTags(queue string, tags map[string]string) error {
 		}
 	}
 	return nil
+}
+
+func validTagKeyLength(key string) bool {
+	return key != "" && utf8.RuneCountInString(key) <= maxTagKey
 }
 
 // validTagText holds for letters, digits and spaces of any script and some

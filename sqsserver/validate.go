@@ -42,10 +42,10 @@ func (e *SendMessageEntry) check() error {
 	if d := e.DelaySeconds.Value; d < 0 || d > maxDelaySeconds {
 		return errDelaySeconds(d)
 	}
-	if err := checkIdentifier("MessageGroupId", e.MessageGroupId); err != nil {
+	if err := checkIdentifier("MessageGroupId", e.MessageGroupId, e.emptyGroupID); err != nil {
 		return err
 	}
-	if err := checkIdentifier("MessageDeduplicationId", e.MessageDeduplicationId); err != nil {
+	if err := checkIdentifier("MessageDeduplicationId", e.MessageDeduplicationId, e.emptyDeduplicationID); err != nil {
 		return err
 	}
 	e.MessageAttributes = sortAttributes(e.MessageAttributes)
@@ -185,9 +185,9 @@ func isHex(s string, length int) bool {
 }
 
 // checkIdentifier checks the value of a parameter that is a group, deduplication
-// or attempt id, if it has one.
-func checkIdentifier(name, value string) error {
-	if len(value) > maxIdentifier {
+// or attempt id. Empty means that the request has the parameter without a value.
+func checkIdentifier(name, value string, empty bool) error {
+	if empty || len(value) > maxIdentifier {
 		return errIdentifier(name, value)
 	}
 	for _, c := range []byte(value) {

@@ -91,7 +91,7 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := sqsserver.Open(sqsserver.Config{Journal: log, BodyCache: -1}) // bodies are read from the log
+	server, err := sqsserver.Open(log, sqsserver.Config{BodyCache: -1}) // bodies are read from the log
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func serveChild() error {
 		if err != nil {
 			return err
 		}
-		server, err := sqsserver.Open(sqsserver.Config{Journal: log, Logger: slog.Default()})
+		server, err := sqsserver.Open(log, sqsserver.Config{Logger: slog.Default()})
 		if err != nil {
 			return err
 		}

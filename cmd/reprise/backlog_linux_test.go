@@ -92,7 +92,7 @@ func fill(t *testing.T, dir string, messages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqsserver.Open(sqsserver.Config{Journal: j, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqsserver.Open(j, sqsserver.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

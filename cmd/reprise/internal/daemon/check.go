@@ -56,7 +56,7 @@ func check(dir string) (report CheckReport, err error) {
 	if err != nil {
 		return report, err
 	}
-	server, err := sqsserver.Open(sqsserver.Config{Journal: frozen{j}, BodyCache: -1, Logger: slog.New(slog.DiscardHandler)})
+	server, err := sqsserver.Open(frozen{j}, sqsserver.Config{BodyCache: -1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		_ = j.Close() // would say the same again
 		return report, fmt.Errorf("%s: %w", dir, err)

@@ -40,8 +40,7 @@ func (d *Daemon) openServer() error {
 	if err != nil {
 		return &StorageError{err}
 	}
-	cfg.Journal = j
-	d.sqs, err = sqsserver.Open(cfg)
+	d.sqs, err = sqsserver.Open(j, cfg)
 	if err != nil {
 		_ = j.Close() // would say the same again
 		return &StorageError{fmt.Errorf("%s: %w", options.Dir, err)}

@@ -62,9 +62,13 @@ func TestPanicUnderTheLockStopsTheServer(t *testing.T) {
 
 func panicUnderTheLock(t *testing.T, journal Journal, defect func(*Server, *queue), request func() (action, body string)) {
 	var log bytes.Buffer
-	s, err := Open(journal, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
+	config := Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	s := New(config)
+	if journal != nil {
+		var err error
+		if s, err = Open(journal, config); err != nil {
+			t.Fatal(err)
+		}
 	}
 	defer s.Close()
 	for _, name := range []string{"q", "other"} {

@@ -50,6 +50,8 @@ resource "aws_cloudwatch_metric_alarm" "dead_letter_age" {
   alarm_actions       = local.alarm_actions
 }
 
+# A record of which the handler dies comes again after the visibility timeout, 6 or 90
+# minutes: the first crash raises the alarm, and the next ones do not raise it anew.
 resource "aws_cloudwatch_metric_alarm" "handler" {
   alarm_name          = "${var.name}-handler"
   alarm_description   = "The retry handler crashes, or runs out of time"
@@ -58,7 +60,8 @@ resource "aws_cloudwatch_metric_alarm" "handler" {
   dimensions          = { FunctionName = aws_lambda_function.handler.function_name }
   statistic           = "Sum"
   period              = 60
-  evaluation_periods  = 3
+  evaluation_periods  = 120
+  datapoints_to_alarm = 1
   threshold           = 1
   comparison_operator = "GreaterThanOrEqualToThreshold"
   treat_missing_data  = "notBreaching"

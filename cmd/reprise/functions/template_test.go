@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -252,6 +253,46 @@ func TestAlarms(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, found); diff != "" {
 			t.Errorf("told %q, the alarms are (-want +got):\n%s", told, diff)
+		}
+	}
+}
+
+// TestOneCrashIsAnAlarm: a record of which the handler dies comes again after the
+// queue's visibility timeout, every 6 minutes or, in direct mode, every 90. The alarm
+// rises at the first crash and stays until they end, so that it does not report each.
+func TestOneCrashIsAnAlarm(t *testing.T) {
+	deployment := readStack(t, filepath.Join(root, plain), map[string]string{"FunctionName": "orders"})
+	alarm := map[string]int{"DatapointsToAlarm": -1}
+	for _, r := range deployment.Resources {
+		if p, _ := deployment.resolve(r.Properties).(map[string]any); r.Type == "AWS::CloudWatch::Alarm" && p["MetricName"] == "Errors" {
+			for _, name := range []string{"Period", "EvaluationPeriods", "DatapointsToAlarm", "Threshold"} {
+				if n, err := strconv.Atoi(fmt.Sprint(p[name])); err == nil {
+					alarm[name] = n
+				}
+			}
+		}
+	}
+	if alarm["DatapointsToAlarm"] < 0 {
+		alarm["DatapointsToAlarm"] = alarm["EvaluationPeriods"] // as CloudWatch has it
+	}
+	if alarm["Period"] != 60 || alarm["Threshold"] != 1 || alarm["EvaluationPeriods"]*60 > 24*60*60 {
+		t.Fatalf("the alarm is %v, want one by the minute for a single error, over a day at the most", alarm)
+	}
+	for _, visibility := range []int{6, 90} { // minutes
+		raised := 0
+		for minute := range 10 * visibility {
+			bad := 0
+			for back := range alarm["EvaluationPeriods"] {
+				if minute >= back && (minute-back)%visibility == 0 {
+					bad++
+				}
+			}
+			if bad >= alarm["DatapointsToAlarm"] {
+				raised++
+			}
+		}
+		if raised != 10*visibility {
+			t.Errorf("of %d minutes with a crash every %d the alarm is raised in %d", 10*visibility, visibility, raised)
 		}
 	}
 }

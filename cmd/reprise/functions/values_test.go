@@ -77,6 +77,7 @@ var kinds = map[string]struct {
 		"Statistic":          "statistic",
 		"Period":             "period",
 		"EvaluationPeriods":  "evaluation_periods",
+		"DatapointsToAlarm":  "datapoints_to_alarm",
 		"Threshold":          "threshold",
 		"ComparisonOperator": "comparison_operator",
 		"TreatMissingData":   "treat_missing_data",

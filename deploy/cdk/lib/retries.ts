@@ -155,12 +155,13 @@ export class Retries extends Construct {
   }
 
   private alarms(props: RetriesProps) {
-    const alarm = (id: string, alarmDescription: string, metric: cloudwatch.IMetric, threshold: number, evaluationPeriods = 1) => {
+    const alarm = (id: string, alarmDescription: string, metric: cloudwatch.IMetric, threshold: number, evaluationPeriods = 1, datapointsToAlarm?: number) => {
       const made = new cloudwatch.Alarm(this, id, {
         alarmDescription,
         metric,
         threshold,
         evaluationPeriods,
+        datapointsToAlarm,
         comparisonOperator: cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
         treatMissingData: cloudwatch.TreatMissingData.NOT_BREACHING,
       });
@@ -177,7 +178,9 @@ export class Retries extends Construct {
     alarm('DeadLetterAlarm', 'Events were given up. Their dead letters say why', this.deadLetterQueue.metricApproximateNumberOfMessagesVisible({ period }), 1);
     // SQS deletes dead letters after 14 days, unread.
     alarm('DeadLetterAgeAlarm', 'Dead letters are ten days old, and will be deleted in four', this.deadLetterQueue.metricApproximateAgeOfOldestMessage({ period: Duration.minutes(5) }), 864000);
-    alarm('HandlerAlarm', 'The retry handler crashes, or runs out of time', this.handler.metricErrors({ period }), 1, 3);
+    // A record of which the handler dies comes again after the visibility timeout, 6 or 90
+    // minutes: the first crash raises the alarm, and the next ones do not raise it anew.
+    alarm('HandlerAlarm', 'The retry handler crashes, or runs out of time', this.handler.metricErrors({ period }), 1, 120, 1);
     // What it is not let take comes back after the visibility timeout, and retries are late.
     alarm('ThrottleAlarm', "The retry handler is throttled, by its own concurrency or the account's", this.handler.metricThrottles({ period }), 1, 5);
     // Waiting retries are hidden, and SQS hides no more than 120,000 messages of a queue.

@@ -100,7 +100,7 @@ func TestJSON(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "decoding the body as") {
 		t.Fatalf("error %v", err)
 	}
-	d := retry.Policy{}.Decide(retry.Attempt{N: 1, Err: err})
+	d := retry.Policy{}.Decide(retry.Failure{N: 1, Err: err})
 	if d.Action != retry.ActionDeadLetter || d.Reason != retry.ReasonPermanent {
 		t.Errorf("decision %+v, want a dead letter", d)
 	}

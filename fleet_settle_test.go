@@ -27,7 +27,7 @@ func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
 		return
 	}
 	ended := e.Started.Add(e.Duration)
-	want := n.cfg.Retry.Decide(retry.Attempt{N: e.Message.Attempt, Seed: e.Message.OriginID, Ended: ended, Err: e.Err})
+	want := n.cfg.Retry.Decide(retry.Failure{N: e.Message.Attempt, Seed: e.Message.OriginID, Ended: ended, Err: e.Err})
 	passedOn := errors.Is(e.Err, context.Canceled)
 	ok := true
 	switch {

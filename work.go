@@ -140,7 +140,7 @@ func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
 	c.mu.Lock()
 	policy := c.policy
 	c.mu.Unlock()
-	o.decision = policy.Decide(retry.Attempt{
+	o.decision = policy.Decide(retry.Failure{
 		N:     d.msg.Attempt,
 		Seed:  d.seed(),
 		Sent:  c.clock.local(d.msg.Sent),

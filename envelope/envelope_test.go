@@ -175,7 +175,7 @@ func TestDecoderOfOnesOwn(t *testing.T) {
 		t.Errorf("%v, %+v", err, got.message)
 	}
 	err := h.Handle(t.Context(), &reprise.Message{Body: "v2:x"})
-	if d := (retry.Policy{}).Decide(retry.Attempt{N: 1, Err: err}); d.Reason != retry.ReasonPermanent || !strings.Contains(err.Error(), "v2 is not out yet") {
+	if d := (retry.Policy{}).Decide(retry.Failure{N: 1, Err: err}); d.Reason != retry.ReasonPermanent || !strings.Contains(err.Error(), "v2 is not out yet") {
 		t.Errorf("%v: %+v, want a permanent error", err, d)
 	}
 	if got.runs != 1 {

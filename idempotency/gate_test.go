@@ -125,6 +125,6 @@ func message(id string) *reprise.Message {
 // after how long.
 func decision(err error) (retry.Action, time.Duration) {
 	now := time.Now()
-	d := retry.Policy{Backoff: retry.Constant(7 * time.Hour), Jitter: retry.None}.Decide(retry.Attempt{N: 1, Seed: "s", Sent: now, First: now, Ended: now, Err: err})
+	d := retry.Policy{Backoff: retry.Constant(7 * time.Hour), Jitter: retry.None}.Decide(retry.Failure{N: 1, Seed: "s", Sent: now, First: now, Ended: now, Err: err})
 	return d.Action, d.At.Sub(now)
 }

@@ -64,7 +64,7 @@ func asked(ctx context.Context, err error) reprise.Outcome {
 			return reprise.OutcomeLost
 		}
 	}
-	switch unlimited.Decide(retry.Attempt{N: 1, Err: err}).Action {
+	switch unlimited.Decide(retry.Failure{N: 1, Err: err}).Action {
 	case retry.ActionRelease:
 		return reprise.OutcomeRelease
 	case retry.ActionDeadLetter:

@@ -32,7 +32,7 @@ func panics(v any) reprise.Handler {
 
 // reasonOf is how a consumer takes err.
 func reasonOf(err error) retry.Reason {
-	return retry.Policy{}.Decide(retry.Attempt{N: 1, Err: err, Ended: time.Unix(1, 0)}).Reason
+	return retry.Policy{}.Decide(retry.Failure{N: 1, Err: err, Ended: time.Unix(1, 0)}).Reason
 }
 
 // TestChainOrder: the first is the outermost, on the way in and on the way out.

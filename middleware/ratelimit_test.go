@@ -49,7 +49,7 @@ func released(err error) time.Duration {
 		return 0
 	}
 	now := time.Unix(1_000_000, 0)
-	d := retry.Policy{}.Decide(retry.Attempt{N: 1, Err: err, Ended: now})
+	d := retry.Policy{}.Decide(retry.Failure{N: 1, Err: err, Ended: now})
 	if d.Action != retry.ActionRelease {
 		return 0
 	}

@@ -20,7 +20,7 @@ const MaxListed = 1000
 // whole seconds.
 type Schedule struct {
 	// Attempts are those that some message may reach, at most MaxListed.
-	Attempts []Attempt
+	Attempts []ScheduledAttempt
 	// Shortest is the end of a message whose every wait is the shortest that its
 	// jitter can draw, Expected of one that waits the mean each time, Longest of one
 	// that waits longest. The last reaches the fewest attempts.
@@ -30,9 +30,9 @@ type Schedule struct {
 // Span is a time at its least, as expected, and at its most.
 type Span struct{ Least, Expected, Most time.Duration }
 
-// Attempt is one run of the handler. Whether it is reached depends on the draws
+// ScheduledAttempt is one attempt of a schedule, a run of the handler. Whether it is reached depends on the draws
 // where Longest ends earlier.
-type Attempt struct {
+type ScheduledAttempt struct {
 	// N is its number, 1 for the first.
 	N int
 	// Wait is the policy's wait before it, zero for the first. The expected wait is
@@ -148,7 +148,7 @@ func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpec
 		expires = max(q.retention()-max(q.Delay, 0), 0)
 	}
 	schedule = Schedule{
-		Attempts: make([]Attempt, max(shortest.end.Attempts, expected.end.Attempts, longest.end.Attempts)),
+		Attempts: make([]ScheduledAttempt, max(shortest.end.Attempts, expected.end.Attempts, longest.end.Attempts)),
 		Shortest: shortest.end,
 		Expected: expected.end,
 		Longest:  longest.end,
@@ -181,7 +181,7 @@ func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpec
 // lastPart returns when the part of p's MaxAge begins and ends in which last
 // attempts fall, counted from the first receive. Without a MaxAge it never comes.
 func lastPart(p retry.Policy, q Queue) (from, to time.Duration) {
-	over := retry.Attempt{First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch.Add(maxDuration)}
+	over := retry.Failure{First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch.Add(maxDuration)}
 	start, end, _ := p.LastRetry(over)
 	if end.IsZero() {
 		return maxDuration, maxDuration
@@ -243,7 +243,7 @@ var epoch = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 func follow(p retry.Policy, q Queue, s Settings, drawn draws) course {
 	fixed := p
 	fixed.Backoff, fixed.Jitter = retry.Func(drawn.wait), retry.None
-	a := retry.Attempt{N: 1, First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch}
+	a := retry.Failure{N: 1, First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch}
 	c := course{at: []time.Duration{0}}
 	for c.stop == 0 {
 		d := fixed.Decide(a)

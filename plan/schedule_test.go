@@ -19,7 +19,7 @@ var first = time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)
 // attempt, with the draws of its seed.
 func times(p retry.Policy, q plan.Queue, seed string, most int) (since []time.Duration, end retry.Reason) {
 	p.MaxAttempts = plan.MaxAttempts(p, q)
-	a := retry.Attempt{N: 1, Seed: seed, First: first, Sent: first.Add(-q.Delay), Ended: first}
+	a := retry.Failure{N: 1, Seed: seed, First: first, Sent: first.Add(-q.Delay), Ended: first}
 	for since = []time.Duration{0}; len(since) < most; a.N++ {
 		d := p.Decide(a)
 		if d.Action == retry.ActionDeadLetter {

@@ -15,7 +15,7 @@ const (
 	shownLast  = 3
 )
 
-// Header names the columns of [Attempt.Row].
+// Header names the columns of [ScheduledAttempt.Row].
 func Header() []string {
 	return []string{"attempt", "min wait", "mean wait", "max wait", "earliest", "expected", "latest", "by"}
 }
@@ -23,7 +23,7 @@ func Header() []string {
 // Row is the attempt as a line of a table: its number, the wait before it at its
 // least, as expected and at its most, its time since the first receive likewise,
 // and how the longest wait is carried out.
-func (a Attempt) Row() []string {
+func (a ScheduledAttempt) Row() []string {
 	row := []string{strconv.Itoa(a.N), "", "", ""}
 	if a.N > 1 {
 		row = append(row[:1], a.Wait.cells()...)

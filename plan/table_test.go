@@ -40,12 +40,12 @@ func TestLongSchedule(t *testing.T) {
 func TestRow(t *testing.T) {
 	second := time.Second
 	for _, tt := range []struct {
-		attempt plan.Attempt
+		attempt plan.ScheduledAttempt
 		want    []string
 	}{
-		{plan.Attempt{N: 1}, []string{"1", "", "", "", "0s", "0s", "0s", ""}},
+		{plan.ScheduledAttempt{N: 1}, []string{"1", "", "", "", "0s", "0s", "0s", ""}},
 		{
-			plan.Attempt{
+			plan.ScheduledAttempt{
 				N:     2,
 				Wait:  plan.Span{Least: 250 * time.Microsecond, Expected: 1234567 * time.Nanosecond, Most: 12345 * time.Millisecond},
 				Since: plan.Span{Least: 61 * second, Expected: 3661 * second, Most: 47 * time.Hour},
@@ -54,7 +54,7 @@ func TestRow(t *testing.T) {
 			[]string{"2", "250µs", "1ms", "12.35s", "1m1s", "1h1m", "1d 23h", "park, 4 receives"},
 		},
 		{
-			plan.Attempt{
+			plan.ScheduledAttempt{
 				N:     3,
 				Wait:  plan.Span{Least: time.Hour, Expected: 24*time.Hour - second, Most: 24 * time.Hour},
 				Since: plan.Span{Least: 59*time.Minute + 59900*time.Millisecond, Expected: 71*time.Hour + 50*time.Minute, Most: 30 * 24 * time.Hour},

@@ -97,7 +97,7 @@ func attemptsOf(request string) []time.Duration {
 	first := time.Unix(1643667670, 0)
 	runs := []time.Duration{0}
 	for now := first; ; {
-		d := policy.Decide(retry.Attempt{N: len(runs), Seed: request, Sent: first, First: first, Ended: now, Err: errors.New("failed")})
+		d := policy.Decide(retry.Failure{N: len(runs), Seed: request, Sent: first, First: first, Ended: now, Err: errors.New("failed")})
 		if d.Action != retry.ActionRetry {
 			return runs
 		}

@@ -105,7 +105,7 @@ func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 	if !f.ran {
 		p.MaxAttempts = -1
 	}
-	a := retry.Attempt{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: f.err}
+	a := retry.Failure{N: f.runs(), Seed: f.request, Sent: f.first, First: f.first, Ended: f.failed, Err: f.err}
 	if f.err.isOf(permanent) {
 		a.Err = retry.Permanent(a.Err)
 	}
@@ -194,7 +194,7 @@ func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l lette
 	if failed.isOf(r.cfg.Permanent) {
 		err = retry.Permanent(err)
 	}
-	d := p.Decide(retry.Attempt{N: l.attempts, Seed: l.request, Sent: l.first, First: l.first, Ended: now, Err: err})
+	d := p.Decide(retry.Failure{N: l.attempts, Seed: l.request, Sent: l.first, First: l.first, Ended: now, Err: err})
 	if d.Action != retry.ActionRetry {
 		return b.giveUp(m, l, d.Reason.String(), l.err)
 	}
@@ -244,7 +244,7 @@ func doublings(waited time.Duration) int {
 // has been waiting, so that the waits double without anybody counting them. A
 // middleware may say so itself.
 func (r *retrier) tryLater(m *reprise.Message, b *batch, l letter, err error, now time.Time) opinion {
-	asked := retry.Policy{MaxAttempts: -1, MaxAge: -1}.Decide(retry.Attempt{N: 1, Ended: now, Err: err})
+	asked := retry.Policy{MaxAttempts: -1, MaxAge: -1}.Decide(retry.Failure{N: 1, Ended: now, Err: err})
 	switch asked.Reason {
 	case retry.ReasonPermanent:
 		return b.giveUp(m, l, asked.Reason.String(), err)

@@ -13,7 +13,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, j := range jitters {
 		b.Run(j.String(), func(b *testing.B) {
 			p := retry.Policy{Jitter: j}
-			a := retry.Attempt{N: 7, Seed: messageID(7), Sent: sent, First: first, Ended: first.Add(time.Minute), Err: err}
+			a := retry.Failure{N: 7, Seed: messageID(7), Sent: sent, First: first, Ended: first.Add(time.Minute), Err: err}
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Decide(a)
@@ -22,7 +22,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	b.Run("decorrelated at its longest", func(b *testing.B) {
 		p := retry.Policy{Jitter: retry.Decorrelated, MaxAttempts: -1}
-		a := retry.Attempt{N: 1000, Seed: messageID(7), First: first, Ended: first, Err: err}
+		a := retry.Failure{N: 1000, Seed: messageID(7), First: first, Ended: first, Err: err}
 		b.ReportAllocs()
 		for b.Loop() {
 			p.Decide(a)

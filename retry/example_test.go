@@ -17,7 +17,7 @@ func ExamplePolicy_Decide() {
 		MaxAttempts: 4,
 	}
 	received := time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
-	a := retry.Attempt{Seed: "5fea7756-0ea4-451a-a703-a558b933e274", First: received, Ended: received}
+	a := retry.Failure{Seed: "5fea7756-0ea4-451a-a703-a558b933e274", First: received, Ended: received}
 	a.Err = errors.New("connection refused")
 	for a.N = 1; a.N <= 4; a.N++ {
 		d := policy.Decide(a)
@@ -88,7 +88,7 @@ func ExampleRule() {
 		&net.OpError{Op: "dial", Err: errors.New("refused")},
 		errors.New("anything else"),
 	} {
-		d := policy.Decide(retry.Attempt{N: 1, Seed: "m", Ended: ended, Err: err})
+		d := policy.Decide(retry.Failure{N: 1, Seed: "m", Ended: ended, Err: err})
 		fmt.Println(d.At.Sub(ended))
 	}
 	// Output:
@@ -100,7 +100,7 @@ func ExampleRule() {
 func ExampleRetryAfter() {
 	ended := time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 	err := fmt.Errorf("shipping: %w", retry.RetryAfter(90*time.Second, errors.New("429 Too Many Requests")))
-	d := retry.Policy{}.Decide(retry.Attempt{N: 1, Seed: "m", Ended: ended, Err: err})
+	d := retry.Policy{}.Decide(retry.Failure{N: 1, Seed: "m", Ended: ended, Err: err})
 	fmt.Println(d.Action, d.At.Format(time.TimeOnly), d.Reason)
 	// Output: retry 09:01:30 retry-after
 }

@@ -17,19 +17,19 @@ const lastShare = 10
 // Ok is false if a is such a last attempt: none of the policy's own waits may
 // follow it. Without a MaxAge, or without the instant from which it counts, from
 // and to are zero and ok is true.
-func (p Policy) LastRetry(a Attempt) (from, to time.Time, ok bool) {
-	origin, limit := p.ageLimit(a.First, a.Sent)
+func (p Policy) LastRetry(f Failure) (from, to time.Time, ok bool) {
+	origin, limit := p.ageLimit(f.First, f.Sent)
 	if limit == noAgeLimit {
 		return time.Time{}, time.Time{}, true
 	}
-	backoff, jitter := p.scheduleFor(a.Err)
+	backoff, jitter := p.scheduleFor(f.Err)
 	to = origin.Add(limit)
 	from = to.Add(-lastPart(limit, backoff, jitter))
-	if !a.Ended.Before(from) {
+	if !f.Ended.Before(from) {
 		return from, to, false
 	}
-	least, _ := jitter.bounds(backoff, max(a.N, 1))
-	if earliest := a.Ended.Add(least); earliest.After(from) && !earliest.After(to) {
+	least, _ := jitter.bounds(backoff, max(f.N, 1))
+	if earliest := f.Ended.Add(least); earliest.After(from) && !earliest.After(to) {
 		from = earliest
 	}
 	return from, to, true

@@ -33,7 +33,7 @@ func TestLastRetriesAreSpread(t *testing.T) {
 			}
 			var inTenths [10]int
 			for i := range messages {
-				a := retry.Attempt{N: 1, Seed: messageID(i), Sent: sent, First: first, Ended: first, Err: errPlain}
+				a := retry.Failure{N: 1, Seed: messageID(i), Sent: sent, First: first, Ended: first, Err: errPlain}
 				within := 0
 				for d := test.policy.Decide(a); d.Action == retry.ActionRetry; d = test.policy.Decide(a) {
 					a.N, a.Ended = a.N+1, d.At
@@ -85,7 +85,7 @@ func TestLastRetry(t *testing.T) {
 		"without jitter, at the age":    {none, 100 * time.Minute, errPlain, want{100 * time.Minute, 100 * time.Minute, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := retry.Attempt{N: 3, Seed: "m", Sent: sent, First: first, Ended: first.Add(test.ended), Err: test.err}
+			a := retry.Failure{N: 3, Seed: "m", Sent: sent, First: first, Ended: first.Add(test.ended), Err: test.err}
 			from, to, ok := test.policy.LastRetry(a)
 			if got := (want{from.Sub(first), to.Sub(first), ok}); got != test.want {
 				t.Errorf("LastRetry = %v, want %v", got, test.want)
@@ -96,7 +96,7 @@ func TestLastRetry(t *testing.T) {
 			}
 		})
 	}
-	if from, to, ok := unlimited.LastRetry(retry.Attempt{First: first, Ended: first}); !ok || !from.IsZero() || !to.IsZero() {
+	if from, to, ok := unlimited.LastRetry(retry.Failure{First: first, Ended: first}); !ok || !from.IsZero() || !to.IsZero() {
 		t.Errorf("without an age: %v, %v, %v", from, to, ok)
 	}
 }
@@ -108,7 +108,7 @@ func TestLastRetryIsUniform(t *testing.T) {
 	p := retry.Policy{Backoff: retry.Constant(10 * time.Hour), Jitter: retry.Percent(20), MaxAge: time.Hour}
 	sample := make([]float64, 20_000)
 	for i := range sample {
-		d := p.Decide(retry.Attempt{N: 1, Seed: messageID(i), First: first, Ended: first, Err: errPlain})
+		d := p.Decide(retry.Failure{N: 1, Seed: messageID(i), First: first, Ended: first, Err: errPlain})
 		sample[i] = float64(d.At.Sub(first)-54*time.Minute) / float64(6*time.Minute)
 	}
 	if distance := ksUniform(sample); distance > 1.63/math.Sqrt(float64(len(sample))) {
@@ -121,7 +121,7 @@ func TestLastRetryIsUniform(t *testing.T) {
 // queues.
 func TestLastRetryGolden(t *testing.T) {
 	p := retry.Policy{Backoff: retry.Constant(10 * time.Hour), Jitter: retry.Percent(20), MaxAge: time.Hour}
-	d := p.Decide(retry.Attempt{N: 1, Seed: "5fea7756-0ea4-451a-a703-a558b933e274", First: first, Ended: first, Err: errPlain})
+	d := p.Decide(retry.Failure{N: 1, Seed: "5fea7756-0ea4-451a-a703-a558b933e274", First: first, Ended: first, Err: errPlain})
 	if got := d.At.Sub(first); got != 3_349_202_992_618 {
 		t.Errorf("the last retry is due after %d ns", got)
 	}
@@ -130,7 +130,7 @@ func TestLastRetryGolden(t *testing.T) {
 // TestRetryAfterInTheLastPart: a handler's own wait is bound by MaxAge alone.
 func TestRetryAfterInTheLastPart(t *testing.T) {
 	p := retry.Policy{MaxAge: time.Hour}
-	a := retry.Attempt{N: 1, Seed: "m", First: first, Ended: first.Add(58 * time.Minute), Err: retry.RetryAfter(time.Minute, errPlain)}
+	a := retry.Failure{N: 1, Seed: "m", First: first, Ended: first.Add(58 * time.Minute), Err: retry.RetryAfter(time.Minute, errPlain)}
 	if d := p.Decide(a); d.Action != retry.ActionRetry || !d.At.Equal(first.Add(59*time.Minute)) {
 		t.Errorf("%v at %v, want a retry at 59m", d.Action, d.At.Sub(first))
 	}

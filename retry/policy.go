@@ -2,7 +2,7 @@
 // again and when, released, or dead-lettered.
 //
 // Everything here is a pure function: no clock is read and no state is kept, so
-// the same [Attempt] under the same [Policy] gives the same [Decision] in any
+// the same [Failure] under the same [Policy] gives the same [Decision] in any
 // process. A consumer, a Lambda function, a simulator and a dashboard that hold
 // one policy show and run one schedule.
 //
@@ -65,8 +65,8 @@ const (
 	Sent
 )
 
-// Attempt is one failed run of the handler.
-type Attempt struct {
+// Failure is one failed attempt: a run of the handler that returned an error.
+type Failure struct {
 	// N is the number of this run, 1 for the first. Less is taken as 1.
 	N int
 
@@ -101,35 +101,35 @@ type Decision struct {
 // A [Permanent] anywhere in the error wins; of [RetryAfter] and [Release] the
 // outermost counts. No limit binds a Release. MaxAttempts and MaxAge bind a
 // RetryAfter and the policy's own waits alike.
-func (p Policy) Decide(a Attempt) Decision {
-	verdict, wait := steer(a.Err)
-	n := max(a.N, 1)
+func (p Policy) Decide(f Failure) Decision {
+	verdict, wait := steer(f.Err)
+	n := max(f.N, 1)
 	switch {
 	case verdict == ReasonPermanent:
-		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonPermanent}
+		return Decision{Action: ActionDeadLetter, At: f.Ended, Reason: ReasonPermanent}
 	case verdict == ReasonRelease:
-		return Decision{Action: ActionRelease, At: a.Ended.Add(wait), Reason: ReasonRelease}
+		return Decision{Action: ActionRelease, At: f.Ended.Add(wait), Reason: ReasonRelease}
 	case p.attemptsUsed(n):
-		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAttempts}
+		return Decision{Action: ActionDeadLetter, At: f.Ended, Reason: ReasonAttempts}
 	case verdict == 0:
 		verdict = ReasonPolicy
-		backoff, jitter := p.scheduleFor(a.Err)
-		wait = jitter.wait(backoff, newStream(a.Seed), n)
+		backoff, jitter := p.scheduleFor(f.Err)
+		wait = jitter.wait(backoff, newStream(f.Seed), n)
 	}
 
-	at := a.Ended.Add(wait)
-	origin, limit := p.ageLimit(a.First, a.Sent)
+	at := f.Ended.Add(wait)
+	origin, limit := p.ageLimit(f.First, f.Sent)
 	switch past := at.Sub(origin) > limit; {
 	case verdict == ReasonRetryAfter && past:
-		return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
-	case verdict == ReasonRetryAfter, at.Sub(origin) < limit-limit/lastShare: // a.Ended is not in the last part
+		return Decision{Action: ActionDeadLetter, At: f.Ended, Reason: ReasonAge}
+	case verdict == ReasonRetryAfter, at.Sub(origin) < limit-limit/lastShare: // f.Ended is not in the last part
 	default:
-		from, to, ok := p.LastRetry(a)
+		from, to, ok := p.LastRetry(f)
 		if !ok {
-			return Decision{Action: ActionDeadLetter, At: a.Ended, Reason: ReasonAge}
+			return Decision{Action: ActionDeadLetter, At: f.Ended, Reason: ReasonAge}
 		}
 		if past {
-			at = from.Add(uniform(0, to.Sub(from), newStream(a.Seed).draw(lastDraw)))
+			at = from.Add(uniform(0, to.Sub(from), newStream(f.Seed).draw(lastDraw)))
 		}
 	}
 	return Decision{Action: ActionRetry, At: at, Reason: verdict}

@@ -26,7 +26,7 @@ var (
 func TestScheduleOfADay(t *testing.T) {
 	p := retry.Policy{Jitter: retry.None, MaxAge: 24 * time.Hour}
 	var waits []time.Duration
-	a := retry.Attempt{Seed: "m", First: first, Ended: first, Err: errPlain}
+	a := retry.Failure{Seed: "m", First: first, Ended: first, Err: errPlain}
 	for a.N = 1; ; a.N++ {
 		d := p.Decide(a)
 		if d.Action == retry.ActionDeadLetter {
@@ -136,7 +136,7 @@ func TestDecide(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			ended := first.Add(test.attempt.ended)
-			got := test.policy.Decide(retry.Attempt{
+			got := test.policy.Decide(retry.Failure{
 				N: test.attempt.n, Seed: "m", Sent: sent, First: first, Ended: ended, Err: test.attempt.err,
 			})
 			want := retry.Decision{Action: test.want.action, Reason: test.want.reason, At: ended.Add(test.want.after)}
@@ -151,10 +151,10 @@ func TestDecideWithoutKnownTimes(t *testing.T) {
 	ended := first.Add(1000 * time.Hour)
 	for _, from := range []retry.AgeFrom{retry.FirstReceive, retry.Sent} {
 		p := retry.Policy{AgeFrom: from}
-		if d := p.Decide(retry.Attempt{N: 1, Ended: ended}); d.Action != retry.ActionRetry {
+		if d := p.Decide(retry.Failure{N: 1, Ended: ended}); d.Action != retry.ActionRetry {
 			t.Errorf("AgeFrom %d, no times known: %v because of %v", from, d.Action, d.Reason)
 		}
-		if d := p.Decide(retry.Attempt{N: 1, First: first, Ended: ended}); d.Reason != retry.ReasonAge {
+		if d := p.Decide(retry.Failure{N: 1, First: first, Ended: ended}); d.Reason != retry.ReasonAge {
 			t.Errorf("AgeFrom %d, first receive known: %v because of %v", from, d.Action, d.Reason)
 		}
 	}
@@ -165,7 +165,7 @@ func TestDecideUsesWait(t *testing.T) {
 	for _, j := range jitters {
 		p := retry.Policy{Jitter: j, MaxAge: -1, MaxAttempts: -1}
 		for n := 1; n <= 50; n++ {
-			d := p.Decide(retry.Attempt{N: n, Seed: messageID(n), First: first, Ended: first, Err: errPlain})
+			d := p.Decide(retry.Failure{N: n, Seed: messageID(n), First: first, Ended: first, Err: errPlain})
 			if got, want := d.At.Sub(first), p.Wait(messageID(n), n); got != want {
 				t.Errorf("jitter %v: Decide waits %v before retry %d, Wait says %v", j, got, n, want)
 			}
@@ -187,7 +187,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 		for _, j := range jitters {
 			for _, err := range errs {
 				p := retry.Policy{Backoff: b, Jitter: j, Rules: rules}
-				a := retry.Attempt{N: 7, Seed: messageID(7), Sent: sent, First: first, Ended: first, Err: err}
+				a := retry.Failure{N: 7, Seed: messageID(7), Sent: sent, First: first, Ended: first, Err: err}
 				if n := testing.AllocsPerRun(100, func() { p.Decide(a) }); n != 0 {
 					t.Errorf("%v: %v allocations after %q", policyText(p), n, err)
 				}
@@ -242,7 +242,7 @@ func TestDecideAndExhaustedAgree(t *testing.T) {
 	for n := 1; n < 15; n++ {
 		for minutes := range 120 {
 			ended := first.Add(time.Duration(minutes) * time.Minute)
-			d := p.Decide(retry.Attempt{N: n, Seed: messageID(n), First: first, Ended: ended, Err: errPlain})
+			d := p.Decide(retry.Failure{N: n, Seed: messageID(n), First: first, Ended: ended, Err: errPlain})
 			reason, exhausted := p.Exhausted(n+1, first, sent, d.At)
 			if granted := d.Action == retry.ActionRetry; granted && exhausted {
 				t.Errorf("attempt %d ended after %d min: retried at %v, then exhausted by %v", n, minutes, d.At, reason)

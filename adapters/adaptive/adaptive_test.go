@@ -160,7 +160,7 @@ func TestWaitingForAPlaceIsNoAttempt(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(reprise.ErrStopping) })
 		err := busy.Handle(ctx, &reprise.Message{})
-		if d := (retry.Policy{}).Decide(retry.Attempt{N: 1, Err: err}); d.Action != retry.ActionRelease || !errors.Is(err, reprise.ErrStopping) {
+		if d := (retry.Policy{}).Decide(retry.Failure{N: 1, Err: err}); d.Action != retry.ActionRelease || !errors.Is(err, reprise.ErrStopping) {
 			t.Errorf("%#v, want a release for the stop", err)
 		}
 		time.Sleep(2 * time.Hour)

@@ -114,7 +114,7 @@ func TestPointersThatAreRefused(t *testing.T) {
 
 // reasonOf is why a policy would give a message up whose handler fails so.
 func reasonOf(err error) retry.Reason {
-	return (retry.Policy{}).Decide(retry.Attempt{N: 1, Err: err}).Reason
+	return (retry.Policy{}).Decide(retry.Failure{N: 1, Err: err}).Reason
 }
 
 // TestAllowedLocations: what Config.Allow names is read, and removed.

@@ -102,7 +102,7 @@ func TestAsyncLambdaRetries(t *testing.T) {
 			if n == 1 {
 				begin = failed.Timestamp
 			}
-			due := policy.Decide(retry.Attempt{N: n, Seed: failed.RequestContext.RequestID, Sent: begin, First: begin, Ended: failed.Timestamp}).At
+			due := policy.Decide(retry.Failure{N: n, Seed: failed.RequestContext.RequestID, Sent: begin, First: begin, Ended: failed.Timestamp}).At
 			if i.At.Before(due) {
 				t.Errorf("attempt %d of %s came %v before it was due", n+1, id, due.Sub(i.At))
 			}

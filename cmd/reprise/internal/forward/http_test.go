@@ -27,7 +27,7 @@ import (
 // the consumer will act on it.
 func decide(err error) (retry.Action, time.Duration) {
 	now := time.Now()
-	d := retry.Policy{Jitter: retry.None}.Decide(retry.Attempt{N: 1, Seed: "m", First: now, Ended: now, Err: err})
+	d := retry.Policy{Jitter: retry.None}.Decide(retry.Failure{N: 1, Seed: "m", First: now, Ended: now, Err: err})
 	return d.Action, d.At.Sub(now)
 }
 

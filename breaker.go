@@ -25,7 +25,7 @@ const (
 var breakerStateNames = [breakerStates]string{"closed", "open", "half-open", "ramping"}
 
 // String returns the state's name, fit for a metric label.
-func (s BreakerState) String() string { return breakerStateNames[s] }
+func (s BreakerState) String() string { return nameOf(breakerStateNames[:], uint8(s), "BreakerState") }
 
 const (
 	// defaultThreshold is how many distinct messages must have failed. Fewer could

@@ -42,12 +42,7 @@ const (
 var fifoNames = [fifoChoices]string{"hold", "block", "skip"}
 
 // String returns hold, block or skip.
-func (f FIFO) String() string {
-	if f >= fifoChoices {
-		return "unknown"
-	}
-	return fifoNames[f]
-}
+func (f FIFO) String() string { return nameOf(fifoNames[:], uint8(f), "FIFO") }
 
 // maxHold is the longest wait for which a group is held. For about so long,
 // renewing leases takes no more calls than hiding and receiving again.

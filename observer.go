@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise/plan"
@@ -55,7 +56,7 @@ type Received struct {
 	Duplicate bool
 }
 
-// Attempt is one finished run of the handler.
+// Attempt is one run of the handler, at its end.
 type Attempt struct {
 	Message *Message
 	// Started and Duration are on the consumer's clock.
@@ -121,7 +122,7 @@ const (
 var operationNames = [operations]string{"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch", "Heartbeat", "SendMessageBatch", "GetQueueAttributes"}
 
 // String returns the action's name, and Heartbeat for renewals.
-func (o Operation) String() string { return operationNames[o] }
+func (o Operation) String() string { return nameOf(operationNames[:], uint8(o), "Operation") }
 
 // Outcome is what becomes of a message. It is a closed set, fit for a metric
 // label.
@@ -156,4 +157,13 @@ const (
 var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold", "park"}
 
 // String returns the outcome's name, fit for a metric label.
-func (o Outcome) String() string { return outcomeNames[o] }
+func (o Outcome) String() string { return nameOf(outcomeNames[:], uint8(o), "Outcome") }
+
+// nameOf is the name of a value of an enumeration. What has none, since it comes from
+// another version of the library, say, is its type and number.
+func nameOf(names []string, value uint8, kind string) string {
+	if int(value) < len(names) {
+		return names[value]
+	}
+	return fmt.Sprintf("%s(%d)", kind, value)
+}

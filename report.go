@@ -71,7 +71,7 @@ const (
 var healthNames = [healths]string{"new", "ok", "degraded", "failing", "stopping", "stopped"}
 
 // String returns the state's name.
-func (h Health) String() string { return healthNames[h] }
+func (h Health) String() string { return nameOf(healthNames[:], uint8(h), "Health") }
 
 // Status is a consumer's state at one moment.
 type Status struct {

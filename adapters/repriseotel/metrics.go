@@ -34,13 +34,37 @@ type metrics struct {
 
 	ofQueue   attributes
 	ofReceive attributes
-	ofRequest [reprise.OpAttributes + 1]attributes
+	ofRequest values[reprise.Operation, attributes]
 	ofSend    attributes            // of what a Sender does, for requests
 	ofSent    attributes            // and for messages
 	ofRun     map[string]attributes // by error.type; empty: none
-	ofOutcome [reprise.OutcomePark + 1]attributes
-	ofReason  [retry.ReasonCrash + 1]attributes
-	ofSettled [reprise.OutcomePark + 1][2]attributes // not requeued, requeued
+	ofOutcome values[reprise.Outcome, attributes]
+	ofReason  values[retry.Reason, attributes]
+	ofSettled values[reprise.Outcome, [2]attributes] // not requeued, requeued
+}
+
+// values has something for each value of an enumeration, made once for those that were
+// known when this was written, and when it is asked for of those that a newer version of
+// the library may have.
+type values[K ~uint8, V any] struct {
+	known  []V
+	making func(K) V
+}
+
+// valuesTo has a value for every K up to last.
+func valuesTo[K ~uint8, V any](last K, making func(K) V) values[K, V] {
+	v := values[K, V]{make([]V, last+1), making}
+	for k := range v.known {
+		v.known[k] = making(K(k))
+	}
+	return v
+}
+
+func (v *values[K, V]) of(k K) V {
+	if int(k) < len(v.known) {
+		return v.known[k]
+	}
+	return v.making(k)
 }
 
 // attributes are some for counters and histograms alike.
@@ -104,22 +128,18 @@ func (m *metrics) putTogether() {
 	m.ofReceive = conventional.with(operationName(operationReceive))
 	m.ofSent = conventional.with(operationName(operationSend))
 	m.ofSend = m.ofSent.with(typeSend)
-	for op := range m.ofRequest {
-		m.ofRequest[op] = conventional.with(requestOf(reprise.Operation(op))...)
-	}
+	m.ofRequest = valuesTo(reprise.OpAttributes, func(op reprise.Operation) attributes { return conventional.with(requestOf(op)...) })
 	run := conventional.with(operationName(operationProcess))
 	m.ofRun = map[string]attributes{"": run}
 	for _, kind := range errorTypes {
 		m.ofRun[kind] = run.with(errorType(kind))
 	}
-	for o := range m.ofOutcome {
-		outcome := keyOutcome.String(reprise.Outcome(o).String())
-		m.ofOutcome[o] = m.ofQueue.with(outcome)
-		m.ofSettled[o] = [2]attributes{m.ofQueue.with(outcome, keyRequeued.Bool(false)), m.ofQueue.with(outcome, keyRequeued.Bool(true))}
-	}
-	for r := range m.ofReason {
-		m.ofReason[r] = m.ofQueue.with(keyReason.String(retry.Reason(r).String()))
-	}
+	m.ofOutcome = valuesTo(reprise.OutcomePark, func(o reprise.Outcome) attributes { return m.ofQueue.with(keyOutcome.String(o.String())) })
+	m.ofSettled = valuesTo(reprise.OutcomePark, func(o reprise.Outcome) [2]attributes {
+		outcome := keyOutcome.String(o.String())
+		return [2]attributes{m.ofQueue.with(outcome, keyRequeued.Bool(false)), m.ofQueue.with(outcome, keyRequeued.Bool(true))}
+	})
+	m.ofReason = valuesTo(retry.ReasonCrash, func(r retry.Reason) attributes { return m.ofQueue.with(keyReason.String(r.String())) })
 }
 
 // begin shows what has not happened yet as zero: whoever watches an increase would
@@ -129,25 +149,25 @@ func (m *metrics) begin() {
 	for _, c := range []metric.Int64Counter{m.extensions, m.expiries} {
 		c.Add(ctx, 0, m.ofQueue.add...)
 	}
-	for o := range m.ofOutcome {
+	for o, about := range m.ofOutcome.known {
 		switch reprise.Outcome(o) {
 		case reprise.OutcomeKeep, reprise.OutcomePark: // not of a run
 		default:
-			m.attempts.Add(ctx, 0, m.ofOutcome[o].add...)
+			m.attempts.Add(ctx, 0, about.add...)
 		}
 		if reprise.Outcome(o) != reprise.OutcomeHold { // whose message stays
-			m.settlings.Add(ctx, 0, m.ofSettled[o][0].add...)
+			m.settlings.Add(ctx, 0, m.ofSettled.known[o][0].add...)
 		}
 	}
 	for _, r := range []retry.Reason{retry.ReasonPolicy, retry.ReasonRetryAfter} {
-		m.retries.Add(ctx, 0, m.ofReason[r].add...)
+		m.retries.Add(ctx, 0, m.ofReason.of(r).add...)
 	}
 	for _, r := range limits {
-		m.exhausted.Add(ctx, 0, m.ofReason[r].add...)
-		m.deadLetter.Add(ctx, 0, m.ofReason[r].add...)
+		m.exhausted.Add(ctx, 0, m.ofReason.of(r).add...)
+		m.deadLetter.Add(ctx, 0, m.ofReason.of(r).add...)
 	}
 	for _, r := range []retry.Reason{retry.ReasonPermanent, retry.ReasonSkip, retry.ReasonCrash} {
-		m.deadLetter.Add(ctx, 0, m.ofReason[r].add...)
+		m.deadLetter.Add(ctx, 0, m.ofReason.of(r).add...)
 	}
 }
 
@@ -165,18 +185,18 @@ func (m *metrics) received(ctx context.Context, _ reprise.Received) {
 
 func (m *metrics) attempt(ctx context.Context, e reprise.Attempt) {
 	m.processes.Record(ctx, e.Duration.Seconds(), m.ofRun[typeOf(e)].record...)
-	m.attempts.Add(ctx, 1, m.ofOutcome[e.Outcome].add...)
+	m.attempts.Add(ctx, 1, m.ofOutcome.of(e.Outcome).add...)
 	if e.Outcome == reprise.OutcomeDeadLetter {
 		for _, limit := range limits {
 			if e.Reason == limit {
-				m.exhausted.Add(ctx, 1, m.ofReason[limit].add...)
+				m.exhausted.Add(ctx, 1, m.ofReason.of(limit).add...)
 			}
 		}
 	}
 	held := e.Outcome == reprise.OutcomeHold && e.Reason != retry.ReasonUnavailable
 	if e.Outcome == reprise.OutcomeRetry || held && e.Reason != retry.ReasonRelease {
-		m.retries.Add(ctx, 1, m.ofReason[e.Reason].add...)
-		m.delays.Record(ctx, max(0, e.Due.Sub(e.Started.Add(e.Duration)).Seconds()), m.ofReason[e.Reason].record...)
+		m.retries.Add(ctx, 1, m.ofReason.of(e.Reason).add...)
+		m.delays.Record(ctx, max(0, e.Due.Sub(e.Started.Add(e.Duration)).Seconds()), m.ofReason.of(e.Reason).record...)
 	}
 }
 
@@ -185,9 +205,9 @@ func (m *metrics) settled(ctx context.Context, e reprise.Settled) {
 	if e.Requeued {
 		requeued = 1
 	}
-	m.settlings.Add(ctx, 1, m.ofSettled[e.Outcome][requeued].add...)
+	m.settlings.Add(ctx, 1, m.ofSettled.of(e.Outcome)[requeued].add...)
 	if e.Outcome == reprise.OutcomeDeadLetter {
-		m.deadLetter.Add(ctx, 1, m.ofReason[e.Reason].add...)
+		m.deadLetter.Add(ctx, 1, m.ofReason.of(e.Reason).add...)
 	}
 }
 
@@ -196,7 +216,7 @@ func (m *metrics) expiring(ctx context.Context, _ reprise.Expiring) {
 }
 
 func (m *metrics) call(ctx context.Context, e reprise.Call) {
-	about := m.ofRequest[e.Operation]
+	about := m.ofRequest.of(e.Operation)
 	if e.Err != nil {
 		about = about.with(errorType(codeOf(e.Err)))
 	}

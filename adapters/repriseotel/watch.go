@@ -24,7 +24,7 @@ func (t *Telemetry) Watch(c *reprise.Consumer) (stop func() error, err error) {
 	if c == nil {
 		return nil, errors.New("watching the consumer: it is nil: pass what reprise.New returns")
 	}
-	w, err := newWatch(t.metrics, c)
+	w, err := newWatch(t.metrics, c.Status)
 	if err != nil {
 		return nil, fmt.Errorf("watching the consumer: %w", err)
 	}
@@ -40,21 +40,18 @@ type watch struct {
 
 	processing, backoff metric.ObserveOption
 	ofQueue             metric.ObserveOption
-	ofBreaker           [reprise.BreakerRamping + 1]metric.ObserveOption
-	ofHealth            [reprise.HealthStopped + 1]metric.ObserveOption
+	ofBreaker           values[reprise.BreakerState, metric.ObserveOption]
+	ofHealth            values[reprise.Health, metric.ObserveOption]
 }
 
-func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error) {
+// newWatch reads a consumer, by its Status.
+func newWatch(m *metrics, status func() reprise.Status) (_ metric.Registration, err error) {
 	in := func(state string) metric.ObserveOption {
 		return metric.WithAttributes(m.ofQueue.with(keyState.String(state)).all...)
 	}
 	w := &watch{processing: in(stateProcessing), backoff: in(stateBackoff), ofQueue: metric.WithAttributes(m.ofQueue.all...)}
-	for s := range w.ofBreaker {
-		w.ofBreaker[s] = in(reprise.BreakerState(s).String())
-	}
-	for h := range w.ofHealth {
-		w.ofHealth[h] = in(reprise.Health(h).String())
-	}
+	w.ofBreaker = valuesTo(reprise.BreakerRamping, func(s reprise.BreakerState) metric.ObserveOption { return in(s.String()) })
+	w.ofHealth = valuesTo(reprise.HealthStopped, func(h reprise.Health) metric.ObserveOption { return in(h.String()) })
 	w.inFlight, err = m.meter.Int64ObservableUpDownCounter(metricInFlight, metric.WithUnit("{message}"),
 		metric.WithDescription("Messages that this process has in its hands, and those that it has put into backoff."))
 	if err != nil {
@@ -76,7 +73,7 @@ func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error
 		return nil, err
 	}
 	return m.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		w.observe(o, c.Status())
+		w.observe(o, status())
 		return nil
 	}, w.inFlight, w.breakers, w.health, w.givingUp)
 }
@@ -84,23 +81,26 @@ func newWatch(m *metrics, c *reprise.Consumer) (_ metric.Registration, err error
 func (w *watch) observe(o metric.Observer, s reprise.Status) {
 	o.ObserveInt64(w.inFlight, int64(s.Processing), w.processing)
 	o.ObserveInt64(w.inFlight, int64(s.InBackoff), w.backoff)
-	var breakers [len(w.ofBreaker)]int64
+	breakers := make([]int64, len(w.ofBreaker.known))
 	for _, b := range s.Breakers {
+		if more := int(b.State) + 1 - len(breakers); more > 0 { // a state that a newer library knows
+			breakers = append(breakers, make([]int64, more)...)
+		}
 		breakers[b.State]++
 	}
 	for state := reprise.BreakerOpen; int(state) < len(breakers); state++ { // of those that are closed there is no count
-		o.ObserveInt64(w.breakers, breakers[state], w.ofBreaker[state])
+		o.ObserveInt64(w.breakers, breakers[state], w.ofBreaker.of(state))
 	}
 	givingUp := int64(0)
 	if s.GivingUp != nil {
 		givingUp = 1
 	}
 	o.ObserveInt64(w.givingUp, givingUp, w.ofQueue)
-	for health := range w.ofHealth {
+	for health := range max(len(w.ofHealth.known), int(s.Health)+1) {
 		is := int64(0)
 		if reprise.Health(health) == s.Health {
 			is = 1
 		}
-		o.ObserveInt64(w.health, is, w.ofHealth[health])
+		o.ObserveInt64(w.health, is, w.ofHealth.of(reprise.Health(health)))
 	}
 }

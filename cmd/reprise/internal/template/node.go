@@ -3,6 +3,7 @@ package template
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -35,7 +36,17 @@ const (
 	mapping
 )
 
-func (k kind) String() string { return [...]string{"a single value", "a list", "a mapping"}[k] }
+func (k kind) String() string {
+	switch k {
+	case scalar:
+		return "a single value"
+	case list:
+		return "a list"
+	case mapping:
+		return "a mapping"
+	}
+	return "kind(" + strconv.Itoa(int(k)) + ")"
+}
 
 // text returns a scalar that was computed for what stands at n.
 func text(n *node, s string) *node { return &node{kind: scalar, line: n.line, text: s} }

@@ -324,6 +324,40 @@ func TestLostClaimEndsItsMessagesContext(t *testing.T) {
 	})
 }
 
+// TestNothingIsRecordedBehindALostClaim of its group: that message is run again, by
+// whoever has its key now, and what stands behind it has to come after that.
+func TestNothingIsRecordedBehindALostClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newGate()
+		once, seen := guardBatch(t, store, idempotency.Config{Lease: time.Minute})
+		ms := messages("a1@a", "a2@a", "b1@b")
+		errs := once(reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
+			first := idempotency.MessageContext(ctx, ms[0])
+			claim, _, _ := idempotency.ClaimFrom(first)
+			if held, err := store.Memory.Release(t.Context(), []idempotency.Claim{claim}); err != nil || !held[0] {
+				t.Errorf("taking %v away: %v, %v", claim, held, err)
+			}
+			if err := told(first); !errors.Is(err, idempotency.ErrLost) {
+				t.Errorf("a1 ended for %v", err)
+			}
+			return nil
+		})).HandleBatch(t.Context(), ms)
+		for i, failed := range []bool{true, true, false} {
+			if (errs[i] != nil) != failed {
+				t.Errorf("the verdict on %s is %v", ms[i].ID, errs[i])
+			}
+		}
+		want := map[string]idempotency.Kind{"a1": idempotency.KindLost, "b1": idempotency.KindDone}
+		if diff := cmp.Diff(want, seen()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		answers, err := store.Acquire(t.Context(), []idempotency.Request{{Key: "a2", Lease: time.Minute, Retention: time.Hour}})
+		if err != nil || answers[0].State != idempotency.Acquired {
+			t.Errorf("the key of a2 is %v (%v), want it free", answers, err)
+		}
+	})
+}
+
 // TestBatchKeepsAGroupsOrder: behind a message of its group that is not run, or fails,
 // nothing is run, or recorded; other groups, and groups that have no order, do not care.
 func TestBatchKeepsAGroupsOrder(t *testing.T) {

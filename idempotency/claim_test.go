@@ -93,25 +93,42 @@ func TestOvertakenHandlerIsToldAndItsWorkDoesNotCount(t *testing.T) {
 func TestClaimThatCannotBeKeptIsGivenUpInTime(t *testing.T) {
 	for _, c := range []struct {
 		extended, want time.Duration // for so long extending works; when the handler is told
+		hangs          bool          // afterwards, rather than fails
 	}{
-		{0, 54 * time.Second},
-		{40 * time.Second, 84 * time.Second},
+		{0, 54 * time.Second, false},
+		{40 * time.Second, 84 * time.Second, false},
+		{0, 54 * time.Second, true},
 	} {
-		t.Run(fmt.Sprint("extended for ", c.extended), func(t *testing.T) {
+		t.Run(fmt.Sprint("extended for ", c.extended, ", hangs ", c.hangs), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newGate()
 				store.reply = 10 * time.Second
-				time.AfterFunc(c.extended, func() { store.fail("extend", errDown, nil) })
-				once, _ := guard(t, store, idempotency.Config{Lease: time.Minute, Timeout: time.Minute})
+				time.AfterFunc(c.extended+15*time.Second, func() {
+					store.mu.Lock()
+					defer store.mu.Unlock()
+					if c.hangs {
+						store.latency = time.Hour
+					} else {
+						store.down["extend"] = errDown
+					}
+				})
+				once, seen := guard(t, store, idempotency.Config{Lease: time.Minute, Timeout: time.Minute})
 				began := time.Now()
 				var after time.Duration
+				var cause error
 				err := once(handler(func(ctx context.Context, _ *reprise.Message) error {
-					err := told(ctx)
+					cause = told(ctx)
 					after = time.Since(began)
-					return err
+					return ctx.Err() // while the store still holds the claim
 				})).Handle(t.Context(), message("m"))
-				if !errors.Is(err, idempotency.ErrLost) {
-					t.Errorf("%v, want ErrLost", err)
+				if !errors.Is(cause, idempotency.ErrLost) {
+					t.Errorf("the handler was told %v, want ErrLost", cause)
+				}
+				if action, _ := decision(err); action != retry.ActionRelease || !errors.Is(err, idempotency.ErrLost) {
+					t.Errorf("%v, %v; want the message released: it has not failed", action, err)
+				}
+				if diff := cmp.Diff([]idempotency.Kind{idempotency.KindLost}, seen()); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				if after != c.want {
 					t.Errorf("it was told after %v, want %v: nine tenths of the lease", after, c.want)

@@ -167,6 +167,26 @@ func TestResultIsNeverLost(t *testing.T) {
 	})
 }
 
+// TestNobodyAboardNoTrip: the only caller that waits gives up before its trip.
+func TestNobodyAboardNoTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &ferry{}
+		c := f.coalescer()
+		c.orphan = func(_, out string) { t.Errorf("an orphan: %s", out) }
+		go all(c, "a")
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := c.do(ctx, "b"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("b: %v, want it to have given up", err)
+		}
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff([][]string{{"a"}}, f.trips); diff != "" {
+			t.Errorf("trips (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestResultThatIsThereIsTaken: the result has arrived, and the caller's context has
 // ended too. Nobody else takes the result any more: the caller gets it.
 func TestResultThatIsThereIsTaken(t *testing.T) {

@@ -43,6 +43,25 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
+// TestLedgerKeepsOneEntryOfAKey: of a key that is put twice the later result counts, as
+// one entry that is as old as that.
+func TestLedgerKeepsOneEntryOfAKey(t *testing.T) {
+	var l ledger
+	l.put(unrecorded("0", 100))
+	for i := 1; i < maxUnrecorded; i++ {
+		l.put(unrecorded(fmt.Sprint(i), 0))
+	}
+	before := l.bytes
+	l.put(unrecorded("0", 50))
+	if l.bytes != before-50 || l.order.Len() != maxUnrecorded {
+		t.Errorf("%d entries of %d bytes, want %d of %d", l.order.Len(), l.bytes, maxUnrecorded, before-50)
+	}
+	l.put(unrecorded("one more", 0))
+	if c, ok := l.get("0"); !ok || len(c.Result) != 50 {
+		t.Errorf("a result of %d bytes is kept (%v), want the later one of 50", len(c.Result), ok)
+	}
+}
+
 // TestLedgerKeepsWhatCameAgain: an entry that was dropped and put again is as old as
 // it is now.
 func TestLedgerKeepsWhatCameAgain(t *testing.T) {

@@ -110,6 +110,29 @@ func TestMemoryDropsWhatIsOver(t *testing.T) {
 	})
 }
 
+// TestMemoryKeepsItsOwnResult: a caller may use its slice again.
+func TestMemoryKeepsItsOwnResult(t *testing.T) {
+	m := idempotency.NewMemory(idempotency.MemoryConfig{})
+	request := []idempotency.Request{{Key: "m", Lease: time.Minute, Retention: time.Hour}}
+	answers, err := m.Acquire(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := []byte("shipped")
+	done := idempotency.Completion{Claim: idempotency.Claim{Key: "m", Token: answers[0].Token}, Result: result, Retention: time.Hour}
+	if _, err := m.Complete(t.Context(), []idempotency.Completion{done}); err != nil {
+		t.Fatal(err)
+	}
+	copy(result, "another")
+	for range 2 {
+		answers, err := m.Acquire(t.Context(), request)
+		if err != nil || string(answers[0].Result) != "shipped" {
+			t.Fatalf("the result is %q (%v), want it as it was recorded", answers[0].Result, err)
+		}
+		copy(answers[0].Result, "another")
+	}
+}
+
 // TestDuplicateCostsNoAllocation with the store in memory, and a new message few.
 func TestDuplicateCostsNoAllocation(t *testing.T) {
 	once, err := idempotency.New(idempotency.NewMemory(idempotency.MemoryConfig{}), idempotency.Config{})

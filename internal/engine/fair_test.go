@@ -45,11 +45,16 @@ func TestQuietTenantsGoFirst(t *testing.T) {
 			l.flood("n", 30)
 			l.backlog()
 		}, "q.1 - n.1 n.2 n.3"},
-		{"a tenth of all in flight", func(l *lab) {
+		{"less than a tenth of all in flight", func(l *lab) {
 			l.flood("", 300)
 			l.flood("n", 30)
 			l.backlog()
 		}, "n.1 n.2 q.1 - n.3"},
+		{"a tenth of all in flight, and more on the way", func(l *lab) {
+			l.flood("", 270)
+			l.flood("n", 30)
+			l.backlog()
+		}, "n.1 q.1 - n.2 n.3"},
 		{"noisy on the way", func(l *lab) {
 			l.flood("n", 29)
 			l.backlog()

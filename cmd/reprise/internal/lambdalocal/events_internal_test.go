@@ -156,7 +156,10 @@ func TestEventTimes(t *testing.T) {
 				} else if len(w.sent) != 1 {
 					t.Errorf("sent %+v, want one record", w.sent)
 				} else {
-					var r record
+					var r struct {
+						RequestContext requestContext
+						RequestPayload json.RawMessage
+					}
 					if err := json.Unmarshal([]byte(w.sent[0].body), &r); err != nil {
 						t.Fatal(err)
 					}

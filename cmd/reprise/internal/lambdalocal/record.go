@@ -3,6 +3,7 @@ package lambdalocal
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,17 +11,6 @@ import (
 
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
-
-// record is what a destination gets, field for field as Lambda writes it.
-// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
-type record struct {
-	Version         string           `json:"version"`
-	Timestamp       string           `json:"timestamp"`
-	RequestContext  requestContext   `json:"requestContext"`
-	RequestPayload  json.RawMessage  `json:"requestPayload"`
-	ResponseContext *responseContext `json:"responseContext,omitempty"` // nil: the function was never reached
-	ResponsePayload json.RawMessage  `json:"responsePayload,omitempty"`
-}
 
 type requestContext struct {
 	RequestID              string    `json:"requestId"`
@@ -35,25 +25,35 @@ type responseContext struct {
 	FunctionError   string `json:"functionError,omitempty"`
 }
 
-// newRecord tells of an event's end.
+// newRecord returns what a destination gets when e ends, field for field as Lambda
+// writes it. The payloads are joined by hand: encoding/json would take the spaces out
+// of them, and they are to stay what they were to the byte.
+// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 func newRecord(e *event, why condition, functionARN string, now time.Time) ([]byte, error) {
-	r := record{
-		Version:   "1.0",
-		Timestamp: now.UTC().Format(timestamp),
-		RequestContext: requestContext{
-			RequestID: e.id, FunctionARN: functionARN + ":" + latest,
-			Condition: why, ApproximateInvokeCount: e.invokes,
-		},
-		RequestPayload: e.payload,
+	request, err := marshal(requestContext{
+		RequestID: e.id, FunctionARN: functionARN + ":" + latest,
+		Condition: why, ApproximateInvokeCount: e.invokes,
+	})
+	if err != nil {
+		return nil, err
 	}
+	text := fmt.Appendf(nil, `{"version":"1.0","timestamp":"%s","requestContext":%s,"requestPayload":%s`, now.UTC().Format(timestamp), request, e.payload)
 	if e.invokes > 0 {
-		r.ResponseContext = &responseContext{StatusCode: http.StatusOK, ExecutedVersion: latest, FunctionError: e.last.FunctionError}
-		r.ResponsePayload = asJSON(e.last.Payload)
+		response, err := marshal(responseContext{StatusCode: http.StatusOK, ExecutedVersion: latest, FunctionError: e.last.FunctionError})
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, `,"responseContext":%s,"responsePayload":%s`, response, asJSON(e.last.Payload))
 	}
+	return append(text, '}'), nil
+}
+
+// marshal is json.Marshal without escapes for HTML.
+func marshal(v any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // payloads keep their bytes
-	if err := encoder.Encode(r); err != nil {
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil

@@ -41,6 +41,10 @@ func TestRecord(t *testing.T) {
 			`"condition":"EventAgeExceeded","approximateInvokeCount":0},"requestPayload":"x"}`,
 		},
 		{
+			"spaces, line ends and characters that HTML minds", event{invokes: 1, payload: []byte("{ \"a\" : 1.0,\r\n\t\"b\" : \"<&>\\u00e9\u2028\" }"), last: Result{FunctionError: unhandled, Payload: []byte(`{ "errorType": "E" }`)}}, retriesExhausted,
+			"\"condition\":\"RetriesExhausted\",\"approximateInvokeCount\":1},\"requestPayload\":{ \"a\" : 1.0,\r\n\t\"b\" : \"<&>\\u00e9\u2028\" },\"responseContext\":{\"statusCode\":200,\"executedVersion\":\"$LATEST\",\"functionError\":\"Unhandled\"},\"responsePayload\":{ \"errorType\": \"E\" }}",
+		},
+		{
 			"no JSON", event{invokes: 1, payload: []byte(`{}`), last: Result{Payload: []byte("plain \"text\"")}}, succeeded,
 			`"condition":"Success","approximateInvokeCount":1},"requestPayload":{},"responseContext":{"statusCode":200,"executedVersion":"$LATEST"},"responsePayload":"plain \"text\""}`,
 		},

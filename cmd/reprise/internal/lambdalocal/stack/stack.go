@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -57,7 +56,7 @@ type Function struct {
 // has to be closed by [Stack.Stop] whether it was started or not.
 type Stack struct {
 	cfg      Config
-	dir      string // for what is built
+	scratch  *scratch // for what is built
 	builder  *build.Builder
 	lambda   *lambdalocal.Lambda
 	built    []build.Built // as cfg.Template.Functions
@@ -75,19 +74,20 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 		return nil, err
 	}
 	s := &Stack{cfg: cfg, stop: func() {}}
-	if s.dir, err = os.MkdirTemp("", "reprise-lambda-"); err != nil {
+	sweepScratch(cfg.Logger)
+	if s.scratch, err = newScratch(); err != nil {
 		return nil, fmt.Errorf("there is no place for what is built: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(s.dir))
+			err = errors.Join(err, s.scratch.remove())
 		}
 	}()
 	// Before the build: what is wrong with the template is to be known at once.
 	if err := s.addMappings(); err != nil {
 		return nil, err
 	}
-	s.builder = &build.Builder{Root: root, Dir: s.dir, Watch: cfg.Watch}
+	s.builder = &build.Builder{Root: root, Dir: s.scratch.dir, Watch: cfg.Watch}
 	if err := s.buildAll(ctx); err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (s *Stack) Stop(ctx context.Context) error {
 		err = &LostError{err}
 	}
 	<-batches // their invokes have ended by now
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(err, s.scratch.remove())
 }
 
 // LostError says that invokes were cut off, or that asynchronous ones still waited

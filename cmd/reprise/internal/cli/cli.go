@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
 )
 
 // The exit codes.
@@ -24,8 +25,6 @@ const (
 	exitUnsettled = 3
 	// exitStorage: the data directory cannot be used, is damaged, or its disk failed.
 	exitStorage = 4
-	// exitSignal plus a signal's number: it came twice, and stopped the command.
-	exitSignal = 128
 )
 
 const about = `Reprise works off SQS queues whose work sometimes fails.
@@ -55,7 +54,7 @@ type app struct {
 // code.
 func Run(args []string, stdin, stdout, stderr *os.File) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	ctx, drain, release := interrupts(context.Background(), stderr)
+	ctx, drain, release := interrupt.Notify(context.Background(), stderr)
 	defer release()
 	a.ctx, a.drain = ctx, drain
 
@@ -68,9 +67,9 @@ func Run(args []string, stdin, stdout, stderr *os.File) int {
 	if err == nil {
 		return exitOK
 	}
-	if signalled, ok := errors.AsType[signalError](err); ok {
+	if signalled, ok := errors.AsType[interrupt.Error](err); ok {
 		fmt.Fprintln(stderr, "reprise: stopped at once")
-		return exitSignal + int(signalled.signal)
+		return signalled.ExitCode()
 	}
 	fmt.Fprintf(stderr, "reprise: %v\n", err)
 	failed, ok := errors.AsType[*failure](err)

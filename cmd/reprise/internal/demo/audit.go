@@ -11,11 +11,13 @@ import (
 // evidence is what the three parties know at the end: the service, the consumer,
 // and the queues.
 type evidence struct {
-	bodies   []string
-	service  []page
-	consumer books
-	waiting  []sqsserver.MessageInfo // in the queue itself
-	dead     []sqsserver.MessageInfo // in the dead-letter queue
+	bodies []string
+	// threshold and concurrency are the consumer's.
+	threshold, concurrency int
+	service                []page
+	consumer               books
+	waiting                []sqsserver.MessageInfo // in the queue itself
+	dead                   []sqsserver.MessageInfo // in the dead-letter queue
 }
 
 // deadLetter is one dead letter with the story it carries.
@@ -32,12 +34,13 @@ type finding struct {
 
 // audit holds the evidence against the promises.
 func (ev evidence) audit() (findings []finding, letters []deadLetter) {
-	var accounted, intact, told, early, counted finding
+	var accounted, intact, told, early, counted, spared finding
 	accounted.promise = "every message is accounted for, once"
 	intact.promise = "every body arrived byte for byte"
 	told.promise = "every dead letter tells its story"
 	early.promise = "no attempt came before it was due"
 	counted.promise = "no attempt went uncounted"
+	spared.promise = "the outage cost no more attempts than opened the breaker, plus the canaries"
 
 	dead, waiting := make(map[event]int), make(map[event]int)
 	for _, m := range ev.waiting {
@@ -76,14 +79,31 @@ func (ev evidence) audit() (findings []finding, letters []deadLetter) {
 		if p.early > 0 {
 			early.fails("message %d came back %d times before its Retry-After", e, p.early)
 		}
-		if p.requests > r.attempts {
-			counted.fails("message %d: the service saw %d requests, the consumer counted %d attempts", e, p.requests, r.attempts)
+		if p.requests > r.runs {
+			counted.fails("message %d: the service saw %d requests, the consumer ran %d times", e, p.requests, r.runs)
+		}
+		if r.number != r.attempts {
+			counted.fails("message %d: the handler was told of %d attempts, and there were %d", e, r.number, r.attempts)
 		}
 	}
-	if n := ev.consumer.early; n > 0 {
+	if n := ev.consumer.tooEarly(); n > 0 {
 		early.fails("%d attempts began before the time that the policy had set", n)
 	}
-	return []finding{accounted, intact, told, early, counted}, letters
+	ev.spared(&spared)
+	return []finding{accounted, intact, told, early, counted, spared}, letters
+}
+
+// spared holds what the outage cost against what it may. Each attempt that ends in
+// another way before the breaker opens asks for as many failures as the threshold
+// again, and what is under way when it opens is done.
+func (ev *evidence) spared(f *finding) {
+	c := ev.cost()
+	if most := c.openers + c.canaries; c.attempts > most {
+		f.fails("it cost %d attempts: %d opened the breaker, and %d were canaries", c.attempts, c.openers, c.canaries)
+	}
+	if most := ev.threshold*(c.others+1) + ev.concurrency; c.openers > most {
+		f.fails("%d attempts failed before the breaker opened, beside %d others: %d should have been enough", c.openers, c.others, most)
+	}
 }
 
 func (f *finding) fails(format string, args ...any) {

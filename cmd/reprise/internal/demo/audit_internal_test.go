@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
@@ -12,10 +13,11 @@ import (
 )
 
 // sound is evidence in which every promise was kept: message 0 was delivered at its
-// second attempt, 1 is a dead letter, 2 is left in the queue.
+// second attempt, 1 is a dead letter, 2 is left in the queue. The first attempt of both opened the breaker,
+// and then 0 was a canary.
 func sound(t *testing.T) evidence {
 	t.Helper()
-	story, err := json.Marshal(reprise.Story{Reason: "permanent", Attempts: 1, Error: "permanent: the target answered 410 Gone"})
+	story, err := json.Marshal(reprise.Story{Reason: "permanent", Attempts: 2, Error: "permanent: the target answered 422 Unprocessable Entity"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,15 +25,32 @@ func sound(t *testing.T) evidence {
 		return sqsserver.MessageAttribute{Name: eventAttribute, DataType: "String", StringValue: n}
 	}
 	return evidence{
-		bodies:  []string{"a", "b", "c"},
-		service: []page{{requests: 2, served: 2, accepted: 1}, {requests: 1, served: 1}, {}},
+		bodies:      []string{"a", "b", "c"},
+		threshold:   2,
+		concurrency: 1,
+		service:     []page{{requests: 3, served: 1, accepted: 1}, {requests: 2, served: 1}, {}},
 		consumer: books{
 			records: []record{
-				{attempts: 2, successes: 1, ended: true, outcome: reprise.OutcomeDelete},
-				{attempts: 1, ended: true, outcome: reprise.OutcomeDeadLetter},
+				{runs: 3, attempts: 2, number: 2, successes: 1, ended: true, outcome: reprise.OutcomeDelete},
+				{runs: 2, attempts: 2, number: 2, ended: true, outcome: reprise.OutcomeDeadLetter},
 				{},
 			},
-			failures: map[string]int{"410 Gone": 1, "connection lost": 1},
+			down: at(1), up: at(5),
+			breaker: []reprise.OutageEvent{
+				{State: reprise.BreakerOpen, At: at(2), Held: 1},
+				{State: reprise.BreakerHalfOpen, Previous: reprise.BreakerOpen, At: at(3), Held: 1},
+				{State: reprise.BreakerOpen, Previous: reprise.BreakerHalfOpen, At: at(3), Held: 1},
+				{State: reprise.BreakerRamping, Previous: reprise.BreakerHalfOpen, At: at(6)},
+				{State: reprise.BreakerClosed, Previous: reprise.BreakerRamping, At: at(7)},
+			},
+			ends: []end{
+				{started: at(1), ended: at(1), unavailable: true, counted: true},
+				{started: at(1), ended: at(2), unavailable: true, counted: true},
+				{started: at(3), ended: at(3), unavailable: true},
+				{started: at(6), ended: at(6), counted: true},
+			},
+			early:    []wait{{from: at(1), due: at(9), ended: at(7), wakeable: true}},
+			failures: map[string]int{"422 Unprocessable Entity": 1, "connection lost": 1},
 		},
 		dead: []sqsserver.MessageInfo{{Body: "b", Attributes: []sqsserver.MessageAttribute{
 			number("1"), {Name: reprise.StoryAttribute, DataType: "String", StringValue: string(story)},
@@ -63,8 +82,19 @@ func TestAudit(t *testing.T) {
 		{"a story that is no story", func(ev *evidence) { ev.dead[0].Attributes[1].StringValue = "once upon a time" }, "story"},
 		{"a story with other attempts", func(ev *evidence) { ev.consumer.records[1].attempts = 4 }, "story"},
 		{"before its Retry-After", func(ev *evidence) { ev.service[0].early = 1 }, "before it was due"},
-		{"before the policy's time", func(ev *evidence) { ev.consumer.early = 1 }, "before it was due"},
+		{"before the policy's time", func(ev *evidence) { ev.consumer.early[0].wakeable = false }, "before it was due"},
+		{"woken before the service was back", func(ev *evidence) { ev.consumer.early[0].ended = at(5) }, "before it was due"},
+		{"woken twice", func(ev *evidence) { ev.consumer.early[0].from = at(8); ev.consumer.early[0].ended = at(8) }, "before it was due"},
 		{"hidden attempts", func(ev *evidence) { ev.service[2].requests = 1 }, "uncounted"},
+		{"attempts told otherwise", func(ev *evidence) { ev.consumer.records[0].number = 1 }, "uncounted"},
+		{"failures until the breaker opened, as many as it takes", func(ev *evidence) { ev.fail(1, 1) }, ""},
+		{"more of them than it takes", func(ev *evidence) { ev.fail(1, 2) }, "the outage"},
+		{"a breaker that never opened", func(ev *evidence) { ev.consumer.breaker = nil; ev.fail(4, 2) }, "the outage"},
+		{"more of them, beside a success", func(ev *evidence) {
+			ev.fail(1, 3)
+			ev.consumer.ends = append(ev.consumer.ends, end{started: at(1), ended: at(1), counted: true})
+		}, ""},
+		{"attempts at a service that was known to be down", func(ev *evidence) { ev.service[1].served, ev.service[0].served = 0, -1 }, "the outage"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ev := sound(t)
@@ -83,6 +113,16 @@ func TestAudit(t *testing.T) {
 				t.Errorf("broken: %q, want the one that says %q", broken, test.want)
 			}
 		})
+	}
+}
+
+// at is a time in seconds.
+func at(seconds int64) time.Time { return time.Unix(seconds, 0) }
+
+// fail adds n runs that failed, at some time, and counted.
+func (ev *evidence) fail(seconds int64, n int) {
+	for range n {
+		ev.consumer.ends = append(ev.consumer.ends, end{started: at(seconds), ended: at(seconds), unavailable: true, counted: true})
 	}
 }
 
@@ -109,8 +149,9 @@ func TestReportOfBrokenPromises(t *testing.T) {
 		"         message 3: handled 0 times,\n",
 		"         and 2 more\n",
 		"  ok every body arrived byte for byte\n",
-		"   1 1 ##########",
-		"      1 permanent: the target answered\n        410 Gone\n",
+		"   2 2 ##########",
+		"The outage of 4.0 s cost 2 attempts\n      2 failed until the breaker opened\n      1 sent as canaries",
+		"      1 permanent: the target answered\n        422 Unprocessable Entity\n",
 		"API calls per message: 0.50",
 	} {
 		if !strings.Contains(text, want) {

@@ -8,22 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/retry"
-)
-
-// The queues.
-const (
-	queueName = "webhooks"
-	deadName  = "webhooks-dead"
-	region    = "us-east-1"
 )
 
 const (
@@ -32,9 +24,12 @@ const (
 	leastConcurrency = 16
 	maxConcurrency   = 256
 
+	leastThreshold = 5
+	mostThreshold  = 20 // the default of reprise.Outage
+
 	// leastLimit is when the demo gives up waiting for messages to be settled, or
 	// perMessage each where that is later.
-	leastLimit = 35 * time.Second
+	leastLimit = 75 * time.Second
 	perMessage = 20 * time.Millisecond
 
 	// stopBudget keeps an interrupted demo short.
@@ -51,13 +46,11 @@ var policy = retry.Policy{
 
 // Config says how to run the demo.
 type Config struct {
-	// Messages is how many are sent.
+	// Messages is how many are sent, from 1 to 100,000.
 	Messages int
 	// Seed makes the order of the messages, the service's moods and the jitter
 	// repeatable.
 	Seed uint64
-	// Addr is where the SQS server listens.
-	Addr string
 	// Keep leaves everything running after the report, until drain.
 	Keep bool
 	// Out gets the progress and the report.
@@ -75,11 +68,10 @@ var ErrUnfinished = errors.New("the time was up before every message was settled
 
 // Run shows the demo. It ends by itself, or gently when drain is closed, or at once
 // with ctx. The error is nil only if every promise was kept.
-func Run(ctx context.Context, drain <-chan struct{}, cfg Config) error {
+func Run(ctx context.Context, drain <-chan struct{}, cfg Config) (err error) {
 	bodies := shuffled(cfg.Messages, cfg.Seed)
 	r := &run{cfg: cfg, bodies: bodies, tally: newTally(len(bodies))}
 	r.progress = progress{out: cfg.Out, began: time.Now(), total: len(bodies), tally: r.tally}
-	var err error
 	r.service, err = startService(ctx, cfg.Seed, bodies, r.serviceChanged)
 	if err != nil {
 		return err
@@ -90,11 +82,16 @@ func Run(ctx context.Context, drain <-chan struct{}, cfg Config) error {
 		return err
 	}
 	defer target.Close()
-	r.daemon, err = daemon.New(r.daemonConfig(target))
+	r.queues, err = startQueues(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	r.progress.service, r.progress.status = r.service, r.daemon.Consumer().Status
+	defer func() { err = errors.Join(err, r.queues.Close()) }()
+	r.consumer, err = reprise.New(r.queues.client, r.queues.URL(queueName), target, r.consumerConfig())
+	if err != nil {
+		return err
+	}
+	r.progress.service, r.progress.status = r.service, r.consumer.Status
 	return r.run(ctx, drain)
 }
 
@@ -104,9 +101,9 @@ type run struct {
 	bodies   []string
 	tally    *tally
 	service  *service
-	daemon   *daemon.Daemon
+	queues   *queues
+	consumer *reprise.Consumer
 	progress progress
-	final    *evidence // collected when the consumer has drained
 }
 
 // concurrency grows with many messages, so that they need not much more time.
@@ -114,65 +111,92 @@ func concurrency(messages int) int {
 	return min(maxConcurrency, max(leastConcurrency, messages/20))
 }
 
-func (r *run) daemonConfig(target reprise.Handler) daemon.Config {
-	return daemon.Config{
-		Addr:   r.cfg.Addr,
-		Region: region,
-		Seed:   max(1, r.cfg.Seed), // 0 would be a random one
-		Queues: []daemon.Queue{{Name: queueName, DeadLetter: deadName, MaxReceives: 10 * policy.MaxAttempts}},
-		Consume: &daemon.Consume{
-			Queue:   queueName,
-			Handler: target,
-			Config: reprise.Config{
-				Concurrency:    concurrency(len(r.bodies)),
-				Retry:          policy,
-				HandlerTimeout: attemptTimeout,
-				StopBudget:     stopBudget,
-				Observer:       r.tally.observer(),
-				Logger:         r.cfg.Logger,
-			},
-			Drained: func() { r.final = r.collect() },
-		},
-		Logger: r.cfg.Logger,
+// threshold is how many different messages open the breaker: as by default, unless
+// there are so few that the outage would not meet as many.
+func threshold(messages int) int {
+	return min(mostThreshold, max(leastThreshold, messages/16))
+}
+
+func (r *run) consumerConfig() reprise.Config {
+	return reprise.Config{
+		Concurrency:    concurrency(len(r.bodies)),
+		Retry:          policy,
+		Outage:         reprise.Outage{Threshold: threshold(len(r.bodies)), Unavailable: unavailable},
+		HandlerTimeout: attemptTimeout,
+		StopBudget:     stopBudget,
+		Observer:       r.observer(),
+		Logger:         r.cfg.Logger,
 	}
+}
+
+// unavailable reports whether the service was down, rather than busy or in one of
+// its moods: a connection that was cut, or the proxy's answer.
+func unavailable(err error) bool {
+	if e, ok := errors.AsType[*forward.StatusError](err); ok {
+		return e.Status == http.StatusServiceUnavailable
+	}
+	return !errors.Is(err, context.DeadlineExceeded) && reprise.IsUnavailable(err)
+}
+
+// observer keeps the tally, and tells of the breaker.
+func (r *run) observer() reprise.Observer {
+	o := r.tally.observer()
+	o.Outage = func(_ context.Context, e reprise.OutageEvent) {
+		r.tally.breaker(e)
+		r.breakerChanged(e)
+	}
+	return o
 }
 
 func (r *run) run(ctx context.Context, drain <-chan struct{}) error {
 	r.introduce()
-	ctx, fail := context.WithCancelCause(ctx)
+	consuming, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	watching, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	stop := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		err := r.daemon.Run(ctx, stop)
-		select {
-		case <-stop:
-		default:
-			fail(err) // it ended by itself
+		err := r.consumer.Run(consuming)
+		if consuming.Err() == nil {
+			fail(fmt.Errorf("the consumer ended by itself: %w", err))
 		}
 		ended <- err
 	}()
 
-	settled, err := r.deliver(ctx, drain)
+	settled, err := r.deliver(watching, drain)
 	r.cfg.Out.Done()
 	reportable := err == nil || errors.Is(err, ErrUnfinished)
 	if settled && r.cfg.Keep {
-		err = r.report(r.collect())
+		err = r.report()
 		reportable = false // again
 		r.invite()
 		select {
 		case <-drain:
-		case <-ctx.Done():
+		case <-watching.Done():
 		}
 	}
-	close(stop)
-	if stopErr := <-ended; err == nil {
+	stop()
+	if stopErr := r.drained(ctx, ended); err == nil {
 		err = stopErr
 	}
 	if reportable && ctx.Err() == nil {
-		err = errors.Join(r.report(r.final), err)
+		err = errors.Join(r.report(), err)
 	}
 	return err
+}
+
+// drained waits for the consumer, which has been told to stop, to drain.
+func (r *run) drained(ctx context.Context, ended <-chan error) error {
+	for {
+		r.queues.endPolls() // which it would let return by themselves, up to 20 s later
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(endPollsEvery):
+		}
+	}
 }
 
 // deliver sends every message and watches until they are settled.
@@ -185,7 +209,7 @@ func (r *run) deliver(ctx context.Context, drain <-chan struct{}) (settled bool,
 
 func (r *run) introduce() {
 	out := r.cfg.Out
-	out.Wrap(2, fmt.Sprintf("SQS at %s, a webhook service at %s", r.daemon.URL(), r.service.URL()))
+	out.Wrap(2, fmt.Sprintf("SQS at %s, a webhook service at %s", r.queues.endpoint(), r.service.URL()))
 	text, err := policy.MarshalText()
 	if err == nil {
 		out.Wrap(2, "Retry policy: "+string(text))
@@ -195,10 +219,7 @@ func (r *run) introduce() {
 
 // send fills the queue, by the AWS SDK and real HTTP.
 func (r *run) send(ctx context.Context) error {
-	s := sender.Sender{
-		Client:   awsclient.Local(r.daemon.URL(), region),
-		QueueURL: r.daemon.QueueURL(queueName),
-	}
+	s := sender.Sender{Client: r.queues.client, QueueURL: r.queues.URL(queueName)}
 	sent, err := s.Send(ctx, messages(r.bodies))
 	if err != nil {
 		return err
@@ -209,10 +230,28 @@ func (r *run) send(ctx context.Context) error {
 
 // serviceChanged tells the story of the outage.
 func (r *run) serviceChanged(s state) {
+	r.tally.service(s)
 	if s == down {
 		r.progress.say("the service goes down")
 	} else {
 		r.progress.say("the service is back")
+	}
+}
+
+// breakerChanged tells what the consumer makes of it.
+func (r *run) breakerChanged(e reprise.OutageEvent) {
+	next := max(0, time.Until(e.NextProbe)).Seconds()
+	switch {
+	case e.State == reprise.BreakerOpen && e.Previous == reprise.BreakerClosed:
+		r.progress.say(fmt.Sprintf("the breaker opens: messages are held, a canary in %.1f s", next))
+	case e.State == reprise.BreakerOpen && e.Previous == reprise.BreakerHalfOpen:
+		r.progress.say(fmt.Sprintf("a canary fails: %d held, the next in %.1f s", e.Held, next))
+	case e.State == reprise.BreakerOpen:
+		r.progress.say(fmt.Sprintf("the breaker opens again: %d held, a canary in %.1f s", e.Held, next))
+	case e.State == reprise.BreakerRamping:
+		r.progress.say("a canary succeeds: work begins again, slowly at first")
+	case e.State == reprise.BreakerClosed:
+		r.progress.say("the breaker closes: everything runs as before")
 	}
 }
 
@@ -240,21 +279,25 @@ func (r *run) watch(ctx context.Context, drain <-chan struct{}) (settled bool, e
 }
 
 // collect takes the evidence, when nothing moves any more.
-func (r *run) collect() *evidence {
-	waiting, err := r.daemon.Messages(queueName)
-	dead, deadErr := r.daemon.Messages(deadName)
+func (r *run) collect() evidence {
+	waiting, err := r.queues.messages(queueName)
+	dead, deadErr := r.queues.messages(deadName)
 	if err := errors.Join(err, deadErr); err != nil {
 		r.cfg.Logger.Error("reading the queues failed", "error", err)
 	}
-	return &evidence{bodies: r.bodies, service: r.service.pages(), consumer: r.tally.snapshot(), waiting: waiting, dead: dead}
+	return evidence{
+		bodies: r.bodies, threshold: threshold(len(r.bodies)), concurrency: concurrency(len(r.bodies)),
+		service: r.service.pages(), consumer: r.tally.snapshot(), waiting: waiting, dead: dead,
+	}
 }
 
 // report prints the report, and returns ErrBroken if a promise was broken.
-func (r *run) report(ev *evidence) error {
+func (r *run) report() error {
+	ev := r.collect()
 	findings, letters := ev.audit()
 	report := report{
-		out: r.cfg.Out, evidence: *ev, findings: findings, letters: letters,
-		calls: r.daemon.Consumer().Status().Calls, took: time.Since(r.progress.began),
+		out: r.cfg.Out, evidence: ev, findings: findings, letters: letters,
+		calls: r.consumer.Status().Calls, took: time.Since(r.progress.began),
 	}
 	report.print()
 	for _, f := range findings {
@@ -270,7 +313,6 @@ func (r *run) invite() {
 	out := r.cfg.Out
 	out.Printf("")
 	out.Printf("Everything is left running until Ctrl-C. Try:")
-	out.Printf("  reprise send --queue %s '{\"hello\":1}'", r.daemon.QueueURL(queueName))
-	out.Printf("  aws sqs receive-message --endpoint-url %s --queue-url %s --message-attribute-names All", r.daemon.URL(), r.daemon.QueueURL(deadName))
-	out.Printf("  curl %s/health", r.daemon.URL())
+	out.Printf("  reprise send --queue %s '{\"hello\":1}'", r.queues.URL(queueName))
+	out.Printf("  aws sqs receive-message --endpoint-url %s --queue-url %s --message-attribute-names All", r.queues.endpoint(), r.queues.URL(deadName))
 }

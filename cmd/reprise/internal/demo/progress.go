@@ -41,6 +41,13 @@ func (p *progress) show() {
 	if s.InBackoff > 0 {
 		text += fmt.Sprintf(" %d waiting", s.InBackoff)
 	}
+	held := 0
+	for _, b := range s.Breakers {
+		held += b.Held
+	}
+	if held > 0 {
+		text += fmt.Sprintf(" %d held", held)
+	}
 	if dead > 0 {
 		text += fmt.Sprintf(" %d dead", dead)
 	}

@@ -28,6 +28,7 @@ func (r *report) print() {
 	r.summary()
 	r.histogram()
 	r.retries()
+	r.outage()
 	r.deadLetters()
 	r.cost()
 	r.promises()
@@ -83,7 +84,7 @@ func (r *report) histogram() {
 	}
 }
 
-// retries lists what the failed attempts met, the commonest first.
+// retries lists what failed runs met, the commonest first.
 func (r *report) retries() {
 	failures := r.evidence.consumer.failures
 	total := 0
@@ -93,12 +94,31 @@ func (r *report) retries() {
 	if total == 0 {
 		return
 	}
-	r.heading("Failed attempts: %d", total)
+	r.heading("Failed runs of the handler: %d", total)
 	kinds := slices.SortedFunc(maps.Keys(failures), func(a, b string) int {
 		return cmp.Or(failures[b]-failures[a], strings.Compare(a, b))
 	})
 	for _, k := range kinds {
 		r.out.Wrap(8, fmt.Sprintf("  %5d %s", failures[k], k))
+	}
+}
+
+// outage shows what the outage cost, and what it did not.
+func (r *report) outage() {
+	c := r.evidence.cost()
+	if !c.opened || c.length == 0 {
+		return
+	}
+	r.heading("The outage of %.1f s cost %d attempts", c.length.Seconds(), c.attempts)
+	for _, line := range []struct {
+		n    int
+		text string
+	}{
+		{c.openers, "failed until the breaker opened"},
+		{c.canaries, "sent as canaries after that, which count as no attempt"},
+		{c.held, "held at once, at most"},
+	} {
+		r.out.Wrap(8, fmt.Sprintf("  %5d %s", line.n, line.text))
 	}
 }
 

@@ -16,9 +16,14 @@ import (
 
 // What the service does wrong. How it treats the n-th request for a message is a
 // function of the seed, so that a run can be repeated; only the outage follows the
-// course of things.
+// course of things: it ends when the consumer has looked for its end in vain.
 const (
-	outageLength = 4 * time.Second
+	outageLength  = 4 * time.Second // at least, until so many canaries have come
+	canaries      = 1
+	longestOutage = 20 * time.Second
+	// settling is how long what was under way at the beginning of the outage may take
+	// to arrive: what comes later is a canary.
+	settling = 500 * time.Millisecond
 
 	minLatency = 40 * time.Millisecond
 	maxLatency = 160 * time.Millisecond
@@ -53,6 +58,9 @@ type service struct {
 	books       []page // by event
 	accepted    int    // messages
 	down, hadIt bool   // the outage is on; it has been
+	downSince   time.Time
+	late        int           // requests since then, but for those of the first moment
+	cut         chan struct{} // closed when it goes down
 }
 
 // state is whether the service is up.
@@ -86,6 +94,7 @@ func startService(ctx context.Context, seed uint64, bodies []string, onState fun
 		onState:   onState,
 		listener:  listener,
 		books:     make([]page, len(bodies)),
+		cut:       make(chan struct{}),
 	}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	s.background.Go(func() {
@@ -137,14 +146,14 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	n, isDown := s.arrive(e, string(body))
 	mood := rand.New(rand.NewPCG(s.seed, uint64(e)<<32|uint64(n)))
-	if isDown {
-		fall(w, mood)
-		return
-	}
-	if !s.work(r.Context(), mood, n) {
-		return // the client has gone
+	if !isDown {
+		isDown = !s.work(r.Context(), mood, n) && s.cutOff(e)
 	}
 	switch {
+	case isDown:
+		fall(w, mood)
+	case r.Context().Err() != nil:
+		// The client has gone.
 	case n <= moody && mood.Float64() < limitedShare:
 		s.limit(w, e, mood)
 	case n <= moody && mood.Float64() < failingShare:
@@ -181,8 +190,28 @@ func (s *service) arrive(e event, body string) (n int, isDown bool) {
 	}
 	if !s.down {
 		p.served++
+		return p.served, false
 	}
-	return p.served, s.down
+	if out := time.Since(s.downSince); out > settling {
+		s.late++
+		if s.late == canaries && out < outageLength {
+			s.stopOutage.Reset(outageLength - out)
+		} else if s.late == canaries {
+			s.stopOutage.Reset(0) // and this one fails still
+		}
+	}
+	return p.served, true
+}
+
+// cutOff reports whether the outage has begun while a request for e was worked on,
+// which then was none that the service has seen.
+func (s *service) cutOff(e event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		s.books[e].served--
+	}
+	return s.down
 }
 
 // accept enters e as done, which at some point is too much for the service.
@@ -196,7 +225,9 @@ func (s *service) accept(e event) {
 	}
 	if s.accepted >= s.downAfter && !s.hadIt {
 		s.hadIt, s.down = true, true
-		s.stopOutage = time.AfterFunc(outageLength, s.recover)
+		s.downSince = time.Now()
+		close(s.cut)
+		s.stopOutage = time.AfterFunc(longestOutage, s.recover)
 		s.onState(down)
 	}
 }
@@ -204,6 +235,9 @@ func (s *service) accept(e event) {
 func (s *service) recover() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.down {
+		return
+	}
 	s.down = false
 	s.onState(up)
 }
@@ -217,8 +251,8 @@ func fall(w http.ResponseWriter, mood *rand.Rand) {
 	http.Error(w, "no healthy upstream", http.StatusServiceUnavailable)
 }
 
-// work takes the time that a request takes. It returns false if the client did not
-// wait for the end.
+// work takes the time that a request takes. It returns false if the service went down,
+// or the client did not wait for the end.
 func (s *service) work(ctx context.Context, mood *rand.Rand, n int) bool {
 	took := minLatency + time.Duration(mood.Int64N(int64(maxLatency-minLatency)))
 	switch share := mood.Float64(); {
@@ -227,9 +261,17 @@ func (s *service) work(ctx context.Context, mood *rand.Rand, n int) bool {
 	case share < slowShare:
 		took += time.Duration(mood.Int64N(int64(slowest - took)))
 	}
+	s.mu.Lock()
+	cut := s.cut
+	if s.hadIt {
+		cut = nil // there is but one outage
+	}
+	s.mu.Unlock()
 	select {
 	case <-time.After(took):
 		return true
+	case <-cut:
+		return false
 	case <-ctx.Done():
 		return false
 	}
@@ -280,7 +322,7 @@ func examine(body []byte) *refusal {
 	case depth(body) > maxDepth:
 		return &refusal{http.StatusInternalServerError, "stack overflow while rendering the thread"}
 	case hook.APIVersion != "" && hook.APIVersion < "2024":
-		return &refusal{http.StatusGone, "API version " + hook.APIVersion + " was retired"}
+		return &refusal{http.StatusUnprocessableEntity, "API version " + hook.APIVersion + " was retired"}
 	case hook.Data.Amount != nil && *hook.Data.Amount <= 0:
 		return &refusal{http.StatusUnprocessableEntity, "the amount of a payment must be positive"}
 	}

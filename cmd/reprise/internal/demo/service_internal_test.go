@@ -22,7 +22,7 @@ func TestExamine(t *testing.T) {
 		{`{"text":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[[["}`, 0},
 		{`{"data":{"amount":0}}`, http.StatusUnprocessableEntity},
 		{`{"data":{"amount":-5}}`, http.StatusUnprocessableEntity},
-		{`{"api_version":"2019-03-01"}`, http.StatusGone},
+		{`{"api_version":"2019-03-01"}`, http.StatusUnprocessableEntity},
 		{`{"cut`, http.StatusBadRequest},
 		{``, http.StatusBadRequest},
 		{deep, http.StatusInternalServerError},
@@ -49,7 +49,7 @@ func TestExamplesAreRefusedAsDocumented(t *testing.T) {
 			got[r.status]++
 		}
 	}
-	want := map[int]int{400: 2, 410: 3, 422: 3, 500: 2}
+	want := map[int]int{400: 2, 422: 6, 500: 2}
 	for status, n := range want {
 		if got[status] != n {
 			t.Errorf("%d examples are answered %d, want %d", got[status], status, n)

@@ -28,17 +28,37 @@ type tally struct {
 // books are what the consumer says that it did.
 type books struct {
 	records  []record       // by event
-	early    int            // attempts before they were due
 	failures map[string]int // by kind
+	early    []wait         // that ended before they should; a breaker may have cut them short
+
+	down, up time.Time // when the service went down, and when it was back
+	breaker  []reprise.OutageEvent
+	ends     []end // of the runs since the service went down
 }
 
 // record is the consumer's story of one message.
 type record struct {
-	attempts  int
+	runs      int // of the handler
+	attempts  int // those of them that count
+	number    int // of the last that counts, as the handler was told
 	successes int
-	due       time.Time // of the next attempt
+	next      wait // for the next attempt
 	outcome   reprise.Outcome
 	ended     bool // deleted or dead-lettered: outcome says which
+}
+
+// wait is one between two runs.
+type wait struct {
+	from, due time.Time
+	ended     time.Time
+	wakeable  bool // the end of an outage may cut it short
+}
+
+// end is that of a run of the handler.
+type end struct {
+	started, ended time.Time
+	unavailable    bool // it failed for want of the service
+	counted        bool // as an attempt
 }
 
 func newTally(n int) *tally {
@@ -73,16 +93,47 @@ func (t *tally) attempt(a reprise.Attempt) {
 	if r == nil {
 		return
 	}
-	r.attempts++
-	if a.Started.Before(r.due) {
-		t.early++
+	e := end{
+		started: a.Started, ended: a.Started.Add(a.Duration),
+		unavailable: unavailable(a.Err),
+		counted:     a.Outcome != reprise.OutcomeHold && a.Outcome != reprise.OutcomeRelease,
 	}
-	r.due = a.Due
+	r.runs++
+	if e.counted {
+		r.attempts++
+		r.number = a.Message.Attempt
+	}
+	if !t.down.IsZero() {
+		t.ends = append(t.ends, e)
+	}
+	if e.started.Before(r.next.due) {
+		r.next.ended = e.started
+		t.early = append(t.early, r.next)
+	}
+	r.next = wait{from: e.ended, due: a.Due, wakeable: e.unavailable && a.Reason != retry.ReasonRetryAfter}
 	if a.Err == nil {
 		r.successes++
 		return
 	}
 	t.failures[kind(a)]++
+}
+
+// breaker takes in a change of the consumer's breaker.
+func (t *tally) breaker(e reprise.OutageEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.books.breaker = append(t.books.breaker, e)
+}
+
+// service takes in a change of the service, at its time.
+func (t *tally) service(s state) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s == down {
+		t.down = time.Now()
+	} else {
+		t.up = time.Now()
+	}
 }
 
 func (t *tally) settle(s reprise.Settled) {
@@ -123,6 +174,7 @@ func (t *tally) snapshot() books {
 	defer t.mu.Unlock()
 	b := t.books
 	b.records, b.failures = slices.Clone(b.records), maps.Clone(b.failures)
+	b.early, b.breaker, b.ends = slices.Clone(b.early), slices.Clone(b.breaker), slices.Clone(b.ends)
 	return b
 }
 

@@ -1,0 +1,48 @@
+// Package interrupt stops a program gently at the first signal, and at once at the
+// second.
+package interrupt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Error is the cause of the end of a context that a second signal ended.
+type Error struct{ Signal syscall.Signal }
+
+func (e Error) Error() string { return "stopped by a second " + e.Signal.String() }
+
+// ExitCode is the exit code of a program that it stopped: 128 plus the signal's number.
+func (e Error) ExitCode() int { return 128 + int(e.Signal) }
+
+// Notify listens for SIGINT and SIGTERM. The first closes drain, and says on w
+// what a second will do: it ends ctx, with an [Error] as its cause.
+func Notify(parent context.Context, w io.Writer) (ctx context.Context, drain <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	draining := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		fmt.Fprintln(w, "\nreprise: stopping; once more to stop at once")
+		close(draining)
+		select {
+		case s := <-signals:
+			number, _ := s.(syscall.Signal)
+			cancel(Error{number})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, draining, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}

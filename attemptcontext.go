@@ -15,6 +15,7 @@ import (
 type attemptContext struct {
 	parent context.Context
 	batch  *batchContext // of which this is one message's; nil: of none
+	msg    *Message      // as the handler has it; nil: that of a batch
 
 	mu    sync.Mutex
 	live  *liveContext // nil until looked at
@@ -91,4 +92,11 @@ func (c *attemptContext) cause() error {
 func (c *attemptContext) Deadline() (time.Time, bool) { return c.look().Deadline() }
 func (c *attemptContext) Done() <-chan struct{}       { return c.look().Done() }
 func (c *attemptContext) Err() error                  { return c.look().Err() }
-func (c *attemptContext) Value(key any) any           { return c.look().Value(key) }
+
+// Value also finds the message, without making the context.
+func (c *attemptContext) Value(key any) any {
+	if key == (messageKey{}) && c.msg != nil {
+		return c.msg
+	}
+	return c.look().Value(key)
+}

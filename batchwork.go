@@ -78,7 +78,7 @@ func (c *Consumer) takeBatch() *batch {
 	for i := range b.seats {
 		s := &b.seats[i]
 		s.run.shown = *s.msg
-		s.run.ctx.batch = b.ctx
+		s.run.ctx.batch, s.run.ctx.msg = b.ctx, &s.run.shown
 		b.shown[i] = &s.run.shown
 	}
 	b.ctx.seats = b.seats

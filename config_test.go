@@ -81,31 +81,6 @@ func TestRunTwice(t *testing.T) {
 	}
 }
 
-// TestJSON: a body that decodes reaches the function, one that does not is
-// permanent and says why.
-func TestJSON(t *testing.T) {
-	type order struct {
-		ID    string `json:"id"`
-		Items int    `json:"items"`
-	}
-	var got order
-	h := reprise.JSON(func(_ context.Context, o order) error {
-		got = o
-		return nil
-	})
-	if err := h.Handle(t.Context(), &reprise.Message{Body: `{"id":"ø-1","items":3}`}); err != nil || got != (order{"ø-1", 3}) {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	err := h.Handle(t.Context(), &reprise.Message{Body: `{"id":7}`})
-	if err == nil || !strings.Contains(err.Error(), "decoding the body as") {
-		t.Fatalf("error %v", err)
-	}
-	d := retry.Policy{}.Decide(retry.Failure{N: 1, Err: err})
-	if d.Action != retry.ActionDeadLetter || d.Reason != retry.ReasonPermanent {
-		t.Errorf("decision %+v, want a dead letter", d)
-	}
-}
-
 // TestPanicErrorUnwraps to the panic's value where that is an error.
 func TestPanicErrorUnwraps(t *testing.T) {
 	if err := error(&reprise.PanicError{Value: errUnavailable}); !errors.Is(err, errUnavailable) {

@@ -122,6 +122,14 @@ func TestAllocationsPerMessage(t *testing.T) {
 	}
 	for name, build := range map[string]func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error){
 		"one at a time": single, "batches of 10": batches(10), "batches of 1000": batches(1000),
+		"asked for their messages": func(client reprise.Client, url string, cfg reprise.Config) (*reprise.Consumer, error) {
+			return reprise.New(client, url, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+				if reprise.MessageFrom(ctx) != m {
+					return errUnavailable
+				}
+				return nil
+			}), cfg)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const messages = 20_000

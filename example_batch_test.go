@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"net/http/httptest"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,29 +27,13 @@ var readings = struct {
 	InsertAll func(context.Context, []Reading) error
 }{}
 
-func insertReadings(ctx context.Context, ms []*reprise.Message) []error {
-	errs := make([]error, len(ms))
-	var rows []Reading
-	var from []int // which message each row is of
-	decode := reprise.JSON(func(_ context.Context, r Reading) error {
-		rows = append(rows, r)
-		return nil
-	})
-	for i, m := range ms {
-		if errs[i] = decode.Handle(ctx, m); errs[i] == nil { // otherwise it is dead-lettered
-			from = append(from, i)
-		}
-	}
-	if err := readings.InsertAll(ctx, rows); err != nil {
-		for _, i := range from {
-			errs[i] = err // each is retried by the policy
-		}
-	}
-	return errs
+func insertReadings(ctx context.Context, rows []Reading, ms []*reprise.Message) []error {
+	err := readings.InsertAll(ctx, rows)
+	return slices.Repeat([]error{err}, len(rows)) // nil: all are done; else each is retried by the policy
 }
 
 func consumeReadings(ctx context.Context, sqsClient *sqs.Client, queueURL string) error {
-	consumer, err := reprise.NewBatchConsumer(sqsClient, queueURL, reprise.BatchHandlerFunc(insertReadings), reprise.BatchConfig{
+	consumer, err := reprise.NewBatchConsumer(sqsClient, queueURL, reprise.JSONBatch(insertReadings), reprise.BatchConfig{
 		Size:   1000,
 		Linger: time.Second,
 		Config: reprise.Config{Concurrency: 4}, // batches at once

@@ -1,10 +1,6 @@
 package reprise
 
-import (
-	"context"
-	"encoding/json"
-	"fmt"
-)
+import "context"
 
 // Handler works on one message. What it returns settles the message:
 //
@@ -33,15 +29,23 @@ type HandlerFunc func(ctx context.Context, m *Message) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ctx, m) }
 
-// JSON returns a Handler that decodes the message's body into a T and passes
-// it to f. A body that does not decode is a [Permanent] error: running the
-// handler again cannot mend it.
-func JSON[T any](f func(ctx context.Context, v T) error) Handler {
-	return HandlerFunc(func(ctx context.Context, m *Message) error {
-		var v T
-		if err := json.Unmarshal([]byte(m.Body), &v); err != nil {
-			return Permanent(fmt.Errorf("decoding the body as %T: %w", v, err))
-		}
-		return f(ctx, v)
-	})
+// MessageFrom returns the message whose handler was given ctx, or a context made from it:
+// for code that a handler calls, and for the functions of [JSON], which are not given it.
+// Of a batch's message ctx is what [MessageContext] returns. It is nil outside of a
+// handler.
+func MessageFrom(ctx context.Context) *Message {
+	m, _ := ctx.Value(messageKey{}).(*Message)
+	return m
+}
+
+// messageKey is the key of a context's message.
+type messageKey struct{}
+
+// withMessage returns ctx if it is of m, as in a consumer, and otherwise one that is: in a
+// test, or behind middleware that gives its handler another message than it got.
+func withMessage(ctx context.Context, m *Message) context.Context {
+	if MessageFrom(ctx) == m {
+		return ctx
+	}
+	return context.WithValue(ctx, messageKey{}, m)
 }

@@ -221,6 +221,7 @@ func (c *Consumer) handle(d *delivery) (err error) {
 		}
 	}()
 	d.run.shown = *d.msg
+	d.run.ctx.msg = &d.run.shown
 	return c.handler.Handle(&d.run.ctx, &d.run.shown)
 }
 

@@ -61,24 +61,15 @@ func ExampleSQS() {
 }
 
 // insertOrders stands for one insert of many rows.
-func insertOrders(ctx context.Context, ms []*reprise.Message) []error {
-	errs := make([]error, len(ms))
-	var ids []string
-	decode := reprise.JSON(func(_ context.Context, o Order) error {
-		ids = append(ids, o.ID)
-		return nil
-	})
-	for i, m := range ms {
-		errs[i] = decode.Handle(ctx, m)
-	}
-	fmt.Println("inserting", ids)
-	return errs // or nil, if all went well
+func insertOrders(_ context.Context, orders []Order, _ []*reprise.Message) []error {
+	fmt.Println("inserting", orders)
+	return nil // or a verdict for each
 }
 
 func ExampleSQSBatch() {
 	sqsClient := agreeable{} // stands for sqs.NewFromConfig(cfg)
 
-	handle, err := repriselambda.SQSBatch(reprise.BatchHandlerFunc(insertOrders), repriselambda.BatchConfig{Config: repriselambda.Config{
+	handle, err := repriselambda.SQSBatch(reprise.JSONBatch(insertOrders), repriselambda.BatchConfig{Config: repriselambda.Config{
 		Client:        sqsClient,
 		DeadLetterURL: "https://sqs.us-east-1.amazonaws.com/123456789012/orders-dead",
 	}})
@@ -98,6 +89,6 @@ func ExampleSQSBatch() {
 	}
 	fmt.Println(len(response.BatchItemFailures), "come again")
 	// Output:
-	// inserting [o-1 o-3]
+	// inserting [{o-1} {o-3}]
 	// 0 come again
 }

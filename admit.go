@@ -60,7 +60,7 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 		c.skip(d, verdict{outcome: OutcomeDelete}, now)
 		return
 	case known.spent:
-		d.watched = true // when it was given up
+		d.watched = true                                   // when it was given up
 		c.memory.note(d.msg.ID, now).receives = d.receives // which was no attempt
 		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.reason, err: known.err}, now)
 		return

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // batch is one call of a BatchHandler.
@@ -136,7 +138,7 @@ func (b *batch) sort(errs []error) error {
 	case errs == nil:
 		return nil
 	case len(errs) != len(b.seats):
-		return fmt.Errorf("HandleBatch returned %d verdicts on %d messages: return nil if all succeeded, or one error for each, nil for those that did", len(errs), len(b.seats))
+		return fmt.Errorf("HandleBatch returned %s on %s: return nil if all succeeded, or one error for each, nil for those that did", plural.Of(len(errs), "verdict"), plural.Of(len(b.seats), "message"))
 	}
 	for i, err := range errs {
 		s := b.ctx.find(i, b.shown[i])

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -329,7 +330,7 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 		if b.Key != "" {
 			whose = fmt.Sprintf("what the handlers need for key %q", b.Key)
 		}
-		add(fmt.Sprintf("%s has been unavailable since %s (breaker %v, %d messages held): %s", whose, b.Since.UTC().Format(time.RFC3339), b.State, b.Held, b.Problem))
+		add(fmt.Sprintf("%s has been unavailable since %s (breaker %v, %s held): %s", whose, b.Since.UTC().Format(time.RFC3339), b.State, plural.Of(b.Held, "message"), b.Problem))
 		break // one says enough
 	}
 	return health, problem

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // Calls counts requests to SQS by kind. Retries inside the SDK are not seen.
@@ -140,8 +142,8 @@ func (r Report) Drained() bool {
 func (r Report) String() string {
 	var b strings.Builder
 	n := r.Counts
-	fmt.Fprintf(&b, "%d received, %d attempts, %d deleted, %d retried, %d released, %d dead-lettered",
-		n.Received, n.Attempts, n.Deleted, n.Retried, n.Released, n.DeadLettered)
+	fmt.Fprintf(&b, "%d received, %s, %d deleted, %d retried, %d released, %d dead-lettered",
+		n.Received, plural.Of(n.Attempts, "attempt"), n.Deleted, n.Retried, n.Released, n.DeadLettered)
 	for _, extra := range []struct {
 		count int64
 		what  string
@@ -160,6 +162,6 @@ func (r Report) String() string {
 			fmt.Fprintf(&b, ", %d %s", extra.count, extra.what)
 		}
 	}
-	fmt.Fprintf(&b, "; %d calls; stopped in %v", r.Calls.Total(), r.Took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "; %s; stopped in %v", plural.Of(r.Calls.Total(), "call"), r.Took.Round(time.Millisecond))
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -108,5 +109,9 @@ func (e *expirations) problem(now time.Time) string {
 	if e.waiting == 0 || now.After(e.last) {
 		return ""
 	}
-	return fmt.Sprintf("%d messages are left to expire, the first at %s: their queue will drop them before they can be tried again, and no dead-letter queue takes them", e.waiting, e.first.UTC().Format(time.RFC3339))
+	are := "are"
+	if e.waiting == 1 {
+		are = "is"
+	}
+	return fmt.Sprintf("%s %s left to expire, the first at %s: the queue drops what expires before it can be tried again, and no dead-letter queue takes it", plural.Of(e.waiting, "message"), are, e.first.UTC().Format(time.RFC3339))
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // SenderClient is the part of *sqs.Client that a [Sender] calls.
@@ -344,7 +346,7 @@ func (s *Sender) end() ([]Unsent, error) {
 	s.tasks.Go(func() { s.tell(untold) }) // one of the functions may end the goroutine
 	s.tasks.Wait()
 	if len(unsent) > 0 {
-		return unsent, fmt.Errorf("closing the sender: %d messages were not sent, the first: %w", len(unsent), unsent[0].Err)
+		return unsent, fmt.Errorf("closing the sender: not sent: %s, the first: %w", plural.Of(len(unsent), "message"), unsent[0].Err)
 	}
 	return nil, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // parcel is one message on its way through a Sender. It is in one of the lists or
@@ -318,7 +320,7 @@ func (s *Sender) withdraw(all []parcel, cause error) {
 func (p *parcel) givenUp(cause error) error {
 	err := cause
 	if p.err != nil {
-		err = fmt.Errorf("%w after %d requests, the last of which: %w", cause, p.tries, p.err)
+		err = fmt.Errorf("%w after %s, the last of which: %w", cause, plural.Of(p.tries, "request"), p.err)
 	}
 	return p.failure(err)
 }

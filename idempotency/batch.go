@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // NewBatch is [New] for handlers of batches: each message has a key, a claim and a
@@ -220,7 +221,7 @@ func (b *batch) sort(ms []*reprise.Message, errs []error) error {
 	case errs == nil:
 		return nil
 	case len(errs) != len(ms):
-		return fmt.Errorf("HandleBatch returned %d verdicts on %d messages: return nil if all succeeded, or one error for each, nil for those that did", len(errs), len(ms))
+		return fmt.Errorf("HandleBatch returned %s on %s: return nil if all succeeded, or one error for each, nil for those that did", plural.Of(len(errs), "verdict"), plural.Of(len(ms), "message"))
 	}
 	judged := make(map[*place]bool, len(ms))
 	for i, m := range ms {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -26,15 +27,15 @@ func (e *examination) checkReceives() {
 	switch {
 	case fewer && e.copies():
 		e.add(Info, CodeReceivesLimit,
-			fmt.Sprintf("the policy allows %s attempts and the queue %d receives: at its last permitted receive a message is sent back as a copy, which begins anew.", count(e.attempts), e.q.MaxReceives),
+			fmt.Sprintf("the policy allows %s attempts and the queue %s: at its last permitted receive a message is sent back as a copy, which begins anew.", count(e.attempts), plural.Of(e.q.MaxReceives, "receive")),
 			fmt.Sprintf("nothing, with the permission to send to the queue; raise maxReceiveCount above %s to do without copies.", count(e.attempts)))
 	case fewer:
 		e.add(Error, CodeReceivesLimit,
-			fmt.Sprintf("the policy allows %s attempts, but the queue gives a message up after %d receives.", count(e.attempts), e.q.MaxReceives),
+			fmt.Sprintf("the policy allows %s attempts, but the queue gives a message up after %s.", count(e.attempts), plural.Of(e.q.MaxReceives, "receive")),
 			fmt.Sprintf("raise maxReceiveCount in the queue's RedrivePolicy above %s, lower attempts to %d, or permit copies.", count(e.attempts), e.q.MaxReceives))
 	case e.outOfReach:
 		e.add(Error, CodeReceivesLimit,
-			fmt.Sprintf("a wait of up to %s takes %d receives, and the queue gives a message up after %d: not all of %d attempts are reached.", short(e.longestWait), hidesFor(e.longestWait), e.q.MaxReceives, e.attempts),
+			fmt.Sprintf("a wait of up to %s takes %s, and the queue gives a message up after %d: not all of %s are reached.", short(e.longestWait), plural.Of(hidesFor(e.longestWait), "receive"), e.q.MaxReceives, plural.Of(e.attempts, "attempt")),
 			"keep the backoff's max at 12h or below, raise maxReceiveCount, or permit copies.")
 	}
 	if e.q.MaxReceives == 1 {
@@ -57,7 +58,7 @@ func (e *examination) checkFIFOReceives() {
 		remedy = fmt.Sprintf("raise maxReceiveCount to its limit, %d, and lower attempts to at most %d.", MaxReceives, highest)
 	}
 	e.add(Error, CodeFIFOReceives,
-		fmt.Sprintf("messages behind a failing one are received with it: %d receives may be used up before %s attempts.", e.q.MaxReceives, count(e.attempts)),
+		fmt.Sprintf("messages behind a failing one are received with it: %s may be used up before %s attempts.", plural.Of(e.q.MaxReceives, "receive"), count(e.attempts)),
 		remedy)
 }
 

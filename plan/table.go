@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // Long schedules are shown by their beginning and their end.
@@ -40,7 +42,7 @@ func (s Span) cells() []string {
 func (l Leg) String() string {
 	switch {
 	case l.Carry == CarryPark:
-		return fmt.Sprintf("%v, %d receives", l.Carry, l.Receives)
+		return fmt.Sprintf("%v, %s", l.Carry, plural.Of(l.Receives, "receive"))
 	case l.Carry == CarryRequeue && l.Copies > 1:
 		return fmt.Sprintf("%v, %d copies", l.Carry, l.Copies)
 	}
@@ -85,12 +87,12 @@ func (s Schedule) String() string {
 func (e End) String() string {
 	var costs string
 	if e.Receives != e.Attempts {
-		costs += fmt.Sprintf(", %s", plural(e.Receives, "receive"))
+		costs += fmt.Sprintf(", %s", plural.Of(e.Receives, "receive"))
 	}
 	if e.Copies > 0 {
-		costs += fmt.Sprintf(", %s", plural(e.Copies, "copy"))
+		costs += fmt.Sprintf(", %s", plural.Of(e.Copies, "copy"))
 	}
-	return fmt.Sprintf("%s%s, %s at %s", plural(e.Attempts, "attempt"), costs, e.Stop.sentence(), short(e.After))
+	return fmt.Sprintf("%s%s, %s at %s", plural.Of(e.Attempts, "attempt"), costs, e.Stop.sentence(), short(e.After))
 }
 
 // sentence says what the stop does to the message.
@@ -106,16 +108,6 @@ func (s Stop) sentence() string {
 		return "deleted by SQS at the end of the queue's retention"
 	}
 	return "and more, the last one listed"
-}
-
-func plural(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "y"):
-		noun = strings.TrimSuffix(noun, "y") + "ie"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // short is d to three digits or so, in days where there are any: "1.35s",

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -220,13 +221,13 @@ func (q *Queue) WaitEmpty(limit time.Duration) {
 func describe(messages []sqsserver.MessageInfo) string {
 	const named, bodyLength = 5, 40
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d messages", len(messages))
+	b.WriteString(plural.Of(len(messages), "message"))
 	for _, m := range messages[:min(len(messages), named)] {
 		body := m.Body
 		if len(body) > bodyLength {
 			body = strings.ToValidUTF8(body[:bodyLength], "") + "..."
 		}
-		fmt.Fprintf(&b, "\n\t%s %q: %s, received %d times", m.ID, body, m.State, m.Receives)
+		fmt.Fprintf(&b, "\n\t%s %q: %s, received %s", m.ID, body, m.State, plural.Of(m.Receives, "time"))
 		if !m.Due.IsZero() {
 			fmt.Fprintf(&b, ", visible again at %v", m.Due)
 		}

@@ -187,7 +187,7 @@ func TestWaitEmpty(t *testing.T) {
 			}
 			q.WaitEmpty(time.Hour)
 		})
-		for _, want := range []string{"after 1h0m0s", "2 messages", `"one": in flight, received 1 times, visible again at 2000-01-01 02:00:00`, `"two": visible`} {
+		for _, want := range []string{"after 1h0m0s", "2 messages", `"one": in flight, received 1 time, visible again at 2000-01-01 02:00:00`, `"two": visible`} {
 			if !strings.Contains(message, want) {
 				t.Errorf("the test fails with %q, which does not contain %q", message, want)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -29,7 +30,8 @@ const AdminPath = "/_reprise/"
 //	POST   /_reprise/clock           {"advance": "12h"} moves it on
 //
 // FAULT is a Fault in the form of its MarshalJSON. A success answers 200 with JSON;
-// a mistake 400 with {"error": TEXT}, and nothing has changed.
+// a mistake 400 with {"error": TEXT}, and nothing has changed. Faults for a queue that
+// does not exist are a mistake, unless ?later=true says that it is created later.
 //
 // It answers only who calls from this machine and means it: a client with a loopback
 // address who names the server by a loopback name, through no proxy and from no web
@@ -107,6 +109,9 @@ func (s *Server) adminReplaceFaults(r *http.Request) (any, error) {
 	if err := readStrict(r, &form); err != nil {
 		return nil, err
 	}
+	if err := s.checkFaultTargets(r, slices.Sorted(maps.Keys(form.Queues))...); err != nil {
+		return nil, err
+	}
 	err := s.ReplaceFaults(form.Queues)
 	return s.adminFaults(), err
 }
@@ -116,8 +121,48 @@ func (s *Server) adminSetFaults(r *http.Request) (any, error) {
 	if err := readStrict(r, &faults); err != nil {
 		return nil, err
 	}
-	err := s.SetFaults(r.PathValue("queue"), faults...)
+	queue := r.PathValue("queue")
+	if err := s.checkFaultTargets(r, queue); err != nil {
+		return nil, err
+	}
+	err := s.SetFaults(queue, faults...)
 	return s.adminFaults(), err
+}
+
+// checkFaultTargets finds a queue that does not exist, such as one whose name is
+// misspelt, unless the request is for queues that are created later.
+func (s *Server) checkFaultTargets(r *http.Request, queues ...string) error {
+	switch later := r.URL.Query().Get("later"); later {
+	case "true":
+		return nil
+	case "", "false":
+	default:
+		return fmt.Errorf("later is %q: write true or false", later)
+	}
+	missing := s.MissingQueues(queues...)
+	if len(missing) == 0 {
+		return nil
+	}
+	names, err := s.queueNames(func(*queue) bool { return true })
+	if err != nil {
+		return err
+	}
+	existing := "there is none"
+	if len(names) > 0 {
+		var texts []string
+		for _, name := range names {
+			texts = append(texts, name.name)
+		}
+		slices.Sort(texts)
+		if texts = slices.Compact(texts); len(texts) > 10 {
+			texts = append(texts[:10], "…")
+		}
+		existing = "there are " + strings.Join(texts, ", ")
+		if len(texts) == 1 {
+			existing = "there is " + texts[0]
+		}
+	}
+	return fmt.Errorf("queue %q does not exist (%s): correct the name, create the queue first, or add ?later=true if it is created later", missing[0], existing)
 }
 
 type clockForm struct {

@@ -61,10 +61,11 @@ func TestAdminFaults(t *testing.T) {
 	if n := len(b.server.AllFaults()); n != 1 {
 		t.Errorf("%d queues have faults, want 1", n)
 	}
-	set("PUT", "faults", `{"queues":{"a":[{"kind":"duplicate"}],"b":[{"kind":"duplicate"}]}}`)
+	set("PUT", "faults?later=true", `{"queues":{"a":[{"kind":"duplicate"}],"b":[{"kind":"duplicate"}]}}`)
 	if all := b.server.AllFaults(); len(all) != 2 || len(all["a"]) != 1 || len(all["b"]) != 1 {
 		t.Errorf("the faults are %v, want those of a and b", all)
 	}
+	set("DELETE", "faults/a", "")
 	set("DELETE", "faults", "")
 	if all := b.server.AllFaults(); len(all) != 0 {
 		t.Errorf("%v are left", all)
@@ -82,7 +83,11 @@ func TestAdminRefusesNonsense(t *testing.T) {
 		{"PUT", "faults/q", `[{"kind":"throttle","often":true}]`, "often"},
 		{"PUT", "faults/q", `[{"kind":"fire"}]`, `\"fire\" is unknown; use one of`},
 		{"PUT", "faults/q", `[{"kind":"slow-reply","delay":"soon"}]`, `\"soon\"`},
-		{"PUT", "faults", `{"queues":{"a":[{"kind":"duplicate"},{"kind":"fire"}]}}`, `fault 2 of queue \"a\"`},
+		{"PUT", "faults", `{"queues":{"q":[{"kind":"duplicate"},{"kind":"fire"}]}}`, `fault 2 of queue \"q\"`},
+		{"PUT", "faults/order", `[{"kind":"duplicate"}]`, `queue \"order\" does not exist (there is q): correct the name, create the queue first, or add ?later=true`},
+		{"PUT", "faults/arn:aws:sqs:us-east-1:000000000000:order", `[{"kind":"duplicate"}]`, `queue \"order\" does not exist`},
+		{"PUT", "faults", `{"queues":{"*":[{"kind":"duplicate"}],"q":[],"order":[{"kind":"duplicate"}]}}`, `queue \"order\" does not exist`},
+		{"PUT", "faults/order?later=perhaps", `[{"kind":"duplicate"}]`, `later is \"perhaps\": write true or false`},
 		{"PUT", "faults", `{"a":[]}`, `unknown field \"a\"`},
 		{"POST", "clock", `{"advance":"a day"}`, `\"a day\"`},
 		{"POST", "clock", `{"advance":"-1s"}`, "positive"},

@@ -201,8 +201,9 @@ const everyQueue = "*"
 
 // SetFaults replaces the faults of a queue, named by its name, URL or ARN; none
 // clears them. With "" or "*" it replaces those that are set for every queue,
-// which act beside the queue's own. A queue need not exist yet. The error
-// names the first fault that is not valid, and then nothing has changed.
+// which act beside the queue's own. A queue need not exist yet, see
+// [Server.MissingQueues]. The error names the first fault that is not valid, and
+// then nothing has changed.
 func (s *Server) SetFaults(queue string, faults ...Fault) error {
 	for _, f := range faults {
 		if err := f.Validate(); err != nil {
@@ -229,6 +230,23 @@ func (s *Server) ReplaceFaults(all map[string][]Fault) error {
 		s.faults.set(faultTarget(queue), faults)
 	}
 	return nil
+}
+
+// MissingQueues returns those of the queues, named as for SetFaults, that do not
+// exist in any account or region: their faults strike nothing until they do.
+func (s *Server) MissingQueues(queues ...string) (missing []string) {
+	exists := make(map[string]bool)
+	s.mu.Lock()
+	for name := range s.queues {
+		exists[name.name] = true
+	}
+	s.mu.Unlock()
+	for _, queue := range queues {
+		if target := faultTarget(queue); target != everyQueue && !exists[target] {
+			missing = append(missing, target)
+		}
+	}
+	return missing
 }
 
 // Faults returns the faults that SetFaults has set for the same queue, with

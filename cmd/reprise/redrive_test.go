@@ -103,10 +103,10 @@ func TestRedrive(t *testing.T) {
 		{nil, "12 sent back to "},
 	} {
 		got := reprise(t, "", append([]string{"redrive", "dead", "--endpoint", endpoint}, test.args...)...)
-		if got.code != 3 || !strings.HasPrefix(got.stdout, test.want+*queueURL(endpoint, "a")) || !strings.Contains(got.stderr, "2 dead letters were left") {
+		if got.code != 3 || !strings.HasPrefix(got.stdout, test.want+*queueURL(endpoint, "a")) || !strings.Contains(got.stderr, "left in the queue: 2 dead letters") {
 			t.Errorf("%q: exit code %d, %s%s", test.args, got.code, got.stdout, got.stderr)
 		}
-		for _, want := range []string{"back to " + *queueURL(endpoint, "b"), "1 left in " + *queueURL(endpoint, "dead") + ": they do not say which queue", "gone, which does not exist"} {
+		for _, want := range []string{"back to " + *queueURL(endpoint, "b"), "1 left in " + *queueURL(endpoint, "dead") + ": dead letters that do not say which queue", "gone, which does not exist"} {
 			if !strings.Contains(got.stdout, want) {
 				t.Errorf("%q: does not say %q: %s", test.args, want, got.stdout)
 			}

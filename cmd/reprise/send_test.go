@@ -29,8 +29,8 @@ func TestSend(t *testing.T) {
 		want        []string
 		requests    string
 	}{
-		{"arguments", "", []string{"a", `{"b": "\\n"}`, "-"}, []string{"a", `{"b": "\\n"}`, "-"}, "in 1 requests"},
-		{"file", "", []string{"--file", file}, []string{"line 1", "שלום 🚀", `{"a":"last, without an end"}`}, "in 1 requests"},
+		{"arguments", "", []string{"a", `{"b": "\\n"}`, "-"}, []string{"a", `{"b": "\\n"}`, "-"}, "in 1 request\n"},
+		{"file", "", []string{"--file", file}, []string{"line 1", "שלום 🚀", `{"a":"last, without an end"}`}, "in 1 request\n"},
 		{"lines", many.String(), nil, strings.Fields(many.String()), "23 sent to " + endpoint + "/000000000000/q in 3 requests"},
 		{"dash", "x\n", []string{"--file", "-"}, []string{"x"}, "1 sent"},
 		{"nothing", "", nil, nil, "0 sent"},
@@ -57,7 +57,7 @@ func TestSendRefused(t *testing.T) {
 	if got.code != 3 || !strings.HasPrefix(got.stdout, "2 sent") {
 		t.Errorf("exit code %d, %s; want 3 and 2 sent", got.code, got.stdout)
 	}
-	for _, want := range []string{"standard input, line 2, was not sent", "shorter than 1024 bytes", "line 4, was not sent", "2 messages were not sent"} {
+	for _, want := range []string{"standard input, line 2, was not sent", "shorter than 1024 bytes", "line 4, was not sent", "not sent: 2 messages"} {
 		if !strings.Contains(got.stderr, want) {
 			t.Errorf("stderr does not say %q:\n%s", want, got.stderr)
 		}

@@ -223,6 +223,18 @@ func TestServeFaultsAndTime(t *testing.T) {
 	}
 }
 
+// TestServeFaultsForALaterQueue: a queue that the file misspells, or that is created
+// later, is named in the log.
+func TestServeFaultsForALaterQueue(t *testing.T) {
+	t.Parallel()
+	faults := written(t, "faults.yaml", "\"*\":\n  - {kind: throttle, limit: 1}\nordres: [{kind: throttle}]\norders: [{kind: throttle}]\n")
+	p, _ := serve(t, "--memory", "--faults", faults, "--queue", "orders")
+	said := p.output()
+	if n := strings.Count(said, "faults are set for a queue that does not exist"); n != 1 || !strings.Contains(said, "queue=ordres") {
+		t.Errorf("it should warn once, of ordres:\n%s", said)
+	}
+}
+
 // TestServeWithout: what is turned off is not there.
 func TestServeWithout(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
 func (a *app) check() *cobra.Command {
@@ -40,9 +41,9 @@ func (a *app) runCheck(args []string) error {
 		return err
 	}
 	for _, q := range report.Queues {
-		fmt.Fprintf(a.stdout, "%s: %d messages, %d bytes\n", q.ARN, q.Messages, q.Bytes)
+		fmt.Fprintf(a.stdout, "%s: %s, %s\n", q.ARN, plural.Of(q.Messages, "message"), plural.Of(q.Bytes, "byte"))
 	}
-	fmt.Fprintf(a.stdout, "%s is sound: format %d, %d queues, %d messages, %d bytes on disk\n",
-		dir, report.Format, len(report.Queues), report.Messages(), report.DiskBytes)
+	fmt.Fprintf(a.stdout, "%s is sound: format %d, %s, %s, %s on disk\n",
+		dir, report.Format, plural.Of(len(report.Queues), "queue"), plural.Of(report.Messages(), "message"), plural.Of(report.DiskBytes, "byte"))
 	return nil
 }

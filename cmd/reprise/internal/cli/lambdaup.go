@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/stack"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
@@ -133,7 +134,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 func (a *app) build(cfg stack.Config) (*stack.Stack, time.Duration, error) {
 	ctx, stop := a.interruptible()
 	defer stop()
-	fmt.Fprintf(a.stdout, "building      %d functions\n", len(cfg.Template.Functions))
+	fmt.Fprintf(a.stdout, "building      %s\n", plural.Of(len(cfg.Template.Functions), "function"))
 	start := time.Now()
 	s, err := stack.New(ctx, cfg)
 	return s, time.Since(start), err

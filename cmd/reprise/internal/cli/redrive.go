@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 )
 
@@ -89,7 +90,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	case report.Stopped:
 		return unsettled(errors.New("stopped: whatever else is in the queue is there still; run it again"))
 	case left > 0:
-		return unsettled(fmt.Errorf("%d dead letters were left", left))
+		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(left, "dead letter")))
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func (a *app) printRedrive(r *redrive.Redrive, report redrive.Report, whole bool
 	}
 	for _, why := range slices.Sorted(maps.Keys(report.Left)) {
 		left += report.Left[why]
-		fmt.Fprintf(a.stdout, "%d left in %s: they %s\n", report.Left[why], r.QueueURL, why)
+		fmt.Fprintf(a.stdout, "%d left in %s: dead letters that %s\n", report.Left[why], r.QueueURL, why)
 	}
 	if whole && len(report.Sent)+len(report.Left) == 0 {
 		fmt.Fprintf(a.stdout, "0 %s from %s\n", verb, r.QueueURL)

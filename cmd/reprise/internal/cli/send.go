@@ -20,6 +20,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
 )
 
@@ -89,7 +90,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	s := sender.Sender{Client: client, QueueURL: queueURL, FIFO: strings.HasSuffix(queueURL, ".fifo")}
 	report, err := s.Send(ctx, messages)
 	if err == nil || report.Sent > 0 {
-		fmt.Fprintf(a.stdout, "%d sent to %s in %d requests\n", report.Sent, queueURL, report.Requests)
+		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
 	}
 	for _, r := range report.Refused {
 		fmt.Fprintf(a.stderr, "reprise: %s was not sent: %v\n", r.Source, r.Err)
@@ -98,7 +99,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	case err != nil:
 		return queueError(ctx, err, "sending to", f.queue, cmp.Or(endpoint, "AWS"))
 	case len(report.Refused) > 0:
-		return unsettled(fmt.Errorf("%d messages were not sent", len(report.Refused)))
+		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.Refused), "message")))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
 const defaultAddr = "127.0.0.1:9324"
@@ -168,7 +169,7 @@ func (a *app) announce(d *daemon.Daemon, cfg daemon.Config) {
 	fmt.Fprintf(a.stdout, "storage       %s\n", storageText(cfg.Journal))
 	if cfg.Journal.Dir != "" {
 		queues, messages := d.Waiting()
-		fmt.Fprintf(a.stdout, "messages      %d, in %d queues\n", messages, queues)
+		fmt.Fprintf(a.stdout, "messages      %d, in %s\n", messages, plural.Of(queues, "queue"))
 	}
 	for _, queue := range slices.Sorted(maps.Keys(cfg.Serving.Faults)) {
 		fmt.Fprintf(a.stdout, "faults        %d for %s\n", len(cfg.Serving.Faults[queue]), queue)

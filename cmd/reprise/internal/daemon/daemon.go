@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -98,6 +100,9 @@ func New(cfg Config) (_ *Daemon, err error) {
 	}
 	if err := d.sqs.ReplaceFaults(cfg.Serving.Faults); err != nil {
 		return nil, err
+	}
+	for _, queue := range d.sqs.MissingQueues(slices.Sorted(maps.Keys(cfg.Serving.Faults))...) {
+		cfg.Logger.Warn("faults are set for a queue that does not exist; they strike once it is created", "queue", queue)
 	}
 	if c := cfg.Consume; c != nil {
 		if err := d.newConsumer(c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -62,7 +63,7 @@ func (ev evidence) audit() (findings []finding, letters []deadLetter) {
 		case err != nil:
 			told.fails("message %d: %v", e, err)
 		case story.Attempts != ev.consumer.records[e].attempts || story.Error == "":
-			told.fails("message %d says %d attempts, after %d, and the error %q", e, story.Attempts, ev.consumer.records[e].attempts, story.Error)
+			told.fails("message %d says %s, after %d, and the error %q", e, plural.Of(story.Attempts, "attempt"), ev.consumer.records[e].attempts, story.Error)
 		}
 		letters = append(letters, deadLetter{e, story})
 	}
@@ -70,24 +71,24 @@ func (ev evidence) audit() (findings []finding, letters []deadLetter) {
 		e, r := event(i), ev.consumer.records[i]
 		ends := r.successes + dead[e] + waiting[e]
 		if ends != 1 || r.successes == 1 && p.accepted == 0 {
-			accounted.fails("message %d: handled %d times, accepted by the service %d times, %d dead letters, %d left in the queue",
-				e, r.successes, p.accepted, dead[e], waiting[e])
+			accounted.fails("message %d: handled %s, accepted by the service %s, %s, %d left in the queue",
+				e, plural.Of(r.successes, "time"), plural.Of(p.accepted, "time"), plural.Of(dead[e], "dead letter"), waiting[e])
 		}
 		if p.mangled > 0 {
-			intact.fails("message %d reached the service changed %d times", e, p.mangled)
+			intact.fails("message %d reached the service changed %s", e, plural.Of(p.mangled, "time"))
 		}
 		if p.early > 0 {
-			early.fails("message %d came back %d times before its Retry-After", e, p.early)
+			early.fails("message %d came back %s before its Retry-After", e, plural.Of(p.early, "time"))
 		}
 		if p.requests > r.runs {
-			counted.fails("message %d: the service saw %d requests, the consumer ran %d times", e, p.requests, r.runs)
+			counted.fails("message %d: the service saw %s, the consumer ran %s", e, plural.Of(p.requests, "request"), plural.Of(r.runs, "time"))
 		}
 		if r.number != r.attempts {
-			counted.fails("message %d: the handler was told of %d attempts, and there were %d", e, r.number, r.attempts)
+			counted.fails("message %d: the handler was told of %s, and there were %d", e, plural.Of(r.number, "attempt"), r.attempts)
 		}
 	}
 	if n := ev.consumer.tooEarly(); n > 0 {
-		early.fails("%d attempts began before the time that the policy had set", n)
+		early.fails("%s began before the time that the policy had set", plural.Of(n, "attempt"))
 	}
 	ev.spared(&spared)
 	return []finding{accounted, intact, told, early, counted, spared}, letters
@@ -99,10 +100,10 @@ func (ev evidence) audit() (findings []finding, letters []deadLetter) {
 func (ev *evidence) spared(f *finding) {
 	c := ev.cost()
 	if most := c.openers + c.canaries; c.attempts > most {
-		f.fails("it cost %d attempts: %d opened the breaker, and %d were canaries", c.attempts, c.openers, c.canaries)
+		f.fails("it cost %s: %d opened the breaker, and %d were canaries", plural.Of(c.attempts, "attempt"), c.openers, c.canaries)
 	}
 	if most := ev.threshold*(c.others+1) + ev.concurrency; c.openers > most {
-		f.fails("%d attempts failed before the breaker opened, beside %d others: %d should have been enough", c.openers, c.others, most)
+		f.fails("%s failed before the breaker opened, beside %s: %d should have been enough", plural.Of(c.openers, "attempt"), plural.Of(c.others, "other"), most)
 	}
 }
 

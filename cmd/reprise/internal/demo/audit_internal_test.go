@@ -144,7 +144,7 @@ func TestReportOfBrokenPromises(t *testing.T) {
 	r.print()
 	text := b.String()
 	for _, want := range []string{
-		"10 messages in 0.0 s: 1 delivered, 1\n  dead letters, 1 left in the queue\n",
+		"10 messages in 0.0 s: 1 delivered, 1\n  dead letter, 1 left in the queue\n",
 		"  BROKEN every message is accounted for,\n         once\n",
 		"         message 3: handled 0 times,\n",
 		"         and 2 more\n",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/retry"
@@ -224,7 +225,7 @@ func (r *run) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.progress.say(fmt.Sprintf("%d messages sent in %d requests", sent.Sent, sent.Requests))
+	r.progress.say(fmt.Sprintf("%s sent in %s", plural.Of(sent.Sent, "message"), plural.Of(sent.Requests, "request")))
 	return nil
 }
 

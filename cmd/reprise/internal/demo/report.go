@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -44,7 +45,7 @@ func (r *report) summary() {
 	for _, rec := range r.evidence.consumer.records {
 		delivered += min(1, rec.successes)
 	}
-	text := fmt.Sprintf("%d messages in %.1f s: %d delivered, %d dead letters", len(r.evidence.bodies), r.took.Seconds(), delivered, len(r.letters))
+	text := fmt.Sprintf("%s in %.1f s: %d delivered, %s", plural.Of(len(r.evidence.bodies), "message"), r.took.Seconds(), delivered, plural.Of(len(r.letters), "dead letter"))
 	if n := len(r.evidence.waiting); n > 0 {
 		text += fmt.Sprintf(", %d left in the queue", n)
 	}
@@ -109,7 +110,7 @@ func (r *report) outage() {
 	if !c.opened || c.length == 0 {
 		return
 	}
-	r.heading("The outage of %.1f s cost %d attempts", c.length.Seconds(), c.attempts)
+	r.heading("The outage of %.1f s cost %s", c.length.Seconds(), plural.Of(c.attempts, "attempt"))
 	for _, line := range []struct {
 		n    int
 		text string
@@ -142,7 +143,7 @@ func (r *report) deadLetters() {
 	for _, g := range sorted {
 		text := fmt.Sprintf("  %5d %s: %s", groups[g], g.reason, g.error)
 		if g.reason == "attempts" {
-			text += fmt.Sprintf(" (%d times)", attempts[g])
+			text += fmt.Sprintf(" (%s)", plural.Of(attempts[g], "attempt"))
 		}
 		r.out.Wrap(8, text)
 	}

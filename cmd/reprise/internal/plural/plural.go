@@ -1,0 +1,21 @@
+// Package plural counts things in words. The library has the same for itself; its
+// internal packages are not for other modules.
+package plural
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Of is a count of things: "1 message", "2 messages", "3 copies". The noun is in
+// the singular, and its last word takes the ending.
+func Of[N ~int | ~int64 | ~uint64](n N, noun string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "y"):
+		noun = strings.TrimSuffix(noun, "y") + "ies"
+	default:
+		noun += "s"
+	}
+	return fmt.Sprint(n) + " " + noun
+}

@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,4 +214,43 @@ func TestRefusedSettlementOfTheOlderHandle(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDeleteAfterTheLease: a delete arrives when the lease has ended and somebody else
+// has the message. SQS confirms it, and does nothing. When the message comes again its
+// work is done: it is deleted, not run.
+func TestDeleteAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 10 * time.Second
+		q := reprisetest.NewQueue(t, nil)
+		began := time.Now()
+		var received atomic.Bool
+		late := &spy{Client: q.Direct()}
+		late.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			if received.Load() {
+				time.Sleep(2*lease - time.Since(began)) // somebody else is served first
+			}
+			out, err := late.Client.ReceiveMessage(ctx, in)
+			received.Store(err == nil && len(out.Messages) > 0)
+			return out, err
+		}
+		late.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+			if up := time.Since(began); up < lease {
+				time.Sleep(lease + 5*time.Second - up)
+			}
+			return late.Client.DeleteMessageBatch(ctx, in)
+		}
+		var j journal
+		c := q.ConsumeWith(late, j.handler(succeed), reprise.Config{Lease: lease})
+		q.Send("order")
+		time.Sleep(lease + time.Second)
+		out, err := q.Direct().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL()), VisibilityTimeout: 30})
+		if err != nil || len(out.Messages) != 1 {
+			t.Fatalf("somebody else received %+v, %v; want the message, whose lease has ended", out, err)
+		}
+		q.WaitEmpty(time.Hour)
+		if n := c.Status().Counts; len(j.all()) != 1 || n.Received != 2 {
+			t.Errorf("%d runs, counts %+v: want one run, and a second receive that is only deleted", len(j.all()), n)
+		}
+	})
 }

@@ -163,6 +163,8 @@ func TestRetriesOverThirtyDays(t *testing.T) {
 				if e.Requeued {
 					copies.Add(1)
 				}
+			}, Expiring: func(_ context.Context, e reprise.Expiring) {
+				t.Errorf("announced to expire, though a copy will carry it on: %+v", e)
 			}}})
 		}
 		fleet := []*reprisetest.Consumer{start(), start()}

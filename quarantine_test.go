@@ -300,3 +300,32 @@ func TestLostLeasesAreNoCrashes(t *testing.T) {
 		}
 	})
 }
+
+// TestAloneAtOnce: what is to run alone runs when what ran before it is settled, not
+// when others have been kept waiting for a minute.
+func TestAloneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		q.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "before" {
+				time.Sleep(5 * time.Second)
+			}
+			return nil
+		}), reprise.Config{Concurrency: 4})
+		q.Send("before")
+		time.Sleep(time.Second)
+		h := plausible(q)
+		h.Attempt, h.Alone = 0, 1
+		forged(q, "alone", h.text(t))
+		sent := time.Now()
+		q.WaitEmpty(time.Hour)
+		runs := j.of("alone")
+		if len(runs) != 1 {
+			t.Fatalf("%d runs, want 1", len(runs))
+		}
+		if waited := runs[0].started.Sub(sent); waited < 4*time.Second || waited > 10*time.Second {
+			t.Errorf("it ran after %v, want as soon as the other was settled, after four seconds and a bit", waited)
+		}
+	})
+}

@@ -212,3 +212,35 @@ func TestDamagedAndRefusedCopiesInOneBatch(t *testing.T) {
 		}
 	})
 }
+
+// TestHiddenOriginalStaysHidden: the copy of a message that waits for hours has been
+// sent, and the original, hidden for as long, cannot be deleted for most of them. Its
+// lease is not renewed meanwhile: that would end it earlier, and bring it back should
+// this process die.
+func TestHiddenOriginalStaysHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 6 * time.Hour
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "DeleteMessageBatch"})
+		var j journal
+		c := q.Consume(j.handler(failFirst("order", 1)), reprise.Config{
+			Via: reprise.ViaRequeue, Retry: retry.Policy{Backoff: retry.Constant(wait), Jitter: retry.None},
+		})
+		id := q.Send("order")[0]
+		began := time.Now()
+		time.Sleep(wait - 30*time.Minute)
+		for _, m := range q.Messages() {
+			if m.ID == id && m.Due.Sub(began) < wait {
+				t.Errorf("the original is hidden until %v, want %v", m.Due.Sub(began), wait)
+			}
+		}
+		if n := c.Status().Calls.Heartbeats; n != 0 || len(q.Messages()) != 2 {
+			t.Errorf("%d heartbeats, %d messages; want none, and the original beside its copy", n, len(q.Messages()))
+		}
+		q.Fault()
+		q.WaitEmpty(wait)
+		if n := len(j.all()); n != 2 {
+			t.Errorf("%d runs, want 2", n)
+		}
+	})
+}

@@ -56,6 +56,7 @@ func TestWaitBeyondRetentionIsDeadLettered(t *testing.T) {
 		{"too late for anybody to receive it", true, reprise.ViaAuto, false, 5*time.Hour + 50*time.Minute, true},
 		{"in time on a FIFO queue", true, reprise.ViaAuto, false, 5 * time.Hour, false},
 		{"in time by visibility only", false, reprise.ViaVisibility, false, 5 * time.Hour, false},
+		{"a tenth of the retention before its end", false, reprise.ViaVisibility, false, 5*time.Hour + 22*time.Minute, false},
 		{"a copy can be sent", false, reprise.ViaAuto, false, 8 * time.Hour, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -95,6 +96,30 @@ func TestWaitBeyondRetentionIsDeadLettered(t *testing.T) {
 				if s.Reason != "retention" || s.Attempts != 1 || !strings.HasSuffix(s.Error, errUnavailable.Error()) {
 					t.Errorf("story %+v", s)
 				}
+			})
+		})
+	}
+}
+
+// TestLastChanceIsAnHour at the most, however long a queue keeps its messages.
+func TestLastChanceIsAnHour(t *testing.T) {
+	for wait, letters := range map[time.Duration]int{94*time.Hour + 58*time.Minute: 0, 95*time.Hour + 2*time.Minute: 1} {
+		t.Run(wait.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": "345600"}) // four days
+				dead := q.NewDeadLetterQueue(100)
+				q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					if m.Attempt == 1 {
+						return reprise.RetryAfter(wait, errUnavailable)
+					}
+					return nil
+				}), reprise.Config{Via: reprise.ViaVisibility})
+				q.Send("order")
+				time.Sleep(time.Minute)
+				if n := len(dead.Messages()); n != letters {
+					t.Errorf("%d dead letters, want %d", n, letters)
+				}
+				q.WaitEmpty(96 * time.Hour)
 			})
 		})
 	}
@@ -172,6 +197,28 @@ func TestExpiryIsAnnounced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestExpiriesDoNotAddUp: health counts the messages that are left to expire, not those
+// that have been dropped.
+func TestExpiriesDoNotAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, shortLived(false))
+		c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.RetryAfter(8*time.Hour, errUnavailable)
+		}), reprise.Config{Via: reprise.ViaVisibility})
+		for range 3 {
+			q.Send("order")
+			time.Sleep(time.Minute)
+			if s := c.Status(); s.Health != reprise.HealthDegraded || !strings.HasPrefix(s.Problem, "1 message") {
+				t.Errorf("health %v, %q; want one message left to expire", s.Health, s.Problem)
+			}
+			q.WaitEmpty(7 * time.Hour)
+		}
+		if n := c.Status().Counts.Expiring; n != 3 {
+			t.Errorf("%d expiries were announced in all, want 3", n)
+		}
+	})
 }
 
 // TestExpiryOfKeptMessagesIsAnnounced: a message that is given up without a

@@ -272,3 +272,45 @@ func TestVisibilityIsZeroedOnlyToDrainOrToWake(t *testing.T) {
 		}
 	})
 }
+
+// TestRecoveryLetsBeWhatWasAskedToWait: a message that its handler has told to wait for
+// twenty hours comes after twelve, as SQS hides none for longer, and is hidden again.
+// The end of an outage an hour later does not wake it.
+func TestRecoveryLetsBeWhatWasAskedToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 20 * time.Hour
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		p.set("", true)
+		var asked journal
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			if m.Body != "asked" {
+				return p.Handle(ctx, m)
+			}
+			asked.add(m)
+			if m.Attempt == 1 {
+				return reprise.RetryAfter(wait, reprise.Unavailable(errUnavailable))
+			}
+			return nil
+		}), reprise.Config{Via: reprise.ViaVisibility, Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: -1}})
+		q.Send("asked")
+		time.Sleep(13 * time.Hour)
+		if n := c.Status().Counts.Parked; n != 1 {
+			t.Errorf("the message was parked %d times, want once", n)
+		}
+		q.Send(numbered(60)...)
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		p.set("", false)
+		q.WaitEmpty(10 * time.Hour)
+		runs := asked.all()
+		if len(runs) != 2 {
+			t.Fatalf("%d runs, want 2", len(runs))
+		}
+		if waited := runs[1].started.Sub(runs[0].started); waited < wait {
+			t.Errorf("it ran again after %v, want %v", waited, wait)
+		}
+		if n := c.Status().Counts.Woken; n == 0 {
+			t.Error("nothing was woken: the outage has no such end")
+		}
+	})
+}

@@ -388,3 +388,24 @@ func TestShortPollSeesBehindABacklog(t *testing.T) {
 		}
 	})
 }
+
+// Polls of several queues wait for messages that become visible one after the other:
+// each gets its own when it does.
+func TestPollsOfSeveralQueuesAreServedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		var polls sync.WaitGroup
+		for i := 1; i <= 5; i++ {
+			one := *b
+			one.url = b.create(fmt.Sprint("q", i), nil)
+			one.send("x", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(int32(i)) })
+			polls.Go(func() {
+				messages, took, err := one.poll(t.Context())
+				if want := time.Duration(i) * time.Second; err != nil || len(messages) != 1 || took != want {
+					t.Errorf("queue %d: %d messages and %v after %v, want one after %v", i, len(messages), err, took, want)
+				}
+			})
+		}
+		polls.Wait()
+	})
+}

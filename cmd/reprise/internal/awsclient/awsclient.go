@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -32,7 +34,7 @@ func LocalRegion() string {
 func Local(endpoint, region string, options ...func(*sqs.Options)) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region:       region,
-		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+		Credentials:  madeUp,
 		BaseEndpoint: &endpoint,
 	}, append(options, reprise.Tuned(reprise.Transport{}))...)
 }
@@ -81,7 +83,7 @@ func settings(ctx context.Context, endpoint, region string) (aws.Config, error) 
 		} else {
 			region = cmp.Or(region, LocalRegion())
 			if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-				return aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")}, nil
+				return aws.Config{Region: region, Credentials: madeUp}, nil
 			}
 		}
 	}
@@ -93,6 +95,113 @@ func settings(ctx context.Context, endpoint, region string) (aws.Config, error) 
 		return aws.Config{}, errors.New("no AWS region is set: pass --region, or set AWS_REGION")
 	}
 	return cfg, nil
+}
+
+// Found is a client made by the AWS settings, and what they say.
+type Found struct {
+	Client *sqs.Client
+	// Endpoint is the URL that is called; empty for AWS's own endpoint of the region.
+	Endpoint string
+	Region   string
+	// Credentials names where they come from; made-up ones where nothing asks for any.
+	Credentials string
+}
+
+// SettingsError says which of the AWS settings is missing or cannot be used.
+type SettingsError struct{ Err error }
+
+func (e *SettingsError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *SettingsError) Unwrap() error { return e.Err }
+
+// Find returns a client by the settings that the AWS CLI goes by: the environment, and
+// the profile in the shared files. Arguments that are not empty win. Where neither names
+// an endpoint it is that of the queue, if that is a URL, else AWS's own. Servers that are
+// not AWS's get made-up credentials and [LocalRegion] where none are set.
+func Find(ctx context.Context, endpoint, region, queue string) (Found, error) {
+	if endpoint != "" && endpointOf(endpoint) == "" {
+		return Found{}, &SettingsError{fmt.Errorf("endpoint %q is not an http or https URL: pass one like http://127.0.0.1:9324", endpoint)}
+	}
+	named, host := endpointOf(queue), ""
+	if u, err := url.Parse(named); err == nil {
+		host = u.Hostname()
+	}
+	cfg, err := load(ctx, cmp.Or(region, regionOf(host)))
+	if err != nil {
+		return Found{}, err
+	}
+	found := Found{Endpoint: endpoint}
+	if found.Endpoint == "" {
+		found.Endpoint = aws.ToString(sqs.NewFromConfig(cfg).Options().BaseEndpoint) // of the settings
+	}
+	if found.Endpoint == "" {
+		found.Endpoint = named
+	}
+	u, err := url.Parse(found.Endpoint)
+	if err != nil || found.Endpoint != "" && endpointOf(found.Endpoint) == "" {
+		return Found{}, &SettingsError{fmt.Errorf("the AWS settings name the endpoint %q, which is not an http or https URL: correct AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL or endpoint_url in the AWS configuration file", found.Endpoint)}
+	}
+	foreign := found.Endpoint != "" && !ofAWS(u.Hostname())
+	if foreign && onThisNetwork(u.Hostname()) {
+		// Nobody answers there: to ask for the credentials of an EC2 instance would take
+		// seconds on every other machine.
+		if cfg, err = load(ctx, cfg.Region, config.WithEC2IMDSClientEnableState(imds.ClientDisabled)); err != nil {
+			return Found{}, err
+		}
+	}
+	if cfg.Region == "" && foreign {
+		cfg.Region = LocalRegion()
+	}
+	if cfg.Region == "" {
+		return Found{}, &SettingsError{errors.New("no AWS region is set: pass --region, set AWS_REGION or the region of the profile, or pass the queue's URL")}
+	}
+	found.Region = cfg.Region
+	retrieved, err := cfg.Credentials.Retrieve(ctx)
+	switch {
+	case err == nil:
+		found.Credentials = retrieved.Source
+	case ctx.Err() != nil:
+		return Found{}, context.Cause(ctx)
+	case foreign:
+		cfg.Credentials, found.Credentials = madeUp, "made up"
+	default:
+		return Found{}, &SettingsError{fmt.Errorf("there are no usable AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws sso login, or give the machine a role (%w)", err)}
+	}
+	found.Client = sqs.NewFromConfig(cfg, func(o *sqs.Options) {
+		if found.Endpoint != "" {
+			o.BaseEndpoint = &found.Endpoint
+		}
+	}, reprise.Tuned(reprise.Transport{}))
+	return found, nil
+}
+
+// madeUp are credentials for servers that look at none.
+var madeUp = credentials.NewStaticCredentialsProvider("local", "local", "")
+
+// load reads the AWS settings.
+func load(ctx context.Context, region string, options ...func(*config.LoadOptions) error) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, append(options, config.WithRegion(region))...)
+	if err != nil {
+		return aws.Config{}, &SettingsError{fmt.Errorf("reading the AWS settings: %w", err)}
+	}
+	return cfg, nil
+}
+
+// endpointOf is the scheme and host of text; empty if it is no http or https URL.
+func endpointOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// onThisNetwork reports whether host is this machine, or a name without a domain, such
+// as Docker's names of services.
+func onThisNetwork(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return !strings.Contains(host, ".") && err != nil || err == nil && address.Unmap().IsLoopback() || strings.HasSuffix(host, ".localhost")
 }
 
 // ofAWS says that host is one of AWS's.

@@ -1,6 +1,10 @@
 package awsclient_test
 
 import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,12 +61,83 @@ func TestNewBad(t *testing.T) {
 	}
 }
 
+// TestFind: which endpoint, region and credentials the settings give, by which of them
+// wins.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	shared := filepath.Join(dir, "config")
+	if err := os.WriteFile(shared, []byte("[default]\nregion = eu-south-1\n[profile own]\nregion = ap-east-1\nendpoint_url = http://127.0.0.1:4566\naws_access_key_id = OWN\naws_secret_access_key = s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key := func(more ...string) map[string]string {
+		env := map[string]string{"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s"}
+		for i := 0; i < len(more); i += 2 {
+			env[more[i]] = more[i+1]
+		}
+		return env
+	}
+	const aws, local = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "http://127.0.0.1:9324/000000000000/orders"
+	for _, test := range []struct {
+		name, endpoint, region, queue string
+		env                           map[string]string
+		wantEndpoint, wantRegion      string
+		wantKey                       string // empty: an error with want
+		want                          string
+	}{
+		{name: "name and region", queue: "orders", env: key("AWS_REGION", "eu-west-1"), wantRegion: "eu-west-1", wantKey: "AKID"},
+		{name: "region of the file", queue: "orders", env: key("AWS_CONFIG_FILE", shared), wantRegion: "eu-south-1", wantKey: "AKID"},
+		{name: "flag before the environment", queue: "orders", region: "eu-north-1", env: key("AWS_REGION", "eu-west-1"), wantRegion: "eu-north-1", wantKey: "AKID"},
+		{name: "URL names the region", queue: aws, env: key("AWS_REGION", "us-west-2"), wantEndpoint: "https://sqs.eu-west-1.amazonaws.com", wantRegion: "eu-west-1", wantKey: "AKID"},
+		{name: "URL of a local server", queue: local, wantEndpoint: "http://127.0.0.1:9324", wantRegion: "us-east-1", wantKey: "local"},
+		{name: "local server, credentials set", queue: local, env: key(), wantEndpoint: "http://127.0.0.1:9324", wantRegion: "us-east-1", wantKey: "AKID"},
+		{name: "environment names the endpoint", queue: "orders", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://reprise:9324", "AWS_ENDPOINT_URL": "http://other"}, wantEndpoint: "http://reprise:9324", wantRegion: "us-east-1", wantKey: "local"},
+		{name: "of all services", queue: "orders", env: map[string]string{"AWS_ENDPOINT_URL": "http://localhost:4566", "AWS_REGION": "eu-west-1"}, wantEndpoint: "http://localhost:4566", wantRegion: "eu-west-1", wantKey: "local"},
+		{name: "the endpoint that is set before the URL's", queue: local, env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://reprise:9324"}, wantEndpoint: "http://reprise:9324", wantRegion: "us-east-1", wantKey: "local"},
+		{name: "flag before all", endpoint: "http://127.0.0.1:1", queue: local, env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://reprise:9324"}, wantEndpoint: "http://127.0.0.1:1", wantRegion: "us-east-1", wantKey: "local"},
+		{name: "profile", queue: "orders", env: map[string]string{"AWS_CONFIG_FILE": shared, "AWS_PROFILE": "own"}, wantEndpoint: "http://127.0.0.1:4566", wantRegion: "ap-east-1", wantKey: "OWN"},
+		{name: "settings ignored", queue: "orders", env: key("AWS_ENDPOINT_URL", "http://localhost:4566", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true", "AWS_REGION", "eu-west-1"), wantRegion: "eu-west-1", wantKey: "AKID"},
+		{name: "no region", queue: "orders", env: key(), want: "no AWS region is set"},
+		{name: "no credentials", queue: aws, want: "no usable AWS credentials"},
+		{name: "no profile", queue: aws, env: map[string]string{"AWS_PROFILE": "nosuch"}, want: "nosuch"},
+		{name: "no URL", queue: "orders", endpoint: "localhost:9324", want: "not an http or https URL"},
+		{name: "no URL in the environment", queue: "orders", env: key("AWS_ENDPOINT_URL", "localhost:9324"), want: "AWS_ENDPOINT_URL"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			setEnv(t, test.env)
+			t.Setenv("AWS_EC2_METADATA_DISABLED", "true") // there may be one
+			found, err := awsclient.Find(t.Context(), test.endpoint, test.region, test.queue)
+			if test.wantKey == "" {
+				if _, ok := errors.AsType[*awsclient.SettingsError](err); !ok || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("Find = %v, want a SettingsError with %q", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := found.Client.Options()
+			if found.Endpoint != test.wantEndpoint || found.Region != test.wantRegion || o.Region != test.wantRegion {
+				t.Errorf("endpoint %q, region %q; want %q, %q", found.Endpoint, found.Region, test.wantEndpoint, test.wantRegion)
+			}
+			if got := o.BaseEndpoint; (got == nil) != (test.wantEndpoint == "") || got != nil && *got != test.wantEndpoint {
+				t.Errorf("the client calls %v, want %q", got, test.wantEndpoint)
+			}
+			if c, err := o.Credentials.Retrieve(t.Context()); err != nil || c.AccessKeyID != test.wantKey {
+				t.Errorf("access key %q, %v; want %q", c.AccessKeyID, err, test.wantKey)
+			}
+		})
+	}
+}
+
 // setEnv leaves no AWS settings but those given.
 func setEnv(t *testing.T, env map[string]string) {
 	t.Helper()
-	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"} {
+	for _, name := range []string{
+		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+	} {
 		t.Setenv(name, env[name])
 	}
-	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
+	t.Setenv("AWS_CONFIG_FILE", cmp.Or(env["AWS_CONFIG_FILE"], "/nonexistent"))
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
 }

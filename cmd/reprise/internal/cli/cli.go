@@ -25,6 +25,8 @@ const (
 	exitUnsettled = 3
 	// exitStorage: the data directory cannot be used, is damaged, or its disk failed.
 	exitStorage = 4
+	// exitAccess: the AWS settings or permissions do not lead to the queue.
+	exitAccess = 5
 )
 
 const about = `Reprise works off SQS queues whose work sometimes fails.
@@ -34,10 +36,12 @@ Exit codes:
   1    something failed; the message says what, and what to do
   2    the command line cannot be understood
   3    done, but not all messages are where they should be: send could not
-       send them, redrive left some, up could not settle them in time, lambda up
-       lost events, lambda invoke's function failed, demo found a promise broken
+       send them, redrive left some, up or run could not settle them in time,
+       lambda up lost events, lambda invoke's function failed, demo found a promise broken
   4    the data directory cannot be used or is damaged, or its disk failed: the
        message says what to do, and to start again without doing it is no use
+  5    the AWS settings or permissions do not lead to the queue that run is to
+       consume: the message says what to set
   130  stopped at once by a second Ctrl-C (143: by a second SIGTERM)
 
 The first Ctrl-C stops gently: what is running is finished and settled.`
@@ -90,7 +94,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.demo(), a.serve(), a.up(), a.send(), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send(), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
 	return root
 }
 

@@ -26,6 +26,7 @@ type lambdaUpFlags struct {
 	parameters   []string
 	timeScale    float64
 	watch        bool
+	log          logFlags
 }
 
 func (a *app) lambdaUp() *cobra.Command {
@@ -66,6 +67,7 @@ that still wait for a retry are lost then, which exits with 3 and says how many.
 	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast Lambda's own waits go: those before retries of asynchronous invokes, their age, batching windows")
 	flags.BoolVar(&f.watch, "watch", false, "build a function anew when its source changes")
+	f.log.register(flags)
 	cmd.MarkFlagsMutuallyExclusive("data", "memory")
 	return cmd
 }
@@ -78,11 +80,15 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return usage(err)
 	}
+	logger, err := f.log.logger(a.stderr)
+	if err != nil {
+		return err
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err // names the file
 	}
-	cfg := daemon.Config{Addr: f.addr, Region: cmp.Or(f.region, awsclient.LocalRegion()), Logger: a.logger()}
+	cfg := daemon.Config{Addr: f.addr, Region: cmp.Or(f.region, awsclient.LocalRegion()), Logger: logger}
 	if f.data != "" {
 		storage := storageFlags{data: f.data, sync: syncAlways, syncInterval: defaultSyncInterval, minFree: defaultMinFree}
 		if cfg.Journal, err = storage.options(); err != nil {

@@ -203,14 +203,11 @@ func serviceEndpoint(flag, queue string) string {
 
 // resolveQueue returns the URL of the queue that the user named.
 func resolveQueue(ctx context.Context, client *sqs.Client, queue, endpoint string) (string, error) {
-	if strings.Contains(queue, "://") {
-		return queue, nil
-	}
-	out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
+	found, err := resolve(ctx, client, queue)
 	if err != nil {
 		return "", queueError(ctx, err, "looking up", queue, endpoint)
 	}
-	return *out.QueueUrl, nil
+	return found, nil
 }
 
 // queueError puts the commonest failures into words that help; doing is what failed.

@@ -24,6 +24,7 @@ type serverFlags struct {
 	storage     storageFlags
 	serving     servingFlags
 	region      string
+	log         logFlags
 }
 
 func (f *serverFlags) register(cmd *cobra.Command) {
@@ -33,10 +34,15 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.region, "region", "", "region of the queues (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
 	f.storage.register(cmd)
 	f.serving.register(cmd)
+	f.log.register(flags)
 }
 
 // config is the part of a daemon's configuration that the flags say.
 func (f *serverFlags) config(a *app) (daemon.Config, error) {
+	logger, err := f.log.logger(a.stderr)
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	storage, err := f.storage.options()
 	if err != nil {
 		return daemon.Config{}, err
@@ -47,7 +53,7 @@ func (f *serverFlags) config(a *app) (daemon.Config, error) {
 	}
 	return daemon.Config{
 		Addr: f.addr, AllowRemote: f.allowRemote, Region: cmp.Or(f.region, awsclient.LocalRegion()),
-		Journal: storage, Serving: serving, Logger: a.logger(),
+		Journal: storage, Serving: serving, Logger: logger,
 	}, nil
 }
 

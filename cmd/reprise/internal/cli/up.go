@@ -1,28 +1,21 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
 type upFlags struct {
-	server      serverFlags
-	queue       string
-	url         string
-	exec        string
-	contentType string
-	retry       string
-	concurrency int
-	timeout     time.Duration
+	server   serverFlags
+	queue    string
+	delivery deliveryFlags
 }
 
 func (a *app) up() *cobra.Command {
@@ -31,23 +24,10 @@ func (a *app) up() *cobra.Command {
 		Use:   "up (--url URL | --exec COMMAND)",
 		Short: "Run a server and deliver a queue's messages to an HTTP endpoint or a command",
 		Long: `Run an SQS-compatible server, create a queue with a dead-letter queue, and
-deliver every message that is sent to it.
+deliver every message that is sent to it. Dead letters go to the queue NAME-dead.
+For a queue that exists, on AWS or elsewhere, there is reprise run.
 
---url posts the body. 2xx deletes the message; 429 and 503 with Retry-After are
-retried not before that; 408, 425, 429, 5xx, redirects (not followed), failed
-connections and timeouts are retried by the policy; every other 4xx
-dead-letters. Headers are those of Elastic Beanstalk's workers: X-Aws-Sqsd-Msgid,
--Queue, -First-Received-At, -Receive-Count, -Attr-NAME; and X-Reprise-Attempt,
--Origin-Id, -Group-Id.
-
---exec runs the line by the shell, with the body on standard input and
-REPRISE_MESSAGE_ID, _ORIGIN_ID, _QUEUE, _GROUP_ID, _ATTEMPT, _RECEIVE_COUNT,
-_SENT_AT, _FIRST_RECEIVED_AT and _ATTR_NAME in the environment. Exit code 0
-deletes the message, 100 dead-letters it, 101 gives it back without counting an
-attempt, every other one is retried by the policy.
-
-Dead letters lie in the queue NAME-dead, with their story in the message
-attribute reprise-story.
+` + aboutDelivery + `
 
 ` + aboutStorage + `
 
@@ -60,16 +40,8 @@ attribute reprise-story.
 		RunE: run(func([]string) error { return a.runUp(&f) }),
 	}
 	f.server.register(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&f.queue, "queue", "jobs", "`name` of the queue")
-	flags.StringVar(&f.url, "url", "", "`URL` to post messages to")
-	flags.StringVar(&f.exec, "exec", "", "`command` to run for each message")
-	flags.StringVar(&f.contentType, "content-type", "application/json", "Content-Type of the posts")
-	flags.StringVar(&f.retry, "retry", "", "retry `policy` (default \""+policyText(retry.Policy{})+"\")")
-	flags.IntVar(&f.concurrency, "concurrency", 10, "how many messages are worked on at once")
-	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one attempt may take")
-	cmd.MarkFlagsOneRequired("url", "exec")
-	cmd.MarkFlagsMutuallyExclusive("url", "exec")
+	f.delivery.register(cmd)
+	cmd.Flags().StringVar(&f.queue, "queue", "jobs", "`name` of the queue")
 	return cmd
 }
 
@@ -78,62 +50,45 @@ func (a *app) runUp(f *upFlags) error {
 	if err != nil {
 		return err
 	}
-	var policy retry.Policy
-	if err := policy.UnmarshalText([]byte(f.retry)); err != nil {
-		return usage(fmt.Errorf("--retry: %w", err))
+	if strings.Contains(f.queue, "://") || strings.HasPrefix(f.queue, "arn:") {
+		return usage(fmt.Errorf("--queue %s is a queue that exists, and up makes one of its own: use reprise run to consume it, or pass a name", f.queue))
 	}
-	policy = policy.WithDefaults()
-	switch {
-	case f.concurrency < 1:
-		return usage(fmt.Errorf("--concurrency is %d: pass 1 or more", f.concurrency))
-	case f.timeout <= 0:
-		return usage(fmt.Errorf("--timeout is %v: pass how long one attempt may take, like 30s", f.timeout))
-	}
-	handler, err := a.target(f)
+	consumer, err := f.delivery.config(cfg.Logger)
 	if err != nil {
-		return usage(err)
+		return err
+	}
+	consumer.Retry = consumer.Retry.WithDefaults()
+	handler, err := f.delivery.target(a, f.queue)
+	if err != nil {
+		return err
 	}
 	dead := deadLetterName(f.queue)
-	cfg.Queues = []daemon.Queue{{Name: f.queue, DeadLetter: dead, MaxReceives: maxReceives(policy)}}
-	cfg.Consume = &daemon.Consume{Queue: f.queue, Handler: handler, Config: reprise.Config{
-		Concurrency:    f.concurrency,
-		Retry:          policy,
-		HandlerTimeout: f.timeout,
-		Logger:         cfg.Logger,
-	}}
+	cfg.Queues = []daemon.Queue{{Name: f.queue, DeadLetter: dead, MaxReceives: maxReceives(consumer.Retry)}}
+	cfg.Consume = &daemon.Consume{Queue: f.queue, Handler: handler, Config: consumer}
 	d, err := f.server.start(cfg)
 	if err != nil {
 		return err
 	}
+	warnOfEndpoint(d.URL(), cfg.Logger)
 	a.announce(d, cfg)
-	fmt.Fprintf(a.stdout, "dead letters  %s\n", d.QueueURL(dead))
-	fmt.Fprintf(a.stdout, "deliver to    %s\n", f.url+f.exec)
-	fmt.Fprintf(a.stdout, "retry         %s\n", policyText(policy))
-
-	err = d.Run(a.ctx, a.drain)
-	if errors.Is(err, reprise.ErrDrainTimeout) {
-		return unsettled(err)
-	}
-	return err
+	f.delivery.announce(a, d.QueueURL(dead), consumer.Retry)
+	return settled(d.Run(a.ctx, a.drain))
 }
 
-// target is where messages go.
-func (a *app) target(f *upFlags) (reprise.Handler, error) {
-	if f.exec != "" {
-		target, err := forward.NewExec(forward.ExecConfig{Command: f.exec, Queue: f.queue, Stdout: a.stdout, Stderr: a.stderr})
-		if err != nil {
-			return nil, fmt.Errorf("--exec: %w", err)
+// warnOfEndpoint warns if the environment names another endpoint than the server's own:
+// whoever set it probably means a queue there.
+func warnOfEndpoint(own string, logger *slog.Logger) {
+	for _, variable := range []string{"AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL"} {
+		endpoint := os.Getenv(variable)
+		if endpoint == "" {
+			continue
 		}
-		return target, nil
+		if !sameEndpoint(endpoint, own) {
+			logger.Warn("another endpoint is set, which reprise up does not consume from: it runs a server of its own; to consume a queue at that endpoint use reprise run",
+				"variable", variable, "endpoint", endpoint, "own", own)
+		}
+		return
 	}
-	target, err := forward.NewHTTP(forward.HTTPConfig{
-		URL: f.url, Queue: f.queue, ContentType: f.contentType,
-		UserAgent: "reprise/" + version(), Connections: f.concurrency,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("--url: %w", err)
-	}
-	return target, nil
 }
 
 // deadLetterName is the name of the dead-letter queue of the queue called name: of
@@ -155,13 +110,4 @@ func maxReceives(p retry.Policy) int {
 		return limit
 	}
 	return p.MaxAttempts * perAttempt
-}
-
-// policyText is p with its defaults spelled out.
-func policyText(p retry.Policy) string {
-	text, err := p.WithDefaults().MarshalText()
-	if err != nil {
-		return err.Error() // only of backoffs that are functions
-	}
-	return string(text)
 }

@@ -10,7 +10,6 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	notrace "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/adapters/repriseotel"
 )
 
@@ -39,24 +38,6 @@ func newConsumerMetrics(url string) (*consumerMetrics, error) {
 		return nil, err
 	}
 	return &consumerMetrics{telemetry, registry}, nil
-}
-
-// newConsumer makes the consumer that is configured, measured unless there is
-// nowhere to see it.
-func (d *Daemon) newConsumer(c *Consume) (err error) {
-	cfg, url := c.Config, d.QueueURL(c.Queue)
-	if !d.cfg.Serving.NoMetrics {
-		if d.consumed, err = newConsumerMetrics(url); err != nil {
-			return err
-		}
-		cfg.Observer = reprise.Observers(d.consumed.telemetry.Observer(), cfg.Observer)
-	}
-	d.consumer, err = reprise.New(d.client(), url, d.stoppable(c.Handler), cfg)
-	if err != nil || d.consumed == nil {
-		return err
-	}
-	_, err = d.consumed.telemetry.Watch(d.consumer)
-	return err
 }
 
 // write writes them in Prometheus' text format.

@@ -66,13 +66,9 @@ type Daemon struct {
 	control  net.Listener     // of the journal's directory; nil: none
 	http     *http.Server
 	metrics  *metrics
-	consumer *reprise.Consumer // nil: none
-	consumed *consumerMetrics  // the consumer's; nil: none
-	lambda   Lambda            // beside the server; nil: none
-
-	killed context.Context // ends when handlers must stop at once
-	kill   context.CancelFunc
-	steps  stopStack
+	consumer *consumer // nil: none
+	lambda   Lambda    // beside the server; nil: none
+	steps    stopStack
 }
 
 // New checks cfg, takes the address, opens the journal and creates the queues, so
@@ -80,8 +76,7 @@ type Daemon struct {
 // Daemon that is not run has to be closed.
 func New(cfg Config) (_ *Daemon, err error) {
 	d := &Daemon{cfg: cfg, metrics: newMetrics()}
-	d.killed, d.kill = context.WithCancel(context.Background())
-	d.listener, err = listen(cfg.Addr, cfg.AllowRemote, len(cfg.Serving.Credentials) > 0)
+	d.listener, err = listen("--addr", cfg.Addr, cfg.AllowRemote, len(cfg.Serving.Credentials) > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +100,8 @@ func New(cfg Config) (_ *Daemon, err error) {
 		cfg.Logger.Warn("faults are set for a queue that does not exist; they strike once it is created", "queue", queue)
 	}
 	if c := cfg.Consume; c != nil {
-		if err := d.newConsumer(c); err != nil {
+		d.consumer, err = newConsumer(d.client(), d.QueueURL(c.Queue), c.Handler, c.Config, !cfg.Serving.NoMetrics)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -126,14 +122,10 @@ func (d *Daemon) Close() error {
 
 // URL is the server's endpoint, as programs on this machine can reach it.
 func (d *Daemon) URL() string {
-	addr := *d.listener.Addr().(*net.TCPAddr) // listen makes no other
-	if addr.IP.IsUnspecified() {
-		addr.IP = net.IPv4(127, 0, 0, 1)
-	}
 	if d.cfg.Serving.Certificate != nil {
-		return "https://" + addr.String()
+		return localURL("https", d.listener)
 	}
-	return "http://" + addr.String()
+	return localURL("http", d.listener)
 }
 
 // QueueURL is the URL of the queue called name.
@@ -145,16 +137,18 @@ func (d *Daemon) Messages(name string) ([]sqsserver.MessageInfo, error) {
 }
 
 // Consumer is the consumer; nil if none is configured.
-func (d *Daemon) Consumer() *reprise.Consumer { return d.consumer }
+func (d *Daemon) Consumer() *reprise.Consumer {
+	if d.consumer == nil {
+		return nil
+	}
+	return d.consumer.Consumer
+}
 
 const (
 	// httpStopBudget is how long requests under way may take to end. Long polls are
 	// answered at once; but net/http waits 5 s for the first request of a connection
 	// that was just opened.
 	httpStopBudget = 8 * time.Second
-
-	// killGrace is how long handlers may take to notice that they are to stop at once.
-	killGrace = 3 * time.Second
 
 	endPollsEvery = 100 * time.Millisecond
 )
@@ -167,7 +161,6 @@ const (
 func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	defer d.kill()
 	d.steps.push("the SQS server", func(context.Context) error { return d.closeServer() })
 	if d.durable() {
 		go d.watchStorage(ctx, fail)
@@ -177,7 +170,8 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	}
 	d.startHTTP(fail)
 	if d.consumer != nil {
-		d.startConsumer(ctx, fail)
+		// A draining consumer lets its long poll return by itself, up to 20 s later.
+		d.consumer.start(ctx, fail, &d.steps, d.sqs.EndPolls, d.cfg.Consume.Drained)
 	}
 	if d.lambda != nil {
 		d.lambda.Start()
@@ -235,52 +229,4 @@ func (d *Daemon) endPolls(stopped <-chan error) error {
 		case <-time.After(endPollsEvery):
 		}
 	}
-}
-
-// startConsumer consumes, and pushes the step that drains.
-func (d *Daemon) startConsumer(ctx context.Context, fail context.CancelCauseFunc) {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
-	go func() {
-		err := d.consumer.Run(running)
-		if running.Err() == nil {
-			fail(fmt.Errorf("the consumer ended by itself: %w", err))
-		}
-		if f := d.cfg.Consume.Drained; f != nil {
-			f()
-		}
-		done <- err
-	}()
-	d.steps.push("the consumer", func(ctx context.Context) error {
-		stop()
-		for ctx.Err() == nil {
-			// A draining consumer lets its long poll return by itself, up to 20 s later.
-			// Again, since one more poll may begin before it learns of the stop.
-			d.sqs.EndPolls()
-			select {
-			case err := <-done:
-				return err
-			case <-ctx.Done():
-			case <-time.After(endPollsEvery):
-			}
-		}
-		d.kill()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(killGrace):
-			return nil
-		}
-	})
-}
-
-// stoppable ends the contexts of h when the daemon has to stop at once. Without
-// it commands would outlive the program, since they run in groups of their own.
-func (d *Daemon) stoppable(h reprise.Handler) reprise.Handler {
-	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(d.killed, func() { cancel(reprise.ErrStopping) })()
-		return h.Handle(ctx, m)
-	})
 }

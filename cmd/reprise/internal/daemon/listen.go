@@ -15,12 +15,12 @@ func (e *ReachableError) Error() string {
 	return fmt.Sprintf("address %q can be reached from other machines, and the server takes any credentials: pass --addr 127.0.0.1:%d", e.Addr, e.Addr.Port)
 }
 
-// listen takes addr. One that other machines can reach is refused if the server
+// listen takes addr, which the flag has asked for. One that other machines can reach is refused if the server
 // takes any credentials, unless allowRemote says otherwise: that is a [*ReachableError].
-func listen(addr string, allowRemote, verifies bool) (net.Listener, error) {
+func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: %w: pass one like 127.0.0.1:9324", addr, err)
+		return nil, fmt.Errorf("%s %q: %w: pass one like 127.0.0.1:9324", flag, addr, err)
 	}
 	if !tcp.IP.IsLoopback() && !allowRemote && !verifies {
 		return nil, &ReachableError{tcp}
@@ -28,13 +28,22 @@ func listen(addr string, allowRemote, verifies bool) (net.Listener, error) {
 	l, err := net.ListenTCP("tcp", tcp)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("address %s is taken by another program: stop that one, or pass another --addr (127.0.0.1:0 takes any free port)", addr)
+		return nil, fmt.Errorf("address %s is taken by another program: stop that one, or pass another %s (127.0.0.1:0 takes any free port)", addr, flag)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("address %s needs more rights than this program has: pass an --addr with a port of 1024 or above", addr)
+		return nil, fmt.Errorf("address %s needs more rights than this program has: pass an %s with a port of 1024 or above", addr, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("address %s is none of this machine's: pass an --addr like 127.0.0.1:9324", addr)
+		return nil, fmt.Errorf("address %s is none of this machine's: pass an %s like 127.0.0.1:9324", addr, flag)
 	case err != nil:
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	return l, nil
+}
+
+// localURL is how programs on this machine reach l, which listen has made.
+func localURL(scheme string, l net.Listener) string {
+	addr := *l.Addr().(*net.TCPAddr) // listen makes no other
+	if addr.IP.IsUnspecified() {
+		addr.IP = net.IPv4(127, 0, 0, 1)
+	}
+	return scheme + "://" + addr.String()
 }

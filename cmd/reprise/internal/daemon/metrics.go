@@ -91,19 +91,14 @@ func (m *metrics) request(r sqsserver.Request) {
 }
 
 func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	out := &exposition{w: bufio.NewWriter(w)}
+	out := beginExposition(w)
 	queues := d.sqs.Queues()
 	d.writeQueueMetrics(out, queues)
 	d.writeFaultMetrics(out)
 	d.metrics.write(out, queues)
-	d.writeProcessMetrics(out)
-	if d.consumed != nil {
-		if err := d.consumed.write(out.w); err != nil {
-			d.cfg.Logger.Error("the consumer's metrics cannot be shown", "error", err)
-		}
-	}
+	d.writeHealthMetrics(out)
+	writeProcessMetrics(out)
+	d.consumer.writeMetrics(out, d.cfg.Logger)
 	_ = out.w.Flush() // who is not there needs no metrics
 }
 
@@ -162,13 +157,16 @@ func (m *metrics) write(out *exposition, queues []sqsserver.QueueInfo) {
 	out.sample("reprise_connections", float64(m.connections.Load()))
 }
 
-func (d *Daemon) writeProcessMetrics(out *exposition) {
+func (d *Daemon) writeHealthMetrics(out *exposition) {
 	healthy := 1.0
 	if d.sqs.Err() != nil {
 		healthy = 0
 	}
 	out.family("reprise_healthy", "gauge", "1 while the server takes requests, 0 once it has stopped for a failure.")
 	out.sample("reprise_healthy", healthy)
+}
+
+func writeProcessMetrics(out *exposition) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	out.family("go_goroutines", "gauge", "Goroutines of the process.")

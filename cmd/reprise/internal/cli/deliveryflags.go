@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// deliveryFlags are the flags of every command that delivers a queue's messages: where
+// to, and what becomes of those that fail.
+type deliveryFlags struct {
+	url         string
+	exec        string
+	contentType string
+	retry       string
+	concurrency int
+	timeout     time.Duration
+	statuses    verdictFlags
+	exits       verdictFlags
+}
+
+// verdictFlags are the codes that mean something else than by default.
+type verdictFlags struct{ permanent, retry, unavailable []string }
+
+const aboutDelivery = `--url posts the body. 2xx deletes the message. 401 to 407, 410, 411, 414, 415, 421,
+426, 429, 5xx, redirects (not followed), failed connections, certificates that are
+not trusted and timeouts mean that the target is down or misconfigured: such
+messages are retried by the policy, and when nearly all fail so, a circuit
+breaker holds them, without counting attempts, until the target is mended. 408
+and 425 are retried by the policy; every other 4xx dead-letters at once. 429 and
+503 with Retry-After are retried not before that. Headers are those of Elastic
+Beanstalk's workers: X-Aws-Sqsd-Msgid, -Queue, -First-Received-At,
+-Receive-Count, -Attr-NAME; and X-Reprise-Attempt, -Origin-Id, -Group-Id.
+
+--exec runs the line by the shell, with the body on standard input and
+REPRISE_MESSAGE_ID, _ORIGIN_ID, _QUEUE, _GROUP_ID, _ATTEMPT, _RECEIVE_COUNT,
+_SENT_AT, _FIRST_RECEIVED_AT and _ATTR_NAME in the environment. Exit code 0
+deletes the message, 100 dead-letters it, 101 gives it back without counting an
+attempt; 69, 78, 126 and 127 mean that the command or what it needs is not there
+or misconfigured; every other one, 75 among them, is retried by the policy.
+
+--permanent-status, --retry-status, --unavailable-status and the same with -exit
+change what a code means: they take numbers, ranges (500-504) and classes (4xx),
+separated by commas.
+
+Dead letters have their story in the message attribute reprise-story. Logs go to
+the standard error: a line for each dead letter (of many, their number), for the
+beginning and the end of an outage and of times in which nearly every message is
+given up, for the start and the stop; with --log-level debug for each failed
+attempt.`
+
+func (f *deliveryFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", "", "`URL` to post messages to")
+	flags.StringVar(&f.exec, "exec", "", "`command` to run for each message")
+	flags.StringVar(&f.contentType, "content-type", "application/json", "Content-Type of the posts")
+	flags.StringVar(&f.retry, "retry", "", "retry `policy` (default \""+policyText(retry.Policy{})+"\")")
+	flags.IntVar(&f.concurrency, "concurrency", 10, "how many messages are worked on at once")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one attempt may take")
+	f.statuses.register(cmd, "status", "statuses")
+	f.exits.register(cmd, "exit", "exit codes")
+	cmd.MarkFlagsOneRequired("url", "exec")
+	cmd.MarkFlagsMutuallyExclusive("url", "exec")
+}
+
+func (f *verdictFlags) register(cmd *cobra.Command, suffix, what string) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.permanent, "permanent-"+suffix, nil, what+" that dead-letter a message at once: `codes`")
+	flags.StringSliceVar(&f.retry, "retry-"+suffix, nil, what+" after which a message is retried by the policy: `codes`")
+	flags.StringSliceVar(&f.unavailable, "unavailable-"+suffix, nil, what+" that say nothing of the message, but that the target is down or misconfigured: `codes`")
+}
+
+// changes are what the flags with the suffix say.
+func (f *verdictFlags) changes(suffix string) []forward.Change {
+	return []forward.Change{
+		{Flag: "--permanent-" + suffix, Verdict: forward.Permanent, Codes: f.permanent},
+		{Flag: "--retry-" + suffix, Verdict: forward.Retry, Codes: f.retry},
+		{Flag: "--unavailable-" + suffix, Verdict: forward.Unavailable, Codes: f.unavailable},
+	}
+}
+
+// config is the part of a consumer's configuration that the flags say. Its policy has
+// no defaults filled in: see [reprise.Config].Retry.
+func (f *deliveryFlags) config(logger *slog.Logger) (reprise.Config, error) {
+	var policy retry.Policy
+	if err := policy.UnmarshalText([]byte(f.retry)); err != nil {
+		return reprise.Config{}, usage(fmt.Errorf("--retry: %w", err))
+	}
+	switch {
+	case f.concurrency < 1:
+		return reprise.Config{}, usage(fmt.Errorf("--concurrency is %d: pass 1 or more", f.concurrency))
+	case f.timeout <= 0:
+		return reprise.Config{}, usage(fmt.Errorf("--timeout is %v: pass how long one attempt may take, like 30s", f.timeout))
+	}
+	return reprise.Config{Concurrency: f.concurrency, Retry: policy, HandlerTimeout: f.timeout, Logger: logger}, nil
+}
+
+// target is where messages of the queue with this name go.
+func (f *deliveryFlags) target(a *app, queue string) (reprise.Handler, error) {
+	statuses, err := forward.Statuses(f.statuses.changes("status")...)
+	if err != nil {
+		return nil, usage(err)
+	}
+	exits, err := forward.ExitCodes(f.exits.changes("exit")...)
+	if err != nil {
+		return nil, usage(err)
+	}
+	if f.exec != "" {
+		target, err := forward.NewExec(forward.ExecConfig{Command: f.exec, Queue: queue, ExitCodes: exits, Stdout: a.stdout, Stderr: a.stderr})
+		if err != nil {
+			return nil, usage(fmt.Errorf("--exec: %w", err))
+		}
+		return target, nil
+	}
+	target, err := forward.NewHTTP(forward.HTTPConfig{
+		URL: f.url, Queue: queue, ContentType: f.contentType, Statuses: statuses,
+		UserAgent: "reprise/" + version(), Connections: f.concurrency,
+	})
+	if err != nil {
+		return nil, usage(fmt.Errorf("--url: %w", err))
+	}
+	return target, nil
+}
+
+// announce says where messages go, and what becomes of those that fail.
+func (f *deliveryFlags) announce(a *app, deadLetters string, policy retry.Policy) {
+	fmt.Fprintf(a.stdout, "dead letters  %s\n", deadLetters)
+	fmt.Fprintf(a.stdout, "deliver to    %s\n", f.place())
+	fmt.Fprintf(a.stdout, "retry         %s\n", policyText(policy))
+}
+
+// place is where messages go, without a password.
+func (f *deliveryFlags) place() string {
+	if u, err := url.Parse(f.url); err == nil && f.url != "" {
+		return u.Redacted()
+	}
+	return f.exec
+}
+
+// policyText is p with its defaults spelled out.
+func policyText(p retry.Policy) string {
+	text, err := p.WithDefaults().MarshalText()
+	if err != nil {
+		return err.Error() // only of backoffs that are functions
+	}
+	return string(text)
+}
+
+// settled marks the error of a daemon or worker that could not settle all in time.
+func settled(err error) error {
+	if errors.Is(err, reprise.ErrDrainTimeout) {
+		return unsettled(err)
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+// defaultAdminAddr is next to the server's.
+const defaultAdminAddr = "127.0.0.1:9325"
+
+type runFlags struct {
+	queue            string
+	deadLetter       string
+	endpoint, region string
+	admin            string
+	delivery         deliveryFlags
+	log              logFlags
+}
+
+func (a *app) run() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run --queue URL|NAME (--url URL | --exec COMMAND)",
+		Short: "Deliver the messages of a queue that exists to an HTTP endpoint or a command",
+		Long: `Deliver the messages of a queue that exists, on AWS, on reprise serve or on any
+other server that speaks SQS.
+
+Endpoint, region and credentials are found as the AWS CLI finds them: in
+AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, AWS_REGION, AWS_PROFILE and the rest of
+the environment, in ~/.aws/config and ~/.aws/credentials, and in the roles of
+containers and machines. --endpoint and --region win. Without an endpoint that
+of the queue's URL is called, and the region is the one that it names. Servers
+that are not AWS's need no credentials.
+
+Messages that are given up go to the queue's own dead-letter queue, the target
+of its RedrivePolicy, or to --dead-letter. Without attempts in --retry the
+queue's maxReceiveCount is the limit.
+
+` + aboutDelivery + `
+
+GET /health and GET /metrics answer on --admin-addr, which other machines can
+reach only if the address says so.
+
+SIGTERM and the first Ctrl-C stop gently, within 25 s: running attempts end, what
+has not begun is given back, and an idle consumer waits for its last receive.
+Exit code 5 says that the AWS settings or permissions do not lead to the queue:
+to start again without changing them is no use.`,
+		Example: `  reprise run --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders --url http://localhost:8080/orders
+  AWS_PROFILE=prod reprise run --queue orders --exec './ship.sh' --concurrency 4 --timeout 5m
+  reprise run --queue orders --endpoint http://127.0.0.1:9324 --url http://localhost:8080 --admin-addr none`,
+		Args: cobra.NoArgs,
+		RunE: run(func([]string) error { return a.runRun(&f) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.queue, "queue", "q", "", "`URL or name` of the queue (required)")
+	flags.StringVar(&f.deadLetter, "dead-letter", "", "`URL or name` of the queue for what is given up (default the target of the queue's RedrivePolicy)")
+	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service (default that of the AWS settings, of the queue, of AWS)")
+	flags.StringVar(&f.region, "region", "", "AWS region (default that of the queue's URL, of the AWS settings)")
+	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0 takes any free one; none: nowhere")
+	f.delivery.register(cmd)
+	f.log.register(flags)
+	if err := cmd.MarkFlagRequired("queue"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func (a *app) runRun(f *runFlags) error {
+	logger, err := f.log.logger(a.stderr)
+	if err != nil {
+		return err
+	}
+	cfg, err := f.delivery.config(logger)
+	if err != nil {
+		return err
+	}
+	name, err := queueName(f.queue)
+	if err != nil {
+		return usage(err)
+	}
+	handler, err := f.delivery.target(a, name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	queue, err := f.find(ctx, logger)
+	if err != nil {
+		return err
+	}
+	cfg.DeadLetterURL = queue.deadLetter
+	worker := daemon.WorkerConfig{Client: queue.found.Client, QueueURL: queue.url, Handler: handler, Config: cfg, Logger: logger}
+	if f.admin != "none" {
+		worker.AdminAddr = f.admin
+	}
+	w, err := daemon.NewWorker(worker)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "queue         %s\n", queue.url)
+	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", cmp.Or(queue.found.Endpoint, "AWS"))
+	fmt.Fprintf(a.stdout, "region        %s, credentials: %s\n", queue.found.Region, queue.found.Credentials)
+	policy := cfg.Retry
+	policy.MaxAttempts = plan.MaxAttempts(policy, queue.facts)
+	f.delivery.announce(a, cmp.Or(f.deadLetter, queue.facts.DeadLetterARN, "none: what is given up stays in the queue, hidden"), policy)
+	if at := w.AdminURL(); at != "" {
+		fmt.Fprintf(a.stdout, "admin         %s/health, %s/metrics\n", at, at)
+	}
+	return settled(w.Run(a.ctx, a.drain))
+}
+
+// foundQueue is the queue that reprise run consumes.
+type foundQueue struct {
+	found      awsclient.Found
+	url        string
+	deadLetter string // the URL of --dead-letter; empty: none is given
+	facts      plan.Queue
+}
+
+// find looks for the queue, so that what is wrong with the settings is said before the
+// first message.
+func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue, err error) {
+	if q.found, err = awsclient.Find(ctx, f.endpoint, f.region, f.queue); err != nil {
+		return q, accessError(ctx, err, f.queue, "")
+	}
+	place := cmp.Or(q.found.Endpoint, "AWS in "+q.found.Region)
+	if strings.Contains(f.queue, "://") && q.found.Endpoint != "" && !sameEndpoint(q.found.Endpoint, f.queue) {
+		logger.Warn("the queue's URL names another host than the endpoint that is set: the endpoint is called", "queue", f.queue, "endpoint", q.found.Endpoint)
+	}
+	if q.url, err = resolve(ctx, q.found.Client, f.queue); err != nil {
+		return q, accessError(ctx, err, f.queue, place)
+	}
+	if f.deadLetter != "" {
+		if q.deadLetter, err = resolve(ctx, q.found.Client, f.deadLetter); err != nil {
+			return q, accessError(ctx, err, f.deadLetter, place)
+		}
+	}
+	out, err := q.found.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
+	if api, ok := errors.AsType[smithy.APIError](err); ok && denials[api.ErrorCode()] {
+		return q, nil // to receive may be permitted; the consumer reports what it cannot know
+	}
+	if err != nil {
+		return q, accessError(ctx, err, f.queue, place)
+	}
+	q.facts, _ = plan.ReadQueue(out.Attributes) // the consumer reports what is not understood
+	return q, nil
+}
+
+// resolve is the URL of a queue that is given by URL or name.
+func resolve(ctx context.Context, client *sqs.Client, queue string) (string, error) {
+	if strings.Contains(queue, "://") {
+		return queue, nil
+	}
+	out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
+	if err != nil {
+		return "", err
+	}
+	return *out.QueueUrl, nil
+}
+
+// queueName is the name of a queue that is given by URL or name.
+func queueName(queue string) (string, error) {
+	if strings.HasPrefix(queue, "arn:") {
+		return "", fmt.Errorf("--queue %s is an ARN: pass the queue's URL or its name", queue)
+	}
+	u, err := url.Parse(queue)
+	if err != nil || !strings.Contains(queue, "://") {
+		if queue == "" || strings.ContainsAny(queue, "/:") {
+			return "", fmt.Errorf("--queue %q is neither a name nor a URL: pass one like orders, or https://sqs.eu-west-1.amazonaws.com/123456789012/orders", queue)
+		}
+		return queue, nil
+	}
+	path := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if u.Host == "" || len(path) < 2 {
+		return "", fmt.Errorf("--queue %s does not end in /account/name: pass the URL that aws sqs get-queue-url prints", queue)
+	}
+	return path[len(path)-1], nil
+}
+
+// sameEndpoint reports whether two URLs lead to the same host and port.
+func sameEndpoint(a, b string) bool {
+	first, err := url.Parse(a)
+	if err != nil {
+		return false
+	}
+	second, err := url.Parse(b)
+	if err != nil {
+		return false
+	}
+	return hostPort(first) == hostPort(second)
+}
+
+func hostPort(u *url.URL) string {
+	host, port := u.Hostname(), u.Port()
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return host + ":" + port
+}
+
+// denials are SQS's codes for what a policy of IAM or of the queue forbids.
+var denials = map[string]bool{"AccessDenied": true, "AccessDeniedException": true}
+
+// distrusted are the codes for credentials that AWS does not accept.
+var distrusted = map[string]bool{
+	"InvalidClientTokenId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true, "ExpiredTokenException": true,
+	"InvalidSecurity": true, "MissingAuthenticationToken": true, "UnrecognizedClientException": true,
+	"IncompleteSignature": true, "RequestExpired": true, "InvalidAccessKeyId": true,
+}
+
+// accessError says why the queue cannot be consumed. What only a change of the settings
+// can mend exits with exitAccess.
+func accessError(ctx context.Context, err error, queue, place string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, missing := errors.AsType[*awsclient.SettingsError](err); missing {
+		return &failure{exitAccess, err}
+	}
+	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
+		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: correct --queue, --region or --endpoint, or create it (aws sqs create-queue; on a server of your own reprise serve --queue)", queue, place)}
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	switch {
+	case ok && denials[api.ErrorCode()]:
+		return &failure{exitAccess, fmt.Errorf("access to queue %q at %s is denied: %s: permit sqs:GetQueueUrl, or pass the queue's URL", queue, place, api.ErrorMessage())}
+	case ok && distrusted[api.ErrorCode()]:
+		return &failure{exitAccess, fmt.Errorf("the AWS credentials are not accepted at %s: %s: %s: renew them, or choose others with AWS_PROFILE", place, api.ErrorCode(), api.ErrorMessage())}
+	}
+	return queueError(ctx, err, "looking up", queue, place)
+}

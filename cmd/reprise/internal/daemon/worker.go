@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// WorkerConfig says what a [Worker] consumes.
+type WorkerConfig struct {
+	// Client reaches the queue, QueueURL is its URL.
+	Client   reprise.Client
+	QueueURL string
+	Handler  reprise.Handler
+	Config   reprise.Config
+	// AdminAddr is the host:port on which health and metrics are served, to whoever
+	// reaches it. Empty: nowhere.
+	AdminAddr string
+	// Logger gets what an operator must know.
+	Logger *slog.Logger
+}
+
+// Worker is a consumer of a queue that is elsewhere, with its health and metrics. It is
+// made by [NewWorker] and runs once.
+type Worker struct {
+	cfg      WorkerConfig
+	consumer *consumer
+	listener net.Listener // nil: none
+	http     *http.Server
+	steps    stopStack
+}
+
+// NewWorker checks cfg and takes the address. It consumes nothing until [Worker.Run].
+func NewWorker(cfg WorkerConfig) (*Worker, error) {
+	w := &Worker{cfg: cfg}
+	var err error
+	w.consumer, err = newConsumer(cfg.Client, cfg.QueueURL, cfg.Handler, cfg.Config, cfg.AdminAddr != "")
+	if err != nil || cfg.AdminAddr == "" {
+		return w, err
+	}
+	const allowRemote = true // it can be read, and nothing be done: who passes another address means it
+	if w.listener, err = listen("--admin-addr", cfg.AdminAddr, allowRemote, false); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", w.serveHealth)
+	mux.HandleFunc("GET /metrics", w.serveMetrics)
+	w.http = newHTTPServer(mux, cfg.Logger)
+	return w, nil
+}
+
+// AdminURL is where health and metrics are, as programs on this machine can reach it;
+// empty if nowhere.
+func (w *Worker) AdminURL() string {
+	if w.listener == nil {
+		return ""
+	}
+	return localURL("http", w.listener)
+}
+
+// Run consumes until drain is closed, then drains within the consumer's stop budget;
+// health is answered meanwhile. The end of ctx stops at once: handlers are cancelled,
+// and Run returns the cause. It returns nil after a clean stop, and
+// [reprise.ErrDrainTimeout] if the budget was not enough.
+func (w *Worker) Run(ctx context.Context, drain <-chan struct{}) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if w.http != nil {
+		w.startHTTP(fail)
+	}
+	w.consumer.start(ctx, fail, &w.steps, nil, nil)
+	select {
+	case <-drain:
+	case <-ctx.Done():
+	}
+	err := w.steps.unwind(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (w *Worker) startHTTP(fail context.CancelCauseFunc) {
+	served := make(chan error, 1)
+	go func() {
+		err := w.http.Serve(w.listener)
+		if !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("serving on %v: %w", w.listener.Addr(), err))
+		}
+		served <- nil
+	}()
+	w.steps.push("the server of health and metrics", func(context.Context) error {
+		err := w.http.Close() // nobody loses by it
+		<-served
+		return err
+	})
+}
+
+func (w *Worker) serveHealth(out http.ResponseWriter, _ *http.Request) {
+	var h health
+	code := h.consumed(w.consumer)
+	h.write(out, code)
+}
+
+func (w *Worker) serveMetrics(rw http.ResponseWriter, _ *http.Request) {
+	out := beginExposition(rw)
+	writeProcessMetrics(out)
+	w.consumer.writeMetrics(out, w.cfg.Logger)
+	_ = out.w.Flush() // the client is gone
+}
+
+// beginExposition begins an answer of GET /metrics.
+func beginExposition(w http.ResponseWriter) *exposition {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	return &exposition{w: bufio.NewWriter(w)}
+}

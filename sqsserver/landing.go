@@ -24,23 +24,23 @@ func (s *Server) writeLandingPage(w http.ResponseWriter, r *http.Request) {
 			url = "https://" + r.Host
 		}
 	}
-	credentials := "Any credentials and any region will do."
+	credentials, unsigned := "Any credentials and any region will do.", " --region us-east-1 --no-sign-request"
 	if len(s.config.Credentials) > 0 {
-		credentials = "Requests must be signed with the credentials that the server was started with."
+		credentials, unsigned = "Requests must be signed with the credentials that the server was started with.", ""
 	}
 	text := fmt.Sprintf(`This is an SQS-compatible server, part of Reprise: it speaks the protocols of
 Amazon SQS, for the AWS CLI, the AWS SDKs and everything that uses them.
 
 Try it with the AWS CLI:
 
-  aws sqs list-queues --endpoint-url %[1]s
+  aws sqs list-queues --endpoint-url %[1]s%[3]s
 
 For programs, set the endpoint in their environment:
 
   AWS_ENDPOINT_URL_SQS=%[1]s
 
 %[2]s
-`, url, credentials)
+`, url, credentials, unsigned)
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	header.Set("Content-Length", strconv.Itoa(len(text)))

@@ -16,9 +16,9 @@ func TestLandingPage(t *testing.T) {
 		host   string
 		want   []string
 	}{
-		{"as it was called", sqsserver.Config{}, "queues:9324", []string{"aws sqs list-queues --endpoint-url http://queues:9324\n", "AWS_ENDPOINT_URL_SQS=http://queues:9324\n", "Any credentials"}},
-		{"at its base URL", sqsserver.Config{BaseURL: "https://sqs.example"}, "queues:9324", []string{"--endpoint-url https://sqs.example\n"}},
-		{"with credentials", sqsserver.Config{Credentials: []sqsserver.Credentials{{AccessKeyID: "AKID", SecretAccessKey: "hush"}}}, "queues:9324", []string{"must be signed"}},
+		{"as it was called", sqsserver.Config{}, "queues:9324", []string{"aws sqs list-queues --endpoint-url http://queues:9324 --region us-east-1 --no-sign-request\n", "AWS_ENDPOINT_URL_SQS=http://queues:9324\n", "Any credentials"}},
+		{"at its base URL", sqsserver.Config{BaseURL: "https://sqs.example"}, "queues:9324", []string{"--endpoint-url https://sqs.example --region"}},
+		{"with credentials", sqsserver.Config{Credentials: []sqsserver.Credentials{{AccessKeyID: "AKID", SecretAccessKey: "hush"}}}, "queues:9324", []string{"must be signed", "--endpoint-url http://queues:9324\n"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

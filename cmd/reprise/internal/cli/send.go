@@ -216,7 +216,7 @@ func queueError(ctx context.Context, err error, doing, queue, endpoint string) e
 		return context.Cause(ctx)
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue), or check --region and --endpoint", queue, endpoint, queue)
+		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, api.ErrorCode(), api.ErrorMessage())

@@ -84,7 +84,7 @@ JSON Schema of such files, for editors.`,
   reprise serve --memory --queue orders --queue jobs.fifo,ContentBasedDeduplication=true
   reprise serve --data /var/lib/reprise
   reprise serve --queue orders,VisibilityTimeout=60,dead-letter=orders-dead,max-receives=5
-  aws sqs list-queues --endpoint-url http://127.0.0.1:9324`,
+  aws sqs list-queues --endpoint-url http://127.0.0.1:9324 --region us-east-1 --no-sign-request`,
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = run(func([]string) error { return a.runServer(cmd, &f) })

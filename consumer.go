@@ -63,6 +63,10 @@ type Consumer struct {
 
 	pollLimit, settleLimit deadline
 
+	// returnsCancelled: the endpoint makes messages visible again that a cancelled
+	// receive was being handed.
+	returnsCancelled atomic.Bool
+
 	started atomic.Bool
 
 	mu       *sync.Mutex          // its pool's, if it has one

@@ -11,12 +11,18 @@ import (
 // that they should return, and for the last settlements.
 const stopGrace = 3 * time.Second
 
+// pollPatience is how long a stop leaves receives alone in any case: a reply may be on its
+// way.
+const pollPatience = 100 * time.Millisecond
+
 // drain ends the consumer's work within the stop budget.
 //
 // The outstanding long polls are left to return by themselves at first: SQS may
 // be handing them messages, and a cancelled poll strands those until their lease
-// runs out. What has not started is released, or run where experience says that
-// there is time. When only the grace is left, polls and handlers are cancelled.
+// runs out. Where the endpoint says that it takes them back, polls are cancelled as
+// soon as no reply can be on its way. What has not started is released, or run where
+// experience says that there is time. When only the grace is left, polls and handlers
+// are cancelled.
 func (c *Consumer) drain() error {
 	began := time.Now()
 	budget := c.cfg.StopBudget
@@ -32,16 +38,19 @@ func (c *Consumer) drain() error {
 	close(c.stopping)
 	c.log.Info("stopping", "held", held, "receives", polls, "budget", budget)
 
-	softTimer, hardTimer := time.NewTimer(soft), time.NewTimer(budget)
+	patience, softTimer, hardTimer := time.NewTimer(min(pollPatience, soft)), time.NewTimer(soft), time.NewTimer(budget)
+	defer patience.Stop()
 	defer softTimer.Stop()
 	defer hardTimer.Stop()
 	stranded := false
 	for inTime := true; inTime && !c.idle(); {
 		select {
 		case <-c.emptied:
+		case <-patience.C:
+			c.leavePolls(soft)
 		case <-softTimer.C:
 			c.mu.Lock()
-			stranded = c.pollers > 0
+			stranded = c.pollers > 0 && !c.returnsCancelled.Load()
 			c.releaseUnstarted(time.Now())
 			c.mu.Unlock()
 			c.stopPolls()
@@ -65,6 +74,22 @@ func (c *Consumer) drain() error {
 		return ErrDrainTimeout
 	}
 	return nil
+}
+
+// leavePolls cancels the receives that are outstanding when a stop begins, or says that
+// they are waited for, for so long at most.
+func (c *Consumer) leavePolls(most time.Duration) {
+	if c.returnsCancelled.Load() {
+		c.stopPolls()
+		return
+	}
+	c.mu.Lock()
+	polls := c.pollers
+	c.mu.Unlock()
+	if polls > 0 {
+		c.log.Info("stopping waits for the outstanding long poll: SQS may be handing it messages, which a cancelled one would leave hidden",
+			"receives", polls, "longest", min(c.cfg.LongPoll, most), "lease", c.cfg.Lease)
+	}
 }
 
 // idle says that nothing is held and nothing is on its way.

@@ -46,8 +46,7 @@ func consumeReadings(ctx context.Context, sqsClient *sqs.Client, queueURL string
 
 // Rows are inserted together; a message that is none is given up by itself.
 func ExampleNewBatchConsumer() {
-	local := sqsserver.New(sqsserver.Config{})
-	server := httptest.NewServer(local)
+	server := httptest.NewServer(sqsserver.New(sqsserver.Config{}))
 	defer server.Close()
 	client := sqs.New(sqs.Options{
 		BaseEndpoint: &server.URL,
@@ -73,8 +72,7 @@ func ExampleNewBatchConsumer() {
 
 	readings.InsertAll = func(_ context.Context, rows []Reading) error {
 		fmt.Println(len(rows), "rows in one insert")
-		stop()                                               // as a SIGTERM would
-		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long poll takes up to 20 s
+		stop() // as a SIGTERM would
 		return nil
 	}
 	fmt.Println(consumeReadings(ctx, client, *queue.QueueUrl))

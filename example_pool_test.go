@@ -45,7 +45,7 @@ func consumeWithLane(ctx context.Context, sqsClient *sqs.Client, ordersURL, lane
 
 // An order that fails at first comes again by way of the lane.
 func ExampleConfig_retryLane() {
-	client, local, closeServer := localSQS()
+	client, closeServer := localSQS()
 	defer closeServer()
 	ctx, stop := context.WithCancel(context.Background())
 	orders, lane, dead := newQueue(ctx, client, "orders"), newQueue(ctx, client, "orders-retries"), newQueue(ctx, client, "orders-dead")
@@ -58,8 +58,7 @@ func ExampleConfig_retryLane() {
 			return errors.New("closed")
 		}
 		fmt.Printf("shipped %s of order %s at attempt %d\n", o.SKU, o.ID, attempts)
-		stop()                                               // as a SIGTERM would
-		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long polls take up to 20 s
+		stop() // as a SIGTERM would
 		return nil
 	}
 	fmt.Println(consumeWithLane(ctx, client, orders, lane, dead))
@@ -70,10 +69,9 @@ func ExampleConfig_retryLane() {
 
 // localSQS is an SQS in this process, and a client of it; on AWS that is
 // sqs.NewFromConfig(cfg, reprise.Tuned(reprise.Transport{})).
-func localSQS() (client *sqs.Client, local *sqsserver.Server, closeServer func()) {
-	local = sqsserver.New(sqsserver.Config{})
-	server := httptest.NewServer(local)
-	return sqs.New(sqs.Options{BaseEndpoint: &server.URL, Region: "us-east-1", Credentials: aws.AnonymousCredentials{}}), local, server.Close
+func localSQS() (client *sqs.Client, closeServer func()) {
+	server := httptest.NewServer(sqsserver.New(sqsserver.Config{}))
+	return sqs.New(sqs.Options{BaseEndpoint: &server.URL, Region: "us-east-1", Credentials: aws.AnonymousCredentials{}}), server.Close
 }
 
 // newQueue creates a queue and returns its URL.
@@ -87,7 +85,7 @@ func newQueue(ctx context.Context, client *sqs.Client, name string) string {
 
 // Three queues share 32 workers.
 func ExamplePool_Run() {
-	client, local, closeServer := localSQS()
+	client, closeServer := localSQS()
 	defer closeServer()
 	ctx, stop := context.WithCancel(context.Background())
 	urgent, orders, reports := newQueue(ctx, client, "urgent"), newQueue(ctx, client, "orders"), newQueue(ctx, client, "reports")
@@ -96,8 +94,7 @@ func ExamplePool_Run() {
 	}
 	warehouse.Ship = func(_ context.Context, o Order) error {
 		fmt.Printf("shipped %s of order %s\n", o.SKU, o.ID)
-		stop()                                               // as a SIGTERM would
-		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long polls take up to 20 s
+		stop() // as a SIGTERM would
 		return nil
 	}
 	fmt.Println(consumeByPriority(ctx, client, urgent, orders, reports))
@@ -108,7 +105,7 @@ func ExamplePool_Run() {
 
 // One worker for two queues: what is urgent comes first, whatever waits in the other.
 func ExamplePool() {
-	client, _, closeServer := localSQS()
+	client, closeServer := localSQS()
 	defer closeServer()
 	ctx, stop := context.WithCancel(context.Background())
 

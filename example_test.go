@@ -56,8 +56,7 @@ func consume(ctx context.Context, sqsClient *sqs.Client, queueURL string) error 
 
 func ExampleNew() {
 	// An SQS in this process; on AWS: sqs.NewFromConfig(cfg, reprise.Tuned(reprise.Transport{})).
-	local := sqsserver.New(sqsserver.Config{})
-	server := httptest.NewServer(local)
+	server := httptest.NewServer(sqsserver.New(sqsserver.Config{}))
 	defer server.Close()
 	client := sqs.New(sqs.Options{
 		BaseEndpoint: &server.URL,
@@ -85,8 +84,7 @@ func ExampleNew() {
 
 	warehouse.Ship = func(_ context.Context, o Order) error {
 		fmt.Printf("shipped %s of order %s\n", o.SKU, o.ID)
-		stop()                                               // as a SIGTERM would
-		time.AfterFunc(300*time.Millisecond, local.EndPolls) // else the idle long poll takes up to 20 s
+		stop() // as a SIGTERM would
 		return nil
 	}
 	fmt.Println(consume(ctx, client, *queue.QueueUrl))

@@ -156,6 +156,7 @@ func (c *Consumer) attributes(ctx context.Context, url string, names ...types.Qu
 			return 0, err
 		}
 		attributes = out.Attributes
+		c.observeEndpoint(out.ResultMetadata)
 		return 0, nil
 	})
 	return attributes, err

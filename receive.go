@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/reprise-sqs/reprise/internal/replies"
 )
@@ -14,9 +15,9 @@ import (
 const (
 	maxBatch = 10 // entries in any batch request of SQS
 
-	longPoll = 20 * time.Second
-	// pollTimeout ends a receive whose connection has died silently.
-	pollTimeout = longPoll + 20*time.Second
+	// pollGrace is how much longer than its long poll a receive may take: its connection
+	// has died silently then.
+	pollGrace = 20 * time.Second
 
 	// roomLinger is how long an idle worker waits for more room before the
 	// consumer asks for less than a worthwhile number of messages.
@@ -75,7 +76,7 @@ func (c *Consumer) poll(n int, extra bool) {
 		switch {
 		case got == n:
 			c.maybeAddPoller()
-		case extra, got == 0 && !c.pause(max(c.broughtNothing(nil), answeredAtOnce(asked))):
+		case extra, got == 0 && !c.pause(max(c.broughtNothing(nil), c.answeredAtOnce(asked))):
 			return
 		}
 	}
@@ -84,8 +85,8 @@ func (c *Consumer) poll(n int, extra bool) {
 // answeredAtOnce is how long to wait after an empty receive that was asked for at
 // asked: whoever answers a long poll without waiting, as some servers and proxies
 // do, would be asked thousands of times a second.
-func answeredAtOnce(asked time.Time) time.Duration {
-	if time.Since(asked) < emptyPause {
+func (c *Consumer) answeredAtOnce(asked time.Time) time.Duration {
+	if time.Since(asked) < min(emptyPause, c.cfg.LongPoll/2) {
 		return emptyPause
 	}
 	return 0
@@ -246,7 +247,7 @@ func (c *Consumer) receive(n int) (got int, err error) {
 		out, err = c.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl:                    &c.queue.url,
 			MaxNumberOfMessages:         int32(n),
-			WaitTimeSeconds:             int32(longPoll / time.Second),
+			WaitTimeSeconds:             int32(c.cfg.LongPoll / time.Second),
 			VisibilityTimeout:           int32(c.cfg.Lease / time.Second),
 			MessageAttributeNames:       allAttributes,
 			MessageSystemAttributeNames: systemAttributes,
@@ -263,11 +264,19 @@ func (c *Consumer) receive(n int) (got int, err error) {
 		return 0, err
 	}
 	c.clock.observe(out.ResultMetadata)
+	c.observeEndpoint(out.ResultMetadata)
 	now := time.Now()
 	batch := c.unpack(out.Messages, requested, now)
 	taken = true
 	c.take(batch, n, now)
 	return len(batch), nil
+}
+
+// observeEndpoint learns from a reply whether a receive may be cancelled.
+func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
+	if returns := replies.ReturnsCancelled(reply); returns != c.returnsCancelled.Load() {
+		c.returnsCancelled.Store(returns)
+	}
 }
 
 // unpack makes deliveries of the messages of a receive that began at requested.

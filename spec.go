@@ -125,7 +125,7 @@ func (s spec) build() (*Consumer, error) {
 		renewing:    make(chan struct{}, renewAtOnce),
 		leased:      make(chan struct{}, 1),
 		emptied:     make(chan struct{}, 1),
-		pollLimit:   deadline{limit: pollTimeout},
+		pollLimit:   deadline{limit: cfg.LongPoll + pollGrace},
 		settleLimit: deadline{limit: settleTimeout},
 	}
 	c.workFunc = c.work

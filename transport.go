@@ -40,7 +40,7 @@ const (
 
 	// headerTimeout ends a call on a connection that has died silently. The
 	// headers of a receive come at the end of its long poll, and SQS can be slow.
-	headerTimeout = longPoll + 10*time.Second
+	headerTimeout = maxLongPoll + 10*time.Second
 )
 
 // Tuned makes an SQS client fit for a busy consumer:

@@ -42,6 +42,14 @@ func (c *call) writeError(w http.ResponseWriter, e *Error) error {
 	return c.write(w, e.HTTPStatus(), body)
 }
 
+// headerCancelledReceive tells clients that a ReceiveMessage may be cancelled at any time:
+// messages that it was being handed become visible again, where SQS leaves them in flight.
+// So a consumer that stops need not wait for its long poll. It is sent with the replies of
+// the actions that a consumer calls before it can want to stop.
+const headerCancelledReceive = "Reprise-Cancelled-Receive"
+
+var messagesReturned = []string{"returned"}
+
 func (c *call) write(w http.ResponseWriter, status int, body []byte) error {
 	header := w.Header()
 	switch {
@@ -54,6 +62,9 @@ func (c *call) write(w http.ResponseWriter, status int, body []byte) error {
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	header["X-Amzn-Requestid"] = []string{c.requestID}
+	if (c.action == actionReceiveMessage || c.action == actionGetQueueAttributes) && !c.server.config.KeepUnwritten {
+		header[headerCancelledReceive] = messagesReturned
+	}
 	if c.seen != nil {
 		c.seen.Status, c.seen.BytesOut = status, len(body)
 	}

@@ -220,8 +220,8 @@ func (e *exchange) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 // text that says what the server is and how to reach it.
 //
 // Messages in the reply of a ReceiveMessage whose client has gone, or to whom
-// the reply cannot be written, become visible again at once; see
-// Config.KeepUnwritten.
+// the reply cannot be written, become visible again at once, and the header
+// Reprise-Cancelled-Receive says so in advance; see Config.KeepUnwritten.
 //
 // A panic on the way is logged and answered with InternalFailure.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

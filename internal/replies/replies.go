@@ -11,8 +11,10 @@ import (
 	"io"
 	"sync"
 
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
@@ -27,6 +29,15 @@ func Read(o *sqs.Options) {
 
 // reader is the SDK's protocol but for the replies of receives.
 type reader struct{ smithyhttp.ClientProtocol }
+
+// ReturnsCancelled reports whether the endpoint that gave a reply makes messages visible
+// again that a cancelled receive was being handed, as package sqsserver does and says in a
+// header. SQS leaves them in flight until their visibility timeout ends, and so may any
+// endpoint that does not say otherwise.
+func ReturnsCancelled(reply middleware.Metadata) bool {
+	r, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
+	return ok && r.Header.Get("Reprise-Cancelled-Receive") == "returned"
+}
 
 // maxKept keeps a buffer that once held a large reply from holding its memory: ten
 // messages of 16 KiB.

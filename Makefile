@@ -21,13 +21,18 @@ SEEDS    ?= 1000
 MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds crash soak backlog bench tidy tidy-check clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds crash soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## show the main job at work: a flaky service, real messages, a report
-	$(GO) run ./cmd/reprise demo
+demo: ## show the main job at work: a flaky service, real messages, a report; DEMO has flags
+	@echo "Compiling the demo. The first time that takes half a minute on two idle processors:"
+	@echo "it is Go's own packages mostly, and downloads of 4 modules of the AWS SDK."
+	@$(GO) run ./cmd/reprise/demo $(DEMO)
+
+first-minute: ## measure make demo with empty module and build caches, downloads included
+	@./.ci/first-minute
 
 build: ## build the program into bin/
 	$(GO) build -o bin/reprise ./cmd/reprise
@@ -88,11 +93,11 @@ backlog: ## restart the program with MESSAGES (1000000) waiting, and print time 
 bench: ## run every benchmark, and the comparisons of bench/
 	$(GO) test -run '^$$' -bench . -benchmem work
 
-tidy: ## tidy every module; the workspace's own modules are not published, so each is told where they are
+tidy: ## tidy every module and go.work.sum; the workspace's own modules are not published, so each is told where they are
 	@./.ci/tidy
 
 tidy-check: ## fail if tidy would change anything
-	@./.ci/tidy && git diff --exit-code -- '*go.mod' '*go.sum'
+	@./.ci/tidy && git diff --exit-code -- '*go.mod' '*go.sum' go.work.sum
 
 clean: ## remove what was built
 	rm -rf bin .bin

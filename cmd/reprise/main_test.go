@@ -190,6 +190,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{nil, 0, []string{"Exit codes:", "demo", "serve", "up", "send", "redrive", "lambda", "backup", "check", "version"}},
 		{[]string{"version"}, 0, []string{"reprise devel", "go1."}},
+		{[]string{"--version"}, 0, []string{"reprise devel", "go1."}},
 		{[]string{"version", "now"}, 2, []string{`"now"`, "reprise version --help"}},
 		{[]string{"frobnicate"}, 2, []string{`unknown command "frobnicate"`, "reprise --help"}},
 		{[]string{"serve", "--prot", "1"}, 2, []string{"--prot", "reprise serve --help"}},

@@ -92,7 +92,9 @@ func (a *app) root() *cobra.Command {
 		Long:          about,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version(), // by which there is --version
 	}
+	root.SetVersionTemplate(versionLine())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send(), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
 	return root

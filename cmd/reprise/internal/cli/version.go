@@ -14,10 +14,15 @@ func (a *app) version() *cobra.Command {
 		Short: "Print the program's version",
 		Args:  cobra.NoArgs,
 		RunE: run(func([]string) error {
-			_, err := fmt.Fprintf(a.stdout, "reprise %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(a.stdout, versionLine())
 			return err
 		}),
 	}
+}
+
+// versionLine is what version and --version print.
+func versionLine() string {
+	return fmt.Sprintf("reprise %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is the module's version, and of a build from a checkout its commit.

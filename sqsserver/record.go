@@ -21,6 +21,9 @@ import (
 //	m <queue> <sequence number>        a message but for its content
 //	b <origin>                         the content of a message
 //
+// Keys that begin with another byte are somebody else's records, which the server
+// neither reads nor changes.
+//
 // A queue is known by the number that its receipt handles carry. The content is
 // written once and stays under the number of the message's sending, wherever the
 // message moves; nothing but a receive reads it.

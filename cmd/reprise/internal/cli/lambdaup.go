@@ -47,8 +47,10 @@ their folder by the python3 and node on the PATH. What the template has and
 this machine does not is named: refused if something else would run, else a
 warning. docs/lambda-local.md has the list.
 
-The first Ctrl-C lets running invokes end, for up to 25 s. Asynchronous invokes
-that still wait for a retry are lost then, which exits with 3 and says how many.`,
+The first Ctrl-C lets running invokes end, for up to 25 s. With --data,
+asynchronous invokes survive that and any crash, and go on at the next start.
+Without it those that still wait for a retry are lost, which exits with 3 and
+says how many.`,
 		Example: `  reprise lambda up template.yaml
   reprise lambda up template.yaml --param Stage=dev --time-scale 60 --watch
   reprise lambda invoke Flaky '{"id": "o-1"}'
@@ -62,8 +64,8 @@ that still wait for a retry are lost then, which exits with 3 and says how many.
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0 takes any free one")
 	flags.StringVar(&f.region, "region", "", "region of queues and functions (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
-	flags.StringVar(&f.data, "data", "", "`directory` to keep messages in, which only one server can use at a time (default: memory)")
-	flags.BoolVar(&f.memory, "memory", false, "keep messages in memory, as it is without --data")
+	flags.StringVar(&f.data, "data", "", "`directory` to keep messages and asynchronous invokes in, which only one server can use at a time (default: memory)")
+	flags.BoolVar(&f.memory, "memory", false, "keep messages and asynchronous invokes in memory, as it is without --data")
 	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast Lambda's own waits go: those before retries of asynchronous invokes, their age, batching windows")
 	flags.BoolVar(&f.watch, "watch", false, "build a function anew when its source changes")
@@ -115,10 +117,14 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 		fmt.Fprintf(a.stderr, "reprise: warning: %s\n", w)
 	}
 	log := newFunctionLog(terminal.New(a.stdout, os.Getenv), loaded.Functions)
-	running, built, err := a.build(stack.Config{
+	up := stack.Config{
 		File: file, Template: loaded, Server: d.SQS(), Endpoint: d.URL(), QueueURL: d.QueueURL,
 		Region: cfg.Region, AccountID: daemon.Account, TimeScale: f.timeScale, Watch: f.watch, Log: log.print, Logger: cfg.Logger,
-	})
+	}
+	if j := d.Journal(); j != nil {
+		up.Journal = j
+	}
+	running, built, err := a.build(up)
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}

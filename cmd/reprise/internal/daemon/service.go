@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -24,6 +25,10 @@ type Lambda interface {
 
 // SQS is the daemon's server.
 func (d *Daemon) SQS() *sqsserver.Server { return d.sqs }
+
+// Journal is that of the daemon's server, for records that are not the server's; nil if
+// it keeps nothing.
+func (d *Daemon) Journal() *journal.Journal { return d.journal }
 
 // CreateQueues creates queues, as [New] does those of its configuration.
 func (d *Daemon) CreateQueues(queues []Queue) error { return d.createQueues(queues) }

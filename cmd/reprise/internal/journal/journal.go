@@ -102,7 +102,8 @@ type Journal struct {
 	lateSync lateSync
 	frontier frontier
 
-	stamp stamp // of the last batch; of Commit alone
+	commits sync.Mutex // one Commit at a time
+	stamp   stamp      // of the last batch; of Commit alone
 }
 
 var (
@@ -151,7 +152,10 @@ func (j *Journal) open() error {
 }
 
 // Commit applies the batch. An error is final: every later Commit returns it too.
+// Goroutines that call it at the same time wait for each other.
 func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
+	j.commits.Lock()
+	defer j.commits.Unlock()
 	if j.options.ReadOnly {
 		return fmt.Errorf("journal %s: opened to be read only", j.options.Dir)
 	}

@@ -80,6 +80,10 @@ type Config struct {
 	// until it succeeds or says, by an [*sqsserver.Error] whose sender is at fault and
 	// which is no throttle, that it never will. It has to return when ctx ends.
 	Send func(ctx context.Context, queueARN, body string, attributes []sqsserver.MessageAttribute) error
+	// Journal keeps asynchronous events from before they are accepted until they have
+	// ended, so that no crash loses one; see also [Lambda.Resume]. One whose end was
+	// not kept in time is invoked again. Default: they are in memory only.
+	Journal Journal
 	// TimeScale is by how much AWS's own minutes are shortened: the waits before an
 	// event is retried and the age at which it is given up. At 60 a minute of AWS's
 	// is a second. Timeouts of functions are not scaled. Default: 1.

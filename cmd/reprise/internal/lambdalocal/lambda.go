@@ -47,10 +47,18 @@ func New(cfg Config) (*Lambda, error) {
 		}
 	}
 	l.killed, l.kill = context.WithCancel(context.Background())
-	l.events = newEvents(l)
+	var err error
+	if l.events, err = newEvents(l); err != nil {
+		l.spawner.stop()
+		return nil, err
+	}
 	l.routes = l.newRoutes()
 	return l, nil
 }
+
+// Resume runs the asynchronous events that Config.Journal has from an earlier process.
+// It is called once, when functions can reach what they need.
+func (l *Lambda) Resume() { l.events.resume() }
 
 // ServeHTTP answers the Invoke API. Requests are not authenticated.
 func (l *Lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.routes.ServeHTTP(w, r) }
@@ -184,8 +192,9 @@ func (l *Lambda) checkTargets(f Function) error {
 }
 
 // Close refuses new invokes, lets those that run end until ctx does, and kills every
-// process. Asynchronous events that still wait are lost, as they would not be on
-// Lambda: the error says how many, and the log which.
+// process. Asynchronous events that still wait are kept by Config.Journal. Without one
+// they are lost, as they would not be on Lambda: the error says how many, and the log
+// which.
 func (l *Lambda) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closing {

@@ -34,6 +34,8 @@ type Config struct {
 	QueueURL func(name string) string
 	// Region and AccountID are those of the functions' ARNs.
 	Region, AccountID string
+	// Journal keeps asynchronous events; nil: they are in memory. See lambdalocal.Config.
+	Journal lambdalocal.Journal
 	// TimeScale is by how much AWS's own minutes are shortened: see
 	// lambdalocal.Config. Default: 1.
 	TimeScale float64
@@ -98,7 +100,7 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	s.lambda, err = lambdalocal.New(lambdalocal.Config{
 		Functions: functions, Region: cfg.Region, AccountID: cfg.AccountID, TimeScale: cfg.TimeScale,
 		Environment: map[string]string{"AWS_ENDPOINT_URL_SQS": cfg.Endpoint, "AWS_ENDPOINT_URL_LAMBDA": cfg.Endpoint},
-		Send:        s.send, Log: cfg.Log,
+		Send:        s.send, Log: cfg.Log, Journal: cfg.Journal,
 	})
 	if err != nil {
 		return nil, err
@@ -192,10 +194,11 @@ func (s *Stack) Functions() []Function {
 // ServeHTTP answers the Invoke API.
 func (s *Stack) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.lambda.ServeHTTP(w, r) }
 
-// Start runs the mappings, and watches sources if that is wanted.
+// Start runs the mappings and what is left of asynchronous events, and watches sources if that is wanted.
 func (s *Stack) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
+	s.lambda.Resume()
 	for _, m := range s.mappings {
 		s.running.Go(func() { m.Run(ctx) })
 	}

@@ -96,7 +96,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate(versionLine())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send(), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send("reprise"), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
 	return root
 }
 

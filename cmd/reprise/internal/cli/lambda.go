@@ -31,7 +31,7 @@ its functions.`,
 		// Without an action nobody would look at the arguments.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.lambdaUp(), a.invoke(), a.send())
+	cmd.AddCommand(a.lambdaUp(), a.invoke(), a.send("reprise lambda"))
 	return cmd
 }
 

@@ -34,7 +34,8 @@ type sendFlags struct {
 	attributes []string
 }
 
-func (a *app) send() *cobra.Command {
+// send is a command of parent, whose examples call it there.
+func (a *app) send(parent string) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
 		Use:   "send [MESSAGE...]",
@@ -46,9 +47,9 @@ to take is sent again, and what it refuses is named at the end (exit code 3).
 The endpoint is that of the queue's URL if --queue is one, else --endpoint,
 AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
 (http://` + defaultAddr + `). Only AWS's own endpoints need credentials.`,
-		Example: `  reprise send --queue orders '{"id":1}' '{"id":2}'
-  reprise send --queue orders --file examples/webhooks.jsonl
-  jq -c .[] orders.json | reprise send --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		Example: `  ` + parent + ` send --queue orders '{"id":1}' '{"id":2}'
+  ` + parent + ` send --queue orders --file examples/webhooks.jsonl
+  jq -c .[] orders.json | ` + parent + ` send --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		RunE: run(func(args []string) error { return a.runSend(&f, args) }),
 	}
 	flags := cmd.Flags()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -51,16 +52,12 @@ func (q *events) deliver(e *event, why condition, target string) bool {
 	return true
 }
 
-// giveUp says what becomes of an event that has failed, and sends it to the function's
-// dead-letter queue if there is one. It reports false if it was stopped before that, and
-// e abandoned.
+// giveUp says what becomes of an event that Lambda runs no more, and sends it to the
+// function's dead-letter queue if there is one. It does not say that the event is
+// lost, for whoever takes its record may run it again. It reports false if it was
+// stopped before that, and e abandoned.
 func (q *events) giveUp(e *event, why condition, async AsyncConfig) bool {
-	text := fmt.Sprintf("the asynchronous event is given up: %s after %d", why, e.invokes)
-	if e.invokes == 1 {
-		text += " invoke"
-	} else {
-		text += " invokes"
-	}
+	text := fmt.Sprintf("Lambda stops retrying the asynchronous event: %s after %s", why, plural.Of(e.invokes, "invoke"))
 	if async.OnFailure == "" && async.DeadLetter == "" {
 		q.log(e, SourceTrouble, text+"; it is dropped, as the function has neither an OnFailure destination nor a dead-letter queue")
 		return true

@@ -14,7 +14,7 @@ import (
 )
 
 // givenUp is what is said of an event that failed once.
-const givenUp = "the asynchronous event is given up: RetriesExhausted after 1 invoke"
+const givenUp = "Lambda stops retrying the asynchronous event: RetriesExhausted after 1 invoke"
 
 // TestDelivery: who gets what of an event that failed, and what is said if he does not.
 func TestDelivery(t *testing.T) {

@@ -3,7 +3,9 @@ package sqldrivers_test
 import (
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
@@ -45,4 +47,16 @@ func TestSQLite(t *testing.T) {
 		Virtual: true,
 		Games:   20,
 	})
+}
+
+// TestSQLiteWithoutItsTable: the first message's error says how the table comes to be.
+func TestSQLiteWithoutItsTable(t *testing.T) {
+	store, err := sqlstore.New(openSQLite(t), sqlstore.SQLite, sqlstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Acquire(t.Context(), []idempotency.Request{{Key: "key", Lease: time.Minute, Retention: time.Hour}})
+	if err == nil || !strings.Contains(err.Error(), "the table reprise_idempotency is missing: call Store.Create") {
+		t.Errorf("without the table: %v", err)
+	}
 }

@@ -44,6 +44,7 @@ type Config struct {
 type Store struct {
 	db         *sql.DB
 	dialect    Dialect
+	table      string
 	schema     []string
 	statements statements
 }
@@ -69,7 +70,7 @@ func New(db *sql.DB, dialect Dialect, cfg Config) (*Store, error) {
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("making a SQL store: %w", errors.Join(problems...))
 	}
-	s := &Store{db: db, dialect: dialect, statements: texts[dialect].about(cfg.Table)}
+	s := &Store{db: db, dialect: dialect, table: cfg.Table, statements: texts[dialect].about(cfg.Table)}
 	index := cfg.Table[strings.IndexByte(cfg.Table, '.')+1:] + "_expires"
 	for _, statement := range schemas[dialect] {
 		s.schema = append(s.schema, strings.NewReplacer("$table", cfg.Table, "$index", index).Replace(statement))
@@ -105,6 +106,22 @@ func (s *Store) Create(ctx context.Context) error {
 	return nil
 }
 
+// undefinedTable is the SQLSTATE of PostgreSQL for a table that does not exist.
+const undefinedTable = "42P01"
+
+// explain adds to err, where it is that the table does not exist, how to make it. The
+// drivers' own types are not known here.
+func (s *Store) explain(err error) error {
+	state, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	if ok && state.SQLState() == undefinedTable || strings.Contains(err.Error(), "no such table") {
+		return fmt.Errorf("%w: the table %s is missing: call Store.Create before the first message, or run the statements of Store.Schema with your migrations", err, s.table)
+	}
+	return err
+}
+
 // row is a member of a batch, as the statements read it. Bytes are in hexadecimal
 // and times in milliseconds: any driver can pass that on.
 type row struct {
@@ -138,7 +155,7 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 		rows[i] = row{N: i, Key: r.Key, Digest: hexadecimal(r.Digest), Lease: milliseconds(r.Lease), Retention: milliseconds(r.Retention)}
 	}
 	if err := s.answer(ctx, s.statements.acquire, rows, answers); err != nil {
-		return nil, fmt.Errorf("acquiring: %w", err)
+		return nil, fmt.Errorf("acquiring: %w", s.explain(err))
 	}
 	if s.statements.look == "" {
 		return answers, nil
@@ -150,7 +167,7 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 		}
 	}
 	if err := s.answer(ctx, s.statements.look, rest, answers); err != nil {
-		return nil, fmt.Errorf("looking at claims: %w", err)
+		return nil, fmt.Errorf("looking at claims: %w", s.explain(err))
 	}
 	for i := range answers {
 		if answers[i].State == 0 { // released between the statements
@@ -213,7 +230,7 @@ func (s *Store) args(rows []row) ([]any, error) {
 func (s *Store) Complete(ctx context.Context, batch []idempotency.Completion) ([]bool, error) {
 	held, err := s.complete(ctx, s.db, batch)
 	if err != nil {
-		return nil, fmt.Errorf("completing: %w", err)
+		return nil, fmt.Errorf("completing: %w", s.explain(err))
 	}
 	return held, nil
 }
@@ -254,7 +271,7 @@ func (s *Store) CompleteTx(ctx context.Context, tx *sql.Tx, result []byte) error
 	held, err := s.complete(ctx, tx, []idempotency.Completion{{Claim: claim, Result: result, Retention: retention}})
 	switch {
 	case err != nil:
-		return fmt.Errorf("completing in a transaction: %w", err)
+		return fmt.Errorf("completing in a transaction: %w", s.explain(err))
 	case !held[0]:
 		return fmt.Errorf("completing key %q in a transaction: %w", claim.Key, idempotency.ErrLost)
 	}
@@ -270,7 +287,7 @@ func (s *Store) Release(ctx context.Context, batch []idempotency.Claim) ([]bool,
 	}
 	held, err := s.change(ctx, s.db, s.statements.release, rows)
 	if err != nil {
-		return nil, fmt.Errorf("releasing: %w", err)
+		return nil, fmt.Errorf("releasing: %w", s.explain(err))
 	}
 	return held, nil
 }
@@ -283,7 +300,7 @@ func (s *Store) Extend(ctx context.Context, batch []idempotency.Extension) ([]bo
 	}
 	held, err := s.change(ctx, s.db, s.statements.extend, rows)
 	if err != nil {
-		return nil, fmt.Errorf("extending: %w", err)
+		return nil, fmt.Errorf("extending: %w", s.explain(err))
 	}
 	return held, nil
 }
@@ -328,11 +345,11 @@ func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
 	for {
 		result, err := s.db.ExecContext(ctx, s.statements.purge, s.dialect.args(purgeAtOnce)...)
 		if err != nil {
-			return removed, fmt.Errorf("purging idempotency records: %w", err)
+			return removed, fmt.Errorf("purging idempotency records: %w", s.explain(err))
 		}
 		n, err := result.RowsAffected()
 		if err != nil {
-			return removed, fmt.Errorf("purging idempotency records: %w", err)
+			return removed, fmt.Errorf("purging idempotency records: %w", s.explain(err))
 		}
 		if removed += n; n < purgeAtOnce {
 			return removed, nil

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/reprise-sqs/reprise/idempotency"
 	"github.com/reprise-sqs/reprise/idempotency/sqlstore"
 )
 
@@ -64,5 +66,63 @@ func TestErrorsSayWhatWasTried(t *testing.T) {
 	}
 	if _, err := store.Purge(t.Context()); err == nil || !strings.Contains(err.Error(), "purging idempotency records: nowhere") {
 		t.Error(err)
+	}
+}
+
+// answering is a connector to a database that answers everything with an error.
+type answering struct{ err error }
+
+func (a answering) Connect(context.Context) (driver.Conn, error) { return a, nil }
+func (a answering) Driver() driver.Driver                        { return nil }
+func (a answering) Prepare(string) (driver.Stmt, error)          { return nil, a.err }
+func (a answering) Close() error                                 { return nil }
+func (a answering) Begin() (driver.Tx, error)                    { return nil, a.err }
+
+// stated is an error as PostgreSQL's drivers have them.
+type stated struct{ state string }
+
+func (s stated) Error() string    { return "ERROR: SQLSTATE " + s.state }
+func (s stated) SQLState() string { return s.state }
+
+// TestMissingTable: whatever is called first says how the table comes to be. Other errors
+// are passed on as they are.
+func TestMissingTable(t *testing.T) {
+	const remedy = "the table app.records is missing: call Store.Create"
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{stated{"42P01"}, true},
+		{errors.New("SQL logic error: no such table: app.records (1)"), true},
+		{stated{"42501"}, false},
+		{errors.New("no such host"), false},
+	} {
+		db := sql.OpenDB(answering{tt.err})
+		store, err := sqlstore.New(db, sqlstore.Postgres, sqlstore.Config{Table: "app.records"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim := idempotency.Claim{Key: "key", Token: 1}
+		for name, call := range map[string]func() error{
+			"Acquire": func() error {
+				_, err := store.Acquire(t.Context(), []idempotency.Request{{Key: "key", Lease: time.Second, Retention: time.Hour}})
+				return err
+			},
+			"Complete": func() error {
+				_, err := store.Complete(t.Context(), []idempotency.Completion{{Claim: claim, Retention: time.Hour}})
+				return err
+			},
+			"Release": func() error { _, err := store.Release(t.Context(), []idempotency.Claim{claim}); return err },
+			"Extend": func() error {
+				_, err := store.Extend(t.Context(), []idempotency.Extension{{Claim: claim, Lease: time.Second}})
+				return err
+			},
+			"Purge": func() error { _, err := store.Purge(t.Context()); return err },
+		} {
+			if err := call(); !errors.Is(err, tt.err) || strings.Contains(err.Error(), remedy) != tt.want {
+				t.Errorf("%s: %v, want the remedy: %v", name, err, tt.want)
+			}
+		}
+		_ = db.Close() // nothing to close
 	}
 }

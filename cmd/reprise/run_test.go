@@ -172,7 +172,7 @@ func TestRunTargetMisconfigured(t *testing.T) {
 	endpoint := orders(t)
 	sendOrders(t, endpoint, messages)
 	p, admin := runQueue(t, endpoint, "--url", srv.URL, "--retry", "constant(1s) jitter=none attempts=3")
-	p.await("unavailable; holding messages")
+	p.await("holding messages")
 	h := awaitHealth(t, admin, func(h health) bool { return len(h.Breakers) == 1 && h.Breakers[0].State == "open" })
 	if h.Status != "degraded" || !strings.Contains(h.Problem, "401 Unauthorized: the token has expired") || !strings.Contains(h.Breakers[0].Problem, "401") || h.Breakers[0].NextProbe.IsZero() {
 		t.Errorf("health %+v: want it to explain the open breaker", h)
@@ -381,6 +381,8 @@ func TestRunMistakes(t *testing.T) {
 		{nil, to("--queue", "my/orders"), 2, []string{`"my/orders"`, "https://sqs."}},
 		{nil, to("--queue", "orders", "--log-level", "loud"), 2, []string{`"loud"`, "debug, info, warn or error"}},
 		{nil, to("--queue", "orders", "--log-format", "xml"), 2, []string{`"xml"`, "text or json"}},
+		{nil, to("--queue", "orders", "--long-poll", "1500ms"), 2, []string{"--long-poll is 1.5s", "whole seconds"}},
+		{nil, to("--queue", "orders", "--stop-budget", "0"), 2, []string{"--stop-budget is 0s"}},
 		{nil, to("--queue", "orders", "--permanent-exit", "0"), 2, []string{"--permanent-exit", `"0"`}},
 		{nil, []string{"run", "--queue", "orders", "--exec", "./nosuch.sh"}, 2, []string{"--exec", "no program ./nosuch.sh"}},
 		{nil, []string{"run", "--queue", "orders", "--url", "http://localhost", "--retry-status", "404", "--permanent-status", "4xx"}, 2, []string{"404 is in", "--retry-status", "--permanent-status"}},

@@ -23,6 +23,7 @@ type deliveryFlags struct {
 	retry       string
 	concurrency int
 	timeout     time.Duration
+	stopBudget  time.Duration
 	statuses    verdictFlags
 	exits       verdictFlags
 }
@@ -65,6 +66,7 @@ func (f *deliveryFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.retry, "retry", "", "retry `policy` (default \""+policyText(retry.Policy{})+"\")")
 	flags.IntVar(&f.concurrency, "concurrency", 10, "how many messages are worked on at once")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one attempt may take")
+	flags.DurationVar(&f.stopBudget, "stop-budget", 25*time.Second, "how long a gentle stop may take")
 	f.statuses.register(cmd, "status", "statuses")
 	f.exits.register(cmd, "exit", "exit codes")
 	cmd.MarkFlagsOneRequired("url", "exec")
@@ -99,8 +101,10 @@ func (f *deliveryFlags) config(logger *slog.Logger) (reprise.Config, error) {
 		return reprise.Config{}, usage(fmt.Errorf("--concurrency is %d: pass 1 or more", f.concurrency))
 	case f.timeout <= 0:
 		return reprise.Config{}, usage(fmt.Errorf("--timeout is %v: pass how long one attempt may take, like 30s", f.timeout))
+	case f.stopBudget <= 0:
+		return reprise.Config{}, usage(fmt.Errorf("--stop-budget is %v: pass how long a gentle stop may take, like 25s", f.stopBudget))
 	}
-	return reprise.Config{Concurrency: f.concurrency, Retry: policy, HandlerTimeout: f.timeout, Logger: logger}, nil
+	return reprise.Config{Concurrency: f.concurrency, Retry: policy, HandlerTimeout: f.timeout, StopBudget: f.stopBudget, Logger: logger}, nil
 }
 
 // target is where messages of the queue with this name go.

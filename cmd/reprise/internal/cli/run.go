@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -27,6 +28,7 @@ type runFlags struct {
 	deadLetter       string
 	endpoint, region string
 	admin            string
+	longPoll         time.Duration
 	delivery         deliveryFlags
 	log              logFlags
 }
@@ -55,8 +57,9 @@ queue's maxReceiveCount is the limit.
 GET /health and GET /metrics answer on --admin-addr, which other machines can
 reach only if the address says so.
 
-SIGTERM and the first Ctrl-C stop gently, within 25 s: running attempts end, what
-has not begun is given back, and an idle consumer waits for its last receive.
+SIGTERM and the first Ctrl-C stop gently, within --stop-budget: running attempts
+end, what has not begun is given back, and on AWS an idle consumer waits for its
+last receive, up to --long-poll.
 Exit code 5 says that the AWS settings or permissions do not lead to the queue:
 to start again without changing them is no use.`,
 		Example: `  reprise run --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders --url http://localhost:8080/orders
@@ -71,6 +74,7 @@ to start again without changing them is no use.`,
 	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service (default that of the AWS settings, of the queue, of AWS)")
 	flags.StringVar(&f.region, "region", "", "AWS region (default that of the queue's URL, of the AWS settings)")
 	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0 takes any free one; none: nowhere")
+	flags.DurationVar(&f.longPoll, "long-poll", 20*time.Second, "how long a receive waits for a message: on AWS an idle consumer takes as long to stop; in whole seconds up to 20s")
 	f.delivery.register(cmd)
 	f.log.register(flags)
 	if err := cmd.MarkFlagRequired("queue"); err != nil {
@@ -87,6 +91,9 @@ func (a *app) runRun(f *runFlags) error {
 	cfg, err := f.delivery.config(logger)
 	if err != nil {
 		return err
+	}
+	if cfg.LongPoll = f.longPoll; f.longPoll < time.Second || f.longPoll > 20*time.Second || f.longPoll%time.Second != 0 {
+		return usage(fmt.Errorf("--long-poll is %v: pass whole seconds from 1s to 20s", f.longPoll))
 	}
 	name, err := queueName(f.queue)
 	if err != nil {

@@ -87,13 +87,13 @@ func (w *Worker) Run(ctx context.Context, drain <-chan struct{}) error {
 }
 
 func (w *Worker) startHTTP(fail context.CancelCauseFunc) {
-	served := make(chan error, 1)
+	served := make(chan struct{})
 	go func() {
+		defer close(served)
 		err := w.http.Serve(w.listener)
 		if !errors.Is(err, http.ErrServerClosed) {
 			fail(fmt.Errorf("serving on %v: %w", w.listener.Addr(), err))
 		}
-		served <- nil
 	}()
 	w.steps.push("the server of health and metrics", func(context.Context) error {
 		err := w.http.Close() // nobody loses by it

@@ -40,6 +40,25 @@ func TestStopInMidPollStrandsNothing(t *testing.T) {
 	})
 }
 
+// TestReceiveThatHangsIsReported: a receive that is not answered is cancelled when only
+// the grace is left of the budget, and the report says that it may have been handed
+// messages.
+func TestReceiveThatHangsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		hangs := &spy{Client: q.Direct()}
+		hangs.receive = func(ctx context.Context, _ *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		c := q.ConsumeWith(hangs, reprise.HandlerFunc(succeed), reprise.Config{StopBudget: 10 * time.Second})
+		time.Sleep(5 * time.Second)
+		if report := c.Stop(); !report.Stranded || report.Took > 10*time.Second {
+			t.Errorf("report %+v, want a stranded receive within ten seconds", report)
+		}
+	})
+}
+
 // TestLateArrivalsRunIfTimeAllows: handlers are known to be quick, so what
 // arrives during the stop is run rather than released: a release burns a receive.
 func TestLateArrivalsRunIfTimeAllows(t *testing.T) {

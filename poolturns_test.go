@@ -1,6 +1,7 @@
 package reprise_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -97,4 +98,59 @@ func TestPoolResizedMeanwhile(t *testing.T) {
 	if n := c.Status().Concurrency; n != 8 {
 		t.Errorf("concurrency %d, want the pool's 8", n)
 	}
+}
+
+// TestPoolRaised: places that are added are used at once, for what waits here and for
+// what is yet to be received, though no handler ends for an hour.
+func TestPoolRaised(t *testing.T) {
+	for name, prefetch := range map[string]int{"what waits here": 10, "what is yet to be received": -1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const places = 8
+				q, pool, s := reprisetest.NewQueue(t, nil), poolOf(t, 1), newStarts()
+				q.In(pool, reprise.Share{}).Consume(s.handler("q", time.Hour), reprise.Config{Prefetch: prefetch})
+				q.Send(numbered(places)...)
+				time.Sleep(time.Minute)
+				if n := s.peak(""); n != 1 {
+					t.Errorf("%d handlers ran at once, want 1", n)
+				}
+				if err := pool.SetConcurrency(places); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				if n := s.peak(""); n != places {
+					t.Errorf("%d handlers run, two seconds after the pool was raised; want %d", n, places)
+				}
+				q.WaitEmpty(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// TestStoppedWhileItRunsAlone: a handler that runs alone outlasts its consumer's stop.
+// The others of the pool go on without it.
+func TestStoppedWhileItRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad, good := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+		pool, s := poolOf(t, 4), newStarts()
+		stubborn := bad.In(pool, reprise.Share{}).Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(3 * time.Hour)
+			return nil
+		}), reprise.Config{StopBudget: 10 * time.Second})
+		h := plausible(bad)
+		h.Attempt, h.Alone = 0, 1
+		forged(bad, "alone", h.text(t))
+		time.Sleep(time.Second)
+		good.In(pool, reprise.Share{}).Consume(s.handler("good", time.Second), reprise.Config{})
+		good.Send(numbered(30)...)
+		time.Sleep(time.Minute)
+		if n := s.of("", time.Time{}, time.Now()); n != 0 {
+			t.Errorf("%d handlers were started beside the one that is to run alone", n)
+		}
+		if report := stubborn.Stop(); len(report.Abandoned) != 1 {
+			t.Errorf("report %+v, want the handler abandoned", report)
+		}
+		good.WaitEmpty(time.Minute)
+		time.Sleep(3 * time.Hour) // until it ends
+	})
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
@@ -145,5 +148,56 @@ func TestSenderGivesUpOnAMissingQueue(t *testing.T) {
 			t.Errorf("%d requests, want 3", n)
 		}
 		closeSender(t, s)
+	})
+}
+
+// TestRefusedTogetherSentAlone: a request is refused as a whole for what is in one of
+// its messages. Each of them is sent again in a request of its own, also where others
+// wait by then: none of those is refused for it.
+func TestRefusedTogetherSentAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var mu sync.Mutex
+		refused := make(map[string]bool)
+		choosy := &spy{Client: q.Direct()}
+		choosy.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			bad := false
+			for _, e := range in.Entries {
+				bad = bad || *e.MessageBody == "bad"
+				if refused[*e.MessageBody] && len(in.Entries) > 1 {
+					t.Errorf("message %q, which was refused with others, is sent again with others", *e.MessageBody)
+				}
+			}
+			if !bad {
+				return choosy.Client.SendMessageBatch(ctx, in)
+			}
+			for _, e := range in.Entries {
+				refused[*e.MessageBody] = true
+			}
+			return nil, &smithy.GenericAPIError{Code: "InvalidMessageContents", Message: "not these", Fault: smithy.FaultClient}
+		}
+		s := senderThrough(t, choosy, q.URL(), reprise.SenderConfig{Requests: 1})
+		var got answers
+		go func() {
+			time.Sleep(500 * time.Millisecond) // while the first request is under way
+			for _, m := range outgoing("fresh 1", "fresh 2") {
+				if err := s.Submit(t.Context(), m, got.add); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		sent, err := s.Send(t.Context(), outgoing("good 1", "bad", "good 2")...)
+		if err == nil || sent[0].Err != nil || sent[1].Err == nil || sent[2].Err != nil {
+			t.Errorf("sent %+v, %v; want all but the bad one", sent, err)
+		}
+		closeSender(t, s)
+		for _, a := range got.all() {
+			if a.Err != nil {
+				t.Errorf("a fresh message: %v", a.Err)
+			}
+		}
 	})
 }

@@ -303,3 +303,34 @@ func TestSenderLingersBesideFlush(t *testing.T) {
 		closeSender(t, s)
 	})
 }
+
+// TestFlushOutlastsNoWithdrawal: a Flush waits for a message that waits for room, and
+// whose caller then gives up. It ends with the others.
+func TestFlushOutlastsNoWithdrawal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Action: "SendMessageBatch", Delay: 5 * time.Second})
+		s, _ := newSender(t, q, reprise.SenderConfig{MaxWaiting: 1})
+		var got answers
+		if err := s.Submit(t.Context(), outgoing("inside")[0], got.add); err != nil {
+			t.Fatal(err)
+		}
+		ctx, giveUp := context.WithTimeout(t.Context(), time.Second)
+		defer giveUp()
+		go func() {
+			if err := s.Submit(ctx, outgoing("outside")[0], got.add); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the message for which there was no room: %v, want that its time ended", err)
+			}
+		}()
+		synctest.Wait()
+		limit, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := s.Flush(limit); err != nil {
+			t.Errorf("flush: %v, want it to end with the message that was sent", err)
+		}
+		if sent := got.all(); len(sent) != 1 || sent[0].Err != nil {
+			t.Errorf("told %+v, want the message inside sent", sent)
+		}
+		closeSender(t, s)
+	})
+}

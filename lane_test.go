@@ -351,7 +351,7 @@ func TestFIFOChoiceIsChecked(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Config.FIFO is 3: set FIFOHold, FIFOBlock or FIFOSkip") {
 		t.Errorf("error %v", err)
 	}
-	if got := fmt.Sprint(reprise.FIFOHold, reprise.FIFOBlock, reprise.FIFOSkip, reprise.FIFO(3)); got != "hold block skip unknown" {
+	if got := fmt.Sprint(reprise.FIFOHold, reprise.FIFOBlock, reprise.FIFOSkip, reprise.FIFO(3)); got != "hold block skip FIFO(3)" {
 		t.Errorf("names %s", got)
 	}
 }

@@ -30,17 +30,17 @@ type RetryLane struct {
 func (c *Consumer) RetryLane() *Consumer { return c.lane }
 
 // laneQueue returns the queue that copies go to, and what is wrong with Config.RetryLane
-// if that is another than queue, the consumer's own. cfg has its defaults filled in.
-func (cfg Config) laneQueue(queue queueURL) (lane queueURL, problems []error) {
-	if cfg.RetryLane == (RetryLane{}) {
+// if that is another than queue, the consumer's own. c has its defaults filled in.
+func (c Config) laneQueue(queue queueURL) (lane queueURL, problems []error) {
+	if c.RetryLane == (RetryLane{}) {
 		return queue, nil
 	}
-	lane, err := parseQueueURL(cfg.RetryLane.URL)
+	lane, err := parseQueueURL(c.RetryLane.URL)
 	if err != nil {
 		return queue, []error{fmt.Errorf("Config.RetryLane.URL: %w", err)}
 	}
 	refuse := func(problem string) {
-		problems = append(problems, fmt.Errorf("Config.RetryLane.URL is %q: %s", cfg.RetryLane.URL, problem))
+		problems = append(problems, fmt.Errorf("Config.RetryLane.URL is %q: %s", c.RetryLane.URL, problem))
 	}
 	switch {
 	case lane == queue:
@@ -48,13 +48,13 @@ func (cfg Config) laneQueue(queue queueURL) (lane queueURL, problems []error) {
 	case queue.fifo || lane.fifo:
 		refuse("on a FIFO queue a retry would come out of turn: leave it empty")
 	}
-	if dead, err := parseQueueURL(cfg.DeadLetterURL); err == nil && dead == lane {
+	if dead, err := parseQueueURL(c.DeadLetterURL); err == nil && dead == lane {
 		refuse("it is Config.DeadLetterURL too, so that what is given up would be run again: name another")
 	}
-	if cfg.Via == ViaVisibility {
+	if c.Via == ViaVisibility {
 		refuse("what goes there are copies: set Config.Via to ViaAuto")
 	}
-	return lane, append(problems, cfg.RetryLane.Share.validate("Config.RetryLane.Share")...)
+	return lane, append(problems, c.RetryLane.Share.validate("Config.RetryLane.Share")...)
 }
 
 // checkLane returns an error if c's retry lane is that of another queue too: what it

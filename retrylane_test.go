@@ -262,6 +262,36 @@ func TestLaneRunsWithItsQueue(t *testing.T) {
 	})
 }
 
+// TestWakeReachesTheLane, where what is retried waits.
+func TestWakeReachesTheLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		main := reprisetest.NewQueue(t, nil)
+		lane := main.NewQueue(nil)
+		var j journal
+		c := main.Consume(j.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Attempt == 1 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{
+			RetryLane: reprise.RetryLane{URL: lane.URL()}, Outage: reprise.Outage{Off: true},
+			Retry: retry.Policy{Backoff: retry.Constant(6 * time.Hour), Jitter: retry.None, MaxAttempts: 5},
+		})
+		main.Send(numbered(20)...)
+		time.Sleep(10 * time.Minute)
+		if n := c.RetryLane().Status().InBackoff; n != 20 {
+			t.Fatalf("%d wait in the lane, want 20", n)
+		}
+		if n := c.Wake(); n != 20 {
+			t.Errorf("%d are woken, want 20", n)
+		}
+		lane.WaitEmpty(time.Minute)
+		if n := len(j.all()); n != 40 {
+			t.Errorf("%d runs, want 40", n)
+		}
+	})
+}
+
 // TestLaneSharesTheQueuesPlaces: without a pool the two have Config.Concurrency together,
 // in turns by their weights.
 func TestLaneSharesTheQueuesPlaces(t *testing.T) {

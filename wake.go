@@ -45,6 +45,10 @@ const (
 // hidden or copied, those that another process has hidden, or those beyond the
 // 50,000 that this one remembers: they come when their time has passed.
 func (c *Consumer) Wake(keys ...string) int {
+	inLane := 0 // where retries wait, if there is one
+	if c.lane != nil {
+		inLane = c.lane.Wake(keys...)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
@@ -54,7 +58,7 @@ func (c *Consumer) Wake(keys ...string) int {
 			g.timer.Reset(0)
 		}
 	}
-	return c.wake(func(r *recollection) bool {
+	return inLane + c.wake(func(r *recollection) bool {
 		g := c.gates.byKey[r.key]
 		return named(r.key) && (g == nil || g.breaker.state == BreakerClosed || g.breaker.state == BreakerRamping)
 	}, time.Now())

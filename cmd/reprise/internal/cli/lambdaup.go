@@ -182,6 +182,9 @@ func (a *app) announceFunctions(s *stack.Stack, t *template.Template, endpoint s
 			fmt.Fprintf(a.stdout, "              %s\n", note)
 		}
 	}
+	for _, table := range t.Tables {
+		fmt.Fprintf(a.stdout, "table         %s\n", table.Name)
+	}
 	for _, m := range t.Mappings {
 		if m.Disabled {
 			continue

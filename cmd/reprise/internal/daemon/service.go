@@ -43,13 +43,16 @@ func (d *Daemon) Host(l Lambda) {
 // path of SQS does, whose queues are those of an account.
 var versionPath = regexp.MustCompile(`^/\d{4}-\d{2}-\d{2}/`)
 
-// besides sends what is of Lambda's API to lambda. An invoke takes as long as its
+// tableTarget begins the X-Amz-Target of requests to DynamoDB, whose path is that of SQS.
+const tableTarget = "DynamoDB_"
+
+// besides sends what is of Lambda's API, or DynamoDB's, to lambda. An invoke takes as long as its
 // function: the server's own time limits are not for it. A web page that happens to
 // be open on this machine must not run functions, also if its own name leads here.
 func besides(lambda, rest http.Handler) http.Handler {
 	lambda = byLoopbackName(http.NewCrossOriginProtection().Handler(lambda))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !versionPath.MatchString(r.URL.Path) {
+		if !versionPath.MatchString(r.URL.Path) && !strings.HasPrefix(r.Header.Get("X-Amz-Target"), tableTarget) {
 			rest.ServeHTTP(w, r)
 			return
 		}

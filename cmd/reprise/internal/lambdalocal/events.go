@@ -136,7 +136,7 @@ func (q *events) run(e *event) {
 			return
 		}
 		e.due = time.Now().Add(wait)
-		q.kept(e, q.store.put(e, false))
+		q.kept(e, q.store.put(e))
 		q.log(e, SourcePlatform, fmt.Sprintf("the asynchronous event is invoked again in %v", wait))
 		if !sleep(q.stopping, wait) {
 			q.abandon(e, "the local Lambda was stopped while it waited to be invoked again")

@@ -67,7 +67,7 @@ func (s *eventStore) accept(e *event) error {
 	s.last++
 	e.number = s.last
 	s.mu.Unlock()
-	if err := s.put(e, true); err != nil {
+	if err := s.put(e); err != nil {
 		return unkept(err.Error())
 	}
 	return nil
@@ -78,9 +78,8 @@ func unkept(why string) error {
 	return &Error{Status: http.StatusInternalServerError, Code: "ServiceException", Message: "the asynchronous event cannot be kept: " + why}
 }
 
-// put keeps e as it is now. Without sync a crash of the machine may lose the change,
-// and e is then invoked once more than it should be.
-func (s *eventStore) put(e *event, sync bool) error {
+// put keeps e as it is now.
+func (s *eventStore) put(e *event) error {
 	if !s.durable() {
 		return nil
 	}
@@ -97,7 +96,7 @@ func (s *eventStore) put(e *event, sync bool) error {
 	}
 	var b sqsserver.Batch
 	b.Set(eventKeyOf(e.number), value)
-	return s.journal.Commit(&b, sync)
+	return s.journal.Commit(&b, true)
 }
 
 // remove forgets e, which has ended.
@@ -107,7 +106,7 @@ func (s *eventStore) remove(e *event) error {
 	}
 	var b sqsserver.Batch
 	b.Delete(eventKeyOf(e.number))
-	return s.journal.Commit(&b, false)
+	return s.journal.Commit(&b, true) // or a kill would have the event invoked again
 }
 
 // load returns the events that an earlier process has accepted, in their order.

@@ -158,7 +158,7 @@ func visibility(q *Queue) int {
 	return defaultVisibility
 }
 
-// checkNames refuses a name that two queues or two functions have.
+// checkNames refuses a name that two queues, two functions or two tables have.
 func (l *loader) checkNames() {
 	seen := make(map[string]string)
 	check := func(kind, name, id string, line int) {
@@ -169,6 +169,9 @@ func (l *loader) checkNames() {
 	}
 	for _, q := range l.template.Queues {
 		check("queue ", q.Name, q.ID, q.Line)
+	}
+	for _, t := range l.template.Tables {
+		check("table ", t.Name, t.ID, t.Line)
 	}
 	for i := range l.template.Functions {
 		f := &l.template.Functions[i]

@@ -14,6 +14,7 @@ const (
 	lambdaFunctionType = "AWS::Lambda::Function"
 	invokeConfigType   = "AWS::Lambda::EventInvokeConfig"
 	mappingType        = "AWS::Lambda::EventSourceMapping"
+	tableType          = "AWS::DynamoDB::Table" // some of them: see isTable
 )
 
 // ref is what a Ref to name is.
@@ -38,7 +39,7 @@ func (l *loader) ref(p place, n *node, name string) *node {
 			return text(n, l.options.QueueURL(name))
 		}
 		return nil
-	case r.isFunction():
+	case r.isFunction() || r.isTable():
 		if name := l.nameOf(r); name != "" {
 			return text(n, name)
 		}
@@ -113,6 +114,8 @@ func (l *loader) attribute(p place, n *node, id, attribute string) *node {
 		return nil
 	case r.isFunction() && attribute == "Arn":
 		value = l.functionARN
+	case r.isTable() && attribute == "Arn":
+		value = l.tableARN
 	case r.isFunction() && !slices.Contains(otherAttributes, attribute):
 		l.refuse(p, n, "%s, a function, has no attribute %q: it has Arn", id, attribute)
 		return nil
@@ -132,6 +135,10 @@ func (l *loader) queueARN(name string) string {
 
 func (l *loader) functionARN(name string) string {
 	return fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", l.options.Region, l.options.AccountID, name)
+}
+
+func (l *loader) tableARN(name string) string {
+	return fmt.Sprintf("arn:aws:dynamodb:%s:%s:table/%s", l.options.Region, l.options.AccountID, name)
 }
 
 // resource returns the resource that n refers to.
@@ -186,9 +193,10 @@ func (l *loader) standIn(p place, n *node, r *resource, value string) *node {
 var (
 	queueName    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 	functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	tableName    = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 )
 
-// nameOf is the physical name of a queue or function; empty if it has no valid one,
+// nameOf is the physical name of a queue, function or table; empty if it has no valid one,
 // which has then been reported.
 func (l *loader) nameOf(r *resource) string {
 	if r.named {
@@ -197,6 +205,8 @@ func (l *loader) nameOf(r *resource) string {
 	property := "QueueName"
 	if r.isFunction() {
 		property = "FunctionName"
+	} else if r.kind == tableType {
+		property = "TableName"
 	}
 	p := r.place().at(property)
 	if r.naming {
@@ -212,6 +222,11 @@ func (l *loader) nameOf(r *resource) string {
 	}
 	if r.kind == queueType {
 		r.name = l.checkQueueName(p, r)
+	} else if r.kind == tableType {
+		if r.name != "" && !tableName.MatchString(r.name) {
+			l.refuse(p, r.properties.get(property), "%q is no name of a table: write 3 to 255 letters, digits, ., - and _", r.name)
+			r.name = ""
+		}
 	} else if r.name != "" && !functionName.MatchString(r.name) {
 		l.refuse(p, r.properties.get(property), "%q is no name of a function: write up to 64 letters, digits, - and _", r.name)
 		r.name = ""

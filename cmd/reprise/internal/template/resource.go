@@ -204,6 +204,7 @@ func (l *loader) readResources() {
 		{[]string{samFunctionType, lambdaFunctionType}, l.invokes},
 		{[]string{invokeConfigType}, l.invokeConfig},
 		{[]string{mappingType}, l.mapping},
+		{[]string{tableType}, l.table},
 	} {
 		for _, r := range l.order {
 			if slices.Contains(kind.names, r.kind) && !r.absent {
@@ -212,14 +213,14 @@ func (l *loader) readResources() {
 		}
 	}
 	for _, r := range l.order {
-		if r.absent || slices.Contains(runTypes, r.kind) {
+		if r.absent || slices.Contains(runTypes, r.kind) || r.isTable() {
 			continue
 		}
 		if slices.ContainsFunc(quietly, func(prefix string) bool { return strings.HasPrefix(r.kind, prefix) }) {
 			idle = append(idle, r)
 			continue
 		}
-		l.warn(r.place(), nil, "%s is not run here: queues and functions are", r.kind)
+		l.warn(r.place(), nil, "%s is not run here: queues, functions and tables whose key is one string are", r.kind)
 	}
 	l.noteIdle(idle)
 	l.checkNames()

@@ -19,6 +19,7 @@ type Template struct {
 	Queues    []Queue
 	Functions []Function
 	Mappings  []Mapping
+	Tables    []Table
 	// Warnings are what is not run here, by line.
 	Warnings []Finding
 }
@@ -80,6 +81,13 @@ type Async struct {
 	// OnSuccess, OnFailure and DeadLetter are ARNs of queues or functions of the
 	// template, the last one only of queues; empty: none.
 	OnSuccess, OnFailure, DeadLetter string
+}
+
+// Table is a DynamoDB table whose key is one string.
+type Table struct {
+	ID, Name string // logical and physical
+	Key      string // the attribute that is the partition key
+	Line     int
 }
 
 // Mapping is an event source mapping of an SQS queue.

@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/build"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/mapping"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/table"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -34,7 +36,7 @@ type Config struct {
 	QueueURL func(name string) string
 	// Region and AccountID are those of the functions' ARNs.
 	Region, AccountID string
-	// Journal keeps asynchronous events; nil: they are in memory. See lambdalocal.Config.
+	// Journal keeps asynchronous events and the items of tables; nil: they are in memory. See lambdalocal.Config.
 	Journal lambdalocal.Journal
 	// TimeScale is by how much AWS's own minutes are shortened: see
 	// lambdalocal.Config. Default: 1.
@@ -61,6 +63,7 @@ type Stack struct {
 	scratch  *scratch // for what is built
 	builder  *build.Builder
 	lambda   *lambdalocal.Lambda
+	tables   *table.Tables
 	built    []build.Built // as cfg.Template.Functions
 	mappings []*mapping.Mapping
 
@@ -93,19 +96,41 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	if err := s.buildAll(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.makeTables(); err != nil {
+		return nil, err
+	}
 	functions := make([]lambdalocal.Function, len(s.built))
 	for i := range s.built {
 		functions[i] = runnable(&cfg.Template.Functions[i], s.built[i])
 	}
 	s.lambda, err = lambdalocal.New(lambdalocal.Config{
 		Functions: functions, Region: cfg.Region, AccountID: cfg.AccountID, TimeScale: cfg.TimeScale,
-		Environment: map[string]string{"AWS_ENDPOINT_URL_SQS": cfg.Endpoint, "AWS_ENDPOINT_URL_LAMBDA": cfg.Endpoint},
+		Environment: s.environment(),
 		Send:        s.send, Log: cfg.Log, Journal: cfg.Journal,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeTables makes the template's tables.
+func (s *Stack) makeTables() (err error) {
+	var tables []table.Table
+	for _, t := range s.cfg.Template.Tables {
+		tables = append(tables, table.Table{Name: t.Name, Key: t.Key})
+	}
+	s.tables, err = table.New(tables, s.cfg.Journal)
+	return err
+}
+
+// environment is that of all functions: where they find what runs here.
+func (s *Stack) environment() map[string]string {
+	env := map[string]string{"AWS_ENDPOINT_URL_SQS": s.cfg.Endpoint, "AWS_ENDPOINT_URL_LAMBDA": s.cfg.Endpoint}
+	if len(s.cfg.Template.Tables) > 0 {
+		env["AWS_ENDPOINT_URL_DYNAMODB"] = s.cfg.Endpoint
+	}
+	return env
 }
 
 // buildAll builds the functions, as many at once as there are processors.
@@ -191,8 +216,14 @@ func (s *Stack) Functions() []Function {
 	return functions
 }
 
-// ServeHTTP answers the Invoke API.
-func (s *Stack) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.lambda.ServeHTTP(w, r) }
+// ServeHTTP answers the Invoke API, and that of the tables.
+func (s *Stack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), table.TargetPrefix) {
+		s.tables.ServeHTTP(w, r)
+		return
+	}
+	s.lambda.ServeHTTP(w, r)
+}
 
 // Start runs the mappings and what is left of asynchronous events, and watches sources if that is wanted.
 func (s *Stack) Start() {

@@ -80,11 +80,11 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: reason, err: d.withLastError(errExhausted)}, now)
 		return
 	}
-	if c.draining && (c.gateShut(d) || !c.timeAllows(now)) {
+	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
 		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		return
 	}
-	if !c.gateShut(d) && c.confine(d, now) {
+	if !c.gateShut(d, now) && c.confine(d, now) {
 		return
 	}
 	c.line(d, now)

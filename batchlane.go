@@ -42,7 +42,7 @@ func (c *Consumer) mayGoAlong(s *delivery, now time.Time) bool {
 	if s.phase != phaseWaiting || known.done || known.spent || known.due.After(now) || s.marked() {
 		return false
 	}
-	if g := c.gates.byKey[s.key]; g != nil && (g.paused || g.breaker.state != BreakerClosed) {
+	if g := c.gates.byKey[s.key]; g != nil && (g.paused || g.state() != BreakerClosed) {
 		return false
 	}
 	_, exhausted := c.policy.Exhausted(s.msg.Attempt, c.clock.local(s.msg.FirstReceived), c.clock.local(s.msg.Sent), now)
@@ -67,20 +67,20 @@ func (c *Consumer) settleGroup(seats []seat, took time.Duration, now time.Time) 
 		c.settleSeat(&seats[i], took, now)
 	}
 	l.head = seats[at].d
-	c.putBack(l, seats[at+1:], now)
+	c.putBack(l, seats[at+1:], took, now)
 	c.settleSeat(&seats[at], took, now)
 	return len(seats)
 }
 
 // putBack has messages that a batch has run behind a failed one of their group wait
 // again, to be run again: this was no attempt. The caller holds c.mu.
-func (c *Consumer) putBack(l *lane, seats []seat, now time.Time) {
+func (c *Consumer) putBack(l *lane, seats []seat, took time.Duration, now time.Time) {
 	again := make([]*delivery, 0, len(seats))
 	for i := range seats {
 		s := &seats[i]
 		d := s.d
 		s.verdict = verdict{outcome: OutcomeHold, reason: retry.ReasonRelease, err: s.opinion.err}
-		c.throughBreaker(d, s.verdict, s.opinion, now)
+		c.throughBreaker(d, s.verdict, s.opinion, took, now)
 		s.leaveTrail()
 		c.counts.Held++
 		c.running--

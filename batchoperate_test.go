@@ -25,13 +25,14 @@ import (
 func TestCanaryOfABatchConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
-		q.Send(numbered(200)...)
+		q.Send(numbered(400)...)
 		var p dependency
 		p.set("", true)
 		var mu sync.Mutex
 		down, most := true, make(map[string]int) // attempts
 		var whileDown, after []int
 		c := q.ConsumeBatch(reprise.BatchHandlerFunc(func(_ context.Context, ms []*reprise.Message) []error {
+			time.Sleep(50 * time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
 			errs := make([]error, len(ms))
@@ -55,10 +56,10 @@ func TestCanaryOfABatchConsumer(t *testing.T) {
 		}
 		down = false
 		mu.Unlock()
-		waitFor(t, "what has come back is not lingered for", 10*time.Minute, func() bool { return c.Status().Counts.Deleted >= 150 })
+		waitFor(t, "what has come back is not lingered for", 10*time.Minute, func() bool { return c.Status().Counts.Deleted >= 350 })
 		q.WaitEmpty(3 * time.Hour)
 		n := c.Stop().Counts
-		if after[0] != 1 || slices.Max(after) != 10 || len(after) > 40 {
+		if after[0] != 1 || slices.Max(after) != 10 || len(after) > 120 {
 			t.Errorf("batches after the outage: %v, want one alone, then larger ones", after)
 		}
 		if worst := slices.Max(slices.Collect(maps.Values(most))); worst > 2 || n.DeadLettered != 0 {

@@ -197,7 +197,7 @@ func (c *Consumer) settleBatch(b *batch) {
 
 // settleSeat ends one message's attempt. The caller holds c.mu.
 func (c *Consumer) settleSeat(s *seat, took time.Duration, now time.Time) {
-	s.verdict = c.throughBreaker(s.d, c.judge(s.d, s.opinion, now), s.opinion, now)
+	s.verdict = c.throughBreaker(s.d, c.judge(s.d, s.opinion, now), s.opinion, took, now)
 	s.leaveTrail()
 	c.finish(s.d, s.verdict, took, now)
 }

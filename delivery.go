@@ -32,6 +32,7 @@ type delivery struct {
 	first    run       // the storage of most
 	shelf    *gate     // the closed gate that it waits behind
 	gate     *gate     // the gate that has let it through
+	round    int       // of the gate's breaker, when it did
 	next     *delivery // in a fifo
 	previous *delivery //
 	queued   bool      //

@@ -1,8 +1,10 @@
 package reprise
 
 import (
+	"math"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/breaker"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -20,7 +22,7 @@ type gates struct {
 // gate stands before the handlers of one key's messages, or of all.
 type gate struct {
 	key     string
-	breaker breaker
+	breaker breaker.Breaker
 	paused  bool
 
 	held    fifo // of messages that have not failed
@@ -29,12 +31,13 @@ type gate struct {
 	trying  int  // in tried
 	shelved int  // of them, those counted in gates.shelved
 
-	active   int  // messages let through since the breaker's last turn and not yet ended
-	wanted   bool // half-open: the next message that comes is the canary
-	fresh    bool // only one that has not failed
-	patient  bool // ramping: rampPatience has passed
-	probing  bool // Config.Outage.Probe has not returned
-	canaries int  // sent so far
+	active   int       // messages let through since the breaker's last turn and not yet ended
+	wanted   bool      // half-open: the next message that comes is the canary
+	fresh    bool      // only one that has not failed
+	waitFor  time.Time // ramping: messages that have failed wait until then for others
+	rested   time.Time // ramping: no handler is started before
+	probing  bool      // Config.Outage.Probe has not returned
+	canaries int       // sent so far
 	timer    *time.Timer
 	cause    error // the latest failure for want of the dependency
 }
@@ -47,27 +50,33 @@ const (
 	maxAway = 10 * time.Minute
 
 	// rampPatience is for how long, while ramping, messages that have failed wait
-	// for others to go first.
+	// for others to come and go first.
 	rampPatience = time.Second
+	// rampIdle is how long nothing runs, while ramping, before more may run at once
+	// and hidden messages are woken.
+	rampIdle = 2 * time.Second
 )
 
-// admits says whether one more message may pass.
-func (g *gate) admits() bool {
+// state is the state of g's breaker.
+func (g *gate) state() BreakerState { return BreakerState(g.breaker.State()) }
+
+// admits reports whether one more message may pass.
+func (g *gate) admits(now time.Time) bool {
 	switch {
 	case g.paused:
 		return false
-	case g.breaker.state == BreakerRamping:
-		return g.active < g.breaker.limit
-	case g.breaker.state == BreakerHalfOpen:
+	case g.state() == BreakerRamping:
+		return g.active < g.breaker.Level() && !now.Before(g.rested)
+	case g.state() == BreakerHalfOpen:
 		return g.wanted
 	}
-	return g.breaker.state == BreakerClosed
+	return g.state() == BreakerClosed
 }
 
-// gateShut says whether a gate keeps d from its handler. The caller holds c.mu.
-func (c *Consumer) gateShut(d *delivery) bool {
+// gateShut reports whether a gate keeps d from its handler. The caller holds c.mu.
+func (c *Consumer) gateShut(d *delivery, now time.Time) bool {
 	g := c.gates.byKey[d.key]
-	return g != nil && !g.admits()
+	return g != nil && !g.admits(now)
 }
 
 // line puts d where it waits for a worker, or behind its gate. The caller holds
@@ -81,13 +90,16 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 	d.tried = d.tried || c.memory.recall(d.msg.ID, now).unavailable
 	another := g.fresh && d.tried && g.holding < c.freshUpTo()
 	switch {
-	case another || !g.admits():
+	case another || !g.admits(now):
 		c.shelve(g, d, now)
 	default:
-		if g.breaker.state != BreakerClosed {
-			d.gate = g
+		if g.state() != BreakerClosed {
+			d.gate, d.round = g, g.breaker.Round()
 			g.active++
 			g.wanted, g.fresh = false, false
+		}
+		if !d.tried {
+			g.waitFor = time.Time{}
 		}
 		c.enlist(d)
 	}
@@ -116,6 +128,7 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 		g.held.push(d)
 	}
 	c.recount(g)
+	c.awaitTurn(g, now)
 }
 
 // roomToHold says whether one more message may be held behind g: where each key
@@ -130,7 +143,7 @@ func (c *Consumer) roomToHold(g *gate) bool {
 	if c.batches != nil && c.gates.bytes >= c.heldAtMost()/2 {
 		return false
 	}
-	if g.breaker.state == BreakerRamping {
+	if g.state() == BreakerRamping {
 		return g.holding-g.trying < share // these take the places of others
 	}
 	return c.gates.shelved < all && g.holding < share
@@ -187,9 +200,9 @@ func (c *Consumer) leaveGate(d *delivery) *gate {
 func (c *Consumer) passedUnrun(g *gate, now time.Time) {
 	switch {
 	case c.draining:
-	case g.breaker.state == BreakerHalfOpen && g.active == 0 && !g.wanted:
-		c.turn(g, now, func(b *breaker) { b.open(now, c.chance.Float64()) })
-	case g.breaker.state == BreakerRamping:
+	case g.state() == BreakerHalfOpen && g.active == 0 && !g.wanted:
+		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
+	case g.state() == BreakerRamping:
 		c.letThrough(g, now)
 	}
 }
@@ -199,7 +212,7 @@ func (c *Consumer) passedUnrun(g *gate, now time.Time) {
 // failed, or there might be nothing else to be let through.
 func (c *Consumer) recount(g *gate) {
 	shelved := g.holding
-	if g.breaker.state == BreakerRamping && !g.paused {
+	if g.state() == BreakerRamping && !g.paused {
 		shelved = g.trying
 	}
 	c.gates.shelved += shelved - g.shelved
@@ -207,24 +220,51 @@ func (c *Consumer) recount(g *gate) {
 }
 
 // letThrough lets as many of the held messages pass as g admits. While ramping,
-// those that have failed come only after rampPatience without any other: they may
-// be what made the breaker open, and none of the rest. The caller holds c.mu.
+// those that have failed come only when there has been no other for rampPatience:
+// they may be what made the breaker open, and none of the rest. The caller holds
+// c.mu.
 func (c *Consumer) letThrough(g *gate, now time.Time) {
-	for n := g.holding; n > 0 && g.admits(); n-- {
+	for n := g.holding; n > 0 && g.admits(now); n-- {
 		d := g.held.first
-		switch {
-		case d != nil:
-		case g.breaker.state == BreakerRamping && !g.patient:
-			g.timer.Reset(rampPatience)
-			n = 0
-			continue
-		default:
+		if d == nil {
+			if g.state() == BreakerRamping && !g.patientUntil(now) {
+				break
+			}
 			d = g.tried.first
 		}
 		c.stepOut(d, now)
 		c.begin(d, now)
 	}
+	c.awaitTurn(g, now)
 	c.startWorkers()
+}
+
+// patientUntil reports whether those messages that have failed need wait no longer
+// for others.
+func (g *gate) patientUntil(now time.Time) bool {
+	if g.waitFor.IsZero() {
+		g.waitFor = now.Add(rampPatience)
+	}
+	return !now.Before(g.waitFor)
+}
+
+// awaitTurn sets g's timer, while ramping, to when held messages may pass that may
+// not now, or to when g has been idle for a while. The caller holds c.mu.
+func (c *Consumer) awaitTurn(g *gate, now time.Time) {
+	if g.state() != BreakerRamping || g.paused || g.active >= g.breaker.Level() {
+		return
+	}
+	if g.holding == 0 {
+		if g.breaker.Promising() {
+			g.timer.Reset(rampIdle)
+		}
+		return
+	}
+	at := g.rested
+	if g.held.first == nil && g.waitFor.After(at) {
+		at = g.waitFor
+	}
+	g.timer.Reset(max(0, at.Sub(now)))
 }
 
 // addGate makes the gate of a key. The caller holds c.mu.
@@ -232,7 +272,11 @@ func (c *Consumer) addGate(key string) *gate {
 	if c.gates.byKey == nil {
 		c.gates.byKey = make(map[string]*gate)
 	}
-	g := &gate{key: key, breaker: breaker{threshold: c.cfg.Outage.Threshold}}
+	succeeded := 0
+	if !c.keyed() {
+		succeeded = int(min(c.counts.Deleted, math.MaxInt32)) // which made no gate
+	}
+	g := &gate{key: key, breaker: breaker.New(c.cfg.Outage.Threshold, succeeded)}
 	g.timer = time.AfterFunc(time.Hour, func() { c.probeDue(g) })
 	g.timer.Stop()
 	c.gates.byKey[key] = g
@@ -245,8 +289,8 @@ func (c *Consumer) watch(key string) *gate {
 	if len(c.gates.byKey) >= maxGates {
 		var oldest *gate
 		for _, g := range c.gates.byKey {
-			idle := g.breaker.state == BreakerClosed && !g.paused && g.holding == 0 && !g.probing
-			if idle && (oldest == nil || g.breaker.lastFailure.Before(oldest.breaker.lastFailure)) {
+			idle := g.state() == BreakerClosed && !g.paused && g.holding == 0 && !g.probing
+			if idle && (oldest == nil || g.breaker.LastFailure().Before(oldest.breaker.LastFailure())) {
 				oldest = g
 			}
 		}
@@ -261,7 +305,7 @@ func (c *Consumer) watch(key string) *gate {
 // tidy forgets g if nothing is known by it. While a probe of it is under way that is
 // known: there is not to be another beside it.
 func (c *Consumer) tidy(g *gate) {
-	if g.breaker.quiet() && !g.paused && g.holding == 0 && !g.probing {
+	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
 		g.timer.Stop()
 		delete(c.gates.byKey, g.key)
 	}
@@ -269,7 +313,7 @@ func (c *Consumer) tidy(g *gate) {
 
 // throughBreaker tells the breaker of d how its attempt ended, and returns v, or
 // what becomes of d instead since a breaker is open. The caller holds c.mu.
-func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, now time.Time) verdict {
+func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, took time.Duration, now time.Time) verdict {
 	let := c.leaveGate(d)
 	v.unavailable = o.unavailable
 	g := c.gates.byKey[d.key]
@@ -288,37 +332,61 @@ func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, now time.Ti
 		if let == g {
 			c.passedUnrun(g, now)
 		}
-	case g.breaker.state == BreakerClosed:
-		if g.breaker.attempted(d.msg.OriginID, o.unavailable, now) {
-			c.turn(g, now, func(b *breaker) { b.open(now, c.chance.Float64()) })
+	case g.state() == BreakerClosed:
+		if g.breaker.Attempted(d.msg.OriginID, o.unavailable, now) {
+			c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
 		}
 		c.tidy(g)
 	case let == g:
-		c.canaryEnded(g, o.unavailable, now)
+		c.passedAndEnded(g, d, o.unavailable, took, now)
 	}
-	blind := g.breaker.state == BreakerOpen || g.breaker.state == BreakerHalfOpen || g.breaker.state == BreakerRamping && let != g
+	blind := g.state() == BreakerOpen || g.state() == BreakerHalfOpen || g.state() == BreakerRamping && (let != g || !g.breaker.Rising())
 	if o.unavailable && blind {
 		return c.spare(g, d, v, now)
 	}
 	return v
 }
 
-// canaryEnded takes in the end of an attempt at a message that g has let through.
-func (c *Consumer) canaryEnded(g *gate, unavailable bool, now time.Time) {
+// passedAndEnded takes in the end of an attempt at a message that g has let
+// through. The caller holds c.mu.
+func (c *Consumer) passedAndEnded(g *gate, d *delivery, unavailable bool, took time.Duration, now time.Time) {
+	if g.state() != BreakerRamping {
+		c.canaryEnded(g, unavailable, took, now)
+		return
+	}
+	c.ramp(g, now, func(b *breaker.Breaker) {
+		b.Ended(d.round, d.msg.OriginID, unavailable, took, c.capacity(), now, c.chance.Float64())
+		g.rested = now.Add(b.Rest(took))
+	})
+}
+
+// ramp changes g's breaker, which is ramping, and does what follows from it. The
+// caller holds c.mu.
+func (c *Consumer) ramp(g *gate, now time.Time, change func(*breaker.Breaker)) {
+	b := g.breaker
+	change(&b)
+	if b.State() != breaker.Ramping {
+		c.turn(g, now, func(old *breaker.Breaker) { *old = b })
+		return
+	}
+	rising := g.breaker.Rising()
+	g.breaker = b
 	switch {
-	case g.breaker.state == BreakerRamping:
-		b := g.breaker
-		b.ramped(unavailable, c.capacity(), now, c.chance.Float64())
-		if b.state == BreakerRamping {
-			g.breaker = b
-			c.letThrough(g, now)
-			return
-		}
-		c.turn(g, now, func(old *breaker) { *old = b })
+	case b.Rising() && !rising:
+		c.wakeHidden(g, now)
+	case rising && !b.Rising():
+		c.stopWaking(g.key)
+	}
+	c.letThrough(g, now)
+}
+
+// canaryEnded takes in the end of a probe. The caller holds c.mu.
+func (c *Consumer) canaryEnded(g *gate, unavailable bool, took time.Duration, now time.Time) {
+	switch {
 	case !unavailable:
-		c.turn(g, now, (*breaker).answered)
-	case g.breaker.state == BreakerHalfOpen:
-		c.turn(g, now, func(b *breaker) { b.unanswered(now, c.chance.Float64()) })
+		c.turn(g, now, func(b *breaker.Breaker) { b.Answered(took, now) })
+	case g.state() == BreakerHalfOpen:
+		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
 	}
 }
 
@@ -354,7 +422,7 @@ func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
 		known.due = v.due
 		known.unrun(d)
 	}
-	if g := c.gates.byKey[d.key]; g != nil && !g.admits() {
+	if g := c.gates.byKey[d.key]; g != nil && !g.admits(now) {
 		c.shelve(g, d, now)
 	} else {
 		c.begin(d, now)

@@ -9,6 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // TestGivingUpBeginsAndEnds: what becomes of messages is a word, x for one that is
 // given up, each another, s for one that succeeds, a for the first one that was given
 // up once more, h for half an hour in which nothing happens. The numbers are of the

@@ -6,6 +6,38 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/breaker"
+)
+
+// BreakerState is where the circuit breaker over the handlers' outcomes stands.
+// It is a closed set, fit for a metric label.
+type BreakerState uint8
+
+// The states of a breaker.
+const (
+	// BreakerClosed: handlers run as they are configured to.
+	BreakerClosed = BreakerState(breaker.Closed)
+	// BreakerOpen: what the handlers need is unavailable; none is started.
+	BreakerOpen = BreakerState(breaker.Open)
+	// BreakerHalfOpen: a probe is under way.
+	BreakerHalfOpen = BreakerState(breaker.HalfOpen)
+	// BreakerRamping: it answers again; more and more handlers run at once.
+	BreakerRamping = BreakerState(breaker.Ramping)
+
+	breakerStates = BreakerRamping + 1
+)
+
+var breakerStateNames = [breakerStates]string{"closed", "open", "half-open", "ramping"}
+
+// String returns the state's name, fit for a metric label.
+func (s BreakerState) String() string { return nameOf(breakerStateNames[:], uint8(s), "BreakerState") }
+
+const (
+	// defaultThreshold is how many distinct messages must have failed. Fewer could
+	// be a handful of slow ones.
+	defaultThreshold = 20
+	maxThreshold     = 1000
 )
 
 // Outage says how a [Consumer] recognises an outage of what its handlers need, and
@@ -16,9 +48,10 @@ import (
 // received, so that no message uses up receives or attempts for nothing. Messages
 // that were received already, and those that fail then, are held under their
 // lease. From time to time a probe is made; when one succeeds, handlers are
-// started again, one at first, then twice as many with each round of successes.
-// Then messages that this process had hidden for want of the dependency are made
-// visible, at the rate at which they can be worked off.
+// started again, one at a time at first, then more and more, for as long as no
+// fewer attempts succeed than usual. Then messages that this process had hidden
+// for want of the dependency are made visible, at the rate at which they can be
+// worked off.
 //
 // The zero Outage does all that, carefully: a breaker opens when 20 different
 // messages have failed so and nothing else has happened in between. Each consumer
@@ -91,6 +124,9 @@ type BreakerStatus struct {
 	NextProbe time.Time
 	// Held is how many messages wait, under lease.
 	Held int
+	// Level is how many messages may run at once while the State is BreakerRamping:
+	// one also stands for one with pauses in between. Zero otherwise.
+	Level int
 	// Paused says that PauseKey has been called.
 	Paused bool
 	// Problem is the text of the latest failure for want of the dependency.

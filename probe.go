@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/breaker"
 	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -17,9 +18,13 @@ const (
 	// freshEvery: of so many canaries one is a message that has not failed.
 	freshEvery = 4
 	// freshPatience is how long that is waited for while others are held.
-	freshPatience = 25 * time.Second
-	// canaryPatience is how long a canary may run before there is another.
-	canaryPatience = 2 * time.Minute
+	freshPatience = 2 * time.Second
+	// A canary may run for twice as long as handlers take, within these bounds,
+	// before there is another: one that hangs may not hide the end of an outage.
+	shortCanary = 15 * time.Second
+	longCanary  = 2 * time.Minute
+	// whilePaused is how often a paused consumer looks whether it can probe.
+	whilePaused = 5 * time.Second
 	// probeTimeout ends the context of Config.Outage.Probe.
 	probeTimeout = 30 * time.Second
 
@@ -30,30 +35,37 @@ const (
 
 // turn changes g's breaker, and does what follows from it. What had been let
 // through counts no longer: it may hang for hours. The caller holds c.mu.
-func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker)) {
-	previous, since := g.breaker.state, g.breaker.since
+func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker.Breaker)) {
+	previous, since := g.state(), g.breaker.Since()
 	change(&g.breaker)
 	g.active, g.wanted, g.fresh = 0, false, false
+	g.waitFor, g.rested = time.Time{}, time.Time{}
 	for _, d := range c.held {
 		if d.gate == g {
 			d.gate = nil
 		}
 	}
-	state := g.breaker.state
+	state := g.state()
 	if state != BreakerClosed {
-		since = g.breaker.since
+		since = g.breaker.Since()
 	}
 	c.gateTurned(g, now)
 	if state != previous {
-		c.announce(OutageEvent{Key: g.key, State: state, Previous: previous, At: now, Since: since, NextProbe: g.nextProbe(), Held: g.holding, Err: g.cause})
+		c.announce(OutageEvent{Key: g.key, State: state, Previous: previous, At: now, Since: since, NextProbe: g.breaker.NextProbe(), Held: g.holding, Err: g.cause})
 	}
 	switch {
 	case state == BreakerOpen && previous == BreakerRamping:
 		c.stopWaking(g.key)
-	case state == BreakerRamping || state == BreakerClosed:
-		// Not only when it closes: the ramp may need them to get on.
-		c.wake(func(r *recollection) bool { return r.unavailable && !r.asked && r.key == g.key }, now)
+	case state == BreakerClosed:
+		c.wakeHidden(g, now)
 	}
+}
+
+// wakeHidden wakes the messages that were hidden for want of what g stands for. Not
+// before that is found to bear some load: waking uses up a receive of each. The
+// caller holds c.mu.
+func (c *Consumer) wakeHidden(g *gate, now time.Time) {
+	c.wake(func(r *recollection) bool { return r.unavailable && !r.asked && r.key == g.key }, now)
 }
 
 // gateTurned brings the messages of g's key, and what else depends on g, into line
@@ -61,14 +73,14 @@ func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker)) {
 func (c *Consumer) gateTurned(g *gate, now time.Time) {
 	c.recount(g)
 	switch {
-	case g.breaker.state == BreakerOpen && !g.paused:
-		g.timer.Reset(g.breaker.probeAt.Sub(now))
-	case g.breaker.state == BreakerHalfOpen && !g.paused:
-		g.timer.Reset(canaryPatience)
+	case g.state() == BreakerOpen && !g.paused:
+		g.timer.Reset(g.breaker.NextProbe().Sub(now))
+	case g.state() == BreakerHalfOpen && !g.paused:
+		g.timer.Reset(c.canaryPatience(g))
 	default:
 		g.timer.Stop()
 	}
-	if g.paused || g.breaker.state == BreakerOpen || g.breaker.state == BreakerHalfOpen {
+	if g.paused || g.state() == BreakerOpen || g.state() == BreakerHalfOpen {
 		for d := c.ready.first; d != nil; {
 			next := d.next
 			if d.key == g.key {
@@ -85,14 +97,6 @@ func (c *Consumer) gateTurned(g *gate, now time.Time) {
 	c.roomFreed()
 }
 
-// nextProbe is when g's next probe is due; zero if none is.
-func (g *gate) nextProbe() time.Time {
-	if g.breaker.state != BreakerOpen {
-		return time.Time{}
-	}
-	return g.breaker.probeAt
-}
-
 // probeDue is called by g's timer.
 func (c *Consumer) probeDue(g *gate) {
 	c.mu.Lock()
@@ -102,18 +106,18 @@ func (c *Consumer) probeDue(g *gate) {
 	}
 	byProbe := c.cfg.Outage.Probe != nil && !g.probing
 	if c.dials.paused && !byProbe {
-		g.timer.Reset(firstProbe) // no canary could run
+		g.timer.Reset(whilePaused) // no canary could run
 		return
 	}
 	now := time.Now()
-	switch g.breaker.state {
+	switch g.state() {
 	case BreakerOpen:
-		c.turn(g, now, (*breaker).probe)
+		g.probing = g.probing || byProbe
+		c.turn(g, now, (*breaker.Breaker).Probe)
 		if byProbe {
-			g.probing = true
 			// Not awaited by drain: like a handler, it may ignore its context.
 			canaries := g.canaries
-			c.crew.run(c.mu, func() { c.runProbe(g, canaries) })
+			c.crew.run(c.mu, func() { c.runProbe(g, canaries, now) })
 			return
 		}
 		c.sendCanary(g, now)
@@ -127,15 +131,17 @@ func (c *Consumer) probeDue(g *gate) {
 			c.sendCanary(g, now)
 		}
 	case BreakerRamping:
-		g.patient = true
+		if g.holding == 0 && g.active == 0 && g.breaker.Promising() {
+			c.ramp(g, now, func(b *breaker.Breaker) { b.Idle(c.capacity(), now) })
+			return
+		}
 		c.letThrough(g, now)
-		g.patient = false
 	}
 }
 
 // runProbe asks the user's probe whether the dependency is back. If there are more
 // canaries when it returns, its answer is to a question of old.
-func (c *Consumer) runProbe(g *gate, canaries int) {
+func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 	err := errors.New("Config.Outage.Probe called runtime.Goexit")
 	defer func() {
 		if v := recover(); v != nil {
@@ -145,11 +151,12 @@ func (c *Consumer) runProbe(g *gate, canaries int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		g.probing = false
-		if !c.closed && g.breaker.state == BreakerHalfOpen && g.canaries == canaries {
+		if !c.closed && g.state() == BreakerHalfOpen && g.canaries == canaries {
 			if err != nil {
 				g.cause = err
 			}
-			c.canaryEnded(g, err != nil, time.Now())
+			now := time.Now()
+			c.canaryEnded(g, err != nil, now.Sub(began), now)
 		}
 		c.tidy(g)
 	}()
@@ -177,13 +184,21 @@ func (c *Consumer) sendCanary(g *gate, now time.Time) {
 			c.begin(d, now) // which may find that it has to be given up, and g wants another
 		}
 	}
-	patience := canaryPatience
+	patience := c.canaryPatience(g)
 	if g.wanted && g.holding > 0 {
 		patience = freshPatience
 	}
 	g.timer.Reset(patience)
 	c.startWorkers()
 	c.roomFreed()
+}
+
+// canaryPatience is how long a probe or a canary may run before there is another.
+func (c *Consumer) canaryPatience(g *gate) time.Duration {
+	if g.probing {
+		return probeTimeout + shortCanary
+	}
+	return min(longCanary, max(shortCanary, 2*c.taskTime.mean))
 }
 
 // freshUpTo is how many messages may be held when another is received to be the
@@ -209,10 +224,10 @@ func (c *Consumer) shut() (shut bool, canary int) {
 	if g == nil || c.keyed() {
 		return false, 0
 	}
-	if g.breaker.state == BreakerHalfOpen && g.wanted && c.reserved == 0 {
+	if g.state() == BreakerHalfOpen && g.wanted && c.reserved == 0 {
 		return true, 1
 	}
-	return g.breaker.state == BreakerOpen || g.breaker.state == BreakerHalfOpen, 0
+	return g.state() == BreakerOpen || g.state() == BreakerHalfOpen, 0
 }
 
 // heldTooLong gives back a message that has waited for nearly as long as SQS lets
@@ -287,11 +302,14 @@ func (c *Consumer) logOutage(e OutageEvent) {
 // breakers is what Status says of breakers and paused keys. The caller holds c.mu.
 func (c *Consumer) breakers() (all []BreakerStatus) {
 	for _, g := range c.gates.byKey {
-		if g.breaker.state == BreakerClosed && !g.paused {
+		if g.state() == BreakerClosed && !g.paused {
 			continue
 		}
-		s := BreakerStatus{Key: g.key, State: g.breaker.state, Since: g.breaker.since, NextProbe: g.nextProbe(), Held: g.holding, Paused: g.paused}
-		if g.breaker.state != BreakerClosed && g.cause != nil {
+		s := BreakerStatus{Key: g.key, State: g.state(), Since: g.breaker.Since(), NextProbe: g.breaker.NextProbe(), Held: g.holding, Paused: g.paused}
+		if g.state() == BreakerRamping {
+			s.Level = g.breaker.Level()
+		}
+		if g.state() != BreakerClosed && g.cause != nil {
 			s.Problem = g.cause.Error()
 		}
 		all = append(all, s)

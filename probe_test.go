@@ -58,17 +58,20 @@ func TestProbeTestsRecovery(t *testing.T) {
 		defer mu.Unlock()
 		for i := 3; i < len(probes); i++ {
 			gap := probes[i].Sub(probes[i-1])
-			if low, high := firstProbes(i - 1); gap < low || gap > high {
+			if low, high := probeWait(probes[i-1].Sub(probes[0])); gap < low || gap > high {
 				t.Errorf("%v between probes %d and %d, want %v to %v", gap, i, i+1, low, high)
 			}
 		}
 	})
 }
 
-// firstProbes is between which bounds the wait after n failed probes lies.
-func firstProbes(n int) (low, high time.Duration) {
-	mean := min(80*time.Second, 5*time.Second<<min(n+1, 10))
-	return mean / 2, mean * 3 / 2
+// probeWait is between which bounds the wait for the next probe lies, so long after
+// the first one, which is itself within 4.5 s of the opening.
+func probeWait(since time.Duration) (low, high time.Duration) {
+	mean := func(open time.Duration) time.Duration {
+		return min(16*time.Second, max(3*time.Second, open/15))
+	}
+	return mean(since) / 2, mean(since+4500*time.Millisecond) * 3 / 2
 }
 
 // TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker time out

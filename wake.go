@@ -53,14 +53,14 @@ func (c *Consumer) Wake(keys ...string) int {
 	defer c.mu.Unlock()
 	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
 	for _, g := range c.gates.byKey {
-		if g.breaker.state == BreakerOpen && named(g.key) {
-			g.breaker.probeAt = time.Time{}
+		if g.state() == BreakerOpen && named(g.key) {
+			g.breaker.ProbeNow()
 			g.timer.Reset(0)
 		}
 	}
 	return inLane + c.wake(func(r *recollection) bool {
 		g := c.gates.byKey[r.key]
-		return named(r.key) && (g == nil || g.breaker.state == BreakerClosed || g.breaker.state == BreakerRamping)
+		return named(r.key) && (g == nil || g.state() == BreakerClosed || g.state() == BreakerRamping)
 	}, time.Now())
 }
 
@@ -199,8 +199,8 @@ func (c *Consumer) wakePause(n int) time.Duration {
 	rate := float64(wakeRate)
 	if c.taskTime.mean > 0 {
 		concurrency := c.capacity()
-		if g := c.gates.byKey[""]; g != nil && g.breaker.state == BreakerRamping {
-			concurrency = min(concurrency, g.breaker.limit)
+		if g := c.gates.byKey[""]; g != nil && g.state() == BreakerRamping {
+			concurrency = min(concurrency, g.breaker.Level())
 		}
 		rate = float64(concurrency) / c.taskTime.mean.Seconds()
 	}

@@ -90,7 +90,7 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
 	quiet := o.err == nil && c.cfg.Observer.Attempt == nil
 	c.mu.Lock()
-	v := c.throughBreaker(d, c.judge(d, o, now), o, now)
+	v := c.throughBreaker(d, c.judge(d, o, now), o, now.Sub(started), now)
 	d.leaveTrail()
 	finished, m := d.run, d.msg // of which d has others if it is held
 	c.finish(d, v, now.Sub(started), now)

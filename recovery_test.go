@@ -1,0 +1,275 @@
+package reprise_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+var wholeTable = flag.Bool("recovery.table", false, "TestRecovery measures every outage, and prints the tables of docs/outages.md")
+
+// recovery is an outage of what the handlers of real consumers need, in virtual
+// time.
+type recovery struct {
+	messages, consumers, concurrency int
+	takes                            time.Duration // an attempt, a tenth more or less
+	errors                           float64       // the share of attempts that fail without an outage
+	outage                           time.Duration // after half a second; 0: none
+	keyed                            bool          // the messages have one key, with a breaker of its own
+	// capacity is how many attempts at once the dependency bears, so long after
+	// the outage: more take longer and fail. nil: any number.
+	capacity func(back time.Duration) float64
+}
+
+// recovered is how it went.
+type recovered struct {
+	took                   time.Duration // from the end of the outage until all was done
+	late                   time.Duration // the most of any message, without its own backoff since
+	firstMinute, firstHour int           // attempts of the outage's
+	overload               float64       // most attempts at once, by what is borne
+	attempts               int
+	breakers               []reprise.BreakerStatus
+}
+
+const healthyTime = 500 * time.Millisecond
+
+// run lets the consumers work until nothing is left.
+func (r recovery) run(t *testing.T, seed uint64) (got recovered) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.Send(numbered(r.messages)...)
+		down := time.Now().Add(healthyTime)
+		back := down.Add(r.outage)
+		var mu sync.Mutex
+		random := rand.New(rand.NewPCG(seed, 7))
+		calls, left := 0, r.messages
+		waited := make(map[string]time.Duration) // by message, since the outage
+		isDown := func() bool { return !time.Now().Before(down) && time.Now().Before(back) }
+		handle := func(_ context.Context, m *reprise.Message) error {
+			mu.Lock()
+			calls++
+			got.attempts++
+			if since := time.Since(down); isDown() && since < time.Hour {
+				got.firstHour++
+				if since < time.Minute {
+					got.firstMinute++
+				}
+			}
+			failed, stretch := isDown() || random.Float64() < r.errors, 1.0
+			if r.capacity != nil && !time.Now().Before(back) {
+				load := float64(calls) / r.capacity(time.Since(back))
+				got.overload = max(got.overload, load)
+				stretch = max(1, load)
+				failed = failed || random.Float64() > 1/load
+			}
+			takes := time.Duration(float64(r.takes) * stretch * (0.9 + 0.2*random.Float64()))
+			mu.Unlock()
+			time.Sleep(takes)
+			mu.Lock()
+			defer mu.Unlock()
+			calls--
+			if failed || isDown() {
+				return reprise.Unavailable(errUnavailable)
+			}
+			left--
+			got.late = max(got.late, time.Since(back)-waited[m.ID])
+			return nil
+		}
+		cfg := reprise.Config{
+			Concurrency: r.concurrency,
+			Retry:       retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1, MaxAge: -1},
+			Observer: reprise.Observer{Attempt: func(_ context.Context, e reprise.Attempt) {
+				if e.Outcome == reprise.OutcomeRetry {
+					mu.Lock()
+					defer mu.Unlock()
+					from := e.Started.Add(e.Duration)
+					if from.Before(back) {
+						from = back
+					}
+					waited[e.Message.ID] += max(0, e.Due.Sub(from))
+				}
+			}},
+		}
+		if r.keyed {
+			cfg.Outage.Key = func(*reprise.Message) string { return "acme" }
+		}
+		var all []*reprisetest.Consumer
+		for range r.consumers {
+			all = append(all, q.Consume(reprise.HandlerFunc(handle), cfg))
+		}
+		for end := back.Add(6 * time.Hour); ; time.Sleep(100 * time.Millisecond) {
+			mu.Lock()
+			rest := left
+			mu.Unlock()
+			if rest == 0 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d of %d messages left six hours after the outage: %+v", rest, r.messages, all[0].Status())
+			}
+		}
+		got.took = time.Since(back)
+		got.breakers = all[0].Status().Breakers
+	})
+	return got
+}
+
+// worst is the worst of each figure over some seeds.
+func (r recovery) worst(t *testing.T, seeds int) (w recovered) {
+	for seed := range uint64(seeds) {
+		got := r.run(t, seed+1)
+		w.took, w.late = max(w.took, got.took), max(w.late, got.late)
+		w.firstMinute, w.firstHour = max(w.firstMinute, got.firstMinute), max(w.firstHour, got.firstHour)
+		w.overload = max(w.overload, got.overload)
+	}
+	return w
+}
+
+// TestRecovery holds that the end of an outage is the end of it, whatever share of
+// attempts fails without one: all is done within one and a half times what it takes
+// without the outage, plus 10 s or 15 % of it, plus the messages' own backoff.
+func TestRecovery(t *testing.T) {
+	outages, shares, messages, seeds := []time.Duration{time.Minute, time.Hour}, []float64{0, 0.3, 0.9}, 1000, 1
+	if *wholeTable {
+		outages, shares = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour}, []float64{0, 0.1, 0.3, 0.5, 0.7, 0.9}
+		messages, seeds = 1000, 5
+	}
+	var table strings.Builder
+	fmt.Fprint(&table, "| steady errors | no outage |")
+	for _, outage := range outages {
+		fmt.Fprintf(&table, " after %s |", spoken(outage))
+	}
+	fmt.Fprintf(&table, "\n|---|---|%s\n", strings.Repeat("---|", len(outages)))
+	for _, keyed := range []bool{false, true} {
+		if keyed && *wholeTable {
+			break
+		}
+		for _, share := range shares {
+			r := recovery{messages: messages, consumers: 1, concurrency: 10, takes: 50 * time.Millisecond, errors: share, keyed: keyed}
+			without := r.worst(t, seeds)
+			fmt.Fprintf(&table, "| %.0f %% | %s |", share*100, seconds(without.took+healthyTime))
+			for _, r.outage = range outages {
+				got := r.worst(t, seeds)
+				fmt.Fprintf(&table, " %s |", seconds(got.took))
+				allowed := (without.took+healthyTime)*3/2 + max(10*time.Second, r.outage*15/100)
+				if got.late > allowed {
+					t.Errorf("%.0f %% errors, keyed %v: %v after the end of an outage of %v, without its own backoff, a message is done; allowed are %v", share*100, keyed, got.late, r.outage, allowed)
+				}
+				if share == 0 && (got.firstMinute > 50 || got.firstHour > 300) {
+					t.Errorf("keyed %v: an outage of %v got %d attempts in its first minute and %d in its first hour, want 50 and 300 at most", keyed, r.outage, got.firstMinute, got.firstHour)
+				}
+			}
+			fmt.Fprintln(&table)
+		}
+	}
+	t.Logf("seconds until all is done:\n\n%s", table.String())
+}
+
+// TestWeakDependencyRecovers: a dependency that comes back cold, or with a third of
+// what it bore, sees at most three times what it bears, and all is done within
+// twice the time that it would take with just that, by one consumer and by ten.
+func TestWeakDependencyRecovers(t *testing.T) {
+	messages, seeds, slack := 3000, 1, 10*time.Second
+	if *wholeTable {
+		messages, seeds, slack = 10_000, 3, 0
+	}
+	var table strings.Builder
+	fmt.Fprint(&table, "| comes back | consumers | at best | takes | most at once, by what is borne |\n|---|---|---|---|---|\n")
+	for _, weak := range []struct {
+		name     string
+		capacity func(time.Duration) float64
+	}{
+		{"cold: 5 at once, after 2 min 150", func(back time.Duration) float64 { return min(150, 5+145*back.Seconds()/120) }},
+		{"with 33 at once, of 100", func(time.Duration) float64 { return 100.0 / 3 }},
+	} {
+		for _, consumers := range []int{1, 10} {
+			r := recovery{messages: messages, consumers: consumers, concurrency: 100 / consumers, takes: 50 * time.Millisecond, outage: time.Minute, capacity: weak.capacity}
+			got := r.worst(t, seeds)
+			best := r.atBest()
+			fmt.Fprintf(&table, "| %s | %d of %d | %s | %s | %.1f |\n", weak.name, consumers, r.concurrency, seconds(best), seconds(got.took), got.overload)
+			if allowed := 2*best + slack; got.took > allowed || got.overload > 3 {
+				t.Errorf("%s, %d consumers: done after %v, at best %v; %.1f times what is borne", weak.name, consumers, got.took, best, got.overload)
+			}
+		}
+	}
+	t.Logf("\n%s", table.String())
+}
+
+// atBest is how long the messages that are left after the healthy time take if just
+// what is borne runs at any time.
+func (r recovery) atBest() (t time.Duration) {
+	const step = 10 * time.Millisecond
+	left := float64(r.messages) - float64(r.consumers*r.concurrency)*(healthyTime.Seconds()/r.takes.Seconds())
+	for ; left > 0; t += step {
+		left -= min(float64(r.consumers*r.concurrency), r.capacity(t)) * step.Seconds() / r.takes.Seconds()
+	}
+	return t
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds())) }
+
+func spoken(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	case d >= time.Minute:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}
+
+// TestOutageEndsOnAnEmptyQueue: when the dependency is back there are no messages
+// left that could show how much it bears. The breaker closes all the same.
+func TestOutageEndsOnAnEmptyQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, p := newOutage(t, 10*time.Millisecond, 25)
+		c := q.Consume(p, reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Second)}})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Minute)
+		p.set("", false)
+		q.WaitEmpty(time.Minute)
+		waitFor(t, "the breaker closes", time.Minute, stateIs(c, "", reprise.BreakerClosed))
+		if s := c.Status(); s.Health != reprise.HealthOK {
+			t.Errorf("health %v: %s", s.Health, s.Problem)
+		}
+	})
+}
+
+// TestRampBeginsWithPauses: below a level of one, attempts follow each other with
+// pauses of three times their length, so that many consumers together are few
+// attempts at once.
+func TestRampBeginsWithPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 100 * time.Millisecond
+		q, p := newOutage(t, takes, 300)
+		c := q.Consume(p, reprise.Config{})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(10 * time.Minute)
+		p.set("", false)
+		back := time.Now()
+		q.WaitEmpty(10 * time.Minute)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		var after []time.Time
+		for _, at := range p.starts {
+			if at.After(back) {
+				after = append(after, at)
+			}
+		}
+		// The first is the canary, the next two are of the lowest level.
+		if gap := after[2].Sub(after[1]); gap < 4*takes {
+			t.Errorf("the second attempt after the outage began %v after the first, want %v at least", gap, 4*takes)
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
@@ -128,6 +129,28 @@ func TestOperatingABatchConsumer(t *testing.T) {
 				t.Fatal(err)
 			}
 			q.WaitEmpty(time.Minute)
+		})
+	})
+	t.Run("paused key in a group", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			q := reprisetest.NewQueue(t, fifoQueue)
+			var l batchLog
+			c := q.ConsumeBatch(l.handler(nil), reprise.BatchConfig{Size: 5, Config: reprise.Config{Outage: reprise.Outage{Key: tenant}}})
+			if err := c.PauseKey("red"); err != nil {
+				t.Fatal(err)
+			}
+			q.Send("blue:1", "blue:2", "red:1", "blue:3")
+			time.Sleep(5 * time.Second)
+			if diff := cmp.Diff([]string{"blue:1", "blue:2"}, l.all()); diff != "" {
+				t.Errorf("run while red is paused (-want +got):\n%s", diff)
+			}
+			if err := c.ResumeKey("red"); err != nil {
+				t.Fatal(err)
+			}
+			q.WaitEmpty(time.Minute)
+			if diff := cmp.Diff([]string{"blue:1", "blue:2", "red:1", "blue:3"}, l.all()); diff != "" {
+				t.Errorf("run in all (-want +got):\n%s", diff)
+			}
 		})
 	})
 }

@@ -226,7 +226,7 @@ func TestLeaseLostInABatch(t *testing.T) {
 		losses int
 		ends   bool
 	}{
-		"one of three": {1, false}, "all": {3, true},
+		"one of three": {1, false}, "all but one": {2, false}, "all": {3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

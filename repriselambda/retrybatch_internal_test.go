@@ -2,8 +2,10 @@ package repriselambda
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -62,6 +64,44 @@ func TestDeadLetterFits(t *testing.T) {
 					t.Errorf("the dead letter has %s, for which there is no room", name)
 				}
 			}
+		})
+	}
+}
+
+// TestGatherIsInTime: what is to come again waits for the rest of its invocation, which
+// goes on for long, but for a minute at the most, and not until it is too late for it to
+// be given back and received in time; what is done with does not wait.
+func TestGatherIsInTime(t *testing.T) {
+	failed := errors.New("out of stock")
+	for _, tt := range []struct {
+		name  string
+		err   error
+		again time.Duration // zero: it is given up
+		rest  time.Duration // how long the rest takes
+		want  time.Duration
+	}{
+		{"given up", failed, 0, time.Hour, maxGathering},
+		{"due in an hour", failed, time.Hour, 2 * time.Hour, maxGathering},
+		{"due soon", failed, 10 * time.Second, time.Hour, 8 * time.Second},
+		{"due at once", failed, time.Second, time.Hour, 0},
+		{"the rest is done first", failed, time.Hour, 5 * time.Second, 5 * time.Second},
+		{"done with", nil, 0, time.Hour, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &batch{}
+				b.begin()
+				time.AfterFunc(tt.rest, b.end)
+				o := opinion{err: tt.err}
+				began := time.Now()
+				if tt.again > 0 {
+					o.again = began.Add(tt.again)
+				}
+				b.gather(t.Context(), o)
+				if waited := time.Since(began); waited != tt.want {
+					t.Errorf("it waited %v, want %v", waited, tt.want)
+				}
+			})
 		})
 	}
 }

@@ -90,11 +90,11 @@ func sweep(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if locked, err := tryLock(lock); err != nil || !locked {
-		return err
+	locked, err := tryLock(lock)
+	if err == nil && locked {
+		err = os.RemoveAll(dir)
 	}
-	return os.RemoveAll(dir)
+	return errors.Join(err, lock.Close())
 }
 
 // sweepUnlocked removes a folder that was left before it had a lock: it has nothing

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -122,21 +121,12 @@ func (r *run) consumerConfig() reprise.Config {
 	return reprise.Config{
 		Concurrency:    concurrency(len(r.bodies)),
 		Retry:          policy,
-		Outage:         reprise.Outage{Threshold: threshold(len(r.bodies)), Unavailable: unavailable},
+		Outage:         reprise.Outage{Threshold: threshold(len(r.bodies))},
 		HandlerTimeout: attemptTimeout,
 		StopBudget:     stopBudget,
 		Observer:       r.observer(),
 		Logger:         r.cfg.Logger,
 	}
-}
-
-// unavailable reports whether the service was down, rather than busy or in one of
-// its moods: a connection that was cut, or the proxy's answer.
-func unavailable(err error) bool {
-	if e, ok := errors.AsType[*forward.StatusError](err); ok {
-		return e.Status == http.StatusServiceUnavailable
-	}
-	return !errors.Is(err, context.DeadlineExceeded) && reprise.IsUnavailable(err)
 }
 
 // observer keeps the tally, and tells of the breaker.

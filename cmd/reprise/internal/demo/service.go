@@ -16,10 +16,10 @@ import (
 
 // What the service does wrong. How it treats the n-th request for a message is a
 // function of the seed, so that a run can be repeated; only the outage follows the
-// course of things: it ends when the consumer has looked for its end in vain.
+// course of things: it ends when canaries have looked for its end in vain.
 const (
 	outageLength  = 4 * time.Second // at least, until so many canaries have come
-	canaries      = 1
+	canaries      = 2
 	longestOutage = 20 * time.Second
 	// settling is how long what was under way at the beginning of the outage may take
 	// to arrive: what comes later is a canary.

@@ -95,7 +95,7 @@ func (t *tally) attempt(a reprise.Attempt) {
 	}
 	e := end{
 		started: a.Started, ended: a.Started.Add(a.Duration),
-		unavailable: unavailable(a.Err),
+		unavailable: reprise.IsUnavailable(a.Err),
 		counted:     a.Outcome != reprise.OutcomeHold && a.Outcome != reprise.OutcomeRelease,
 	}
 	r.runs++

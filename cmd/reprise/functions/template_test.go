@@ -195,7 +195,7 @@ func TestExampleRunsLocally(t *testing.T) {
 	if flaky.Environment["FAIL_UNTIL"] != "4" {
 		t.Errorf("FAIL_UNTIL is %q, want the parameter's 4", flaky.Environment["FAIL_UNTIL"])
 	}
-	if diff := cmp.Diff(map[string]string{"BASE_BACKOFF": "7", "MAX_AGE": "24h", "MAX_RETRIES": "", "DEAD_LETTER_QUEUE_URL": "http://sqs/DeadLetterQueue"}, handler.Environment); diff != "" {
+	if diff := cmp.Diff(map[string]string{"BASE_BACKOFF": "7", "IDEMPOTENCY_TABLE": "IdempotencyTable", "MAX_AGE": "24h", "MAX_RETRIES": "", "DEAD_LETTER_QUEUE_URL": "http://sqs/DeadLetterQueue"}, handler.Environment); diff != "" {
 		t.Errorf("the handler's environment (-want +got):\n%s", diff)
 	}
 	checkRetries(t, system, handler)

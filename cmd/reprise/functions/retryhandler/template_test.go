@@ -39,7 +39,7 @@ func TestTemplatesSetTheEnvironment(t *testing.T) {
 		"example": {
 			file: "examples/asynclambda/template.yaml", mode: repriselambda.ModeEnvelope,
 			unset: map[string]bool{
-				"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "TARGET_TIMEOUT": true, "IDEMPOTENCY_TABLE": true,
+				"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "TARGET_TIMEOUT": true,
 				"MODE": true, "RETRY_POLICY": true, "RETRY_CONFIG": true,
 			},
 		},

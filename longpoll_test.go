@@ -52,6 +52,12 @@ func TestIdleStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := tt.queue(t)
 				var log bytes.Buffer
+				var failed atomic.Int64
+				tt.cfg.Observer.Call = func(_ context.Context, e reprise.Call) {
+					if e.Err != nil {
+						failed.Add(1)
+					}
+				}
 				tt.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				c := q.ConsumeWith(tt.client(q), reprise.HandlerFunc(succeed), tt.cfg)
 				time.Sleep(tt.after)
@@ -62,6 +68,9 @@ func TestIdleStop(t *testing.T) {
 				}
 				if report.Took < tt.least || report.Took > tt.most {
 					t.Errorf("the stop took %v, want %v to %v", report.Took, tt.least, tt.most)
+				}
+				if failures := failed.Load(); (failures > 0) != tt.cut {
+					t.Errorf("%d calls are said to have failed, want any: %v", failures, tt.cut)
 				}
 				if report.Stranded != tt.cut {
 					t.Errorf("stranded: %v, want %v", report.Stranded, tt.cut)

@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -242,6 +243,7 @@ func (c *Consumer) receive(n int) (got int, err error) {
 	ctx := c.pollLimit.context(c.pollCtx)
 	requested := time.Now()
 	var out *sqs.ReceiveMessageOutput
+	var cut error // by a stop, at no cost to anybody: no failure of the request
 	err = c.client.call(ctx, OpReceive, n, func() (int, error) {
 		var err error
 		out, err = c.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -255,12 +257,16 @@ func (c *Consumer) receive(n int) (got int, err error) {
 		if err == nil && out == nil {
 			err = errors.New("the SQS client returned neither a reply nor an error")
 		}
+		if err != nil && c.pollCtx.Err() != nil && c.returnsCancelled.Load() {
+			cut = err
+			return 0, nil
+		}
 		if err != nil {
 			return 0, err
 		}
 		return len(out.Messages), nil
 	})
-	if err != nil {
+	if err = cmp.Or(err, cut); err != nil {
 		return 0, err
 	}
 	c.clock.observe(out.ResultMetadata)

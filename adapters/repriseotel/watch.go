@@ -81,11 +81,12 @@ func newWatch(m *metrics, status func() reprise.Status) (_ metric.Registration, 
 func (w *watch) observe(o metric.Observer, s reprise.Status) {
 	o.ObserveInt64(w.inFlight, int64(s.Processing), w.processing)
 	o.ObserveInt64(w.inFlight, int64(s.InBackoff), w.backoff)
-	breakers := make([]int64, len(w.ofBreaker.known))
+	states := len(w.ofBreaker.known)
 	for _, b := range s.Breakers {
-		if more := int(b.State) + 1 - len(breakers); more > 0 { // a state that a newer library knows
-			breakers = append(breakers, make([]int64, more)...)
-		}
+		states = max(states, int(b.State)+1) // a newer library may know more
+	}
+	breakers := make([]int64, states)
+	for _, b := range s.Breakers {
 		breakers[b.State]++
 	}
 	for state := reprise.BreakerOpen; int(state) < len(breakers); state++ { // of those that are closed there is no count

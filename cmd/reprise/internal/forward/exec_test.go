@@ -93,6 +93,7 @@ func TestExecInput(t *testing.T) {
 	}
 	want := body + `
 REPRISE_ATTEMPT=3
+REPRISE_ATTR_GR__E=XL
 REPRISE_ATTR_LINES=a
 REPRISE_ATTR_NAME=Zoë 🚀
 REPRISE_ATTR_RETRIES_MAX_X1=42

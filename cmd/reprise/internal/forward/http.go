@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/reprise-sqs/reprise"
 )
@@ -143,9 +144,10 @@ func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 	}
 	header.Set("X-Aws-Sqsd-Receive-Count", strconv.Itoa(m.Receives))
 	for _, a := range textAttributes(m) {
-		// A value with control characters cannot stand in a header, and the transport
-		// would refuse the whole request for it at every attempt.
-		if !strings.ContainsFunc(a.value, isControl) {
+		// A value with control characters cannot stand in a header, nor a name with
+		// letters beyond ASCII, and the transport would refuse the whole request for it
+		// at every attempt.
+		if !strings.ContainsFunc(a.value, isControl) && !strings.ContainsFunc(a.name, beyondASCII) {
 			header["X-Aws-Sqsd-Attr-"+a.name] = []string{a.value} // the name's own case
 		}
 	}
@@ -155,6 +157,8 @@ func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 		header.Set("X-Reprise-Group-Id", m.GroupID)
 	}
 }
+
+func beyondASCII(r rune) bool { return r > unicode.MaxASCII }
 
 func isControl(r rune) bool { return r != '\t' && (r < ' ' || r == 0x7f) }
 

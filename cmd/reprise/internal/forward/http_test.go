@@ -42,6 +42,7 @@ func message(body string) *reprise.Message {
 			"retries.max-x1": {DataType: aws.String("Number.int"), StringValue: aws.String("42")},
 			"raw":            {DataType: aws.String("Binary"), BinaryValue: []byte{0, 1}},
 			"lines":          {DataType: aws.String("String"), StringValue: aws.String("a\nb")},
+			"größe":          {DataType: aws.String("String"), StringValue: aws.String("XL")},
 			"name":           {DataType: aws.String("String"), StringValue: aws.String("Zoë 🚀")},
 		},
 	}

@@ -65,6 +65,9 @@ func (f *fleet) setPaused(n *node, since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n.paused = since
+	if since.IsZero() {
+		n.resumed = time.Now()
+	}
 }
 
 // turn changes how many handlers a node runs at once.
@@ -178,7 +181,10 @@ func (f *fleet) endure() {
 	if f.through == directly {
 		most = 2 * time.Hour
 	}
-	f.wait(most)
+	for end := time.Now().Add(time.Duration(f.random.Int64N(int64(most)))); time.Now().Before(end); {
+		time.Sleep(min(3*time.Minute, time.Until(end)))
+		f.checkProgress()
+	}
 	f.setOutage(false)
 }
 
@@ -186,6 +192,9 @@ func (f *fleet) setOutage(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.outage, f.outages = on, true
+	if !on {
+		f.backSince = time.Now()
+	}
 }
 
 // change replaces the faults.

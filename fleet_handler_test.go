@@ -136,6 +136,7 @@ func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part
 	p = f.parts[tokenOf(m.Body)]
 	p.total++
 	n.handlers++
+	n.begun = time.Now()
 	n.ran[p.token]++
 	for _, key := range f.exclusive(m) {
 		n.running[key]++

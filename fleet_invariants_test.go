@@ -56,6 +56,9 @@ const (
 	withinBudget     = "Run returns within the stop budget"
 	saysHowItEnded   = "Run returns nil after a clean drain, otherwise ErrDrainTimeout"
 
+	probesGoOn = "while an outage keeps messages from their handlers, one is started every two minutes at least"
+	outagesEnd = "ten minutes after an outage no breaker is open, half-open or ramping"
+
 	nothingIsLost  = "each message is handled, or dead-lettered with its story"
 	storiesAreTrue = "a dead letter's story is true"
 	nothingIsLeft  = "when the faults have ended, the queue is worked off"

@@ -29,6 +29,8 @@ type node struct {
 	wanted   int       // the limit when as many have ended
 	widest   int       // the largest limit so far
 	paused   time.Time // since when; zero: it is not
+	resumed  time.Time // when it was paused last no more
+	begun    time.Time // the latest handler
 	stopping bool
 	told     int64          // messages of which it has said what became of them
 	running  map[string]int // by message id and by FIFO group

@@ -46,17 +46,18 @@ type fleet struct {
 	starts   int              // nodes so far
 	began    time.Time
 
-	mu       sync.Mutex
-	parts    map[string]*part // by token
-	line     []*part          // in the order of sending
-	handles  map[string]*hold // by receipt handle
-	mayEnd   bool             // some policy gives messages up
-	outage   bool             // the handlers' dependency does not answer
-	mended   bool             // nothing goes wrong any more
-	crashes  int
-	stranded bool // a stop has cancelled a receive
-	events   []event
-	guilty   map[string]bool // invariants that are broken
+	mu        sync.Mutex
+	parts     map[string]*part // by token
+	line      []*part          // in the order of sending
+	handles   map[string]*hold // by receipt handle
+	mayEnd    bool             // some policy gives messages up
+	outage    bool             // the handlers' dependency does not answer
+	backSince time.Time        // the end of the latest outage
+	mended    bool             // nothing goes wrong any more
+	crashes   int
+	stranded  bool // a stop has cancelled a receive
+	events    []event
+	guilty    map[string]bool // invariants that are broken
 }
 
 const (
@@ -218,6 +219,7 @@ func (f *fleet) live() {
 		f.wait(30 * time.Second)
 		f.send(f.random.IntN(12))
 		f.act()
+		f.checkProgress()
 	}
 	f.wait(2 * time.Minute)
 }
@@ -237,6 +239,11 @@ func (f *fleet) settleDown() {
 	// says.
 	for since := time.Now(); time.Since(since) < 48*time.Hour && f.unfinished(); {
 		time.Sleep(10 * time.Minute)
+		f.checkProgress()
+	}
+	if f.outages {
+		time.Sleep(longestRecovery + time.Minute)
+		f.checkProgress()
 	}
 	for _, n := range f.nodes {
 		f.stop(n)

@@ -1,0 +1,45 @@
+package reprise_test
+
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+const (
+	longestQuiet    = 2 * time.Minute  // between two handlers, while messages are held
+	longestRecovery = 10 * time.Minute // of a breaker, after an outage of hours
+)
+
+// checkProgress checks that the consumers get on with the work: in an outage by
+// looking for its end, and after it by leaving it behind.
+func (f *fleet) checkProgress() {
+	for _, n := range f.nodes {
+		breakers := n.Status().Breakers
+		f.mu.Lock()
+		for _, b := range breakers {
+			if b.State == reprise.BreakerClosed || !n.paused.IsZero() || n.stopping || n.crashed {
+				continue
+			}
+			quiet := time.Since(latest(n.started, n.resumed, n.begun, b.Since))
+			if b.Held > 0 && n.handlers == 0 && quiet > longestQuiet {
+				f.broken(probesGoOn, nil, "node %d holds %d messages behind a breaker that is %v, and has started no handler for %v", n.number, b.Held, b.State, quiet)
+			}
+			// Handlers that time out look like an outage of their own.
+			if back := time.Since(latest(n.started, n.resumed, f.backSince)); !f.outage && n.cfg.HandlerTimeout == 0 && back > longestRecovery {
+				f.broken(outagesEnd, nil, "the breaker of node %d is %v, %v after the dependency was back; %d messages held, %s", n.number, b.State, back, b.Held, b.Problem)
+			}
+		}
+		f.mu.Unlock()
+	}
+}
+
+// latest is the latest of some times.
+func latest(times ...time.Time) (t time.Time) {
+	for _, u := range times {
+		if u.After(t) {
+			t = u
+		}
+	}
+	return t
+}

@@ -2,6 +2,7 @@ package failures_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"testing"
@@ -30,7 +31,7 @@ var awsFailures = []failure{
 	{"AWS SDK", "cut before the answer", "EOF", true, func(t *testing.T) error {
 		return send(t, answering(t, func(net.Conn) {}))
 	}},
-	{"AWS SDK", "cut in the body", "unexpected EOF", true, func(t *testing.T) error {
+	{"AWS SDK", "cut in the body", "deserialization failed", true, func(t *testing.T) error {
 		return send(t, answering(t, says("HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: 100\r\n\r\n{\"MessageId\":")))
 	}},
 	{"AWS SDK", "500", "InternalError", true, answers("500 Internal Server Error", "InternalError")},
@@ -46,10 +47,9 @@ var awsFailures = []failure{
 
 // answers has a queue answer with an error.
 func answers(status, code string) func(*testing.T) error {
-	return func(t *testing.T) error {
-		return send(t, answering(t, says("HTTP/1.1 "+status+"\r\nContent-Type: application/x-amz-json-1.0\r\nConnection: close\r\n\r\n"+
-			`{"__type":"com.amazonaws.sqs#`+code+`","message":"no"}`)))
-	}
+	body := `{"__type":"com.amazonaws.sqs#` + code + `","message":"no"}`
+	head := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n", status, len(body))
+	return func(t *testing.T) error { return send(t, answering(t, says(head+body))) }
 }
 
 func send(t *testing.T, url string, options ...func(*sqs.Options)) error {

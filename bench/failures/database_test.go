@@ -56,9 +56,13 @@ var postgresFailures = []failure{
 		return query(t, openPostgres(t, startPostgres(t).Addr), "SET statement_timeout = 10; SELECT pg_sleep(10)")
 	}},
 	{"PostgreSQL", "a handler's deadline", "context deadline exceeded", true, func(t *testing.T) error {
+		db := openPostgres(t, startPostgres(t).Addr)
+		if err := db.PingContext(t.Context()); err != nil { // so that there is a connection
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := openPostgres(t, startPostgres(t).Addr).ExecContext(ctx, "SELECT pg_sleep(10)")
+		_, err := db.ExecContext(ctx, "SELECT pg_sleep(10)")
 		return err
 	}},
 	{"PostgreSQL", "a duplicate key", "SQLSTATE 23505", false, func(t *testing.T) error {

@@ -21,7 +21,7 @@ SEEDS    ?= 1000
 MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds crash soak backlog bench tidy tidy-check clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds crash outages soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ fuzz: ## fuzz every fuzz target for FUZZTIME each: a time (20s) or a count of in
 
 crash: ## kill the program under load N times (100), and audit what is left
 	REPRISE_KILLS=$(N) $(GO) test -run '^TestKilled$$' -count=1 -v -timeout 0 ./cmd/reprise
+
+outages: ## measure how long consumers take after an outage, in virtual time, and print the tables of docs/outages.md
+	$(GO) test -run '^(TestRecovery|TestWeakDependencyRecovers)$$' -count=1 -v . -recovery.table | grep -E '^ +\||recovery_test|^(---|ok|FAIL)'
 
 soak: ## let messages flow for MINUTES (30), and print disk, memory and latency
 	REPRISE_SOAK_MINUTES=$(MINUTES) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise

@@ -15,8 +15,17 @@ type gates struct {
 	byKey   map[string]*gate
 	shelved int           // messages held that take no room of those that may start
 	bytes   int           // of all messages held, of a batch consumer
+	former  formerGate    // of the whole consumer
 	untold  []OutageEvent // what the observer and the log are yet to hear of
 	telling bool          // somebody is about it
+}
+
+// formerGate is what is remembered of the gate of a whole consumer, which comes and
+// goes with failures: how usual these are.
+type formerGate struct {
+	breaker breaker.Breaker
+	deleted int64 // the messages that were deleted until it went
+	known   bool
 }
 
 // gate stands before the handlers of one key's messages, or of all.
@@ -272,11 +281,13 @@ func (c *Consumer) addGate(key string) *gate {
 	if c.gates.byKey == nil {
 		c.gates.byKey = make(map[string]*gate)
 	}
-	succeeded := 0
-	if !c.keyed() {
-		succeeded = int(min(c.counts.Deleted, math.MaxInt32)) // which made no gate
+	g := &gate{key: key, breaker: breaker.New(c.cfg.Outage.Threshold)}
+	if former := &c.gates.former; !c.keyed() {
+		if former.known {
+			g.breaker = former.breaker
+		}
+		g.breaker.Succeeded(int(min(c.counts.Deleted-former.deleted, math.MaxInt32)))
 	}
-	g := &gate{key: key, breaker: breaker.New(c.cfg.Outage.Threshold, succeeded)}
 	g.timer = time.AfterFunc(time.Hour, func() { c.probeDue(g) })
 	g.timer.Stop()
 	c.gates.byKey[key] = g
@@ -308,6 +319,9 @@ func (c *Consumer) tidy(g *gate) {
 	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
 		g.timer.Stop()
 		delete(c.gates.byKey, g.key)
+		if !c.keyed() {
+			c.gates.former = formerGate{g.breaker, c.counts.Deleted, true}
+		}
 	}
 }
 

@@ -289,13 +289,13 @@ func (c *Consumer) tellOutages() {
 func (c *Consumer) logOutage(e OutageEvent) {
 	switch {
 	case e.State == BreakerOpen && e.Previous == BreakerClosed:
-		c.log.Warn("what the handlers need is unavailable; holding messages until it answers again", "key", e.Key, "held", e.Held, "error", e.Err)
+		c.log.Warn("dependency unavailable: circuit breaker open, holding messages", "key", e.Key, "held", e.Held, "error", e.Err)
 	case e.State == BreakerOpen && e.Previous == BreakerRamping:
-		c.log.Warn("what the handlers need is unavailable again", "key", e.Key, "since", e.Since, "error", e.Err)
+		c.log.Warn("dependency unavailable again: circuit breaker open", "key", e.Key, "since", e.Since, "error", e.Err)
 	case e.State == BreakerRamping:
-		c.log.Info("what the handlers need answers again; starting more and more of them", "key", e.Key, "since", e.Since)
+		c.log.Info("dependency answers again: circuit breaker ramping up", "key", e.Key, "since", e.Since)
 	case e.State == BreakerClosed:
-		c.log.Info("the outage is over", "key", e.Key, "lasted", e.At.Sub(e.Since).Round(time.Second))
+		c.log.Info("outage over: circuit breaker closed", "key", e.Key, "lasted", e.At.Sub(e.Since).Round(time.Second))
 	}
 }
 
@@ -344,11 +344,11 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 		if b.State == BreakerClosed {
 			continue
 		}
-		whose := "what the handlers need"
+		what := "dependency"
 		if b.Key != "" {
-			whose = fmt.Sprintf("what the handlers need for key %q", b.Key)
+			what = fmt.Sprintf("dependency of key %q", b.Key)
 		}
-		add(fmt.Sprintf("%s has been unavailable since %s (breaker %v, %s held): %s", whose, b.Since.UTC().Format(time.RFC3339), b.State, plural.Of(b.Held, "message"), b.Problem))
+		add(fmt.Sprintf("%s unavailable since %s (circuit breaker %v, %s held): %s", what, b.Since.UTC().Format(time.RFC3339), b.State, plural.Of(b.Held, "message"), b.Problem))
 		break // one says enough
 	}
 	return health, problem

@@ -74,13 +74,12 @@ type Breaker struct {
 }
 
 // New returns a closed breaker that opens after failures of threshold distinct
-// messages. succeeded is how many attempts have succeeded so far: more of them make
-// it surer that success is usual.
-func New(threshold, succeeded int) Breaker {
-	usual := unknown
-	usual.add(succeeded, 0, float64(succeeded))
-	return Breaker{threshold: threshold, usual: usual}
-}
+// messages.
+func New(threshold int) Breaker { return Breaker{threshold: threshold, usual: unknown} }
+
+// Succeeded takes in attempts that succeeded while nobody asked the breaker, since
+// it was quiet: they make it surer that success is usual.
+func (b *Breaker) Succeeded(attempts int) { b.usual.add(attempts, 0, float64(attempts)) }
 
 // State returns the breaker's state.
 func (b *Breaker) State() State { return b.state }

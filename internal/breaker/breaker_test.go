@@ -30,7 +30,7 @@ func TestOpensAtNearTotalFailure(t *testing.T) {
 		"49 of 50 fail":                      {strings.Repeat("o"+strings.Repeat("u", 49), 5000), 21},
 		"after long partial failure":         {strings.Repeat("uuo", 3000) + strings.Repeat("u", 1000), 9000 + 300},
 	} {
-		b := New(threshold, 0)
+		b := New(threshold)
 		at := 0
 		for i, outcome := range test.word {
 			if b.Attempted(fmt.Sprint("m", i), outcome == 'u', epoch.Add(time.Duration(i)*time.Second)) {
@@ -52,7 +52,7 @@ func TestOpensAtNearTotalFailure(t *testing.T) {
 
 // TestCountsMessages, not failures: nineteen messages can fail for ever.
 func TestCountsMessages(t *testing.T) {
-	b := New(threshold, 0)
+	b := New(threshold)
 	for i := range 10_000 {
 		if b.Attempted(fmt.Sprint("m", i%19), true, epoch.Add(time.Duration(i)*time.Second)) {
 			t.Fatalf("opened at failure %d of 19 messages", i)
@@ -62,7 +62,7 @@ func TestCountsMessages(t *testing.T) {
 
 // TestForgets failures that are long past.
 func TestForgets(t *testing.T) {
-	b := New(threshold, 0)
+	b := New(threshold)
 	for i := range 19 {
 		b.Attempted(fmt.Sprint("m", i), true, epoch)
 	}
@@ -75,7 +75,7 @@ func TestForgets(t *testing.T) {
 // an hour fail, and one succeeds. What fails now and then is no outage, however long
 // the poison keeps its memory alive.
 func TestOldSuspectsAreForgotten(t *testing.T) {
-	b := New(threshold, 0)
+	b := New(threshold)
 	now := epoch
 	for i := range 100 * 360 {
 		now = now.Add(10 * time.Second)
@@ -95,7 +95,7 @@ func TestOldSuspectsAreForgotten(t *testing.T) {
 // TestQuiet: a breaker can be thrown away when nothing has failed of late, and not
 // while failures are usual, which a new one would have to learn again.
 func TestQuiet(t *testing.T) {
-	b := New(threshold, 0)
+	b := New(threshold)
 	if !b.Quiet() {
 		t.Error("a new breaker is not quiet")
 	}
@@ -117,7 +117,7 @@ func TestQuiet(t *testing.T) {
 // breaker has been open, within bounds, each half as long to one and a half times as long.
 func TestProbes(t *testing.T) {
 	for _, chance := range []float64{0, 0.5, math.Nextafter(1, 0)} {
-		b := New(1, 0)
+		b := New(1)
 		b.Attempted("m", true, epoch)
 		b.Open(epoch, chance)
 		now := epoch
@@ -138,7 +138,7 @@ func TestProbes(t *testing.T) {
 
 // ramping is a breaker at the beginning of a ramp, after a probe of 50 ms.
 func ramping() Breaker {
-	b := New(threshold, 0)
+	b := New(threshold)
 	b.Open(epoch, 0)
 	b.Probe()
 	b.Answered(50*time.Millisecond, epoch)
@@ -226,7 +226,7 @@ func TestOutcomesOfOtherRounds(t *testing.T) {
 
 // TestSlowHandlersBegin at one at a time, without pauses.
 func TestSlowHandlersBegin(t *testing.T) {
-	b := New(threshold, 0)
+	b := New(threshold)
 	b.Open(epoch, 0)
 	b.Answered(5*time.Second, epoch)
 	if b.ramp.level != 1 || b.Rest(5*time.Second) != 0 {
@@ -244,7 +244,7 @@ func FuzzBreaker(f *testing.F) {
 	f.Add(uint8(1), uint8(1), []byte("\x00\x01\x00\x01\x01\x01\x00"))
 	f.Fuzz(func(t *testing.T, threshold, full uint8, history []byte) {
 		threshold, full = max(1, threshold), max(1, full)
-		b := New(int(threshold), 0)
+		b := New(int(threshold))
 		distinct := make(map[byte]bool)
 		var recent []bool // outcomes since then: failed
 		for i, h := range history {
@@ -315,7 +315,8 @@ func lastFailures(outcomes []bool, n int) (failures int) {
 // TestOutageTeachesNothing: attempts of an outage that fail while the breaker is
 // ramping, since the dependency answered a probe by chance, are not taken for usual.
 func TestOutageTeachesNothing(t *testing.T) {
-	b := New(1000, 100)
+	b := New(1000)
+	b.Succeeded(100)
 	b.Open(epoch, 0)
 	b.Probe()
 	b.Answered(50*time.Millisecond, epoch)

@@ -98,7 +98,7 @@ func simulate(s scenario, seed uint64) result {
 	sim := &simulation{scenario: s, random: rand.New(rand.NewPCG(seed, 1)), now: epoch, left: s.messages}
 	sim.coldSince = sim.back()
 	for range s.consumers {
-		sim.consumers = append(sim.consumers, &consumer{Breaker: New(20, 0)})
+		sim.consumers = append(sim.consumers, &consumer{Breaker: New(20)})
 	}
 	for i := range s.messages {
 		sim.all = append(sim.all, &work{id: i})

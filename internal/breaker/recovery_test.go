@@ -68,11 +68,11 @@ func TestWeakDependencies(t *testing.T) {
 					oracle := worst(s)
 					what := fmt.Sprintf("%s, %d consumers, %v healthy, %2.0f %% errors", name, consumers, healthy, errors*100)
 					t.Logf("%s: done after %6.1f s, an oracle %6.1f s; at most %.1f times what is borne, %d collapses", what, got.done.Seconds(), oracle.done.Seconds(), got.overload, got.collapses)
-					times := time.Duration(2)
+					allowed := 2 * oracle.done
 					if consumers > 1 && healthy == 0 {
-						times = 3
+						allowed = 3 * oracle.done
 					}
-					if got.left > 0 || got.done > times*oracle.done {
+					if got.left > 0 || got.done > allowed {
 						t.Errorf("%s: %d left after %v, an oracle needs %v", what, got.left, got.done, oracle.done)
 					}
 					if got.overload > 3 {

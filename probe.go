@@ -348,7 +348,12 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 		if b.Key != "" {
 			what = fmt.Sprintf("dependency of key %q", b.Key)
 		}
-		add(fmt.Sprintf("%s unavailable since %s (circuit breaker %v, %s held): %s", what, b.Since.UTC().Format(time.RFC3339), b.State, plural.Of(b.Held, "message"), b.Problem))
+		since, held := b.Since.UTC().Format(time.RFC3339), plural.Of(b.Held, "message")
+		if b.State == BreakerRamping {
+			add(fmt.Sprintf("%s answers again, after an outage since %s (circuit breaker ramping up, %s at once, %s held); last error: %s", what, since, plural.Of(b.Level, "message"), held, b.Problem))
+		} else {
+			add(fmt.Sprintf("%s unavailable since %s (circuit breaker %v, %s held): %s", what, since, b.State, held, b.Problem))
+		}
 		break // one says enough
 	}
 	return health, problem

@@ -240,6 +240,10 @@ func TestOutageEndsOnAnEmptyQueue(t *testing.T) {
 		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
 		time.Sleep(time.Minute)
 		p.set("", false)
+		waitFor(t, "the breaker ramps up", time.Minute, stateIs(c, "", reprise.BreakerRamping))
+		if s := c.Status(); s.Breakers[0].Level != 1 || s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "answers again") {
+			t.Errorf("level %d, health %v: %s", s.Breakers[0].Level, s.Health, s.Problem)
+		}
 		q.WaitEmpty(time.Minute)
 		waitFor(t, "the breaker closes", time.Minute, stateIs(c, "", reprise.BreakerClosed))
 		if s := c.Status(); s.Health != reprise.HealthOK {

@@ -44,6 +44,8 @@ type breakerHealth struct {
 	NextProbe time.Time `json:"next_probe,omitzero"`
 	// Held counts the messages that wait for it.
 	Held int `json:"held"`
+	// Level is how many may run at once while it ramps up.
+	Level int `json:"level,omitempty"`
 	// Problem is the latest failure.
 	Problem string `json:"problem,omitempty"`
 }
@@ -62,7 +64,7 @@ func (h *health) consumed(c *consumer) (code int) {
 		Deleted: s.Counts.Deleted, Retried: s.Counts.Retried, DeadLettered: s.Counts.DeadLettered,
 	}
 	for _, b := range s.Breakers {
-		h.Breakers = append(h.Breakers, breakerHealth{State: b.State.String(), Since: b.Since.UTC(), NextProbe: b.NextProbe.UTC(), Held: b.Held, Problem: b.Problem})
+		h.Breakers = append(h.Breakers, breakerHealth{State: b.State.String(), Since: b.Since.UTC(), NextProbe: b.NextProbe.UTC(), Held: b.Held, Level: b.Level, Problem: b.Problem})
 	}
 	switch s.Health {
 	case reprise.HealthFailing, reprise.HealthStopping, reprise.HealthStopped:

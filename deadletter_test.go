@@ -182,6 +182,7 @@ func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 		body := strings.Repeat("x", 1<<20)
 		q.Send(body, "small", body)
 		q.WaitEmpty(time.Minute)
+		synctest.Wait() // for the log
 		letters := dead.Messages()
 		if len(letters) != 3 {
 			t.Fatalf("%d dead letters, want 3", len(letters))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,11 +275,13 @@ func TestBackup(t *testing.T) {
 // checkedMessages is the number of messages of which check says that they are sound.
 func checkedMessages(t *testing.T, got result) int {
 	t.Helper()
-	_, rest, found := strings.Cut(got.stdout, " queues, ")
-	text, _, _ := strings.Cut(rest, " messages")
-	n, err := strconv.Atoi(text)
-	if got.code != 0 || !found || err != nil || !strings.Contains(got.stdout, " is sound: format 1, ") {
+	said := regexp.MustCompile(` is sound: format 1, \d+ queues?, (\d+) messages?, `).FindStringSubmatch(got.stdout)
+	if got.code != 0 || said == nil {
 		t.Fatalf("check: %+v", got)
+	}
+	n, err := strconv.Atoi(said[1])
+	if err != nil {
+		t.Fatal(err)
 	}
 	return n
 }

@@ -193,7 +193,7 @@ func queueName(queue string) (string, error) {
 	}
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if u.Host == "" || len(path) < 2 {
-		return "", fmt.Errorf("--queue %s does not end in /account/name: pass the URL that aws sqs get-queue-url prints", queue)
+		return "", fmt.Errorf("--queue %s does not end in /account/name: pass the URL of the queue as SQS gives it (GetQueueUrl)", queue)
 	}
 	return path[len(path)-1], nil
 }
@@ -242,7 +242,7 @@ func accessError(ctx context.Context, err error, queue, place string) error {
 		return &failure{exitAccess, err}
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: correct --queue, --region or --endpoint, or create it (aws sqs create-queue; on a server of your own reprise serve --queue)", queue, place)}
+		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: correct --queue, --region or --endpoint, or create it (CreateQueue; on a server of your own: reprise serve --queue)", queue, place)}
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {

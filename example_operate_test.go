@@ -22,8 +22,8 @@ func sendOne(ctx context.Context, client *sqs.Client, name, body string) string 
 	return url
 }
 
-// What cannot be done yet is no failure: the message comes back later, and its attempts
-// are not used up.
+// A message that cannot be worked off yet has not failed: it comes back later, and
+// uses up no attempt.
 func ExampleRelease() {
 	client, closeServer := localSQS()
 	defer closeServer()

@@ -31,8 +31,8 @@ func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ct
 
 // MessageFrom returns the message whose handler was given ctx, or a context made from it:
 // for code that a handler calls, and for the functions of [JSON], which are not given it.
-// Of a batch's message ctx is what [MessageContext] returns. It is nil outside of a
-// handler.
+// For a message of a batch, pass the context that [MessageContext] returns. The
+// result is nil outside of a handler.
 func MessageFrom(ctx context.Context) *Message {
 	m, _ := ctx.Value(messageKey{}).(*Message)
 	return m

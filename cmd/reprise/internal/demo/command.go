@@ -41,7 +41,7 @@ func Show(ctx context.Context, drain <-chan struct{}, cfg Config, stdout *os.Fil
 		return fmt.Errorf("--messages is %d: pass 1 to %d: %w", cfg.Messages, maxMessages, ErrUsage)
 	}
 	cfg.Out = terminal.New(stdout, os.Getenv)
-	// What the library warns of, an outage and dead letters, the demo tells itself.
+	// The demo itself tells of the outage and of dead letters, so warnings are left out.
 	cfg.Logger = slog.New(slog.NewTextHandler(lineWriter{cfg.Out}, &slog.HandlerOptions{Level: slog.LevelError}))
 	return Run(ctx, drain, cfg)
 }

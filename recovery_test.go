@@ -38,8 +38,6 @@ type recovered struct {
 	late                   time.Duration // the most of any message, without its own backoff since
 	firstMinute, firstHour int           // attempts of the outage's
 	overload               float64       // most attempts at once, by what is borne
-	attempts               int
-	breakers               []reprise.BreakerStatus
 }
 
 const healthyTime = 500 * time.Millisecond
@@ -59,7 +57,6 @@ func (r recovery) run(t *testing.T, seed uint64) (got recovered) {
 		handle := func(_ context.Context, m *reprise.Message) error {
 			mu.Lock()
 			calls++
-			got.attempts++
 			if since := time.Since(down); isDown() && since < time.Hour {
 				got.firstHour++
 				if since < time.Minute {
@@ -120,7 +117,6 @@ func (r recovery) run(t *testing.T, seed uint64) (got recovered) {
 			}
 		}
 		got.took = time.Since(back)
-		got.breakers = all[0].Status().Breakers
 	})
 	return got
 }

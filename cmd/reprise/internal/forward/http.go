@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -75,6 +76,10 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 		return nil, errNoQueue
 	}
 	cfg.ContentType = cmp.Or(cfg.ContentType, "application/json")
+	// net/http refuses such a header at each request, which would look like an outage.
+	if _, _, err := mime.ParseMediaType(cfg.ContentType); err != nil || strings.ContainsFunc(cfg.ContentType, unicode.IsControl) {
+		return nil, fmt.Errorf("content type %q is not a media type: pass one like application/json", cfg.ContentType)
+	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "reprise")
 	cfg.Connections = cmp.Or(cfg.Connections, 10)
 	return &HTTP{cfg: cfg, client: &http.Client{

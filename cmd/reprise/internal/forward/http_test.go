@@ -397,3 +397,19 @@ func TestChangesRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestContentTypeIsChecked: a value that no request can carry is an error at the
+// start, not an outage of the target.
+func TestContentTypeIsChecked(t *testing.T) {
+	for _, bad := range []string{"a\nb", "application/json\n", "application/json\x00", "json text"} {
+		_, err := forward.NewHTTP(forward.HTTPConfig{URL: "http://localhost", Queue: "orders", ContentType: bad})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("content type %q", bad)) {
+			t.Errorf("content type %q: error %v", bad, err)
+		}
+	}
+	for _, good := range []string{"", "application/json", "text/plain; charset=utf-8", "application/vnd.api+json"} {
+		if _, err := forward.NewHTTP(forward.HTTPConfig{URL: "http://localhost", Queue: "orders", ContentType: good}); err != nil {
+			t.Errorf("content type %q: %v", good, err)
+		}
+	}
+}

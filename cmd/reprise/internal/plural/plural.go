@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Of counts things in words: "1 message", "2 messages", "3 copies". The noun is in
+// Of says a count in words, as in "1 message", "2 messages" or "3 copies". The noun is in
 // the singular, and its last word takes the ending.
 func Of[N ~int | ~int64 | ~uint64](n N, noun string) string {
 	switch {

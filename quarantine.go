@@ -16,9 +16,18 @@ import (
 // for a third time has killed twice, with nothing beside it, and is dead-lettered.
 //
 // Both can be mistaken, since a receive whose reply is lost looks like a death, and
-// the mark can be forged. What is to run alone therefore waits one at a time, for
-// no longer than a minute at a time, and the others have the workers for four
-// times as long between two of them.
+// the mark can be forged. A message that is to run alone therefore keeps the others
+// from starting for a minute at most while it waits, and for a minute at most while it
+// runs; then they are started beside it. Afterwards the others have nine times as long
+// as they were kept waiting, whoever is next: together, such messages take at most a
+// tenth of the time.
+//
+// A message that kills after that minute takes along what was started beside it, as it
+// does before it is found. Its own receives still tell: it is dead-lettered after two
+// deaths. Each of the others has lost a receive by each death; one that has lost three
+// becomes a suspect, runs alone, and loses the mark by the end of that run. Two marked
+// messages never run side by side, and one that cannot run within a minute is not kept
+// here but sent again, so that its receives begin anew: no death counts for two.
 
 const (
 	// unexplainedMany receives without an outcome make a message a suspect.
@@ -32,8 +41,13 @@ const (
 	// floorPatience is how long others are not started for the sake of a message
 	// that waits until those running have ended.
 	floorPatience = time.Minute
+	// aloneAtMost is how long others are not started while a message runs alone. What
+	// kills a process mostly does so within seconds: it panics in a goroutine of its
+	// own, or takes memory until the system ends it. A longer time would find a few
+	// more without harm to others, and let one forged mark stop everybody for as long.
+	aloneAtMost = time.Minute
 	// floorRest is how many times as long the others have afterwards.
-	floorRest = 4
+	floorRest = 9
 	// queueAlone is for how long a message is given back that finds another waiting.
 	queueAlone = time.Minute
 )
@@ -48,7 +62,7 @@ var (
 type floor struct {
 	next    *delivery // waits to run alone
 	owner   *Consumer // of that
-	running *delivery // runs alone
+	running *delivery // was started alone; after aloneAtMost, others run beside it
 	taken   time.Time // since when no other is started; zero: others are
 	rest    time.Time // others have the floor until then
 
@@ -123,11 +137,12 @@ func (c *Consumer) giveWay(d *delivery, now time.Time) {
 	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
 }
 
-// isolate has d, which waits, run alone. If another does or will, d is given back
-// for a while. The caller holds c.mu.
+// isolate has d, which waits, run alone. If another does or will, d is given back for a
+// while; so is a marked one if the others have the workers for longer, since each crash
+// that it waits through here would count against it. The caller holds c.mu.
 func (c *Consumer) isolate(d *delivery, now time.Time) {
 	f := c.floor
-	if f.next != nil || f.running != nil {
+	if f.next != nil || f.running != nil || d.marked() && f.rest.Sub(now) > queueAlone {
 		c.giveWay(d, now)
 		return
 	}
@@ -158,11 +173,32 @@ func (c *Consumer) takeFloor(now time.Time) {
 		return
 	}
 	f.taken = now
-	later(floorPatience, func(now time.Time) {
-		c.yieldFloor(now) // some handler takes long: the others go on, and d tries again
-		c.takeFloor(now)
+	later(floorPatience, func(then time.Time) {
+		switch { // some handler takes long: the others go on, and d tries again
+		case !f.taken.Equal(now): // they do, since a pause
+		case d.marked():
+			c.giveWay(d, then)
+		default: // without a copy, to give it back would use up a receive
+			c.yieldFloor(then)
+			c.takeFloor(then)
+		}
 	})
 	c.startWorkers()
+}
+
+// runAlone is called when the message that waited to run alone is started: others are
+// started again when it has ended, or aloneAtMost from now. The caller holds c.mu.
+func (c *Consumer) runAlone() {
+	f := c.floor
+	d := f.next
+	f.next, f.running = nil, d
+	time.AfterFunc(aloneAtMost, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if f.running == d {
+			c.yieldFloor(time.Now())
+		}
+	})
 }
 
 // yieldFloor lets others start again. The caller holds c.mu.

@@ -1,6 +1,7 @@
 package reprise_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -19,6 +20,9 @@ import (
 type mortals struct {
 	q   *reprisetest.Queue
 	cfg reprise.BatchConfig // Size zero: one message at a time
+	// fuse is how long a poisonous message runs before it kills, takes how long another
+	// takes: half a second if zero.
+	fuse, takes time.Duration
 
 	mu      sync.Mutex
 	deaths  int
@@ -43,8 +47,16 @@ func (f *mortals) start(n int) *reprisetest.Consumer {
 			f.mu.Unlock()
 		}()
 		if strings.HasPrefix(m.Body, "poison") {
+			select {
+			case <-time.After(f.fuse):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 			f.mu.Lock()
 			f.deaths++
+			if f.fuse > 0 {
+				beside = f.running[n] - 1
+			}
 			if beside == 0 {
 				f.alone++
 			}
@@ -55,7 +67,7 @@ func (f *mortals) start(n int) *reprisetest.Consumer {
 			return ctx.Err()
 		}
 		select {
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(cmp.Or(f.takes, 500*time.Millisecond)):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -202,7 +202,7 @@ func (c *Consumer) placeTaken() {
 // setOff takes d, which is startable, to its handler. The caller holds c.mu.
 func (c *Consumer) setOff(d *delivery) {
 	if d == c.floor.next {
-		c.floor.next, c.floor.running = nil, d
+		c.runAlone()
 	} else {
 		c.delist(d)
 	}

@@ -1,0 +1,182 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// These tests hold off a producer: whoever may send to the queue, and nothing else.
+// It writes the history that only consumers write, with the mark of a message that
+// seems to kill its process: such a message runs alone.
+
+// sendAlone sends a message with a forged history that asks for a run alone.
+func sendAlone(t *testing.T, q *reprisetest.Queue, body string) {
+	t.Helper()
+	h := plausible(q)
+	h.Attempt, h.Alone = 0, 1
+	forged(q, body, h.text(t))
+}
+
+// pass lets so much time pass, unless the context ends before.
+func pass(ctx context.Context, takes time.Duration) error {
+	select {
+	case <-time.After(takes):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gaps returns the longest time without a start of a message with the body, and the sum
+// of those longer than two seconds.
+func gaps(j *journal, body string, from, until time.Time) (longest, all time.Duration) {
+	for _, r := range append(j.of(body), run{started: until}) {
+		gap := r.started.Sub(from)
+		longest = max(longest, gap)
+		if gap > 2*time.Second {
+			all += gap
+		}
+		from = r.started
+	}
+	return longest, all
+}
+
+// TestAttackForgedAloneStopsOthersForAMinute: the handler of a message with a forged
+// mark takes two hours. The others are started again a minute after it, in consumers,
+// in batches and in both queues of a pool.
+func TestAttackForgedAloneStopsOthersForAMinute(t *testing.T) {
+	for _, kind := range []string{"consumer", "batches", "pool"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q, beside := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
+				var j journal
+				h := j.handler(func(ctx context.Context, m *reprise.Message) error {
+					if m.Body == "forged" {
+						return pass(ctx, 2*time.Hour)
+					}
+					return nil
+				})
+				switch kind {
+				case "consumer":
+					q.Consume(h, reprise.Config{Concurrency: 4})
+				case "batches":
+					q.ConsumeBatch(together(h), reprise.BatchConfig{Size: 3, Config: reprise.Config{Concurrency: 4}})
+				case "pool":
+					pool := poolOf(t, 4)
+					q.In(pool, reprise.Share{}).Consume(h, reprise.Config{})
+					beside.In(pool, reprise.Share{}).Consume(h, reprise.Config{})
+				}
+				time.Sleep(time.Second)
+				sendAlone(t, q, "forged")
+				time.Sleep(time.Second)
+				if len(j.of("forged")) != 1 {
+					t.Fatal("the forged message does not run yet")
+				}
+				sent := time.Now()
+				for range 200 {
+					q.Send("other")
+					if kind == "pool" {
+						beside.Send("other")
+					}
+					time.Sleep(time.Second)
+				}
+				others := j.of("other")
+				if len(others) < 190 {
+					t.Errorf("%d of 200 others ran within 200 seconds", len(others))
+				}
+				if gap, _ := gaps(&j, "other", sent, time.Now()); gap > time.Minute {
+					t.Errorf("no other was started for %v, want a minute at most", gap)
+				} else if gap < 50*time.Second {
+					t.Errorf("the longest gap between others was %v: a suspect is to have nearly a minute alone", gap)
+				}
+			})
+		})
+	}
+}
+
+// TestAttackForgedAloneInARow: ten messages with a forged mark, each of which runs for
+// half a minute or for an hour, and another beside each. The others have nine tenths of
+// the time, and are never kept from starting for longer than two minutes.
+func TestAttackForgedAloneInARow(t *testing.T) {
+	for _, takes := range []time.Duration{5 * time.Second, 30 * time.Second, 61 * time.Second, time.Hour} {
+		t.Run(fmt.Sprint(takes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				var j journal
+				q.Consume(j.handler(func(ctx context.Context, m *reprise.Message) error {
+					switch m.Body {
+					case "forged":
+						return pass(ctx, takes)
+					case "long":
+						return pass(ctx, 10*time.Minute)
+					}
+					return nil
+				}), reprise.Config{Concurrency: 30})
+				time.Sleep(time.Second)
+				began := time.Now()
+				for i := range 3 * 3600 {
+					if i < 10*60 && i%60 == 0 {
+						sendAlone(t, q, "forged")
+						q.Send("long")
+					}
+					q.Send("other")
+					time.Sleep(time.Second)
+				}
+				runs := j.of("forged")
+				last := runs[len(runs)-1].started.Add(time.Minute)
+				longest, stopped := gaps(&j, "other", began, last)
+				if longest > 2*time.Minute+2*time.Second {
+					t.Errorf("no other was started for %v, want two minutes at most", longest)
+				}
+				if most := last.Sub(began)/10 + 2*time.Minute; stopped > most {
+					t.Errorf("of %v until the last of them had run, others were not started for %v, want %v at most", last.Sub(began), stopped, most)
+				}
+				t.Logf("%d forged ran in %v; the others were kept from starting for %v at once, for %v in all", len(runs), last.Sub(began), longest, stopped)
+			})
+		})
+	}
+}
+
+// TestAttackLateKillerIsFound: a message kills its process after three minutes, when
+// the others run beside it again. It is found all the same, by two deaths of those
+// that ran it alone at first, and no other is given up, though others run beside each
+// of its deaths.
+func TestAttackLateKillerIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(50)
+		f := &mortals{
+			q: q, running: make(map[int]int), handled: make(map[string]int), dead: make(chan int, 3), fuse: 3 * time.Minute, takes: 5 * time.Second,
+			cfg: reprise.BatchConfig{Config: reprise.Config{Concurrency: 5, Retry: retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 5}}},
+		}
+		q.Send("poison")
+		done := make(chan struct{})
+		const others = 4 * 3600
+		go func() {
+			defer close(done)
+			for i := range others {
+				q.Send(fmt.Sprint("other-", i))
+				time.Sleep(time.Second)
+			}
+		}()
+		f.live(2, 5*time.Hour)
+		<-done
+		letters := dead.Messages()
+		if len(letters) != 1 || letters[0].Body != "poison" || storyOf(t, letters[0]).Reason != "crash" {
+			t.Errorf("dead letters %+v, want the killer alone, by its crashes", letters)
+		}
+		if len(f.handled) != others || len(q.Messages()) != 0 {
+			t.Errorf("%d of %d others were handled, %d are left", len(f.handled), others, len(q.Messages()))
+		}
+		if f.deaths > 7 || f.alone > 1 {
+			t.Errorf("%d deaths, %d with nothing beside; want few, with others beside", f.deaths, f.alone)
+		}
+	})
+}

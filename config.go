@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,6 +88,18 @@ type Config struct {
 	// name.
 	Name string
 
+	// SigningKeys are the secrets by which consumers of this queue recognise what they
+	// have written into messages for each other. The first signs the histories of
+	// copies and the stories of dead letters; histories signed by any of them count. With
+	// keys, a history that is not signed, or not for this very message, is ignored: the
+	// message begins anew. All consumers of a queue and its retry lane need the same keys. To rotate
+	// them, add the new one at the end everywhere, then put it first, and remove the
+	// old one when nothing that it has signed can still be waiting, which is a year at
+	// most. Default: none; then whoever may send to the queue can write a history, by
+	// which it can delay or give up its own message, and claim another's
+	// [Message].OriginID. At most 16.
+	SigningKeys []SigningKey
+
 	// Outage says how the consumer recognises that what its handlers need is
 	// unavailable, and what it does then. Default: the zero [Outage], which is on.
 	Outage Outage
@@ -153,6 +166,7 @@ func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		c.Name = hostname()
 	}
+	c.SigningKeys = slices.Clone(c.SigningKeys)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -200,6 +214,9 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("Config.DeadLetterURL: %w", err))
 		}
 	}
+	if err := validateKeys(c.SigningKeys); err != nil {
+		problems = append(problems, fmt.Errorf("Config.SigningKeys: %w", err))
+	}
 	if err := c.Retry.Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("Config.Retry: %w", err))
 	}
@@ -245,6 +262,9 @@ func parseQueueURL(raw string) (queueURL, error) {
 		fifo: strings.HasSuffix(name, ".fifo"),
 	}, nil
 }
+
+// place names the queue whatever the host is called by: two endpoints can lead to it.
+func (q queueURL) place() string { return q.acct + "/" + q.name }
 
 // sibling returns the URL of the queue that arn names, in the same service as q:
 // SQS keeps a queue and its dead-letter queue in one account and region, so the

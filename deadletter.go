@@ -29,7 +29,7 @@ type Story struct {
 	Attempts int `json:"attempts"`
 	Receives int `json:"receives"`
 	// Sent and First are SQS's timestamps of the message; Last is when it was
-	// given up.
+	// given up, by SQS's clock as far as the consumer knew it.
 	Sent  time.Time `json:"sent,omitzero"`
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last"`
@@ -98,6 +98,9 @@ func (c *Consumer) sendCopies(batch []*delivery) [maxBatch]error {
 	}
 	c.mu.Unlock()
 
+	for i := range entries { // without the lock: a body may be large
+		signStory(&entries[i], target, c.cfg.SigningKeys)
+	}
 	return c.sendBatch(target.url, entries)
 }
 
@@ -155,7 +158,7 @@ func (c *Consumer) story(d *delivery, now time.Time) string {
 		Receives: d.receives,
 		Sent:     d.msg.Sent.UTC(),
 		First:    d.msg.FirstReceived.UTC(),
-		Last:     now.UTC(),
+		Last:     c.clock.server(now).UTC(),
 		Source:   c.source(d),
 		Message:  d.msg.ID,
 		Origin:   d.msg.OriginID,

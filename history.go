@@ -19,12 +19,14 @@ import (
 // HistoryAttribute is the message attribute in which a message that was requeued,
 // which is a copy, carries what happened before it, as JSON. It belongs to the
 // consumer: handlers do not see it, dead letters do not carry it, and one that
-// was not written for this sending to this queue is ignored.
+// was not written for this sending to this queue is ignored; with
+// [Config].SigningKeys, so is one that is not signed by one of them.
 const HistoryAttribute = "reprise-history"
 
-// history is what a copy says of the messages before it. Whoever may send to the
-// queue can forge it: it can delay or give up the message that carries it, and
-// nothing else. Times are in milliseconds of SQS's clock.
+// history is what a copy says of the messages before it. Without Config.SigningKeys
+// whoever may send to the queue can forge it: it can delay or give up the message that
+// carries it, and claim another's origin, by which nothing may be settled alone (see
+// Message.Digest). Times are in milliseconds of SQS's clock.
 type history struct {
 	Queue      string `json:"queue"`                // its name: a history is worth nothing elsewhere
 	Origin     string `json:"origin"`               // the id under which the lineage began
@@ -47,8 +49,8 @@ type history struct {
 }
 
 const (
-	maxHistory      = 2 << 10 // bytes
-	maxHistoryError = 200     // of which JSON makes six times as many at most
+	maxHistory      = 2<<10 + maxSignature // bytes
+	maxHistoryError = 200                  // of which JSON makes six times as many at most
 	maxOrigin       = 128
 	maxCount        = 1_000_000
 	// maxHistoryAge is how far from its writing the times in a history are believed.
@@ -71,19 +73,19 @@ func (c *Consumer) recallHistory(d *delivery) {
 		return
 	}
 	d.msg.Attributes = withoutHistory(d.raw.MessageAttributes)
-	h, err := readHistory(deref(attribute.StringValue), c.queue.name, d.msg.Sent)
-	if err != nil || c.queue.fifo {
-		if err == nil {
-			err = errors.New("messages of FIFO queues are never copied")
-		}
+	text := deref(attribute.StringValue)
+	h, err := readHistory(text, c.queue.name, d.msg.Sent)
+	if err == nil && c.queue.fifo {
+		err = errors.New("messages of FIFO queues are never copied")
+	}
+	var untrusted error
+	if err == nil && len(c.cfg.SigningKeys) > 0 {
+		untrusted = signed{historyKind, c.queue.place(), d.msg.Digest()}.verify(text, c.cfg.SigningKeys)
+	}
+	if err != nil || untrusted != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.findLater(plan.Finding{
-			Severity: plan.Info,
-			Code:     codeHistoryIgnored,
-			Problem:  fmt.Sprintf("message %s carries a history that does not count: %v. It starts anew.", d.msg.ID, err),
-			Remedy:   "none, if it was redriven or sent again; otherwise find out who sends the attribute " + HistoryAttribute + ".",
-		})
+		c.ignoreHistory(d, err, untrusted)
 		return
 	}
 	h.enqueued, h.arrived = d.msg.Sent, d.msg.FirstReceived
@@ -93,6 +95,37 @@ func (c *Consumer) recallHistory(d *delivery) {
 	d.history = h
 	d.msg.OriginID, d.msg.Trail = h.Origin, h.Trail
 	d.msg.Sent, d.msg.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
+}
+
+// ignoreHistory reports that d's history does not count: because of err or, if all of it
+// is plausible, because it cannot be trusted. The caller holds c.mu.
+func (c *Consumer) ignoreHistory(d *delivery, err, untrusted error) {
+	c.counts.Untrusted++
+	remedy := "none, if it was redriven or sent again; otherwise find out who sends the attribute " + HistoryAttribute + "."
+	if err == nil {
+		err = untrusted
+		remedy = "give all consumers of the queue the same Config.SigningKeys; if they have them, find out who sends the attribute " + HistoryAttribute + "."
+		c.complainLater("untrusted", "messages carry a history that none of the signing keys vouches for: they start anew",
+			"message", d.msg, "problem", untrusted, "remedy", remedy)
+	}
+	c.findLater(plan.Finding{
+		Severity: plan.Info,
+		Code:     codeHistoryIgnored,
+		Problem:  fmt.Sprintf("message %s carries a history that does not count: %v. It starts anew.", d.msg.ID, err),
+		Remedy:   remedy,
+	})
+}
+
+// signHistory signs the history of a copy that is about to be sent. It reads the whole
+// body: the caller does not hold c.mu.
+func (c *Consumer) signHistory(e *types.SendMessageBatchRequestEntry) {
+	if len(c.cfg.SigningKeys) == 0 {
+		return
+	}
+	a := e.MessageAttributes[HistoryAttribute]
+	content := contentDigest(deref(e.MessageBody), deref(e.MessageGroupId), e.MessageAttributes, HistoryAttribute)
+	a.StringValue = aws.String(signed{historyKind, c.copyTo.place(), content}.sign(deref(a.StringValue), c.cfg.SigningKeys))
+	e.MessageAttributes[HistoryAttribute] = a
 }
 
 // readHistory reads the history of a message that SQS says was sent at sent to

@@ -45,6 +45,9 @@ type Counts struct {
 	// Expiring counts messages that were hidden though their queue will drop them
 	// before they can be tried again.
 	Expiring int64
+	// Untrusted counts deliveries whose history was ignored: it is implausible or, with
+	// Config.SigningKeys, not signed by one of them for that message.
+	Untrusted int64
 	// Lost counts messages whose lease ended before they were settled.
 	Lost int64
 }

@@ -228,7 +228,9 @@ func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
 
 	var damaged [maxBatch]bool // worked out without the lock: a body may be large
 	for i, d := range batch {
-		damaged[i] = !intact(d.raw)
+		if damaged[i] = !intact(d.raw); !damaged[i] {
+			c.signHistory(&entries[i])
+		}
 	}
 	sound := slices.DeleteFunc(entries, func(e types.SendMessageBatchRequestEntry) bool {
 		at, _ := position(e.Id, maxBatch)

@@ -93,7 +93,7 @@ func (f *storageFlags) options() (journal.Options, error) {
 
 // slowSyncs is the machine's file system with syncs that take longer.
 func slowSyncs(delay time.Duration) vfs.FS {
-	return diskfault.Wrap(vfs.Default, func(op errorfs.Op) error {
+	return diskfault.Wrap(journal.Disk, func(op errorfs.Op) error {
 		switch op.Kind {
 		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
 			time.Sleep(delay)

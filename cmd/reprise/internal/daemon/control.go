@@ -20,8 +20,9 @@ import (
 
 // controlSocket is the name of the Unix socket in the data directory on which a
 // running daemon takes orders. It is there rather than beside SQS so that exactly
-// those who may read the messages on the disk may use it, whatever address, keys
-// and certificates the server has.
+// those who may read the messages on the disk may use it, its user and the superuser,
+// whatever address, keys and certificates the server has. It takes one order, which
+// writes a new directory, as the user that the daemon runs as.
 const controlSocket = "control.sock"
 
 // backupOrder is the body of POST /backup.
@@ -36,7 +37,7 @@ func (d *Daemon) openControl() {
 	socket := filepath.Join(d.cfg.Journal.Dir, controlSocket)
 	err := os.Remove(socket)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		d.control, err = new(net.ListenConfig).Listen(context.Background(), "unix", socket)
+		d.control, err = listenPrivately(socket)
 	}
 	if err != nil {
 		d.cfg.Logger.Warn("no backups while the program runs: its socket cannot be made; a shorter --data may help", "error", err)
@@ -67,14 +68,16 @@ func (d *Daemon) startControl() {
 func (d *Daemon) serveBackup(w http.ResponseWriter, r *http.Request) {
 	var order backupOrder
 	err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&order)
-	if err == nil && !filepath.IsAbs(order.Directory) {
-		err = fmt.Errorf("directory %q is not absolute", order.Directory)
-	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if err := d.journal.Backup(order.Directory); err != nil {
+	dest, err := backupTarget(d.cfg.Journal.Dir, order.Directory)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := d.journal.Backup(dest); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }
@@ -125,5 +128,43 @@ func backupStopped(dir, dest string) (err error) {
 		return &StorageError{err}
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
+	if dest, err = backupTarget(dir, dest); err != nil {
+		return err
+	}
 	return j.Backup(dest)
+}
+
+// backupTarget is where a backup of the data directory dir to dest is written: without
+// symbolic links. There must be nothing yet, in a directory that exists and is neither
+// dir nor below it.
+func backupTarget(dir, dest string) (string, error) {
+	if !filepath.IsAbs(dest) {
+		return "", fmt.Errorf("backup to %q: name an absolute path", dest)
+	}
+	dest = filepath.Clean(dest)
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dest))
+	if err != nil {
+		return "", fmt.Errorf("backup to %s: the directory that it is to be in: %w", dest, err)
+	}
+	dest = filepath.Join(parent, filepath.Base(dest))
+	if _, err := os.Lstat(dest); !errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere is something, too
+		return "", errors.Join(fmt.Errorf("backup to %s: it exists: name a directory that does not", dest), err)
+	}
+	data, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	// By what the directories are, not by their names: one can have several.
+	for at := parent; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return "", err
+		}
+		if os.SameFile(info, data) {
+			return "", fmt.Errorf("backup to %s: it is in the data directory %s: name a directory outside of it", dest, dir)
+		}
+		if at == filepath.Dir(at) {
+			return dest, nil
+		}
+	}
 }

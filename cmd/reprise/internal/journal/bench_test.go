@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/diskfault"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
@@ -123,7 +122,7 @@ func BenchmarkGet(b *testing.B) {
 }
 
 func openJournal(dir string, delay time.Duration) (committer, error) {
-	return journal.Open(journal.Options{Dir: dir, FS: diskfault.Wrap(vfs.Default, func(op errorfs.Op) error {
+	return journal.Open(journal.Options{Dir: dir, FS: diskfault.Wrap(journal.Disk, func(op errorfs.Op) error {
 		if delay > 0 && isSync(op) {
 			time.Sleep(delay)
 		}

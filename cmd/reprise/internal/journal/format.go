@@ -39,6 +39,9 @@ func lockDir(o Options) (*pebble.Lock, error) {
 	} else if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, describe(o.Dir, err)
 	}
+	if err := checkOwners(o); err != nil {
+		return nil, err
+	}
 	lock, err := pebble.LockDirectory(o.Dir, o.FS)
 	if err != nil && heldByAnother(err) {
 		otherwise := "choose another directory with --data"

@@ -211,7 +211,15 @@ func (g *guard) RemoveAll(name string) error {
 }
 
 func (g *guard) MkdirAll(name string, _ os.FileMode) error {
-	return g.FS.MkdirAll(name, dirMode)
+	if g.owns(name) || !onDisk(g.FS) {
+		return g.FS.MkdirAll(name, dirMode)
+	}
+	// That of a backup. Nobody may have made it meanwhile, as a link or with a mode of
+	// his own, since it was looked for.
+	if err := g.FS.MkdirAll(g.FS.PathDir(name), dirMode); err != nil {
+		return err
+	}
+	return os.Mkdir(name, dirMode)
 }
 
 func (g *guard) Unwrap() vfs.FS { return g.FS }

@@ -57,7 +57,7 @@ type Options struct {
 	// Logger gets what an operator should know. Default: nobody does.
 	Logger *slog.Logger
 
-	// FS is the file system. Default: the machine's.
+	// FS is the file system. Default: Disk.
 	FS vfs.FS
 
 	memTable int64 // default: memTableSize
@@ -86,7 +86,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = Disk
 	}
 	return o, nil
 }
@@ -123,6 +123,9 @@ func Open(o Options) (*Journal, error) {
 	lock, err := lockDir(o)
 	if err != nil {
 		return nil, err
+	}
+	if err := tighten(o); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	j := &Journal{options: o, lock: lock, guard: newGuard(o.FS, o.Dir)}
 	if err := j.open(); err != nil {

@@ -81,7 +81,7 @@ func TestAttackHistoryWithoutKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				var s seen
-				var log strings.Builder
+				var log lines
 				c := q.Consume(s.handler(succeed), reprise.Config{SigningKeys: []reprise.SigningKey{signingKey(t, "k1")}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				h := plausible(q)
 				h.NotBefore, h.Attempt = h.SentAt+int64(time.Hour/time.Millisecond), 1_000_000
@@ -101,8 +101,10 @@ func TestAttackHistoryWithoutKey(t *testing.T) {
 					t.Errorf("%d histories are counted as untrusted, want 20", n)
 				}
 				synctest.Wait()
-				if n := strings.Count(log.String(), "none of the signing keys vouches for"); n != 1 {
-					t.Errorf("the log says it %d times, want once:\n%s", n, log.String())
+				log.mu.Lock()
+				defer log.mu.Unlock()
+				if n := strings.Count(log.b.String(), "none of the signing keys vouches for"); n != 1 {
+					t.Errorf("the log says it %d times, want once:\n%s", n, log.b.String())
 				}
 			})
 		})

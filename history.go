@@ -106,7 +106,7 @@ func (c *Consumer) ignoreHistory(d *delivery, err, untrusted error) {
 		err = untrusted
 		remedy = "give all consumers of the queue the same Config.SigningKeys; if they have them, find out who sends the attribute " + HistoryAttribute + "."
 		c.complainLater("untrusted", "messages carry a history that none of the signing keys vouches for: they start anew",
-			"message", d.msg, "problem", untrusted, "remedy", remedy)
+			"message", *d.msg, "problem", untrusted, "remedy", remedy)
 	}
 	c.findLater(plan.Finding{
 		Severity: plan.Info,

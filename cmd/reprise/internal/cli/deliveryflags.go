@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
@@ -26,6 +27,7 @@ type deliveryFlags struct {
 	stopBudget  time.Duration
 	statuses    verdictFlags
 	exits       verdictFlags
+	flags       *pflag.FlagSet // which of them were given
 }
 
 // verdictFlags are the codes that mean something else than by default.
@@ -39,12 +41,13 @@ breaker holds them, without counting attempts, until the target is mended. 408
 and 425 are retried by the policy; every other 4xx dead-letters at once. 429 and
 503 with Retry-After are retried not before that. Headers are those of Elastic
 Beanstalk's workers: X-Aws-Sqsd-Msgid, -Queue, -First-Received-At,
--Receive-Count, -Attr-NAME; and X-Reprise-Attempt, -Origin-Id, -Group-Id.
+-Receive-Count, -Attr-NAME; and X-Reprise-Attempt, -Origin-Id, -Group-Id, and
+-Left-Out, how many attributes no header can carry, if there are any.
 
 --exec runs the line by the shell, with the body on standard input and
 REPRISE_MESSAGE_ID, _ORIGIN_ID, _QUEUE, _GROUP_ID, _ATTEMPT, _RECEIVE_COUNT,
-_SENT_AT, _FIRST_RECEIVED_AT and _ATTR_NAME in the environment. Exit code 0
-deletes the message, 100 dead-letters it, 101 gives it back without counting an
+_SENT_AT, _FIRST_RECEIVED_AT, _ATTR_NAME and _LEFT_OUT in the environment. Exit
+code 0 deletes the message, 100 dead-letters it, 101 gives it back without counting an
 attempt; 69, 78, 126 and 127 mean that the command or what it needs is not there
 or misconfigured; every other one, 75 among them, is retried by the policy.
 
@@ -60,6 +63,7 @@ attempt.`
 
 func (f *deliveryFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.flags = flags
 	flags.StringVar(&f.url, "url", "", "`URL` to post messages to")
 	flags.StringVar(&f.exec, "exec", "", "`command` to run for each message")
 	flags.StringVar(&f.contentType, "content-type", "application/json", "Content-Type of the posts")
@@ -107,8 +111,28 @@ func (f *deliveryFlags) config(logger *slog.Logger) (reprise.Config, error) {
 	return reprise.Config{Concurrency: f.concurrency, Retry: policy, HandlerTimeout: f.timeout, StopBudget: f.stopBudget, Logger: logger}, nil
 }
 
+// checkKind reports flags of the other kind of target, which would say nothing.
+func (f *deliveryFlags) checkKind() error {
+	target, other, flags := "--url", "--exec", []string{"permanent-exit", "retry-exit", "unavailable-exit"}
+	remedy := "pass the same with -status, or leave it out"
+	if f.flags.Changed("exec") {
+		target, other, flags = other, target, []string{"permanent-status", "retry-status", "unavailable-status", "content-type"}
+		remedy = "pass the same with -exit, or leave it out"
+	}
+	for _, name := range flags {
+		if !f.flags.Changed(name) {
+			continue
+		}
+		if name == "content-type" {
+			remedy = "leave it out"
+		}
+		return fmt.Errorf("--%s says something of %s, and messages go to %s: %s", name, other, target, remedy)
+	}
+	return nil
+}
+
 // target is where messages of the queue with this name go.
-func (f *deliveryFlags) target(a *app, queue string) (reprise.Handler, error) {
+func (f *deliveryFlags) target(a *app, queue string, logger *slog.Logger) (reprise.Handler, error) {
 	statuses, err := forward.Statuses(f.statuses.changes("status")...)
 	if err != nil {
 		return nil, usage(err)
@@ -117,8 +141,11 @@ func (f *deliveryFlags) target(a *app, queue string) (reprise.Handler, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	if f.exec != "" {
-		target, err := forward.NewExec(forward.ExecConfig{Command: f.exec, Queue: queue, ExitCodes: exits, Stdout: a.stdout, Stderr: a.stderr})
+	if err := f.checkKind(); err != nil {
+		return nil, usage(err)
+	}
+	if f.flags.Changed("exec") {
+		target, err := forward.NewExec(forward.ExecConfig{Command: f.exec, Queue: queue, ExitCodes: exits, Stdout: a.stdout, Stderr: a.stderr, Logger: logger})
 		if err != nil {
 			return nil, usage(fmt.Errorf("--exec: %w", err))
 		}
@@ -126,7 +153,7 @@ func (f *deliveryFlags) target(a *app, queue string) (reprise.Handler, error) {
 	}
 	target, err := forward.NewHTTP(forward.HTTPConfig{
 		URL: f.url, Queue: queue, ContentType: f.contentType, Statuses: statuses,
-		UserAgent: "reprise/" + version(), Connections: f.concurrency,
+		UserAgent: "reprise/" + version(), Connections: f.concurrency, Logger: logger,
 	})
 	if err != nil {
 		return nil, usage(fmt.Errorf("--url: %w", err))

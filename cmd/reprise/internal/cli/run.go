@@ -99,7 +99,7 @@ func (a *app) runRun(f *runFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	handler, err := f.delivery.target(a, name)
+	handler, err := f.delivery.target(a, name, logger)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (a *app) runUp(f *upFlags) error {
 		return err
 	}
 	consumer.Retry = consumer.Retry.WithDefaults()
-	handler, err := f.delivery.target(a, f.queue)
+	handler, err := f.delivery.target(a, f.queue, cfg.Logger)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,15 +39,18 @@ const (
 //	REPRISE_ATTEMPT, REPRISE_RECEIVE_COUNT
 //	REPRISE_SENT_AT, REPRISE_FIRST_RECEIVED_AT   RFC 3339, UTC
 //	REPRISE_ATTR_NAME                            one per text attribute
+//	REPRISE_LEFT_OUT                             how many attributes have none, if any
 //
 // where NAME is the attribute's name in upper case with every character that is no
-// letter or digit replaced by an underscore; values over 32 KiB are left out. See
+// letter or digit replaced by an underscore; values over 32 KiB or with a zero
+// byte are left out. See
 // [ExitPermanent] and [ExitRelease] for the exit codes that steer; 69, 78, 126 (not
 // executable) and 127 (not found) are [Unavailable], every other one is [Retry], and
 // ExecConfig.ExitCodes changes that. When the attempt's context ends, the command
 // and everything it started are asked to end, and killed a second later.
 type Exec struct {
-	cfg ExecConfig
+	cfg     ExecConfig
+	leftOut leftOut
 }
 
 // ExecConfig says what to run.
@@ -59,6 +64,8 @@ type ExecConfig struct {
 	// Stdout and Stderr get what commands write; several write at once. The end of
 	// stderr is also part of a failed attempt's error. Default: discarded.
 	Stdout, Stderr io.Writer
+	// Logger is told of attributes that no variable can carry. Default: nobody is.
+	Logger *slog.Logger
 }
 
 // NewExec returns a target that runs cfg.Command. It fails if the command that the line
@@ -74,7 +81,7 @@ func NewExec(cfg ExecConfig) (*Exec, error) {
 	if err := runnable(cfg.Command); err != nil {
 		return nil, err
 	}
-	return &Exec{cfg: cfg}, nil
+	return &Exec{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "environment variable"}}, nil
 }
 
 // Handle runs the command for m and judges its exit code. A failed attempt's error
@@ -128,12 +135,24 @@ func (e *Exec) environment(m *reprise.Message) []string {
 		"REPRISE_SENT_AT=" + timestamp(m.Sent),
 		"REPRISE_FIRST_RECEIVED_AT=" + timestamp(m.FirstReceived),
 	}
+	carried := 0
 	for _, a := range textAttributes(m) {
-		if len(a.value) <= maxEnvValue {
+		switch {
+		case len(a.value) > maxEnvValue:
+			e.leftOut.say(m, a.name, longValue)
+		case strings.ContainsRune(a.value, 0):
+			e.leftOut.say(m, a.name, zeroByte)
+		default:
 			env = append(env, "REPRISE_ATTR_"+variable(a.name)+"="+a.value)
+			carried++
 		}
 	}
-	return env
+	if n := len(m.Attributes) - carried; n > 0 {
+		env = append(env, "REPRISE_LEFT_OUT="+strconv.Itoa(n))
+	}
+	// The system starts no command with a zero byte in its environment. SQS lets none
+	// pass; other servers may.
+	return slices.DeleteFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) })
 }
 
 func timestamp(t time.Time) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net"
 	"net/http"
@@ -33,8 +34,9 @@ import (
 // Redirects are not followed: a POST would become a GET on its way, and a message
 // deleted because a login page answered 200 is lost.
 type HTTP struct {
-	cfg    HTTPConfig
-	client *http.Client
+	leftOut leftOut
+	cfg     HTTPConfig
+	client  *http.Client
 }
 
 // HTTPConfig says where to post and what to say there.
@@ -53,6 +55,8 @@ type HTTPConfig struct {
 	// Connections is how many idle connections are kept for the next messages: as
 	// many as handlers run at once. Default: 10.
 	Connections int
+	// Logger is told of attributes that no header can carry. Default: nobody is.
+	Logger *slog.Logger
 }
 
 const (
@@ -82,7 +86,7 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "reprise")
 	cfg.Connections = cmp.Or(cfg.Connections, 10)
-	return &HTTP{cfg: cfg, client: &http.Client{
+	return &HTTP{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "HTTP header"}, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -142,30 +146,38 @@ func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 	header.Set("Content-Type", h.cfg.ContentType)
 	header.Set("User-Agent", h.cfg.UserAgent)
-	header.Set("X-Aws-Sqsd-Msgid", m.ID)
+	// One header that cannot be sent would have the transport refuse the whole request,
+	// at every attempt. SQS gives out no such ids; other servers may.
+	set := func(name, value string) {
+		if value != "" && !strings.ContainsFunc(value, isControl) {
+			header.Set(name, value)
+		}
+	}
+	set("X-Aws-Sqsd-Msgid", m.ID)
 	header.Set("X-Aws-Sqsd-Queue", h.cfg.Queue)
 	if !m.FirstReceived.IsZero() {
 		header.Set("X-Aws-Sqsd-First-Received-At", m.FirstReceived.UTC().Format(time.RFC3339))
 	}
 	header.Set("X-Aws-Sqsd-Receive-Count", strconv.Itoa(m.Receives))
+	carried := 0
 	for _, a := range textAttributes(m) {
-		// A value with control characters cannot stand in a header, nor a name with
-		// letters beyond ASCII, and the transport would refuse the whole request for it
-		// at every attempt.
-		if !strings.ContainsFunc(a.value, isControl) && !strings.ContainsFunc(a.name, beyondASCII) {
+		switch {
+		case !token(a.name):
+			h.leftOut.say(m, a.name, badName)
+		case strings.ContainsFunc(a.value, isControl):
+			h.leftOut.say(m, a.name, badValue)
+		default:
 			header["X-Aws-Sqsd-Attr-"+a.name] = []string{a.value} // the name's own case
+			carried++
 		}
 	}
-	header.Set("X-Reprise-Attempt", strconv.Itoa(m.Attempt))
-	header.Set("X-Reprise-Origin-Id", m.OriginID)
-	if m.GroupID != "" {
-		header.Set("X-Reprise-Group-Id", m.GroupID)
+	if n := len(m.Attributes) - carried; n > 0 {
+		header.Set("X-Reprise-Left-Out", strconv.Itoa(n))
 	}
+	header.Set("X-Reprise-Attempt", strconv.Itoa(m.Attempt))
+	set("X-Reprise-Origin-Id", m.OriginID)
+	set("X-Reprise-Group-Id", m.GroupID)
 }
-
-func beyondASCII(r rune) bool { return r > unicode.MaxASCII }
-
-func isControl(r rune) bool { return r != '\t' && (r < ' ' || r == 0x7f) }
 
 // StatusError is an answer that did not accept the message.
 type StatusError struct {

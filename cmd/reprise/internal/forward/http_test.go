@@ -189,6 +189,7 @@ func TestHTTPRequest(t *testing.T) {
 		"X-Reprise-Attempt":              {"3"},
 		"X-Reprise-Origin-Id":            {"m-0"},
 		"X-Reprise-Group-Id":             {"eu"},
+		"X-Reprise-Left-Out":             {"3"}, // binary, with a line feed, with a name beyond ASCII
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)

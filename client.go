@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Client is the part of *sqs.Client that a [Consumer] calls.
@@ -72,13 +74,16 @@ func (m *meteredClient) counts() Calls {
 // unacceptable says that SQS refused a request for what is in it: sending it
 // again unchanged is no use.
 func unacceptable(err error) bool {
+	if reply, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && reply.HTTPStatusCode() == http.StatusRequestEntityTooLarge {
+		return true // said by a proxy, mostly
+	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
 		return false
 	}
 	switch api.ErrorCode() {
 	case "BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong",
-		"InvalidMessageContents", "InvalidParameterValue", "MissingParameter", "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation":
+		"RequestEntityTooLarge", "SerializationException", "InvalidMessageContents", "InvalidParameterValue", "MissingParameter", "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation":
 		return true
 	}
 	return false

@@ -68,21 +68,28 @@ func (c *Consumer) giveUp(d *delivery, now time.Time) {
 		d.refusals++
 		c.settleLater(d) // whether there is a dead-letter queue will be known soon, or after its lease
 	default:
-		c.keep(d, now)
+		c.keepUndeliverable(d, now)
 	}
 }
 
-// keep hides a message that is given up and has nowhere to go.
-func (c *Consumer) keep(d *delivery, now time.Time) {
-	d.verdict.outcome = OutcomeKeep
-	d.verdict.due = now.Add(retry.MaxVisibility)
-	note := c.memory.note(d.msg.ID, now)
-	note.spent, note.reason, note.err = true, d.verdict.reason, d.verdict.err
+// keepUndeliverable keeps a message that is given up and has nowhere to go. The
+// caller holds c.mu.
+func (c *Consumer) keepUndeliverable(d *delivery, now time.Time) {
 	problem := "messages are given up, but no dead-letter queue takes them"
 	c.health.degrade(problem)
 	c.complainLater("keep", problem+"; they stay hidden until the queue's retention deletes them",
 		"message", d.msg, "reason", d.verdict.reason.String(), "error", d.verdict.err,
 		"expires", c.clock.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
+	c.keep(d, retry.MaxVisibility, now)
+}
+
+// keep hides a message that is given up, and notes that it is not to be run again.
+// The caller holds c.mu.
+func (c *Consumer) keep(d *delivery, wait time.Duration, now time.Time) {
+	d.verdict.outcome = OutcomeKeep
+	d.verdict.due = now.Add(wait)
+	note := c.memory.note(d.msg.ID, now)
+	note.spent, note.reason, note.err = true, d.verdict.reason, d.verdict.err
 	c.put(&c.hides, d, now)
 }
 
@@ -126,7 +133,7 @@ func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequest
 // there is room for it.
 func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.SendMessageBatchRequestEntry {
 	entry := d.resend()
-	if _, told := entry.MessageAttributes[StoryAttribute]; !d.storyless && (told || len(entry.MessageAttributes) < maxAttributes) {
+	if _, told := entry.MessageAttributes[StoryAttribute]; !d.bare && (told || len(entry.MessageAttributes) < maxAttributes) {
 		if entry.MessageAttributes == nil {
 			entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
 		}
@@ -138,7 +145,7 @@ func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.Sen
 		// Each one, not now and then: the log is all that is left of the story.
 		story := c.story(d, now)
 		c.start("log", func() {
-			c.log.Warn("a dead letter has no room for its story", "message", d.msg, "story", story)
+			c.log.Warn("a dead letter goes without its story", "message", d.msg, "story", story)
 		})
 	}
 	if target.fifo {
@@ -190,8 +197,10 @@ func shorten(s string, n int) string {
 }
 
 // copySize is what a copy of d counts against the size of a batch, with a story or
-// a history.
-func copySize(d *delivery) int { return messageSize(d) + max(historySize, maxStoryError+1000) }
+// a history, and with the trace header, which SQS does not count and requests carry.
+func copySize(d *delivery) int {
+	return messageSize(d) + len(d.msg.TraceHeader) + max(historySize, maxStoryError+1000)
+}
 
 // messageSize is d's size as SQS counts it: body, and names, types and values of
 // its attributes, the history apart.
@@ -206,15 +215,17 @@ func messageSize(d *delivery) int {
 // copyRefused decides what to do about a dead letter that was not taken. The
 // caller holds c.mu.
 func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time) {
-	ours = ours || unacceptable(err)
+	known := c.memory.note(d.msg.ID, now)
 	switch {
-	case ours && !d.storyless:
-		// Perhaps it has grown too large for the queue: once more, without.
-		d.storyless = true
+	case !ours && unacceptable(err) && !d.apart:
+		d.apart = true // another of its batch may be meant
 		c.settle(d, now)
-	case ours:
-		c.complainLater("unsendable", "the dead-letter queue does not take this message", "message", d.msg, "url", c.facts.deadLetter.url, "error", err)
-		c.keep(d, now)
+	case (ours || unacceptable(err)) && !d.bare:
+		// Perhaps it has grown too large for the queue: once more, without.
+		d.bare, d.apart = true, true
+		c.settle(d, now)
+	case ours, unacceptable(err):
+		c.keepUnsendable(d, err, retry.MaxVisibility, now)
 	case lasting(err):
 		c.facts.refusedUntil = now.Add(refusedFor)
 		c.noteDenied("dead-letter", err)
@@ -222,8 +233,26 @@ func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time)
 		c.settle(d, now)
 	case passed(d.expires, now):
 		c.lose(d, err)
+	case d.refusedLong(now) && known.kept && !d.bare:
+		d.bare = true // which is worth a try the second time: the first it may have been the queue
+		c.settle(d, now)
+	case d.refusedLong(now):
+		known.kept = true
+		c.keepUnsendable(d, err, keptBriefly, now)
 	default:
 		c.complainLater("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.deadLetter.url, "error", err)
+		d.apart = d.refused.many >= apartFrom
 		c.settleLater(d)
 	}
+}
+
+// keepUnsendable keeps a message that is given up, and that the dead-letter queue
+// does not take. The caller holds c.mu.
+func (c *Consumer) keepUnsendable(d *delivery, err error, wait time.Duration, now time.Time) {
+	c.complainLater("unsendable", "the dead-letter queue does not take this message; hidden, to be tried again", "message", d.msg, "url", c.facts.deadLetter.url, "wait", wait, "error", err)
+	if until := now.Add(wait); until.After(c.unsendable.until) {
+		c.unsendable.until = until
+	}
+	c.unsendable.err = err
+	c.keep(d, wait, now)
 }

@@ -60,10 +60,12 @@ type delivery struct {
 	hidden     bool // to be requeued: hidden until it is due, or as long as that goes
 	copied     bool // the dead-letter queue, or its own, has it again
 	uncopyable bool // it cannot be requeued
-	storyless  bool // the copy goes without its story: there is no room for it
+	bare       bool // the copy goes without what can be left out: its story and its trace header
+	apart      bool // the copy goes in a request of its own
 	watched    bool // its end has been taken in by Consumer.giveUps
 	refusals   int  // settlements that failed, for their backoff
-	requests   int  // requests spent on settling
+	refused    refusals
+	requests   int // requests spent on settling
 
 	requested time.Time // start of the receive: the 12 hours count from here
 	expires   time.Time // the lease's end, as far as we may rely on it

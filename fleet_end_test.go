@@ -103,6 +103,7 @@ func (f *fleet) checkStory(m messageInfo) {
 	switch {
 	case !told && m.Source != "" && (!f.calm || len(m.Body) > unsendable):
 		// SQS has moved it: its last permitted receiver crashed, lost it, or could not.
+	case !told && p.storyless:
 	case !told:
 		wrong = "it has none"
 	case n == nil:

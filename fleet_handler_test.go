@@ -22,6 +22,7 @@ type part struct {
 	since        time.Time // then
 	handled      bool
 	permanent    bool             // a handler has called it a permanent failure
+	storyless    bool             // a node has logged its story, which its dead letter goes without
 	deadly       bool             // a node has taken it for one that kills, as it may where receives are lost
 	total        int              // runs begun, on any node
 	spared       int              // of them, those that count as no attempt
@@ -31,6 +32,9 @@ type part struct {
 	promisedID   string
 	hidden       time.Time // until when a node has said that it is hidden
 }
+
+// cursed reports whether the copies of p are refused.
+func (p *part) cursed() bool { return len(p.body) == len(p.token)+cursedLetters }
 
 // spell is a run of a handler.
 type spell struct {

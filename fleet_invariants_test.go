@@ -59,6 +59,8 @@ const (
 	probesGoOn = "while an outage keeps messages from their handlers, one is started every two minutes at least"
 	outagesEnd = "ten minutes after an outage no breaker is open, half-open or ramping"
 
+	newOnesGoOn = "a new message is run within an hour when the faults have ended, whatever else is in the queue"
+
 	nothingIsLost  = "each message is handled, or dead-lettered with its story"
 	storiesAreTrue = "a dead letter's story is true"
 	nothingIsLeft  = "when the faults have ended, the queue is worked off"

@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -78,7 +79,7 @@ func (f *fleet) start() *node {
 	cfg := reprise.Seeded(f.cfg, f.seed<<16+uint64(n.number))
 	cfg.Name = fmt.Sprint("node-", n.number)
 	f.named[cfg.Name] = n
-	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg.Logger = slog.New(storyLog{slog.NewTextHandler(io.Discard, nil), f, n})
 	cfg.AfterDelete = func(_ context.Context, m *reprise.Message) { f.deleted(n, m) }
 	cfg.Observer = reprise.Observer{
 		Received: func(_ context.Context, e reprise.Received) { f.received(n, e) },
@@ -95,6 +96,33 @@ func (f *fleet) start() *node {
 	f.note("", n, "starts: via %v, FIFO %v, concurrency %d, prefetch %d, lease %v, attempts %d, backoff %v, handler timeout %v, stop budget %v",
 		cfg.Via, cfg.FIFO, cfg.Concurrency, cfg.Prefetch, cfg.Lease, cfg.Retry.MaxAttempts, cfg.Retry.Backoff, cfg.HandlerTimeout, cfg.StopBudget)
 	return n
+}
+
+// storyLog is the log of n. It takes in the stories of dead letters that go without.
+type storyLog struct {
+	slog.Handler
+	f *fleet
+	n *node
+}
+
+// Handle implements slog.Handler.
+func (l storyLog) Handle(ctx context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		var told reprise.Story
+		if a.Key != "story" || json.Unmarshal([]byte(a.Value.String()), &told) != nil {
+			return true
+		}
+		l.f.mu.Lock()
+		defer l.f.mu.Unlock()
+		l.n.newest[told.Message].p.storyless = true
+		return false
+	})
+	return l.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (l storyLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return storyLog{l.Handler.WithAttrs(attrs), l.f, l.n}
 }
 
 // setConcurrency changes how many handlers n may run. Those that run may end.

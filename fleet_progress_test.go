@@ -1,14 +1,17 @@
 package reprise_test
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 const (
 	longestQuiet    = 2 * time.Minute  // between two handlers, while messages are held
 	longestRecovery = 10 * time.Minute // of a breaker, after an outage of hours
+	longestToStart  = time.Hour        // for a new message, when the faults have ended
 )
 
 // checkProgress checks that the consumers get on with the work: in an outage by
@@ -42,4 +45,33 @@ func latest(times ...time.Time) (t time.Time) {
 		}
 	}
 	return t
+}
+
+// checkNewcomers sends messages when the faults have ended, and checks that they are
+// run, whatever else is there: what waits for hours, what nothing takes a copy
+// of, what is taken for deadly.
+func (f *fleet) checkNewcomers() {
+	var fresh []*part
+	f.mu.Lock()
+	for i := range 5 {
+		p := &part{runs: make(map[*node]*spell), token: fmt.Sprint("new-", i)}
+		p.body = p.token
+		m := sqsserver.SendMessageEntry{MessageBody: p.body}
+		if f.fifo {
+			p.group, m.MessageDeduplicationId = p.token, p.token
+			m.MessageGroupId = p.group
+		}
+		p.id = f.queue.SendMessage(m)
+		f.parts[p.token] = p
+		f.line, fresh = append(f.line, p), append(fresh, p)
+	}
+	f.mu.Unlock()
+	time.Sleep(longestToStart)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range fresh {
+		if p.total == 0 {
+			f.broken(newOnesGoOn, p, "it was sent %v ago", longestToStart)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -226,7 +227,13 @@ func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInp
 	if *in.QueueUrl == w.f.queue.URL() {
 		w.f.checkCopies(w.n, in.Entries)
 	}
-	return carry(w, ctx, "send", *in.Entries[0].MessageBody, in, opts, w.client.SendMessageBatch, func(out *sqs.SendMessageBatchOutput, t trip) {
+	send := w.client.SendMessageBatch
+	if slices.ContainsFunc(in.Entries, func(e types.SendMessageBatchRequestEntry) bool { return w.f.isCursed(*e.MessageBody) }) {
+		send = func(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+			return nil, w.f.curse
+		}
+	}
+	return carry(w, ctx, "send", *in.Entries[0].MessageBody, in, opts, send, func(out *sqs.SendMessageBatchOutput, t trip) {
 		if t.err != nil {
 			return
 		}
@@ -238,6 +245,11 @@ func (w *wire) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInp
 			}
 		}
 	})
+}
+
+// isCursed reports whether the message with the body is one whose copies are refused.
+func (f *fleet) isCursed(body string) bool {
+	return f.curse != nil && strings.Count(body, "x") == cursedLetters
 }
 
 // GetQueueAttributes implements reprise.Client.

@@ -36,6 +36,7 @@ type fleet struct {
 	twins    bool   // a copy may be there beside its original, or twice
 	jumped   bool   // the server's clock has: what copies say of their time is not trusted
 	outages  bool   // the handlers' dependency fails at times, and waits may be cut short
+	curse    error  // what sends of some messages fail with, whoever sends them and whenever; nil: there are none such
 	twice    uint64 // percentage of the deliveries that end before their lease does
 	faults   []sqsserver.Fault
 	cfg      reprise.Config // of the next node that starts
@@ -65,6 +66,7 @@ const (
 	maxFleetReceives = 1000
 	maxSlowReceive   = 2 * time.Second / 35 // with a journey there and back, less than what is kept off the shortest lease
 	unsendable       = 4096                 // bytes: larger messages are refused by the dead-letter queue
+	cursedLetters    = 13                   // at the end of the body of a message whose copies nothing takes
 )
 
 // named is a test under another name, for what is seeded by the test's name.
@@ -104,6 +106,7 @@ func newFleet(t testing.TB, through tier, seed uint64) *fleet {
 	f.configure()
 	if !f.calm {
 		f.disturb()
+		f.maybeCurse()
 	}
 	return f
 }
@@ -151,6 +154,7 @@ func (f *fleet) disturb() {
 		f.faults = append(f.faults, f.fault())
 	}
 	f.forgets = !hears && f.random.IntN(6) == 0
+	f.mute = f.mute || f.curse != nil
 	for _, fault := range f.faults {
 		f.mute = f.mute || fault.Action == "" || fault.Action == "SendMessageBatch"
 	}
@@ -160,6 +164,15 @@ func (f *fleet) disturb() {
 	f.twice = 0
 	if !f.fifo && f.random.IntN(4) == 0 {
 		f.leaky, f.twice = true, 1+uint64(f.random.IntN(30))
+	}
+}
+
+// maybeCurse draws whether there are messages whose copies are refused, and every
+// request with them in it, for as long as they are there. In a FIFO queue such a
+// message keeps its group waiting, as it should.
+func (f *fleet) maybeCurse() {
+	if n := f.draw("curse") % 16; !f.fifo && n < uint64(len(curses)) {
+		f.curse, f.mute = curses[n].err, true
 	}
 }
 
@@ -237,6 +250,7 @@ func (f *fleet) settleDown() {
 	// What was given up while the dead-letter queue could not be reached may be
 	// hidden for 12 hours, twice, and what failed before for as long as its policy
 	// says.
+	f.checkNewcomers()
 	for since := time.Now(); time.Since(since) < 48*time.Hour && f.unfinished(); {
 		time.Sleep(10 * time.Minute)
 		f.checkProgress()
@@ -265,8 +279,8 @@ func (f *fleet) unfinished() bool {
 // caller holds f.mu.
 func (f *fleet) mustGo(m messageInfo) bool {
 	p := f.parts[tokenOf(m.Body)]
-	givenUp := f.mayEnd || p.permanent || p.deadly
-	return !givenUp || len(m.Body) < unsendable
+	givenUp := f.mayEnd || p.permanent || p.deadly || p.cursed() && f.receives < maxFleetReceives
+	return !givenUp || len(m.Body) < unsendable && !p.cursed()
 }
 
 // send sends messages of five groups.
@@ -286,6 +300,9 @@ func (f *fleet) send(n int) {
 			p.body += strings.Repeat("x", unsendable)
 		case f.random.IntN(2) == 0: // of a fair queue
 			p.group = group
+		}
+		if f.curse != nil && len(p.body) < unsendable && f.draw("cursed", p.token)%5 == 0 {
+			p.body += strings.Repeat("x", cursedLetters)
 		}
 		m.MessageBody, m.MessageGroupId = p.body, p.group
 		p.id = f.queue.SendMessage(m)

@@ -226,6 +226,7 @@ func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, len
 	case d.stale:
 		d.stale = false // received again meanwhile: the newer lease stands
 	case err == nil:
+		c.answered = now
 		d.lease(requested, length)
 		if length < c.cfg.Lease {
 			d.renewAt = d.expires // the twelve hours end there: nothing is left to renew

@@ -28,6 +28,7 @@ type recollection struct {
 	done     bool      // to be deleted unrun: its work is done, or a copy has its place
 	copied   bool      // the latter
 	spent    bool      // given up: not to be run again here
+	kept     bool      // hidden once, since its dead-letter queue did not take it for a while
 	reason   retry.Reason
 	err      error
 	trail    string // of its last attempt

@@ -21,6 +21,7 @@ type outbox struct {
 	full     [][]*delivery // batches that wait for one of them to end
 	flushAt  time.Time     // when what is pending has waited long enough
 	firesAt  time.Time     // when the timer fires; zero: it is not set
+	taken    int64         // entries that SQS has confirmed
 }
 
 const (
@@ -35,6 +36,10 @@ const (
 // put adds d to the outbox. The caller holds c.mu.
 func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
 	d.inCall = true // from now on nothing else may be sent about it
+	alone := d.apart && o.maxBytes > 0
+	if alone {
+		c.flush(o)
+	}
 	if o.maxBytes > 0 {
 		size := copySize(d)
 		if o.bytes+size > o.maxBytes {
@@ -46,7 +51,7 @@ func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
 		o.pending = make([]*delivery, 0, maxBatch)
 	}
 	o.pending = append(o.pending, d)
-	if len(o.pending) == maxBatch {
+	if len(o.pending) == maxBatch || alone {
 		c.flush(o)
 		return
 	}

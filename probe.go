@@ -332,7 +332,7 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 		}
 		problem = more
 	}
-	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now)} {
+	for _, lasting := range []string{c.inFlightProblem(now), c.expiring.problem(now), c.stuckProblem(), c.unsendable.problem(now)} {
 		if lasting != "" {
 			add(lasting)
 		}

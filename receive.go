@@ -156,7 +156,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 		return canary, 1, false
 	}
 	all, ahead := c.places()
-	if c.settling+c.after.left() >= settleAllowance+all {
+	if c.settling-min(c.stuck, maxStuck)+c.after.left() >= settleAllowance+all {
 		return 0, 1, false
 	}
 	left, open := all-c.running, c.capacity()-c.running

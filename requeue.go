@@ -289,7 +289,7 @@ func (d *delivery) resend() types.SendMessageBatchRequestEntry {
 		MessageBody:       d.raw.Body,
 		MessageAttributes: maps.Clone(withoutHistory(d.raw.MessageAttributes)),
 	}
-	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" {
+	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" && !d.bare {
 		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
 			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &trace},
 		}
@@ -330,7 +330,15 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 	case errors.Is(err, errDigest):
 		c.cannotCopy(d, err.Error(), "see that handlers do not change the message's attributes, and that nothing between here and SQS does")
 		c.fallBack(d, now)
-	case ours || unacceptable(err):
+	case !ours && unacceptable(err) && !d.apart:
+		d.apart = true // another of its batch may be meant
+		c.settle(d, now)
+	case ours, unacceptable(err), d.refusedLong(now) && (d.othersTaken() || c.stuck > maxStuck):
+		if !d.bare && d.msg.TraceHeader != "" {
+			d.bare, d.apart = true, true
+			c.settle(d, now)
+			return
+		}
 		c.cannotCopy(d, err.Error(), "see why the queue does not take what it gave out")
 		c.fallBack(d, now)
 	case lasting(err):
@@ -352,6 +360,7 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 		c.lose(d, err)
 	default:
 		c.complainLater("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", err)
+		d.apart = d.refused.many >= apartFrom
 		c.settleLater(d)
 	}
 }
@@ -361,6 +370,7 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 func (c *Consumer) fallBack(d *delivery, now time.Time) {
 	if d.verdict.alone && !c.draining && !passed(d.expires, now) {
 		c.settling--
+		c.unstick(d)
 		c.waiting++
 		d.phase = phaseWaiting
 		c.isolate(d, now)

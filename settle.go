@@ -3,7 +3,7 @@ package reprise
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -161,6 +161,9 @@ func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries [
 func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]error) {
 	now := time.Now()
 	c.mu.Lock()
+	if slices.Contains(results[:len(batch)], nil) {
+		c.answered = now
+	}
 	for i, d := range batch {
 		d.inCall, d.due = false, false
 		err := results[i]
@@ -168,6 +171,7 @@ func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]
 		case err == nil && d.stale && (o == &c.deletes || o == &c.hides):
 			c.settle(d, now) // what was confirmed may have been said of the older handle
 		case err == nil:
+			o.taken++
 			c.confirm(o, d, now)
 		default:
 			c.refused(o, d, err, now)
@@ -253,7 +257,7 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 		return // cut by the end of the stop budget: the report names it
 	}
 	said, entry := errors.AsType[*refusal](err)
-	d.refusals++
+	c.noteRefusal(o, d, err, now)
 	switch o {
 	case &c.copies:
 		c.copyRefused(d, err, entry && said.ours, now)
@@ -283,9 +287,6 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 		c.noteDenied("delete", err)
 	} else {
 		c.noteDenied("retry", err)
-	}
-	if lasting(err) || d.refusals >= unsettledMany {
-		c.health.degrade(fmt.Sprintf("settling fails: %v", err))
 	}
 	if d.refusals > 1 || !entry {
 		c.complainLater("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", err)
@@ -343,6 +344,7 @@ func (c *Consumer) release(d *delivery, now time.Time) {
 		c.waiting--
 	case phaseSettling:
 		c.settling--
+		c.unstick(d)
 	}
 	d.phase = phaseGone
 	delete(c.held, d.msg.ID)

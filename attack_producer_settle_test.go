@@ -1,0 +1,207 @@
+package reprise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// These tests hold off a producer: somebody who may send to one queue, and nothing
+// else. Whatever it sends, the messages of others go on being received, worked off
+// and settled.
+
+// cursed begins the body of a message that no request with it in it gets through.
+const cursed = "cursed"
+
+// refuseCursed makes sends fail, as a whole, with err, when one of the copies is
+// of a cursed message; permit may let some of these through all the same.
+func refuseCursed(watch *spy, err error, permit func(types.SendMessageBatchRequestEntry) bool) {
+	watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+		for _, e := range in.Entries {
+			if strings.HasPrefix(*e.MessageBody, cursed) && !permit(e) {
+				return nil, err
+			}
+		}
+		return watch.Client.SendMessageBatch(ctx, in)
+	}
+}
+
+// curses are ways in which what is between the consumer and its queue may refuse one
+// message.
+var curses = []struct {
+	name string
+	err  error
+}{
+	{"with an error of SQS that names the contents", &types.InvalidMessageContents{}},
+	{"as too large", &smithy.GenericAPIError{Code: "RequestEntityTooLarge", Fault: smithy.FaultClient}},
+	{"with an error that nobody knows", &smithy.GenericAPIError{Code: "Confused", Fault: smithy.FaultClient}},
+	{"with an error of the server", &smithy.GenericAPIError{Code: "InternalError", Fault: smithy.FaultServer}},
+	{"by cutting the connection", errors.New("read: connection reset by peer")},
+}
+
+// TestAttackUncopyableDeadLetters: 400 messages that are given up, and whose copies
+// nothing takes, come before 100 good ones and some that are given up too. The good
+// ones are worked off, the others dead-lettered with their stories, what cannot be
+// copied is kept, and an operator is told.
+func TestAttackUncopyableDeadLetters(t *testing.T) {
+	for _, tt := range curses {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(100)
+				watch := &spy{Client: q.Direct()}
+				refuseCursed(watch, tt.err, func(types.SendMessageBatchRequestEntry) bool { return false })
+				c := q.ConsumeWith(watch, reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					if m.Body == "good" {
+						return nil
+					}
+					return reprise.Permanent(errUnavailable)
+				}), reprise.Config{})
+				for i := range 400 {
+					q.Send(fmt.Sprint(cursed, i))
+				}
+				for range 50 {
+					q.Send("good", "given up", "good")
+				}
+				time.Sleep(20 * time.Minute)
+				s := c.Status()
+				letters := dead.Messages()
+				if s.Counts.Deleted != 100 || s.Counts.DeadLettered != 50 || len(letters) != 50 || s.Counts.Kept < 400 {
+					t.Errorf("%d deleted, %d dead-lettered, %d kept; want 100, 50 and each of 400 at least once", s.Counts.Deleted, s.Counts.DeadLettered, s.Counts.Kept)
+				}
+				for _, letter := range letters {
+					storyOf(t, letter)
+				}
+				if s.Health != reprise.HealthDegraded {
+					t.Errorf("health %v (%q), want degraded", s.Health, s.Problem)
+				}
+			})
+		})
+	}
+}
+
+// TestAttackUncopyableRetries is the same for copies that are to come again.
+func TestAttackUncopyableRetries(t *testing.T) {
+	for _, tt := range curses {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.NewDeadLetterQueue(100)
+				watch := &spy{Client: q.Direct()}
+				refuseCursed(watch, tt.err, func(types.SendMessageBatchRequestEntry) bool { return false })
+				c := q.ConsumeWith(watch, reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					if m.Body == "good" || m.Body == "retried" && m.Attempt > 1 {
+						return nil
+					}
+					return errUnavailable
+				}), reprise.Config{Via: reprise.ViaRequeue, Retry: everyMinute(100)})
+				for i := range 400 {
+					q.Send(fmt.Sprint(cursed, i))
+				}
+				for range 50 {
+					q.Send("good", "retried", "good")
+				}
+				time.Sleep(20 * time.Minute)
+				if s := c.Status(); s.Counts.Deleted != 150 || s.Counts.Requeued != 50 {
+					t.Errorf("%d deleted, %d requeued; want 150 and 50 (%q)", s.Counts.Deleted, s.Counts.Requeued, s.Problem)
+				}
+			})
+		})
+	}
+}
+
+// TestAttackCopyWithoutWhatCanBeLeftOut: what can be copied only without its trace
+// header, and without its story, is dead-lettered so.
+func TestAttackCopyWithoutWhatCanBeLeftOut(t *testing.T) {
+	for _, tt := range curses {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(100)
+				watch := &spy{Client: q.Direct()}
+				refuseCursed(watch, tt.err, func(e types.SendMessageBatchRequestEntry) bool { return len(e.MessageSystemAttributes) == 0 })
+				q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					return reprise.Permanent(errUnavailable)
+				}), reprise.Config{})
+				for i := range 3 {
+					q.SendMessage(sqsserver.SendMessageEntry{MessageBody: fmt.Sprint(cursed, i), MessageSystemAttributes: []sqsserver.MessageAttribute{
+						{Name: "AWSTraceHeader", DataType: "String", StringValue: "Root=1-5759e988-bd862e3fe1be46a994272793"},
+					}})
+				}
+				q.WaitEmpty(30 * time.Minute) // it is tried for 5 minutes, hidden for 15, and tried again
+				if n := len(dead.Messages()); n != 3 {
+					t.Errorf("%d dead letters, want 3", n)
+				}
+			})
+		})
+	}
+}
+
+// TestAttackStuckDeletes: 300 messages can never be deleted, others can. The others
+// go on, the consumer says what is wrong, and holds no more than it should.
+func TestAttackStuckDeletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		watch := &spy{Client: q.Direct()}
+		stuck := make(map[string]bool) // by receipt handle
+		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := watch.Client.ReceiveMessage(ctx, in)
+			if err == nil {
+				watch.mu.Lock()
+				defer watch.mu.Unlock()
+				for _, m := range out.Messages {
+					stuck[*m.ReceiptHandle] = strings.HasPrefix(*m.Body, cursed)
+				}
+			}
+			return out, err
+		}
+		watch.delete = func(ctx context.Context, in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessageBatchOutput, error) {
+			watch.mu.Lock()
+			var kept []types.DeleteMessageBatchRequestEntry
+			out := &sqs.DeleteMessageBatchOutput{}
+			for _, e := range in.Entries {
+				if stuck[*e.ReceiptHandle] {
+					out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: new("InternalError")})
+				} else {
+					kept = append(kept, e)
+				}
+			}
+			watch.mu.Unlock()
+			if len(kept) == 0 {
+				return out, nil
+			}
+			answered, err := watch.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: in.QueueUrl, Entries: kept})
+			if err == nil {
+				out.Successful = answered.Successful
+			}
+			return out, err
+		}
+		var j journal
+		c := q.ConsumeWith(watch, j.handler(succeed), reprise.Config{})
+		for i := range 300 {
+			q.Send(fmt.Sprint(cursed, i), fmt.Sprint("good", i))
+		}
+		time.Sleep(5 * time.Minute)
+		q.Send(numbered(1000)...)
+		time.Sleep(5 * time.Minute)
+		s := c.Status()
+		if s.Counts.Deleted != 1300 || len(j.all()) != 1600 {
+			t.Errorf("%d deleted after %d runs, want 1300 after 1600", s.Counts.Deleted, len(j.all()))
+		}
+		if s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "300") || !strings.Contains(s.Problem, "InternalError") {
+			t.Errorf("health %v (%q), want degraded, with the number and the reason", s.Health, s.Problem)
+		}
+	})
+}

@@ -28,6 +28,7 @@ type deliveryFlags struct {
 	statuses    verdictFlags
 	exits       verdictFlags
 	flags       *pflag.FlagSet // which of them were given
+	signing     signingFlags
 }
 
 // verdictFlags are the codes that mean something else than by default.
@@ -55,6 +56,8 @@ or misconfigured; every other one, 75 among them, is retried by the policy.
 change what a code means: they take numbers, ranges (500-504) and classes (4xx),
 separated by commas.
 
+` + aboutSigning + `
+
 Dead letters have their story in the message attribute reprise-story. Logs go to
 the standard error: a line for each dead letter (of many, their number), for the
 beginning and the end of an outage and of times in which nearly every message is
@@ -73,6 +76,7 @@ func (f *deliveryFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.stopBudget, "stop-budget", 25*time.Second, "how long a gentle stop may take")
 	f.statuses.register(cmd, "status", "statuses")
 	f.exits.register(cmd, "exit", "exit codes")
+	f.signing.register(flags)
 	cmd.MarkFlagsOneRequired("url", "exec")
 	cmd.MarkFlagsMutuallyExclusive("url", "exec")
 }
@@ -108,7 +112,11 @@ func (f *deliveryFlags) config(logger *slog.Logger) (reprise.Config, error) {
 	case f.stopBudget <= 0:
 		return reprise.Config{}, usage(fmt.Errorf("--stop-budget is %v: pass how long a gentle stop may take, like 25s", f.stopBudget))
 	}
-	return reprise.Config{Concurrency: f.concurrency, Retry: policy, HandlerTimeout: f.timeout, StopBudget: f.stopBudget, Logger: logger}, nil
+	keys, err := f.signing.keys(logger)
+	if err != nil {
+		return reprise.Config{}, err
+	}
+	return reprise.Config{Concurrency: f.concurrency, Retry: policy, HandlerTimeout: f.timeout, StopBudget: f.stopBudget, SigningKeys: keys, Logger: logger}, nil
 }
 
 // checkKind reports flags of the other kind of target, which would say nothing.

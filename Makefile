@@ -4,6 +4,7 @@
 GO            ?= go
 BIN           := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
+GOVULNCHECK   := $(BIN)/govulncheck-v1.9.0
 
 # The Lambda functions are built as AWS wants them: one static file named bootstrap
 # in a folder of its own, for each of its two architectures.
@@ -13,6 +14,8 @@ FUNCTIONS_DIR ?= bin/functions
 # Folders with a go.mod: some commands do not look into nested modules.
 MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod */*/go.mod)))
 
+# What is fuzzed: packages, or work for all of them.
+FUZZ     ?= work
 FUZZTIME ?= 20s
 N        ?= 100
 MINUTES  ?= 30
@@ -21,7 +24,7 @@ SEEDS    ?= 1000
 MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds crash outages soak backlog bench tidy tidy-check clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds attack vulncheck crash outages soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,13 +76,29 @@ mutants: ## make each of MUTANTS's mistakes (all), and show which test or invari
 fuzz-seeds: ## run every fuzz target over its seeds: inputs made up, and those that fuzzing found
 	$(GO) test -run '^Fuzz' work
 
-fuzz: ## fuzz every fuzz target for FUZZTIME each: a time (20s) or a count of inputs (4000x)
-	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' work | while read -r dir package; do \
+fuzz: ## fuzz every fuzz target of FUZZ (work: all packages) for FUZZTIME each: a time (20s) or a count of inputs (4000x)
+	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' $(FUZZ) | while read -r dir package; do \
 		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); do \
 			echo "fuzz $$package $$target"; \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package || exit 1; \
 		done; \
 	done
+
+# The packages that read what somebody else may have written to do harm: requests
+# and their signatures, histories and stories, envelopes, pointers, templates.
+READS_STRANGERS = . ./sqsserver ./internal/awsjson ./internal/replies ./repriselambda ./envelope ./middleware \
+	./adapters/s3payload ./cmd/reprise/internal/template ./cmd/reprise/internal/lambdalocal/mapping
+
+attack: ## attack the program as docs/security.md says, and fuzz what reads strangers' input for FUZZTIME each
+	$(GO) test -count=1 -timeout 15m -run '^TestAttack' work
+	@$(MAKE) --no-print-directory fuzz FUZZ='$(READS_STRANGERS)' FUZZTIME=$(FUZZTIME)
+
+vulncheck: $(GOVULNCHECK) ## look for known vulnerabilities in what the modules call; needs the network
+	@for m in $(MODULES); do echo "vulncheck $$m"; (cd $$m && $(GOVULNCHECK) ./...) || exit 1; done
+
+$(GOVULNCHECK):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install golang.org/x/vuln/cmd/govulncheck@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/govulncheck $@
 
 crash: ## kill the program under load N times (100), and audit what is left
 	REPRISE_KILLS=$(N) $(GO) test -run '^TestKilled$$' -count=1 -v -timeout 0 ./cmd/reprise

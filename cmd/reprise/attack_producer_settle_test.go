@@ -1,0 +1,66 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// This test holds off a producer: whoever may send to the queue, and nothing else. It
+// sends what cannot be copied to the dead-letter queue.
+
+// TestAttackUncopyableMessages: between reprise run and the queue there is a proxy that
+// cuts the connection of each request with certain bodies in it, as filters do. 160 of
+// these, which the target refuses for good, come before others. The others are worked
+// off and dead-lettered, and the health says what is wrong.
+func TestAttackUncopyableMessages(t *testing.T) {
+	t.Parallel()
+	endpoint := orders(t)
+	server, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := httputil.NewSingleHostReverseProxy(server)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".SendMessageBatch") && bytes.Contains(body, []byte("cursed")) {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		through.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); string(body) != "good" {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		}
+	}))
+	defer target.Close()
+	var lines strings.Builder
+	for i := range 160 {
+		fmt.Fprintf(&lines, "cursed %d\n", i)
+	}
+	lines.WriteString(strings.Repeat("good\nbad\n", 20))
+	if got := reprise(t, lines.String(), "send", "--endpoint", endpoint, "-q", "orders"); got.code != 0 {
+		t.Fatalf("send: %+v", got)
+	}
+
+	_, admin := runQueue(t, proxy.URL, "--url", target.URL, "--permanent-status", "422")
+	h := awaitHealth(t, admin, func(h health) bool {
+		return h.Consumer.Deleted == 20 && h.Consumer.DeadLettered == 20 && h.Status == "degraded"
+	})
+	if !strings.Contains(h.Problem, "refuses again and again to settle them") {
+		t.Errorf("the health says %q, want it to say what is wrong", h.Problem)
+	}
+	if n := inQueue(t, endpoint, "orders-dead"); n != 20 {
+		t.Errorf("%d dead letters, want 20", n)
+	}
+}

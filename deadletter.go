@@ -142,6 +142,7 @@ func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.Sen
 			StringValue: aws.String(c.story(d, now)),
 		}
 	} else {
+		delete(entry.MessageAttributes, StoryAttribute) // one that its sender has written
 		// Each one, not now and then: the log is all that is left of the story.
 		story := c.story(d, now)
 		c.start("log", func() {

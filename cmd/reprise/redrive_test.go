@@ -84,7 +84,7 @@ func received(t *testing.T, endpoint, queue string, n int) []string {
 // a look before changes nothing, and what has no source stays.
 func TestRedrive(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "a", "--queue", "b", "--queue", "dead")
+	_, endpoint := serve(t, "--queue", "a,dead-letter=dead", "--queue", "b,dead-letter=dead")
 	setFaults(t, endpoint, "a", `[{"kind":"throttle","action":"SendMessageBatch","limit":2},{"kind":"fail-entry","action":"SendMessageBatch","every":3}]`)
 	var wantA []string
 	for i := range 12 {
@@ -106,7 +106,7 @@ func TestRedrive(t *testing.T) {
 		if got.code != 3 || !strings.HasPrefix(got.stdout, test.want+*queueURL(endpoint, "a")) || !strings.Contains(got.stderr, "left in the queue: 2 dead letters") {
 			t.Errorf("%q: exit code %d, %s%s", test.args, got.code, got.stdout, got.stderr)
 		}
-		for _, want := range []string{"back to " + *queueURL(endpoint, "b"), "1 left in " + *queueURL(endpoint, "dead") + ": dead letters that do not say which queue", "gone, which does not exist"} {
+		for _, want := range []string{"back to " + *queueURL(endpoint, "b"), "1 left in " + *queueURL(endpoint, "dead") + ": dead letters that do not say which queue", `gone", which does not exist`} {
 			if !strings.Contains(got.stdout, want) {
 				t.Errorf("%q: does not say %q: %s", test.args, want, got.stdout)
 			}
@@ -133,7 +133,7 @@ func TestRedrive(t *testing.T) {
 // TestRedriveFIFO: groups and their order are those of the letters.
 func TestRedriveFIFO(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "a.fifo", "--queue", "dead.fifo")
+	_, endpoint := serve(t, "--queue", "a.fifo,dead-letter=dead.fifo")
 	for i := range 3 {
 		for _, group := range []string{"g", "h"} {
 			sendDeadLetter(t, endpoint, "dead.fifo", "a.fifo", fmt.Sprint(group, i), group)
@@ -155,7 +155,7 @@ func TestRedriveFIFO(t *testing.T) {
 // TestRedriveStops: Ctrl-C ends it between batches, and it says so.
 func TestRedriveStops(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "a", "--queue", "dead")
+	_, endpoint := serve(t, "--queue", "a,dead-letter=dead")
 	setFaults(t, endpoint, "a", `[{"kind":"slow-reply","action":"SendMessageBatch","delay":"1s"}]`)
 	for i := range 15 {
 		sendDeadLetter(t, endpoint, "dead", "a", fmt.Sprint(i), "")

@@ -26,11 +26,12 @@ func (a *app) redrive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redrive QUEUE",
 		Short: "Send dead letters back to where they came from",
-		Long: `Send each dead letter of QUEUE, a name or URL, back to the queue that its story
-names as its source or, if it has none, that SQS says it has moved it from. SQS's
-own redrive knows no source of letters that were sent to QUEUE, and reprise sends
-them. The story is an attribute: whoever can send to QUEUE can write one. Look at
---dry-run first, or name the queue with --to.
+		Long: `Send each dead letter of QUEUE, a name or URL, back to the queue that it came
+from: the one that SQS says it has moved it from or, of a letter that was sent to
+QUEUE, as reprise sends them, the one that its story names. The story is an
+attribute that any sender can write: it leads only to queues of the same account
+and region whose dead-letter queue is QUEUE, by their RedrivePolicy. For other
+letters name the queue with --to. --dry-run shows what would go where.
 
 A letter begins anew, without its story and its history, and keeps its body, its
 other attributes and its group; a retry handler's names its function still, which

@@ -28,15 +28,19 @@ func (l letter) date() time.Time {
 	return time.UnixMilli(ms)
 }
 
-// source is the queue that the letter was given up on, an ARN or a URL: as its story
-// tells or, of one that SQS has moved by itself, SQS does. Empty: it is not known.
-func (l letter) source() string {
+// moved is the ARN of the queue that SQS says it has moved the letter from. No sender
+// can set it. Empty: SQS has not moved it.
+func (l letter) moved() string { return l.Attributes["DeadLetterQueueSourceArn"] }
+
+// told is the queue, an ARN or a URL, that the letter's story names as its source.
+// Anybody who may send to a queue can write a story. Empty: there is none.
+func (l letter) told() string {
 	var story reprise.Story
 	text := aws.ToString(l.MessageAttributes[reprise.StoryAttribute].StringValue)
-	if err := json.Unmarshal([]byte(text), &story); err == nil && story.Source != "" {
-		return story.Source
+	if err := json.Unmarshal([]byte(text), &story); err != nil {
+		return ""
 	}
-	return l.Attributes["DeadLetterQueueSourceArn"]
+	return story.Source
 }
 
 // past are the attributes that tell of what a message has been through. Without them

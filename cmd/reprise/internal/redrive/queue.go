@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -35,28 +35,6 @@ const maxRefusals = 10
 // errSlow ends the attempts to send a batch.
 var errSlow = fmt.Errorf("SQS did not confirm them within %v", sendFor)
 
-// resolve finds the queue that letters call source.
-func (p *run) resolve(ctx context.Context, source string) *queue {
-	if strings.Contains(source, "://") {
-		return p.open(source)
-	}
-	name, err := arn.Parse(source)
-	switch {
-	case err != nil || name.Service != "sqs":
-		return &queue{closed: fmt.Sprintf("say that they came from %q, which is no queue: name one with --to", source)}
-	case name.Region != p.own.Region || name.Partition != p.own.Partition:
-		return &queue{closed: fmt.Sprintf("came from another region, from %s: name a queue with --to", source)}
-	}
-	out, err := p.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name.Resource, QueueOwnerAWSAccountId: &name.AccountID})
-	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return &queue{closed: fmt.Sprintf("came from %s, which does not exist: create it, or name another queue with --to", source)}
-	}
-	if err != nil {
-		return &queue{closed: fmt.Sprintf("came from %s, whose URL is not to be had: %s", source, brief(err))}
-	}
-	return p.open(*out.QueueUrl)
-}
-
 // open prepares to send to the queue at url.
 func (p *run) open(url string) *queue {
 	if pathOf(url) == pathOf(p.QueueURL) {
@@ -64,7 +42,7 @@ func (p *run) open(url string) *queue {
 	}
 	sender, err := reprise.NewSender(p.Client, url, reprise.SenderConfig{Linger: -1, Logger: p.Logger})
 	if err != nil {
-		return &queue{closed: fmt.Sprintf("came from %q, which is no queue: name one with --to", url)}
+		return &queue{closed: fmt.Sprintf("came from %s, which is no queue: name one with --to", quoted(url))}
 	}
 	return &queue{url: url, fifo: strings.HasSuffix(url, ".fifo"), sender: sender}
 }
@@ -111,11 +89,29 @@ func heads(letters []letter) (first, behind []letter) {
 	return first, behind
 }
 
+// ofTheMessage are SQS's codes for what is wrong with a message, and with no other.
+var ofTheMessage = map[string]bool{
+	"InvalidParameterValue": true, "InvalidMessageContents": true, "InvalidAttributeValue": true,
+	"MissingParameter": true, "AWS.SimpleQueueService.BatchRequestTooLong": true,
+}
+
+// refusedItself reports whether a queue has refused one message, not the request that it
+// was in nor everything for a minute.
+func refusedItself(err error) bool {
+	if errors.Is(err, errSlow) {
+		return false
+	}
+	api, whole := errors.AsType[smithy.APIError](err)
+	return !whole || ofTheMessage[api.ErrorCode()]
+}
+
 // refused leaves a letter that q did not take and, so that their order remains, those
 // of its group behind it. It returns the rest of them.
 func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
 	p.leave(l, fmt.Sprintf("were not taken by %s: %s", q.url, brief(err)))
-	if q.refusals++; q.refusals == maxRefusals {
+	if refusedItself(err) {
+		q.refusals = 0 // the queue has answered: whoever wrote this letter must not hold up the others
+	} else if q.refusals++; q.refusals == maxRefusals {
 		q.closed = fmt.Sprintf("were not tried: %s did not take %d others in a row", q.url, maxRefusals)
 	}
 	group := l.outgoing(true).GroupID
@@ -182,15 +178,18 @@ func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEnt
 // entryID is the id of the i-th entry of a batch.
 func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
 
+// maxBrief is how many bytes of an error's text are shown: a service can write it.
+const maxBrief = 500
+
 // brief is err without what differs from one letter to the next.
 func brief(err error) string {
 	if errors.Is(err, errSlow) {
 		return errSlow.Error()
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return api.ErrorCode() + ": " + api.ErrorMessage()
+		return terminal.Line(api.ErrorCode()+": "+api.ErrorMessage(), maxBrief)
 	}
-	return err.Error()
+	return terminal.Line(err.Error(), maxBrief)
 }
 
 func text(code, message *string) string { return aws.ToString(code) + ": " + aws.ToString(message) }

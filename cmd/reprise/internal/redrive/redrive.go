@@ -25,7 +25,9 @@ type Redrive struct {
 	Client *sqs.Client
 	// QueueURL is the dead-letter queue's.
 	QueueURL string
-	// To is the URL of a queue that takes all letters. Default: each goes to its source.
+	// To is the URL of a queue that takes all letters. Default: each goes to its source:
+	// the one that SQS says it has moved it from, else the one that its story names,
+	// if that is one whose dead-letter queue this is.
 	To string
 	// Max is how many letters at most it tries to send back. Default: no limit.
 	Max int
@@ -58,6 +60,9 @@ const (
 	emptyPolls  = 3
 	pollSeconds = 1
 	maxBatch    = 10
+	// maxReasons bounds the report: a reason can quote what a message says, and so
+	// there can be as many as there are messages.
+	maxReasons = 20
 )
 
 // run is one pass over the queue.
@@ -67,7 +72,9 @@ type run struct {
 	own    arn.ARN           // of the dead-letter queue
 	before time.Time         // letters are sent back that were sent before
 	to     *queue            // takes all letters; nil: their sources do
-	queues map[string]*queue // by what letters call them
+	queues map[string]*queue // by the ARN or the URL that SQS gives them
+	listed map[string]string // the URLs of the queues that dead-letter here, by their pathOf; nil: not asked yet
+	denied string            // why they cannot be listed
 	taken  int               // letters, against Max; by message id:
 	seen   map[string]bool   // what was taken
 	sent   map[string]bool   // what was sent back
@@ -198,15 +205,7 @@ func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) 
 		return nil, "came after the start: run it again for them"
 	}
 	if q = p.to; q == nil {
-		source := l.source()
-		if source == "" {
-			return nil, "do not say which queue they came from: name one with --to"
-		}
-		var known bool
-		if q, known = p.queues[source]; !known {
-			q = p.resolve(ctx, source)
-			p.queues[source] = q
-		}
+		q = p.sourceOf(ctx, l)
 	}
 	return q, q.closed
 }
@@ -235,6 +234,9 @@ func (p *run) sendBack(ctx context.Context, back map[*queue][]letter) {
 // leave keeps a letter where it is, out of the way until the end of the run.
 func (p *run) leave(l letter, why string) {
 	p.held[l.id()] = l.handle()
+	if _, known := p.report.Left[why]; !known && len(p.report.Left) >= maxReasons {
+		why = "were left for other reasons than those: mend them, and run it again"
+	}
 	p.report.Left[why]++
 }
 

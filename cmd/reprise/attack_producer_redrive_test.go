@@ -1,0 +1,79 @@
+//go:build unix
+
+// This file holds off a producer that may send to one queue, and whose messages an
+// operator sends back from its dead-letter queue: they must not reach another queue.
+
+package main_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	library "github.com/reprise-sqs/reprise"
+)
+
+// sendForged sends a message to queue whose story names another queue as its source.
+func sendForged(t *testing.T, endpoint, queue, source, body string) {
+	t.Helper()
+	story := fmt.Sprintf(`{"source":%q}`, source)
+	if _, err := client(endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{
+		QueueUrl: queueURL(endpoint, queue), MessageBody: &body,
+		MessageAttributes: map[string]types.MessageAttributeValue{library.StoryAttribute: {DataType: aws.String("String"), StringValue: &story}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// poll is what one receive finds that does not wait.
+func poll(t *testing.T, endpoint, queue string) (bodies []string) {
+	t.Helper()
+	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queueURL(endpoint, queue), MaxNumberOfMessages: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range out.Messages {
+		bodies = append(bodies, *m.Body)
+	}
+	return bodies
+}
+
+// TestAttackRedriveToPayroll: a forged story does not make `reprise redrive` deliver to
+// another queue, neither of a message that SQS has moved nor of one that was sent to the
+// dead-letter queue; what stays is named with the remedy, and makes the exit code 3.
+func TestAttackRedriveToPayroll(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "a,dead-letter=a-dead,max-receives=1,VisibilityTimeout=0", "--queue", "payroll,dead-letter=payroll-dead")
+	sendForged(t, endpoint, "a", "arn:aws:sqs:us-east-1:000000000000:payroll", "moved")
+	for range 2 { // the receive after the last that is permitted moves it
+		poll(t, endpoint, "a")
+	}
+	sendForged(t, endpoint, "a-dead", "arn:aws:sqs:us-east-1:000000000000:payroll", "sent")
+	sendForged(t, endpoint, "a-dead", *queueURL(endpoint, "payroll"), "sent")
+	sendForged(t, endpoint, "a-dead", "arn:aws:sqs:us-east-1:111111111111:a", "sent")
+	sendForged(t, endpoint, "a-dead", "\u009b2J\u202e\x7f\nreprise: done", "sent")
+	for _, args := range [][]string{{"--dry-run"}, nil} {
+		got := reprise(t, "", append([]string{"redrive", "a-dead", "--endpoint", endpoint}, args...)...)
+		if got.code != 3 || !strings.Contains(got.stdout, "back to "+*queueURL(endpoint, "a")+"\n") || strings.Contains(got.stdout, "back to "+*queueURL(endpoint, "payroll")) {
+			t.Errorf("%q: exit code %d, %s%s", args, got.code, got.stdout, got.stderr)
+		}
+		for _, want := range []string{"payroll\", which does not exist or does not have this queue", "another account or region", "--to"} {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("%q: does not say %q: %s", args, want, got.stdout)
+			}
+		}
+		if strings.ContainsAny(got.stdout+got.stderr, "\u009b\u202e\x7f") || strings.Contains(got.stdout, "\nreprise: done") {
+			t.Errorf("%q: printed %q", args, got.stdout)
+		}
+	}
+	if got := poll(t, endpoint, "payroll"); len(got) > 0 {
+		t.Errorf("payroll got %q", got)
+	}
+	if got := received(t, endpoint, "a", 1); len(got) != 1 || got[0] != "moved" {
+		t.Errorf("a got %q", got)
+	}
+}

@@ -1,0 +1,124 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+// sourceOf finds the queue that l came from.
+//
+// A redrive acts with the operator's permissions on what a sender has written, so what
+// the sender wrote must not choose the queue. What SQS says comes first. A story leads
+// only to queues that have this one for their dead-letter queue, which their owners
+// have set, and to the URL that SQS gives them.
+func (p *run) sourceOf(ctx context.Context, l letter) *queue {
+	if source := l.moved(); source != "" {
+		return p.once(source, func() *queue { return p.resolve(ctx, source) })
+	}
+	told := l.told()
+	if told == "" {
+		return &queue{closed: "do not say which queue they came from: name one with --to"}
+	}
+	path, problem := p.localPath(told)
+	if problem != "" {
+		return &queue{closed: problem}
+	}
+	p.list(ctx)
+	if p.denied != "" {
+		return &queue{closed: p.denied}
+	}
+	url, listed := p.listed[path]
+	if !listed {
+		return &queue{closed: fmt.Sprintf("say that they came from %s, which does not exist or does not have this queue for its dead-letter queue; any sender can say so: if it is true, name it with --to", quoted(told))}
+	}
+	return p.once(url, func() *queue { return p.open(url) })
+}
+
+// once returns the queue that was found under name, or what find finds.
+func (p *run) once(name string, find func() *queue) *queue {
+	q, known := p.queues[name]
+	if !known {
+		q = find()
+		p.queues[name] = q
+	}
+	return q
+}
+
+// localPath is the account and the name, as pathOf has them, of the queue that a story
+// calls source, or why it cannot be meant: an ARN of another account or region.
+func (p *run) localPath(source string) (path, problem string) {
+	if strings.Contains(source, "://") {
+		return pathOf(source), ""
+	}
+	name, err := arn.Parse(source)
+	switch {
+	case err != nil || name.Service != "sqs":
+		return "", fmt.Sprintf("say that they came from %s, which is no queue: name one with --to", quoted(source))
+	case !p.near(name):
+		return "", elsewhere(source)
+	}
+	return name.AccountID + "/" + name.Resource, ""
+}
+
+// near reports whether a queue is in the account and the region of this one, as SQS
+// demands of a queue and its dead-letter queue.
+func (p *run) near(name arn.ARN) bool {
+	return name.Partition == p.own.Partition && name.Region == p.own.Region && name.AccountID == p.own.AccountID
+}
+
+func elsewhere(source string) string {
+	return fmt.Sprintf("came from another account or region, from %s: name a queue with --to", quoted(source))
+}
+
+// resolve finds the queue that SQS calls source.
+func (p *run) resolve(ctx context.Context, source string) *queue {
+	name, err := arn.Parse(source)
+	switch {
+	case err != nil || name.Service != "sqs":
+		return &queue{closed: fmt.Sprintf("came from %s, which is no queue: name one with --to", quoted(source))}
+	case !p.near(name):
+		return &queue{closed: elsewhere(source)}
+	}
+	out, err := p.Client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name.Resource, QueueOwnerAWSAccountId: &name.AccountID})
+	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
+		return &queue{closed: fmt.Sprintf("came from %s, which does not exist: create it, or name another queue with --to", quoted(source))}
+	}
+	if err != nil {
+		return &queue{closed: fmt.Sprintf("came from %s, whose URL is not to be had: %s", quoted(source), brief(err))}
+	}
+	return p.open(*out.QueueUrl)
+}
+
+// list asks once which queues have this one for their dead-letter queue.
+func (p *run) list(ctx context.Context) {
+	if p.listed != nil {
+		return
+	}
+	p.listed = make(map[string]string)
+	pages := sqs.NewListDeadLetterSourceQueuesPaginator(p.Client, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &p.QueueURL})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			p.denied = fmt.Sprintf("say themselves where they came from, and which queues have this one for their dead-letter queue is not to be had: %s: permit sqs:ListDeadLetterSourceQueues, or name a queue with --to", brief(err))
+			return
+		}
+		for _, url := range page.QueueUrls {
+			p.listed[pathOf(url)] = url
+		}
+	}
+}
+
+// maxQuoted is how many characters are shown of what a message or a service calls a
+// queue. An ARN of a queue has fewer than 160.
+const maxQuoted = 200
+
+// quoted is what others have written, for a reason.
+func quoted(text string) string { return terminal.Quote(text, maxQuoted) }

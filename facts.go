@@ -53,12 +53,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 		c.mu.Lock()
 		c.facts = facts
 		c.mu.Unlock()
-		c.found(plan.Finding{
-			Severity: plan.Warning,
-			Code:     codeUnreadable,
-			Problem:  "the queue's attributes cannot be read, so its redrive limit, retention and dead-letter queue are not known: " + err.Error(),
-			Remedy:   "permit sqs:GetQueueAttributes on the queue.",
-		})
+		c.found(unreadable(err))
 		return !facts.pending
 	}
 	facts.plan, err = plan.ReadQueue(attributes)
@@ -116,8 +111,32 @@ func (c *Consumer) learnLater() {
 	}
 }
 
-// codeUnreadable is the code of the finding that nothing can be found.
-const codeUnreadable = "attributes-unreadable"
+const (
+	codeUnreadable = "attributes-unreadable"
+	codeNoQueue    = "queue-does-not-exist"
+)
+
+// unreadable is the finding that the queue's attributes cannot be read, for err.
+func unreadable(err error) plan.Finding {
+	if missing(err) {
+		return plan.Finding{
+			Severity: plan.Error,
+			Code:     codeNoQueue,
+			Problem:  "it does not exist: " + err.Error(),
+			Remedy:   "create it, or correct the queue's URL, or the region, the account or the endpoint that the client calls.",
+		}
+	}
+	f := plan.Finding{
+		Severity: plan.Warning,
+		Code:     codeUnreadable,
+		Problem:  "its attributes cannot be read, so its redrive limit, retention and dead-letter queue are not known: " + err.Error(),
+		Remedy:   "see why; they are read again every minute.",
+	}
+	if denied(err) {
+		f.Remedy = "permit sqs:GetQueueAttributes on the queue."
+	}
+	return f
+}
 
 // found reports a finding.
 func (c *Consumer) found(f plan.Finding) {
@@ -125,7 +144,7 @@ func (c *Consumer) found(f plan.Finding) {
 	if f.Severity >= plan.Warning {
 		log = c.log.Warn
 	}
-	log("the policy and the queue conflict: "+f.Problem, "severity", f.Severity.String(), "code", f.Code, "remedy", f.Remedy)
+	log("about the queue: "+f.Problem, "severity", f.Severity.String(), "code", f.Code, "remedy", f.Remedy)
 	if observe := c.cfg.Observer.Finding; observe != nil {
 		c.tell(func() { observe(c.runCtx, f) })
 	}

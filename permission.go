@@ -16,6 +16,12 @@ func denied(err error) bool {
 	return ok && (api.ErrorCode() == "AccessDenied" || api.ErrorCode() == "AccessDeniedException")
 }
 
+// missing reports whether the queue of a call does not exist.
+func missing(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && (api.ErrorCode() == "QueueDoesNotExist" || api.ErrorCode() == "AWS.SimpleQueueService.NonExistentQueue")
+}
+
 // deniedByKey says that we lack the permission to use a queue's key.
 func deniedByKey(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)

@@ -262,6 +262,7 @@ func TestBatchRefused(t *testing.T) {
 		want []string
 	}{
 		{"no handler", nil, reprise.BatchConfig{}, []string{"handler is nil", "BatchHandlerFunc"}},
+		{"no function of JSON batches", reprise.JSONBatch[int](nil), reprise.BatchConfig{}, []string{"handler is nil"}},
 		{"size", h, reprise.BatchConfig{Size: -1}, []string{"BatchConfig.Size is -1", "1 to 10000"}},
 		{"linger", h, reprise.BatchConfig{Linger: 2 * time.Hour}, []string{"BatchConfig.Linger is 2h0m0s", "at most 1h0m0s"}},
 		{"bytes", h, reprise.BatchConfig{Bytes: -1}, []string{"BatchConfig.Bytes is -1", "positive"}},

@@ -27,6 +27,9 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"no client", nil, url, h, reprise.Config{}, []string{"client is nil", "sqs.NewFromConfig"}},
 		{"no handler", client, url, nil, reprise.Config{}, []string{"handler is nil", "JSON(f)"}},
+		{"no function for a handler", client, url, reprise.HandlerFunc(nil), reprise.Config{}, []string{"handler is nil"}},
+		{"no function of JSON values", client, url, reprise.JSON[int](nil), reprise.Config{}, []string{"handler is nil"}},
+		{"no function of JSON values and messages", client, url, reprise.JSONMessage[int](nil), reprise.Config{}, []string{"handler is nil"}},
 		{"empty URL", client, "", h, reprise.Config{}, []string{"URL is empty", "GetQueueUrl"}},
 		{"a name for a URL", client, "orders", h, reprise.Config{}, []string{`"orders"`, "not an http or https URL"}},
 		{"an ARN for a URL", client, "arn:aws:sqs:us-east-1:123456789012:orders", h, reprise.Config{}, []string{"is an ARN", "GetQueueUrl"}},

@@ -13,6 +13,9 @@ import (
 // handler again cannot mend it. [MessageFrom] tells f of the message; see also
 // [JSONMessage].
 func JSON[T any](f func(ctx context.Context, v T) error) Handler {
+	if f == nil {
+		return HandlerFunc(nil) // which New refuses
+	}
 	return HandlerFunc(func(ctx context.Context, m *Message) error {
 		v, err := decode[T](m)
 		if err != nil {
@@ -25,6 +28,9 @@ func JSON[T any](f func(ctx context.Context, v T) error) Handler {
 // JSONMessage is [JSON] for functions that want the message too: its attempt, its ids, its
 // group or its attributes.
 func JSONMessage[T any](f func(ctx context.Context, v T, m *Message) error) Handler {
+	if f == nil {
+		return HandlerFunc(nil) // which New refuses
+	}
 	return HandlerFunc(func(ctx context.Context, m *Message) error {
 		v, err := decode[T](m)
 		if err != nil {
@@ -41,6 +47,9 @@ func JSONMessage[T any](f func(ctx context.Context, v T, m *Message) error) Hand
 // stands before such a message: what stands behind it is run again, as [BatchHandler]
 // says.
 func JSONBatch[T any](f func(ctx context.Context, vs []T, ms []*Message) (errs []error)) BatchHandler {
+	if f == nil {
+		return BatchHandlerFunc(nil) // which New refuses
+	}
 	return BatchHandlerFunc(func(ctx context.Context, ms []*Message) []error {
 		vs, decoded, errs := decodeAll[T](ms)
 		if len(vs) == 0 {

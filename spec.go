@@ -150,13 +150,13 @@ func (s spec) build() (*Consumer, error) {
 // returns what is wrong with the handler or with the batches' settings.
 func (s spec) collector() (*collector, []error) {
 	if s.batch == nil {
-		if s.handler == nil {
+		if f, isFunc := s.handler.(HandlerFunc); s.handler == nil || isFunc && f == nil {
 			return nil, []error{errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)")}
 		}
 		return nil, nil
 	}
 	var problems []error
-	if s.batchHandler == nil {
+	if f, isFunc := s.batchHandler.(BatchHandlerFunc); s.batchHandler == nil || isFunc && f == nil {
 		problems = append(problems, errors.New("the handler is nil: pass a BatchHandler or a BatchHandlerFunc"))
 	}
 	b := s.batch.batchDefaults()

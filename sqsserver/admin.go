@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -33,9 +32,11 @@ const AdminPath = "/_reprise/"
 // a mistake 400 with {"error": TEXT}, and nothing has changed. Faults for a queue that
 // does not exist are a mistake, unless ?later=true says that it is created later.
 //
-// It answers only who calls from this machine and means it: a client with a loopback
-// address who names the server by a loopback name, through no proxy and from no web
-// page of another origin. Everybody else gets 403.
+// It answers only clients with a loopback address who call the server by a loopback name,
+// through no proxy and from no web page. Others get 403. The presence of one of the headers
+// Origin, Forwarded, X-Forwarded-For, -Host and -Proto, X-Client-Ip, X-Real-Ip and Via tells
+// of a page or a proxy, also when it is empty; a proxy that adds none of them cannot be told
+// from a program. It asks for no signature, whatever Config.Credentials are.
 func (s *Server) Admin() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(*http.Request) (any, error)) {
@@ -59,7 +60,7 @@ func (s *Server) Admin() http.Handler {
 	handle("GET clock", func(*http.Request) (any, error) { return s.adminClock(), nil })
 	handle("POST clock", s.adminAdvance)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := fromHere(r); err != nil {
+		if err := s.fromHere(r); err != nil {
 			writeAdmin(w, http.StatusForbidden, nil, err)
 			return
 		}
@@ -68,34 +69,29 @@ func (s *Server) Admin() http.Handler {
 }
 
 // fromHere refuses requests that did not begin on this machine, or that a web page
-// made without its user's knowledge.
-func fromHere(r *http.Request) error {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	host = strings.Trim(host, "[]")
+// made without its user's knowledge: also pages that may use the queues.
+func (s *Server) fromHere(r *http.Request) error {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	switch {
-	case err != nil || !peer.Addr().Unmap().IsLoopback():
+	if err != nil || !peer.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
-	case !isLoopbackName(host):
-		return fmt.Errorf("%s is not to be called by the name %q, which web pages can point here: use localhost or 127.0.0.1", AdminPath, r.Host)
-	case slices.ContainsFunc(proxyHeaders, func(name string) bool { return r.Header.Get(name) != "" }):
-		return fmt.Errorf("%s is not for requests that a proxy passes on", AdminPath)
-	case r.Header.Get("Origin") != "":
-		return fmt.Errorf("%s is not for web pages", AdminPath)
 	}
-	return nil
+	if !isLoopbackHost(r.Host) {
+		return s.pages.report(r, fmt.Errorf("%s is not to be called by the name %s, which web pages can point here: use localhost or 127.0.0.1", AdminPath, quoted(r.Host)))
+	}
+	for _, name := range proxyHeaders {
+		if _, present := r.Header[name]; present {
+			return fmt.Errorf("%s is not for requests that a proxy passes on, as the header %s says: call the server itself", AdminPath, name)
+		}
+	}
+	if _, present := r.Header["Origin"]; present || slices.Contains(r.Header["Sec-Fetch-Site"], "same-site") {
+		return s.pages.report(r, fmt.Errorf("%s is not for web pages, whatever their origin: call it from a program", AdminPath))
+	}
+	return s.pages.Check(r)
 }
 
-// proxyHeaders are those by which proxies say that they are one. Not all do.
-var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"}
-
-func isLoopbackName(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
-}
+// proxyHeaders are those by which proxies say that they are one, by their presence: a
+// proxy that cannot tell whom it serves may leave them empty. Not all proxies have one.
+var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Client-Ip", "X-Real-Ip", "Via"}
 
 // faultsForm is all faults as the wire has them.
 type faultsForm[F any] struct {

@@ -320,6 +320,9 @@ func errUnknownAccessKey() *Error {
 	return &Error{codeInvalidClientTokenId, "The security token included in the request is invalid."}
 }
 
+// errPageRefused: the server's PageGuard refuses the request.
+func errPageRefused(reason error) *Error { return &Error{codeAccessDenied, reason.Error()} }
+
 // errIncompleteSignature: the credentials of the request cannot be read.
 func errIncompleteSignature(problem string) *Error { return &Error{codeIncompleteSignature, problem} }
 

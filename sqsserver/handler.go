@@ -214,7 +214,9 @@ func (e *exchange) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 }
 
 // ServeHTTP carries out a request of the AWS JSON 1.0 protocol or of the older
-// Query protocol. If there are Config.Credentials, it needs a valid signature.
+// Query protocol. If there are Config.Credentials, it needs a valid signature. If there
+// are none, the server's [PageGuard] refuses it with AccessDenied when a web page may have
+// made it, unless the page is one of this machine or of Config.AllowedOrigins.
 //
 // A GET of the root that names no action, as a browser sends it, is answered with a
 // text that says what the server is and how to reach it.
@@ -229,11 +231,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.writeLandingPage(w, r)
 		return
 	}
-	if r.Header.Get("Origin") != "" {
-		allowOrigin(w.Header())
-	}
+	refused := s.guard(w.Header(), r)
 	s.clock.setDate(w.Header())
-	if r.Method == http.MethodOptions {
+	if r.Method == http.MethodOptions && refused == nil {
 		return // the headers are the answer
 	}
 	e := exchanges.Get().(*exchange)
@@ -245,7 +245,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.queryJSON = c.query && acceptsJSON(r)
 	c.observe(r)
 	defer func() { c.end(w, recover()) }()
-	err := c.carryOut(w, r, e)
+	err := refused
+	if err == nil {
+		err = c.carryOut(w, r, e)
+	}
 	e.reply = c.reply
 	switch {
 	case errors.Is(err, ErrReplyLost), err != nil && c.ctx.Err() != nil:
@@ -260,6 +263,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.writeMessages(w)
 		c.received.free()
 	}
+}
+
+// guard returns why a request is refused that needs no signature, and lets the page read
+// the answer that may. With credentials the signature says who may do what: a page that
+// can sign has the key, whatever its origin.
+func (s *Server) guard(h http.Header, r *http.Request) error {
+	if len(s.config.Credentials) > 0 {
+		if r.Header.Get("Origin") != "" {
+			allowOrigin(h, r, "*")
+		}
+		return nil
+	}
+	if err := s.pages.checkAction(r); err != nil {
+		return errPageRefused(err)
+	}
+	s.pages.AllowOrigin(h, r)
+	return nil
 }
 
 func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) error {
@@ -360,13 +380,4 @@ func credentialOf(r *http.Request) string {
 		return ""
 	}
 	return r.URL.Query().Get("X-Amz-Credential")
-}
-
-// allowOrigin lets web pages of any origin use the server, as they may use AWS.
-func allowOrigin(h http.Header) {
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "authorization, content-type, x-amz-date, x-amz-content-sha256, "+
-		"x-amz-security-token, x-amz-target, x-amzn-query-mode, x-amz-user-agent, amz-sdk-invocation-id, amz-sdk-request")
-	h.Set("Access-Control-Expose-Headers", "x-amzn-requestid, x-amzn-query-error")
 }

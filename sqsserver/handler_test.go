@@ -266,13 +266,15 @@ func TestTraceHeaderOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestPagesOfAnyOriginMayCall(t *testing.T) {
+func TestPagesOfThisMachineMayCall(t *testing.T) {
 	want := map[string]string{
-		"Access-Control-Allow-Origin":  "*",
+		"Access-Control-Allow-Origin":  "http://localhost:3000",
 		"Access-Control-Allow-Methods": "GET, POST, OPTIONS",
 		"Access-Control-Allow-Headers": "authorization, content-type, x-amz-date, x-amz-content-sha256, x-amz-security-token, " +
-			"x-amz-target, x-amzn-query-mode, x-amz-user-agent, amz-sdk-invocation-id, amz-sdk-request",
-		"Access-Control-Expose-Headers": "x-amzn-requestid, x-amzn-query-error",
+			"x-amz-target, x-amzn-query-mode, x-amz-user-agent, amz-sdk-invocation-id, amz-sdk-request, " +
+			"x-amz-invocation-type, x-amz-log-type, x-amz-client-context",
+		"Access-Control-Expose-Headers": "x-amzn-requestid, x-amzn-query-error, " +
+			"x-amzn-errortype, x-amz-function-error, x-amz-log-result, x-amz-executed-version",
 	}
 	server := newServer(t)
 	for _, r := range []*http.Request{

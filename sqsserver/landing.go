@@ -17,6 +17,10 @@ func wantsLandingPage(r *http.Request) bool {
 // request with an error in XML. The page names no queues, for no credentials are
 // asked for, and has no CORS headers.
 func (s *Server) writeLandingPage(w http.ResponseWriter, r *http.Request) {
+	if err := s.pages.Check(r); err != nil {
+		writePageRefusal(w, err)
+		return
+	}
 	url := s.direct.baseURL
 	if s.config.BaseURL == "" && r.Host != "" {
 		url = "http://" + r.Host

@@ -30,7 +30,6 @@ func TestLandingPage(t *testing.T) {
 			for _, method := range []string{"GET", "HEAD"} {
 				r := httptest.NewRequest(method, "/", nil)
 				r.Host = test.host
-				r.Header.Set("Origin", "https://elsewhere.example")
 				w := httptest.NewRecorder()
 				server.ServeHTTP(w, r)
 				header, text := w.Result().Header, w.Body.String()

@@ -17,6 +17,8 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +63,13 @@ type Config struct {
 	// queue. Default: none, every request is taken, whatever its signature.
 	Credentials []Credentials
 
+	// AllowedOrigins are the origins of web pages on other machines that may use the
+	// server over HTTP though it has no Credentials, in the form scheme://host[:port], and
+	// names besides localhost by which it may be called on a loopback address: see
+	// [PageGuard]. That of BaseURL is one of them. What is no origin is logged by New and
+	// permits nobody. Default: only pages of this machine.
+	AllowedOrigins []string
+
 	// KeepUnwritten leaves messages in flight that were received for a client who
 	// has gone before the reply was written, as AWS does. Default: they become
 	// visible again at once.
@@ -85,6 +94,7 @@ type Server struct {
 	direct origin // of calls that come without HTTP
 	faults faultSet
 	clock  clock
+	pages  *PageGuard
 
 	// mu guards what follows. Requests hold it for at most messagesPerHold
 	// messages at a time, and the engine bounds what it expires on the way; it
@@ -131,6 +141,7 @@ func New(config Config) *Server {
 	if config.TimeScale > 0 && config.TimeScale != 1 {
 		s.clock.set(time.Now(), config.TimeScale)
 	}
+	s.pages = config.pageGuard()
 	s.faults.byQueue = make(map[string][]*setFault)
 	s.faults.seed = config.Seed
 	s.direct = origin{account: config.Account, region: config.Region, baseURL: config.BaseURL}
@@ -139,6 +150,29 @@ func New(config Config) *Server {
 	}
 	return s
 }
+
+// pageGuard makes the guard of a server.
+func (c Config) pageGuard() *PageGuard {
+	cfg := PageGuardConfig{OnRefused: func(r *http.Request, err error, unreported int) {
+		c.Logger.Warn("refused a request that a web page may have made", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
+	}}
+	for _, origin := range c.AllowedOrigins {
+		if err := CheckOrigin(origin); err != nil {
+			c.Logger.Error("sqsserver: Config.AllowedOrigins permits less than it says", "error", err)
+			continue
+		}
+		cfg.AllowedOrigins = append(cfg.AllowedOrigins, origin)
+	}
+	if u, err := url.Parse(c.BaseURL); err == nil && CheckOrigin(u.Scheme+"://"+u.Host) == nil {
+		cfg.AllowedOrigins = append(cfg.AllowedOrigins, u.Scheme+"://"+u.Host)
+	}
+	guard, _ := NewPageGuard(cfg) // the origins have been checked
+	return guard
+}
+
+// Pages returns the rule by which the server tells programs from web pages, for what else
+// is served at its address without asking for a signature.
+func (s *Server) Pages() *PageGuard { return s.pages }
 
 // Close ends the long polls that wait, which return no message, and makes the
 // server refuse every later request with ServiceUnavailable. A server with a

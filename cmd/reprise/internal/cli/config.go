@@ -46,9 +46,10 @@ func applyConfig(cmd *cobra.Command, file string) (configfile.Config, error) {
 	return c, cmd.ValidateFlagGroups()
 }
 
-// schemaTypes are the types of flags in JSON Schema. Durations are text, like 100ms.
+// schemaTypes are the types of flags in JSON Schema. Durations are text, like 100ms; so are
+// lists, separated by commas.
 var schemaTypes = map[string]string{
-	"string": "string", "duration": "string", "bool": "boolean", "int": "integer", "int64": "integer", "float64": "number",
+	"string": "string", "stringSlice": "string", "duration": "string", "bool": "boolean", "int": "integer", "int64": "integer", "float64": "number",
 }
 
 // printSchema prints the JSON Schema of the files that applyConfig reads.

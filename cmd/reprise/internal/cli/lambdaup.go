@@ -21,6 +21,7 @@ import (
 
 type lambdaUpFlags struct {
 	addr, region string
+	allowOrigins []string
 	data         string
 	memory       bool
 	parameters   []string
@@ -63,6 +64,7 @@ says how many.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0 takes any free one")
+	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, aboutAllowOrigin)
 	flags.StringVar(&f.region, "region", "", "region of queues and functions (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
 	flags.StringVar(&f.data, "data", "", "`directory` to keep messages and asynchronous invokes in, which only one server can use at a time (default: memory)")
 	flags.BoolVar(&f.memory, "memory", false, "keep messages and asynchronous invokes in memory, as it is without --data")
@@ -78,6 +80,9 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err := checkTimeScale(f.timeScale); err != nil {
 		return err
 	}
+	if err := checkOrigins(f.allowOrigins); err != nil {
+		return err
+	}
 	parameters, err := parseParameters(f.parameters)
 	if err != nil {
 		return usage(err)
@@ -90,7 +95,8 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return err // names the file
 	}
-	cfg := daemon.Config{Addr: f.addr, Region: cmp.Or(f.region, awsclient.LocalRegion()), Logger: logger}
+	cfg := daemon.Config{Addr: f.addr, Region: cmp.Or(f.region, awsclient.LocalRegion()), Logger: logger,
+		Serving: daemon.Serving{AllowedOrigins: f.allowOrigins}}
 	if f.data != "" {
 		storage := storageFlags{data: f.data, sync: syncAlways, syncInterval: defaultSyncInterval, minFree: defaultMinFree}
 		if cfg.Journal, err = storage.options(); err != nil {

@@ -28,6 +28,7 @@ type runFlags struct {
 	deadLetter       string
 	endpoint, region string
 	admin            string
+	allowOrigins     []string
 	longPoll         time.Duration
 	delivery         deliveryFlags
 	log              logFlags
@@ -74,6 +75,7 @@ to start again without changing them is no use.`,
 	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service (default that of the AWS settings, of the queue, of AWS)")
 	flags.StringVar(&f.region, "region", "", "AWS region (default that of the queue's URL, of the AWS settings)")
 	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0 takes any free one; none: nowhere")
+	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, "permit the host of this `origin`, scheme://host[:port], as a name of --admin-addr, and the origin's web pages; repeatable (default: localhost and loopback addresses)")
 	flags.DurationVar(&f.longPoll, "long-poll", 20*time.Second, "how long a receive waits for a message: on AWS an idle consumer takes as long to stop; in whole seconds up to 20s")
 	f.delivery.register(cmd)
 	f.log.register(flags)
@@ -95,6 +97,9 @@ func (a *app) runRun(f *runFlags) error {
 	if cfg.LongPoll = f.longPoll; f.longPoll < time.Second || f.longPoll > 20*time.Second || f.longPoll%time.Second != 0 {
 		return usage(fmt.Errorf("--long-poll is %v: pass whole seconds from 1s to 20s", f.longPoll))
 	}
+	if err := checkOrigins(f.allowOrigins); err != nil {
+		return err
+	}
 	name, err := queueName(f.queue)
 	if err != nil {
 		return usage(err)
@@ -110,7 +115,7 @@ func (a *app) runRun(f *runFlags) error {
 		return err
 	}
 	cfg.DeadLetterURL = queue.deadLetter
-	worker := daemon.WorkerConfig{Client: queue.found.Client, QueueURL: queue.url, Handler: handler, Config: cfg, Logger: logger}
+	worker := daemon.WorkerConfig{Client: queue.found.Client, QueueURL: queue.url, Handler: handler, Config: cfg, Logger: logger, AllowedOrigins: f.allowOrigins}
 	if f.admin != "none" {
 		worker.AdminAddr = f.admin
 	}

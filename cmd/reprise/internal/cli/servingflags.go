@@ -31,11 +31,13 @@ const (
 )
 
 const aboutServing = `Without --access-key any credentials are accepted, and only this machine can
-reach the server. With it, requests need an AWS Signature V4 of that key; its
+reach the server; web pages of other origins are refused, unless --allow-origin
+names theirs. With it, requests need an AWS Signature V4 of that key; its
 secret comes from --secret-file or ` + secretVariable + `.
 
 GET /health answers with a line of JSON, GET /metrics with those of Prometheus.
-/_reprise/ sets faults, and with --memory the time, for clients on this machine.
+/_reprise/ sets faults, and with --memory the time, for programs on this machine;
+with --access-key only if --admin says so.
 docs/server.md describes all of it, and the file of --faults.`
 
 func (f *servingFlags) register(cmd *cobra.Command) {
@@ -49,10 +51,13 @@ func (f *servingFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.faults, "faults", "", "`file` of faults to inject, in YAML")
 	flags.BoolVar(&f.serving.KeepUnwritten, "keep-unwritten", false, "leave messages in flight whose reply could not be written, as AWS does")
 	flags.BoolVar(&f.serving.LogRequests, "request-log", false, "log each request, without bodies")
+	flags.StringSliceVar(&f.serving.AllowedOrigins, "allow-origin", nil, aboutAllowOrigin)
+	flags.BoolVar(&f.serving.Admin, "admin", false, "answer /_reprise/ although there is an --access-key, for which it does not ask")
 	flags.BoolVar(&f.serving.NoAdmin, "no-admin", false, "leave out /_reprise/")
 	flags.BoolVar(&f.serving.NoMetrics, "no-metrics", false, "leave out /metrics")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsMutuallyExclusive("secret", "secret-file")
+	cmd.MarkFlagsMutuallyExclusive("admin", "no-admin")
 }
 
 // options is what the flags say.
@@ -63,6 +68,9 @@ func (f *servingFlags) options() (daemon.Serving, error) {
 		return serving, err
 	}
 	serving.Credentials = credentials
+	if err := checkOrigins(serving.AllowedOrigins); err != nil {
+		return serving, err
+	}
 	if f.cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
@@ -76,6 +84,19 @@ func (f *servingFlags) options() (daemon.Serving, error) {
 		}
 	}
 	return serving, nil
+}
+
+// aboutAllowOrigin describes --allow-origin.
+const aboutAllowOrigin = "permit the web page of this `origin`, scheme://host[:port], and its host as a name of the server, where no signature is asked for; repeatable (default: only pages of this machine)"
+
+// checkOrigins checks what --allow-origin says.
+func checkOrigins(origins []string) error {
+	for _, origin := range origins {
+		if err := sqsserver.CheckOrigin(origin); err != nil {
+			return usage(fmt.Errorf("--allow-origin: %w", err))
+		}
+	}
+	return nil
 }
 
 // credentials are the key and its secret; none if there is no key.

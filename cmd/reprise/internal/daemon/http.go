@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -47,16 +48,31 @@ func (h withoutProbes) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // routes sends GET /health and /metrics to this daemon, the admin API to that of
-// the SQS server, and everything else to SQS.
+// the SQS server, and everything else to SQS. Whatever asks for no signature is guarded
+// from web pages.
 func (d *Daemon) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", d.serveHealth)
+	pages := d.sqs.Pages()
+	mux.Handle("GET /health", pages.Handler(http.HandlerFunc(d.serveHealth)))
 	if !d.cfg.Serving.NoMetrics {
-		mux.HandleFunc("GET /metrics", d.serveMetrics)
+		mux.Handle("GET /metrics", pages.Handler(http.HandlerFunc(d.serveMetrics)))
 	}
-	if !d.cfg.Serving.NoAdmin {
+	switch serving := d.cfg.Serving; {
+	case serving.NoAdmin:
+	case serving.Admin || len(serving.Credentials) == 0:
 		mux.Handle(sqsserver.AdminPath, d.sqs.Admin())
+	default:
+		mux.Handle(sqsserver.AdminPath, pages.Handler(http.HandlerFunc(refuseAdmin)))
 	}
 	mux.Handle("/", wholeReplies(d.sqs))
 	return mux
+}
+
+// refuseAdmin says why /_reprise/ is not there, in the form of its own errors.
+func refuseAdmin(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusForbidden)
+	// The client may have gone.
+	_, _ = io.WriteString(w, `{"error": "/_reprise/ asks for no signature, so it is off where there is an access key: start the server with --admin to turn it on"}`+"\n")
 }

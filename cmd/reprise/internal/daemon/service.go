@@ -2,10 +2,7 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -18,6 +15,8 @@ import (
 // server: it is started when the server answers, and stopped while it still does.
 type Lambda interface {
 	http.Handler
+	// Refuse answers a request with status 403 and err, as the API does that it is for.
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
 	Start()
 	// Stop stops gently within a budget of its own; the end of ctx, at once.
 	Stop(ctx context.Context) error
@@ -36,7 +35,7 @@ func (d *Daemon) CreateQueues(queues []Queue) error { return d.createQueues(queu
 // Host makes l a part of the daemon, which has not been run.
 func (d *Daemon) Host(l Lambda) {
 	d.lambda = l
-	d.http.Handler = besides(l, d.http.Handler)
+	d.http.Handler = besides(l, d.sqs.Pages(), d.http.Handler)
 }
 
 // versionPath is how the paths of Lambda's API begin: with the date of a version. No
@@ -46,15 +45,22 @@ var versionPath = regexp.MustCompile(`^/\d{4}-\d{2}-\d{2}/`)
 // tableTarget begins the X-Amz-Target of requests to DynamoDB, whose path is that of SQS.
 const tableTarget = "DynamoDB_"
 
-// besides sends what is of Lambda's API, or DynamoDB's, to lambda. An invoke takes as long as its
-// function: the server's own time limits are not for it. A web page that happens to
-// be open on this machine must not run functions, also if its own name leads here.
-func besides(lambda, rest http.Handler) http.Handler {
-	lambda = byLoopbackName(http.NewCrossOriginProtection().Handler(lambda))
+// besides sends what is of Lambda's API, or DynamoDB's, to lambda, unless a web page made
+// the request that pages does not permit. An invoke takes as long as its function: the
+// server's own time limits are not for it.
+func besides(lambda Lambda, pages *sqsserver.PageGuard, rest http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !versionPath.MatchString(r.URL.Path) && !strings.HasPrefix(r.Header.Get("X-Amz-Target"), tableTarget) {
 			rest.ServeHTTP(w, r)
 			return
+		}
+		if err := pages.Check(r); err != nil {
+			lambda.Refuse(w, r, err)
+			return
+		}
+		pages.AllowOrigin(w.Header(), r)
+		if r.Method == http.MethodOptions {
+			return // the headers are the answer
 		}
 		controller := http.NewResponseController(w)
 		for _, set := range []func(time.Time) error{controller.SetReadDeadline, controller.SetWriteDeadline} {
@@ -64,18 +70,5 @@ func besides(lambda, rest http.Handler) http.Handler {
 			}
 		}
 		lambda.ServeHTTP(w, r)
-	})
-}
-
-// byLoopbackName refuses requests that call this machine by a name of somebody else's.
-func byLoopbackName(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := (&url.URL{Host: r.Host}).Hostname()
-		address, err := netip.ParseAddr(host)
-		if !strings.EqualFold(host, "localhost") && (err != nil || !address.Unmap().IsLoopback()) {
-			http.Error(w, fmt.Sprintf("functions are not to be called by the name %q, which web pages can point here: use localhost or 127.0.0.1", r.Host), http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
 }

@@ -1,26 +1,43 @@
 package daemon
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
+
+// fakeLambda is the API of a Lambda that runs nothing.
+type fakeLambda struct{ http.Handler }
+
+func (fakeLambda) Start()                     {}
+func (fakeLambda) Stop(context.Context) error { return nil }
+
+func (fakeLambda) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, err.Error(), http.StatusForbidden)
+}
 
 // TestBesides: Lambda's paths, and no others, are Lambda's; an invoke outlives the
 // server's time limits, and a web page cannot make one.
 func TestBesides(t *testing.T) {
 	const limit = 20 * time.Millisecond
-	lambda := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	lambda := fakeLambda{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(5 * limit)
 		io.WriteString(w, "lambda")
-	})
+	})}
 	sqs := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "sqs") })
-	server := httptest.NewUnstartedServer(besides(lambda, sqs))
+	pages, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(besides(lambda, pages, sqs))
 	server.Config.ReadTimeout, server.Config.WriteTimeout = limit, limit
 	server.Start()
 	defer server.Close()
@@ -32,6 +49,7 @@ func TestBesides(t *testing.T) {
 		{"/2015-03-31/functions/f/invocations", "", "", 200, "lambda"},
 		{"/2019-09-30/functions/f/concurrency", "", "localhost:9324", 200, "lambda"},
 		{"/2019-09-30/functions/f/concurrency", "", "[::1]:9324", 200, "lambda"},
+		{"/2015-03-31/functions/f/invocations", "http://localhost:3000", "", 200, "lambda"},
 		{"/2015-03-31/functions/f/invocations", "https://elsewhere.example", "", 403, ""},
 		{"/2015-03-31/functions/f/invocations", "http://rebound.example:9324", "rebound.example:9324", 403, ""},
 		{"/2015-03-31/functions/f/invocations", "", "127.0.0.1.rebound.example", 403, ""},

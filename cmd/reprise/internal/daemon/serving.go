@@ -40,6 +40,13 @@ type Serving struct {
 	KeepUnwritten bool
 	// LogRequests has each request logged, without what is in it.
 	LogRequests bool
+	// AllowedOrigins are the web pages of other machines that may use what needs no
+	// signature, and further names of the server: see sqsserver.Config. Default: only pages
+	// of this machine.
+	AllowedOrigins []string
+	// Admin serves /_reprise/ although there are Credentials, which it does not ask for.
+	// Default: it is served only without Credentials.
+	Admin bool
 	// NoAdmin and NoMetrics leave out /_reprise/ and /metrics.
 	NoAdmin, NoMetrics bool
 }
@@ -48,6 +55,7 @@ const defaultMaxConnections = 16_384
 
 func (s Serving) apply(cfg *sqsserver.Config, onRequest func(sqsserver.Request)) {
 	cfg.Credentials = s.Credentials
+	cfg.AllowedOrigins = s.AllowedOrigins
 	cfg.TimeScale = s.TimeScale
 	cfg.KeepUnwritten = s.KeepUnwritten
 	if s.LogRequests || !s.NoMetrics {

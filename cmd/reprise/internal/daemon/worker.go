@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // WorkerConfig says what a [Worker] consumes.
@@ -22,6 +23,9 @@ type WorkerConfig struct {
 	// AdminAddr is the host:port on which health and metrics are served, to whoever
 	// reaches it. Empty: nowhere.
 	AdminAddr string
+	// AllowedOrigins are further names by which AdminAddr may be called, as origins, and
+	// web pages of other machines that may: see sqsserver.PageGuard. Default: none.
+	AllowedOrigins []string
 	// Logger gets what an operator must know.
 	Logger *slog.Logger
 }
@@ -48,10 +52,22 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if w.listener, err = listen("--admin-addr", cfg.AdminAddr, allowRemote, false); err != nil {
 		return nil, err
 	}
+	pages, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{
+		AllowedOrigins: cfg.AllowedOrigins,
+		OnRefused: func(r *http.Request, err error, unreported int) {
+			cfg.Logger.Warn("refused a request that a web page may have made", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
+		},
+	})
+	if err != nil {
+		return nil, errors.Join(err, w.listener.Close())
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", w.serveHealth)
 	mux.HandleFunc("GET /metrics", w.serveMetrics)
-	w.http = newHTTPServer(mux, cfg.Logger)
+	mux.HandleFunc("/", func(out http.ResponseWriter, _ *http.Request) {
+		http.Error(out, "GET /health and GET /metrics are served here, and nothing else", http.StatusNotFound)
+	})
+	w.http = newHTTPServer(pages.Handler(mux), cfg.Logger)
 	return w, nil
 }
 

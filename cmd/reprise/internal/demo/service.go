@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // What the service does wrong. How it treats the n-th request for a message is a
@@ -96,7 +98,12 @@ func startService(ctx context.Context, seed uint64, bodies []string, onState fun
 		books:     make([]page, len(bodies)),
 		cut:       make(chan struct{}),
 	}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	// Only the demo's consumer may call: not a web page that looks for open ports.
+	guard, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{Host: listener.Addr().String()})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the demo's service: %w", err), listener.Close())
+	}
+	s.server = &http.Server{Handler: guard.Handler(s), ReadHeaderTimeout: 10 * time.Second}
 	s.background.Go(func() {
 		// Close ends it. If anything else does, nothing is delivered, which the demo
 		// reports at its end.

@@ -93,7 +93,7 @@ func (i *instance) live() obituary {
 	if err != nil {
 		return obituary{failureExit, "the Runtime API could not be served: " + err.Error()}
 	}
-	server := &http.Server{Handler: i.runtimeAPI(), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: i.runtimeAPI(listener.Addr().String()), ReadHeaderTimeout: time.Minute}
 	var stdout *os.File
 	i.output, stdout, err = newOutput(i.line)
 	if err != nil {

@@ -182,7 +182,7 @@ func TestRequestsOfTheDead(t *testing.T) {
 	inv := begin(t, l, `{"do":"echo"}`)
 	dead.deliver(httptest.NewRecorder(), <-dead.queue)
 	answer := httptest.NewRequest(http.MethodPost, "/2018-06-01/runtime/invocation/"+inv.id+"/response", strings.NewReader(`"done"`))
-	dead.runtimeAPI().ServeHTTP(httptest.NewRecorder(), answer)
+	dead.runtimeAPI("example.com").ServeHTTP(httptest.NewRecorder(), answer)
 	dead.bury(obituary{failureExit, "killed"})
 	<-inv.done
 
@@ -191,7 +191,7 @@ func TestRequestsOfTheDead(t *testing.T) {
 	hangUp()
 	next := httptest.NewRequestWithContext(hungUp, http.MethodGet, "/2018-06-01/runtime/invocation/next", nil)
 	told := httptest.NewRecorder()
-	dead.runtimeAPI().ServeHTTP(told, next)
+	dead.runtimeAPI("example.com").ServeHTTP(told, next)
 	if told.Body.Len() != 0 {
 		t.Errorf("a process that is killed while it waits is told %s, and would log that", told.Body)
 	}

@@ -63,6 +63,12 @@ func (l *Lambda) Resume() { l.events.resume() }
 // ServeHTTP answers the Invoke API. Requests are not authenticated.
 func (l *Lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) { l.routes.ServeHTTP(w, r) }
 
+// Refuse answers a request whose caller may not make it.
+func (l *Lambda) Refuse(w http.ResponseWriter, err error) {
+	w.Header().Set("X-Amzn-Requestid", newRequestID())
+	writeError(w, &Error{Status: http.StatusForbidden, Code: "AccessDeniedException", Message: err.Error()})
+}
+
 // Invoke invokes a function, by its name or ARN, and waits for what becomes of it.
 // An empty payload is the event {}. An invoke that does not reach the function fails
 // with an [*Error]. If ctx ends first, the invoke goes on without the caller, as it

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // The Runtime API: https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
@@ -21,8 +23,9 @@ const (
 	headerErrorBody     = "Lambda-Runtime-Function-Error-Body" // a trailer
 )
 
-// runtimeAPI is what the process talks to.
-func (i *instance) runtimeAPI() http.Handler {
+// runtimeAPI is what the process talks to, at the address host:port that it is given, and
+// nobody else: a web page could otherwise take its events and answer them.
+func (i *instance) runtimeAPI(host string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", i.next)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", i.response)
@@ -32,7 +35,19 @@ func (i *instance) runtimeAPI() http.Handler {
 		i.log(SourceTrouble, "", fmt.Sprintf("%s %s is not served locally: extensions, telemetry and SnapStart are not emulated", r.Method, r.URL.Path))
 		refuse(w, http.StatusNotFound, "NotSupported", r.URL.Path+" is not served locally")
 	})
-	return mux
+	guard, _ := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{ // fails for origins only
+		Host: host,
+		OnRefused: func(r *http.Request, err error, unreported int) {
+			i.log(SourceTrouble, "", fmt.Sprintf("%s %.100q was refused, and %d requests before it: %v", r.Method, r.URL.Path, unreported, err))
+		},
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := guard.Check(r); err != nil {
+			refuse(w, http.StatusForbidden, "AccessDenied", err.Error())
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // next ends the invoke that the caller has answered before and waits for another.

@@ -225,6 +225,15 @@ func (s *Stack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.lambda.ServeHTTP(w, r)
 }
 
+// Refuse answers a request that its caller may not make, as the API does that it is for.
+func (s *Stack) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), table.TargetPrefix) {
+		s.tables.Refuse(w, err)
+		return
+	}
+	s.lambda.Refuse(w, err)
+}
+
 // Start runs the mappings and what is left of asynchronous events, and watches sources if that is wanted.
 func (s *Stack) Start() {
 	ctx, stop := context.WithCancel(context.Background())

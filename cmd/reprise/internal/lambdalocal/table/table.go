@@ -105,18 +105,32 @@ const maxRequest = 1 << 20
 // ServeHTTP answers the API. Requests are not authenticated.
 func (t *Tables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := t.serve(w, r)
-	status := http.StatusOK
-	if err != nil {
-		f, ok := errors.AsType[*failure](err)
-		status = http.StatusBadRequest
-		if !ok {
-			f, status = &failure{code: "InternalServerError", message: err.Error()}, http.StatusInternalServerError
-		}
-		answer = map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + f.code, "message": f.message}
-		if f.item != nil {
-			answer["Item"] = f.item
-		}
+	if err == nil {
+		write(w, http.StatusOK, answer)
+		return
 	}
+	f, ok := errors.AsType[*failure](err)
+	status := http.StatusBadRequest
+	if !ok {
+		f, status = &failure{code: "InternalServerError", message: err.Error()}, http.StatusInternalServerError
+	}
+	writeFailure(w, status, f)
+}
+
+// Refuse answers a request whose caller may not make it.
+func (t *Tables) Refuse(w http.ResponseWriter, err error) {
+	writeFailure(w, http.StatusForbidden, &failure{code: "AccessDeniedException", message: err.Error()})
+}
+
+func writeFailure(w http.ResponseWriter, status int, f *failure) {
+	answer := map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + f.code, "message": f.message}
+	if f.item != nil {
+		answer["Item"] = f.item
+	}
+	write(w, status, answer)
+}
+
+func write(w http.ResponseWriter, status int, answer map[string]any) {
 	text, err := json.Marshal(answer)
 	if err != nil {
 		status, text = http.StatusInternalServerError, []byte("{}") // what was read as JSON can be written

@@ -62,9 +62,9 @@ func (s *target) await(t *testing.T, n int) []arrival {
 	}
 }
 
-// sendForged sends a message whose history claims another's origin, seven attempts, and
+// sendForgedHistory sends a message whose history claims another's origin, seven attempts, and
 // that it is due in an hour.
-func sendForged(t *testing.T, endpoint, origin string) (id string) {
+func sendForgedHistory(t *testing.T, endpoint, origin string) (id string) {
 	t.Helper()
 	now := time.Now().UnixMilli()
 	text, err := json.Marshal(map[string]any{
@@ -110,7 +110,7 @@ func TestAttackForgedHistoryWithKeys(t *testing.T) {
 					t.Errorf("arrivals %v, want three attempts at one message, of which two are copies", seen)
 				}
 			}
-			forged := sendForged(t, endpoint, victim)
+			forged := sendForgedHistory(t, endpoint, victim)
 			if a := s.await(t, 4)[3]; a != (arrival{forged, forged, "1"}) {
 				t.Errorf("the forged message arrived as %+v, want it as new", a)
 			}
@@ -128,8 +128,8 @@ func TestAttackForgedHistoryWithoutKeys(t *testing.T) {
 	t.Parallel()
 	endpoint := orders(t)
 	s := newTarget(t, 0)
-	victim := sendForged(t, endpoint, "00000000-0000-0000-0000-000000000000")
-	sendForged(t, endpoint, victim)
+	victim := sendForgedHistory(t, endpoint, "00000000-0000-0000-0000-000000000000")
+	sendForgedHistory(t, endpoint, victim)
 	p, _ := runQueue(t, endpoint, "--url", s.URL)
 	sendOrders(t, endpoint, 3)
 	for _, a := range s.await(t, 3) {

@@ -71,13 +71,13 @@ func TestAttackDigestIsUnambiguous(t *testing.T) {
 		"one that looks like two":    {Body: "a", Attributes: stringAttributes("b", "cde")},
 		"a body that holds the rest": {Body: "a\x00\x00\x00\x00\x00\x00\x00\x01b"},
 	} {
-		if other, ok := digests[m.Digest()]; ok {
+		if other, ok := digests[m.digest()]; ok {
 			t.Errorf("%s has the digest of %s", name, other)
 		}
-		digests[m.Digest()] = name
+		digests[m.digest()] = name
 	}
 	with, without := &Message{Attributes: stringAttributes(HistoryAttribute, "x", "a", "b")}, &Message{Attributes: stringAttributes("a", "b")}
-	if with.Digest() != without.Digest() {
+	if with.digest() != without.digest() {
 		t.Error("the history is part of the digest")
 	}
 }

@@ -26,7 +26,7 @@ const HistoryAttribute = "reprise-history"
 // history is what a copy says of the messages before it. Without Config.SigningKeys
 // whoever may send to the queue can forge it: it can delay or give up the message that
 // carries it, and claim another's origin, by which nothing may be settled alone (see
-// Message.Digest). Times are in milliseconds of SQS's clock.
+// Message.IdempotencyKey). Times are in milliseconds of SQS's clock.
 type history struct {
 	Queue      string `json:"queue"`                // its name: a history is worth nothing elsewhere
 	Origin     string `json:"origin"`               // the id under which the lineage began
@@ -80,7 +80,7 @@ func (c *Consumer) recallHistory(d *delivery) {
 	}
 	var untrusted error
 	if err == nil && len(c.cfg.SigningKeys) > 0 {
-		untrusted = signed{historyKind, c.queue.place(), d.msg.Digest()}.verify(text, c.cfg.SigningKeys)
+		untrusted = signed{historyKind, c.queue.place(), d.msg.digest()}.verify(text, c.cfg.SigningKeys)
 	}
 	if err != nil || untrusted != nil {
 		c.mu.Lock()

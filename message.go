@@ -14,7 +14,9 @@ type Message struct {
 	// ID is the message id that SQS gave this message.
 	ID string
 	// OriginID is the id of the message that started this lineage: it equals ID
-	// unless the message is a copy of an earlier one. Key idempotency by it.
+	// unless the message is a copy of an earlier one. Without [Config].SigningKeys
+	// whoever may send to the queue can claim another's: key idempotency by
+	// [Message.IdempotencyKey].
 	OriginID string
 	// Body is the message's text, as it was sent.
 	Body string

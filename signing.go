@@ -1,6 +1,7 @@
 package reprise
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
@@ -184,18 +186,33 @@ func (s signed) mac(text string, k SigningKey) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// Digest is the SHA-256 of what the sender of m has chosen and its work depends on:
-// body, group, and the names, types and values of its attributes. It is the same for a
-// message and for its copies.
-func (m *Message) Digest() [sha256.Size]byte {
+// IdempotencyKey names the work that m asks for, the same for a message and all of its
+// copies: OriginID, a dot, and 22 characters of the digest of body, group and attributes.
+//
+// OriginID alone can be claimed by whoever may send to the queue, unless the consumer has
+// [Config].SigningKeys. A message that claims another's origin has another key, unless it
+// also is what that one is, to the byte; and then it asks for the very same work. Middleware that
+// changes messages must therefore change copies of one message alike.
+func (m *Message) IdempotencyKey() string {
+	var room [128]byte // OriginID has 128 bytes at most, and 36 on AWS
+	digest := m.digest()
+	key := append(room[:0], cmp.Or(m.OriginID, m.ID)...) // a message built by hand may have no origin
+	key = append(key, '.')
+	return string(base64.RawURLEncoding.AppendEncode(key, digest[:16]))
+}
+
+// digest is the digest of what m's sender has chosen.
+func (m *Message) digest() [sha256.Size]byte {
 	return contentDigest(m.Body, m.GroupID, m.Attributes, HistoryAttribute)
 }
 
-// contentDigest is the SHA-256 of a message's content. The history is no part of it, nor
+// contentDigest is the SHA-256 of a message's content: body, group, and the names, types
+// and values of its attributes. The history is no part of it, nor
 // is the attribute called except.
 func contentDigest(body, group string, attributes map[string]types.MessageAttributeValue, except string) [sha256.Size]byte {
 	var room [512]byte // most messages have no more than that, and take no allocation
-	sum := sha256.Sum256([]byte(body))
+	// The body is read as it is: a copy of a megabyte for each message would be a lot.
+	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(body), len(body))) //nolint:gosec // G103: Sum256 only reads
 	text := append(room[:0], sum[:]...)
 	text = appendSized(text, group)
 	if len(attributes) > 0 {

@@ -115,7 +115,9 @@ func From(ctx context.Context) (*Envelope, bool) {
 
 // Key returns a function for package idempotency's Config.Key, whose middleware
 // then stands outside [Unwrap]: it keys by the event that is in the envelopes, see
-// [Envelope.Key], and where there is none by the message's origin.
+// [Envelope.Key], and where there is none by the message's origin, as
+// [reprise.Message.IdempotencyKey] does. Whoever may send to the queue can put any
+// event's id into an envelope: such keys trust the producers.
 //
 //	once, err := idempotency.New(store, idempotency.Config{Key: envelope.Key(envelope.SNS)})
 //	handler := middleware.Chain(once, envelope.Unwrap(envelope.SNS))(reprise.JSON(ship))
@@ -129,10 +131,7 @@ func Key(decoders ...Decoder) func(*reprise.Message) (string, error) {
 		if key := e.Key(); key != "" {
 			return key, nil
 		}
-		if m.OriginID == "" {
-			return m.ID, nil // a message built by hand
-		}
-		return m.OriginID, nil
+		return m.IdempotencyKey(), nil
 	}
 }
 

@@ -196,9 +196,9 @@ func TestKey(t *testing.T) {
 		{"an event", reprise.Message{ID: "1", Body: event}, "cloudevents:5:/shop:e-1"},
 		{"the same by a topic", reprise.Message{ID: "2", Body: notification(t, event, "")}, "cloudevents:5:/shop:e-1"},
 		{"text by a topic", reprise.Message{ID: "3", Body: notification(t, "text", "")}, "sns:5:arn:t:n-1"},
-		{"no envelope, a copy", reprise.Message{ID: "4", OriginID: "0", Body: "text"}, "0"},
-		{"no envelope, by hand", reprise.Message{ID: "5", Body: "text"}, "5"},
-		{"a test event", reprise.Message{ID: "6", OriginID: "6", Body: sample(t, "s3-test")}, "6"},
+		{"no envelope, a copy", reprise.Message{ID: "4", OriginID: "0", Body: "text"}, "0.Ibnym0Pvx08mEziMimZZ0g"},
+		{"no envelope, by hand", reprise.Message{ID: "5", Body: "text"}, "5.Ibnym0Pvx08mEziMimZZ0g"},
+		{"a test event", reprise.Message{ID: "6", OriginID: "6", Body: sample(t, "s3-test")}, "6.1rbFWj6cuSgphhlJXy37Cg"},
 	} {
 		if got, err := key(&tt.m); err != nil || got != tt.want {
 			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)

@@ -41,6 +41,9 @@ func guardBatch(t *testing.T, store idempotency.Store, cfg idempotency.Config) (
 		defer mu.Unlock()
 		kinds[e.Message.ID] = e.Kind
 	}
+	if cfg.Key == nil {
+		cfg.Key = byID
+	}
 	cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	once, err := idempotency.NewBatch(store, cfg)
 	if err != nil {
@@ -137,7 +140,7 @@ func TestEachMessageOfABatchHasItsVerdict(t *testing.T) {
 				if m.ID == "keyless" {
 					return "", nil
 				}
-				return idempotency.ByOrigin(m)
+				return byID(m)
 			},
 			Digest: func(m *reprise.Message) []byte { return []byte(m.Body) },
 			Duplicate: func(_ context.Context, m *reprise.Message, result []byte) error {

@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -99,6 +100,9 @@ func guard(t *testing.T, store idempotency.Store, cfg idempotency.Config) (once 
 		defer mu.Unlock()
 		kinds = append(kinds, e.Kind)
 	}
+	if cfg.Key == nil {
+		cfg.Key = byID
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
@@ -116,6 +120,9 @@ func guard(t *testing.T, store idempotency.Store, cfg idempotency.Config) (once 
 func handler(f func(ctx context.Context, m *reprise.Message) error) reprise.Handler {
 	return reprise.HandlerFunc(f)
 }
+
+// byID is a key that tests know by heart.
+func byID(m *reprise.Message) (string, error) { return cmp.Or(m.OriginID, m.ID), nil }
 
 func message(id string) *reprise.Message {
 	return &reprise.Message{ID: id, OriginID: id, Body: "body of " + id}

@@ -16,18 +16,19 @@ import (
 // KeyFunc returns what names the work that a message asks for.
 type KeyFunc func(m *reprise.Message) (string, error)
 
-// ByOrigin keys by the id of the message that started the lineage: what SQS
-// delivers twice, what is retried by a copy and what is redriven is the same work.
-// What a producer sends twice is not.
-func ByOrigin(m *reprise.Message) (string, error) {
-	if m.OriginID == "" {
-		return m.ID, nil // a message built by hand
-	}
-	return m.OriginID, nil
-}
+// ByOrigin keys by the id of the message that started the lineage, and by what it holds:
+// see [reprise.Message.IdempotencyKey]. What SQS delivers twice and what is retried by a
+// copy is the same work. What a producer sends twice is not, nor is what is redriven,
+// which begins anew. Whatever a producer forges, no message can take another's key
+// that does not ask for the very same.
+func ByOrigin(m *reprise.Message) (string, error) { return m.IdempotencyKey(), nil }
 
 // ByBody keys by the SHA-256 of the body: equal bodies are the same work, whoever
 // sends them, for as long as the retention.
+//
+// By this key and those below producers say what is the same work: who may send to the
+// queue can send another's key, and its work is then taken for done. [Config].Digest
+// makes that an error of the later one, not of the forger.
 func ByBody(m *reprise.Message) (string, error) {
 	sum := sha256.Sum256([]byte(m.Body))
 	return hex.EncodeToString(sum[:]), nil

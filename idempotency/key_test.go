@@ -34,7 +34,7 @@ func TestKeyFunctions(t *testing.T) {
 		key  idempotency.KeyFunc
 		want string // of an error, if it begins with "error: "
 	}{
-		{"origin", idempotency.ByOrigin, "origin"},
+		{"origin", idempotency.ByOrigin, "origin.D9BdBhaI7olyFsbJ_pBEAg"},
 		{"attribute", idempotency.ByAttribute("idempotency-key"), "k-1"},
 		{"binary attribute", idempotency.ByAttribute("bytes"), "01ab"},
 		{"no attribute", idempotency.ByAttribute("nope"), `error: the message has no attribute "nope"`},

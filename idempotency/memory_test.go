@@ -135,7 +135,7 @@ func TestMemoryKeepsItsOwnResult(t *testing.T) {
 
 // TestDuplicateCostsNoAllocation with the store in memory, and a new message few.
 func TestDuplicateCostsNoAllocation(t *testing.T) {
-	once, err := idempotency.New(idempotency.NewMemory(idempotency.MemoryConfig{}), idempotency.Config{})
+	once, err := idempotency.New(idempotency.NewMemory(idempotency.MemoryConfig{}), idempotency.Config{Key: byID})
 	if err != nil {
 		t.Fatal(err)
 	}

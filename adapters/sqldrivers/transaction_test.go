@@ -143,7 +143,7 @@ func TestOvertakenTransactionIsRolledBack(t *testing.T) {
 				if held, err := store.Release(ctx, []idempotency.Claim{claim}); err != nil || !held[0] {
 					t.Errorf("releasing: %v, %v", held, err)
 				}
-				if _, err := store.Acquire(ctx, []idempotency.Request{{Key: m.OriginID, Lease: time.Hour, Retention: time.Hour}}); err != nil {
+				if _, err := store.Acquire(ctx, []idempotency.Request{{Key: claim.Key, Lease: time.Hour, Retention: time.Hour}}); err != nil {
 					t.Error(err)
 				}
 				return book(db, store).Handle(ctx, m)

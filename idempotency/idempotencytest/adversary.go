@@ -156,6 +156,7 @@ func (g *game) boot(i int) *process {
 	p := &process{game: g, index: i, name: name, rate: 0.96 + 0.08*g.float(name)}
 	p.alive, p.kill = context.WithCancel(context.Background())
 	cfg := idempotency.Config{
+		Key:      func(m *reprise.Message) (string, error) { return m.OriginID, nil }, // the game is about stores
 		Lease:    gameLease,
 		Timeout:  gameLease / 3,
 		Patience: gameLease / 2,

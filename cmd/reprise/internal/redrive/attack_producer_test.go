@@ -12,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
@@ -176,4 +178,57 @@ func TestAttackUnlistedSources(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAttackSignedStory: a story that one of the keys vouches for leads to a queue that
+// has another dead-letter queue by now, but to no other account or region; without the
+// key, or with the letter's body or the story changed, it leads nowhere.
+func TestAttackSignedStory(t *testing.T) {
+	key, err := reprise.NewSigningKey("k", []byte(strings.Repeat("s", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := reprise.NewSigningKey("k", []byte(strings.Repeat("o", 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		keys   []reprise.SigningKey
+		source string // of another queue; empty: the true one
+		body   string
+		sent   int
+	}{
+		{"signed", []reprise.SigningKey{key}, "", "m", 1},
+		{"no keys", nil, "", "m", 0},
+		{"another key", []reprise.SigningKey{other}, "", "m", 0},
+		{"another body", []reprise.SigningKey{key}, "", "changed", 0},
+		{"another account", []reprise.SigningKey{key}, "arn:aws:sqs:us-east-1:111111111111:x", "m", 0},
+		{"another region", []reprise.SigningKey{key}, "arn:aws:sqs:eu-west-1:000000000000:x", "m", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := reprisetest.NewQueue(t, nil)
+				dead := source.NewQueue(nil)
+				told := source.ARN()
+				if test.source != "" {
+					told = test.source
+				}
+				body, story := "m", fmt.Sprintf(`{"source":%q,"last":%q}`, told, time.Now().UTC().Format(time.RFC3339))
+				entry := types.SendMessageBatchRequestEntry{MessageBody: &body, MessageAttributes: map[string]types.MessageAttributeValue{
+					reprise.StoryAttribute: {DataType: aws.String("String"), StringValue: &story},
+				}}
+				if err := reprise.SignStory(dead.URL(), &entry, []reprise.SigningKey{key}); err != nil {
+					t.Fatal(err)
+				}
+				dead.SendMessage(sqsserver.SendMessageEntry{MessageBody: test.body, MessageAttributes: []sqsserver.MessageAttribute{
+					{Name: reprise.StoryAttribute, DataType: "String", StringValue: *entry.MessageAttributes[reprise.StoryAttribute].StringValue},
+				}})
+				report := redriven(t, dead, redrive.Redrive{Keys: test.keys})
+				if report.Sent[source.URL()] != test.sent || len(source.Messages()) != test.sent || len(dead.Messages()) != 1-test.sent {
+					t.Errorf("report %+v; the source holds %q", report, bodies(source))
+				}
+			})
+		})
+	}
 }

@@ -1,7 +1,6 @@
 package redrive
 
 import (
-	"encoding/json"
 	"maps"
 	"strconv"
 	"time"
@@ -32,15 +31,15 @@ func (l letter) date() time.Time {
 // can set it. Empty: SQS has not moved it.
 func (l letter) moved() string { return l.Attributes["DeadLetterQueueSourceArn"] }
 
-// told is the queue, an ARN or a URL, that the letter's story names as its source.
-// Anybody who may send to a queue can write a story. Empty: there is none.
-func (l letter) told() string {
-	var story reprise.Story
-	text := aws.ToString(l.MessageAttributes[reprise.StoryAttribute].StringValue)
-	if err := json.Unmarshal([]byte(text), &story); err != nil {
-		return ""
+// told is the queue, an ARN or a URL, that the letter's story names as its source, and
+// whether one of keys vouches for the story. Anybody who may send to a queue can write
+// one. Empty: there is none.
+func (l letter) told(deadLetterURL string, keys []reprise.SigningKey) (source string, trusted bool) {
+	story, trusted, err := reprise.ReadStory(deadLetterURL, l.Message, keys)
+	if err != nil {
+		return "", false
 	}
-	return story.Source
+	return story.Source, trusted
 }
 
 // past are the attributes that tell of what a message has been through. Without them

@@ -18,6 +18,8 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
 )
 
 // Redrive empties a dead-letter queue.
@@ -27,8 +29,10 @@ type Redrive struct {
 	QueueURL string
 	// To is the URL of a queue that takes all letters. Default: each goes to its source:
 	// the one that SQS says it has moved it from, else the one that its story names,
-	// if that is one whose dead-letter queue this is.
+	// if that is one whose dead-letter queue this is, or if the story is signed.
 	To string
+	// Keys are those that the consumers sign stories with. Default: none.
+	Keys []reprise.SigningKey
 	// Max is how many letters at most it tries to send back. Default: no limit.
 	Max int
 	// DryRun looks, and sends nothing. To SQS a look is a receive.

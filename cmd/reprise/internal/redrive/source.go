@@ -16,16 +16,21 @@ import (
 // sourceOf finds the queue that l came from.
 //
 // A redrive acts with the operator's permissions on what a sender has written, so what
-// the sender wrote must not choose the queue. What SQS says comes first. A story leads
-// only to queues that have this one for their dead-letter queue, which their owners
+// the sender wrote must not choose the queue. What SQS says comes first. A story that no
+// key vouches for leads only to queues that have this one for their dead-letter queue, which their owners
 // have set, and to the URL that SQS gives them.
 func (p *run) sourceOf(ctx context.Context, l letter) *queue {
 	if source := l.moved(); source != "" {
 		return p.once(source, func() *queue { return p.resolve(ctx, source) })
 	}
-	told := l.told()
-	if told == "" {
+	told, trusted := l.told(p.QueueURL, p.Keys)
+	switch {
+	case told == "":
 		return &queue{closed: "do not say which queue they came from: name one with --to"}
+	case trusted && strings.Contains(told, "://"):
+		return p.once(told, func() *queue { return p.open(told) })
+	case trusted:
+		return p.once(told, func() *queue { return p.resolve(ctx, told) })
 	}
 	path, problem := p.localPath(told)
 	if problem != "" {
@@ -37,7 +42,7 @@ func (p *run) sourceOf(ctx context.Context, l letter) *queue {
 	}
 	url, listed := p.listed[path]
 	if !listed {
-		return &queue{closed: fmt.Sprintf("say that they came from %s, which does not exist or does not have this queue for its dead-letter queue; any sender can say so: if it is true, name it with --to", quoted(told))}
+		return &queue{closed: fmt.Sprintf("say that they came from %s, which does not exist or does not have this queue for its dead-letter queue; any sender can say so, and no signing key vouches for it: if it is true, name it with --to", quoted(told))}
 	}
 	return p.once(url, func() *queue { return p.open(url) })
 }

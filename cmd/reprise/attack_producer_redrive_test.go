@@ -17,8 +17,8 @@ import (
 	library "github.com/reprise-sqs/reprise"
 )
 
-// sendForged sends a message to queue whose story names another queue as its source.
-func sendForged(t *testing.T, endpoint, queue, source, body string) {
+// sendForgedStory sends a message to queue whose story names another queue as its source.
+func sendForgedStory(t *testing.T, endpoint, queue, source, body string) {
 	t.Helper()
 	story := fmt.Sprintf(`{"source":%q}`, source)
 	if _, err := client(endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{
@@ -48,14 +48,14 @@ func poll(t *testing.T, endpoint, queue string) (bodies []string) {
 func TestAttackRedriveToPayroll(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "a,dead-letter=a-dead,max-receives=1,VisibilityTimeout=0", "--queue", "payroll,dead-letter=payroll-dead")
-	sendForged(t, endpoint, "a", "arn:aws:sqs:us-east-1:000000000000:payroll", "moved")
+	sendForgedStory(t, endpoint, "a", "arn:aws:sqs:us-east-1:000000000000:payroll", "moved")
 	for range 2 { // the receive after the last that is permitted moves it
 		poll(t, endpoint, "a")
 	}
-	sendForged(t, endpoint, "a-dead", "arn:aws:sqs:us-east-1:000000000000:payroll", "sent")
-	sendForged(t, endpoint, "a-dead", *queueURL(endpoint, "payroll"), "sent")
-	sendForged(t, endpoint, "a-dead", "arn:aws:sqs:us-east-1:111111111111:a", "sent")
-	sendForged(t, endpoint, "a-dead", "\u009b2J\u202e\x7f\nreprise: done", "sent")
+	sendForgedStory(t, endpoint, "a-dead", "arn:aws:sqs:us-east-1:000000000000:payroll", "sent")
+	sendForgedStory(t, endpoint, "a-dead", *queueURL(endpoint, "payroll"), "sent")
+	sendForgedStory(t, endpoint, "a-dead", "arn:aws:sqs:us-east-1:111111111111:a", "sent")
+	sendForgedStory(t, endpoint, "a-dead", "\u009b2J\u202e\x7f\nreprise: done", "sent")
 	for _, args := range [][]string{{"--dry-run"}, nil} {
 		got := reprise(t, "", append([]string{"redrive", "a-dead", "--endpoint", endpoint}, args...)...)
 		if got.code != 3 || !strings.Contains(got.stdout, "back to "+*queueURL(endpoint, "a")+"\n") || strings.Contains(got.stdout, "back to "+*queueURL(endpoint, "payroll")) {

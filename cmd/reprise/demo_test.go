@@ -80,7 +80,7 @@ func TestDemoInterrupted(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"stopping; once more to stop at once", "left in the queue", "ok every message is accounted for, once"} {
+	for _, want := range []string{"stopping gracefully; press Ctrl-C again to stop now", "left in the queue", "ok every message is accounted for, once"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("it does not say %q", want)
 		}

@@ -159,7 +159,7 @@ func TestUpDrains(t *testing.T) {
 	}
 	p.await("begun")
 	p.signal(os.Interrupt)
-	p.await("stopping; once more to stop at once")
+	p.await("stopping gracefully; press Ctrl-C again to stop now")
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestUpSecondSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.signal(os.Interrupt)
-	p.await("stopping; once more to stop at once")
+	p.await("stopping gracefully; press Ctrl-C again to stop now")
 	p.signal(os.Interrupt)
 	if code, output := p.wait(); code != 130 || !strings.Contains(output, "stopped at once") {
 		t.Errorf("exit code %d, want 130:\n%s", code, output)

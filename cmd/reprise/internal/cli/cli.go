@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
 // The exit codes.
@@ -49,37 +51,38 @@ The first Ctrl-C stops gently: what is running is finished and settled.`
 // app is what the commands share.
 type app struct {
 	stdin          *os.File
-	stdout, stderr *os.File
-	ctx            context.Context // ends when everything has to stop at once
-	drain          <-chan struct{} // closed when it is time to stop gently
+	stdout, stderr stream
+	json           atomic.Pointer[slog.Logger] // the log if it is JSON; else nil
+	ctx            context.Context             // ends when everything has to stop at once
+	drain          <-chan struct{}             // closed when it is time to stop gently
 }
 
 // Run runs the program with the arguments after its name, and returns its exit
 // code.
 func Run(args []string, stdin, stdout, stderr *os.File) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
-	ctx, drain, release := interrupt.Notify(context.Background(), stderr)
+	a := &app{stdin: stdin, stdout: newStream(stdout), stderr: newStream(stderr)}
+	ctx, drain, release := interrupt.Notify(context.Background(), a.stopping)
 	defer release()
 	a.ctx, a.drain = ctx, drain
 
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
 	if signalled, ok := errors.AsType[interrupt.Error](err); ok {
-		fmt.Fprintln(stderr, "reprise: stopped at once")
+		a.say(slog.LevelError, "stopped at once")
 		return signalled.ExitCode()
 	}
-	fmt.Fprintf(stderr, "reprise: %v\n", err)
+	a.say(slog.LevelError, terminal.Shorten(err.Error(), maxLogged))
 	failed, ok := errors.AsType[*failure](err)
 	if !ok {
 		// Cobra did not get as far as running a command.
-		fmt.Fprintf(stderr, "See '%s --help'.\n", cmd.CommandPath())
+		fmt.Fprintf(a.stderr, "See '%s --help'.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return failed.code
@@ -136,5 +139,5 @@ func run(f func(args []string) error) func(*cobra.Command, []string) error {
 
 // logger writes what an operator must know.
 func (a *app) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.stderr, nil))
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{ReplaceAttr: bounded}))
 }

@@ -153,7 +153,7 @@ func (f *deliveryFlags) target(a *app, queue string, logger *slog.Logger) (repri
 		return nil, usage(err)
 	}
 	if f.flags.Changed("exec") {
-		target, err := forward.NewExec(forward.ExecConfig{Command: f.exec, Queue: queue, ExitCodes: exits, Stdout: a.stdout, Stderr: a.stderr, Logger: logger})
+		target, err := forward.NewExec(forward.ExecConfig{Command: f.exec, Queue: queue, ExitCodes: exits, Stdout: a.stdout.commands(), Stderr: a.commandErrors(), Logger: logger})
 		if err != nil {
 			return nil, usage(fmt.Errorf("--exec: %w", err))
 		}

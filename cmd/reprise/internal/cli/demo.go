@@ -20,7 +20,7 @@ func (a *app) demo() *cobra.Command {
   reprise demo --keep`,
 		Args: cobra.NoArgs,
 		RunE: run(func([]string) error {
-			err := demo.Show(a.ctx, a.drain, cfg, a.stdout)
+			err := demo.Show(a.ctx, a.drain, cfg, a.stdout.file)
 			switch {
 			case errors.Is(err, demo.ErrUsage):
 				return usage(err)

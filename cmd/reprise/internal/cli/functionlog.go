@@ -41,6 +41,7 @@ func (l *functionLog) print(line lambdalocal.Line) {
 		label = l.out.Paint(color, label)
 	}
 	for text := range strings.SplitSeq(line.Text, "\n") {
+		text = terminal.Escape(terminal.Shorten(text, maxLogged))
 		switch line.Source {
 		case lambdalocal.SourceTrouble:
 			text = l.out.Paint(terminal.Red, text)

@@ -3,7 +3,19 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
 )
+
+// stopping says what the first signal has begun, and what a second will do.
+func (a *app) stopping() {
+	if a.json.Load() == nil {
+		fmt.Fprintln(a.stderr) // behind the ^C that the terminal shows
+	}
+	a.say(slog.LevelInfo, interrupt.Text)
+}
 
 // interruptible is a context that a first Ctrl-C ends, for commands in which there
 // is nothing to stop gently.

@@ -134,7 +134,7 @@ func invokeError(ctx context.Context, err error, name, endpoint string) error {
 		return context.Cause(ctx)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return fmt.Errorf("invoking %q at %s: %s: %s", name, endpoint, api.ErrorCode(), api.ErrorMessage())
+		return fmt.Errorf("invoking %q at %s: %s: %s", name, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
 	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("no answer from %s (%w): start it (reprise lambda up TEMPLATE), or pass its --endpoint", endpoint, dial.Err)

@@ -87,7 +87,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return usage(err)
 	}
-	logger, err := f.log.logger(a.stderr)
+	logger, err := f.log.logger(a)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	for _, w := range loaded.Warnings {
 		fmt.Fprintf(a.stderr, "reprise: warning: %s\n", w)
 	}
-	log := newFunctionLog(terminal.New(a.stdout, os.Getenv), loaded.Functions)
+	log := newFunctionLog(terminal.New(a.stdout.file, os.Getenv), loaded.Functions)
 	up := stack.Config{
 		File: file, Template: loaded, Server: d.SQS(), Endpoint: d.URL(), QueueURL: d.QueueURL,
 		Region: cfg.Region, AccountID: daemon.Account, TimeScale: f.timeScale, Watch: f.watch, Log: log.print, Logger: cfg.Logger,

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/spf13/pflag"
@@ -17,9 +16,10 @@ func (f *logFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.format, "log-format", "text", "`form` of the log: text or json")
 }
 
-// logger writes to w, as the flags say.
-func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
-	var options slog.HandlerOptions
+// logger writes to a's standard error, as the flags say. If it writes JSON, so does
+// whatever else a says there.
+func (f *logFlags) logger(a *app) (*slog.Logger, error) {
+	options := slog.HandlerOptions{ReplaceAttr: bounded}
 	switch f.level {
 	case "debug":
 		options.Level = slog.LevelDebug
@@ -33,9 +33,11 @@ func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	}
 	switch f.format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, &options)), nil
+		return slog.New(slog.NewTextHandler(a.stderr, &options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, &options)), nil
+		log := slog.New(slog.NewJSONHandler(a.stderr, &options))
+		a.json.Store(log)
+		return log, nil
 	}
 	return nil, usage(fmt.Errorf("--log-format is %q: pass text or json", f.format))
 }

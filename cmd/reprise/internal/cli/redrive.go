@@ -19,6 +19,7 @@ type redriveFlags struct {
 	most             int
 	dryRun           bool
 	endpoint, region string
+	signing          signingFlags
 }
 
 func (a *app) redrive() *cobra.Command {
@@ -30,7 +31,8 @@ func (a *app) redrive() *cobra.Command {
 from: the one that SQS says it has moved it from or, of a letter that was sent to
 QUEUE, as reprise sends them, the one that its story names. The story is an
 attribute that any sender can write: it leads only to queues of the same account
-and region whose dead-letter queue is QUEUE, by their RedrivePolicy. For other
+and region whose dead-letter queue is QUEUE, by their RedrivePolicy, or to any
+queue of theirs if one of the keys of --signing-key-file has signed it. For other
 letters name the queue with --to. --dry-run shows what would go where.
 
 A letter begins anew, without its story and its history, and keeps its body, its
@@ -61,6 +63,7 @@ AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
 	flags.BoolVar(&f.dryRun, "dry-run", false, "look, and say what would be sent where")
 	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service")
 	flags.StringVar(&f.region, "region", "", "AWS region (default that of the endpoint or of the AWS settings; us-east-1 for a local server)")
+	f.signing.register(flags)
 	return cmd
 }
 
@@ -68,13 +71,18 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if f.most < 0 {
 		return usage(fmt.Errorf("--max is %d: pass 1 or more, or leave it out for all", f.most))
 	}
+	logger := a.logger()
+	keys, err := f.signing.keys(logger)
+	if err != nil {
+		return err
+	}
 	endpoint := serviceEndpoint(f.endpoint, queue)
 	place := cmp.Or(endpoint, "AWS")
 	client, err := awsclient.New(a.ctx, endpoint, f.region)
 	if err != nil {
 		return err
 	}
-	r := redrive.Redrive{Client: client, Max: f.most, DryRun: f.dryRun, Logger: a.logger()}
+	r := redrive.Redrive{Client: client, Max: f.most, DryRun: f.dryRun, Logger: logger, Keys: keys}
 	if r.QueueURL, err = resolveQueue(a.ctx, client, queue, place); err != nil {
 		return err
 	}

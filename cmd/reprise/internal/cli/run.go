@@ -86,7 +86,7 @@ to start again without changing them is no use.`,
 }
 
 func (a *app) runRun(f *runFlags) error {
-	logger, err := f.log.logger(a.stderr)
+	logger, err := f.log.logger(a)
 	if err != nil {
 		return err
 	}
@@ -252,9 +252,9 @@ func accessError(ctx context.Context, err error, queue, place string) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
 	case ok && denials[api.ErrorCode()]:
-		return &failure{exitAccess, fmt.Errorf("access to queue %q at %s is denied: %s: permit sqs:GetQueueUrl, or pass the queue's URL", queue, place, api.ErrorMessage())}
+		return &failure{exitAccess, fmt.Errorf("access to queue %q at %s is denied: %s: permit sqs:GetQueueUrl, or pass the queue's URL", queue, place, apiText(api.ErrorMessage()))}
 	case ok && distrusted[api.ErrorCode()]:
-		return &failure{exitAccess, fmt.Errorf("the AWS credentials are not accepted at %s: %s: %s: renew them, or choose others with AWS_PROFILE", place, api.ErrorCode(), api.ErrorMessage())}
+		return &failure{exitAccess, fmt.Errorf("the AWS credentials are not accepted at %s: %s: %s: renew them, or choose others with AWS_PROFILE", place, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))}
 	}
 	return queueError(ctx, err, "looking up", queue, place)
 }

@@ -94,7 +94,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
 	}
 	for _, r := range report.Refused {
-		fmt.Fprintf(a.stderr, "reprise: %s was not sent: %v\n", r.Source, r.Err)
+		fmt.Fprintf(a.stderr, "reprise: %s was not sent: %s\n", r.Source, apiText(r.Err.Error()))
 	}
 	switch {
 	case err != nil:
@@ -220,7 +220,7 @@ func queueError(ctx context.Context, err error, doing, queue, endpoint string) e
 		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, api.ErrorCode(), api.ErrorMessage())
+		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
 	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("no answer from %s (%w): start the server (reprise serve), or pass its --endpoint", endpoint, dial.Err)

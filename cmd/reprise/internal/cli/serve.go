@@ -39,7 +39,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 
 // config is the part of a daemon's configuration that the flags say.
 func (f *serverFlags) config(a *app) (daemon.Config, error) {
-	logger, err := f.log.logger(a.stderr)
+	logger, err := f.log.logger(a)
 	if err != nil {
 		return daemon.Config{}, err
 	}

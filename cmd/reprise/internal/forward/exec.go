@@ -49,8 +49,9 @@ const (
 // ExecConfig.ExitCodes changes that. When the attempt's context ends, the command
 // and everything it started are asked to end, and killed a second later.
 type Exec struct {
-	cfg     ExecConfig
-	leftOut leftOut
+	cfg            ExecConfig
+	leftOut        leftOut
+	stdout, stderr *outputs // nil: discarded, or written to by commands themselves
 }
 
 // ExecConfig says what to run.
@@ -61,8 +62,11 @@ type ExecConfig struct {
 	Queue string
 	// ExitCodes are verdicts that differ from the defaults.
 	ExitCodes Codes
-	// Stdout and Stderr get what commands write; several write at once. The end of
-	// stderr is also part of a failed attempt's error. Default: discarded.
+	// Stdout and Stderr get what commands write, a line by each Write, several at once:
+	// of each run 64 KiB and the last 4 KiB, of all together 256 KiB a second, and a line
+	// that says how much is left out. A Stdout that is an *os.File commands write to
+	// themselves, without bounds. The end of stderr is also part of a failed attempt's
+	// error. Default: discarded.
 	Stdout, Stderr io.Writer
 	// Logger is told of attributes that no variable can carry. Default: nobody is.
 	Logger *slog.Logger
@@ -81,16 +85,33 @@ func NewExec(cfg ExecConfig) (*Exec, error) {
 	if err := runnable(cfg.Command); err != nil {
 		return nil, err
 	}
-	return &Exec{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "environment variable"}}, nil
+	e := &Exec{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "environment variable"}}
+	if _, file := cfg.Stdout.(*os.File); !file && cfg.Stdout != nil {
+		e.stdout = newOutputs(cfg.Stdout, "standard output")
+	}
+	if cfg.Stderr != nil {
+		e.stderr = newOutputs(cfg.Stderr, "standard error")
+	}
+	return e, nil
 }
 
 // Handle runs the command for m and judges its exit code. A failed attempt's error
 // is an [*ExitError] where the command ended by itself.
 func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
-	stderr := &tail{also: e.cfg.Stderr}
+	stderr := &tail{}
+	if e.stderr != nil {
+		also := &output{all: e.stderr}
+		stderr.also = also
+		defer also.close()
+	}
 	cmd := shell(ctx, e.cfg.Command)
 	cmd.Stdin = strings.NewReader(m.Body)
 	cmd.Stdout = e.cfg.Stdout
+	if e.stdout != nil {
+		stdout := &output{all: e.stdout}
+		cmd.Stdout = stdout
+		defer stdout.close()
+	}
 	cmd.Stderr = stderr
 	cmd.Env = append(os.Environ(), e.environment(m)...)
 	cmd.WaitDelay = termGrace + pipeGrace

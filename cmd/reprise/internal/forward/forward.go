@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
 // textAttribute is a message attribute that can be handed on as text.
@@ -33,10 +34,10 @@ func textAttributes(m *reprise.Message) []textAttribute {
 // an error: the error travels in the story of a dead letter.
 const maxErrorText = 512
 
-// excerpt returns text as one line of printable UTF-8.
+// excerpt returns text as one line of UTF-8 that does not steer a terminal.
 func excerpt(text []byte) string {
 	line := strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || r < ' ' || r == 0x7f {
+		if r == utf8.RuneError || r == '\n' || !terminal.Safe(r) {
 			return ' '
 		}
 		return r

@@ -4,8 +4,6 @@ package interrupt
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,9 +17,12 @@ func (e Error) Error() string { return "stopped by a second " + e.Signal.String(
 // ExitCode is the exit code of a program that it stopped: 128 plus the signal's number.
 func (e Error) ExitCode() int { return 128 + int(e.Signal) }
 
-// Notify listens for SIGINT and SIGTERM. The first closes drain, and says on w
-// what a second will do: it ends ctx, with an [Error] as its cause.
-func Notify(parent context.Context, w io.Writer) (ctx context.Context, drain <-chan struct{}, release func()) {
+// Text says what the first signal has begun, and what a second will do.
+const Text = "stopping gracefully; press Ctrl-C again to stop now"
+
+// Notify listens for SIGINT and SIGTERM. The first calls say, which should print [Text],
+// and closes drain. The second ends ctx, with an [Error] as its cause.
+func Notify(parent context.Context, say func()) (ctx context.Context, drain <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -32,7 +33,7 @@ func Notify(parent context.Context, w io.Writer) (ctx context.Context, drain <-c
 		case <-ctx.Done():
 			return
 		}
-		fmt.Fprintln(w, "\nreprise: stopping; once more to stop at once")
+		say()
 		close(draining)
 		select {
 		case s := <-signals:

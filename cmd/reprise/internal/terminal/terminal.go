@@ -38,7 +38,7 @@ const minWidth = 20
 // not UTF-8 the block characters.
 func New(f *os.File, getenv func(string) string) *Terminal {
 	fd := int(f.Fd())
-	isTerminal := term.IsTerminal(fd)
+	isTerminal := Is(f)
 	live := isTerminal && getenv("TERM") != "dumb"
 	t := &Terminal{
 		w:       f,
@@ -58,6 +58,9 @@ func New(f *os.File, getenv func(string) string) *Terminal {
 	}
 	return t
 }
+
+// Is reports whether f is a terminal.
+func Is(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // Plain returns w as plain text of the given width.
 func Plain(w io.Writer, width int, unicode bool) *Terminal {

@@ -1,0 +1,149 @@
+package forward
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Commands write as much as they like: one that writes 1.8 GB in 4 s would fill a disk or
+// a log, and hide everything else on a terminal. What is passed on is bounded, and what
+// is left out is counted.
+const (
+	// maxOutput is how many bytes of one run's output are passed on as they come; of what
+	// follows, the last maxOutputEnd, where the reason of a failure is.
+	maxOutput    = 64 << 10
+	maxOutputEnd = 4 << 10
+	// maxOutputLine is how long a line may be: a longer one is passed on in pieces.
+	maxOutputLine = 8 << 10
+	// All runs together may write outputRate bytes a second, and outputBurst at once.
+	outputRate  = 256 << 10
+	outputBurst = 1 << 20
+	// noticeAfter is how soon it is said that runs have written more than that.
+	noticeAfter = time.Second
+)
+
+// outputs passes on what several runs write to one of their outputs, and no more than is
+// permitted.
+type outputs struct {
+	to    io.Writer // gets a line by each Write
+	name  string    // of the output
+	clock func() time.Time
+
+	mu       sync.Mutex
+	room     float64 // bytes that may be written now
+	at       time.Time
+	omitted  int64 // bytes, since it was last said
+	noticing bool  // it will be said
+}
+
+func newOutputs(to io.Writer, name string) *outputs {
+	return &outputs{to: to, name: name, clock: time.Now, room: outputBurst, at: time.Now()}
+}
+
+// pass writes a line if there is room for it.
+func (o *outputs) pass(line []byte) {
+	if o.permit(len(line)) {
+		_, _ = o.to.Write(line) // nobody else reads it: an attempt does not fail for that
+	}
+}
+
+// permit reports whether n bytes may be written now, and counts them if not.
+func (o *outputs) permit(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.clock()
+	o.room = min(outputBurst, o.room+now.Sub(o.at).Seconds()*outputRate)
+	o.at = now
+	if float64(n) <= o.room {
+		o.room -= float64(n)
+		return true
+	}
+	o.omitted += int64(n)
+	if !o.noticing {
+		o.noticing = true
+		time.AfterFunc(noticeAfter, o.notice)
+	}
+	return false
+}
+
+// notice says how much was left out.
+func (o *outputs) notice() {
+	o.mu.Lock()
+	n := o.omitted
+	o.omitted, o.noticing = 0, false
+	o.mu.Unlock()
+	fmt.Fprintf(o.to, "reprise: %d bytes of the commands' %s are left out: together they may write %d KiB a second\n", n, o.name, outputRate>>10)
+}
+
+// output is what one run writes to it.
+type output struct {
+	all    *outputs
+	passed int    // bytes
+	line   []byte // that has no end yet
+	end    []byte // the last that was written after maxOutput bytes
+	behind int64  // bytes after maxOutput
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n := len(p)
+	for o.behind == 0 && len(p) > 0 {
+		room := maxOutputLine - len(o.line)
+		piece := p[:min(room, len(p))]
+		if i := bytes.IndexByte(piece, '\n'); i >= 0 {
+			piece = piece[:i+1]
+		}
+		o.line, p = append(o.line, piece...), p[len(piece):]
+		if o.line[len(o.line)-1] == '\n' || len(o.line) == maxOutputLine {
+			o.flush()
+		}
+	}
+	o.keep(p)
+	return n, nil
+}
+
+// flush passes on the line, or begins to keep the end.
+func (o *output) flush() {
+	if o.passed+len(o.line) > maxOutput {
+		o.keep(o.line)
+	} else {
+		o.passed += len(o.line)
+		o.all.pass(o.line)
+	}
+	o.line = o.line[:0]
+}
+
+func (o *output) keep(p []byte) {
+	o.behind += int64(len(p))
+	p = p[max(0, len(p)-maxOutputEnd):]
+	o.end = append(o.end, p...)
+	if excess := len(o.end) - maxOutputEnd; excess > 0 {
+		o.end = append(o.end[:0], o.end[excess:]...)
+	}
+}
+
+// close passes on what is left when the run has ended, with an end of the line.
+func (o *output) close() {
+	if len(o.line) > 0 {
+		o.line = append(o.line, '\n')
+		o.flush()
+	}
+	if o.behind == 0 {
+		return
+	}
+	end := o.end
+	if o.behind > int64(len(end)) {
+		if _, whole, found := bytes.Cut(end, []byte("\n")); found && len(whole) > 0 {
+			end = whole
+		}
+		o.all.pass(fmt.Appendf(nil, "reprise: %d bytes of a command's %s are left out here: it has written more than %d KiB\n", o.behind-int64(len(end)), o.all.name, maxOutput>>10))
+	}
+	for line := range bytes.Lines(end) {
+		if line[len(line)-1] != '\n' {
+			line = append(bytes.Clone(line), '\n')
+		}
+		o.all.pass(line)
+	}
+}

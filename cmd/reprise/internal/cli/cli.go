@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -71,6 +73,9 @@ func Run(args []string, stdin, stdout, stderr *os.File) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if n := children.KillAll(); n > 0 {
+		a.say(slog.LevelWarn, fmt.Sprintf("killed %s that commands had left behind", plural.Of(n, "program")))
+	}
 	if err == nil {
 		return exitOK
 	}

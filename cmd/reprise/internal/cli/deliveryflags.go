@@ -47,10 +47,11 @@ Beanstalk's workers: X-Aws-Sqsd-Msgid, -Queue, -First-Received-At,
 
 --exec runs the line by the shell, with the body on standard input and
 REPRISE_MESSAGE_ID, _ORIGIN_ID, _QUEUE, _GROUP_ID, _ATTEMPT, _RECEIVE_COUNT,
-_SENT_AT, _FIRST_RECEIVED_AT, _ATTR_NAME and _LEFT_OUT in the environment. Exit
-code 0 deletes the message, 100 dead-letters it, 101 gives it back without counting an
-attempt; 69, 78, 126 and 127 mean that the command or what it needs is not there
-or misconfigured; every other one, 75 among them, is retried by the policy.
+_SENT_AT, _FIRST_RECEIVED_AT, _ATTR_NAME, _ATTRIBUTES (all of them, in JSON) and
+_LEFT_OUT in the environment. Exit code 0 deletes the message, 100 dead-letters
+it, 101 gives it back without counting an attempt; 69, 78, 126 and 127 mean that
+the command or what it needs is not there or misconfigured; every other one, 75
+among them, is retried by the policy.
 
 --permanent-status, --retry-status, --unavailable-status and the same with -exit
 change what a code means: they take numbers, ranges (500-504) and classes (4xx),

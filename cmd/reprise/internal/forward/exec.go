@@ -3,6 +3,7 @@ package forward
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 )
 
 const (
@@ -30,24 +32,36 @@ const (
 	// maxEnvValue leaves long attributes out of the environment. Linux refuses to
 	// start a command with a variable of 128 KiB, or with 2 MiB of them.
 	maxEnvValue = 32 << 10
+
+	// maxEnvObject is the same for REPRISE_ATTRIBUTES, which has no other form.
+	maxEnvObject = 96 << 10
+
+	// ownPrefix begins the names of the variables of this program: those that it sets for
+	// commands, and its own settings, among them secrets.
+	ownPrefix = "REPRISE_"
 )
 
 // Exec runs a command for each message, by the system's shell, with the body on
-// its standard input. Its environment is this process's and
+// its standard input. Its environment is this process's, without the variables whose
+// names begin with REPRISE_, and
 //
 //	REPRISE_MESSAGE_ID, REPRISE_ORIGIN_ID, REPRISE_QUEUE, REPRISE_GROUP_ID
 //	REPRISE_ATTEMPT, REPRISE_RECEIVE_COUNT
 //	REPRISE_SENT_AT, REPRISE_FIRST_RECEIVED_AT   RFC 3339, UTC
 //	REPRISE_ATTR_NAME                            one per text attribute
-//	REPRISE_LEFT_OUT                             how many attributes have none, if any
+//	REPRISE_ATTRIBUTES                           all text attributes: a JSON object
+//	REPRISE_LEFT_OUT                             how many have no REPRISE_ATTR_NAME, if any
+//	REPRISE_RUN_ID                               a mark of this run
 //
 // where NAME is the attribute's name in upper case with every character that is no
-// letter or digit replaced by an underscore; values over 32 KiB or with a zero
-// byte are left out. See
+// letter or digit of ASCII replaced by an underscore. Attributes whose names become the
+// same NAME, and values with a zero byte, are in REPRISE_ATTRIBUTES alone. Values over
+// 32 KiB are in neither, and a REPRISE_ATTRIBUTES over 96 KiB is not set. See
 // [ExitPermanent] and [ExitRelease] for the exit codes that steer; 69, 78, 126 (not
 // executable) and 127 (not found) are [Unavailable], every other one is [Retry], and
 // ExecConfig.ExitCodes changes that. When the attempt's context ends, the command
-// and everything it started are asked to end, and killed a second later.
+// and everything it started, as far as package children finds it, are asked to end, and
+// killed a second later.
 type Exec struct {
 	cfg            ExecConfig
 	leftOut        leftOut
@@ -113,12 +127,11 @@ func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
 		defer stdout.close()
 	}
 	cmd.Stderr = stderr
-	cmd.Env = append(os.Environ(), e.environment(m)...)
+	mark := children.NewMark()
+	cmd.Env = append(append(inherited(), e.environment(m)...), mark)
 	cmd.WaitDelay = termGrace + pipeGrace
-	release := ownGroup(cmd, termGrace)
-	defer release()
 
-	err := cmd.Run()
+	err := children.New(cmd, mark, termGrace).Run()
 	if ctx.Err() != nil && err != nil {
 		// Whatever the killed command's status, the reason is the context's end.
 		return fmt.Errorf("the command was stopped: %w", context.Cause(ctx))
@@ -156,17 +169,32 @@ func (e *Exec) environment(m *reprise.Message) []string {
 		"REPRISE_SENT_AT=" + timestamp(m.Sent),
 		"REPRISE_FIRST_RECEIVED_AT=" + timestamp(m.FirstReceived),
 	}
+	attributes := textAttributes(m)
+	named := make(map[string]int) // by the variable, how many attributes have it
+	for _, a := range attributes {
+		named[variable(a.name)]++
+	}
 	carried := 0
-	for _, a := range textAttributes(m) {
+	object := make(map[string]string)
+	for _, a := range attributes {
+		name := variable(a.name)
+		if len(a.value) <= maxEnvValue {
+			object[a.name] = a.value
+		}
 		switch {
 		case len(a.value) > maxEnvValue:
 			e.leftOut.say(m, a.name, longValue)
 		case strings.ContainsRune(a.value, 0):
 			e.leftOut.say(m, a.name, zeroByte)
+		case named[name] > 1:
+			e.leftOut.say(m, a.name, sharedName)
 		default:
-			env = append(env, "REPRISE_ATTR_"+variable(a.name)+"="+a.value)
+			env = append(env, "REPRISE_ATTR_"+name+"="+a.value)
 			carried++
 		}
+	}
+	if text, err := json.Marshal(object); err == nil && len(text) <= maxEnvObject { // texts are always JSON
+		env = append(env, "REPRISE_ATTRIBUTES="+string(text))
 	}
 	if n := len(m.Attributes) - carried; n > 0 {
 		env = append(env, "REPRISE_LEFT_OUT="+strconv.Itoa(n))
@@ -174,6 +202,14 @@ func (e *Exec) environment(m *reprise.Message) []string {
 	// The system starts no command with a zero byte in its environment. SQS lets none
 	// pass; other servers may.
 	return slices.DeleteFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) })
+}
+
+// inherited is this process's environment without what is its own: a setting of the
+// program, and what it was itself told of a message, as a command of another reprise.
+func inherited() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return len(v) >= len(ownPrefix) && strings.EqualFold(v[:len(ownPrefix)], ownPrefix) // as Windows compares names
+	})
 }
 
 func timestamp(t time.Time) string {

@@ -85,7 +85,7 @@ func TestExecInput(t *testing.T) {
 	const body = "{\"text\":\"שלום 🚀\"}\nsecond line"
 	var out, errs bytes.Buffer
 	err := newExec(t, forward.ExecConfig{
-		Command: `cat; echo; env | grep ^REPRISE_ | sort; echo warned >&2`,
+		Command: `cat; echo; env | grep ^REPRISE_ | grep -v ^REPRISE_RUN_ID= | LC_ALL=C sort; echo warned >&2`,
 		Stdout:  &out, Stderr: &errs,
 	}).Handle(t.Context(), message(body))
 	if err != nil {
@@ -93,6 +93,7 @@ func TestExecInput(t *testing.T) {
 	}
 	want := body + `
 REPRISE_ATTEMPT=3
+REPRISE_ATTRIBUTES={"größe":"XL","lines":"a\nb","name":"Zoë 🚀","retries.max-x1":"42","traceId":"abc"}
 REPRISE_ATTR_GR__E=XL
 REPRISE_ATTR_LINES=a
 REPRISE_ATTR_NAME=Zoë 🚀

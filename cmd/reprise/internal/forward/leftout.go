@@ -56,6 +56,8 @@ const (
 	badValue  = "its value has control characters"
 	zeroByte  = "its value has a zero byte"
 	longValue = "its value is longer than 32 KiB"
+
+	sharedName = "its variable would be that of another attribute, too: REPRISE_ATTRIBUTES has both"
 )
 
 // token says that s can stand in the name of an HTTP header (RFC 9110, §5.6.2).

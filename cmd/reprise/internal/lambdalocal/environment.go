@@ -12,6 +12,10 @@ import (
 // programs need to be found and to find their way.
 var inherited = []string{"PATH", "HOME", "TMPDIR", "SystemRoot", "TEMP"}
 
+// runtimeAPIVariable tells an instance where it asks for invokes: each at an address of
+// its own, which tells what it has started from what others have.
+const runtimeAPIVariable = "AWS_LAMBDA_RUNTIME_API"
+
 // environment is what the process sees, which asks at api for its invokes.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 func (i *instance) environment(api string) []string {
@@ -41,7 +45,7 @@ func (i *instance) environment(api string) []string {
 		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
 		"AWS_LAMBDA_LOG_GROUP_NAME":       "/aws/lambda/" + f.Name,
 		"AWS_LAMBDA_LOG_STREAM_NAME":      fmt.Sprintf("[%s]%d", latest, i.number),
-		"AWS_LAMBDA_RUNTIME_API":          api,
+		runtimeAPIVariable:                api,
 		"LAMBDA_TASK_ROOT":                f.Dir,
 		"LAMBDA_RUNTIME_DIR":              f.Dir,
 	})

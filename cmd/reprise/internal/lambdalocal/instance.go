@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 )
 
 // The types of errors that Lambda itself reports for a function.
@@ -104,13 +106,14 @@ func (i *instance) live() obituary {
 	defer i.output.close()
 
 	command := i.pool.function.Command
+	address := listener.Addr().String()
 	cmd := exec.CommandContext(i.ctx, command[0], command[1:]...)
 	cmd.Dir = i.pool.function.Dir
-	cmd.Env = i.environment(listener.Addr().String())
+	cmd.Env = i.environment(address)
 	cmd.Stdout, cmd.Stderr = stdout, stdout
-	killable(cmd)
+	child := children.New(cmd, runtimeAPIVariable+"="+address, 0)
 
-	err = i.pool.lambda.spawner.start(cmd)
+	err = child.Start()
 	_ = stdout.Close() // the process has its own
 	if err != nil {
 		_ = listener.Close() // which nobody has used
@@ -122,8 +125,8 @@ func (i *instance) live() obituary {
 		// It ends by being closed, below.
 		_ = server.Serve(listener)
 	}()
-	err = cmd.Wait()
-	killGroup(cmd)
+	err = child.Wait()
+	child.Kill()       // what it has left behind
 	_ = server.Close() // whoever called it is dead
 	<-served
 	return obituary{failureExit, exitText(err)}

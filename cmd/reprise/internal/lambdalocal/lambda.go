@@ -14,10 +14,9 @@ import (
 // Lambda runs functions. It is made by [New], is an http.Handler that speaks the
 // Invoke API, and has to be closed.
 type Lambda struct {
-	cfg     Config
-	routes  http.Handler
-	spawner *spawner
-	events  *events
+	cfg    Config
+	routes http.Handler
+	events *events
 
 	killed  context.Context // ends every instance at once
 	kill    context.CancelFunc
@@ -37,7 +36,7 @@ func New(cfg Config) (*Lambda, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	l := &Lambda{cfg: cfg, spawner: newSpawner(), pools: make(map[string]*pool)}
+	l := &Lambda{cfg: cfg, pools: make(map[string]*pool)}
 	for _, f := range cfg.Functions {
 		l.pools[f.Name] = newPool(l, f.withDefaults(), nil)
 	}
@@ -49,7 +48,6 @@ func New(cfg Config) (*Lambda, error) {
 	l.killed, l.kill = context.WithCancel(context.Background())
 	var err error
 	if l.events, err = newEvents(l); err != nil {
-		l.spawner.stop()
 		return nil, err
 	}
 	l.routes = l.newRoutes()
@@ -226,7 +224,6 @@ func (l *Lambda) Close(ctx context.Context) error {
 	l.kill()
 	<-drained
 	l.running.Wait()
-	l.spawner.stop()
 	problems = append(problems, l.events.lost())
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("closing the local Lambda: %w", err)

@@ -141,7 +141,7 @@ func handle(ctx context.Context, event json.RawMessage) (any, error) {
 		}
 		os.Exit(1)
 	case "detach": // a process in a session of its own, which writes until nobody reads
-		child := exec.Command("setsid", "sh", "-c", `echo here; touch "$1"; exec yes "$2"`, "sh", o.File, strings.Repeat("y", 8000))
+		child := exec.Command("setsid", "sh", "-c", `echo here; echo $$ >"$1.new"; mv "$1.new" "$1"; exec yes "$2"`, "sh", o.File, strings.Repeat("y", 8000))
 		child.Stdout = os.Stdout
 		if err := child.Start(); err != nil {
 			return nil, err

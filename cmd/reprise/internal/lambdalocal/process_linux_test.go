@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,7 @@ func TestNoOrphans(t *testing.T) {
 }
 
 // TestDetachedWriter: what a function leaves behind in a session of its own, and what
-// writes faster than it is read, keeps no instance from ending.
+// writes faster than it is read, keeps no instance from ending, and ends with it.
 func TestDetachedWriter(t *testing.T) {
 	t.Parallel()
 	lines := 0
@@ -71,12 +72,21 @@ func TestDetachedWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := invoke(t, l, order{Do: "detach", File: filepath.Join(t.TempDir(), "started")})
+	started := filepath.Join(t.TempDir(), "started")
+	result := invoke(t, l, order{Do: "detach", File: started})
 	if !strings.Contains(string(result.Payload), "Runtime.ExitError") {
 		t.Errorf("payload %s", result.Payload)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Errorf("Close = %v", err)
+	}
+	text, err := os.ReadFile(started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || !gone(pid) {
+		t.Errorf("the detached process %d lives on: %v", pid, err)
 	}
 	if lines == 0 {
 		t.Error("the detached process came to write nothing: this test tests nothing")

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 )
 
@@ -209,6 +210,9 @@ func (b *Builder) finishBinary(f *template.Function, built *Built) error {
 // architectures are Lambda's names of processors.
 var architectures = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
+// stopGrace is how long a build may take to end after it was asked to.
+const stopGrace = time.Second
+
 // run runs a command in dir, and fails with what it has written.
 func run(ctx context.Context, dir string, environment []string, name string, args ...string) error {
 	_, err := output(ctx, dir, environment, name, args...)
@@ -223,12 +227,12 @@ func output(ctx context.Context, dir string, environment []string, name string, 
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), environment...)
+	mark := children.NewMark()
+	cmd.Env = append(append(os.Environ(), environment...), mark)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	stopWhole(cmd)
-	cmd.WaitDelay = time.Second // what does not end then may hold the output open
-	if err := cmd.Run(); err != nil {
+	cmd.WaitDelay = 2 * stopGrace // what does not end then may hold the output open
+	if err := children.New(cmd, mark, stopGrace).Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}

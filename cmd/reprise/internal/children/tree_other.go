@@ -1,0 +1,29 @@
+//go:build unix && !linux
+
+package children
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// attributes make a command the leader of a process group. If this program is killed,
+// the command goes on; functions notice that their Runtime API is gone.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// members are not looked for here.
+type members map[int]bool
+
+func adopt() {}
+
+func begin(cmd *exec.Cmd) error { return cmd.Start() }
+
+func forget(*exec.Cmd) {}
+
+func (c *Child) ask() { c.signalGroup(syscall.SIGTERM) }
+
+// Kill kills the command, which was started, and what of it is in its process group.
+func (c *Child) Kill() { c.signalGroup(syscall.SIGKILL) }
+
+// KillAll does nothing where what has left a process group cannot be found.
+func KillAll() int { return 0 }

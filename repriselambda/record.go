@@ -87,6 +87,7 @@ const (
 	reasonTooLarge   = "too-large"
 	reasonNoFunction = "function-not-found"
 	reasonRefused    = "refused"
+	reasonNotAllowed = "not-allowed"
 )
 
 // poison is why nothing can come of a message.

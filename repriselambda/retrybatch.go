@@ -26,7 +26,7 @@ const (
 	FunctionAttribute = "reprise-function"
 	// ReasonAttribute is the name of a [retry.Reason], most often attempts or age, or
 	// why no retry could help: not-json, wrong-shape, not-a-failure, bad-metadata,
-	// too-large, function-not-found, refused.
+	// too-large, function-not-found, not-allowed, refused.
 	ReasonAttribute = "reprise-reason"
 	// AttemptsAttribute is how many times the function ran, as far as is known: a
 	// Number.
@@ -159,7 +159,10 @@ func (b *batch) noted(id, body, function string) (letter, bool) {
 }
 
 // retryClient is the client of a retry handler's consumer.
-type retryClient struct{ reprise.Client }
+type retryClient struct {
+	reprise.Client
+	keys []reprise.SigningKey // of the stories that it rewrites
+}
 
 // maxReceives is how often a message is received before a copy takes its place.
 // The queue should permit more: those are for a handler that dies.
@@ -203,6 +206,12 @@ func (c retryClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBa
 		e := &own.Entries[i]
 		if _, copied := e.MessageAttributes[reprise.HistoryAttribute]; !copied {
 			batchFrom(ctx).rewrite(e)
+			if sizeOfEntry(e)+signatureRoom > maxMessage {
+				continue // better unsigned than refused
+			}
+			if err := reprise.SignStory(aws.ToString(in.QueueUrl), e, c.keys); err != nil {
+				return nil, err // of a URL that the consumer has read before
+			}
 		}
 	}
 	return c.Client.SendMessageBatch(ctx, &own, options...)
@@ -240,10 +249,7 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	for _, name := range letterAttributes { // of an earlier dead letter, that was redriven
 		delete(e.MessageAttributes, name)
 	}
-	room := maxMessage - len(l.payload)
-	for name, a := range e.MessageAttributes {
-		room -= sizeOf(name, a)
-	}
+	room := maxMessage - sizeOfEntry(e)
 	put := func(name, kind, value string) {
 		a := types.MessageAttributeValue{DataType: &kind, StringValue: &value}
 		needs := sizeOf(name, a)
@@ -293,10 +299,20 @@ func sizeOf(name string, a types.MessageAttributeValue) int {
 	return len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
 }
 
+// sizeOfEntry is what a message takes of SQS's limit.
+func sizeOfEntry(e *types.SendMessageBatchRequestEntry) int {
+	size := len(aws.ToString(e.MessageBody))
+	for name, a := range e.MessageAttributes {
+		size += sizeOf(name, a)
+	}
+	return size
+}
+
 const (
 	maxErrorText  = 1000
 	maxAttributes = 10      // that SQS lets one message have
 	maxMessage    = 1 << 20 // bytes, with its attributes
+	signatureRoom = 128     // that SignStory may need
 )
 
 // instant is t as an attribute has it; empty if it is zero.

@@ -37,6 +37,14 @@ type RetryConfig struct {
 	// default of package retry, and not that of Retry. Default: all have Retry.
 	Functions map[string]retry.Policy
 
+	// AllowedFunctions are the functions that may be invoked, by ARN or name, with a
+	// version or an alias or, for all of them, without; a name stands for functions of
+	// every account that the handler's role may invoke. A record of another one is given
+	// up for the reason not-allowed. The records say which function they are of, and
+	// whoever may send to the retry queue can write one. Default, if it is empty: all that
+	// the role may invoke, which should be permitted no others.
+	AllowedFunctions []string
+
 	// Permanent are the types of errors ([FunctionError].Type) that no retry can mend:
 	// their events are given up at once. Default: none.
 	Permanent []string
@@ -63,6 +71,9 @@ type RetryConfig struct {
 
 	// Name says who wrote a dead letter's story. Default: the host's name.
 	Name string
+
+	// SigningKeys are those of [Config]. Default: none.
+	SigningKeys []reprise.SigningKey
 
 	// Observer is told what becomes of the messages of the retry queue. In envelope
 	// mode their attempts are those of the retry handler, not of a function. Default:
@@ -175,7 +186,7 @@ func newRetrier(cfg RetryConfig) (*retrier, error) {
 	case cfg.Mode == ModeDirect && (cfg.Timeout < time.Second || cfg.Timeout > maxTarget):
 		problems = append(problems, fmt.Errorf("Config.Timeout is %v: set the longest timeout of the functions, 1s to %v, which leaves the retry handler %v of the 15 minutes that a function may take", cfg.Timeout, maxTarget, targetMargin))
 	}
-	problems = append(problems, cfg.Retry.Validate(), validateFunctions(cfg.Functions))
+	problems = append(problems, cfg.Retry.Validate(), validateFunctions(cfg.Functions), validateAllowed(cfg.AllowedFunctions))
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
@@ -219,10 +230,11 @@ func (r *retrier) checkTime(ctx context.Context) error {
 // what the consumer thinks.
 func (r *retrier) consumerConfig() Config {
 	cfg := Config{
-		Client:        retryClient{r.cfg.Client},
+		Client:        retryClient{r.cfg.Client, r.cfg.SigningKeys},
 		Concurrency:   r.cfg.Concurrency,
 		DeadLetterURL: r.cfg.DeadLetterURL,
 		Name:          r.cfg.Name,
+		SigningKeys:   r.cfg.SigningKeys,
 		Observer:      r.cfg.Observer,
 		Logger:        r.cfg.Logger,
 		Retry:         retry.Policy{Backoff: retry.Func(everySecond), Jitter: retry.None, MaxAttempts: -1, MaxAge: year},

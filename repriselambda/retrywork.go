@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,13 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 	if bad, ok := errors.AsType[*poison](err); ok {
 		return b.giveUp(m, l, bad.reason, bad)
 	}
+	if !r.allowed(f.function) {
+		err := fmt.Errorf("function %.200q is none of RetryConfig.AllowedFunctions", f.function)
+		b.complain(func() {
+			r.cfg.Logger.Warn("a function is not invoked, since it is not allowed", "message", m, "error", err, "remedy", "add it to RetryConfig.AllowedFunctions, or find out who sends such records")
+		})
+		return b.giveUp(m, l, reasonNotAllowed, err)
+	}
 	b.note(m, l)
 	if !f.redriven && made == f.runs() { // otherwise its message has waited for its time
 		d := p.afterRecord(f, r.cfg.Permanent)
@@ -131,17 +139,36 @@ func (p policy) tooOld(first time.Time) bool {
 // policyOf is the policy of a function: its own, that of all its versions, or that
 // of all functions.
 func (r *retrier) policyOf(function string) policy {
-	name := function
-	if i := strings.LastIndex(function, ":function:"); i >= 0 {
-		name = function[i+len(":function:"):]
-	}
-	base, qualifier, _ := strings.Cut(name, ":")
-	for _, key := range []string{function, name, strings.TrimSuffix(function, ":"+qualifier), base} {
+	for _, key := range keysOf(function) {
 		if p, ok := r.cfg.Functions[key]; ok {
 			return policy{p}
 		}
 	}
 	return policy{r.cfg.Retry}
+}
+
+// allowed reports whether a function may be invoked.
+func (r *retrier) allowed(function string) bool {
+	if len(r.cfg.AllowedFunctions) == 0 {
+		return true
+	}
+	for _, key := range keysOf(function) {
+		if slices.Contains(r.cfg.AllowedFunctions, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// keysOf are what a configuration can call a function: its ARN or its name, with its
+// version or alias and without.
+func keysOf(function string) [4]string {
+	name := function
+	if i := strings.LastIndex(function, ":function:"); i >= 0 {
+		name = function[i+len(":function:"):]
+	}
+	base, qualifier, _ := strings.Cut(name, ":")
+	return [...]string{function, name, strings.TrimSuffix(function, ":"+qualifier), base}
 }
 
 var (
@@ -263,12 +290,30 @@ func (r *retrier) tryLater(m *reprise.Message, b *batch, l letter, err error, no
 	return opinion{err: fmt.Errorf("the function could not be invoked: %w", err), again: now.Add(wait)}
 }
 
+// validateAllowed checks the names of functions that may be invoked.
+func validateAllowed(functions []string) error {
+	var problems []error
+	for i, key := range functions {
+		if !plausibleFunction(key) {
+			problems = append(problems, fmt.Errorf("Config.AllowedFunctions[%d] is %q: %s", i, key, functionRemedy))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// plausibleFunction reports whether key can be one of keysOf.
+func plausibleFunction(key string) bool {
+	return key != "" && !strings.ContainsAny(key, " /*") && !strings.HasSuffix(key, latest)
+}
+
+const functionRemedy = "use a function's ARN or name, with or without a version or an alias, which $LATEST is not"
+
 // validateFunctions checks the policies by function.
 func validateFunctions(functions map[string]retry.Policy) error {
 	var problems []error
 	for key, p := range functions {
-		if key == "" || strings.ContainsAny(key, " /") || strings.HasSuffix(key, ":$LATEST") {
-			problems = append(problems, fmt.Errorf("Config.Functions[%q]: use a function's ARN or name, with or without a version or an alias, which $LATEST is not", key))
+		if !plausibleFunction(key) {
+			problems = append(problems, fmt.Errorf("Config.Functions[%q]: %s", key, functionRemedy))
 		}
 		if err := p.Validate(); err != nil {
 			problems = append(problems, fmt.Errorf("Config.Functions[%q]: %w", key, err))

@@ -63,6 +63,11 @@ type Config struct {
 	// Name says who wrote a dead letter's story. Default: the host's name.
 	Name string
 
+	// SigningKeys sign the histories of copies and the stories of dead letters, as
+	// [reprise.Config].SigningKeys does: histories that none of them has signed are
+	// ignored. Default: none.
+	SigningKeys []reprise.SigningKey
+
 	// Observer is told what happens. To it, a message is deleted when it has been left
 	// out of the reply. A Finding is told once in the life of the process. Default:
 	// nobody.
@@ -221,6 +226,7 @@ func (f *function) consumerConfig(queue *source, in *invocation) reprise.Config 
 		Lease:         lease,
 		DeadLetterURL: f.cfg.DeadLetterURL,
 		Name:          f.cfg.Name,
+		SigningKeys:   f.cfg.SigningKeys,
 		// A breaker would hold the messages of one invocation, at the price of its time.
 		Outage:   reprise.Outage{Off: true},
 		Observer: reprise.Observers(user, own),

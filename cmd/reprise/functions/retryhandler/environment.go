@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -33,6 +34,9 @@ func read(getenv func(string) string) (environment, error) {
 		DeadLetterURL: getenv("DEAD_LETTER_QUEUE_URL"),
 		Concurrency:   r.number("CONCURRENCY", 1, 0),
 		Name:          getenv("AWS_LAMBDA_FUNCTION_NAME"),
+
+		AllowedFunctions: r.list("ALLOWED_FUNCTIONS"),
+		SigningKeys:      r.keys("REPRISE_SIGNING_KEYS"),
 	}
 	switch timeout := r.duration("TARGET_TIMEOUT"); {
 	case env.retry.Mode == repriselambda.ModeDirect && timeout == 0:
@@ -127,6 +131,29 @@ func (r *reader) document() (d document) {
 		r.bad("RETRY_CONFIG", problem, `write it like {"functions": {"orders": "exponential(base=2s) jitter=full age=12h"}, "permanent": ["ValidationError"]}`)
 	}
 	return d
+}
+
+// list reads what stands between commas.
+func (r *reader) list(name string) (items []string) {
+	for item := range strings.SplitSeq(r.getenv(name), ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// keys reads signing keys. What is wrong with them is told without the text.
+func (r *reader) keys(name string) []reprise.SigningKey {
+	text := r.getenv(name)
+	if text == "" {
+		return nil
+	}
+	keys, err := reprise.ParseSigningKeys(text)
+	if err != nil {
+		r.problems = append(r.problems, fmt.Errorf("%s: %w", name, err))
+	}
+	return keys
 }
 
 // number reads a whole number of at least least; otherwise, where there is none, it

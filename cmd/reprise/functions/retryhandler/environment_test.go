@@ -57,10 +57,10 @@ func TestRead(t *testing.T) {
 			want:      repriselambda.RetryConfig{Retry: standard(func(p *retry.Policy) { p.MaxAttempts = 1 })},
 		},
 		"direct": {
-			variables: map[string]string{"MODE": "direct", "TARGET_TIMEOUT": "60", "CONCURRENCY": "5", "AWS_LAMBDA_FUNCTION_NAME": "retrier", "DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/1/dead", "IDEMPOTENCY_TABLE": "once"},
+			variables: map[string]string{"MODE": "direct", "TARGET_TIMEOUT": "60", "CONCURRENCY": "5", "AWS_LAMBDA_FUNCTION_NAME": "retrier", "DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/1/dead", "IDEMPOTENCY_TABLE": "once", "ALLOWED_FUNCTIONS": " orders, billing:live,"},
 			want: repriselambda.RetryConfig{
 				Mode: repriselambda.ModeDirect, Retry: repriselambda.DefaultRetry(), Timeout: time.Minute, Concurrency: 5,
-				Name: "retrier", DeadLetterURL: "https://sqs.eu-west-1.amazonaws.com/1/dead",
+				Name: "retrier", DeadLetterURL: "https://sqs.eu-west-1.amazonaws.com/1/dead", AllowedFunctions: []string{"orders", "billing:live"},
 			},
 			table: "once",
 		},
@@ -111,6 +111,7 @@ func TestReadBad(t *testing.T) {
 		{map[string]string{"RETRY_CONFIG": `{"functions": {"a": "constant(1x)"}}`}, []string{"RETRY_CONFIG", "1x"}},
 		{map[string]string{"RETRY_CONFIG": `{} {}`}, []string{"RETRY_CONFIG", "something follows"}},
 		{map[string]string{"CONCURRENCY": "0"}, []string{`CONCURRENCY is "0"`, "set 1 to"}},
+		{map[string]string{"REPRISE_SIGNING_KEYS": "id:short"}, []string{"REPRISE_SIGNING_KEYS: line 1", "32 or more"}},
 	} {
 		_, err := read(of(c.variables))
 		if err == nil {
@@ -143,6 +144,7 @@ func TestHandler(t *testing.T) {
 		"Config.DeadLetterURL": {"DEAD_LETTER_QUEUE_URL": "arn:aws:sqs:us-east-1:1:dead"},
 		"Config.Timeout":       {"MODE": "direct", "TARGET_TIMEOUT": "15m"},
 		"RETRY_POLICY":         {"RETRY_POLICY": "?"},
+		"AllowedFunctions[0]":  {"ALLOWED_FUNCTIONS": "orders*"},
 	} {
 		if _, err := handler(context.Background(), of(variables)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one about %s", variables, err, want)

@@ -23,6 +23,11 @@
 //	                       function's package
 //	DEAD_LETTER_QUEUE_URL  who gets what is given up. Default: the retry queue's own
 //	                       dead-letter queue, which needs sqs:GetQueueAttributes
+//	ALLOWED_FUNCTIONS      the functions that may be invoked, by name or ARN, separated by
+//	                       commas: records of others go to the dead-letter queue.
+//	                       Default: all that the role may invoke
+//	REPRISE_SIGNING_KEYS   the keys that sign the histories of copies and the stories of
+//	                       dead letters, a line ID:SECRET each. Default: none
 //	CONCURRENCY            functions invoked at once by one invocation. Default: 10
 //	IDEMPOTENCY_TABLE      a DynamoDB table with the string id for a partition key: a
 //	                       function is then not invoked again if this one died after it had

@@ -14,10 +14,11 @@ import (
 
 // TestTemplatesSetTheEnvironment: what the templates set is understood, and nothing
 // of it is overlooked. The one to deploy sets every variable that there is, but for
-// the concurrency, whose default fits its batches.
+// the concurrency, whose default fits its batches, for the functions that are allowed,
+// which its role says, and for the signing keys, which are no parameter to be shown.
 func TestTemplatesSetTheEnvironment(t *testing.T) {
 	const handler = "RetryHandler" // the function that is retried is in no template: the handler stands for it
-	unset := map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true}
+	unset := map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true, "REPRISE_SIGNING_KEYS": true}
 	for name, test := range map[string]struct {
 		file       string
 		parameters map[string]string
@@ -27,7 +28,7 @@ func TestTemplatesSetTheEnvironment(t *testing.T) {
 		"envelope": {
 			file: "deploy/sam/template.yaml", mode: repriselambda.ModeEnvelope,
 			parameters: map[string]string{"FunctionName": handler, "BaseBackoff": "2", "MaxRetries": "10", "MaxAge": "36h"},
-			unset:      map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "TARGET_TIMEOUT": true, "IDEMPOTENCY_TABLE": true},
+			unset:      map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true, "REPRISE_SIGNING_KEYS": true, "TARGET_TIMEOUT": true, "IDEMPOTENCY_TABLE": true},
 		},
 		"direct": {
 			file: "deploy/sam/template.yaml", mode: repriselambda.ModeDirect, unset: unset,
@@ -39,7 +40,7 @@ func TestTemplatesSetTheEnvironment(t *testing.T) {
 		"example": {
 			file: "examples/asynclambda/template.yaml", mode: repriselambda.ModeEnvelope,
 			unset: map[string]bool{
-				"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "TARGET_TIMEOUT": true,
+				"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true, "REPRISE_SIGNING_KEYS": true, "TARGET_TIMEOUT": true,
 				"MODE": true, "RETRY_POLICY": true, "RETRY_CONFIG": true,
 			},
 		},

@@ -24,7 +24,7 @@ SEEDS    ?= 1000
 MUTANTS  ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds attack vulncheck crash outages soak backlog bench tidy tidy-check clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ crash: ## kill the program under load N times (100), and audit what is left
 
 outages: ## measure how long consumers take after an outage, in virtual time, and print the tables of docs/outages.md
 	$(GO) test -run '^(TestRecovery|TestWeakDependencyRecovers)$$' -count=1 -v . -recovery.table | grep -E '^ +\||recovery_test|^(---|ok|FAIL)'
+
+poison: ## measure what one harmful message a minute costs the others, in virtual time, and print the table of docs/tuning.md
+	$(GO) test -run '^TestAttackPoisonCostsItsShare$$' -count=1 -v . -poison.hours=6 | grep -E '^ +\||poison_test|^(---|ok|FAIL)'
 
 soak: ## let messages flow for MINUTES (30), and print disk, memory and latency
 	REPRISE_SOAK_MINUTES=$(MINUTES) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise

@@ -65,7 +65,7 @@ type Config struct {
 	InFlightQuota int
 
 	// HandlerTimeout ends the handler's context after one attempt has taken this
-	// long. Default: none.
+	// long. A handler that goes on keeps its place; see HealthFailing. Default: none.
 	HandlerTimeout time.Duration
 
 	// Lease is the visibility timeout asked for at each receive and renewed,

@@ -91,6 +91,8 @@ type Consumer struct {
 	memory     memory               // of messages no longer in our hands
 	waiting    int                  // held, not started; ready or in a lane
 	running    int                  // held, in a handler
+	hung       int                  // of them, those whose handlers ignore the end of their contexts
+	lastMove   time.Time            // the latest start or end of a handler
 	settling   int                  // held, finished
 	stuck      int                  // of these, refused again and again while SQS answers others
 	stuckError error                // the last refusal of one of them

@@ -67,6 +67,8 @@ type delivery struct {
 	refused    refusals
 	requests   int // requests spent on settling
 
+	began     time.Time // of the run of its handler that is under way
+	hung      bool      // its handler ignores the end of its context
 	requested time.Time // start of the receive: the 12 hours count from here
 	expires   time.Time // the lease's end, as far as we may rely on it
 	renewAt   time.Time

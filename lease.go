@@ -80,6 +80,11 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	var ended []*delivery
 	urgent := false
 	for _, d := range c.held {
+		if d.phase == phaseRunning {
+			if at := c.watchHandler(d, now); !at.IsZero() {
+				sooner(at)
+			}
+		}
 		switch {
 		case c.heldTooLong(d, now):
 			sooner(now.Add(c.cfg.Lease / 10))

@@ -340,6 +340,10 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 	if said := c.givingUp(now); said != nil {
 		add(said.String())
 	}
+	hung, all := c.hungProblem(now)
+	if hung != "" {
+		add(hung)
+	}
 	for _, b := range c.breakers() {
 		if b.State == BreakerClosed {
 			continue
@@ -355,6 +359,9 @@ func (c *Consumer) healthNow(now time.Time) (Health, string) {
 			add(fmt.Sprintf("%s unavailable since %s (circuit breaker %v, %s held): %s", what, since, b.State, held, b.Problem))
 		}
 		break // one says enough
+	}
+	if all {
+		health = HealthFailing
 	}
 	return health, problem
 }

@@ -64,7 +64,8 @@ const (
 	// HealthDegraded: working, but something needs an operator's attention: see
 	// Status.Problem.
 	HealthDegraded
-	// HealthFailing: receives fail.
+	// HealthFailing: receives fail, or all places are taken by handlers that ignored the
+	// end of their contexts: only a restart of the process ends these.
 	HealthFailing
 	// HealthStopping: draining.
 	HealthStopping

@@ -208,6 +208,11 @@ func (c *Consumer) setOff(d *delivery) {
 	}
 	c.countStart()
 	d.phase = phaseRunning
+	d.began = time.Now()
+	c.moved(d, d.began)
+	if timeout := c.cfg.HandlerTimeout; timeout > 0 {
+		c.planKeeping(d.began.Add(timeout + hungAfter)) // see watchHandler
+	}
 	c.waiting--
 	c.running++
 	c.counts.Attempts++
@@ -297,6 +302,7 @@ func (c *Consumer) releases(d *delivery, now time.Time) int {
 // holds c.mu.
 func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
 	c.running--
+	c.moved(d, now)
 	c.leaveFloor(d, now)
 	if v.outcome == OutcomeHold && v.reason == retry.ReasonUnavailable {
 		c.holdAgain(d, v, now)

@@ -1,0 +1,110 @@
+package reprise_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+)
+
+// These tests hold off a producer: whoever may send to the queue, and nothing else. It
+// knows messages at which the handler hangs for ever. No library can end such a handler:
+// that it holds a place does not go unsaid.
+
+// TestAttackHandlersThatIgnoreTheirEnd: the health is degraded by the first handler that
+// ignores the end of its context, and failing when all places are taken by such, so
+// that the platform restarts the process; it is ok again when they have ended.
+func TestAttackHandlersThatIgnoreTheirEnd(t *testing.T) {
+	for _, kind := range []string{"consumer", "batches", "pool"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				over := make(chan struct{})
+				cfg := reprise.Config{Concurrency: 3, HandlerTimeout: 30 * time.Second, Lease: 10 * time.Minute}
+				h := reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					if m.Body == "hangs" {
+						<-over
+					}
+					return nil
+				})
+				var c *reprisetest.Consumer
+				switch kind {
+				case "consumer":
+					c = q.Consume(h, cfg)
+				case "batches":
+					c = q.ConsumeBatch(together(h), reprise.BatchConfig{Size: 1, Config: cfg})
+				case "pool":
+					cfg.Concurrency = 0
+					c = q.In(poolOf(t, 3), reprise.Share{}).Consume(h, cfg)
+				}
+				health := func(want reprise.Health, problem string) {
+					t.Helper()
+					if s := c.Status(); s.Health != want || !strings.Contains(s.Problem, problem) {
+						t.Errorf("health %v, problem %q; want %v, %q", s.Health, s.Problem, want, problem)
+					}
+				}
+				q.Send("hangs")
+				time.Sleep(89 * time.Second)
+				health(reprise.HealthOK, "")
+				time.Sleep(3 * time.Second)
+				health(reprise.HealthDegraded, "1 handler has ignored the end of the context")
+				q.Send("hangs", "hangs", "waits")
+				time.Sleep(2 * time.Minute)
+				health(reprise.HealthFailing, "all places are taken, since 3 handlers have ignored the end of the context")
+				close(over)
+				q.WaitEmpty(time.Minute)
+				health(reprise.HealthOK, "")
+			})
+		})
+	}
+}
+
+// TestAttackHandlersThatHangWithoutTimeout: where no timeout is set, the health is
+// degraded when all places have been taken for long and no handler has ended.
+func TestAttackHandlersThatHangWithoutTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+			takes := time.Second
+			if m.Body == "hangs" {
+				takes = 12 * time.Hour
+			}
+			return pass(ctx, takes)
+		}), reprise.Config{Concurrency: 3})
+		q.Send(numbered(10)...)
+		q.WaitEmpty(time.Minute)
+		for range 3 {
+			q.Send("hangs")
+			time.Sleep(time.Hour)
+			if s := c.Status(); s.Running < 3 && s.Health != reprise.HealthOK {
+				t.Errorf("health %v: %s, with places that are free", s.Health, s.Problem)
+			}
+		}
+		if s := c.Status(); s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "no handler has ended for 1h0m0s") {
+			t.Errorf("health %v: %q", s.Health, s.Problem)
+		}
+		time.Sleep(12 * time.Hour)
+		if s := c.Status(); strings.Contains(s.Problem, "no handler has ended") && s.Running < 3 {
+			t.Errorf("health %v: %q", s.Health, s.Problem)
+		}
+	})
+}
+
+// TestLongHandlersAreNotSaidToHang: handlers of 40 minutes each keep all places, and end.
+func TestLongHandlersAreNotSaidToHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		c := q.Consume(reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error { return pass(ctx, 40*time.Minute) }), reprise.Config{Concurrency: 2})
+		q.Send(numbered(20)...)
+		for range 39 {
+			time.Sleep(10 * time.Minute)
+			if s := c.Status(); s.Health != reprise.HealthOK {
+				t.Fatalf("health %v: %s", s.Health, s.Problem)
+			}
+		}
+	})
+}

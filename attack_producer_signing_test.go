@@ -61,6 +61,18 @@ func (s *seen) of(id string) (runs []reprise.Message) {
 	return runs
 }
 
+// count is how many runs there were for one body.
+func (s *seen) count(body string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.messages {
+		if m.Body == body {
+			n++
+		}
+	}
+	return n
+}
+
 // TestAttackHistoryWithoutKey: each history that would count without a key is nobody's
 // with one: its message begins anew, at once, under its own id. That is counted, told as
 // a finding, and logged now and then.

@@ -155,6 +155,8 @@ func readHistory(text, queue string, sent time.Time) (*history, error) {
 		return nil, errors.New("one of its counts is out of bounds")
 	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:
 		return nil, errors.New("its times are out of order, or more than a year ago")
+	case len(h.Error) > 3*maxHistoryError: // JSON makes three bytes of one that is no UTF-8
+		return nil, errors.New("its error is longer than any that is written")
 	case h.Trail != "" && !plausibleTrail(h.Trail):
 		return nil, errors.New("its trail is not one that an attempt can have left")
 	case h.NotBefore < 0 || h.NotBefore > h.SentAt+year:

@@ -25,7 +25,7 @@ func FuzzReadHistory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if h.Queue != "q" || h.Origin == "" || len(h.Origin) > maxOrigin || len(h.Trail) > maxTrail || h.Attempt < 0 || h.Attempt > maxCount ||
+		if h.Queue != "q" || h.Origin == "" || len(h.Origin) > maxOrigin || len(h.Trail) > maxTrail || len(h.Error) > 3*maxHistoryError || h.Attempt < 0 || h.Attempt > maxCount ||
 			time.UnixMilli(h.SentAt).Sub(sent).Abs() > sendingTolerance || h.Sent > h.First || h.First > h.SentAt ||
 			time.UnixMilli(h.NotBefore).Sub(sent) > maxHistoryAge+sendingTolerance || sent.Sub(time.UnixMilli(h.Sent)) > maxHistoryAge+sendingTolerance {
 			t.Errorf("%q was read as %+v", text, h)

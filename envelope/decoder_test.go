@@ -146,7 +146,7 @@ func TestMalformedEnvelope(t *testing.T) {
 		{envelope.SNS, sns(`"Message":"m","MessageId":"1","MessageAttributes":{"a":{"Type":"Number","Value":5}}`), `message attribute "a": it has no Type and Value`},
 		{envelope.SNS, sns(`"Message":"m","MessageId":"1","MessageAttributes":{"a":{"type":"String","value":"v"}}`), `message attribute "a": it has no Type and Value`},
 		{envelope.SNS, sns(`"Message":"m","MessageId":"1","MessageAttributes":{"a":{"Type":"Binary","Value":"%"}}`), `message attribute "a": it is no base64`},
-		{envelope.SNS, sample(t, "sns-confirmation"), `SubscriptionConfirmation of topic arn:aws:sns:us-west-2:123456789012:orders: confirm`},
+		{envelope.SNS, sample(t, "sns-confirmation"), `SubscriptionConfirmation of topic "arn:aws:sns:us-west-2:123456789012:orders": confirm`},
 		{envelope.EventBridge, `{"detail-type":"t","source":"s","id":"1"}`, `EventBridge event: "detail" is missing or no object`},
 		{envelope.EventBridge, `{"detail-type":"t","source":"s","id":"1","detail":"{}"}`, `"detail" is missing or no object`},
 		{envelope.EventBridge, `{"detail-type":"t","source":"s","detail":{}}`, `"id" is missing`},

@@ -19,6 +19,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -119,6 +120,10 @@ func From(ctx context.Context) (*Envelope, bool) {
 // [reprise.Message.IdempotencyKey] does. Whoever may send to the queue can put any
 // event's id into an envelope: such keys trust the producers.
 //
+// Whoever may send to the queue can write an envelope with the id of another's event, so
+// that the other is taken for a duplicate: let the queue's policy admit only services that
+// give ids themselves, as SNS and EventBridge do, or senders that trust each other.
+//
 //	once, err := idempotency.New(store, idempotency.Config{Key: envelope.Key(envelope.SNS)})
 //	handler := middleware.Chain(once, envelope.Unwrap(envelope.SNS))(reprise.JSON(ship))
 func Key(decoders ...Decoder) func(*reprise.Message) (string, error) {
@@ -153,7 +158,7 @@ func open(body string, decoders []Decoder) (*Envelope, error) {
 		e, err := decoders[i](body)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("opening an envelope: %w", err)
+			return nil, &openError{err}
 		case e == nil:
 			i++
 			continue
@@ -167,6 +172,22 @@ func open(body string, decoders []Decoder) (*Envelope, error) {
 	}
 	return innermost, nil
 }
+
+// openError says why an envelope cannot be opened.
+type openError struct{ cause error }
+
+// maxCause is how many bytes of a decoder's error are told: it may quote the message.
+const maxCause = 500
+
+func (e *openError) Error() string {
+	text := e.cause.Error()
+	if len(text) > maxCause {
+		text = strings.ToValidUTF8(text[:maxCause], "") + "…"
+	}
+	return "opening an envelope: " + text
+}
+
+func (e *openError) Unwrap() error { return e.cause }
 
 // within returns the message attributes that were in e and the envelopes around it,
 // and outer, those of the message. What is further inside wins.

@@ -64,6 +64,20 @@ func members(text string) iter.Seq2[string, string] {
 	}
 }
 
+// elements counts the elements of a valid JSON array, as far as one more than most; 0 of
+// anything else.
+func elements(text string, most int) (n int) {
+	if text == "" || text[0] != '[' {
+		return 0
+	}
+	for i := skipSpace(text, 1); text[i] != ']' && n <= most; n++ {
+		if i = skipSpace(text, endOfValue(text, i)); text[i] == ',' {
+			i = skipSpace(text, i+1)
+		}
+	}
+	return n
+}
+
 // skipSpace returns the first place from i on that is no white space.
 func skipSpace(text string, i int) int {
 	for text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n' {

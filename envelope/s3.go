@@ -11,6 +11,10 @@ import (
 	"time"
 )
 
+// maxS3Records is how many records an event may have. S3 sends one: without a bound a
+// message of 1 MiB could take fifty times as much memory.
+const maxS3Records = 1000
+
 // S3 is the [Decoder] of [S3 event notifications]. They are no more than their
 // envelope, so the body stays as it is, with all its records; the Envelope tells of
 // the first, which in practice is the only one. The ID is made of what tells events
@@ -31,6 +35,9 @@ func S3(body string) (*Envelope, error) {
 	o, ok := parse(body, "Records")
 	if !ok {
 		return nil, nil
+	}
+	if n := elements(o.members["Records"], maxS3Records); n > maxS3Records {
+		return nil, fmt.Errorf("S3 event: it has more than %d records, and S3 sends one", maxS3Records)
 	}
 	var records []s3Record
 	err := json.Unmarshal([]byte(o.members["Records"]), &records)

@@ -26,7 +26,7 @@ func SNS(body string) (*Envelope, error) {
 	switch kind {
 	case "Notification":
 	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
-		return nil, fmt.Errorf("the message is a %s of topic %s: confirm the subscription with its Token, or by its SubscribeURL", kind, o.text("TopicArn"))
+		return nil, fmt.Errorf("the message is a %s of topic %.200q: confirm the subscription with its Token, or by its SubscribeURL", kind, o.text("TopicArn"))
 	default:
 		return nil, nil
 	}

@@ -33,11 +33,21 @@ type DecompressConfig struct {
 	// is dead-lettered. As many bodies as the consumer runs handlers can be in memory.
 	// Default: 16 MiB.
 	MaxSize int
+
+	// MaxRatio is how many times larger than what was compressed a body may become, in
+	// whole numbers, so that a sender cannot take much memory with little. One that
+	// would become larger is dead-lettered, but for bodies of up to 1 MiB, SQS's limit,
+	// which may have any ratio. Texts that people and programs write have ratios of 3 to
+	// 50; a bomb has 1,000. Default: 200.
+	MaxRatio int
 }
 
 const (
 	defaultMaxSize = 16 << 20
 	largestMaxSize = 1 << 30
+	defaultRatio   = 200
+	largestRatio   = 1100    // deflate has none beyond 1032
+	anyRatio       = 1 << 20 // bytes, of any ratio
 )
 
 // Decompress gives the handler the body as it was before it was compressed. SQS
@@ -47,9 +57,10 @@ const (
 // message without it, or with "identity", passes unchanged.
 //
 // A message that says that it is compressed and cannot be decompressed, or into
-// more than MaxSize, is dead-lettered with the reason, as it was.
+// more than MaxSize or MaxRatio permit, is dead-lettered with the reason, as it was.
+// It is opened once: what was compressed twice is still compressed once.
 //
-// A MaxSize below 0 or above 1 GiB is an error.
+// A MaxSize below 0 or above 1 GiB is an error, and a MaxRatio below 0 or above 1,100.
 func Decompress(cfg DecompressConfig) (Middleware, error) {
 	if cfg.Attribute == "" {
 		cfg.Attribute = EncodingAttribute
@@ -60,6 +71,12 @@ func Decompress(cfg DecompressConfig) (Middleware, error) {
 	if cfg.MaxSize < 0 || cfg.MaxSize > largestMaxSize {
 		return nil, fmt.Errorf("making a decompressor: DecompressConfig.MaxSize is %d: set 1 to %d bytes, or 0 for %d", cfg.MaxSize, largestMaxSize, defaultMaxSize)
 	}
+	if cfg.MaxRatio == 0 {
+		cfg.MaxRatio = defaultRatio
+	}
+	if cfg.MaxRatio < 0 || cfg.MaxRatio > largestRatio {
+		return nil, fmt.Errorf("making a decompressor: DecompressConfig.MaxRatio is %d: set 1 to %d, or 0 for %d", cfg.MaxRatio, largestRatio, defaultRatio)
+	}
 	return func(next reprise.Handler) reprise.Handler {
 		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 			a, ok := m.Attributes[cfg.Attribute]
@@ -67,9 +84,9 @@ func Decompress(cfg DecompressConfig) (Middleware, error) {
 				return next.Handle(ctx, m)
 			}
 			encoding := aws.ToString(a.StringValue)
-			body, err := decompress(m.Body, encoding, cfg.MaxSize)
+			body, err := decompress(m.Body, encoding, &cfg)
 			if err != nil {
-				return reprise.Permanent(fmt.Errorf("decompressing the body (%s %q): %w", cfg.Attribute, encoding, err))
+				return reprise.Permanent(fmt.Errorf("decompressing the body (%s %.100q): %w", cfg.Attribute, encoding, err))
 			}
 			plain := *m // the message is not ours to change: who stands outside sees it too
 			plain.Body = body
@@ -81,7 +98,7 @@ func Decompress(cfg DecompressConfig) (Middleware, error) {
 }
 
 // decompress returns what body is the encoded form of.
-func decompress(body, encoding string, limit int) (string, error) {
+func decompress(body, encoding string, cfg *DecompressConfig) (string, error) {
 	var pool *sync.Pool
 	switch strings.ToLower(encoding) {
 	case "identity":
@@ -99,7 +116,7 @@ func decompress(body, encoding string, limit int) (string, error) {
 	}
 	in := pool.Get().(*inflater)
 	defer pool.Put(in)
-	return in.inflate(bytes.NewReader(compressed), limit)
+	return in.inflate(bytes.NewReader(compressed), cfg)
 }
 
 // inflater decompresses one body after another: a fresh one costs 40 KB.
@@ -129,7 +146,9 @@ func resetZlib(stream, src io.Reader) (io.Reader, error) {
 }
 
 // inflate reads all of src, and refuses what follows.
-func (in *inflater) inflate(src *bytes.Reader, limit int) (string, error) {
+func (in *inflater) inflate(src *bytes.Reader, cfg *DecompressConfig) (string, error) {
+	byRatio := max(anyRatio, cfg.MaxRatio*src.Len())
+	limit := min(cfg.MaxSize, byRatio)
 	stream, err := in.reset(in.stream, src)
 	if err != nil {
 		return "", err
@@ -141,6 +160,8 @@ func (in *inflater) inflate(src *bytes.Reader, limit int) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case n > int64(limit) && limit < cfg.MaxSize:
+		return "", fmt.Errorf("it becomes more than %d times as large: raise DecompressConfig.MaxRatio if that is no attack", cfg.MaxRatio)
 	case n > int64(limit):
 		return "", fmt.Errorf("it becomes larger than the limit of %d bytes: raise DecompressConfig.MaxSize if that is no attack", limit)
 	case src.Len() > 0:

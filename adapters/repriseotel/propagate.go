@@ -21,6 +21,12 @@ const (
 	// permits ten; a consumer needs one for the history of a copy, or for the story of
 	// a dead letter.
 	maxInjected = 9
+	// maxExtracted is how many bytes of one field of a context are read: W3C Baggage, the
+	// longest, has at most so many.
+	maxExtracted = 8 << 10
+	// maxXRay is how many bytes of an X-Ray header are read. AWS documents none; what
+	// SDKs write has fewer than 300.
+	maxXRay = 1 << 10
 	// maxMessage is SQS's limit for body and attributes, in bytes.
 	maxMessage = 1 << 20
 )
@@ -108,9 +114,18 @@ func (p propagator) injected(m *reprise.Outgoing) bool {
 // incoming lets a propagator read a message.
 type incoming map[string]types.MessageAttributeValue
 
-func (in incoming) Get(key string) string { return aws.ToString(in[key].StringValue) }
-func (in incoming) Set(string, string)    {}
-func (in incoming) Keys() []string        { return slices.Collect(maps.Keys(in)) }
+// Get leaves out what is longer than any propagator writes: parsing it would cost memory,
+// and with the context it would travel to whatever the handler calls.
+func (in incoming) Get(key string) string {
+	value := aws.ToString(in[key].StringValue)
+	if len(value) > maxExtracted {
+		return ""
+	}
+	return value
+}
+
+func (in incoming) Set(string, string) {}
+func (in incoming) Keys() []string     { return slices.Collect(maps.Keys(in)) }
 
 // creation is the context in which m was created, as ctx with that and whatever
 // else travelled along; not valid if m does not say.
@@ -131,9 +146,12 @@ func (p propagator) creation(ctx context.Context, m *reprise.Message) (context.C
 
 // parseXRay reads the context of an AWS X-Ray trace header, like
 // Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1. It is
-// not valid unless the header names both.
+// not valid unless the header names both, in at most 1 KiB.
 // https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
 func parseXRay(header string) trace.SpanContext {
+	if len(header) > maxXRay {
+		return trace.SpanContext{}
+	}
 	cfg := trace.SpanContextConfig{Remote: true}
 	for part := range strings.SplitSeq(header, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

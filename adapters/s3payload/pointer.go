@@ -106,9 +106,8 @@ func unmarshal(text string, values ...any) error {
 // permit says why p is not to be followed: it is what anybody who may send to the queue
 // has written.
 func (c *Config) permit(p Pointer) error {
-	within := func(l Location) bool { return p.Bucket == l.Bucket && strings.HasPrefix(p.Key, l.Prefix) }
 	switch {
-	case !slices.ContainsFunc(c.Allow, within):
+	case !slices.ContainsFunc(c.Allow, func(l Location) bool { return l.has(p) }):
 		return fmt.Errorf("the pointer leads to %.200q, where Config permits nothing: if payloads are kept there, name it in Config.Allow", p)
 	case len(p.Key) > maxKey:
 		return fmt.Errorf("the pointer's key has %d bytes, more than S3's limit of %d", len(p.Key), maxKey)
@@ -116,6 +115,11 @@ func (c *Config) permit(p Pointer) error {
 		return fmt.Errorf("the pointer's key %.200q has . or .. for a part: some servers would leave the permitted prefix by it", p.Key)
 	}
 	return nil
+}
+
+// has reports whether an object is at l.
+func (l Location) has(p Pointer) bool {
+	return p.Bucket == l.Bucket && strings.HasPrefix(p.Key, l.Prefix)
 }
 
 // climbs says that key, taken for a path, has parts that go up or stay.

@@ -123,7 +123,7 @@ func TestAllowedLocations(t *testing.T) {
 	p := newPayloads(t, store, func(c *s3payload.Config) {
 		c.Allow = []s3payload.Location{{Bucket: "archive", Prefix: "2026/"}, {Bucket: "all"}}
 	})
-	for _, place := range []string{"payloads/orders/1", "archive/2026/1", "all/x"} {
+	for _, place := range []string{"payloads/orders/1", "archive/2026/1", "all/123e4567-e89b-42d3-a456-426614174000"} {
 		store.objects[place] = "order"
 		bucket, key, _ := strings.Cut(place, "/")
 		m := pointing(bucket, key, 5)

@@ -3,6 +3,7 @@ package s3payload
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -18,7 +19,10 @@ import (
 // pointers to it, those in the queues of other subscribers of a topic above all.
 //
 // Messages without a payload in S3 cost nothing. A pointer to where Config does not
-// permit is not followed.
+// permit is not followed. Where payloads have no prefix of their own, and so every object of
+// the bucket is permitted, only those are removed whose keys end in a UUID, as this
+// package and AWS's libraries name payloads: a sender may write any pointer, and must not
+// have an object deleted whose name can be guessed.
 //
 // A delete that fails is counted in [Stats], logged and not repeated, beyond what the
 // client does by itself: the message is done in any case, and so is the bucket's
@@ -33,12 +37,37 @@ func (p *Payloads) Remove(ctx context.Context, m *reprise.Message) {
 	if err == nil {
 		err = p.cfg.permit(pointer)
 	}
+	if err == nil && !p.cfg.removable(pointer) {
+		err = fmt.Errorf("the pointer leads to %.200q, whose name does not end in a UUID as those of payloads do, in a bucket without a prefix for payloads: any sender could have named it; give payloads a prefix of their own", pointer)
+	}
 	if err == nil {
 		err = p.delete(ctx, pointer)
 	}
 	if err != nil {
 		p.complain(fmt.Errorf("message %s: %w", m.ID, err))
 	}
+}
+
+// removable reports whether at, which is permitted, is an object that only its sender can
+// have named: one under a prefix, or under a name that cannot be guessed.
+func (c *Config) removable(at Pointer) bool {
+	return endsInUUID(at.Key) || slices.ContainsFunc(c.Allow, func(l Location) bool { return l.Prefix != "" && l.has(at) })
+}
+
+// endsInUUID reports whether the last 36 characters of key are a UUID as RFC 9562 writes
+// it.
+func endsInUUID(key string) bool {
+	if len(key) < uuidLength {
+		return false
+	}
+	for i, c := range []byte(key[len(key)-uuidLength:]) {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		hexadecimal := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+		if hyphen != (c == '-') || !hyphen && !hexadecimal {
+			return false
+		}
+	}
+	return true
 }
 
 // delete deletes an object; one that does not exist is no error.

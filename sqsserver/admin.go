@@ -46,6 +46,9 @@ func (s *Server) Admin() http.Handler {
 			writeAdmin(w, http.StatusBadRequest, reply, err)
 		})
 	}
+	handle("GET {$}", func(*http.Request) (any, error) {
+		return nil, errors.New("name what to see or to change: " + AdminPath + "faults or " + AdminPath + "clock")
+	})
 	handle("GET faults", func(*http.Request) (any, error) { return s.adminFaults(), nil })
 	handle("PUT faults", s.adminReplaceFaults)
 	handle("DELETE faults", func(*http.Request) (any, error) {
@@ -60,7 +63,7 @@ func (s *Server) Admin() http.Handler {
 	handle("GET clock", func(*http.Request) (any, error) { return s.adminClock(), nil })
 	handle("POST clock", s.adminAdvance)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.fromHere(r); err != nil {
+		if err := s.pages.report(r, s.fromHere(r)); err != nil {
 			writeAdmin(w, http.StatusForbidden, nil, err)
 			return
 		}
@@ -76,7 +79,7 @@ func (s *Server) fromHere(r *http.Request) error {
 		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
 	}
 	if !isLoopbackHost(r.Host) {
-		return s.pages.report(r, fmt.Errorf("%s is not to be called by the name %s, which web pages can point here: use localhost or 127.0.0.1", AdminPath, quoted(r.Host)))
+		return fmt.Errorf("%s is not to be called by the name %s, which web pages can point here: use localhost or 127.0.0.1", AdminPath, quoted(r.Host))
 	}
 	for _, name := range proxyHeaders {
 		if _, present := r.Header[name]; present {
@@ -84,9 +87,9 @@ func (s *Server) fromHere(r *http.Request) error {
 		}
 	}
 	if _, present := r.Header["Origin"]; present || slices.Contains(r.Header["Sec-Fetch-Site"], "same-site") {
-		return s.pages.report(r, fmt.Errorf("%s is not for web pages, whatever their origin: call it from a program", AdminPath))
+		return fmt.Errorf("%s is not for web pages, whatever their origin: call it from a program", AdminPath)
 	}
-	return s.pages.Check(r)
+	return s.pages.judge(r)
 }
 
 // proxyHeaders are those by which proxies say that they are one, by their presence: a
@@ -203,17 +206,28 @@ func unmarshalStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
+	nested, isNested := errors.AsType[*bodyError](err) // of a Fault's own UnmarshalJSON
 	switch {
+	case isNested:
+		return nested
 	case errors.Is(err, io.EOF):
 		return errors.New("the body is empty: send JSON")
 	case err != nil:
-		return fmt.Errorf("the body cannot be understood: %w", err)
+		return &bodyError{err}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the body goes on after its JSON")
 	}
 	return nil
 }
+
+// bodyError says that JSON is not that of a request. One about a part of a body is not
+// wrapped in another about the whole.
+type bodyError struct{ reason error }
+
+func (e *bodyError) Error() string { return "the body cannot be understood: " + e.reason.Error() }
+
+func (e *bodyError) Unwrap() error { return e.reason }
 
 func writeAdmin(w http.ResponseWriter, failure int, reply any, err error) {
 	status := http.StatusOK

@@ -281,12 +281,25 @@ func arrivedOnLoopback(r *http.Request) bool {
 	if local == nil {
 		return false
 	}
+	if tcp, ok := local.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
 	addr, err := netip.ParseAddrPort(local.String())
 	return err == nil && addr.Addr().Unmap().IsLoopback()
 }
 
 // isLoopbackHost reports whether a Host names this machine for every resolver.
 func isLoopbackHost(hostport string) bool {
+	// What clients send to a server on their machine is known without allocating.
+	if hostport != "" && (hostport[0] == '[' || hostport[0] >= '0' && hostport[0] <= '9') {
+		if addr, err := netip.ParseAddrPort(hostport); err == nil {
+			return addr.Addr().Zone() == "" && addr.Addr().Unmap().IsLoopback()
+		}
+	}
+	port, isLocalhost := strings.CutPrefix(hostport, "localhost:")
+	if isLocalhost && port != "" && !strings.ContainsFunc(port, func(c rune) bool { return c < '0' || c > '9' }) {
+		return true
+	}
 	host, _, ok := splitHost(hostport)
 	return ok && isLoopbackName(host)
 }

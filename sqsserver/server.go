@@ -60,7 +60,8 @@ type Config struct {
 	// Credentials make requests over HTTP need a valid AWS Signature Version 4 of one
 	// of them, in the Authorization header or in the URL, by a clock that is at most
 	// 15 minutes off. Session tokens are not looked at. Each of the keys may use every
-	// queue. Default: none, every request is taken, whatever its signature.
+	// queue. Default: none, every request is taken that no web page of another origin may
+	// have made, whatever its signature; see [PageGuard].
 	Credentials []Credentials
 
 	// AllowedOrigins are the origins of web pages on other machines that may use the
@@ -154,7 +155,7 @@ func New(config Config) *Server {
 // pageGuard makes the guard of a server.
 func (c Config) pageGuard() *PageGuard {
 	cfg := PageGuardConfig{OnRefused: func(r *http.Request, err error, unreported int) {
-		c.Logger.Warn("refused a request that a web page may have made", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
+		c.Logger.Warn("refused a request that may be a web page's or a stranger's", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
 	}}
 	for _, origin := range c.AllowedOrigins {
 		if err := CheckOrigin(origin); err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // Serving is how the server treats those who call it. The zero value takes every
-// request.
+// request that no web page of another origin may have made.
 type Serving struct {
 	// Credentials make requests need a signature. Default: none is looked at.
 	Credentials []sqsserver.Credentials

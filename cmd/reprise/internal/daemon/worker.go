@@ -55,7 +55,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	pages, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{
 		AllowedOrigins: cfg.AllowedOrigins,
 		OnRefused: func(r *http.Request, err error, unreported int) {
-			cfg.Logger.Warn("refused a request that a web page may have made", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
+			cfg.Logger.Warn("refused a request that may be a web page's or a stranger's", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
 		},
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // time, after everything was killed and started again.
 func TestAsyncLambdaUpOnce(t *testing.T) {
 	t.Parallel()
-	args := []string{"lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--param", "BaseBackoff=200ms"}
+	args := []string{"lambda", "up", "--allow-outside", "../../examples/asynclambda/template.yaml", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--param", "BaseBackoff=200ms"}
 	record := func(id string) string {
 		return fmt.Sprintf(`{"version":"1.0","timestamp":%q,"requestContext":{"requestId":"request-of-%s","functionArn":"arn:aws:lambda:us-east-1:000000000000:function:Flaky:$LATEST",`+
 			`"condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":{"id":%q},"responsePayload":{}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), id, id)

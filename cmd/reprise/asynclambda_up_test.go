@@ -18,7 +18,7 @@ import (
 // twice succeeds at the third attempt, and one that never succeeds is dead-lettered.
 func TestAsyncLambdaUp(t *testing.T) {
 	t.Parallel()
-	p := startIn(t, lambdaEnvironment(t), "lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", "127.0.0.1:0",
+	p := startIn(t, lambdaEnvironment(t), "lambda", "up", "--allow-outside", "../../examples/asynclambda/template.yaml", "--addr", "127.0.0.1:0",
 		"--param", "BaseBackoff=200ms", "--param", "MaxRetries=2")
 	endpoint := p.await("SQS endpoint")
 	t.Logf("the example is ready %s", p.await("ready"))

@@ -49,7 +49,7 @@ Resources:
 			temporary = dir
 		}
 	}
-	up := []string{"lambda", "up", template, "--addr", "127.0.0.1:0", "--param", "Greeting=hello", "--data", filepath.Join(t.TempDir(), "data")}
+	up := []string{"lambda", "up", template, "--allow-outside", "--addr", "127.0.0.1:0", "--param", "Greeting=hello", "--data", filepath.Join(t.TempDir(), "data")}
 	p := startIn(t, env, up...)
 	endpoint := p.await("SQS endpoint")
 	p.await("ready")

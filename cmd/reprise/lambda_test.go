@@ -123,7 +123,7 @@ func needPython(t *testing.T) {
 // lambdaUp runs a template until the test ends, and returns it with its endpoint.
 func lambdaUp(t *testing.T, template string, args ...string) (p *process, endpoint string) {
 	t.Helper()
-	p = startIn(t, lambdaEnvironment(t), append([]string{"lambda", "up", template, "--addr", "127.0.0.1:0", "--param", "Greeting=hello"}, args...)...)
+	p = startIn(t, lambdaEnvironment(t), append([]string{"lambda", "up", template, "--allow-outside", "--addr", "127.0.0.1:0", "--param", "Greeting=hello"}, args...)...)
 	endpoint = p.await("SQS endpoint")
 	t.Logf("%s: ready %s", t.Name(), p.await("ready"))
 	return p, endpoint

@@ -27,6 +27,8 @@ type lambdaUpFlags struct {
 	parameters   []string
 	timeScale    float64
 	watch        bool
+	allowOutside bool
+	passEnv      []string
 	log          logFlags
 }
 
@@ -47,6 +49,12 @@ CodeUri has a program called bootstrap. Python and Node functions run from
 their folder by the python3 and node on the PATH. What the template has and
 this machine does not is named: refused if something else would run, else a
 warning. docs/lambda-local.md has the list.
+
+To run a template is to run its code, as make runs a Makefile: its functions, and
+its Makefiles at once. Code outside of the template's folder is refused without
+--allow-outside. Functions get the environment of Lambda, that of the template,
+PATH and TMPDIR; neither HOME nor credentials, but by --pass-env. Builds get the
+whole environment.
 
 The first Ctrl-C lets running invokes end, for up to 25 s. With --data,
 asynchronous invokes survive that and any crash, and go on at the next start.
@@ -71,6 +79,8 @@ says how many.`,
 	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast Lambda's own waits go: those before retries of asynchronous invokes, their age, batching windows")
 	flags.BoolVar(&f.watch, "watch", false, "build a function anew when its source changes")
+	flags.BoolVar(&f.allowOutside, "allow-outside", false, "permit code outside of the template's folder")
+	flags.StringArrayVar(&f.passEnv, "pass-env", nil, "a `variable` of the environment that functions get, as HOME or AWS_PROFILE; repeatable (default: PATH and TMPDIR alone)")
 	f.log.register(flags)
 	cmd.MarkFlagsMutuallyExclusive("data", "memory")
 	return cmd
@@ -90,6 +100,9 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	logger, err := f.log.logger(a)
 	if err != nil {
 		return err
+	}
+	if err := checkVariables(f.passEnv); err != nil {
+		return usage(err)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -126,6 +139,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	up := stack.Config{
 		File: file, Template: loaded, Server: d.SQS(), Endpoint: d.URL(), QueueURL: d.QueueURL,
 		Region: cfg.Region, AccountID: daemon.Account, TimeScale: f.timeScale, Watch: f.watch, Log: log.print, Logger: cfg.Logger,
+		AllowOutside: f.allowOutside, PassEnvironment: f.passEnv,
 	}
 	if j := d.Journal(); j != nil {
 		up.Journal = j
@@ -156,6 +170,19 @@ func (a *app) build(cfg stack.Config) (*stack.Stack, time.Duration, error) {
 	start := time.Now()
 	s, err := stack.New(ctx, cfg)
 	return s, time.Since(start), err
+}
+
+// checkVariables takes the names of variables that are set.
+func checkVariables(names []string) error {
+	for _, name := range names {
+		if strings.Contains(name, "=") {
+			return fmt.Errorf("--pass-env %q has a value: pass the name alone, and set the variable before", name)
+		}
+		if _, set := os.LookupEnv(name); !set {
+			return fmt.Errorf("--pass-env %q: there is no such variable: set it, or leave the flag out", name)
+		}
+	}
+	return nil
 }
 
 // parseParameters reads name=value.

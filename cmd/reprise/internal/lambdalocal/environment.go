@@ -8,9 +8,10 @@ import (
 	"strconv"
 )
 
-// inherited are the variables that instances take over from this process: what
-// programs need to be found and to find their way.
-var inherited = []string{"PATH", "HOME", "TMPDIR", "SystemRoot", "TEMP"}
+// inherited are the variables that instances take over from this process unasked: where
+// programs are found, where temporary files go, and what Windows cannot do without. HOME
+// is none of them: it leads to the user's keys and settings, and Lambda has no such thing.
+var inherited = []string{"PATH", "TMPDIR", "SystemRoot", "TEMP"}
 
 // runtimeAPIVariable tells an instance where it asks for invokes: each at an address of
 // its own, which tells what it has started from what others have.
@@ -27,7 +28,7 @@ func (i *instance) environment(api string) []string {
 		"AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_SESSION_TOKEN":     "local",
 	}
-	for _, name := range inherited {
+	for _, name := range slices.Concat(inherited, cfg.PassEnvironment) {
 		if value, set := os.LookupEnv(name); set {
 			env[name] = value
 		}

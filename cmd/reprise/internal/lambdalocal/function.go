@@ -72,9 +72,13 @@ type Config struct {
 	// us-east-1 and 000000000000.
 	Region, AccountID string
 	// Environment is given to every instance: AWS_ENDPOINT_URL_SQS and the like.
-	// Nothing else of this process's environment is, except PATH, HOME and where
-	// temporary files go, and no credentials but made-up ones.
+	// Nothing else of this process's environment is, except PATH, where temporary files
+	// go and PassEnvironment, and no credentials but made-up ones.
 	Environment map[string]string
+	// PassEnvironment names variables of this process that every instance gets as they
+	// are, those of made-up credentials among them. Environment, a function's own and
+	// what Lambda reserves win. Default: none.
+	PassEnvironment []string
 	// Send sends a message to the queue that an ARN names: destinations and dead
 	// letters are sent so. Required if a function has such a queue. It is retried
 	// until it succeeds or says, by an [*sqsserver.Error] whose sender is at fault and

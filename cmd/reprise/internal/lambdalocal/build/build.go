@@ -30,6 +30,8 @@ type Builder struct {
 	Dir string
 	// Watch asks for Built.Sources.
 	Watch bool
+	// AllowOutside permits code, and working directories of builds, outside of Root.
+	AllowOutside bool
 }
 
 // Built is a function that is ready to run.
@@ -45,6 +47,8 @@ type Built struct {
 	// one asks for another build. Only with Builder.Watch.
 	Sources     []Source
 	Fingerprint uint64
+
+	makeDir string // where make runs; empty: it does not
 }
 
 // Build builds f. It may be called for several functions at once.
@@ -60,7 +64,10 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	if f.Code.Inline != "" {
 		return b.inline(ctx, f)
 	}
-	code := b.path(f.Code.Path)
+	code, err := b.path("CodeUri", f.Code.Path)
+	if err != nil {
+		return Built{}, err
+	}
 	info, err := os.Stat(code)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -72,6 +79,11 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	}
 	built := Built{Dir: code}
 	isGo := strings.HasPrefix(f.Runtime, "provided")
+	if f.Code.BuildMethod == makeMethod {
+		if built.makeDir, err = b.makeDir(f, code); err != nil {
+			return Built{}, err
+		}
+	}
 	asItIs := isGo && f.Code.BuildMethod != makeMethod && f.Code.BuildMethod != goMethod && exists(filepath.Join(code, bootstrap))
 	if b.Watch {
 		if err := b.watch(ctx, f, &built); err != nil {
@@ -82,6 +94,9 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	case f.Code.BuildMethod == makeMethod:
 		err = b.make(ctx, f, &built)
 	case asItIs:
+		if _, err = b.path("the program", filepath.Join(code, bootstrap)); err != nil {
+			break
+		}
 		built.Notes = append(built.Notes, filepath.Join(code, bootstrap)+" is run as it is: nothing was built")
 	case isGo:
 		err = b.compile(ctx, f, &built)
@@ -95,12 +110,36 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	return built, b.interpret(ctx, f, &built)
 }
 
-// path is a path of the template.
-func (b *Builder) path(name string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
+// path is a path of the template, which its property has. Unless that is permitted it
+// fails for one outside of Root, by its name or by symbolic links: whoever wrote the
+// template chose what is run, and not what lies elsewhere on this machine.
+func (b *Builder) path(property, name string) (string, error) {
+	path := filepath.Clean(name)
+	if !filepath.IsAbs(name) {
+		path = filepath.Join(b.Root, name)
 	}
-	return filepath.Join(b.Root, name)
+	if b.AllowOutside {
+		return path, nil
+	}
+	root, err := filepath.EvalSymlinks(b.Root)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) && within(b.Root, path) {
+		return path, nil // which is said better where it is used
+	}
+	if err == nil && within(root, real) {
+		return path, nil
+	}
+	return "", errors.Join(fmt.Errorf("%s %s is outside of the template's folder %s: move the code or the template, "+
+		"or pass --allow-outside if that code is to be run", property, name, b.Root), err)
+}
+
+// within reports whether path is root or below it; both are absolute and clean.
+func within(root, path string) bool {
+	to, err := filepath.Rel(root, path)
+	return err == nil && filepath.IsLocal(to)
 }
 
 func exists(file string) bool {
@@ -147,7 +186,7 @@ func (b *Builder) make(ctx context.Context, f *template.Function, built *Built) 
 	if err != nil {
 		return err
 	}
-	if err := run(ctx, b.workingDir(f, built), []string{"ARTIFACTS_DIR=" + dir}, "make", "build-"+f.ID); err != nil {
+	if err := run(ctx, built.makeDir, []string{"ARTIFACTS_DIR=" + dir}, "make", "build-"+f.ID); err != nil {
 		return err
 	}
 	if b.Watch {
@@ -158,12 +197,12 @@ func (b *Builder) make(ctx context.Context, f *template.Function, built *Built) 
 	return nil
 }
 
-// workingDir is the folder in which make runs.
-func (b *Builder) workingDir(f *template.Function, built *Built) string {
+// makeDir is the folder in which make runs for f, whose code is in the folder code.
+func (b *Builder) makeDir(f *template.Function, code string) (string, error) {
 	if f.Code.WorkingDir != "" {
-		return b.path(f.Code.WorkingDir)
+		return b.path("WorkingDirectory", f.Code.WorkingDir)
 	}
-	return built.Dir
+	return code, nil
 }
 
 // compile builds the Go program in the folder of f.

@@ -59,7 +59,7 @@ func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built)
 	isGo := len(goFiles(built.Dir)) > 0
 	switch {
 	case f.Code.BuildMethod == makeMethod:
-		built.Sources = append(built.Sources, Source{Path: b.workingDir(f, built), Deep: true})
+		built.Sources = append(built.Sources, Source{Path: built.makeDir, Deep: true})
 	case isGo:
 		built.Sources = nil // its packages: the folder may hold whole other programs
 	}

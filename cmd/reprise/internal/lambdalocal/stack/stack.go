@@ -41,6 +41,11 @@ type Config struct {
 	// TimeScale is by how much AWS's own minutes are shortened: see
 	// lambdalocal.Config. Default: 1.
 	TimeScale float64
+	// AllowOutside permits code outside of the template's folder.
+	AllowOutside bool
+	// PassEnvironment names variables of this process that functions get: see
+	// lambdalocal.Config. Default: none.
+	PassEnvironment []string
 	// Watch builds functions anew when their source changes.
 	Watch bool
 	// Log gets the lines of functions. It is called by many goroutines.
@@ -92,7 +97,7 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	if err := s.addMappings(); err != nil {
 		return nil, err
 	}
-	s.builder = &build.Builder{Root: root, Dir: s.scratch.dir, Watch: cfg.Watch}
+	s.builder = &build.Builder{Root: root, Dir: s.scratch.dir, Watch: cfg.Watch, AllowOutside: cfg.AllowOutside}
 	if err := s.buildAll(ctx); err != nil {
 		return nil, err
 	}
@@ -105,8 +110,8 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	}
 	s.lambda, err = lambdalocal.New(lambdalocal.Config{
 		Functions: functions, Region: cfg.Region, AccountID: cfg.AccountID, TimeScale: cfg.TimeScale,
-		Environment: s.environment(),
-		Send:        s.send, Log: cfg.Log, Journal: cfg.Journal,
+		Environment: s.environment(), PassEnvironment: cfg.PassEnvironment,
+		Send: s.send, Log: cfg.Log, Journal: cfg.Journal,
 	})
 	if err != nil {
 		return nil, err

@@ -251,7 +251,14 @@ func setBool(field *bool, name, value string) error {
 // isTrue reports whether the value of an attribute is true, in any case.
 func isTrue(value string) bool { return strings.EqualFold(value, "true") }
 
+// maxKMSKeyID is AWS KMS's own limit.
+// https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeKey.html
+const maxKMSKeyID = 2048
+
 func setKMSKey(a *attributes, value string) error {
+	if len(value) > maxKMSKeyID || !validText(value) {
+		return errAttributeValue("KmsMasterKeyId")
+	}
 	a.kmsKey = value
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Error is an error as SQS reports it: every failure that a method of Server
@@ -42,11 +43,18 @@ func (e *Error) kind() errorKind {
 // the server.
 func asError(err error) *Error {
 	var e *Error
-	if errors.As(err, &e) {
-		return e
+	if !errors.As(err, &e) {
+		e = errInternalFailure(err.Error())
 	}
-	return errInternalFailure(err.Error())
+	if len(e.Message) > maxErrorMessage {
+		e = &Error{e.Code, strings.ToValidUTF8(e.Message[:maxErrorMessage], "") + "..."}
+	}
+	return e
 }
+
+// maxErrorMessage keeps an error that quotes what the request said, up to 8 MiB of it,
+// from a reply that is as long.
+const maxErrorMessage = 4096
 
 // failedEntry reports err as the result of the batch entry id.
 func failedEntry(id string, err error) BatchResultErrorEntry {

@@ -56,9 +56,9 @@ func errSystemAttribute(name string) *Error {
 	return &Error{codeInvalidParameterValue, "Message system attribute name '" + name + "' is invalid. The only one that can be sent is AWSTraceHeader, of type String."}
 }
 
-// errTraceHeader: the text of AWS is not known.
+// errTraceHeader: the text of AWS is not known, nor its limit.
 func errTraceHeader() *Error {
-	return &Error{codeInvalidParameterValue, "The value of message system attribute 'AWSTraceHeader' is not a valid AWS X-Ray trace header."}
+	return &Error{codeInvalidParameterValue, fmt.Sprintf("The value of message system attribute 'AWSTraceHeader' is not a valid AWS X-Ray trace header of at most %d printable ASCII characters.", maxTraceHeader)}
 }
 
 func errDelaySeconds(n int32) *Error {

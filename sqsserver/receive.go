@@ -187,6 +187,10 @@ func (q *queue) message(m *message, d *engine.Delivery, handles *handleTexts, wa
 
 func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 	c := d.Payload.(*content)
+	trace := c.traceHeader
+	if len(trace) > maxTraceHeader {
+		trace = "" // a journal kept it before there was a limit; ten in a reply could be 70 MiB
+	}
 	return SystemAttributes{
 		SenderId:                         c.sender,
 		SentTimestamp:                    d.SentAt.UnixMilli(),
@@ -195,7 +199,7 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 		SequenceNumber:                   publicSequence(d.Sequence),
 		MessageDeduplicationId:           d.Dedup,
 		MessageGroupId:                   d.Group,
-		AWSTraceHeader:                   c.traceHeader,
+		AWSTraceHeader:                   trace,
 		DeadLetterQueueSourceArn:         d.Source,
 	}
 }

@@ -78,6 +78,9 @@ func setRedriveAllowPolicy(a *attributes, value string) error {
 		return nil
 	}
 	invalid := func(reason string) error { return errParameter("RedriveAllowPolicy", value, reason) }
+	if len(value) > maxPolicySize { // it is kept as it is written
+		return invalid("Redrive allow policy is longer than " + strconv.Itoa(maxPolicySize) + " bytes.")
+	}
 	var policy redriveAllowPolicy
 	if json.Unmarshal([]byte(value), &policy) != nil {
 		return invalid("Redrive allow policy is not a valid JSON map.")

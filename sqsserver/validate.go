@@ -19,6 +19,7 @@ const (
 	maxDataType          = 256
 	maxIdentifier        = 128
 	maxDelaySeconds      = 900
+	maxTraceHeader       = 500 // SQS documents none; that of a PutEvents entry, which EventBridge passes on to SQS
 	maxBatchEntries      = 10
 	maxBatchEntryID      = 80
 	maxBatchSize         = 1 << 20 // of a SendMessageBatch, whatever the queue's MaximumMessageSize
@@ -48,7 +49,7 @@ func (e *SendMessageEntry) check() error {
 	if err := checkIdentifier("MessageDeduplicationId", e.MessageDeduplicationId, e.emptyDeduplicationID); err != nil {
 		return err
 	}
-	e.MessageAttributes = sortAttributes(e.MessageAttributes)
+	e.MessageAttributes = dropUncounted(sortAttributes(e.MessageAttributes))
 	e.MessageSystemAttributes = sortAttributes(e.MessageSystemAttributes)
 	if err := checkMessageAttributes(e.MessageAttributes); err != nil {
 		return err
@@ -83,6 +84,27 @@ func (a *MessageAttribute) valueSize() int {
 func baseType(dataType string) string {
 	base, _, _ := strings.Cut(dataType, ".")
 	return base
+}
+
+// dropUncounted leaves out of attributes the values that their types do not have, which
+// would be kept although they do not count towards the size. It leaves the slice given as
+// it is.
+func dropUncounted(attributes []MessageAttribute) []MessageAttribute {
+	uncounted := func(a MessageAttribute) bool {
+		return a.isBinary() && a.StringValue != "" || !a.isBinary() && a.BinaryValue != nil
+	}
+	if !slices.ContainsFunc(attributes, uncounted) {
+		return attributes
+	}
+	attributes = slices.Clone(attributes)
+	for i := range attributes {
+		if a := &attributes[i]; a.isBinary() {
+			a.StringValue = ""
+		} else {
+			a.BinaryValue = nil
+		}
+	}
+	return attributes
 }
 
 // checkMessageAttributes checks the attributes that a sender chose.
@@ -159,13 +181,19 @@ func checkSystemAttributes(attributes []MessageAttribute) error {
 
 // validTraceHeader reports whether header is a trace header as AWS X-Ray defines
 // it: fields of the form key=value, separated by semicolons, with a Root of the
-// form 1-<8 hexadecimal digits>-<24 hexadecimal digits> among them.
+// form 1-<8 hexadecimal digits>-<24 hexadecimal digits> among them. It is printable
+// ASCII and of at most maxTraceHeader bytes, because it does not count towards the
+// message's size: what is longer would cost whoever keeps, copies or receives the message.
 // https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
+// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsRequestEntry.html
 func validTraceHeader(header string) bool {
+	if len(header) > maxTraceHeader || strings.ContainsFunc(header, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return false
+	}
 	hasRoot := false
 	for field := range strings.SplitSeq(strings.TrimSuffix(header, ";"), ";") {
 		key, value, found := strings.Cut(strings.TrimSpace(field), "=")
-		if !found || key == "" || !validText(value) {
+		if !found || key == "" {
 			return false
 		}
 		if key != "Root" {

@@ -81,3 +81,33 @@ func TestAttackDigestIsUnambiguous(t *testing.T) {
 		t.Error("the history is part of the digest")
 	}
 }
+
+// BenchmarkSigning is what a copy costs more with keys, and the first receive of one.
+func BenchmarkSigning(b *testing.B) {
+	key, err := NewSigningKey("k1", []byte(strings.Repeat("x", 32)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys := []SigningKey{key}
+	m := &Message{Body: strings.Repeat("x", 1<<10), Attributes: stringAttributes("tenant", "a", "kind", "order")}
+	text := (&history{Queue: "orders", Origin: "5fea7756-0ea4-451a-a703-a558b933e274", Attempt: 3, Sent: 1, First: 2, SentAt: 3}).String()
+	bound := func() signed { return signed{kind: historyKind, place: "123456789012/orders", content: m.digest()} }
+	text = bound().sign(text, keys)
+	b.Run("sign", func(b *testing.B) {
+		for b.Loop() {
+			bound().sign(text, keys)
+		}
+	})
+	b.Run("verify", func(b *testing.B) {
+		for b.Loop() {
+			if err := bound().verify(text, keys); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("key of the work", func(b *testing.B) {
+		for b.Loop() {
+			m.IdempotencyKey()
+		}
+	})
+}

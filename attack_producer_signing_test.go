@@ -250,6 +250,48 @@ func TestAttackHistoryOfAnotherQueue(t *testing.T) {
 	})
 }
 
+// TestAttackHistoryInTheLane: what the consumer itself sends to its retry lane counts
+// there, and what a producer sends to the lane does not.
+func TestAttackHistoryInTheLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		lane := q.NewQueue(nil)
+		var s seen
+		q.Consume(s.handler(func(_ context.Context, m *reprise.Message) error {
+			if m.Body == "order" && m.Attempt < 3 {
+				return errUnavailable
+			}
+			return nil
+		}), reprise.Config{
+			RetryLane: reprise.RetryLane{URL: lane.URL()}, SigningKeys: []reprise.SigningKey{signingKey(t, "k1")},
+			Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None},
+		})
+		origin := q.Send("order")[0]
+		h := plausible(lane)
+		h.Origin = origin
+		id := forged(lane, "forged", h.text(t))
+		lane.WaitEmpty(time.Hour)
+		q.WaitEmpty(time.Hour)
+		lane.WaitEmpty(time.Hour)
+		if runs := s.of(id); len(runs) != 1 || runs[0].OriginID != id || runs[0].Attempt != 1 {
+			t.Errorf("the forged message had the runs %+v", runs)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		attempts := 0
+		for _, m := range s.messages {
+			if m.Body == "order" {
+				if attempts++; m.OriginID != origin || m.Attempt != attempts {
+					t.Errorf("run %d is attempt %d of origin %s", attempts, m.Attempt, m.OriginID)
+				}
+			}
+		}
+		if attempts != 3 {
+			t.Errorf("%d attempts, want 3", attempts)
+		}
+	})
+}
+
 // TestSigningKeysRotate: what a consumer with one key has sent, consumers that accept it
 // beside another take for a consumer's, whichever of the two signs there.
 func TestSigningKeysRotate(t *testing.T) {

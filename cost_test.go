@@ -122,6 +122,10 @@ func TestAllocationsPerMessage(t *testing.T) {
 	}
 	for name, build := range map[string]func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error){
 		"one at a time": single, "batches of 10": batches(10), "batches of 1000": batches(1000),
+		"with signing keys, no history": func(client reprise.Client, url string, cfg reprise.Config) (*reprise.Consumer, error) {
+			cfg.SigningKeys = []reprise.SigningKey{signingKey(t, "k1")}
+			return single(client, url, cfg)
+		},
 		"asked for their messages": func(client reprise.Client, url string, cfg reprise.Config) (*reprise.Consumer, error) {
 			return reprise.New(client, url, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 				if reprise.MessageFrom(ctx) != m {

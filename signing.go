@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"unsafe"
@@ -215,17 +214,20 @@ func contentDigest(body, group string, attributes map[string]types.MessageAttrib
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(body), len(body))) //nolint:gosec // G103: Sum256 only reads
 	text := append(room[:0], sum[:]...)
 	text = appendSized(text, group)
-	if len(attributes) > 0 {
-		for _, name := range slices.Sorted(maps.Keys(attributes)) {
-			if name == HistoryAttribute || name == except {
-				continue
-			}
-			a := attributes[name]
-			text = appendSized(text, name)
-			text = appendSized(text, deref(a.DataType))
-			text = appendSized(text, deref(a.StringValue))
-			text = appendSized(text, string(a.BinaryValue))
+	var own [maxAttributes]string
+	names := own[:0]
+	for name := range attributes {
+		if name != HistoryAttribute && name != except {
+			names = append(names, name)
 		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		a := attributes[name]
+		text = appendSized(text, name)
+		text = appendSized(text, deref(a.DataType))
+		text = appendSized(text, deref(a.StringValue))
+		text = appendSized(text, string(a.BinaryValue))
 	}
 	return sha256.Sum256(text)
 }

@@ -7,6 +7,7 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -75,5 +76,34 @@ func TestAttackRedriveToPayroll(t *testing.T) {
 	}
 	if got := received(t, endpoint, "a", 1); len(got) != 1 || got[0] != "moved" {
 		t.Errorf("a got %q", got)
+	}
+}
+
+// TestAttackRedriveWithKeys: where the dead-letter queue is the consumer's alone, and no
+// RedrivePolicy names it, redrive believes stories that its consumer has signed, and no
+// forged ones beside them.
+func TestAttackRedriveWithKeys(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "orders", "--queue", "dead", "--queue", "payroll")
+	keys := []string{"--signing-key-file", written(t, "keys", keyText+"\n")}
+	p := start(t, append([]string{
+		"run", "--queue", "orders", "--dead-letter", "dead", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s", "--exec", "exit 100",
+	}, keys...)...)
+	sendOrders(t, endpoint, 1)
+	p.await("message dead-lettered")
+	p.signal(os.Interrupt)
+	p.wait()
+	sendForgedStory(t, endpoint, "dead", "arn:aws:sqs:us-east-1:000000000000:payroll", "forged")
+
+	got := reprise(t, "", "redrive", "dead", "--endpoint", endpoint)
+	if got.code != 3 || strings.Contains(got.stdout, "sent back to") || !strings.Contains(got.stdout, "no signing key vouches for it") {
+		t.Errorf("without keys: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	got = reprise(t, "", append([]string{"redrive", "dead", "--endpoint", endpoint}, keys...)...)
+	if got.code != 3 || !strings.HasPrefix(got.stdout, "1 sent back to "+*queueURL(endpoint, "orders")+"\n1 left in ") {
+		t.Errorf("with keys: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	if bodies := poll(t, endpoint, "payroll"); len(bodies) > 0 {
+		t.Errorf("payroll got %q", bodies)
 	}
 }

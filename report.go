@@ -153,7 +153,7 @@ func (r Report) String() string {
 		what  string
 	}{
 		{n.Parked, "parked"},
-		{n.Requeued, "of these by requeue"},
+		{n.Requeued, "requeued as copies"},
 		{n.Held, "failures of FIFO messages held here"},
 		{n.Expiring, "left to expire"},
 		{n.Kept, "kept for want of a dead-letter queue"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 	"github.com/reprise-sqs/reprise/plan"
 )
 
@@ -100,9 +101,14 @@ func (a *app) runRun(f *runFlags) error {
 	if err := checkOrigins(f.allowOrigins); err != nil {
 		return err
 	}
-	name, err := queueName(f.queue)
+	name, err := queueName("--queue", f.queue)
 	if err != nil {
 		return usage(err)
+	}
+	if f.deadLetter != "" {
+		if _, err := queueName("--dead-letter", f.deadLetter); err != nil {
+			return usage(err)
+		}
 	}
 	handler, err := f.delivery.target(a, name, logger)
 	if err != nil {
@@ -147,18 +153,21 @@ type foundQueue struct {
 // first message.
 func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue, err error) {
 	if q.found, err = awsclient.Find(ctx, f.endpoint, f.region, f.queue); err != nil {
-		return q, accessError(ctx, err, f.queue, "")
+		return q, accessError(ctx, err, "--queue", f.queue, "")
 	}
 	place := cmp.Or(q.found.Endpoint, "AWS in "+q.found.Region)
 	if strings.Contains(f.queue, "://") && q.found.Endpoint != "" && !sameEndpoint(q.found.Endpoint, f.queue) {
 		logger.Warn("the queue's URL names another host than the endpoint that is set: the endpoint is called", "queue", f.queue, "endpoint", q.found.Endpoint)
 	}
 	if q.url, err = resolve(ctx, q.found.Client, f.queue); err != nil {
-		return q, accessError(ctx, err, f.queue, place)
+		return q, accessError(ctx, err, "--queue", f.queue, place)
 	}
 	if f.deadLetter != "" {
 		if q.deadLetter, err = resolve(ctx, q.found.Client, f.deadLetter); err != nil {
-			return q, accessError(ctx, err, f.deadLetter, place)
+			return q, accessError(ctx, err, "--dead-letter", f.deadLetter, place)
+		}
+		if redrive.PathOf(q.deadLetter) == redrive.PathOf(q.url) {
+			return q, usage(fmt.Errorf("--dead-letter %q is the queue that is consumed: name another queue for what is given up", f.deadLetter))
 		}
 	}
 	out, err := q.found.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
@@ -166,7 +175,7 @@ func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue,
 		return q, nil // to receive may be permitted; the consumer reports what it cannot know
 	}
 	if err != nil {
-		return q, accessError(ctx, err, f.queue, place)
+		return q, accessError(ctx, err, "--queue", f.queue, place)
 	}
 	q.facts, _ = plan.ReadQueue(out.Attributes) // the consumer reports what is not understood
 	return q, nil
@@ -184,21 +193,21 @@ func resolve(ctx context.Context, client *sqs.Client, queue string) (string, err
 	return *out.QueueUrl, nil
 }
 
-// queueName is the name of a queue that is given by URL or name.
-func queueName(queue string) (string, error) {
+// queueName is the name of a queue that flag gives by URL or name.
+func queueName(flag, queue string) (string, error) {
 	if strings.HasPrefix(queue, "arn:") {
-		return "", fmt.Errorf("--queue %s is an ARN: pass the queue's URL or its name", queue)
+		return "", fmt.Errorf("%s %s is an ARN: pass the queue's URL or its name", flag, queue)
 	}
 	u, err := url.Parse(queue)
 	if err != nil || !strings.Contains(queue, "://") {
 		if queue == "" || strings.ContainsAny(queue, "/:") {
-			return "", fmt.Errorf("--queue %q is neither a name nor a URL: pass one like orders, or https://sqs.eu-west-1.amazonaws.com/123456789012/orders", queue)
+			return "", fmt.Errorf("%s %q is neither a name nor a URL: pass one like orders, or https://sqs.eu-west-1.amazonaws.com/123456789012/orders", flag, queue)
 		}
 		return queue, nil
 	}
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if u.Host == "" || len(path) < 2 {
-		return "", fmt.Errorf("--queue %s does not end in /account/name: pass the URL of the queue as SQS gives it (GetQueueUrl)", queue)
+		return "", fmt.Errorf("%s %s does not end in /account/name: pass the URL of the queue as SQS gives it (GetQueueUrl)", flag, queue)
 	}
 	return path[len(path)-1], nil
 }
@@ -238,8 +247,8 @@ var distrusted = map[string]bool{
 }
 
 // accessError says why the queue cannot be consumed. What only a change of the settings
-// can mend exits with exitAccess.
-func accessError(ctx context.Context, err error, queue, place string) error {
+// can mend exits with exitAccess. The queue is the one that flag names.
+func accessError(ctx context.Context, err error, flag, queue, place string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -247,7 +256,7 @@ func accessError(ctx context.Context, err error, queue, place string) error {
 		return &failure{exitAccess, err}
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: correct --queue, --region or --endpoint, or create it (CreateQueue; on a server of your own: reprise serve --queue)", queue, place)}
+		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: correct %s, --region or --endpoint, or create it (CreateQueue; on a server of your own: reprise serve --queue)", queue, place, flag)}
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {

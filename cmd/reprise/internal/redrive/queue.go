@@ -37,7 +37,7 @@ var errSlow = fmt.Errorf("SQS did not confirm them within %v", sendFor)
 
 // open prepares to send to the queue at url.
 func (p *run) open(url string) *queue {
-	if pathOf(url) == pathOf(p.QueueURL) {
+	if PathOf(url) == PathOf(p.QueueURL) {
 		return &queue{closed: "came from this very queue: name another with --to"}
 	}
 	sender, err := reprise.NewSender(p.Client, url, reprise.SenderConfig{Linger: -1, Logger: p.Logger})

@@ -77,7 +77,7 @@ type run struct {
 	before time.Time         // letters are sent back that were sent before
 	to     *queue            // takes all letters; nil: their sources do
 	queues map[string]*queue // by the ARN or the URL that SQS gives them
-	listed map[string]string // the URLs of the queues that dead-letter here, by their pathOf; nil: not asked yet
+	listed map[string]string // the URLs of the queues that dead-letter here, by their PathOf; nil: not asked yet
 	denied string            // why they cannot be listed
 	taken  int               // letters, against Max; by message id:
 	seen   map[string]bool   // what was taken
@@ -130,7 +130,7 @@ func (p *run) begin(ctx context.Context) error {
 	if p.To == "" {
 		return nil
 	}
-	if pathOf(p.To) == pathOf(p.QueueURL) {
+	if PathOf(p.To) == PathOf(p.QueueURL) {
 		return fmt.Errorf("the letters are in %s: name another queue to send them to", p.To)
 	}
 	if p.to = p.open(p.To); p.to.closed != "" {
@@ -282,8 +282,9 @@ func (p *run) close(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// pathOf is what tells a queue's URL from another's, whatever name its host goes by.
-func pathOf(queueURL string) string {
+// PathOf is the account and the name in a queue's URL, which tell it from others
+// whatever name its host goes by.
+func PathOf(queueURL string) string {
 	parts := strings.Split(strings.TrimRight(queueURL, "/"), "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }

@@ -57,11 +57,11 @@ func (p *run) once(name string, find func() *queue) *queue {
 	return q
 }
 
-// localPath is the account and the name, as pathOf has them, of the queue that a story
+// localPath is the account and the name, as PathOf has them, of the queue that a story
 // calls source, or why it cannot be meant: an ARN of another account or region.
 func (p *run) localPath(source string) (path, problem string) {
 	if strings.Contains(source, "://") {
-		return pathOf(source), ""
+		return PathOf(source), ""
 	}
 	name, err := arn.Parse(source)
 	switch {
@@ -116,7 +116,7 @@ func (p *run) list(ctx context.Context) {
 			return
 		}
 		for _, url := range page.QueueUrls {
-			p.listed[pathOf(url)] = url
+			p.listed[PathOf(url)] = url
 		}
 	}
 }

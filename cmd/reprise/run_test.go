@@ -408,6 +408,8 @@ func TestRunMistakes(t *testing.T) {
 		{key, to("--queue", "orders", "--endpoint", denying.URL), 5, []string{"denied", "sqs:GetQueueUrl"}},
 		{nil, to("--queue", "orders", "--endpoint", nobody), 1, []string{"no answer from " + nobody}},
 		{nil, to("--queue", "orders", "--endpoint", endpoint, "--admin-addr", taken.Addr().String()), 1, []string{"taken", "--admin-addr"}},
+		{nil, to("--queue", "orders", "--endpoint", endpoint, "--admin-addr", "9999"), 1, []string{`--admin-addr "9999"`, "pass one like 127.0.0.1:9999"}},
+		{nil, to("--queue", "orders", "--endpoint", endpoint, "--admin-addr", "here"), 1, []string{"pass one like 127.0.0.1:9325"}},
 		{nil, []string{"up", "--exec", "true", "--queue", endpoint + "/000000000000/orders"}, 2, []string{"reprise run"}},
 		{nil, []string{"up", "--exec", "./nosuch.sh"}, 2, []string{"no program ./nosuch.sh"}},
 		{nil, []string{"serve", "--log-level", "loud"}, 2, []string{`"loud"`}},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -54,7 +55,7 @@ func reference(definition string) object { return object{"$ref": "#/$defs/" + de
 var queueProperties = object{
 	"name": object{"type": "string", "minLength": 1, "description": "a name that ends in .fifo makes a FIFO queue"},
 	"attributes": object{
-		"type": "object", "propertyNames": object{"enum": queueAttributes},
+		"type": "object", "propertyNames": object{"enum": daemon.QueueAttributes},
 		"additionalProperties": object{"type": []string{"string", "number", "boolean"}},
 		"description":          "attributes of CreateQueue",
 	},
@@ -62,13 +63,6 @@ var queueProperties = object{
 	"max-receives": object{"type": "integer", "minimum": 1, "maximum": 1000, "description": "receives after which a message goes to the dead-letter queue; default 20"},
 	"tags":         object{"type": "object", "additionalProperties": object{"type": "string"}, "description": "added to those that the queue has"},
 	"faults":       reference("faults"),
-}
-
-// queueAttributes are those that CreateQueue takes.
-var queueAttributes = []string{
-	"ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds", "FifoQueue", "FifoThroughputLimit",
-	"KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "MaximumMessageSize", "MessageRetentionPeriod", "Policy",
-	"ReceiveMessageWaitTimeSeconds", "RedriveAllowPolicy", "RedrivePolicy", "SqsManagedSseEnabled", "VisibilityTimeout",
 }
 
 // faultProperties are the keys of faultForm.

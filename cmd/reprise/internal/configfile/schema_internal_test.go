@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -71,7 +72,7 @@ func TestSchemaHasTheAttributes(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, queueAttributes); diff != "" {
+	if diff := cmp.Diff(want, daemon.QueueAttributes); diff != "" {
 		t.Errorf("attributes (-server +schema):\n%s", diff)
 	}
 }

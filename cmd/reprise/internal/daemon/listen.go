@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"strconv"
 	"syscall"
 )
 
@@ -15,12 +16,19 @@ func (e *ReachableError) Error() string {
 	return fmt.Sprintf("address %q can be reached from other machines, and the server takes any credentials: pass --addr 127.0.0.1:%d", e.Addr, e.Addr.Port)
 }
 
+// examplePorts are the ports that the flags have by default.
+var examplePorts = map[string]string{"--addr": "9324", "--admin-addr": "9325"}
+
 // listen takes addr, which the flag has asked for. One that other machines can reach is refused if the server
 // takes any credentials, unless allowRemote says otherwise: that is a [*ReachableError].
 func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w: pass one like 127.0.0.1:9324", flag, addr, err)
+		example := addr
+		if _, err := strconv.ParseUint(addr, 10, 16); err != nil { // not the port alone
+			example = examplePorts[flag]
+		}
+		return nil, fmt.Errorf("%s %q: %w: pass one like 127.0.0.1:%s", flag, addr, err, example)
 	}
 	if !tcp.IP.IsLoopback() && !allowRemote && !verifies {
 		return nil, &ReachableError{tcp}
@@ -32,7 +40,7 @@ func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("address %s needs more rights than this program has: pass an %s with a port of 1024 or above", addr, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("address %s is none of this machine's: pass an %s like 127.0.0.1:9324", addr, flag)
+		return nil, fmt.Errorf("address %s is none of this machine's: pass an %s like 127.0.0.1:%s", addr, flag, examplePorts[flag])
 	case err != nil:
 		return nil, fmt.Errorf("listening: %w", err)
 	}

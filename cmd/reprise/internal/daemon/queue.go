@@ -29,6 +29,13 @@ type Queue struct {
 	Tags map[string]string
 }
 
+// QueueAttributes are those that CreateQueue takes.
+var QueueAttributes = []string{
+	"ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds", "FifoQueue", "FifoThroughputLimit",
+	"KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "MaximumMessageSize", "MessageRetentionPeriod", "Policy",
+	"ReceiveMessageWaitTimeSeconds", "RedriveAllowPolicy", "RedrivePolicy", "SqsManagedSseEnabled", "VisibilityTimeout",
+}
+
 const (
 	defaultMaxReceives = 20
 
@@ -107,7 +114,7 @@ func (d *Daemon) createQueues(queues []Queue) error {
 		if _, given := byName[q.DeadLetter]; q.DeadLetter != "" && !given && !d.exists(q.DeadLetter) {
 			dead := Queue{Name: q.DeadLetter, Attributes: map[string]string{"MessageRetentionPeriod": maxRetention}}
 			if err := d.createQueue(dead); err != nil {
-				return err
+				return fmt.Errorf("the dead-letter queue of %q: %w", q.Name, err)
 			}
 		}
 		if err := d.createQueue(q); err != nil {
@@ -180,6 +187,21 @@ func (d *Daemon) redrive(q Queue) error {
 	}))
 }
 
+// remedy says how to write what is not right in q; empty if that is not plain.
+func (q Queue) remedy() string {
+	if strings.ContainsFunc(strings.TrimSuffix(q.Name, ".fifo"), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	}) {
+		return ": pass a name like orders or orders.fifo"
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
+		if !slices.Contains(QueueAttributes, name) {
+			return fmt.Sprintf(": %s is none of %s, %s (which needs %s), %s", name, deadLetterKey, maxReceivesKey, deadLetterKey, strings.Join(QueueAttributes, ", "))
+		}
+	}
+	return ""
+}
+
 // queueError says what was being done to which queue, in SQS's words.
 func queueError(doing string, q Queue, err error) error {
 	if err == nil {
@@ -191,7 +213,7 @@ func queueError(doing string, q Queue, err error) error {
 		separator = ", "
 	}
 	if refused, ok := errors.AsType[*sqsserver.Error](err); ok {
-		return fmt.Errorf("%s queue %q%s: %s", doing, q.Name, with, refused.Message)
+		return fmt.Errorf("%s queue %q%s: %s%s", doing, q.Name, with, refused.Message, q.remedy())
 	}
 	return fmt.Errorf("%s queue %q%s: %w", doing, q.Name, with, err)
 }

@@ -107,7 +107,7 @@ outages: ## measure how long consumers take after an outage, in virtual time, an
 	$(GO) test -run '^(TestRecovery|TestWeakDependencyRecovers)$$' -count=1 -v . -recovery.table | grep -E '^ +\||recovery_test|^(---|ok|FAIL)'
 
 poison: ## measure what one harmful message a minute costs the others, in virtual time, and print the table of docs/tuning.md
-	$(GO) test -run '^TestAttackPoisonCostsItsShare$$' -count=1 -v . -poison.hours=6 | grep -E '^ +\||poison_test|^(---|ok|FAIL)'
+	$(GO) test -run '^TestAttackPoisonCostsItsShare$$' -count=1 -v . -poison.time=6h | grep -E '^ +\||poison_test|^(---|ok|FAIL)'
 
 soak: ## let messages flow for MINUTES (30), and print disk, memory and latency
 	REPRISE_SOAK_MINUTES=$(MINUTES) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise

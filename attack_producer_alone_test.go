@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,6 +143,28 @@ func TestAttackForgedAloneInARow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAttackForgedMarkIsNobodysWithKeys: with signing keys the mark of a producer does
+// not count: the message runs beside the others.
+func TestAttackForgedMarkIsNobodysWithKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := reprise.ParseSigningKeys("1:" + strings.Repeat("k", 44))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		q.Consume(j.handler(func(ctx context.Context, _ *reprise.Message) error { return pass(ctx, 30*time.Second) }), reprise.Config{SigningKeys: keys})
+		time.Sleep(time.Second)
+		sendAlone(t, q, "forged")
+		time.Sleep(time.Second)
+		q.Send("other")
+		time.Sleep(5 * time.Second)
+		if f, o := len(j.of("forged")), len(j.of("other")); f != 1 || o != 1 {
+			t.Errorf("the forged one runs %d times and the other %d times, want both to run", f, o)
+		}
+	})
 }
 
 // TestAttackLateKillerIsFound: a message kills its process after three minutes, when

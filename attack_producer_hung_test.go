@@ -108,3 +108,38 @@ func TestLongHandlersAreNotSaidToHang(t *testing.T) {
 		}
 	})
 }
+
+// TestAttackHungHandlerHoldsUpNoSuspect: a message with a forged mark hangs for ever. One
+// that is suspected after it, and is innocent, runs all the same, soon after the hanging
+// one is said to hang, in a consumer and in a pool.
+func TestAttackHungHandlerHoldsUpNoSuspect(t *testing.T) {
+	for _, kind := range []string{"consumer", "pool"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				over := make(chan struct{})
+				defer close(over)
+				var j journal
+				h := j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Body == "hangs" {
+						<-over
+					}
+					return nil
+				})
+				cfg := reprise.Config{HandlerTimeout: 30 * time.Second}
+				if kind == "pool" {
+					q.In(poolOf(t, 5), reprise.Share{}).Consume(h, cfg)
+				} else {
+					q.Consume(h, cfg)
+				}
+				sendAlone(t, q, "hangs")
+				time.Sleep(time.Second)
+				sendAlone(t, q, "innocent")
+				time.Sleep(20 * time.Minute)
+				if n := len(j.of("innocent")); n != 1 {
+					t.Errorf("the innocent suspect ran %d times in 20 minutes, want once", n)
+				}
+			})
+		})
+	}
+}

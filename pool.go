@@ -388,7 +388,7 @@ func (p *Pool) roomFreed(c *Consumer) {
 // idle says that nothing runs, or is yet to be settled. The caller holds p.mu.
 func (p *Pool) idle() bool {
 	for c := range p.consumers {
-		if c.running > 0 || c.settling > 0 && !c.closed {
+		if c.running > c.hung || c.settling > 0 && !c.closed {
 			return false
 		}
 	}

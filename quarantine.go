@@ -255,12 +255,13 @@ func (c *Consumer) nextUp() *delivery {
 }
 
 // aloneHere says that nothing that runs, or is not yet settled, would die with what
-// runs now. The caller holds c.mu.
+// runs now, but for handlers that hang: these would keep it from running for ever. The
+// caller holds c.mu.
 func (c *Consumer) aloneHere() bool {
 	if c.pool != nil {
 		return c.pool.idle()
 	}
-	return c.running == 0 && c.settling == 0
+	return c.running == c.hung && c.settling == 0
 }
 
 // withLastError is err with what the history of d says of the last attempt.

@@ -334,6 +334,14 @@ func errPageRefused(reason error) *Error { return &Error{codeAccessDenied, reaso
 // errIncompleteSignature: the credentials of the request cannot be read.
 func errIncompleteSignature(problem string) *Error { return &Error{codeIncompleteSignature, problem} }
 
+// errCredentialPart quotes what is not as it must be: it may be anything.
+func errCredentialPart(part, value, want string) *Error {
+	if len(value) > maxScopePart {
+		value = value[:maxScopePart] + "..."
+	}
+	return errIncompleteSignature(fmt.Sprintf("The %s in the Credential must be %s, not %+q.", part, want, value))
+}
+
 // errSignature: the signature is none of this request, now.
 func errSignature(problem string) *Error { return &Error{codeSignatureDoesNotMatch, problem} }
 

@@ -238,15 +238,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e := exchanges.Get().(*exchange)
 	defer e.free()
+	from, err := s.origin(r)
+	if refused == nil {
+		refused = err
+	}
 	c := call{
-		server: s, ctx: r.Context(), from: s.origin(r), requestID: newUUID(rand.Uint64(), rand.Uint64()).String(),
+		server: s, ctx: r.Context(), from: from, requestID: newUUID(rand.Uint64(), rand.Uint64()).String(),
 		query: isQuery(r), reply: e.reply,
 	}
 	c.queryJSON = c.query && acceptsJSON(r)
 	c.observe(r)
 	defer func() { c.end(w, recover()) }()
-	err := refused
-	if err == nil {
+	if err = refused; err == nil {
 		err = c.carryOut(w, r, e)
 	}
 	e.reply = c.reply
@@ -338,10 +341,11 @@ func (c *call) writeMessages(w http.ResponseWriter) {
 	}
 }
 
-// origin reads from a request which queues it means and how it calls them.
-func (s *Server) origin(r *http.Request) origin {
+// origin reads from a request which queues it means and how it calls them. What cannot be
+// in a credential is not taken from it, and is the error.
+func (s *Server) origin(r *http.Request) (origin, error) {
 	from := s.direct
-	accessKey, region := credentialScope(r)
+	accessKey, region, err := credentialScope(r)
 	from.accessKey = accessKey
 	if isAccount(accessKey) {
 		from.account = accessKey
@@ -356,16 +360,54 @@ func (s *Server) origin(r *http.Request) origin {
 		}
 	}
 	from.traceHeader = r.Header.Get("X-Amzn-Trace-Id")
-	return from
+	return from, err
 }
 
+// Limits of the parts of a credential. An access key has at most 128 characters on AWS:
+// https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html
+const (
+	maxAccessKeyID = 128
+	maxScopePart   = 64
+)
+
 // credentialScope returns the access key and the region of the request's
-// credentials.
-func credentialScope(r *http.Request) (accessKey, region string) {
+// credentials. The region becomes a part of the ARNs of queues, and both are written to
+// metrics, logs and terminals: so neither is anything but a name.
+func credentialScope(r *http.Request) (accessKey, region string, err error) {
 	accessKey, scope, _ := strings.Cut(credentialOf(r), "/")
-	_, scope, _ = strings.Cut(scope, "/")
-	region, _, _ = strings.Cut(scope, "/")
-	return accessKey, region
+	date, scope, _ := strings.Cut(scope, "/")
+	region, scope, _ = strings.Cut(scope, "/")
+	service, terminator, _ := strings.Cut(scope, "/")
+	terminator, _, tooMany := strings.Cut(terminator, "/") // or the key has a slash, which who verifies it says
+	switch {
+	case tooMany:
+		return "", "", nil
+	case len(accessKey) > maxAccessKeyID || strings.ContainsFunc(accessKey, func(c rune) bool { return c <= ' ' || c > '~' }):
+		err = errCredentialPart("access key ID", accessKey, "1 to 128 printable ASCII characters")
+	case !isScopePart(region, false):
+		err = errCredentialPart("region", region, "1 to 64 of a-z, 0-9 and -")
+	case !isScopePart(date, true):
+		err = errCredentialPart("date", date, "of the form YYYYMMDD")
+	case !isScopePart(service, true):
+		err = errCredentialPart("service", service, "sqs")
+	case !isScopePart(terminator, true):
+		err = errCredentialPart("terminator", terminator, "aws4_request")
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return accessKey, region, nil
+}
+
+// isScopePart reports whether text is made of lower-case letters, digits and hyphens, and
+// in a part of which nothing is made also of others that names have. Empty is absent.
+func isScopePart(text string, anyName bool) bool {
+	for _, c := range []byte(text) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && (!anyName || !isNameCharacter(c)) {
+			return false
+		}
+	}
+	return len(text) <= maxScopePart
 }
 
 // credentialOf returns the request's credential, <access key>/<date>/<region>/sqs/aws4_request,

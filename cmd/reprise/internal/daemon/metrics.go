@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -187,12 +188,23 @@ func (e *exposition) family(name, kind, help string) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
+// labelValue escapes a value. One that is not UTF-8 would make the whole scrape fail: a
+// journal may hold regions from before they were checked.
+func labelValue(text string) string {
+	return labelEscapes.Replace(strings.Map(func(c rune) rune {
+		if c != '\n' && unicode.IsControl(c) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar))))
+}
+
 // sample writes a value; labels are names and values by turns.
 func (e *exposition) sample(name string, value float64, labels ...string) {
 	fmt.Fprint(e.w, name)
 	separator := "{"
 	for i := 0; i < len(labels); i += 2 {
-		fmt.Fprintf(e.w, `%s%s="%s"`, separator, labels[i], labelEscapes.Replace(labels[i+1]))
+		fmt.Fprintf(e.w, `%s%s="%s"`, separator, labels[i], labelValue(labels[i+1]))
 		separator = ","
 	}
 	if len(labels) > 0 {

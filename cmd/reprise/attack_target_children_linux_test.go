@@ -124,6 +124,32 @@ func TestAttackStop(t *testing.T) {
 	}
 }
 
+// TestBystanders: what the shell that became the program had started before is none of
+// what commands have left behind, and lives on.
+func TestBystanders(t *testing.T) {
+	t.Parallel()
+	script, secret, started := escape(t, "exit 0")
+	bystander := fmt.Sprint(10_000_000 + rand.IntN(80_000_000))
+	p := startCommand(t, environment(), "/bin/sh", "-c", `for how in "" setsid; do $how sleep `+bystander+` </dev/null >/dev/null 2>&1 & done; exec "$0" "$@"`,
+		program, "up", "--memory", "--addr", "127.0.0.1:0", "--exec", script, "--queue", "q", "--retry", "attempts=1")
+	t.Cleanup(func() {
+		for _, id := range withArgument(t, bystander) {
+			_ = syscall.Kill(id, syscall.SIGKILL) // nobody else will
+		}
+	})
+	endpoint := p.await("SQS endpoint")
+	awaitThat(t, "the bystanders are there", func() bool { return len(withArgument(t, "sleep\x00"+bystander)) == 2 })
+	sendAll(t, endpoint, "q", "body")
+	awaitStarted(t, started, escapes)
+	p.stop()
+	if left := withArgument(t, secret); len(left) > 0 {
+		t.Errorf("processes %d outlived the program", left)
+	}
+	if left := withArgument(t, bystander); len(left) != 2 {
+		t.Errorf("of two bystanders %d are left", len(left))
+	}
+}
+
 // TestAttackStopAtOnce: a second signal ends what runs, too.
 func TestAttackStopAtOnce(t *testing.T) {
 	t.Parallel()

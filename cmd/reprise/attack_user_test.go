@@ -6,6 +6,7 @@
 package main_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"io/fs"
@@ -93,8 +94,8 @@ func TestAttackBackupTarget(t *testing.T) {
 		dir, dir + "/x", dir + "/../data/x", elsewhere + "/../data/x", dir + "//x/", elsewhere + "/in/x", elsewhere + "/up/data/x",
 		elsewhere + "/dangling", elsewhere, elsewhere + "/in/../data/x", elsewhere + "/no/x",
 	}
-	socket := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) {
-		return net.Dial("unix", filepath.Join(dir, "control.sock"))
+	socket := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "control.sock"))
 	}}}
 	defer socket.CloseIdleConnections()
 	for _, path := range append(paths, "relative", "", "../x") {

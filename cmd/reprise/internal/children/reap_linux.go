@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,13 +29,17 @@ var started = struct {
 // adopt makes this program the parent of what its commands leave behind, which it then
 // also has to wait for. It is called once.
 func adopt() {
+	self, err := os.Readlink("/proc/self")
+	if err != nil || self != strconv.Itoa(os.Getpid()) {
+		return // without /proc, or with that of another PID namespace, process groups are all there is
+	}
 	own, _ = look(os.Getpid())
 	before = make(map[identity]bool)
 	for _, p := range descendants(processes()) {
 		before[p.identity] = true
 	}
 	if own.id == 0 || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
-		return // without /proc, or on a kernel before 3.4: process groups are all there is
+		return // on a kernel before 3.4
 	}
 	adopted.Store(true)
 	ended := make(chan os.Signal, 1)

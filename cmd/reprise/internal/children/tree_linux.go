@@ -37,7 +37,16 @@ func (c *Child) ask() {
 
 // Kill kills the command, which was started, and whatever it has started, and returns
 // when all of it has ended.
-func (c *Child) Kill() { killed(c.members) }
+func (c *Child) Kill() {
+	c.members() // before the first of them ends, and leaves others without a parent
+	c.mu.Lock()
+	waited := c.waited
+	c.mu.Unlock()
+	if !waited || !adopting() {
+		c.signalGroup(syscall.SIGKILL) // all that can be found where there is no /proc
+	}
+	killed(c.members)
+}
 
 // KillAll kills what commands have left behind, at the end of the program, and returns
 // how many processes that were. What runs in the program's own process group, or was its
@@ -82,6 +91,9 @@ func killed(find func() []process) int {
 // environment before the first look is not told from what other commands have started;
 // KillAll finds it.
 func (c *Child) members() []process {
+	if !adopting() {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := processes()
@@ -128,6 +140,9 @@ func (c *Child) marked(p process) bool {
 // descendants are the processes below this one.
 func descendants(all map[int]process) []process {
 	var found []process
+	if own.id == 0 { // unknown: every process is below the kernel, which has this number
+		return nil
+	}
 	for _, p := range all {
 		for at, known := p, true; known && at.id != own.id; at, known = all[at.parent] {
 			if at.parent == own.id {

@@ -59,7 +59,8 @@ type RetryConfig struct {
 	DeadLetterURL string
 
 	// Middleware is put around each invocation of a function. It sees the message of
-	// the retry queue, with the id of the failed request for an OriginID, and is not
+	// the retry queue with the event for a Body, the function in the attribute
+	// [FunctionAttribute] and the id of the failed request for an OriginID, and is not
 	// called for what is not due or is given up. An idempotency middleware keeps what
 	// has been invoked from being invoked again, if the retry handler died before its
 	// message was deleted. Default: none.

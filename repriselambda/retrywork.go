@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -240,10 +243,14 @@ type dueInvocation struct {
 
 type dueKey struct{}
 
-// invokeOnce invokes f's function through the middleware.
+// invokeOnce invokes f's function through the middleware, which gets to see what is
+// asked for and nothing else of the record: Lambda may write one twice, at two times.
 func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure) error {
 	shown := *m
-	shown.OriginID = f.request
+	shown.OriginID, shown.Body = f.request, string(f.payload)
+	shown.Attributes = map[string]types.MessageAttributeValue{
+		FunctionAttribute: {DataType: aws.String("String"), StringValue: &f.function},
+	}
 	return r.invoke.Handle(context.WithValue(ctx, dueKey{}, dueInvocation{r, f}), &shown)
 }
 

@@ -324,6 +324,11 @@ func errNoCredentials(resource string) *Error {
 	return &Error{codeAccessDenied, "Access to the resource " + resource + " is denied."}
 }
 
+// errTooManyBodies: clients retry it.
+func errTooManyBodies() *Error {
+	return &Error{codeServiceUnavailable, "The server holds as many bytes of requests as it may at once: try again."}
+}
+
 func errUnknownAccessKey() *Error {
 	return &Error{codeInvalidClientTokenId, "The security token included in the request is invalid."}
 }

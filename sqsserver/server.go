@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
@@ -96,6 +97,7 @@ type Server struct {
 	faults faultSet
 	clock  clock
 	pages  *PageGuard
+	bodies atomic.Int64 // bytes that requests hold; see maxBodies
 
 	// mu guards what follows. Requests hold it for at most messagesPerHold
 	// messages at a time, and the engine bounds what it expires on the way; it

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -53,7 +54,7 @@ func TestAttackRegionReachesNoTerminal(t *testing.T) {
 		t.Errorf("status %d, want 400", response.StatusCode)
 	}
 	_, text := fetch(t, http.DefaultClient, endpoint+"/metrics")
-	if strings.ContainsAny(text, "\x1b\u009b\xff") || !strings.Contains(text, "eu\uFFFD[31m\uFFFD") {
+	if strings.ContainsAny(text, "\x1b\u009b") || !utf8.ValidString(text) || !strings.Contains(text, "eu\uFFFD[31m\uFFFD") {
 		t.Errorf("/metrics: %.2000q", text)
 	}
 }

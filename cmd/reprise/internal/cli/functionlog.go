@@ -14,6 +14,7 @@ type functionLog struct {
 	out    *terminal.Terminal
 	width  int
 	colors map[string]terminal.Color
+	limit  *terminal.Limit // of what functions write
 }
 
 func newFunctionLog(out *terminal.Terminal, functions []template.Function) *functionLog {
@@ -24,6 +25,9 @@ func newFunctionLog(out *terminal.Terminal, functions []template.Function) *func
 		log.width = max(log.width, len(name))
 		log.colors[name] = palette[i%len(palette)]
 	}
+	log.limit = terminal.NewLimit(func(omitted int64) {
+		log.print(lambdalocal.Line{Source: lambdalocal.SourceTrouble, Text: fmt.Sprintf("%d bytes of the functions' logs are left out: together they may write %d KiB a second", omitted, terminal.LimitRate>>10)})
+	})
 	return log
 }
 
@@ -41,6 +45,9 @@ func (l *functionLog) print(line lambdalocal.Line) {
 		label = l.out.Paint(color, label)
 	}
 	for text := range strings.SplitSeq(line.Text, "\n") {
+		if line.Source == lambdalocal.SourceFunction && !l.limit.Permit(len(text)+1) {
+			continue
+		}
 		text = terminal.Escape(terminal.Shorten(text, maxLogged))
 		switch line.Source {
 		case lambdalocal.SourceTrouble:

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
 // shared is a buffer that several runs write to.
@@ -45,7 +47,7 @@ func TestAttackFloodOfRuns(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if limit := outputBurst + 11*outputRate; to.Len() > limit {
+		if limit := terminal.LimitBurst + 11*terminal.LimitRate; to.Len() > limit {
 			t.Errorf("%d bytes of %d are passed on, want %d at most", to.Len(), written, limit)
 		}
 		notices := strings.Count(to.String(), "bytes of the commands' standard error are left out")

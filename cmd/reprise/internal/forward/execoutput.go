@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"sync"
-	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// Commands write as much as they like: one that writes 1.8 GB in 4 s would fill a disk or
-// a log, and hide everything else on a terminal. What is passed on is bounded, and what
-// is left out is counted.
+// Commands write as much as they like. What is passed on is bounded, and what is left out
+// is counted: of each run, and by [terminal.Limit] of all together.
 const (
 	// maxOutput is how many bytes of one run's output are passed on as they come; of what
 	// follows, the last maxOutputEnd, where the reason of a failure is.
@@ -18,11 +17,6 @@ const (
 	maxOutputEnd = 4 << 10
 	// maxOutputLine is how long a line may be: a longer one is passed on in pieces.
 	maxOutputLine = 8 << 10
-	// All runs together may write outputRate bytes a second, and outputBurst at once.
-	outputRate  = 256 << 10
-	outputBurst = 1 << 20
-	// noticeAfter is how soon it is said that runs have written more than that.
-	noticeAfter = time.Second
 )
 
 // outputs passes on what several runs write to one of their outputs, and no more than is
@@ -30,52 +24,20 @@ const (
 type outputs struct {
 	to    io.Writer // gets a line by each Write
 	name  string    // of the output
-	clock func() time.Time
-
-	mu       sync.Mutex
-	room     float64 // bytes that may be written now
-	at       time.Time
-	omitted  int64 // bytes, since it was last said
-	noticing bool  // it will be said
+	limit *terminal.Limit
 }
 
 func newOutputs(to io.Writer, name string) *outputs {
-	return &outputs{to: to, name: name, clock: time.Now, room: outputBurst, at: time.Now()}
+	return &outputs{to, name, terminal.NewLimit(func(omitted int64) {
+		fmt.Fprintf(to, "reprise: %d bytes of the commands' %s are left out: together they may write %d KiB a second\n", omitted, name, terminal.LimitRate>>10)
+	})}
 }
 
 // pass writes a line if there is room for it.
 func (o *outputs) pass(line []byte) {
-	if o.permit(len(line)) {
+	if o.limit.Permit(len(line)) {
 		_, _ = o.to.Write(line) // nobody else reads it: an attempt does not fail for that
 	}
-}
-
-// permit reports whether n bytes may be written now, and counts them if not.
-func (o *outputs) permit(n int) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.clock()
-	o.room = min(outputBurst, o.room+now.Sub(o.at).Seconds()*outputRate)
-	o.at = now
-	if float64(n) <= o.room {
-		o.room -= float64(n)
-		return true
-	}
-	o.omitted += int64(n)
-	if !o.noticing {
-		o.noticing = true
-		time.AfterFunc(noticeAfter, o.notice)
-	}
-	return false
-}
-
-// notice says how much was left out.
-func (o *outputs) notice() {
-	o.mu.Lock()
-	n := o.omitted
-	o.omitted, o.noticing = 0, false
-	o.mu.Unlock()
-	fmt.Fprintf(o.to, "reprise: %d bytes of the commands' %s are left out: together they may write %d KiB a second\n", n, o.name, outputRate>>10)
 }
 
 // output is what one run writes to it.

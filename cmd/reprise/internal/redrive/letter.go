@@ -51,6 +51,10 @@ var past = [...]string{
 	repriselambda.ErrorTypeAttribute, repriselambda.ErrorMessageAttribute,
 }
 
+// maxTraceHeader is how many bytes of a trace header are sent back. X-Ray's have fewer
+// than 500; SQS does not count them as a part of the message.
+const maxTraceHeader = 1 << 10
+
 // outgoing is the message that is sent back: what its sender sent.
 func (l letter) outgoing(fifo bool) reprise.Outgoing {
 	m := reprise.Outgoing{
@@ -58,6 +62,9 @@ func (l letter) outgoing(fifo bool) reprise.Outgoing {
 		Attributes:  maps.Clone(l.MessageAttributes),
 		TraceHeader: l.Attributes["AWSTraceHeader"],
 		GroupID:     l.Attributes["MessageGroupId"],
+	}
+	if len(m.TraceHeader) > maxTraceHeader {
+		m.TraceHeader = "" // no service's: the letter could not be sent with it
 	}
 	for _, name := range past {
 		delete(m.Attributes, name)

@@ -1,0 +1,103 @@
+// This file holds off functions of `lambda up`, services and messages whose text the
+// program shows: on the operator's terminal it stays text, and there is a bound to it.
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+// page is a buffer that several goroutines may use.
+type page struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (p *page) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(text)
+}
+
+func (p *page) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+func (p *page) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text.Reset()
+}
+
+// TestAttackFunctionLog: what a function writes is escaped, its lines are cut, and of a
+// flood of them the rest is counted, but what Lambda says of it is not left out.
+func TestAttackFunctionLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out page
+		log := newFunctionLog(terminal.Plain(&out, 80, true), []template.Function{{Name: "F"}})
+		log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourceFunction, Text: "a\x1b[2J\u009b2J\u202e\x9b\rF | forged"})
+		if want := `F       | a\u001b[2J\u009b2J\u202e\x9b\u000dF | forged` + "\n"; out.String() != want {
+			t.Errorf("the log is %q, want %q", out.String(), want)
+		}
+		out.Reset()
+		log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourceFunction, Text: strings.Repeat("x", 1<<18)})
+		if len(out.String()) > maxLogged+100 || !strings.Contains(out.String(), "more bytes)") {
+			t.Errorf("a line of %d bytes", len(out.String()))
+		}
+		time.Sleep(time.Minute)
+		out.Reset()
+		for range 100_000 {
+			log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourceFunction, Text: strings.Repeat("x", 99)})
+		}
+		log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourcePlatform, Text: "REPORT"})
+		if !strings.HasSuffix(out.String(), "F       | REPORT\n") || len(out.String()) > 2<<20 {
+			t.Errorf("%d bytes, which end with %q", len(out.String()), out.String()[len(out.String())-50:])
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !strings.HasSuffix(out.String(), "bytes of the functions' logs are left out: together they may write 256 KiB a second\n") {
+			t.Errorf("it is not said that there was more: %q", out.String()[len(out.String())-100:])
+		}
+	})
+}
+
+// TestAttackLongTextInLogs: a text or an error of any length makes a line of bounded
+// length, in both forms, and neither steers a terminal.
+func TestAttackLongTextInLogs(t *testing.T) {
+	long := "\x1b\u009b\u202e" + strings.Repeat("x", 1<<20)
+	for _, format := range []string{"text", "json"} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		a := &app{stdout: newStream(f), stderr: newStream(f)}
+		log, err := (&logFlags{level: "info", format: format}).logger(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("m", "text", long, "error", errors.New(long), slog.Group("g", "text", long))
+		text, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > 4*maxLogged || len(text) < 3*maxLogged || strings.ContainsAny(string(text), "\x1b\u009b\u202e") || bytes.Count(text, []byte("\n")) != 1 {
+			t.Errorf("%s: %d bytes: %.200q", format, len(text), text)
+		}
+	}
+}

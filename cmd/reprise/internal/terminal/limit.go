@@ -1,0 +1,61 @@
+package terminal
+
+import (
+	"sync"
+	"time"
+)
+
+// Limit bounds what programs that the operator runs write, which can be as much as they
+// like: 1.8 GB in 4 s would fill a disk or a log, and hide everything else on a terminal.
+// It may be used by several goroutines at once.
+type Limit struct {
+	notice func(omitted int64)
+
+	mu       sync.Mutex
+	room     float64 // bytes that may be written now
+	at       time.Time
+	omitted  int64 // bytes, since it was last said
+	noticing bool  // it will be said
+}
+
+const (
+	// LimitRate is how many bytes a second a [Limit] permits; LimitBurst, at once.
+	LimitRate  = 256 << 10
+	LimitBurst = 1 << 20
+	// noticeAfter is how soon it is said that there was more.
+	noticeAfter = time.Second
+)
+
+// NewLimit returns a Limit that calls notice, within a second and about once a second,
+// with how many bytes were left out.
+func NewLimit(notice func(omitted int64)) *Limit {
+	return &Limit{notice: notice, room: LimitBurst, at: time.Now()}
+}
+
+// Permit reports whether n bytes may be written now, and counts them if not.
+func (l *Limit) Permit(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.room = min(LimitBurst, l.room+now.Sub(l.at).Seconds()*LimitRate)
+	l.at = now
+	if float64(n) <= l.room {
+		l.room -= float64(n)
+		return true
+	}
+	l.omitted += int64(n)
+	if !l.noticing {
+		l.noticing = true
+		time.AfterFunc(noticeAfter, l.say)
+	}
+	return false
+}
+
+// say says how much was left out.
+func (l *Limit) say() {
+	l.mu.Lock()
+	n := l.omitted
+	l.omitted, l.noticing = 0, false
+	l.mu.Unlock()
+	l.notice(n)
+}

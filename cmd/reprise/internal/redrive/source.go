@@ -17,8 +17,8 @@ import (
 //
 // A redrive acts with the operator's permissions on what a sender has written, so what
 // the sender wrote must not choose the queue. What SQS says comes first. A story that no
-// key vouches for leads only to queues that have this one for their dead-letter queue, which their owners
-// have set, and to the URL that SQS gives them.
+// key vouches for leads only to queues that have this one for their dead-letter queue,
+// which their owners have set, and to the URL that SQS gives them.
 func (p *run) sourceOf(ctx context.Context, l letter) *queue {
 	if source := l.moved(); source != "" {
 		return p.once(source, func() *queue { return p.resolve(ctx, source) })

@@ -115,8 +115,8 @@ func TestAttackStop(t *testing.T) {
 	sendAll(t, endpoint, "q", "body")
 	awaitStarted(t, started, escapes+1)
 	p.signal(os.Interrupt)
-	code, output := p.wait()
-	if code != 0 || !strings.Contains(output, "that commands had left behind") {
+	p.await("that commands had left behind")
+	if code, output := p.wait(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, output)
 	}
 	if left := withArgument(t, secret); len(left) > 0 {
@@ -182,7 +182,8 @@ func TestAttackOrphansAreReaped(t *testing.T) {
 	awaitStarted(t, script+".ran", len(bodies))
 	awaitThat(t, "there are no zombies", func() bool { return !zombies(t, p.cmd.Process.Pid) })
 	p.signal(os.Interrupt)
-	if code, output := p.wait(); code != 0 || !strings.Contains(output, "40 deleted, 0 retried, 0 released, 0 dead-lettered") {
+	p.await("40 deleted, 0 retried, 0 released, 0 dead-lettered")
+	if code, output := p.wait(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, output)
 	}
 }

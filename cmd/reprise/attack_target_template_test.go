@@ -62,9 +62,9 @@ func TestAttackCodeOutside(t *testing.T) {
 				}
 			}
 			p := startIn(t, lambdaEnvironment(t), "lambda", "up", filepath.Join(temp, "stack/template.yaml"), "--addr", "127.0.0.1:0")
-			code, output := p.wait()
-			if code != 1 || !containsAll(output, "function F", test.property, "outside of the template's folder", "--allow-outside") {
-				t.Errorf("exit code %d:\n%s", code, output)
+			said := p.await("reprise: ") // not from wait, which can return before the last line was read
+			if code, _ := p.wait(); code != 1 || !containsAll(said, "function F", test.property, "outside of the template's folder", "--allow-outside") {
+				t.Errorf("exit code %d: %s", code, said)
 			}
 			if _, err := os.Stat(ran); err == nil {
 				t.Error("the code was run")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -44,4 +45,32 @@ func TestAttackBodiesAnnounced(t *testing.T) {
 	if grown := after - before; grown > 100<<20 {
 		t.Errorf("grew by %d MiB, want at most 100", grown>>20)
 	}
+}
+
+// TestAttackIdleConnections: 60 idle connections against a limit of 60 lock nobody out.
+func TestAttackIdleConnections(t *testing.T) {
+	t.Parallel()
+	p := start(t, "serve", "--memory", "--addr", "127.0.0.1:0", "--max-connections", "60")
+	endpoint := p.await("SQS endpoint")
+	for range 60 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		if _, err := conn.Read(make([]byte, 1<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+		if status, text := fetch(t, client, endpoint+"/health"); status != http.StatusOK {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	p.await("all connections are open")
 }

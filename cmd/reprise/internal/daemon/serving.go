@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -27,8 +26,10 @@ type Serving struct {
 	// Certificate makes the address one of HTTPS, with TLS 1.2 or newer. Default:
 	// HTTP.
 	Certificate *tls.Certificate
-	// MaxConnections is how many connections are open at once; others wait to be
-	// accepted. Negative: any number. Default: 16,384, or half of the files that the
+	// MaxConnections is how many connections are open at once. When they are, the one
+	// that has been without a request for longest is closed for the next; if all have
+	// requests, others wait to be accepted. An address of another machine has at most
+	// three quarters of them. Negative: any number. Default: 16,384, or half of the files that the
 	// process may open if that is less: a journal that can open none has failed.
 	MaxConnections int
 	// Faults are set from the start, by the name of the queue; "*" is every one.
@@ -67,7 +68,12 @@ func (s Serving) apply(cfg *sqsserver.Config, onRequest func(sqsserver.Request))
 func (d *Daemon) serve() error {
 	listener := d.listener
 	if limit := cmp.Or(d.cfg.Serving.MaxConnections, connectionLimit(maxOpenFiles())); limit > 0 {
-		listener = newLimitedListener(listener, limit)
+		limited := newLimitedListener(listener, limit, d.cfg.Logger)
+		listener = limited
+		d.http.ConnState = func(conn net.Conn, state http.ConnState) {
+			d.metrics.connection(conn, state)
+			limited.changed(conn, state)
+		}
 	}
 	if d.cfg.Serving.Certificate == nil {
 		return d.http.Serve(wholeListener{listener})
@@ -129,48 +135,4 @@ func (d *Daemon) onRequest(r sqsserver.Request) {
 		slog.String("account", r.Account), slog.String("key", r.AccessKey), slog.String("remote", r.Remote), slog.String("id", r.ID),
 	}
 	d.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attributes...)
-}
-
-// limitedListener has no more than so many connections open at a time.
-type limitedListener struct {
-	net.Listener
-	places chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newLimitedListener(l net.Listener, limit int) *limitedListener {
-	return &limitedListener{Listener: l, places: make(chan struct{}, limit), closed: make(chan struct{})}
-}
-
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
-}
-
-func (l *limitedListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// limitedConn gives its place free when it is closed.
-type limitedConn struct {
-	net.Conn
-	leave func()
-}
-
-func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-func (c *limitedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"container/list"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// logFullEvery bounds how often it is logged that connections are short.
+const logFullEvery = time.Minute
+
+// limitedListener has no more than so many connections open at a time. It closes the
+// one that has been idle for longest when the next comes, so that connections without
+// requests keep nobody out. One with a request, which long polls are too, is never closed.
+type limitedListener struct {
+	net.Listener
+	logger     *slog.Logger
+	places     chan struct{}
+	perAddress int // of one that is not loopback
+	closed     chan struct{}
+	once       sync.Once
+
+	mu        sync.Mutex
+	waiting   bool                       // Accept waits for a place
+	idle      *list.List                 // of net.Conn, the longest idle first
+	elements  map[net.Conn]*list.Element // of idle
+	addresses map[string]int             // connections of those that are not loopback
+	logged    time.Time
+}
+
+func newLimitedListener(l net.Listener, limit int, logger *slog.Logger) *limitedListener {
+	return &limitedListener{
+		Listener: l, logger: logger, places: make(chan struct{}, limit), perAddress: max(1, limit-limit/4), closed: make(chan struct{}),
+		idle: list.New(), elements: make(map[net.Conn]*list.Element), addresses: make(map[string]int),
+	}
+}
+
+// Accept accepts the next connection that may be open.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		if err := l.takePlace(); err != nil {
+			return nil, err
+		}
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			<-l.places
+			return nil, err
+		}
+		address, allowed := l.enter(conn)
+		if allowed {
+			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
+		}
+		l.logFull("an address has as many connections as it may have: refusing more from it", "address", address, "most", l.perAddress)
+		_ = conn.Close() // nothing was read or written
+		<-l.places
+	}
+}
+
+// takePlace waits until there is room for a connection.
+func (l *limitedListener) takePlace() error {
+	select {
+	case l.places <- struct{}{}:
+		return nil
+	default:
+	}
+	l.mu.Lock()
+	l.waiting = true
+	l.mu.Unlock()
+	l.makeRoom()
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return net.ErrClosed
+	}
+	l.mu.Lock()
+	l.waiting = false
+	l.mu.Unlock()
+	return nil
+}
+
+// makeRoom closes the connection that has been idle for longest, if a place is wanted.
+func (l *limitedListener) makeRoom() {
+	l.mu.Lock()
+	var oldest net.Conn
+	if e := l.idle.Front(); l.waiting && e != nil {
+		oldest = l.idle.Remove(e).(net.Conn)
+		delete(l.elements, oldest)
+		l.waiting = false
+	}
+	l.mu.Unlock()
+	if oldest == nil {
+		return
+	}
+	l.logFull("all connections are open: closing those that have been idle for longest to accept others", "most", cap(l.places))
+	go oldest.Close() // that of TLS says goodbye, which may take seconds
+}
+
+// changed is a hook of http.Server, which calls it with the connections that it has made
+// of those accepted.
+func (l *limitedListener) changed(conn net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	if e := l.elements[conn]; e != nil {
+		l.idle.Remove(e)
+		delete(l.elements, conn)
+	}
+	if state == http.StateIdle {
+		l.elements[conn] = l.idle.PushBack(conn)
+	}
+	l.mu.Unlock()
+	l.makeRoom()
+}
+
+// enter counts a connection by its address; empty: it is not counted. Clients on this
+// machine are not told apart by theirs.
+func (l *limitedListener) enter(conn net.Conn) (address string, allowed bool) {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok || tcp.IP.IsLoopback() {
+		return "", true
+	}
+	address = tcp.IP.String()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.addresses[address] >= l.perAddress {
+		return address, false
+	}
+	l.addresses[address]++
+	return address, true
+}
+
+func (l *limitedListener) leave(address string) {
+	if address != "" {
+		l.mu.Lock()
+		if l.addresses[address]--; l.addresses[address] == 0 {
+			delete(l.addresses, address)
+		}
+		l.mu.Unlock()
+	}
+	<-l.places
+}
+
+func (l *limitedListener) logFull(text string, args ...any) {
+	l.mu.Lock()
+	due := time.Since(l.logged) >= logFullEvery
+	if due {
+		l.logged = time.Now()
+	}
+	l.mu.Unlock()
+	if due {
+		l.logger.Warn(text, args...)
+	}
+}
+
+// Close ends Accept.
+func (l *limitedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// limitedConn gives its place free when it is closed.
+type limitedConn struct {
+	net.Conn
+	leave func()
+}
+
+func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+func (c *limitedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

@@ -4,9 +4,45 @@ package daemon
 
 import (
 	"bufio"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
+
+// TestAttackMetricsOfManyQueues: the metrics of any number of queues are of a bounded
+// size, and the totals are true.
+func TestAttackMetricsOfManyQueues(t *testing.T) {
+	for _, c := range []struct {
+		queues int
+		want   string
+	}{
+		{maxQueueMetrics, `reprise_messages_total{queue="q0",arn="arn:aws:sqs:r:a:q0",action="SendMessage"} 2`},
+		{100_000, `reprise_messages_total{queue="*",arn="*",action="SendMessage"} 200000`},
+	} {
+		queues := make([]sqsserver.QueueInfo, c.queues)
+		m := newMetrics()
+		for i := range queues {
+			name := fmt.Sprint("q", i)
+			queues[i] = sqsserver.QueueInfo{Name: name, ARN: "arn:aws:sqs:r:a:" + name, Visible: 1, Polls: 2}
+			m.messages[messageLabels{"r", "a", name, "SendMessage"}] = 2
+		}
+		var text strings.Builder
+		out := &exposition{bufio.NewWriter(&text)}
+		new(Daemon).writeQueueMetrics(out, totalOf(queues))
+		m.write(out, queues)
+		if err := out.w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if text.Len() > 1<<20 || !strings.Contains(text.String(), c.want+"\n") {
+			t.Errorf("%d queues: %d bytes, want at most 1 MiB with %s: %.2000s", c.queues, text.Len(), c.want, text.String())
+		}
+	}
+	if got := totalOf(make([]sqsserver.QueueInfo, maxQueueMetrics+1)); len(got) != 1 || got[0].Name != allQueues {
+		t.Errorf("totals are %+v", got)
+	}
+}
 
 // TestAttackLabelValues: no value of a label, which an older journal may bring, makes a
 // scrape fail or a line of its own.

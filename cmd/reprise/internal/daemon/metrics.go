@@ -91,10 +91,32 @@ func (m *metrics) request(r sqsserver.Request) {
 	}
 }
 
+// maxQueueMetrics is how many queues have metrics of their own. Of more there are only
+// totals: anybody may ask for the metrics, of 100,000 queues they would be 40 MB.
+const maxQueueMetrics = 1000
+
+// allQueues is the queue and the ARN of totals. No queue has that name.
+const allQueues = "*"
+
+// totalOf makes one queue of more than maxQueueMetrics.
+func totalOf(queues []sqsserver.QueueInfo) []sqsserver.QueueInfo {
+	if len(queues) <= maxQueueMetrics {
+		return queues
+	}
+	total := sqsserver.QueueInfo{Name: allQueues, ARN: allQueues}
+	for i := range queues {
+		total.Visible += queues[i].Visible
+		total.InFlight += queues[i].InFlight
+		total.Delayed += queues[i].Delayed
+		total.Polls += queues[i].Polls
+	}
+	return []sqsserver.QueueInfo{total}
+}
+
 func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	out := beginExposition(w)
 	queues := d.sqs.Queues()
-	d.writeQueueMetrics(out, queues)
+	d.writeQueueMetrics(out, totalOf(queues))
 	d.writeFaultMetrics(out)
 	d.metrics.write(out, queues)
 	d.writeHealthMetrics(out)
@@ -145,17 +167,32 @@ func (m *metrics) write(out *exposition, queues []sqsserver.QueueInfo) {
 		out.sample("reprise_requests_total", float64(m.requests[l]), "action", l.action, "protocol", l.protocol, "code", l.code)
 	}
 	out.family("reprise_messages_total", "counter", "Messages sent, received, deleted and hidden, by the action that did it.")
-	for _, l := range slices.SortedFunc(maps.Keys(m.messages), func(a, b messageLabels) int {
-		return cmp.Or(cmp.Compare(a.arn(), b.arn()), cmp.Compare(a.action, b.action))
-	}) {
-		out.sample("reprise_messages_total", float64(m.messages[l]), "queue", l.queue, "arn", l.arn(), "action", l.action)
-	}
+	m.writeMessages(out, len(queues) > maxQueueMetrics)
 	out.family("reprise_request_duration_seconds", "histogram", "How long requests took, long polls with their wait.")
 	for _, action := range slices.Sorted(maps.Keys(m.durations)) {
 		out.histogram("reprise_request_duration_seconds", m.durations[action], "action", action)
 	}
 	out.family("reprise_connections", "gauge", "Connections that are open now.")
 	out.sample("reprise_connections", float64(m.connections.Load()))
+}
+
+// writeMessages writes what became of messages, by queue or in total. The lock is held.
+func (m *metrics) writeMessages(out *exposition, total bool) {
+	if total {
+		byAction := make(map[string]uint64)
+		for l, n := range m.messages {
+			byAction[l.action] += n
+		}
+		for _, action := range slices.Sorted(maps.Keys(byAction)) {
+			out.sample("reprise_messages_total", float64(byAction[action]), "queue", allQueues, "arn", allQueues, "action", action)
+		}
+		return
+	}
+	for _, l := range slices.SortedFunc(maps.Keys(m.messages), func(a, b messageLabels) int {
+		return cmp.Or(cmp.Compare(a.arn(), b.arn()), cmp.Compare(a.action, b.action))
+	}) {
+		out.sample("reprise_messages_total", float64(m.messages[l]), "queue", l.queue, "arn", l.arn(), "action", l.action)
+	}
 }
 
 func (d *Daemon) writeHealthMetrics(out *exposition) {

@@ -95,7 +95,7 @@ func (l *limitedListener) makeRoom() {
 		return
 	}
 	l.logFull("all connections are open: closing those that have been idle for longest to accept others", "most", cap(l.places))
-	go oldest.Close() // that of TLS says goodbye, which may take seconds
+	go func() { _ = oldest.Close() }() // that of TLS says goodbye, which may take seconds; nobody needs its error
 }
 
 // changed is a hook of http.Server, which calls it with the connections that it has made

@@ -87,7 +87,8 @@ fuzz: ## fuzz every fuzz target of FUZZ (work: all packages) for FUZZTIME each: 
 # The packages that read what somebody else may have written to do harm: requests
 # and their signatures, histories and stories, envelopes, pointers, templates.
 READS_STRANGERS = . ./sqsserver ./internal/awsjson ./internal/replies ./repriselambda ./envelope ./middleware \
-	./adapters/s3payload ./cmd/reprise/internal/template ./cmd/reprise/internal/lambdalocal/mapping
+	./idempotency ./adapters/s3payload ./adapters/repriseotel \
+	./cmd/reprise/internal/template ./cmd/reprise/internal/lambdalocal/mapping ./cmd/reprise/internal/terminal
 
 attack: ## attack the program as docs/security.md says, and fuzz what reads strangers' input for FUZZTIME each
 	$(GO) test -count=1 -timeout 15m -run '^TestAttack' work

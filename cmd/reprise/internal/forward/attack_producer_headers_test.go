@@ -1,3 +1,5 @@
+//go:build unix
+
 package forward_test
 
 import (

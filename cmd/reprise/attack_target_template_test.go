@@ -73,6 +73,27 @@ func TestAttackCodeOutside(t *testing.T) {
 	}
 }
 
+// TestAttackHandlerOutside: nor does a handler lead to code that is elsewhere.
+func TestAttackHandlerOutside(t *testing.T) {
+	t.Parallel()
+	for _, handler := range []string{"../../outside/app.handler", "$TEMP/outside/app.handler", "a/../../../outside/app.handler", `..\..\outside\app.handler`} {
+		for _, runtime := range []string{"nodejs22.x", "python3.12"} {
+			t.Run(runtime+" "+handler, func(t *testing.T) {
+				t.Parallel()
+				temp := t.TempDir()
+				text := strings.NewReplacer("$CODE", "inside", "$METADATA", "", "$RUNTIME", runtime, "app.handler", strings.ReplaceAll(handler, "$TEMP", temp)).Replace(outsideStack)
+				write(t, filepath.Join(temp, "stack"), "template.yaml", text)
+				write(t, filepath.Join(temp, "stack/inside"), "app.py", showEnvironment)
+				p := startIn(t, lambdaEnvironment(t), "lambda", "up", filepath.Join(temp, "stack/template.yaml"), "--addr", "127.0.0.1:0")
+				said := p.await("Handler")
+				if code, _ := p.wait(); code == 0 || !containsAll(said, "F, Handler", "leads out of the function's folder") {
+					t.Errorf("exit code %d: %s", code, said)
+				}
+			})
+		}
+	}
+}
+
 // TestAttackFunctionEnvironment: a function sees no variable of the shell that Lambda
 // does not have, but for PATH and TMPDIR, and those that are passed by name.
 func TestAttackFunctionEnvironment(t *testing.T) {

@@ -102,10 +102,21 @@ func (l *loader) handler(p place, r *resource) (handler, runtime string) {
 	case !runtimes.MatchString(runtime):
 		l.refuse(p.at("Runtime"), r.opened["Runtime"], "%s is not run here: %s", runtime, remedyRuntime)
 	}
-	if missing(r.opened, "Handler") {
+	switch {
+	case missing(r.opened, "Handler"):
 		l.refuse(p, nil, "it has no Handler: write one, like Handler: bootstrap")
+	case leavesFolder(handler):
+		// Its runtimes refuse it on AWS; here it would be other code of this machine.
+		l.refuse(p.at("Handler"), r.opened["Handler"], "%q leads out of the function's folder: write one that is relative to CodeUri, like app.handler", handler)
 	}
 	return handler, runtime
+}
+
+// leavesFolder reports whether the path of a handler is absolute or goes up, by the
+// separators of any system.
+func leavesFolder(handler string) bool {
+	path := strings.ReplaceAll(handler, `\`, "/")
+	return strings.HasPrefix(path, "/") || len(path) > 1 && path[1] == ':' || slices.Contains(strings.Split(path, "/"), "..")
 }
 
 var environmentSchema = schema{"Variables": used}

@@ -29,6 +29,12 @@ func TestRefused(t *testing.T) {
 		name, resources string
 		want            string // without the file's name; of several lines
 	}{
+		{"handler elsewhere", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: ../../evil/index.handler, Runtime: nodejs22.x}}",
+			`:3: F, Handler: "../../evil/index.handler" leads out of the function's folder: write one that is relative to CodeUri, like app.handler`},
+		{"handler anywhere", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: /evil/index.handler, Runtime: nodejs22.x}}",
+			`:3: F, Handler: "/evil/index.handler" leads out of the function's folder: write one that is relative to CodeUri, like app.handler`},
+		{"handler up from below", "\n  F: {Type: AWS::Serverless::Function, Properties: {CodeUri: f, Handler: a/../../evil.handler, Runtime: python3.13}}",
+			`:3: F, Handler: "a/../../evil.handler" leads out of the function's folder: write one that is relative to CodeUri, like app.handler`},
 		{"queue's number", queue + "VisibilityTimeout: 43201}}",
 			`:3: Q, VisibilityTimeout: "43201" is none of the numbers from 0 to 43200: write one`},
 		{"queue's misspelt property", queue + "VisibiltyTimeout: 3}}",

@@ -64,6 +64,33 @@ func TestAttackHeadersThatCannotBeSent(t *testing.T) {
 	}
 }
 
+// TestAttackHeadersOfManyBytes: a target that limits headers, as all do, gets the message
+// without the attributes that are too much. By a cut connection or a hanging one it would
+// seem to be down, for everybody.
+func TestAttackHeadersOfManyBytes(t *testing.T) {
+	large := strings.Repeat("x", 5<<10)
+	for name, attributes := range map[string]map[string]string{
+		"one of a megabyte": {"a": strings.Repeat("x", 1<<20-100), "good": "yes"},
+		"two of 5 KiB":      {"good": "yes", "y": large, "z": large},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got http.Header
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+			srv.Config.MaxHeaderBytes = 8 << 10 // and 4 KiB, which net/http adds
+			srv.Start()
+			defer srv.Close()
+			m := uncarriable(attributes)
+			m.GroupID = large
+			if err := newHTTP(t, srv.URL).Handle(t.Context(), m); err != nil {
+				t.Fatalf("Handle = %v, want the message delivered", err)
+			}
+			if got.Get("X-Aws-Sqsd-Attr-Good") != "yes" || got.Get("X-Reprise-Left-Out") != "1" || got.Get("X-Reprise-Group-Id") != "" {
+				t.Errorf("headers of %d names, %s left out: want the good attribute, and that one is left out", len(got), got.Get("X-Reprise-Left-Out"))
+			}
+		})
+	}
+}
+
 // TestAttackIdsThatCannotBeSent: ids and groups of a server that takes anything.
 func TestAttackIdsThatCannotBeSent(t *testing.T) {
 	var got http.Header

@@ -63,6 +63,15 @@ const (
 	dialTimeout     = 10 * time.Second
 	maxIdleConnTime = 90 * time.Second
 
+	// maxAttributeHeaders bounds the headers of a message's attributes together. Servers
+	// limit a request's headers, Node.js all to 16 KiB, others to 64 KiB or each to
+	// 8 KiB, and many cut the connection of one that has more, or hang: that would look
+	// like an outage of the target, and whoever may send to the queue could make one.
+	maxAttributeHeaders = 8 << 10
+
+	// maxID bounds the ids that a header carries. SQS's have 128 characters at most.
+	maxID = 1 << 10
+
 	// maxDrained is how much of an answer is read so that its connection can carry
 	// the next message. Beyond it a new connection is cheaper.
 	maxDrained = 256 << 10
@@ -149,7 +158,7 @@ func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 	// One header that cannot be sent would have the transport refuse the whole request,
 	// at every attempt. SQS gives out no such ids; other servers may.
 	set := func(name, value string) {
-		if value != "" && !strings.ContainsFunc(value, isControl) {
+		if value != "" && len(value) <= maxID && !strings.ContainsFunc(value, isControl) {
 			header.Set(name, value)
 		}
 	}
@@ -159,16 +168,21 @@ func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 		header.Set("X-Aws-Sqsd-First-Received-At", m.FirstReceived.UTC().Format(time.RFC3339))
 	}
 	header.Set("X-Aws-Sqsd-Receive-Count", strconv.Itoa(m.Receives))
-	carried := 0
+	carried, room := 0, maxAttributeHeaders
 	for _, a := range textAttributes(m) {
+		name := "X-Aws-Sqsd-Attr-" + a.name // the name's own case
+		size := len(name) + len(a.value)
 		switch {
 		case !token(a.name):
 			h.leftOut.say(m, a.name, badName)
 		case strings.ContainsFunc(a.value, isControl):
 			h.leftOut.say(m, a.name, badValue)
+		case size > room:
+			h.leftOut.say(m, a.name, manyHeaders)
 		default:
-			header["X-Aws-Sqsd-Attr-"+a.name] = []string{a.value} // the name's own case
+			header[name] = []string{a.value}
 			carried++
+			room -= size
 		}
 	}
 	if n := len(m.Attributes) - carried; n > 0 {

@@ -57,6 +57,8 @@ const (
 	zeroByte  = "its value has a zero byte"
 	longValue = "its value is longer than 32 KiB"
 
+	manyHeaders = "the headers of the message's attributes would have more than 8 KiB together"
+
 	sharedName = "its variable would be that of another attribute, too: REPRISE_ATTRIBUTES has both"
 )
 

@@ -78,7 +78,7 @@ func Tuned(t Transport) func(*sqs.Options) {
 				}
 			})
 		}
-		o.HTTPClient = bodyBuffer{client}
+		o.HTTPClient = replyLimit{bodyBuffer{client}}
 	}
 }
 
@@ -131,4 +131,36 @@ func (b bodyBuffer) Do(r *http.Request) (*http.Response, error) {
 	buffered.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	buffered.Body, _ = buffered.GetBody()
 	return b.client.Do(buffered)
+}
+
+// maxReply is more than any reply of SQS has: ten messages of 1 MiB, each character of
+// them escaped in six.
+const maxReply = 64 << 20
+
+// replyLimit is an HTTP client whose replies end at maxReply: whoever answers in place
+// of SQS, without end, would take all memory.
+type replyLimit struct{ client sqs.HTTPClient }
+
+// Do sends r.
+func (l replyLimit) Do(r *http.Request) (*http.Response, error) {
+	reply, err := l.client.Do(r)
+	if err == nil && reply.Body != nil {
+		reply.Body = &limitedBody{reply.Body, maxReply}
+	}
+	return reply, err
+}
+
+// limitedBody is the body of a reply, of which so many bytes may still be read.
+type limitedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the reply is longer than %d MiB: it is none of SQS", maxReply>>20)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }

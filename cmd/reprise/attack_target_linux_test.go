@@ -105,7 +105,7 @@ func TestAttackFloodOnTerminal(t *testing.T) {
 		t.Fatal(send.stderr)
 	}
 	got := untilSaid(t, "the reason", "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s",
-		"--exec", `head -c 200000000 /dev/zero | tr '\0' x | fold -w 99 >&2; echo the reason >&2; exit 100`)
+		"--exec", `head -c 200000000 /dev/zero | tr '\0' x | fold -w 99 >&2; printf 'the %s\n' reason >&2; exit 100`) // the program prints the command, too
 	if len(got) > 200_000 || !strings.Contains(got, "bytes of a command's standard error are left out here") {
 		t.Errorf("%d bytes on the terminal", len(got))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -189,6 +190,9 @@ func resolve(ctx context.Context, client *sqs.Client, queue string) (string, err
 	out, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 	if err != nil {
 		return "", err
+	}
+	if aws.ToString(out.QueueUrl) == "" {
+		return "", errors.New("the endpoint answers GetQueueUrl without a URL: see that it is one of SQS, or pass the queue's URL")
 	}
 	return *out.QueueUrl, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -98,6 +99,9 @@ func (p *run) resolve(ctx context.Context, source string) *queue {
 	}
 	if err != nil {
 		return &queue{closed: fmt.Sprintf("came from %s, whose URL is not to be had: %s", quoted(source), brief(err))}
+	}
+	if aws.ToString(out.QueueUrl) == "" {
+		return &queue{closed: fmt.Sprintf("came from %s, whose URL the endpoint does not tell: name one with --to", quoted(source))}
 	}
 	return p.open(*out.QueueUrl)
 }

@@ -122,12 +122,12 @@ func (s *Sender) sendBatch(ctx context.Context, batch []Message, report *Report)
 	}
 	for attempt := 1; len(entries) > 0; attempt++ {
 		report.Requests++
-		out, err := s.Client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &s.QueueURL, Entries: entries})
+		out, err := s.request(ctx, entries)
 		if err != nil {
 			return fmt.Errorf("sending: %w", err)
 		}
 		report.Sent += len(out.Successful)
-		entries = s.sortFailures(entries, batch, out.Failed, attempt < policy.MaxAttempts, report)
+		entries = s.sortFailures(entries, batch, out, attempt < policy.MaxAttempts, report)
 		if len(entries) == 0 {
 			return nil
 		}
@@ -140,11 +140,28 @@ func (s *Sender) sendBatch(ctx context.Context, batch []Message, report *Report)
 	return nil
 }
 
+// request sends entries. The SDK checks what a reply says of them, and panics at a reply
+// about others.
+func (s *Sender) request(ctx context.Context, entries []types.SendMessageBatchRequestEntry) (out *sqs.SendMessageBatchOutput, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the reply cannot be understood: %v", v)
+		}
+	}()
+	return s.Client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &s.QueueURL, Entries: entries})
+}
+
 // sortFailures reports the entries that are given up, and returns those to send
 // again, in their order.
-func (s *Sender) sortFailures(entries []types.SendMessageBatchRequestEntry, batch []Message, failed []types.BatchResultErrorEntry, again bool, report *Report) []types.SendMessageBatchRequestEntry {
-	failures := make(map[string]types.BatchResultErrorEntry, len(failed))
-	for _, f := range failed {
+func (s *Sender) sortFailures(entries []types.SendMessageBatchRequestEntry, batch []Message, out *sqs.SendMessageBatchOutput, again bool, report *Report) []types.SendMessageBatchRequestEntry {
+	failures := make(map[string]types.BatchResultErrorEntry, len(out.Failed))
+	for _, e := range entries { // until the reply says otherwise
+		failures[*e.Id] = types.BatchResultErrorEntry{Code: aws.String("Unanswered"), Message: aws.String("the reply does not mention this message, which may have been sent")}
+	}
+	for _, sent := range out.Successful {
+		delete(failures, aws.ToString(sent.Id))
+	}
+	for _, f := range out.Failed {
 		failures[aws.ToString(f.Id)] = f
 	}
 	var left []types.SendMessageBatchRequestEntry

@@ -1,0 +1,91 @@
+package reprise_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/reprisetest"
+)
+
+// TestAttackForgedOutage: messages that look like an outage of what the handler needs,
+// each of them and for ever, come before good ones, and open the breaker. The good ones
+// are worked off all the same, and so are those that come later.
+func TestAttackForgedOutage(t *testing.T) {
+	for _, tt := range []struct {
+		bad          int
+		first, later time.Duration // for a hundred good messages
+	}{
+		{20, time.Minute, time.Minute},
+		{40, 30 * time.Minute, 15 * time.Minute},
+		{400, 150 * time.Minute, 150 * time.Minute}, // four are tried a minute
+	} {
+		t.Run(fmt.Sprint(tt.bad), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.NewDeadLetterQueue(20)
+				c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+					if strings.HasPrefix(m.Body, "bad") {
+						return reprise.Unavailable(errUnavailable)
+					}
+					return nil
+				}), reprise.Config{})
+				for i := range tt.bad {
+					q.Send(fmt.Sprint("bad", i))
+				}
+				time.Sleep(time.Minute)
+				for wave, within := range []time.Duration{tt.first, tt.later, tt.later} {
+					q.Send(numbered(100)...)
+					time.Sleep(within)
+					if s := c.Status(); s.Counts.Deleted != int64(100*(wave+1)) {
+						t.Errorf("%d good messages worked off %v after the %d. hundred: %s", s.Counts.Deleted, within, wave+1, s.Problem)
+					}
+					time.Sleep(time.Hour)
+				}
+			})
+		})
+	}
+}
+
+// TestAttackForgedOutageThatAsksToWait: so many messages as are held at once ask to be
+// tried again in twelve hours. Others are tried meanwhile.
+func TestAttackForgedOutageThatAsksToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		q.NewDeadLetterQueue(20)
+		var early atomic.Int64
+		var mu sync.Mutex
+		until := make(map[string]time.Time)
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			if !strings.HasPrefix(m.Body, "bad") {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if time.Now().Before(until[m.Body]) {
+				early.Add(1)
+			}
+			until[m.Body] = time.Now().Add(11 * time.Hour)
+			return reprise.RetryAfter(11*time.Hour, reprise.Unavailable(errUnavailable))
+		}), reprise.Config{})
+		for i := range 60 {
+			q.Send(fmt.Sprint("bad", i))
+		}
+		time.Sleep(time.Minute)
+		q.Send(numbered(100)...)
+		time.Sleep(2 * time.Hour)
+		if s := c.Status(); s.Counts.Deleted != 100 {
+			t.Errorf("%d of 100 good messages worked off: %s", s.Counts.Deleted, s.Problem)
+		}
+		time.Sleep(20 * time.Hour)
+		if n := early.Load(); n > 0 {
+			t.Errorf("%d runs before the time that the handler has set", n)
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package reprise_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// This test holds off an endpoint that answers in place of SQS, and can answer whatever it
+// likes.
+
+// TestAttackEndlessReply: a reply without an end is an error, not all of the memory.
+func TestAttackEndlessReply(t *testing.T) {
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, err := w.Write([]byte(`{"Messages":[{"MessageId":"1","Body":"`))
+		for megabyte := []byte(strings.Repeat("x", 1<<20)); err == nil; {
+			_, err = w.Write(megabyte)
+		}
+	}))
+	defer endpoint.Close()
+	_, err := client(endpoint.URL, reprise.Tuned(reprise.Transport{})).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(endpoint.URL + "/1/orders")})
+	if err == nil || !strings.Contains(err.Error(), "longer than 64 MiB") {
+		t.Errorf("ReceiveMessage = %v, want an error that says how long it may be", err)
+	}
+}

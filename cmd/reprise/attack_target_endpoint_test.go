@@ -1,0 +1,54 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// This test holds off an endpoint that answers in place of SQS, and can answer whatever it
+// likes.
+
+// TestAttackEndpointThatMakesNoSense: replies that lack what they should have, or tell of
+// what nobody asked for, end a command with an error that says so.
+func TestAttackEndpointThatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, queueURL, sent string
+		args                 []string
+		says                 string
+	}{
+		{"run without a URL", `{}`, `{}`, []string{"run", "--queue", "orders", "--url", "http://127.0.0.1:9/", "--admin-addr", "none"}, "without a URL"},
+		{"send without a URL", `{}`, `{}`, []string{"send", "-q", "orders", "hello"}, "without a URL"},
+		{"redrive without a URL", `{}`, `{}`, []string{"redrive", "orders"}, "without a URL"},
+		{"send that is not answered", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{}`, []string{"send", "-q", "orders", "hello"}, "does not mention this message"},
+		{"send with an answer to another", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{"Successful":[{"Id":"77","MessageId":"m","MD5OfMessageBody":"x"}],"Failed":[]}`,
+			[]string{"send", "-q", "orders", "hello"}, "does not mention this message"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				answer := "{}"
+				switch _, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); action {
+				case "GetQueueUrl":
+					answer = test.queueURL
+				case "SendMessageBatch":
+					answer = test.sent
+				}
+				fmt.Fprint(w, answer)
+			}))
+			defer endpoint.Close()
+			got := reprise(t, "", append(test.args, "--endpoint", endpoint.URL)...)
+			if got.code == 0 || !strings.Contains(got.stderr, test.says) || strings.Contains(got.stderr, "goroutine ") {
+				t.Errorf("exit code %d: %s, want an error that says %q", got.code, got.stderr, test.says)
+			}
+		})
+	}
+}

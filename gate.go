@@ -118,13 +118,7 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 // so what is held is bounded there, and the rest is hidden. The caller holds c.mu.
 func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 	if !c.roomToHold(g) {
-		away := c.sentAway(d, g.cause, now)
-		releases := c.releases(d, now)
-		known := c.memory.note(d.msg.ID, now)
-		known.releases = releases + 1
-		known.due = away.due
-		known.unrun(d)
-		c.skip(d, away, now)
+		c.sendAway(d, g, maxAway, now)
 		return
 	}
 	d.shelf = g
@@ -138,6 +132,21 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 	}
 	c.recount(g)
 	c.awaitTurn(g, now)
+}
+
+// sendAway hides d, which waits, for a while, since there is no room to hold it behind
+// g: longer each time, up to most. The caller holds c.mu.
+func (c *Consumer) sendAway(d *delivery, g *gate, most time.Duration, now time.Time) {
+	away := c.sentAway(d, most, g.cause, now)
+	releases := c.releases(d, now)
+	known := c.memory.note(d.msg.ID, now)
+	known.releases = releases + 1
+	if known.asked && known.due.After(away.due) { // by the handler
+		away.due, away.reason = known.due, retry.ReasonRetryAfter
+	}
+	known.due = away.due
+	known.unrun(d)
+	c.skip(d, away, now)
 }
 
 // roomToHold says whether one more message may be held behind g: where each key
@@ -159,10 +168,11 @@ func (c *Consumer) roomToHold(g *gate) bool {
 }
 
 // sentAway is the verdict on a message that waits for its key, and that there is
-// no room to hold: hidden, longer each time, since each time uses up a receive.
-func (c *Consumer) sentAway(d *delivery, cause error, now time.Time) verdict {
+// no room to hold: hidden, longer each time up to most, since each time uses up a
+// receive.
+func (c *Consumer) sentAway(d *delivery, most time.Duration, cause error, now time.Time) verdict {
 	releases := c.releases(d, now)
-	wait := min(maxAway, minAway<<min(releases, 10))
+	wait := min(most, minAway<<min(releases, 10))
 	wait += spread(wait/4, d.msg.ID)
 	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
 }
@@ -416,7 +426,7 @@ func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict
 		asked = v.due
 	}
 	if c.draining || !c.roomToHold(g) {
-		away := c.sentAway(d, v.err, now)
+		away := c.sentAway(d, maxAway, v.err, now)
 		if away.due.Before(asked) {
 			away.due = asked
 		}
@@ -433,7 +443,7 @@ func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
 	d.tried = true
 	if !v.due.IsZero() {
 		known := c.memory.note(d.msg.ID, now)
-		known.due = v.due
+		known.due, known.asked = v.due, true // by the handler: it is not woken before
 		known.unrun(d)
 	}
 	if g := c.gates.byKey[d.key]; g != nil && !g.admits(now) {

@@ -169,11 +169,19 @@ func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 
 // sendCanary lets one message pass, to see what becomes of it. That is one that
 // has failed already, so that no other has to, but now and then it is another,
-// received if none is held: the former may be bad ones. The caller holds c.mu.
+// received if none is held: the former may be bad ones. When as many are held as may
+// be, and all of them have failed, it always is another, and one of them makes way: or
+// whoever sends so many bad ones would keep all others waiting for good. The caller
+// holds c.mu.
 func (c *Consumer) sendCanary(g *gate, now time.Time) {
 	g.canaries++
 	g.wanted = true
-	g.fresh = g.canaries%freshEvery == 0 && (g.held.first != nil || g.holding < c.freshUpTo())
+	g.fresh = g.canaries%freshEvery == 0
+	if g.held.first == nil && g.holding >= c.freshUpTo() {
+		g.fresh = true
+		// Only behind others: while nothing is received, a longer wait is of no use.
+		c.sendAway(cmp.Or(c.candidate(&g.tried, now), g.tried.first), g, minAway, now)
+	}
 	lists := []*fifo{&g.tried, &g.held}
 	if g.fresh {
 		lists = lists[1:]

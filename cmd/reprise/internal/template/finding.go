@@ -1,8 +1,12 @@
 package template
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
 // Finding is something about a template that its author should know.
@@ -68,11 +72,52 @@ func (l *loader) report(p place, n *node, refused bool, format string, args ...a
 	if n != nil {
 		line = n.line
 	}
-	l.findings = append(l.findings, Finding{
-		File: l.options.File, Line: line, Resource: p.resource, Property: p.property,
-		Text: fmt.Sprintf(format, args...), Refused: refused,
-	})
+	f := Finding{File: l.options.File, Line: line, Resource: p.resource, Property: p.property, Refused: refused}
+	if !l.of(f).full() {
+		f.Text = fmt.Sprintf(format, args...)
+	}
+	l.keep(f)
 }
+
+// maxFindings is how many refusals are reported of a template, and how many warnings.
+const maxFindings = 100
+
+// kept are the first findings of a kind, and the number of all.
+type kept struct {
+	first  []Finding
+	number int
+}
+
+func (k *kept) full() bool { return len(k.first) == maxFindings }
+
+// sorted returns what was kept by line, then how many there are besides.
+func (k *kept) sorted(file string) []Finding {
+	slices.SortStableFunc(k.first, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	if more := k.number - len(k.first); more > 0 {
+		return append(k.first, Finding{
+			File: file, Refused: k.first[0].Refused, Text: plural.Of(more, "more finding") + " not shown: mend these first",
+		})
+	}
+	return k.first
+}
+
+// of is where findings of f's kind are kept.
+func (l *loader) of(f Finding) *kept {
+	if f.Refused {
+		return &l.refusals
+	}
+	return &l.warnings
+}
+
+func (l *loader) keep(f Finding) {
+	k := l.of(f)
+	if k.number++; !k.full() {
+		k.first = append(k.first, f)
+	}
+}
+
+// reported is the number of findings until now.
+func (l *loader) reported() int { return l.refusals.number + l.warnings.number }
 
 // refuse says why the template is not run. n may be nil.
 func (l *loader) refuse(p place, n *node, format string, args ...any) {

@@ -12,9 +12,9 @@ const maxText = 1 << 20
 // member is the value of m without functions, and whether there is m at all: not if it
 // is AWS::NoValue. A value that is wrong, which has been reported, is nil.
 func (l *loader) member(p place, m member) (v *node, stands bool) {
-	before := len(l.findings)
+	before := l.reported()
 	v = l.evaluate(p, m.value)
-	return v, v != nil || m.value == nil || len(l.findings) > before
+	return v, v != nil || m.value == nil || l.reported() > before
 }
 
 // evaluate returns n without functions. It is nil where n is AWS::NoValue, and where

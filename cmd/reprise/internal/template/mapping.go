@@ -36,7 +36,7 @@ func (l *loader) event(r *resource, f *Function, m member) {
 		l.refuse(p, m.value, "it has no Type: write Type: SQS")
 		return
 	case !slices.Contains(eventTypes, kind.text):
-		l.refuse(p.at("Type"), kind, "there is no event of type %q%s: mend it", kind.text, suggest(kind.text, eventTypes))
+		l.refuse(p.at("Type"), kind, "there is no event of type %q%s: mend it", kind.text, suggest(kind.text, slices.Values(eventTypes)))
 		return
 	case kind.text != "SQS":
 		l.warn(p, m.value, "events of type %s do not happen here: use reprise lambda invoke %s", kind.text, f.Name)

@@ -1,14 +1,14 @@
 package template
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/yamltext"
 )
 
 // node is a piece of a template: a text, a list or a mapping. CloudFormation makes
@@ -79,8 +79,6 @@ func (n *node) intrinsic() (name string, argument *node) {
 const (
 	maxTemplate = 1 << 20 // bytes, the limit of CloudFormation
 	maxDepth    = 64
-
-	byteOrderMark = "\ufeff" // of editors on Windows
 )
 
 // parse reads YAML, of which JSON is a part.
@@ -88,7 +86,7 @@ func parse(text []byte) (*node, *Finding) {
 	if len(text) > maxTemplate {
 		return nil, &Finding{Refused: true, Text: "the template is larger than 1 MB: CloudFormation takes none that is, split it"}
 	}
-	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte(byteOrderMark)), 0)
+	file, err := yamltext.Parse(text)
 	if err != nil {
 		return nil, syntaxError(err)
 	}
@@ -109,12 +107,14 @@ func parse(text []byte) (*node, *Finding) {
 }
 
 func syntaxError(err error) *Finding {
-	f := &Finding{Refused: true, Text: "this is not YAML: " + err.Error()}
-	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
-		f.Line = e.GetToken().Position.Line
-		f.Text = "this is not YAML: " + e.GetMessage()
+	if deep, ok := errors.AsType[*yamltext.DepthError](err); ok {
+		return &Finding{Line: deep.Position.Line, Refused: true, Text: err.Error()}
 	}
-	return f
+	// The text of an error with a token quotes the file around it, whose lines may be long.
+	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
+		return &Finding{Line: e.GetToken().Position.Line, Refused: true, Text: "this is not YAML: " + e.GetMessage()}
+	}
+	return &Finding{Refused: true, Text: "this is not YAML: " + err.Error()}
 }
 
 func refusedAt(n ast.Node, text string) *Finding {

@@ -30,7 +30,7 @@ func (l *loader) loadParameters(n *node) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.options.Parameters)) {
 		if _, declared := l.parameters[name]; !declared {
-			l.refuse(place{}, nil, "there is no parameter %q%s: mend --param", name, suggest(name, slices.Collect(maps.Keys(l.parameters))))
+			l.refuse(place{}, nil, "there is no parameter %q%s: mend --param", name, suggest(name, maps.Keys(l.parameters)))
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (l *loader) parameter(p place, m member) *node {
 	} else if t != nil {
 		kind = t.text
 		if !parameterType.MatchString(kind) {
-			l.refuse(p, t, "%q is no type of a parameter%s: write String, Number or CommaDelimitedList", kind, suggest(kind, parameterTypes))
+			l.refuse(p, t, "%q is no type of a parameter%s: write String, Number or CommaDelimitedList", kind, suggest(kind, slices.Values(parameterTypes)))
 			return nil
 		}
 	}

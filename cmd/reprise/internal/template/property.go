@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func (l *loader) open(p place, n *node, s schema) map[string]*node {
 		t, known := s[m.key]
 		switch {
 		case !known:
-			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(s))))
+			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, maps.Keys(s)))
 		case t.kind == isUsed:
 			if v, stands := l.member(at, m); stands {
 				result[m.key] = v
@@ -160,12 +161,21 @@ func (l *loader) elements(p place, n *node) []*node {
 	return n.items
 }
 
-// suggest says which of the names is meant, if one is near.
-func suggest(name string, names []string) string {
+// suggestion says which of the names is meant, if one is near. It is looked for when it is
+// formatted: of many findings most are only counted.
+type suggestion struct {
+	name  string
+	names iter.Seq[string]
+}
+
+func suggest(name string, names iter.Seq[string]) suggestion { return suggestion{name, names} }
+
+// String is empty, or " (NAME?)".
+func (s suggestion) String() string {
 	const far = 3
 	best, distance := "", far
-	for _, candidate := range slices.Sorted(slices.Values(names)) {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(candidate), far); d < distance {
+	for _, candidate := range slices.Sorted(s.names) {
+		if d := editDistance(strings.ToLower(s.name), strings.ToLower(candidate), far); d < distance {
 			best, distance = candidate, d
 		}
 	}

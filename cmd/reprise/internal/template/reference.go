@@ -21,7 +21,7 @@ const (
 func (l *loader) ref(p place, n *node, name string) *node {
 	if value, ok := l.parameters[name]; ok {
 		if stored := l.stored[name]; stored != nil {
-			l.findings = append(l.findings, *stored)
+			l.keep(*stored)
 			delete(l.stored, name) // once is enough
 		}
 		return value

@@ -10,7 +10,8 @@ import (
 type loader struct {
 	options    Options
 	template   *Template
-	findings   []Finding
+	refusals   kept
+	warnings   kept
 	parameters map[string]*node    // the values; nil: no valid one
 	stored     map[string]*Finding // of parameters whose value AWS has
 	mappings   *node
@@ -56,7 +57,7 @@ func (l *loader) load(root *node) {
 	l.mappings = root.get("Mappings")
 	l.loadConditions(root.get("Conditions"))
 	l.loadResources(root, sam)
-	if len(l.order) == 0 && len(l.findings) == 0 {
+	if len(l.order) == 0 && l.reported() == 0 {
 		l.refuse(place{}, root, "the template has no Resources: there is nothing to run")
 	}
 	l.readResources()
@@ -99,7 +100,7 @@ func (l *loader) loadResources(root *node, sam bool) {
 		for _, attribute := range m.value.members {
 			switch t, known := attributesOfResources[attribute.key]; {
 			case !known:
-				l.refuse(p, attribute.value, "a resource has no %s%s: mend its name, or take it out", attribute.key, suggest(attribute.key, slices.Collect(maps.Keys(attributesOfResources))))
+				l.refuse(p, attribute.value, "a resource has no %s%s: mend its name, or take it out", attribute.key, suggest(attribute.key, maps.Keys(attributesOfResources)))
 			case t.kind == isRefused:
 				l.refuse(p.at(attribute.key), attribute.value, "%s", t.text)
 			}
@@ -147,9 +148,15 @@ func (l *loader) checkDependencies(m member) {
 }
 
 // nearest says which resource or parameter is meant, if one is near.
-func (l *loader) nearest(id string) string {
-	names := slices.Collect(maps.Keys(l.resources))
-	return suggest(id, slices.AppendSeq(names, maps.Keys(l.parameters)))
+func (l *loader) nearest(id string) suggestion {
+	return suggest(id, func(yield func(string) bool) {
+		for name := range l.resources {
+			if !yield(name) {
+				return
+			}
+		}
+		maps.Keys(l.parameters)(yield)
+	})
 }
 
 // merge gives a function what Globals say, as SAM does: mappings are merged, lists

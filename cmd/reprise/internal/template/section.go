@@ -22,7 +22,7 @@ func (l *loader) checkSections(root *node) {
 		p := place{resource: m.key}
 		switch t, known := sections[m.key]; {
 		case !known:
-			l.refuse(p, m.value, "a template has no such section%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(sections))))
+			l.refuse(p, m.value, "a template has no such section%s: mend its name, or take it out", suggest(m.key, maps.Keys(sections)))
 		case t.kind == isWarned:
 			l.warn(p, m.value, "%s", t.text)
 		}
@@ -77,7 +77,7 @@ func (l *loader) globals(n *node, sam bool) *node {
 		at := p.at(m.key)
 		switch _, exists := samFunctionSchema[m.key]; {
 		case !exists:
-			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, slices.Collect(maps.Keys(samFunctionSchema))))
+			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, maps.Keys(samFunctionSchema)))
 		case slices.Contains(ownProperties, m.key):
 			l.refuse(at, m.value, "SAM does not take it from here: write it into each function")
 		default:
@@ -100,7 +100,7 @@ func (l *loader) checkResource(r *resource, kind *node, sam bool) {
 	if !logicalID.MatchString(r.id) {
 		l.refuse(p, nil, "%q is no logical id: write letters and digits", r.id)
 	}
-	meant := suggest(r.kind, runTypes)
+	meant := suggest(r.kind, slices.Values(runTypes)).String()
 	switch {
 	case slices.Contains(runTypes, r.kind):
 	case meant != "":

@@ -10,7 +10,6 @@ package template
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -20,7 +19,8 @@ type Template struct {
 	Functions []Function
 	Mappings  []Mapping
 	Tables    []Table
-	// Warnings are what is not run here, by line.
+	// Warnings are what is not run here, by line; of more than 100 the first found and
+	// the number of the others.
 	Warnings []Finding
 }
 
@@ -124,7 +124,7 @@ type Options struct {
 }
 
 // Load reads the text of a template. Its error is [Findings]: all that would have to
-// be mended.
+// be mended, of more than 100 the first found and the number of the others.
 func Load(text []byte, options Options) (*Template, error) {
 	options.StackName = cmp.Or(options.StackName, "local")
 	root, problem := parse(text)
@@ -134,17 +134,9 @@ func Load(text []byte, options Options) (*Template, error) {
 	}
 	l := &loader{options: options, template: &Template{}}
 	l.load(root)
-	slices.SortStableFunc(l.findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
-	var errs Findings
-	for _, f := range l.findings {
-		if f.Refused {
-			errs = append(errs, f)
-		} else {
-			l.template.Warnings = append(l.template.Warnings, f)
-		}
+	if l.refusals.number > 0 {
+		return nil, Findings(l.refusals.sorted(options.File))
 	}
-	if len(errs) > 0 {
-		return nil, errs
-	}
+	l.template.Warnings = l.warnings.sorted(options.File)
 	return l.template, nil
 }

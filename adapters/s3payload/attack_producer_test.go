@@ -1,17 +1,23 @@
 // This file holds off a producer that may send to one queue: by a pointer that it has
 // written itself, a consumer must not read or delete, with its own permissions, what the
-// producer may not.
+// producer may not, nor take what S3 answers to it for an outage that stops all others.
 
 package s3payload_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/adapters/s3payload"
@@ -131,5 +137,152 @@ func TestAttackNestedPointer(t *testing.T) {
 	var got *reprise.Message
 	if err := p.Fetch(p.Fetch(keep(&got))).Handle(t.Context(), pointing("payloads", "orders/1", len(inner.Body))); err != nil || got.Body != inner.Body {
 		t.Errorf("%v, %+v", err, got)
+	}
+}
+
+// TestAttackPointersThatLookLikeAnOutage: S3's answers about one object, which a forged
+// pointer can provoke, fail the message alone; only those that every object would get
+// count as unavailable.
+func TestAttackPointersThatLookLikeAnOutage(t *testing.T) {
+	const permanent, plain, unavailable = "permanent", "plain", "unavailable"
+	for _, tt := range []struct {
+		status int
+		code   string // without one the reply has no body
+		want   string
+	}{
+		{404, "NoSuchKey", permanent},
+		{403, "InvalidObjectState", permanent},
+		{403, "AccessDenied", plain},
+		{400, "InvalidURI", plain},
+		{400, "InvalidRequest", plain},
+		{400, "KeyTooLongError", plain},
+		{400, "InvalidArgument", plain},
+		{400, "KMS.DisabledException", plain},
+		{405, "MethodNotAllowed", plain},
+		{400, "CodeOfTheFuture", plain},
+		{400, "", plain},
+		{403, "", plain},
+		{414, "", plain},
+
+		{404, "NoSuchBucket", unavailable},
+		{400, "InvalidBucketName", unavailable},
+		{301, "PermanentRedirect", unavailable},
+		{400, "AuthorizationHeaderMalformed", unavailable},
+		{400, "ExpiredToken", unavailable},
+		{400, "InvalidToken", unavailable},
+		{403, "InvalidAccessKeyId", unavailable},
+		{403, "SignatureDoesNotMatch", unavailable},
+		{403, "RequestTimeTooSkewed", unavailable},
+		{403, "AllAccessDisabled", unavailable},
+		{403, "AccountProblem", unavailable},
+		{400, "RequestTimeout", unavailable},
+		{400, "ThrottlingException", unavailable},
+		{400, "KMS.ThrottlingException", unavailable},
+		{400, "RequestLimitExceeded", unavailable},
+		{408, "", unavailable},
+		{429, "", unavailable},
+		{503, "SlowDown", unavailable},
+		{500, "InternalError", unavailable},
+		{502, "", unavailable},
+	} {
+		t.Run(fmt.Sprint(tt.status, tt.code), func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				if tt.code != "" {
+					fmt.Fprintf(w, "<Error><Code>%s</Code><Message>so S3 says</Message></Error>", tt.code)
+				}
+			}))
+			defer server.Close()
+			client := s3.New(s3.Options{
+				Region: "us-east-1", BaseEndpoint: aws.String(server.URL), UsePathStyle: true, Retryer: aws.NopRetryer{},
+				Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+					return aws.Credentials{AccessKeyID: "any", SecretAccessKey: "any"}, nil
+				}),
+			})
+			var got *reprise.Message
+			err := newPayloads(t, client).Fetch(keep(&got)).Handle(t.Context(), pointing("payloads", "orders/1", 5))
+			if err == nil || got != nil || !strings.Contains(err.Error(), tt.code) {
+				t.Fatalf("error %v, want one of %s", err, tt.code)
+			}
+			is := plain
+			switch {
+			case reasonOf(err) == retry.ReasonPermanent:
+				is = permanent
+			case reprise.IsUnavailable(err):
+				is = unavailable
+			}
+			if is != tt.want {
+				t.Errorf("%v: %s, want %s", err, is, tt.want)
+			}
+		})
+	}
+}
+
+// denying answers for an object that does not exist as S3 does to a role without
+// s3:ListBucket, or to a key that it does not like.
+type denying struct {
+	*storage
+	code string
+}
+
+func (d denying) GetObject(ctx context.Context, in *s3.GetObjectInput, opts ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
+	d.mu.Lock()
+	_, ok := d.objects[*in.Bucket+"/"+*in.Key]
+	d.mu.Unlock()
+	if !ok {
+		return nil, reply(d.code, smithy.FaultClient)
+	}
+	return d.storage.GetObject(ctx, in, opts...)
+}
+
+// TestAttackForgedPointersOpenNoBreaker: 25 pointers to objects that do not exist hold up
+// nobody else's messages, and each is retried and dead-lettered with S3's answer.
+func TestAttackForgedPointersOpenNoBreaker(t *testing.T) {
+	for _, code := range []string{"AccessDenied", "InvalidURI", "InvalidRequest", "KeyTooLongError"} {
+		t.Run(code, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const forged, good = 25, 10
+				store := newStorage()
+				p := newPayloads(t, denying{store, code})
+				q := reprisetest.NewQueue(t, nil)
+				dead := q.NewDeadLetterQueue(1000)
+				for i := range forged {
+					q.SendMessage(sqsserver.SendMessageEntry{
+						MessageBody:       pointing("payloads", fmt.Sprint("orders/", i), 5).Body,
+						MessageAttributes: []sqsserver.MessageAttribute{{Name: s3payload.SizeAttribute, DataType: "Number", StringValue: "5"}},
+					})
+				}
+				handled := make(chan struct{}, good)
+				c := q.Consume(p.Fetch(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					handled <- struct{}{}
+					return nil
+				})), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 3}})
+				time.Sleep(5 * time.Second)
+				if got := c.Status(); got.Counts.Retried != forged || len(got.Breakers) > 0 {
+					t.Errorf("%d retried, want %d; breakers %+v, want none", got.Counts.Retried, forged, got.Breakers)
+				}
+				sender := newSender(t, q)
+				for i := range good {
+					if _, err := p.Send(t.Context(), sender, reprise.Outgoing{Body: strings.Repeat("order ", 100)}); err != nil {
+						t.Fatal(err)
+					}
+					select {
+					case <-handled:
+					case <-time.After(5 * time.Second):
+						t.Fatalf("good message %d waits; breakers %+v", i, c.Status().Breakers)
+					}
+				}
+				q.WaitEmpty(time.Hour)
+				letters := dead.Messages()
+				if len(letters) != forged {
+					t.Fatalf("%d dead letters, want %d", len(letters), forged)
+				}
+				for _, letter := range letters {
+					if story := storyOf(t, letter); story.Attempts != 3 || !strings.Contains(story.Error, code) {
+						t.Errorf("the story is %+v", story)
+					}
+				}
+			})
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/reprise-sqs/reprise"
 )
@@ -24,11 +25,18 @@ import (
 //
 // A message is dead-lettered with the reason if its pointer is malformed or leads to
 // where Config does not permit, and if the object does not exist, is archived, is
-// larger than Config.MaxSize or not as large as the message says. Any other failure
-// counts as [reprise.Unavailable]: the message is retried, and when nearly all fail
-// so, the consumer's breaker opens. That holds for denied access too, which somebody
-// has to grant. S3 says of a missing object that access is denied unless the
-// consumer has s3:ListBucket: grant it.
+// larger than Config.MaxSize or not as large as the message says.
+//
+// Any other 4xx of S3 about the one object, as AccessDenied or InvalidURI, is an
+// ordinary error: the message is retried, and dead-lettered with S3's answer when its
+// attempts are used up. A forged pointer can provoke such an answer, so it must not stop
+// other messages. It follows that a lost permission shows in retries and dead
+// letters. S3 says of a missing object that access is denied unless the consumer has
+// s3:ListBucket: grant it.
+//
+// What every object would get counts as [reprise.Unavailable], so that when nearly
+// all fail so, the consumer's breaker opens: failed connections, timeouts, throttling, 5xx,
+// credentials that are expired or invalid, and a bucket that does not exist.
 func (p *Payloads) Fetch(next reprise.Handler) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		size, ok := offloaded(m.Attributes)
@@ -69,8 +77,11 @@ func (p *Payloads) get(ctx context.Context, from Pointer) (string, error) {
 	out, err := p.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &from.Bucket, Key: &from.Key})
 	if err != nil {
 		err = fmt.Errorf("fetching %q: %w", from, err)
-		if lost(err) {
+		switch {
+		case lost(err):
 			return "", reprise.Permanent(err)
+		case refused(err):
+			return "", err
 		}
 		return "", reprise.Unavailable(err)
 	}
@@ -103,4 +114,36 @@ func wrongSize(from Pointer, got int64) error {
 func lost(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "InvalidObjectState")
+}
+
+// refused reports whether S3 has answered that it does not serve this one object. A
+// forged pointer can provoke that, so codes that are not known are taken for it too.
+func refused(err error) bool {
+	if reprise.IsUnavailable(err) || concernsAll(err) {
+		return false
+	}
+	if reply, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return reply.HTTPStatusCode()/100 == 4
+	}
+	api, ok := errors.AsType[smithy.APIError](err) // of a Client that is not the SDK's
+	return ok && api.ErrorFault() == smithy.FaultClient
+}
+
+// concernsAll reports whether a 4xx is about the bucket, the account, the credentials,
+// the clock or a quota, none of which a pointer chooses.
+func concernsAll(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "NoSuchBucket", "InvalidBucketName", "AuthorizationHeaderMalformed", // the last: another region's bucket
+		"AllAccessDisabled", "AccountProblem", "NotSignedUp", "InvalidPayer",
+		"ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired",
+		"InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidSecurity",
+		"SignatureDoesNotMatch", "IncompleteSignature", "RequestTimeTooSkewed", "RequestExpired",
+		"KMS.ThrottlingException":
+		return true
+	}
+	return false
 }

@@ -64,6 +64,10 @@ func (e *SendMessageEntry) decodeMember(r *jsonReader, name []byte) {
 func (r *jsonReader) messageAttributes() []MessageAttribute {
 	var attributes []MessageAttribute
 	for name := range r.Members() {
+		if len(attributes) == maxParameters { // as many as a form may have
+			r.Fail(errTooManyAttributes(len(attributes) + 1))
+			return nil
+		}
 		attribute := MessageAttribute{Name: string(name)}
 		attribute.decodeJSON(r)
 		attributes = append(attributes, attribute)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -398,6 +399,9 @@ func (s *Server) origin(r *http.Request) (origin, error) {
 	if region != "" {
 		from.region = region
 	}
+	if len(r.Host) > maxHost {
+		return from, &Error{codeInvalidParameterValue, fmt.Sprintf("The Host header has %d bytes, more than any name and port.", len(r.Host))}
+	}
 	if s.config.BaseURL == "" && r.Host != "" {
 		from.baseURL, from.host = "http://", r.Host
 		if r.TLS != nil {
@@ -407,6 +411,10 @@ func (s *Server) origin(r *http.Request) (origin, error) {
 	from.traceHeader = r.Header.Get("X-Amzn-Trace-Id")
 	return from, err
 }
+
+// maxHost is the length of the longest name (RFC 1035, §2.3.4) with a port. The Host is
+// repeated in the URL of each queue of a reply.
+const maxHost = 255 + len(":65535")
 
 // Limits of the parts of a credential. An access key has at most 128 characters on AWS:
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html

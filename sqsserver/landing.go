@@ -21,6 +21,10 @@ func (s *Server) writeLandingPage(w http.ResponseWriter, r *http.Request) {
 		writePageRefusal(w, err)
 		return
 	}
+	if len(r.Host) > maxHost {
+		http.Error(w, "the Host header is longer than any name and port", http.StatusBadRequest)
+		return
+	}
 	url := s.direct.baseURL
 	if s.config.BaseURL == "" && r.Host != "" {
 		url = "http://" + r.Host

@@ -182,9 +182,17 @@ func (sig *signature) checkScope() error {
 	return nil
 }
 
+// maxSignedHeaders is more than any SDK signs.
+const maxSignedHeaders = 100
+
 // checkHeaders checks that what a request means cannot be changed without the
 // signature: the headers that say it are signed.
 func (sig *signature) checkHeaders() error {
+	// Each is hashed with its value: named again and again, a large one is a gigabyte.
+	names := slices.Sorted(slices.Values(sig.headers))
+	if len(names) > maxSignedHeaders || len(slices.Compact(slices.Clone(names))) < len(names) {
+		return errIncompleteSignature(fmt.Sprintf("SignedHeaders must name each header once, and at most %d.", maxSignedHeaders))
+	}
 	for _, name := range []string{"Host", "X-Amz-Date", "X-Amz-Target"} {
 		if name != "Host" && sig.request.Header.Get(name) == "" || slices.Contains(sig.headers, strings.ToLower(name)) {
 			continue

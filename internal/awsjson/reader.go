@@ -125,16 +125,30 @@ func (r *Reader) Text() string {
 
 // Texts reads an array of strings and appends them to list.
 func (r *Reader) Texts(list []string) []string {
-	for range r.Elements() {
+	for i := range r.Elements() {
+		if i == maxTexts {
+			r.fail(tooManyTexts)
+			return list
+		}
 		list = append(list, r.Text())
 	}
 	return list
 }
 
+// maxTexts is more than any list or object of strings of the protocol has: three bytes
+// of an empty string would take a hundred of memory.
+const maxTexts = 2000
+
+var tooManyTexts = fmt.Sprintf("there are more than %d strings", maxTexts)
+
 // TextMap reads an object of strings. It is nil if the object is empty.
 func (r *Reader) TextMap() map[string]string {
 	var m map[string]string
 	for name := range r.Members() {
+		if len(m) == maxTexts {
+			r.fail(tooManyTexts)
+			return m
+		}
 		key := string(name)
 		if m == nil {
 			m = make(map[string]string)

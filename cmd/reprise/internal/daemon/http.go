@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -30,20 +31,43 @@ func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(withoutProbes{logger.Handler()}, slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(&fewHandshakes{Handler: logger.Handler()}, slog.LevelWarn),
 	}
 }
 
-// withoutProbes leaves out of what net/http logs the connections that end before their
-// handshake has begun: mostly those of a load balancer, which looks every few seconds
-// whether the port is open.
-type withoutProbes struct{ slog.Handler }
+// logHandshakesEvery bounds how often a failed handshake is logged: anybody who can
+// connect can make thousands a second.
+const logHandshakesEvery = 10 * time.Second
 
-func (h withoutProbes) Handle(ctx context.Context, r slog.Record) error {
-	gone := strings.HasSuffix(r.Message, ": EOF") || strings.HasSuffix(r.Message, ": connection reset by peer")
-	if gone && strings.HasPrefix(r.Message, "http: TLS handshake error ") {
+// fewHandshakes leaves out of what net/http logs the connections that end before their
+// handshake has begun: mostly those of a load balancer, which looks every few seconds
+// whether the port is open. Of other failed handshakes it logs one now and then, with the
+// number of those that had no line.
+type fewHandshakes struct {
+	slog.Handler
+	mu      sync.Mutex
+	logged  time.Time
+	leftOut int
+}
+
+func (h *fewHandshakes) Handle(ctx context.Context, r slog.Record) error {
+	if !strings.HasPrefix(r.Message, "http: TLS handshake error ") {
+		return h.Handler.Handle(ctx, r)
+	}
+	if strings.HasSuffix(r.Message, ": EOF") || strings.HasSuffix(r.Message, ": connection reset by peer") {
 		return nil
 	}
+	h.mu.Lock()
+	if time.Since(h.logged) < logHandshakesEvery {
+		h.leftOut++
+		h.mu.Unlock()
+		return nil
+	}
+	if h.leftOut > 0 {
+		r.AddAttrs(slog.Int("left_out", h.leftOut))
+	}
+	h.logged, h.leftOut = time.Now(), 0
+	h.mu.Unlock()
 	return h.Handler.Handle(ctx, r)
 }
 

@@ -5,6 +5,8 @@ package daemon
 import (
 	"bufio"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -55,5 +57,38 @@ func TestAttackLabelValues(t *testing.T) {
 	}
 	if want := `m{arn="eu` + strings.Repeat("\uFFFD", 4) + `\n\"\\é"} 1` + "\n"; text.String() != want {
 		t.Errorf("wrote %q, want %q", text.String(), want)
+	}
+}
+
+// TestAttackSlowScrapes: of those who ask for something and read no answer, only so many
+// hold one; the next is told to come again, and may when one has gone.
+func TestAttackSlowScrapes(t *testing.T) {
+	read := make(chan struct{})
+	began := make(chan struct{}, 2)
+	handler := atMost(2, func(http.ResponseWriter, *http.Request) {
+		began <- struct{}{}
+		<-read
+	})
+	ask := func() int {
+		w := httptest.NewRecorder()
+		handler(w, httptest.NewRequest("GET", "/metrics", nil))
+		return w.Code
+	}
+	ended := make(chan int)
+	for range 2 {
+		go func() { ended <- ask() }()
+		<-began
+	}
+	if code := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("status %d for the third, want 503", code)
+	}
+	close(read)
+	for range 2 {
+		if code := <-ended; code != http.StatusOK {
+			t.Errorf("status %d for one of the first two, want 200", code)
+		}
+	}
+	if code := ask(); code != http.StatusOK {
+		t.Errorf("status %d after they have gone, want 200", code)
 	}
 }

@@ -120,7 +120,11 @@ func (l *limitedListener) enter(conn net.Conn) (address string, allowed bool) {
 	if !ok || tcp.IP.IsLoopback() {
 		return "", true
 	}
-	address = tcp.IP.String()
+	ip := tcp.IP
+	if ip.To4() == nil {
+		ip = ip.Mask(net.CIDRMask(64, 128)) // whoever has one address has as many
+	}
+	address = ip.String()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.addresses[address] >= l.perAddress {

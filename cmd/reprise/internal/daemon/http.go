@@ -20,6 +20,10 @@ const (
 	writeTimeout      = 60 * time.Second
 	idleTimeout       = 3 * time.Minute // SDKs keep connections for a minute and a half
 	maxHeaderBytes    = 64 << 10
+
+	// maxStreams are the requests of one connection of HTTP/2 that may be under way at a
+	// time. net/http permits 250, so that one connection was as dear as so many.
+	maxStreams = 32
 )
 
 func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
@@ -31,6 +35,7 @@ func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(&fewHandshakes{Handler: logger.Handler()}, slog.LevelWarn),
 	}
 }
@@ -79,7 +84,7 @@ func (d *Daemon) routes() http.Handler {
 	pages := d.sqs.Pages()
 	mux.Handle("GET /health", pages.Handler(http.HandlerFunc(d.serveHealth)))
 	if !d.cfg.Serving.NoMetrics {
-		mux.Handle("GET /metrics", pages.Handler(http.HandlerFunc(d.serveMetrics)))
+		mux.Handle("GET /metrics", pages.Handler(atMost(maxScrapes, d.serveMetrics)))
 	}
 	switch serving := d.cfg.Serving; {
 	case serving.NoAdmin:

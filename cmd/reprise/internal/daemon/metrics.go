@@ -113,6 +113,25 @@ func totalOf(queues []sqsserver.QueueInfo) []sqsserver.QueueInfo {
 	return []sqsserver.QueueInfo{total}
 }
 
+// maxScrapes is how many readers of the metrics there may be at a time. They ask for no
+// signature, and a slow one holds a megabyte.
+const maxScrapes = 8
+
+// atMost answers no more than so many requests at a time by next, and others with 503.
+func atMost(limit int, next http.HandlerFunc) http.HandlerFunc {
+	places := make(chan struct{}, limit)
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+		default:
+			http.Error(w, fmt.Sprintf("%d others are being answered, as many as may be at a time: try again", limit), http.StatusServiceUnavailable)
+			return
+		}
+		defer func() { <-places }()
+		next(w, r)
+	}
+}
+
 func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	out := beginExposition(w)
 	queues := d.sqs.Queues()

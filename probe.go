@@ -171,7 +171,7 @@ func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 // has failed already, so that no other has to, but now and then it is another,
 // received if none is held: the former may be bad ones. When as many are held as may
 // be, and all of them have failed, it always is another, and one of them makes way: or
-// whoever sends so many bad ones would keep all others waiting for good. The caller
+// a producer of so many bad ones would keep all others waiting for good. The caller
 // holds c.mu.
 func (c *Consumer) sendCanary(g *gate, now time.Time) {
 	g.canaries++

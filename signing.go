@@ -17,8 +17,8 @@ import (
 )
 
 // SigningKey signs what consumers write into messages for other consumers and for
-// operators: the history of a copy, and the [Story] of a dead letter. Whoever may send
-// to a queue can write both; with a key only those who have it can. The zero
+// operators: the history of a copy, and the [Story] of a dead letter. Every producer of
+// a queue can write both; with a key only those who have it can. The zero
 // SigningKey is not valid: make one with [NewSigningKey] or [ParseSigningKeys]. It
 // never shows its secret when it is printed or logged.
 type SigningKey struct {

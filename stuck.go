@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
-// A request may be refused again and again for what is in one message, and whoever
-// may send to the queue decides what that is. Such a message must not take others
+// A request may be refused again and again for what is in one message, which its
+// producer decides. Such a message must not take others
 // along: it is sent in a request of its own, it does not keep the consumer from
 // receiving, and after a while it goes without what can be left out, or is hidden.
 

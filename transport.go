@@ -137,8 +137,8 @@ func (b bodyBuffer) Do(r *http.Request) (*http.Response, error) {
 // them escaped in six.
 const maxReply = 64 << 20
 
-// replyLimit is an HTTP client whose replies end at maxReply: whoever answers in place
-// of SQS, without end, would take all memory.
+// replyLimit is an HTTP client whose replies end at maxReply: an endpoint
+// that answers in place of SQS, without end, would take all memory.
 type replyLimit struct{ client sqs.HTTPClient }
 
 // Do sends r.

@@ -117,7 +117,7 @@ func From(ctx context.Context) (*Envelope, bool) {
 // Key returns a function for package idempotency's Config.Key, whose middleware
 // then stands outside [Unwrap]: it keys by the event that is in the envelopes, see
 // [Envelope.Key], and where there is none by the message's origin, as
-// [reprise.Message.IdempotencyKey] does. Whoever may send to the queue can put any
+// [reprise.Message.IdempotencyKey] does. Every producer of the queue can put any
 // event's id into an envelope: such keys trust the producers.
 //
 // Whoever may send to the queue can write an envelope with the id of another's event, so

@@ -18,7 +18,7 @@ type KeyFunc func(m *reprise.Message) (string, error)
 
 // ByOrigin keys by the id of the message that started the lineage, and by what it holds:
 // see [reprise.Message.IdempotencyKey]. What SQS delivers twice and what is retried by a
-// copy is the same work. What a producer sends twice is not, nor is what is redriven,
+// copy is the same work. A message that a producer sends twice is other work, and so is one that is redriven,
 // which begins anew. Whatever a producer forges, no message can take another's key
 // that does not ask for the very same.
 func ByOrigin(m *reprise.Message) (string, error) { return m.IdempotencyKey(), nil }

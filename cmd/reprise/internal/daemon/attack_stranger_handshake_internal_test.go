@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ func TestAttackHandshakesFillNoLog(t *testing.T) {
 		server := newHTTPServer(nil, slog.New(slog.NewTextHandler(&log, nil)))
 		for range 3 {
 			for i := range 5000 {
-				server.ErrorLog.Print(fmt.Sprintf("http: TLS handshake error from 127.0.0.1:%d: tls: first record does not look like a TLS handshake", i))
+				server.ErrorLog.Printf("http: TLS handshake error from 127.0.0.1:%d: tls: first record does not look like a TLS handshake", i)
 				server.ErrorLog.Print("http: TLS handshake error from 127.0.0.1:1: EOF")
 			}
 			time.Sleep(logHandshakesEvery)

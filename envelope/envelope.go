@@ -120,7 +120,7 @@ func From(ctx context.Context) (*Envelope, bool) {
 // [reprise.Message.IdempotencyKey] does. Every producer of the queue can put any
 // event's id into an envelope: such keys trust the producers.
 //
-// Whoever may send to the queue can write an envelope with the id of another's event, so
+// Every producer of the queue can write an envelope with the id of another's event, so
 // that the other is taken for a duplicate: let the queue's policy admit only services that
 // give ids themselves, as SNS and EventBridge do, or senders that trust each other.
 //

@@ -290,7 +290,7 @@ func arrivedOnLoopback(r *http.Request) bool {
 
 // isLoopbackHost reports whether a Host names this machine for every resolver.
 func isLoopbackHost(hostport string) bool {
-	// What clients send to a server on their machine is known without allocating.
+	// The usual Host of a local client is recognised without allocating.
 	if hostport != "" && (hostport[0] == '[' || hostport[0] >= '0' && hostport[0] <= '9') {
 		if addr, err := netip.ParseAddrPort(hostport); err == nil {
 			return addr.Addr().Zone() == "" && addr.Addr().Unmap().IsLoopback()

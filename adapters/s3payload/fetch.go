@@ -34,7 +34,7 @@ import (
 // letters. S3 says of a missing object that access is denied unless the consumer has
 // s3:ListBucket: grant it.
 //
-// What every object would get counts as [reprise.Unavailable], so that when nearly
+// A failure that every object would get counts as [reprise.Unavailable], so that when nearly
 // all fail so, the consumer's breaker opens: failed connections, timeouts, throttling, 5xx,
 // credentials that are expired or invalid, and a bucket that does not exist.
 func (p *Payloads) Fetch(next reprise.Handler) reprise.Handler {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// What others have written must not steer the terminal that shows it: not move the
+// Text of others must not steer the terminal that shows it: not move the
 // cursor, not change the title or the clipboard, not show text in another order than
 // it has. That holds for messages, for the names of queues, for replies of endpoints
 // and for what commands and functions print. The rule is here, and nowhere else:

@@ -22,6 +22,7 @@ type process struct {
 	identity
 	parent, group, session int
 	dead                   bool // and not yet waited for
+	stopped                bool // by a signal or a tracer: it starts nothing
 }
 
 // processes are those that there are.
@@ -69,7 +70,8 @@ func look(id int) (process, bool) {
 	return process{
 		identity: identity{id, string(fields[fieldBegan])},
 		parent:   number(fieldParent), group: number(fieldGroup), session: number(fieldSession),
-		dead: state == 'Z' || state == 'X',
+		dead:    state == 'Z' || state == 'X',
+		stopped: state == 'T' || state == 't',
 	}, true
 }
 

@@ -13,6 +13,8 @@ const (
 	// killLimit bounds how long the end of killed processes is awaited: one that waits
 	// for a disk that does not answer ends when that does.
 	killLimit = 5 * time.Second
+	// freezeLimit bounds how long all that is to be killed is awaited to stand still.
+	freezeLimit = time.Second
 	// firstLook and lastLook are the waits between two looks at what is left.
 	firstLook = time.Millisecond
 	lastLook  = 50 * time.Millisecond
@@ -38,7 +40,7 @@ func (c *Child) ask() {
 // Kill kills the command, which was started, and whatever it has started, and returns
 // when all of it has ended.
 func (c *Child) Kill() {
-	c.members() // before the first of them ends, and leaves others without a parent
+	freeze(c.members) // before the first of them ends, and leaves others without a parent
 	c.mu.Lock()
 	waited := c.waited
 	c.mu.Unlock()
@@ -56,12 +58,33 @@ func KillAll() int {
 	if !adopting() {
 		return 0
 	}
-	return killed(func() []process {
+	find := func() []process {
 		all := processes()
 		return slices.DeleteFunc(descendants(all), func(p process) bool {
 			return p.group == own.group || foreign(all, p)
 		})
-	})
+	}
+	freeze(find)
+	return killed(find)
+}
+
+// freeze stops what find finds until all of it stands still. A process that is killed
+// while its parent runs can make the parent start another, and when the parent is
+// killed next nothing tells where that one comes from.
+func freeze(find func() []process) {
+	deadline := time.Now().Add(freezeLimit)
+	for wait := firstLook; ; wait = min(2*wait, lastLook) {
+		running := false
+		for _, p := range find() {
+			if !p.dead && !p.stopped && p.signal(syscall.SIGSTOP) {
+				running = true
+			}
+		}
+		if !running || time.Now().After(deadline) {
+			return
+		}
+		time.Sleep(wait)
+	}
 }
 
 // killed kills what find finds until that is nothing, for processes that fork may have

@@ -43,7 +43,7 @@ func TestDemo(t *testing.T) {
 		`^ +[1-9]\d* held at once, at most$`,
 		`^Dead letters: \d, with their reasons$`,
 		`^ +\d permanent: the target answered 4`,
-		`^API calls per message: \d\.\d\d, per attempt: 0\.\d\d$`,
+		`^API calls per message: \d\.\d\d, per attempt: \d\.\d\d$`,
 		`^ +\d\.\d\d receive$`,
 		`^ +ok every message is accounted for, once$`,
 		`^ +ok every body arrived byte for byte$`,

@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 	"internal/engine":             {},
 	"internal/plural":             {},
 	"internal/replies":            {"internal/awsjson"},
+	"internal/world":              {"internal/engine"},
 	"sqsserver":                   {"internal/awsjson", "internal/digest", "internal/engine"},
 	".":                           {"internal/breaker", "internal/digest", "internal/plural", "internal/replies", "plan", "retry"},
 	"reprisetest":                 {".", "internal/plural", "sqsserver", "retry"},

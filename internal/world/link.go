@@ -1,0 +1,116 @@
+package world
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+// Why a request has failed.
+var (
+	ErrLost      = errors.New("world: no reply came") // whether it had an effect is not known
+	ErrThrottled = errors.New("world: too many requests")
+	ErrServer    = errors.New("world: the service failed")
+	ErrDenied    = errors.New("world: access denied")
+)
+
+// Latency is how long one way takes: Base, and something that is drawn anew each time,
+// with a heavy tail (Pareto's distribution of the shape 2): half of the ways take less
+// than Spread beyond Base, one in a hundred takes 22 times that, and none more than Most.
+type Latency struct {
+	Base, Spread, Most time.Duration
+}
+
+func (l Latency) draw(loop *Loop) time.Duration {
+	if l.Spread == 0 {
+		return l.Base
+	}
+	tail := (1/math.Sqrt(1-loop.Random.Float64()) - 1) / (math.Sqrt2 - 1)
+	return min(l.Base+time.Duration(tail*float64(l.Spread)), max(l.Most, l.Base))
+}
+
+// Faults are what goes wrong with a request, as probabilities.
+type Faults struct {
+	LoseRequest float64 // it never arrives
+	LoseReply   float64 // it has its effect, and the reply never comes
+	Throttle    float64 // it is refused, without an effect
+	Fail        float64 // the same, as an error of the service
+	Deny        float64 // the same, as a want of permission
+	FailEntry   float64 // for each entry of a batch: it is refused, the others are not
+}
+
+// Link carries the requests of a process to a service.
+type Link struct {
+	Latency Latency
+	// Faults are those of each kind of request; those of "" hold for all others.
+	Faults map[Action]Faults
+	// Timeout is how long a reply is awaited, behind which the request is lost.
+	Timeout time.Duration
+
+	process *Process
+	loop    *Loop
+}
+
+// NewLink returns a link of the process.
+func (p *Process) NewLink(latency Latency, timeout time.Duration) *Link {
+	return &Link{Latency: latency, Timeout: timeout, process: p, loop: p.loop}
+}
+
+func (k *Link) faults(a Action) Faults {
+	if f, ok := k.Faults[a]; ok {
+		return f
+	}
+	return k.Faults[""]
+}
+
+// Do sends a request. act runs when it arrives, with a function to be called, then or
+// later, when there is an answer; got runs in the process, once: with nil when the
+// answer has arrived, with an error when it did not.
+func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
+	f := k.faults(a)
+	sent, done := k.loop.now, false
+	finish := func(err error) {
+		k.process.run(func() {
+			if !done {
+				done = true
+				got(err)
+			}
+		})
+	}
+	// giveUp and carry are the two ends of a request. Most have a reply, and only those
+	// that do not, or not yet, need an event for the end of the waiting.
+	giveUp := func() {
+		k.loop.After(k.Timeout-time.Duration(k.loop.now-sent), k.process.Name, func() { finish(ErrLost) })
+	}
+	carry := func(err error) {
+		takes := k.Latency.draw(k.loop)
+		if k.blocked() || err == nil && k.loop.Chance(f.LoseReply) || time.Duration(k.loop.now-sent)+takes > k.Timeout {
+			giveUp()
+			return
+		}
+		k.loop.After(takes, k.process.Name, func() { finish(err) })
+	}
+	takes := k.Latency.draw(k.loop)
+	if k.blocked() || k.loop.Chance(f.LoseRequest) || takes > k.Timeout {
+		giveUp()
+		return
+	}
+	k.loop.After(takes, k.process.Name, func() {
+		switch {
+		case k.loop.Chance(f.Throttle):
+			carry(ErrThrottled)
+		case k.loop.Chance(f.Fail):
+			carry(ErrServer)
+		case k.loop.Chance(f.Deny):
+			carry(ErrDenied)
+		default:
+			answered := false
+			act(func() { answered = true; carry(nil) })
+			if !answered {
+				giveUp()
+			}
+		}
+	})
+}
+
+func (k *Link) blocked() bool { return k.process.cutOff > k.loop.now }

@@ -1,0 +1,153 @@
+package world
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+)
+
+// Loop runs events in the order of their time and, at one time, in the order in which
+// they were asked for. It is made by [NewLoop].
+type Loop struct {
+	// Random is where everything in the world draws from.
+	Random *rand.Rand
+
+	start  time.Time
+	now    int64 // nanoseconds since start
+	last   uint64
+	events []event // a heap
+	atOnce int     // events that have run at now
+	err    error
+
+	trace hash.Hash64
+	tell  func(at time.Duration, text string)
+}
+
+type event struct {
+	at    int64
+	order uint64
+	who   string
+	do    func()
+}
+
+// MostAtOnce is how many events may run without the time moving on. A machine that asks
+// again and again at one time exceeds it, which ends the run.
+const MostAtOnce = 100_000
+
+// NewLoop returns a loop whose time is start. The same seed gives the same run.
+func NewLoop(start time.Time, seed uint64) *Loop {
+	return &Loop{Random: rand.New(rand.NewPCG(seed, 0)), start: start, trace: fnv.New64a()} //nolint:gosec // G404: a simulation
+}
+
+// Now is the time of the loop, which no process sees: see [Process.Now].
+func (l *Loop) Now() time.Time { return l.start.Add(time.Duration(l.now)) }
+
+// Since is how long the loop has run, in its own time.
+func (l *Loop) Since() time.Duration { return time.Duration(l.now) }
+
+// After lets do run when d has passed; at once, behind what is due now, if d is 0 or
+// less. who is named if that is done too often.
+func (l *Loop) After(d time.Duration, who string, do func()) {
+	l.last++
+	l.push(event{l.now + int64(max(d, 0)), l.last, who, do})
+}
+
+// Run runs what is due until end has passed, and then is there. It returns an error when
+// the time does not move on, and does nothing after that.
+func (l *Loop) Run(end time.Duration) error {
+	for l.err == nil && len(l.events) > 0 && l.events[0].at <= int64(end) {
+		next := l.pop()
+		if next.at > l.now {
+			l.now, l.atOnce = next.at, 0
+		}
+		if l.atOnce++; l.atOnce > MostAtOnce {
+			l.err = fmt.Errorf("world: %s has asked for %d events at one time, %v after the start: a machine must ask for a later time than now when it has nothing to do", next.who, MostAtOnce, l.Since())
+			break
+		}
+		next.do()
+	}
+	if l.err == nil {
+		l.now, l.atOnce = max(l.now, int64(end)), 0
+	}
+	return l.err
+}
+
+// Listen calls tell with everything that is noted from now on. Without it nothing is
+// formatted: a failing seed is run again to tell its story.
+func (l *Loop) Listen(tell func(at time.Duration, text string)) { l.tell = tell }
+
+// Note notes that something has happened: what happened, to whom, and a number. It is
+// part of [Loop.Trace].
+func (l *Loop) Note(who, what string, n int64) {
+	var b [16]byte
+	for i := range 8 {
+		b[i], b[8+i] = byte(l.now>>(8*i)), byte(n>>(8*i))
+	}
+	l.trace.Write(b[:])
+	l.trace.Write([]byte(who))
+	l.trace.Write([]byte(what))
+	if l.tell != nil {
+		l.tell(l.Since(), fmt.Sprintf("%s %s %d", who, what, n))
+	}
+}
+
+// Trace is a hash of all that was noted, with its time and in its order.
+func (l *Loop) Trace() uint64 { return l.trace.Sum64() }
+
+// Chance reports true with probability p.
+func (l *Loop) Chance(p float64) bool { return p > 0 && l.Random.Float64() < p }
+
+// Between draws a duration from low to high, both included.
+func (l *Loop) Between(low, high time.Duration) time.Duration {
+	return low + time.Duration(l.Random.Int64N(int64(high-low)+1))
+}
+
+func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
+
+// push and pop are those of a heap with four children, which is shallow: most of what is
+// pushed is due after what is there.
+func (l *Loop) push(e event) {
+	l.events = append(l.events, e)
+	i := len(l.events) - 1
+	for i > 0 {
+		parent := (i - 1) / 4
+		if !e.before(&l.events[parent]) {
+			break
+		}
+		l.events[i] = l.events[parent]
+		i = parent
+	}
+	l.events[i] = e
+}
+
+func (l *Loop) pop() event {
+	first := l.events[0]
+	n := len(l.events) - 1
+	e := l.events[n]
+	l.events[n] = event{}
+	l.events = l.events[:n]
+	if n == 0 {
+		return first
+	}
+	i := 0
+	for {
+		least := 4*i + 1
+		if least >= n {
+			break
+		}
+		for child := least + 1; child < min(least+4, n); child++ {
+			if l.events[child].before(&l.events[least]) {
+				least = child
+			}
+		}
+		if !l.events[least].before(&e) {
+			break
+		}
+		l.events[i] = l.events[least]
+		i = least
+	}
+	l.events[i] = e
+	return first
+}

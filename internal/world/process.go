@@ -1,0 +1,125 @@
+package world
+
+import "time"
+
+// Process is a machine that runs something: it has a name, a clock, and a life that a
+// crash ends. While it sleeps nothing of it runs; what was due runs when it wakes.
+type Process struct {
+	Name string
+
+	loop   *Loop
+	dead   bool
+	asleep int64 // nanoseconds since the loop's start: the end of its sleep
+	cutOff int64 // until then nothing gets through its links
+
+	// The clock showed shown when the loop's time was set, and runs faster by drift.
+	set   int64
+	shown time.Time
+	drift float64
+}
+
+// Start starts a process whose clock is ahead of the loop's by ahead, or behind it if
+// that is negative, and gains drift seconds in a second.
+func (l *Loop) Start(name string, ahead time.Duration, drift float64) *Process {
+	l.Note(name, "starts", 0)
+	return &Process{Name: name, loop: l, set: l.now, shown: l.Now().Add(ahead), drift: drift}
+}
+
+// Now is what the clock of the process shows.
+func (p *Process) Now() time.Time {
+	passed := p.loop.now - p.set
+	return p.shown.Add(time.Duration(passed) + time.Duration(float64(passed)*p.drift))
+}
+
+// SetClock moves the clock by d, forwards or back.
+func (p *Process) SetClock(d time.Duration) {
+	p.loop.Note(p.Name, "sets its clock by", int64(d))
+	p.shown, p.set = p.Now().Add(d), p.loop.now
+}
+
+// Crash ends the process. Nothing of it runs any more, and what it has asked for over
+// its links goes on.
+func (p *Process) Crash() {
+	p.loop.Note(p.Name, "crashes", 0)
+	p.dead = true
+}
+
+// Alive reports whether the process has not crashed.
+func (p *Process) Alive() bool { return !p.dead }
+
+// Sleep stops the process for d, as a laptop's lid or a hypervisor does. Its clock goes
+// on.
+func (p *Process) Sleep(d time.Duration) {
+	p.loop.Note(p.Name, "sleeps for", int64(d))
+	p.asleep = max(p.asleep, p.loop.now+int64(d))
+}
+
+// CutOff lets no request or reply of the process through for d.
+func (p *Process) CutOff(d time.Duration) {
+	p.loop.Note(p.Name, "is cut off for", int64(d))
+	p.cutOff = max(p.cutOff, p.loop.now+int64(d))
+}
+
+// After lets do run when d has passed by the clock of the process, if it is alive then.
+func (p *Process) After(d time.Duration, do func()) {
+	p.loop.After(time.Duration(float64(d)/(1+p.drift)), p.Name, func() { p.run(do) })
+}
+
+func (p *Process) run(do func()) {
+	switch {
+	case p.dead:
+	case p.asleep > p.loop.now:
+		p.loop.After(time.Duration(p.asleep-p.loop.now), p.Name, func() { p.run(do) })
+	default:
+		do()
+	}
+}
+
+// Timer calls a function once at the time that it was set to last.
+type Timer struct {
+	process *Process
+	do      func()
+	at      time.Time // by the clock of the process; zero: it is not set
+	armed   int64     // the earliest event that will look, in the loop's time; 0: there is none
+}
+
+// NewTimer returns a timer that is not set.
+func (p *Process) NewTimer(do func()) *Timer { return &Timer{process: p, do: do} }
+
+// Set lets the timer call its function when the clock of the process shows at: at once
+// if that has passed, never if it is the zero time. What it was set to before does not
+// count any more. Like every timer it goes by the time that passes: a clock that is set
+// forwards does not make it earlier.
+func (t *Timer) Set(at time.Time) {
+	t.at = at
+	if at.IsZero() {
+		return
+	}
+	l := t.process.loop
+	due := l.now
+	if wait := at.Sub(t.process.Now()); wait > 0 {
+		due += max(int64(float64(wait)/(1+t.process.drift)), 1)
+	}
+	if t.armed > l.now && t.armed <= due {
+		return // an event looks before that, and sets it again
+	}
+	t.armed = due
+	l.After(time.Duration(due-l.now), t.process.Name, func() { t.process.run(func() { t.look(due) }) })
+}
+
+// look is what the event does that was to run at due.
+func (t *Timer) look(due int64) {
+	if t.armed == due {
+		t.armed = 0
+	}
+	switch {
+	case t.at.IsZero():
+	case t.process.Now().Before(t.at): // it was set to a later time, or the clock went back
+		if t.armed == 0 {
+			t.Set(t.at)
+		}
+	default:
+		t.at = time.Time{}
+		t.do()
+	}
+}

@@ -69,6 +69,7 @@ arrows: ## check which package may import which
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
 	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)
+	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(SEEDS)00
 
 mutants: ## make each of MUTANTS's mistakes (all), and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)

@@ -5,8 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +19,7 @@ import (
 )
 
 var (
-	fleetSeeds = flag.Int("world.seeds", 500, "how many fleets TestPlainFleets runs")
+	fleetSeeds = flag.Uint64("world.seeds", 2000, "how many fleets TestPlainFleets runs")
 	fleetFrom  = flag.Uint64("world.from", 1, "the seed of the first")
 )
 
@@ -55,6 +58,7 @@ type message struct {
 	group    string
 	done     bool
 	redriven bool      // at least once: it has lost its place in its group
+	running  int       // how many run it, crashed ones included
 	receives int       // at its latest run
 	stale    bool      // a receive before the latest has changed its visibility, or may have
 	due      time.Time // by the service's clock: it is hidden until then, at least
@@ -83,7 +87,7 @@ func newFleet(seed uint64, hasty bool) *fleet {
 		f.failing = 0 // a crash alone loses what is deleted
 	}
 	f.dead = f.sqs.Create("dead", engine.Settings{FIFO: f.fifo, Visibility: lease})
-	f.queue = f.sqs.Create("main", engine.Settings{FIFO: f.fifo, Visibility: lease, DeadLetter: "dead", MaxReceives: 5 + l.Random.IntN(50)})
+	f.queue = f.sqs.Create("main", engine.Settings{FIFO: f.fifo, Visibility: lease, DeadLetter: "dead", MaxReceives: 2 + l.Random.IntN(6)})
 	return f
 }
 
@@ -115,10 +119,14 @@ func (f *fleet) live(acts []act) error {
 			n.link.Faults = nil
 		}
 	})
-	if err := f.loop.Run(12 * time.Hour); err != nil {
-		return err
+	for end := time.Hour; ; end += 10 * time.Minute {
+		if err := f.loop.Run(end); err != nil {
+			return err
+		}
+		if end > time.Hour && (end > 12*time.Hour || len(f.queue.Messages()) == 0) {
+			return f.check()
+		}
 	}
-	return f.check()
 }
 
 func (f *fleet) do(a act) {
@@ -143,8 +151,12 @@ func (f *fleet) do(a act) {
 			m := d.Payload.(*message)
 			m.redriven, m.due = true, time.Time{}
 		}
-		if _, err := f.dead.Redrive(nil, len(f.sent)); err != nil {
+		moved, err := f.dead.Redrive(nil, len(f.sent))
+		if err != nil {
 			f.violate("redrive: %v", err)
+		}
+		if moved > 0 {
+			f.loop.Note("the operator", "redrives", int64(moved))
 		}
 	case "disturb":
 		p := a.take.Minutes() / 5 * 0.6
@@ -191,13 +203,21 @@ func (f *fleet) poll(n *plain) {
 func (f *fleet) run(n *plain, d engine.Delivery) {
 	m := d.Payload.(*message)
 	f.loop.Note(n.Name, "runs message", int64(m.number))
-	f.checkTurn(m)
+	f.checkTurn(m, d)
+	if m.receives > 0 {
+		f.loop.Note(n.Name, "runs a message again", int64(m.number))
+	}
+	if m.running > 0 {
+		f.loop.Note(n.Name, "runs a message that another runs", int64(m.number))
+	}
+	m.running++
 	m.receives, m.due = d.Receives, time.Time{}
 	entries := []world.Entry{{Receipt: d.Receipt}}
 	if f.hasty {
 		f.queue.Delete(n.link, entries, func([]world.Entry, error) {})
 	}
 	n.After(f.loop.Between(time.Millisecond, longestRun), func() {
+		m.running--
 		next := func([]world.Entry, error) { f.poll(n) }
 		switch {
 		case f.loop.Chance(f.failing):
@@ -213,9 +233,10 @@ func (f *fleet) run(n *plain, d engine.Delivery) {
 	})
 }
 
-// checkTurn checks that it is m's turn, which begins to run.
-func (f *fleet) checkTurn(m *message) {
-	if f.sqs.Now().Before(m.due) && !m.stale {
+// checkTurn checks that it is m's turn, which begins to run: not where the receive was
+// answered while its process slept, and others have received it since.
+func (f *fleet) checkTurn(m *message, d engine.Delivery) {
+	if f.sqs.Now().Before(m.due) && !m.stale && d.Receives > m.receives {
 		f.violate("message %d came %v before its time", m.number, m.due.Sub(f.sqs.Now()))
 	}
 	if m.group == "" || m.redriven {
@@ -246,6 +267,7 @@ func (f *fleet) check() error {
 	left := make(map[*message]bool)
 	for _, d := range f.dead.Messages() {
 		left[d.Payload.(*message)] = true
+		f.loop.Note("the queue", "finds a dead letter", int64(d.Payload.(*message).number))
 	}
 	for _, d := range f.queue.Messages() {
 		left[d.Payload.(*message)] = true
@@ -262,17 +284,46 @@ func (f *fleet) check() error {
 	return nil
 }
 
+// reached are the paths that some fleet must take.
+var reached = []string{
+	"starts", "crashes", "sleeps for", "is cut off for", "sets its clock by", "loses a request", "loses a reply", "is throttled",
+	"gets an error of the service", "is denied access", "has an entry refused", "runs a message again", "runs a message that another runs", "finds a dead letter", "redrives",
+}
+
 // TestPlainFleets runs consumers of the plainest kind through everything that a seed has
 // in store for them. It tests the queues and the world: nothing is lost, nothing comes
 // early, groups keep their order, and all is done at the end.
 func TestPlainFleets(t *testing.T) {
 	began := time.Now()
-	for seed := *fleetFrom; seed < *fleetFrom+uint64(*fleetSeeds); seed++ { //nolint:gosec // G115: a count
-		if err := newFleet(seed, false).live(draw(seed)); err != nil {
-			t.Errorf("seed %d, again with -world.from=%d -world.seeds=1:\n%v\n%s", seed, seed, err, story(seed, false))
+	noted := make(map[string]int)
+	var mu sync.Mutex
+	var taken atomic.Uint64
+	t.Run("seeds", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for i := taken.Add(1); i <= *fleetSeeds; i = taken.Add(1) {
+					seed := *fleetFrom + i - 1
+					f := newFleet(seed, false)
+					if err := f.live(draw(seed)); err != nil {
+						t.Errorf("seed %d, again with -world.from=%d -world.seeds=1:\n%v\n%s", seed, seed, err, story(seed, false))
+					}
+					mu.Lock()
+					for what, n := range f.loop.Noted() {
+						noted[what] += n
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	took := time.Since(began).Seconds()
+	fmt.Printf("TestPlainFleets: %d seeds from %d in %.1f s, %.0f a second\n", *fleetSeeds, *fleetFrom, took, float64(*fleetSeeds)/took)
+	for _, what := range reached {
+		if noted[what] == 0 && *fleetSeeds >= 100 {
+			t.Errorf("no fleet %s", what)
 		}
 	}
-	fmt.Printf("TestPlainFleets: %d seeds from %d in %.1f s\n", *fleetSeeds, *fleetFrom, time.Since(began).Seconds())
 }
 
 // story is the shortest list of acts with which the fleet of the seed fails, and what

@@ -79,35 +79,44 @@ func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
 	}
 	// giveUp and carry are the two ends of a request. Most have a reply, and only those
 	// that do not, or not yet, need an event for the end of the waiting.
-	giveUp := func() {
+	giveUp := func(why string) {
+		k.loop.Note(k.process.Name, why, 0)
 		k.loop.After(k.Timeout-time.Duration(k.loop.now-sent), k.process.Name, func() { finish(ErrLost) })
 	}
 	carry := func(err error) {
 		takes := k.Latency.draw(k.loop)
-		if k.blocked() || err == nil && k.loop.Chance(f.LoseReply) || time.Duration(k.loop.now-sent)+takes > k.Timeout {
-			giveUp()
+		if k.blocked() || err == nil && k.loop.Chance(f.LoseReply) {
+			giveUp("loses a reply")
+			return
+		}
+		if time.Duration(k.loop.now-sent)+takes > k.Timeout {
+			giveUp("has waited for a reply too long")
 			return
 		}
 		k.loop.After(takes, k.process.Name, func() { finish(err) })
 	}
 	takes := k.Latency.draw(k.loop)
 	if k.blocked() || k.loop.Chance(f.LoseRequest) || takes > k.Timeout {
-		giveUp()
+		giveUp("loses a request")
 		return
 	}
 	k.loop.After(takes, k.process.Name, func() {
+		refuse := func(err error, how string) {
+			k.loop.Note(k.process.Name, how, 0)
+			carry(err)
+		}
 		switch {
 		case k.loop.Chance(f.Throttle):
-			carry(ErrThrottled)
+			refuse(ErrThrottled, "is throttled")
 		case k.loop.Chance(f.Fail):
-			carry(ErrServer)
+			refuse(ErrServer, "gets an error of the service")
 		case k.loop.Chance(f.Deny):
-			carry(ErrDenied)
+			refuse(ErrDenied, "is denied access")
 		default:
 			answered := false
 			act(func() { answered = true; carry(nil) })
-			if !answered {
-				giveUp()
+			if !answered { // nothing is noted: most long polls are answered in time
+				k.loop.After(k.Timeout-time.Duration(k.loop.now-sent), k.process.Name, func() { finish(ErrLost) })
 			}
 		}
 	})

@@ -22,6 +22,7 @@ type Loop struct {
 	err    error
 
 	trace hash.Hash64
+	noted map[string]int
 	tell  func(at time.Duration, text string)
 }
 
@@ -38,7 +39,7 @@ const MostAtOnce = 100_000
 
 // NewLoop returns a loop whose time is start. The same seed gives the same run.
 func NewLoop(start time.Time, seed uint64) *Loop {
-	return &Loop{Random: rand.New(rand.NewPCG(seed, 0)), start: start, trace: fnv.New64a()} //nolint:gosec // G404: a simulation
+	return &Loop{Random: rand.New(rand.NewPCG(seed, 0)), start: start, trace: fnv.New64a(), noted: make(map[string]int)} //nolint:gosec // G404: a simulation
 }
 
 // Now is the time of the loop, which no process sees: see [Process.Now].
@@ -85,6 +86,7 @@ func (l *Loop) Note(who, what string, n int64) {
 	for i := range 8 {
 		b[i], b[8+i] = byte(l.now>>(8*i)), byte(n>>(8*i))
 	}
+	l.noted[what]++
 	l.trace.Write(b[:])
 	l.trace.Write([]byte(who))
 	l.trace.Write([]byte(what))
@@ -92,6 +94,10 @@ func (l *Loop) Note(who, what string, n int64) {
 		l.tell(l.Since(), fmt.Sprintf("%s %s %d", who, what, n))
 	}
 }
+
+// Noted counts what has happened, by the words of [Loop.Note]: a test learns from it
+// which paths no seed has reached.
+func (l *Loop) Noted() map[string]int { return l.noted }
 
 // Trace is a hash of all that was noted, with its time and in its order.
 func (l *Loop) Trace() uint64 { return l.trace.Sum64() }

@@ -179,7 +179,10 @@ func (q *Queue) batch(k *Link, a Action, entries []Entry, got func([]Entry, erro
 	k.Do(a, func(answer func()) {
 		refuse := k.faults(a).FailEntry
 		for i := range entries {
-			if entries[i].Err = ErrRefused; !k.loop.Chance(refuse) {
+			if k.loop.Chance(refuse) {
+				k.loop.Note(k.process.Name, "has an entry refused", int64(i))
+				entries[i].Err = ErrRefused
+			} else {
 				entries[i].Err = each(&entries[i])
 			}
 		}

@@ -18,23 +18,20 @@ import (
 type bodyCache struct {
 	limit int
 
-	mu       sync.Mutex
-	size     int
-	unread   int    // of it, what was read ahead and nobody has received yet
-	arriving int    // receives that are reading ahead
-	written  uint64 // the journal has the bodies up to this group
-	entries  map[uint64]*hotBody
-	oldest   *hotBody
-	newest   *hotBody
+	mu      sync.Mutex
+	size    int
+	written uint64 // the journal has the bodies up to this group
+	entries map[uint64]*hotBody
+	oldest  *hotBody
+	newest  *hotBody
 }
 
 // hotBody is an entry, in the list from the longest to the latest used.
 type hotBody struct {
-	content     *content // nil: it is being read ahead
+	content     *content
 	origin      uint64
 	size        int
-	group       uint64          // that brings it to the journal; 0: it is there
-	ahead       <-chan struct{} // closed when it has been read ahead; nil: it was not, or was received since
+	group       uint64 // that brings it to the journal; 0: it is there
 	older, next *hotBody
 }
 
@@ -63,28 +60,21 @@ func (b *bodyCache) addRead(messages []*engine.Delivery) {
 }
 
 func (b *bodyCache) insert(origin uint64, c *content, group uint64) {
-	if entry := b.entries[origin]; entry != nil {
-		if entry.content != nil { // two read it at once
-			b.received(entry)
-			return
-		}
-		b.drop(entry)
+	if b.entries[origin] != nil { // two read it at once
+		return
 	}
-	b.enter(&hotBody{content: c, origin: origin, size: c.size() + hotBodyOverhead, group: group})
-}
-
-func (b *bodyCache) enter(entry *hotBody) {
 	if b.entries == nil {
 		b.entries = make(map[uint64]*hotBody)
 	}
-	b.entries[entry.origin] = entry
+	entry := &hotBody{content: c, origin: origin, size: c.size() + hotBodyOverhead, group: group}
+	b.entries[origin] = entry
 	b.size += entry.size
 	b.append(entry)
 }
 
 // find gives messages that have none the contents that are here, and returns those
-// that are not; some of them will be when ahead is closed, if it is not nil.
-func (b *bodyCache) find(messages []engine.Delivery) (cold []*engine.Delivery, ahead <-chan struct{}) {
+// that are not.
+func (b *bodyCache) find(messages []engine.Delivery) (cold []*engine.Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range messages {
@@ -93,29 +83,17 @@ func (b *bodyCache) find(messages []engine.Delivery) (cold []*engine.Delivery, a
 			continue
 		}
 		entry := b.entries[d.Origin]
-		if entry == nil || entry.content == nil {
+		if entry == nil {
 			cold = append(cold, d)
-			if entry != nil {
-				ahead = entry.ahead
-			}
 			continue
 		}
-		b.received(entry)
 		if entry != b.newest {
 			b.unlink(entry)
 			b.append(entry)
 		}
 		d.Payload = entry.content
 	}
-	return cold, ahead
-}
-
-// received notes that somebody has received the content, or that nobody will.
-func (b *bodyCache) received(entry *hotBody) {
-	if entry.ahead != nil {
-		entry.ahead = nil
-		b.unread -= entry.size
-	}
+	return cold
 }
 
 func (b *bodyCache) remove(origin uint64) {
@@ -141,7 +119,6 @@ func (b *bodyCache) trim() {
 }
 
 func (b *bodyCache) drop(entry *hotBody) {
-	b.received(entry)
 	b.unlink(entry)
 	delete(b.entries, entry.origin)
 	b.size -= entry.size
@@ -187,11 +164,7 @@ func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery
 	if s.keeper == nil {
 		return deliveries, nil
 	}
-	cold, ahead := s.keeper.bodies.find(deliveries)
-	if ahead != nil { // by another receive
-		<-ahead
-		cold, _ = s.keeper.bodies.find(deliveries)
-	}
+	cold := s.keeper.bodies.find(deliveries)
 	if len(cold) == 0 {
 		return deliveries, nil
 	}
@@ -216,49 +189,33 @@ func (s *Server) read(q *queue, cold []*engine.Delivery) error {
 	}
 	defer k.reading.leave()
 	slices.SortFunc(cold, func(a, b *engine.Delivery) int { return cmp.Compare(a.Origin, b.Origin) })
-	behind := s.lookAhead(q, cold[len(cold)-1])
-	defer k.bodies.arrive(behind)
 	next := 0
-	for record, err := range k.journal.Get(bodyKeys(cold, behind.origins)) {
+	for record, err := range k.journal.Get(bodyKeys(cold)) {
 		var c *content
 		if err == nil {
 			c, err = decodeContent(record)
 		}
-		if next == len(cold) {
-			behind.take(c, err)
-		} else {
-			d := cold[next]
-			next++
-			switch {
-			case err == nil:
-				d.Payload = c
-				behind.room -= c.size()
-			case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
-				return k.cannotRead(q, d, err)
-			}
-		}
-		if next == len(cold) && behind.room <= 0 {
-			break
+		d := cold[next]
+		next++
+		switch {
+		case err == nil:
+			d.Payload = c
+		case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
+			return k.cannotRead(q, d, err)
 		}
 	}
 	k.bodies.addRead(cold)
 	return nil
 }
 
-// bodyKeys are those of messages, and of what is behind them.
-func bodyKeys(messages []*engine.Delivery, behind []uint64) [][]byte {
-	keys := make([][]byte, 0, len(messages)+len(behind))
-	all := make([]byte, 0, cap(keys)*bodyKeySize)
-	add := func(origin uint64) {
-		start := len(all)
-		all = appendBodyKey(all, origin)
-		keys = append(keys, all[start:])
-	}
+// bodyKeys returns the keys of the messages' bodies.
+func bodyKeys(messages []*engine.Delivery) [][]byte {
+	keys := make([][]byte, 0, len(messages))
+	all := make([]byte, 0, len(messages)*bodyKeySize)
 	for _, d := range messages {
-		add(d.Origin)
-	}
-	for _, origin := range behind {
-		add(origin)
+		start := len(all)
+		all = appendBodyKey(all, d.Origin)
+		keys = append(keys, all[start:])
 	}
 	return keys
 }

@@ -11,12 +11,3 @@ func AppendJSON(dst []byte, out any) []byte {
 	}
 	return out.(jsonOutput).appendJSON(dst)
 }
-
-// CachedBodies returns how many messages have an entry in the cache of bodies, and the
-// bytes of what was read ahead and not received yet.
-func (s *Server) CachedBodies() (entries, unread int) {
-	b := &s.keeper.bodies
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.entries), b.unread
-}

@@ -20,10 +20,8 @@ import (
 type memoryJournal struct {
 	delay     func() time.Duration // of each sync; nil: none
 	beforeGet func()               // nil: nothing
-	duringGet func(i int)          // when the value of key i has been read; nil: nothing
 
 	mu      sync.Mutex
-	gets    []int // how many values each Get has read
 	data    map[string]string
 	commits []commit // since the last crash
 	synced  int      // so many of them would survive a crash for sure
@@ -65,18 +63,8 @@ func (j *memoryJournal) Get(keys [][]byte) iter.Seq2[[]byte, error] {
 			yield(nil, fmt.Errorf("get %q: they do not ascend", keys))
 			return
 		}
-		read := 0
-		defer func() {
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			j.gets = append(j.gets, read)
-		}()
-		for i, key := range keys {
+		for _, key := range keys {
 			value, err := j.get(key)
-			read++
-			if j.duringGet != nil {
-				j.duringGet(i)
-			}
 			if !yield(value, err) {
 				return
 			}
@@ -153,15 +141,6 @@ func (j *memoryJournal) isClosed() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.closed
-}
-
-// reads returns how many values each Get has read since the last call.
-func (j *memoryJournal) reads() []int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	gets := j.gets
-	j.gets = nil
-	return gets
 }
 
 // sizes returns the bytes of each commit.

@@ -35,21 +35,6 @@ func (e *Engine) Has(now time.Time, q *Queue, r Receipt) bool {
 	return q.find(r, e.tick(now)) != 0
 }
 
-// Behind appends to dst the origins of the messages that are in the n slots behind
-// a message's, which may have gone. Slots are given in the order of sending, so that
-// these are mostly the messages that were sent next; whether they are visible does
-// not matter.
-func (e *Engine) Behind(q *Queue, r Receipt, n int, dst []uint64) []uint64 {
-	slot := slotOf(r)
-	for range n {
-		slot++
-		if m := q.messages.lookup(slot); m != nil {
-			dst = append(dst, m.origin)
-		}
-	}
-	return dst
-}
-
 // delivery shows a message as it is now.
 func (q *Queue) delivery(slot uint32, t int64) Delivery {
 	m := q.messages.at(slot)

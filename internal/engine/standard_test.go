@@ -370,27 +370,3 @@ func TestMessagesPagesThroughTheQueueAsItIsNow(t *testing.T) {
 		t.Errorf("%d expired messages are shown", len(got))
 	}
 }
-
-// Behind a message are those that were sent next, whatever became of them, but those
-// that have gone.
-func TestBehind(t *testing.T) {
-	l := newLab(t, engine.Settings{})
-	l.send("", "a", "b", "c", "d", "e", "f")
-	l.receive(4)
-	l.delete("c")
-	for _, test := range []struct {
-		of   string
-		n    int
-		want []uint64
-	}{
-		{"a", 0, nil},
-		{"a", 1, []uint64{2}},
-		{"a", 3, []uint64{2, 4}},
-		{"b", 100, []uint64{4, 5, 6}},
-		{"c", 2, []uint64{4, 5}}, // it has gone itself
-	} {
-		if diff := gocmp.Diff(test.want, l.e.Behind(l.q, l.receipts[test.of], test.n, nil)); diff != "" {
-			t.Errorf("%d behind %s (-want +got):\n%s", test.n, test.of, diff)
-		}
-	}
-}

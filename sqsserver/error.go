@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/reprise-sqs/reprise/internal/sigv4"
 )
 
 // Error is an error as SQS reports it: every failure that a method of Server
@@ -319,40 +321,28 @@ func errNoTask() *Error { return &Error{codeResourceNotFound, "Task does not exi
 
 // Signatures.
 
-// errNoCredentials: the request for resource is not signed.
-func errNoCredentials(resource string) *Error {
-	return &Error{codeAccessDenied, "Access to the resource " + resource + " is denied."}
-}
-
 // errTooManyBodies: clients retry it.
 func errTooManyBodies() *Error {
 	return &Error{codeServiceUnavailable, "The server holds as many bytes of requests as it may at once: try again."}
 }
 
-func errUnknownAccessKey() *Error {
-	return &Error{codeInvalidClientTokenId, "The security token included in the request is invalid."}
-}
-
 // errPageRefused: the server's PageGuard refuses the request.
 func errPageRefused(reason error) *Error { return &Error{codeAccessDenied, reason.Error()} }
 
-// errIncompleteSignature: the credentials of the request cannot be read.
-func errIncompleteSignature(problem string) *Error { return &Error{codeIncompleteSignature, problem} }
-
-// errCredentialPart quotes what is not as it must be: it may be anything.
-func errCredentialPart(part, value, want string) *Error {
-	if len(value) > maxScopePart {
-		value = value[:maxScopePart] + "..."
+// errRefused: the request's credential or signature is refused.
+func errRefused(err error) *Error {
+	var refused *sigv4.Error
+	if !errors.As(err, &refused) {
+		return errInternalFailure(err.Error())
 	}
-	return errIncompleteSignature(fmt.Sprintf("The %s in the Credential must be %s, not %+q.", part, want, value))
+	return &Error{signatureCodes[refused.Reason], refused.Message}
 }
 
-// errSignature: the signature is none of this request, now.
-func errSignature(problem string) *Error { return &Error{codeSignatureDoesNotMatch, problem} }
-
-func errWrongSignature() *Error {
-	return errSignature("The request signature we calculated does not match the signature you provided. " +
-		"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+var signatureCodes = map[sigv4.Reason]string{
+	sigv4.Unsigned:   codeAccessDenied,
+	sigv4.Incomplete: codeIncompleteSignature,
+	sigv4.UnknownKey: codeInvalidClientTokenId,
+	sigv4.Mismatch:   codeSignatureDoesNotMatch,
 }
 
 // The server.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/reprise-sqs/reprise/internal/sigv4"
 )
 
 // The names of the actions, as requests and faults give them.
@@ -332,16 +334,18 @@ func (s *Server) guard(h http.Header, r *http.Request) error {
 }
 
 func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) error {
-	// Who has no credentials has no 8 MiB read for it.
-	signature, err := c.server.signatureOf(r)
+	// Check the credentials before buffering up to 8 MiB.
+	signature, err := c.server.readSignature(r)
 	if err != nil {
 		return err
 	}
 	if c.request, err = e.read(w, r, &c.server.bodies); err != nil {
 		return err
 	}
-	if err := signature.verify(c.request); err != nil {
-		return err
+	if signature != nil {
+		if err := signature.Verify(c.request); err != nil {
+			return errRefused(err)
+		}
 	}
 	find := c.findTarget
 	if c.query {
@@ -391,7 +395,10 @@ func (c *call) writeMessages(w http.ResponseWriter) {
 // in a credential is not taken from it, and is the error.
 func (s *Server) origin(r *http.Request) (origin, error) {
 	from := s.direct
-	accessKey, region, err := credentialScope(r)
+	accessKey, region, err := sigv4.Scope(r)
+	if err != nil {
+		err = errRefused(err)
+	}
 	from.accessKey = accessKey
 	if isAccount(accessKey) {
 		from.account = accessKey
@@ -415,64 +422,3 @@ func (s *Server) origin(r *http.Request) (origin, error) {
 // maxHost is the length of the longest name (RFC 1035, §2.3.4) with a port. The Host is
 // repeated in the URL of each queue of a reply.
 const maxHost = 255 + len(":65535")
-
-// Limits of the parts of a credential. An access key has at most 128 characters on AWS:
-// https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html
-const (
-	maxAccessKeyID = 128
-	maxScopePart   = 64
-)
-
-// credentialScope returns the access key and the region of the request's
-// credentials. The region becomes a part of the ARNs of queues, and both are written to
-// metrics, logs and terminals: so neither is anything but a name.
-func credentialScope(r *http.Request) (accessKey, region string, err error) {
-	accessKey, scope, _ := strings.Cut(credentialOf(r), "/")
-	date, scope, _ := strings.Cut(scope, "/")
-	region, scope, _ = strings.Cut(scope, "/")
-	service, terminator, _ := strings.Cut(scope, "/")
-	terminator, _, tooMany := strings.Cut(terminator, "/") // or the key has a slash, which who verifies it says
-	switch {
-	case tooMany:
-		return "", "", nil
-	case len(accessKey) > maxAccessKeyID || strings.ContainsFunc(accessKey, func(c rune) bool { return c <= ' ' || c > '~' }):
-		err = errCredentialPart("access key ID", accessKey, "1 to 128 printable ASCII characters")
-	case !isScopePart(region, false):
-		err = errCredentialPart("region", region, "1 to 64 of a-z, 0-9 and -")
-	case !isScopePart(date, true):
-		err = errCredentialPart("date", date, "of the form YYYYMMDD")
-	case !isScopePart(service, true):
-		err = errCredentialPart("service", service, "sqs")
-	case !isScopePart(terminator, true):
-		err = errCredentialPart("terminator", terminator, "aws4_request")
-	}
-	if err != nil {
-		return "", "", err
-	}
-	return accessKey, region, nil
-}
-
-// isScopePart reports whether text is made of lower-case letters, digits and hyphens, and
-// in a part of which nothing is made also of others that names have. Empty is absent.
-func isScopePart(text string, anyName bool) bool {
-	for _, c := range []byte(text) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && (!anyName || !isNameCharacter(c)) {
-			return false
-		}
-	}
-	return len(text) <= maxScopePart
-}
-
-// credentialOf returns the request's credential, <access key>/<date>/<region>/sqs/aws4_request,
-// "" if it has none. Whoever verifies it and whoever acts upon it have to read the
-// same one.
-func credentialOf(r *http.Request) string {
-	if _, rest, found := strings.Cut(r.Header.Get("Authorization"), "Credential="); found {
-		credential, _, _ := strings.Cut(rest, ",")
-		return strings.TrimSpace(credential)
-	}
-	if r.URL.RawQuery == "" {
-		return ""
-	}
-	return r.URL.Query().Get("X-Amz-Credential")
-}

@@ -1,4 +1,7 @@
-package sqsserver
+// Package sigv4 verifies AWS Signature Version 4 of requests to SQS, in the Authorization
+// header or in the URL, with the keys and the time that it is given: it reads no clock, no
+// body and no configuration.
+package sigv4
 
 import (
 	"bytes"
@@ -15,25 +18,42 @@ import (
 	"time"
 )
 
-// Credentials are an access key and its secret, as clients have them.
-type Credentials struct {
-	AccessKeyID     string
-	SecretAccessKey string
+// Error says why a request is refused.
+type Error struct {
+	Reason  Reason
+	Message string // in AWS's words, where they are known
 }
 
-// String keeps the secret out of logs.
-func (c Credentials) String() string { return "{" + c.AccessKeyID + " [secret]}" }
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
 
-// GoString is String.
-func (c Credentials) GoString() string { return c.String() }
+// Reason is the kind of an Error.
+type Reason int
+
+// The reasons, in the order in which they are checked.
+const (
+	Unsigned   Reason = iota // the request has no signature
+	Incomplete               // its credential or signature cannot be read
+	UnknownKey               // nobody has its access key
+	Mismatch                 // its signature is not one of this request, or not one of now
+)
+
+func incomplete(message string) error { return &Error{Incomplete, message} }
+
+func mismatch(message string) error { return &Error{Mismatch, message} }
+
+func wrongSignature() error {
+	return mismatch("The request signature we calculated does not match the signature you provided. " +
+		"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+}
 
 // The parts of AWS Signature Version 4.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 const (
-	signatureAlgorithm  = "AWS4-HMAC-SHA256"
-	signatureService    = "sqs"
-	signatureTerminator = "aws4_request"
-	signatureTime       = "20060102T150405Z"
+	algorithm  = "AWS4-HMAC-SHA256"
+	service    = "sqs"
+	terminator = "aws4_request"
+	timeFormat = "20060102T150405Z"
 
 	// maxClockSkew is how far the clock of a client may be from the server's.
 	maxClockSkew = 15 * time.Minute
@@ -42,8 +62,8 @@ const (
 	maxPresigned = 7 * 24 * 60 * 60
 )
 
-// signature is what a request says of its signature.
-type signature struct {
+// Signature is what a request says about its signature.
+type Signature struct {
 	request   *http.Request
 	query     url.Values
 	presigned bool     // in the URL, not in the Authorization header
@@ -54,24 +74,23 @@ type signature struct {
 	value     []byte
 }
 
-// signatureOf reads the signature of a request and checks it as far as that can be
-// done without the body. It is nil if the server takes every request.
-func (s *Server) signatureOf(r *http.Request) (*signature, error) {
-	if len(s.config.Credentials) == 0 {
-		return nil, nil
-	}
-	// What net/url leaves out of a query is not signed, and so must not be there for
-	// anybody else to read.
+// Read reads the signature of a request and checks everything but the signature itself,
+// for which Verify needs the body. secretOf returns the secret of an access key. now has
+// the times that a client may take for the current one, at least one of them. The error is
+// an *Error.
+func Read(r *http.Request, secretOf func(accessKeyID string) (secret string, known bool), now ...time.Time) (*Signature, error) {
+	// url.ParseQuery leaves out what it cannot parse. That would be unsigned, so a query
+	// that has it is refused, lest another parser reads it.
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, errIncompleteSignature("The query string must be escaped to be signed: " + err.Error() + ".")
+		return nil, incomplete("The query string must be escaped to be signed: " + err.Error() + ".")
 	}
 	for name, values := range query {
-		if len(values) > 1 { // whose order is not signed, and decides which one is read
-			return nil, errIncompleteSignature("The parameter '" + name + "' must stand once in the query string to be signed.")
+		if len(values) > 1 { // their order is not signed, and decides which one is read
+			return nil, incomplete("The parameter '" + name + "' must stand once in the query string to be signed.")
 		}
 	}
-	sig := &signature{request: r, query: query}
+	sig := &Signature{request: r, query: query}
 	credential := credentialOf(r)
 	var headers, value, lifetime string
 	switch {
@@ -80,32 +99,30 @@ func (s *Server) signatureOf(r *http.Request) (*signature, error) {
 		headers, value = fields["SignedHeaders"], fields["Signature"]
 		sig.stamp = r.Header.Get("X-Amz-Date")
 	case query.Has("X-Amz-Algorithm") || query.Has("X-Amz-Signature"):
-		if a := query.Get("X-Amz-Algorithm"); a != signatureAlgorithm {
-			return nil, errIncompleteSignature("'X-Amz-Algorithm' must be " + signatureAlgorithm + ", not '" + a + "'.")
+		if a := query.Get("X-Amz-Algorithm"); a != algorithm {
+			return nil, incomplete("'X-Amz-Algorithm' must be " + algorithm + ", not '" + a + "'.")
 		}
 		sig.presigned = true
 		headers, value = query.Get("X-Amz-SignedHeaders"), query.Get("X-Amz-Signature")
 		sig.stamp, lifetime = query.Get("X-Amz-Date"), query.Get("X-Amz-Expires")
 	default:
-		return nil, errNoCredentials(resourceOf(r))
+		return nil, &Error{Unsigned, "Access to the resource " + resourceOf(r) + " is denied."}
 	}
 	if err := sig.checkComplete(credential, headers, value, lifetime); err != nil {
 		return nil, err
 	}
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 {
-		return nil, errIncompleteSignature("Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '" + credential + "'")
+		return nil, incomplete("Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '" + credential + "'")
 	}
-	accessKey := parts[0]
 	sig.scope = parts[1:]
 	sig.headers = strings.Split(headers, ";")
-	i := slices.IndexFunc(s.config.Credentials, func(c Credentials) bool { return c.AccessKeyID == accessKey })
-	if i < 0 {
-		return nil, errUnknownAccessKey()
+	var known bool
+	if sig.secret, known = secretOf(parts[0]); !known {
+		return nil, &Error{UnknownKey, "The security token included in the request is invalid."}
 	}
-	sig.secret = s.config.Credentials[i].SecretAccessKey
 	if sig.value, err = hex.DecodeString(value); err != nil {
-		return nil, errWrongSignature()
+		return nil, wrongSignature()
 	}
 	if err := sig.checkScope(); err != nil {
 		return nil, err
@@ -113,7 +130,10 @@ func (s *Server) signatureOf(r *http.Request) (*signature, error) {
 	if err := sig.checkHeaders(); err != nil {
 		return nil, err
 	}
-	return sig, sig.checkTime(s.clientTimes(), lifetime)
+	if err := sig.checkTime(now, lifetime); err != nil {
+		return nil, err
+	}
+	return sig, nil
 }
 
 func resourceOf(r *http.Request) string {
@@ -123,11 +143,11 @@ func resourceOf(r *http.Request) string {
 	return "http://" + r.Host + r.URL.Path
 }
 
-// authorizationFields reads the fields of AWS4-HMAC-SHA256 Credential=..., SignedHeaders=...,
-// Signature=... Those of another algorithm are none.
+// authorizationFields returns the fields of AWS4-HMAC-SHA256 Credential=..., SignedHeaders=...,
+// Signature=..., none for another algorithm.
 func authorizationFields(header string) map[string]string {
 	fields := make(map[string]string, 3)
-	rest, found := strings.CutPrefix(header, signatureAlgorithm)
+	rest, found := strings.CutPrefix(header, algorithm)
 	if !found {
 		return fields
 	}
@@ -138,7 +158,7 @@ func authorizationFields(header string) map[string]string {
 	return fields
 }
 
-func (sig *signature) checkComplete(credential, headers, value, lifetime string) error {
+func (sig *Signature) checkComplete(credential, headers, value, lifetime string) error {
 	var problems []string
 	for _, part := range []struct{ name, inQuery, value string }{
 		{"Credential", "X-Amz-Credential", credential},
@@ -162,21 +182,21 @@ func (sig *signature) checkComplete(credential, headers, value, lifetime string)
 		problems = append(problems, "Authorization header requires existence of a 'X-Amz-Date' header.")
 	}
 	if len(problems) > 0 {
-		return errIncompleteSignature(strings.Join(problems, " "))
+		return incomplete(strings.Join(problems, " "))
 	}
 	return nil
 }
 
-func (sig *signature) checkScope() error {
-	date, service, terminator := sig.scope[0], sig.scope[2], sig.scope[3]
+func (sig *Signature) checkScope() error {
+	date := sig.scope[0]
 	switch {
-	case service != signatureService:
-		return errSignature("Credential should be scoped to correct service: '" + signatureService + "'.")
-	case terminator != signatureTerminator:
-		return errSignature("Credential should be scoped with a valid terminator: '" + signatureTerminator + "', not '" + terminator + "'.")
+	case sig.scope[2] != service:
+		return mismatch("Credential should be scoped to correct service: '" + service + "'.")
+	case sig.scope[3] != terminator:
+		return mismatch("Credential should be scoped with a valid terminator: '" + terminator + "', not '" + sig.scope[3] + "'.")
 	case !strings.HasPrefix(sig.stamp, date+"T"):
 		signed, _, _ := strings.Cut(sig.stamp, "T")
-		return errSignature(fmt.Sprintf("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.",
+		return mismatch(fmt.Sprintf("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'.",
 			date, signed, sig.stamp))
 	}
 	return nil
@@ -185,35 +205,36 @@ func (sig *signature) checkScope() error {
 // maxSignedHeaders is more than any SDK signs.
 const maxSignedHeaders = 100
 
-// checkHeaders checks that what a request means cannot be changed without the
-// signature: the headers that say it are signed.
-func (sig *signature) checkHeaders() error {
-	// Each is hashed with its value: named again and again, a large one is a gigabyte.
+// checkHeaders checks that the headers that give a request its meaning are signed, so that
+// nobody can change them.
+func (sig *Signature) checkHeaders() error {
+	// Each is hashed with its value: a large header that is named thousands of times would
+	// be hashed as a gigabyte.
 	names := slices.Sorted(slices.Values(sig.headers))
 	if len(names) > maxSignedHeaders || len(slices.Compact(slices.Clone(names))) < len(names) {
-		return errIncompleteSignature(fmt.Sprintf("SignedHeaders must name each header once, and at most %d.", maxSignedHeaders))
+		return incomplete(fmt.Sprintf("SignedHeaders must name each header once, and at most %d.", maxSignedHeaders))
 	}
 	for _, name := range []string{"Host", "X-Amz-Date", "X-Amz-Target"} {
 		if name != "Host" && sig.request.Header.Get(name) == "" || slices.Contains(sig.headers, strings.ToLower(name)) {
 			continue
 		}
-		return errSignature("'" + name + "' must be a 'SignedHeader' in the AWS Authorization.")
+		return mismatch("'" + name + "' must be a 'SignedHeader' in the AWS Authorization.")
 	}
 	return nil
 }
 
-// checkTime checks that the signature is of one of the times, and of a URL that its
-// lifetime has not ended.
-func (sig *signature) checkTime(now []time.Time, lifetime string) error {
-	signed, err := time.Parse(signatureTime, sig.stamp)
+// checkTime checks that the signature is valid at one of the times; the signature of a URL
+// is, until its lifetime ends.
+func (sig *Signature) checkTime(now []time.Time, lifetime string) error {
+	signed, err := time.Parse(timeFormat, sig.stamp)
 	if err != nil {
-		return errIncompleteSignature("Date must be in ISO-8601 'basic format'. Got '" + sig.stamp + "'. See http://en.wikipedia.org/wiki/ISO_8601")
+		return incomplete("Date must be in ISO-8601 'basic format'. Got '" + sig.stamp + "'. See http://en.wikipedia.org/wiki/ISO_8601")
 	}
 	validFor := maxClockSkew
 	if sig.presigned {
 		n, err := strconv.Atoi(lifetime)
 		if err != nil || n < 1 || n > maxPresigned {
-			return errIncompleteSignature(fmt.Sprintf("X-Amz-Expires must be a number of seconds from 1 to %d, not '%s'.", maxPresigned, lifetime))
+			return incomplete(fmt.Sprintf("X-Amz-Expires must be a number of seconds from 1 to %d, not '%s'.", maxPresigned, lifetime))
 		}
 		validFor = time.Duration(n) * time.Second
 	}
@@ -221,10 +242,10 @@ func (sig *signature) checkTime(now []time.Time, lifetime string) error {
 		earliest, latest := now.Add(-validFor), now.Add(maxClockSkew)
 		switch {
 		case signed.Before(earliest):
-			err = errSignature(fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %s.)",
+			err = mismatch(fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %s.)",
 				sig.stamp, stampOf(earliest), stampOf(now), inMinutes(validFor)))
 		case signed.After(latest):
-			err = errSignature(fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %s.)",
+			err = mismatch(fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %s.)",
 				sig.stamp, stampOf(latest), stampOf(now), inMinutes(maxClockSkew)))
 		default:
 			return nil
@@ -233,7 +254,7 @@ func (sig *signature) checkTime(now []time.Time, lifetime string) error {
 	return err
 }
 
-func stampOf(t time.Time) string { return t.UTC().Format(signatureTime) }
+func stampOf(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 func inMinutes(d time.Duration) string {
 	if d%time.Minute != 0 {
@@ -242,27 +263,24 @@ func inMinutes(d time.Duration) string {
 	return strconv.Itoa(int(d.Minutes())) + " min"
 }
 
-// verify checks the signature of the request with the body, in a time that does
-// not depend on where a wrong one differs.
-func (sig *signature) verify(body []byte) error {
-	if sig == nil {
-		return nil
-	}
+// Verify checks the signature of the request with its body, in a time that does not depend
+// on where a wrong one differs. The error is an *Error.
+func (sig *Signature) Verify(body []byte) error {
 	r := sig.request
 	hash := hex.EncodeToString(hashOf(body))
-	// The hash that is signed is that of the body that came; a client that names
-	// another, or none, as UNSIGNED-PAYLOAD, has signed something else.
+	// The signature must cover the body that came: a client that names another hash, or
+	// UNSIGNED-PAYLOAD, has signed something else.
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" && claimed != hash {
-		return errSignature("The value of the 'X-Amz-Content-Sha256' header is not the SHA-256 hash of the body.")
+		return mismatch("The value of the 'X-Amz-Content-Sha256' header is not the SHA-256 hash of the body.")
 	}
-	toSign := signatureAlgorithm + "\n" + sig.stamp + "\n" + strings.Join(sig.scope, "/") + "\n" +
+	toSign := algorithm + "\n" + sig.stamp + "\n" + strings.Join(sig.scope, "/") + "\n" +
 		hex.EncodeToString(hashOf(sig.canonicalRequest(hash)))
 	key := []byte("AWS4" + sig.secret)
 	for _, part := range sig.scope {
 		key = signed(key, part)
 	}
 	if !hmac.Equal(signed(key, toSign), sig.value) {
-		return errWrongSignature()
+		return wrongSignature()
 	}
 	return nil
 }
@@ -280,7 +298,7 @@ func signed(key []byte, text string) []byte {
 
 // canonicalRequest is the request in the one spelling that client and server agree
 // on.
-func (sig *signature) canonicalRequest(bodyHash string) []byte {
+func (sig *Signature) canonicalRequest(bodyHash string) []byte {
 	r := sig.request
 	var b bytes.Buffer
 	b.WriteString(r.Method + "\n")
@@ -319,7 +337,7 @@ func canonicalQuery(query url.Values) string {
 	return b.String()
 }
 
-func (sig *signature) canonicalHeader(name string) string {
+func (sig *Signature) canonicalHeader(name string) string {
 	r := sig.request
 	var values []string
 	switch name {

@@ -273,8 +273,9 @@ func setPolicy(a *attributes, value string) error {
 	return nil
 }
 
-func (s *Server) getQueueAttributes(ctx context.Context, from origin, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionGetQueueAttributes)
+// GetQueueAttributes returns the attributes of a queue that are asked for.
+func (s *Server) GetQueueAttributes(ctx context.Context, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
+	r, err := s.lookup(ctx, in.QueueUrl, actionGetQueueAttributes)
 	if err != nil {
 		return nil, err
 	}
@@ -328,8 +329,9 @@ func (s *Server) count(r request) (map[string]string, error) {
 
 func unixSeconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-func (s *Server) setQueueAttributes(ctx context.Context, from origin, in *SetQueueAttributesInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionSetQueueAttributes)
+// SetQueueAttributes changes some attributes of a queue.
+func (s *Server) SetQueueAttributes(ctx context.Context, in *SetQueueAttributesInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionSetQueueAttributes)
 	if err != nil {
 		return err
 	}

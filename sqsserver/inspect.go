@@ -114,7 +114,7 @@ const messagesPerLook = 64
 // receiving them. A page of many is no snapshot: the queue may change while
 // it is put together.
 func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
-	q := s.find(s.direct, queue)
+	q := s.find(&s.direct, queue)
 	if q == nil {
 		return nil, fmt.Errorf("sqsserver: messages of queue %q: %w", queue, errQueueDoesNotExist())
 	}
@@ -165,7 +165,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 // not even a delayed one or one in flight. It returns the context's error if that
 // ends first, and an error if the queue does not exist or is deleted.
 func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
-	q := s.find(s.direct, queue)
+	q := s.find(&s.direct, queue)
 	if q == nil {
 		return fmt.Errorf("sqsserver: wait for queue %q: %w", queue, errQueueDoesNotExist())
 	}
@@ -259,7 +259,7 @@ func (s *Server) DeadLetter(queue, messageID string) error {
 
 // operate carries out what an operator wants done with a message.
 func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
-	q := s.find(s.direct, queue)
+	q := s.find(&s.direct, queue)
 	if q == nil {
 		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, errQueueDoesNotExist())
 	}
@@ -299,7 +299,7 @@ func parseUUID(text string) (id engine.ID, err error) {
 
 // find returns the queue with a name, URL or ARN, or nil. Only an ARN names a
 // region, only an ARN or a URL an account.
-func (s *Server) find(from origin, queue string) *queue {
+func (s *Server) find(from *caller, queue string) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q := s.byARN[queue]; q != nil {

@@ -2,6 +2,7 @@ package sqsserver
 
 import (
 	"crypto/md5"
+	"encoding/binary"
 	"encoding/hex"
 )
 
@@ -38,6 +39,16 @@ type UUID [16]byte
 
 // String returns the canonical form, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.
 func (u UUID) String() string { return string(u.append(make([]byte, 0, 36))) }
+
+// newUUID makes a random UUID (version 4) of 128 random bits.
+func newUUID(high, low uint64) UUID {
+	var id UUID
+	binary.BigEndian.PutUint64(id[:8], high)
+	binary.BigEndian.PutUint64(id[8:], low)
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
 
 func (u UUID) append(dst []byte) []byte {
 	for i, group := range [...][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {

@@ -52,7 +52,9 @@ type moveTask struct {
 	timer  *time.Timer // runs the next step; nil after the end
 }
 
-func (s *Server) startMessageMoveTask(ctx context.Context, from origin, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
+// StartMessageMoveTask begins to move the messages of a dead-letter queue.
+func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
+	from := s.callerOf(ctx)
 	after, err := s.begin(ctx, in.SourceArn, actionStartMessageMoveTask)
 	if err != nil {
 		return nil, err
@@ -84,7 +86,7 @@ func (s *Server) begin(ctx context.Context, arn, action string) (aftermath, erro
 	return s.refuse(ctx, arn[strings.LastIndexByte(arn, ':')+1:], action)
 }
 
-func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTask, *group, error) {
+func (s *Server) startMove(from *caller, in *StartMessageMoveTaskInput) (*moveTask, *group, error) {
 	s.mu.Lock()
 	defer s.release()
 	source, err := s.findARN(from, "SourceArn", in.SourceArn)
@@ -124,7 +126,7 @@ func (s *Server) startMove(from origin, in *StartMessageMoveTaskInput) (*moveTas
 
 // findARN returns the queue of the caller's region with the ARN that the
 // parameter gives. The lock is held.
-func (s *Server) findARN(from origin, parameter, arn string) (*queue, error) {
+func (s *Server) findARN(from *caller, parameter, arn string) (*queue, error) {
 	if err := s.refusal(); err != nil {
 		return nil, err
 	}
@@ -239,7 +241,9 @@ func (q *queue) endMove(status, reason string) {
 	task.status, task.reason = status, reason
 }
 
-func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *CancelMessageMoveTaskInput) (*CancelMessageMoveTaskOutput, error) {
+// CancelMessageMoveTask stops such a task.
+func (s *Server) CancelMessageMoveTask(ctx context.Context, in *CancelMessageMoveTaskInput) (*CancelMessageMoveTaskOutput, error) {
+	from := s.callerOf(ctx)
 	if in.TaskHandle == "" {
 		return nil, errMissingParameter("TaskHandle")
 	}
@@ -264,7 +268,7 @@ func (s *Server) cancelMessageMoveTask(ctx context.Context, from origin, in *Can
 	return &CancelMessageMoveTaskOutput{ApproximateNumberOfMessagesMoved: moved}, nil
 }
 
-func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, synced *group, err error) {
+func (s *Server) cancelMove(from *caller, handle taskHandle) (moved int64, synced *group, err error) {
 	s.mu.Lock()
 	defer s.release()
 	q, err := s.findARN(from, "SourceArn", handle.SourceArn)
@@ -280,7 +284,9 @@ func (s *Server) cancelMove(from origin, handle taskHandle) (moved int64, synced
 	return task.moved, s.promise(), nil
 }
 
-func (s *Server) listMessageMoveTasks(ctx context.Context, from origin, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
+// ListMessageMoveTasks lists the newest of these tasks.
+func (s *Server) ListMessageMoveTasks(ctx context.Context, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
+	from := s.callerOf(ctx)
 	after, err := s.begin(ctx, in.SourceArn, actionListMessageMoveTasks)
 	if err != nil {
 		return nil, err
@@ -299,7 +305,7 @@ func (s *Server) listMessageMoveTasks(ctx context.Context, from origin, in *List
 	return &ListMessageMoveTasksOutput{Results: tasks}, nil
 }
 
-func (s *Server) listMoves(from origin, source string, limit int) ([]ListMessageMoveTasksResultEntry, error) {
+func (s *Server) listMoves(from *caller, source string, limit int) ([]ListMessageMoveTasksResultEntry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, err := s.findARN(from, "SourceArn", source)

@@ -35,9 +35,6 @@ type observation struct {
 	Request
 }
 
-// observed is the key of the observation in a request's context.
-type observed struct{}
-
 // observe begins to note what a call does, if anybody wants to know.
 func (c *call) observe(r *http.Request) {
 	if c.server.config.OnRequest == nil {
@@ -50,7 +47,6 @@ func (c *call) observe(r *http.Request) {
 	if c.query {
 		c.seen.Protocol = "query"
 	}
-	c.ctx = context.WithValue(c.ctx, observed{}, c.seen)
 }
 
 // note notes which queue a request is about.
@@ -58,8 +54,8 @@ func (s *Server) note(ctx context.Context, queue string) {
 	if s.config.OnRequest == nil {
 		return
 	}
-	if seen, ok := ctx.Value(observed{}).(*observation); ok {
-		seen.Queue = queue
+	if c := callOf(ctx); c != nil {
+		c.seen.Queue = queue
 	}
 }
 

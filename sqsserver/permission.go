@@ -54,8 +54,10 @@ func (m oneOrMany) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(m))
 }
 
-func (s *Server) addPermission(ctx context.Context, from origin, in *AddPermissionInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionAddPermission)
+// AddPermission adds a statement to the policy of a queue. Policies are kept and
+// not enforced.
+func (s *Server) AddPermission(ctx context.Context, in *AddPermissionInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionAddPermission)
 	if err != nil {
 		return err
 	}
@@ -106,8 +108,9 @@ func checkPermission(in *AddPermissionInput) error {
 	return nil
 }
 
-func (s *Server) removePermission(ctx context.Context, from origin, in *RemovePermissionInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionRemovePermission)
+// RemovePermission removes a statement from the policy of a queue.
+func (s *Server) RemovePermission(ctx context.Context, in *RemovePermissionInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionRemovePermission)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,10 @@ type queue struct {
 	emptied    []chan struct{} // of WaitEmpty; closed by whoever finds the queue empty
 }
 
-func (s *Server) createQueue(ctx context.Context, from origin, in *CreateQueueInput) (*CreateQueueOutput, error) {
+// CreateQueue creates a queue, or finds the one that has the name and the
+// attributes given.
+func (s *Server) CreateQueue(ctx context.Context, in *CreateQueueInput) (*CreateQueueOutput, error) {
+	from := s.callerOf(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -177,19 +180,23 @@ func (s *Server) settings(a *attributes) engine.Settings {
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
-func (s *Server) getQueueURL(ctx context.Context, from origin, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {
+// GetQueueUrl finds a queue by its name.
+func (s *Server) GetQueueUrl(ctx context.Context, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {
+	from := s.callerOf(ctx)
 	if in.QueueName == "" {
 		return nil, errQueueName()
 	}
 	name := queueName{cmp.Or(in.QueueOwnerAWSAccountId, from.account), from.region, in.QueueName}
-	r, err := s.lookup(ctx, name, actionGetQueueUrl)
+	r, err := s.lookupName(ctx, name, actionGetQueueUrl)
 	if err != nil {
 		return nil, err
 	}
 	return &GetQueueUrlOutput{QueueUrl: from.queueURL(name)}, r.end(ctx)
 }
 
-func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInput) (*ListQueuesOutput, error) {
+// ListQueues lists queues in the order of their names.
+func (s *Server) ListQueues(ctx context.Context, in *ListQueuesInput) (*ListQueuesOutput, error) {
+	from := s.callerOf(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -211,8 +218,11 @@ func (s *Server) listQueues(ctx context.Context, from origin, in *ListQueuesInpu
 	return out, nil
 }
 
-func (s *Server) listDeadLetterSourceQueues(ctx context.Context, from origin, in *ListDeadLetterSourceQueuesInput) (*ListDeadLetterSourceQueuesOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionListDeadLetterSourceQueues)
+// ListDeadLetterSourceQueues lists the queues that have a queue as their
+// dead-letter queue, in the order of their names.
+func (s *Server) ListDeadLetterSourceQueues(ctx context.Context, in *ListDeadLetterSourceQueuesInput) (*ListDeadLetterSourceQueuesOutput, error) {
+	from := s.callerOf(ctx)
+	r, err := s.lookup(ctx, in.QueueUrl, actionListDeadLetterSourceQueues)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +238,7 @@ func (s *Server) listDeadLetterSourceQueues(ctx context.Context, from origin, in
 // listPage returns the URLs of a page of queues, all of one account and region,
 // in the order of their names, and the token of the next page. The token is the
 // last name of this one.
-func (s *Server) listPage(from origin, maxResults OptionalInt, token string, isListed func(*queue) bool) (urls []string, next string, err error) {
+func (s *Server) listPage(from *caller, maxResults OptionalInt, token string, isListed func(*queue) bool) (urls []string, next string, err error) {
 	limit := int(maxResults.Or(maxListResults))
 	if limit < 1 || limit > maxListResults {
 		return nil, "", errMaxResults(maxResults.Value, maxListResults)
@@ -282,8 +292,9 @@ func (s *Server) queueNames(isListed func(*queue) bool) ([]queueName, error) {
 	return names, nil
 }
 
-func (s *Server) deleteQueue(ctx context.Context, from origin, in *DeleteQueueInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionDeleteQueue)
+// DeleteQueue deletes a queue and its messages.
+func (s *Server) DeleteQueue(ctx context.Context, in *DeleteQueueInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionDeleteQueue)
 	if err != nil {
 		return err
 	}
@@ -316,8 +327,9 @@ func (s *Server) drop(now time.Time, q *queue) *group {
 	return s.promise()
 }
 
-func (s *Server) purgeQueue(ctx context.Context, from origin, in *PurgeQueueInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionPurgeQueue)
+// PurgeQueue deletes the messages of a queue.
+func (s *Server) PurgeQueue(ctx context.Context, in *PurgeQueueInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionPurgeQueue)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,21 @@ const (
 	maxVisibilitySeconds = 43200
 )
 
-func (s *Server) receiveMessage(ctx context.Context, from origin, in *ReceiveMessageInput) (received, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionReceiveMessage)
+// ReceiveMessage receives up to ten messages and, as a long poll, waits for the
+// first. When the context ends during the wait it returns the context's error
+// and has received nothing.
+func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
+	out, err := s.receiveMessage(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	defer out.free()
+	return out.plain(), nil
+}
+
+// receiveMessage is ReceiveMessage whose messages are still in the form that they are kept in.
+func (s *Server) receiveMessage(ctx context.Context, in *ReceiveMessageInput) (received, error) {
+	r, err := s.lookup(ctx, in.QueueUrl, actionReceiveMessage)
 	if err != nil {
 		return received{}, err
 	}
@@ -205,7 +218,7 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 }
 
 // takeBack makes the messages of a reply visible that did not reach the client.
-func (s *Server) takeBack(from origin, queueURL string, out *received) {
+func (s *Server) takeBack(from *caller, queueURL string, out *received) {
 	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
 		"queue", queueURL, "messages", len(out.messages))
 	q := s.find(from, queueURL)

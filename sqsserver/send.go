@@ -21,8 +21,10 @@ type content struct {
 	sender         string
 }
 
-func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageInput) (*SendMessageOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionSendMessage)
+// SendMessage sends a message.
+func (s *Server) SendMessage(ctx context.Context, in *SendMessageInput) (*SendMessageOutput, error) {
+	from := s.callerOf(ctx)
+	r, err := s.lookup(ctx, in.QueueUrl, actionSendMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +57,10 @@ func (s *Server) sendMessage(ctx context.Context, from origin, in *SendMessageIn
 	return &out, r.end(ctx)
 }
 
-func (s *Server) sendMessageBatch(ctx context.Context, from origin, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionSendMessageBatch)
+// SendMessageBatch sends up to ten messages.
+func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
+	from := s.callerOf(ctx)
+	r, err := s.lookup(ctx, in.QueueUrl, actionSendMessageBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +148,7 @@ func checkFIFO(a *attributes, entry *SendMessageEntry, inBatch bool) error {
 }
 
 // checkMessage checks a message for a queue with the attributes.
-func checkMessage(a *attributes, from origin, entry *SendMessageEntry, inBatch bool) error {
+func checkMessage(a *attributes, from *caller, entry *SendMessageEntry, inBatch bool) error {
 	if err := entry.check(); err != nil {
 		return err
 	}
@@ -163,7 +167,7 @@ func checkMessage(a *attributes, from origin, entry *SendMessageEntry, inBatch b
 
 // newMessage makes of an entry that was checked the message that the engine takes, but
 // for its id.
-func newMessage(a *attributes, from origin, entry *SendMessageEntry) engine.Message {
+func newMessage(a *attributes, from *caller, entry *SendMessageEntry) engine.Message {
 	c := &content{
 		body:          entry.body.body,
 		bodyMD5:       entry.body.md5,

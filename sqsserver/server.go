@@ -13,8 +13,6 @@
 package sqsserver
 
 import (
-	"context"
-	"encoding/binary"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -91,9 +89,13 @@ type Config struct {
 }
 
 // Server is an SQS. Its methods may be called from many goroutines at once.
+//
+// It has a method for each action of SQS, for callers in the same process: without HTTP,
+// encoding and signatures. The error of each is an *Error, or the context's, or ErrReplyLost.
+// The server keeps what an input refers to; the caller must not change it later.
 type Server struct {
 	config Config
-	direct origin // of calls that come without HTTP
+	direct caller // of calls that come without HTTP
 	faults faultSet
 	clock  clock
 	pages  *PageGuard
@@ -147,7 +149,7 @@ func New(config Config) *Server {
 	s.pages = config.pageGuard()
 	s.faults.byQueue = make(map[string][]*setFault)
 	s.faults.seed = config.Seed
-	s.direct = origin{account: config.Account, region: config.Region, baseURL: config.BaseURL}
+	s.direct = caller{account: config.Account, region: config.Region, baseURL: config.BaseURL}
 	if s.direct.baseURL == "" {
 		s.direct.baseURL = "http://sqs." + config.Region + ".localhost"
 	}
@@ -197,226 +199,4 @@ func (s *Server) Close() error {
 		return nil
 	}
 	return s.keeper.close()
-}
-
-// The actions, as SQS has them: without HTTP, encoding and signatures. The error
-// of each is an *Error, or the context's, or ErrReplyLost. The server keeps what
-// an input refers to; the caller must not change it later.
-
-// CreateQueue creates a queue, or finds the one that has the name and the
-// attributes given.
-func (s *Server) CreateQueue(ctx context.Context, in *CreateQueueInput) (*CreateQueueOutput, error) {
-	return s.createQueue(ctx, s.direct, in)
-}
-
-// GetQueueUrl finds a queue by its name.
-func (s *Server) GetQueueUrl(ctx context.Context, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {
-	return s.getQueueURL(ctx, s.direct, in)
-}
-
-// ListQueues lists queues in the order of their names.
-func (s *Server) ListQueues(ctx context.Context, in *ListQueuesInput) (*ListQueuesOutput, error) {
-	return s.listQueues(ctx, s.direct, in)
-}
-
-// GetQueueAttributes returns the attributes of a queue that are asked for.
-func (s *Server) GetQueueAttributes(ctx context.Context, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
-	return s.getQueueAttributes(ctx, s.direct, in)
-}
-
-// SetQueueAttributes changes some attributes of a queue.
-func (s *Server) SetQueueAttributes(ctx context.Context, in *SetQueueAttributesInput) error {
-	return s.setQueueAttributes(ctx, s.direct, in)
-}
-
-// DeleteQueue deletes a queue and its messages.
-func (s *Server) DeleteQueue(ctx context.Context, in *DeleteQueueInput) error {
-	return s.deleteQueue(ctx, s.direct, in)
-}
-
-// PurgeQueue deletes the messages of a queue.
-func (s *Server) PurgeQueue(ctx context.Context, in *PurgeQueueInput) error {
-	return s.purgeQueue(ctx, s.direct, in)
-}
-
-// SendMessage sends a message.
-func (s *Server) SendMessage(ctx context.Context, in *SendMessageInput) (*SendMessageOutput, error) {
-	return s.sendMessage(ctx, s.direct, in)
-}
-
-// SendMessageBatch sends up to ten messages.
-func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
-	return s.sendMessageBatch(ctx, s.direct, in)
-}
-
-// ReceiveMessage receives up to ten messages and, as a long poll, waits for the
-// first. When the context ends during the wait it returns the context's error
-// and has received nothing.
-func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
-	out, err := s.receiveMessage(ctx, s.direct, in)
-	if err != nil {
-		return nil, err
-	}
-	defer out.free()
-	return out.plain(), nil
-}
-
-// DeleteMessage deletes a received message.
-func (s *Server) DeleteMessage(ctx context.Context, in *DeleteMessageInput) error {
-	return s.deleteMessage(ctx, s.direct, in)
-}
-
-// DeleteMessageBatch deletes up to ten received messages.
-func (s *Server) DeleteMessageBatch(ctx context.Context, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
-	return s.deleteMessageBatch(ctx, s.direct, in)
-}
-
-// ChangeMessageVisibility hides a received message anew, or exposes it.
-func (s *Server) ChangeMessageVisibility(ctx context.Context, in *ChangeMessageVisibilityInput) error {
-	return s.changeMessageVisibility(ctx, s.direct, in)
-}
-
-// ChangeMessageVisibilityBatch hides anew or exposes up to ten received messages.
-func (s *Server) ChangeMessageVisibilityBatch(ctx context.Context, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
-	return s.changeMessageVisibilityBatch(ctx, s.direct, in)
-}
-
-// ListDeadLetterSourceQueues lists the queues that have a queue as their
-// dead-letter queue, in the order of their names.
-func (s *Server) ListDeadLetterSourceQueues(ctx context.Context, in *ListDeadLetterSourceQueuesInput) (*ListDeadLetterSourceQueuesOutput, error) {
-	return s.listDeadLetterSourceQueues(ctx, s.direct, in)
-}
-
-// TagQueue adds tags to a queue.
-func (s *Server) TagQueue(ctx context.Context, in *TagQueueInput) error {
-	return s.tagQueue(ctx, s.direct, in)
-}
-
-// UntagQueue removes tags from a queue.
-func (s *Server) UntagQueue(ctx context.Context, in *UntagQueueInput) error {
-	return s.untagQueue(ctx, s.direct, in)
-}
-
-// ListQueueTags returns the tags of a queue.
-func (s *Server) ListQueueTags(ctx context.Context, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
-	return s.listQueueTags(ctx, s.direct, in)
-}
-
-// AddPermission adds a statement to the policy of a queue. Policies are kept and
-// not enforced.
-func (s *Server) AddPermission(ctx context.Context, in *AddPermissionInput) error {
-	return s.addPermission(ctx, s.direct, in)
-}
-
-// RemovePermission removes a statement from the policy of a queue.
-func (s *Server) RemovePermission(ctx context.Context, in *RemovePermissionInput) error {
-	return s.removePermission(ctx, s.direct, in)
-}
-
-// StartMessageMoveTask begins to move the messages of a dead-letter queue.
-func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
-	return s.startMessageMoveTask(ctx, s.direct, in)
-}
-
-// CancelMessageMoveTask stops such a task.
-func (s *Server) CancelMessageMoveTask(ctx context.Context, in *CancelMessageMoveTaskInput) (*CancelMessageMoveTaskOutput, error) {
-	return s.cancelMessageMoveTask(ctx, s.direct, in)
-}
-
-// ListMessageMoveTasks lists the newest of these tasks.
-func (s *Server) ListMessageMoveTasks(ctx context.Context, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
-	return s.listMessageMoveTasks(ctx, s.direct, in)
-}
-
-// origin is what the way a request came by says about the queues it means.
-type origin struct {
-	account     string // of the caller
-	accessKey   string // as the request gives it
-	region      string
-	baseURL     string // up to the host
-	host        string // "": it is in baseURL
-	traceHeader string // of messages that are sent without one
-}
-
-// queueURL is the URL by which the sender of a request knows a queue.
-func (from origin) queueURL(name queueName) string {
-	return from.baseURL + from.host + "/" + name.account + "/" + name.name
-}
-
-// queueName is the inverse of queueURL, for URLs of any host. A bare name means a
-// queue of the caller's account.
-func (from origin) queueName(queueURL string) queueName {
-	name := queueName{from.account, from.region, queueURL}
-	if i := strings.LastIndexByte(queueURL, '/'); i >= 0 {
-		name.name = queueURL[i+1:]
-		name.account = queueURL[strings.LastIndexByte(queueURL[:i], '/')+1 : i]
-	}
-	return name
-}
-
-// lookup begins a request to a queue: it finds the queue and lets faults refuse
-// the request.
-func (s *Server) lookup(ctx context.Context, name queueName, action string) (request, error) {
-	if err := ctx.Err(); err != nil {
-		return request{}, err
-	}
-	s.mu.Lock()
-	refusal := s.refusal()
-	q := s.queues[name]
-	var r request
-	if q != nil {
-		r = request{queue: q, attributes: q.attributes}
-	}
-	s.mu.Unlock()
-
-	if refusal != nil {
-		return request{}, refusal
-	}
-	if q == nil {
-		return request{}, errQueueDoesNotExist()
-	}
-	s.note(ctx, q.name)
-	var err error
-	r.aftermath, err = s.refuse(ctx, name.name, action)
-	return r, err
-}
-
-// request is a request that has found its queue.
-type request struct {
-	queue      *queue
-	attributes *attributes // of the queue when the request came
-	aftermath
-}
-
-// within carries out an operation on the queue under the lock, unless the server or
-// the queue has gone since the request came. What becomes receivable goes to the long
-// polls that wait for it.
-func (s *Server) within(q *queue, do func(now time.Time)) error {
-	s.mu.Lock()
-	defer s.stopOnPanic()
-	if s.keeper != nil {
-		s.keeper.makeRoom()
-	}
-	err := s.refusal()
-	if err == nil && q.dropped {
-		err = errQueueDoesNotExist()
-	}
-	if err != nil {
-		s.mu.Unlock()
-		return err
-	}
-	do(s.clock.now())
-	s.arm(q)
-	s.finish()
-	return nil
-}
-
-// newUUID makes a random UUID (version 4) of 128 random bits.
-func newUUID(high, low uint64) UUID {
-	var id UUID
-	binary.BigEndian.PutUint64(id[:8], high)
-	binary.BigEndian.PutUint64(id[8:], low)
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	return id
 }

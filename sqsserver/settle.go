@@ -8,8 +8,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessageInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionDeleteMessage)
+// DeleteMessage deletes a received message.
+func (s *Server) DeleteMessage(ctx context.Context, in *DeleteMessageInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionDeleteMessage)
 	if err != nil {
 		return err
 	}
@@ -23,8 +24,9 @@ func (s *Server) deleteMessage(ctx context.Context, from origin, in *DeleteMessa
 	return r.end(ctx)
 }
 
-func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionDeleteMessageBatch)
+// DeleteMessageBatch deletes up to ten received messages.
+func (s *Server) DeleteMessageBatch(ctx context.Context, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
+	r, err := s.lookup(ctx, in.QueueUrl, actionDeleteMessageBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +47,9 @@ func (s *Server) deleteMessageBatch(ctx context.Context, from origin, in *Delete
 	return out, r.end(ctx)
 }
 
-func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *ChangeMessageVisibilityInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionChangeMessageVisibility)
+// ChangeMessageVisibility hides a received message anew, or exposes it.
+func (s *Server) ChangeMessageVisibility(ctx context.Context, in *ChangeMessageVisibilityInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionChangeMessageVisibility)
 	if err != nil {
 		return err
 	}
@@ -60,8 +63,9 @@ func (s *Server) changeMessageVisibility(ctx context.Context, from origin, in *C
 	return r.end(ctx)
 }
 
-func (s *Server) changeMessageVisibilityBatch(ctx context.Context, from origin, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionChangeMessageVisibilityBatch)
+// ChangeMessageVisibilityBatch hides anew or exposes up to ten received messages.
+func (s *Server) ChangeMessageVisibilityBatch(ctx context.Context, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
+	r, err := s.lookup(ctx, in.QueueUrl, actionChangeMessageVisibilityBatch)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,9 @@ const (
 	maxTagValue = 256
 )
 
-func (s *Server) tagQueue(ctx context.Context, from origin, in *TagQueueInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionTagQueue)
+// TagQueue adds tags to a queue.
+func (s *Server) TagQueue(ctx context.Context, in *TagQueueInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionTagQueue)
 	if err != nil {
 		return err
 	}
@@ -32,8 +33,9 @@ func (s *Server) tagQueue(ctx context.Context, from origin, in *TagQueueInput) e
 	return s.retag(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
 }
 
-func (s *Server) untagQueue(ctx context.Context, from origin, in *UntagQueueInput) error {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionUntagQueue)
+// UntagQueue removes tags from a queue.
+func (s *Server) UntagQueue(ctx context.Context, in *UntagQueueInput) error {
+	r, err := s.lookup(ctx, in.QueueUrl, actionUntagQueue)
 	if err != nil {
 		return err
 	}
@@ -70,8 +72,9 @@ func (s *Server) retag(ctx context.Context, r request, change func(tags map[stri
 	return r.end(ctx)
 }
 
-func (s *Server) listQueueTags(ctx context.Context, from origin, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
-	r, err := s.lookup(ctx, from.queueName(in.QueueUrl), actionListQueueTags)
+// ListQueueTags returns the tags of a queue.
+func (s *Server) ListQueueTags(ctx context.Context, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
+	r, err := s.lookup(ctx, in.QueueUrl, actionListQueueTags)
 	if err != nil {
 		return nil, err
 	}

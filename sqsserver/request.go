@@ -1,0 +1,67 @@
+package sqsserver
+
+import (
+	"context"
+	"time"
+)
+
+// lookup begins an action on a queue: it finds the queue and lets faults refuse the
+// request.
+func (s *Server) lookup(ctx context.Context, queueURL, action string) (request, error) {
+	return s.lookupName(ctx, s.callerOf(ctx).queueName(queueURL), action)
+}
+
+func (s *Server) lookupName(ctx context.Context, name queueName, action string) (request, error) {
+	if err := ctx.Err(); err != nil {
+		return request{}, err
+	}
+	s.mu.Lock()
+	refusal := s.refusal()
+	q := s.queues[name]
+	var r request
+	if q != nil {
+		r = request{queue: q, attributes: q.attributes}
+	}
+	s.mu.Unlock()
+
+	if refusal != nil {
+		return request{}, refusal
+	}
+	if q == nil {
+		return request{}, errQueueDoesNotExist()
+	}
+	s.note(ctx, q.name)
+	var err error
+	r.aftermath, err = s.refuse(ctx, name.name, action)
+	return r, err
+}
+
+// request is a request that has found its queue.
+type request struct {
+	queue      *queue
+	attributes *attributes // of the queue when the request came
+	aftermath
+}
+
+// within carries out an operation on the queue under the lock, unless the server or
+// the queue has gone since the request came. What becomes receivable goes to the long
+// polls that wait for it.
+func (s *Server) within(q *queue, do func(now time.Time)) error {
+	s.mu.Lock()
+	defer s.stopOnPanic()
+	if s.keeper != nil {
+		s.keeper.makeRoom()
+	}
+	err := s.refusal()
+	if err == nil && q.dropped {
+		err = errQueueDoesNotExist()
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	do(s.clock.now())
+	s.arm(q)
+	s.finish()
+	return nil
+}

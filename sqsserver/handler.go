@@ -3,8 +3,10 @@ package sqsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"runtime/debug"
 	"strings"
 )
 
@@ -122,6 +124,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.writeMessages(w)
 		c.received.free()
+	}
+}
+
+// end ends a call: after a panic, with a failure in place of a reply. It passes on
+// what net/http is to know: that the connection is to be cut.
+func (c *call) end(w http.ResponseWriter, problem any) {
+	cut := problem == http.ErrAbortHandler //nolint:errorlint // a recovered value, which net/http compares so
+	if problem != nil && !cut {
+		c.server.config.Logger.Error("sqsserver: a request met a defect of the server; please report it",
+			"action", c.action, "request", c.requestID, "panic", fmt.Sprint(problem), "stack", string(debug.Stack()))
+		if cut = c.replied; !cut {
+			_ = c.writeError(w, errInternalFailure("The server has a defect, which its log describes.")) // who is not there needs no error
+		}
+	}
+	if c.seen != nil && cut {
+		c.seen.Status = 0
+	}
+	c.report()
+	if cut {
+		panic(http.ErrAbortHandler)
 	}
 }
 

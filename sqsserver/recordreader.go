@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 func appendText[T string | []byte](dst []byte, text T) []byte {
@@ -25,6 +26,21 @@ func appendFlag(dst []byte, flag bool) []byte {
 		return append(dst, 1)
 	}
 	return append(dst, 0)
+}
+
+// instantOf returns a time as records have it, and timeOf is its inverse.
+func instantOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func timeOf(instant int64) time.Time {
+	if instant == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, instant)
 }
 
 // record reads a value. After its first error it reads zeros, and end reports

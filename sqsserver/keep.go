@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/bodycache"
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
@@ -24,7 +25,7 @@ type keeper struct {
 	server  *Server
 	journal Journal
 	watcher SpaceWatcher // nil: the journal is none
-	bodies  bodyCache
+	bodies  *bodycache.Cache
 	reading gate // of who reads bodies from the journal
 
 	// What follows is guarded by the server's lock.
@@ -63,11 +64,10 @@ const (
 
 func newKeeper(s *Server, journal Journal, bodyCache int) *keeper {
 	k := &keeper{
-		server: s, journal: journal,
+		server: s, journal: journal, bodies: bodycache.New(bodyCache),
 		signal: make(chan struct{}, 1), ended: make(chan struct{}), failed: make(chan struct{}),
 	}
 	k.watcher, _ = journal.(SpaceWatcher)
-	k.bodies.limit = bodyCache
 	k.open = &group{number: 1, batch: new(Batch)}
 	return k
 }
@@ -210,7 +210,7 @@ func (k *keeper) write(g *group) error {
 		for origin := range remains.Origins() {
 			key = appendBodyKey(key[:0], origin)
 			g.batch.DeleteOnce(key)
-			k.bodies.remove(origin)
+			k.bodies.Remove(origin)
 		}
 	}
 	return k.journal.Commit(g.batch, g.wanted)
@@ -218,7 +218,7 @@ func (k *keeper) write(g *group) error {
 
 func (k *keeper) finish(g *group, err error) {
 	if err == nil {
-		k.bodies.committed(g.number)
+		k.bodies.Committed(g.number)
 	}
 	k.server.mu.Lock()
 	defer k.server.mu.Unlock()
@@ -293,7 +293,7 @@ func (k *keeper) Left(q *engine.Queue, sequence, origin uint64, moved bool) {
 	}
 	k.key = appendBodyKey(k.key[:0], origin)
 	k.changes().DeleteOnce(k.key)
-	k.bodies.remove(origin)
+	k.bodies.Remove(origin)
 }
 
 func (k *keeper) Emptied(q *engine.Queue, messages engine.Remains) {
@@ -333,7 +333,7 @@ func (k *keeper) keepBody(origin uint64, c *content) {
 	k.key = appendBodyKey(k.key[:0], origin)
 	k.value = appendContent(k.value[:0], c)
 	k.changes().Set(k.key, k.value)
-	k.bodies.add(origin, c, k.open.number)
+	k.bodies.Add(origin, c, c.size(), k.open.number)
 	if cap(k.value) > maxSpare {
 		k.value = nil
 	}

@@ -1,0 +1,134 @@
+// Package bodycache holds the contents of messages that were sent or received lately, so
+// that most receives need not read them from the journal. It is pure but for its lock.
+package bodycache
+
+import (
+	"sync"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+// Cache is a cache bounded in bytes, which drops the least recently used contents. Those
+// that the journal does not have yet are never dropped, even beyond the bound. The zero
+// value keeps only these. A Cache may be used by many goroutines at once.
+type Cache struct {
+	limit int
+
+	mu        sync.Mutex
+	size      int
+	committed uint64 // the journal has the contents up to this commit
+	entries   map[uint64]*entry
+	oldest    *entry // least recently used
+	newest    *entry
+}
+
+// entry is in the list from the least to the most recently used.
+type entry struct {
+	id           uint64
+	content      any
+	size         int
+	commit       uint64 // that brings it to the journal; 0: it is there
+	older, newer *entry
+}
+
+// overhead is about what an entry takes in memory beside its content.
+const overhead = 400
+
+// New returns a cache of limit bytes.
+func New(limit int) *Cache { return &Cache{limit: limit} }
+
+// Add adds a content of so many bytes, unless it is there already. commit is the number of
+// the commit that brings it to the journal, rising, or 0 if it was read from there.
+func (c *Cache) Add(id uint64, content any, size int, commit uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries[id] != nil { // two receives read it at once
+		return
+	}
+	if c.entries == nil {
+		c.entries = make(map[uint64]*entry)
+	}
+	e := &entry{id: id, content: content, size: size + overhead, commit: commit}
+	c.entries[id] = e
+	c.size += e.size
+	c.append(e)
+	c.trim()
+}
+
+// Fill sets the Payload of the deliveries that have none from the cache, by their Origin,
+// and returns those that it does not have.
+func (c *Cache) Fill(deliveries []engine.Delivery) (missing []*engine.Delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range deliveries {
+		d := &deliveries[i]
+		if d.Payload != nil {
+			continue
+		}
+		e := c.entries[d.Origin]
+		if e == nil {
+			missing = append(missing, d)
+			continue
+		}
+		if e != c.newest {
+			c.unlink(e)
+			c.append(e)
+		}
+		d.Payload = e.content
+	}
+	return missing
+}
+
+// Remove drops a content, if it is there.
+func (c *Cache) Remove(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[id]; e != nil {
+		c.drop(e)
+	}
+}
+
+// Committed tells the cache that the journal has the contents of all commits up to this
+// one, so that they may be dropped.
+func (c *Cache) Committed(commit uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.committed = commit
+	c.trim()
+}
+
+// trim drops the least recently used contents until the cache is within its limit.
+func (c *Cache) trim() {
+	for c.size > c.limit && c.oldest != nil && c.oldest.commit <= c.committed {
+		c.drop(c.oldest)
+	}
+}
+
+func (c *Cache) drop(e *entry) {
+	c.unlink(e)
+	delete(c.entries, e.id)
+	c.size -= e.size
+}
+
+func (c *Cache) append(e *entry) {
+	e.older, e.newer = c.newest, nil
+	if c.newest == nil {
+		c.oldest = e
+	} else {
+		c.newest.newer = e
+	}
+	c.newest = e
+}
+
+func (c *Cache) unlink(e *entry) {
+	if e.older == nil {
+		c.oldest = e.newer
+	} else {
+		e.older.newer = e.newer
+	}
+	if e.newer == nil {
+		c.newest = e.older
+	} else {
+		e.newer.older = e.older
+	}
+}

@@ -40,29 +40,29 @@ const (
 // queryJSON (encode_queryjson.go) of the output. An action whose messages
 // are counted in metrics has a case in observation.count (observe.go).
 var actions = map[string]func(*call) error{
-	actionAddPermission:                silent((*Server).AddPermission),
-	actionCancelMessageMoveTask:        answering((*Server).CancelMessageMoveTask),
-	actionChangeMessageVisibility:      silent((*Server).ChangeMessageVisibility),
-	actionChangeMessageVisibilityBatch: answering((*Server).ChangeMessageVisibilityBatch),
-	actionCreateQueue:                  answering((*Server).CreateQueue),
-	actionDeleteMessage:                silent((*Server).DeleteMessage),
-	actionDeleteMessageBatch:           answering((*Server).DeleteMessageBatch),
-	actionDeleteQueue:                  silent((*Server).DeleteQueue),
-	actionGetQueueAttributes:           answering((*Server).GetQueueAttributes),
-	actionGetQueueUrl:                  answering((*Server).GetQueueUrl),
-	actionListDeadLetterSourceQueues:   answering((*Server).ListDeadLetterSourceQueues),
-	actionListMessageMoveTasks:         answering((*Server).ListMessageMoveTasks),
-	actionListQueueTags:                answering((*Server).ListQueueTags),
-	actionListQueues:                   answering((*Server).ListQueues),
-	actionPurgeQueue:                   silent((*Server).PurgeQueue),
+	actionAddPermission:                withoutOutput((*Server).AddPermission),
+	actionCancelMessageMoveTask:        withOutput((*Server).CancelMessageMoveTask),
+	actionChangeMessageVisibility:      withoutOutput((*Server).ChangeMessageVisibility),
+	actionChangeMessageVisibilityBatch: withOutput((*Server).ChangeMessageVisibilityBatch),
+	actionCreateQueue:                  withOutput((*Server).CreateQueue),
+	actionDeleteMessage:                withoutOutput((*Server).DeleteMessage),
+	actionDeleteMessageBatch:           withOutput((*Server).DeleteMessageBatch),
+	actionDeleteQueue:                  withoutOutput((*Server).DeleteQueue),
+	actionGetQueueAttributes:           withOutput((*Server).GetQueueAttributes),
+	actionGetQueueUrl:                  withOutput((*Server).GetQueueUrl),
+	actionListDeadLetterSourceQueues:   withOutput((*Server).ListDeadLetterSourceQueues),
+	actionListMessageMoveTasks:         withOutput((*Server).ListMessageMoveTasks),
+	actionListQueueTags:                withOutput((*Server).ListQueueTags),
+	actionListQueues:                   withOutput((*Server).ListQueues),
+	actionPurgeQueue:                   withoutOutput((*Server).PurgeQueue),
 	actionReceiveMessage:               (*call).receive,
-	actionRemovePermission:             silent((*Server).RemovePermission),
-	actionSendMessage:                  answering((*Server).SendMessage),
-	actionSendMessageBatch:             answering((*Server).SendMessageBatch),
-	actionSetQueueAttributes:           silent((*Server).SetQueueAttributes),
-	actionStartMessageMoveTask:         answering((*Server).StartMessageMoveTask),
-	actionTagQueue:                     silent((*Server).TagQueue),
-	actionUntagQueue:                   silent((*Server).UntagQueue),
+	actionRemovePermission:             withoutOutput((*Server).RemovePermission),
+	actionSendMessage:                  withOutput((*Server).SendMessage),
+	actionSendMessageBatch:             withOutput((*Server).SendMessageBatch),
+	actionSetQueueAttributes:           withoutOutput((*Server).SetQueueAttributes),
+	actionStartMessageMoveTask:         withOutput((*Server).StartMessageMoveTask),
+	actionTagQueue:                     withoutOutput((*Server).TagQueue),
+	actionUntagQueue:                   withoutOutput((*Server).UntagQueue),
 }
 
 // input and output are those of an action, in either protocol.
@@ -77,8 +77,8 @@ type output interface {
 	queryJSONOutput
 }
 
-// answering makes the handler of an action that answers something.
-func answering[Out output, In any, InPointer interface {
+// withOutput makes the handler of an action that answers something.
+func withOutput[Out output, In any, InPointer interface {
 	*In
 	input
 }](do func(*Server, context.Context, InPointer) (Out, error)) func(*call) error {
@@ -96,8 +96,8 @@ func answering[Out output, In any, InPointer interface {
 	}
 }
 
-// silent makes the handler of an action that answers nothing.
-func silent[In any, InPointer interface {
+// withoutOutput makes the handler of an action that answers nothing.
+func withoutOutput[In any, InPointer interface {
 	*In
 	input
 }](do func(*Server, context.Context, InPointer) error) func(*call) error {

@@ -116,9 +116,9 @@ var allowedPages = []string{"https://app.example", "http://queues.lan:9324"}
 // TestAttackPageRule: the rule, and every surface of the server that asks for no signature
 // has it. What is refused says why in the form of the protocol, and no page may read it.
 func TestAttackPageRule(t *testing.T) {
-	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: silent()})
+	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput()})
 	defer server.Close()
-	keyed := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: silent(),
+	keyed := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput(),
 		Credentials: []sqsserver.Credentials{{AccessKeyID: "AKID", SecretAccessKey: "hush"}}})
 	defer keyed.Close()
 	reached := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -173,7 +173,7 @@ func TestAttackPageRule(t *testing.T) {
 // page that made it, so a browser's is refused, and so is one to a name that the owner of
 // a page can have. Programs send POST, or GET by an address or a bare name.
 func TestAttackPageByGet(t *testing.T) {
-	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: silent()})
+	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput()})
 	defer server.Close()
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	for _, test := range []struct {
@@ -206,7 +206,7 @@ func TestAttackPageByGet(t *testing.T) {
 // TestAttackPageOfAServerWithKeys: where a signature is asked for, the origin does not
 // matter, since a page that can sign has the key; no page can without.
 func TestAttackPageOfAServerWithKeys(t *testing.T) {
-	server := sqsserver.New(sqsserver.Config{Logger: silent(), Credentials: []sqsserver.Credentials{{AccessKeyID: "AKID", SecretAccessKey: "hush"}}})
+	server := sqsserver.New(sqsserver.Config{Logger: withoutOutput(), Credentials: []sqsserver.Credentials{{AccessKeyID: "AKID", SecretAccessKey: "hush"}}})
 	defer server.Close()
 	for method, status := range map[string]int{"OPTIONS": 200, "POST": 403, "GET": 403} {
 		w := httptest.NewRecorder()
@@ -221,7 +221,7 @@ func TestAttackPageOfAServerWithKeys(t *testing.T) {
 // TestAttackPagePrivateNetwork: a page of a public address that is allowed may call a private
 // one; one that is not may not even ask.
 func TestAttackPagePrivateNetwork(t *testing.T) {
-	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: silent()})
+	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput()})
 	defer server.Close()
 	for origin, want := range map[string]string{"https://app.example": "true", "https://evil.example": ""} {
 		w := httptest.NewRecorder()
@@ -262,7 +262,7 @@ func TestAttackPageProgramOnly(t *testing.T) {
 
 // TestAttackPageAdmin: the presence of a header tells of a page or a proxy, whatever is in it.
 func TestAttackPageAdmin(t *testing.T) {
-	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: silent()})
+	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput()})
 	defer server.Close()
 	type header = map[string][]string
 	for _, test := range []struct {
@@ -331,7 +331,7 @@ func TestAttackPageOriginSetting(t *testing.T) {
 			t.Errorf("NewPageGuard took %q", text)
 		}
 	}
-	server := sqsserver.New(sqsserver.Config{AllowedOrigins: []string{"*"}, BaseURL: "http://queues.lan:9324/", Logger: silent()})
+	server := sqsserver.New(sqsserver.Config{AllowedOrigins: []string{"*"}, BaseURL: "http://queues.lan:9324/", Logger: withoutOutput()})
 	defer server.Close()
 	for host, permitted := range map[string]bool{"queues.lan:9324": true, "evil.example:9324": false} {
 		if err := server.Pages().Check(arriving("GET", "/", loopback, map[string][]string{"Host": {host}})); (err == nil) != permitted {

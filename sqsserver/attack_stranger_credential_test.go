@@ -43,7 +43,7 @@ func TestAttackRegionOfACredential(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				var seen []sqsserver.Request
 				for _, keys := range [][]sqsserver.Credentials{nil, {{AccessKeyID: "any", SecretAccessKey: "secret"}}} {
-					server := sqsserver.New(sqsserver.Config{Seed: 1, Logger: silent(), Credentials: keys,
+					server := sqsserver.New(sqsserver.Config{Seed: 1, Logger: withoutOutput(), Credentials: keys,
 						OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }})
 					defer server.Close()
 					r := request("POST", "CreateQueue", `{"QueueName":"q"}`, nil)

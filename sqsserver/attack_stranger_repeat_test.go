@@ -39,7 +39,7 @@ func TestAttackRequestsThatMultiply(t *testing.T) {
 		{"a Host of 60,000 letters", "ListQueues", "{}", false, map[string]string{"Host": strings.Repeat("a", 60_000) + ".localhost"}, 400, 2 << 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cfg := sqsserver.Config{Seed: 1, Logger: silent()}
+			cfg := sqsserver.Config{Seed: 1, Logger: withoutOutput()}
 			if test.keys {
 				cfg.Credentials = []sqsserver.Credentials{{AccessKeyID: "key", SecretAccessKey: "secret"}}
 			}

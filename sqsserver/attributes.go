@@ -302,7 +302,7 @@ func (s *Server) GetQueueAttributes(ctx context.Context, in *GetQueueAttributesI
 			values[name] = value
 		}
 	}
-	return &GetQueueAttributesOutput{Attributes: values}, r.end(ctx)
+	return &GetQueueAttributesOutput{Attributes: values}, r.delayOrLose(ctx)
 }
 
 // count returns the attributes that nobody sets.
@@ -310,7 +310,7 @@ func (s *Server) count(r request) (map[string]string, error) {
 	q := r.queue
 	var visible, inFlight, delayed int
 	var modified time.Time
-	err := s.within(q, func(now time.Time) {
+	err := s.underLock(q, func(now time.Time) {
 		visible, inFlight, delayed = s.engine.Counts(now, q.engine)
 		modified = q.modified
 	})
@@ -338,21 +338,21 @@ func (s *Server) SetQueueAttributes(ctx context.Context, in *SetQueueAttributesI
 	if len(in.Attributes) == 0 {
 		return errMissingParameter("Attributes")
 	}
-	var synced *group
+	var synced *commitGroup
 	var invalid error
-	err = s.within(r.queue, func(now time.Time) { synced, invalid = s.configure(now, r.queue, in.Attributes) })
+	err = s.underLock(r.queue, func(now time.Time) { synced, invalid = s.configure(now, r.queue, in.Attributes) })
 	if err = cmp.Or(err, invalid); err != nil {
 		return err
 	}
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // configure changes the attributes given. The lock is held, so that of two changes
 // at once neither is lost.
-func (s *Server) configure(now time.Time, q *queue, given map[string]string) (*group, error) {
+func (s *Server) configure(now time.Time, q *queue, given map[string]string) (*commitGroup, error) {
 	changed, err := q.attributes.with(given)
 	if err == nil {
 		err = s.checkRedrive(q, changed, given)
@@ -362,7 +362,7 @@ func (s *Server) configure(now time.Time, q *queue, given map[string]string) (*g
 	}
 	q.attributes, q.modified = changed, now
 	s.engine.Configure(now, q.engine, s.settings(changed)) // but for the scope of deduplication, which is fixed
-	s.keepQueue(q)
-	s.longPoll.stir(q)
-	return s.promise(), nil
+	s.recordQueue(q)
+	s.longPoll.recheck(q)
+	return s.pendingCommit(), nil
 }

@@ -21,18 +21,18 @@ func (c *content) size() int {
 	return n
 }
 
-// load gives deliveries their contents, without the lock. It leaves out the
+// loadBodies gives deliveries their contents, without the lock. It leaves out the
 // messages whose content has gone because they were deleted meanwhile. An error
 // means that the journal has failed, or that the server has been closed.
-func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery, error) {
-	if s.keeper == nil {
+func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.Delivery, error) {
+	if s.writer == nil {
 		return deliveries, nil
 	}
-	cold := s.keeper.bodies.Fill(deliveries)
+	cold := s.writer.bodies.Fill(deliveries)
 	if len(cold) == 0 {
 		return deliveries, nil
 	}
-	if err := s.read(q, cold); err != nil {
+	if err := s.readBodies(q, cold); err != nil {
 		return nil, err
 	}
 	loaded := deliveries[:0]
@@ -44,17 +44,17 @@ func (s *Server) load(q *queue, deliveries []engine.Delivery) ([]engine.Delivery
 	return loaded, nil
 }
 
-// read gives deliveries their contents from the journal, all at once: most are
+// readBodies gives deliveries their contents from the journal, all at once: most are
 // next to each other there. Those that were deleted meanwhile get none.
-func (s *Server) read(q *queue, cold []*engine.Delivery) error {
-	k := s.keeper
-	if !k.reading.enter() {
+func (s *Server) readBodies(q *queue, cold []*engine.Delivery) error {
+	w := s.writer
+	if !w.reading.enter() {
 		return errServiceUnavailable()
 	}
-	defer k.reading.leave()
-	slices.SortFunc(cold, func(a, b *engine.Delivery) int { return cmp.Compare(a.Origin, b.Origin) })
+	defer w.reading.leave()
+	slices.SortFunc(cold, func(a, b *engine.Delivery) int { return cmp.Compare(a.SendNumber, b.SendNumber) })
 	next := 0
-	for record, err := range k.journal.Get(bodyKeys(cold)) {
+	for record, err := range w.journal.Get(bodyKeys(cold)) {
 		var c *content
 		if err == nil {
 			c, err = decodeContent(record)
@@ -64,9 +64,9 @@ func (s *Server) read(q *queue, cold []*engine.Delivery) error {
 		switch {
 		case err == nil:
 			d.Payload = c
-			k.bodies.Add(d.Origin, c, c.size(), 0)
-		case !errors.Is(err, ErrNotInJournal) || s.has(q, d.Receipt):
-			return k.cannotRead(q, d, err)
+			w.bodies.Add(d.SendNumber, c, c.size(), 0)
+		case !errors.Is(err, ErrNotInJournal) || s.stillHas(q, d.Receipt):
+			return w.cannotRead(q, d, err)
 		}
 	}
 	return nil
@@ -78,34 +78,34 @@ func bodyKeys(messages []*engine.Delivery) [][]byte {
 	all := make([]byte, 0, len(messages)*bodyKeySize)
 	for _, d := range messages {
 		start := len(all)
-		all = appendBodyKey(all, d.Origin)
+		all = appendBodyKey(all, d.SendNumber)
 		keys = append(keys, all[start:])
 	}
 	return keys
 }
 
-// has says whether a message is still in the queue.
-func (s *Server) has(q *queue, r engine.Receipt) (has bool) {
-	_ = s.within(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // or the queue has gone
+// stillHas says whether a message is still in the queue.
+func (s *Server) stillHas(q *queue, r engine.Receipt) (has bool) {
+	_ = s.underLock(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // or the queue has gone
 	return has
 }
 
 // cannotRead stops the server because it cannot read what it has acknowledged.
-func (k *keeper) cannotRead(q *queue, d *engine.Delivery, err error) error {
-	k.server.mu.Lock()
-	defer k.server.mu.Unlock()
-	k.fail(fmt.Errorf("read the body of message %s in queue %s: %w", d.ID, q.name, err))
-	return errStorage(k.err)
+func (w *journalWriter) cannotRead(q *queue, d *engine.Delivery, err error) error {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	w.fail(fmt.Errorf("read the body of message %s in queue %s: %w", d.ID, q.name, err))
+	return errStorage(w.err)
 }
 
-// gate lets nobody in once it is closed, and closes when nobody is inside.
-type gate struct {
+// readers lets nobody in once it is closed, and closes when nobody is inside.
+type readers struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
-func (g *gate) enter() bool {
+func (g *readers) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
@@ -114,9 +114,9 @@ func (g *gate) enter() bool {
 	return !g.closed
 }
 
-func (g *gate) leave() { g.inside.Done() }
+func (g *readers) leave() { g.inside.Done() }
 
-func (g *gate) close() {
+func (g *readers) close() {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()

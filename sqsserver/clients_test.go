@@ -30,20 +30,20 @@ func (b *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Python's SDK and the AWS CLI pass the suite, where they can say what the scripts
 // ask.
-func TestConformanceThroughBoto3(t *testing.T) { testPythonDoor(t, "boto3", "boto3door.py") }
+func TestConformanceThroughBoto3(t *testing.T) { testPythonTransport(t, "boto3", "boto3door.py") }
 
 func TestConformanceThroughTheCLI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the AWS CLI takes its time for each command, and -short is given")
 	}
-	testPythonDoor(t, "awscli", "awsclidoor.py",
+	testPythonTransport(t, "awscli", "awsclidoor.py",
 		"page",                           // the CLI asks for all pages
 		"digest",                         // and takes binary values in JSON
 		"types and values of attributes", // as they stand
 	)
 }
 
-func testPythonDoor(t *testing.T, module, script string, except ...string) {
+func testPythonTransport(t *testing.T, module, script string, except ...string) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3 on the PATH")
@@ -57,7 +57,7 @@ func testPythonDoor(t *testing.T, module, script string, except ...string) {
 	process := exec.Command(python, "testdata/clients/"+script, listener.URL)
 	process.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=secret", "AWS_PAGER=", "AWS_MAX_ATTEMPTS=1",
 		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
-	door := startPipeDoor(t, process)
+	transport := startPipeTransport(t, process)
 	for _, c := range allCases(t) {
 		isExcepted := func(word string) bool { return strings.Contains(c.name, word) }
 		if c.waits() > 0 || c.is("not sdk") || slices.ContainsFunc(except, isExcepted) {
@@ -65,19 +65,19 @@ func testPythonDoor(t *testing.T, module, script string, except ...string) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			board.server.Store(newServer(t))
-			c.run(t, door)
+			c.run(t, transport)
 		})
 	}
 }
 
-// pipeDoor is a process that carries requests to a server: a line of JSON for each
+// pipeTransport is a process that carries requests to a server: a line of JSON for each
 // request, and one for each reply.
-type pipeDoor struct {
+type pipeTransport struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-func startPipeDoor(t *testing.T, process *exec.Cmd) *pipeDoor {
+func startPipeTransport(t *testing.T, process *exec.Cmd) *pipeTransport {
 	in, err := process.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,10 +96,10 @@ func startPipeDoor(t *testing.T, process *exec.Cmd) *pipeDoor {
 			t.Errorf("%v: %v", process.Args, err)
 		}
 	})
-	return &pipeDoor{in, bufio.NewReader(out)}
+	return &pipeTransport{in, bufio.NewReader(out)}
 }
 
-func (d *pipeDoor) call(_ context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d *pipeTransport) call(_ context.Context, action string, input []byte) ([]byte, string, string, error) {
 	request, err := json.Marshal(map[string]any{"action": action, "input": json.RawMessage(input)})
 	if err != nil {
 		return nil, "", "", err

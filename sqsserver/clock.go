@@ -85,7 +85,7 @@ func (s *Server) Advance(d time.Duration) error {
 	switch {
 	case d < 0:
 		return fmt.Errorf("sqsserver: advance the time by %v: it cannot go back; use a positive duration", d)
-	case s.keeper != nil:
+	case s.writer != nil:
 		return fmt.Errorf("sqsserver: advance the time by %v: %w", d, errClockOfJournal)
 	}
 	s.mu.Lock()

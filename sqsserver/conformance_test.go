@@ -23,7 +23,7 @@ import (
 
 // The conformance suite is in testdata/conformance: scripts of requests and
 // replies in the JSON of the wire, each with the behaviour of AWS that it is
-// about. Every script runs through each door: the typed methods, both protocols
+// about. Every script runs through each transport: the typed methods, both protocols
 // as bytes, the older one with replies in XML and in JSON, and the real AWS SDK, in bubbles where time is virtual; and those that
 // need no time to pass, over TCP as well. Clients in other languages and other
 // servers have tests of their own, with the same scripts.
@@ -45,20 +45,20 @@ import (
 // A request may stand on several lines; those after the first are indented.
 func TestConformance(t *testing.T) {
 	for _, c := range allCases(t) {
-		for _, door := range []string{"typed", "json", "query", "query json", "sdk"} {
-			if !c.fits(door) {
+		for _, transport := range []string{"typed", "json", "query", "query json", "sdk"} {
+			if !c.fits(transport) {
 				continue
 			}
-			t.Run(c.name+"/"+door, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { c.run(t, openDoor(door, newServer(t))) })
+			t.Run(c.name+"/"+transport, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { c.run(t, openTransport(transport, newServer(t))) })
 			})
-			if c.waits() > 0 || door == "typed" {
+			if c.waits() > 0 || transport == "typed" {
 				continue
 			}
-			t.Run(c.name+"/"+door+" over tcp", func(t *testing.T) {
+			t.Run(c.name+"/"+transport+" over tcp", func(t *testing.T) {
 				http := httptest.NewServer(newServer(t))
 				t.Cleanup(http.Close)
-				c.run(t, openHTTPDoor(door, http.URL, http.Client()))
+				c.run(t, openHTTPTransport(transport, http.URL, http.Client()))
 			})
 		}
 	}
@@ -141,8 +141,8 @@ func readCases(t *testing.T, file string) []conformanceCase {
 
 func (c *conformanceCase) is(mark string) bool { return slices.Contains(c.marks, mark) }
 
-func (c *conformanceCase) fits(door string) bool {
-	protocol, _, _ := strings.Cut(door, " ")
+func (c *conformanceCase) fits(transport string) bool {
+	protocol, _, _ := strings.Cut(transport, " ")
 	return !c.is("not " + protocol)
 }
 
@@ -167,7 +167,7 @@ func (s step) pause() time.Duration {
 	return pause
 }
 
-func (c *conformanceCase) run(t *testing.T, d door) {
+func (c *conformanceCase) run(t *testing.T, d transport) {
 	t.Helper()
 	if failed, err := c.play(t.Context(), d, "000000000000"); err != nil {
 		t.Fatalf("%s: %s %s\n%v", failed.line, failed.action, failed.rest, err)
@@ -175,7 +175,7 @@ func (c *conformanceCase) run(t *testing.T, d door) {
 }
 
 // play carries out a script, up to the first step that fails.
-func (c *conformanceCase) play(ctx context.Context, d door, account string) (failed step, err error) {
+func (c *conformanceCase) play(ctx context.Context, d transport, account string) (failed step, err error) {
 	values := map[string]string{"account": account}
 	queue := ""
 	for _, s := range c.steps {
@@ -195,7 +195,7 @@ func (c *conformanceCase) play(ctx context.Context, d door, account string) (fai
 }
 
 // createQueue carries out the queue directive.
-func (s step) createQueue(ctx context.Context, d door, values map[string]string) (url string, err error) {
+func (s step) createQueue(ctx context.Context, d transport, values map[string]string) (url string, err error) {
 	name, attributes, given := strings.Cut(s.rest, " ")
 	if !given {
 		attributes = "{}"
@@ -219,7 +219,7 @@ func (s step) createQueue(ctx context.Context, d door, values map[string]string)
 }
 
 // request sends a request, to the queue if it names none, and checks the reply.
-func (s step) request(ctx context.Context, d door, queue string, values map[string]string) error {
+func (s step) request(ctx context.Context, d transport, queue string, values map[string]string) error {
 	input := s.parse(s.rest, values).(map[string]any)
 	switch s.action {
 	case "CreateQueue", "GetQueueUrl", "ListQueues", "StartMessageMoveTask", "CancelMessageMoveTask", "ListMessageMoveTasks":

@@ -57,12 +57,12 @@ func TestConformanceAgainstEndpoint(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			door := &namingDoor{door: sdkDoor{client}, prefix: fmt.Sprintf("%s-%d-", run, i)}
-			t.Cleanup(func() { door.deleteQueues(t) })
+			transport := &namingTransport{transport: sdkTransport{client}, prefix: fmt.Sprintf("%s-%d-", run, i)}
+			t.Cleanup(func() { transport.deleteQueues(t) })
 			if account == "" {
-				account = door.account(t)
+				account = transport.account(t)
 			}
-			if failed, err := c.play(t.Context(), door, account); err != nil {
+			if failed, err := c.play(t.Context(), transport, account); err != nil {
 				t.Errorf("%s: %s %s\n%v", failed.line, failed.action, failed.rest, err)
 			}
 		})
@@ -76,10 +76,10 @@ func valueOr(value, fallback string) string {
 	return value
 }
 
-// namingDoor gives the queues of a script names that nobody else has, and none has
+// namingTransport gives the queues of a script names that nobody else has, and none has
 // had: a deleted name cannot be used for a minute.
-type namingDoor struct {
-	door
+type namingTransport struct {
+	transport
 	prefix string
 	urls   []string
 }
@@ -87,7 +87,7 @@ type namingDoor struct {
 // prefixable are names that stay as valid as they are with a prefix.
 var prefixable = regexp.MustCompile(`^[0-9A-Za-z_-]{1,50}(\.fifo)?$`)
 
-func (d *namingDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d *namingTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	var members map[string]any
 	if err := json.Unmarshal(input, &members); err != nil {
 		return nil, "", "", err
@@ -107,7 +107,7 @@ func (d *namingDoor) call(ctx context.Context, action string, input []byte) ([]b
 	if err != nil {
 		return nil, "", "", err
 	}
-	reply, code, message, err := d.door.call(ctx, action, input)
+	reply, code, message, err := d.transport.call(ctx, action, input)
 	var created struct{ QueueUrl string }
 	if action == "CreateQueue" && json.Unmarshal(reply, &created) == nil {
 		d.urls = append(d.urls, created.QueueUrl)
@@ -116,7 +116,7 @@ func (d *namingDoor) call(ctx context.Context, action string, input []byte) ([]b
 }
 
 // account finds the account in the URL of a queue.
-func (d *namingDoor) account(t *testing.T) string {
+func (d *namingTransport) account(t *testing.T) string {
 	if _, _, message, err := d.call(t.Context(), "CreateQueue", []byte(`{"QueueName":"account"}`)); err != nil || message != "" {
 		t.Fatal(message, err)
 	}
@@ -124,14 +124,14 @@ func (d *namingDoor) account(t *testing.T) string {
 	return parts[len(parts)-2]
 }
 
-func (d *namingDoor) deleteQueues(t *testing.T) {
+func (d *namingTransport) deleteQueues(t *testing.T) {
 	deleted := make(map[string]bool)
 	for _, url := range d.urls {
 		if deleted[url] {
 			continue
 		}
 		deleted[url] = true
-		_, code, message, err := d.door.call(context.Background(), "DeleteQueue", fmt.Appendf(nil, `{"QueueUrl":%q}`, url))
+		_, code, message, err := d.transport.call(context.Background(), "DeleteQueue", fmt.Appendf(nil, `{"QueueUrl":%q}`, url))
 		if err != nil || code != "" && code != "AWS.SimpleQueueService.NonExistentQueue" {
 			t.Errorf("%s is left behind: %s: %s, %v", url, code, message, err)
 		}

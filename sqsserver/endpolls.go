@@ -7,7 +7,7 @@ func (s *Server) EndPolls() {
 	s.mu.Lock()
 	defer s.stopOnPanic()
 	for _, q := range s.byARN {
-		s.dismiss(q, nil)
+		s.endQueuePolls(q, nil)
 	}
-	s.finish()
+	s.serveAndUnlock()
 }

@@ -27,7 +27,7 @@ type exchange struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 func (e *exchange) free() {
-	e.body.release()
+	e.body.uncount()
 	if e.request.Cap() > maxPooledBuffer || cap(e.reply) > maxPooledBuffer {
 		return
 	}
@@ -66,7 +66,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *countedBody) release() {
+func (b *countedBody) uncount() {
 	if b.held > 0 {
 		b.all.Add(-b.held)
 	}

@@ -278,12 +278,12 @@ type faultSet struct {
 	seed   uint64
 
 	mu      sync.Mutex
-	byQueue map[string][]*setFault
+	byQueue map[string][]*activeFault
 }
 
-// setFault is a fault that is set. It has a generator of its own, so that which of
+// activeFault is a fault that is set. It has a generator of its own, so that which of
 // its chances it strikes depends on nothing else that happens.
-type setFault struct {
+type activeFault struct {
 	FaultCount
 	random *rand.Rand
 }
@@ -295,7 +295,7 @@ func (s *faultSet) set(queue string, faults []Fault) {
 	for i, f := range faults {
 		hash := fnv.New64a()
 		fmt.Fprintf(hash, "%s %d", queue, i)
-		s.byQueue[queue] = append(s.byQueue[queue], &setFault{
+		s.byQueue[queue] = append(s.byQueue[queue], &activeFault{
 			FaultCount: FaultCount{Fault: f},
 			random:     rand.New(rand.NewPCG(s.seed, hash.Sum64())),
 		})
@@ -327,42 +327,42 @@ func (s *faultSet) counts(queue string) []FaultCount {
 	return counts
 }
 
-// strike is what a fault that strikes does, or the zero value. There is one for each
+// injectedFault is what a fault that strikes does, or the zero value. There is one for each
 // entry of every batch: it is small.
-type strike struct {
-	kind  FaultKind
-	delay time.Duration
-	dice  uint64 // for what the fault leaves to chance
+type injectedFault struct {
+	kind   FaultKind
+	delay  time.Duration
+	random uint64 // for what the fault leaves to chance
 }
 
 // request returns what strikes a request.
-func (s *faultSet) request(queue, action string) strike {
-	return s.strike(queue, action, false)
+func (s *faultSet) request(queue, action string) injectedFault {
+	return s.inject(queue, action, false)
 }
 
 // entry returns what strikes an entry of a batch, the message of a single request,
 // or a message received.
-func (s *faultSet) entry(queue, action string) strike {
-	return s.strike(queue, action, true)
+func (s *faultSet) entry(queue, action string) injectedFault {
+	return s.inject(queue, action, true)
 }
 
-func (s *faultSet) strike(queue, action string, perEntry bool) strike {
+func (s *faultSet) inject(queue, action string, perEntry bool) injectedFault {
 	if !s.active.Load() {
-		return strike{}
+		return injectedFault{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, target := range [...]string{queue, everyQueue} {
 		for _, f := range s.byQueue[target] {
 			if f.applies(action, perEntry) && f.strikes() {
-				return strike{f.Kind, f.delay(), f.random.Uint64()}
+				return injectedFault{f.Kind, f.delay(), f.random.Uint64()}
 			}
 		}
 	}
-	return strike{}
+	return injectedFault{}
 }
 
-func (f *setFault) applies(action string, perEntry bool) bool {
+func (f *activeFault) applies(action string, perEntry bool) bool {
 	kind := faultKinds[f.Kind]
 	if kind.perEntry != perEntry || f.Action != "" && f.Action != action {
 		return false
@@ -371,7 +371,7 @@ func (f *setFault) applies(action string, perEntry bool) bool {
 }
 
 // strikes counts a chance and decides whether it is struck.
-func (f *setFault) strikes() bool {
+func (f *activeFault) strikes() bool {
 	f.Chances++
 	switch {
 	case f.Limit > 0 && f.Strikes >= f.Limit:

@@ -107,7 +107,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.queryJSON = c.query && acceptsJSON(r)
 	c.observe(r)
-	defer func() { c.end(w, recover()) }()
+	defer func() { c.finish(w, recover()) }()
 	if err = refused; err == nil {
 		err = c.carryOut(w, r, e)
 	}
@@ -127,9 +127,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end ends a call: after a panic, with a failure in place of a reply. It passes on
+// finish ends a call: after a panic, with a failure in place of a reply. It passes on
 // what net/http is to know: that the connection is to be cut.
-func (c *call) end(w http.ResponseWriter, problem any) {
+func (c *call) finish(w http.ResponseWriter, problem any) {
 	cut := problem == http.ErrAbortHandler //nolint:errorlint // a recovered value, which net/http compares so
 	if problem != nil && !cut {
 		c.server.config.Logger.Error("sqsserver: a request met a defect of the server; please report it",
@@ -216,7 +216,7 @@ func (c *call) writeMessages(w http.ResponseWriter) {
 	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		if !c.server.config.KeepUnwritten {
-			c.server.takeBack(&c.from, c.queueURL, c.received)
+			c.server.exposeUndelivered(&c.from, c.queueURL, c.received)
 		}
 		panic(http.ErrAbortHandler)
 	}

@@ -10,20 +10,20 @@ import "fmt"
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keeper == nil {
+	if s.writer == nil {
 		return s.broken
 	}
-	return s.keeper.err
+	return s.writer.err
 }
 
 // Failed returns a channel that is closed when the journal fails; Err then says
 // why, and nothing else does but the replies to requests: a program should watch it,
 // say it, and end. On a server without a journal it is nil.
 func (s *Server) Failed() <-chan struct{} {
-	if s.keeper == nil {
+	if s.writer == nil {
 		return nil
 	}
-	return s.keeper.failed
+	return s.writer.failed
 }
 
 // refusal says why the server takes no request, if it does not. The lock is held.
@@ -31,8 +31,8 @@ func (s *Server) refusal() error {
 	switch {
 	case s.closed:
 		return errServiceUnavailable()
-	case s.keeper != nil && s.keeper.err != nil:
-		return errStorage(s.keeper.err)
+	case s.writer != nil && s.writer.err != nil:
+		return errStorage(s.writer.err)
 	case s.broken != nil:
 		return errBroken(s.broken)
 	}
@@ -41,7 +41,7 @@ func (s *Server) refusal() error {
 
 // checkSpace refuses to take more while the journal's disk is almost full.
 func (s *Server) checkSpace() error {
-	if k := s.keeper; k != nil && k.watcher != nil && k.watcher.LowOnSpace() {
+	if w := s.writer; w != nil && w.watcher != nil && w.watcher.LowOnSpace() {
 		return errLowOnSpace()
 	}
 	return nil
@@ -52,29 +52,29 @@ func (s *Server) checkSpace() error {
 // and nothing that the queues say can be trusted any more. The panic goes on.
 func (s *Server) stopOnPanic() {
 	if problem := recover(); problem != nil {
-		s.breakDown(problem)
+		s.stopAfterPanic(problem)
 		panic(problem)
 	}
 }
 
-// release is stopOnPanic for a hold that ends in no other way.
-func (s *Server) release() {
+// unlockOrStop is stopOnPanic for a hold that ends in no other way.
+func (s *Server) unlockOrStop() {
 	if problem := recover(); problem != nil {
-		s.breakDown(problem)
+		s.stopAfterPanic(problem)
 		panic(problem)
 	}
 	s.mu.Unlock()
 }
 
-func (s *Server) breakDown(problem any) {
+func (s *Server) stopAfterPanic(problem any) {
 	defer s.mu.Unlock()
 	err := fmt.Errorf("a defect broke off an operation on the queues: %v", problem)
-	if s.keeper != nil {
-		s.keeper.fail(err)
+	if s.writer != nil {
+		s.writer.fail(err)
 		return
 	}
 	s.broken = err
 	for _, q := range s.byARN {
-		s.dismiss(q, s.refusal())
+		s.endQueuePolls(q, s.refusal())
 	}
 }

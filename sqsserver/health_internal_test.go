@@ -52,7 +52,7 @@ func TestPanicUnderTheLockStopsTheServer(t *testing.T) {
 		{"where a record is encoded", nowhere{}, func(_ *Server, q *queue) { q.attributes = nil }, func() (action, body string) {
 			return actionTagQueue, `{"QueueUrl":"q","Tags":{"a":"b"}}`
 		}},
-		{"where messages are handed out", nil, func(s *Server, _ *queue) { s.longPoll.stirred = append(s.longPoll.stirred, nil) }, send},
+		{"where messages are handed out", nil, func(s *Server, _ *queue) { s.longPoll.toCheck = append(s.longPoll.toCheck, nil) }, send},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { panicUnderTheLock(t, test.journal, test.defect, test.request) })

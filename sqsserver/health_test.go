@@ -78,7 +78,7 @@ func wasCut(f func()) (cut bool) {
 	return false
 }
 
-func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func withoutOutput() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // failing logs as failures of the test.
 func failing(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(testWriter{t}, nil)) }

@@ -56,7 +56,7 @@ func (s *Server) Queues() []QueueInfo {
 
 func (s *Server) info(q *queue) (QueueInfo, error) {
 	var info QueueInfo
-	err := s.within(q, func(now time.Time) {
+	err := s.underLock(q, func(now time.Time) {
 		info = QueueInfo{
 			Name: q.name, Account: q.account, Region: q.region, ARN: q.arn, URL: s.direct.queueURL(q.queueName),
 			FIFO: q.fifo, Created: q.created, Tags: q.tags,
@@ -125,7 +125,7 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 			look = min(look, page.Limit-len(infos))
 		}
 		var deliveries []engine.Delivery
-		err := s.within(q, func(now time.Time) { deliveries = s.engine.Messages(now, q.engine, after, look) })
+		err := s.underLock(q, func(now time.Time) { deliveries = s.engine.Messages(now, q.engine, after, look) })
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 		if !last {
 			after = deliveries[len(deliveries)-1].Receipt.Number
 		}
-		if deliveries, err = s.load(q, deliveries); err != nil {
+		if deliveries, err = s.loadBodies(q, deliveries); err != nil {
 			return nil, err
 		}
 		for i := range deliveries {
@@ -172,7 +172,7 @@ func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
 	for {
 		emptied := make(chan struct{})
 		isEmpty := false
-		err := s.within(q, func(now time.Time) {
+		err := s.underLock(q, func(now time.Time) {
 			if isEmpty = s.isEmpty(now, q); isEmpty {
 				return
 			}
@@ -200,7 +200,7 @@ func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
 // told nobody.
 func (s *Server) stopWaiting(ctx context.Context, q *queue, emptied chan struct{}) error {
 	s.mu.Lock()
-	defer s.release()
+	defer s.unlockOrStop()
 	q.emptied = slices.DeleteFunc(q.emptied, func(c chan struct{}) bool { return c == emptied })
 	if len(q.emptied) == 0 {
 		s.awaited = slices.DeleteFunc(s.awaited, func(other *queue) bool { return other == q })
@@ -233,7 +233,7 @@ func (s *Server) announceEmpty() {
 // Release makes a message that is in flight or delayed visible now. Its receive
 // count stays.
 func (s *Server) Release(queue, messageID string) error {
-	return s.operate("release", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+	return s.onMessage("release", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
 		s.engine.Expose(now, q, r)
 		return nil
 	})
@@ -241,7 +241,7 @@ func (s *Server) Release(queue, messageID string) error {
 
 // Delete deletes a message, in whatever state it is.
 func (s *Server) Delete(queue, messageID string) error {
-	return s.operate("delete", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+	return s.onMessage("delete", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
 		s.engine.Remove(now, q, r)
 		return nil
 	})
@@ -249,7 +249,7 @@ func (s *Server) Delete(queue, messageID string) error {
 
 // DeadLetter moves a message to the dead-letter queue, in whatever state it is.
 func (s *Server) DeadLetter(queue, messageID string) error {
-	return s.operate("dead-letter", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+	return s.onMessage("dead-letter", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
 		if !s.engine.DeadLetter(now, q, r) {
 			return fmt.Errorf("the queue has no dead-letter queue; give it a RedrivePolicy")
 		}
@@ -257,8 +257,8 @@ func (s *Server) DeadLetter(queue, messageID string) error {
 	})
 }
 
-// operate carries out what an operator wants done with a message.
-func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
+// onMessage carries out what an operator wants done with a message.
+func (s *Server) onMessage(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
 	q := s.find(&s.direct, queue)
 	if q == nil {
 		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, errQueueDoesNotExist())
@@ -267,15 +267,15 @@ func (s *Server) operate(what, queue, messageID string, do func(time.Time, *engi
 	if err != nil {
 		return fmt.Errorf("sqsserver: %s message %q of queue %q: %w", what, messageID, queue, err)
 	}
-	var synced *group
+	var synced *commitGroup
 	var refused error
-	err = s.within(q, func(now time.Time) {
+	err = s.underLock(q, func(now time.Time) {
 		if receipt, found := s.engine.Find(q.engine, id); found {
 			refused = do(now, q.engine, receipt)
 		} else {
 			refused = errors.New("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
 		}
-		synced = s.promise()
+		synced = s.pendingCommit()
 	})
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (l *waiters) remove(w *waiter) {
 // server's lock.
 type longPolls struct {
 	polled  []*queue        // those with waiters
-	stirred []*queue        // those of them that may have something for a waiter
+	toCheck []*queue        // those of them that may have something for a waiter
 	woken   []*engine.Queue // reused
 
 	// timer runs Server.wake at due, the earliest time at which a hidden message
@@ -91,8 +91,8 @@ type longPolls struct {
 	due   time.Time
 }
 
-// enter adds a waiter to the queue. The lock is held.
-func (s *Server) enter(now time.Time, q *queue, w *waiter, limit time.Duration) {
+// addWaiter adds a waiter to the queue. The lock is held.
+func (s *Server) addWaiter(now time.Time, q *queue, w *waiter, limit time.Duration) {
 	w.ready = make(chan struct{}, 1)
 	if q.waiters.first == nil {
 		s.longPoll.polled = append(s.longPoll.polled, q)
@@ -113,30 +113,30 @@ func (s *Server) wait(ctx context.Context, q *queue, w *waiter) ([]engine.Delive
 	case <-ctx.Done():
 	}
 
-	if s.giveUp(q, w) {
+	if s.abandonWait(q, w) {
 		return nil, ctx.Err()
 	}
 	if ctx.Err() != nil { // served, but too late
-		s.giveBack(q, w.deliveries)
+		s.exposeDeliveries(q, w.deliveries)
 		return nil, ctx.Err()
 	}
 	return w.deliveries, w.err
 }
 
-// giveUp ends the waiting of a waiter, unless it has been served.
-func (s *Server) giveUp(q *queue, w *waiter) bool {
+// abandonWait ends the waiting of a waiter, unless it has been served.
+func (s *Server) abandonWait(q *queue, w *waiter) bool {
 	s.mu.Lock()
-	defer s.release()
+	defer s.unlockOrStop()
 	if !w.waiting {
 		return false
 	}
-	s.leave(q, w)
+	s.removeWaiter(q, w)
 	return true
 }
 
-// leave takes a waiter off the queue's list, and the queue off the polled ones
+// removeWaiter takes a waiter off the queue's list, and the queue off the polled ones
 // with its last.
-func (s *Server) leave(q *queue, w *waiter) {
+func (s *Server) removeWaiter(q *queue, w *waiter) {
 	q.waiters.remove(w)
 	if q.waiters.first != nil {
 		return
@@ -149,58 +149,58 @@ func (s *Server) leave(q *queue, w *waiter) {
 	}
 }
 
-// dismiss ends all long polls of the queue: with err, or without a message.
-func (s *Server) dismiss(q *queue, err error) {
+// endQueuePolls ends all long polls of the queue: with err, or without a message.
+func (s *Server) endQueuePolls(q *queue, err error) {
 	for w := q.waiters.first; w != nil; w = q.waiters.first {
-		s.leave(q, w)
+		s.removeWaiter(q, w)
 		w.err = err
 		w.ready <- struct{}{}
 	}
 }
 
-// giveBack makes messages visible that were received for somebody who is not
+// exposeDeliveries makes messages visible that were received for somebody who is not
 // there to take them. Those that have been received again since are left alone.
-func (s *Server) giveBack(q *queue, deliveries []engine.Delivery) {
+func (s *Server) exposeDeliveries(q *queue, deliveries []engine.Delivery) {
 	if len(deliveries) == 0 {
 		return
 	}
-	_ = s.within(q, func(now time.Time) { // or the queue has gone, and the messages with it
+	_ = s.underLock(q, func(now time.Time) { // or the queue has gone, and the messages with it
 		for i := range deliveries {
 			s.engine.Expose(now, q.engine, deliveries[i].Receipt)
 		}
 	})
 }
 
-// stir marks a queue to be looked at for its waiters when the hold ends.
-func (p *longPolls) stir(q *queue) {
-	if q.waiters.first != nil && !slices.Contains(p.stirred, q) {
-		p.stirred = append(p.stirred, q)
+// recheck marks a queue to be looked at for its waiters when the hold ends.
+func (p *longPolls) recheck(q *queue) {
+	if q.waiters.first != nil && !slices.Contains(p.toCheck, q) {
+		p.toCheck = append(p.toCheck, q)
 	}
 }
 
-// stirWoken stirs the queues in which the engine made a message receivable.
-func (s *Server) stirWoken() {
+// recheckWoken stirs the queues in which the engine made a message receivable.
+func (s *Server) recheckWoken() {
 	p := &s.longPoll
 	p.woken = s.engine.Woken(p.woken[:0])
 	if len(p.polled) == 0 {
 		return
 	}
 	for _, woken := range p.woken {
-		p.stir(s.byARN[woken.Key()])
+		p.recheck(s.byARN[woken.Key()])
 	}
 }
 
-// handOut receives for waiters, messagesPerHold messages at most, and reports
+// serveWaiters receives for waiters, messagesPerHold messages at most, and reports
 // whether there may be more to hand out.
-func (s *Server) handOut() (more bool) {
-	s.stirWoken()
+func (s *Server) serveWaiters() (more bool) {
+	s.recheckWoken()
 	p := &s.longPoll
-	if len(p.stirred) == 0 {
+	if len(p.toCheck) == 0 {
 		return false
 	}
 	now, budget := s.clock.now(), messagesPerHold
-	for len(p.stirred) > 0 {
-		q := p.stirred[0]
+	for len(p.toCheck) > 0 {
+		q := p.toCheck[0]
 		for w := q.waiters.first; w != nil; w = q.waiters.first {
 			if budget < w.max && budget < messagesPerHold {
 				return true
@@ -212,21 +212,21 @@ func (s *Server) handOut() (more bool) {
 				break
 			}
 			budget -= len(w.deliveries)
-			s.leave(q, w)
+			s.removeWaiter(q, w)
 			w.ready <- struct{}{}
 		}
-		p.stirred = slices.Delete(p.stirred, 0, 1)
-		s.arm(q)
+		p.toCheck = slices.Delete(p.toCheck, 0, 1)
+		s.armTimer(q)
 		// The receive may have dead-lettered into another queue, or have stopped
 		// at the engine's limit of work, which stirs this one again.
-		s.stirWoken()
+		s.recheckWoken()
 	}
 	return false
 }
 
-// arm makes the timer run in time for the next hidden message of a queue that
+// armTimer makes the timer run in time for the next hidden message of a queue that
 // somebody waits for.
-func (s *Server) arm(q *queue) {
+func (s *Server) armTimer(q *queue) {
 	if q.waiters.first == nil {
 		return
 	}
@@ -253,17 +253,17 @@ func (s *Server) wake() {
 	now := s.clock.now()
 	for _, q := range p.polled {
 		if next, waits := s.engine.Next(q.engine); waits && !next.After(now) {
-			p.stir(q)
+			p.recheck(q)
 		} else {
-			s.arm(q)
+			s.armTimer(q)
 		}
 	}
-	s.finish()
+	s.serveAndUnlock()
 }
 
-// finish ends a hold in which queues may have changed.
-func (s *Server) finish() {
-	for s.refusal() == nil && s.handOut() {
+// serveAndUnlock ends a hold in which queues may have changed.
+func (s *Server) serveAndUnlock() {
+	for s.refusal() == nil && s.serveWaiters() {
 		s.mu.Unlock()
 		s.mu.Lock()
 	}

@@ -30,7 +30,7 @@ func TestPollServedTooLateGivesBack(t *testing.T) {
 		synctest.Wait()
 
 		q := s.byARN["arn:aws:sqs:us-east-1:000000000000:q"]
-		err = s.within(q, func(now time.Time) {
+		err = s.underLock(q, func(now time.Time) {
 			cancel()
 			s.engine.Send(now, q.engine, engine.Message{ID: engine.ID{1}, Payload: &content{body: body{text: "x"}}})
 		})

@@ -40,10 +40,10 @@ func TestMotoDifferences(t *testing.T) {
 			continue
 		}
 		compared++
-		problems := make(map[string]string) // by door
-		for _, door := range []string{"json", "query"} {
-			if c.fits(door) {
-				problems[door] = playOnMoto(t, &c, door, url)
+		problems := make(map[string]string) // by transport
+		for _, transport := range []string{"json", "query"} {
+			if c.fits(transport) {
+				problems[transport] = playOnMoto(t, &c, transport, url)
 			}
 		}
 		if problems["json"]+problems["query"] == "" {
@@ -54,9 +54,9 @@ func TestMotoDifferences(t *testing.T) {
 			rows = append(rows, "| "+cell(c.name)+" | both | "+problems["json"]+" |")
 			continue
 		}
-		for _, door := range []string{"json", "query"} {
-			if problems[door] != "" {
-				rows = append(rows, "| "+cell(c.name)+" | "+door+" | "+problems[door]+" |")
+		for _, transport := range []string{"json", "query"} {
+			if problems[transport] != "" {
+				rows = append(rows, "| "+cell(c.name)+" | "+transport+" | "+problems[transport]+" |")
 			}
 		}
 	}
@@ -131,11 +131,11 @@ func resetMoto(ctx context.Context, url string) error {
 }
 
 // playOnMoto returns what goes wrong, as the cell of a table, or "".
-func playOnMoto(t *testing.T, c *conformanceCase, door, url string) string {
+func playOnMoto(t *testing.T, c *conformanceCase, transport, url string) string {
 	if err := resetMoto(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
-	failed, err := c.play(t.Context(), openHTTPDoor(door, url, scoped{}), "123456789012")
+	failed, err := c.play(t.Context(), openHTTPTransport(transport, url, scoped{}), "123456789012")
 	if err != nil {
 		return cell("`" + shorten(failed.action+" "+failed.rest) + "` " + shorten(err.Error()))
 	}

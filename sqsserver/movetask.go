@@ -55,7 +55,7 @@ type moveTask struct {
 // StartMessageMoveTask begins to move the messages of a dead-letter queue.
 func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
 	from := s.callerOf(ctx)
-	after, err := s.begin(ctx, in.SourceArn, actionStartMessageMoveTask)
+	after, err := s.beginByARN(ctx, in.SourceArn, actionStartMessageMoveTask)
 	if err != nil {
 		return nil, err
 	}
@@ -69,26 +69,26 @@ func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveT
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
-	if err := after.end(ctx); err != nil {
+	if err := after.delayOrLose(ctx); err != nil {
 		return nil, err
 	}
 	return &StartMessageMoveTaskOutput{TaskHandle: task.handle()}, nil
 }
 
-// begin begins a request that names a queue by its ARN.
-func (s *Server) begin(ctx context.Context, arn, action string) (aftermath, error) {
+// beginByARN begins a request that names a queue by its ARN.
+func (s *Server) beginByARN(ctx context.Context, arn, action string) (replyFault, error) {
 	if err := ctx.Err(); err != nil {
-		return aftermath{}, err
+		return replyFault{}, err
 	}
 	if arn == "" {
-		return aftermath{}, errMissingParameter("SourceArn")
+		return replyFault{}, errMissingParameter("SourceArn")
 	}
-	return s.refuse(ctx, arn[strings.LastIndexByte(arn, ':')+1:], action)
+	return s.injectRequestFault(ctx, arn[strings.LastIndexByte(arn, ':')+1:], action)
 }
 
-func (s *Server) startMove(from *caller, in *StartMessageMoveTaskInput) (*moveTask, *group, error) {
+func (s *Server) startMove(from *caller, in *StartMessageMoveTaskInput) (*moveTask, *commitGroup, error) {
 	s.mu.Lock()
-	defer s.release()
+	defer s.unlockOrStop()
 	source, err := s.findARN(from, "SourceArn", in.SourceArn)
 	if err != nil {
 		return nil, nil, err
@@ -120,8 +120,8 @@ func (s *Server) startMove(from *caller, in *StartMessageMoveTaskInput) (*moveTa
 	if len(source.moves) > maxListedMoves {
 		source.moves = source.moves[:maxListedMoves]
 	}
-	s.keepMoves(source)
-	return task, s.promise(), nil
+	s.recordMoves(source)
+	return task, s.pendingCommit(), nil
 }
 
 // findARN returns the queue of the caller's region with the ARN that the
@@ -179,13 +179,13 @@ func (t *moveTask) pace() (batch int, pause time.Duration) {
 
 // stepMove moves the next messages of a task. The timer calls it.
 func (s *Server) stepMove(q *queue, task *moveTask) {
-	_ = s.within(q, func(now time.Time) { // or the queue or the server has ended, and the task with it
+	_ = s.underLock(q, func(now time.Time) { // or the queue or the server has ended, and the task with it
 		if task != q.running() {
 			return
 		}
 		batch, pause := task.pace()
 		s.move(now, q, task, batch)
-		s.keepMoves(q)
+		s.recordMoves(q)
 		if task.status == moveRunning {
 			task.timer.Reset(pause)
 		}
@@ -251,7 +251,7 @@ func (s *Server) CancelMessageMoveTask(ctx context.Context, in *CancelMessageMov
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.begin(ctx, handle.SourceArn, actionCancelMessageMoveTask)
+	after, err := s.beginByARN(ctx, handle.SourceArn, actionCancelMessageMoveTask)
 	if err != nil {
 		return nil, err
 	}
@@ -262,15 +262,15 @@ func (s *Server) CancelMessageMoveTask(ctx context.Context, in *CancelMessageMov
 	if err := synced.wait(ctx); err != nil {
 		return nil, err
 	}
-	if err := after.end(ctx); err != nil {
+	if err := after.delayOrLose(ctx); err != nil {
 		return nil, err
 	}
 	return &CancelMessageMoveTaskOutput{ApproximateNumberOfMessagesMoved: moved}, nil
 }
 
-func (s *Server) cancelMove(from *caller, handle taskHandle) (moved int64, synced *group, err error) {
+func (s *Server) cancelMove(from *caller, handle taskHandle) (moved int64, synced *commitGroup, err error) {
 	s.mu.Lock()
-	defer s.release()
+	defer s.unlockOrStop()
 	q, err := s.findARN(from, "SourceArn", handle.SourceArn)
 	if err != nil {
 		return 0, nil, err
@@ -280,14 +280,14 @@ func (s *Server) cancelMove(from *caller, handle taskHandle) (moved int64, synce
 		return 0, nil, errNoTask()
 	}
 	q.endMove(moveCancelled, "")
-	s.keepMoves(q)
-	return task.moved, s.promise(), nil
+	s.recordMoves(q)
+	return task.moved, s.pendingCommit(), nil
 }
 
 // ListMessageMoveTasks lists the newest of these tasks.
 func (s *Server) ListMessageMoveTasks(ctx context.Context, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
 	from := s.callerOf(ctx)
-	after, err := s.begin(ctx, in.SourceArn, actionListMessageMoveTasks)
+	after, err := s.beginByARN(ctx, in.SourceArn, actionListMessageMoveTasks)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (s *Server) ListMessageMoveTasks(ctx context.Context, in *ListMessageMoveTa
 	if err != nil {
 		return nil, err
 	}
-	if err := after.end(ctx); err != nil {
+	if err := after.delayOrLose(ctx); err != nil {
 		return nil, err
 	}
 	return &ListMessageMoveTasksOutput{Results: tasks}, nil

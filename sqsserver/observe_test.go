@@ -77,7 +77,7 @@ func TestOnRequest(t *testing.T) {
 func TestOnRequestOfFailures(t *testing.T) {
 	var seen []sqsserver.Request
 	server := sqsserver.New(sqsserver.Config{
-		OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }, Logger: silent(),
+		OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }, Logger: withoutOutput(),
 		Credentials: []sqsserver.Credentials{{AccessKeyID: "a", SecretAccessKey: "b"}},
 	})
 	defer server.Close()
@@ -85,7 +85,7 @@ func TestOnRequestOfFailures(t *testing.T) {
 	if len(seen) != 1 || seen[0].Status != 403 || seen[0].Code != "AccessDenied" || seen[0].BytesIn != 0 {
 		t.Errorf("reported %+v", seen)
 	}
-	open := sqsserver.New(sqsserver.Config{OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }, Logger: silent()})
+	open := sqsserver.New(sqsserver.Config{OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }, Logger: withoutOutput()})
 	defer open.Close()
 	open.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", badBody{}))
 	if len(seen) != 2 || seen[1].Status != 500 || seen[1].Code != "InternalFailure" || seen[1].Protocol != "query" {

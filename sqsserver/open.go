@@ -37,14 +37,14 @@ func Open(journal Journal, config Config) (*Server, error) {
 	case cache < 0:
 		cache = 0
 	}
-	k := newKeeper(s, journal, cache)
-	if err := s.replay(journal, k); err != nil {
+	w := newJournalWriter(s, journal, cache)
+	if err := s.replay(journal, w); err != nil {
 		return nil, fmt.Errorf("sqsserver: open the journal: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keeper = k
-	s.engine.Record(k)
+	s.writer = w
+	s.engine.Record(w)
 	s.resumeMoves()
 	return s, nil
 }
@@ -64,7 +64,7 @@ const (
 )
 
 // replay puts what the journal has into the server.
-func (s *Server) replay(journal Journal, k *keeper) error {
+func (s *Server) replay(journal Journal, w *journalWriter) error {
 	if err := checkFormat(journal); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Server) replay(journal Journal, k *keeper) error {
 		r.sequence += skippedNumbers
 	}
 	s.engine.Resume(r.sequence)
-	k.sequence = r.sequence
+	w.sequence = r.sequence
 	// The ids of before must not come again from a seed that is the same.
 	s.random = rand.New(rand.NewPCG(s.config.Seed, 1+r.sequence))
 

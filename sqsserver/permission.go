@@ -146,9 +146,9 @@ func isAccount(id string) bool {
 // queue has none.
 func (s *Server) changePolicy(ctx context.Context, r request, change func(*policy) error) error {
 	q := r.queue
-	var synced *group
+	var synced *commitGroup
 	var invalid error
-	err := s.within(q, func(now time.Time) {
+	err := s.underLock(q, func(now time.Time) {
 		p := parsePolicy(q.attributes.policy, q.arn)
 		changed := *q.attributes
 		if invalid = change(&p); invalid == nil {
@@ -159,9 +159,9 @@ func (s *Server) changePolicy(ctx context.Context, r request, change func(*polic
 		}
 		if invalid == nil {
 			q.attributes, q.modified = &changed, now
-			s.keepQueue(q)
+			s.recordQueue(q)
 		}
-		synced = s.promise()
+		synced = s.pendingCommit()
 	})
 	if err = cmp.Or(err, invalid); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (s *Server) changePolicy(ctx context.Context, r request, change func(*polic
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // parsePolicy reads a policy that setPolicy has accepted, or begins one.

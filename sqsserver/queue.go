@@ -60,7 +60,7 @@ func (s *Server) CreateQueue(ctx context.Context, in *CreateQueueInput) (*Create
 	if err := checkQueueName(in.QueueName, fifo); err != nil {
 		return nil, err
 	}
-	after, err := s.refuse(ctx, in.QueueName, actionCreateQueue)
+	after, err := s.injectRequestFault(ctx, in.QueueName, actionCreateQueue)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Server) CreateQueue(ctx context.Context, in *CreateQueueInput) (*Create
 		return nil, err
 	}
 	s.note(ctx, name.name)
-	if err := after.end(ctx); err != nil {
+	if err := after.delayOrLose(ctx); err != nil {
 		return nil, err
 	}
 	return &CreateQueueOutput{QueueUrl: from.queueURL(name)}, nil
@@ -111,14 +111,14 @@ func checkQueueName(name string, fifo bool) error {
 
 // create makes the queue exist, unless it does with the attributes given. Wanted
 // has not been reconciled, for the rules are those of the queue that exists.
-func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) (*group, error) {
+func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) (*commitGroup, error) {
 	s.mu.Lock()
-	defer s.release()
+	defer s.unlockOrStop()
 	if err := s.refusal(); err != nil {
 		return nil, err
 	}
 	if q := s.queues[name]; q != nil {
-		return s.promise(), q.compare(wanted, in.Attributes)
+		return s.pendingCommit(), q.compare(wanted, in.Attributes)
 	}
 	if err := wanted.reconcile(in.Attributes); err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput
 	s.forgetDeletion(name)
 	q.engine = s.engine.Create(now, q.arn, s.settings(wanted))
 	s.queues[name], s.byARN[q.arn] = q, q
-	s.keepQueue(q)
-	return s.promise(), nil
+	s.recordQueue(q)
+	return s.pendingCommit(), nil
 }
 
 func (n queueName) arn() string {
@@ -191,7 +191,7 @@ func (s *Server) GetQueueUrl(ctx context.Context, in *GetQueueUrlInput) (*GetQue
 	if err != nil {
 		return nil, err
 	}
-	return &GetQueueUrlOutput{QueueUrl: from.queueURL(name)}, r.end(ctx)
+	return &GetQueueUrlOutput{QueueUrl: from.queueURL(name)}, r.delayOrLose(ctx)
 }
 
 // ListQueues lists queues in the order of their names.
@@ -200,7 +200,7 @@ func (s *Server) ListQueues(ctx context.Context, in *ListQueuesInput) (*ListQueu
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	after, err := s.refuse(ctx, "", actionListQueues)
+	after, err := s.injectRequestFault(ctx, "", actionListQueues)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (s *Server) ListQueues(ctx context.Context, in *ListQueuesInput) (*ListQueu
 	if err != nil {
 		return nil, err
 	}
-	if err := after.end(ctx); err != nil {
+	if err := after.delayOrLose(ctx); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -232,7 +232,7 @@ func (s *Server) ListDeadLetterSourceQueues(ctx context.Context, in *ListDeadLet
 	if err != nil {
 		return nil, err
 	}
-	return out, r.end(ctx)
+	return out, r.delayOrLose(ctx)
 }
 
 // listPage returns the URLs of a page of queues, all of one account and region,
@@ -298,19 +298,19 @@ func (s *Server) DeleteQueue(ctx context.Context, in *DeleteQueueInput) error {
 	if err != nil {
 		return err
 	}
-	var synced *group
-	err = s.within(r.queue, func(now time.Time) { synced = s.drop(now, r.queue) })
+	var synced *commitGroup
+	err = s.underLock(r.queue, func(now time.Time) { synced = s.drop(now, r.queue) })
 	if err != nil {
 		return err
 	}
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // drop deletes a queue. The lock is held.
-func (s *Server) drop(now time.Time, q *queue) *group {
+func (s *Server) drop(now time.Time, q *queue) *commitGroup {
 	q.dropped = true
 	q.endMove(moveFailed, codeQueueDoesNotExist)
 	s.engine.Drop(now, q.engine)
@@ -322,9 +322,9 @@ func (s *Server) drop(now time.Time, q *queue) *group {
 		}
 	}
 	s.deleted[q.queueName] = now
-	s.keepDeletion(q, now)
-	s.dismiss(q, errQueueDoesNotExist())
-	return s.promise()
+	s.recordDeletion(q, now)
+	s.endQueuePolls(q, errQueueDoesNotExist())
+	return s.pendingCommit()
 }
 
 // PurgeQueue deletes the messages of a queue.
@@ -333,26 +333,26 @@ func (s *Server) PurgeQueue(ctx context.Context, in *PurgeQueueInput) error {
 	if err != nil {
 		return err
 	}
-	var synced *group
+	var synced *commitGroup
 	var tooSoon error
-	err = s.within(r.queue, func(now time.Time) { synced, tooSoon = s.purge(now, r.queue) })
+	err = s.underLock(r.queue, func(now time.Time) { synced, tooSoon = s.purge(now, r.queue) })
 	if err = cmp.Or(err, tooSoon); err != nil {
 		return err
 	}
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // purge deletes the messages of a queue. The lock is held.
-func (s *Server) purge(now time.Time, q *queue) (*group, error) {
+func (s *Server) purge(now time.Time, q *queue) (*commitGroup, error) {
 	if now.Before(q.purged.Add(cooldown)) && !s.config.NoCooldown {
 		return nil, errPurgeQueueInProgress(q.name)
 	}
 	q.purged = now
 	q.lost = nil
 	s.engine.Purge(now, q.engine)
-	s.keepQueue(q)
-	return s.promise(), nil
+	s.recordQueue(q)
+	return s.pendingCommit(), nil
 }

@@ -52,15 +52,15 @@ func (s *Server) receiveMessage(ctx context.Context, in *ReceiveMessageInput) (r
 	if err != nil {
 		return received{}, err
 	}
-	s.disturb(r.queue, deliveries)
-	if err := r.end(ctx); err != nil {
+	s.injectReceiveFaults(r.queue, deliveries)
+	if err := r.delayOrLose(ctx); err != nil {
 		if !errors.Is(err, ErrReplyLost) {
-			s.giveBack(r.queue, deliveries)
+			s.exposeDeliveries(r.queue, deliveries)
 		}
 		return received{}, err
 	}
 
-	if deliveries, err = s.load(r.queue, deliveries); err != nil {
+	if deliveries, err = s.loadBodies(r.queue, deliveries); err != nil {
 		return received{}, err
 	}
 	out := newReceived(len(deliveries))
@@ -75,7 +75,7 @@ func (s *Server) receiveMessage(ctx context.Context, in *ReceiveMessageInput) (r
 // received is a ReceiveMessageOutput whose bodies are still as the server keeps them.
 type received struct {
 	messages []message // in room
-	room     *[maxReceived]message
+	buffer   *[maxReceived]message
 }
 
 type message struct {
@@ -83,7 +83,7 @@ type message struct {
 	body    body
 }
 
-var rooms = sync.Pool{New: func() any { return new([maxReceived]message) }}
+var messageBuffers = sync.Pool{New: func() any { return new([maxReceived]message) }}
 
 // newReceived has room for n messages, and is to be freed when it has been copied or
 // written. It takes none before there are messages: long polls are many.
@@ -91,15 +91,15 @@ func newReceived(n int) received {
 	if n == 0 {
 		return received{}
 	}
-	room := rooms.Get().(*[maxReceived]message)
+	room := messageBuffers.Get().(*[maxReceived]message)
 	return received{room[:n], room}
 }
 
 // free lets go of the messages, which the pool would keep alive.
 func (out *received) free() {
-	if out.room != nil {
+	if out.buffer != nil {
 		clear(out.messages)
-		rooms.Put(out.room)
+		messageBuffers.Put(out.buffer)
 		*out = received{}
 	}
 }
@@ -149,18 +149,18 @@ func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Du
 	for {
 		var overLimit error
 		waits, unfinished := false, false
-		err := s.within(q, func(now time.Time) {
+		err := s.underLock(q, func(now time.Time) {
 			w.deliveries, overLimit = s.engine.Receive(now, q.engine, w.max, w.visibility, w.deliveries)
 			if len(w.deliveries) > 0 || overLimit != nil && limit == 0 {
 				return
 			}
 			if waits = limit > 0; waits {
-				s.enter(now, q, w, limit)
+				s.addWaiter(now, q, w, limit)
 				return
 			}
 			// With much to expire or to dead-letter first, a receive ends empty
 			// before it has seen everything; the engine then wakes the queue.
-			s.stirWoken()
+			s.recheckWoken()
 			unfinished = slices.Contains(s.longPoll.woken, q.engine)
 		})
 		switch {
@@ -217,8 +217,8 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 	}
 }
 
-// takeBack makes the messages of a reply visible that did not reach the client.
-func (s *Server) takeBack(from *caller, queueURL string, out *received) {
+// exposeUndelivered makes the messages of a reply visible that did not reach the client.
+func (s *Server) exposeUndelivered(from *caller, queueURL string, out *received) {
 	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
 		"queue", queueURL, "messages", len(out.messages))
 	q := s.find(from, queueURL)
@@ -231,7 +231,7 @@ func (s *Server) takeBack(from *caller, queueURL string, out *received) {
 			deliveries = append(deliveries, engine.Delivery{Receipt: h.receipt()})
 		}
 	}
-	s.giveBack(q, deliveries)
+	s.exposeDeliveries(q, deliveries)
 }
 
 func (h receiptHandle) receipt() engine.Receipt {

@@ -19,7 +19,7 @@ import (
 //	t <queue>                          the move tasks out of it
 //	d <queue> <sequence number>        what a FIFO queue must recognize
 //	m <queue> <sequence number>        a message but for its content
-//	b <origin>                         the content of a message
+//	b <send number>                    the content of a message
 //
 // Keys that begin with another byte are somebody else's records, which the server
 // neither reads nor changes.
@@ -51,7 +51,7 @@ const (
 	wasFirstReceived = 1 << iota
 	wasReceived
 	isHidden
-	wasMoved // its origin is another number than its own
+	wasMoved // its send number is not its sequence number
 	wasDeadLettered
 
 	allMessageFlags = 1<<iota - 1
@@ -70,7 +70,7 @@ func messageFlags(s *engine.State) byte {
 	if s.HiddenUntil != engine.Never {
 		flags |= isHidden
 	}
-	if s.Origin != s.Sequence {
+	if s.SendNumber != s.Sequence {
 		flags |= wasMoved
 	}
 	if s.Source != "" {
@@ -99,7 +99,7 @@ func appendState(dst []byte, s *engine.State) []byte {
 		dst = binary.AppendVarint(dst, s.HiddenUntil)
 	}
 	if flags&wasMoved != 0 {
-		dst = binary.AppendUvarint(dst, s.Origin)
+		dst = binary.AppendUvarint(dst, s.SendNumber)
 	}
 	if flags&wasDeadLettered != 0 {
 		dst = appendText(dst, s.Source)
@@ -131,9 +131,9 @@ func decodeState(value []byte, s *engine.State) error {
 	if flags&isHidden != 0 {
 		s.HiddenUntil = r.varint()
 	}
-	s.Origin = s.Sequence
+	s.SendNumber = s.Sequence
 	if flags&wasMoved != 0 {
-		s.Origin = r.uvarint()
+		s.SendNumber = r.uvarint()
 	}
 	s.Source = ""
 	if flags&wasDeadLettered != 0 {

@@ -56,9 +56,9 @@ func exampleRecords() map[string][][]byte {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
 	return map[string][][]byte{
 		"message": {
-			appendState(nil, &engine.State{Sequence: 7, Origin: 7, Slot: 1, FirstReceived: engine.Never, Received: engine.Never, HiddenUntil: engine.Never}),
+			appendState(nil, &engine.State{Sequence: 7, SendNumber: 7, Slot: 1, FirstReceived: engine.Never, Received: engine.Never, HiddenUntil: engine.Never}),
 			appendState(nil, &engine.State{
-				ID: engine.ID{1, 2, 3}, Group: "group", Dedup: "dedup", Slot: 1 << 20, Sequence: 7, Origin: 5,
+				ID: engine.ID{1, 2, 3}, Group: "group", Dedup: "dedup", Slot: 1 << 20, Sequence: 7, SendNumber: 5,
 				SentAt: at.UnixNano(), FirstReceived: at.UnixNano() + 1, Received: -1, HiddenUntil: math.MaxInt64,
 				Receives: math.MaxUint32, Before: 3, Source: "arn",
 			}),
@@ -118,7 +118,7 @@ func TestRecordsAreReadToTheEnd(t *testing.T) {
 
 func TestStateSurvives(t *testing.T) {
 	want := engine.State{
-		ID: engine.ID{1, 2, 3}, Group: "group", Dedup: "dedup", Slot: 1 << 20, Sequence: 7, Origin: 5,
+		ID: engine.ID{1, 2, 3}, Group: "group", Dedup: "dedup", Slot: 1 << 20, Sequence: 7, SendNumber: 5,
 		SentAt: 1, FirstReceived: 2, Received: 3, HiddenUntil: 4, Receives: 5, Before: 3, Source: "arn",
 	}
 	got := engine.State{Sequence: 7}

@@ -20,8 +20,8 @@ func appendAcceptanceKey(dst []byte, queue, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendQueueKey(dst, acceptanceKey, queue), sequence)
 }
 
-func appendBodyKey(dst []byte, origin uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(dst, bodyKey), origin)
+func appendBodyKey(dst []byte, sendNumber uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, bodyKey), sendNumber)
 }
 
 func appendNameKey(dst []byte, name queueName) []byte {

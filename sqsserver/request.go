@@ -32,7 +32,7 @@ func (s *Server) lookupName(ctx context.Context, name queueName, action string) 
 	}
 	s.note(ctx, q.name)
 	var err error
-	r.aftermath, err = s.refuse(ctx, name.name, action)
+	r.replyFault, err = s.injectRequestFault(ctx, name.name, action)
 	return r, err
 }
 
@@ -40,17 +40,17 @@ func (s *Server) lookupName(ctx context.Context, name queueName, action string) 
 type request struct {
 	queue      *queue
 	attributes *attributes // of the queue when the request came
-	aftermath
+	replyFault
 }
 
-// within carries out an operation on the queue under the lock, unless the server or
+// underLock carries out an operation on the queue under the lock, unless the server or
 // the queue has gone since the request came. What becomes receivable goes to the long
 // polls that wait for it.
-func (s *Server) within(q *queue, do func(now time.Time)) error {
+func (s *Server) underLock(q *queue, do func(now time.Time)) error {
 	s.mu.Lock()
 	defer s.stopOnPanic()
-	if s.keeper != nil {
-		s.keeper.makeRoom()
+	if s.writer != nil {
+		s.writer.waitForRoom()
 	}
 	err := s.refusal()
 	if err == nil && q.dropped {
@@ -61,7 +61,7 @@ func (s *Server) within(q *queue, do func(now time.Time)) error {
 		return err
 	}
 	do(s.clock.now())
-	s.arm(q)
-	s.finish()
+	s.armTimer(q)
+	s.serveAndUnlock()
 	return nil
 }

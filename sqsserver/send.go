@@ -41,10 +41,10 @@ func (s *Server) SendMessage(ctx context.Context, in *SendMessageInput) (*SendMe
 	m := newMessage(r.attributes, from, &entry)
 
 	var sent engine.Sent
-	var synced *group
-	err = s.within(r.queue, func(now time.Time) {
+	var synced *commitGroup
+	err = s.underLock(r.queue, func(now time.Time) {
 		sent = s.send(now, r.queue, &m)
-		synced = s.promise()
+		synced = s.pendingCommit()
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Server) SendMessage(ctx context.Context, in *SendMessageInput) (*SendMe
 	}
 
 	out := sendOutput(sent, m.Payload.(*content))
-	return &out, r.end(ctx)
+	return &out, r.delayOrLose(ctx)
 }
 
 // SendMessageBatch sends up to ten messages.
@@ -76,21 +76,21 @@ func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput
 	for i := range in.Entries {
 		entry := in.Entries[i].SendMessageEntry
 		if s.faults.entry(r.queue.name, actionSendMessageBatch).kind == FaultFailEntry {
-			failures[i] = errInternalError(injected)
+			failures[i] = errInternalError(injectedMessage)
 		} else if failures[i] = checkMessage(r.attributes, from, &entry, true); failures[i] == nil {
 			messages[i] = newMessage(r.attributes, from, &entry)
 		}
 	}
 
 	var sent [maxBatchEntries]engine.Sent
-	var synced *group
-	err = s.within(r.queue, func(now time.Time) {
+	var synced *commitGroup
+	err = s.underLock(r.queue, func(now time.Time) {
 		for i := range in.Entries {
 			if failures[i] == nil {
 				sent[i] = s.send(now, r.queue, &messages[i])
 			}
 		}
-		synced = s.promise()
+		synced = s.pendingCommit()
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput
 		out.Successful = append(out.Successful, SendMessageBatchResultEntry{
 			Id: id, SendMessageOutput: sendOutput(sent[i], messages[i].Payload.(*content))})
 	}
-	return out, r.end(ctx)
+	return out, r.delayOrLose(ctx)
 }
 
 // checkSendBatch finds what makes SQS refuse a batch as a whole.
@@ -201,14 +201,14 @@ func newMessage(a *attributes, from *caller, entry *SendMessageEntry) engine.Mes
 // content and the engine has not. The lock is held.
 func (s *Server) send(now time.Time, q *queue, m *engine.Message) engine.Sent {
 	m.ID = s.newMessageID()
-	if s.keeper == nil {
+	if s.writer == nil {
 		return s.engine.Send(now, q.engine, *m)
 	}
 	bare := *m
 	bare.Payload = nil
 	sent := s.engine.Send(now, q.engine, bare)
 	if !sent.Duplicate {
-		s.keeper.keepBody(sent.Origin, m.Payload.(*content))
+		s.writer.recordBody(sent.SendNumber, m.Payload.(*content))
 	}
 	return sent
 }

@@ -112,9 +112,9 @@ type Server struct {
 	deleted  map[queueName]time.Time
 	random   *rand.Rand // ids of messages and queues
 	longPoll longPolls
-	awaited  []*queue // that WaitEmpty waits for
-	keeper   *keeper  // set once; nil: nothing is kept
-	broken   error    // why the queues cannot be trusted any more
+	awaited  []*queue       // that WaitEmpty waits for
+	writer   *journalWriter // set once; nil: nothing is kept
+	broken   error          // why the queues cannot be trusted any more
 }
 
 const messagesPerHold = 10
@@ -147,7 +147,7 @@ func New(config Config) *Server {
 		s.clock.set(time.Now(), config.TimeScale)
 	}
 	s.pages = config.pageGuard()
-	s.faults.byQueue = make(map[string][]*setFault)
+	s.faults.byQueue = make(map[string][]*activeFault)
 	s.faults.seed = config.Seed
 	s.direct = caller{account: config.Account, region: config.Region, baseURL: config.BaseURL}
 	if s.direct.baseURL == "" {
@@ -195,8 +195,8 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.EndPolls()
-	if s.keeper == nil {
+	if s.writer == nil {
 		return nil
 	}
-	return s.keeper.close()
+	return s.writer.close()
 }

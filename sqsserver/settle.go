@@ -21,7 +21,7 @@ func (s *Server) DeleteMessage(ctx context.Context, in *DeleteMessageInput) erro
 	if err := settlements[0].err; err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // DeleteMessageBatch deletes up to ten received messages.
@@ -44,7 +44,7 @@ func (s *Server) DeleteMessageBatch(ctx context.Context, in *DeleteMessageBatchI
 	}
 	out := &DeleteMessageBatchOutput{}
 	out.Successful, out.Failed = results(settlements, id)
-	return out, r.end(ctx)
+	return out, r.delayOrLose(ctx)
 }
 
 // ChangeMessageVisibility hides a received message anew, or exposes it.
@@ -60,7 +60,7 @@ func (s *Server) ChangeMessageVisibility(ctx context.Context, in *ChangeMessageV
 	if err := settlements[0].err; err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // ChangeMessageVisibilityBatch hides anew or exposes up to ten received messages.
@@ -83,7 +83,7 @@ func (s *Server) ChangeMessageVisibilityBatch(ctx context.Context, in *ChangeMes
 	}
 	out := &ChangeMessageVisibilityBatchOutput{}
 	out.Successful, out.Failed = results(settlements, id)
-	return out, r.end(ctx)
+	return out, r.delayOrLose(ctx)
 }
 
 // results sorts the outcomes of a batch into the two lists of its output.
@@ -105,7 +105,7 @@ type settlement struct {
 	receipt  engine.Receipt
 	deletion bool
 	timeout  int32 // seconds; else
-	struck   strike
+	fault    injectedFault
 	err      error
 }
 
@@ -134,16 +134,16 @@ func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement,
 			h, m.err = parseReceiptHandle(m.handle, q.id)
 			m.receipt = h.receipt()
 		}
-		m.struck = s.faults.entry(q.name, action)
+		m.fault = s.faults.entry(q.name, action)
 		switch {
-		case m.struck.kind == FaultFailEntry:
-			m.err = errInternalError(injected)
-		case m.struck.kind == FaultStaleHandle && m.err == nil:
+		case m.fault.kind == FaultFailEntry:
+			m.err = errInternalError(injectedMessage)
+		case m.fault.kind == FaultStaleHandle && m.err == nil:
 			m.err = q.errStaleHandle(m.handle)
 		}
 	}
-	var synced *group
-	err := s.within(q, func(now time.Time) {
+	var synced *commitGroup
+	err := s.underLock(q, func(now time.Time) {
 		for i := range settlements {
 			if m := &settlements[i]; m.err == nil {
 				m.err = s.settleOne(now, q, m)
@@ -151,9 +151,9 @@ func (s *Server) settle(ctx context.Context, q *queue, settlements []settlement,
 		}
 		// A delete makes room for messages in flight, which the engine does not
 		// report as it does a message that becomes visible.
-		s.longPoll.stir(q)
+		s.longPoll.recheck(q)
 		if settlements[0].deletion {
-			synced = s.promise()
+			synced = s.pendingCommit()
 		}
 	})
 	if err != nil {
@@ -172,11 +172,11 @@ func (q *queue) errStaleHandle(handle string) error {
 
 func (s *Server) settleOne(now time.Time, q *queue, m *settlement) error {
 	timeout := seconds(m.timeout)
-	switch m.struck.kind {
+	switch m.fault.kind {
 	case FaultLoseDelete:
 		return nil
 	case FaultEarlyRedelivery:
-		timeout = min(timeout, m.struck.delay)
+		timeout = min(timeout, m.fault.delay)
 	case FaultLoseLease:
 		if q.lost == nil {
 			q.lost = make(map[engine.Receipt]struct{})

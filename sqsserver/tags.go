@@ -30,7 +30,7 @@ func (s *Server) TagQueue(ctx context.Context, in *TagQueueInput) error {
 	if len(in.Tags) > maxTags { // for whose copy the others would wait
 		return errTooManyTags(r.queue.name)
 	}
-	return s.retag(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
+	return s.changeTags(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })
 }
 
 // UntagQueue removes tags from a queue.
@@ -42,26 +42,26 @@ func (s *Server) UntagQueue(ctx context.Context, in *UntagQueueInput) error {
 	if len(in.TagKeys) == 0 || slices.ContainsFunc(in.TagKeys, func(key string) bool { return !validTagKeyLength(key) }) {
 		return errTagKeyLength()
 	}
-	return s.retag(ctx, r, func(tags map[string]string) {
+	return s.changeTags(ctx, r, func(tags map[string]string) {
 		for _, key := range in.TagKeys {
 			delete(tags, key)
 		}
 	})
 }
 
-// retag changes the tags of a queue, unless they would not be valid.
-func (s *Server) retag(ctx context.Context, r request, change func(tags map[string]string)) error {
-	var synced *group
+// changeTags changes the tags of a queue, unless they would not be valid.
+func (s *Server) changeTags(ctx context.Context, r request, change func(tags map[string]string)) error {
+	var synced *commitGroup
 	var invalid error
-	err := s.within(r.queue, func(time.Time) {
+	err := s.underLock(r.queue, func(time.Time) {
 		tags := make(map[string]string)
 		maps.Copy(tags, r.queue.tags)
 		change(tags)
 		if invalid = checkTags(r.queue.name, tags); invalid == nil {
 			r.queue.tags = tags
-			s.keepQueue(r.queue)
+			s.recordQueue(r.queue)
 		}
-		synced = s.promise()
+		synced = s.pendingCommit()
 	})
 	if err = cmp.Or(err, invalid); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s *Server) retag(ctx context.Context, r request, change func(tags map[stri
 	if err := synced.wait(ctx); err != nil {
 		return err
 	}
-	return r.end(ctx)
+	return r.delayOrLose(ctx)
 }
 
 // ListQueueTags returns the tags of a queue.
@@ -79,10 +79,10 @@ func (s *Server) ListQueueTags(ctx context.Context, in *ListQueueTagsInput) (*Li
 		return nil, err
 	}
 	var tags map[string]string
-	if err := s.within(r.queue, func(time.Time) { tags = maps.Clone(r.queue.tags) }); err != nil {
+	if err := s.underLock(r.queue, func(time.Time) { tags = maps.Clone(r.queue.tags) }); err != nil {
 		return nil, err
 	}
-	return &ListQueueTagsOutput{Tags: tags}, r.end(ctx)
+	return &ListQueueTagsOutput{Tags: tags}, r.delayOrLose(ctx)
 }
 
 // checkTags checks all tags that a queue is to have.

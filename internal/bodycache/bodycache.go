@@ -65,7 +65,7 @@ func (c *Cache) Fill(deliveries []engine.Delivery) (missing []*engine.Delivery) 
 		if d.Payload != nil {
 			continue
 		}
-		e := c.entries[d.Origin]
+		e := c.entries[d.SendNumber]
 		if e == nil {
 			missing = append(missing, d)
 			continue

@@ -14,7 +14,7 @@ func has(t *testing.T, c *bodycache.Cache, ids ...uint64) (found []uint64) {
 	t.Helper()
 	deliveries := make([]engine.Delivery, len(ids))
 	for i, id := range ids {
-		deliveries[i].Origin = id
+		deliveries[i].SendNumber = id
 	}
 	missing := c.Fill(deliveries)
 	for i := range deliveries {
@@ -22,12 +22,12 @@ func has(t *testing.T, c *bodycache.Cache, ids ...uint64) (found []uint64) {
 		switch {
 		case d.Payload == nil:
 			if !slices.Contains(missing, d) {
-				t.Errorf("%d is not in the cache, and not said to be missing", d.Origin)
+				t.Errorf("%d is not in the cache, and not said to be missing", d.SendNumber)
 			}
-		case d.Payload != d.Origin:
-			t.Errorf("the content of %d is %v", d.Origin, d.Payload)
+		case d.Payload != d.SendNumber:
+			t.Errorf("the content of %d is %v", d.SendNumber, d.Payload)
 		default:
-			found = append(found, d.Origin)
+			found = append(found, d.SendNumber)
 		}
 	}
 	if len(found)+len(missing) != len(ids) {
@@ -83,7 +83,7 @@ func TestUncommittedIsNeverDropped(t *testing.T) {
 func TestFillLeavesWhatThereIs(t *testing.T) {
 	c := bodycache.New(3000)
 	add(c, 0, 1)
-	deliveries := []engine.Delivery{{Origin: 1}, {Origin: 2}}
+	deliveries := []engine.Delivery{{SendNumber: 1}, {SendNumber: 2}}
 	deliveries[0].Payload, deliveries[1].Payload = "own", "own"
 	if missing := c.Fill(deliveries); missing != nil || deliveries[0].Payload != "own" {
 		t.Errorf("filled to %v, missing %v", deliveries[0].Payload, missing)

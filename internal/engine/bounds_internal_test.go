@@ -11,7 +11,7 @@ var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // What a Receive finds due it settles in portions, and says that it stopped.
 func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
-	const backlog = 10 * settled
+	const backlog = 10 * maxSettled
 	for _, test := range []struct {
 		name   string
 		before func(e *Engine, q *Queue) time.Time
@@ -23,10 +23,10 @@ func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
 				_, _ = e.Receive(start, q, 1, time.Minute, nil)
 			}
 			return start.Add(time.Minute)
-		}, func(q *Queue) int { return q.hidden.len() }, settled},
+		}, func(q *Queue) int { return q.hidden.len() }, maxSettled},
 		{"expired", func(_ *Engine, _ *Queue) time.Time {
 			return start.Add(defaultRetention)
-		}, func(q *Queue) int { return q.messages.live }, 2 * settled},
+		}, func(q *Queue) int { return q.messages.live }, 2 * maxSettled},
 		{"exhausted", func(e *Engine, q *Queue) time.Time {
 			for range backlog {
 				_, _ = e.Receive(start, q, 1, 0, nil)
@@ -34,7 +34,7 @@ func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
 			e.Create(start, "dead", Settings{})
 			e.Configure(start, q, Settings{DeadLetter: "dead", MaxReceives: 1})
 			return start
-		}, func(q *Queue) int { return q.messages.live }, settled},
+		}, func(q *Queue) int { return q.messages.live }, maxSettled},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := New()
@@ -49,8 +49,8 @@ func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if handled := before - test.left(q); handled < settled || handled > test.atMost {
-				t.Errorf("one receive settled %d messages, want %d to %d", handled, settled, test.atMost)
+			if handled := before - test.left(q); handled < maxSettled || handled > test.atMost {
+				t.Errorf("one receive settled %d messages, want %d to %d", handled, maxSettled, test.atMost)
 			}
 			if len(got) == 0 {
 				if woken := e.Woken(nil); !slices.Contains(woken, q) {
@@ -60,7 +60,7 @@ func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
 			e.Send(now, q, Message{ID: ID{1}})
 			fresh := func(d Delivery) bool { return d.ID == ID{1} }
 			for calls := 0; !slices.ContainsFunc(got, fresh); calls++ {
-				if got, err = e.Receive(now, q, 10, time.Minute, got[:0]); err != nil || calls > backlog/settled+backlog/10+1 {
+				if got, err = e.Receive(now, q, 10, time.Minute, got[:0]); err != nil || calls > backlog/maxSettled+backlog/10+1 {
 					t.Fatalf("the fresh message was not received after %d calls, %v", calls, err)
 				}
 			}
@@ -89,14 +89,14 @@ func TestNoOverLimitWhileSomethingIsDue(t *testing.T) {
 	q := e.Create(start, "main", Settings{InFlightLimit: 1})
 	e.Send(start, q, Message{})
 	_, _ = e.Receive(start, q, 1, time.Hour, nil)
-	for range 3 * settled {
+	for range 3 * maxSettled {
 		e.Send(start, q, Message{Delay: time.Minute})
 	}
 	now := start.Add(time.Minute)
 	if _, err := e.Receive(now, q, 1, 0, nil); err != nil {
 		t.Errorf("got %v while delays are due, want none", err)
 	}
-	for e.Advance(now, q, settled) {
+	for e.Advance(now, q, maxSettled) {
 	}
 	if _, err := e.Receive(now, q, 1, 0, nil); err != ErrOverLimit {
 		t.Errorf("got %v, want %v", err, ErrOverLimit)

@@ -37,7 +37,7 @@ func TestDeadLetter(t *testing.T) {
 				want := engine.Delivery{
 					Message:       engine.Message{ID: id("m"), Group: "g", Dedup: "m"},
 					Receipt:       engine.Receipt{Number: got[0].Receipt.Number, Generation: uint32(limit + 1)},
-					Origin:        1,
+					SendNumber:    1,
 					SentAt:        epoch,
 					FirstReceived: epoch,
 					Receives:      limit + 1,

@@ -66,7 +66,7 @@ func (e *Engine) Configure(now time.Time, q *Queue, s Settings) {
 	s.FIFO, s.DedupPerGroup = q.settings.FIFO, q.settings.DedupPerGroup
 	q.settings = s
 	if s.FIFO && s.Delay != delay {
-		q.redelay(t)
+		q.changeDelay(t)
 	}
 	if q.receivable() {
 		e.wake(q) // a raised quota frees what was held back

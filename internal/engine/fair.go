@@ -22,8 +22,8 @@ const (
 	noisyFor   = int64(5 * time.Minute)
 )
 
-// lineUp puts a visible message of a standard queue behind those that are there.
-func (q *Queue) lineUp(slot uint32) {
+// addVisible puts a visible message of a standard queue behind those that are there.
+func (q *Queue) addVisible(slot uint32) {
 	m := q.messages.at(slot)
 	if m.group == 0 {
 		q.visible.append(&q.messages, slot)
@@ -32,19 +32,19 @@ func (q *Queue) lineUp(slot uint32) {
 	waiting := &q.groups.at(m.group).messages
 	waiting.append(&q.messages, slot)
 	if waiting.length == 1 {
-		q.judge(m.group)
+		q.updateNoisy(m.group)
 	}
 }
 
-// lineOff takes a visible message of a standard queue out of its line.
-func (q *Queue) lineOff(slot uint32) {
+// removeVisible takes a visible message of a standard queue out of its line.
+func (q *Queue) removeVisible(slot uint32) {
 	m := q.messages.at(slot)
 	if m.group == 0 {
 		q.visible.remove(&q.messages, slot)
 		return
 	}
 	q.groups.at(m.group).messages.remove(&q.messages, slot)
-	q.rank(m.group)
+	q.updateRank(m.group)
 }
 
 // next returns the message of a standard queue whose turn it is, or 0.
@@ -55,7 +55,7 @@ func (q *Queue) next() uint32 {
 			return first
 		}
 	}
-	if loud, ok := q.groups.loud.first(); ok && slot == 0 {
+	if loud, ok := q.groups.noisy.first(); ok && slot == 0 {
 		return q.groups.at(loud.item).messages.first
 	}
 	return slot
@@ -75,71 +75,71 @@ func (q *Queue) turn(slot uint32) int64 {
 	return max(q.ages.key(slot), q.messages.at(slot).received)
 }
 
-// tally counts the messages that a tenant has in flight.
-func (q *Queue) tally(group uint32, change int) {
+// countInFlight counts the messages that a tenant has in flight.
+func (q *Queue) countInFlight(group uint32, change int) {
 	if group == 0 || q.settings.FIFO {
 		return
 	}
 	q.groups.at(group).inFlight += change
 	if change > 0 {
-		q.judge(group)
+		q.updateNoisy(group)
 	} else {
-		q.rank(group)
+		q.updateRank(group)
 	}
 }
 
-// judge finds out whether a tenant has become noisy.
-func (q *Queue) judge(group uint32) {
+// updateNoisy finds out whether a tenant has become noisy.
+func (q *Queue) updateNoisy(group uint32) {
 	g := q.groups.at(group)
-	if !g.noisy && g.messages.length > 0 && q.engine.now-g.heard < noisyFor &&
+	if !g.noisy && g.messages.length > 0 && q.engine.now-g.newestArrival < noisyFor &&
 		g.inFlight >= noisyCount && g.inFlight*noisyPart > q.inFlight {
 		g.noisy = true
-		q.groups.unheard.set(group, g.heard)
+		q.groups.byArrival.set(group, g.newestArrival)
 		q.groups.quiet.remove(group)
 	}
-	q.rank(group)
+	q.updateRank(group)
 }
 
-// rank gives a tenant its place among those that wait.
-func (q *Queue) rank(group uint32) {
+// updateRank gives a tenant its place among those that wait.
+func (q *Queue) updateRank(group uint32) {
 	g := q.groups.at(group)
 	switch {
 	case g.messages.length == 0 && g.noisy:
-		q.groups.hush(group)
+		q.groups.markQuiet(group)
 	case g.messages.length == 0:
 		q.groups.quiet.remove(group)
 	case g.noisy:
-		q.groups.loud.set(group, int64(g.inFlight))
+		q.groups.noisy.set(group, int64(g.inFlight))
 	default:
 		q.groups.quiet.set(group, q.turn(g.messages.first))
 	}
 }
 
-// quieten ends the noise of up to limit tenants for whom nothing has come in
+// expireNoisy ends the noise of up to limit tenants for whom nothing has come in
 // five minutes.
-func (q *Queue) quieten(t int64, limit int) {
+func (q *Queue) expireNoisy(t int64, limit int) {
 	for range limit {
-		oldest, ok := q.groups.unheard.first()
+		oldest, ok := q.groups.byArrival.first()
 		if !ok || t-oldest.key < noisyFor {
 			return
 		}
-		q.groups.hush(oldest.item)
-		q.rank(oldest.item)
+		q.groups.markQuiet(oldest.item)
+		q.updateRank(oldest.item)
 	}
 }
 
-// hush makes a noisy group quiet.
-func (g *groups) hush(i uint32) {
+// markQuiet makes a noisy group quiet.
+func (g *groups) markQuiet(i uint32) {
 	g.slots[i].noisy = false
-	g.unheard.remove(i)
-	g.loud.remove(i)
+	g.byArrival.remove(i)
+	g.noisy.remove(i)
 }
 
-// hear notes that a message came for the group.
-func (g *groups) hear(i uint32, t int64) {
+// noteArrival notes that a message came for the group.
+func (g *groups) noteArrival(i uint32, t int64) {
 	this := &g.slots[i]
-	this.heard = t
+	this.newestArrival = t
 	if this.noisy {
-		g.unheard.set(i, t)
+		g.byArrival.set(i, t)
 	}
 }

@@ -6,14 +6,14 @@ package engine
 // in flight or delayed, can be received. What it is to a standard queue, fair.go
 // says.
 type group struct {
-	name       string
-	size       int   // messages in the queue
-	messages   list  // FIFO: all of them; standard: the visible ones, longest visible first
-	ready      bool  // FIFO only: stands in groups.ready
-	noisy      bool  // standard only: stands in groups.loud and groups.unheard
-	inFlight   int   // standard only
-	heard      int64 // when the newest message came
-	neighbours links // among the ready groups or the free slots
+	name          string
+	size          int   // messages in the queue
+	messages      list  // FIFO: all of them; standard: the visible ones, longest visible first
+	ready         bool  // FIFO only: stands in groups.ready
+	noisy         bool  // standard only: stands in groups.loud and groups.unheard
+	inFlight      int   // standard only
+	newestArrival int64 // when the newest message came
+	neighbours    links // among the ready groups or the free slots
 }
 
 // groups holds the groups of a queue, numbered from 1, in reused slots. On a
@@ -27,9 +27,9 @@ type groups struct {
 	free  list
 
 	// Of a standard queue, those that have visible messages.
-	quiet   heap // by the turn of their first message
-	loud    heap // the noisy ones, by how much they have in flight
-	unheard heap // the same, by when the newest message came
+	quiet     heap // by the turn of their first message
+	noisy     heap // the noisy ones, by how much they have in flight
+	byArrival heap // the same, by when the newest message came
 }
 
 func (g *groups) at(i uint32) *group { return &g.slots[i] }
@@ -91,11 +91,11 @@ func (g *groups) reset() {
 	clear(g.index)
 	clear(g.slots)
 	g.quiet.reset()
-	g.loud.reset()
-	g.unheard.reset()
+	g.noisy.reset()
+	g.byArrival.reset()
 	*g = groups{
 		slots: g.slots[:min(len(g.slots), 1)], index: g.index,
-		quiet: g.quiet, loud: g.loud, unheard: g.unheard,
+		quiet: g.quiet, noisy: g.noisy, byArrival: g.byArrival,
 	}
 }
 

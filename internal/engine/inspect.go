@@ -41,7 +41,7 @@ func (q *Queue) delivery(slot uint32, t int64) Delivery {
 	d := Delivery{
 		Message:       Message{ID: m.id, Group: q.groups.name(m.group), Dedup: m.dedup, Payload: m.payload},
 		Receipt:       Receipt{Number: q.number(slot), Generation: m.receives},
-		Origin:        m.origin,
+		SendNumber:    m.sendNumber,
 		SentAt:        instant(q.ages.key(slot)),
 		FirstReceived: instant(m.firstReceived),
 		Receives:      int(m.receives),

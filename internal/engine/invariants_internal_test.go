@@ -78,15 +78,15 @@ func tenantInvariants(q *Queue, grouped, visible int) error {
 		switch {
 		case err != nil || g.name != name || g.inFlight != inFlight[i]:
 			return fmt.Errorf("group %q is named %q and has %d in flight, want %d: %v", name, g.name, g.inFlight, inFlight[i], err)
-		case q.groups.quiet.has(i) != (waits && !g.noisy) || q.groups.loud.has(i) != g.noisy || g.noisy && !waits:
+		case q.groups.quiet.has(i) != (waits && !g.noisy) || q.groups.noisy.has(i) != g.noisy || g.noisy && !waits:
 			return fmt.Errorf("group %q with %d visible: noisy is %v, among the quiet %v, among the noisy %v",
-				name, n, g.noisy, q.groups.quiet.has(i), q.groups.loud.has(i))
+				name, n, g.noisy, q.groups.quiet.has(i), q.groups.noisy.has(i))
 		case q.groups.quiet.has(i) && q.groups.quiet.key(i) != q.turn(g.messages.first):
 			return fmt.Errorf("quiet group %q has another turn than its first message", name)
-		case q.groups.loud.has(i) && q.groups.loud.key(i) != int64(g.inFlight):
-			return fmt.Errorf("noisy group %q stands at %d, has %d in flight", name, q.groups.loud.key(i), g.inFlight)
-		case g.noisy && (!q.groups.unheard.has(i) || q.groups.unheard.key(i) != g.heard):
-			return fmt.Errorf("noisy group %q was heard at %d and is not kept so", name, g.heard)
+		case q.groups.noisy.has(i) && q.groups.noisy.key(i) != int64(g.inFlight):
+			return fmt.Errorf("noisy group %q stands at %d, has %d in flight", name, q.groups.noisy.key(i), g.inFlight)
+		case g.noisy && (!q.groups.byArrival.has(i) || q.groups.byArrival.key(i) != g.newestArrival):
+			return fmt.Errorf("noisy group %q was heard at %d and is not kept so", name, g.newestArrival)
 		}
 		if g.noisy {
 			noisy++
@@ -94,9 +94,9 @@ func tenantInvariants(q *Queue, grouped, visible int) error {
 			quiet++
 		}
 	}
-	if q.groups.loud.len() != noisy || q.groups.unheard.len() != noisy || q.groups.quiet.len() != quiet || grouped != 0 || visible != 0 {
+	if q.groups.noisy.len() != noisy || q.groups.byArrival.len() != noisy || q.groups.quiet.len() != quiet || grouped != 0 || visible != 0 {
 		return fmt.Errorf("%d and %d noisy, want %d; %d quiet, want %d; %d messages and %d visible without their group",
-			q.groups.loud.len(), q.groups.unheard.len(), noisy, q.groups.quiet.len(), quiet, grouped, visible)
+			q.groups.noisy.len(), q.groups.byArrival.len(), noisy, q.groups.quiet.len(), quiet, grouped, visible)
 	}
 	return nil
 }

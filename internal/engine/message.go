@@ -47,7 +47,7 @@ type Sent struct {
 	// Sequence orders the messages of a FIFO queue; 0 on a standard queue.
 	Sequence uint64
 	// Origin is the number of the send over all queues; see [Delivery].
-	Origin uint64
+	SendNumber uint64
 	// Duplicate says that a FIFO queue took an equal message within the last
 	// five minutes and discarded this one.
 	Duplicate bool
@@ -73,7 +73,7 @@ type Delivery struct {
 	Sequence uint64
 	// Origin is the number of the message's sending over all queues. It keeps it
 	// when it moves to another one, and no other message ever has it.
-	Origin uint64
+	SendNumber uint64
 	// SentAt is when the message was sent. Dead-lettering keeps it on a
 	// standard queue and renews it on a FIFO queue.
 	SentAt time.Time

@@ -43,7 +43,7 @@ type modelMessage struct {
 	before       int // receives in earlier queues
 	source       string
 
-	number, sequence, origin uint64 // the engine's choice, zero until it was seen
+	number, sequence, sendNumber uint64 // the engine's choice, zero until it was seen
 }
 
 type modelAccepted struct {
@@ -346,7 +346,7 @@ func (q *modelQueue) delivery(now time.Time, x *modelMessage) engine.Delivery {
 		Message:       engine.Message{ID: x.id, Group: x.group, Dedup: x.dedup, Payload: x.payload},
 		Receipt:       engine.Receipt{Number: x.number, Generation: uint32(x.receives)},
 		Sequence:      x.sequence,
-		Origin:        x.origin,
+		SendNumber:    x.sendNumber,
 		SentAt:        x.sentAt,
 		FirstReceived: x.first,
 		Receives:      x.receives,

@@ -71,41 +71,41 @@ func (q *Queue) Settings() Settings { return q.settings }
 func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint32 {
 	q.engine.sequence++
 	m.sequence = q.engine.sequence
-	if m.origin == 0 {
-		m.origin = m.sequence
+	if m.sendNumber == 0 {
+		m.sendNumber = m.sequence
 	}
 	if visibleAt <= t {
 		visibleAt = never
 	}
 	slot := q.messages.add(m)
-	q.enter(slot, group, sentAt, visibleAt, t)
+	q.place(slot, group, sentAt, visibleAt, t)
 	q.changed(slot)
 	return slot
 }
 
-// enter gives the message in a slot its place: in its group, which last heard of
+// place gives the message in a slot its place: in its group, which last heard of
 // it at the given time, among the ages, and among the hidden or the visible ones.
-func (q *Queue) enter(slot uint32, group string, sentAt, hiddenUntil, heard int64) {
+func (q *Queue) place(slot uint32, group string, sentAt, hiddenUntil, heard int64) {
 	m := q.messages.at(slot)
 	if group != "" || q.settings.FIFO {
 		m.group = q.groups.join(group)
-		q.groups.hear(m.group, heard)
+		q.groups.noteArrival(m.group, heard)
 	}
 	q.ages.set(slot, sentAt)
 	if q.settings.FIFO {
 		q.groups.at(m.group).messages.append(&q.messages, slot)
 	}
 	if hiddenUntil != never {
-		q.conceal(slot, hiddenUntil)
+		q.startHidden(slot, hiddenUntil)
 	} else {
-		q.offer(slot)
+		q.makeReceivable(slot)
 	}
 }
 
-// take counts a receive and leases the message until the given time. Without a
+// receive counts a receive and leases the message until the given time. Without a
 // lease it stays visible; on a standard queue it is then for the caller to line
 // it up again, once it has taken what it wants.
-func (q *Queue) take(slot uint32, until, t int64) {
+func (q *Queue) receive(slot uint32, until, t int64) {
 	m := q.messages.at(slot)
 	m.receives++
 	m.received = t
@@ -117,7 +117,7 @@ func (q *Queue) take(slot uint32, until, t int64) {
 		return
 	}
 	if !q.settings.FIFO {
-		q.lineOff(slot)
+		q.removeVisible(slot)
 	}
 	q.changed(slot)
 }
@@ -128,21 +128,21 @@ func (q *Queue) hide(slot uint32, until int64) {
 		q.hidden.set(slot, until)
 	} else {
 		if !q.settings.FIFO {
-			q.lineOff(slot)
+			q.removeVisible(slot)
 		}
-		q.conceal(slot, until)
+		q.startHidden(slot, until)
 	}
 	q.changed(slot)
 }
 
 // expose makes a hidden message visible whose time has come.
 func (q *Queue) expose(slot uint32) {
-	q.reveal(slot)
-	q.offer(slot)
+	q.endHidden(slot)
+	q.makeReceivable(slot)
 }
 
-// release makes a hidden message visible before its time.
-func (q *Queue) release(slot uint32) {
+// exposeEarly makes a hidden message visible before its time.
+func (q *Queue) exposeEarly(slot uint32) {
 	q.expose(slot)
 	q.changed(slot)
 }
@@ -157,13 +157,13 @@ func (q *Queue) remove(slot uint32) {
 func (q *Queue) detach(slot uint32) {
 	group := q.messages.at(slot).group
 	if q.hidden.has(slot) {
-		q.reveal(slot)
+		q.endHidden(slot)
 	} else if !q.settings.FIFO {
-		q.lineOff(slot)
+		q.removeVisible(slot)
 	}
 	if q.settings.FIFO {
 		q.groups.at(group).messages.remove(&q.messages, slot)
-		q.refresh(group)
+		q.updateReady(group)
 		if q.groups.at(group).ready {
 			q.engine.wake(q)
 		}
@@ -178,9 +178,9 @@ func (q *Queue) detach(slot uint32) {
 	}
 }
 
-// move dead-letters a message: it enters the other queue visible, with its id,
+// deadLetter dead-letters a message: it enters the other queue visible, with its id,
 // its counts and its group. It returns its slot there.
-func (q *Queue) move(slot uint32, to *Queue, t int64) uint32 {
+func (q *Queue) deadLetter(slot uint32, to *Queue, t int64) uint32 {
 	m := *q.messages.at(slot)
 	group, sentAt := q.groups.name(m.group), q.ages.key(slot)
 	q.left(slot, true)
@@ -205,8 +205,8 @@ func (q *Queue) clear() {
 	q.visible, q.inFlight = list{}, 0
 }
 
-// redelay gives every message that was never received the queue's delay.
-func (q *Queue) redelay(t int64) {
+// changeDelay gives every message that was never received the queue's delay.
+func (q *Queue) changeDelay(t int64) {
 	for slot := uint32(1); slot <= q.messages.used; slot++ {
 		m := q.messages.lookup(slot)
 		if m == nil || m.receives > 0 {
@@ -217,56 +217,56 @@ func (q *Queue) redelay(t int64) {
 		case until > t:
 			q.hide(slot, until)
 		case q.hidden.has(slot):
-			q.release(slot)
+			q.exposeEarly(slot)
 		}
 	}
 }
 
-// conceal begins a delay or a lease.
-func (q *Queue) conceal(slot uint32, until int64) {
+// startHidden begins a delay or a lease.
+func (q *Queue) startHidden(slot uint32, until int64) {
 	q.hidden.set(slot, until)
 	m := q.messages.at(slot)
 	if m.received != never {
 		q.inFlight++
-		q.tally(m.group, 1)
+		q.countInFlight(m.group, 1)
 	}
 	if q.settings.FIFO {
-		q.refresh(m.group)
+		q.updateReady(m.group)
 	}
 }
 
-// reveal ends a delay or a lease. A message that leaves the flight may make
+// endHidden ends a delay or a lease. A message that leaves the flight may make
 // room for others.
-func (q *Queue) reveal(slot uint32) {
+func (q *Queue) endHidden(slot uint32) {
 	q.hidden.remove(slot)
 	if q.messages.at(slot).received == never {
 		return
 	}
 	full := q.room() <= 0
 	q.inFlight--
-	q.tally(q.messages.at(slot).group, -1)
+	q.countInFlight(q.messages.at(slot).group, -1)
 	if full && q.receivable() {
 		q.engine.wake(q)
 	}
 }
 
-// offer lets receivers have a message that is no longer hidden, and wakes them
+// makeReceivable lets receivers have a message that is no longer hidden, and wakes them
 // unless one before it in its group is hidden.
-func (q *Queue) offer(slot uint32) {
+func (q *Queue) makeReceivable(slot uint32) {
 	if !q.settings.FIFO {
-		q.lineUp(slot)
+		q.addVisible(slot)
 		q.engine.wake(q)
 		return
 	}
 	group := q.messages.at(slot).group
-	q.refresh(group)
+	q.updateReady(group)
 	if q.groups.at(group).ready {
 		q.engine.wake(q)
 	}
 }
 
-// refresh finds out anew whether a group is ready.
-func (q *Queue) refresh(group uint32) {
+// updateReady finds out anew whether a group is ready.
+func (q *Queue) updateReady(group uint32) {
 	first := q.groups.at(group).messages.first
 	q.groups.setReady(group, first != 0 && !q.hidden.has(first))
 }
@@ -274,7 +274,7 @@ func (q *Queue) refresh(group uint32) {
 // receivable says whether there is a visible message that no hidden one of its
 // group blocks.
 func (q *Queue) receivable() bool {
-	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.loud.len() > 0
+	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.noisy.len() > 0
 }
 
 // room returns how many more messages the quota lets into flight.
@@ -301,11 +301,11 @@ func (q *Queue) expiry(sentAt int64) int64 {
 	return sentAt + int64(q.settings.Retention)
 }
 
-// exhausted returns the dead-letter queue that must take the message, or nil.
+// deadLetterTarget returns the dead-letter queue that must take the message, or nil.
 // Receives count per queue, so that a dead-letter queue with a redrive policy
 // of its own delivers what comes into it, and queues that dead-letter into
 // each other, or into themselves, deliver on.
-func (q *Queue) exhausted(slot uint32) *Queue {
+func (q *Queue) deadLetterTarget(slot uint32) *Queue {
 	m := q.messages.at(slot)
 	if q.settings.MaxReceives <= 0 || int(m.receives-m.before) < q.settings.MaxReceives {
 		return nil

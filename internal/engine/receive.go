@@ -9,10 +9,10 @@ import (
 // flight as its quota permits.
 var ErrOverLimit = errors.New("engine: too many messages in flight: delete some or let their visibility timeout end before receiving more")
 
-// settled is how many messages, due or unreceivable, a Receive settles of each
+// maxSettled is how many messages, due or unreceivable, a Receive settles of each
 // kind: expires, makes visible, or passes over because they are expired or go
 // to the dead-letter queue.
-const settled = 64
+const maxSettled = 64
 
 // Receive takes up to count receivable messages for the given lease (negative:
 // the queue's; 0 leaves them visible) and appends them to dst.
@@ -33,8 +33,8 @@ const settled = 64
 // the queue is then reported by [Engine.Woken], and the next call goes on.
 func (e *Engine) Receive(now time.Time, q *Queue, count int, visibility time.Duration, dst []Delivery) ([]Delivery, error) {
 	t := e.tick(now)
-	q.exposeDue(t, settled)
-	q.expire(t, settled)
+	q.exposeDue(t, maxSettled)
+	q.expire(t, maxSettled)
 	room := q.room()
 	switch {
 	case room > 0:
@@ -46,9 +46,9 @@ func (e *Engine) Receive(now time.Time, q *Queue, count int, visibility time.Dur
 	if visibility < 0 {
 		visibility = q.settings.Visibility
 	}
-	d := draw{
+	d := receiveInProgress{
 		queue: q, now: t, until: t + int64(visibility),
-		wanted: min(count, room), passes: settled, deliveries: dst,
+		wanted: min(count, room), passes: maxSettled, deliveries: dst,
 	}
 	if q.settings.FIFO {
 		d.fromGroups()
@@ -61,8 +61,8 @@ func (e *Engine) Receive(now time.Time, q *Queue, count int, visibility time.Dur
 	return d.deliveries, nil
 }
 
-// draw is a receive in progress.
-type draw struct {
+// receiveInProgress is a receive in progress.
+type receiveInProgress struct {
 	queue      *Queue
 	now, until int64
 	wanted     int // messages still to take
@@ -71,13 +71,13 @@ type draw struct {
 	late       []uint32 // of a standard queue: to be lined up again
 }
 
-func (d *draw) done() bool { return d.wanted <= 0 || d.passes <= 0 }
+func (d *receiveInProgress) done() bool { return d.wanted <= 0 || d.passes <= 0 }
 
 // fromVisible tries each message at most once: what stays visible lines up again
 // only at the end.
-func (d *draw) fromVisible() {
+func (d *receiveInProgress) fromVisible() {
 	q := d.queue
-	q.quieten(d.now, settled)
+	q.expireNoisy(d.now, maxSettled)
 	for !d.done() {
 		slot := q.next()
 		if slot == 0 {
@@ -86,11 +86,11 @@ func (d *draw) fromVisible() {
 		d.try(slot)
 	}
 	for _, slot := range d.late {
-		q.lineUp(slot)
+		q.addVisible(slot)
 	}
 }
 
-func (d *draw) fromGroups() {
+func (d *receiveInProgress) fromGroups() {
 	q := d.queue
 	newest := q.engine.sequence
 	for ready := q.groups.ready.length; ready > 0 && !d.done(); ready-- {
@@ -110,23 +110,23 @@ func (d *draw) fromGroups() {
 }
 
 // try takes the message, unless it is expired or exhausted.
-func (d *draw) try(slot uint32) {
+func (d *receiveInProgress) try(slot uint32) {
 	q := d.queue
 	if q.expired(slot, d.now) {
 		q.remove(slot)
 		d.passes--
 		return
 	}
-	if to := q.exhausted(slot); to != nil {
-		slot = q.move(slot, to, d.now)
+	if to := q.deadLetterTarget(slot); to != nil {
+		slot = q.deadLetter(slot, to, d.now)
 		if to == q && !q.settings.FIFO {
-			q.lineOff(slot)
+			q.removeVisible(slot)
 			d.late = append(d.late, slot)
 		}
 		d.passes--
 		return
 	}
-	q.take(slot, d.until, d.now)
+	q.receive(slot, d.until, d.now)
 	if d.until <= d.now && !q.settings.FIFO {
 		d.late = append(d.late, slot)
 	}

@@ -17,10 +17,10 @@ type Recorder interface {
 	Changed(q *Queue, s *State)
 	// Left tells that a message is not in the queue any more. If moved, it comes
 	// to another one, or to this one again, within the same call.
-	Left(q *Queue, sequence, origin uint64, moved bool)
+	Left(q *Queue, sequence, sendNumber uint64, moved bool)
 	// Emptied tells that the queue has lost its messages and, on a FIFO queue,
 	// its memory of duplicates.
-	Emptied(q *Queue, messages Remains)
+	Emptied(q *Queue, messages RemovedMessages)
 	// Accepted tells what a FIFO queue must recognize when it is sent again.
 	Accepted(q *Queue, a *Acceptance)
 	// Forgotten tells that it need not recognize the one with that number any
@@ -43,9 +43,9 @@ type State struct {
 	Dedup   string
 	Payload any
 
-	Slot     uint32 // with Sequence it makes the number of the message's receipts
-	Sequence uint64 // of its arrival in the queue, over all queues
-	Origin   uint64 // the sequence number of its sending
+	Slot       uint32 // with Sequence it makes the number of the message's receipts
+	Sequence   uint64 // of its arrival in the queue, over all queues
+	SendNumber uint64 // the sequence number of its sending
 
 	SentAt        int64
 	FirstReceived int64
@@ -67,16 +67,16 @@ type Acceptance struct {
 
 // Remains are the messages that were in a queue when it was purged or dropped.
 // Nobody changes them any more: they may be looked at without the engine's lock.
-type Remains struct{ messages slab }
+type RemovedMessages struct{ messages slab }
 
 // Len returns how many messages there were.
-func (r Remains) Len() int { return r.messages.live }
+func (r RemovedMessages) Len() int { return r.messages.live }
 
 // Origins yields the Origin of each, in no order.
-func (r Remains) Origins() iter.Seq[uint64] {
+func (r RemovedMessages) SendNumbers() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for slot := uint32(1); slot <= r.messages.used; slot++ {
-			if m := r.messages.lookup(slot); m != nil && !yield(m.origin) {
+			if m := r.messages.lookup(slot); m != nil && !yield(m.sendNumber) {
 				return
 			}
 		}
@@ -94,8 +94,8 @@ func (q *Queue) Restore(s *State) error {
 	switch {
 	case s.Sequence == 0 || s.Sequence <= q.restored:
 		return fmt.Errorf("sequence number %d does not come after %d", s.Sequence, q.restored)
-	case s.Origin == 0 || s.Origin > s.Sequence:
-		return fmt.Errorf("message %d claims to be sent as %d", s.Sequence, s.Origin)
+	case s.SendNumber == 0 || s.SendNumber > s.Sequence:
+		return fmt.Errorf("message %d claims to be sent as %d", s.Sequence, s.SendNumber)
 	case s.Slot == 0 || s.Slot > maxSlot:
 		return fmt.Errorf("slot %d is not between 1 and %d", s.Slot, maxSlot)
 	case q.messages.lookup(s.Slot) != nil:
@@ -106,14 +106,14 @@ func (q *Queue) Restore(s *State) error {
 	q.restored = s.Sequence
 	q.engine.sequence = max(q.engine.sequence, s.Sequence)
 	m := record{
-		id: s.ID, payload: s.Payload, dedup: s.Dedup, sequence: s.Sequence, origin: s.Origin,
+		id: s.ID, payload: s.Payload, dedup: s.Dedup, sequence: s.Sequence, sendNumber: s.SendNumber,
 		firstReceived: s.FirstReceived, received: s.Received, receives: s.Receives, before: s.Before,
 	}
 	if s.Source != "" {
 		m.source = q.sourceIndex(s.Source)
 	}
 	q.messages.put(s.Slot, m)
-	q.enter(s.Slot, s.Group, s.SentAt, s.HiddenUntil, s.SentAt)
+	q.place(s.Slot, s.Group, s.SentAt, s.HiddenUntil, s.SentAt)
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (q *Queue) changed(slot uint32) {
 	s := &q.engine.state // not on the stack, from where the recorder would make it escape
 	*s = State{
 		ID: m.id, Group: q.groups.name(m.group), Dedup: m.dedup, Payload: m.payload,
-		Slot: slot, Sequence: m.sequence, Origin: m.origin,
+		Slot: slot, Sequence: m.sequence, SendNumber: m.sendNumber,
 		SentAt: q.ages.key(slot), FirstReceived: m.firstReceived, Received: m.received, HiddenUntil: never,
 		Receives: m.receives, Before: m.before,
 	}
@@ -172,7 +172,7 @@ func (q *Queue) changed(slot uint32) {
 func (q *Queue) left(slot uint32, moved bool) {
 	if r := q.engine.recorder; r != nil {
 		m := q.messages.at(slot)
-		r.Left(q, m.sequence, m.origin, moved)
+		r.Left(q, m.sequence, m.sendNumber, moved)
 	}
 }
 
@@ -189,7 +189,7 @@ func (q *Queue) recordAccepted(a accepted) {
 // empty drops every message and leaves them to the recorder.
 func (q *Queue) empty() {
 	if r := q.engine.recorder; r != nil {
-		r.Emptied(q, Remains{q.messages})
+		r.Emptied(q, RemovedMessages{q.messages})
 		q.messages = slab{}
 	}
 	q.clear()

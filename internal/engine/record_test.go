@@ -41,29 +41,29 @@ func (p *tape) Changed(q *engine.Queue, s *engine.State) {
 	r := p.reel(q)
 	if before, known := r.messages[s.Sequence]; !known && s.Sequence <= p.sequence {
 		p.t.Errorf("message %d of %s came after message %d of some queue", s.Sequence, q.Key(), p.sequence)
-	} else if known && (before.Slot != s.Slot || before.Origin != s.Origin || before.ID != s.ID) {
+	} else if known && (before.Slot != s.Slot || before.SendNumber != s.SendNumber || before.ID != s.ID) {
 		p.t.Errorf("message %d of %s became another: %+v, before %+v", s.Sequence, q.Key(), s, before)
 	}
 	p.sequence = max(p.sequence, s.Sequence)
 	r.messages[s.Sequence] = *s
 }
 
-func (p *tape) Left(q *engine.Queue, sequence, origin uint64, _ bool) {
+func (p *tape) Left(q *engine.Queue, sequence, sendNumber uint64, _ bool) {
 	r := p.reel(q)
-	if s, known := r.messages[sequence]; !known || s.Origin != origin {
-		p.t.Errorf("message %d (%d) left %s, which has %+v, %v", sequence, origin, q.Key(), s, known)
+	if s, known := r.messages[sequence]; !known || s.SendNumber != sendNumber {
+		p.t.Errorf("message %d (%d) left %s, which has %+v, %v", sequence, sendNumber, q.Key(), s, known)
 	}
 	delete(r.messages, sequence)
 }
 
-func (p *tape) Emptied(q *engine.Queue, rest engine.Remains) {
+func (p *tape) Emptied(q *engine.Queue, rest engine.RemovedMessages) {
 	r := p.reel(q)
 	var want []uint64
 	for _, s := range r.messages {
-		want = append(want, s.Origin)
+		want = append(want, s.SendNumber)
 	}
 	slices.Sort(want)
-	got := slices.Sorted(rest.Origins())
+	got := slices.Sorted(rest.SendNumbers())
 	if !slices.Equal(got, want) || rest.Len() != len(want) {
 		p.t.Errorf("%s was emptied of %v (%d), had %v", q.Key(), got, rest.Len(), want)
 	}
@@ -145,8 +145,8 @@ func TestRecord(t *testing.T) {
 			l.send("", "a", "b")
 			tape := newTape(t)
 			l.e.Record(tape)
-			tape.queues[mainQueue] = &reel{messages: map[uint64]engine.State{1: {Slot: 1, Sequence: 1, Origin: 1, ID: id("a")},
-				2: {Slot: 2, Sequence: 2, Origin: 2, ID: id("b")}}}
+			tape.queues[mainQueue] = &reel{messages: map[uint64]engine.State{1: {Slot: 1, Sequence: 1, SendNumber: 1, ID: id("a")},
+				2: {Slot: 2, Sequence: 2, SendNumber: 2, ID: id("b")}}}
 			tape.sequence = 2
 			test.do(l)
 			if tape.told != test.want {
@@ -174,7 +174,7 @@ func TestForgottenReceiptDeletes(t *testing.T) {
 	l.wantCounts(0, 0, 0)
 }
 
-// A message that is dead-lettered and redriven keeps its origin, under which its
+// A message that is dead-lettered and redriven keeps its sendNumber, under which its
 // body is known; replayed receives change leases as others do.
 func TestRecordOfMovesAndReplays(t *testing.T) {
 	l := newLab(t, engine.Settings{Visibility: time.Minute, DeadLetter: deadQueue, MaxReceives: 1})
@@ -206,7 +206,7 @@ func TestRecordOfMovesAndReplays(t *testing.T) {
 	messages := tape.queues[mainQueue].messages
 	for _, sequence := range slices.Sorted(maps.Keys(messages)) {
 		s := messages[sequence]
-		this := seen{name(s.ID), s.Origin, 0, s.Receives}
+		this := seen{name(s.ID), s.SendNumber, 0, s.Receives}
 		if s.HiddenUntil != engine.Never {
 			this.HiddenUntil = time.Duration(s.HiddenUntil - epoch.UnixNano())
 		}
@@ -221,15 +221,15 @@ func TestRecordOfMovesAndReplays(t *testing.T) {
 }
 
 func TestRestoreRefusesWhatCannotBe(t *testing.T) {
-	good := engine.State{Slot: 3, Sequence: 7, Origin: 5, SentAt: 1, FirstReceived: engine.Never, Received: engine.Never, HiddenUntil: engine.Never}
+	good := engine.State{Slot: 3, Sequence: 7, SendNumber: 5, SentAt: 1, FirstReceived: engine.Never, Received: engine.Never, HiddenUntil: engine.Never}
 	for _, test := range []struct {
 		name   string
 		damage func(*engine.State)
 	}{
 		{"no sequence number", func(s *engine.State) { s.Sequence = 0 }},
 		{"an earlier sequence number", func(s *engine.State) { s.Sequence = 6 }},
-		{"no origin", func(s *engine.State) { s.Origin = 0 }},
-		{"an origin later than the arrival", func(s *engine.State) { s.Origin = 8 }},
+		{"no sendNumber", func(s *engine.State) { s.SendNumber = 0 }},
+		{"an sendNumber later than the arrival", func(s *engine.State) { s.SendNumber = 8 }},
 		{"no slot", func(s *engine.State) { s.Slot = 0 }},
 		{"a slot beyond all memory", func(s *engine.State) { s.Slot = 1 << 31 }},
 		{"the slot of another", func(s *engine.State) { s.Slot = 2 }},
@@ -288,8 +288,8 @@ func TestRecordAllocations(t *testing.T) {
 
 type counter struct{ events *int }
 
-func (c counter) Changed(*engine.Queue, *engine.State)       { *c.events++ }
-func (c counter) Left(*engine.Queue, uint64, uint64, bool)   { *c.events++ }
-func (c counter) Emptied(*engine.Queue, engine.Remains)      { *c.events++ }
-func (c counter) Accepted(*engine.Queue, *engine.Acceptance) { *c.events++ }
-func (c counter) Forgotten(*engine.Queue, uint64)            { *c.events++ }
+func (c counter) Changed(*engine.Queue, *engine.State)          { *c.events++ }
+func (c counter) Left(*engine.Queue, uint64, uint64, bool)      { *c.events++ }
+func (c counter) Emptied(*engine.Queue, engine.RemovedMessages) { *c.events++ }
+func (c counter) Accepted(*engine.Queue, *engine.Acceptance)    { *c.events++ }
+func (c counter) Forgotten(*engine.Queue, uint64)               { *c.events++ }

@@ -21,8 +21,8 @@ var (
 // not get lost.
 func (e *Engine) Redrive(now time.Time, q, to *Queue, id ID) (moved bool, err error) {
 	t := e.tick(now)
-	q.exposeDue(t, settled)
-	q.expire(t, settled)
+	q.exposeDue(t, maxSettled)
+	q.expire(t, maxSettled)
 	slot := q.front()
 	if slot == 0 || q.expired(slot, t) {
 		return false, nil
@@ -40,7 +40,7 @@ func (e *Engine) Redrive(now time.Time, q, to *Queue, id ID) (moved bool, err er
 	q.left(slot, true)
 	q.detach(slot)
 	to.insert(record{
-		id: id, dedup: m.dedup, payload: m.payload, origin: m.origin, firstReceived: never, received: never,
+		id: id, dedup: m.dedup, payload: m.payload, sendNumber: m.sendNumber, firstReceived: never, received: never,
 	}, group, t, t, t)
 	return true, nil
 }

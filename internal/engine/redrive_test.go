@@ -38,7 +38,7 @@ func TestRedriveMakesANewMessage(t *testing.T) {
 				t.Fatalf("received %v, %v", got, err)
 			}
 			want := engine.Delivery{
-				Message: engine.Message{ID: id("y"), Group: "g", Dedup: "x"}, Receipt: got[0].Receipt, Sequence: got[0].Sequence, Origin: 1,
+				Message: engine.Message{ID: id("y"), Group: "g", Dedup: "x"}, Receipt: got[0].Receipt, Sequence: got[0].Sequence, SendNumber: 1,
 				SentAt: l.now, FirstReceived: l.now, Receives: 1, VisibleAt: l.now.Add(time.Minute), InFlight: true,
 			}
 			if fifo {

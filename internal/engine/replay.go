@@ -30,7 +30,7 @@ func (e *Engine) Replay(now time.Time, q *Queue, leases []Lease, visibility time
 		if visibility > 0 {
 			q.hide(slot, t+int64(visibility))
 		} else {
-			q.release(slot)
+			q.exposeEarly(slot)
 		}
 		dst = append(dst, q.delivery(slot, t))
 	}

@@ -15,7 +15,7 @@ func (e *Engine) Send(now time.Time, q *Queue, m Message) Sent {
 	fresh := record{id: m.ID, dedup: m.Dedup, payload: m.Payload, firstReceived: never, received: never}
 	if !q.settings.FIFO {
 		q.insert(fresh, m.Group, t, t+int64(delay), t)
-		return Sent{ID: m.ID, Origin: e.sequence}
+		return Sent{ID: m.ID, SendNumber: e.sequence}
 	}
 	key := dedupKey{id: m.Dedup}
 	if q.settings.DedupPerGroup {
@@ -23,14 +23,14 @@ func (e *Engine) Send(now time.Time, q *Queue, m Message) Sent {
 	}
 	q.forget(t)
 	if original, ok := q.window.find(key, t); ok {
-		return Sent{ID: original.id, Sequence: original.sequence, Origin: original.sequence, Duplicate: true}
+		return Sent{ID: original.id, Sequence: original.sequence, SendNumber: original.sequence, Duplicate: true}
 	}
 	slot := q.insert(fresh, m.Group, t, t+int64(delay), t)
 	sequence := q.messages.at(slot).sequence
 	entry := accepted{key: key, id: m.ID, sequence: sequence, at: t}
 	q.window.add(entry)
 	q.recordAccepted(entry)
-	return Sent{ID: m.ID, Sequence: sequence, Origin: sequence}
+	return Sent{ID: m.ID, Sequence: sequence, SendNumber: sequence}
 }
 
 // dedupWindow is how long a FIFO queue remembers what it accepted.

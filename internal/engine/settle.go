@@ -70,7 +70,7 @@ func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Dur
 		return ErrExpired
 	case d <= 0:
 		if q.hidden.has(slot) {
-			q.release(slot)
+			q.exposeEarly(slot)
 		}
 		return nil
 	case t+int64(d) >= m.received+maxLease:
@@ -87,7 +87,7 @@ func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Dur
 func (e *Engine) Expose(now time.Time, q *Queue, r Receipt) {
 	slot := q.find(r, e.tick(now))
 	if slot != 0 && q.hidden.has(slot) && q.messages.at(slot).receives == r.Generation {
-		q.release(slot)
+		q.exposeEarly(slot)
 	}
 }
 
@@ -109,7 +109,7 @@ func (e *Engine) DeadLetter(now time.Time, q *Queue, r Receipt) bool {
 	if to == nil || slot == 0 {
 		return false
 	}
-	q.move(slot, to, t)
+	q.deadLetter(slot, to, t)
 	return true
 }
 

@@ -4,11 +4,11 @@ package engine
 // engine costs: 104 bytes here, payload header included, and about 22 for its
 // place among the ages.
 type record struct {
-	id       ID
-	payload  any
-	dedup    string
-	sequence uint64 // over the whole engine; 0 in a free slot
-	origin   uint64 // the sequence number of its sending
+	id         ID
+	payload    any
+	dedup      string
+	sequence   uint64 // over the whole engine; 0 in a free slot
+	sendNumber uint64 // the sequence number of its sending
 
 	firstReceived int64 // never, until a receive in whichever queue
 	received      int64 // the newest receive in this queue, or never

@@ -26,7 +26,7 @@ func TestDeliveryCarriesTheMessageAndItsTimes(t *testing.T) {
 	want := engine.Delivery{
 		Message:       m,
 		Receipt:       engine.Receipt{Number: got[0].Receipt.Number, Generation: 2},
-		Origin:        1,
+		SendNumber:    1,
 		SentAt:        epoch,
 		FirstReceived: epoch.Add(time.Second),
 		Receives:      2,

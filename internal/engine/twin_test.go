@@ -25,9 +25,9 @@ type twin struct {
 	script []byte
 	log    []logLine
 
-	receipts []engine.Receipt // every one that was handed out, with some forged
-	numbers  map[uint64]engine.ID
-	origin   uint64 // of the newest message
+	receipts   []engine.Receipt // every one that was handed out, with some forged
+	numbers    map[uint64]engine.ID
+	sendNumber uint64 // of the newest message
 
 	tape     *tape
 	rebuilds int // steps from one rebuilding of the engine to the next; 0: none
@@ -232,7 +232,7 @@ func (tw *twin) send(q *engine.Queue, mq *modelQueue) {
 	binary.BigEndian.PutUint64(m.ID[8:], tw.sent)
 	got, want := tw.e.Send(tw.now, q, m), tw.m.send(tw.now, mq, m)
 	tw.logf("send to %s %+v: %+v", mq.key, m, got)
-	tw.adoptOrigin(mq, &want, got)
+	tw.adoptSendNumber(mq, &want, got)
 	if mq.settings.FIFO {
 		tw.compareSequence(mq, &want, got)
 	}
@@ -241,19 +241,19 @@ func (tw *twin) send(q *engine.Queue, mq *modelQueue) {
 	}
 }
 
-// adoptOrigin takes the origin of a fresh message over from the engine, if no
+// adoptSendNumber takes the sendNumber of a fresh message over from the engine, if no
 // other message can have had it; a duplicate has its original's.
-func (tw *twin) adoptOrigin(mq *modelQueue, want *engine.Sent, got engine.Sent) {
+func (tw *twin) adoptSendNumber(mq *modelQueue, want *engine.Sent, got engine.Sent) {
 	if want.Duplicate {
 		return
 	}
-	if got.Origin <= tw.origin {
-		tw.failf("send: origin %d after %d", got.Origin, tw.origin)
+	if got.SendNumber <= tw.sendNumber {
+		tw.failf("send: sendNumber %d after %d", got.SendNumber, tw.sendNumber)
 	}
-	tw.origin, want.Origin = got.Origin, got.Origin
-	mq.messages[len(mq.messages)-1].origin = got.Origin
+	tw.sendNumber, want.SendNumber = got.SendNumber, got.SendNumber
+	mq.messages[len(mq.messages)-1].sendNumber = got.SendNumber
 	if mq.settings.FIFO {
-		mq.accepted[len(mq.accepted)-1].sent.Origin = got.Origin
+		mq.accepted[len(mq.accepted)-1].sent.SendNumber = got.SendNumber
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Server) receiveAttempt(ctx context.Context, q *queue, w *waiter, limit 
 		return s.receive(ctx, q, w, limit)
 	}
 	again := false
-	err := s.within(q, func(now time.Time) {
+	err := s.underLock(q, func(now time.Time) {
 		if earlier := q.attempts.recall(now, id); earlier != nil {
 			w.deliveries, again = s.engine.Replay(now, q.engine, earlier.leases, w.visibility, w.deliveries)
 			if again {
@@ -51,7 +51,7 @@ func (s *Server) receiveAttempt(ctx context.Context, q *queue, w *waiter, limit 
 	if err != nil || len(deliveries) == 0 {
 		return nil, err
 	}
-	err = s.within(q, func(now time.Time) { q.attempts.add(now, id).note(deliveries) })
+	err = s.underLock(q, func(now time.Time) { q.attempts.add(now, id).note(deliveries) })
 	return deliveries, err
 }
 

@@ -22,15 +22,15 @@ func TestGatheringAfterPause(t *testing.T) {
 				const took, clients = 2 * time.Millisecond, 8
 				var g gathering
 				g.begin(took, clients)
-				if test.waiting > 0 && g.left(test.waiting) <= 0 {
+				if test.waiting > 0 && g.timeLeft(test.waiting) <= 0 {
 					t.Fatal("the group was not kept open")
 				}
 				time.Sleep(time.Second)
-				if left := g.left(1); left > 0 {
+				if left := g.timeLeft(1); left > 0 {
 					t.Errorf("a second later the group is to be kept open for %v", left)
 				}
 				g.begin(took, clients)
-				if again := g.left(1) > 0; again != test.again {
+				if again := g.timeLeft(1) > 0; again != test.again {
 					t.Errorf("the next group is kept open: %v, want %v", again, test.again)
 				}
 			})

@@ -7,23 +7,23 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// group is a list of changes that become durable together.
-type group struct {
+// commitGroup is a list of changes that become durable together.
+type commitGroup struct {
 	number  uint64 // of the group, rising
 	batch   *Batch
-	remains []engine.Remains // whose bodies go, too many to list them under the lock
+	removed []engine.RemovedMessages // whose bodies go, too many to list them under the lock
 
-	waiting int           // so many wait until it is synced
-	wanted  bool          // it is to be synced
-	due     bool          // it is to be written now, whether synced or not
-	begun   time.Time     // when it began to be written
-	done    chan struct{} // closed by the committer; nil: nobody waits
-	err     error         // to be read once done is closed
+	waiting    int           // so many wait until it is synced
+	syncWanted bool          // it is to be synced
+	writeNow   bool          // it is to be written now, whether synced or not
+	begun      time.Time     // when it began to be written
+	done       chan struct{} // closed by the committer; nil: nobody waits
+	err        error         // to be read once done is closed
 }
 
-func (g *group) empty() bool { return g.batch.Len() == 0 && len(g.remains) == 0 }
+func (g *commitGroup) empty() bool { return g.batch.Len() == 0 && len(g.removed) == 0 }
 
-func (g *group) awaited() *group {
+func (g *commitGroup) withDone() *commitGroup {
 	if g.done == nil {
 		g.done = make(chan struct{})
 	}
@@ -31,7 +31,7 @@ func (g *group) awaited() *group {
 }
 
 // wait waits until the group is on disk.
-func (g *group) wait(ctx context.Context) error {
+func (g *commitGroup) wait(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (g *group) wait(ctx context.Context) error {
 }
 
 // end tells those who wait for the group how it ended. The lock is held.
-func (g *group) end(err error) {
+func (g *commitGroup) end(err error) {
 	g.err = err
 	if g.done != nil {
 		close(g.done)
@@ -66,25 +66,25 @@ type gathering struct {
 	expected int       // who waited when the last group was written, for that or for this one
 	until    time.Time // when to write at the latest; zero: at once
 	waited   bool      // somebody has been kept waiting
-	vain     int       // groups to write at once, since waiting for one was in vain
+	skip     int       // groups to write at once, since waiting for one was in vain
 }
 
 const (
 	// worthGathering is how long writing a group takes where the next is gathered. On
 	// faster disks the processor is what is short, and it has work meanwhile.
-	worthGathering = time.Millisecond
+	minGatheredSync = time.Millisecond
 
 	// usualReturn is how long it may take until all have come who are answered at once:
 	// the server's and their own work on a full processor.
-	usualReturn = 2 * time.Millisecond
+	usualReturnTime = 2 * time.Millisecond
 
 	// longestGathering is how long is waited at most: what held the last sync up for
 	// seconds need not hold up the next.
-	longestGathering = 20 * time.Millisecond
+	maxGathering = 20 * time.Millisecond
 
 	// afterVain is how many groups are written at once after one for which nobody came:
 	// those who ask now and then then wait for others with every fifth group at most.
-	afterVain = 4
+	skippedAfterVain = 4
 )
 
 // begin is called when a group was written and synced, in so much time, and so many
@@ -92,22 +92,22 @@ const (
 func (g *gathering) begin(took time.Duration, expected int) {
 	g.expected, g.until, g.waited = expected, time.Time{}, false
 	switch {
-	case took < worthGathering:
-	case g.vain > 0:
-		g.vain--
+	case took < minGatheredSync:
+	case g.skip > 0:
+		g.skip--
 	default:
 		// To wait for a whole sync is to wait for two again. Those who think for a part of
 		// one would come too late for most groups.
-		g.until = time.Now().Add(min(max(took/2, min(took, usualReturn)), longestGathering))
+		g.until = time.Now().Add(min(max(took/2, min(took, usualReturnTime)), maxGathering))
 	}
 }
 
-// lacks reports whether some may come yet where so many wait.
-func (g *gathering) lacks(waiting int) bool { return waiting < g.expected && !g.until.IsZero() }
+// expectsMore reports whether some may come yet where so many wait.
+func (g *gathering) expectsMore(waiting int) bool { return waiting < g.expected && !g.until.IsZero() }
 
-// left is how long to keep the group open for which so many wait.
-func (g *gathering) left(waiting int) time.Duration {
-	if !g.lacks(waiting) {
+// timeLeft is how long to keep the group open for which so many wait.
+func (g *gathering) timeLeft(waiting int) time.Duration {
+	if !g.expectsMore(waiting) {
 		return 0
 	}
 	left := time.Until(g.until)
@@ -115,7 +115,7 @@ func (g *gathering) left(waiting int) time.Duration {
 	case left > 0:
 		g.waited = true
 	case g.waited:
-		g.vain = afterVain
+		g.skip = skippedAfterVain
 	}
 	return left
 }

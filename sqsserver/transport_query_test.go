@@ -15,14 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// queryDoor sends inputs as forms and reads replies in XML, by a translation that
+// queryTransport sends inputs as forms and reads replies in XML, by a translation that
 // shares nothing with the server's own.
-type queryDoor struct {
+type queryTransport struct {
 	client sqs.HTTPClient
 	url    string
 }
 
-func (d queryDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d queryTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	parameters, err := toForm(action, input)
 	if err != nil {
 		return nil, "", "", err

@@ -19,7 +19,7 @@ func TestConformanceWithJournal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := openKept(t, newMemoryJournal(), sqsserver.Config{Seed: 1, BodyCache: -1})
-				c.run(t, typedDoor{k.Server})
+				c.run(t, typedTransport{k.Server})
 			})
 		})
 		t.Run(c.name+"/restarting", func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestConformanceWithJournal(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				k := openKept(t, newMemoryJournal(), sqsserver.Config{Seed: 1})
-				c.run(t, &restartingDoor{k})
+				c.run(t, &restartingTransport{k})
 			})
 		})
 	}
@@ -45,10 +45,10 @@ var notKept = map[string]string{
 	"movetasks/": "the pause of a move task begins anew",
 }
 
-// restartingDoor is a door into a server that was started a moment ago.
-type restartingDoor struct{ k *keptServer }
+// restartingTransport is a transport into a server that was started a moment ago.
+type restartingTransport struct{ k *keptServer }
 
-func (d *restartingDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d *restartingTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	d.k = d.k.restart()
-	return typedDoor{d.k.Server}.call(ctx, action, input)
+	return typedTransport{d.k.Server}.call(ctx, action, input)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// queryJSONDoor sends inputs as forms and reads replies in the Query protocol's JSON,
+// queryJSONTransport sends inputs as forms and reads replies in the Query protocol's JSON,
 // which has lists of names and values where AWS JSON 1.0 has maps, and null for what
 // is absent.
-type queryJSONDoor struct {
+type queryJSONTransport struct {
 	client sqs.HTTPClient
 	url    string
 }
 
-func (d queryJSONDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d queryJSONTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	parameters, err := toForm(action, input)
 	if err != nil {
 		return nil, "", "", err

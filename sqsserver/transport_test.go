@@ -19,35 +19,35 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// A door is a way into a server.
-type door interface {
+// A transport is a way to call a server.
+type transport interface {
 	// call returns the reply's JSON, or the code and the message of the error that
 	// SQS reports; err is what SQS never answers.
 	call(ctx context.Context, action string, input []byte) (reply []byte, code, message string, err error)
 }
 
-func openDoor(name string, s *sqsserver.Server) door {
+func openTransport(name string, s *sqsserver.Server) transport {
 	if name == "typed" {
-		return typedDoor{s}
+		return typedTransport{s}
 	}
-	return openHTTPDoor(name, "http://sqs.localhost", inProcess{s})
+	return openHTTPTransport(name, "http://sqs.localhost", inProcess{s})
 }
 
-func openHTTPDoor(name, url string, client sqs.HTTPClient) door {
+func openHTTPTransport(name, url string, client sqs.HTTPClient) transport {
 	switch name {
 	case "json":
-		return jsonDoor{client, url}
+		return jsonTransport{client, url}
 	case "query":
-		return queryDoor{client, url}
+		return queryTransport{client, url}
 	case "query json":
-		return queryJSONDoor{client, url}
+		return queryJSONTransport{client, url}
 	}
-	return sdkDoor{sdkClient(url, client)}
+	return sdkTransport{sdkClient(url, client)}
 }
 
-type typedDoor struct{ server *sqsserver.Server }
+type typedTransport struct{ server *sqsserver.Server }
 
-func (d typedDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d typedTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	method := reflect.ValueOf(d.server).MethodByName(action)
 	in := reflect.New(method.Type().In(1).Elem())
 	err := sqsserver.DecodeJSON(input, in.Interface())
@@ -66,12 +66,12 @@ func (d typedDoor) call(ctx context.Context, action string, input []byte) ([]byt
 	return sqsserver.AppendJSON(nil, results[0].Interface()), "", "", nil
 }
 
-type jsonDoor struct {
+type jsonTransport struct {
 	client sqs.HTTPClient
 	url    string
 }
 
-func (d jsonDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d jsonTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	status, header, reply, err := post(ctx, d.client, d.url, input, http.Header{
 		"Content-Type": {"application/x-amz-json-1.0"}, "X-Amz-Target": {"AmazonSQS." + action},
 	})
@@ -101,9 +101,9 @@ func post(ctx context.Context, client sqs.HTTPClient, url string, body []byte, h
 	return w.StatusCode, w.Header, reply, err
 }
 
-type sdkDoor struct{ client *sqs.Client }
+type sdkTransport struct{ client *sqs.Client }
 
-func (d sdkDoor) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
+func (d sdkTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	method := reflect.ValueOf(d.client).MethodByName(action)
 	in := reflect.New(method.Type().In(1).Elem())
 	if err := json.Unmarshal(input, in.Interface()); err != nil {

@@ -1,0 +1,86 @@
+package sqsserver
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+)
+
+const injectedMessage = "This failure was injected."
+
+// injectRequestFault lets faults strike a request: with an error before it has an effect, or
+// by what becomes of its reply.
+func (s *Server) injectRequestFault(ctx context.Context, queue, action string) (replyFault, error) {
+	if !s.faults.active.Load() || ctx.Value(exempt{}) != nil {
+		return replyFault{}, nil
+	}
+	switch struck := s.faults.request(queue, action); struck.kind {
+	case FaultThrottle:
+		return replyFault{}, errRequestThrottled()
+	case FaultServerError:
+		return replyFault{}, errInternalFailure(injectedMessage)
+	case FaultOverLimit:
+		return replyFault{}, errOverLimit()
+	case FaultDropConnection:
+		return replyFault{}, ErrReplyLost
+	default:
+		return replyFault{struck}, nil
+	}
+}
+
+// replyFault is what a fault does to a request that has been carried out.
+type replyFault struct{ fault injectedFault }
+
+// delayOrLose gives the error of a request that has been carried out, or nil.
+func (a replyFault) delayOrLose(ctx context.Context) error {
+	switch a.fault.kind {
+	case FaultLoseReply:
+		return ErrReplyLost
+	case FaultSlowReply:
+		timer := time.NewTimer(a.fault.delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// count reports a number of messages.
+func (a replyFault) count(name string, n int) string {
+	if a.fault.kind == FaultWrongCounts {
+		random := rand.New(rand.NewPCG(a.fault.random, uint64(len(name)))) // no two of the names are equally long
+		n = random.IntN(2*n + 10)
+	}
+	return strconv.Itoa(n)
+}
+
+// injectReceiveFaults exposes some of the messages that have just been received, or makes them
+// visible sooner than the receive was promised.
+func (s *Server) injectReceiveFaults(q *queue, deliveries []engine.Delivery) {
+	if !s.faults.active.Load() {
+		return
+	}
+	for i := range deliveries {
+		switch struck := s.faults.entry(q.name, actionReceiveMessage); struck.kind {
+		case FaultDuplicate:
+			s.exposeDeliveries(q, deliveries[i:i+1])
+		case FaultEarlyRedelivery:
+			s.shortenVisibility(q, &deliveries[i], struck.delay)
+		}
+	}
+}
+
+// shortenVisibility hides a message for no longer than limit from now.
+func (s *Server) shortenVisibility(q *queue, d *engine.Delivery, limit time.Duration) {
+	_ = s.underLock(q, func(now time.Time) { // or the queue has gone, and the message with it
+		if d.VisibleAt.Sub(now) > limit {
+			_ = s.engine.ChangeVisibility(now, q.engine, d.Receipt, limit) // who has settled it meanwhile needs no fault
+		}
+	})
+}

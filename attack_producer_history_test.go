@@ -178,7 +178,7 @@ func FuzzAttackHistory(f *testing.F) {
 	key := signingKey(f, "k1")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4096 || !json.Valid([]byte(text)) || !utf8.ValidString(text) || strings.ContainsAny(text, "\uFFFE\uFFFF") {
-			t.Skip("no JSON, or nothing that SQS would take: FuzzReadHistory reads such texts")
+			t.Skip("no JSON, or nothing that SQS would take: FuzzRead of internal/history reads such texts")
 		}
 		for _, keys := range [][]reprise.SigningKey{nil, {key}} {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/history"
 )
 
 // stringAttributes are attributes of those names and values, in turn.
@@ -90,7 +92,7 @@ func BenchmarkSigning(b *testing.B) {
 	}
 	keys := []SigningKey{key}
 	m := &Message{Body: strings.Repeat("x", 1<<10), Attributes: stringAttributes("tenant", "a", "kind", "order")}
-	text := (&history{Queue: "orders", Origin: "5fea7756-0ea4-451a-a703-a558b933e274", Attempt: 3, Sent: 1, First: 2, SentAt: 3}).String()
+	text := (&history.History{Queue: "orders", Origin: "5fea7756-0ea4-451a-a703-a558b933e274", Attempt: 3, Sent: 1, First: 2, SentAt: 3}).String()
 	bound := func() signed { return signed{kind: historyKind, place: "123456789012/orders", content: m.digest()} }
 	text = bound().sign(text, keys)
 	b.Run("sign", func(b *testing.B) {

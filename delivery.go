@@ -40,7 +40,7 @@ type delivery struct {
 	receives int       // SQS's count at the newest receive
 	fit      int       // attempts that fit into the time since it was first received
 	sequence string    // FIFO: SQS's sequence number
-	history  *history  // what it carries of the messages before it; nil: nothing
+	history  *past     // what it carries of the messages before it; nil: nothing
 	size     int       // in bytes, of a batch consumer
 
 	phase   phase

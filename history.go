@@ -1,18 +1,15 @@
 package reprise
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/plan"
 )
 
@@ -23,44 +20,17 @@ import (
 // [Config].SigningKeys, so is one that is not signed by one of them.
 const HistoryAttribute = "reprise-history"
 
-// history is what a copy says of the messages before it. Without Config.SigningKeys
+// past is what d's history tells of the messages before it. Without Config.SigningKeys
 // whoever may send to the queue can forge it: it can delay or give up the message that
 // carries it, and claim another's origin, by which nothing may be settled alone (see
-// Message.IdempotencyKey). Times are in milliseconds of SQS's clock.
-type history struct {
-	Queue      string `json:"queue"`                // its name: a history is worth nothing elsewhere
-	Origin     string `json:"origin"`               // the id under which the lineage began
-	Generation int    `json:"generation,omitempty"` // how often it was brought back from a dead-letter queue
-	Attempt    int    `json:"attempt"`              // runs of the handler made before this copy
-	Releases   int    `json:"releases,omitempty"`   // in a row, before this copy
-	Sent       int64  `json:"sent"`                 // when the lineage was sent and first received
-	First      int64  `json:"first"`
-	NotBefore  int64  `json:"notBefore,omitempty"` // when the copy is due; 0: at once
-	Error      string `json:"error,omitempty"`     // the last, shortened
-	SentAt     int64  `json:"sentAt"`              // when this was written
-	Alone      int    `json:"alone,omitempty"`     // 1: it is to run alone, see quarantine.go
-	Trail      string `json:"trail,omitempty"`     // of the last attempt, see trail.go
-	// It waits for want of what its handler needs.
-	Unavailable bool `json:"unavailable,omitempty"`
+// Message.IdempotencyKey).
+type past struct {
+	history.History
 
 	enqueued time.Time // SQS's times of the copy itself
-	arrived  time.Time //
+	arrived  time.Time
 	due      time.Time // NotBefore on our clock
 }
-
-const (
-	maxHistory      = 2<<10 + maxSignature // bytes
-	maxHistoryError = 200                  // of which JSON makes six times as many at most
-	maxOrigin       = 128
-	maxCount        = 1_000_000
-	// maxHistoryAge is how far from its writing the times in a history are believed.
-	// Longer waits and ages are written as so long.
-	maxHistoryAge = 366 * 24 * time.Hour
-	// sendingTolerance is how far a history's own time may lie from SQS's of its
-	// sending: requests take time, and clocks differ. A message that is redriven or
-	// sent again by somebody else has a later one, and starts anew.
-	sendingTolerance = 2 * time.Minute
-)
 
 // codeHistoryIgnored is the code of the finding that histories do not count.
 const codeHistoryIgnored = "history-ignored"
@@ -74,7 +44,7 @@ func (c *Consumer) recallHistory(d *delivery) {
 	}
 	d.msg.Attributes = withoutHistory(d.raw.MessageAttributes)
 	text := deref(attribute.StringValue)
-	h, err := readHistory(text, c.queue.name, d.msg.Sent)
+	h, err := history.Read(text, c.queue.name, d.msg.Sent)
 	if err == nil && c.queue.fifo {
 		err = errors.New("messages of FIFO queues are never copied")
 	}
@@ -88,11 +58,11 @@ func (c *Consumer) recallHistory(d *delivery) {
 		c.ignoreHistory(d, err, untrusted)
 		return
 	}
-	h.enqueued, h.arrived = d.msg.Sent, d.msg.FirstReceived
+	p := &past{History: h, enqueued: d.msg.Sent, arrived: d.msg.FirstReceived}
 	if h.NotBefore > 0 {
-		h.due = c.clock.local(time.UnixMilli(h.NotBefore))
+		p.due = c.clock.local(time.UnixMilli(h.NotBefore))
 	}
-	d.history = h
+	d.history = p
 	d.msg.OriginID, d.msg.Trail = h.Origin, h.Trail
 	d.msg.Sent, d.msg.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
 }
@@ -128,56 +98,6 @@ func (c *Consumer) signHistory(e *types.SendMessageBatchRequestEntry) {
 	e.MessageAttributes[HistoryAttribute] = a
 }
 
-// readHistory reads the history of a message that SQS says was sent at sent to
-// the queue of that name. It returns an error unless everything in it is plausible.
-func readHistory(text, queue string, sent time.Time) (*history, error) {
-	if len(text) > maxHistory {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), maxHistory)
-	}
-	h := new(history)
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	if err := decoder.Decode(h); err != nil {
-		return nil, fmt.Errorf("it is not a JSON object of the expected fields: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON object")
-	}
-	year := maxHistoryAge.Milliseconds()
-	tolerance := sendingTolerance.Milliseconds()
-	switch apart := h.SentAt - sent.UnixMilli(); {
-	case h.Queue != queue:
-		return nil, errors.New("it is of another queue")
-	case sent.IsZero() || h.SentAt <= 0 || apart > tolerance || apart < -tolerance:
-		return nil, errors.New("it was written for another sending")
-	case !plausibleOrigin(h.Origin):
-		return nil, errors.New("its origin is no message id")
-	case h.Attempt < 0 || h.Attempt > maxCount, h.Generation < 0 || h.Generation > maxCount, h.Releases < 0 || h.Releases > maxCount, h.Alone < 0 || h.Alone > 1:
-		return nil, errors.New("one of its counts is out of bounds")
-	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:
-		return nil, errors.New("its times are out of order, or more than a year ago")
-	case len(h.Error) > 3*maxHistoryError: // JSON makes three bytes of one that is no UTF-8
-		return nil, errors.New("its error is longer than any that is written")
-	case h.Trail != "" && !plausibleTrail(h.Trail):
-		return nil, errors.New("its trail is not one that an attempt can have left")
-	case h.NotBefore < 0 || h.NotBefore > h.SentAt+year:
-		return nil, errors.New("it is due in more than a year")
-	}
-	return h, nil
-}
-
-// plausibleOrigin says that s may be a message id: printable ASCII, not too long.
-func plausibleOrigin(s string) bool { return printable(s) && s != "" && len(s) <= maxOrigin }
-
-// printable says that s is printable ASCII without spaces.
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
-}
-
 // withoutHistory is attributes as the sender attached them. The map itself belongs
 // to the client.
 func withoutHistory(attributes map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
@@ -196,38 +116,27 @@ func withoutHistory(attributes map[string]types.MessageAttributeValue) map[strin
 // c.mu.
 func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttributeValue {
 	v := d.verdict
-	h := history{
-		Queue:    c.copyTo.name,
-		Origin:   d.msg.OriginID,
-		Attempt:  d.msg.Attempt - 1,
-		Releases: c.releases(d, now),
-		Trail:    d.msg.Trail,
-		SentAt:   c.clock.server(now).UnixMilli(),
-
+	h := history.History{
+		Queue:       c.copyTo.name,
+		Origin:      d.msg.OriginID,
+		Attempt:     d.msg.Attempt - 1,
+		Releases:    c.releases(d, now),
+		Trail:       d.msg.Trail,
 		Unavailable: v.unavailable,
 	}
-	if past := d.history; past != nil {
-		h.Generation, h.Error = past.Generation, past.Error
+	if before := d.history; before != nil {
+		h.Generation, h.Error = before.Generation, before.Error
 	}
 	if v.outcome == OutcomeRetry {
 		h.Attempt, h.Releases = d.msg.Attempt, 0
 	}
-	// What SQS did not say, what lies ahead of the clock as we know it, or what is
-	// further away than anybody believes, would make the history implausible.
-	year := maxHistoryAge.Milliseconds()
-	h.First, h.Sent = h.SentAt, h.SentAt
-	if !d.msg.FirstReceived.IsZero() {
-		h.First = min(h.SentAt, max(h.SentAt-year, d.msg.FirstReceived.UnixMilli()))
-	}
-	if !d.msg.Sent.IsZero() {
-		h.Sent = min(h.First, max(h.SentAt-year, d.msg.Sent.UnixMilli()))
-	}
+	var due time.Time
 	if v.due.After(now) {
-		due := c.clock.server(v.due.Add(time.Millisecond - 1)).UnixMilli() // rounded up
-		h.NotBefore = min(h.SentAt+year, due)
+		due = c.clock.server(v.due)
 	}
+	h.Date(c.clock.server(now), d.msg.Sent, d.msg.FirstReceived, due)
 	if v.err != nil {
-		h.Error = shorten(forSQS.Replace(v.err.Error()), maxHistoryError)
+		h.Error = shorten(forSQS.Replace(v.err.Error()), history.MaxError)
 	}
 	if v.alone {
 		h.Alone = 1
@@ -235,24 +144,12 @@ func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttribute
 	return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(h.String())}
 }
 
-// String is h as JSON, in characters that SQS accepts.
-func (h *history) String() string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)              // < is one byte, not six
-	if err := encoder.Encode(h); err != nil { // strings and integers cannot fail
-		return ""
-	}
-	return string(bytes.TrimSpace(b.Bytes()))
-}
-
-// seed is what the jitter of d's lineage is drawn from: the same for every copy
-// and in every process, another after each redrive.
+// seed is what the jitter of d and its copies is drawn from. See history.Seed.
 func (d *delivery) seed() string {
-	if d.history == nil || d.history.Generation == 0 {
+	if d.history == nil {
 		return d.msg.OriginID
 	}
-	return d.msg.OriginID + "#" + strconv.Itoa(d.history.Generation)
+	return d.history.Seed()
 }
 
 // made is how many runs of the handler d's history tells of.

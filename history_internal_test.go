@@ -8,39 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-)
 
-// FuzzReadHistory: what is read is within bounds, and reads the same when it is
-// written again; anything else is an error, not a panic.
-func FuzzReadHistory(f *testing.F) {
-	sent := time.UnixMilli(946684800000)
-	good := history{Queue: "q", Origin: "id", Attempt: 3, Sent: sent.UnixMilli() - 5, First: sent.UnixMilli() - 4, SentAt: sent.UnixMilli(), NotBefore: sent.UnixMilli() + 1, Error: "<&>\x00é"}
-	for _, text := range []string{good.String(), "", "{}", "null", "[1]", good.String() + "x", strings.Repeat("[", 3000), `{"queue":"q","queue":"r"}`} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		h, err := readHistory(text, "q", sent)
-		if err != nil {
-			return
-		}
-		if h.Queue != "q" || h.Origin == "" || len(h.Origin) > maxOrigin || len(h.Trail) > maxTrail || len(h.Error) > 3*maxHistoryError || h.Attempt < 0 || h.Attempt > maxCount ||
-			time.UnixMilli(h.SentAt).Sub(sent).Abs() > sendingTolerance || h.Sent > h.First || h.First > h.SentAt ||
-			time.UnixMilli(h.NotBefore).Sub(sent) > maxHistoryAge+sendingTolerance || sent.Sub(time.UnixMilli(h.Sent)) > maxHistoryAge+sendingTolerance {
-			t.Errorf("%q was read as %+v", text, h)
-		}
-		if written := h.String(); len(written) <= maxHistory {
-			again, err := readHistory(written, "q", sent)
-			if err != nil {
-				t.Fatalf("%q does not read again: %v", written, err)
-			}
-			if diff := cmp.Diff(h, again, cmpopts.IgnoreUnexported(history{})); diff != "" {
-				t.Errorf("read again (-first +second):\n%s", diff)
-			}
-		}
-	})
-}
+	"github.com/reprise-sqs/reprise/internal/history"
+)
 
 // TestHistoryFits whatever the error and the message's attributes are like.
 func TestHistoryFits(t *testing.T) {
@@ -49,13 +19,13 @@ func TestHistoryFits(t *testing.T) {
 	c := &Consumer{queue: queue, copyTo: queue}
 	for _, text := range []string{"", strings.Repeat("x", 5000), strings.Repeat("\x00", 5000), strings.Repeat("\"", 5000), strings.Repeat("💥", 5000), strings.Repeat("\xff", 5000), "\uFFFE\uFFFF"} {
 		d := &delivery{verdict: verdict{outcome: OutcomeRetry, due: now.Add(time.Hour), err: errors.New(text), alone: true, unavailable: true}}
-		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, maxOrigin), Attempt: maxCount, Trail: strings.Repeat(`"`, maxTrail), Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
+		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, history.MaxOrigin), Attempt: history.MaxCount, Trail: strings.Repeat(`"`, history.MaxTrail), Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
 		written := c.historyFor(d, now)
-		h, err := readHistory(*written.StringValue, c.queue.name, now)
+		h, err := history.Read(*written.StringValue, c.queue.name, now)
 		if err != nil {
 			t.Fatalf("the history of a message that failed with %.20q does not read: %v", text, err)
 		}
-		if h.Attempt != maxCount || h.Alone != 1 || len(h.Trail) != maxTrail || !h.Unavailable || time.UnixMilli(h.NotBefore).Before(now.Add(time.Hour)) {
+		if h.Attempt != history.MaxCount || h.Alone != 1 || len(h.Trail) != history.MaxTrail || !h.Unavailable || time.UnixMilli(h.NotBefore).Before(now.Add(time.Hour)) {
 			t.Errorf("history %+v", h)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/internal/digest"
+	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -57,7 +58,7 @@ const (
 	maxMargin = 24 * time.Hour // see retentionMargin
 
 	maxMessage  = 1 << 20 // bytes, SQS's limit
-	historySize = len(HistoryAttribute) + len("String") + maxHistory
+	historySize = len(HistoryAttribute) + len("String") + history.MaxSize
 
 	codeRequeueRefused = "requeue-refused"
 	codeUncopyable     = "message-not-copyable"

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/history"
 )
 
 // SigningKey signs what consumers write into messages for other consumers and for
@@ -117,7 +119,8 @@ func plausibleKeyID(s string) bool {
 const (
 	signatureOpens  = `,"signature":"`
 	signatureCloses = `"}`
-	maxSignature    = len(signatureOpens) + maxKeyID + len(":") + 43 + len(signatureCloses)
+	maxSignature    = history.SignatureRoom
+	_               = uint(maxSignature - len(signatureOpens) - maxKeyID - len(":") - 43 - len(signatureCloses)) // not more than the room
 )
 
 // signed is what a signature is bound to, beside the text.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/history"
 )
 
 // ReadStory returns the story of a dead letter, as it was received from the queue at
@@ -32,7 +34,7 @@ func ReadStory(queueURL string, letter *types.Message, keys []SigningKey) (story
 		return story, false, err
 	}
 	sent := milliseconds(letter.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)])
-	if sent.IsZero() || story.Last.Sub(sent).Abs() > sendingTolerance {
+	if sent.IsZero() || story.Last.Sub(sent).Abs() > history.SendingTolerance {
 		return story, false, nil // a copy of it was sent later, by whoever
 	}
 	group := letter.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]

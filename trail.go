@@ -3,14 +3,9 @@ package reprise
 import (
 	"context"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/history"
 )
-
-// maxTrail is how many bytes Observer.Starting may leave of an attempt. It travels
-// in the history of copies, which has room for so much.
-const maxTrail = 128
-
-// plausibleTrail says that s may be what an attempt has left.
-func plausibleTrail(s string) bool { return printable(s) && s != "" && len(s) <= maxTrail }
 
 // starting tells the observer that d's handler is about to run, and returns the
 // context that its run is to have, which is parent or derives from it. c.mu is not
@@ -27,7 +22,7 @@ func (c *Consumer) starting(d *delivery, parent context.Context) context.Context
 		if its != nil {
 			ctx = its
 		}
-		if plausibleTrail(trail) {
+		if history.PlausibleTrail(trail) {
 			d.run.trail = trail
 		}
 	})

@@ -22,9 +22,11 @@ MINUTES  ?= 30
 MESSAGES ?= 1000000
 SEEDS    ?= 1000
 MUTANTS  ?= all
+# What mutation mutates: the packages without goroutines, clocks and input or output.
+PACKAGES ?= ./retry ./plan ./internal/awsjson ./internal/breaker ./internal/digest ./internal/engine ./internal/history ./internal/plural ./internal/sigv4 ./internal/world
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +75,9 @@ fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and resta
 
 mutants: ## make each of MUTANTS's mistakes (all), and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)
+
+mutation: ## make small mistakes by rule in PACKAGES, and show which no test notices
+	$(GO) run ./internal/mutation $(PACKAGES)
 
 fuzz-seeds: ## run every fuzz target over its seeds: inputs made up, and those that fuzzing found
 	$(GO) test -run '^Fuzz' work

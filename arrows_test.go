@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 	"internal/digest":             {},
 	"internal/engine":             {},
 	"internal/history":            {},
+	"internal/mutation":           {},
 	"internal/plural":             {},
 	"internal/replies":            {"internal/awsjson"},
 	"internal/sigv4":              {},

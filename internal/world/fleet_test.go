@@ -294,6 +294,9 @@ var reached = []string{
 // in store for them. It tests the queues and the world: nothing is lost, nothing comes
 // early, groups keep their order, and all is done at the end.
 func TestPlainFleets(t *testing.T) {
+	if testing.Short() {
+		*fleetSeeds = min(*fleetSeeds, 200)
+	}
 	began := time.Now()
 	noted := make(map[string]int)
 	var mu sync.Mutex
@@ -307,6 +310,7 @@ func TestPlainFleets(t *testing.T) {
 					f := newFleet(seed, false)
 					if err := f.live(draw(seed)); err != nil {
 						t.Errorf("seed %d, again with -world.from=%d -world.seeds=1:\n%v\n%s", seed, seed, err, story(seed, false))
+						return
 					}
 					mu.Lock()
 					for what, n := range f.loop.Noted() {

@@ -1,0 +1,220 @@
+// Mutation makes small mistakes in pure packages, one at a time and by rule, and runs
+// each package's own tests against every one: a comparison is negated or moved by one, a
+// sum becomes a difference, a condition's "and" an "or", a statement is left out.
+//
+//	go run ./internal/mutation ./internal/breaker ./retry
+//
+// All mistakes of a package are compiled into one test binary, and a variable of the
+// environment selects one, so that a mutant costs a run of the tests and no build. A
+// mutant that no test notices survives. Survivors that change nothing are named, with
+// the reason, in testdata/survivors in a file of the package's name; all others count
+// against the share that must be killed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+var (
+	least = flag.Float64("least", 90, "the percentage of mutants that must be killed, those explained left out")
+	list  = flag.Bool("list", false, "print the mutants, and run none")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprintf(os.Stderr, "usage: mutation [flags] PACKAGE...\nMakes mistakes in packages, and runs their tests against each.\n")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	failed := false
+	for _, pattern := range flag.Args() {
+		if err := examine(os.Stdout, pattern); err != nil {
+			failed = true
+			fmt.Fprintf(os.Stderr, "mutation: %s: %v\n", pattern, err)
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+// examine runs the mutants of one package, and prints what survives.
+func examine(w io.Writer, pattern string) error {
+	p, err := load(pattern)
+	if err != nil {
+		return err
+	}
+	mutants := p.mutate()
+	if *list {
+		for _, m := range mutants {
+			fmt.Fprintf(w, "%s:%d %s\n", filepath.Base(m.file), m.line, m.name)
+		}
+		return nil
+	}
+	reasons, err := readReasons(p)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutation-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary folder
+	r, err := p.build(dir)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	seen, err := r.baseline(dir)
+	if err != nil {
+		return err
+	}
+	r.limit = time.Second + 5*time.Since(began)
+	return report(w, p, mutants, reasons, r.all(mutants, seen), time.Since(began))
+}
+
+// fate is what became of a mutant.
+type fate int
+
+const (
+	killed fate = iota
+	survived
+	unreached // no test runs the statement
+)
+
+// runner is a test binary with all mutants of a package in it.
+type runner struct {
+	binary, dir string
+	limit       time.Duration
+}
+
+// build makes the binary of the package's tests.
+func (p *pack) build(dir string) (*runner, error) {
+	overlay, err := p.writeOverlay(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{binary: filepath.Join(dir, "tests"), dir: p.Dir}
+	out, err := exec.CommandContext(context.Background(), "go", "test", "-c", "-overlay", overlay, "-o", r.binary, p.ImportPath).CombinedOutput() //nolint:gosec // G204: as the caller said
+	if err != nil {
+		return nil, fmt.Errorf("building its tests with the mutants: %w\n%s", err, out)
+	}
+	if _, err := os.Stat(r.binary); err != nil {
+		return nil, errors.New("it has no tests, so every mutant survives")
+	}
+	return r, nil
+}
+
+// baseline runs the tests without a mistake, and returns which mutants they reach.
+func (r *runner) baseline(dir string) (map[int]bool, error) {
+	file := filepath.Join(dir, "seen")
+	cmd := r.command(context.Background(), seenName+"="+file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("its tests fail without a mistake: %w\n%s", err, out)
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // G304: made above
+	if err != nil {
+		return nil, fmt.Errorf("its tests reach no mutant: %w", err)
+	}
+	seen := make(map[int]bool)
+	for _, line := range strings.Fields(string(text)) {
+		var n int
+		if _, err := fmt.Sscan(line, &n); err != nil {
+			return nil, err
+		}
+		seen[n] = true
+	}
+	return seen, nil
+}
+
+func (r *runner) command(ctx context.Context, variable string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.binary, "-test.short", "-test.failfast") //nolint:gosec // G204: it was built above
+	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), variable)
+	return cmd
+}
+
+// all runs the mutants, as many at once as there are processors.
+func (r *runner) all(mutants []mutant, seen map[int]bool) []fate {
+	fates := make([]fate, len(mutants))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				fates[i] = r.one(mutants[i].number)
+			}
+		})
+	}
+	for i, m := range mutants {
+		if seen[m.number] {
+			next <- i
+		} else {
+			fates[i] = unreached
+		}
+	}
+	close(next)
+	wg.Wait()
+	return fates
+}
+
+// one runs the tests with one mistake. One that makes them hang is killed too.
+func (r *runner) one(number int) fate {
+	ctx, cancel := context.WithTimeout(context.Background(), r.limit)
+	defer cancel()
+	if r.command(ctx, fmt.Sprintf("%s=%d", mutantName, number)).Run() == nil {
+		return survived
+	}
+	return killed
+}
+
+// report prints what survived, and returns an error if that is too much.
+func report(w io.Writer, p *pack, mutants []mutant, reasons map[string]string, fates []fate, took time.Duration) error {
+	dead, explained, counted := 0, 0, 0
+	for i, m := range mutants {
+		_, known := reasons[m.name]
+		delete(reasons, m.name)
+		switch {
+		case fates[i] == killed && known:
+			return fmt.Errorf("%s is killed: take its line out of %s", m.name, p.reasonsFile())
+		case fates[i] == killed:
+			dead++
+			counted++
+		case known:
+			explained++
+		default:
+			counted++
+			how := "survives"
+			if fates[i] == unreached {
+				how = "is reached by no test"
+			}
+			fmt.Fprintf(w, "%s:%d %s %s\n", filepath.Base(m.file), m.line, m.name, how)
+		}
+	}
+	for name := range reasons {
+		return fmt.Errorf("%s names %q, which is no mutant any more: take the line out", p.reasonsFile(), name)
+	}
+	share := 100.0
+	if counted > 0 {
+		share = 100 * float64(dead) / float64(counted)
+	}
+	fmt.Fprintf(w, "%s: %d mutants, %d killed (%.1f %%), %d survive, %d more change nothing, in %.0f s\n", p.name(), len(mutants), dead, share, counted-dead, explained, took.Seconds())
+	if share < *least {
+		return fmt.Errorf("%.1f %% of the mutants are killed, want %g: write the test that notices a survivor, or say in %s why it changes nothing", share, *least, p.reasonsFile())
+	}
+	return nil
+}

@@ -136,7 +136,7 @@ func TestArrows(t *testing.T) {
 			default:
 				allowed, known := arrows[from]
 				if !known {
-					t.Errorf("package %s is new: say in arrows_test.go which packages it may import, and why in DESIGN.md", from)
+					t.Errorf("package %s is new: say in arrows_test.go which packages it may import, and describe it in docs/map.md", from)
 				} else if !slices.Contains(allowed, to) {
 					t.Errorf("%s imports %s: permitted are %v; see the diagram in DESIGN.md", from, to, allowed)
 				}
@@ -159,7 +159,7 @@ func TestRequirements(t *testing.T) {
 			if !slices.ContainsFunc(requirements, func(r string) bool {
 				return p.Module.Path == r || strings.HasPrefix(p.Module.Path, r+"/")
 			}) {
-				t.Errorf("%s depends on %s: the library's run-time requirements are %v; a new one needs a decision in DESIGN.md", name, p.Module.Path, requirements)
+				t.Errorf("%s depends on %s: the library's run-time requirements are %v; a new one needs a row in docs/decisions/program.md", name, p.Module.Path, requirements)
 			}
 		}
 	}

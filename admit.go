@@ -3,6 +3,7 @@ package reprise
 import (
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -19,7 +20,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 	c.held[d.msg.ID] = d
 	c.weighIn(d)
 	c.waiting++
-	c.memory.unpark(d.msg.ID)
+	c.memory.Unpark(d.msg.ID)
 	d.msg.Attempt = c.attemptNumber(d, now)
 	c.pickUpTrail(d, now)
 	if c.queue.fifo {
@@ -48,26 +49,26 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 		d.stalled = true // until that is gone
 		return
 	}
-	known := c.memory.recall(d.msg.ID, now)
-	due := known.due
-	if known.receives == 0 && d.history != nil { // nothing is known of this copy
+	known := c.memory.Recall(d.msg.ID, now)
+	due := known.Due
+	if known.Receives == 0 && d.history != nil { // nothing is known of this copy
 		due = d.history.due
 	}
 	switch {
-	case known.done:
+	case known.Done:
 		// Only the delete was not acknowledged.
-		d.copied = known.copied
+		d.copied = known.Copied
 		c.skip(d, verdict{outcome: OutcomeDelete}, now)
 		return
-	case known.spent:
+	case known.Spent:
 		d.watched = true                                   // when it was given up
-		c.memory.note(d.msg.ID, now).receives = d.receives // which was no attempt
-		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.reason, err: known.err}, now)
+		c.memory.Note(d.msg.ID, now).Receives = d.receives // which was no attempt
+		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.Reason, err: known.Err}, now)
 		return
 	case due.After(now):
-		note := c.memory.note(d.msg.ID, now)
-		note.unrun(d) // this receive was no attempt
-		note.due = due
+		note := c.memory.Note(d.msg.ID, now)
+		note.Unrun(d.msg.Attempt, d.receives) // this receive was no attempt
+		note.Due = due
 		if parked := d.parked(note); due.Sub(now) <= shortHold || c.mayHold(d, due, now) {
 			c.await(d, parked, now) // it is leased, so it can wait here
 		} else {
@@ -135,9 +136,9 @@ func (c *Consumer) awaited(d *delivery) {
 // What fits is no proof either. A message whose last attempt fails goes to the
 // dead-letter queue, if there is one: as long as it comes, it has an attempt left.
 func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
-	known := c.memory.recall(d.msg.ID, now)
-	n := max(known.runs, d.made()) + 1
-	if d.receives == known.receives+1 {
+	known := c.memory.Recall(d.msg.ID, now)
+	n := max(known.Runs, d.made()) + 1
+	if d.receives == known.Receives+1 {
 		return n
 	}
 	fit := d.fit
@@ -149,9 +150,9 @@ func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
 
 // parked is the verdict on d, which is not yet due: what is remembered of its wait
 // stays.
-func (d *delivery) parked(known *recollection) verdict {
-	v := verdict{outcome: OutcomePark, reason: retry.ReasonPolicy, due: known.due, unavailable: known.unavailable}
-	if known.asked {
+func (d *delivery) parked(known *memory.Note) verdict {
+	v := verdict{outcome: OutcomePark, reason: retry.ReasonPolicy, due: known.Due, unavailable: known.Unavailable}
+	if known.Asked {
 		v.reason = retry.ReasonRetryAfter
 	}
 	if d.history != nil {

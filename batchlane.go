@@ -38,8 +38,8 @@ func (c *Consumer) fillWithGroup(b *batch, d *delivery, fits func(*delivery) boo
 // mayGoAlong says whether s, which waits behind the head of its lane, may run in one
 // batch with it: as one of which [Consumer.begin] would have nothing to say.
 func (c *Consumer) mayGoAlong(s *delivery, now time.Time) bool {
-	known := c.memory.recall(s.msg.ID, now)
-	if s.phase != phaseWaiting || known.done || known.spent || known.due.After(now) || s.marked() {
+	known := c.memory.Recall(s.msg.ID, now)
+	if s.phase != phaseWaiting || known.Done || known.Spent || known.Due.After(now) || s.marked() {
 		return false
 	}
 	if g := c.gates.byKey[s.key]; g != nil && (g.paused || g.state() != BreakerClosed) {

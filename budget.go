@@ -78,10 +78,10 @@ func (c *Consumer) watchInFlight(now time.Time) {
 	}
 	notable := c.cfg.InFlightQuota / budgetWatch
 	if b.pressure(now) < spillPressure && !b.refused(now) {
-		if len(c.held)+len(c.memory.entries) <= notable {
+		if len(c.held)+c.memory.Len() <= notable {
 			return
 		}
-		if len(c.held)+c.memory.inBackoff(now) <= notable { // which is not counted for each message
+		if len(c.held)+c.memory.InBackoff(now) <= notable { // which is not counted for each message
 			b.lookAt = now.Add(budgetEvery / 6)
 			return
 		}
@@ -247,5 +247,5 @@ func (c *Consumer) inFlightProblem(now time.Time) string {
 	if !b.last.AsOf.IsZero() {
 		count = fmt.Sprintf("%d messages of the queue were in flight at %s, of the %d that SQS permits, and %d wait", b.last.Queue, b.last.AsOf.UTC().Format(time.RFC3339), b.last.Quota, b.last.Visible)
 	}
-	return fmt.Sprintf("%s: it hands out no more, however many receives ask. Of them this process has %d in backoff and %d in its hands. Shorten the backoff, wake what waits if its cause is mended, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, c.memory.inBackoff(now), len(c.held))
+	return fmt.Sprintf("%s: it hands out no more, however many receives ask. Of them this process has %d in backoff and %d in its hands. Shorten the backoff, wake what waits if its cause is mended, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, c.memory.InBackoff(now), len(c.held))
 }

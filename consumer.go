@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -88,7 +89,7 @@ type Consumer struct {
 	heldBack   int                  // of them, those of groups whose head is not yet due
 	expiring   expirations          // the messages that are left to
 	unsendable unsendable           // what the dead-letter queue does not take
-	memory     memory               // of messages no longer in our hands
+	memory     memory.Memory        // of messages no longer in our hands
 	waiting    int                  // held, not started; ready or in a lane
 	running    int                  // held, in a handler
 	hung       int                  // of them, those whose handlers ignore the end of their contexts
@@ -203,7 +204,7 @@ func (c *Consumer) status(now time.Time) Status {
 		Waiting:     c.waiting,
 		Settling:    c.settling,
 		Processing:  len(c.held),
-		InBackoff:   c.memory.inBackoff(now),
+		InBackoff:   c.memory.InBackoff(now),
 		InFlight:    c.inFlight(now),
 		Pollers:     c.pollers,
 		Concurrency: c.dials.concurrency,

@@ -88,8 +88,8 @@ func (c *Consumer) keepUndeliverable(d *delivery, now time.Time) {
 func (c *Consumer) keep(d *delivery, wait time.Duration, now time.Time) {
 	d.verdict.outcome = OutcomeKeep
 	d.verdict.due = now.Add(wait)
-	note := c.memory.note(d.msg.ID, now)
-	note.spent, note.reason, note.err = true, d.verdict.reason, d.verdict.err
+	note := c.memory.Note(d.msg.ID, now)
+	note.Spent, note.Reason, note.Err = true, d.verdict.reason, d.verdict.err
 	c.put(&c.hides, d, now)
 }
 
@@ -216,7 +216,7 @@ func messageSize(d *delivery) int {
 // copyRefused decides what to do about a dead letter that was not taken. The
 // caller holds c.mu.
 func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time) {
-	known := c.memory.note(d.msg.ID, now)
+	known := c.memory.Note(d.msg.ID, now)
 	switch {
 	case !ours && unacceptable(err) && !d.apart:
 		d.apart = true // another of its batch may be meant
@@ -234,11 +234,11 @@ func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time)
 		c.settle(d, now)
 	case passed(d.expires, now):
 		c.lose(d, err)
-	case d.refusedLong(now) && known.kept && !d.bare:
+	case d.refusedLong(now) && known.Kept && !d.bare:
 		d.bare = true // which is worth a try the second time: the first it may have been the queue
 		c.settle(d, now)
 	case d.refusedLong(now):
-		known.kept = true
+		known.Kept = true
 		c.keepUnsendable(d, err, keptBriefly, now)
 	default:
 		c.complainLater("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.deadLetter.url, "error", err)

@@ -96,7 +96,7 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 		c.enlist(d)
 		return
 	}
-	d.tried = d.tried || c.memory.recall(d.msg.ID, now).unavailable
+	d.tried = d.tried || c.memory.Recall(d.msg.ID, now).Unavailable
 	another := g.fresh && d.tried && g.holding < c.freshUpTo()
 	switch {
 	case another || !g.admits(now):
@@ -139,13 +139,13 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 func (c *Consumer) sendAway(d *delivery, g *gate, most time.Duration, now time.Time) {
 	away := c.sentAway(d, most, g.cause, now)
 	releases := c.releases(d, now)
-	known := c.memory.note(d.msg.ID, now)
-	known.releases = releases + 1
-	if known.asked && known.due.After(away.due) { // by the handler
-		away.due, away.reason = known.due, retry.ReasonRetryAfter
+	known := c.memory.Note(d.msg.ID, now)
+	known.Releases = releases + 1
+	if known.Asked && known.Due.After(away.due) { // by the handler
+		away.due, away.reason = known.Due, retry.ReasonRetryAfter
 	}
-	known.due = away.due
-	known.unrun(d)
+	known.Due = away.due
+	known.Unrun(d.msg.Attempt, d.receives)
 	c.skip(d, away, now)
 }
 
@@ -175,12 +175,6 @@ func (c *Consumer) sentAway(d *delivery, most time.Duration, cause error, now ti
 	wait := min(most, minAway<<min(releases, 10))
 	wait += spread(wait/4, d.msg.ID)
 	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
-}
-
-// unrun notes that the run which d is about to have, or has had, does not count.
-func (r *recollection) unrun(d *delivery) {
-	r.runs = max(r.runs, d.msg.Attempt-1)
-	r.receives = d.receives
 }
 
 // stepOut takes d, which waits, out of wherever it waits. The caller holds c.mu.
@@ -442,9 +436,9 @@ func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
 	d.run = new(run)
 	d.tried = true
 	if !v.due.IsZero() {
-		known := c.memory.note(d.msg.ID, now)
-		known.due, known.asked = v.due, true // by the handler: it is not woken before
-		known.unrun(d)
+		known := c.memory.Note(d.msg.ID, now)
+		known.Due, known.Asked = v.due, true // by the handler: it is not woken before
+		known.Unrun(d.msg.Attempt, d.receives)
 	}
 	if g := c.gates.byKey[d.key]; g != nil && !g.admits(now) {
 		c.shelve(g, d, now)

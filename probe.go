@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -65,7 +66,7 @@ func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker.Breaker)) {
 // before that is found to bear some load: waking uses up a receive of each. The
 // caller holds c.mu.
 func (c *Consumer) wakeHidden(g *gate, now time.Time) {
-	c.wake(func(r *recollection) bool { return r.unavailable && !r.asked && r.key == g.key }, now)
+	c.wake(func(r *memory.Note) bool { return r.Unavailable && !r.Asked && r.Key == g.key }, now)
 }
 
 // gateTurned brings the messages of g's key, and what else depends on g, into line
@@ -219,7 +220,7 @@ func (c *Consumer) freshUpTo() int {
 // candidate is the message that has been in list longest and may be run.
 func (c *Consumer) candidate(list *fifo, now time.Time) *delivery {
 	d := list.first
-	for d != nil && c.memory.recall(d.msg.ID, now).due.After(now) {
+	for d != nil && c.memory.Recall(d.msg.ID, now).Due.After(now) {
 		d = d.next
 	}
 	return d
@@ -244,7 +245,7 @@ func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
 	if d.phase != phaseWaiting || elapsed(d.requested, now) < holdAtMost {
 		return false
 	}
-	c.memory.note(d.msg.ID, now).unrun(d)
+	c.memory.Note(d.msg.ID, now).Unrun(d.msg.Attempt, d.receives)
 	due := now.Add(minAway + spread(minAway, d.msg.ID))
 	if l := c.lanes[d.msg.GroupID]; l != nil && l.head != d {
 		c.giveBackFrom(d, due, now)

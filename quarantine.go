@@ -83,8 +83,8 @@ func (c *Consumer) unexplained(d *delivery, attempts int, now time.Time) int {
 	}
 	// A wait beyond 12 hours takes a receive for each.
 	parked := c.hops(d) + int(now.Sub(c.clock.local(arrived))/(retry.MaxVisibility-time.Hour))
-	known := c.memory.recall(d.msg.ID, now)
-	return d.receives - 1 - max(attempts+parked, known.receives, known.seen)
+	known := c.memory.Recall(d.msg.ID, now)
+	return d.receives - 1 - max(attempts+parked, known.Receives, known.Seen)
 }
 
 // suspicious says that d was received too often to be explained, even by all the

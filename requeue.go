@@ -107,8 +107,8 @@ func (c *Consumer) reconsider(d *delivery, now time.Time) {
 
 // spend notes that d is given up. The caller holds c.mu.
 func (c *Consumer) spend(d *delivery, now time.Time) {
-	known := c.memory.note(d.msg.ID, now)
-	known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err
+	known := c.memory.Note(d.msg.ID, now)
+	known.Spent, known.Reason, known.Err = true, d.verdict.reason, d.verdict.err
 }
 
 // takesCopies says that messages may be requeued.

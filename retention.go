@@ -77,11 +77,11 @@ func (c *Consumer) announceExpiry(d *delivery, now time.Time) {
 	if due.IsZero() || d.verdict.requeue != byVisibility || d.verdict.carried || !c.expiresBefore(d, due) {
 		return
 	}
-	note := c.memory.note(d.msg.ID, now)
-	if note.announced {
+	note := c.memory.Note(d.msg.ID, now)
+	if note.Announced {
 		return
 	}
-	note.announced = true
+	note.Announced = true
 	e := Expiring{Message: d.msg, At: c.expiry(d), Outcome: d.verdict.outcome}
 	c.counts.Expiring++
 	left := &c.expiring

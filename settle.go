@@ -133,7 +133,7 @@ func (c *Consumer) hideFor(d *delivery, now time.Time) int32 {
 		if missing <= retry.AllowedShortfall(due.Sub(now)) {
 			// Close enough: the wait is cut short rather than parked for so little.
 			d.verdict.due = visible
-			c.memory.note(d.msg.ID, now).due = visible
+			c.memory.Note(d.msg.ID, now).Due = visible
 		}
 	}
 	return seconds
@@ -190,8 +190,8 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		// There is another: now, and only now, delete the original. Should it come
 		// again it is only deleted.
 		d.copied = true
-		note := c.memory.note(d.msg.ID, now)
-		note.done, note.copied, note.due = true, true, time.Time{}
+		note := c.memory.Note(d.msg.ID, now)
+		note.Done, note.Copied, note.Due = true, true, time.Time{}
 		if d.hidden { // for as long as the copy waits: not beside it
 			d.renewAt = d.expires.Add(-c.cfg.Lease / 2)
 			c.planKeeping(d.renewAt)
@@ -214,9 +214,9 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		switch {
 		case d.lost || passed(d.expires, now):
 			// SQS need not have obeyed: others may have had the message meanwhile.
-			c.memory.note(d.msg.ID, now).done = true
+			c.memory.Note(d.msg.ID, now).Done = true
 		case d.ran: // otherwise the note that it is done stays: see below
-			c.memory.forget(d.msg.ID)
+			c.memory.Forget(d.msg.ID)
 		}
 		if !d.copied { // or its work is yet to be done
 			c.deleted(d)
@@ -268,7 +268,7 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 	}
 	if d.verdict.outcome == OutcomeDelete || d.copied {
 		// Should it come again, it is deleted without being run.
-		c.memory.note(d.msg.ID, now).done = true
+		c.memory.Note(d.msg.ID, now).Done = true
 	}
 	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) {
 		d.expires = d.hiddenUntil // it may be hidden until then, and somebody else's from then on
@@ -324,7 +324,7 @@ func (c *Consumer) lose(d *delivery, err error) {
 	now := time.Now()
 	if d.phase == phaseSettling && (d.verdict.outcome == OutcomeDelete || d.copied) {
 		// Should it come again, it is deleted without being run.
-		c.memory.note(d.msg.ID, now).done = true
+		c.memory.Note(d.msg.ID, now).Done = true
 	}
 	d.verdict = verdict{outcome: OutcomeLost, err: err}
 	c.release(d, now)

@@ -51,7 +51,7 @@ func (d *delivery) leaveTrail() {
 // pickUpTrail gives d, just received, what the last attempt left, if it was made
 // here. The caller holds c.mu.
 func (c *Consumer) pickUpTrail(d *delivery, now time.Time) {
-	if trail := c.memory.recall(d.msg.ID, now).trail; trail != "" {
+	if trail := c.memory.Recall(d.msg.ID, now).Trail; trail != "" {
 		d.msg.Trail = trail
 	}
 }

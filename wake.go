@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -58,23 +59,23 @@ func (c *Consumer) Wake(keys ...string) int {
 			g.timer.Reset(0)
 		}
 	}
-	return inLane + c.wake(func(r *recollection) bool {
-		g := c.gates.byKey[r.key]
-		return named(r.key) && (g == nil || g.state() == BreakerClosed || g.state() == BreakerRamping)
+	return inLane + c.wake(func(r *memory.Note) bool {
+		g := c.gates.byKey[r.Key]
+		return named(r.Key) && (g == nil || g.state() == BreakerClosed || g.state() == BreakerRamping)
 	}, time.Now())
 }
 
 // wake wakes the parked messages that match. The caller holds c.mu.
-func (c *Consumer) wake(match func(*recollection) bool, now time.Time) int {
+func (c *Consumer) wake(match func(*memory.Note) bool, now time.Time) int {
 	if c.draining || c.closed {
 		return 0
 	}
 	before := len(c.waker.ids)
-	for e := c.memory.order.Front(); e != nil; e = e.Next() {
-		if r := e.Value.(*recollection); r.wakeable(now) && !r.waking && match(r) {
-			r.waking = true
-			r.due = time.Time{} // however soon it comes now, it is not early
-			c.waker.ids = append(c.waker.ids, r.id)
+	for r := range c.memory.All() {
+		if wakeable(r, now) && !r.Waking && match(r) {
+			r.Waking = true
+			r.Due = time.Time{} // however soon it comes now, it is not early
+			c.waker.ids = append(c.waker.ids, r.ID)
 		}
 	}
 	n := len(c.waker.ids) - before
@@ -89,11 +90,11 @@ func (c *Consumer) wake(match func(*recollection) bool, now time.Time) int {
 // outage is not over after all. The caller holds c.mu.
 func (c *Consumer) stopWaking(key string) {
 	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
-		r := c.memory.recall(id, time.Now())
-		if r.handle == nil || r.key != key {
+		r := c.memory.Recall(id, time.Now())
+		if r.Handle == nil || r.Key != key {
 			return false
 		}
-		r.waking = false
+		r.Waking = false
 		return true
 	})
 }
@@ -103,15 +104,15 @@ func (c *Consumer) park(d *delivery, now time.Time) {
 	if c.queue.fifo || c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
 		return
 	}
-	r := c.memory.note(d.msg.ID, now)
-	r.handle, r.hiddenUntil, r.waking = d.handle, d.hiddenUntil, false
-	r.key, r.unavailable = d.key, d.verdict.unavailable
-	r.asked = d.verdict.reason == retry.ReasonRetryAfter
+	r := c.memory.Note(d.msg.ID, now)
+	r.Handle, r.HiddenUntil, r.Waking = d.handle, d.hiddenUntil, false
+	r.Key, r.Unavailable = d.key, d.verdict.unavailable
+	r.Asked = d.verdict.reason == retry.ReasonRetryAfter
 }
 
-// wakeable says that r's message is hidden and can be shown.
-func (r *recollection) wakeable(now time.Time) bool {
-	return r.handle != nil && !passed(r.hiddenUntil.Add(-wakeMargin), now)
+// wakeable reports whether r's message is hidden and can be made visible.
+func wakeable(r *memory.Note, now time.Time) bool {
+	return r.Handle != nil && !passed(r.HiddenUntil.Add(-wakeMargin), now)
 }
 
 // wakeParked wakes messages, ten at a time, until none is left to be woken or the
@@ -162,11 +163,11 @@ func (c *Consumer) nextToWake(now time.Time) (ids []string, entries []types.Chan
 	for len(c.waker.ids) > 0 && len(ids) < maxBatch {
 		id := c.waker.ids[0]
 		c.waker.ids = c.waker.ids[1:]
-		r := c.memory.recall(id, now)
-		if !r.wakeable(now) {
+		r := c.memory.Recall(id, now)
+		if !wakeable(r, now) {
 			continue // it has come by itself, or is about to
 		}
-		entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: &positions[len(ids)], ReceiptHandle: r.handle})
+		entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: &positions[len(ids)], ReceiptHandle: r.Handle})
 		ids = append(ids, id)
 	}
 	return ids, entries
@@ -188,7 +189,7 @@ func (c *Consumer) woken(ids []string, results []error, now time.Time) (throttle
 		if err == nil {
 			c.counts.Woken++
 		}
-		c.memory.unpark(ids[i])
+		c.memory.Unpark(ids[i])
 	}
 	return throttled
 }

@@ -291,7 +291,7 @@ func (c *Consumer) leastRelease(d *delivery) time.Duration {
 
 // releases is how often in a row d was released, as far as is known.
 func (c *Consumer) releases(d *delivery, now time.Time) int {
-	n := c.memory.recall(d.msg.ID, now).releases
+	n := c.memory.Recall(d.msg.ID, now).Releases
 	if d.history != nil {
 		n = max(n, d.history.Releases)
 	}
@@ -317,9 +317,9 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 	d.ran = true
 	if v.outcome == OutcomeLost {
 		if v.reason == retry.ReasonPermanent { // not to be run again here
-			known := c.memory.note(d.msg.ID, now)
-			known.spent, known.reason, known.err = true, v.reason, v.err
-			known.runs, known.receives = max(known.runs, d.msg.Attempt), d.receives
+			known := c.memory.Note(d.msg.ID, now)
+			known.Spent, known.Reason, known.Err = true, v.reason, v.err
+			known.Runs, known.Receives = max(known.Runs, d.msg.Attempt), d.receives
 		}
 		c.release(d, now)
 		c.roomFreed()
@@ -337,36 +337,36 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 // remember notes a failed attempt, or a release, for when the message comes
 // again.
 func (c *Consumer) remember(d *delivery, now time.Time) {
-	known := c.memory.note(d.msg.ID, now)
-	known.receives = d.receives
-	known.trail = d.msg.Trail
+	known := c.memory.Note(d.msg.ID, now)
+	known.Receives = d.receives
+	known.Trail = d.msg.Trail
 	switch d.verdict.outcome {
 	case OutcomeRelease:
 		if c.draining {
 			return
 		}
-		known.runs = max(known.runs, d.msg.Attempt-1)
-		known.releases = c.releases(d, now) + 1
-		known.due = d.verdict.due
+		known.Runs = max(known.Runs, d.msg.Attempt-1)
+		known.Releases = c.releases(d, now) + 1
+		known.Due = d.verdict.due
 	case OutcomeRetry:
-		known.runs = max(known.runs, d.msg.Attempt)
-		known.releases = 0
-		known.due = d.verdict.due
-		known.unavailable = d.verdict.unavailable
+		known.Runs = max(known.Runs, d.msg.Attempt)
+		known.Releases = 0
+		known.Due = d.verdict.due
+		known.Unavailable = d.verdict.unavailable
 	case OutcomeDeadLetter:
-		known.runs = max(known.runs, d.msg.Attempt)
-		known.spent, known.reason, known.err = true, d.verdict.reason, d.verdict.err
+		known.Runs = max(known.Runs, d.msg.Attempt)
+		known.Spent, known.Reason, known.Err = true, d.verdict.reason, d.verdict.err
 	}
 }
 
 // rememberLost notes a message that was lost, so that its next receive is not a
 // riddle: one that waited here was not run, and none was lost to a crash.
 func (c *Consumer) rememberLost(d *delivery, now time.Time) {
-	known := c.memory.note(d.msg.ID, now)
-	known.seen = d.receives
-	known.trail = d.msg.Trail
+	known := c.memory.Note(d.msg.ID, now)
+	known.Seen = d.receives
+	known.Trail = d.msg.Trail
 	if d.phase == phaseWaiting {
-		known.runs, known.receives = max(known.runs, d.msg.Attempt-1), d.receives
+		known.Runs, known.Receives = max(known.Runs, d.msg.Attempt-1), d.receives
 	}
 }
 

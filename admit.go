@@ -102,8 +102,8 @@ func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 	d.awaiting = true
 	c.recountLane(c.lanes[d.msg.GroupID])
 	time.AfterFunc(v.due.Sub(now), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.enter()
+		defer c.leave()
 		now := time.Now()
 		switch {
 		case !d.awaiting:
@@ -113,7 +113,6 @@ func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 		default:
 			c.awaited(d)
 			c.begin(d, now)
-			c.startWorkers()
 		}
 	})
 }

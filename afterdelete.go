@@ -35,14 +35,13 @@ func (c *Consumer) deleted(d *delivery) {
 func (c *Consumer) afterDelete() {
 	returned := false
 	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.enter()
+		defer c.leave()
 		c.after.running--
 		if !returned && len(c.after.waiting) > 0 && !c.closed { // by runtime.Goexit
 			c.after.running++
 			c.crew.run(c.mu, c.afterDelete)
 		}
-		c.roomFreed()
 	}()
 	for m := c.nextAfterDelete(); m != nil; m = c.nextAfterDelete() {
 		c.runAfterDelete(m)
@@ -51,8 +50,8 @@ func (c *Consumer) afterDelete() {
 }
 
 func (c *Consumer) nextAfterDelete() *Message {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	if len(c.after.waiting) == 0 || c.closed {
 		return nil
 	}

@@ -126,8 +126,6 @@ type collector struct {
 	held    int  // bytes of all messages in our hands
 	typical int  // bytes of a message, about
 	running int  // batches
-	timer   *time.Timer
-	firesAt time.Time // when the timer does; zero: it is not set
 }
 
 // load is an amount of messages.
@@ -178,37 +176,15 @@ func (b *collector) recount(l *lane) {
 	l.along = along
 }
 
-// batchDue says whether what is ready, of which first is the first, makes a batch
-// that goes now. Where only its linger is missing, a timer sees to it. The caller
-// holds c.mu.
-func (c *Consumer) batchDue(first *delivery) bool {
+// lingers is how long what is ready, of which first is the first, waits for more before
+// it makes a batch that goes. The caller holds c.mu.
+func (c *Consumer) lingers(first *delivery) time.Duration {
 	b := c.batches
 	full := b.ready.messages+b.behind.messages >= b.Size || b.ready.bytes+b.behind.bytes >= b.Bytes
 	if full || c.draining || first.gate != nil {
-		return true
+		return 0
 	}
-	at := first.msg.Received.Add(b.Linger)
-	wait := time.Until(at)
-	switch {
-	case wait <= 0:
-		return true
-	case b.timer == nil:
-		b.timer = time.AfterFunc(wait, c.batchLingered)
-	case b.firesAt.IsZero() || at.Before(b.firesAt):
-		b.timer.Reset(wait)
-	default:
-		return false // it is asked again when the timer fires
-	}
-	b.firesAt = at
-	return false
-}
-
-// batchLingered is called when the collector's timer fires.
-func (c *Consumer) batchLingered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.batches.firesAt = time.Time{}
-	c.startWorkers()
+	return time.Until(first.msg.Received.Add(b.Linger))
 }
 
 // weighIn counts a message that is taken into our hands. The caller holds c.mu.

@@ -121,6 +121,5 @@ func (c *Consumer) goneAhead(l *lane, d *delivery, now time.Time) {
 	case head.stalled && head.phase == phaseWaiting:
 		head.stalled = false
 		c.begin(head, now)
-		c.startWorkers()
 	}
 }

@@ -61,8 +61,8 @@ func (c *Consumer) workBatches() {
 // takeBatch takes the next batch to run, if one is due, and starts another worker
 // for the one behind it.
 func (c *Consumer) takeBatch() *batch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	c.summoned = false // if that is another, one more may be started: no harm
 	first := c.startable()
 	if first == nil {
@@ -85,7 +85,7 @@ func (c *Consumer) takeBatch() *batch {
 	}
 	b.ctx.seats = b.seats
 	b.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
-	c.placeTaken()
+	c.charge()
 	return b
 }
 
@@ -173,7 +173,7 @@ func (c *Consumer) endBatch(b *batch) {
 // settleBatch begins the settlement of b's messages.
 func (c *Consumer) settleBatch(b *batch) {
 	now, took := time.Now(), b.ended.Sub(b.started)
-	c.mu.Lock()
+	c.enter()
 	c.batches.running--
 	for i := range b.seats {
 		if s := &b.seats[i]; !s.weighed { // by code that ends the goroutine each time
@@ -189,8 +189,7 @@ func (c *Consumer) settleBatch(b *batch) {
 		c.settleSeat(&b.seats[i], took, now)
 		i++
 	}
-	c.roomFreed()
-	c.mu.Unlock()
+	c.leave()
 	b.ctx.end(context.Canceled) // after judging by its cause
 	b.ctx.forget()
 }

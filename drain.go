@@ -28,13 +28,13 @@ func (c *Consumer) drain() error {
 	budget := c.cfg.StopBudget
 	soft := budget - min(stopGrace, budget/4)
 
-	c.mu.Lock()
+	c.enter()
 	c.draining = true
 	c.softEnd, c.hardEnd = began.Add(soft), began.Add(budget)
 	c.health.set(HealthStopping, "")
 	held, polls := len(c.held), c.pollers
 	c.releaseUnstarted(began)
-	c.mu.Unlock()
+	c.leave()
 	close(c.stopping)
 	c.log.Info("stopping", "held", held, "receives", polls, "budget", budget)
 
@@ -49,10 +49,10 @@ func (c *Consumer) drain() error {
 		case <-patience.C:
 			c.leavePolls(soft)
 		case <-softTimer.C:
-			c.mu.Lock()
+			c.enter()
 			stranded = c.pollers > 0 && !c.returnsCancelled.Load()
 			c.releaseUnstarted(time.Now())
-			c.mu.Unlock()
+			c.leave()
 			c.stopPolls()
 			c.stopWork(ErrStopping)
 		case <-hardTimer.C:
@@ -92,10 +92,15 @@ func (c *Consumer) leavePolls(most time.Duration) {
 	}
 }
 
-// idle says that nothing is held and nothing is on its way.
+// idle is empty for a caller that does not hold c.mu.
 func (c *Consumer) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.empty()
+}
+
+// empty says that nothing is held and nothing is on its way. The caller holds c.mu.
+func (c *Consumer) empty() bool {
 	return len(c.held) == 0 && c.pollers == 0 && c.workers == 0 && c.after.left() == 0
 }
 
@@ -119,7 +124,6 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}
-	c.startWorkers() // a batch lingers no longer
 	for _, o := range c.outboxes() {
 		c.flush(o)
 	}
@@ -143,24 +147,24 @@ func (c *Consumer) timeAllows(now time.Time) bool {
 // close ends what is left, waits for every goroutine of ours, and returns the
 // report. Handlers that have not returned cannot be ended, only named.
 func (c *Consumer) close(stranded bool, began time.Time) Report {
-	c.mu.Lock()
+	c.enter()
 	c.closed = true
-	c.mu.Unlock()
+	c.leave()
 	c.stopPolls()
 	c.stopWork(ErrStopping)
 	c.stopCalls()
 	c.tasks.Wait()
 	c.tellSettled()
 
-	c.mu.Lock()
+	c.enter()
 	c.crew.retire()
 	c.handling.retire()
-	c.mu.Unlock()
+	c.leave()
 	c.crew.parked.Wait()
 	c.handling.parked.Wait()
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	if c.pool != nil {
 		c.pool.closed(c)
 	}
@@ -172,8 +176,8 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 			o.timer.Stop()
 		}
 	}
-	if c.batches != nil && c.batches.timer != nil {
-		c.batches.timer.Stop()
+	if c.dials.startTimer != nil {
+		c.dials.startTimer.Stop()
 	}
 	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: c.after.left(), Took: time.Since(began)}
 	for id, d := range c.held {

@@ -249,7 +249,6 @@ func (c *Consumer) letThrough(g *gate, now time.Time) {
 		c.begin(d, now)
 	}
 	c.awaitTurn(g, now)
-	c.startWorkers()
 }
 
 // patientUntil reports whether those messages that have failed need wait no longer
@@ -445,5 +444,4 @@ func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
 	} else {
 		c.begin(d, now)
 	}
-	c.roomFreed()
 }

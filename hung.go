@@ -51,7 +51,6 @@ func (c *Consumer) watchHandler(d *delivery, now time.Time) time.Time {
 	d.hung = true
 	c.hung++
 	c.leaveFloor(d, now) // nobody waits for it
-	c.startWorkers()     // what is to run alone may have waited for its end
 	c.complainLater("hung", "a handler ignores the end of its context, and keeps its place", "message", d.msg,
 		"running", now.Sub(d.began).Round(time.Second), "handlers", c.hung, "remedy", remedyHung)
 	return time.Time{}

@@ -141,7 +141,6 @@ func (c *Consumer) holdGroup(d *delivery, v verdict, now time.Time) {
 	d.phase = phaseWaiting
 	c.waiting++
 	c.await(d, v, now)
-	c.roomFreed()
 }
 
 // recountLane brings Consumer.blocked and Consumer.heldBack up to date with l. The
@@ -215,7 +214,6 @@ func (c *Consumer) nextInLane(l *lane, now time.Time) bool {
 			l.waiting = l.waiting[i+1:]
 			c.recountLane(l)
 			c.begin(next, now)
-			c.startWorkers()
 			return true
 		}
 	}

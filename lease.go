@@ -33,11 +33,11 @@ func (c *Consumer) keepLeases() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		c.mu.Lock()
+		c.enter()
 		now := time.Now()
 		due, next := c.leasesDue(now)
 		c.keepAt = next
-		c.mu.Unlock()
+		c.leave()
 		c.tellSettled() // of the lost
 		if len(due) > 0 {
 			c.renew(due)
@@ -148,7 +148,7 @@ func (c *Consumer) renew(due []*delivery) {
 // heartbeat renews the leases of up to ten messages in one request.
 func (c *Consumer) heartbeat(batch []*delivery) {
 	requested := time.Now()
-	c.mu.Lock()
+	c.enter()
 	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return c.pastRenewal(d, requested) })
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
@@ -157,7 +157,7 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 		entries[i].ReceiptHandle = d.handle
 		entries[i].VisibilityTimeout = c.renewal(d, requested)
 	}
-	c.mu.Unlock()
+	c.leave()
 	if len(batch) == 0 {
 		c.tellSettled()
 		return
@@ -175,7 +175,7 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 // beaten takes in the results of a heartbeat that was sent at requested.
 func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibilityBatchRequestEntry, results *[maxBatch]error, requested time.Time) {
 	now := time.Now()
-	c.mu.Lock()
+	c.enter()
 	for i, d := range batch {
 		d.inCall = false
 		if d.phase == phaseGone {
@@ -188,7 +188,7 @@ func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibi
 			c.settle(d, now) // it finished while the heartbeat was under way
 		}
 	}
-	c.mu.Unlock()
+	c.leave()
 	c.tellSettled()
 }
 

@@ -10,8 +10,9 @@ import (
 type dials struct {
 	concurrency int
 	paused      bool
-	nextStart   time.Time // Config.Rate: when the next handler is due to start
-	startTimer  bool      // set, for then
+	nextStart   time.Time   // Config.Rate: when the next handler is due to start
+	startTimer  *time.Timer // see planStart
+	startsAt    time.Time   // when it fires; zero: it is not set
 }
 
 const (
@@ -40,12 +41,10 @@ func (c *Consumer) SetConcurrency(n int) error {
 	if c.pool != nil && c.pool.private {
 		return c.pool.SetConcurrency(n)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	c.dials.concurrency = n
 	c.share.whole = false
-	c.startWorkers()
-	c.roomFreed()
 	return nil
 }
 
@@ -64,8 +63,8 @@ func (c *Consumer) setPaused(paused bool) {
 	if c.lane != nil {
 		c.lane.setPaused(paused)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	c.dials.paused = paused
 	if f := c.floor; f.next != nil && f.owner == c {
 		if paused {
@@ -74,8 +73,6 @@ func (c *Consumer) setPaused(paused bool) {
 			c.takeFloor(time.Now())
 		}
 	}
-	c.startWorkers()
-	c.roomFreed()
 }
 
 // PauseKey keeps messages of one key, as Config.Outage.Key tells it, from their
@@ -99,8 +96,8 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 			return err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	g := c.gates.byKey[key]
 	if g == nil {
 		if !paused {
@@ -111,32 +108,6 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 	g.paused = paused
 	c.gateTurned(g, time.Now())
 	return nil
-}
-
-// mayStart says whether another handler may start now. Where only the rate
-// forbids it, a timer sees to it that one does when it may. The caller holds c.mu.
-func (c *Consumer) mayStart() bool {
-	if c.dials.paused || c.full() {
-		return false
-	}
-	if c.cfg.Rate == 0 {
-		return true
-	}
-	ahead := max(0, rateBurst-rateSpacing(c.cfg.Rate))
-	wait := time.Until(c.dials.nextStart.Add(-ahead))
-	if wait <= 0 {
-		return true
-	}
-	if !c.dials.startTimer {
-		c.dials.startTimer = true
-		time.AfterFunc(wait, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.dials.startTimer = false
-			c.startWorkers()
-		})
-	}
-	return false
 }
 
 // full says that as many handlers run as may. What the pool limits is not c's own

@@ -86,8 +86,8 @@ func (c *Consumer) lingerUntil(o *outbox, at time.Time, linger time.Duration) {
 
 // lingered is called when an outbox's timer fires.
 func (c *Consumer) lingered(o *outbox) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	o.firesAt = time.Time{}
 	if len(o.pending) == 0 {
 		return
@@ -119,8 +119,8 @@ func (c *Consumer) flush(o *outbox) {
 
 // sent makes way for a batch that waits.
 func (c *Consumer) sent(o *outbox) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	if len(o.full) == 0 {
 		o.sending--
 		return
@@ -135,9 +135,9 @@ func (c *Consumer) sent(o *outbox) {
 func (c *Consumer) deliver(o *outbox, batch []*delivery) {
 	defer c.sent(o)
 	if o.leased {
-		c.mu.Lock()
+		c.enter()
 		batch = c.dropExpired(batch, time.Now())
-		c.mu.Unlock()
+		c.leave()
 	}
 	results := unanswered(len(batch))
 	defer func() { c.acknowledge(o, batch, &results) }()

@@ -160,12 +160,11 @@ func (p *Pool) SetConcurrency(n int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.epilogue(nil)
 	p.concurrency = n
 	for c := range p.consumers {
 		c.takeWhole()
 	}
-	p.startWorkers()
-	p.roomFreed(nil)
 	return nil
 }
 
@@ -257,8 +256,6 @@ func (p *Pool) closed(c *Consumer) {
 	if t := c.share.tier; c.workers == 0 {
 		t.consumers = slices.DeleteFunc(t.consumers, func(other *Consumer) bool { return other == c })
 	}
-	p.startWorkers()
-	p.roomFreed(c)
 }
 
 // consumers yields all of p's. The caller holds p.mu.
@@ -269,19 +266,6 @@ func (p *Pool) consumers(yield func(*Consumer) bool) {
 				return
 			}
 		}
-	}
-}
-
-// startWorkers starts a worker where one is wanted the most. As without a pool, each
-// starts the next. A worker has a place from here to its end, also while it is
-// between two handlers: so what is ready in its own queue finds it there. The caller
-// holds p.mu.
-func (p *Pool) startWorkers() {
-	if p.workers() >= p.concurrency {
-		return
-	}
-	if c := p.next(nil); c != nil && !c.summoned {
-		c.startWorker()
 	}
 }
 
@@ -308,15 +292,15 @@ func (p *Pool) next(asks *Consumer) (first *Consumer) {
 	return nil
 }
 
-// charge counts the start of a handler of c against its share. The caller holds
-// p.mu.
-func (p *Pool) charge(c *Consumer) {
+// charge counts the start of a handler of c against its share of its pool, if it has
+// one. The caller holds c.mu.
+func (c *Consumer) charge() {
+	if c.pool == nil {
+		return
+	}
 	t, start := c.share.tier, c.nextStart()
 	t.clock = max(t.clock, start)
 	c.share.time = start + 1/float64(c.share.Weight)
-	if c.nextUp() == nil {
-		p.roomFreed(nil) // those below may have waited for this, and c has none left
-	}
 }
 
 // workers is how many places are taken.
@@ -373,16 +357,6 @@ func (p *Pool) outranks(c *Consumer) bool {
 		}
 	}
 	return false
-}
-
-// roomFreed wakes the pollers of those, but for c, that wait for room. The caller
-// holds p.mu.
-func (p *Pool) roomFreed(c *Consumer) {
-	for other := range p.consumers {
-		if other != c && other.reserved == 0 {
-			other.wakePoller()
-		}
-	}
 }
 
 // idle says that nothing runs, or is yet to be settled. The caller holds p.mu.

@@ -95,13 +95,12 @@ func (c *Consumer) gateTurned(g *gate, now time.Time) {
 		c.letThrough(g, now)
 	}
 	c.tidy(g)
-	c.roomFreed()
 }
 
 // probeDue is called by g's timer.
 func (c *Consumer) probeDue(g *gate) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	if c.closed || c.draining || c.gates.byKey[g.key] != g || g.paused {
 		return
 	}
@@ -149,8 +148,8 @@ func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 			c.complain("probe", "Config.Outage.Probe panicked, which counts as a failure", "panic", v, "stack", string(debug.Stack()))
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.enter()
+		defer c.leave()
 		g.probing = false
 		if !c.closed && g.state() == BreakerHalfOpen && g.canaries == canaries {
 			if err != nil {
@@ -198,8 +197,6 @@ func (c *Consumer) sendCanary(g *gate, now time.Time) {
 		patience = freshPatience
 	}
 	g.timer.Reset(patience)
-	c.startWorkers()
-	c.roomFreed()
 }
 
 // canaryPatience is how long a probe or a canary may run before there is another.

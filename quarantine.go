@@ -161,8 +161,8 @@ func (c *Consumer) takeFloor(now time.Time) {
 	}
 	later := func(wait time.Duration, do func(now time.Time)) {
 		time.AfterFunc(wait, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
+			c.enter()
+			defer c.leave()
 			if f.next == d {
 				do(time.Now())
 			}
@@ -183,7 +183,6 @@ func (c *Consumer) takeFloor(now time.Time) {
 			c.takeFloor(then)
 		}
 	})
-	c.startWorkers()
 }
 
 // runAlone is called when the message that waited to run alone is started: others are
@@ -193,8 +192,8 @@ func (c *Consumer) runAlone() {
 	d := f.next
 	f.next, f.running = nil, d
 	time.AfterFunc(aloneAtMost, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.enter()
+		defer c.leave()
 		if f.running == d {
 			c.yieldFloor(time.Now())
 		}
@@ -209,7 +208,6 @@ func (c *Consumer) yieldFloor(now time.Time) {
 	}
 	f.rest = now.Add(floorRest * now.Sub(f.taken))
 	f.taken = time.Time{}
-	c.startWorkers()
 }
 
 // leaveFloor is called when d no longer waits, or no longer runs. The caller holds
@@ -240,18 +238,24 @@ func (c *Consumer) startable() *delivery {
 // nextUp is the message that c would start next, as far as c is concerned: in a pool
 // others may go first. The caller holds c.mu.
 func (c *Consumer) nextUp() *delivery {
+	if d := c.nextInLine(); d != nil && c.startsIn(d) <= 0 {
+		return d
+	}
+	return nil
+}
+
+// nextInLine is nextUp without regard to whether it is yet time. The caller holds c.mu.
+func (c *Consumer) nextInLine() *delivery {
 	f := c.floor
-	var d *delivery
 	switch {
-	case f.taken.IsZero():
-		d = c.ready.first
-	case f.owner == c && f.running == nil && c.aloneHere():
-		d = f.next
-	}
-	if d == nil || c.closed || !c.mayStart() || c.batches != nil && d != f.next && !c.batchDue(d) {
+	case c.closed || c.dials.paused || c.full():
 		return nil
+	case f.taken.IsZero():
+		return c.ready.first
+	case f.owner == c && f.running == nil && c.aloneHere():
+		return f.next
 	}
-	return d
+	return nil
 }
 
 // aloneHere says that nothing that runs, or is not yet settled, would die with what

@@ -175,28 +175,9 @@ func (c *Consumer) giveBack(n int) {
 	if n == 0 {
 		return
 	}
-	c.mu.Lock()
+	c.enter()
 	c.reserved -= n
-	c.roomFreed()
-	c.mu.Unlock()
-}
-
-// roomFreed wakes a waiting poller if it would find room. The caller holds c.mu.
-func (c *Consumer) roomFreed() {
-	c.wakePoller()
-	if c.pool != nil {
-		c.pool.roomFreed(c)
-	}
-}
-
-func (c *Consumer) wakePoller() {
-	if c.draining {
-		notify(c.emptied)
-		return
-	}
-	if free, worthwhile, idle := c.room(); idle || free >= worthwhile {
-		notify(c.freed)
-	}
+	c.leave()
 }
 
 // notify puts a token into a channel of capacity one, unless one is there.
@@ -210,8 +191,8 @@ func notify(ch chan struct{}) {
 // maybeAddPoller starts one more poller if there is room for another receive:
 // the queue has more than the pollers of now bring in.
 func (c *Consumer) maybeAddPoller() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	free, _, _ := c.room()
 	if all, _ := c.places(); c.draining || free < maxBatch || c.pollers*maxBatch >= all {
 		return
@@ -226,10 +207,9 @@ func (c *Consumer) maybeAddPoller() {
 
 // pollerEnded takes a poller off the count.
 func (c *Consumer) pollerEnded() {
-	c.mu.Lock()
+	c.enter()
 	c.pollers--
-	c.roomFreed()
-	c.mu.Unlock()
+	c.leave()
 }
 
 // receive asks for n messages, whose places are reserved, and takes them in.
@@ -302,7 +282,7 @@ func (c *Consumer) unpack(messages []types.Message, requested, now time.Time) []
 
 // take admits the messages of a receive, in place of the n places reserved for it.
 func (c *Consumer) take(batch []delivery, n int, now time.Time) {
-	c.mu.Lock()
+	c.enter()
 	c.health.received(now)
 	if len(batch) > 0 {
 		c.budget.refusedAt = time.Time{}
@@ -315,9 +295,7 @@ func (c *Consumer) take(batch []delivery, n int, now time.Time) {
 	if len(batch) > 0 {
 		c.planKeeping(batch[0].renewAt)
 	}
-	c.startWorkers()
-	c.roomFreed()
-	c.mu.Unlock()
+	c.leave()
 
 	if f := c.cfg.Observer.Received; f != nil {
 		for i := range batch {

@@ -160,7 +160,7 @@ func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries [
 // confirmed is no longer ours, what it refused is sent again, alone.
 func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]error) {
 	now := time.Now()
-	c.mu.Lock()
+	c.enter()
 	if slices.Contains(results[:len(batch)], nil) {
 		c.answered = now
 	}
@@ -177,8 +177,7 @@ func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]
 			c.refused(o, d, err, now)
 		}
 	}
-	c.roomFreed()
-	c.mu.Unlock()
+	c.leave()
 	c.tellSettled()
 }
 
@@ -303,8 +302,8 @@ func (c *Consumer) settleLater(d *delivery) {
 	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
 	wait -= spread(wait/2, d.msg.ID)
 	time.AfterFunc(wait, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.enter()
+		defer c.leave()
 		if d.phase == phaseSettling && !c.closed {
 			c.settle(d, time.Now())
 		}
@@ -328,11 +327,9 @@ func (c *Consumer) lose(d *delivery, err error) {
 	}
 	d.verdict = verdict{outcome: OutcomeLost, err: err}
 	c.release(d, now)
-	c.roomFreed()
 }
 
-// release lets go of d: it is settled, or lost. The caller holds c.mu, and calls
-// roomFreed afterwards.
+// release lets go of d: it is settled, or lost. The caller holds c.mu.
 func (c *Consumer) release(d *delivery, now time.Time) {
 	if d.verdict.outcome == OutcomeLost {
 		c.counts.Lost++
@@ -354,8 +351,5 @@ func (c *Consumer) release(d *delivery, now time.Time) {
 	}
 	if c.queue.fifo {
 		c.leaveLane(d, now)
-	}
-	if c.floor.next != nil {
-		c.startWorkers() // it may have waited for this
 	}
 }

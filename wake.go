@@ -50,8 +50,8 @@ func (c *Consumer) Wake(keys ...string) int {
 	if c.lane != nil {
 		inLane = c.lane.Wake(keys...)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
 	for _, g := range c.gates.byKey {
 		if g.state() == BreakerOpen && named(g.key) {

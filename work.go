@@ -11,26 +11,6 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// startWorkers starts a worker if one is wanted and none is on its way. Workers exist
-// only while there is something to start, and each starts the next: so a burst of
-// messages whose handlers return at once is worked off by few goroutines. The caller
-// holds c.mu.
-func (c *Consumer) startWorkers() {
-	switch {
-	case c.pool != nil:
-		c.pool.startWorkers()
-	case c.workers < c.dials.concurrency && !c.summoned && c.startable() != nil:
-		c.startWorker()
-	}
-}
-
-// startWorker starts a worker of c's. The caller holds c.mu.
-func (c *Consumer) startWorker() {
-	c.workers++
-	c.summoned = true
-	c.handling.run(c.mu, c.workFunc)
-}
-
 // work runs handlers until nothing is ready.
 func (c *Consumer) work() {
 	var current *delivery // its handler is running, or is being judged
@@ -56,14 +36,12 @@ func (c *Consumer) work() {
 // workerEnded takes a worker off the count. If the user's code has ended its
 // goroutine, another goes on.
 func (c *Consumer) workerEnded() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	c.workers--
 	if c.pool != nil && c.closed {
 		c.pool.closed(c)
 	}
-	c.startWorkers()
-	c.roomFreed()
 }
 
 // exited ends an attempt at d during which the user's code has ended the goroutine
@@ -89,7 +67,7 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 // somebody to tell of this one, who may end the goroutine, afterwards.
 func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
 	quiet := o.err == nil && c.cfg.Observer.Attempt == nil
-	c.mu.Lock()
+	c.enter()
 	v := c.throughBreaker(d, c.judge(d, o, now), o, now.Sub(started), now)
 	d.leaveTrail()
 	finished, m := d.run, d.msg // of which d has others if it is held
@@ -97,7 +75,7 @@ func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bo
 	if more && quiet {
 		next = c.nextReady()
 	}
-	c.mu.Unlock()
+	c.leave()
 	finished.ctx.end(context.Canceled) // after judging by its cause
 	if quiet {
 		return next, now
@@ -165,38 +143,27 @@ func (q quoted) Unwrap() error { return q.error }
 
 // arrive is takeReady for a worker that has just been started.
 func (c *Consumer) arrive() *delivery {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	c.summoned = false
 	return c.nextReady()
 }
 
 // takeReady is nextReady for a caller that does not hold c.mu.
 func (c *Consumer) takeReady() *delivery {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.enter()
+	defer c.leave()
 	return c.nextReady()
 }
 
-// nextReady takes the next message to run, and starts another worker for the one
-// behind it. The caller holds c.mu.
+// nextReady takes the next message to run. The caller holds c.mu.
 func (c *Consumer) nextReady() *delivery {
 	d := c.startable()
-	if d == nil {
-		return nil
+	if d != nil {
+		c.setOff(d)
+		c.charge()
 	}
-	c.setOff(d)
-	c.placeTaken()
 	return d
-}
-
-// placeTaken is called when a handler is about to run: another may be started beside
-// it. The caller holds c.mu.
-func (c *Consumer) placeTaken() {
-	if c.pool != nil {
-		c.pool.charge(c)
-	}
-	c.startWorkers()
 }
 
 // setOff takes d, which is startable, to its handler. The caller holds c.mu.
@@ -322,7 +289,6 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 			known.Runs, known.Receives = max(known.Runs, d.msg.Attempt), d.receives
 		}
 		c.release(d, now)
-		c.roomFreed()
 		return
 	}
 	d.phase = phaseSettling
@@ -331,7 +297,6 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 		c.remember(d, now)
 	}
 	c.settle(d, now)
-	c.roomFreed()
 }
 
 // remember notes a failed attempt, or a release, for when the message comes

@@ -1,0 +1,123 @@
+package reprise
+
+import "time"
+
+// What changes a consumer's state does so between enter and leave: the end of a
+// handler, a reply, a timer, a call of an operator. What follows for those who wait is
+// worked out from the state in one place, when the section ends. So there is nobody to
+// be woken by hand, and no change that forgets to.
+//
+// c.mu alone is taken where nothing is changed that anybody waits for: to look, and to
+// note what is to be logged or told.
+
+// enter begins a section that may change what workers and pollers wait for. It takes
+// c.mu, which leave gives back.
+func (c *Consumer) enter() { c.mu.Lock() }
+
+// leave ends a section that enter began.
+func (c *Consumer) leave() {
+	c.epilogue()
+	c.mu.Unlock()
+}
+
+// epilogue starts a worker if one is wanted, and wakes the pollers that have room. The
+// caller holds c.mu.
+func (c *Consumer) epilogue() {
+	if c.pool != nil {
+		c.pool.epilogue(c)
+		return
+	}
+	if c.workers < c.dials.concurrency && !c.summoned && c.startable() != nil {
+		c.startWorker()
+	}
+	c.planStart()
+	c.wakePoller()
+}
+
+// epilogue starts a worker where one is wanted the most, and wakes the pollers that have
+// room: those of c, whose state has changed, and of the others that wait for room. A
+// worker has a place from its start to its end, also while it is between two handlers:
+// so what is ready in its own queue finds it there. The caller holds p.mu.
+func (p *Pool) epilogue(c *Consumer) {
+	if p.workers() < p.concurrency {
+		if next := p.next(nil); next != nil && !next.summoned {
+			next.startWorker()
+		}
+	}
+	for other := range p.consumers {
+		other.planStart()
+		if other == c || other.reserved == 0 {
+			other.wakePoller()
+		}
+	}
+}
+
+// startWorker starts a worker of c's. Workers exist only while there is something to
+// start, and each starts the next: so a burst of messages whose handlers return at once
+// is worked off by few goroutines. The caller holds c.mu.
+func (c *Consumer) startWorker() {
+	c.workers++
+	c.summoned = true
+	c.handling.run(c.mu, c.workFunc)
+}
+
+// wakePoller wakes a waiting poller if it would find room, or the drain that waits for
+// the end. The caller holds c.mu.
+func (c *Consumer) wakePoller() {
+	if c.draining {
+		if c.empty() {
+			notify(c.emptied)
+		}
+		return
+	}
+	if free, worthwhile, idle := c.room(); idle || free >= worthwhile {
+		notify(c.freed)
+	}
+}
+
+// startsIn is how long Config.Rate, or the linger of a batch, keeps d, which is next,
+// from starting. The caller holds c.mu.
+func (c *Consumer) startsIn(d *delivery) (wait time.Duration) {
+	if rate := c.cfg.Rate; rate != 0 {
+		ahead := max(0, rateBurst-rateSpacing(rate))
+		wait = time.Until(c.dials.nextStart.Add(-ahead))
+	}
+	if c.batches != nil && d != c.floor.next {
+		wait = max(wait, c.lingers(d))
+	}
+	return wait
+}
+
+// planStart has the epilogue come again when it is time for the next handler, if only
+// that is missing. A timer that fires earlier is left alone, and set again when it does.
+// The caller holds c.mu.
+func (c *Consumer) planStart() {
+	if c.cfg.Rate == 0 && c.batches == nil {
+		return // nothing has to wait for its time
+	}
+	d := c.nextInLine()
+	if d == nil {
+		return
+	}
+	wait := c.startsIn(d)
+	if wait <= 0 {
+		return
+	}
+	at := time.Now().Add(wait)
+	switch t := &c.dials; {
+	case t.startTimer == nil:
+		t.startTimer = time.AfterFunc(wait, c.startDue)
+	case t.startsAt.IsZero() || at.Before(t.startsAt):
+		t.startTimer.Reset(wait)
+	default:
+		return
+	}
+	c.dials.startsAt = at
+}
+
+// startDue is called when the timer of planStart fires.
+func (c *Consumer) startDue() {
+	c.enter()
+	defer c.leave()
+	c.dials.startsAt = time.Time{}
+}

@@ -92,8 +92,8 @@ func (s *Server) fromHere(r *http.Request) error {
 	return s.pages.judge(r)
 }
 
-// proxyHeaders are those by which proxies say that they are one, by their presence: a
-// proxy that cannot tell whom it serves may leave them empty. Not all proxies have one.
+// proxyHeaders are those by which proxies say that they are one, by their presence: a proxy
+// that does not know its client may leave them empty. Not all proxies send one.
 var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Client-Ip", "X-Real-Ip", "Via"}
 
 // faultsForm is all faults as the wire has them.
@@ -189,7 +189,7 @@ func (s *Server) adminAdvance(r *http.Request) (any, error) {
 	return s.adminClock(), err
 }
 
-// maxAdminBody is far beyond what a request to Admin can need.
+// maxAdminBody is far more than a request to Admin needs.
 const maxAdminBody = 1 << 20
 
 func readStrict(r *http.Request, into any) error {
@@ -221,8 +221,8 @@ func unmarshalStrict(text []byte, into any) error {
 	return nil
 }
 
-// bodyError says that JSON is not that of a request. One about a part of a body is not
-// wrapped in another about the whole.
+// bodyError reports that JSON does not have the form of a request. An error about a part of
+// a body is not wrapped in another about the whole.
 type bodyError struct{ reason error }
 
 func (e *bodyError) Error() string { return "the body cannot be understood: " + e.reason.Error() }
@@ -242,7 +242,7 @@ func writeAdmin(w http.ResponseWriter, failure int, reply any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // who is not there needs no reply
+	_, _ = w.Write(append(text, '\n')) // an error means that the client has gone
 }
 
 // faultForm is a Fault as JSON has it.
@@ -270,8 +270,7 @@ func (f Fault) form() faultForm {
 //	{"kind": "slow-reply", "action": "SendMessage", "every": 3, "delay": "2s"}
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form()) }
 
-// UnmarshalJSON reads what MarshalJSON writes. A member that is none of these is
-// an error.
+// UnmarshalJSON reads what MarshalJSON writes. Any other member is an error.
 func (f *Fault) UnmarshalJSON(text []byte) error {
 	var form faultForm
 	if err := unmarshalStrict(text, &form); err != nil {

@@ -239,7 +239,7 @@ func setManagedEncryption(a *attributes, value string) error {
 	return setBool(&a.managedEncryption, "SqsManagedSseEnabled", value)
 }
 
-// setBool: AWS reads True and False as well, which is what Python makes of booleans.
+// setBool: AWS also accepts True and False, as Python writes booleans.
 func setBool(field *bool, name, value string) error {
 	if !isTrue(value) && !strings.EqualFold(value, "false") {
 		return errAttributeValue(name)
@@ -263,7 +263,7 @@ func setKMSKey(a *attributes, value string) error {
 	return nil
 }
 
-// setPolicy: policies are kept for whoever reads them, and not enforced.
+// setPolicy: policies are kept, so that they can be read, and not enforced.
 func setPolicy(a *attributes, value string) error {
 	var policy map[string]any
 	if value != "" && (len(value) > maxPolicySize || json.Unmarshal([]byte(value), &policy) != nil) {
@@ -305,7 +305,7 @@ func (s *Server) GetQueueAttributes(ctx context.Context, in *GetQueueAttributesI
 	return &GetQueueAttributesOutput{Attributes: values}, r.delayOrLose(ctx)
 }
 
-// count returns the attributes that nobody sets.
+// count returns the attributes that cannot be set.
 func (s *Server) count(r request) (map[string]string, error) {
 	q := r.queue
 	var visible, inFlight, delayed int

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// size is the memory that the texts of a content take, about.
+// size returns about how much memory the texts of a content take.
 func (c *content) size() int {
 	n := len(c.body.text) + len(c.traceHeader)
 	for i := range c.attributes {
@@ -21,9 +21,9 @@ func (c *content) size() int {
 	return n
 }
 
-// loadBodies gives deliveries their contents, without the lock. It leaves out the
-// messages whose content has gone because they were deleted meanwhile. An error
-// means that the journal has failed, or that the server has been closed.
+// loadBodies gives deliveries their contents, without holding the lock. It leaves out
+// messages that were deleted meanwhile. An error means that the journal has failed, or that
+// the server has been closed.
 func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.Delivery, error) {
 	if s.writer == nil {
 		return deliveries, nil
@@ -44,8 +44,8 @@ func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.De
 	return loaded, nil
 }
 
-// readBodies gives deliveries their contents from the journal, all at once: most are
-// next to each other there. Those that were deleted meanwhile get none.
+// readBodies reads the contents of deliveries from the journal, all in one call, since most
+// are next to each other there. Messages that were deleted meanwhile get none.
 func (s *Server) readBodies(q *queue, cold []*engine.Delivery) error {
 	w := s.writer
 	if !w.reading.enter() {
@@ -84,13 +84,13 @@ func bodyKeys(messages []*engine.Delivery) [][]byte {
 	return keys
 }
 
-// stillHas says whether a message is still in the queue.
+// stillHas reports whether a message is still in the queue.
 func (s *Server) stillHas(q *queue, r engine.Receipt) (has bool) {
-	_ = s.underLock(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // or the queue has gone
+	_ = s.underLock(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // or the queue has been deleted
 	return has
 }
 
-// cannotRead stops the server because it cannot read what it has acknowledged.
+// cannotRead stops the server because it cannot read a message that it has acknowledged.
 func (w *journalWriter) cannotRead(q *queue, d *engine.Delivery, err error) error {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -98,7 +98,8 @@ func (w *journalWriter) cannotRead(q *queue, d *engine.Delivery, err error) erro
 	return errStorage(w.err)
 }
 
-// readers lets nobody in once it is closed, and closes when nobody is inside.
+// readers counts the receives that read bodies. After close it admits none; close waits
+// until all have left.
 type readers struct {
 	mu     sync.Mutex
 	closed bool

@@ -2,10 +2,9 @@ package sqsserver
 
 import "github.com/reprise-sqs/reprise/internal/awsjson"
 
-// body is a message's body as the server keeps it. One that came in JSON with
-// escapes stays as it came: almost everybody who receives it wants it in JSON
-// again, and to escape a body that is JSON itself would cost more than the rest of
-// the receive.
+// body is a message's body as the server keeps it. A body that came in JSON with escapes is
+// kept with them: almost all receives return JSON again, and escaping a body that is JSON
+// itself would cost more than the rest of the receive.
 type body struct {
 	text   string
 	quoted bool // text is what stood between the quotes of a JSON string
@@ -29,7 +28,7 @@ func (b body) appendJSON(dst []byte) []byte {
 	return append(dst, '"')
 }
 
-// sentBody is a body with what a send must know of it.
+// sentBody is a body with its size, its digest and whether it is valid, which a send needs.
 type sentBody struct {
 	body
 	size  int // of the plain text, in bytes
@@ -37,7 +36,7 @@ type sentBody struct {
 	valid bool
 }
 
-// examine finds out what there is to know of a body beside its text.
+// examine returns the size, the digest and the validity of a body, without its text.
 func examine(plain []byte) sentBody {
 	return sentBody{size: len(plain), md5: digestBody(plain), valid: validBytes(plain)}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/sigv4"
 )
 
-// caller says whose queues a request means, and how it addresses the server.
+// caller has the account and the region whose queues a request means, and how it addresses
+// the server.
 type caller struct {
 	account     string // of the caller
 	accessKey   string // as the request gives it

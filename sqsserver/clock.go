@@ -24,7 +24,7 @@ type clockSetting struct {
 	scale         float64
 }
 
-// now is the server's time.
+// now returns the server's time.
 func (c *clock) now() time.Time {
 	setting := c.setting.Load()
 	if setting == nil {
@@ -37,7 +37,7 @@ func (s *clockSetting) at(real time.Time) time.Time {
 	return s.virtual.Add(time.Duration(float64(real.Sub(s.real)) * s.scale))
 }
 
-// wait is how long the machine waits while d passes on the server.
+// wait returns the machine's time that passes while d passes on the server.
 func (c *clock) wait(d time.Duration) time.Duration {
 	setting := c.setting.Load()
 	if setting == nil || setting.scale == 1 {
@@ -47,7 +47,7 @@ func (c *clock) wait(d time.Duration) time.Duration {
 	return time.Duration(float64(d)/setting.scale) + 1
 }
 
-// until is how long the machine waits until the server's time is t.
+// until returns the machine's time that passes until the server's time is t.
 func (c *clock) until(t time.Time) time.Duration { return c.wait(t.Sub(c.now())) }
 
 // set makes the time virtual now, and go scale times as fast from now on. The
@@ -68,17 +68,17 @@ func (c *clock) scale() float64 {
 // [Server.Advance] say otherwise.
 func (s *Server) Now() time.Time { return s.clock.now() }
 
-// lastTime is how far the time can be moved on: the queues count in nanoseconds, and
-// need to look beyond it for as long as they keep messages.
+// lastTime is the latest time that Advance can reach: queues count in nanoseconds, and
+// calculate with times later by the retention of a message.
 var lastTime = time.Unix(0, math.MaxInt64).AddDate(-1, 0, 0)
 
-var errClockOfJournal = errors.New("the server has a journal, in which times would be kept that a later start finds in its future; use one in memory")
+var errClockOfJournal = errors.New("a server with a journal would record times that are in the future at its next start; use a server in memory")
 
-// Advance moves the server's time on by d at once, as if it had passed with no
-// request in it: delays, visibility timeouts, retention, windows of deduplication
-// and cooldowns end, long polls receive what became visible or return without a
-// message, and move tasks go on. What is timed by the machine does not notice: the
-// delays of faults, contexts and connections.
+// Advance moves the server's time on by d at once, as if it had passed with no request in
+// it: delays, visibility timeouts, retention, windows of deduplication and cooldowns end,
+// long polls receive what became visible or return without a message, and move tasks go on.
+// The delays of faults, contexts and connections follow the machine's time and do not
+// change.
 //
 // It is for tests, and refused on a server with a journal.
 func (s *Server) Advance(d time.Duration) error {
@@ -108,8 +108,8 @@ func (s *Server) Advance(d time.Duration) error {
 	return nil
 }
 
-// clientTimes are the times at which a client may believe to be: that of the
-// machine, and that of the server, which it reads in the Date of replies.
+// clientTimes returns the times that a client may take for the current one: the machine's,
+// and the server's, which replies give in their Date header.
 func (s *Server) clientTimes() []time.Time {
 	times := []time.Time{time.Now()}
 	if s.clock.setting.Load() != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// commitGroup is a list of changes that become durable together.
+// commitGroup is a group of changes that the journal commits together.
 type commitGroup struct {
 	number  uint64 // of the group, rising
 	batch   *Batch
@@ -46,7 +46,7 @@ func (g *commitGroup) wait(ctx context.Context) error {
 	return nil
 }
 
-// end tells those who wait for the group how it ended. The lock is held.
+// end wakes the callers that wait for the group. The lock is held.
 func (g *commitGroup) end(err error) {
 	g.err = err
 	if g.done != nil {
@@ -54,41 +54,40 @@ func (g *commitGroup) end(err error) {
 	}
 }
 
-// gathering decides how long the open group is kept open for more to come.
+// gathering decides how long the open group stays open for more changes.
 //
-// Clients mostly ask again when they are answered. If the first of them had the
-// group to itself, the others would wait for its sync and then for their own: two
-// parties come about that take turns, and everybody waits for two syncs. Where a
-// sync is long, it is shorter to wait for those whom the last one has set free.
-// With syncs a millisecond slower than a fast disk's, two or four clients are served
-// half as fast again, and 16 by a quarter.
+// Most clients send their next request when they have their reply. If the first of them got
+// a group of its own, the others would wait for its sync and then for their own: the clients
+// split into two halves that take turns, and each waits for two syncs. Where a sync is long,
+// it is shorter to wait for the clients that the last one has answered. With syncs a
+// millisecond slower than a fast disk's, throughput rises by half for two or four clients,
+// and by a quarter for 16.
 type gathering struct {
-	expected int       // who waited when the last group was written, for that or for this one
+	expected int       // requests that waited when the last group was written, for it or for this one
 	until    time.Time // when to write at the latest; zero: at once
-	waited   bool      // somebody has been kept waiting
-	skip     int       // groups to write at once, since waiting for one was in vain
+	waited   bool      // a request has been kept waiting
+	skip     int       // groups to write without waiting, since the last wait was in vain
 }
 
 const (
-	// worthGathering is how long writing a group takes where the next is gathered. On
-	// faster disks the processor is what is short, and it has work meanwhile.
+	// minGatheredSync is the duration of a commit from which on the next group is gathered. On
+	// faster disks the processor is the bottleneck, and it has work meanwhile.
 	minGatheredSync = time.Millisecond
 
-	// usualReturn is how long it may take until all have come who are answered at once:
-	// the server's and their own work on a full processor.
+	// usualReturnTime is how long it may take until all clients that were answered at once send
+	// their next request, on a busy processor.
 	usualReturnTime = 2 * time.Millisecond
 
-	// longestGathering is how long is waited at most: what held the last sync up for
-	// seconds need not hold up the next.
+	// maxGathering limits the wait: a sync that took seconds says nothing about the next.
 	maxGathering = 20 * time.Millisecond
 
-	// afterVain is how many groups are written at once after one for which nobody came:
-	// those who ask now and then then wait for others with every fifth group at most.
+	// skippedAfterVain is how many groups are written without waiting after a wait in which no
+	// client came, so that clients with rare requests wait in every fifth group at most.
 	skippedAfterVain = 4
 )
 
-// begin is called when a group was written and synced, in so much time, and so many
-// may come now.
+// begin is called when a group has been written and synced, with the time that it took and
+// the number of clients that may send their next request now.
 func (g *gathering) begin(took time.Duration, expected int) {
 	g.expected, g.until, g.waited = expected, time.Time{}, false
 	switch {
@@ -96,16 +95,16 @@ func (g *gathering) begin(took time.Duration, expected int) {
 	case g.skip > 0:
 		g.skip--
 	default:
-		// To wait for a whole sync is to wait for two again. Those who think for a part of
-		// one would come too late for most groups.
+		// Waiting for a whole sync would make clients wait for two again. Clients that pause for a
+		// part of one would come too late for most groups anyway.
 		g.until = time.Now().Add(min(max(took/2, min(took, usualReturnTime)), maxGathering))
 	}
 }
 
-// expectsMore reports whether some may come yet where so many wait.
+// expectsMore reports whether more requests may come, given how many wait.
 func (g *gathering) expectsMore(waiting int) bool { return waiting < g.expected && !g.until.IsZero() }
 
-// timeLeft is how long to keep the group open for which so many wait.
+// timeLeft returns how long to keep the group open, given how many wait.
 func (g *gathering) timeLeft(waiting int) time.Duration {
 	if !g.expectsMore(waiting) {
 		return 0

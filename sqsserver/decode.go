@@ -251,8 +251,8 @@ func (r *jsonReader) body() sentBody {
 		return sentBody{}
 	}
 	b := examine(plain)
-	// Every escape is longer than what it stands for, those with \u by up to five times,
-	// and most that are written so need none.
+	// An escape is longer than its character, one with \u by up to five times, and most
+	// characters escaped with \u need no escape.
 	if len(plain) < len(quoted) && !bytes.Contains(quoted, []byte(`\u`)) {
 		b.body = body{text: string(quoted), quoted: true}
 	} else {

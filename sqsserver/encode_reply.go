@@ -42,10 +42,10 @@ func (c *call) writeError(w http.ResponseWriter, e *Error) error {
 	return c.write(w, e.HTTPStatus(), body)
 }
 
-// headerCancelledReceive tells clients that a ReceiveMessage may be cancelled at any time:
-// messages that it was being handed become visible again, where SQS leaves them in flight.
-// So a consumer that stops need not wait for its long poll. It is sent with the replies of
-// the actions that a consumer calls before it can want to stop.
+// headerCancelledReceive tells clients that they may cancel a ReceiveMessage at any time:
+// its messages become visible again, where SQS leaves them in flight. So a consumer that
+// stops need not wait for its long poll. Replies have it to those actions that a consumer
+// calls before it stops.
 const headerCancelledReceive = "Reprise-Cancelled-Receive"
 
 var messagesReturned = []string{"returned"}

@@ -60,7 +60,8 @@ func (e *Error) appendXML(dst []byte, requestID string) []byte {
 	return append(dst, "</ErrorResponse>"...)
 }
 
-// queryFault and queryMessage are what the Query protocol says of an error.
+// queryFault and queryMessage return the type and the message of an error in the Query
+// protocol.
 func (e *Error) queryFault() string {
 	if e.SenderFault() {
 		return "Sender"
@@ -285,10 +286,9 @@ func appendXMLEnd(dst []byte, name string) []byte {
 	return append(dst, '>')
 }
 
-// appendXMLEscaped appends s as the text of an element. A carriage return must be
-// written as a reference, for readers of XML turn it into a line feed. What XML 1.0
-// cannot express becomes U+FFFD; bodies, which SQS holds to its characters, have
-// none of it.
+// appendXMLEscaped appends s as the text of an element. A carriage return must be written as
+// a reference, for readers of XML turn it into a line feed. Characters that XML 1.0 does not
+// permit become U+FFFD; bodies have none, since SQS permits only XML's characters in them.
 // https://www.w3.org/TR/xml/#charsets
 func appendXMLEscaped(dst []byte, s string) []byte {
 	for len(s) > 0 {
@@ -322,7 +322,7 @@ func appendXMLEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
-// xmlPlain holds for the bytes of ASCII that stand for themselves.
+// xmlPlain has the ASCII characters that need no escape.
 var xmlPlain = func() (plain [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		plain[c] = c != '&' && c != '<' && c != '>' && c != '"'

@@ -41,8 +41,7 @@ func (e *Error) kind() errorKind {
 	return errorKinds[codeInternalFailure]
 }
 
-// asError returns err as SQS reports it; what is no Error of SQS is a failure of
-// the server.
+// asError returns err as SQS reports it; any other error becomes InternalFailure.
 func asError(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -54,8 +53,8 @@ func asError(err error) *Error {
 	return e
 }
 
-// maxErrorMessage keeps an error that quotes what the request said, up to 8 MiB of it,
-// from a reply that is as long.
+// maxErrorMessage limits the length of a message, which may quote up to 8 MiB of the
+// request.
 const maxErrorMessage = 4096
 
 // failedEntry reports err as the result of the batch entry id.
@@ -99,7 +98,7 @@ const (
 	codeIncompleteSignature   = "IncompleteSignature"
 )
 
-// errorKind is what the wire adds to a query code.
+// errorKind has the type and the status that replies add to a query code.
 type errorKind struct {
 	typ    string
 	status int
@@ -182,7 +181,7 @@ func errTagKey(key string) *Error {
 	return errParameter("TagKey", key, "Must be letters, digits, spaces and characters of _.:/=+-@, and not begin with aws:.")
 }
 
-// errTagKeyLength: a key is empty or too long, or none is given where one must be.
+// errTagKeyLength: a key is empty or too long, or a required key is missing.
 func errTagKeyLength() *Error {
 	return &Error{codeInvalidParameterValue, "Tag keys must be between 1 and 128 characters in length."}
 }
@@ -192,7 +191,7 @@ func errTagValue(value string) *Error {
 	return errParameter("TagValue", value, "Must be at most 256 letters, digits, spaces and characters of _.:/=+-@.")
 }
 
-// errUnknownAttribute: name is no queue attribute, or none that may be set.
+// errUnknownAttribute: name is not a queue attribute, or cannot be set.
 func errUnknownAttribute(name string) *Error {
 	return &Error{codeInvalidAttributeName, "Unknown Attribute " + name + "."}
 }
@@ -253,8 +252,8 @@ func errUnknownAction(action string) *Error {
 	return &Error{codeInvalidAction, "The action " + action + " is not valid for this endpoint."}
 }
 
-// errSerialization: the body is not the JSON of the action's input. AWS sends no
-// text; ours says where the problem is.
+// errSerialization: the body is not the JSON of the action's input. AWS sends no text; ours
+// gives the position of the problem.
 func errSerialization(offset int, problem string) *Error {
 	return &Error{codeMalformedInput, fmt.Sprintf("The request body is not valid: at byte %d, %s.", offset, problem)}
 }
@@ -270,17 +269,17 @@ func errLabelExists(label string) *Error { return errParameter("Label", label, "
 
 func errLabelMissing(label string) *Error { return errParameter("Label", label, "can't find label.") }
 
-// errPrincipals: accounts is what the request gave, and not all account numbers.
+// errPrincipals: not all of the accounts that the request gives are account numbers.
 func errPrincipals(accounts []string) *Error {
 	return errParameter("PrincipalId", accounts, "Unable to verify.")
 }
 
-// errOwnersAction: action is none that a permission can give away.
+// errOwnersAction: no permission can grant the action.
 func errOwnersAction(action string) *Error {
 	return errParameter("ActionName", "SQS:"+action, "Only the queue owner is allowed to invoke this action.")
 }
 
-// errPolicyLimit: n of what a policy may have limit of.
+// errPolicyLimit: the request has n of something of which a policy may have limit.
 func errPolicyLimit(n int, what string, limit int) *Error {
 	return &Error{codeOverLimit, fmt.Sprintf("%d %s were found, maximum allowed is %d.", n, what, limit)}
 }
@@ -323,7 +322,7 @@ func errNoTask() *Error { return &Error{codeResourceNotFound, "Task does not exi
 
 // errTooManyBodies: clients retry it.
 func errTooManyBodies() *Error {
-	return &Error{codeServiceUnavailable, "The server holds as many bytes of requests as it may at once: try again."}
+	return &Error{codeServiceUnavailable, "The requests in progress take all the memory that the server permits for them: try again."}
 }
 
 // errPageRefused: the server's PageGuard refuses the request.
@@ -359,14 +358,13 @@ func errServiceUnavailable() *Error {
 	return &Error{codeServiceUnavailable, "Service is unavailable."}
 }
 
-// errInternalError: an entry of a batch failed by the server's fault. AWS gives
-// it another code than a request that fails so.
+// errInternalError: an entry of a batch failed by the server's fault. AWS reports it with
+// another code than a whole request.
 func errInternalError(problem string) *Error {
 	return &Error{codeInternalError, problem}
 }
 
-// errNoTarget: the request has JSON and does not name its action as AWS JSON 1.0
-// does.
+// errNoTarget: the request is in JSON and lacks the header that names its action.
 func errNoTarget() *Error {
 	return &Error{codeInvalidAction, "The request has no X-Amz-Target header. Name the action in it, as in AmazonSQS.SendMessage, " +
 		"and send its input as a JSON object by POST. In the older Query protocol the body is a form with the parameter Action."}
@@ -383,8 +381,8 @@ func errMalformedForm(problem string) *Error {
 
 // errStorage: the journal has failed.
 func errStorage(err error) *Error {
-	return errInternalFailure("The server has stopped, for it cannot keep what it would acknowledge: " + err.Error() +
-		". What was acknowledged before is on disk. Mend the cause and start the server again.")
+	return errInternalFailure("The server has stopped because it cannot use its journal: " + err.Error() +
+		". Everything acknowledged is on disk. Fix the cause and start the server again.")
 }
 
 func errLowOnSpace() *Error {
@@ -392,7 +390,7 @@ func errLowOnSpace() *Error {
 		"Free space on it, or receive and delete messages."}
 }
 
-// errBroken: a defect has broken off an operation of the engine.
+// errBroken: a panic has interrupted an operation of the engine.
 func errBroken(err error) *Error {
 	return errInternalFailure("The server has stopped: " + err.Error() + ". Its log says more. Start it again.")
 }

@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 )
 
-// maxRequestSize is beyond what any request that can succeed needs: a batch of
-// 1 MiB, each of whose bytes is written as a six-byte escape.
+// maxRequestSize is more than any valid request needs: a batch of 1 MiB in which each byte
+// is written as a six-byte escape.
 const maxRequestSize = 8 << 20
 
-// maxPooledBuffer keeps a buffer that once held a large request or reply from
-// holding its memory.
+// maxPooledBuffer limits the size of pooled buffers, so that one large request does not hold
+// its memory for ever.
 const maxPooledBuffer = 1 << 20
 
-// exchange has the buffers of a request over HTTP.
+// exchange has the buffers of a request over HTTP and of its reply.
 type exchange struct {
 	request bytes.Buffer
 	reply   []byte
@@ -36,17 +36,16 @@ func (e *exchange) free() {
 	exchanges.Put(e)
 }
 
-// firstRead is how much room a body has before any of it has come: most need no more. A
-// client's word on how much will come is worth nothing, and the signature has not been
-// checked yet.
+// firstRead is the size of the buffer before any of the body has come: most need no more.
+// The Content-Length cannot be trusted, since the signature has not been checked yet.
 const firstRead = 4 << 10
 
-// maxBodies is how many bytes of bodies the server holds at once, beyond the firstRead of
-// each: those that are being read, whose signature is not checked, and those of requests
-// under way.
+// maxBodies limits the bytes of all request bodies in memory, beyond the firstRead of each:
+// those that are being read, before their signature is checked, and those of requests being
+// carried out.
 const maxBodies = 256 << 20
 
-// countedBody is the body of a request, whose bytes are counted while they are held.
+// countedBody reads the body of a request and counts its bytes while they are in memory.
 type countedBody struct {
 	io.Reader
 	all  *atomic.Int64 // of all requests; nil: none is counted
@@ -73,8 +72,8 @@ func (b *countedBody) uncount() {
 	*b = countedBody{}
 }
 
-// read reads the body of a request, which is valid until the exchange is freed. The
-// buffer grows by what has come.
+// read reads the body of a request into the exchange's buffer, which grows with the bytes
+// that have come. The result is valid until the exchange is freed.
 func (e *exchange) read(w http.ResponseWriter, r *http.Request, all *atomic.Int64) ([]byte, error) {
 	e.body = countedBody{Reader: http.MaxBytesReader(w, r.Body, maxRequestSize), all: all}
 	if n := r.ContentLength; n > 0 {

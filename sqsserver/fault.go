@@ -123,7 +123,7 @@ func (replyLost) Error() string {
 }
 func (replyLost) ConnectionError() bool { return true }
 
-// faultKinds says what each kind can strike.
+// faultKinds has the actions that each kind can strike.
 var faultKinds = map[FaultKind]struct {
 	perEntry bool     // a chance is an entry or a message, not a request
 	delayed  bool     // it has a Delay
@@ -327,20 +327,20 @@ func (s *faultSet) counts(queue string) []FaultCount {
 	return counts
 }
 
-// injectedFault is what a fault that strikes does, or the zero value. There is one for each
-// entry of every batch: it is small.
+// injectedFault is a fault that strikes, or the zero value. It is small, since each entry of
+// every batch has one.
 type injectedFault struct {
 	kind   FaultKind
 	delay  time.Duration
-	random uint64 // for what the fault leaves to chance
+	random uint64 // a random number, for a fault that needs one
 }
 
-// request returns what strikes a request.
+// request returns the fault that strikes a request.
 func (s *faultSet) request(queue, action string) injectedFault {
 	return s.inject(queue, action, false)
 }
 
-// entry returns what strikes an entry of a batch, the message of a single request,
+// entry returns the fault that strikes an entry of a batch, the message of a single request,
 // or a message received.
 func (s *faultSet) entry(queue, action string) injectedFault {
 	return s.inject(queue, action, true)

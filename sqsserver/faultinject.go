@@ -11,8 +11,8 @@ import (
 
 const injectedMessage = "This failure was injected."
 
-// injectRequestFault lets faults strike a request: with an error before it has an effect, or
-// by what becomes of its reply.
+// injectRequestFault applies the faults that are set to a request. The error refuses the
+// request before it has an effect; the replyFault applies to its reply.
 func (s *Server) injectRequestFault(ctx context.Context, queue, action string) (replyFault, error) {
 	if !s.faults.active.Load() || ctx.Value(exempt{}) != nil {
 		return replyFault{}, nil
@@ -31,10 +31,11 @@ func (s *Server) injectRequestFault(ctx context.Context, queue, action string) (
 	}
 }
 
-// replyFault is what a fault does to a request that has been carried out.
+// replyFault is the fault that applies to the reply of a request, or the zero value.
 type replyFault struct{ fault injectedFault }
 
-// delayOrLose gives the error of a request that has been carried out, or nil.
+// delayOrLose delays the reply, or returns ErrReplyLost if it is to be lost. The error is
+// that, the context's, or nil.
 func (a replyFault) delayOrLose(ctx context.Context) error {
 	switch a.fault.kind {
 	case FaultLoseReply:
@@ -51,7 +52,7 @@ func (a replyFault) delayOrLose(ctx context.Context) error {
 	return nil
 }
 
-// count reports a number of messages.
+// count returns a number of messages as a reply has it, wrong if the fault says so.
 func (a replyFault) count(name string, n int) string {
 	if a.fault.kind == FaultWrongCounts {
 		random := rand.New(rand.NewPCG(a.fault.random, uint64(len(name)))) // no two of the names are equally long
@@ -60,8 +61,8 @@ func (a replyFault) count(name string, n int) string {
 	return strconv.Itoa(n)
 }
 
-// injectReceiveFaults exposes some of the messages that have just been received, or makes them
-// visible sooner than the receive was promised.
+// injectReceiveFaults makes some of the messages that have just been received visible at
+// once, or sooner than the reply says.
 func (s *Server) injectReceiveFaults(q *queue, deliveries []engine.Delivery) {
 	if !s.faults.active.Load() {
 		return
@@ -76,11 +77,11 @@ func (s *Server) injectReceiveFaults(q *queue, deliveries []engine.Delivery) {
 	}
 }
 
-// shortenVisibility hides a message for no longer than limit from now.
+// shortenVisibility makes a message visible again at most limit from now.
 func (s *Server) shortenVisibility(q *queue, d *engine.Delivery, limit time.Duration) {
-	_ = s.underLock(q, func(now time.Time) { // or the queue has gone, and the message with it
+	_ = s.underLock(q, func(now time.Time) { // an error means that the queue has been deleted
 		if d.VisibleAt.Sub(now) > limit {
-			_ = s.engine.ChangeVisibility(now, q.engine, d.Receipt, limit) // who has settled it meanwhile needs no fault
+			_ = s.engine.ChangeVisibility(now, q.engine, d.Receipt, limit) // an error means that the message was settled meanwhile
 		}
 	})
 }

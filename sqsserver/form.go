@@ -16,8 +16,7 @@ import (
 // in MessageAttribute.1.Value.DataType each part is a branch. Unlike JSON, a form
 // does not tell a wrong type from a wrong value.
 //
-// Of equal parameters the last one counts; those that SQS does not know are
-// ignored.
+// If a parameter is repeated, the last one counts; those that SQS does not know are ignored.
 type form struct {
 	request *formRequest
 	value   string
@@ -199,8 +198,8 @@ func (f *form) elements(name string) iter.Seq[*form] {
 	}
 }
 
-// texts returns the values of name.1, name.2 and so on. Without any, a bare name is
-// a list of one: who writes requests by hand asks for AttributeName=All.
+// texts returns the values of name.1, name.2 and so on. Without any, a bare name is a list
+// of one: a request written by hand may have AttributeName=All.
 func (f *form) texts(name string) []string {
 	var texts []string
 	for element := range f.elements(name) {

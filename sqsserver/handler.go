@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// receive remembers what it received until the reply is known to have been
-// written.
+// receive keeps the received messages until their reply has been written.
 func (c *call) receive() error {
 	in := &ReceiveMessageInput{}
 	if err := c.decode(in); err != nil {
@@ -28,8 +27,7 @@ func (c *call) receive() error {
 	return nil
 }
 
-// call is an action that came over HTTP, on its way through the handler, and the context
-// of its method.
+// call is an action that came over HTTP, and the context of its method.
 type call struct {
 	context.Context // of the request
 
@@ -77,12 +75,12 @@ func (c *call) encode(out output) {
 // are none, the server's [PageGuard] refuses it with AccessDenied when a web page may have
 // made it, unless the page is one of this machine or of Config.AllowedOrigins.
 //
-// A GET of the root that names no action, as a browser sends it, is answered with a
-// text that says what the server is and how to reach it.
+// A GET of the root that names no action, as a browser sends it, is answered with a text
+// about the server and how to use it.
 //
-// Messages in the reply of a ReceiveMessage whose client has gone, or to whom
-// the reply cannot be written, become visible again at once, and the header
-// Reprise-Cancelled-Receive says so in advance; see Config.KeepUnwritten.
+// If the client of a ReceiveMessage has gone, or the reply cannot be written, its messages
+// become visible again at once. The header Reprise-Cancelled-Receive announces that; see
+// Config.KeepUnwritten.
 //
 // A panic on the way is logged and answered with InternalFailure.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +116,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// for an answer.
 		panic(http.ErrAbortHandler)
 	case err != nil:
-		_ = c.writeError(w, asError(err)) // who is not there needs no error
+		_ = c.writeError(w, asError(err)) // an error means that the client has gone
 	case c.received == nil:
 		_ = c.writeReply(w)
 	default:
@@ -127,15 +125,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// finish ends a call: after a panic, with a failure in place of a reply. It passes on
-// what net/http is to know: that the connection is to be cut.
+// finish ends a call. After a panic the reply is InternalFailure; if the reply has begun,
+// the connection is cut, by http.ErrAbortHandler.
 func (c *call) finish(w http.ResponseWriter, problem any) {
 	cut := problem == http.ErrAbortHandler //nolint:errorlint // a recovered value, which net/http compares so
 	if problem != nil && !cut {
-		c.server.config.Logger.Error("sqsserver: a request met a defect of the server; please report it",
+		c.server.config.Logger.Error("sqsserver: panic while handling a request; please report it",
 			"action", c.action, "request", c.requestID, "panic", fmt.Sprint(problem), "stack", string(debug.Stack()))
 		if cut = c.replied; !cut {
-			_ = c.writeError(w, errInternalFailure("The server has a defect, which its log describes.")) // who is not there needs no error
+			_ = c.writeError(w, errInternalFailure("The server panicked while handling the request; its log has the details.")) // an error means that the client has gone
 		}
 	}
 	if c.seen != nil && cut {
@@ -147,9 +145,9 @@ func (c *call) finish(w http.ResponseWriter, problem any) {
 	}
 }
 
-// guard returns why a request is refused that needs no signature, and lets the page read
-// the answer that may. With credentials the signature says who may do what: a page that
-// can sign has the key, whatever its origin.
+// guard checks by the PageGuard the requests to a server without credentials, and adds the
+// headers that let a permitted page read the answer. On a server with credentials the
+// signature decides: a page that can sign has the key, whatever its origin.
 func (s *Server) guard(h http.Header, r *http.Request) error {
 	if len(s.config.Credentials) > 0 {
 		if r.Header.Get("Origin") != "" {
@@ -189,7 +187,7 @@ func (c *call) carryOut(w http.ResponseWriter, r *http.Request, e *exchange) err
 	return do(c)
 }
 
-// findTarget finds what carries out the action that a request in JSON names.
+// findTarget returns the handler of the action that a request in JSON names.
 func (c *call) findTarget(r *http.Request) (func(*call) error, error) {
 	target := r.Header.Get("X-Amz-Target")
 	if target == "" {
@@ -204,7 +202,8 @@ func (c *call) findTarget(r *http.Request) (func(*call) error, error) {
 	return do, nil
 }
 
-// writeMessages writes the reply of a receive, or takes its messages back.
+// writeMessages writes the reply of a receive. If the client has gone, its messages become
+// visible again.
 func (c *call) writeMessages(w http.ResponseWriter) {
 	err := c.Err()
 	if err == nil {

@@ -2,11 +2,11 @@ package sqsserver
 
 import "fmt"
 
-// Err returns why the server has stopped: an error of its journal, after which it
-// refuses every request, for it could not keep what it acknowledged. What it has
-// acknowledged before is on disk. A server without a journal stops only when a
-// defect of its own has broken off an operation on the queues. It is nil while the
-// server works, and after Close.
+// Err returns why the server has stopped. After an error of its journal it refuses every
+// request, since it could not keep what it would acknowledge; everything that it has
+// acknowledged is on disk. A server without a journal stops only when a panic has
+// interrupted an operation on the queues. Err is nil while the server works, and after
+// Close.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -16,9 +16,9 @@ func (s *Server) Err() error {
 	return s.writer.err
 }
 
-// Failed returns a channel that is closed when the journal fails; Err then says
-// why, and nothing else does but the replies to requests: a program should watch it,
-// say it, and end. On a server without a journal it is nil.
+// Failed returns a channel that is closed when the journal fails. Err then returns the
+// reason, which is not logged: a program should wait for the channel, report the error, and
+// end. On a server without a journal the channel is nil.
 func (s *Server) Failed() <-chan struct{} {
 	if s.writer == nil {
 		return nil
@@ -26,7 +26,8 @@ func (s *Server) Failed() <-chan struct{} {
 	return s.writer.failed
 }
 
-// refusal says why the server takes no request, if it does not. The lock is held.
+// refusal returns the error with which a server that has stopped or was closed answers every
+// request, or nil. The lock is held.
 func (s *Server) refusal() error {
 	switch {
 	case s.closed:
@@ -39,7 +40,7 @@ func (s *Server) refusal() error {
 	return nil
 }
 
-// checkSpace refuses to take more while the journal's disk is almost full.
+// checkSpace returns an error while the journal's disk is almost full.
 func (s *Server) checkSpace() error {
 	if w := s.writer; w != nil && w.watcher != nil && w.watcher.LowOnSpace() {
 		return errLowOnSpace()
@@ -47,9 +48,9 @@ func (s *Server) checkSpace() error {
 	return nil
 }
 
-// stopOnPanic is deferred by whoever takes the lock to change something. After a
-// panic it stops the server and gives the lock up: an operation has ended half-way,
-// and nothing that the queues say can be trusted any more. The panic goes on.
+// stopOnPanic is deferred by every function that takes the lock to change something. After a
+// panic it stops the server and unlocks: the operation was interrupted, so the queues cannot
+// be trusted any more. The panic goes on.
 func (s *Server) stopOnPanic() {
 	if problem := recover(); problem != nil {
 		s.stopAfterPanic(problem)
@@ -57,7 +58,7 @@ func (s *Server) stopOnPanic() {
 	}
 }
 
-// unlockOrStop is stopOnPanic for a hold that ends in no other way.
+// unlockOrStop is stopOnPanic for functions that do not unlock themselves.
 func (s *Server) unlockOrStop() {
 	if problem := recover(); problem != nil {
 		s.stopAfterPanic(problem)
@@ -68,7 +69,7 @@ func (s *Server) unlockOrStop() {
 
 func (s *Server) stopAfterPanic(problem any) {
 	defer s.mu.Unlock()
-	err := fmt.Errorf("a defect broke off an operation on the queues: %v", problem)
+	err := fmt.Errorf("a panic interrupted an operation on the queues: %v", problem)
 	if s.writer != nil {
 		s.writer.fail(err)
 		return

@@ -70,7 +70,7 @@ func (s *Server) info(q *queue) (QueueInfo, error) {
 	return info, err
 }
 
-// MessageState says where a message is in its life.
+// MessageState is the state of a message.
 type MessageState string
 
 const (
@@ -82,7 +82,7 @@ const (
 	InFlight MessageState = "in flight"
 )
 
-// MessageInfo is a message as an operator sees it, who does not receive it.
+// MessageInfo is a message as an operator sees it, without receiving it.
 type MessageInfo struct {
 	ID         string
 	Body       string
@@ -196,8 +196,8 @@ func (s *Server) WaitEmpty(ctx context.Context, queue string) error {
 	}
 }
 
-// stopWaiting looks a last time: what has expired since the last request has
-// told nobody.
+// stopWaiting checks a last time whether the queue is empty: messages may have expired since
+// the last request.
 func (s *Server) stopWaiting(ctx context.Context, q *queue, emptied chan struct{}) error {
 	s.mu.Lock()
 	defer s.unlockOrStop()
@@ -216,7 +216,8 @@ func (s *Server) isEmpty(now time.Time, q *queue) bool {
 	return visible+inFlight+delayed == 0
 }
 
-// announceEmpty tells those who wait in WaitEmpty at the end of a hold.
+// announceEmpty wakes the callers of WaitEmpty whose queue is empty. It is called before the
+// lock is released.
 func (s *Server) announceEmpty() {
 	s.awaited = slices.DeleteFunc(s.awaited, func(q *queue) bool {
 		if !s.closed && !q.dropped && !s.isEmpty(s.clock.now(), q) {
@@ -257,7 +258,7 @@ func (s *Server) DeadLetter(queue, messageID string) error {
 	})
 }
 
-// onMessage carries out what an operator wants done with a message.
+// onMessage does something to a message for an operator.
 func (s *Server) onMessage(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
 	q := s.find(&s.direct, queue)
 	if q == nil {

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// ErrNotInJournal says that a journal has no such key.
+// ErrNotInJournal reports that a journal does not have a key.
 var ErrNotInJournal = errors.New("not in the journal")
 
 // Journal keeps what a Server has acknowledged: an ordered store of bytes that
@@ -21,11 +21,10 @@ type Journal interface {
 	// of f only. An error of f ends the scan and is returned.
 	Scan(prefix []byte, f func(key, value []byte) error) error
 
-	// Get returns the values of keys in their order, which ascends without
-	// repetition: for each key its value, or an error that wraps ErrNotInJournal if
-	// there is none. Any other error is of the key whose turn it is, and ends the
-	// sequence. It sees what was committed before it is ranged over. A value is
-	// valid until the next, and not after the sequence.
+	// Get returns the values of keys in their order, which ascends without repetition: for each
+	// key its value, or an error that wraps ErrNotInJournal if there is none. Any other error
+	// belongs to the key at that position, and ends the sequence. It sees what was committed
+	// before it is ranged over. A value is valid until the next, and not after the sequence.
 	Get(keys [][]byte) iter.Seq2[[]byte, error]
 
 	// Commit applies the changes of the batch atomically and in their order. With
@@ -33,8 +32,8 @@ type Journal interface {
 	// a crash of the machine; without, they survive in their order or not at all.
 	// The batch may be reused once it returned.
 	//
-	// An error means that the disk failed and that nobody knows what is on it: every
-	// later Commit fails too, and the server stops.
+	// An error means that the disk failed and that its contents are unknown: every later Commit
+	// fails too, and the server stops.
 	Commit(b *Batch, sync bool) error
 
 	// Close makes durable what was committed and releases the journal. Nothing may
@@ -42,10 +41,10 @@ type Journal interface {
 	Close() error
 }
 
-// SpaceWatcher is what a Journal may also be: one that knows how full its disk
-// is. While LowOnSpace holds, the server refuses whatever makes the journal grow
-// and goes on to receive and to delete, which is what frees space. LowOnSpace is
-// called for every send: it is quick, and safe for concurrent use.
+// SpaceWatcher is implemented by a Journal that knows how full its disk is. While LowOnSpace
+// returns true, the server refuses requests that make the journal grow, and still receives
+// and deletes, which frees space. LowOnSpace is called for every send: it is quick, and safe
+// for concurrent use.
 type SpaceWatcher interface {
 	LowOnSpace() bool
 }

@@ -8,19 +8,17 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// journalWriter writes what changes on a server to its journal. It is the engine's
-// recorder: under the server's lock each change is appended to the open group,
-// so that the order of the journal is that of the engine. One goroutine, the
-// committer, writes one group after the other, without the lock; what changes
-// meanwhile goes to the next group. Whoever must not acknowledge a change before
-// it is on disk asks for a [Server.promise] under the lock and waits for it
-// without.
+// journalWriter writes the changes of a server to its journal. It is the engine's recorder:
+// under the server's lock each change is appended to the open group, so that the order of
+// the journal is that of the engine. One goroutine, the committer, writes one group after
+// the other, without the lock; changes that happen meanwhile go to the next group. A request
+// that must not be acknowledged before its change is on disk calls [Server.pendingCommit]
+// under the lock, and waits for that group without the lock.
 //
-// Receives and changes of visibility ask for none. They are written with the
-// next group that somebody waits for, or by themselves, without sync, after
-// unhurried. A crash may so lose them: messages come again earlier, and with a
-// smaller receive count, than they should, or stay hidden for the lease they had
-// before it was cut short.
+// Receives and changes of visibility wait for no group. They are written with the next group
+// that a request waits for, or by themselves, without sync, after maxUnawaitedDelay. So a
+// crash may lose them: messages then come again earlier, and with a smaller receive count,
+// than they should, or stay hidden until the end of an earlier visibility timeout.
 type journalWriter struct {
 	server  *Server
 	journal Journal
@@ -49,16 +47,16 @@ type journalWriter struct {
 }
 
 const (
-	// unhurried is how long a change waits that nobody waits for.
+	// maxUnawaitedDelay is the maximum delay before unawaited changes are written.
 	maxUnawaitedDelay = 100 * time.Millisecond
 
-	// maxGroup is the size of a group, in bytes, beyond which operations wait for it
-	// to be written: with a disk that hangs they would fill the memory, and with a slow
-	// one all of them would wait for what all of them write.
+	// maxGroup is the size of the open group, in bytes, beyond which operations wait until it is
+	// written. Otherwise changes would fill the memory while a disk hangs, and on a slow disk
+	// each request would wait for the changes of all others.
 	maxGroup = 4 << 20
 
-	// maxSpare keeps a batch that was once larger than one operation can make it, as
-	// by a purge, from holding its memory.
+	// maxSpareBatch limits the size of a reused batch, so that one large operation, such as a
+	// purge, does not hold its memory for ever.
 	maxSpareBatch = 2 * maxGroup
 )
 
@@ -72,9 +70,9 @@ func newJournalWriter(s *Server, journal Journal, bodyCache int) *journalWriter 
 	return w
 }
 
-// pendingCommit returns the group to wait for before what happened in this hold, and
-// whatever it has seen of earlier ones, is acknowledged. It is nil on a server
-// without a journal, and where everything is on disk. The lock is held.
+// pendingCommit returns the group that must be on disk before the changes made and seen
+// under this lock may be acknowledged. It is nil on a server without a journal, and if
+// everything is on disk. The lock is held.
 func (s *Server) pendingCommit() *commitGroup {
 	w := s.writer
 	if w == nil {
@@ -108,8 +106,8 @@ func (w *journalWriter) waitForRoom() {
 	}
 }
 
-// openBatch returns the batch of the open group, to add to, and sees to it that it
-// is written some time.
+// openBatch returns the batch of the open group, for a change, and starts the timer that has
+// it written.
 func (w *journalWriter) openBatch() *Batch {
 	if !w.armed && w.open.empty() {
 		w.armed = true
@@ -122,7 +120,8 @@ func (w *journalWriter) openBatch() *Batch {
 	return w.open.batch
 }
 
-// commitUnawaited has the committer write what nobody waits for. The timer runs it.
+// commitUnawaited makes the committer write changes that no request waits for. The timer
+// calls it.
 func (w *journalWriter) commitUnawaited() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -172,8 +171,8 @@ func (w *journalWriter) nextGroup() *commitGroup {
 	}
 }
 
-// takeGroup returns the open group if it is to be written, or how long to be patient with
-// it; 0: until there is a signal.
+// takeGroup returns the open group if it is to be written now, or how long to wait for more
+// changes; 0 means until the next signal.
 func (w *journalWriter) takeGroup() (g *commitGroup, patience time.Duration, end bool) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -236,9 +235,9 @@ func (w *journalWriter) finishGroup(g *commitGroup, err error) {
 	}
 }
 
-// fail stops the server: what it has acknowledged is on disk, and what it could
-// acknowledge from now on would not be. It logs nothing, for the replies say it, and
-// to the program Failed and Err do. The lock is held.
+// fail stops the server: what it has acknowledged is on disk, and later changes would not
+// be. It logs nothing: the replies report the error, and Failed and Err report it to the
+// program. The lock is held.
 func (w *journalWriter) fail(err error) {
 	if w.err != nil {
 		return
@@ -253,8 +252,8 @@ func (w *journalWriter) fail(err error) {
 	w.signalCommitter()
 }
 
-// close writes what is left and ends the committer, and closes the journal. The
-// lock is not held, and nobody changes the server any more.
+// close writes the remaining changes, ends the committer and closes the journal. The lock is
+// not held, and the server does not change any more.
 func (w *journalWriter) close() error {
 	w.server.mu.Lock()
 	w.closing = true
@@ -326,9 +325,9 @@ func (w *journalWriter) queue(q *engine.Queue) *queue {
 	return w.newest
 }
 
-// What the engine does not know. The lock is held.
+// The functions below record what the engine does not know. The lock is held.
 
-// recordBody keeps the content of a message that has just been sent.
+// recordBody records the content of a message that has just been sent.
 func (w *journalWriter) recordBody(sendNumber uint64, c *content) {
 	w.key = appendBodyKey(w.key[:0], sendNumber)
 	w.value = appendContent(w.value[:0], c)
@@ -339,22 +338,21 @@ func (w *journalWriter) recordBody(sendNumber uint64, c *content) {
 	}
 }
 
-// recordQueue keeps what the server knows of a queue beside its messages, after it
-// has changed.
+// recordQueue records the names, times, tags and attributes of a queue after a change.
 func (s *Server) recordQueue(q *queue) {
 	if w := s.writer; w != nil {
 		w.openBatch().Set(appendQueueKey(nil, queueKey, q.id), appendQueue(nil, q))
 	}
 }
 
-// recordMoves keeps the move tasks of a queue, after one of them has changed.
+// recordMoves records the move tasks of a queue after one of them has changed.
 func (s *Server) recordMoves(q *queue) {
 	if w := s.writer; w != nil {
 		w.openBatch().Set(appendQueueKey(nil, movesKey, q.id), appendMoves(nil, q.moves))
 	}
 }
 
-// recordDeletion keeps that a queue was deleted, and when.
+// recordDeletion records when a queue was deleted.
 func (s *Server) recordDeletion(q *queue, now time.Time) {
 	if w := s.writer; w != nil {
 		b := w.openBatch()

@@ -13,9 +13,9 @@ func wantsLandingPage(r *http.Request) bool {
 		r.URL.RawQuery == "" && r.Header.Get("X-Amz-Target") == "" && r.ContentLength == 0
 }
 
-// writeLandingPage says what the server is and how to use it. AWS answers such a
-// request with an error in XML. The page names no queues, for no credentials are
-// asked for, and has no CORS headers.
+// writeLandingPage answers with a text about the server and how to use it. AWS answers such
+// a request with an error in XML. The page names no queues, for no credentials are asked
+// for, and has no CORS headers.
 func (s *Server) writeLandingPage(w http.ResponseWriter, r *http.Request) {
 	if err := s.pages.Check(r); err != nil {
 		writePageRefusal(w, err)

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// waiter is a receive and, while there is nothing to receive, a long poll that
-// waits. Whoever makes a message available receives for the waiter that came
-// first, under the lock, and so nobody wakes in vain.
+// waiter is a receive and, while there is nothing to receive, a long poll that waits. The
+// request that makes a message available receives it for the waiter that came first, under
+// the lock, so no waiter wakes in vain.
 type waiter struct {
 	max        int
 	visibility time.Duration // negative: the queue's
@@ -21,8 +21,8 @@ type waiter struct {
 	deadline       time.Time
 	timer          *time.Timer // fires at the deadline
 
-	// ready holds one signal, so that who serves the waiter never blocks. What
-	// follows is written before the signal and read after it.
+	// ready holds one signal, so that serving the waiter never blocks. The fields below are
+	// written before the signal and read after it.
 	ready      chan struct{}
 	deliveries []engine.Delivery // in buffer
 	err        error
@@ -77,16 +77,16 @@ func (l *waiters) remove(w *waiter) {
 	w.waiting, w.next, w.previous = false, nil, nil
 }
 
-// longPolls is what the long polls of all queues share. It is guarded by the
+// longPolls is the state that the long polls of all queues share. It is guarded by the
 // server's lock.
 type longPolls struct {
 	polled  []*queue        // those with waiters
 	toCheck []*queue        // those of them that may have something for a waiter
 	woken   []*engine.Queue // reused
 
-	// timer runs Server.wake at due, the earliest time at which a hidden message
-	// of a polled queue becomes visible. It exists once it has been needed, and
-	// is armed, due not being zero, only while somebody waits.
+	// timer runs Server.wake at due, the earliest time at which a hidden message of a polled
+	// queue becomes visible. It exists once it has been needed, and is armed, and due is set,
+	// only while a long poll waits.
 	timer *time.Timer
 	due   time.Time
 }
@@ -116,7 +116,7 @@ func (s *Server) wait(ctx context.Context, q *queue, w *waiter) ([]engine.Delive
 	if s.abandonWait(q, w) {
 		return nil, ctx.Err()
 	}
-	if ctx.Err() != nil { // served, but too late
+	if ctx.Err() != nil { // served too late
 		s.exposeDeliveries(q, w.deliveries)
 		return nil, ctx.Err()
 	}
@@ -134,8 +134,8 @@ func (s *Server) abandonWait(q *queue, w *waiter) bool {
 	return true
 }
 
-// removeWaiter takes a waiter off the queue's list, and the queue off the polled ones
-// with its last.
+// removeWaiter removes a waiter from the queue's list and, if it was the last, the queue
+// from those that are polled.
 func (s *Server) removeWaiter(q *queue, w *waiter) {
 	q.waiters.remove(w)
 	if q.waiters.first != nil {
@@ -158,8 +158,8 @@ func (s *Server) endQueuePolls(q *queue, err error) {
 	}
 }
 
-// exposeDeliveries makes messages visible that were received for somebody who is not
-// there to take them. Those that have been received again since are left alone.
+// exposeDeliveries makes messages visible again that were received for a client who has
+// gone. Those that have been received again since are left alone.
 func (s *Server) exposeDeliveries(q *queue, deliveries []engine.Delivery) {
 	if len(deliveries) == 0 {
 		return
@@ -171,14 +171,14 @@ func (s *Server) exposeDeliveries(q *queue, deliveries []engine.Delivery) {
 	})
 }
 
-// recheck marks a queue to be looked at for its waiters when the hold ends.
+// recheck marks a queue whose waiters may be served before the lock is released.
 func (p *longPolls) recheck(q *queue) {
 	if q.waiters.first != nil && !slices.Contains(p.toCheck, q) {
 		p.toCheck = append(p.toCheck, q)
 	}
 }
 
-// recheckWoken stirs the queues in which the engine made a message receivable.
+// recheckWoken marks the queues in which the engine made a message receivable.
 func (s *Server) recheckWoken() {
 	p := &s.longPoll
 	p.woken = s.engine.Woken(p.woken[:0])
@@ -217,15 +217,14 @@ func (s *Server) serveWaiters() (more bool) {
 		}
 		p.toCheck = slices.Delete(p.toCheck, 0, 1)
 		s.armTimer(q)
-		// The receive may have dead-lettered into another queue, or have stopped
-		// at the engine's limit of work, which stirs this one again.
+		// The receive may have dead-lettered into another queue, or have stopped at the engine's
+		// limit of work; then this queue is marked again.
 		s.recheckWoken()
 	}
 	return false
 }
 
-// armTimer makes the timer run in time for the next hidden message of a queue that
-// somebody waits for.
+// armTimer sets the timer for the next hidden message of a queue that is polled.
 func (s *Server) armTimer(q *queue) {
 	if q.waiters.first == nil {
 		return
@@ -243,8 +242,8 @@ func (s *Server) armTimer(q *queue) {
 	}
 }
 
-// wake looks at the queues somebody waits for whose hidden messages are due. It
-// may run early or in vain, when a message has been hidden anew since.
+// wake serves the waiters of queues whose hidden messages are due. It may find nothing due,
+// if a message has been hidden again since the timer was set.
 func (s *Server) wake() {
 	s.mu.Lock()
 	defer s.stopOnPanic()
@@ -261,7 +260,7 @@ func (s *Server) wake() {
 	s.serveAndUnlock()
 }
 
-// serveAndUnlock ends a hold in which queues may have changed.
+// serveAndUnlock serves the waiters of queues that have changed, and unlocks.
 func (s *Server) serveAndUnlock() {
 	for s.refusal() == nil && s.serveWaiters() {
 		s.mu.Unlock()

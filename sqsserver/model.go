@@ -6,16 +6,15 @@ import (
 	"encoding/hex"
 )
 
-// The types below are the server's typed interface: one Input per action and,
-// for the actions that answer something, one Output. They carry AWS's names,
-// spelled as AWS spells them, so that each stands beside the wire format and
-// the AWS SDK without a table between them. The JSON handler decodes into them;
-// programs in the same process may call the methods of Server with them
-// directly and pay for no encoding.
+// The types below are the server's typed interface: one Input per action and, for the
+// actions that answer something, one Output. They carry AWS's names, spelled as AWS spells
+// them, so that each can be compared to the wire format and the AWS SDK directly. The JSON
+// handler decodes into them; programs in the same process may call the methods of Server
+// with them directly and pay for no encoding.
 //
-// An empty string is absent. SQS tells the two apart in few places, where it
-// refuses the empty one: the handler does so too. Where SQS tells 0 from absent,
-// the field is an OptionalInt.
+// An empty string is absent. SQS distinguishes the two in few places, where it refuses the
+// empty one; so does the handler. Where SQS distinguishes 0 from absent, the field is an
+// OptionalInt.
 
 // OptionalInt is an int32 that may be absent. The zero value is absent.
 type OptionalInt struct {
@@ -74,8 +73,7 @@ func (d MD5) String() string {
 
 func (d MD5) append(dst []byte) []byte { return hex.AppendEncode(dst, d[:]) }
 
-// CreateQueueInput asks for a queue. Of a queue that exists, the attributes
-// given must equal those it has.
+// CreateQueueInput asks for a queue. If the queue exists, it must have the attributes given.
 type CreateQueueInput struct {
 	QueueName  string
 	Attributes map[string]string
@@ -212,8 +210,8 @@ type CancelMessageMoveTaskInput struct {
 	TaskHandle string
 }
 
-// CancelMessageMoveTaskOutput tells how many messages the task has moved; they
-// are not moved back.
+// CancelMessageMoveTaskOutput has the number of messages that the task has moved; they are
+// not moved back.
 type CancelMessageMoveTaskOutput struct {
 	ApproximateNumberOfMessagesMoved int64
 }

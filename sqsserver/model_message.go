@@ -40,7 +40,7 @@ type SendMessageInput struct {
 	SendMessageEntry
 }
 
-// SendMessageOutput tells what became of a message sent.
+// SendMessageOutput is the result of a send.
 type SendMessageOutput struct {
 	MessageId                    UUID
 	MD5OfMessageBody             MD5
@@ -74,8 +74,8 @@ type SendMessageBatchOutput struct {
 	Failed     []BatchResultErrorEntry
 }
 
-// BatchResultErrorEntry is an entry of a batch that failed. Code is a query
-// code, as Error.Code; SenderFault says that repeating the entry as it is
+// BatchResultErrorEntry is an entry of a batch that failed. Code is a query code, as
+// Error.Code; SenderFault reports that the entry itself is at fault, so that repeating it
 // cannot help.
 type BatchResultErrorEntry struct {
 	Id          string

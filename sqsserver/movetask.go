@@ -28,15 +28,15 @@ const (
 	moveFailed    = "FAILED"
 )
 
-// Why a task failed, where it is not that a queue does not exist any more.
+// The reasons why a task failed, besides that a queue does not exist any more.
 const (
 	failedSource = "CouldNotDetermineMessageSource" // the message was sent to the queue
 	failedTime   = "TaskTimedOut"                   // after 36 hours; the text of AWS is not known
 )
 
-// moveTask is a message move task. It moves the messages that were visible when
-// it began, or as many that came after them: what fails again while the task
-// runs could else go round for ever. In flight and delayed ones stay.
+// moveTask is a message move task. It moves as many messages as were visible when it began:
+// otherwise messages that fail again while the task runs could go round for ever. Messages
+// in flight and delayed ones stay.
 type moveTask struct {
 	id          UUID
 	source      string // ARN
@@ -75,7 +75,7 @@ func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveT
 	return &StartMessageMoveTaskOutput{TaskHandle: task.handle()}, nil
 }
 
-// beginByARN begins a request that names a queue by its ARN.
+// beginByARN begins an action that names its queue by an ARN.
 func (s *Server) beginByARN(ctx context.Context, arn, action string) (replyFault, error) {
 	if err := ctx.Err(); err != nil {
 		return replyFault{}, err
@@ -319,7 +319,7 @@ func (s *Server) listMoves(from *caller, source string, limit int) ([]ListMessag
 	return entries, nil
 }
 
-// entry tells how the task stands. The lock is held.
+// entry returns the task as ListMessageMoveTasks reports it. The lock is held.
 func (t *moveTask) entry() ListMessageMoveTasksResultEntry {
 	entry := ListMessageMoveTasksResultEntry{
 		Status:                            t.status,
@@ -337,7 +337,7 @@ func (t *moveTask) entry() ListMessageMoveTasksResultEntry {
 	return entry
 }
 
-// taskHandle is what the handle of a task says, as AWS's do.
+// taskHandle is the content of a task's handle, as in AWS's handles.
 type taskHandle struct {
 	TaskID    string `json:"taskId"`
 	SourceArn string `json:"sourceArn"`

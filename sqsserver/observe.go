@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Request is what there is to say of a request over HTTP once it has ended:
-// nothing of a message or a secret. See Config.OnRequest.
+// Request describes a request over HTTP that has ended, without anything of a message or a
+// secret. See Config.OnRequest.
 type Request struct {
 	ID        string // in the reply too, as x-amzn-RequestId
 	Started   time.Time
@@ -35,7 +35,7 @@ type observation struct {
 	Request
 }
 
-// observe begins to note what a call does, if anybody wants to know.
+// observe begins the observation of a call, if there is a Config.OnRequest.
 func (c *call) observe(r *http.Request) {
 	if c.server.config.OnRequest == nil {
 		return
@@ -49,7 +49,7 @@ func (c *call) observe(r *http.Request) {
 	}
 }
 
-// note notes which queue a request is about.
+// note adds the queue's name to the observation of a request.
 func (s *Server) note(ctx context.Context, queue string) {
 	if s.config.OnRequest == nil {
 		return
@@ -79,7 +79,7 @@ func (seen *observation) count(action string, out output) {
 	}
 }
 
-// report tells the observer how the call ended.
+// report passes the observation to Config.OnRequest when the call has ended.
 func (c *call) report() {
 	if c.seen == nil {
 		return

@@ -13,15 +13,14 @@ import (
 // journal is the server's from then on, and closed by it; if Open fails, it is still
 // the caller's. Without a journal Open fails: use [New] for a server in memory.
 //
-// A crash loses nothing that was acknowledged: sends, deletes, what concerns
-// queues, purges and moves. It may lose receives and changes of visibility of the
-// last moments: messages then come again earlier than they should, with a
-// smaller receive count, and the receipt handles of such receives are those of
-// the receives that come instead. The order among the visible messages of a
-// standard queue is not kept.
+// A crash loses no acknowledged send, delete, purge or move, and no acknowledged change of a
+// queue. It may lose receives and changes of visibility of the last moments: messages then
+// come again earlier than they should, with a smaller receive count, and the receipt handles
+// of such receives are those of the receives that come instead. The order among the visible
+// messages of a standard queue is not kept.
 //
-// The error says which record of the journal cannot be understood. Nothing is
-// skipped or guessed.
+// The error names the record of the journal that cannot be understood. No record is skipped
+// or guessed.
 func Open(journal Journal, config Config) (*Server, error) {
 	if journal == nil {
 		return nil, errors.New("sqsserver: Open was given no journal: give it one, or call New for a server that keeps everything in memory")
@@ -52,8 +51,8 @@ func Open(journal Journal, config Config) (*Server, error) {
 const (
 	defaultBodyCache = 128 << 20
 
-	// formatVersion is that of the records as a whole: which there are and what
-	// their keys say.
+	// formatVersion is the version of the records as a whole: which kinds there are, and their
+	// keys.
 	formatVersion = 2
 
 	// skippedNumbers are left out at each start. Messages that were not yet on
@@ -63,7 +62,7 @@ const (
 	skippedNumbers = 1 << 20
 )
 
-// replay puts what the journal has into the server.
+// replay restores the queues and messages of the journal.
 func (s *Server) replay(journal Journal, w *journalWriter) error {
 	if err := checkFormat(journal); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (s *Server) replay(journal Journal, w *journalWriter) error {
 	}
 	s.engine.Resume(r.sequence)
 	w.sequence = r.sequence
-	// The ids of before must not come again from a seed that is the same.
+	// Ids must not be repeated by a server with the same seed.
 	s.random = rand.New(rand.NewPCG(s.config.Seed, 1+r.sequence))
 
 	var b Batch
@@ -104,7 +103,7 @@ func (s *Server) replay(journal Journal, w *journalWriter) error {
 	return journal.Commit(&b, true)
 }
 
-// checkFormat finds out whether the journal's records are those of this program.
+// checkFormat checks that the records are of the format that this program reads.
 func checkFormat(journal Journal) error {
 	for version, err := range journal.Get([][]byte{{versionKey}}) {
 		switch {
@@ -121,7 +120,7 @@ func checkFormat(journal Journal) error {
 	})
 }
 
-// replayer takes the records of a journal.
+// replayer restores the records of a journal.
 type replayer struct {
 	server   *Server
 	now      time.Time

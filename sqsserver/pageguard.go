@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// PageGuard tells the requests of programs from those that a web page has a browser
-// make. A page that a developer visits reaches every address of the developer's machine,
-// so whatever asks for no signature needs it:
+// PageGuard distinguishes the requests of programs from those that a web page makes in a
+// browser. A page that a developer visits reaches every address of the developer's machine,
+// so every service that requires no signature needs a PageGuard:
 //
 //   - Origin, which browsers send with every POST and every request that a script may read
 //     the answer of, must be that of a page of this machine (http or https; localhost,
@@ -63,7 +63,7 @@ type PageGuardConfig struct {
 // refusalInterval is the least time between two calls of OnRefused.
 const refusalInterval = 10 * time.Second
 
-// NewPageGuard fails if one of the AllowedOrigins is no origin.
+// NewPageGuard fails if one of the AllowedOrigins is not an origin.
 func NewPageGuard(cfg PageGuardConfig) (*PageGuard, error) {
 	g := &PageGuard{cfg: cfg}
 	for _, text := range cfg.AllowedOrigins {
@@ -76,8 +76,8 @@ func NewPageGuard(cfg PageGuardConfig) (*PageGuard, error) {
 	return g, nil
 }
 
-// CheckOrigin reports whether text can be one of the AllowedOrigins; the error says what
-// is wrong with it.
+// CheckOrigin returns an error if text is not an origin, and so cannot be one of the
+// AllowedOrigins.
 func CheckOrigin(text string) error {
 	_, err := parseOrigin(text)
 	return err
@@ -87,7 +87,7 @@ func CheckOrigin(text string) error {
 // origin or the host, and the remedy; its answer has status 403.
 func (g *PageGuard) Check(r *http.Request) error { return g.report(r, g.judge(r)) }
 
-// checkAction is Check for what a GET can change too.
+// checkAction is Check for requests whose GETs change something too.
 func (g *PageGuard) checkAction(r *http.Request) error {
 	err := g.judge(r)
 	if err == nil {
@@ -114,9 +114,9 @@ func writePageRefusal(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
-// AllowOrigin adds to the header of an answer what lets the page read it whose request
-// Check has permitted. The answer to a request of method OPTIONS has these headers only.
-// Requests without an Origin get none.
+// AllowOrigin adds to a reply the headers that let a page read it, whose request Check has
+// permitted. The answer to a request of method OPTIONS has these headers only. Requests
+// without an Origin get none.
 func (g *PageGuard) AllowOrigin(h http.Header, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		h.Add("Vary", "Origin")
@@ -140,7 +140,7 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 	}
 }
 
-// report tells of a refusal, unless another was told of a moment ago.
+// report passes a refusal to OnRefused, at most once per refusalInterval.
 func (g *PageGuard) report(r *http.Request, err error) error {
 	if err == nil || g.cfg.OnRefused == nil {
 		return err
@@ -158,7 +158,7 @@ func (g *PageGuard) report(r *http.Request, err error) error {
 	return err
 }
 
-// judge is the rule.
+// judge applies the rule and returns the refusal, or nil.
 func (g *PageGuard) judge(r *http.Request) error {
 	if g.cfg.Host != "" {
 		return judgeProgram(r, g.cfg.Host)
@@ -219,10 +219,10 @@ func (g *PageGuard) judgeOrigin(origins []string) error {
 	return fmt.Errorf("the web page of origin %s may not use the server: %s%s", quoted(origins[0]), who, remedy(origins[0]))
 }
 
-// judgeGet refuses what may be a page's GET although it does not look like one: browsers
-// name neither the origin nor the site when the page and the server have plain HTTP
-// addresses beyond loopback. A page can neither change the browser's User-Agent in a
-// request to another origin, nor own an address or a name without a dot.
+// judgeGet refuses GETs that a page may have made although they have no Origin: browsers
+// send neither Origin nor Sec-Fetch-Site when the page and the server have plain HTTP
+// addresses beyond loopback. A page can neither change the browser's User-Agent in a request
+// to another origin, nor own an address or a name without a dot.
 func (g *PageGuard) judgeGet(r *http.Request) error {
 	_, fromPage := r.Header["Origin"]
 	_, fromBrowser := r.Header["Sec-Fetch-Site"]
@@ -243,7 +243,8 @@ func (g *PageGuard) judgeGet(r *http.Request) error {
 	return nil
 }
 
-// remedy says how to permit origin, if it is one. What it prints is safe to paste.
+// remedy returns how to permit an origin, "" if it is not one. The text is safe to paste
+// into a shell.
 func remedy(origin string) string {
 	if parsed, err := parseOrigin(origin); err == nil {
 		return "; to permit it, start the server with --allow-origin " + parsed.String() + " (in Go: Config.AllowedOrigins)"
@@ -251,8 +252,8 @@ func remedy(origin string) string {
 	return ""
 }
 
-// quoted is what a request says, for a message: a log and a terminal get no more of it
-// than this, and no control characters.
+// quoted quotes a part of a request for a message: logs and terminals get at most 128 bytes
+// of it, and no control characters.
 func quoted(text string) string {
 	const limit = 128
 	if len(text) > limit {

@@ -25,8 +25,8 @@ var permitted = []string{
 	actionListDeadLetterSourceQueues, actionPurgeQueue, actionReceiveMessage, actionSendMessage,
 }
 
-// policy is a queue's Policy attribute. The server keeps it for whoever reads it
-// and enforces nothing.
+// policy is a queue's Policy attribute. The server keeps it for readers and enforces
+// nothing.
 type policy struct {
 	Version   string            `json:"Version,omitempty"`
 	ID        string            `json:"Id,omitempty"`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// isQuery reports whether a request is of the Query protocol: parameters in the
-// URL or in a form, a reply in XML. What names a target, or has JSON, is not.
+// isQuery reports whether a request is of the Query protocol: parameters in the URL or in a
+// form, a reply in XML. A request with an X-Amz-Target or with JSON is not one.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-making-api-requests-xml.html
 func isQuery(r *http.Request) bool {
 	return r.Header.Get("X-Amz-Target") == "" && !strings.Contains(r.Header.Get("Content-Type"), "json")

@@ -27,7 +27,7 @@ type queueName struct {
 	account, region, name string
 }
 
-// queue is what the server knows of a queue beside its messages.
+// queue is a queue without its messages, which the engine has.
 type queue struct {
 	queueName
 	arn     string
@@ -151,9 +151,8 @@ func (n queueName) arn() string {
 	return "arn:aws:sqs:" + n.region + ":" + n.account + ":" + n.name
 }
 
-// compare finds the first of the attributes given for a queue to create in which
-// the queue that has the name differs. What is not given does not matter, nor what
-// it would make of those that are.
+// compare finds the first of the attributes given for a queue to create in which the queue
+// that has the name differs. Attributes that are not given are not compared.
 func (q *queue) compare(wanted *attributes, given map[string]string) error {
 	want, have := wanted.settable(), q.attributes.settable()
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -164,7 +163,7 @@ func (q *queue) compare(wanted *attributes, given map[string]string) error {
 	return nil
 }
 
-// settings returns what the engine needs to know of a queue's attributes.
+// settings returns the attributes that the engine needs.
 func (s *Server) settings(a *attributes) engine.Settings {
 	return engine.Settings{
 		FIFO:          a.fifo,
@@ -262,8 +261,8 @@ func (s *Server) listPage(from *caller, maxResults OptionalInt, token string, is
 	return urls, next, nil
 }
 
-// parsePageToken returns the name of the queue after which a page begins. What is
-// no name was given out by nobody.
+// parsePageToken returns the name of the queue after which a page begins. A token that is
+// not a queue name was never issued.
 func parsePageToken(token string) (name string, err error) {
 	if token == "" {
 		return "", nil

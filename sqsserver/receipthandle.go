@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// receiptHandle is what a receipt handle says, sealed by a checksum: so a handle
-// of another queue can be told from text that no server ever issued, which SQS
-// answers differently. It hides nothing and proves nothing.
+// receiptHandle is the content of a receipt handle, with a checksum: so a handle of another
+// queue can be told from text that no server ever issued, which SQS answers differently. It
+// hides nothing and proves nothing.
 type receiptHandle struct {
 	queue      uint64 // whose it is
 	number     uint64 // of the message in its queue

@@ -86,7 +86,7 @@ type message struct {
 var messageBuffers = sync.Pool{New: func() any { return new([maxReceived]message) }}
 
 // newReceived has room for n messages, and is to be freed when it has been copied or
-// written. It takes none before there are messages: long polls are many.
+// written. It takes no buffer before there are messages, since many long polls may wait.
 func newReceived(n int) received {
 	if n == 0 {
 		return received{}
@@ -95,7 +95,7 @@ func newReceived(n int) received {
 	return received{room[:n], room}
 }
 
-// free lets go of the messages, which the pool would keep alive.
+// free drops the messages, which the pool would keep alive, and returns the buffer.
 func (out *received) free() {
 	if out.buffer != nil {
 		clear(out.messages)
@@ -143,8 +143,8 @@ func checkReceive(a *attributes, in *ReceiveMessageInput) (systemAttributeSet, e
 	return wanted | older, nil
 }
 
-// receive receives what there is or, if there is nothing, waits for some time
-// for the first message.
+// receive receives the messages that are available or, if there are none, waits up to limit
+// for the first.
 func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Duration) ([]engine.Delivery, error) {
 	for {
 		var overLimit error
@@ -177,7 +177,7 @@ func (s *Server) receive(ctx context.Context, q *queue, w *waiter, limit time.Du
 	}
 }
 
-// message makes of a delivery the message that the receive asked for.
+// message sets m to the delivery, with the attributes that the receive asked for.
 func (q *queue) message(m *message, d *engine.Delivery, handles *handleTexts, wanted systemAttributeSet, names []string) {
 	c := d.Payload.(*content)
 	*m = message{}
@@ -202,7 +202,7 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 	c := d.Payload.(*content)
 	trace := c.traceHeader
 	if len(trace) > maxTraceHeader {
-		trace = "" // a journal kept it before there was a limit; ten in a reply could be 70 MiB
+		trace = "" // an old journal may have longer ones; ten in a reply could be 70 MiB
 	}
 	return SystemAttributes{
 		SenderId:                         c.sender,
@@ -217,7 +217,8 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 	}
 }
 
-// exposeUndelivered makes the messages of a reply visible that did not reach the client.
+// exposeUndelivered makes the messages of a reply visible again that did not reach the
+// client.
 func (s *Server) exposeUndelivered(from *caller, queueURL string, out *received) {
 	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
 		"queue", queueURL, "messages", len(out.messages))

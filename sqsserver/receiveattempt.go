@@ -78,8 +78,8 @@ func (a *attempts) add(now time.Time, id string) *attempt {
 	return fresh
 }
 
-// note keeps what the attempt holds. What was received without a lease it does
-// not hold, and so cannot get again.
+// note keeps the leases that the attempt holds. Messages received without a lease cannot be
+// received again by it.
 func (a *attempt) note(deliveries []engine.Delivery) {
 	a.leases = a.leases[:0]
 	for i := range deliveries {

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// The records of the journal. A key begins with the byte that says its kind;
-// numbers in keys are big-endian, so that keys are in the order of the numbers.
+// The records of the journal. The first byte of a key is its kind; numbers in keys are
+// big-endian, so that keys are in the order of the numbers.
 //
 //	v                                  the version of the format as a whole
 //	s                                  the sequence number of the newest message
@@ -21,17 +21,16 @@ import (
 //	m <queue> <sequence number>        a message but for its content
 //	b <send number>                    the content of a message
 //
-// Keys that begin with another byte are somebody else's records, which the server
-// neither reads nor changes.
+// Keys that begin with another byte belong to others; the server neither reads nor changes
+// them.
 //
-// A queue is known by the number that its receipt handles carry. The content is
-// written once and stays under the number of the message's sending, wherever the
-// message moves; nothing but a receive reads it.
+// A queue is known by the number that its receipt handles carry. The content is written once
+// and stays under the number of the message's sending, wherever the message moves; only
+// receives and inspections read it.
 //
-// A value begins with a byte for the version of its encoding. Numbers are
-// varints, texts have their length before them, and instants are nanoseconds of
-// Unix time, 0 for none. A decoder accepts exactly what the encoder writes: what
-// it does not understand must not be guessed.
+// A value begins with a byte for the version of its encoding. Numbers are varints, texts
+// have their length before them, and instants are nanoseconds of Unix time, 0 for none. A
+// decoder accepts exactly what the encoder writes, and never guesses.
 const (
 	versionKey    = 'v'
 	sequenceKey   = 's'
@@ -57,8 +56,8 @@ const (
 	allMessageFlags = 1<<iota - 1
 )
 
-// messageFlags says which of its optional fields a message's record has: those
-// that are not what a decoder takes them for without being told.
+// messageFlags returns which optional fields a message's record has: those that differ from
+// their defaults.
 func messageFlags(s *engine.State) byte {
 	var flags byte
 	if s.FirstReceived != engine.Never {
@@ -184,7 +183,7 @@ func appendContent(dst []byte, c *content) []byte {
 	return appendText(dst, c.body.text)
 }
 
-// decodeContent copies what it takes out of the record.
+// decodeContent keeps nothing of the record.
 func decodeContent(value []byte) (*content, error) {
 	r := newRecord(value)
 	c := new(content)
@@ -209,7 +208,7 @@ func decodeContent(value []byte) (*content, error) {
 	return c, nil
 }
 
-// queueRecord is what a queue's record says.
+// queueRecord is the content of a queue's record.
 type queueRecord struct {
 	name                      queueName
 	created, modified, purged int64

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// redrivePolicy says where messages go that have been received too often. The
-// zero value: nowhere.
+// redrivePolicy names the dead-letter queue of a queue. The zero value has none.
 type redrivePolicy struct {
 	target      string // ARN
 	maxReceives int
@@ -65,8 +64,8 @@ func isQueueARN(arn string) bool {
 	return checkQueueName(name, strings.HasSuffix(name, fifoSuffix)) == nil
 }
 
-// redriveAllowPolicy says which queues may use this one as their dead-letter
-// queue. The zero value: all.
+// redriveAllowPolicy lists the queues that may use this one as their dead-letter queue. The
+// zero value permits all.
 type redriveAllowPolicy struct {
 	Permission string   `json:"redrivePermission"`
 	Sources    []string `json:"sourceQueueArns"` // ARNs, for byQueue

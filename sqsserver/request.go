@@ -36,16 +36,16 @@ func (s *Server) lookupName(ctx context.Context, name queueName, action string) 
 	return r, err
 }
 
-// request is a request that has found its queue.
+// request is a request whose queue has been found.
 type request struct {
 	queue      *queue
 	attributes *attributes // of the queue when the request came
 	replyFault
 }
 
-// underLock carries out an operation on the queue under the lock, unless the server or
-// the queue has gone since the request came. What becomes receivable goes to the long
-// polls that wait for it.
+// underLock carries out an operation on the queue under the lock; the error is that the
+// server or the queue has gone since the request came. Messages that become receivable go to
+// the long polls that wait for them.
 func (s *Server) underLock(q *queue, do func(now time.Time)) error {
 	s.mu.Lock()
 	defer s.stopOnPanic()

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// content is what the engine carries of a message without reading it. It never
+// content is the part of a message that the engine carries without reading it. It never
 // changes.
 type content struct {
 	body           body
@@ -112,7 +112,7 @@ func (s *Server) SendMessageBatch(ctx context.Context, in *SendMessageBatchInput
 	return out, r.delayOrLose(ctx)
 }
 
-// checkSendBatch finds what makes SQS refuse a batch as a whole.
+// checkSendBatch returns the error with which SQS refuses a batch as a whole, or nil.
 func checkSendBatch(a *attributes, entries []SendMessageBatchRequestEntry) error {
 	id := func(i int) string { return entries[i].Id }
 	if err := checkBatch("SendMessageBatchRequestEntry", len(entries), id); err != nil {
@@ -132,8 +132,8 @@ func checkSendBatch(a *attributes, entries []SendMessageBatchRequestEntry) error
 	return nil
 }
 
-// checkFIFO checks that a message has what a FIFO queue needs. A batch that has
-// one without is refused as a whole; whether the ids are valid, and not empty, is
+// checkFIFO checks that a message for a FIFO queue has a group and a deduplication id.
+// Without, the whole batch is refused; whether the ids are valid, and not empty, is checked
 // for each entry by itself.
 func checkFIFO(a *attributes, entry *SendMessageEntry, inBatch bool) error {
 	switch {
@@ -165,8 +165,7 @@ func checkMessage(a *attributes, from *caller, entry *SendMessageEntry, inBatch 
 	return nil
 }
 
-// newMessage makes of an entry that was checked the message that the engine takes, but
-// for its id.
+// newMessage returns a checked entry as the engine's message, without an id.
 func newMessage(a *attributes, from *caller, entry *SendMessageEntry) engine.Message {
 	c := &content{
 		body:          entry.body.body,
@@ -197,8 +196,8 @@ func newMessage(a *attributes, from *caller, entry *SendMessageEntry) engine.Mes
 	return m
 }
 
-// send puts a message into the queue. Where there is a journal, that has the
-// content and the engine has not. The lock is held.
+// send puts a message into the queue. If there is a journal, it keeps the content, and the
+// engine has none. The lock is held.
 func (s *Server) send(now time.Time, q *queue, m *engine.Message) engine.Sent {
 	m.ID = s.newMessageID()
 	if s.writer == nil {
@@ -228,8 +227,8 @@ func sendOutput(sent engine.Sent, c *content) SendMessageOutput {
 	}
 }
 
-// publicSequence makes of the engine's number one of 20 digits, as those of AWS
-// have: so they can be compared as text.
+// publicSequence turns the engine's number into one of 20 digits, as AWS's have, so that
+// numbers can be compared as text.
 func publicSequence(n uint64) uint64 {
 	if n == 0 {
 		return 0

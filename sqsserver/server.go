@@ -56,35 +56,33 @@ type Config struct {
 	// journal does not have yet. It means nothing to New. Default: 128 MiB.
 	BodyCache int
 
-	// Credentials make requests over HTTP need a valid AWS Signature Version 4 of one
-	// of them, in the Authorization header or in the URL, by a clock that is at most
-	// 15 minutes off. Session tokens are not looked at. Each of the keys may use every
-	// queue. Default: none, every request is taken that no web page of another origin may
-	// have made, whatever its signature; see [PageGuard].
+	// Credentials make requests over HTTP need a valid AWS Signature Version 4 of one of them,
+	// in the Authorization header or in the URL, by a clock that is at most 15 minutes off.
+	// Session tokens are not looked at. Each of the keys may use every queue. Default: none;
+	// every request is accepted, whatever its signature, that cannot be a web page's of another
+	// origin; see [PageGuard].
 	Credentials []Credentials
 
-	// AllowedOrigins are the origins of web pages on other machines that may use the
-	// server over HTTP though it has no Credentials, in the form scheme://host[:port], and
-	// names besides localhost by which it may be called on a loopback address: see
-	// [PageGuard]. That of BaseURL is one of them. What is no origin is logged by New and
-	// permits nobody. Default: only pages of this machine.
+	// AllowedOrigins are the origins of web pages on other machines that may use the server over
+	// HTTP though it has no Credentials, in the form scheme://host[:port], and names besides
+	// localhost by which it may be called on a loopback address: see [PageGuard]. The origin of
+	// BaseURL is one of them. New logs entries that are not origins, and ignores them. Default:
+	// only pages of this machine.
 	AllowedOrigins []string
 
-	// KeepUnwritten leaves messages in flight that were received for a client who
-	// has gone before the reply was written, as AWS does. Default: they become
-	// visible again at once.
+	// KeepUnwritten leaves messages in flight whose client has gone before the reply was
+	// written, as AWS does. Default: they become visible again at once.
 	KeepUnwritten bool
 
-	// TimeScale is how many times as fast as the machine's the server's time goes,
-	// for tests of what takes long; see Server.Advance. It cannot be had with a
-	// journal. Default: 1.
+	// TimeScale is how many times as fast as the machine's the server's time goes, for tests of
+	// long times; see Server.Advance. It does not work with a journal. Default: 1.
 	TimeScale float64
 
-	// OnRequest is called when a request over HTTP has ended, by the goroutine that
-	// serves it: it should be quick. Default: nobody is told.
+	// OnRequest is called when a request over HTTP has ended, by the goroutine that serves it:
+	// it should be quick. Default: none.
 	OnRequest func(Request)
 
-	// Logger is told what no client learns. Default: slog.Default().
+	// Logger gets what no reply says. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -101,9 +99,9 @@ type Server struct {
 	pages  *PageGuard
 	bodies atomic.Int64 // bytes that requests hold; see maxBodies
 
-	// mu guards what follows. Requests hold it for at most messagesPerHold
-	// messages at a time, and the engine bounds what it expires on the way; it
-	// is never held while waiting, nor for parsing, digests or encoding.
+	// mu guards what follows. Requests hold it for at most messagesPerHold messages at a time,
+	// and the engine limits how many messages it expires on the way. The lock is never held
+	// while waiting, nor for parsing, digests or encoding.
 	mu       sync.Mutex
 	closed   bool
 	engine   *engine.Engine
@@ -156,14 +154,14 @@ func New(config Config) *Server {
 	return s
 }
 
-// pageGuard makes the guard of a server.
+// pageGuard returns the guard of a server.
 func (c Config) pageGuard() *PageGuard {
 	cfg := PageGuardConfig{OnRefused: func(r *http.Request, err error, unreported int) {
 		c.Logger.Warn("refused a request that may be a web page's or a stranger's", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
 	}}
 	for _, origin := range c.AllowedOrigins {
 		if err := CheckOrigin(origin); err != nil {
-			c.Logger.Error("sqsserver: Config.AllowedOrigins permits less than it says", "error", err)
+			c.Logger.Error("sqsserver: ignoring an entry of Config.AllowedOrigins that is not an origin", "error", err)
 			continue
 		}
 		cfg.AllowedOrigins = append(cfg.AllowedOrigins, origin)
@@ -175,14 +173,13 @@ func (c Config) pageGuard() *PageGuard {
 	return guard
 }
 
-// Pages returns the rule by which the server tells programs from web pages, for what else
-// is served at its address without asking for a signature.
+// Pages returns the rule by which the server distinguishes programs from web pages, for
+// other handlers at its address that require no signature.
 func (s *Server) Pages() *PageGuard { return s.pages }
 
-// Close ends the long polls that wait, which return no message, and makes the
-// server refuse every later request with ServiceUnavailable. A server with a
-// journal writes what is left to it and closes it; the error is that of closing
-// it, or nil.
+// Close ends the long polls that wait, which return no message, and makes the server refuse
+// every later request with ServiceUnavailable. A server with a journal writes the remaining
+// changes and closes it; the error is that of closing it, or nil.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -99,7 +99,7 @@ func results(settlements []settlement, id func(i int) string) (successful []Batc
 	return successful, failed
 }
 
-// settlement is what is to be done with one received message, and its outcome.
+// settlement is the delete or the change of visibility of one message, and its outcome.
 type settlement struct {
 	handle   string
 	receipt  engine.Receipt

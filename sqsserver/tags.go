@@ -108,8 +108,8 @@ func validTagKeyLength(key string) bool {
 	return key != "" && utf8.RuneCountInString(key) <= maxTagKey
 }
 
-// validTagText holds for letters, digits and spaces of any script and some
-// punctuation.
+// validTagText reports whether text consists of letters, digits and spaces of any script and
+// some punctuation.
 func validTagText(text string, limit int) bool {
 	if !utf8.ValidString(text) || utf8.RuneCountInString(text) > limit {
 		return false

@@ -25,10 +25,10 @@ const (
 	maxBatchSize         = 1 << 20 // of a SendMessageBatch, whatever the queue's MaximumMessageSize
 )
 
-// check finds what no queue would accept in a message: a body or attributes that
-// are not as SQS wants them, a delay out of range, ids with other characters
-// than theirs. What depends on the queue, the size among it, is for the caller
-// to check. Attributes out of order are put in order.
+// check returns why no queue would accept a message: a body or attributes that are not as
+// SQS wants them, a delay out of range, ids with other characters than theirs. What depends
+// on the queue, the size among it, is for the caller to check. Attributes out of order are
+// put in order.
 func (e *SendMessageEntry) check() error {
 	if e.bodySize() == 0 {
 		return errMissingParameter("MessageBody")
@@ -70,7 +70,7 @@ func (e *SendMessageEntry) size() int {
 
 func (e *SendMessageEntry) bodySize() int { return max(e.body.size, len(e.MessageBody)) }
 
-// isBinary tells which of its two values an attribute has.
+// isBinary reports whether the value of an attribute is binary.
 func (a *MessageAttribute) isBinary() bool { return digest.IsBinary(a.DataType) }
 
 func (a *MessageAttribute) valueSize() int {
@@ -262,7 +262,7 @@ func validBatchEntryID(id string) bool {
 	return true
 }
 
-// isNameCharacter holds for what queue names and batch entry ids consist of.
+// isNameCharacter reports whether queue names and batch entry ids may have the character.
 func isNameCharacter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }

@@ -20,8 +20,8 @@ func (e *Engine) Next(q *Queue) (time.Time, bool) {
 	return instant(min(hidden.key, q.expiry(oldest.key))), true
 }
 
-// Advance makes visible and drops what is due, at most limit messages, and
-// says whether more is due.
+// Advance makes visible and drops what is due, at most limit messages, and reports whether
+// more is due.
 func (e *Engine) Advance(now time.Time, q *Queue, limit int) (more bool) {
 	t := e.tick(now)
 	limit -= q.exposeDue(t, limit)
@@ -43,10 +43,10 @@ func (q *Queue) settleDue(t int64) {
 	q.expire(t, math.MaxInt)
 }
 
-// exposeDue makes up to limit messages visible whose delay or lease is over,
-// longest over first, and returns how many. It goes before expire: else the
-// expiry of a group's first message could cost the group its turn, with the
-// second still looking hidden.
+// exposeDue makes up to limit messages visible whose delay or lease is over, longest over
+// first, and returns how many. It is called before expire: otherwise the expiry of a group's
+// first message could make the group lose its turn, because the second would still be
+// hidden.
 func (q *Queue) exposeDue(t int64, limit int) (exposed int) {
 	for ; exposed < limit; exposed++ {
 		next, ok := q.hidden.first()
@@ -69,7 +69,7 @@ func (q *Queue) expire(t int64, limit int) {
 	}
 }
 
-// due says whether expire or exposeDue would find a message.
+// due reports whether expire or exposeDue would find a message.
 func (q *Queue) due(t int64) bool {
 	if next, ok := q.hidden.first(); ok && next.key <= t {
 		return true

@@ -1,12 +1,12 @@
-// Package engine is the state machine of SQS queues, standard and FIFO: what
-// a send, a receive, a delete, a change of visibility and the passing of time
-// do to them. The rules are those of the Amazon SQS Developer Guide; where AWS
-// leaves one open, the method concerned says what was chosen.
+// Package engine is the state machine of SQS queues, standard and FIFO: it applies sends,
+// receives, deletes, changes of visibility and the passing of time to them. The rules are
+// those of the Amazon SQS Developer Guide; where AWS leaves one open, the method documents
+// the choice.
 //
-// It is plain data and functions of now: no goroutine, timer, clock, lock or
-// I/O. Whoever drives it holds a lock around each call, passes the time, and
-// learns from [Engine.Next] and [Engine.Woken] when waiting receivers should
-// try again. So a server, a test and a simulated week run the same code.
+// It is plain data and functions of now: no goroutine, timer, clock, lock or I/O. The caller
+// holds a lock around each call, passes the time, and learns from [Engine.Next] and
+// [Engine.Woken] when waiting receivers should try again. So a server, a test and a
+// simulated week run the same code.
 //
 // Time is kept in nanoseconds of Unix time (years 1678 to 2262) and never goes
 // back: a now before the latest one seen counts as the latest.
@@ -37,7 +37,7 @@ type Engine struct {
 	acceptance Acceptance
 }
 
-// never is the instant of what has not happened.
+// never is the instant of an event that has not happened.
 const never = math.MinInt64
 
 // New returns an engine without queues.
@@ -83,8 +83,8 @@ func (e *Engine) Drop(now time.Time, q *Queue) {
 	}
 }
 
-// Purge removes every message, delayed and in flight ones included, and
-// forgets what a FIFO queue knew of duplicates.
+// Purge removes every message, delayed and in flight ones included, and a FIFO queue's
+// memory of duplicates.
 func (e *Engine) Purge(now time.Time, q *Queue) {
 	e.tick(now)
 	q.empty()

@@ -6,12 +6,12 @@ import "time"
 // them holds much of what is in flight, the messages of the others go first.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
 //
-// A tenant is noisy from the moment when at least 30 of its messages, and more
-// than a tenth of all, are in flight, until none of its messages waits or
-// nothing has come for it in five minutes. Quiet tenants are served before noisy
-// ones, and these by how little they have in flight. A message without a group
-// is a tenant of its own, and always quiet. AWS also weighs the time that
-// messages are worked on, in a way it does not tell; the engine does not.
+// A tenant is noisy from the moment when at least 30 of its messages, and more than a tenth
+// of all, are in flight, until none of its messages waits or nothing has come for it in five
+// minutes. Quiet tenants are served before noisy ones, and noisy ones with fewer messages in
+// flight before those with more. A message without a group is a tenant of its own, and
+// always quiet. AWS also weighs the processing time of messages, by a rule that it does not
+// publish; the engine does not.
 //
 // A change costs the logarithm of the number of groups, never a look at the
 // backlog: each group keeps its visible messages in a list of its own, so that
@@ -22,7 +22,7 @@ const (
 	noisyFor   = int64(5 * time.Minute)
 )
 
-// addVisible puts a visible message of a standard queue behind those that are there.
+// addVisible adds a visible message of a standard queue at the end of its list.
 func (q *Queue) addVisible(slot uint32) {
 	m := q.messages.at(slot)
 	if m.group == 0 {
@@ -36,7 +36,7 @@ func (q *Queue) addVisible(slot uint32) {
 	}
 }
 
-// removeVisible takes a visible message of a standard queue out of its line.
+// removeVisible removes a message of a standard queue from its list of visible ones.
 func (q *Queue) removeVisible(slot uint32) {
 	m := q.messages.at(slot)
 	if m.group == 0 {
@@ -47,7 +47,7 @@ func (q *Queue) removeVisible(slot uint32) {
 	q.updateRank(m.group)
 }
 
-// next returns the message of a standard queue whose turn it is, or 0.
+// next returns the message of a standard queue that a receive gives first, or 0.
 func (q *Queue) next() uint32 {
 	slot := q.visible.first
 	if quiet, ok := q.groups.quiet.first(); ok {
@@ -68,14 +68,14 @@ func (q *Queue) before(a, b uint32) bool {
 	return q.messages.at(a).sequence < q.messages.at(b).sequence
 }
 
-// turn orders the messages that stand first in the lines of a standard queue: by
-// when they were sent or last received. When they became visible would be more
-// exact, and would cost every waiting message eight bytes more.
+// turn orders the first messages of a standard queue's lists: by the time when they were
+// sent or last received. The time when they became visible would be more exact, and would
+// cost every waiting message eight bytes more.
 func (q *Queue) turn(slot uint32) int64 {
 	return max(q.ages.key(slot), q.messages.at(slot).received)
 }
 
-// countInFlight counts the messages that a tenant has in flight.
+// countInFlight changes the number of messages that a tenant has in flight.
 func (q *Queue) countInFlight(group uint32, change int) {
 	if group == 0 || q.settings.FIFO {
 		return
@@ -88,7 +88,7 @@ func (q *Queue) countInFlight(group uint32, change int) {
 	}
 }
 
-// updateNoisy finds out whether a tenant has become noisy.
+// updateNoisy marks a tenant as noisy if it has become so.
 func (q *Queue) updateNoisy(group uint32) {
 	g := q.groups.at(group)
 	if !g.noisy && g.messages.length > 0 && q.engine.now-g.newestArrival < noisyFor &&
@@ -100,7 +100,7 @@ func (q *Queue) updateNoisy(group uint32) {
 	q.updateRank(group)
 }
 
-// updateRank gives a tenant its place among those that wait.
+// updateRank puts a tenant in its place among those that have visible messages.
 func (q *Queue) updateRank(group uint32) {
 	g := q.groups.at(group)
 	switch {
@@ -115,8 +115,8 @@ func (q *Queue) updateRank(group uint32) {
 	}
 }
 
-// expireNoisy ends the noise of up to limit tenants for whom nothing has come in
-// five minutes.
+// expireNoisy marks up to limit noisy tenants as quiet for whom no message has come in five
+// minutes.
 func (q *Queue) expireNoisy(t int64, limit int) {
 	for range limit {
 		oldest, ok := q.groups.byArrival.first()
@@ -135,7 +135,7 @@ func (g *groups) markQuiet(i uint32) {
 	g.noisy.remove(i)
 }
 
-// noteArrival notes that a message came for the group.
+// noteArrival records that a message came for the group.
 func (g *groups) noteArrival(i uint32, t int64) {
 	this := &g.slots[i]
 	this.newestArrival = t

@@ -1,32 +1,31 @@
 package engine
 
-// group is a message group with messages in the queue. A FIFO queue keeps them
-// in the order of their sequence numbers. The group is ready when the first of
-// them is visible: then that one and those behind it, up to the first that is
-// in flight or delayed, can be received. What it is to a standard queue, fair.go
-// says.
+// group is a message group with messages in the queue. A FIFO queue keeps them in the order
+// of their sequence numbers. The group is ready when the first of them is visible: then that
+// one and those behind it, up to the first that is in flight or delayed, can be received.
+// Its meaning on a standard queue is in fair.go.
 type group struct {
 	name          string
 	size          int   // messages in the queue
 	messages      list  // FIFO: all of them; standard: the visible ones, longest visible first
-	ready         bool  // FIFO only: stands in groups.ready
-	noisy         bool  // standard only: stands in groups.loud and groups.unheard
+	ready         bool  // FIFO only: is in groups.ready
+	noisy         bool  // standard only: is in groups.noisy and groups.byArrival
 	inFlight      int   // standard only
 	newestArrival int64 // when the newest message came
 	neighbours    links // among the ready groups or the free slots
 }
 
-// groups holds the groups of a queue, numbered from 1, in reused slots. On a
-// FIFO queue the ready ones stand in a list: a receive serves them from the
-// front, and a group that was served goes behind. A blocked group, however
-// long, is not in it and costs a receive nothing.
+// groups holds the groups of a queue, numbered from 1, in reused slots. On a FIFO queue the
+// ready ones are in a list: a receive serves them from the front, and a group that was
+// served goes to the end. A blocked group is not in it, so it costs a receive nothing,
+// however long it is.
 type groups struct {
 	slots []group
 	index map[string]uint32
 	ready list
 	free  list
 
-	// Of a standard queue, those that have visible messages.
+	// The groups of a standard queue that have visible messages.
 	quiet     heap // by the turn of their first message
 	noisy     heap // the noisy ones, by how much they have in flight
 	byArrival heap // the same, by when the newest message came
@@ -44,7 +43,7 @@ func (g *groups) name(i uint32) string {
 	return g.slots[i].name
 }
 
-// join counts a message into the group of that name and returns its index.
+// join adds a message to the count of the group of that name, and returns the group's index.
 func (g *groups) join(name string) uint32 {
 	i, ok := g.index[name]
 	if !ok {
@@ -71,7 +70,7 @@ func (g *groups) open(name string) uint32 {
 	return i
 }
 
-// leave counts a message out. A group without messages is forgotten.
+// leave subtracts a message from the group's count. A group without messages is removed.
 func (g *groups) leave(i uint32) {
 	g.slots[i].size--
 	if g.slots[i].size > 0 {
@@ -99,7 +98,7 @@ func (g *groups) reset() {
 	}
 }
 
-// setReady puts the group at the end of the ready ones or takes it out.
+// setReady adds the group at the end of the ready ones, or removes it.
 func (g *groups) setReady(i uint32, ready bool) {
 	switch this := &g.slots[i]; {
 	case ready && !this.ready:
@@ -111,7 +110,7 @@ func (g *groups) setReady(i uint32, ready bool) {
 	}
 }
 
-// rotate sends a group, if it is ready still, behind the others.
+// rotate moves a group to the end of the ready ones, if it is still ready.
 func (g *groups) rotate(i uint32) {
 	if int(i) < len(g.slots) && g.slots[i].ready {
 		g.ready.remove(g, i)

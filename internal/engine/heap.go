@@ -4,10 +4,10 @@ package engine
 // first and among equal keys the smallest item. An item is a small positive
 // number, here the slot of a message, and is in a heap at most once.
 //
-// Four children per node and the key beside the item: a step down reads one
-// cache line and touches no message. Where an item stands is kept in an array
-// of the heap itself, since writing it into the messages would touch a far
-// cache line for every entry that moves. The zero heap is empty.
+// Four children per node and the key beside the item: a step down reads one cache line and
+// touches no message. The position of an item is kept in an array of the heap itself, since
+// writing it into the messages would touch a distant cache line for every entry that moves.
+// The zero heap is empty.
 type heap struct {
 	entries   []entry
 	positions []uint32 // by item: its index in entries plus one; 0 when absent
@@ -57,7 +57,7 @@ func (h *heap) set(item uint32, key int64) {
 	h.up(len(h.entries)-1, e)
 }
 
-// remove takes the item out; one that is absent is no error.
+// remove removes the item; an absent one is not an error.
 func (h *heap) remove(item uint32) {
 	if !h.has(item) {
 		return
@@ -72,9 +72,9 @@ func (h *heap) remove(item uint32) {
 	}
 }
 
-// reset empties the heap. It is not done whenever the last item leaves: the
-// positions are as many as the items ever were, and to make them anew for each
-// first item would cost more than all else.
+// reset empties the heap. It is not called whenever the last item leaves: there are as many
+// positions as there ever were items, and making them anew for each first item would cost
+// more than everything else.
 func (h *heap) reset() {
 	if len(h.positions) > chunkSize {
 		*h = heap{}
@@ -84,7 +84,7 @@ func (h *heap) reset() {
 	h.entries = h.entries[:0]
 }
 
-// settle puts e where it belongs, beginning at the free index at.
+// settle puts e into its place, beginning at the free index at.
 func (h *heap) settle(at int, e entry) {
 	if at > 0 && e.before(h.entries[(at-1)/arity]) {
 		h.up(at, e)

@@ -29,8 +29,7 @@ func (e *Engine) Find(q *Queue, id ID) (Receipt, bool) {
 	return Receipt{}, false
 }
 
-// Has says whether the message is in the queue. Of the receipt only the number
-// counts.
+// Has reports whether the message is in the queue. Of the receipt only the number counts.
 func (e *Engine) Has(now time.Time, q *Queue, r Receipt) bool {
 	return q.find(r, e.tick(now)) != 0
 }

@@ -21,7 +21,7 @@ func (id ID) String() string {
 	return string(text[:])
 }
 
-// Message is what a producer sends.
+// Message is a message as a producer sends it.
 type Message struct {
 	ID ID
 	// Group is the message group. On a FIFO queue it orders and locks; on a
@@ -41,15 +41,14 @@ type Message struct {
 
 // Sent is the outcome of a send.
 type Sent struct {
-	// ID and Sequence are those of the message that stands in the queue: for
-	// a duplicate the original's.
+	// ID and Sequence are those of the message in the queue: for a duplicate the original's.
 	ID ID
 	// Sequence orders the messages of a FIFO queue; 0 on a standard queue.
 	Sequence uint64
 	// Origin is the number of the send over all queues; see [Delivery].
 	SendNumber uint64
-	// Duplicate says that a FIFO queue took an equal message within the last
-	// five minutes and discarded this one.
+	// Duplicate reports that a FIFO queue accepted an equal message within the last five
+	// minutes, and discarded this one.
 	Duplicate bool
 }
 
@@ -71,8 +70,8 @@ type Delivery struct {
 	Receipt Receipt
 	// Sequence is the FIFO sequence number; 0 on a standard queue.
 	Sequence uint64
-	// Origin is the number of the message's sending over all queues. It keeps it
-	// when it moves to another one, and no other message ever has it.
+	// Origin is the number of the message's sending over all queues. The message keeps it when
+	// it moves to another queue, and no other message ever has it.
 	SendNumber uint64
 	// SentAt is when the message was sent. Dead-lettering keeps it on a
 	// standard queue and renews it on a FIFO queue.
@@ -88,7 +87,7 @@ type Delivery struct {
 	// VisibleAt is when the delay or the lease ends; zero when the message is
 	// visible.
 	VisibleAt time.Time
-	// InFlight says that the message is hidden because it was received. A
-	// hidden message that is not in flight is delayed.
+	// InFlight reports that the message is hidden because it was received. A hidden message that
+	// is not in flight is delayed.
 	InFlight bool
 }

@@ -37,7 +37,7 @@ type Settings struct {
 	// Delay hides new messages for that long. On a FIFO queue a change
 	// applies to the messages in the queue as well.
 	Delay time.Duration
-	// Visibility is the lease of a receive that names none.
+	// Visibility is the visibility timeout of a receive that names none.
 	Visibility time.Duration
 	// Retention is the age at which a message is dropped, in flight or not.
 	// Zero means four days, the default of SQS.
@@ -83,8 +83,8 @@ func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint3
 	return slot
 }
 
-// place gives the message in a slot its place: in its group, which last heard of
-// it at the given time, among the ages, and among the hidden or the visible ones.
+// place puts the message in a slot into its group, which it reached at the given time, among
+// the ages, and among the hidden or the visible ones.
 func (q *Queue) place(slot uint32, group string, sentAt, hiddenUntil, heard int64) {
 	m := q.messages.at(slot)
 	if group != "" || q.settings.FIFO {
@@ -102,9 +102,9 @@ func (q *Queue) place(slot uint32, group string, sentAt, hiddenUntil, heard int6
 	}
 }
 
-// receive counts a receive and leases the message until the given time. Without a
-// lease it stays visible; on a standard queue it is then for the caller to line
-// it up again, once it has taken what it wants.
+// receive counts a receive and hides the message until the given time. If that is now, it
+// stays visible; on a standard queue the caller then puts it back into the list of visible
+// ones, when it has finished.
 func (q *Queue) receive(slot uint32, until, t int64) {
 	m := q.messages.at(slot)
 	m.receives++
@@ -135,13 +135,13 @@ func (q *Queue) hide(slot uint32, until int64) {
 	q.changed(slot)
 }
 
-// expose makes a hidden message visible whose time has come.
+// expose makes a hidden message visible whose delay or visibility timeout is over.
 func (q *Queue) expose(slot uint32) {
 	q.endHidden(slot)
 	q.makeReceivable(slot)
 }
 
-// exposeEarly makes a hidden message visible before its time.
+// exposeEarly makes a hidden message visible before its delay or visibility timeout is over.
 func (q *Queue) exposeEarly(slot uint32) {
 	q.expose(slot)
 	q.changed(slot)
@@ -195,8 +195,8 @@ func (q *Queue) deadLetter(slot uint32, to *Queue, t int64) uint32 {
 	return to.insert(m, group, sentAt, t, t)
 }
 
-// clear drops every message and gives back the memory that a backlog took. The
-// last message to leave does the same.
+// clear removes every message and frees the memory of a backlog. It is also called when the
+// last message leaves.
 func (q *Queue) clear() {
 	q.messages.reset()
 	q.ages.reset()
@@ -222,7 +222,7 @@ func (q *Queue) changeDelay(t int64) {
 	}
 }
 
-// startHidden begins a delay or a lease.
+// startHidden begins a delay or a visibility timeout.
 func (q *Queue) startHidden(slot uint32, until int64) {
 	q.hidden.set(slot, until)
 	m := q.messages.at(slot)
@@ -235,8 +235,8 @@ func (q *Queue) startHidden(slot uint32, until int64) {
 	}
 }
 
-// endHidden ends a delay or a lease. A message that leaves the flight may make
-// room for others.
+// endHidden ends a delay or a visibility timeout. A message that is no longer in flight may
+// make room for others.
 func (q *Queue) endHidden(slot uint32) {
 	q.hidden.remove(slot)
 	if q.messages.at(slot).received == never {
@@ -251,7 +251,7 @@ func (q *Queue) endHidden(slot uint32) {
 }
 
 // makeReceivable lets receivers have a message that is no longer hidden, and wakes them
-// unless one before it in its group is hidden.
+// unless a hidden message of its group is before it.
 func (q *Queue) makeReceivable(slot uint32) {
 	if !q.settings.FIFO {
 		q.addVisible(slot)
@@ -265,14 +265,14 @@ func (q *Queue) makeReceivable(slot uint32) {
 	}
 }
 
-// updateReady finds out anew whether a group is ready.
+// updateReady determines again whether a group is ready.
 func (q *Queue) updateReady(group uint32) {
 	first := q.groups.at(group).messages.first
 	q.groups.setReady(group, first != 0 && !q.hidden.has(first))
 }
 
-// receivable says whether there is a visible message that no hidden one of its
-// group blocks.
+// receivable reports whether there is a visible message that no hidden one of its group
+// blocks.
 func (q *Queue) receivable() bool {
 	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.noisy.len() > 0
 }
@@ -289,7 +289,7 @@ func (q *Queue) room() int {
 	}
 }
 
-// expired says whether the message's retention is over.
+// expired reports whether the message's retention is over.
 func (q *Queue) expired(slot uint32, t int64) bool {
 	return q.expiry(q.ages.key(slot)) <= t
 }
@@ -301,10 +301,10 @@ func (q *Queue) expiry(sentAt int64) int64 {
 	return sentAt + int64(q.settings.Retention)
 }
 
-// deadLetterTarget returns the dead-letter queue that must take the message, or nil.
-// Receives count per queue, so that a dead-letter queue with a redrive policy
-// of its own delivers what comes into it, and queues that dead-letter into
-// each other, or into themselves, deliver on.
+// deadLetterTarget returns the dead-letter queue to which the message must go, or nil.
+// Receives count per queue, so that a dead-letter queue with a redrive policy of its own
+// delivers what comes into it, and queues that dead-letter into each other, or into
+// themselves, deliver on.
 func (q *Queue) deadLetterTarget(slot uint32) *Queue {
 	m := q.messages.at(slot)
 	if q.settings.MaxReceives <= 0 || int(m.receives-m.before) < q.settings.MaxReceives {

@@ -17,12 +17,11 @@ const maxSettled = 64
 // Receive takes up to count receivable messages for the given lease (negative:
 // the queue's; 0 leaves them visible) and appends them to dst.
 //
-// A standard queue gives the longest visible first, those of noisy tenants last
-// (fair.go says which these are). A FIFO queue fills the
-// result with one group as far as possible, then with the next, and sends each
-// group it served behind the others; within a group the order is that of
-// sending. A message already received MaxReceives times in this queue goes to
-// the dead-letter queue instead, if there is one.
+// A standard queue gives the longest visible first, those of noisy tenants last (see
+// fair.go). A FIFO queue fills the result with one group as far as possible, then with the
+// next, and sends each group it served behind the others; within a group the order is that
+// of sending. A message already received MaxReceives times in this queue goes to the
+// dead-letter queue instead, if there is one.
 //
 // At the in-flight quota a standard queue answers [ErrOverLimit], a FIFO queue
 // nothing. Unlike AWS, a FIFO queue looks for available groups behind the
@@ -68,13 +67,13 @@ type receiveInProgress struct {
 	wanted     int // messages still to take
 	passes     int // messages that may still be passed over
 	deliveries []Delivery
-	late       []uint32 // of a standard queue: to be lined up again
+	late       []uint32 // of a standard queue: to be put back into the list of visible ones
 }
 
 func (d *receiveInProgress) done() bool { return d.wanted <= 0 || d.passes <= 0 }
 
-// fromVisible tries each message at most once: what stays visible lines up again
-// only at the end.
+// fromVisible tries each message at most once: messages that stay visible go back into the
+// list only at the end.
 func (d *receiveInProgress) fromVisible() {
 	q := d.queue
 	q.expireNoisy(d.now, maxSettled)
@@ -109,7 +108,7 @@ func (d *receiveInProgress) fromGroups() {
 	}
 }
 
-// try takes the message, unless it is expired or exhausted.
+// try receives the message, unless it has expired or goes to the dead-letter queue.
 func (d *receiveInProgress) try(slot uint32) {
 	q := d.queue
 	if q.expired(slot, d.now) {

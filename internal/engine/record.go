@@ -6,33 +6,31 @@ import (
 	"iter"
 )
 
-// Recorder is told what changes, in the order in which it changes and within the
-// call that changes it: what the passing of time does by itself is not a change,
-// for a message whose delay or lease has ended says so by [State.HiddenUntil].
-// The last state of each message and of each acceptance, restored, makes an
-// engine that behaves the same. Settings and the existence of queues are not
-// told; whoever calls Create, Configure and Drop knows them.
+// Recorder is told of every change, in order and within the call that makes it. The passing
+// of time alone is not a change: [State.HiddenUntil] says when a message becomes visible.
+// The last state of each message and of each acceptance, restored, makes an engine that
+// behaves the same. It is not told of settings and of queues created or dropped; the caller
+// knows these.
 type Recorder interface {
-	// Changed tells the new state of a message that came or that changed.
+	// Changed has the new state of a message that came or changed.
 	Changed(q *Queue, s *State)
-	// Left tells that a message is not in the queue any more. If moved, it comes
-	// to another one, or to this one again, within the same call.
+	// Left reports that a message has left the queue. If moved, it comes to another queue, or to
+	// this one again, within the same call.
 	Left(q *Queue, sequence, sendNumber uint64, moved bool)
-	// Emptied tells that the queue has lost its messages and, on a FIFO queue,
-	// its memory of duplicates.
+	// Emptied reports that the queue has lost its messages and, on a FIFO queue, its memory of
+	// duplicates.
 	Emptied(q *Queue, messages RemovedMessages)
-	// Accepted tells what a FIFO queue must recognize when it is sent again.
+	// Accepted has what a FIFO queue must recognize when it is sent again.
 	Accepted(q *Queue, a *Acceptance)
-	// Forgotten tells that it need not recognize the one with that number any
-	// more.
+	// Forgotten reports that the queue need not recognize the one with that number any more.
 	Forgotten(q *Queue, sequence uint64)
 }
 
-// Record makes r the engine's recorder, from the next call on. What is passed to
-// it is valid during the call only, but for Remains.
+// Record makes r the engine's recorder, from the next call on. Its arguments are valid
+// during the call only, but for RemovedMessages.
 func (e *Engine) Record(r Recorder) { e.recorder = r }
 
-// Never is the instant of what has not happened.
+// Never is the instant of an event that has not happened.
 const Never = never
 
 // State is all that an engine knows of a message. Instants are nanoseconds of
@@ -65,8 +63,8 @@ type Acceptance struct {
 	At       int64
 }
 
-// Remains are the messages that were in a queue when it was purged or dropped.
-// Nobody changes them any more: they may be looked at without the engine's lock.
+// Remains are the messages that were in a queue when it was purged or dropped. They do not
+// change any more, and may be read without the engine's lock.
 type RemovedMessages struct{ messages slab }
 
 // Len returns how many messages there were.
@@ -83,13 +81,12 @@ func (r RemovedMessages) SendNumbers() iter.Seq[uint64] {
 	}
 }
 
-// Restore puts a message back into a queue as it was recorded. The messages of a
-// queue come in the order of their sequence numbers, and [Engine.Resume] before
-// any other call. What is not recorded is made up: the visible messages of a
-// standard queue stand in the order in which they came, and so do the ready
-// groups of a FIFO queue.
+// Restore puts a message back into a queue as it was recorded. The messages of a queue come
+// in the order of their sequence numbers, and [Engine.Resume] before any other call. The
+// order of visible messages is not recorded: those of a standard queue stand in the order in
+// which they came, and so do the ready groups of a FIFO queue.
 //
-// The error says what in the state cannot be.
+// The error names what is impossible in the state.
 func (q *Queue) Restore(s *State) error {
 	switch {
 	case s.Sequence == 0 || s.Sequence <= q.restored:
@@ -146,7 +143,7 @@ func (e *Engine) Resume(sequence uint64) {
 	}
 }
 
-// changed tells the recorder the state of a message.
+// changed reports the state of a message to the recorder.
 func (q *Queue) changed(slot uint32) {
 	if q.engine.recorder == nil {
 		return
@@ -168,7 +165,7 @@ func (q *Queue) changed(slot uint32) {
 	q.engine.recorder.Changed(q, s)
 }
 
-// left tells the recorder that a message goes.
+// left reports to the recorder that a message leaves.
 func (q *Queue) left(slot uint32, moved bool) {
 	if r := q.engine.recorder; r != nil {
 		m := q.messages.at(slot)
@@ -176,7 +173,7 @@ func (q *Queue) left(slot uint32, moved bool) {
 	}
 }
 
-// accepted tells the recorder what the window now ends with.
+// recordAccepted reports the newest message of the window to the recorder.
 func (q *Queue) recordAccepted(a accepted) {
 	if q.engine.recorder == nil {
 		return
@@ -186,7 +183,7 @@ func (q *Queue) recordAccepted(a accepted) {
 	q.engine.recorder.Accepted(q, recorded)
 }
 
-// empty drops every message and leaves them to the recorder.
+// empty removes every message and passes them to the recorder.
 func (q *Queue) empty() {
 	if r := q.engine.recorder; r != nil {
 		r.Emptied(q, RemovedMessages{q.messages})

@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// Lease is what a receiver holds of a message.
+// Lease is a receiver's hold on a message, until its visibility timeout ends.
 type Lease struct {
 	Receipt Receipt
 	Until   time.Time

@@ -71,8 +71,8 @@ func (w *window) add(a accepted) {
 	w.accepted = append(w.accepted, a)
 }
 
-// forget drops what is older than the window: two at a time, so that the
-// memory shrinks faster than sends can fill it and no send pays for many.
+// forget drops up to two entries older than the window: so the memory shrinks faster than
+// sends fill it, and no send pays for many.
 func (q *Queue) forget(t int64) {
 	for range 2 {
 		if len(q.window.accepted) == 0 || t-q.window.accepted[0].at < dedupWindow {

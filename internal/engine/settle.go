@@ -17,10 +17,10 @@ var (
 	ErrBeyond12Hours = errors.New("engine: the visibility timeout would reach 12 hours after the receive, the limit of SQS: use a shorter one")
 )
 
-// maxLease is how long a message can be kept from one receive.
+// maxLease is how long a message can be hidden from its last receive on.
 const maxLease = int64(12 * time.Hour)
 
-// Delete removes the message. That it is gone already is no error.
+// Delete removes the message. A message that has gone is not an error.
 //
 // On a standard queue the newest receipt deletes, whether its lease has ended
 // or not. With a superseded receipt (the message was received again since)
@@ -141,7 +141,7 @@ func (q *Queue) number(slot uint32) uint64 {
 // slotOf is the inverse of number.
 func slotOf(r Receipt) uint32 { return uint32(r.Number >> 32) }
 
-// leased says whether a receive holds the message.
+// leased reports whether the message was received and is still hidden.
 func (q *Queue) leased(slot uint32) bool {
 	return q.hidden.has(slot) && q.messages.at(slot).received != never
 }

@@ -1,8 +1,7 @@
 package engine
 
-// record is a message inside a queue. What a waiting message costs is what the
-// engine costs: 104 bytes here, payload header included, and about 22 for its
-// place among the ages.
+// record is a message inside a queue. It determines the memory of a waiting message: 104
+// bytes here, payload header included, and about 22 in the heap of ages.
 type record struct {
 	id         ID
 	payload    any

@@ -14,8 +14,8 @@ import (
 // and what need not survive goes on.
 func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 	ctx := context.Background()
-	handleOf := func(k *keptServer) string { return k.receive("q", 1, 60)[0].ReceiptHandle }
-	messageID := func(k *keptServer) string {
+	handleOf := func(k *journalServer) string { return k.receive("q", 1, 60)[0].ReceiptHandle }
+	messageID := func(k *journalServer) string {
 		messages, err := k.Messages("q", sqsserver.Page{Limit: 1})
 		if err != nil || len(messages) != 1 {
 			t.Errorf("messages: %v, %v", messages, err)
@@ -25,42 +25,42 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		waits bool
-		do    func(k *keptServer) func() error
+		do    func(k *journalServer) func() error
 	}{
-		{"SendMessage", true, func(k *keptServer) func() error {
+		{"SendMessage", true, func(k *journalServer) func() error {
 			return func() error { return k.trySend("q", "x") }
 		}},
-		{"SendMessageBatch", true, func(k *keptServer) func() error {
+		{"SendMessageBatch", true, func(k *journalServer) func() error {
 			in := &sqsserver.SendMessageBatchInput{QueueUrl: k.url("q"), Entries: make([]sqsserver.SendMessageBatchRequestEntry, 1)}
 			in.Entries[0].Id, in.Entries[0].MessageBody = "1", "x"
 			return func() error { _, err := k.SendMessageBatch(ctx, in); return err }
 		}},
-		{"SendMessage of a duplicate under way", true, func(k *keptServer) func() error {
+		{"SendMessage of a duplicate under way", true, func(k *journalServer) func() error {
 			go k.trySend("f.fifo", "same")
 			synctest.Wait()
 			return func() error { return k.trySend("f.fifo", "same") }
 		}},
-		{"DeleteMessage", true, func(k *keptServer) func() error {
+		{"DeleteMessage", true, func(k *journalServer) func() error {
 			handle := handleOf(k)
 			return func() error { return k.deleteMessage("q", handle) }
 		}},
-		{"DeleteMessage of what is being deleted", true, func(k *keptServer) func() error {
+		{"DeleteMessage of what is being deleted", true, func(k *journalServer) func() error {
 			handle := handleOf(k)
 			go k.deleteMessage("q", handle)
 			synctest.Wait()
 			return func() error { return k.deleteMessage("q", handle) }
 		}},
-		{"DeleteMessageBatch", true, func(k *keptServer) func() error {
+		{"DeleteMessageBatch", true, func(k *journalServer) func() error {
 			in := &sqsserver.DeleteMessageBatchInput{QueueUrl: k.url("q"), Entries: []sqsserver.DeleteMessageBatchRequestEntry{{Id: "1", ReceiptHandle: handleOf(k)}}}
 			return func() error { _, err := k.DeleteMessageBatch(ctx, in); return err }
 		}},
-		{"CreateQueue", true, func(k *keptServer) func() error {
+		{"CreateQueue", true, func(k *journalServer) func() error {
 			return func() error {
 				_, err := k.CreateQueue(ctx, &sqsserver.CreateQueueInput{QueueName: "new"})
 				return err
 			}
 		}},
-		{"CreateQueue of one that is being created", true, func(k *keptServer) func() error {
+		{"CreateQueue of one that is being created", true, func(k *journalServer) func() error {
 			create := func() error {
 				_, err := k.CreateQueue(ctx, &sqsserver.CreateQueueInput{QueueName: "new"})
 				return err
@@ -69,38 +69,38 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 			synctest.Wait()
 			return create
 		}},
-		{"SetQueueAttributes", true, func(k *keptServer) func() error {
+		{"SetQueueAttributes", true, func(k *journalServer) func() error {
 			return func() error {
 				return k.SetQueueAttributes(ctx, &sqsserver.SetQueueAttributesInput{QueueUrl: k.url("q"), Attributes: map[string]string{"DelaySeconds": "1"}})
 			}
 		}},
-		{"PurgeQueue", true, func(k *keptServer) func() error {
+		{"PurgeQueue", true, func(k *journalServer) func() error {
 			return func() error { return k.PurgeQueue(ctx, &sqsserver.PurgeQueueInput{QueueUrl: k.url("q")}) }
 		}},
-		{"DeleteQueue", true, func(k *keptServer) func() error {
+		{"DeleteQueue", true, func(k *journalServer) func() error {
 			return func() error { return k.DeleteQueue(ctx, &sqsserver.DeleteQueueInput{QueueUrl: k.url("q")}) }
 		}},
-		{"TagQueue", true, func(k *keptServer) func() error {
+		{"TagQueue", true, func(k *journalServer) func() error {
 			return func() error {
 				return k.TagQueue(ctx, &sqsserver.TagQueueInput{QueueUrl: k.url("q"), Tags: map[string]string{"a": "b"}})
 			}
 		}},
-		{"UntagQueue", true, func(k *keptServer) func() error {
+		{"UntagQueue", true, func(k *journalServer) func() error {
 			return func() error {
 				return k.UntagQueue(ctx, &sqsserver.UntagQueueInput{QueueUrl: k.url("q"), TagKeys: []string{"a"}})
 			}
 		}},
-		{"AddPermission", true, func(k *keptServer) func() error {
+		{"AddPermission", true, func(k *journalServer) func() error {
 			return func() error { return k.addPermission() }
 		}},
-		{"RemovePermission", true, func(k *keptServer) func() error {
+		{"RemovePermission", true, func(k *journalServer) func() error {
 			k.inBackground(k.addPermission)
 			return func() error {
 				return k.RemovePermission(ctx, &sqsserver.RemovePermissionInput{QueueUrl: k.url("q"), Label: "label"})
 			}
 		}},
-		{"StartMessageMoveTask", true, func(k *keptServer) func() error { return k.startMove }},
-		{"CancelMessageMoveTask", true, func(k *keptServer) func() error {
+		{"StartMessageMoveTask", true, func(k *journalServer) func() error { return k.startMove }},
+		{"CancelMessageMoveTask", true, func(k *journalServer) func() error {
 			k.inBackground(k.startMove)
 			return func() error {
 				tasks, err := k.ListMessageMoveTasks(ctx, &sqsserver.ListMessageMoveTasksInput{SourceArn: k.arn("dead")})
@@ -111,14 +111,14 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 				return err
 			}
 		}},
-		{"an operator's Delete", true, func(k *keptServer) func() error {
+		{"an operator's Delete", true, func(k *journalServer) func() error {
 			return func() error { return k.Delete("q", messageID(k)) }
 		}},
-		{"an operator's DeadLetter", true, func(k *keptServer) func() error {
+		{"an operator's DeadLetter", true, func(k *journalServer) func() error {
 			return func() error { return k.DeadLetter("q", messageID(k)) }
 		}},
 
-		{"ReceiveMessage", false, func(k *keptServer) func() error {
+		{"ReceiveMessage", false, func(k *journalServer) func() error {
 			return func() error {
 				if got := bodies(k.receive("q", 10, 60)); got != "a b" {
 					return fmt.Errorf("received %q, want a and b", got)
@@ -126,7 +126,7 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 				return nil
 			}
 		}},
-		{"ReceiveMessage of what is being sent", false, func(k *keptServer) func() error {
+		{"ReceiveMessage of what is being sent", false, func(k *journalServer) func() error {
 			go k.trySend("dead", "x")
 			synctest.Wait()
 			return func() error {
@@ -136,11 +136,11 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 				return nil
 			}
 		}},
-		{"ChangeMessageVisibility", false, func(k *keptServer) func() error {
+		{"ChangeMessageVisibility", false, func(k *journalServer) func() error {
 			handle := handleOf(k)
 			return func() error { return k.changeVisibility("q", handle, 0) }
 		}},
-		{"GetQueueAttributes", false, func(k *keptServer) func() error {
+		{"GetQueueAttributes", false, func(k *journalServer) func() error {
 			return func() error {
 				_, err := k.GetQueueAttributes(ctx, &sqsserver.GetQueueAttributesInput{QueueUrl: k.url("q"), AttributeNames: []string{"All"}})
 				return err
@@ -149,7 +149,7 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := openKept(t, newMemoryJournal(), sqsserver.Config{BodyCache: -1})
+				k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{BodyCache: -1})
 				k.create("dead", nil)
 				k.create("q", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + k.arn("dead") + `","maxReceiveCount":5}`})
 				k.create("f.fifo", map[string]string{"FifoQueue": "true"})
@@ -184,19 +184,19 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 	}
 }
 
-func (k *keptServer) addPermission() error {
+func (k *journalServer) addPermission() error {
 	return k.AddPermission(context.Background(), &sqsserver.AddPermissionInput{
 		QueueUrl: k.url("q"), Label: "label", AWSAccountIds: []string{"123456789012"}, Actions: []string{"SendMessage"}})
 }
 
-func (k *keptServer) startMove() error {
+func (k *journalServer) startMove() error {
 	_, err := k.StartMessageMoveTask(context.Background(), &sqsserver.StartMessageMoveTaskInput{
 		SourceArn: k.arn("dead"), DestinationArn: k.arn("q"), MaxNumberOfMessagesPerSecond: sqsserver.Int(1)})
 	return err
 }
 
 // inBackground begins what a blocked journal holds up.
-func (k *keptServer) inBackground(do func() error) {
+func (k *journalServer) inBackground(do func() error) {
 	go do()
 	synctest.Wait()
 }

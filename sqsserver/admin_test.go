@@ -13,7 +13,7 @@ import (
 )
 
 // administer calls the admin API as a program on the same machine does.
-func (b *bench) administer(method, path, body string, header map[string]string) (status int, reply string) {
+func (b *testServer) administer(method, path, body string, header map[string]string) (status int, reply string) {
 	r := httptest.NewRequest(method, "http://localhost:9324/_reprise/"+path, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:50000"
 	for name, value := range header {
@@ -35,7 +35,7 @@ func (b *bench) administer(method, path, body string, header map[string]string) 
 }
 
 func TestAdminFaults(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	set := func(method, path, body string) {
 		t.Helper()
 		if status, reply := b.administer(method, path, body, nil); status != 200 {
@@ -73,7 +73,7 @@ func TestAdminFaults(t *testing.T) {
 }
 
 func TestAdminRefusesNonsense(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	b.fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle})
 	for _, test := range []struct{ method, path, body, want string }{
 		{"PUT", "faults/q", ``, "the body is empty"},
@@ -109,7 +109,7 @@ func TestAdminRefusesNonsense(t *testing.T) {
 }
 
 func TestAdminClock(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	if _, reply := b.administer("GET", "clock", "", nil); !strings.Contains(reply, `"virtual": false`) {
 		t.Errorf("the clock is %s", reply)
 	}
@@ -122,7 +122,7 @@ func TestAdminClock(t *testing.T) {
 // The admin API is for programs of this machine: not for others, not for web pages
 // that a browser on it shows, and not for what a proxy on it lets in.
 func TestAdminIsLocal(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	for _, test := range []struct {
 		name   string
 		header map[string]string

@@ -22,7 +22,7 @@ func traceOf(n int) string {
 
 // sendsWith is every way to send a message with a trace header, and whether it is in the
 // HTTP header.
-func sendsWith(b *bench, trace string) map[string]func() (status int, reply string) {
+func sendsWith(b *testServer, trace string) map[string]func() (status int, reply string) {
 	value := `{"DataType":"String","StringValue":` + quoted(trace) + `}`
 	inJSON := func(action, body string, header map[string]string) func() (int, string) {
 		return func() (int, string) {
@@ -76,7 +76,7 @@ func TestAttackTraceHeaderIsBounded(t *testing.T) {
 		{"a line break", validTrace + ";x=\ny", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newTestServer(t, nil)
 			sends := sendsWith(b, c.trace)
 			for way, send := range sends {
 				status, reply := send()
@@ -100,7 +100,7 @@ func TestAttackTraceHeaderIsBounded(t *testing.T) {
 // TestAttackUncountedValue: of the two values of an attribute only the one of its type
 // counts towards the message's size, so only that one is kept and received.
 func TestAttackUncountedValue(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	large := strings.Repeat("x", 3<<20)
 	_, err := b.server.SendMessage(t.Context(), &sqsserver.SendMessageInput{QueueUrl: b.url, SendMessageEntry: sqsserver.SendMessageEntry{
 		MessageBody: "x", MessageAttributes: []sqsserver.MessageAttribute{
@@ -124,7 +124,7 @@ func TestAttackUncountedValue(t *testing.T) {
 // TestAttackUnboundedAttributes: what a queue keeps of a text that somebody chose is
 // bounded, and no error is as long as what it quotes.
 func TestAttackUnboundedAttributes(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	large := strings.Repeat(" ", 3<<20)
 	for name, value := range map[string]string{
 		"KmsMasterKeyId":     "alias/" + large,

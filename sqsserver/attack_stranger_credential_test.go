@@ -81,12 +81,12 @@ func TestAttackRegionOfACredential(t *testing.T) {
 func TestAttackRegionInAnOldJournal(t *testing.T) {
 	journal := newMemoryJournal()
 	const region = "eu\x1b[31m\xff\x00\n"
-	old := openKept(t, journal, sqsserver.Config{Region: region})
+	old := openJournalServer(t, journal, sqsserver.Config{Region: region})
 	if _, err := old.CreateQueue(t.Context(), &sqsserver.CreateQueueInput{QueueName: "q"}); err != nil {
 		t.Fatal(err)
 	}
 	old.Close()
-	now := openKept(t, journal.reopened(), sqsserver.Config{})
+	now := openJournalServer(t, journal.reopened(), sqsserver.Config{})
 	if queues := now.Queues(); len(queues) != 1 || queues[0].Region != region {
 		t.Errorf("there are %+v", queues)
 	}

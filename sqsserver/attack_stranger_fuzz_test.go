@@ -44,7 +44,7 @@ func FuzzAttackRequest(f *testing.F) {
 		}
 		server := sqsserver.New(config)
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		b.send("hello")
 		r, err := parsedRequest("POST", path, body)

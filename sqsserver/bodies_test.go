@@ -17,7 +17,7 @@ import (
 func TestColdBodies(t *testing.T) {
 	for _, cache := range []int{-1, 1500, 0} {
 		t.Run(fmt.Sprintf("cache=%d", cache), func(t *testing.T) {
-			k := openKept(t, newMemoryJournal(), sqsserver.Config{BodyCache: cache, NoCooldown: true})
+			k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{BodyCache: cache, NoCooldown: true})
 			k.create("dead", nil)
 			k.create("q", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + k.arn("dead") + `","maxReceiveCount":1}`})
 			in := &sqsserver.SendMessageInput{QueueUrl: k.url("q")}
@@ -35,7 +35,7 @@ func TestColdBodies(t *testing.T) {
 			for i := range 5 {
 				k.send("q", strings.Repeat(fmt.Sprint(i), 400))
 			}
-			check := func(k *keptServer, queue string) {
+			check := func(k *journalServer, queue string) {
 				t.Helper()
 				m := k.receive(queue, 1, 0)[0]
 				if m.Body != in.MessageBody || m.MD5OfBody != sent.MD5OfMessageBody || m.MD5OfMessageAttributes != sent.MD5OfMessageAttributes ||
@@ -76,7 +76,7 @@ func TestColdBodies(t *testing.T) {
 func TestOrderOfBodies(t *testing.T) {
 	for _, cache := range []int{-1, 500, 0} { // none is in memory, the latest, all
 		t.Run(fmt.Sprintf("cache=%d", cache), func(t *testing.T) {
-			k := openKept(t, newMemoryJournal(), sqsserver.Config{BodyCache: cache})
+			k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{BodyCache: cache})
 			k.create("q", nil)
 			var sent []string
 			for _, body := range []string{"a", "b", "c", "d"} {
@@ -110,7 +110,7 @@ func TestDamagedBody(t *testing.T) {
 		"newer":     func(v string) (string, bool) { return "\x03" + v[1:], true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+			k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 			k.create("q", nil)
 			for _, body := range []string{"a", "b", "c"} {
 				k.send("q", body)
@@ -127,7 +127,7 @@ func TestDamagedBody(t *testing.T) {
 			} else {
 				delete(journal.data, key)
 			}
-			k = openKept(t, journal, k.config)
+			k = openJournalServer(t, journal, k.config)
 			in := &sqsserver.ReceiveMessageInput{QueueUrl: k.url("q"), MaxNumberOfMessages: sqsserver.Int(10)}
 			_, err = k.ReceiveMessage(t.Context(), in)
 			wantStorageError(t, "the receive", err)
@@ -140,7 +140,7 @@ func TestDamagedBody(t *testing.T) {
 
 // A message that is deleted while its body is read is left out of the reply.
 func TestBodyDeletedDuringReceive(t *testing.T) {
-	k := openKept(t, newMemoryJournal(), sqsserver.Config{BodyCache: -1})
+	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{BodyCache: -1})
 	k.create("q", nil)
 	for _, body := range []string{"a", "b", "c"} {
 		k.send("q", body)
@@ -167,7 +167,7 @@ func TestBodyDeletedDuringReceive(t *testing.T) {
 // they are read.
 func TestCloseDuringReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{BodyCache: -1})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{BodyCache: -1})
 		k.create("q", nil)
 		k.send("q", "a")
 		k.send("q", "b")

@@ -29,7 +29,7 @@ func TestBodiesInEveryForm(t *testing.T) {
 		{"at the limit of size", strings.Repeat(`\"`, 1024), strings.Repeat(`"`, 1024)},
 	} {
 		t.Run(body.name, func(t *testing.T) {
-			k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+			k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 			k.create("q", map[string]string{"MaximumMessageSize": "1024", "VisibilityTimeout": "0"})
 			k.create("q.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
 			in := func(queue, rest string) string { return `{"QueueUrl":"` + k.url(queue) + `"` + rest + `}` }
@@ -84,7 +84,7 @@ func TestBodiesInEveryForm(t *testing.T) {
 // TestUnneededEscapesAreNotKept: what needs no escape in JSON is kept as it is. boto3
 // writes all that is not ASCII with six bytes a character.
 func TestUnneededEscapesAreNotKept(t *testing.T) {
-	k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 	k.create("q", nil)
 	const n = 10_000
 	k.post(t, "SendMessage", `{"QueueUrl":"`+k.url("q")+`","MessageBody":"`+strings.Repeat(`\u0436`, n)+`"}`, nil)
@@ -105,19 +105,19 @@ func quote(t *testing.T, text string) string {
 }
 
 // post makes a call in JSON.
-func (k *keptServer) post(t *testing.T, action, body string, out any) {
+func (k *journalServer) post(t *testing.T, action, body string, out any) {
 	t.Helper()
 	k.exchange(t, request("POST", action, body, nil), json.Unmarshal, out)
 }
 
 // form makes a call of the Query protocol on queue q.
-func (k *keptServer) form(t *testing.T, parameters url.Values, out any) {
+func (k *journalServer) form(t *testing.T, parameters url.Values, out any) {
 	t.Helper()
 	parameters.Set("QueueUrl", k.url("q"))
 	k.exchange(t, formRequest("POST", "/", parameters.Encode()), xml.Unmarshal, out)
 }
 
-func (k *keptServer) exchange(t *testing.T, r *http.Request, decode func([]byte, any) error, out any) {
+func (k *journalServer) exchange(t *testing.T, r *http.Request, decode func([]byte, any) error, out any) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	k.ServeHTTP(w, r)

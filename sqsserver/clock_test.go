@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-func (b *bench) advance(d time.Duration) {
+func (b *testServer) advance(d time.Duration) {
 	b.Helper()
 	if err := b.server.Advance(d); err != nil {
 		b.Fatal(err)
@@ -19,7 +19,7 @@ func (b *bench) advance(d time.Duration) {
 
 // What is hidden becomes visible, and what is old expires, without waiting.
 func TestAdvance(t *testing.T) {
-	b := newBench(t, map[string]string{"VisibilityTimeout": "43200", "MessageRetentionPeriod": "86400"})
+	b := newTestServer(t, map[string]string{"VisibilityTimeout": "43200", "MessageRetentionPeriod": "86400"})
 	b.send("x", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(900) })
 	if n := len(b.receive(b.url)); n != 0 {
 		t.Fatalf("received %d delayed messages", n)
@@ -65,7 +65,7 @@ func TestAdvanceEndsLongPolls(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, nil)
+				b := newTestServer(t, nil)
 				if test.hidden > 0 {
 					b.send("x", func(in *sqsserver.SendMessageInput) {
 						in.DelaySeconds = sqsserver.Int(int32(test.hidden.Seconds()))
@@ -109,7 +109,7 @@ func TestTimeScale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := sqsserver.New(sqsserver.Config{TimeScale: 60})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", map[string]string{"VisibilityTimeout": "30"})
 		if messages, took, err := b.poll(t.Context()); err != nil || len(messages) != 0 || took.Round(time.Millisecond) != 333*time.Millisecond {
 			t.Errorf("an empty poll of 20s returned %v, %v after %v", messages, err, took)
@@ -134,7 +134,7 @@ func TestTimeScale(t *testing.T) {
 
 // Replies have the server's time, by which consumers reckon ages.
 func TestDateOfReplies(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	date := func() string {
 		w := httptest.NewRecorder()
 		b.server.ServeHTTP(w, request("POST", "ListQueues", `{}`, nil))

@@ -23,7 +23,7 @@ type client struct {
 func sendAll(t *testing.T, sync time.Duration, clients ...client) (took [][]time.Duration, syncs int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		k.create("q", nil)
 		k.journal.delay = func() time.Duration { // called by the committer alone
 			syncs++
@@ -34,7 +34,7 @@ func sendAll(t *testing.T, sync time.Duration, clients ...client) (took [][]time
 	return took, syncs
 }
 
-func sendEach(k *keptServer, clients []client) [][]time.Duration {
+func sendEach(k *journalServer, clients []client) [][]time.Duration {
 	took := make([][]time.Duration, len(clients))
 	var sending sync.WaitGroup
 	for i, c := range clients {

@@ -18,7 +18,7 @@ func TestConformanceWithJournal(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := openKept(t, newMemoryJournal(), sqsserver.Config{Seed: 1, BodyCache: -1})
+				k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{Seed: 1, BodyCache: -1})
 				c.run(t, typedTransport{k.Server})
 			})
 		})
@@ -29,7 +29,7 @@ func TestConformanceWithJournal(t *testing.T) {
 				}
 			}
 			synctest.Test(t, func(t *testing.T) {
-				k := openKept(t, newMemoryJournal(), sqsserver.Config{Seed: 1})
+				k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{Seed: 1})
 				c.run(t, &restartingTransport{k})
 			})
 		})
@@ -46,7 +46,7 @@ var notKept = map[string]string{
 }
 
 // restartingTransport is a transport into a server that was started a moment ago.
-type restartingTransport struct{ k *keptServer }
+type restartingTransport struct{ k *journalServer }
 
 func (d *restartingTransport) call(ctx context.Context, action string, input []byte) ([]byte, string, string, error) {
 	d.k = d.k.restart()

@@ -42,7 +42,7 @@ func TestCrashes(t *testing.T) {
 
 // crashWorld is a server under load and what its clients know.
 type crashWorld struct {
-	*keptServer
+	*journalServer
 	random *rand.Rand // of the goroutine of the test
 
 	mu      sync.Mutex // guards what follows
@@ -77,11 +77,11 @@ func newCrashWorld(t *testing.T, seed uint64) *crashWorld {
 	delays := rand.New(rand.NewPCG(seed, 1))
 	journal.delay = func() time.Duration { return time.Duration(delays.Int64N(int64(2 * time.Millisecond))) }
 	cache := []int{-1, 200, 0}[seed%3]
-	k := openKept(t, journal, sqsserver.Config{BodyCache: cache, NoCooldown: true, Seed: seed + 1})
+	k := openJournalServer(t, journal, sqsserver.Config{BodyCache: cache, NoCooldown: true, Seed: seed + 1})
 	k.create("dead", nil)
 	k.create("q", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + k.arn("dead") + `","maxReceiveCount":2}`})
 	k.create("f.fifo", map[string]string{"FifoQueue": "true"})
-	return &crashWorld{keptServer: k, random: rand.New(rand.NewPCG(seed, 2)), sent: map[string]*fate{}}
+	return &crashWorld{journalServer: k, random: rand.New(rand.NewPCG(seed, 2)), sent: map[string]*fate{}}
 }
 
 // run loads the server for some milliseconds and then crashes the machine.
@@ -236,7 +236,7 @@ func (w *crashWorld) deleteOne(m heldMessage) {
 
 // crash brings the server up again on what the crash has left.
 func (w *crashWorld) crash() {
-	w.keptServer = openKept(w.t, w.journal, w.config)
+	w.journalServer = openJournalServer(w.t, w.journal, w.config)
 	w.crashed = false
 }
 

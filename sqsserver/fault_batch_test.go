@@ -34,7 +34,7 @@ func TestFaultsOfBatches(t *testing.T) {
 	for _, test := range tests {
 		t.Run(string(test.kind)+" "+test.action, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, nil)
+				b := newTestServer(t, nil)
 				b.send("other")
 				b.send("struck")
 				b.fault(sqsserver.Fault{Kind: test.kind, Action: test.action, Skip: 1, Limit: 1})
@@ -100,7 +100,7 @@ func TestFaultsThatRefuseOverHTTP(t *testing.T) {
 		{sqsserver.FaultOverLimit, http.StatusForbidden, "OverLimit;Sender", "<Type>Sender</Type><Code>OverLimit</Code>"},
 	}
 	for _, test := range tests {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		b.fault(sqsserver.Fault{Kind: test.kind})
 		w := httptest.NewRecorder()
 		b.server.ServeHTTP(w, request("POST", "ReceiveMessage", `{"QueueUrl":"q"}`, nil))

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-func (b *bench) fault(faults ...sqsserver.Fault) {
+func (b *testServer) fault(faults ...sqsserver.Fault) {
 	b.Helper()
 	if err := b.server.SetFaults("q", faults...); err != nil {
 		b.Fatal(err)
@@ -33,7 +33,7 @@ func TestFaultsThatRefuseRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(string(test.kind), func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newTestServer(t, nil)
 			b.fault(sqsserver.Fault{Kind: test.kind, Action: "SendMessage", Limit: 1})
 			in := &sqsserver.SendMessageInput{QueueUrl: b.url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: "x"}}
 			_, err := b.server.SendMessage(t.Context(), in)
@@ -54,7 +54,7 @@ func TestFaultsThatRefuseRequests(t *testing.T) {
 
 func TestFaultLoseReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, map[string]string{"VisibilityTimeout": "30"})
+		b := newTestServer(t, map[string]string{"VisibilityTimeout": "30"})
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "SendMessage", Limit: 1},
 			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "ReceiveMessage", Limit: 1})
 		in := &sqsserver.SendMessageInput{QueueUrl: b.url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: "x"}}
@@ -84,7 +84,7 @@ func TestErrReplyLostIsAConnectionError(t *testing.T) {
 // Over HTTP a lost reply is a cut connection, which the SDK meets by a retry.
 func TestFaultLoseReplyOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		client := sdkClient("http://sqs.localhost", inProcess{b.server})
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "SendMessage", Limit: 1})
 		if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &b.url, MessageBody: aws.String("x")}); err != nil {
@@ -97,7 +97,7 @@ func TestFaultLoseReplyOverHTTP(t *testing.T) {
 }
 
 func TestFaultFailEntry(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	b.fault(sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Skip: 1, Every: 2})
 	in := &sqsserver.SendMessageBatchInput{QueueUrl: b.url}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
@@ -136,7 +136,7 @@ func TestFaultFailEntry(t *testing.T) {
 func TestFaultDuplicate(t *testing.T) {
 	for _, name := range []string{"q", "q.fifo"} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{T: t, server: newServer(t)}
+			b := &testServer{T: t, server: newServer(t)}
 			attributes := map[string]string{}
 			if name == "q.fifo" {
 				attributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
@@ -158,7 +158,7 @@ func TestFaultDuplicate(t *testing.T) {
 }
 
 func TestFaultLoseLease(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	b.fault(sqsserver.Fault{Kind: sqsserver.FaultLoseLease, Action: "ChangeMessageVisibilityBatch", Limit: 1})
 	b.send("x")
 	held := b.receive(b.url)[0].ReceiptHandle
@@ -205,7 +205,7 @@ func TestFaultSelection(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newTestServer(t, nil)
 			test.fault.Kind = sqsserver.FaultThrottle
 			b.fault(test.fault)
 			got := ""
@@ -255,7 +255,7 @@ func TestFaultProbabilityIsSeeded(t *testing.T) {
 }
 
 func TestFaultsByQueue(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	other := b.create("other", nil)
 	throttled := func(url string) bool {
 		_, err := b.server.ReceiveMessage(t.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: url})
@@ -286,7 +286,7 @@ func TestFaultsByQueue(t *testing.T) {
 // Of the faults that could strike a request the queue's own come first, in their
 // order, and those for every queue last.
 func TestOrderOfFaults(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	if err := b.server.SetFaults("*", sqsserver.Fault{Kind: sqsserver.FaultOverLimit}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func isCode(err error, code string) bool {
 }
 
 func TestFaultOverLimit(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	b.fault(sqsserver.Fault{Kind: sqsserver.FaultOverLimit, Limit: 1})
 	b.send("x")
 	if _, err := b.server.ReceiveMessage(t.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: b.url}); !isCode(err, "OverLimit") {
@@ -35,7 +35,7 @@ func TestFaultOverLimit(t *testing.T) {
 // message, and the direct call none.
 func TestFaultDropConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultDropConnection, Action: "SendMessage", Limit: 2})
 		in := &sqsserver.SendMessageInput{QueueUrl: b.url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: "x"}}
 		if _, err := b.server.SendMessage(t.Context(), in); !errors.Is(err, sqsserver.ErrReplyLost) {
@@ -54,7 +54,7 @@ func TestFaultDropConnection(t *testing.T) {
 func TestFaultSlowReply(t *testing.T) {
 	for _, delay := range []time.Duration{0, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newTestServer(t, nil)
 			b.fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Action: "SendMessage", Delay: delay, Limit: 1})
 			start := time.Now()
 			b.send("x")
@@ -73,7 +73,7 @@ func TestFaultSlowReply(t *testing.T) {
 // was sent is there, one that was received is visible again.
 func TestFaultSlowReplyToWhoGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: time.Minute, Limit: 2})
 		hasty := func() context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -95,7 +95,7 @@ func TestFaultSlowReplyToWhoGivesUp(t *testing.T) {
 
 func TestFaultEarlyRedelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, map[string]string{"VisibilityTimeout": "600"})
+		b := newTestServer(t, map[string]string{"VisibilityTimeout": "600"})
 		b.send("x")
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultEarlyRedelivery, Action: "ReceiveMessage", Delay: 3 * time.Second, Limit: 1})
 		b.receive(b.url)
@@ -116,7 +116,7 @@ func TestFaultEarlyRedelivery(t *testing.T) {
 // An early redelivery never makes a message come later than the client asked for.
 func TestFaultEarlyRedeliveryIsNeverLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, map[string]string{"VisibilityTimeout": "2"})
+		b := newTestServer(t, map[string]string{"VisibilityTimeout": "2"})
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultEarlyRedelivery, Delay: time.Minute})
 		b.send("x")
 		b.receive(b.url)
@@ -128,7 +128,7 @@ func TestFaultEarlyRedeliveryIsNeverLate(t *testing.T) {
 
 func TestFaultLoseDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, map[string]string{"VisibilityTimeout": "10"})
+		b := newTestServer(t, map[string]string{"VisibilityTimeout": "10"})
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultLoseDelete, Limit: 1})
 		b.send("x")
 		if err := b.delete(b.receive(b.url)[0].ReceiptHandle); err != nil {
@@ -149,7 +149,7 @@ func TestFaultLoseDelete(t *testing.T) {
 
 func TestFaultStaleHandle(t *testing.T) {
 	for name, code := range map[string]string{"q": "ReceiptHandleIsInvalid", "q.fifo": "InvalidParameterValue"} {
-		b := &bench{T: t, server: newServer(t)}
+		b := &testServer{T: t, server: newServer(t)}
 		attributes := map[string]string{}
 		if name == "q.fifo" {
 			attributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
@@ -176,7 +176,7 @@ func TestFaultWrongCounts(t *testing.T) {
 	counts := func(seed uint64) (numbers [3]int) {
 		server := sqsserver.New(sqsserver.Config{Seed: seed})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		b.fault(sqsserver.Fault{Kind: sqsserver.FaultWrongCounts})
 		for range 20 {
@@ -214,7 +214,7 @@ func TestFaultsAreIndependent(t *testing.T) {
 	pattern := func(disturb bool) (pattern string) {
 		server := sqsserver.New(sqsserver.Config{Seed: 1})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		b.create("other", nil)
 		for _, queue := range []string{"q", "other"} {
@@ -241,7 +241,7 @@ func TestFaultsAreIndependent(t *testing.T) {
 
 // Two faults of a queue that differ in their place alone strike different chances.
 func TestFaultsOfAQueueDiffer(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	b.fault(sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "GetQueueUrl", Probability: 0.5},
 		sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Probability: 0.5})
 	first, second := "", ""

@@ -18,24 +18,6 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-func request(method, action, body string, header map[string]string) *http.Request {
-	r := httptest.NewRequest(method, "http://localhost:9324/", strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	r.Header.Set("X-Amzn-Query-Mode", "true")
-	if action != "" {
-		r.Header.Set("X-Amz-Target", "AmazonSQS."+action)
-	}
-	for name, value := range header {
-		r.Header.Set(name, value)
-	}
-	return r
-}
-
-func onPath(path string, r *http.Request) *http.Request {
-	r.URL.Path = path
-	return r
-}
-
 // Replies to the byte, on a server that has the queues q and f.fifo.
 func TestReplies(t *testing.T) {
 	const url = "http://localhost:9324/000000000000/q"
@@ -204,7 +186,7 @@ func TestReplies(t *testing.T) {
 // The actions without output answer with no body in JSON, and with their metadata
 // alone in XML.
 func TestSilentActions(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	b.send("x")
 	handle := b.receive(b.url)[0].ReceiptHandle
 	for _, test := range []struct{ action, members, parameters string }{
@@ -232,7 +214,7 @@ func TestSilentActions(t *testing.T) {
 // A client that does not ask for query-compatible errors gets the same statuses and
 // headers.
 func TestErrorsWithoutQueryMode(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	r := request("POST", "DeleteMessage", `{"QueueUrl":"q","ReceiptHandle":"x"}`, nil)
 	r.Header.Del("X-Amzn-Query-Mode")
 	w := httptest.NewRecorder()
@@ -249,7 +231,7 @@ func TestTraceHeaderOfTheRequest(t *testing.T) {
 		trace = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
 		own   = "Root=1-00000000-bd862e3fe1be46a994272793"
 	)
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	send := func(header, body string) int {
 		w := httptest.NewRecorder()
 		b.server.ServeHTTP(w, request("POST", "SendMessage", body, map[string]string{"X-Amzn-Trace-Id": header}))
@@ -333,7 +315,7 @@ func TestUndeliveredMessagesComeBack(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newTestServer(t, nil)
 			b.send("x")
 			r := request("POST", "ReceiveMessage", `{"QueueUrl":"q"}`, nil).WithContext(test.ctx)
 			func() {
@@ -355,7 +337,7 @@ func TestUndeliveredMessagesComeBack(t *testing.T) {
 // A client that closes its connection during a long poll takes no message with
 // it.
 func TestClientThatLeavesALongPoll(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	listener := httptest.NewServer(b.server)
 	defer listener.Close()
 	polls := func(want int) {

@@ -26,7 +26,7 @@ func TestPanicIsAnswered(t *testing.T) {
 		var log bytes.Buffer
 		server := sqsserver.New(sqsserver.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		r := httptest.NewRequest("POST", "/", badBody{})
 		if target != "" {
@@ -58,7 +58,7 @@ func TestKeepUnwritten(t *testing.T) {
 	for keep, visible := range map[bool]int{false: 1, true: 0} {
 		server := sqsserver.New(sqsserver.Config{KeepUnwritten: keep})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		b.send("x")
 		if !wasCut(func() {

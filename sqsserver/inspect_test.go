@@ -18,7 +18,7 @@ const deadLetterPolicy = `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:00000000
 func TestQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer(t)
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.create("dead", nil)
 		_, err := server.CreateQueue(t.Context(), &sqsserver.CreateQueueInput{
 			QueueName: "q", Attributes: map[string]string{"RedrivePolicy": deadLetterPolicy}, Tags: map[string]string{"team": "a"}})
@@ -53,7 +53,7 @@ func TestQueues(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		color := []sqsserver.MessageAttribute{{Name: "color", DataType: "String", StringValue: "blue"}}
 		b.send("a", func(in *sqsserver.SendMessageInput) { in.MessageAttributes = color; in.MessageGroupId = "tenant" })
 		b.send("b", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(60) })
@@ -84,7 +84,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestMessagesByPage(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	for i := range 150 {
 		b.send(string(rune('a' + i)))
 	}
@@ -111,8 +111,8 @@ func TestMessagesByPage(t *testing.T) {
 }
 
 func TestOperatorActions(t *testing.T) {
-	setUp := func(t *testing.T) (b *bench, id string) {
-		b = newBench(t, nil)
+	setUp := func(t *testing.T) (b *testServer, id string) {
+		b = newTestServer(t, nil)
 		b.send("x")
 		b.receive(b.url)
 		messages, err := b.server.Messages("q", sqsserver.Page{})
@@ -180,7 +180,7 @@ func TestOperatorActions(t *testing.T) {
 
 func TestWaitEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		wait := func(limit time.Duration) (time.Duration, error) {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -3,7 +3,6 @@ package sqsserver_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -13,100 +12,11 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// keptServer is a server with a journal in memory.
-type keptServer struct {
-	*sqsserver.Server
-	t       *testing.T
-	journal *memoryJournal
-	config  sqsserver.Config
-}
-
-func openKept(t *testing.T, journal *memoryJournal, config sqsserver.Config) *keptServer {
-	t.Helper()
-	config.Logger = slog.New(slog.DiscardHandler)
-	s, err := sqsserver.Open(journal, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &keptServer{s, t, journal, config}
-	t.Cleanup(func() { k.Close() })
-	return k
-}
-
-// restart closes the server and opens another one on what it leaves.
-func (k *keptServer) restart() *keptServer {
-	k.t.Helper()
-	if err := k.Close(); err != nil {
-		k.t.Fatalf("close: %v", err)
-	}
-	return openKept(k.t, k.journal.reopened(), k.config)
-}
-
-func (k *keptServer) url(name string) string {
-	return "http://sqs.us-east-1.localhost/000000000000/" + name
-}
-func (k *keptServer) arn(name string) string { return "arn:aws:sqs:us-east-1:000000000000:" + name }
-
-func (k *keptServer) create(name string, attributes map[string]string) {
-	k.t.Helper()
-	_, err := k.CreateQueue(context.Background(), &sqsserver.CreateQueueInput{QueueName: name, Attributes: attributes})
-	if err != nil {
-		k.t.Fatalf("create %s: %v", name, err)
-	}
-}
-
-func (k *keptServer) send(queue, body string) {
-	k.t.Helper()
-	if err := k.trySend(queue, body); err != nil {
-		k.t.Fatalf("send %s: %v", body, err)
-	}
-}
-
-func (k *keptServer) trySend(queue, body string) error {
-	in := &sqsserver.SendMessageInput{QueueUrl: k.url(queue)}
-	in.MessageBody = body
-	if strings.HasSuffix(queue, ".fifo") {
-		in.MessageGroupId, in.MessageDeduplicationId = "g", body
-	}
-	_, err := k.SendMessage(context.Background(), in)
-	return err
-}
-
-// receive returns up to n messages, for the lease given in seconds.
-func (k *keptServer) receive(queue string, n, lease int32) []sqsserver.Message {
-	k.t.Helper()
-	out, err := k.ReceiveMessage(context.Background(), &sqsserver.ReceiveMessageInput{
-		QueueUrl: k.url(queue), MaxNumberOfMessages: sqsserver.Int(n), VisibilityTimeout: sqsserver.Int(lease),
-		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []string{"All"},
-	})
-	if err != nil {
-		k.t.Fatalf("receive: %v", err)
-	}
-	return out.Messages
-}
-
-func (k *keptServer) deleteMessage(queue, handle string) error {
-	return k.DeleteMessage(context.Background(), &sqsserver.DeleteMessageInput{QueueUrl: k.url(queue), ReceiptHandle: handle})
-}
-
-func (k *keptServer) changeVisibility(queue, handle string, seconds int32) error {
-	return k.ChangeMessageVisibility(context.Background(), &sqsserver.ChangeMessageVisibilityInput{
-		QueueUrl: k.url(queue), ReceiptHandle: handle, VisibilityTimeout: sqsserver.Int(seconds)})
-}
-
-func bodies(messages []sqsserver.Message) string {
-	var all []string
-	for _, m := range messages {
-		all = append(all, m.Body)
-	}
-	return strings.Join(all, " ")
-}
-
 // Receives are written in a moment even if nobody waits for them, without sync;
 // then the server is at rest.
 func TestReceivesAreWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		k.create("q", nil)
 		k.send("q", "a")
 		commits, _ := k.journal.writes()
@@ -131,7 +41,7 @@ func TestReceivesAreWrittenSoon(t *testing.T) {
 // While the disk hangs, operations that wait for nothing cannot fill the memory.
 func TestHangingDiskHoldsUpReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		k.create("f.fifo", map[string]string{"FifoQueue": "true"})
 		in := &sqsserver.SendMessageInput{QueueUrl: k.url("f.fifo")}
 		in.MessageBody, in.MessageGroupId, in.MessageDeduplicationId = "x", strings.Repeat("g", 128), strings.Repeat("d", 128)
@@ -173,7 +83,7 @@ func TestHangingDiskHoldsUpReceives(t *testing.T) {
 // stays flat and the first need not wait for the last.
 func TestGroupsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		k.create("q", nil)
 		k.journal.delay = func() time.Duration { return time.Second }
 		const clients, size, bound = 100, 200 << 10, 4<<20 + 300<<10 // the last message may pass the bound
@@ -199,7 +109,7 @@ func TestGroupsAreBounded(t *testing.T) {
 // After its journal has failed a server acknowledges nothing, and says so.
 func TestFailStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		k.create("q", nil)
 		k.create("empty", nil)
 		k.send("q", "a")
@@ -253,7 +163,7 @@ func wantStorageError(t *testing.T, who string, err error) {
 // On a disk that is almost full nothing is taken, and everything can be worked
 // off.
 func TestLowOnSpace(t *testing.T) {
-	k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 	k.create("q", nil)
 	k.send("q", "a")
 	k.journal.mu.Lock()

@@ -12,131 +12,65 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// bench is a server with a queue, called without HTTP.
-type bench struct {
-	*testing.T
-	server *sqsserver.Server
-	url    string
-}
-
-func newBench(t *testing.T, attributes map[string]string) *bench {
-	b := &bench{T: t, server: newServer(t)}
-	b.url = b.create("q", attributes)
-	return b
-}
-
-func (b *bench) create(name string, attributes map[string]string) (url string) {
-	b.Helper()
-	out, err := b.server.CreateQueue(b.Context(), &sqsserver.CreateQueueInput{QueueName: name, Attributes: attributes})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return out.QueueUrl
-}
-
-func (b *bench) send(body string, change ...func(*sqsserver.SendMessageInput)) {
-	b.Helper()
-	in := &sqsserver.SendMessageInput{QueueUrl: b.url, SendMessageEntry: sqsserver.SendMessageEntry{MessageBody: body}}
-	for _, f := range change {
-		f(in)
-	}
-	if _, err := b.server.SendMessage(b.Context(), in); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// poll receives one message with a long poll of 20 s, and returns how long it
-// took.
-func (b *bench) poll(ctx context.Context) ([]sqsserver.Message, time.Duration, error) {
-	start := time.Now()
-	out, err := b.server.ReceiveMessage(ctx, &sqsserver.ReceiveMessageInput{QueueUrl: b.url, WaitTimeSeconds: sqsserver.Int(20)})
-	if err != nil {
-		return nil, time.Since(start), err
-	}
-	return out.Messages, time.Since(start), nil
-}
-
-// receive receives up to ten messages without waiting.
-func (b *bench) receive(url string) []sqsserver.Message {
-	b.Helper()
-	out, err := b.server.ReceiveMessage(b.Context(), &sqsserver.ReceiveMessageInput{
-		QueueUrl: url, MaxNumberOfMessages: sqsserver.Int(10), MessageSystemAttributeNames: []string{"All"},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return out.Messages
-}
-
-func (b *bench) changeVisibility(handle string, seconds int32) error {
-	return b.server.ChangeMessageVisibility(b.Context(), &sqsserver.ChangeMessageVisibilityInput{
-		QueueUrl: b.url, ReceiptHandle: handle, VisibilityTimeout: sqsserver.Int(seconds),
-	})
-}
-
-func (b *bench) delete(handle string) error {
-	return b.server.DeleteMessage(b.Context(), &sqsserver.DeleteMessageInput{QueueUrl: b.url, ReceiptHandle: handle})
-}
-
 // A long poll ends with the event that makes a message available, whatever that
 // is.
 func TestLongPollWakes(t *testing.T) {
 	tests := []struct {
 		name       string
 		attributes map[string]string
-		prepare    func(*bench)                // before the poll
-		during     func(b *bench, held string) // 7 s into it; held is the handle of a message received before
+		prepare    func(*testServer)                // before the poll
+		during     func(b *testServer, held string) // 7 s into it; held is the handle of a message received before
 		want       time.Duration
 	}{
 		{name: "nothing comes", want: 20 * time.Second},
 		{name: "a message is sent", want: 7 * time.Second,
-			during: func(b *bench, held string) { b.send("x") }},
+			during: func(b *testServer, held string) { b.send("x") }},
 		{name: "a delay ends", want: 5 * time.Second,
-			prepare: func(b *bench) {
+			prepare: func(b *testServer) {
 				b.send("x", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(5) })
 			}},
 		{name: "a delay begins and ends", want: 9 * time.Second,
-			during: func(b *bench, held string) {
+			during: func(b *testServer, held string) {
 				b.send("x", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(2) })
 			}},
 		{name: "a lease ends", want: 11 * time.Second, attributes: map[string]string{"VisibilityTimeout": "11"},
-			prepare: func(b *bench) { b.send("x"); b.receive(b.url) }},
+			prepare: func(b *testServer) { b.send("x"); b.receive(b.url) }},
 		{name: "a lease is cut short", want: 7 * time.Second,
-			prepare: func(b *bench) { b.send("x") },
-			during: func(b *bench, held string) {
+			prepare: func(b *testServer) { b.send("x") },
+			during: func(b *testServer, held string) {
 				if err := b.changeVisibility(held, 0); err != nil {
 					b.Error(err)
 				}
 			}},
 		{name: "a lease is shortened", want: 10 * time.Second,
-			prepare: func(b *bench) { b.send("x") },
-			during: func(b *bench, held string) {
+			prepare: func(b *testServer) { b.send("x") },
+			during: func(b *testServer, held string) {
 				if err := b.changeVisibility(held, 3); err != nil {
 					b.Error(err)
 				}
 			}},
 		{name: "a lease is renewed", want: 20 * time.Second, attributes: map[string]string{"VisibilityTimeout": "11"},
-			prepare: func(b *bench) { b.send("x") },
-			during: func(b *bench, held string) {
+			prepare: func(b *testServer) { b.send("x") },
+			during: func(b *testServer, held string) {
 				if err := b.changeVisibility(held, 30); err != nil {
 					b.Error(err)
 				}
 			}},
 		{name: "the head of a FIFO group is deleted", want: 7 * time.Second,
 			attributes: map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"},
-			prepare: func(b *bench) {
+			prepare: func(b *testServer) {
 				for _, body := range []string{"1", "2"} {
 					b.send(body, func(in *sqsserver.SendMessageInput) { in.MessageGroupId = "g" })
 				}
 			},
-			during: func(b *bench, held string) {
+			during: func(b *testServer, held string) {
 				if err := b.delete(held); err != nil {
 					b.Error(err)
 				}
 			}},
 		{name: "an operator releases a message", want: 7 * time.Second,
-			prepare: func(b *bench) { b.send("x"); b.receive(b.url) },
-			during: func(b *bench, held string) {
+			prepare: func(b *testServer) { b.send("x"); b.receive(b.url) },
+			during: func(b *testServer, held string) {
 				messages, err := b.server.Messages("q", sqsserver.Page{})
 				if err != nil || b.server.Release("q", messages[0].ID) != nil {
 					b.Errorf("cannot release %v: %v", messages, err)
@@ -150,7 +84,7 @@ func TestLongPollWakes(t *testing.T) {
 				if test.attributes["FifoQueue"] != "" {
 					name = "q.fifo"
 				}
-				b := &bench{T: t, server: newServer(t)}
+				b := &testServer{T: t, server: newServer(t)}
 				b.url = b.create(name, test.attributes)
 				if test.prepare != nil {
 					test.prepare(b)
@@ -174,7 +108,7 @@ func TestLongPollWakes(t *testing.T) {
 	}
 }
 
-func (b *bench) receiveOne() []sqsserver.Message {
+func (b *testServer) receiveOne() []sqsserver.Message {
 	out, err := b.server.ReceiveMessage(b.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: b.url})
 	if err != nil {
 		b.Fatal(err)
@@ -185,7 +119,7 @@ func (b *bench) receiveOne() []sqsserver.Message {
 // A dead-lettered message wakes those who poll the dead-letter queue.
 func TestLongPollOfDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, map[string]string{"VisibilityTimeout": "5"})
+		b := newTestServer(t, map[string]string{"VisibilityTimeout": "5"})
 		source := b.url
 		dead := b.create("dead", nil)
 		err := b.server.SetQueueAttributes(t.Context(), &sqsserver.SetQueueAttributesInput{QueueUrl: source, Attributes: map[string]string{
@@ -212,7 +146,7 @@ func TestLongPollOfDeadLetters(t *testing.T) {
 func TestLongPollWakesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const polls = 10_000
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		var mu sync.Mutex
 		var served []int
 		var wg sync.WaitGroup
@@ -251,7 +185,7 @@ func TestLongPollWakesOne(t *testing.T) {
 // each asked for.
 func TestLongPollsShareABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		got := make([]int, 4)
 		var wg sync.WaitGroup
 		for i, limit := range []int32{3, 6, 10, 1} {
@@ -283,7 +217,7 @@ func TestLongPollsShareABatch(t *testing.T) {
 
 func TestCancelledPollReceivesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if _, took, err := b.poll(ctx); !errors.Is(err, context.DeadlineExceeded) || took != 3*time.Second {
@@ -301,7 +235,7 @@ func TestCancelledPollReceivesNothing(t *testing.T) {
 
 func TestCloseEndsPollsAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		time.AfterFunc(7*time.Second, func() { b.server.Close() })
 		if messages, took, err := b.poll(t.Context()); err != nil || len(messages) != 0 || took != 7*time.Second {
 			t.Errorf("the poll returned %v, %v after %v; want nothing after 7s", messages, err, took)
@@ -315,7 +249,7 @@ func TestCloseEndsPollsAndRefuses(t *testing.T) {
 
 func TestDeleteQueueEndsPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		time.AfterFunc(7*time.Second, func() {
 			if err := b.server.DeleteQueue(t.Context(), &sqsserver.DeleteQueueInput{QueueUrl: b.url}); err != nil {
 				t.Error(err)
@@ -333,7 +267,7 @@ func TestInFlightLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := sqsserver.New(sqsserver.Config{InFlightLimit: 1})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		b.send("a")
 		b.send("b")
@@ -363,7 +297,7 @@ func TestInFlightLimit(t *testing.T) {
 func TestShortPollSeesBehindABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const backlog = 500
-		b := newBench(t, map[string]string{"VisibilityTimeout": "0"})
+		b := newTestServer(t, map[string]string{"VisibilityTimeout": "0"})
 		b.create("dead", nil)
 		for range backlog {
 			b.send("poison")
@@ -393,7 +327,7 @@ func TestShortPollSeesBehindABacklog(t *testing.T) {
 // each gets its own when it does.
 func TestPollsOfSeveralQueuesAreServedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newTestServer(t, nil)
 		var polls sync.WaitGroup
 		for i := 1; i <= 5; i++ {
 			one := *b

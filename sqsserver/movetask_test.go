@@ -14,8 +14,8 @@ import (
 )
 
 // newRedriveBench has n messages in the dead-letter queue dead of the queue q.
-func newRedriveBench(t *testing.T, n int) (b *bench, dead string) {
-	b = &bench{T: t, server: newServer(t)}
+func newRedriveBench(t *testing.T, n int) (b *testServer, dead string) {
+	b = &testServer{T: t, server: newServer(t)}
 	dead = b.create("dead", nil)
 	b.url = b.create("q", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}`})
 	for i := range n {
@@ -29,7 +29,7 @@ func newRedriveBench(t *testing.T, n int) (b *bench, dead string) {
 	return b, dead
 }
 
-func (b *bench) move(rate sqsserver.OptionalInt) {
+func (b *testServer) move(rate sqsserver.OptionalInt) {
 	b.Helper()
 	_, err := b.server.StartMessageMoveTask(b.Context(), &sqsserver.StartMessageMoveTaskInput{
 		SourceArn: "arn:aws:sqs:us-east-1:000000000000:dead", MaxNumberOfMessagesPerSecond: rate,
@@ -39,7 +39,7 @@ func (b *bench) move(rate sqsserver.OptionalInt) {
 	}
 }
 
-func (b *bench) visible(url string) (count string) {
+func (b *testServer) visible(url string) (count string) {
 	b.Helper()
 	out, err := b.server.GetQueueAttributes(b.Context(), &sqsserver.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []string{"ApproximateNumberOfMessages"}})
 	if err != nil {
@@ -197,7 +197,7 @@ func TestMoveTaskEndsAfter36Hours(t *testing.T) {
 }
 
 func TestActiveMoveTasksAreLimited(t *testing.T) {
-	b := &bench{T: t, server: newServer(t)}
+	b := &testServer{T: t, server: newServer(t)}
 	start := func(i int) error {
 		dead := fmt.Sprintf("dead%d", i)
 		b.create(dead, nil)

@@ -19,7 +19,7 @@ func TestOnRequest(t *testing.T) {
 	var seen []sqsserver.Request
 	server := sqsserver.New(sqsserver.Config{OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }})
 	defer server.Close()
-	b := &bench{T: t, server: server}
+	b := &testServer{T: t, server: server}
 	b.url = b.create("q", nil)
 	credentials := map[string]string{"Authorization": "AWS4-HMAC-SHA256 Credential=AKID/20261121/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=00"}
 	do := func(action, body string) *httptest.ResponseRecorder {
@@ -118,7 +118,7 @@ func FuzzServeHTTP(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target, path, contentType string, body []byte) {
 		server := sqsserver.New(sqsserver.Config{Seed: 1, Logger: failing(t)})
 		defer server.Close()
-		b := &bench{T: t, server: server}
+		b := &testServer{T: t, server: server}
 		b.url = b.create("q", nil)
 		b.create("f.fifo", map[string]string{"FifoQueue": "true"})
 		b.send("hello")

@@ -22,7 +22,7 @@ type snapshot struct {
 	Moves      map[string][]sqsserver.ListMessageMoveTasksResultEntry
 }
 
-func (k *keptServer) snapshot() snapshot {
+func (k *journalServer) snapshot() snapshot {
 	k.t.Helper()
 	s := snapshot{
 		Queues:     k.Queues(),
@@ -59,7 +59,7 @@ func (k *keptServer) snapshot() snapshot {
 func TestRestartBringsEverythingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
@@ -149,7 +149,7 @@ func TestRestartBringsEverythingBack(t *testing.T) {
 func TestTimeGoesOnWhileDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 		k.create("q", map[string]string{"MessageRetentionPeriod": "3600"})
 		k.create("gone", nil)
 		k.create("f.fifo", map[string]string{"FifoQueue": "true"})
@@ -188,7 +188,7 @@ func TestTimeGoesOnWhileDown(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
-		k = openKept(t, k.journal.reopened(), k.config)
+		k = openJournalServer(t, k.journal.reopened(), k.config)
 		if got := bodies(k.receive("q", 10, 0)); got != "" {
 			t.Errorf("received %q, whose retention ended while the server was down", got)
 		}
@@ -215,7 +215,7 @@ func hasCode(err error, code string) bool {
 
 // What is deleted leaves nothing on disk.
 func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
-	k := openKept(t, newMemoryJournal(), sqsserver.Config{NoCooldown: true})
+	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{NoCooldown: true})
 	k.create("q", nil)
 	k.create("f.fifo", map[string]string{"FifoQueue": "true"})
 	for _, queue := range []string{"q", "f.fifo"} {
@@ -238,7 +238,7 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 // A server that starts again and again, and crashes at once, gives no number and
 // no id twice, even from the same seed.
 func TestNumbersAreNotUsedAgain(t *testing.T) {
-	k := openKept(t, newMemoryJournal(), sqsserver.Config{Seed: 1})
+	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{Seed: 1})
 	k.create("q", nil)
 	numbers, ids := map[uint64]bool{}, map[string]bool{}
 	for range 5 {
@@ -259,7 +259,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 		release()
 		<-sent
 		k.Close()
-		k = openKept(t, left, k.config)
+		k = openJournalServer(t, left, k.config)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		{"half a task", func(j *memoryJournal) { j.change('t', func(v string) string { return v[:20] }) }, "ends early"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			k := openKept(t, newMemoryJournal(), sqsserver.Config{})
+			k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
 			k.create("gone", nil)
 			if err := k.DeleteQueue(t.Context(), &sqsserver.DeleteQueueInput{QueueUrl: k.url("gone")}); err != nil {
 				t.Fatal(err)

@@ -286,7 +286,7 @@ func TestAccountsAndRegions(t *testing.T) {
 // Both protocols say the same to whoever is in the process.
 func TestQueryMembersAreThoseOfJSON(t *testing.T) {
 	server := newServer(t)
-	b := &bench{T: t, server: server}
+	b := &testServer{T: t, server: server}
 	b.url = b.create("q", nil)
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, formRequest("POST", "/", "Action=SendMessage&QueueUrl=q&MessageBody=x&MessageGroupId=g&DelaySeconds=0"+

@@ -17,7 +17,7 @@ func TestInFlightQuota(t *testing.T) {
 		server := sqsserver.New(sqsserver.Config{InFlightLimit: 1})
 		t.Cleanup(func() { server.Close() })
 		for name, attributes := range map[string]map[string]string{"q": nil, "q.fifo": {"FifoQueue": "true", "ContentBasedDeduplication": "true"}} {
-			b := &bench{T: t, server: server}
+			b := &testServer{T: t, server: server}
 			b.url = b.create(name, attributes)
 			for _, group := range []string{"a", "b"} {
 				b.send(group, func(in *sqsserver.SendMessageInput) { in.MessageGroupId = group })
@@ -38,7 +38,7 @@ func TestInFlightQuota(t *testing.T) {
 
 // Without MaxResults a list has a thousand queues and no token.
 func TestListsWithoutMaxResults(t *testing.T) {
-	b := &bench{T: t, server: newServer(t)}
+	b := &testServer{T: t, server: newServer(t)}
 	b.create("dead", nil)
 	for i := range 1001 {
 		b.create(fmt.Sprintf("q%04d", i), map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}`})

@@ -10,7 +10,7 @@ import (
 
 // A receive whose reply is lost is tried again under the same attempt id.
 func TestAttemptAfterALostReply(t *testing.T) {
-	b := &bench{T: t, server: newServer(t)}
+	b := &testServer{T: t, server: newServer(t)}
 	b.url = b.create("q.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
 	b.send("x", func(in *sqsserver.SendMessageInput) { in.MessageGroupId = "g" })
 	if err := b.server.SetFaults("q.fifo", sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "ReceiveMessage", Limit: 1}); err != nil {
@@ -33,7 +33,7 @@ func TestAttemptAfterALostReply(t *testing.T) {
 // has been forgotten.
 func TestAttemptIDUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, server: newServer(t)}
+		b := &testServer{T: t, server: newServer(t)}
 		b.url = b.create("q.fifo", map[string]string{"FifoQueue": "true"})
 		for _, body := range []string{"x", "y"} {
 			b.send(body, func(in *sqsserver.SendMessageInput) { in.MessageGroupId, in.MessageDeduplicationId = "g", body })

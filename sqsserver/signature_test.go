@@ -28,7 +28,7 @@ var theKey = aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "wJalr
 
 // strict is a server that verifies signatures, at an address of its own, with the
 // queue q.
-func strict(t *testing.T) (b *bench, endpoint string) {
+func strict(t *testing.T) (b *testServer, endpoint string) {
 	server := sqsserver.New(sqsserver.Config{Credentials: []sqsserver.Credentials{
 		{AccessKeyID: "AKIDSECOND", SecretAccessKey: "other"},
 		{AccessKeyID: theKey.AccessKeyID, SecretAccessKey: theKey.SecretAccessKey},
@@ -36,7 +36,7 @@ func strict(t *testing.T) (b *bench, endpoint string) {
 	t.Cleanup(func() { server.Close() })
 	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
-	b = &bench{T: t, server: server}
+	b = &testServer{T: t, server: server}
 	b.url = b.create("q", nil)
 	return b, web.URL
 }

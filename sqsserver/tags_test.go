@@ -11,7 +11,7 @@ import (
 // Far too many tags are refused before they are copied, which is done while every
 // queue waits.
 func TestFarTooManyTags(t *testing.T) {
-	b := newBench(t, nil)
+	b := newTestServer(t, nil)
 	tags := make(map[string]string)
 	for i := range 10_000 {
 		tags[fmt.Sprint("k", i)] = ""

@@ -16,7 +16,7 @@ import (
 // to find what is not guarded.
 func TestConcurrentTraffic(t *testing.T) {
 	const producers, perProducer, consumers = 4, 500, 8
-	b := newBench(t, map[string]string{"VisibilityTimeout": "43200"})
+	b := newTestServer(t, map[string]string{"VisibilityTimeout": "43200"})
 	b.fault(sqsserver.Fault{Kind: sqsserver.FaultDuplicate, Every: 50},
 		sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: "ReceiveMessage", Probability: 0.05},
 		sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch", Probability: 0.05})

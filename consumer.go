@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/giveups"
 	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -121,8 +122,8 @@ type Consumer struct {
 	report     Report
 	said       map[string]time.Time // when each rate-limited complaint was last logged
 
-	giveUps       giveUps     // whether most messages are given up
-	quietTimer    *time.Timer // ends that when none is any more; nil: it has never begun
+	giveUps       giveups.Watch // whether most messages are given up
+	quietTimer    *time.Timer   // ends that when none is any more; nil: it has never begun
 	deadLetterLog deadLetterLog
 	ordered       ordered // what the log and the observer are yet to hear of, one after the other
 }

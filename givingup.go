@@ -1,8 +1,52 @@
 package reprise
 
 import (
+	"fmt"
 	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
 )
+
+// GivingUp says that many different messages are given up, for whatever reason, and
+// hardly one succeeds: mostly the handler or what it calls is misconfigured, and
+// nothing is wrong with the messages. See [Observer].GivingUp and [Status].GivingUp.
+type GivingUp struct {
+	// Over says that it has ended: messages succeed again, or none has been given up
+	// for ten minutes. Of a Status it is false.
+	Over bool
+	// Since is when the first of these messages was given up; At is when this was
+	// found to begin or to end, or when the Status was taken.
+	Since, At time.Time
+	// GivenUp and Succeeded count the messages of the last hour that were given up and
+	// that succeeded, the last 50 at most.
+	GivenUp, Succeeded int
+	// Total counts the messages given up since Since.
+	Total int
+	// PerMinute is the rate at which messages have been given up of late.
+	PerMinute float64
+	// Reason is the most frequent reason, Problem the text of the latest error.
+	Reason  retry.Reason
+	Problem string
+}
+
+// givingUpAt is what Status and the observer are told at now.
+func (c *Consumer) givingUpAt(now time.Time) GivingUp {
+	s := c.giveUps.Summary(now)
+	return GivingUp{
+		Since: s.Since, At: now, GivenUp: s.GivenUp, Succeeded: s.Succeeded, Total: s.Total,
+		PerMinute: s.PerMinute, Reason: s.Reason, Problem: s.Problem,
+	}
+}
+
+// String is one sentence for an operator.
+func (g GivingUp) String() string {
+	text := fmt.Sprintf("messages are given up and hardly one succeeds: %d of the last %d, %.3g a minute, %d since %s, mostly for the reason %v",
+		g.GivenUp, g.GivenUp+g.Succeeded, g.PerMinute, g.Total, g.Since.UTC().Format(time.RFC3339), g.Reason)
+	if g.Problem != "" {
+		text += ": " + g.Problem
+	}
+	return text
+}
 
 const (
 	// In each interval so many dead letters have a line of their own in the log; of the
@@ -20,7 +64,7 @@ func (c *Consumer) watchGivingUp(d *delivery, now time.Time) {
 	}
 	switch d.verdict.outcome {
 	case OutcomeDelete:
-		if d.watched = true; d.ran && c.giveUps.succeeded(now) {
+		if d.watched = true; d.ran && c.giveUps.Succeeded(now) {
 			c.endGivingUp(now)
 		}
 	case OutcomeDeadLetter, OutcomeKeep:
@@ -35,12 +79,12 @@ func (c *Consumer) gaveUp(d *delivery, now time.Time) {
 	if d.verdict.err != nil {
 		problem = shorten(d.verdict.err.Error(), maxStoryError)
 	}
-	if !c.giveUps.lost(d.msg.OriginID, d.verdict.reason, problem, now) {
+	if !c.giveUps.GaveUp(d.msg.OriginID, d.verdict.reason, problem, now) {
 		return
 	}
-	_, end := c.giveUps.quiet(now)
+	_, end := c.giveUps.Gone(now)
 	c.quietTimer = time.AfterFunc(end.Sub(now), c.perhapsQuiet)
-	c.announceGivingUp(c.giveUps.now(now))
+	c.announceGivingUp(c.givingUpAt(now))
 }
 
 // perhapsQuiet ends what has gone quiet, or looks again later.
@@ -48,10 +92,10 @@ func (c *Consumer) perhapsQuiet() {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.giveUps.begun || c.closed {
+	if !c.giveUps.Begun() || c.closed {
 		return
 	}
-	ends, at := c.giveUps.quiet(now)
+	ends, at := c.giveUps.Gone(now)
 	if !ends {
 		c.quietTimer.Reset(at.Sub(now))
 		return
@@ -62,18 +106,18 @@ func (c *Consumer) perhapsQuiet() {
 // endGivingUp says that it is over. The caller holds c.mu.
 func (c *Consumer) endGivingUp(now time.Time) {
 	c.quietTimer.Stop()
-	e := c.giveUps.now(now)
+	e := c.givingUpAt(now)
 	e.Over = true
-	c.giveUps.end()
+	c.giveUps.End()
 	c.announceGivingUp(e)
 }
 
 // givingUp is what Status says; nil in good times. The caller holds c.mu.
 func (c *Consumer) givingUp(now time.Time) *GivingUp {
-	if quiet, _ := c.giveUps.quiet(now); !c.giveUps.begun || quiet {
+	if quiet, _ := c.giveUps.Gone(now); !c.giveUps.Begun() || quiet {
 		return nil
 	}
-	said := c.giveUps.now(now)
+	said := c.givingUpAt(now)
 	return &said
 }
 

@@ -230,3 +230,15 @@ func TestFailedAttemptsAreLoggedAtDebug(t *testing.T) {
 		})
 	}
 }
+
+// TestGivingUpIsOneSentence for an operator.
+func TestGivingUpIsOneSentence(t *testing.T) {
+	g := reprise.GivingUp{
+		Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), GivenUp: 49, Succeeded: 1, Total: 100,
+		PerMinute: 60, Reason: retry.ReasonPermanent, Problem: "error 99",
+	}
+	const text = "messages are given up and hardly one succeeds: 49 of the last 50, 60 a minute, 100 since 2026-01-01T00:00:00Z, mostly for the reason permanent: error 99"
+	if g.String() != text {
+		t.Errorf("it says %q\nwant    %q", g.String(), text)
+	}
+}

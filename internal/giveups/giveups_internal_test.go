@@ -1,4 +1,4 @@
-package reprise
+package giveups
 
 import (
 	"fmt"
@@ -46,31 +46,31 @@ func TestGivingUpBeginsAndEnds(t *testing.T) {
 		{"a burst among many successes", again("s", 100) + again("x", 15) + again("s", 100) + again("x", 15), "[]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var g giveUps
+			var w Watch
 			now, turns := epoch, []int{}
 			for i, letter := range test.word {
 				now = now.Add(time.Millisecond)
 				changes := false
 				switch letter {
 				case 'x':
-					changes = g.lost(fmt.Sprint("m", i), retry.ReasonPermanent, "refused", now)
+					changes = w.GaveUp(fmt.Sprint("m", i), retry.ReasonPermanent, "refused", now)
 				case 'a':
-					changes = g.lost("m0", retry.ReasonPermanent, "refused", now)
+					changes = w.GaveUp("m0", retry.ReasonPermanent, "refused", now)
 				case 's':
-					if changes = g.succeeded(now); changes {
-						g.end()
+					if changes = w.Succeeded(now); changes {
+						w.End()
 					}
 				case 'h':
 					now = now.Add(30 * time.Minute)
-					if changes, _ = g.quiet(now); changes {
-						g.end()
+					if changes, _ = w.Gone(now); changes {
+						w.End()
 					}
 				}
 				if changes {
 					turns = append(turns, i+1)
 				}
-				if len(g.recent) > giveUpsWindow {
-					t.Fatalf("%d are kept, want %d at most", len(g.recent), giveUpsWindow)
+				if len(w.recent) > Window {
+					t.Fatalf("%d are kept, want %d at most", len(w.recent), Window)
 				}
 			}
 			if got := fmt.Sprint(turns); got != test.turns {
@@ -82,42 +82,38 @@ func TestGivingUpBeginsAndEnds(t *testing.T) {
 
 // TestGivingUpCostsNothingInGoodTimes: successes leave nothing behind.
 func TestGivingUpCostsNothingInGoodTimes(t *testing.T) {
-	var g giveUps
-	if n := testing.AllocsPerRun(100, func() { g.succeeded(epoch) }); n != 0 || g.recent != nil {
-		t.Errorf("%v allocations for a success, and %d kept", n, len(g.recent))
+	var w Watch
+	if n := testing.AllocsPerRun(100, func() { w.Succeeded(epoch) }); n != 0 || w.recent != nil {
+		t.Errorf("%v allocations for a success, and %d kept", n, len(w.recent))
 	}
-	g.lost("m", retry.ReasonAge, "late", epoch)
-	for range giveUpsWindow {
-		g.succeeded(epoch)
+	w.GaveUp("m", retry.ReasonAge, "late", epoch)
+	for range Window {
+		w.Succeeded(epoch)
 	}
-	if g.recent != nil {
-		t.Errorf("%d are kept of a message that was given up long ago", len(g.recent))
+	if w.recent != nil {
+		t.Errorf("%d are kept of a message that was given up long ago", len(w.recent))
 	}
 }
 
 // TestGivingUpSays what an operator needs: since when, how many, how fast and why.
 func TestGivingUpSays(t *testing.T) {
-	var g giveUps
+	var w Watch
 	for i := range 100 {
 		reason := retry.ReasonPermanent
 		if i%4 == 0 {
 			reason = retry.ReasonAge
 		}
-		g.lost(fmt.Sprint("m", i), reason, fmt.Sprint("error ", i), epoch.Add(time.Duration(i)*time.Second))
+		w.GaveUp(fmt.Sprint("m", i), reason, fmt.Sprint("error ", i), epoch.Add(time.Duration(i)*time.Second))
 		if i == 60 {
-			g.succeeded(epoch.Add(time.Minute))
+			w.Succeeded(epoch.Add(time.Minute))
 		}
 	}
-	got := g.now(epoch.Add(100 * time.Second))
-	want := GivingUp{
-		Since: epoch, At: epoch.Add(100 * time.Second), GivenUp: 49, Succeeded: 1, Total: 100,
+	got := w.Summary(epoch.Add(100 * time.Second))
+	want := Summary{
+		Since: epoch, GivenUp: 49, Succeeded: 1, Total: 100,
 		PerMinute: got.PerMinute, Reason: retry.ReasonPermanent, Problem: "error 99",
 	}
 	if got != want || got.PerMinute < 55 || got.PerMinute > 65 {
 		t.Errorf("%+v\nwant %+v at 60 a minute", got, want)
-	}
-	const text = "messages are given up and hardly one succeeds: 49 of the last 50, 60 a minute, 100 since 2026-01-01T00:00:00Z, mostly for the reason permanent: error 99"
-	if got.PerMinute = 60; got.String() != text {
-		t.Errorf("it says %q\nwant    %q", got, text)
 	}
 }

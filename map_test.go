@@ -1,0 +1,165 @@
+package reprise_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mapPage describes every package and every file of the root package.
+const mapPage = "docs/map.md"
+
+// TestMapHasEveryPackage checks that each package of the workspace has a row of its
+// own on the map, or is named in the row of a folder above it.
+func TestMapHasEveryPackage(t *testing.T) {
+	rows := make(map[string]string) // by folder
+	for line := range strings.Lines(readPage(t, mapPage)) {
+		folders, text, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !ok {
+			continue
+		}
+		for _, name := range inCode.FindAllStringSubmatch(folders, -1) {
+			if folder, ok := strings.CutSuffix(name[1], "/"); ok {
+				rows[folder] = text
+				if _, err := os.Stat(folder); err != nil {
+					t.Errorf("%s has a row for %s, which does not exist: %v", mapPage, folder, err)
+				}
+			}
+		}
+	}
+	for _, p := range list(t, "work") {
+		rel, ok := within(p.ImportPath)
+		if !ok || rel == "." || onMap(rows, rel) {
+			continue
+		}
+		t.Errorf("%s does not mention the package %s: add a row, or name it in the row of a folder above it", mapPage, rel)
+	}
+}
+
+var inCode = regexp.MustCompile("`([^`]+)`")
+
+func onMap(rows map[string]string, folder string) bool {
+	if _, ok := rows[folder]; ok {
+		return true
+	}
+	for above := path.Dir(folder); above != "."; above = path.Dir(above) {
+		if strings.Contains(rows[above], "`"+path.Base(folder)+"`") || strings.Contains(rows[above], "`"+path.Base(folder)+"/`") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMapHasEveryFile checks that the map names each file of the root package, and
+// no other.
+func TestMapHasEveryFile(t *testing.T) {
+	_, table, ok := strings.Cut(readPage(t, mapPage), "## Files of the root package")
+	if !ok {
+		t.Fatalf("%s has no section on the files of the root package", mapPage)
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	var named []string
+	for _, name := range inCode.FindAllStringSubmatch(table, -1) {
+		if strings.HasSuffix(name[1], ".go") {
+			named = append(named, name[1])
+		}
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	for _, name := range files {
+		if !slices.Contains(named, name) {
+			t.Errorf("%s does not mention %s: say in one sentence what it is for", mapPage, name)
+		}
+	}
+	for _, name := range named {
+		if !slices.Contains(files, name) {
+			t.Errorf("%s mentions %s, which is not a file of the root package", mapPage, name)
+		}
+	}
+}
+
+// place matches a file and names that it declares: "sqsserver/send.go: SendMessage, send".
+var place = regexp.MustCompile(`([\w/]+\.go): (\w+(?:, \w+)*)`)
+
+// TestPlacesExist checks that the files and names that DESIGN.md and CONTRIBUTING.md
+// send readers to exist.
+func TestPlacesExist(t *testing.T) {
+	for page, fewest := range map[string]int{"DESIGN.md": 20, "CONTRIBUTING.md": 10} {
+		places := place.FindAllStringSubmatch(readPage(t, page), -1)
+		if len(places) < fewest {
+			t.Errorf("%s names %d places in the form \"file.go: name\", want at least %d", page, len(places), fewest)
+		}
+		for _, p := range places {
+			declared := declarations(t, p[1])
+			for name := range strings.SplitSeq(p[2], ", ") {
+				if !slices.Contains(declared, name) {
+					t.Errorf("%s sends readers to %s in %s, which does not declare it: name where it is now", page, name, p[1])
+				}
+			}
+		}
+	}
+}
+
+// testName matches the tests that DESIGN.md says hold an invariant.
+var testName = regexp.MustCompile("`(Test\\w+)` in `([\\w/.]+_test\\.go)`")
+
+// TestInvariantsNameTheirTests checks that the tests that DESIGN.md names exist where it says.
+func TestInvariantsNameTheirTests(t *testing.T) {
+	named := testName.FindAllStringSubmatch(readPage(t, "DESIGN.md"), -1)
+	if len(named) < 10 {
+		t.Errorf("DESIGN.md names %d tests in the form `TestName` in `file_test.go`, want at least 10", len(named))
+	}
+	for _, n := range named {
+		if !slices.Contains(declarations(t, n[2]), n[1]) {
+			t.Errorf("DESIGN.md names %s in %s, which does not declare it", n[1], n[2])
+		}
+	}
+}
+
+// declarations returns what a file declares at its top level: functions, methods,
+// types, constants and variables.
+func declarations(t *testing.T, file string) (names []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Errorf("%v", err)
+		return nil
+	}
+	for _, d := range parsed.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names = append(names, d.Name.Name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					names = append(names, s.Name.Name)
+				case *ast.ValueSpec:
+					for _, n := range s.Names {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

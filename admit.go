@@ -174,6 +174,6 @@ func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
 // unready takes d out of those that wait to be started.
 func (c *Consumer) unready(d *delivery, now time.Time) {
 	c.awaited(d)
-	c.stepOut(d, now)
+	c.stepOut(d)
 	c.leaveFloor(d, now)
 }

@@ -110,6 +110,7 @@ type Consumer struct {
 	requeues   outbox // to the queue itself
 	floor      *floor // who may start; its pool's, if it has one
 	after      afterwork
+	follow     followUp // what the ends of messages mean for others
 	draining   bool
 	softEnd    time.Time // while draining: handlers should have ended by then
 	hardEnd    time.Time // while draining: what is not settled by then will not be

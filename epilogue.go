@@ -20,9 +20,39 @@ func (c *Consumer) leave() {
 	c.mu.Unlock()
 }
 
-// epilogue starts a worker if one is wanted, and wakes the pollers that have room. The
+// followUp is the work that a section leaves to its end: what the end of one message
+// means for others. It is not done where that message is settled or lost, since it
+// settles and loses others in its turn. Guarded by Consumer.mu.
+type followUp struct {
+	gone  []*delivery // of a FIFO queue and no longer held: their groups go on, or are given back
+	unrun []*gate     // have let a message through that told nothing: see passedUnrun
+}
+
+// catchUp empties the list of work, with what that adds to it. The caller holds c.mu.
+func (c *Consumer) catchUp() {
+	f := &c.follow
+	if len(f.gone)+len(f.unrun) == 0 {
+		return
+	}
+	now := time.Now()
+	for i, j := 0, 0; i < len(f.unrun) || j < len(f.gone); {
+		if i < len(f.unrun) {
+			c.passedUnrun(f.unrun[i], now)
+			i++
+		} else {
+			c.leaveLane(f.gone[j], now)
+			j++
+		}
+	}
+	clear(f.gone)
+	clear(f.unrun)
+	f.gone, f.unrun = f.gone[:0], f.unrun[:0]
+}
+
+// epilogue does what the section has left, starts a worker if one is wanted, and wakes the pollers that have room. The
 // caller holds c.mu.
 func (c *Consumer) epilogue() {
+	c.catchUp()
 	if c.pool != nil {
 		c.pool.epilogue(c)
 		return

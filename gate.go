@@ -178,7 +178,7 @@ func (c *Consumer) sentAway(d *delivery, most time.Duration, cause error, now ti
 }
 
 // stepOut takes d, which waits, out of wherever it waits. The caller holds c.mu.
-func (c *Consumer) stepOut(d *delivery, now time.Time) {
+func (c *Consumer) stepOut(d *delivery) {
 	if g := d.shelf; g != nil {
 		d.shelf = nil
 		g.holding--
@@ -194,7 +194,7 @@ func (c *Consumer) stepOut(d *delivery, now time.Time) {
 	}
 	c.delist(d)
 	if g := c.leaveGate(d); g != nil {
-		c.passedUnrun(g, now)
+		c.follow.unrun = append(c.follow.unrun, g)
 	}
 }
 
@@ -208,7 +208,7 @@ func (c *Consumer) leaveGate(d *delivery) *gate {
 	return g
 }
 
-// passedUnrun is called when a message that g has let through tells nothing: it
+// passedUnrun does what follows when a message that g has let through tells nothing: it
 // was lost, released, or given up as a bad message. The caller holds c.mu.
 func (c *Consumer) passedUnrun(g *gate, now time.Time) {
 	switch {
@@ -245,7 +245,7 @@ func (c *Consumer) letThrough(g *gate, now time.Time) {
 			}
 			d = g.tried.first
 		}
-		c.stepOut(d, now)
+		c.stepOut(d)
 		c.begin(d, now)
 	}
 	c.awaitTurn(g, now)
@@ -347,7 +347,7 @@ func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, took time.D
 	switch {
 	case !told && !o.unavailable:
 		if let == g {
-			c.passedUnrun(g, now)
+			c.follow.unrun = append(c.follow.unrun, g)
 		}
 	case g.state() == BreakerClosed:
 		if g.breaker.Attempted(d.msg.OriginID, o.unavailable, now) {

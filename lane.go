@@ -163,7 +163,7 @@ func (c *Consumer) recountLane(l *lane) {
 	}
 }
 
-// leaveLane is called when d, of a FIFO queue, is no longer held. If it was done
+// leaveLane does what follows for its group when d is no longer held. If it was done
 // with, its group goes on; otherwise the rest of the group is given back, to come
 // again behind d. The same holds for what waits behind a message that is lost
 // while it waits itself. The caller holds c.mu.

@@ -110,12 +110,11 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	}
 	slices.SortFunc(ended, asReceived)
 	for _, d := range ended {
-		if d.phase != phaseGone && (!d.inCall || d.phase != phaseSettling) {
-			c.lose(d, errLeaseEnded)
-		}
+		c.lose(d, errLeaseEnded)
 	}
-	// With the head of a FIFO group its siblings are given back.
-	due = slices.DeleteFunc(due, func(d *delivery) bool { return d.inCall || d.phase == phaseGone })
+	if len(ended) > 0 {
+		return nil, now // with the head of a FIFO group its siblings are given back first
+	}
 	if !urgent { // nothing has to go out yet: wait for the first that must
 		for _, d := range due {
 			sooner(d.renewAt)

@@ -188,7 +188,7 @@ func (c *Consumer) sendCanary(g *gate, now time.Time) {
 	}
 	for _, list := range lists {
 		for d := c.candidate(list, now); d != nil && g.wanted; d = c.candidate(list, now) {
-			c.stepOut(d, now)
+			c.stepOut(d)
 			c.begin(d, now) // which may find that it has to be given up, and g wants another
 		}
 	}

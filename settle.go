@@ -350,6 +350,6 @@ func (c *Consumer) release(d *delivery, now time.Time) {
 		c.untold = append(c.untold, Settled{Message: d.msg, Outcome: d.verdict.outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.reason, Due: d.verdict.due, Requests: d.requests, Err: d.lostTo()})
 	}
 	if c.queue.fifo {
-		c.leaveLane(d, now)
+		c.follow.gone = append(c.follow.gone, d)
 	}
 }

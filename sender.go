@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/internal/sending"
 )
 
 // SenderClient is the part of *sqs.Client that a [Sender] calls.
@@ -93,34 +93,18 @@ type Sender struct {
 	queue  queueURL
 	cfg    SenderConfig
 	log    *slog.Logger
-	host   string             // seeds the jitter, so that a fleet's retries spread
 	ctx    context.Context    // of requests
 	stop   context.CancelFunc // ends ctx
 	limit  deadline           // of one request
 	tasks  sync.WaitGroup     // requests under way, and the timer while it is set
 	closed chan struct{}      // closed when Close has done its work
 
-	mu       sync.Mutex
-	crew     crew
-	outside  parcels             // there is no room for them yet
-	ready    parcels             // to be sent next
-	backoff  parcels             // to be sent again, by the time when they are due
-	lanes    map[string]*parcels // FIFO queues: what waits behind a group's first
-	handed   uint64              // messages handed over so far: numbers them
-	inside   int                 // messages that have room and no answer
-	bytes    int                 // their size
-	requests int                 // under way
-	retries  int                 // batches sent to backoff so far: numbers their jitter
-	flushAt  time.Time           // when what is ready has lingered enough; zero: nothing is
-	flushes  []*flush            // callers waiting in Flush and Close
-	timer    *time.Timer
-	firesAt  time.Time // when the timer fires; zero: it is not set
-	closing  bool      // nothing is taken any more
-	gaveUp   bool      // nothing is sent any more
-	untold   []told    // what those who submitted are yet to hear
-	telling  int       // so many of them have not heard it, or are being told
-	unsent   []Unsent  // answered with an error since Close began
-	saidAt   time.Time // when a failure was last logged
+	mu      sync.Mutex // guards what follows; see step
+	machine *sending.Machine
+	crew    crew
+	timer   *time.Timer
+	firesAt time.Time // when the timer fires; zero: it is not set
+	unsent  []Unsent  // answered with an error since Close began
 }
 
 // NewSender returns a sender to the queue at queueURL. It checks everything that
@@ -147,10 +131,19 @@ func NewSender(c SenderClient, queueURL string, cfg SenderConfig) (*Sender, erro
 		queue:  queue,
 		cfg:    cfg,
 		log:    slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
-		host:   hostname(),
 		limit:  deadline{limit: settleTimeout},
 		closed: make(chan struct{}),
-		lanes:  make(map[string]*parcels),
+		machine: sending.New(sending.Settings{
+			FIFO:          queue.fifo,
+			Linger:        cfg.Linger,
+			Requests:      cfg.Requests,
+			MaxWaiting:    cfg.MaxWaiting,
+			MaxBytes:      cfg.MaxBytes,
+			LastingTries:  lastingTries,
+			ComplainEvery: complaintEvery,
+			Retry:         sendBackoff,
+			Seed:          hostname() + " " + queue.name, // so that a fleet's retries spread
+		}),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -168,34 +161,41 @@ func (s *Sender) Send(ctx context.Context, messages ...Outgoing) ([]Sent, error)
 	}
 	call := &sendCall{results: make([]Sent, len(messages)), left: len(messages), done: make(chan struct{})}
 	parcels := make([]parcel, len(messages))
-	now := time.Now()
 	for i := range messages {
-		parcels[i] = parcel{message: messages[i], since: now, call: call, at: i}
-		parcels[i].size, call.results[i].Err = s.check(&messages[i])
+		p := &parcels[i]
+		*p = parcel{message: messages[i], call: call, at: i}
+		p.Cargo, p.Group = p, p.message.GroupID
+		p.Size, call.results[i].Err = s.check(&p.message)
 	}
 	if ctx.Err() != nil {
 		return call.fail(context.Cause(ctx))
 	}
 
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+	closed := false
+	s.step(nil, func(now time.Time) {
+		if closed = s.machine.Closing(); closed {
+			return
+		}
+		for i := range parcels {
+			if call.results[i].Err == nil {
+				s.machine.Add(now, &parcels[i].Message)
+			} else {
+				call.answered()
+			}
+		}
+	})
+	if closed {
 		return call.fail(ErrSenderClosed)
 	}
-	for i := range parcels {
-		if call.results[i].Err == nil {
-			s.enter(&parcels[i])
-		} else {
-			call.answered()
-		}
-	}
-	s.dispatch(now)
-	s.mu.Unlock()
 
 	select {
 	case <-call.done:
 	case <-ctx.Done():
-		s.withdraw(parcels, context.Cause(ctx))
+		s.step(context.Cause(ctx), func(now time.Time) {
+			for i := range parcels {
+				s.machine.Withdraw(now, &parcels[i].Message)
+			}
+		})
 	}
 	return call.results, call.err()
 }
@@ -222,59 +222,50 @@ func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	now := time.Now()
-	p := &parcel{message: m, size: size, since: now, ctx: ctx, tell: done}
-
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+	p := &parcel{message: m, ctx: ctx, tell: done}
+	p.Cargo, p.Group, p.Size, p.Tell = p, m.GroupID, size, true
+	closed := false
+	s.step(nil, func(now time.Time) {
+		if closed = s.machine.Closing(); closed {
+			return
+		}
+		if s.machine.Add(now, &p.Message); p.State() == sending.Outside {
+			p.admitted = make(chan struct{})
+		}
+	})
+	switch {
+	case closed:
 		return ErrSenderClosed
-	}
-	s.enter(p)
-	if p.list == &s.outside {
-		p.admitted = make(chan struct{})
-	}
-	s.dispatch(now)
-	s.mu.Unlock()
-	if p.admitted == nil {
+	case p.admitted == nil:
 		return nil
 	}
 
 	select {
 	case <-p.admitted:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		s.step(context.Cause(ctx), func(now time.Time) {
+			if p.State() == sending.Outside {
+				s.machine.Withdraw(now, &p.Message)
+			}
+		})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case p.list == &s.outside:
-		s.leave(p)
-		s.passed(p.number)
-		s.dispatch(time.Now())
-		return err
-	case p.turnedAway:
-		return ErrSenderClosed
-	}
-	return nil
+	return p.refused
 }
 
 // Flush sends what is gathered without waiting for more, and waits until every
 // message handed over before has been answered, those that still wait for room
 // included, and Submit's functions have returned. The error is that of ctx.
 func (s *Sender) Flush(ctx context.Context) error {
-	s.mu.Lock()
-	f := s.hurry()
-	s.mu.Unlock()
+	done := make(chan struct{})
+	f := &sending.Flush{Cargo: done}
+	s.step(nil, func(now time.Time) { s.machine.Hurry(now, f) })
 	select {
-	case <-f.done:
+	case <-done:
 		return nil
 	case <-ctx.Done():
+		s.step(nil, func(time.Time) { s.machine.Forget(f) })
+		return context.Cause(ctx)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flushes = slices.DeleteFunc(s.flushes, func(other *flush) bool { return other == f })
-	return context.Cause(ctx)
 }
 
 // Unsent is a message that a Sender had taken and could not send before Close
@@ -294,9 +285,13 @@ type Unsent struct {
 // the error is nil if there is none. A second call waits for the first and
 // returns nothing.
 func (s *Sender) Close(ctx context.Context) ([]Unsent, error) {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+	done, again := make(chan struct{}), false
+	s.step(ErrSenderClosed, func(now time.Time) {
+		if again = s.machine.Closing(); !again {
+			s.machine.Close(now, &sending.Flush{Cargo: done})
+		}
+	})
+	if again {
 		select {
 		case <-s.closed:
 			return nil, nil
@@ -304,15 +299,8 @@ func (s *Sender) Close(ctx context.Context) ([]Unsent, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	for s.outside.first != nil {
-		s.turnAway(s.outside.first)
-	}
-	s.closing = true
-	f := s.hurry()
-	s.mu.Unlock()
-
 	select {
-	case <-f.done:
+	case <-done:
 	case <-ctx.Done():
 	}
 	return s.end()
@@ -321,30 +309,22 @@ func (s *Sender) Close(ctx context.Context) ([]Unsent, error) {
 // end gives up what is left and waits for every goroutine of ours.
 func (s *Sender) end() ([]Unsent, error) {
 	defer close(s.closed)
-	s.mu.Lock()
-	s.gaveUp = true
-	if !s.firesAt.IsZero() && s.timer.Stop() {
-		s.firesAt = time.Time{}
-		s.tasks.Done()
-	}
-	s.mu.Unlock()
+	s.step(nil, func(time.Time) {
+		s.machine.Stop()
+		if !s.firesAt.IsZero() && s.timer.Stop() {
+			s.firesAt = time.Time{}
+			s.tasks.Done()
+		}
+	})
 	s.stop()
 	s.tasks.Wait()
 
-	s.mu.Lock()
-	for s.backoff.first != nil {
-		s.answer(s.backoff.first, Sent{Err: s.backoff.first.givenUp(ErrSenderClosed)})
-	}
-	for s.ready.first != nil { // a group's next becomes ready as its first is answered
-		s.answer(s.ready.first, Sent{Err: s.ready.first.givenUp(ErrSenderClosed)})
-	}
-	s.crew.retire()
-	untold, unsent := s.untold, s.unsent
-	s.untold, s.unsent = nil, nil
-	s.mu.Unlock()
+	calls := s.step(ErrSenderClosed, s.machine.Discard)
 	s.crew.parked.Wait()
-	s.tasks.Go(func() { s.tell(untold) }) // one of the functions may end the goroutine
+	s.tasks.Go(func() { s.call(calls) }) // one of the functions may end the goroutine
 	s.tasks.Wait()
+	unsent := s.unsent
+	s.unsent = nil
 	if len(unsent) > 0 {
 		return unsent, fmt.Errorf("closing the sender: not sent: %s, the first: %w", plural.Of(len(unsent), "message"), unsent[0].Err)
 	}

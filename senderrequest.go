@@ -3,15 +3,14 @@ package reprise
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/sending"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -26,133 +25,48 @@ var sendBackoff = retry.Policy{
 	Jitter:  retry.Equal,
 }
 
-// dispatch starts the requests whose time has come, as many as may be under way,
-// and sees to it that it is called again for the rest. The caller holds s.mu.
-func (s *Sender) dispatch(now time.Time) {
-	if s.gaveUp {
-		return
-	}
-	for p := s.backoff.first; p != nil && !p.due.After(now); p = s.backoff.first {
-		s.backoff.remove(p)
-		s.makeReady(p)
-	}
-	for s.requests < s.cfg.Requests && s.isDue(now) {
-		batch := s.cut()
-		s.requests++
-		s.tasks.Add(1)
-		s.crew.run(&s.mu, func() {
-			defer s.tasks.Done()
-			s.carry(batch)
-		})
-	}
-	if s.ready.first != nil && s.requests < s.cfg.Requests {
-		s.wakeBy(s.flushAt, now)
-	}
-	if s.backoff.first != nil {
-		s.wakeBy(s.backoff.first.due, now)
-	}
-}
-
-// isDue says that a batch should go: it is full, or has lingered enough, or
-// somebody waits for its room. The caller holds s.mu.
-func (s *Sender) isDue(now time.Time) bool {
-	if s.ready.first == nil {
-		return false
-	}
-	return s.ready.count >= maxBatch || s.ready.bytes >= maxSendBytes || s.outside.first != nil || !now.Before(s.flushAt)
-}
-
-// cut takes the next batch from what is ready. The caller holds s.mu.
-func (s *Sender) cut() []*parcel {
-	batch := make([]*parcel, 0, min(maxBatch, s.ready.count))
-	bytes := 0
-	for p := s.ready.first; p != nil && len(batch) < maxBatch && bytes+p.size <= maxSendBytes; p = s.ready.first {
-		if p.alone && len(batch) > 0 {
-			break
-		}
-		s.ready.remove(p)
-		p.inRequest = true
-		batch = append(batch, p)
-		bytes += p.size
-		if p.alone {
-			break
-		}
-	}
-	if s.ready.first == nil {
-		s.flushAt = time.Time{}
-	}
-	return batch
-}
-
-// wakeBy sets the timer, unless it fires by then in any case: under load batches
-// fill long before, and it would be set for each in vain. The caller holds s.mu.
-func (s *Sender) wakeBy(at, now time.Time) {
-	switch {
-	case s.timer == nil:
-		s.tasks.Add(1)
-		s.timer = time.AfterFunc(at.Sub(now), s.tick)
-	case s.firesAt.IsZero():
-		s.tasks.Add(1)
-		s.timer.Reset(at.Sub(now))
-	case !at.Before(s.firesAt) || !s.timer.Stop():
-		return // tick looks again
-	default:
-		s.timer.Reset(at.Sub(now))
-	}
-	s.firesAt = at
-}
-
-// tick is called when the timer fires.
-func (s *Sender) tick() {
-	defer s.tasks.Done()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.firesAt = time.Time{}
-	s.dispatch(time.Now())
-}
-
 // carry sends a batch and passes the answers on. If the user's code, a client or a
 // context, ends this goroutine, the request has failed.
-func (s *Sender) carry(batch []*parcel) {
+func (s *Sender) carry(batch []*sending.Message) {
 	var sent [maxBatch]Sent
 	for i := range batch {
 		sent[i].Err = errUnanswered
 	}
 	failed := errUnanswered // the request as a whole
-	defer func() { s.passOn(batch, &sent, failed) }()
+	var dropped []*parcel
+	defer func() { s.passOn(batch, &sent, failed, dropped) }()
 	if ended := causes(batch); ended != nil {
-		batch = s.dropEnded(batch, ended)
+		batch, dropped = s.dropEnded(batch, ended)
 	}
 	if len(batch) > 0 {
 		sent, failed = s.request(batch)
 	}
 }
 
-// passOn passes the answers to a batch on, and has what failed sent again.
-func (s *Sender) passOn(batch []*parcel, sent *[maxBatch]Sent, failed error) {
-	s.mu.Lock()
-	now := time.Now()
-	s.requests--
-	again := s.settle(batch, sent, failed, now)
-	complain := again != nil && now.Sub(s.saidAt) >= complaintEvery
-	if complain {
-		s.saidAt = now
+// passOn passes the answers to a batch on, and has what failed sent again. dropped are
+// messages that were taken out of the batch, and whose submitters are yet to be told.
+func (s *Sender) passOn(batch []*sending.Message, sent *[maxBatch]Sent, failed error, dropped []*parcel) {
+	var results [sending.MaxEntries]sending.Result
+	for i := range batch {
+		results[i] = sending.Result{Verdict: verdictOf(sent[i].Err, failed), Unsure: mayHaveSent(sent[i].Err)}
 	}
-	s.dispatch(now)
-	untold := s.untold
-	s.untold = nil
-	s.mu.Unlock()
-
-	if complain {
-		s.log.Error("sending failed; trying again", "error", again)
+	calls := s.step(ErrSenderClosed, func(now time.Time) {
+		for i, m := range batch {
+			parcelOf(m).sent = sent[i]
+		}
+		s.machine.Replied(now, batch, &results)
+	})
+	if dropped != nil {
+		calls.answered = append(dropped, calls.answered...)
 	}
-	s.tell(untold)
+	s.call(calls)
 }
 
 // causes returns why the contexts of a batch's messages have ended, by position;
 // nil if none has. A context may be the user's own code: s.mu is not held.
-func causes(batch []*parcel) (ended []error) {
-	for i, p := range batch {
+func causes(batch []*sending.Message) (ended []error) {
+	for i, m := range batch {
+		p := parcelOf(m)
 		if p.ctx == nil || p.ctx.Err() == nil {
 			continue
 		}
@@ -165,27 +79,25 @@ func causes(batch []*parcel) (ended []error) {
 }
 
 // dropEnded takes the messages out of batch whose context has ended.
-func (s *Sender) dropEnded(batch []*parcel, ended []error) []*parcel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	live := batch[:0]
-	for i, p := range batch {
+func (s *Sender) dropEnded(batch []*sending.Message, ended []error) (live []*sending.Message, dropped []*parcel) {
+	live = batch[:0]
+	for i, m := range batch {
 		if ended[i] == nil {
-			live = append(live, p)
+			live = append(live, m)
 			continue
 		}
-		p.inRequest = false
-		s.answer(p, Sent{Err: p.givenUp(ended[i])})
+		calls := s.step(ended[i], func(now time.Time) { s.machine.Drop(now, m) })
+		dropped = append(dropped, calls.answered...)
 	}
-	return live
+	return live, dropped
 }
 
 // request sends up to ten messages. failed is why it failed as a whole: nothing
 // in sent is then acknowledged.
-func (s *Sender) request(batch []*parcel) (sent [maxBatch]Sent, failed error) {
+func (s *Sender) request(batch []*sending.Message) (sent [maxBatch]Sent, failed error) {
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
-	for i, p := range batch {
-		entries[i] = p.message.entry()
+	for i, m := range batch {
+		entries[i] = parcelOf(m).message.entry()
 		entries[i].Id = &positions[i]
 	}
 	ctx := s.limit.context(s.ctx)
@@ -235,47 +147,30 @@ func (m *Outgoing) entry() types.SendMessageBatchRequestEntry {
 	return entry
 }
 
-// settle answers the messages of a request, or has them sent again; it returns the
-// error of one for which that is not the first time. The caller holds s.mu.
-func (s *Sender) settle(batch []*parcel, sent *[maxBatch]Sent, failed error, now time.Time) (again error) {
-	var backoff parcels
-	for i, p := range batch {
-		p.inRequest = false
-		p.tries++
-		p.err = sent[i].Err
-		p.unsure = p.unsure || mayHaveSent(p.err)
-		switch {
-		case p.err == nil:
-			s.answer(p, sent[i])
-		case s.gaveUp:
-			s.answer(p, Sent{Err: p.givenUp(ErrSenderClosed)})
-		case p.abandoned:
-			s.answer(p, Sent{Err: p.err})
-		case failed != nil && unacceptable(failed) && len(batch) > 1:
-			p.alone = true // whichever it is, it must not take the others with it
-			s.makeReady(p)
-		case s.final(p, failed):
-			s.answer(p, Sent{Err: p.failure(fmt.Errorf("sending to the queue %s: %w", s.queue.name, p.err))})
-		default:
-			if p.tries > 1 {
-				again = p.err
-			}
-			backoff.push(p)
+// verdictOf says what err means for a message, the answer to it in a request; failed is
+// why the request failed as a whole.
+func verdictOf(err, failed error) sending.Verdict {
+	if err == nil {
+		return sending.Taken
+	}
+	if said, ok := errors.AsType[*refusal](err); ok {
+		if said.ours {
+			return sending.Refused
 		}
+		return sending.Failed
 	}
-	s.waitOut(&backoff, now)
-	return again
+	switch {
+	case failed == nil:
+		return sending.Failed
+	case unacceptable(failed):
+		return sending.Unacceptable
+	case lasting(failed):
+		return sending.Lasting
+	}
+	return sending.Failed
 }
 
-// final says that p is not to be sent again. The caller holds s.mu.
-func (s *Sender) final(p *parcel, failed error) bool {
-	if said, ok := errors.AsType[*refusal](p.err); ok {
-		return said.ours
-	}
-	return failed != nil && (unacceptable(failed) || lasting(failed) && p.tries >= lastingTries)
-}
-
-// mayHaveSent says that a request that ended with err may have been carried out.
+// mayHaveSent reports whether a request that ended with err may have been carried out.
 func mayHaveSent(err error) bool {
 	if err == nil {
 		return false
@@ -290,44 +185,25 @@ func mayHaveSent(err error) bool {
 	return !ok || reply.HTTPStatusCode() < 400 || reply.HTTPStatusCode() > 499
 }
 
-// waitOut moves messages into backoff: together those that have failed equally
-// often, so that they share a request again. The caller holds s.mu.
-func (s *Sender) waitOut(failed *parcels, now time.Time) {
-	if failed.first == nil {
+// call logs a complaint, and tells those who submitted messages.
+func (s *Sender) call(calls userCalls) {
+	if calls.complaint != nil {
+		s.log.Error("sending failed; trying again", "error", calls.complaint)
+	}
+	if len(calls.answered) == 0 {
 		return
 	}
-	s.retries++
-	seed := s.host + " " + s.queue.name + " " + strconv.Itoa(s.retries)
-	for p := failed.first; p != nil; p = failed.first {
-		failed.remove(p)
-		p.due = now.Add(sendBackoff.Wait(seed, p.tries))
-		behind := s.backoff.last
-		for behind != nil && behind.due.After(p.due) {
-			behind = behind.prev
+	defer s.step(nil, func(now time.Time) { // the goroutine may be ending
+		for _, p := range calls.answered {
+			s.machine.Told(now, &p.Message)
 		}
-		s.backoff.insert(p, behind)
-	}
-}
-
-// tell calls back those who submitted messages.
-func (s *Sender) tell(answers []told) {
-	if len(answers) == 0 {
-		return
-	}
-	defer func() { // the goroutine may be ending
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.telling -= len(answers)
-		for i := range answers {
-			s.passed(answers[i].number)
-		}
-	}()
-	s.callBack(answers)
+	})
+	s.callBack(calls.answered)
 }
 
 // callBack calls functions, which are the user's code. One that panics, or ends its
 // goroutine, keeps nobody else's answer back.
-func (s *Sender) callBack(answers []told) {
+func (s *Sender) callBack(answers []*parcel) {
 	if len(answers) == 0 {
 		return
 	}

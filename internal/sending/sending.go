@@ -1,0 +1,325 @@
+// Package sending decides which messages a sender sends in which request, and when.
+//
+// A [Machine] is plain data and functions of the time. It has no clock, timer,
+// goroutine or lock, makes no requests and calls no code of the user: its inputs
+// change its state, and leave [Effect]s for the shell around it. After each input the
+// shell carries out Effects, takes requests from Next until there are none, and gives
+// Due when the time is Deadline. The same inputs give the same outputs.
+package sending
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// SQS's limits of one request. The bytes are those of one message, too: bodies, and
+// names, types and values of attributes.
+const (
+	MaxEntries = 10
+	MaxBytes   = 1 << 20
+)
+
+// Settings say how a [Machine] works. None has a default.
+type Settings struct {
+	FIFO          bool          // messages of a group are sent one after the other
+	Linger        time.Duration // how long a message waits for others to share its request
+	Requests      int           // most requests under way
+	MaxWaiting    int           // most messages that have room; negative: no limit
+	MaxBytes      int           // the most bytes of them; negative: no limit
+	LastingTries  int           // a message is given up after so many requests that failed with Lasting
+	ComplainEvery time.Duration // the least time between two Complain effects
+	Retry         retry.Policy  // its Backoff and Jitter say how long a failed message waits
+	Seed          string        // of the jitter
+}
+
+// Message is one message on its way through a [Machine]. The exported fields are set
+// before Add and not changed afterwards.
+type Message struct {
+	Size  int
+	Group string // on FIFO queues
+	// Tell means that whoever handed the message over is told its answer: the message
+	// is done with after Told, not before.
+	Tell  bool
+	Cargo any // the shell's own
+
+	state      State
+	number     uint64
+	tries      int
+	unsure     bool
+	alone      bool      // a batch with it was refused for what was in it
+	at         time.Time // when it was handed over; in backoff, when it is due
+	lane       *list     // FIFO queues: what waits behind the first of its group
+	next, prev *Message
+}
+
+// State returns where the message is.
+func (m *Message) State() State { return m.state }
+
+// Tries returns how many requests with the message have ended.
+func (m *Message) Tries() int { return m.tries }
+
+// Unsure reports whether SQS may have the message without having confirmed it.
+func (m *Message) Unsure() bool { return m.unsure }
+
+// Flush waits until every message that was handed over before has been answered.
+type Flush struct {
+	Cargo any // the shell's own
+
+	upTo uint64
+	left int
+}
+
+// Effect is something that the shell is to do.
+type Effect struct {
+	Kind    Kind
+	From    State // of Message, before it was answered
+	Message *Message
+	Flush   *Flush // of Flushed
+}
+
+// Kind is what an [Effect] asks for.
+type Kind uint8
+
+// The kinds of effects.
+const (
+	Admitted  Kind = iota + 1 // a message that waited for room has it
+	Answered                  // the answer to the message is what SQS said of it last
+	GivenUp                   // the message is not sent (again), because of the input
+	Abandoned                 // as GivenUp, but a request with the message is under way
+	Complain                  // sending fails; the message is an example, which is sent again
+	Flushed                   // all that Flush waited for is answered
+)
+
+// Verdict is what a request means for a message.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Taken        Verdict = iota // SQS has the message
+	Failed                      // it failed, and may be taken if it is sent again
+	Lasting                     // the same, but the reason is likely to last
+	Refused                     // it will not be taken if it is sent again unchanged
+	Unacceptable                // the request was refused for what is in one of its messages
+)
+
+// Result is the verdict on a message, and whether the request may have been carried
+// out for it although that is not confirmed.
+type Result struct {
+	Verdict Verdict
+	Unsure  bool
+}
+
+// Machine is the order, the room, the batches and the retries of one sender. It is
+// made by [New].
+type Machine struct {
+	set      Settings
+	counts   [states]int      // messages in each state
+	outside  list             // Outside
+	ready    list             // Ready
+	backoff  list             // Backoff, by the time when they are due
+	groups   map[string]*list // FIFO queues: what waits behind the first of each group
+	bytes    int              // of the messages that have room
+	handed   uint64           // messages handed over so far: numbers them
+	requests int              // under way
+	retries  int              // requests with failures so far: numbers their jitter
+	flushAt  time.Time        // when what is ready has lingered enough; zero: nothing is ready
+	flushes  []*Flush
+	closing  bool // nothing is taken in any more
+	stopped  bool // nothing is sent any more
+	saidAt   time.Time
+	effects  []Effect
+}
+
+// New returns a machine without messages.
+func New(set Settings) *Machine {
+	return &Machine{set: set, groups: make(map[string]*list)}
+}
+
+// Add takes in a message, or lets it wait until there is room. It must not be called
+// when Closing.
+func (m *Machine) Add(now time.Time, msg *Message) {
+	m.handed++
+	msg.number, msg.at = m.handed, now
+	if m.outside.first != nil || !m.hasRoom(msg) {
+		m.move(msg, Outside)
+	} else {
+		m.admit(msg)
+	}
+	m.follow(now)
+}
+
+// Withdraw gives up a message because its caller has gone. It does nothing if the
+// message is answered.
+func (m *Machine) Withdraw(now time.Time, msg *Message) {
+	switch msg.state {
+	case Outside, Behind, Ready, Backoff:
+		m.answer(msg, GivenUp)
+	case Requested:
+		msg.unsure = true
+		m.effect(Abandoned, msg)
+		m.move(msg, Deserted)
+	}
+	m.follow(now)
+}
+
+// Drop gives up a message that Next returned and that is in no request yet. The shell
+// takes it out of its batch.
+func (m *Machine) Drop(now time.Time, msg *Message) {
+	m.answer(msg, GivenUp)
+	m.follow(now)
+}
+
+// Replied says what became of a request: results are those of batch, by position.
+func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]Result) {
+	m.requests--
+	seed := ""
+	var again *Message
+	for i, msg := range batch {
+		verdict := results[i].Verdict
+		msg.tries++
+		msg.unsure = msg.unsure || results[i].Unsure
+		switch {
+		case verdict == Taken:
+			m.answer(msg, Answered)
+		case m.stopped, msg.state == Deserted:
+			m.answer(msg, GivenUp)
+		case verdict == Unacceptable && len(batch) > 1:
+			msg.alone = true // whichever it is, it must not take the others with it
+			m.move(msg, Ready)
+		case verdict == Unacceptable, verdict == Refused, verdict == Lasting && msg.tries >= m.set.LastingTries:
+			m.answer(msg, Answered)
+		default:
+			if seed == "" { // those that have failed equally often share a request again
+				m.retries++
+				seed = m.set.Seed + " " + strconv.Itoa(m.retries)
+			}
+			if msg.tries > 1 {
+				again = msg
+			}
+			msg.at = now.Add(m.set.Retry.Wait(seed, msg.tries))
+			m.move(msg, Backoff)
+		}
+	}
+	if again != nil && now.Sub(m.saidAt) >= m.set.ComplainEvery {
+		m.saidAt = now
+		m.effect(Complain, again)
+	}
+	m.follow(now)
+}
+
+// Told says that whoever handed the message over knows its answer.
+func (m *Machine) Told(now time.Time, msg *Message) {
+	m.move(msg, Gone)
+	m.follow(now)
+}
+
+// Hurry ends the linger of what has been handed over. An effect says when all of it
+// is done with.
+func (m *Machine) Hurry(now time.Time, f *Flush) {
+	f.upTo, f.left = m.handed, m.inside()+m.counts[Outside]+m.counts[Telling]
+	if f.left == 0 {
+		m.effects = append(m.effects, Effect{Kind: Flushed, Flush: f})
+		return
+	}
+	m.flushes = append(m.flushes, f)
+	if m.ready.first != nil {
+		m.flushAt = now
+	}
+	m.follow(now)
+}
+
+// Forget says that nobody waits for f any more.
+func (m *Machine) Forget(f *Flush) {
+	m.flushes = slices.DeleteFunc(m.flushes, func(other *Flush) bool { return other == f })
+}
+
+// Close gives up the messages that wait for room, and hurries the others.
+func (m *Machine) Close(now time.Time, f *Flush) {
+	for m.outside.first != nil {
+		m.answer(m.outside.first, GivenUp)
+	}
+	m.closing = true
+	m.Hurry(now, f)
+}
+
+// Closing reports whether Close was called: nothing is taken in any more.
+func (m *Machine) Closing() bool { return m.closing }
+
+// Stop ends the sending: there is no further request, and what fails in those that
+// are under way is given up.
+func (m *Machine) Stop() { m.stopped = true }
+
+// Discard gives up everything that is in no request, after Stop.
+func (m *Machine) Discard(now time.Time) {
+	for m.backoff.first != nil {
+		m.answer(m.backoff.first, GivenUp)
+	}
+	for m.ready.first != nil { // the next of a group becomes ready as its first is answered
+		m.answer(m.ready.first, GivenUp)
+	}
+	m.follow(now)
+}
+
+// Due says that the time is Deadline.
+func (m *Machine) Due(now time.Time) { m.follow(now) }
+
+// Effects returns what the inputs since the last call of Done ask for.
+func (m *Machine) Effects() []Effect { return m.effects }
+
+// Done says that the Effects have been carried out.
+func (m *Machine) Done() {
+	clear(m.effects) // they would keep messages in memory
+	m.effects = m.effects[:0]
+}
+
+// Idle reports whether no message has room.
+func (m *Machine) Idle() bool { return m.inside() == 0 }
+
+// Next returns the messages of the next request; nil while there is none to make.
+func (m *Machine) Next(now time.Time) []*Message {
+	if m.stopped || m.requests >= m.set.Requests || !m.isDue(now) {
+		return nil
+	}
+	m.requests++
+	batch := make([]*Message, 0, min(MaxEntries, m.ready.count))
+	bytes := 0
+	for msg := m.ready.first; msg != nil && len(batch) < MaxEntries && bytes+msg.Size <= MaxBytes; msg = m.ready.first {
+		if msg.alone && len(batch) > 0 {
+			break
+		}
+		m.move(msg, Requested)
+		batch = append(batch, msg)
+		bytes += msg.Size
+		if msg.alone {
+			break
+		}
+	}
+	return batch
+}
+
+// isDue reports whether a request should be made: it would be full, or has lingered
+// enough, or somebody waits for its room.
+func (m *Machine) isDue(now time.Time) bool {
+	if m.ready.first == nil {
+		return false
+	}
+	return m.ready.count >= MaxEntries || m.ready.bytes >= MaxBytes || m.outside.first != nil || !now.Before(m.flushAt)
+}
+
+// Deadline returns when Due is to be called; zero: never. It is asked when Next has
+// returned nil, and is later than the time then.
+func (m *Machine) Deadline() (at time.Time) {
+	if m.stopped {
+		return at
+	}
+	if m.ready.first != nil && m.requests < m.set.Requests {
+		at = m.flushAt
+	}
+	if first := m.backoff.first; first != nil && (at.IsZero() || first.at.Before(at)) {
+		at = first.at
+	}
+	return at
+}

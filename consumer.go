@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/budget"
 	"github.com/reprise-sqs/reprise/internal/giveups"
 	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
@@ -112,11 +113,11 @@ type Consumer struct {
 	after      afterwork
 	follow     followUp // what the ends of messages mean for others
 	draining   bool
-	softEnd    time.Time // while draining: handlers should have ended by then
-	hardEnd    time.Time // while draining: what is not settled by then will not be
-	closed     bool      // nothing may be started any more
-	taskTime   ewma      // how long handlers take
-	budget     budget    // of messages in flight
+	softEnd    time.Time     // while draining: handlers should have ended by then
+	hardEnd    time.Time     // while draining: what is not settled by then will not be
+	closed     bool          // nothing may be started any more
+	taskTime   ewma          // how long handlers take
+	budget     budget.Budget // of messages in flight
 	health     healthState
 	counts     Counts
 	untold     []Settled // what the observer is yet to hear of

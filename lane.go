@@ -119,7 +119,7 @@ func (c *Consumer) inLane(d *delivery, v verdict, now time.Time) verdict {
 // here until it is due. The caller holds c.mu.
 func (c *Consumer) mayHold(d *delivery, due, now time.Time) bool {
 	wait := due.Sub(now)
-	if !c.queue.fifo || c.cfg.FIFO == FIFOBlock || c.draining || wait > maxHold || c.budget.pressure(now) >= spillPressure || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
+	if !c.queue.fifo || c.cfg.FIFO == FIFOBlock || c.draining || wait > maxHold || c.budget.High(now) || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
 		return false
 	}
 	all, _ := c.places()
@@ -194,7 +194,7 @@ func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 		return
 	}
 	due := d.verdict.due
-	if due.Before(now) || c.budget.pressure(now) >= spillPressure {
+	if due.Before(now) || c.budget.High(now) {
 		// Visible behind a hidden head they cannot be received, and are not in flight.
 		due = now.Add(time.Second)
 	}

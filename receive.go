@@ -285,7 +285,7 @@ func (c *Consumer) take(batch []delivery, n int, now time.Time) {
 	c.enter()
 	c.health.received(now)
 	if len(batch) > 0 {
-		c.budget.refusedAt = time.Time{}
+		c.budget.Received()
 	}
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n

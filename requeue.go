@@ -139,7 +139,7 @@ func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
 		// makes many.
 		return becauseReleased
 	}
-	if c.budget.spills(v.due.Sub(now), now) {
+	if c.budget.Spills(v.due.Sub(now), now) {
 		return becauseInFlight
 	}
 	seconds, short := retry.Visibility(now.Add(-elapsed(d.requested, now)), now, v.due)

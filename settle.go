@@ -244,7 +244,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		c.counts.Requeued++
 	}
 	if d.verdict.requeue == becauseInFlight {
-		c.budget.spilled++
+		c.budget.Spilled()
 	}
 	c.release(d, now)
 }

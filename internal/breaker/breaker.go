@@ -166,8 +166,6 @@ func (b *Breaker) Open(now time.Time, chance float64) {
 		b.opened = now
 		b.ramp.tooHigh = max(leastLevel, b.ramp.level/2)
 	}
-	b.forget()
-	b.unusual = 0 // the outage's failures say nothing of other times
 	b.state = Open
 	wait := min(lastProbe, max(firstProbe, now.Sub(b.opened)/probeShare))
 	b.probeAt = now.Add(time.Duration(float64(wait) * (0.5 + chance)))
@@ -214,6 +212,7 @@ func (b *Breaker) Idle(full int, now time.Time) {
 // closeAt closes the breaker if the level is full.
 func (b *Breaker) closeAt(full int) {
 	if b.ramp.level >= float64(full) {
+		// The outage's failures say nothing of other times.
 		*b = Breaker{threshold: b.threshold, usual: b.usual, lastFailure: b.lastFailure}
 	}
 }

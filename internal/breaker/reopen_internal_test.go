@@ -1,0 +1,85 @@
+package breaker
+
+import (
+	"testing"
+	"time"
+)
+
+// rampingAt returns a breaker that ramps up at a level, the probe being answered.
+func rampingAt(threshold int, level float64) *Breaker {
+	b := New(threshold)
+	b.Open(time.Unix(0, 0), 0)
+	b.Probe()
+	b.Answered(0, time.Unix(1, 0))
+	b.ramp.level = level
+	return &b
+}
+
+func TestReopens(t *testing.T) {
+	now := time.Unix(2, 0)
+	for name, ids := range map[string][2]string{"of two messages": {"a", "b"}, "of one message": {"a", "a"}} {
+		b := rampingAt(2, 4)
+		b.Ended(b.Round(), ids[0], true, 0, 20, now, 0)
+		if b.State() != Ramping {
+			t.Fatalf("%s: one failure opens it", name)
+		}
+		b.Ended(b.Round(), ids[1], true, 0, 20, now, 0)
+		if b.State() != Open || !b.NextProbe().After(now) || b.ramp.tooHigh != 2 {
+			t.Errorf("two failures %s: %v, %+v", name, b.State(), b.ramp)
+		}
+		b.Probe()
+		b.Answered(0, now)
+		b.Ended(b.Round(), "c", true, 0, 20, now, 0)
+		if b.State() != Ramping {
+			t.Errorf("%s: what failed before the probe still counts", name)
+		}
+	}
+	b := rampingAt(2, 0.25)
+	b.Open(now, 0)
+	if b.ramp.tooHigh != leastLevel {
+		t.Errorf("the lowest level is %v now", b.ramp.tooHigh)
+	}
+}
+
+func TestProbeNow(t *testing.T) {
+	b := New(2)
+	b.Open(time.Unix(0, 0), 0)
+	if b.NextProbe().IsZero() {
+		t.Fatal("no probe is due")
+	}
+	if b.ProbeNow(); !b.NextProbe().IsZero() {
+		t.Errorf("the next probe is due %v, not at once", b.NextProbe())
+	}
+}
+
+func TestPromising(t *testing.T) {
+	b := rampingAt(2, 4)
+	for evidence, want := range map[float64]bool{-0.1: true, 0: true, 0.1: false} {
+		b.ramp.evidence = evidence
+		if b.Promising() != want {
+			t.Errorf("evidence of %v is promising: %t", evidence, !want)
+		}
+	}
+	if b.Quiet() {
+		t.Error("while it ramps up it is quiet")
+	}
+}
+
+// TestFailuresAreWeighed: successes make up for as many failures, and a failure is
+// forgotten when none has come behind it for a while.
+func TestFailuresAreWeighed(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := New(2)
+	b.Attempted("a", true, now)
+	b.Attempted("x", false, now)
+	if b.Attempted("b", true, now) || !b.Attempted("c", true, now) {
+		t.Error("a failure counts although as many attempts have succeeded since")
+	}
+	for after, opens := range map[time.Duration]bool{forgetAfter: true, forgetAfter + 1: false} {
+		b := New(2)
+		b.Attempted("a", true, now)
+		if b.Attempted("b", true, now.Add(after)) != opens {
+			t.Errorf("a failure %v behind another opens it: %t", after, !opens)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func (b *testServer) advance(d time.Duration) {
 	}
 }
 
-// What is hidden becomes visible, and what is old expires, without waiting.
+// Hidden messages become visible, and old ones expire, without waiting.
 func TestAdvance(t *testing.T) {
 	b := newTestServer(t, map[string]string{"VisibilityTimeout": "43200", "MessageRetentionPeriod": "86400"})
 	b.send("x", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(900) })

@@ -39,7 +39,7 @@ func Example() {
 	// 1 in flight
 }
 
-// Of the requests to delete a batch, every third is carried out and its reply lost.
+// Every third DeleteMessageBatch is carried out, and its reply is lost.
 func ExampleServer_SetFaults() {
 	server := sqsserver.New(sqsserver.Config{})
 	defer server.Close()

@@ -283,8 +283,8 @@ func TestFaultsByQueue(t *testing.T) {
 	}
 }
 
-// Of the faults that could strike a request the queue's own come first, in their
-// order, and those for every queue last.
+// If several faults could strike a request, the queue's own come first, in their order, and
+// those for every queue last.
 func TestOrderOfFaults(t *testing.T) {
 	b := newTestServer(t, nil)
 	if err := b.server.SetFaults("*", sqsserver.Fault{Kind: sqsserver.FaultOverLimit}); err != nil {

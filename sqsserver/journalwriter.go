@@ -26,7 +26,7 @@ type journalWriter struct {
 	bodies  *bodycache.Cache
 	reading readers // of who reads bodies from the journal
 
-	// What follows is guarded by the server's lock.
+	// The fields below are guarded by the server's lock.
 	open       *commitGroup // takes the changes
 	committing *commitGroup // is being written; nil: none
 	spareBatch *Batch       // of the group written before; nil: in use

@@ -79,8 +79,8 @@ func TestHangingDiskHoldsUpReceives(t *testing.T) {
 	})
 }
 
-// What many send while the disk is slow is written in several groups, so that memory
-// stays flat and the first need not wait for the last.
+// Many sends on a slow disk are written in several groups, so that memory stays flat and the
+// first need not wait for the last.
 func TestGroupsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})

@@ -292,8 +292,8 @@ func TestInFlightLimit(t *testing.T) {
 	})
 }
 
-// What a receive must pass over because it goes to the dead-letter queue does not
-// hide what is behind it from a short poll, however much it is.
+// Messages that a receive passes over because they go to the dead-letter queue do not hide
+// what is behind it from a short poll, however much it is.
 func TestShortPollSeesBehindABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const backlog = 500

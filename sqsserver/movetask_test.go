@@ -116,7 +116,7 @@ func TestMovedMessageEndsALongPoll(t *testing.T) {
 	})
 }
 
-// What fails again while a task runs does not go round for ever.
+// Messages that fail again while a task runs do not go round for ever.
 func TestMoveTaskEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, dead := newRedriveBench(t, 5)

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Of each request the observer learns what an operator wants to know, once, and
-// nothing of what is in it.
+// The observer learns of each request what an operator wants to know, once, and nothing of
+// what is in it.
 func TestOnRequest(t *testing.T) {
 	var seen []sqsserver.Request
 	server := sqsserver.New(sqsserver.Config{OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }})

@@ -213,7 +213,7 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// What is deleted leaves nothing on disk.
+// A deleted message leaves nothing on disk.
 func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 	k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{NoCooldown: true})
 	k.create("q", nil)

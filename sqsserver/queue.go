@@ -35,7 +35,7 @@ type queue struct {
 	fifo    bool
 	created time.Time
 
-	// What follows is guarded by the server's lock.
+	// The fields below are guarded by the server's lock.
 	engine     *engine.Queue
 	attributes *attributes // replaced as a whole, so that it can be read without the lock
 	tags       map[string]string

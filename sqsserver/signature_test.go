@@ -254,8 +254,8 @@ func TestSignatureInTheHeader(t *testing.T) {
 	}
 }
 
-// What a signature says is checked in the same way in a URL, and on whatever path:
-// a GET, as curl makes it of a URL that was signed before, and a form.
+// A signature in a URL is checked in the same way, on any path: a GET, as curl makes it of a
+// URL that was signed before, and a form.
 func TestSignatureInTheURL(t *testing.T) {
 	_, endpoint := strict(t)
 	now := time.Now()
@@ -313,7 +313,7 @@ func TestSignatureInTheURL(t *testing.T) {
 		// request would choose which one is read.
 		{"a body that stands twice", func(a *attempt) { a.query["MessageBody"] = []string{"a", "b"} }, 400, "'MessageBody' must stand once"},
 		{"two lifetimes", func(a *attempt) { a.query["X-Amz-Expires"] = []string{"3600", "60"} }, 400, "'X-Amz-Expires' must stand once"},
-		// What net/url leaves out of a query must not be read by anybody else.
+		// A parameter that net/url leaves out of a query must not be read by another parser.
 		{"another body, with a semicolon", adding("MessageBody=forged;"), 400, "invalid semicolon separator"},
 		{"another queue, with a semicolon", adding("QueueUrl=http://;/000000000000/victim"), 400, "invalid semicolon separator"},
 		{"a wrong escape", adding("MessageBody=%zz"), 400, "invalid URL escape"},
@@ -356,7 +356,7 @@ func TestSignatureOnAClockMovedOn(t *testing.T) {
 	}
 }
 
-// Who has no credentials is refused before the body is read.
+// A request without credentials is refused before its body is read.
 func TestNoCredentialsNoBody(t *testing.T) {
 	b, _ := strict(t)
 	body := &countingReader{}

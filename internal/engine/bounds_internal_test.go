@@ -9,7 +9,7 @@ import (
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// What a Receive finds due it settles in portions, and says that it stopped.
+// A Receive settles the messages that are due in portions, and reports that it stopped.
 func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
 	const backlog = 10 * maxSettled
 	for _, test := range []struct {

@@ -85,7 +85,7 @@ func (l *lab) wantCounts(visible, inFlight, delayed int) {
 	}
 }
 
-// woken says whether the queue was reported since the last call.
+// woken reports whether the queue was reported since the last call.
 func (l *lab) woken() bool { return slices.Contains(l.e.Woken(nil), l.q) }
 
 func (l *lab) wantWoken(want bool) {

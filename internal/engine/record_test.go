@@ -126,7 +126,7 @@ func (tw *twin) rebuild() {
 	}
 }
 
-// What the twin does not do, or cannot see.
+// Cases that the twin does not have, or cannot see.
 func TestRecord(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -117,3 +117,24 @@ func TestGivingUpSays(t *testing.T) {
 		t.Errorf("%+v\nwant %+v at 60 a minute", got, want)
 	}
 }
+
+// TestSummaryOfFew: successes have no reason, of two reasons that are as frequent the
+// earlier is told, and what is older than an hour is not.
+func TestSummaryOfFew(t *testing.T) {
+	var w Watch
+	w.GaveUp("a", retry.ReasonAge, "late", epoch)
+	w.GaveUp("b", retry.ReasonPermanent, "refused", epoch.Add(time.Minute))
+	for range 3 {
+		w.Succeeded(epoch.Add(remembered))
+	}
+	if s := w.Summary(epoch); s.GivenUp != 2 || s.Succeeded != 3 || s.Reason != retry.ReasonAge {
+		t.Errorf("%+v, want two and three, for age", s)
+	}
+	w.Succeeded(epoch.Add(remembered + 1))
+	if s := w.Summary(epoch); s.GivenUp != 1 || s.Succeeded != 4 || s.Reason != retry.ReasonPermanent {
+		t.Errorf("%+v, want one and four, permanent", s)
+	}
+	if gone, at := w.Gone(epoch); gone || !at.Equal(epoch.Add(time.Minute+Quiet)) {
+		t.Errorf("over %v, at %v; want %v after the last", gone, at, Quiet)
+	}
+}

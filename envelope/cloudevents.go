@@ -56,7 +56,7 @@ func cloudData(o *object) string {
 	return data
 }
 
-// isJSON says whether a content type declares JSON: an absent one does.
+// isJSON reports whether a content type declares JSON: an absent one does.
 func isJSON(contentType string) bool {
 	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	media = strings.TrimSpace(media)

@@ -190,7 +190,7 @@ func (e *openError) Error() string {
 func (e *openError) Unwrap() error { return e.cause }
 
 // within returns the message attributes that were in e and the envelopes around it,
-// and outer, those of the message. What is further inside wins.
+// and outer, those of the message. The innermost wins.
 func (e *Envelope) within(outer map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
 	if e.Outer != nil {
 		outer = e.Outer.within(outer)

@@ -31,7 +31,7 @@ import (
 // key is in progress, say; and nothing is recorded behind one that fails: it is run
 // again.
 //
-// Of two messages with one key in a batch the later finds it in progress, and comes
+// If two messages of a batch have one key, the later finds it in progress, and comes
 // back at once.
 func NewBatch(store Store, cfg Config) (func(reprise.BatchHandler) reprise.BatchHandler, error) {
 	g, err := newGuard(store, cfg)
@@ -185,7 +185,7 @@ func (b *batch) putBack(p *place) {
 	p.err, p.settled = reprise.Release(minPause, errBehind), true
 }
 
-// ordered says that m is of a FIFO queue: the groups of others have no order.
+// ordered reports whether m is of a FIFO queue: the groups of others have no order.
 func ordered(m *reprise.Message) bool { return m.GroupID != "" && m.DeduplicationID != "" }
 
 // handle runs next for what is to be run.

@@ -179,7 +179,7 @@ func (g *guard) keyOf(m *reprise.Message) (string, error) {
 
 const maxKey = 255
 
-// storable says that a store can keep key as it is: any database's text, index
+// storable reports whether a store can keep key as it is: any database's text, index
 // and JSON can.
 func storable(key string) bool {
 	if len(key) == 0 || len(key) > maxKey {

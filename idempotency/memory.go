@@ -196,7 +196,7 @@ func (m *Memory) held(c Claim) *record {
 	return r
 }
 
-// makeRoom forgets until so much more has room, and says whether it has.
+// makeRoom forgets until so much more has room, and reports whether it has.
 func (m *Memory) makeRoom(records, size int, now time.Time) bool {
 	full := func() bool {
 		return len(m.records)+records > m.cfg.MaxRecords || m.bytes+size > m.cfg.MaxBytes

@@ -61,7 +61,7 @@ func ClaimFrom(ctx context.Context) (claim Claim, retention time.Duration, ok bo
 	return r.claim, r.retention, true
 }
 
-// protected says that r has a claim.
+// protected reports whether r has a claim.
 func (r *run) protected() bool { return r.claim.Token != 0 }
 
 // begin makes r's context from that of its message, and keeps its claim, which was
@@ -122,7 +122,7 @@ func (g *guard) released(ctx context.Context, m *reprise.Message, r *run, err er
 	return err
 }
 
-// lost says that r's claim was, as far as the handler was told.
+// lost reports whether r's claim was lost, as far as the handler was told.
 func (r *run) lost() bool { return errors.Is(context.Cause(r.ctx), ErrLost) }
 
 // recorded is what becomes of m, whose work is done, when that has been recorded, or

@@ -44,7 +44,7 @@ func Timeout(limit time.Duration) (Middleware, error) {
 	}, nil
 }
 
-// passesOn says that err may be no more than the end of a context.
+// passesOn reports whether err may be no more than the end of a context.
 func passesOn(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

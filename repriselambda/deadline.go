@@ -108,7 +108,7 @@ func (l *limit) leave(ctx context.Context) {
 	}
 }
 
-// allows says whether what began then can be expected to end in time.
+// allows reports whether what began then can be expected to end in time.
 func (l *limit) allows(began time.Time) bool {
 	return l.end.Sub(began) > time.Duration(l.longest.Load())
 }

@@ -217,7 +217,7 @@ func (in *invocation) hideUnsettled(ctx context.Context, ids []string) {
 	}
 }
 
-// fifo says that the messages of a group are worked on in order. The records are of
+// fifo reports whether the messages of a group are worked on in order. The records are of
 // one queue.
 func (in *invocation) fifo() bool {
 	return strings.HasSuffix(in.event.Records[0].EventSourceARN, ".fifo")

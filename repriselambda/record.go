@@ -42,7 +42,7 @@ func (e *FunctionError) Error() string {
 	return e.Function + " failed: " + cmp.Or(joined(e.Type, e.Message), "no error was given")
 }
 
-// isOf says that e is of one of those types.
+// isOf reports whether e is of one of those types.
 func (e *FunctionError) isOf(types []string) bool { return slices.Contains(types, e.Type) }
 
 // said reports whether anything is known of the error.
@@ -204,7 +204,7 @@ func (f *failure) open() error {
 	return nil
 }
 
-// looksWrapped says that payload has the members of an envelope and no others,
+// looksWrapped reports whether payload has the members of an envelope and no others,
 // whatever they are.
 func looksWrapped(payload []byte) bool {
 	if !bytes.Contains(payload, []byte(`"`+metadataKey+`"`)) {

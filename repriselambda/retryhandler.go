@@ -198,7 +198,7 @@ func newRetrier(cfg RetryConfig) (*retrier, error) {
 	return r, nil
 }
 
-// unset says that nothing of p is set.
+// unset reports whether nothing of p is set.
 func unset(p retry.Policy) bool {
 	return p.Backoff == nil && p.Jitter == 0 && p.MaxAttempts == 0 && p.MaxAge == 0 && p.AgeFrom == 0 && p.Rules == nil
 }

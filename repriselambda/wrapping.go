@@ -22,7 +22,7 @@ const (
 	payloadKey  = "_original_payload"
 )
 
-// unwrap opens an envelope, and says whether it is one: an object with those two
+// unwrap opens an envelope, and reports whether it is one: an object with those two
 // members and no other, whose metadata has a number of the retry and a time in
 // seconds since 1970, both whole numbers. Anything else is somebody's payload, even if
 // it has such a member.

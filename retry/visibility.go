@@ -20,7 +20,7 @@ const visibilityMargin = 5 * time.Second
 //
 // The seconds are at least 1, because 0 would make a failing message spin: only
 // a zero due, which asks for the message to be visible at once, gives 0. The one
-// other 0, with short set, says that the twelve hours are used up: SQS has taken
+// other 0, with short set, reports that the twelve hours are used up: SQS has taken
 // the message back, and no request should be sent.
 func Visibility(requested, now, due time.Time) (seconds int32, short bool) {
 	if due.IsZero() {

@@ -218,7 +218,7 @@ func (s *Store) extend(ctx context.Context, e idempotency.Extension) (bool, erro
 	return ok, err
 }
 
-// has says that an item is of a claim, and has that status.
+// has reports whether an item is of a claim, and has that status.
 func has(item map[string]types.AttributeValue, c idempotency.Claim, status string) bool {
 	token, err := integer(item, attrToken)
 	return err == nil && token == int64(c.Token) && str(item, attrStatus) == status

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// metrics are the instruments of a queue. What they say of it is put together once:
+// metrics are the instruments of a queue. The attributes that they share are put together once:
 // to record costs no allocation unless something failed.
 type metrics struct {
 	meter metric.Meter

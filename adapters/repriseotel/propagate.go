@@ -103,7 +103,7 @@ func sizeOf(body string, attributes map[string]types.MessageAttributeValue) int 
 	return size
 }
 
-// injected says that m carries a context already.
+// injected reports whether m carries a context already.
 func (p propagator) injected(m *reprise.Outgoing) bool {
 	return slices.ContainsFunc(p.fields, func(name string) bool {
 		_, ok := m.Attributes[name]

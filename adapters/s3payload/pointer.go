@@ -122,7 +122,7 @@ func (l Location) has(p Pointer) bool {
 	return p.Bucket == l.Bucket && strings.HasPrefix(p.Key, l.Prefix)
 }
 
-// climbs says that key, taken for a path, has parts that go up or stay.
+// climbs reports whether key, taken for a path, has parts that go up or stay.
 func climbs(key string) bool {
 	for part := range strings.SplitSeq(key, "/") {
 		if part == "." || part == ".." {

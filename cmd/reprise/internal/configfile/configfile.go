@@ -125,9 +125,28 @@ func ReadFaults(file string) (map[string][]sqsserver.Fault, error) {
 	var faults map[string][]sqsserver.Fault
 	root, err := r.parse()
 	if err == nil && root != nil {
+		err = r.unwrapped(root)
+	}
+	if err == nil && root != nil {
 		err = r.faults(&faults, root)
 	}
 	return faults, err
+}
+
+// unwrapped returns an error if a file of faults has them under the key faults, as a
+// configuration file does. A queue of that name, with its list, is permitted.
+func (r reader) unwrapped(root ast.Node) error {
+	var err error
+	for key, value := range r.members(root, &err) {
+		var name string
+		if err := r.decode(key, &name); err != nil {
+			return err
+		}
+		if _, mapping := value.(ast.MapNode); mapping && name == "faults" {
+			return r.at(key).errorf("a file of faults begins with the names of the queues: remove the key %q, which belongs to a configuration file", name)
+		}
+	}
+	return err
 }
 
 // parse returns the file's content; nil if it is empty.

@@ -146,6 +146,12 @@ func TestReadFaults(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("ReadFaults: %v (-want +got):\n%s", err, diff)
 	}
+	if _, err := configfile.ReadFaults(file(t, "faults:\n  orders:\n    - kind: lose-reply\n")); err == nil || !strings.Contains(err.Error(), `remove the key "faults"`) {
+		t.Errorf("faults under a key faults: error %v does not say to remove the key", err)
+	}
+	if _, err := configfile.ReadFaults(file(t, "faults:\n  - kind: lose-reply\n")); err != nil {
+		t.Errorf("a queue named faults: %v", err)
+	}
 	if _, err := configfile.ReadFaults(file(t, "orders:\n  - kind: fire\n")); err == nil || !strings.Contains(err.Error(), ":2:") {
 		t.Errorf("a wrong kind: %v", err)
 	}

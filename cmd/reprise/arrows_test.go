@@ -13,8 +13,8 @@ import (
 
 // arrows are the imports between the packages of this module that its design
 // permits. A package that is not listed may not exist, so a new one fails here first.
-// The parts of lambda up know none of what serves, journals or forwards, and only the
-// command line knows them.
+// The parts of lambda up know none of what serves, journals or forwards, and outside of
+// these parts only the command line knows them.
 var arrows = map[string][]string{
 	".":                            {"internal/cli"},
 	"demo":                         {"internal/demo", "internal/interrupt"},

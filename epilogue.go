@@ -2,10 +2,10 @@ package reprise
 
 import "time"
 
-// What changes a consumer's state does so between enter and leave: the end of a
-// handler, a reply, a timer, a call of an operator. What follows for those who wait is
-// worked out from the state in one place, when the section ends. So there is nobody to
-// be woken by hand, and no change that forgets to.
+// Every change of a consumer's state stands between enter and leave: the end of a
+// handler, a reply, a timer, a call of an operator. When the section ends, the epilogue
+// finds out from the state which workers and pollers go on. Nobody is woken by hand, so
+// no change can forget to.
 //
 // c.mu alone is taken where nothing is changed that anybody waits for: to look, and to
 // note what is to be logged or told.
@@ -49,8 +49,8 @@ func (c *Consumer) catchUp() {
 	f.gone, f.unrun = f.gone[:0], f.unrun[:0]
 }
 
-// epilogue does what the section has left, starts a worker if one is wanted, and wakes the pollers that have room. The
-// caller holds c.mu.
+// epilogue does what the section has left, starts a worker if one is wanted, and wakes
+// the pollers that have room. The caller holds c.mu.
 func (c *Consumer) epilogue() {
 	c.catchUp()
 	if c.pool != nil {

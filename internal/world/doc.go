@@ -7,6 +7,6 @@
 // requests and the replies, late or not at all; a [Service] is SQS over the queues of
 // internal/engine, with [Faults]; [Shrink] makes a failing run short.
 //
-// What runs in the world is a state machine: it gets its time from [Process.Now] and asks
-// to be called with [Process.After] or a [Timer]. It never waits.
+// Only state machines run in the world: they get their time from [Process.Now], ask to be
+// called with [Process.After] or a [Timer], and never wait.
 package world

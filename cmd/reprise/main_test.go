@@ -113,6 +113,7 @@ func startCommand(t *testing.T, env []string, name string, args ...string) *proc
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // now: what cancel does comes too late for the last test
 		cancel()
 		in.Close()
 	})

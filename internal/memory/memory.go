@@ -55,8 +55,8 @@ type Note struct {
 	Announced   bool // that its queue will drop it
 	Unavailable bool // its last attempt failed because a dependency was unavailable
 
-	// What it takes to make the message visible before its time, while it is hidden by
-	// this process and has not been received since.
+	// Handle and HiddenUntil serve to make the message visible before its time. They are set
+	// while this process hides it and nobody has received it since.
 	Handle      *string   // its receipt handle; nil if it is not hidden, or cannot be woken
 	HiddenUntil time.Time // it becomes visible by itself
 	Key         string    // of its breaker

@@ -19,7 +19,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 	}
 	c.held[d.msg.ID] = d
 	c.weighIn(d)
-	c.waiting++
+	c.waiting++ // as every delivery that is new
 	c.memory.Unpark(d.msg.ID)
 	d.msg.Attempt = c.attemptNumber(d, now)
 	c.pickUpTrail(d, now)
@@ -35,11 +35,7 @@ func (c *Consumer) adopt(old, d *delivery) {
 	old.handle = d.handle
 	old.receives = max(old.receives, d.receives)
 	old.requested, old.expires, old.renewAt = d.requested, d.expires, d.renewAt
-	old.lost = false   // but its handler has been interrupted
-	old.hidden = false // by the older handle
-	if old.inCall {
-		old.stale = true // the request under way names the older handle
-	}
+	old.leaseAgain() // though its handler has been interrupted, or the older handle has hidden it
 }
 
 // begin decides what a message that is next in line needs: a run of the handler,
@@ -99,14 +95,14 @@ const shortHold = 2 * time.Second
 // which says when that is, is then what becomes of it. The caller holds c.mu.
 func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 	d.verdict = v
-	d.awaiting = true
+	c.move(d, stateScheduled)
 	c.recountLane(c.lanes[d.msg.GroupID])
 	time.AfterFunc(v.due.Sub(now), func() {
 		c.enter()
 		defer c.leave()
 		now := time.Now()
 		switch {
-		case !d.awaiting:
+		case d.state != stateScheduled:
 		case passed(d.expires, now):
 			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
 			c.start("observer", c.tellSettled)
@@ -120,8 +116,8 @@ func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 // awaited notes that d does not wait for its time any longer. The caller holds
 // c.mu.
 func (c *Consumer) awaited(d *delivery) {
-	if d.awaiting {
-		d.awaiting = false
+	if d.state == stateScheduled {
+		c.move(d, stateWaiting)
 		c.recountLane(c.lanes[d.msg.GroupID])
 	}
 }
@@ -164,16 +160,20 @@ func (d *delivery) parked(known *memory.Note) verdict {
 func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
 	v = c.route(d, v, now)
 	c.unready(d, now)
-	c.waiting--
-	c.settling++
-	d.phase = phaseSettling
+	c.move(d, stateSettling)
 	d.verdict = v
 	c.settle(d, now)
 }
 
-// unready takes d out of those that wait to be started.
+// unready takes d out of wherever it waits to be started.
 func (c *Consumer) unready(d *delivery, now time.Time) {
-	c.awaited(d)
-	c.stepOut(d)
-	c.leaveFloor(d, now)
+	switch d.state {
+	case stateScheduled:
+		c.awaited(d)
+	case stateShelved, stateReady:
+		c.stepOut(d)
+	case stateAlone:
+		c.move(d, stateWaiting)
+		c.leaveFloor(d, now)
+	}
 }

@@ -139,6 +139,7 @@ func (l *load) add(messages, bytes int) {
 // enlist makes d ready to be started. Of a batch consumer, what a gate has let
 // through goes first, and without a linger. The caller holds c.mu.
 func (c *Consumer) enlist(d *delivery) {
+	c.move(d, stateReady)
 	if c.batches == nil {
 		c.ready.push(d)
 		return
@@ -152,14 +153,14 @@ func (c *Consumer) enlist(d *delivery) {
 	c.recountLane(c.lanes[d.msg.GroupID])
 }
 
-// delist takes d out of those that are ready, if it is among them. The caller holds
-// c.mu.
-func (c *Consumer) delist(d *delivery) {
-	if c.batches == nil || !d.queued {
-		c.ready.remove(d)
+// delist takes d, which is ready, out of those that are, into another state. The caller
+// holds c.mu.
+func (c *Consumer) delist(d *delivery, to state) {
+	c.move(d, to)
+	c.ready.remove(d)
+	if c.batches == nil {
 		return
 	}
-	c.ready.remove(d)
 	c.batches.ready.add(-1, -d.size)
 	c.recountLane(c.lanes[d.msg.GroupID])
 }
@@ -167,7 +168,7 @@ func (c *Consumer) delist(d *delivery) {
 // recount brings behind up to date with l.
 func (b *collector) recount(l *lane) {
 	var along load
-	if h := l.head; h != nil && h.queued && h.shelf == nil && h.gate == nil {
+	if h := l.head; h != nil && h.state == stateReady && h.gate == nil {
 		for _, d := range l.waiting {
 			along.add(1, d.size)
 		}

@@ -39,7 +39,7 @@ func (c *Consumer) fillWithGroup(b *batch, d *delivery, fits func(*delivery) boo
 // batch with it: as one of which [Consumer.begin] would have nothing to say.
 func (c *Consumer) mayGoAlong(s *delivery, now time.Time) bool {
 	known := c.memory.Recall(s.msg.ID, now)
-	if s.phase != phaseWaiting || known.Done || known.Spent || known.Due.After(now) || s.marked() {
+	if !s.state.waits() || known.Done || known.Spent || known.Due.After(now) || s.marked() {
 		return false
 	}
 	if g := c.gates.byKey[s.key]; g != nil && (g.paused || g.state() != BreakerClosed) {
@@ -57,7 +57,7 @@ func (c *Consumer) settleGroup(seats []seat, took time.Duration, now time.Time) 
 		seats = seats[:n]
 	}
 	l := c.lanes[group]
-	at := slices.IndexFunc(seats, func(s seat) bool { return s.opinion.err != nil || s.d.lost })
+	at := slices.IndexFunc(seats, func(s seat) bool { return s.opinion.err != nil || s.d.leaseState.lost() })
 	if at < 0 {
 		at = len(seats) - 1
 	}
@@ -83,17 +83,14 @@ func (c *Consumer) putBack(l *lane, seats []seat, took time.Duration, now time.T
 		c.throughBreaker(d, s.verdict, s.opinion, took, now)
 		s.leaveTrail()
 		c.counts.Held++
-		c.running--
-		c.waiting++
-		d.phase = phaseWaiting
+		c.move(d, stateWaiting)
 		d.run = new(run)
 		again = append(again, d)
 	}
 	l.waiting = slices.Concat(again, l.waiting)
 	c.recountLane(l)
 	for _, d := range again {
-		if d.lost && d.phase == phaseWaiting {
-			d.lost = false
+		if d.leaseState.lost() && d.state.waits() {
 			c.lose(d, errLeaseEnded)
 		}
 	}
@@ -111,14 +108,14 @@ func (c *Consumer) goneAhead(l *lane, d *delivery, now time.Time) {
 		siblings := l.waiting
 		l.waiting = nil
 		c.giveBackSiblings(l, siblings, soon, now)
-	case l.broken && head.awaiting:
+	case l.broken && head.state == stateScheduled:
 		c.skip(head, head.verdict, now) // and with it what is behind it
-	case l.broken && head.phase == phaseWaiting:
+	case l.broken && head.state.waits():
 		c.skip(head, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: soon}, now)
 	case l.broken || l.ahead > 0:
 	case head == nil:
 		c.nextInLane(l, now)
-	case head.stalled && head.phase == phaseWaiting:
+	case head.stalled && head.state.waits():
 		head.stalled = false
 		c.begin(head, now)
 	}

@@ -178,7 +178,7 @@ func (c *Consumer) settleBatch(b *batch) {
 	for i := range b.seats {
 		if s := &b.seats[i]; !s.weighed { // by code that ends the goroutine each time
 			s.opinion.err = errGoexit
-			s.d.lost = true
+			s.d.loseLease()
 		}
 	}
 	for i := 0; i < len(b.seats); {

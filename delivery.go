@@ -10,16 +10,6 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// phase is where a held message stands.
-type phase uint8
-
-const (
-	phaseWaiting  phase = iota // leased, not started
-	phaseRunning               // in its handler
-	phaseSettling              // finished; its settlement is not yet acknowledged
-	phaseGone                  // no longer held
-)
-
 // delivery is one message in this consumer's hands, from its receipt to the
 // acknowledgement of its settlement. Except msg and raw, which do not change
 // while a handler runs, its fields are guarded by Consumer.mu.
@@ -35,29 +25,24 @@ type delivery struct {
 	round    int       // of the gate's breaker, when it did
 	next     *delivery // in a fifo
 	previous *delivery //
-	queued   bool      //
 	handle   *string   // the newest receipt handle
+	named    *string   // the one that the latest request about it named
 	receives int       // SQS's count at the newest receive
 	fit      int       // attempts that fit into the time since it was first received
 	sequence string    // FIFO: SQS's sequence number
 	history  *past     // what it carries of the messages before it; nil: nothing
 	size     int       // in bytes, of a batch consumer
 
-	phase   phase
-	verdict verdict
-	inCall  bool // a request about it is under way: nothing else may be sent
-	due     bool // finished while inCall: settle when the call ends
-	stale   bool // received again while inCall: settle again with the new handle
-	lost    bool // the lease ended under the running handler
+	state      state
+	leaseState leaseState
+	verdict    verdict // while it waits for its time: what becomes of it otherwise
 
-	awaiting  bool // waits here for its time; verdict is what becomes of it otherwise
 	duplicate bool // arrived while the same message was held: only lent its handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed for want of what its handler needs
 	ahead     bool // done with, in one batch with the head of its lane behind it
 	stalled   bool // would be next in its lane, but for what is ahead
 
-	hidden     bool // to be requeued: hidden until it is due, or as long as that goes
 	copied     bool // the dead-letter queue, or its own, has it again
 	uncopyable bool // it cannot be requeued
 	bare       bool // the copy goes without what can be left out: its story and its trace header
@@ -103,8 +88,8 @@ type verdict struct {
 // the next request.
 func leaseSlack(lease time.Duration) time.Duration { return min(time.Second, lease/10) }
 
-// lease records a lease of length d that SQS has granted at or after from.
-func (d *delivery) lease(from time.Time, length time.Duration) {
+// grant records a lease of the given length that SQS has granted at or after from.
+func (d *delivery) grant(from time.Time, length time.Duration) {
 	d.expires = from.Add(length - leaseSlack(length))
 	// Half-way, up to a tenth later by message, so that a fleet's heartbeats
 	// spread and one failed heartbeat leaves time for more.
@@ -190,7 +175,7 @@ type fifo struct{ first, last *delivery }
 
 // push appends d.
 func (f *fifo) push(d *delivery) {
-	d.queued, d.previous = true, f.last
+	d.previous = f.last
 	if f.last == nil {
 		f.first = d
 	} else {
@@ -201,7 +186,7 @@ func (f *fifo) push(d *delivery) {
 
 // pushFront puts d before all others.
 func (f *fifo) pushFront(d *delivery) {
-	d.queued, d.next = true, f.first
+	d.next = f.first
 	if f.first == nil {
 		f.last = d
 	} else {
@@ -210,11 +195,8 @@ func (f *fifo) pushFront(d *delivery) {
 	f.first = d
 }
 
-// remove takes d out, if it is in any.
+// remove takes d out, which is in f.
 func (f *fifo) remove(d *delivery) {
-	if !d.queued {
-		return
-	}
 	if d.previous == nil {
 		f.first = d.next
 	} else {
@@ -225,5 +207,5 @@ func (f *fifo) remove(d *delivery) {
 	} else {
 		d.next.previous = d.previous
 	}
-	d.queued, d.next, d.previous = false, nil, nil
+	d.next, d.previous = nil, nil
 }

@@ -110,17 +110,17 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 	inTime := c.timeAllows(now)
 	var unstarted []*delivery
 	for _, d := range c.held {
-		if d.phase == phaseWaiting {
+		if d.state.waits() {
 			unstarted = append(unstarted, d)
 		}
 	}
 	slices.SortFunc(unstarted, asReceived)
 	for _, d := range unstarted {
 		switch {
-		case d.phase != phaseWaiting: // given back with another
-		case d.awaiting:
+		case !d.state.waits(): // given back with another
+		case d.state == stateScheduled:
 			c.skip(d, d.verdict, now) // not before its time
-		case !inTime || d.shelf != nil:
+		case !inTime || d.state == stateShelved:
 			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}
@@ -181,7 +181,7 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	}
 	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: c.after.left(), Took: time.Since(began)}
 	for id, d := range c.held {
-		if d.phase == phaseRunning {
+		if d.state == stateRunning {
 			report.Abandoned = append(report.Abandoned, id)
 		} else {
 			report.Unsettled = append(report.Unsettled, id)

@@ -121,6 +121,7 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 		c.sendAway(d, g, maxAway, now)
 		return
 	}
+	c.move(d, stateShelved)
 	d.shelf = g
 	g.holding++
 	c.gates.bytes += d.size
@@ -177,9 +178,11 @@ func (c *Consumer) sentAway(d *delivery, most time.Duration, cause error, now ti
 	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
 }
 
-// stepOut takes d, which waits, out of wherever it waits. The caller holds c.mu.
+// stepOut takes d out of those that are ready, or that wait behind a gate. The caller
+// holds c.mu.
 func (c *Consumer) stepOut(d *delivery) {
 	if g := d.shelf; g != nil {
+		c.move(d, stateWaiting)
 		d.shelf = nil
 		g.holding--
 		c.gates.bytes -= d.size
@@ -192,7 +195,7 @@ func (c *Consumer) stepOut(d *delivery) {
 		c.recount(g)
 		return
 	}
-	c.delist(d)
+	c.delist(d, stateWaiting)
 	if g := c.leaveGate(d); g != nil {
 		c.follow.unrun = append(c.follow.unrun, g)
 	}
@@ -430,8 +433,7 @@ func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict
 
 // holdAgain takes d back from its handler, to be run again. The caller holds c.mu.
 func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
-	d.phase = phaseWaiting
-	c.waiting++
+	c.move(d, stateWaiting)
 	d.run = new(run)
 	d.tried = true
 	if !v.due.IsZero() {

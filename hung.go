@@ -27,7 +27,7 @@ const (
 // hungFrom is when the handler of d, which runs, is taken for one that ignores the end
 // of its context; zero if its context goes on. The caller holds c.mu.
 func (c *Consumer) hungFrom(d *delivery) (at time.Time) {
-	if d.lost {
+	if d.leaseState.lost() {
 		at = d.expires.Add(hungAfter) // or the loss was earlier
 	}
 	if timeout := c.cfg.HandlerTimeout; timeout > 0 {
@@ -58,8 +58,8 @@ func (c *Consumer) watchHandler(d *delivery, now time.Time) time.Time {
 
 const remedyHung = "have the handler return when its context ends, and restart the process"
 
-// moved notes that a handler of d starts or ends. The caller holds c.mu.
-func (c *Consumer) moved(d *delivery, now time.Time) {
+// handlerMoved notes that a handler of d starts or ends. The caller holds c.mu.
+func (c *Consumer) handlerMoved(d *delivery, now time.Time) {
 	c.lastMove = now
 	if d.hung {
 		d.hung = false

@@ -138,8 +138,7 @@ func (c *Consumer) holdGroup(d *delivery, v verdict, now time.Time) {
 	d.verdict = v
 	c.remember(d, now)
 	d.msg, d.run, d.ran = &again, new(run), false
-	d.phase = phaseWaiting
-	c.waiting++
+	c.move(d, stateWaiting)
 	c.await(d, v, now)
 }
 
@@ -151,7 +150,7 @@ func (c *Consumer) recountLane(l *lane) {
 		return // not on a FIFO queue
 	}
 	blocked, held := len(l.waiting), 0
-	if l.head != nil && l.head.awaiting {
+	if l.head != nil && l.head.state == stateScheduled {
 		blocked++
 		held = blocked
 	}
@@ -208,7 +207,7 @@ func (c *Consumer) leaveLane(d *delivery, now time.Time) {
 // there is none. The caller holds c.mu.
 func (c *Consumer) nextInLane(l *lane, now time.Time) bool {
 	for i, next := range l.waiting {
-		if next.phase == phaseWaiting {
+		if next.state.waits() {
 			l.head = next
 			l.returning += i // released by a drain, and not yet gone
 			l.waiting = l.waiting[i+1:]
@@ -237,7 +236,7 @@ func (c *Consumer) giveBackFrom(d *delivery, due, now time.Time) {
 func (c *Consumer) giveBackSiblings(l *lane, siblings []*delivery, due, now time.Time) {
 	l.returning += len(siblings)
 	for _, s := range siblings {
-		if s.phase == phaseWaiting {
+		if s.state.waits() {
 			c.skip(s, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due}, now)
 		}
 	}

@@ -80,7 +80,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	var ended []*delivery
 	urgent := false
 	for _, d := range c.held {
-		if d.phase == phaseRunning {
+		if d.state == stateRunning {
 			if at := c.watchHandler(d, now); !at.IsZero() {
 				sooner(at)
 			}
@@ -88,18 +88,18 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 		switch {
 		case c.heldTooLong(d, now):
 			sooner(now.Add(c.cfg.Lease / 10))
-		case passed(d.expires, now) && (!d.inCall || d.phase != phaseSettling):
-			if !d.lost {
+		case passed(d.expires, now) && !(d.busy() && d.state.settles()):
+			if !d.leaseState.lost() {
 				ended = append(ended, d)
 			}
-		case d.lost:
+		case d.leaseState.lost():
 			// Its handler has been told; there is no lease to keep.
-		case d.inCall:
+		case d.busy():
 			sooner(now.Add(c.cfg.Lease / 10)) // look again when the call is over
-			if d.phase != phaseSettling {
+			if !d.state.settles() {
 				sooner(d.expires) // it must not be started from then on; if it runs, its handler is told
 			}
-		case d.hidden && !d.copied:
+		case d.leaseState == leaseHidden:
 			sooner(d.expires) // for longer than a lease, and not to be shortened
 		case passed(d.renewAt, horizon):
 			due = append(due, d)
@@ -122,7 +122,7 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 		return nil, next
 	}
 	for _, d := range due {
-		d.inCall = true
+		d.leaseState = leaseRenewing
 	}
 	slices.SortFunc(due, func(a, b *delivery) int { // the most urgent go out first
 		return cmp.Or(a.renewAt.Compare(b.renewAt), cmp.Compare(a.msg.ID, b.msg.ID))
@@ -151,7 +151,7 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return c.pastRenewal(d, requested) })
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
-		d.stale = false
+		d.named = d.handle
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
 		entries[i].VisibilityTimeout = c.renewal(d, requested)
@@ -176,15 +176,15 @@ func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibi
 	now := time.Now()
 	c.enter()
 	for i, d := range batch {
-		d.inCall = false
-		if d.phase == phaseGone {
+		d.renewalEnded()
+		if d.state == stateGone {
 			continue
 		}
 		length := time.Duration(entries[i].VisibilityTimeout) * time.Second
 		c.renewed(d, results[i], requested, now, length)
-		if d.due && d.phase == phaseSettling {
-			d.due = false
-			c.settle(d, now) // it finished while the heartbeat was under way
+		if d.state == stateFinished {
+			c.move(d, stateSettling)
+			c.settle(d, now)
 		}
 	}
 	c.leave()
@@ -195,16 +195,16 @@ func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibi
 // visibility change would now disturb whoever holds the message. The caller holds
 // c.mu.
 func (c *Consumer) pastRenewal(d *delivery, now time.Time) bool {
-	if !passed(d.expires, now) && d.phase != phaseGone {
+	if !passed(d.expires, now) && d.state != stateGone {
 		return false
 	}
-	d.inCall = false
+	d.renewalEnded()
 	switch {
-	case d.phase == phaseGone:
-	case d.due:
-		d.due = false
+	case d.state == stateGone:
+	case d.state == stateFinished:
+		c.move(d, stateSettling)
 		c.settle(d, now) // a delete is still worth sending; anything else is given up
-	case !d.lost:
+	case !d.leaseState.lost():
 		c.lose(d, errLeaseEnded)
 	}
 	return true
@@ -227,11 +227,10 @@ func (c *Consumer) renewal(d *delivery, now time.Time) int32 {
 func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, length time.Duration) {
 	said, refused := errors.AsType[*refusal](err)
 	switch {
-	case d.stale:
-		d.stale = false // received again meanwhile: the newer lease stands
+	case d.superseded(): // received again meanwhile: the newer lease stands
 	case err == nil:
 		c.answered = now
-		d.lease(requested, length)
+		d.grant(requested, length)
 		if length < c.cfg.Lease {
 			d.renewAt = d.expires // the twelve hours end there: nothing is left to renew
 		}

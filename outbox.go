@@ -11,6 +11,7 @@ import (
 // or fewer when the first has waited for the linger. Guarded by Consumer.mu.
 type outbox struct {
 	name     string
+	state    state                             // of the deliveries in it
 	send     func([]*delivery) [maxBatch]error // in a goroutine of its own, without c.mu
 	leased   bool                              // only what is still leased is sent
 	maxBytes int                               // of a batch's messages; zero: no matter
@@ -35,7 +36,7 @@ const (
 
 // put adds d to the outbox. The caller holds c.mu.
 func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
-	d.inCall = true // from now on nothing else may be sent about it
+	c.move(d, o.state) // from now on nothing else may be sent about it
 	alone := d.apart && o.maxBytes > 0
 	if alone {
 		c.flush(o)

@@ -85,7 +85,7 @@ func (c *Consumer) gateTurned(g *gate, now time.Time) {
 		for d := c.ready.first; d != nil; {
 			next := d.next
 			if d.key == g.key {
-				c.delist(d)
+				c.delist(d, stateWaiting)
 				c.leaveGate(d)
 				c.shelve(g, d, now)
 			}
@@ -239,7 +239,7 @@ func (c *Consumer) shut() (shut bool, canary int) {
 // heldTooLong gives back a message that has waited for nearly as long as SQS lets
 // anybody hold one. It says whether it did. The caller holds c.mu.
 func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
-	if d.phase != phaseWaiting || elapsed(d.requested, now) < holdAtMost {
+	if !d.state.waits() || elapsed(d.requested, now) < holdAtMost {
 		return false
 	}
 	c.memory.Note(d.msg.ID, now).Unrun(d.msg.Attempt, d.receives)

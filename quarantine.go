@@ -146,6 +146,7 @@ func (c *Consumer) isolate(d *delivery, now time.Time) {
 		c.giveWay(d, now)
 		return
 	}
+	c.move(d, stateAlone)
 	f.next, f.owner = d, c
 	c.takeFloor(now)
 }

@@ -273,7 +273,7 @@ func (c *Consumer) unpack(messages []types.Message, requested, now time.Time) []
 		d.fill(&messages[i], now)
 		c.recallHistory(d)
 		d.requested = requested
-		d.lease(now, c.cfg.Lease)
+		d.grant(now, c.cfg.Lease)
 	}
 	c.countFits(batch, now)
 	c.nameKeys(batch)

@@ -73,7 +73,7 @@ func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
 	if !v.comesAgain() {
 		return v
 	}
-	if d.marked() && d.phase == phaseWaiting && v.outcome == OutcomeRelease && v.reason != retry.ReasonUnavailable {
+	if d.marked() && d.state.waits() && v.outcome == OutcomeRelease && v.reason != retry.ReasonUnavailable {
 		// Given back without a run: the next to have it runs it alone. In an outage,
 		// though, it would go round and round, and each receive would count against it.
 		v.alone = true
@@ -209,7 +209,7 @@ func (c *Consumer) requeue(d *delivery, now time.Time) {
 	switch {
 	case d.copied:
 		c.put(&c.deletes, d, now)
-	case !d.hidden && d.verdict.due.After(d.expires):
+	case d.leaseState != leaseHidden && d.verdict.due.After(d.expires):
 		c.put(&c.hides, d, now)
 	default:
 		c.put(&c.requeues, d, now)
@@ -370,10 +370,7 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 // up. The caller holds c.mu.
 func (c *Consumer) fallBack(d *delivery, now time.Time) {
 	if d.verdict.alone && !c.draining && !passed(d.expires, now) {
-		c.settling--
-		c.unstick(d)
-		c.waiting++
-		d.phase = phaseWaiting
+		c.move(d, stateWaiting)
 		c.isolate(d, now)
 		return
 	}
@@ -383,7 +380,7 @@ func (c *Consumer) fallBack(d *delivery, now time.Time) {
 	case d.verdict.outcome == OutcomeDeadLetter:
 		c.spend(d, now)
 		c.settle(d, now)
-	case d.hidden:
+	case d.leaseState == leaseHidden:
 		c.confirm(&c.hides, d, now) // which was the first step
 	default:
 		c.settle(d, now)

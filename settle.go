@@ -37,8 +37,8 @@ func (c *Consumer) settle(d *delivery, now time.Time) {
 	if c.closed {
 		return // the stop budget has ended: the report names it
 	}
-	if d.inCall {
-		d.due = true
+	if d.leaseState.renewing() {
+		c.move(d, stateFinished)
 		return
 	}
 	c.reconsider(d, now)
@@ -62,7 +62,7 @@ func (c *Consumer) sendDeletes(batch []*delivery) [maxBatch]error {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(batch))
 	c.mu.Lock()
 	for i, d := range batch {
-		d.stale = false
+		d.named = d.handle
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
 	}
@@ -92,7 +92,7 @@ func (c *Consumer) sendHides(batch []*delivery) [maxBatch]error {
 	now := time.Now()
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
-		d.stale = false
+		d.named = d.handle
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
 		entries[i].VisibilityTimeout = c.hideFor(d, now)
@@ -108,7 +108,7 @@ func (c *Consumer) dropExpired(batch []*delivery, now time.Time) []*delivery {
 	held := batch[:0]
 	for _, d := range batch {
 		if passed(d.expires, now) {
-			d.inCall, d.due = false, false
+			c.move(d, stateSettling)
 			c.lose(d, errLeaseEnded)
 			continue
 		}
@@ -165,10 +165,10 @@ func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]
 		c.answered = now
 	}
 	for i, d := range batch {
-		d.inCall, d.due = false, false
+		c.move(d, stateSettling)
 		err := results[i]
 		switch {
-		case err == nil && d.stale && (o == &c.deletes || o == &c.hides):
+		case err == nil && d.superseded() && (o == &c.deletes || o == &c.hides):
 			c.settle(d, now) // what was confirmed may have been said of the older handle
 		case err == nil:
 			o.taken++
@@ -191,15 +191,16 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 		d.copied = true
 		note := c.memory.Note(d.msg.ID, now)
 		note.Done, note.Copied, note.Due = true, true, time.Time{}
-		if d.hidden { // for as long as the copy waits: not beside it
+		if d.leaseState == leaseHidden { // for as long as the copy waits: not beside it
+			d.leaseState = leaseKept
 			d.renewAt = d.expires.Add(-c.cfg.Lease / 2)
 			c.planKeeping(d.renewAt)
 		}
 		c.put(&c.deletes, d, now)
 		return
 	case o == &c.hides && d.verdict.requeue != byVisibility:
-		d.hidden = true
-		d.lease(now, d.hiddenUntil.Sub(now))
+		d.leaseState = leaseHidden
+		d.grant(now, d.hiddenUntil.Sub(now))
 		c.requeue(d, now)
 		return
 	}
@@ -211,7 +212,7 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	case OutcomeDelete:
 		c.counts.Deleted++
 		switch {
-		case d.lost || passed(d.expires, now):
+		case d.leaseState.lost() || passed(d.expires, now):
 			// SQS need not have obeyed: others may have had the message meanwhile.
 			c.memory.Note(d.msg.ID, now).Done = true
 		case d.ran: // otherwise the note that it is done stays: see below
@@ -272,7 +273,7 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) {
 		d.expires = d.hiddenUntil // it may be hidden until then, and somebody else's from then on
 	}
-	if d.stale && entry && said.ours {
+	if d.superseded() && entry && said.ours {
 		c.settle(d, now) // the older handle was refused, the newer one is good
 		return
 	}
@@ -304,7 +305,7 @@ func (c *Consumer) settleLater(d *delivery) {
 	time.AfterFunc(wait, func() {
 		c.enter()
 		defer c.leave()
-		if d.phase == phaseSettling && !c.closed {
+		if d.state == stateSettling && !c.closed {
 			c.settle(d, time.Now())
 		}
 	})
@@ -313,15 +314,15 @@ func (c *Consumer) settleLater(d *delivery) {
 // lose gives up a message that another consumer may hold by now. The caller
 // holds c.mu.
 func (c *Consumer) lose(d *delivery, err error) {
-	if d.phase == phaseRunning {
-		if !d.lost {
-			d.lost = true
+	if d.state == stateRunning {
+		if !d.leaseState.lost() {
+			d.loseLease()
 			d.run.ctx.end(ErrLeaseLost)
 		}
 		return // until its handler returns
 	}
 	now := time.Now()
-	if d.phase == phaseSettling && (d.verdict.outcome == OutcomeDelete || d.copied) {
+	if d.state.settles() && (d.verdict.outcome == OutcomeDelete || d.copied) {
 		// Should it come again, it is deleted without being run.
 		c.memory.Note(d.msg.ID, now).Done = true
 	}
@@ -335,15 +336,10 @@ func (c *Consumer) release(d *delivery, now time.Time) {
 		c.counts.Lost++
 		c.rememberLost(d, now)
 	}
-	switch d.phase {
-	case phaseWaiting:
+	if d.state.waits() {
 		c.unready(d, now)
-		c.waiting--
-	case phaseSettling:
-		c.settling--
-		c.unstick(d)
 	}
-	d.phase = phaseGone
+	c.move(d, stateGone)
 	delete(c.held, d.msg.ID)
 	c.weighOut(d)
 	if c.cfg.Observer.Settled != nil {

@@ -139,10 +139,10 @@ func (s spec) build() (*Consumer, error) {
 	if f := cfg.Observer.Call; f != nil {
 		c.client.observe = func(ctx context.Context, e Call) { c.tell(func() { f(ctx, e) }) }
 	}
-	c.deletes = outbox{name: "delete", send: c.sendDeletes}
-	c.hides = outbox{name: "hide", send: c.sendHides, leased: true}
-	c.copies = outbox{name: "copy", send: c.sendCopies, maxBytes: maxBatchBytes}
-	c.requeues = outbox{name: "requeue", send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes}
+	c.deletes = outbox{name: "delete", state: stateDeleting, send: c.sendDeletes}
+	c.hides = outbox{name: "hide", state: stateHiding, send: c.sendHides, leased: true}
+	c.copies = outbox{name: "copy", state: stateCopying, send: c.sendCopies, maxBytes: maxBatchBytes}
+	c.requeues = outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes}
 	return c, nil
 }
 

@@ -53,7 +53,7 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 	defer func() {
 		if !judged {
 			c.mu.Lock()
-			d.lost = true
+			d.loseLease()
 			c.mu.Unlock()
 		}
 		c.ended(d, o, started, now, false)
@@ -168,20 +168,21 @@ func (c *Consumer) nextReady() *delivery {
 
 // setOff takes d, which is startable, to its handler. The caller holds c.mu.
 func (c *Consumer) setOff(d *delivery) {
-	if d == c.floor.next {
+	switch d.state {
+	case stateAlone:
+		c.move(d, stateRunning)
 		c.runAlone()
-	} else {
-		c.delist(d)
+	case stateReady:
+		c.delist(d, stateRunning)
+	default: // in one batch with the head of its group
+		c.move(d, stateRunning)
 	}
 	c.countStart()
-	d.phase = phaseRunning
 	d.began = time.Now()
-	c.moved(d, d.began)
+	c.handlerMoved(d, d.began)
 	if timeout := c.cfg.HandlerTimeout; timeout > 0 {
 		c.planKeeping(d.began.Add(timeout + hungAfter)) // see watchHandler
 	}
-	c.waiting--
-	c.running++
 	c.counts.Attempts++
 }
 
@@ -203,7 +204,7 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	switch {
 	case err == nil:
 		return verdict{outcome: OutcomeDelete}
-	case d.lost:
+	case d.leaseState.lost():
 		return verdict{outcome: OutcomeLost, reason: decision.Reason, err: err}
 	case errors.Is(o.passedOn, ErrStopping):
 		return c.route(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, err: err}, ended)
@@ -268,8 +269,7 @@ func (c *Consumer) releases(d *delivery, now time.Time) int {
 // finish ends d's time in its handler and begins its settlement. The caller
 // holds c.mu.
 func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
-	c.running--
-	c.moved(d, now)
+	c.handlerMoved(d, now)
 	c.leaveFloor(d, now)
 	if v.outcome == OutcomeHold && v.reason == retry.ReasonUnavailable {
 		c.holdAgain(d, v, now)
@@ -291,8 +291,7 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 		c.release(d, now)
 		return
 	}
-	d.phase = phaseSettling
-	c.settling++
+	c.move(d, stateSettling)
 	if v.err != nil {
 		c.remember(d, now)
 	}
@@ -330,7 +329,7 @@ func (c *Consumer) rememberLost(d *delivery, now time.Time) {
 	known := c.memory.Note(d.msg.ID, now)
 	known.Seen = d.receives
 	known.Trail = d.msg.Trail
-	if d.phase == phaseWaiting {
+	if d.state.waits() {
 		known.Runs, known.Receives = max(known.Runs, d.msg.Attempt-1), d.receives
 	}
 }

@@ -1,0 +1,151 @@
+package reprise
+
+import (
+	"fmt"
+	"slices"
+)
+
+// state is where a delivery is between its receipt and the acknowledgement of its
+// settlement. It changes by [Consumer.move] alone.
+type state uint8
+
+const (
+	// Leased, not started.
+	stateWaiting   state = iota // just received, or behind the head of its FIFO group
+	stateScheduled              // for its time
+	stateShelved                // behind a gate: an open breaker, or a paused key
+	stateReady                  // for a worker
+	stateAlone                  // until nothing else runs, to run alone
+
+	stateRunning // in its handler
+
+	// Finished, or not to be run: its settlement is not yet acknowledged.
+	stateFinished   // its heartbeat is under way: settled when that has ended
+	stateSettling   // between two requests: settled after a backoff
+	stateHiding     // its visibility is to be changed: in the outbox, or in a request
+	stateCopying    // its dead letter is to be sent
+	stateRequeueing // the copy that takes its place is to be sent
+	stateDeleting   // it is to be deleted
+
+	stateGone // no longer held
+	states    = iota
+)
+
+// permitted lists the states that may follow each state.
+var permitted = [states][]state{
+	stateWaiting:    {stateScheduled, stateShelved, stateReady, stateAlone, stateRunning, stateSettling, stateGone},
+	stateScheduled:  {stateWaiting},
+	stateShelved:    {stateWaiting},
+	stateReady:      {stateWaiting, stateRunning},
+	stateAlone:      {stateWaiting, stateRunning},
+	stateRunning:    {stateWaiting, stateSettling, stateGone},
+	stateFinished:   {stateSettling, stateGone},
+	stateSettling:   {stateFinished, stateHiding, stateCopying, stateRequeueing, stateDeleting, stateWaiting, stateGone},
+	stateHiding:     {stateSettling},
+	stateCopying:    {stateSettling},
+	stateRequeueing: {stateSettling},
+	stateDeleting:   {stateSettling},
+}
+
+var stateNames = [states]string{
+	"waiting", "scheduled", "shelved", "ready", "alone", "running",
+	"finished", "settling", "hiding", "copying", "requeueing", "deleting", "gone",
+}
+
+func (s state) String() string { return nameOf(stateNames[:], uint8(s), "state") }
+
+// waits reports whether the delivery is leased and not started.
+func (s state) waits() bool { return s <= stateAlone }
+
+// settles reports whether the delivery is finished, and its settlement not yet
+// acknowledged.
+func (s state) settles() bool { return stateFinished <= s && s <= stateDeleting }
+
+// requested reports whether a request settles the delivery, or an outbox holds it for one.
+func (s state) requested() bool { return stateHiding <= s && s <= stateDeleting }
+
+// move brings d into another state, and keeps the counts right. It panics if the move is
+// not permitted. The caller holds c.mu.
+func (c *Consumer) move(d *delivery, to state) {
+	from := d.state
+	if !slices.Contains(permitted[from], to) {
+		panic(fmt.Sprintf("reprise: message %s cannot move from %v to %v", d.msg.ID, from, to))
+	}
+	if from.settles() && !to.settles() {
+		c.unstick(d)
+	}
+	if n := c.countOf(from); n != nil {
+		*n--
+	}
+	if n := c.countOf(to); n != nil {
+		*n++
+	}
+	d.state = to
+}
+
+// countOf is the number of the deliveries that are in a state like s; nil if they are not
+// counted. The caller holds c.mu.
+func (c *Consumer) countOf(s state) *int {
+	switch {
+	case s.waits():
+		return &c.waiting
+	case s == stateRunning:
+		return &c.running
+	case s.settles():
+		return &c.settling
+	}
+	return nil
+}
+
+// leaseState is what becomes of the lease of a delivery. A message has one conversation
+// with SQS at a time: while a heartbeat is under way, nothing else is sent about it.
+type leaseState uint8
+
+const (
+	leaseKept         leaseState = iota // renewed in time
+	leaseRenewing                       // kept, and a heartbeat is under way
+	leaseHidden                         // hidden until its copy is due: not to be shortened
+	leaseLost                           // it has ended; the handler, if it runs, has been told
+	leaseLostRenewing                   // lost, and a heartbeat is still under way
+)
+
+// renewing reports whether a heartbeat is under way.
+func (s leaseState) renewing() bool { return s == leaseRenewing || s == leaseLostRenewing }
+
+// lost reports whether the lease has ended while the handler ran.
+func (s leaseState) lost() bool { return s == leaseLost || s == leaseLostRenewing }
+
+// renewalEnded notes that d's heartbeat has ended.
+func (d *delivery) renewalEnded() {
+	if d.leaseState == leaseRenewing {
+		d.leaseState = leaseKept
+	} else {
+		d.leaseState = leaseLost
+	}
+}
+
+// loseLease notes that d's lease has ended while its handler ran.
+func (d *delivery) loseLease() {
+	if d.leaseState.renewing() {
+		d.leaseState = leaseLostRenewing
+	} else {
+		d.leaseState = leaseLost
+	}
+}
+
+// leaseAgain notes that d was received again, with a lease that nobody renews yet.
+func (d *delivery) leaseAgain() {
+	if d.leaseState.renewing() {
+		d.leaseState = leaseRenewing // the older one
+	} else {
+		d.leaseState = leaseKept
+	}
+}
+
+// superseded reports whether d has been received again since the latest request about it
+// took its receipt handle.
+func (d *delivery) superseded() bool { return d.named != d.handle }
+
+// busy reports whether a request about d is under way, or about to go out: nothing else
+// may be sent about it then.
+func (d *delivery) busy() bool { return d.state.requested() || d.leaseState.renewing() }

@@ -101,6 +101,15 @@ func TestAttackUncopyableRetries(t *testing.T) {
 				q.NewDeadLetterQueue(100)
 				watch := &spy{Client: q.Direct()}
 				refuseCursed(watch, tt.err, func(types.SendMessageBatchRequestEntry) bool { return false })
+				refuse, alone := watch.send, make(map[string]bool) // by body
+				watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
+					if len(in.Entries) == 1 {
+						watch.mu.Lock()
+						alone[*in.Entries[0].MessageBody] = true
+						watch.mu.Unlock()
+					}
+					return refuse(ctx, in)
+				}
 				c := q.ConsumeWith(watch, reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
 					if m.Body == "good" || m.Body == "retried" && m.Attempt > 1 {
 						return nil
@@ -116,6 +125,13 @@ func TestAttackUncopyableRetries(t *testing.T) {
 				time.Sleep(20 * time.Minute)
 				if s := c.Status(); s.Counts.Deleted != 150 || s.Counts.Requeued != 50 {
 					t.Errorf("%d deleted, %d requeued; want 150 and 50 (%q)", s.Counts.Deleted, s.Counts.Requeued, s.Problem)
+				}
+				watch.mu.Lock()
+				defer watch.mu.Unlock()
+				for i := range 400 {
+					if body := fmt.Sprint(cursed, i); !alone[body] {
+						t.Errorf("%q was never refused in a request of its own", body)
+					}
 				}
 			})
 		})

@@ -24,7 +24,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 	d.msg.Attempt = c.attemptNumber(d, now)
 	c.pickUpTrail(d, now)
 	if c.queue.fifo {
-		c.joinLane(d, now)
+		c.joinGroup(d, now)
 		return
 	}
 	c.begin(d, now)
@@ -41,8 +41,7 @@ func (c *Consumer) adopt(old, d *delivery) {
 // begin decides what a message that is next in line needs: a run of the handler,
 // or, by what is remembered of it, only a settlement.
 func (c *Consumer) begin(d *delivery, now time.Time) {
-	if c.queue.fifo && c.lanes[d.msg.GroupID].ahead > 0 {
-		d.stalled = true // until that is gone
+	if !c.groups.Begin(&d.member) {
 		return
 	}
 	known := c.memory.Recall(d.msg.ID, now)
@@ -96,7 +95,7 @@ const shortHold = 2 * time.Second
 func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 	d.verdict = v
 	c.move(d, stateScheduled)
-	c.recountLane(c.lanes[d.msg.GroupID])
+	c.groups.Hold(&d.member)
 	time.AfterFunc(v.due.Sub(now), func() {
 		c.enter()
 		defer c.leave()
@@ -118,7 +117,7 @@ func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 func (c *Consumer) awaited(d *delivery) {
 	if d.state == stateScheduled {
 		c.move(d, stateWaiting)
-		c.recountLane(c.lanes[d.msg.GroupID])
+		c.groups.Busy(&d.member)
 	}
 }
 

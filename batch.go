@@ -122,7 +122,6 @@ type collector struct {
 	handler BatchHandler
 
 	ready   load // in Consumer.ready
-	behind  load // in FIFO groups, behind heads that are in it: they go along
 	held    int  // bytes of all messages in our hands
 	typical int  // bytes of a message, about
 	running int  // batches
@@ -148,9 +147,9 @@ func (c *Consumer) enlist(d *delivery) {
 		c.ready.pushFront(d)
 	} else {
 		c.ready.push(d)
+		c.groups.Ready(&d.member)
 	}
 	c.batches.ready.add(1, d.size)
-	c.recountLane(c.lanes[d.msg.GroupID])
 }
 
 // delist takes d, which is ready, out of those that are, into another state. The caller
@@ -162,26 +161,14 @@ func (c *Consumer) delist(d *delivery, to state) {
 		return
 	}
 	c.batches.ready.add(-1, -d.size)
-	c.recountLane(c.lanes[d.msg.GroupID])
-}
-
-// recount brings behind up to date with l.
-func (b *collector) recount(l *lane) {
-	var along load
-	if h := l.head; h != nil && h.state == stateReady && h.gate == nil {
-		for _, d := range l.waiting {
-			along.add(1, d.size)
-		}
-	}
-	b.behind.add(along.messages-l.along.messages, along.bytes-l.along.bytes)
-	l.along = along
+	c.groups.Busy(&d.member)
 }
 
 // lingers is how long what is ready, of which first is the first, waits for more before
 // it makes a batch that goes. The caller holds c.mu.
 func (c *Consumer) lingers(first *delivery) time.Duration {
-	b := c.batches
-	full := b.ready.messages+b.behind.messages >= b.Size || b.ready.bytes+b.behind.bytes >= b.Bytes
+	b, behind := c.batches, c.groups.Counts()
+	full := b.ready.messages+behind.Along >= b.Size || b.ready.bytes+behind.AlongBytes >= b.Bytes
 	if full || c.draining || first.gate != nil {
 		return 0
 	}

@@ -92,7 +92,7 @@ func (c *Consumer) takeBatch() *batch {
 // fill fills b with what is ready, from first on, as far as it fits. What one gate
 // has let through has a batch of its own. The caller holds c.mu.
 func (c *Consumer) fill(b *batch, first *delivery) {
-	most := c.batches.ready.messages + c.batches.behind.messages
+	most := c.batches.ready.messages + c.groups.Counts().Along
 	b.seats = make([]seat, 0, min(c.batches.Size, max(1, most)))
 	bytes := 0
 	fits := func(d *delivery) bool {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/budget"
 	"github.com/reprise-sqs/reprise/internal/giveups"
+	"github.com/reprise-sqs/reprise/internal/groups"
 	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -72,39 +73,37 @@ type Consumer struct {
 
 	started atomic.Bool
 
-	mu         *sync.Mutex          // its pool's, if it has one
-	pool       *Pool                // nil: its handlers have places of their own
-	share      share                // of the pool's places
-	chance     *rand.Rand           // the jitter of our own waits; retries leave nothing to chance
-	crew       crew                 // goroutines for requests and whatever else is started
-	handling   crew                 // those of the workers
-	policy     retry.Policy         // cfg.Retry with the queue's limits filled in
-	facts      queueFacts           // what the queue's attributes say
-	held       map[string]*delivery // every message in our hands, by id
-	ready      fifo                 // leased and free to start
-	batches    *collector           // makes batches of them; nil: handlers get one at a time
-	gates      gates                // what keeps messages from being ready: outages, paused keys
-	dials      dials                // what can be turned at run time
-	waker      waker                // makes parked messages visible
-	lanes      map[string]*lane     // FIFO queues: the groups in our hands
-	blocked    int                  // of those waiting, behind the head of their group or for its time
-	heldBack   int                  // of them, those of groups whose head is not yet due
-	expiring   expirations          // the messages that are left to
-	unsendable unsendable           // what the dead-letter queue does not take
-	memory     memory.Memory        // of messages no longer in our hands
-	waiting    int                  // held, not started; ready or in a lane
-	running    int                  // held, in a handler
-	hung       int                  // of them, those whose handlers ignore the end of their contexts
-	lastMove   time.Time            // the latest start or end of a handler
-	settling   int                  // held, finished
-	stuck      int                  // of these, refused again and again while SQS answers others
-	stuckError error                // the last refusal of one of them
-	answered   time.Time            // when SQS last confirmed a settlement or a heartbeat
-	reserved   int                  // places asked for by receives under way
-	workers    int                  // of them, those that run handlers
-	summoned   bool                 // a worker was started that is yet to look for a message
-	pollers    int                  // goroutines receiving
-	keepAt     time.Time            // when the keeper looks next; zero: not planned
+	mu         *sync.Mutex                // its pool's, if it has one
+	pool       *Pool                      // nil: its handlers have places of their own
+	share      share                      // of the pool's places
+	chance     *rand.Rand                 // the jitter of our own waits; retries leave nothing to chance
+	crew       crew                       // goroutines for requests and whatever else is started
+	handling   crew                       // those of the workers
+	policy     retry.Policy               // cfg.Retry with the queue's limits filled in
+	facts      queueFacts                 // what the queue's attributes say
+	held       map[string]*delivery       // every message in our hands, by id
+	ready      fifo                       // leased and free to start
+	batches    *collector                 // makes batches of them; nil: handlers get one at a time
+	gates      gates                      // what keeps messages from being ready: outages, paused keys
+	dials      dials                      // what can be turned at run time
+	waker      waker                      // makes parked messages visible
+	groups     *groups.Machine[*delivery] // FIFO queues: of the messages that are held
+	expiring   expirations                // the messages that are left to
+	unsendable unsendable                 // what the dead-letter queue does not take
+	memory     memory.Memory              // of messages no longer in our hands
+	waiting    int                        // held, not started; ready, or behind others of their group
+	running    int                        // held, in a handler
+	hung       int                        // of them, those whose handlers ignore the end of their contexts
+	lastMove   time.Time                  // the latest start or end of a handler
+	settling   int                        // held, finished
+	stuck      int                        // of these, refused again and again while SQS answers others
+	stuckError error                      // the last refusal of one of them
+	answered   time.Time                  // when SQS last confirmed a settlement or a heartbeat
+	reserved   int                        // places asked for by receives under way
+	workers    int                        // of them, those that run handlers
+	summoned   bool                       // a worker was started that is yet to look for a message
+	pollers    int                        // goroutines receiving
+	keepAt     time.Time                  // when the keeper looks next; zero: not planned
 	deletes    outbox
 	hides      outbox
 	copies     outbox // to the dead-letter queue

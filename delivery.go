@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/groups"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -17,21 +18,21 @@ type delivery struct {
 	msg      *Message // as it is run and told of: another one for each attempt
 	received Message  // as it was received: the first of them
 	raw      *types.Message
-	key      string    // of the breaker and the pause that concern it
-	run      *run      // of its handler: the first, or one after it was held
-	first    run       // the storage of most
-	shelf    *gate     // the closed gate that it waits behind
-	gate     *gate     // the gate that has let it through
-	round    int       // of the gate's breaker, when it did
-	next     *delivery // in a fifo
-	previous *delivery //
-	handle   *string   // the newest receipt handle
-	named    *string   // the one that the latest request about it named
-	receives int       // SQS's count at the newest receive
-	fit      int       // attempts that fit into the time since it was first received
-	sequence string    // FIFO: SQS's sequence number
-	history  *past     // what it carries of the messages before it; nil: nothing
-	size     int       // in bytes, of a batch consumer
+	key      string                   // of the breaker and the pause that concern it
+	run      *run                     // of its handler: the first, or one after it was held
+	first    run                      // the storage of most
+	shelf    *gate                    // the closed gate that it waits behind
+	gate     *gate                    // the gate that has let it through
+	round    int                      // of the gate's breaker, when it did
+	next     *delivery                // in a fifo
+	previous *delivery                //
+	handle   *string                  // the newest receipt handle
+	named    *string                  // the one that the latest request about it named
+	receives int                      // SQS's count at the newest receive
+	fit      int                      // attempts that fit into the time since it was first received
+	member   groups.Member[*delivery] // FIFO: of its group
+	history  *past                    // what it carries of the messages before it; nil: nothing
+	size     int                      // in bytes, of a batch consumer
 
 	state      state
 	leaseState leaseState
@@ -40,8 +41,6 @@ type delivery struct {
 	duplicate bool // arrived while the same message was held: only lent its handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed for want of what its handler needs
-	ahead     bool // done with, in one batch with the head of its lane behind it
-	stalled   bool // would be next in its lane, but for what is ahead
 
 	copied     bool // the dead-letter queue, or its own, has it again
 	uncopyable bool // it cannot be requeued
@@ -107,7 +106,7 @@ func (d *delivery) lostTo() error {
 // asReceived puts deliveries into the order in which they came, those of a FIFO
 // queue that came together into the order in which they were sent.
 func asReceived(a, b *delivery) int {
-	return cmp.Or(a.msg.Received.Compare(b.msg.Received), cmp.Compare(len(a.sequence), len(b.sequence)), cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.msg.ID, b.msg.ID))
+	return cmp.Or(a.msg.Received.Compare(b.msg.Received), groups.Compare(a.member.Sequence, b.member.Sequence), cmp.Compare(a.msg.ID, b.msg.ID))
 }
 
 // spread is the part of span that falls to a message id, the same everywhere. The
@@ -144,7 +143,7 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 		case types.MessageSystemAttributeNameMessageDeduplicationId:
 			m.DeduplicationID = value
 		case types.MessageSystemAttributeNameSequenceNumber:
-			d.sequence = value
+			d.member.Sequence = value
 		case types.MessageSystemAttributeNameAWSTraceHeader:
 			m.TraceHeader = value
 		case types.MessageSystemAttributeNameSentTimestamp:

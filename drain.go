@@ -121,7 +121,7 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 		case d.state == stateScheduled:
 			c.skip(d, d.verdict, now) // not before its time
 		case !inTime || d.state == stateShelved:
-			c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
+			c.giveBackWaiting(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
 		}
 	}
 	for _, o := range c.outboxes() {

@@ -40,7 +40,7 @@ func (c *Consumer) catchUp() {
 			c.passedUnrun(f.unrun[i], now)
 			i++
 		} else {
-			c.leaveLane(f.gone[j], now)
+			c.leaveGroup(f.gone[j], now)
 			j++
 		}
 	}

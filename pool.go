@@ -338,7 +338,7 @@ func (p *Pool) places(c *Consumer) (left, open int) {
 func (c *Consumer) coming() int {
 	n := max(0, c.reserved-maxBatch)
 	if c.nextUp() != nil {
-		n += c.waiting - c.gates.shelved - c.blocked
+		n += c.waiting - c.gates.shelved - c.groups.Counts().Blocked
 	}
 	return max(0, min((n+c.batchSize()-1)/c.batchSize(), c.dials.concurrency-c.handlers()))
 }

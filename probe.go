@@ -44,6 +44,9 @@ func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker.Breaker)) {
 	for _, d := range c.held {
 		if d.gate == g {
 			d.gate = nil
+			if d.state == stateReady && c.batches != nil {
+				c.groups.Ready(&d.member)
+			}
 		}
 	}
 	state := g.state()
@@ -244,11 +247,7 @@ func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
 	}
 	c.memory.Note(d.msg.ID, now).Unrun(d.msg.Attempt, d.receives)
 	due := now.Add(minAway + spread(minAway, d.msg.ID))
-	if l := c.lanes[d.msg.GroupID]; l != nil && l.head != d {
-		c.giveBackFrom(d, due, now)
-		return true
-	}
-	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: due}, now)
+	c.giveBackWaiting(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: due}, now)
 	return true
 }
 

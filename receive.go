@@ -164,7 +164,7 @@ func (c *Consumer) room() (free, worthwhile int, idle bool) {
 		left, open = c.pool.places(c)
 		ahead = min(ahead, left)
 	}
-	waiting := c.waiting - c.gates.shelved - c.blocked + c.reserved
+	waiting := c.waiting - c.gates.shelved - c.groups.Counts().Blocked + c.reserved
 	free, worthwhile = c.withinBytes(min(left, ahead)-waiting, min(maxBatch, max(1, ahead/2)))
 	idle = free > 0 && waiting < open && (c.cfg.Rate == 0 || waiting == 0)
 	return free, worthwhile, idle

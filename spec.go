@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/groups"
 )
 
 // New returns a consumer of the queue at queueURL that runs h for each message.
@@ -118,7 +120,7 @@ func (s spec) build() (*Consumer, error) {
 		share:       share{Share: s.share.withDefaults(), whole: whole},
 		floor:       new(floor),
 		held:        make(map[string]*delivery),
-		lanes:       make(map[string]*lane),
+		groups:      groups.New[*delivery](),
 		said:        make(map[string]time.Time),
 		stopping:    make(chan struct{}),
 		freed:       make(chan struct{}, 1),

@@ -211,7 +211,7 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	case errors.Is(o.passedOn, ErrLeaseLost):
 		// Interrupted, but a redelivery has brought the message back meanwhile.
 		due := ended.Add(c.leastRelease(d))
-		return c.inLane(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err}, ended)
+		return c.byGroup(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: err}, ended)
 	}
 	v := verdict{reason: decision.Reason, due: decision.At, err: err}
 	switch decision.Action {
@@ -225,7 +225,7 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	default:
 		v.outcome = OutcomeRetry
 	}
-	return c.inLane(d, v, ended)
+	return c.byGroup(d, v, ended)
 }
 
 // atLastReceive is v, unless v would give a message back whose next receive the

@@ -17,25 +17,20 @@ import (
 // fillWithGroup takes into b what may go along behind d, the head of its group, as
 // far as it fits. It returns false when something did not. The caller holds c.mu.
 func (c *Consumer) fillWithGroup(b *batch, d *delivery, fits func(*delivery) bool) bool {
-	l := c.lanes[d.msg.GroupID]
 	now := time.Now()
+	behind := c.groups.Behind(&d.member)
 	n, full := 0, false
-	for _, s := range l.waiting {
-		if !c.mayGoAlong(s, now) {
-			break
+	for n < len(behind) && !full && c.mayGoAlong(behind[n].Cargo, now) {
+		if full = !fits(behind[n].Cargo); !full {
+			c.seat(b, behind[n].Cargo)
+			n++
 		}
-		if full = !fits(s); full {
-			break
-		}
-		c.seat(b, s)
-		n++
 	}
-	l.waiting = slices.Delete(l.waiting, 0, n)
-	c.recountLane(l)
+	c.groups.Along(&d.member, n)
 	return !full
 }
 
-// mayGoAlong says whether s, which waits behind the head of its lane, may run in one
+// mayGoAlong says whether s, which waits behind the head of its group, may run in one
 // batch with it: as one of which [Consumer.begin] would have nothing to say.
 func (c *Consumer) mayGoAlong(s *delivery, now time.Time) bool {
 	known := c.memory.Recall(s.msg.ID, now)
@@ -56,26 +51,23 @@ func (c *Consumer) settleGroup(seats []seat, took time.Duration, now time.Time) 
 	if n := slices.IndexFunc(seats, func(s seat) bool { return s.msg.GroupID != group }); n >= 0 {
 		seats = seats[:n]
 	}
-	l := c.lanes[group]
 	at := slices.IndexFunc(seats, func(s seat) bool { return s.opinion.err != nil || s.d.leaseState.lost() })
 	if at < 0 {
 		at = len(seats) - 1
 	}
 	for i := range seats[:at] {
-		seats[i].d.ahead = true
-		l.ahead++
+		c.groups.Done(&seats[i].d.member)
 		c.settleSeat(&seats[i], took, now)
 	}
-	l.head = seats[at].d
-	c.putBack(l, seats[at+1:], took, now)
+	c.groups.Lead(&seats[at].d.member)
+	c.putBack(seats[at+1:], took, now)
 	c.settleSeat(&seats[at], took, now)
 	return len(seats)
 }
 
 // putBack has messages that a batch has run behind a failed one of their group wait
 // again, to be run again: this was no attempt. The caller holds c.mu.
-func (c *Consumer) putBack(l *lane, seats []seat, took time.Duration, now time.Time) {
-	again := make([]*delivery, 0, len(seats))
+func (c *Consumer) putBack(seats []seat, took time.Duration, now time.Time) {
 	for i := range seats {
 		s := &seats[i]
 		d := s.d
@@ -85,38 +77,11 @@ func (c *Consumer) putBack(l *lane, seats []seat, took time.Duration, now time.T
 		c.counts.Held++
 		c.move(d, stateWaiting)
 		d.run = new(run)
-		again = append(again, d)
+		c.groups.Again(&d.member)
 	}
-	l.waiting = slices.Concat(again, l.waiting)
-	c.recountLane(l)
-	for _, d := range again {
-		if d.leaseState.lost() && d.state.waits() {
+	for i := range seats {
+		if d := seats[i].d; d.leaseState.lost() && d.state.waits() {
 			c.lose(d, errLeaseEnded)
 		}
-	}
-}
-
-// goneAhead is called when d, which was done with ahead of the head of its lane, is
-// no longer held. If it is to come again all the same, the rest of its group is given
-// back, to come behind it. The caller holds c.mu.
-func (c *Consumer) goneAhead(l *lane, d *delivery, now time.Time) {
-	l.ahead--
-	l.broken = l.broken || d.verdict.outcome != OutcomeDelete
-	soon := now.Add(time.Second)
-	switch head := l.head; {
-	case l.broken && head == nil:
-		siblings := l.waiting
-		l.waiting = nil
-		c.giveBackSiblings(l, siblings, soon, now)
-	case l.broken && head.state == stateScheduled:
-		c.skip(head, head.verdict, now) // and with it what is behind it
-	case l.broken && head.state.waits():
-		c.skip(head, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: soon}, now)
-	case l.broken || l.ahead > 0:
-	case head == nil:
-		c.nextInLane(l, now)
-	case head.stalled && head.state.waits():
-		head.stalled = false
-		c.begin(head, now)
 	}
 }

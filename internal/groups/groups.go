@@ -184,7 +184,6 @@ func (m *Machine[T]) GiveBack(msg *Member[T], until time.Time) (a Answer[T]) {
 // briefly if that has passed.
 func (m *Machine[T]) Gone(msg *Member[T], done bool, again, now time.Time) (a Answer[T]) {
 	g, was := msg.group, msg.state
-	msg.group = nil
 	msg.move(outside)
 	briefly := now.Add(soon)
 	switch was {

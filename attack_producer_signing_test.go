@@ -250,9 +250,9 @@ func TestAttackHistoryOfAnotherQueue(t *testing.T) {
 	})
 }
 
-// TestAttackHistoryInTheLane: what the consumer itself sends to its retry lane counts
+// TestAttackHistoryInTheRetryLane: what the consumer itself sends to its retry lane counts
 // there, and what a producer sends to the lane does not.
-func TestAttackHistoryInTheLane(t *testing.T) {
+func TestAttackHistoryInTheRetryLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		lane := q.NewQueue(nil)

@@ -40,14 +40,14 @@ import (
 // Its state is plain data under one mutex; whatever waits or calls (a handler, a
 // request, an observer) does so without it.
 type Consumer struct {
-	client  meteredClient
-	queue   queueURL
-	copyTo  queueURL  // where copies go that come again: queue, or that of lane
-	lane    *Consumer // of Config.RetryLane; nil: there is none
-	handler Handler
-	cfg     Config
-	log     *slog.Logger
-	clock   serverClock
+	client    meteredClient
+	queue     queueURL
+	copyTo    queueURL  // where copies go that come again: queue, or that of retryLane
+	retryLane *Consumer // of Config.RetryLane; nil: there is none
+	handler   Handler
+	cfg       Config
+	log       *slog.Logger
+	clock     serverClock
 
 	workFunc func() // work or workBatches, made a func once
 
@@ -139,12 +139,12 @@ type Consumer struct {
 // and retried.
 func (c *Consumer) Run(ctx context.Context) error {
 	switch {
-	case c.share.laneOf != nil:
-		return fmt.Errorf("reprise: %s is the retry lane of %s: run that queue's consumer, which runs both", c.queue.name, c.share.laneOf.queue.name)
-	case c.started.Load() || c.lane == nil:
+	case c.share.retryLaneOf != nil:
+		return fmt.Errorf("reprise: %s is the retry lane of %s: run that queue's consumer, which runs both", c.queue.name, c.share.retryLaneOf.queue.name)
+	case c.started.Load() || c.retryLane == nil:
 		return c.consume(ctx)
 	}
-	return consumeAll(ctx, []*Consumer{c, c.lane})
+	return consumeAll(ctx, []*Consumer{c, c.retryLane})
 }
 
 // consumeAll is Run for several consumers, side by side: it returns when all have

@@ -60,8 +60,8 @@ func (c *Consumer) Pause() { c.setPaused(true) }
 func (c *Consumer) Resume() { c.setPaused(false) }
 
 func (c *Consumer) setPaused(paused bool) {
-	if c.lane != nil {
-		c.lane.setPaused(paused)
+	if c.retryLane != nil {
+		c.retryLane.setPaused(paused)
 	}
 	c.enter()
 	defer c.leave()
@@ -91,8 +91,8 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 	if !c.keyed() {
 		return fmt.Errorf("reprise: key %q cannot be paused or resumed, since messages have none: set Config.Outage.Key, or pause the whole consumer", key)
 	}
-	if c.lane != nil {
-		if err := c.lane.setKeyPaused(key, paused); err != nil {
+	if c.retryLane != nil {
+		if err := c.retryLane.setKeyPaused(key, paused); err != nil {
 			return err
 		}
 	}

@@ -199,7 +199,7 @@ type share struct {
 	time  float64 // how far its next start is
 	whole bool    // Config.Concurrency was left to the pool
 
-	laneOf *Consumer // whose retry lane its queue is; nil: nobody's
+	retryLaneOf *Consumer // whose retry lane its queue is; nil: nobody's
 }
 
 // maxLag is how many starts a consumer may be behind its share, and catch up with,
@@ -215,12 +215,12 @@ func (c *Consumer) nextStart() float64 {
 func (p *Pool) join(c *Consumer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.checkLane(c); err != nil {
+	if err := p.checkRetryLane(c); err != nil {
 		return err
 	}
 	p.admit(c)
-	if c.lane != nil {
-		p.admit(c.lane)
+	if c.retryLane != nil {
+		p.admit(c.retryLane)
 	}
 	return nil
 }

@@ -290,7 +290,7 @@ func TestPoolOfAFleet(t *testing.T) {
 }
 
 // poolFleet runs the fleet of one seed.
-func poolFleet(t *testing.T, chance *rand.Rand, laned bool) {
+func poolFleet(t *testing.T, chance *rand.Rand, withRetryLane bool) {
 	standard, fifo, batched := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, fifoQueue), reprisetest.NewQueue(t, nil)
 	lane := standard.NewQueue(nil)
 	var mu sync.Mutex
@@ -339,7 +339,7 @@ func poolFleet(t *testing.T, chance *rand.Rand, laned bool) {
 			}
 		}
 		plain := cfg()
-		if laned {
+		if withRetryLane {
 			plain.RetryLane = reprise.RetryLane{URL: lane.URL(), Share: share()}
 		}
 		all = append(all, standard.In(pool, share()).Consume(work(s, "standard", n), plain), fifo.In(pool, share()).Consume(work(s, "fifo", n), cfg()))

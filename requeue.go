@@ -131,7 +131,7 @@ func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
 		return becauseAlone
 	case limit > 0 && d.receives >= limit:
 		return becauseLastReceive
-	case v.outcome == OutcomeRetry && (c.cfg.Via == ViaRequeue || c.hasLane()):
+	case v.outcome == OutcomeRetry && (c.cfg.Via == ViaRequeue || c.hasRetryLane()):
 		return becauseAsked
 	case v.outcome == OutcomeRelease && (d.receives > 1 || d.history != nil || v.reason == retry.ReasonUnavailable):
 		// The first release of all is one receive more, worth at most one attempt.
@@ -345,7 +345,7 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 	case lasting(err):
 		c.facts.noCopiesUntil = now.Add(refusedFor)
 		problem := "the queue takes no copies of its own messages: " + err.Error()
-		if c.hasLane() {
+		if c.hasRetryLane() {
 			problem = "the retry lane takes no messages: " + err.Error()
 		}
 		c.health.degrade(problem)

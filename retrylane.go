@@ -27,15 +27,15 @@ type RetryLane struct {
 
 // RetryLane returns the consumer of Config.RetryLane, which runs when c does: for its
 // Status, and to operate it by itself. It is nil if there is none.
-func (c *Consumer) RetryLane() *Consumer { return c.lane }
+func (c *Consumer) RetryLane() *Consumer { return c.retryLane }
 
-// laneQueue returns the queue that copies go to, and what is wrong with Config.RetryLane
+// retryLaneQueue returns the queue that copies go to, and what is wrong with Config.RetryLane
 // if that is another than queue, the consumer's own. c has its defaults filled in.
-func (c Config) laneQueue(queue queueURL) (lane queueURL, problems []error) {
+func (c Config) retryLaneQueue(queue queueURL) (retryLane queueURL, problems []error) {
 	if c.RetryLane == (RetryLane{}) {
 		return queue, nil
 	}
-	lane, err := parseQueueURL(c.RetryLane.URL)
+	retryLane, err := parseQueueURL(c.RetryLane.URL)
 	if err != nil {
 		return queue, []error{fmt.Errorf("Config.RetryLane.URL: %w", err)}
 	}
@@ -43,43 +43,43 @@ func (c Config) laneQueue(queue queueURL) (lane queueURL, problems []error) {
 		problems = append(problems, fmt.Errorf("Config.RetryLane.URL is %q: %s", c.RetryLane.URL, problem))
 	}
 	switch {
-	case lane == queue:
+	case retryLane == queue:
 		refuse("it is the queue itself: name another, or leave it empty")
-	case queue.fifo || lane.fifo:
+	case queue.fifo || retryLane.fifo:
 		refuse("on a FIFO queue a retry would come out of turn: leave it empty")
 	}
-	if dead, err := parseQueueURL(c.DeadLetterURL); err == nil && dead == lane {
+	if dead, err := parseQueueURL(c.DeadLetterURL); err == nil && dead == retryLane {
 		refuse("it is Config.DeadLetterURL too, so that what is given up would be run again: name another")
 	}
 	if c.Via == ViaVisibility {
 		refuse("what goes there are copies: set Config.Via to ViaAuto")
 	}
-	return lane, append(problems, c.RetryLane.Share.validate("Config.RetryLane.Share")...)
+	return retryLane, append(problems, c.RetryLane.Share.validate("Config.RetryLane.Share")...)
 }
 
-// checkLane returns an error if c's retry lane is that of another queue too: what it
+// checkRetryLane returns an error if c's retry lane is that of another queue too: what it
 // gives up would name the wrong one as its source. The caller holds p.mu.
-func (p *Pool) checkLane(c *Consumer) error {
-	if !c.hasLane() {
+func (p *Pool) checkRetryLane(c *Consumer) error {
+	if !c.hasRetryLane() {
 		return nil
 	}
 	for other := range p.consumers {
-		if other.queue != c.queue && other.hasLane() && other.copyTo == c.copyTo && !other.closed {
+		if other.queue != c.queue && other.hasRetryLane() && other.copyTo == c.copyTo && !other.closed {
 			return fmt.Errorf("%s is the retry lane of both %s and %s: give each its own", c.copyTo.name, c.queue.name, other.queue.name)
 		}
 	}
 	return nil
 }
 
-// hasLane says that what is retried goes to another queue.
-func (c *Consumer) hasLane() bool { return c.copyTo != c.queue }
+// hasRetryLane says that what is retried goes to another queue.
+func (c *Consumer) hasRetryLane() bool { return c.copyTo != c.queue }
 
 // source is the queue that d, which c gives up, came from: c's own, or the one whose
 // retry lane that is. Its ARN where that is known, else its URL. The caller holds c.mu.
 func (c *Consumer) source(d *delivery) string {
 	from := c
-	if c.share.laneOf != nil && d.history != nil {
-		from = c.share.laneOf
+	if c.share.retryLaneOf != nil && d.history != nil {
+		from = c.share.retryLaneOf
 	}
 	if from.facts.arn != "" {
 		return from.facts.arn

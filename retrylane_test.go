@@ -25,8 +25,8 @@ import (
 // fails comes again when it is due, by way of the lane, as the same message with its
 // attempts counted. Without a lane it waits its turn.
 func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
-	for _, laned := range []bool{false, true} {
-		t.Run(fmt.Sprint("lane ", laned), func(t *testing.T) {
+	for _, withRetryLane := range []bool{false, true} {
+		t.Run(fmt.Sprint("lane ", withRetryLane), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				main := reprisetest.NewQueue(t, nil)
 				lane := main.NewQueue(nil)
@@ -63,7 +63,7 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 						main.Send("succeeds")
 					}
 				}
-				if laned {
+				if withRetryLane {
 					cfg.RetryLane.URL = lane.URL()
 				}
 				main.Consume(h, cfg)
@@ -81,7 +81,7 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 				if len(late) != 36 {
 					t.Errorf("%d were retried, want 36", len(late))
 				}
-				if laned && longest > 5*time.Second || !laned && longest < time.Minute {
+				if withRetryLane && longest > 5*time.Second || !withRetryLane && longest < time.Minute {
 					t.Errorf("the latest retry came %v late", longest)
 				}
 			})
@@ -89,9 +89,9 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 	}
 }
 
-// TestLaneGivesUpInItsQueuesName: what fails for good in the lane is dead-lettered with
+// TestRetryLaneGivesUpInItsQueuesName: what fails for good in the lane is dead-lettered with
 // the queue that it came from as its source, its origin, and all of its attempts.
-func TestLaneGivesUpInItsQueuesName(t *testing.T) {
+func TestRetryLaneGivesUpInItsQueuesName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		dead, lane := main.NewQueue(nil), main.NewQueue(nil)
@@ -118,8 +118,8 @@ func TestLaneGivesUpInItsQueuesName(t *testing.T) {
 	})
 }
 
-// TestLaneThatTakesNothing: retries are hidden in their own queue, and that is said.
-func TestLaneThatTakesNothing(t *testing.T) {
+// TestRetryLaneThatTakesNothing: retries are hidden in their own queue, and that is said.
+func TestRetryLaneThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		lane := main.NewQueue(nil)
@@ -150,8 +150,8 @@ func TestLaneThatTakesNothing(t *testing.T) {
 	})
 }
 
-// TestLaneIsChecked before anything is sent there.
-func TestLaneIsChecked(t *testing.T) {
+// TestRetryLaneIsChecked before anything is sent there.
+func TestRetryLaneIsChecked(t *testing.T) {
 	q, fifo := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, fifoQueue)
 	lane := q.NewQueue(nil)
 	h := reprise.HandlerFunc(succeed)
@@ -196,9 +196,9 @@ func TestLaneIsChecked(t *testing.T) {
 	}
 }
 
-// TestLaneRunsWithItsQueue, and only so: its consumer can be looked at and operated by
+// TestRetryLaneRunsWithItsQueue, and only so: its consumer can be looked at and operated by
 // itself, and a pause is of both.
-func TestLaneRunsWithItsQueue(t *testing.T) {
+func TestRetryLaneRunsWithItsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		lane := main.NewQueue(nil)
@@ -262,8 +262,8 @@ func TestLaneRunsWithItsQueue(t *testing.T) {
 	})
 }
 
-// TestWakeReachesTheLane, where what is retried waits.
-func TestWakeReachesTheLane(t *testing.T) {
+// TestWakeReachesTheRetryLane, where what is retried waits.
+func TestWakeReachesTheRetryLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		lane := main.NewQueue(nil)
@@ -292,9 +292,9 @@ func TestWakeReachesTheLane(t *testing.T) {
 	})
 }
 
-// TestLaneSharesTheQueuesPlaces: without a pool the two have Config.Concurrency together,
+// TestRetryLaneSharesTheQueuesPlaces: without a pool the two have Config.Concurrency together,
 // in turns by their weights.
-func TestLaneSharesTheQueuesPlaces(t *testing.T) {
+func TestRetryLaneSharesTheQueuesPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		lane := main.NewQueue(nil)
@@ -320,9 +320,9 @@ func TestLaneSharesTheQueuesPlaces(t *testing.T) {
 	})
 }
 
-// TestLaneOutlivesItsQueuesConsumer: what it gives up when that has drained has come from
+// TestRetryLaneOutlivesItsQueuesConsumer: what it gives up when that has drained has come from
 // that queue all the same.
-func TestLaneOutlivesItsQueuesConsumer(t *testing.T) {
+func TestRetryLaneOutlivesItsQueuesConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		dead, lane := main.NewQueue(nil), main.NewQueue(nil)
@@ -351,9 +351,9 @@ func TestLaneOutlivesItsQueuesConsumer(t *testing.T) {
 	})
 }
 
-// TestLaneOfOneThatIsStuck is its successor's: a consumer has stopped but for a handler
+// TestRetryLaneOfOneThatIsStuck is its successor's: a consumer has stopped but for a handler
 // that does not return, and its lane becomes that of another queue.
-func TestLaneOfOneThatIsStuck(t *testing.T) {
+func TestRetryLaneOfOneThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
 		lane, other := main.NewQueue(nil), main.NewQueue(nil)
@@ -386,9 +386,9 @@ func TestLaneOfOneThatIsStuck(t *testing.T) {
 	})
 }
 
-// TestLaneStopsAtOnce: of two that are run with a context that has ended, one may have
+// TestRetryLaneStopsAtOnce: of two that are run with a context that has ended, one may have
 // stopped before the other begins.
-func TestLaneStopsAtOnce(t *testing.T) {
+func TestRetryLaneStopsAtOnce(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	h := reprise.HandlerFunc(succeed)

@@ -42,8 +42,8 @@ type spec struct {
 // consumer makes the consumer and, if it has one, that of its retry lane, and has them
 // join their pool.
 func (s spec) consumer() (*Consumer, error) {
-	laned := s.cfg.RetryLane != RetryLane{}
-	if laned && s.pool == nil {
+	withRetryLane := s.cfg.RetryLane != RetryLane{}
+	if withRetryLane && s.pool == nil {
 		s.pool = &Pool{concurrency: cmp.Or(s.cfg.Concurrency, defaultConcurrency), private: true}
 		s.cfg.Concurrency = 0 // all of it
 	}
@@ -51,13 +51,13 @@ func (s spec) consumer() (*Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a consumer: %w", err)
 	}
-	if laned {
+	if withRetryLane {
 		s.url, s.share, s.cfg.RetryLane = s.cfg.RetryLane.URL, s.cfg.RetryLane.Share, RetryLane{}
-		c.lane, err = s.build()
+		c.retryLane, err = s.build()
 		if err != nil {
 			return nil, fmt.Errorf("making the consumer of Config.RetryLane: %w", err)
 		}
-		c.lane.share.laneOf = c
+		c.retryLane.share.retryLaneOf = c
 	}
 	if s.pool != nil {
 		if err := s.pool.join(c); err != nil {
@@ -98,7 +98,7 @@ func (s spec) build() (*Consumer, error) {
 	if dead, deadErr := parseQueueURL(cfg.DeadLetterURL); err == nil && deadErr == nil && dead == queue {
 		problems = append(problems, fmt.Errorf("Config.DeadLetterURL %q is the queue itself: name another, or leave it empty for the target of the queue's RedrivePolicy", cfg.DeadLetterURL))
 	}
-	copyTo, wrong := cfg.laneQueue(queue)
+	copyTo, wrong := cfg.retryLaneQueue(queue)
 	problems = append(problems, wrong...)
 	if queue.fifo && cfg.Via == ViaRequeue {
 		problems = append(problems, errors.New("Config.Via is requeue, but on a FIFO queue a copy would come out of turn: set ViaAuto or ViaVisibility"))

@@ -46,9 +46,9 @@ const (
 // hidden or copied, those that another process has hidden, or those beyond the
 // 50,000 that this one remembers: they come when their time has passed.
 func (c *Consumer) Wake(keys ...string) int {
-	inLane := 0 // where retries wait, if there is one
-	if c.lane != nil {
-		inLane = c.lane.Wake(keys...)
+	inRetryLane := 0 // where retries wait, if there is one
+	if c.retryLane != nil {
+		inRetryLane = c.retryLane.Wake(keys...)
 	}
 	c.enter()
 	defer c.leave()
@@ -59,7 +59,7 @@ func (c *Consumer) Wake(keys ...string) int {
 			g.timer.Reset(0)
 		}
 	}
-	return inLane + c.wake(func(r *memory.Note) bool {
+	return inRetryLane + c.wake(func(r *memory.Note) bool {
 		g := c.gates.byKey[r.Key]
 		return named(r.Key) && (g == nil || g.state() == BreakerClosed || g.state() == BreakerRamping)
 	}, time.Now())

@@ -51,7 +51,7 @@ type Message struct {
 	unsure     bool
 	alone      bool      // a batch with it was refused for what was in it
 	at         time.Time // when it was handed over; in backoff, when it is due
-	lane       *list     // FIFO queues: what waits behind the first of its group
+	behind     *list     // FIFO queues: what waits behind the first of its group
 	next, prev *Message
 }
 

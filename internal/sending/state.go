@@ -92,7 +92,7 @@ func (m *Machine) list(msg *Message) *list {
 	case Outside:
 		return &m.outside
 	case Behind:
-		return msg.lane
+		return msg.behind
 	case Ready:
 		return &m.ready
 	case Backoff:
@@ -137,10 +137,10 @@ func (m *Machine) answer(msg *Message, kind Kind) {
 		m.effect(kind, msg)
 	}
 	m.move(msg, to)
-	if msg.lane == nil || from == Behind {
+	if msg.behind == nil || from == Behind {
 		return
 	}
-	if next := msg.lane.first; next != nil {
+	if next := msg.behind.first; next != nil {
 		m.move(next, Ready)
 	} else {
 		delete(m.groups, msg.Group)
@@ -165,12 +165,12 @@ func (m *Machine) admit(msg *Message) {
 		m.move(msg, Ready)
 		return
 	}
-	if msg.lane = m.groups[msg.Group]; msg.lane != nil {
+	if msg.behind = m.groups[msg.Group]; msg.behind != nil {
 		m.move(msg, Behind)
 		return
 	}
-	msg.lane = new(list)
-	m.groups[msg.Group] = msg.lane
+	msg.behind = new(list)
+	m.groups[msg.Group] = msg.behind
 	m.move(msg, Ready)
 }
 

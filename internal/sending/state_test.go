@@ -20,7 +20,7 @@ func TestMoves(t *testing.T) {
 	for from := range states {
 		for to := range states {
 			m := New(Settings{})
-			msg := &Message{Size: 1, lane: new(list), state: from}
+			msg := &Message{Size: 1, behind: new(list), state: from}
 			if l := m.list(msg); l != nil {
 				l.push(msg)
 			}

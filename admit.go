@@ -7,10 +7,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// admit takes a received message into our hands. A message that is here already
-// is not run twice: the one that is here adopts the newer receipt handle. The
-// caller holds c.mu.
-func (c *Consumer) admit(d *delivery, now time.Time) {
+// admit takes a received message into our hands. A message that is here already is not
+// run twice: the one that is here adopts the newer receipt handle.
+func (c *core) admit(d *delivery, now time.Time) {
 	if old := c.held[d.msg.ID]; old != nil {
 		d.duplicate = true
 		c.counts.Duplicates++
@@ -31,7 +30,7 @@ func (c *Consumer) admit(d *delivery, now time.Time) {
 }
 
 // adopt gives old, which is held, the lease and handle of its redelivery d.
-func (c *Consumer) adopt(old, d *delivery) {
+func (c *core) adopt(old, d *delivery) {
 	old.handle = d.handle
 	old.receives = max(old.receives, d.receives)
 	old.requested, old.expires, old.renewAt = d.requested, d.expires, d.renewAt
@@ -40,7 +39,7 @@ func (c *Consumer) adopt(old, d *delivery) {
 
 // begin decides what a message that is next in line needs: a run of the handler,
 // or, by what is remembered of it, only a settlement.
-func (c *Consumer) begin(d *delivery, now time.Time) {
+func (c *core) begin(d *delivery, now time.Time) {
 	if !c.groups.Begin(&d.member) {
 		return
 	}
@@ -91,20 +90,20 @@ func (c *Consumer) begin(d *delivery, now time.Time) {
 const shortHold = 2 * time.Second
 
 // await holds d until it is due, unless it is taken from where it waits before: v,
-// which says when that is, is then what becomes of it. The caller holds c.mu.
-func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
+// which says when that is, is then what becomes of it.
+func (c *core) await(d *delivery, v verdict, now time.Time) {
 	d.verdict = v
 	c.move(d, stateScheduled)
 	c.groups.Hold(&d.member)
 	time.AfterFunc(v.due.Sub(now), func() {
-		c.enter()
-		defer c.leave()
+		c.shell.enter()
+		defer c.shell.leave()
 		now := time.Now()
 		switch {
 		case d.state != stateScheduled:
 		case passed(d.expires, now):
 			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
-			c.start("observer", c.tellSettled)
+			c.start("observer", c.shell.tellSettled)
 		default:
 			c.awaited(d)
 			c.begin(d, now)
@@ -112,9 +111,8 @@ func (c *Consumer) await(d *delivery, v verdict, now time.Time) {
 	})
 }
 
-// awaited notes that d does not wait for its time any longer. The caller holds
-// c.mu.
-func (c *Consumer) awaited(d *delivery) {
+// awaited notes that d does not wait for its time any longer.
+func (c *core) awaited(d *delivery) {
 	if d.state == stateScheduled {
 		c.move(d, stateWaiting)
 		c.groups.Busy(&d.member)
@@ -129,7 +127,7 @@ func (c *Consumer) awaited(d *delivery) {
 //
 // What fits is no proof either. A message whose last attempt fails goes to the
 // dead-letter queue, if there is one: as long as it comes, it has an attempt left.
-func (c *Consumer) attemptNumber(d *delivery, now time.Time) int {
+func (c *core) attemptNumber(d *delivery, now time.Time) int {
 	known := c.memory.Recall(d.msg.ID, now)
 	n := max(known.Runs, d.made()) + 1
 	if d.receives == known.Receives+1 {
@@ -156,7 +154,7 @@ func (d *delivery) parked(known *memory.Note) verdict {
 }
 
 // skip settles d without running its handler.
-func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
+func (c *core) skip(d *delivery, v verdict, now time.Time) {
 	v = c.route(d, v, now)
 	c.unready(d, now)
 	c.move(d, stateSettling)
@@ -165,7 +163,7 @@ func (c *Consumer) skip(d *delivery, v verdict, now time.Time) {
 }
 
 // unready takes d out of wherever it waits to be started.
-func (c *Consumer) unready(d *delivery, now time.Time) {
+func (c *core) unready(d *delivery, now time.Time) {
 	switch d.state {
 	case stateScheduled:
 		c.awaited(d)

@@ -5,8 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// afterwork is what Config.AfterDelete is yet to be run for. Guarded by
-// Consumer.mu.
+// afterwork is what Config.AfterDelete is yet to be run for. Part of the core.
 type afterwork struct {
 	waiting []*Message
 	running int
@@ -15,9 +14,9 @@ type afterwork struct {
 // left is how many have not ended.
 func (a *afterwork) left() int { return len(a.waiting) + a.running }
 
-// deleted runs Config.AfterDelete for d, whose delete SQS has confirmed, as soon
-// as fewer than Config.Concurrency of them run. The caller holds c.mu.
-func (c *Consumer) deleted(d *delivery) {
+// deleted runs Config.AfterDelete for d, whose delete SQS has confirmed, as soon as
+// fewer than Config.Concurrency of them run.
+func (c *core) deleted(d *delivery) {
 	if c.cfg.AfterDelete == nil {
 		return
 	}
@@ -27,7 +26,7 @@ func (c *Consumer) deleted(d *delivery) {
 		c.after.running++
 		// Not among the tasks that a stop waits for without an end: it is the
 		// user's code.
-		c.crew.run(c.mu, c.afterDelete)
+		c.shell.crew.run(c.shell.mu, c.shell.afterDelete)
 	}
 }
 
@@ -35,11 +34,11 @@ func (c *Consumer) deleted(d *delivery) {
 func (c *Consumer) afterDelete() {
 	returned := false
 	defer func() {
-		c.enter()
+		core := c.enter()
 		defer c.leave()
-		c.after.running--
-		if !returned && len(c.after.waiting) > 0 && !c.closed { // by runtime.Goexit
-			c.after.running++
+		core.after.running--
+		if !returned && len(core.after.waiting) > 0 && !core.closed { // by runtime.Goexit
+			core.after.running++
 			c.crew.run(c.mu, c.afterDelete)
 		}
 	}()
@@ -50,13 +49,13 @@ func (c *Consumer) afterDelete() {
 }
 
 func (c *Consumer) nextAfterDelete() *Message {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	if len(c.after.waiting) == 0 || c.closed {
+	if len(core.after.waiting) == 0 || core.closed {
 		return nil
 	}
-	m := c.after.waiting[0]
-	c.after.waiting = c.after.waiting[1:]
+	m := core.after.waiting[0]
+	core.after.waiting = core.after.waiting[1:]
 	return m
 }
 

@@ -116,10 +116,9 @@ func (b BatchConfig) validateBatch() []error {
 
 // collector turns messages that are ready into batches. There is nothing to be put
 // into and taken out of again: what a batch will be is the beginning of
-// Consumer.ready, until a worker takes it. Guarded by Consumer.mu.
+// Consumer.ready, until a worker takes it. Part of the core.
 type collector struct {
 	BatchConfig
-	handler BatchHandler
 
 	ready   load // in Consumer.ready
 	held    int  // bytes of all messages in our hands
@@ -135,9 +134,9 @@ func (l *load) add(messages, bytes int) {
 	l.bytes += bytes
 }
 
-// enlist makes d ready to be started. Of a batch consumer, what a gate has let
-// through goes first, and without a linger. The caller holds c.mu.
-func (c *Consumer) enlist(d *delivery) {
+// enlist makes d ready to be started. Of a batch consumer, what a gate has let through
+// goes first, and without a linger.
+func (c *core) enlist(d *delivery) {
 	c.move(d, stateReady)
 	if c.batches == nil {
 		c.ready.push(d)
@@ -152,9 +151,8 @@ func (c *Consumer) enlist(d *delivery) {
 	c.batches.ready.add(1, d.size)
 }
 
-// delist takes d, which is ready, out of those that are, into another state. The caller
-// holds c.mu.
-func (c *Consumer) delist(d *delivery, to state) {
+// delist takes d, which is ready, out of those that are, into another state.
+func (c *core) delist(d *delivery, to state) {
 	c.move(d, to)
 	c.ready.remove(d)
 	if c.batches == nil {
@@ -165,8 +163,8 @@ func (c *Consumer) delist(d *delivery, to state) {
 }
 
 // lingers is how long what is ready, of which first is the first, waits for more before
-// it makes a batch that goes. The caller holds c.mu.
-func (c *Consumer) lingers(first *delivery) time.Duration {
+// it makes a batch that goes.
+func (c *core) lingers(first *delivery) time.Duration {
 	b, behind := c.batches, c.groups.Counts()
 	full := b.ready.messages+behind.Along >= b.Size || b.ready.bytes+behind.AlongBytes >= b.Bytes
 	if full || c.draining || first.gate != nil {
@@ -175,8 +173,8 @@ func (c *Consumer) lingers(first *delivery) time.Duration {
 	return time.Until(first.msg.Received.Add(b.Linger))
 }
 
-// weighIn counts a message that is taken into our hands. The caller holds c.mu.
-func (c *Consumer) weighIn(d *delivery) {
+// weighIn counts a message that is taken into our hands.
+func (c *core) weighIn(d *delivery) {
 	if b := c.batches; b != nil {
 		d.size = messageSize(d)
 		b.held += d.size
@@ -184,20 +182,19 @@ func (c *Consumer) weighIn(d *delivery) {
 	}
 }
 
-// weighOut counts a message that leaves them. The caller holds c.mu.
-func (c *Consumer) weighOut(d *delivery) {
+// weighOut counts a message that leaves them.
+func (c *core) weighOut(d *delivery) {
 	if c.batches != nil {
 		c.batches.held -= d.size
 	}
 }
 
-// heldAtMost is how many bytes of messages may be held: see BatchConfig.Bytes. The caller
-// holds c.mu.
-func (c *Consumer) heldAtMost() int { return (c.dials.concurrency + 1) * c.batches.Bytes }
+// heldAtMost is how many bytes of messages may be held: see BatchConfig.Bytes.
+func (c *core) heldAtMost() int { return (c.dials.concurrency + 1) * c.batches.Bytes }
 
-// withinBytes is room by the bytes that are held, where by their number there is
-// room for free messages. The caller holds c.mu.
-func (c *Consumer) withinBytes(free, worthwhile int) (int, int) {
+// withinBytes is room by the bytes that are held, where by their number there is room
+// for free messages.
+func (c *core) withinBytes(free, worthwhile int) (int, int) {
 	b := c.batches
 	if b == nil || b.held == 0 {
 		return free, worthwhile
@@ -210,19 +207,14 @@ func (c *Consumer) withinBytes(free, worthwhile int) (int, int) {
 	return min(free, max(1, left/size)), min(worthwhile, max(1, c.heldAtMost()/size/2))
 }
 
-// capacity is how many messages may be in handlers at once. The caller holds c.mu.
-func (c *Consumer) capacity() int { return c.dials.concurrency * c.batchSize() }
+// capacity is how many messages may be in handlers at once.
+func (c *core) capacity() int { return c.dials.concurrency * c.batchSize() }
 
 // batchSize is how many messages a handler gets at once, at most.
-func (c *Consumer) batchSize() int {
-	if c.batches == nil {
-		return 1
-	}
-	return c.batches.Size
-}
+func (c *settings) batchSize() int { return max(1, c.batch) }
 
-// handlers is how many handlers run. The caller holds c.mu.
-func (c *Consumer) handlers() int {
+// handlers is how many handlers run.
+func (c *core) handlers() int {
 	if c.batches == nil {
 		return c.running
 	}

@@ -14,9 +14,9 @@ import (
 // waits again, as if it had not been run. A lost lease is a failure here: what was
 // lost is run again by somebody, and must find the rest of its group behind it.
 
-// fillWithGroup takes into b what may go along behind d, the head of its group, as
-// far as it fits. It returns false when something did not. The caller holds c.mu.
-func (c *Consumer) fillWithGroup(b *batch, d *delivery, fits func(*delivery) bool) bool {
+// fillWithGroup takes into b what may go along behind d, the head of its group, as far
+// as it fits. It returns false when something did not.
+func (c *core) fillWithGroup(b *batch, d *delivery, fits func(*delivery) bool) bool {
 	now := time.Now()
 	behind := c.groups.Behind(&d.member)
 	n, full := 0, false
@@ -32,7 +32,7 @@ func (c *Consumer) fillWithGroup(b *batch, d *delivery, fits func(*delivery) boo
 
 // mayGoAlong says whether s, which waits behind the head of its group, may run in one
 // batch with it: as one of which [Consumer.begin] would have nothing to say.
-func (c *Consumer) mayGoAlong(s *delivery, now time.Time) bool {
+func (c *core) mayGoAlong(s *delivery, now time.Time) bool {
 	known := c.memory.Recall(s.msg.ID, now)
 	if !s.state.waits() || known.Done || known.Spent || known.Due.After(now) || s.marked() {
 		return false
@@ -44,9 +44,9 @@ func (c *Consumer) mayGoAlong(s *delivery, now time.Time) bool {
 	return !exhausted
 }
 
-// settleGroup ends the attempts of the first group's messages among seats, and
-// returns how many they are. The caller holds c.mu.
-func (c *Consumer) settleGroup(seats []seat, took time.Duration, now time.Time) int {
+// settleGroup ends the attempts of the first group's messages among seats, and returns
+// how many they are.
+func (c *core) settleGroup(seats []seat, took time.Duration, now time.Time) int {
 	group := seats[0].msg.GroupID
 	if n := slices.IndexFunc(seats, func(s seat) bool { return s.msg.GroupID != group }); n >= 0 {
 		seats = seats[:n]
@@ -66,8 +66,8 @@ func (c *Consumer) settleGroup(seats []seat, took time.Duration, now time.Time) 
 }
 
 // putBack has messages that a batch has run behind a failed one of their group wait
-// again, to be run again: this was no attempt. The caller holds c.mu.
-func (c *Consumer) putBack(seats []seat, took time.Duration, now time.Time) {
+// again, to be run again: this was no attempt.
+func (c *core) putBack(seats []seat, took time.Duration, now time.Time) {
 	for i := range seats {
 		s := &seats[i]
 		d := s.d

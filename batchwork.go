@@ -61,21 +61,21 @@ func (c *Consumer) workBatches() {
 // takeBatch takes the next batch to run, if one is due, and starts another worker
 // for the one behind it.
 func (c *Consumer) takeBatch() *batch {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	c.summoned = false // if that is another, one more may be started: no harm
-	first := c.startable()
+	core.summoned = false // if that is another, one more may be started: no harm
+	first := core.startable()
 	if first == nil {
 		return nil
 	}
 	b := &batch{ctx: new(batchContext), started: time.Now()}
-	if first == c.floor.next {
-		c.seat(b, first)
+	if first == core.floor.next {
+		core.seat(b, first)
 	} else {
-		c.fill(b, first)
+		core.fill(b, first)
 	}
-	c.batches.running++
-	c.counts.Batches++
+	core.batches.running++
+	core.counts.Batches++
 	b.shown = make([]*Message, len(b.seats))
 	for i := range b.seats {
 		s := &b.seats[i]
@@ -85,13 +85,13 @@ func (c *Consumer) takeBatch() *batch {
 	}
 	b.ctx.seats = b.seats
 	b.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
-	c.charge()
+	core.charge()
 	return b
 }
 
-// fill fills b with what is ready, from first on, as far as it fits. What one gate
-// has let through has a batch of its own. The caller holds c.mu.
-func (c *Consumer) fill(b *batch, first *delivery) {
+// fill fills b with what is ready, from first on, as far as it fits. What one gate has
+// let through has a batch of its own.
+func (c *core) fill(b *batch, first *delivery) {
 	most := c.batches.ready.messages + c.groups.Counts().Along
 	b.seats = make([]seat, 0, min(c.batches.Size, max(1, most)))
 	bytes := 0
@@ -108,8 +108,8 @@ func (c *Consumer) fill(b *batch, first *delivery) {
 	}
 }
 
-// seat takes d, which may start, into b. The caller holds c.mu.
-func (c *Consumer) seat(b *batch, d *delivery) {
+// seat takes d, which may start, into b.
+func (c *core) seat(b *batch, d *delivery) {
 	c.setOff(d)
 	b.seats = append(b.seats, seat{d: d, msg: d.msg, run: d.run})
 }
@@ -125,7 +125,7 @@ func (c *Consumer) handleBatch(b *batch) {
 			b.fail(p)
 		}
 	}()
-	errs := c.batches.handler.HandleBatch(b.ctx, b.shown)
+	errs := c.batchHandler.HandleBatch(b.ctx, b.shown)
 	if err := b.sort(errs); err != nil {
 		c.log.Error("batch handler returned what cannot be understood; all messages of the batch are retried", "messages", len(b.seats), "error", err)
 		b.fail(err)
@@ -173,8 +173,8 @@ func (c *Consumer) endBatch(b *batch) {
 // settleBatch begins the settlement of b's messages.
 func (c *Consumer) settleBatch(b *batch) {
 	now, took := time.Now(), b.ended.Sub(b.started)
-	c.enter()
-	c.batches.running--
+	core := c.enter()
+	core.batches.running--
 	for i := range b.seats {
 		if s := &b.seats[i]; !s.weighed { // by code that ends the goroutine each time
 			s.opinion.err = errGoexit
@@ -183,10 +183,10 @@ func (c *Consumer) settleBatch(b *batch) {
 	}
 	for i := 0; i < len(b.seats); {
 		if c.queue.fifo {
-			i += c.settleGroup(b.seats[i:], took, now)
+			i += core.settleGroup(b.seats[i:], took, now)
 			continue
 		}
-		c.settleSeat(&b.seats[i], took, now)
+		core.settleSeat(&b.seats[i], took, now)
 		i++
 	}
 	c.leave()
@@ -194,8 +194,8 @@ func (c *Consumer) settleBatch(b *batch) {
 	b.ctx.forget()
 }
 
-// settleSeat ends one message's attempt. The caller holds c.mu.
-func (c *Consumer) settleSeat(s *seat, took time.Duration, now time.Time) {
+// settleSeat ends one message's attempt.
+func (c *core) settleSeat(s *seat, took time.Duration, now time.Time) {
 	s.verdict = c.throughBreaker(s.d, c.judge(s.d, s.opinion, now), s.opinion, took, now)
 	s.leaveTrail()
 	c.finish(s.d, s.verdict, took, now)
@@ -209,9 +209,9 @@ func (s *seat) leaveTrail() {
 
 // tellBatch reports the attempts of b.
 func (c *Consumer) tellBatch(b *batch) {
-	c.mu.Lock()
+	core := c.lock()
 	if b.panicked {
-		c.counts.Panics++
+		core.counts.Panics++
 	}
 	c.mu.Unlock()
 	each(len(b.seats), func(i int) {

@@ -51,10 +51,9 @@ var countAttributes = []types.QueueAttributeName{
 }
 
 // watchInFlight has the queue's count read if it could matter: this process has a
-// notable part of the quota, the last reading was near it, or a receive was
-// refused for it. It is called when messages were hidden, and when a receive
-// brought none. The caller holds c.mu.
-func (c *Consumer) watchInFlight(now time.Time) {
+// notable part of the quota, the last reading was near it, or a receive was refused for
+// it. It is called when messages were hidden, and when a receive brought none.
+func (c *core) watchInFlight(now time.Time) {
 	b := &c.budget
 	if c.cfg.InFlightQuota < 0 || c.draining || !b.Look(now) {
 		return
@@ -70,7 +69,7 @@ func (c *Consumer) watchInFlight(now time.Time) {
 		}
 	}
 	b.LookAgain(now.Add(budget.Every))
-	c.start("reader of the queue's counts", c.readInFlight)
+	c.start("reader of the queue's counts", c.shell.readInFlight)
 }
 
 // readInFlight reads how many messages are in flight.
@@ -78,14 +77,14 @@ func (c *Consumer) readInFlight() {
 	ctx, cancel := context.WithTimeout(c.settleCtx, budgetTimeout)
 	defer cancel()
 	attributes, err := c.attributes(ctx, c.queue.url, countAttributes...)
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
 	switch {
 	case err == nil:
-		c.countInFlight(attributes, time.Now())
+		core.countInFlight(attributes, time.Now())
 	case denied(err):
-		c.budget.LookAgain(time.Now().Add(budgetDenied))
-		c.findLater(plan.Finding{
+		core.budget.LookAgain(time.Now().Add(budgetDenied))
+		core.findLater(plan.Finding{
 			Severity: plan.Warning,
 			Code:     plan.CodeInFlight,
 			Problem:  "how many messages of the queue are in flight cannot be read, so that retries are hidden until SQS hands out no more: " + err.Error(),
@@ -94,8 +93,8 @@ func (c *Consumer) readInFlight() {
 	}
 }
 
-// countInFlight takes in the queue's counts. The caller holds c.mu.
-func (c *Consumer) countInFlight(attributes map[string]string, now time.Time) {
+// countInFlight takes in the queue's counts.
+func (c *core) countInFlight(attributes map[string]string, now time.Time) {
 	hidden, err := strconv.Atoi(attributes[string(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)])
 	if err != nil || c.cfg.InFlightQuota < 0 {
 		return
@@ -134,33 +133,31 @@ func overLimit(err error) bool {
 // broughtNothing is called when a receive has come back empty, or with err. It says
 // for how long to wait before the next: at a full quota it would be no better.
 func (c *Consumer) broughtNothing(err error) time.Duration {
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	if err != nil {
 		if !overLimit(err) || c.cfg.InFlightQuota < 0 {
 			return 0
 		}
-		c.budget.Refuse(now)
+		core.budget.Refuse(now)
 	}
-	c.watchInFlight(now)
-	if !c.budget.Full(now) {
+	core.watchInFlight(now)
+	if !core.budget.Full(now) {
 		return 0
 	}
-	c.complainLater("in-flight", c.inFlightProblem(now))
+	core.complainLater("in-flight", core.inFlightProblem(now))
 	return fullPause
 }
 
-// inFlight is what Status says of the queue's messages in flight. The caller holds
-// c.mu.
-func (c *Consumer) inFlight(now time.Time) InFlight {
+// inFlight is what Status says of the queue's messages in flight.
+func (c *core) inFlight(now time.Time) InFlight {
 	last := c.budget.Last()
 	return InFlight{Queue: last.Hidden, Visible: last.Visible, AsOf: last.At, Quota: max(0, c.cfg.InFlightQuota), Full: c.budget.Full(now)}
 }
 
-// inFlightProblem is what health says while the quota is used up; empty if it is
-// not. The caller holds c.mu.
-func (c *Consumer) inFlightProblem(now time.Time) string {
+// inFlightProblem is what health says while the quota is used up; empty if it is not.
+func (c *core) inFlightProblem(now time.Time) string {
 	b := &c.budget
 	if !b.Full(now) {
 		return ""

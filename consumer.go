@@ -22,32 +22,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/reprise-sqs/reprise/internal/budget"
-	"github.com/reprise-sqs/reprise/internal/giveups"
-	"github.com/reprise-sqs/reprise/internal/groups"
-	"github.com/reprise-sqs/reprise/internal/memory"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // Consumer works off one queue. It is made by [New] or [NewBatchConsumer], or in a
 // [Pool] by [Pool.Add] or [Pool.AddBatch], and runs once.
 //
-// Its state is plain data under one mutex; whatever waits or calls (a handler, a
-// request, an observer) does so without it.
+// It is the shell of a [core], which decides. Whatever waits or calls, a handler, a
+// request or an observer, does so here, and without the mutex.
 type Consumer struct {
-	client    meteredClient
-	queue     queueURL
-	copyTo    queueURL  // where copies go that come again: queue, or that of retryLane
-	retryLane *Consumer // of Config.RetryLane; nil: there is none
-	handler   Handler
-	cfg       Config
-	log       *slog.Logger
-	clock     serverClock
+	*settings
+	client       meteredClient
+	handler      Handler
+	retryLane    *Consumer    // of Config.RetryLane; nil: there is none
+	batchHandler BatchHandler // nil: handlers get one message at a time
 
 	workFunc func() // work or workBatches, made a func once
 
@@ -73,60 +63,23 @@ type Consumer struct {
 
 	started atomic.Bool
 
-	mu         *sync.Mutex                // its pool's, if it has one
-	pool       *Pool                      // nil: its handlers have places of their own
-	share      share                      // of the pool's places
-	chance     *rand.Rand                 // the jitter of our own waits; retries leave nothing to chance
-	crew       crew                       // goroutines for requests and whatever else is started
-	handling   crew                       // those of the workers
-	policy     retry.Policy               // cfg.Retry with the queue's limits filled in
-	facts      queueFacts                 // what the queue's attributes say
-	held       map[string]*delivery       // every message in our hands, by id
-	ready      fifo                       // leased and free to start
-	batches    *collector                 // makes batches of them; nil: handlers get one at a time
-	gates      gates                      // what keeps messages from being ready: outages, paused keys
-	dials      dials                      // what can be turned at run time
-	waker      waker                      // makes parked messages visible
-	groups     *groups.Machine[*delivery] // FIFO queues: of the messages that are held
-	expiring   expirations                // the messages that are left to
-	unsendable unsendable                 // what the dead-letter queue does not take
-	memory     memory.Memory              // of messages no longer in our hands
-	waiting    int                        // held, not started; ready, or behind others of their group
-	running    int                        // held, in a handler
-	hung       int                        // of them, those whose handlers ignore the end of their contexts
-	lastMove   time.Time                  // the latest start or end of a handler
-	settling   int                        // held, finished
-	stuck      int                        // of these, refused again and again while SQS answers others
-	stuckError error                      // the last refusal of one of them
-	answered   time.Time                  // when SQS last confirmed a settlement or a heartbeat
-	reserved   int                        // places asked for by receives under way
-	workers    int                        // of them, those that run handlers
-	summoned   bool                       // a worker was started that is yet to look for a message
-	pollers    int                        // goroutines receiving
-	keepAt     time.Time                  // when the keeper looks next; zero: not planned
-	deletes    outbox
-	hides      outbox
-	copies     outbox // to the dead-letter queue
-	requeues   outbox // to the queue itself
-	floor      *floor // who may start; its pool's, if it has one
-	after      afterwork
-	follow     followUp // what the ends of messages mean for others
-	draining   bool
-	softEnd    time.Time     // while draining: handlers should have ended by then
-	hardEnd    time.Time     // while draining: what is not settled by then will not be
-	closed     bool          // nothing may be started any more
-	taskTime   ewma          // how long handlers take
-	budget     budget.Budget // of messages in flight
-	health     healthState
-	counts     Counts
-	untold     []Settled // what the observer is yet to hear of
-	report     Report
-	said       map[string]time.Time // when each rate-limited complaint was last logged
+	mu       *sync.Mutex // its pool's, if it has one
+	guarded  core        // by mu: enter and lock hand it out
+	crew     crew        // goroutines for requests and whatever else is started
+	handling crew        // those of the workers
+}
 
-	giveUps       giveups.Watch // whether most messages are given up
-	quietTimer    *time.Timer   // ends that when none is any more; nil: it has never begun
-	deadLetterLog deadLetterLog
-	ordered       ordered // what the log and the observer are yet to hear of, one after the other
+// settings are what a consumer is made of. They do not change while it runs; only the
+// clock goes on learning.
+type settings struct {
+	cfg         Config
+	queue       queueURL
+	copyTo      queueURL // where copies go that come again: queue, or that of the retry lane
+	batch       int      // how many messages a handler gets at once, at most; 0: one
+	pool        *Pool    // nil: its handlers have places of their own
+	retryLaneOf *core    // whose retry lane its queue is; nil: nobody's
+	clock       serverClock
+	log         *slog.Logger
 }
 
 // Run consumes until ctx ends, then drains within Config.StopBudget: running
@@ -139,8 +92,8 @@ type Consumer struct {
 // and retried.
 func (c *Consumer) Run(ctx context.Context) error {
 	switch {
-	case c.share.retryLaneOf != nil:
-		return fmt.Errorf("reprise: %s is the retry lane of %s: run that queue's consumer, which runs both", c.queue.name, c.share.retryLaneOf.queue.name)
+	case c.retryLaneOf != nil:
+		return fmt.Errorf("reprise: %s is the retry lane of %s: run that queue's consumer, which runs both", c.queue.name, c.retryLaneOf.queue.name)
 	case c.started.Load() || c.retryLane == nil:
 		return c.consume(ctx)
 	}
@@ -174,12 +127,12 @@ func (c *Consumer) consume(ctx context.Context) error {
 	c.settleCtx, c.stopCalls = context.WithCancel(c.runCtx)
 
 	learned := c.learn(ctx)
-	c.mu.Lock()
-	c.health.set(HealthOK, "")
-	c.startLoop("lease keeper", c.keepLeases)
-	c.startLoop("poller", c.pollUntilStopped)
+	core := c.lock()
+	core.health.set(HealthOK, "")
+	core.startLoop("lease keeper", c.keepLeases)
+	core.startLoop("poller", c.pollUntilStopped)
 	if !learned {
-		c.startLoop("reader of the queue's attributes", c.learnLater)
+		core.startLoop("reader of the queue's attributes", c.learnLater)
 	}
 	c.mu.Unlock()
 
@@ -191,13 +144,13 @@ func (c *Consumer) consume(ctx context.Context) error {
 // Status says what the consumer is doing. It may be called at any time from any
 // goroutine.
 func (c *Consumer) Status() Status {
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
-	return c.status(time.Now())
+	return core.status(time.Now())
 }
 
-// status is Status for a caller that holds c.mu.
-func (c *Consumer) status(now time.Time) Status {
+// status is what Status says.
+func (c *core) status(now time.Time) Status {
 	health, problem := c.healthNow(now)
 	return Status{
 		Health:      health,
@@ -216,19 +169,19 @@ func (c *Consumer) status(now time.Time) Status {
 		LastReceive: c.health.lastReceive,
 		LastSettle:  c.health.lastSettle,
 		Counts:      c.counts,
-		Calls:       c.client.counts(),
+		Calls:       c.shell.client.counts(),
 	}
 }
 
 // outboxes are all of them.
-func (c *Consumer) outboxes() []*outbox {
+func (c *core) outboxes() []*outbox {
 	return []*outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
 }
 
 // Report says what became of every message. It is complete once Run has
 // returned; before that it is zero.
 func (c *Consumer) Report() Report {
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
-	return c.report
+	return core.report
 }

@@ -54,11 +54,10 @@ const (
 	refusedFor = time.Minute
 )
 
-// giveUp sends d to the dead-letter queue as a copy with its story; the original
-// is deleted when the copy is confirmed. Where that cannot be, it is hidden as
-// long as SQS permits, and that is said aloud: nothing is dropped. The caller
-// holds c.mu.
-func (c *Consumer) giveUp(d *delivery, now time.Time) {
+// giveUp sends d to the dead-letter queue as a copy with its story; the original is
+// deleted when the copy is confirmed. Where that cannot be, it is hidden as long as SQS
+// permits, and that is said aloud: nothing is dropped.
+func (c *core) giveUp(d *delivery, now time.Time) {
 	switch {
 	case d.copied:
 		c.put(&c.deletes, d, now)
@@ -72,9 +71,8 @@ func (c *Consumer) giveUp(d *delivery, now time.Time) {
 	}
 }
 
-// keepUndeliverable keeps a message that is given up and has nowhere to go. The
-// caller holds c.mu.
-func (c *Consumer) keepUndeliverable(d *delivery, now time.Time) {
+// keepUndeliverable keeps a message that is given up and has nowhere to go.
+func (c *core) keepUndeliverable(d *delivery, now time.Time) {
 	problem := "messages are given up, but no dead-letter queue takes them"
 	c.health.degrade(problem)
 	c.complainLater("keep", problem+"; they stay hidden until the queue's retention deletes them",
@@ -84,8 +82,7 @@ func (c *Consumer) keepUndeliverable(d *delivery, now time.Time) {
 }
 
 // keep hides a message that is given up, and notes that it is not to be run again.
-// The caller holds c.mu.
-func (c *Consumer) keep(d *delivery, wait time.Duration, now time.Time) {
+func (c *core) keep(d *delivery, wait time.Duration, now time.Time) {
 	d.verdict.outcome = OutcomeKeep
 	d.verdict.due = now.Add(wait)
 	note := c.memory.Note(d.msg.ID, now)
@@ -95,12 +92,12 @@ func (c *Consumer) keep(d *delivery, wait time.Duration, now time.Time) {
 
 // sendCopies sends up to ten dead letters.
 func (c *Consumer) sendCopies(batch []*delivery) [maxBatch]error {
-	c.mu.Lock()
-	target := c.facts.deadLetter
+	core := c.lock()
+	target := core.facts.deadLetter
 	now := time.Now()
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i, d := range batch {
-		entries[i] = c.copyOf(d, target, now)
+		entries[i] = core.copyOf(d, target, now)
 		entries[i].Id = &positions[i]
 	}
 	c.mu.Unlock()
@@ -131,7 +128,7 @@ func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequest
 
 // copyOf is d's dead letter: everything the sender sent, and the story where
 // there is room for it.
-func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.SendMessageBatchRequestEntry {
+func (c *core) copyOf(d *delivery, target queueURL, now time.Time) types.SendMessageBatchRequestEntry {
 	entry := d.resend()
 	if _, told := entry.MessageAttributes[StoryAttribute]; !d.bare && (told || len(entry.MessageAttributes) < maxAttributes) {
 		if entry.MessageAttributes == nil {
@@ -159,7 +156,7 @@ func (c *Consumer) copyOf(d *delivery, target queueURL, now time.Time) types.Sen
 }
 
 // story is d's Story as JSON, in characters that SQS accepts.
-func (c *Consumer) story(d *delivery, now time.Time) string {
+func (c *core) story(d *delivery, now time.Time) string {
 	s := Story{
 		Reason:   d.verdict.reason.String(),
 		Attempts: d.msg.Attempt,
@@ -213,9 +210,8 @@ func messageSize(d *delivery) int {
 	return size
 }
 
-// copyRefused decides what to do about a dead letter that was not taken. The
-// caller holds c.mu.
-func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time) {
+// copyRefused decides what to do about a dead letter that was not taken.
+func (c *core) copyRefused(d *delivery, err error, ours bool, now time.Time) {
 	known := c.memory.Note(d.msg.ID, now)
 	switch {
 	case !ours && unacceptable(err) && !d.apart:
@@ -247,9 +243,9 @@ func (c *Consumer) copyRefused(d *delivery, err error, ours bool, now time.Time)
 	}
 }
 
-// keepUnsendable keeps a message that is given up, and that the dead-letter queue
-// does not take. The caller holds c.mu.
-func (c *Consumer) keepUnsendable(d *delivery, err error, wait time.Duration, now time.Time) {
+// keepUnsendable keeps a message that is given up, and that the dead-letter queue does
+// not take.
+func (c *core) keepUnsendable(d *delivery, err error, wait time.Duration, now time.Time) {
 	c.complainLater("unsendable", "the dead-letter queue does not take this message; hidden, to be tried again", "message", d.msg, "url", c.facts.deadLetter.url, "wait", wait, "error", err)
 	if until := now.Add(wait); until.After(c.unsendable.until) {
 		c.unsendable.until = until

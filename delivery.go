@@ -13,7 +13,7 @@ import (
 
 // delivery is one message in this consumer's hands, from its receipt to the
 // acknowledgement of its settlement. Except msg and raw, which do not change
-// while a handler runs, its fields are guarded by Consumer.mu.
+// while a handler runs, its fields belong to the core.
 type delivery struct {
 	msg      *Message // as it is run and told of: another one for each attempt
 	received Message  // as it was received: the first of them

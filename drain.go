@@ -28,12 +28,12 @@ func (c *Consumer) drain() error {
 	budget := c.cfg.StopBudget
 	soft := budget - min(stopGrace, budget/4)
 
-	c.enter()
-	c.draining = true
-	c.softEnd, c.hardEnd = began.Add(soft), began.Add(budget)
-	c.health.set(HealthStopping, "")
-	held, polls := len(c.held), c.pollers
-	c.releaseUnstarted(began)
+	core := c.enter()
+	core.draining = true
+	core.softEnd, core.hardEnd = began.Add(soft), began.Add(budget)
+	core.health.set(HealthStopping, "")
+	held, polls := len(core.held), core.pollers
+	core.releaseUnstarted(began)
 	c.leave()
 	close(c.stopping)
 	c.log.Info("stopping", "held", held, "receives", polls, "budget", budget)
@@ -50,8 +50,8 @@ func (c *Consumer) drain() error {
 			c.leavePolls(soft)
 		case <-softTimer.C:
 			c.enter()
-			stranded = c.pollers > 0 && !c.returnsCancelled.Load()
-			c.releaseUnstarted(time.Now())
+			stranded = core.pollers > 0 && !c.returnsCancelled.Load()
+			core.releaseUnstarted(time.Now())
 			c.leave()
 			c.stopPolls()
 			c.stopWork(ErrStopping)
@@ -61,7 +61,7 @@ func (c *Consumer) drain() error {
 	}
 	report := c.close(stranded, began)
 	c.mu.Lock()
-	leftOut := c.deadLetterLog.next()
+	leftOut := core.deadLetterLog.next()
 	c.mu.Unlock()
 	if leftOut > 0 {
 		c.logLeftOut(leftOut)
@@ -83,8 +83,8 @@ func (c *Consumer) leavePolls(most time.Duration) {
 		c.stopPolls()
 		return
 	}
-	c.mu.Lock()
-	polls := c.pollers
+	core := c.lock()
+	polls := core.pollers
 	c.mu.Unlock()
 	if polls > 0 {
 		c.log.Info("stopping waits for the outstanding long poll: SQS may be handing it messages, which a cancelled one would leave hidden",
@@ -92,21 +92,21 @@ func (c *Consumer) leavePolls(most time.Duration) {
 	}
 }
 
-// idle is empty for a caller that does not hold c.mu.
+// idle reports whether nothing is held and nothing is on its way.
 func (c *Consumer) idle() bool {
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
-	return c.empty()
+	return core.empty()
 }
 
-// empty says that nothing is held and nothing is on its way. The caller holds c.mu.
-func (c *Consumer) empty() bool {
+// empty says that nothing is held and nothing is on its way.
+func (c *core) empty() bool {
 	return len(c.held) == 0 && c.pollers == 0 && c.workers == 0 && c.after.left() == 0
 }
 
-// releaseUnstarted gives back what no handler has started on, unless there is
-// time to run it. The caller holds c.mu.
-func (c *Consumer) releaseUnstarted(now time.Time) {
+// releaseUnstarted gives back what no handler has started on, unless there is time to
+// run it.
+func (c *core) releaseUnstarted(now time.Time) {
 	inTime := c.timeAllows(now)
 	var unstarted []*delivery
 	for _, d := range c.held {
@@ -129,10 +129,10 @@ func (c *Consumer) releaseUnstarted(now time.Time) {
 	}
 }
 
-// timeAllows says whether handlers that would start now can be expected to end
-// before handlers are cancelled. To release a message burns one of its receives;
-// to start and then cancel it burns that and the work. The caller holds c.mu.
-func (c *Consumer) timeAllows(now time.Time) bool {
+// timeAllows says whether handlers that would start now can be expected to end before
+// handlers are cancelled. To release a message burns one of its receives; to start and
+// then cancel it burns that and the work.
+func (c *core) timeAllows(now time.Time) bool {
 	if c.taskTime.mean == 0 || c.dials.paused {
 		return false // no handler has ended yet: nothing is known; or none may start
 	}
@@ -147,8 +147,8 @@ func (c *Consumer) timeAllows(now time.Time) bool {
 // close ends what is left, waits for every goroutine of ours, and returns the
 // report. Handlers that have not returned cannot be ended, only named.
 func (c *Consumer) close(stranded bool, began time.Time) Report {
-	c.enter()
-	c.closed = true
+	core := c.enter()
+	core.closed = true
 	c.leave()
 	c.stopPolls()
 	c.stopWork(ErrStopping)
@@ -166,21 +166,21 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	c.enter()
 	defer c.leave()
 	if c.pool != nil {
-		c.pool.closed(c)
+		c.pool.closed(core)
 	}
-	if c.quietTimer != nil {
-		c.quietTimer.Stop()
+	if core.quietTimer != nil {
+		core.quietTimer.Stop()
 	}
-	for _, o := range c.outboxes() {
+	for _, o := range core.outboxes() {
 		if o.timer != nil {
 			o.timer.Stop()
 		}
 	}
-	if c.dials.startTimer != nil {
-		c.dials.startTimer.Stop()
+	if core.dials.startTimer != nil {
+		core.dials.startTimer.Stop()
 	}
-	report := Report{Counts: c.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: c.after.left(), Took: time.Since(began)}
-	for id, d := range c.held {
+	report := Report{Counts: core.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: core.after.left(), Took: time.Since(began)}
+	for id, d := range core.held {
 		if d.state == stateRunning {
 			report.Abandoned = append(report.Abandoned, id)
 		} else {
@@ -189,7 +189,7 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	}
 	slices.Sort(report.Abandoned)
 	slices.Sort(report.Unsettled)
-	c.report = report
-	c.health.set(HealthStopped, "")
+	core.report = report
+	core.health.set(HealthStopped, "")
 	return report
 }

@@ -2,34 +2,41 @@ package reprise
 
 import "time"
 
-// Every change of a consumer's state stands between enter and leave: the end of a
-// handler, a reply, a timer, a call of an operator. When the section ends, the epilogue
-// finds out from the state which workers and pollers go on. Nobody is woken by hand, so
-// no change can forget to.
+// Every change of a core stands between enter and leave: the end of a handler, a reply,
+// a timer, a call of an operator. When the section ends, the epilogue finds out from the
+// core which workers and pollers go on. Nobody is woken by hand, so no change can forget
+// to.
 //
-// c.mu alone is taken where nothing is changed that anybody waits for: to look, and to
+// lock alone is used where nothing is changed that anybody waits for: to look, and to
 // note what is to be logged or told.
 
 // enter begins a section that may change what workers and pollers wait for. It takes
-// c.mu, which leave gives back.
-func (c *Consumer) enter() { c.mu.Lock() }
+// the lock, which leave gives back.
+func (c *Consumer) enter() *core { return c.lock() }
 
 // leave ends a section that enter began.
 func (c *Consumer) leave() {
-	c.epilogue()
+	c.guarded.epilogue()
 	c.mu.Unlock()
+}
+
+// lock takes the lock to look, or to change what nobody waits for. c.mu.Unlock gives it
+// back.
+func (c *Consumer) lock() *core {
+	c.mu.Lock()
+	return &c.guarded
 }
 
 // followUp is the work that a section leaves to its end: what the end of one message
 // means for others. It is not done where that message is settled or lost, since it
-// settles and loses others in its turn. Guarded by Consumer.mu.
+// settles and loses others in its turn. Part of the core.
 type followUp struct {
 	gone  []*delivery // of a FIFO queue and no longer held: their groups go on, or are given back
 	unrun []*gate     // have let a message through that told nothing: see passedUnrun
 }
 
-// catchUp empties the list of work, with what that adds to it. The caller holds c.mu.
-func (c *Consumer) catchUp() {
+// catchUp empties the list of work, with what that adds to it.
+func (c *core) catchUp() {
 	f := &c.follow
 	if len(f.gone)+len(f.unrun) == 0 {
 		return
@@ -50,8 +57,8 @@ func (c *Consumer) catchUp() {
 }
 
 // epilogue does what the section has left, starts a worker if one is wanted, and wakes
-// the pollers that have room. The caller holds c.mu.
-func (c *Consumer) epilogue() {
+// the pollers that have room.
+func (c *core) epilogue() {
 	c.catchUp()
 	if c.pool != nil {
 		c.pool.epilogue(c)
@@ -68,7 +75,7 @@ func (c *Consumer) epilogue() {
 // room: those of c, whose state has changed, and of the others that wait for room. A
 // worker has a place from its start to its end, also while it is between two handlers:
 // so what is ready in its own queue finds it there. The caller holds p.mu.
-func (p *Pool) epilogue(c *Consumer) {
+func (p *Pool) epilogue(c *core) {
 	if p.workers() < p.concurrency {
 		if next := p.next(nil); next != nil && !next.summoned {
 			next.startWorker()
@@ -84,30 +91,30 @@ func (p *Pool) epilogue(c *Consumer) {
 
 // startWorker starts a worker of c's. Workers exist only while there is something to
 // start, and each starts the next: so a burst of messages whose handlers return at once
-// is worked off by few goroutines. The caller holds c.mu.
-func (c *Consumer) startWorker() {
+// is worked off by few goroutines.
+func (c *core) startWorker() {
 	c.workers++
 	c.summoned = true
-	c.handling.run(c.mu, c.workFunc)
+	c.shell.handling.run(c.shell.mu, c.shell.workFunc)
 }
 
 // wakePoller wakes a waiting poller if it would find room, or the drain that waits for
-// the end. The caller holds c.mu.
-func (c *Consumer) wakePoller() {
+// the end.
+func (c *core) wakePoller() {
 	if c.draining {
 		if c.empty() {
-			notify(c.emptied)
+			notify(c.shell.emptied)
 		}
 		return
 	}
 	if free, worthwhile, idle := c.room(); idle || free >= worthwhile {
-		notify(c.freed)
+		notify(c.shell.freed)
 	}
 }
 
 // startsIn is how long Config.Rate, or the linger of a batch, keeps d, which is next,
-// from starting. The caller holds c.mu.
-func (c *Consumer) startsIn(d *delivery) (wait time.Duration) {
+// from starting.
+func (c *core) startsIn(d *delivery) (wait time.Duration) {
 	if rate := c.cfg.Rate; rate != 0 {
 		ahead := max(0, rateBurst-rateSpacing(rate))
 		wait = time.Until(c.dials.nextStart.Add(-ahead))
@@ -119,9 +126,9 @@ func (c *Consumer) startsIn(d *delivery) (wait time.Duration) {
 }
 
 // planStart has the epilogue come again when it is time for the next handler, if only
-// that is missing. A timer that fires earlier is left alone, and set again when it does.
-// The caller holds c.mu.
-func (c *Consumer) planStart() {
+// that is missing. A timer that fires earlier is left alone, and set again when it
+// does.
+func (c *core) planStart() {
 	if c.cfg.Rate == 0 && c.batches == nil {
 		return // nothing has to wait for its time
 	}
@@ -136,7 +143,7 @@ func (c *Consumer) planStart() {
 	at := time.Now().Add(wait)
 	switch t := &c.dials; {
 	case t.startTimer == nil:
-		t.startTimer = time.AfterFunc(wait, c.startDue)
+		t.startTimer = time.AfterFunc(wait, c.shell.startDue)
 	case t.startsAt.IsZero() || at.Before(t.startsAt):
 		t.startTimer.Reset(wait)
 	default:
@@ -147,7 +154,7 @@ func (c *Consumer) planStart() {
 
 // startDue is called when the timer of planStart fires.
 func (c *Consumer) startDue() {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	c.dials.startsAt = time.Time{}
+	core.dials.startsAt = time.Time{}
 }

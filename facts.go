@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// queueFacts is what the queue's attributes say. Guarded by Consumer.mu.
+// queueFacts is what the queue's attributes say. Part of the core.
 type queueFacts struct {
 	plan         plan.Queue
 	arn          string
@@ -50,8 +50,8 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	attributes, err := c.attributes(ctx, c.queue.url, types.QueueAttributeNameAll)
 	if err != nil {
 		facts.pending = !denied(err)
-		c.mu.Lock()
-		c.facts = facts
+		core := c.lock()
+		core.facts = facts
 		c.mu.Unlock()
 		c.found(unreadable(err))
 		return !facts.pending
@@ -80,12 +80,12 @@ func (c *Consumer) learn(ctx context.Context) bool {
 		}
 	}
 
-	c.mu.Lock()
-	c.facts = facts
-	c.noteDenied("dead-letter-attributes", unseen)
-	c.countInFlight(attributes, time.Now())
-	c.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
-	policy := c.policy // guarded: the plan asks the user's own code for its waits
+	core := c.lock()
+	core.facts = facts
+	core.noteDenied("dead-letter-attributes", unseen)
+	core.countInFlight(attributes, time.Now())
+	core.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
+	policy := core.policy // guarded: the plan asks the user's own code for its waits
 	c.mu.Unlock()
 	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
 	for _, f := range plan.Check(policy, facts.plan, c.planSettings()) {
@@ -151,17 +151,16 @@ func (c *Consumer) found(f plan.Finding) {
 }
 
 // findLater reports a finding that comes up while consuming, the first of its code.
-// The caller holds c.mu.
-func (c *Consumer) findLater(f plan.Finding) { c.findOnce(f.Code, f) }
+func (c *core) findLater(f plan.Finding) { c.findOnce(f.Code, f) }
 
-// findOnce reports a finding, the first under a name. The caller holds c.mu.
-func (c *Consumer) findOnce(name string, f plan.Finding) {
+// findOnce reports a finding, the first under a name.
+func (c *core) findOnce(name string, f plan.Finding) {
 	key := "finding " + name
 	if _, said := c.said[key]; said {
 		return
 	}
 	c.said[key] = time.Now()
-	c.start("finding", func() { c.found(f) })
+	c.start("finding", func() { c.shell.found(f) })
 }
 
 // attributes reads the named attributes of a queue.

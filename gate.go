@@ -10,7 +10,7 @@ import (
 
 // gates are what keeps messages from their handlers: breakers that are not quiet,
 // and keys that are paused. In good times there is none, and they cost nothing.
-// Guarded by Consumer.mu.
+// Part of the core.
 type gates struct {
 	byKey   map[string]*gate
 	shelved int           // messages held that take no room of those that may start
@@ -82,15 +82,14 @@ func (g *gate) admits(now time.Time) bool {
 	return g.state() == BreakerClosed
 }
 
-// gateShut reports whether a gate keeps d from its handler. The caller holds c.mu.
-func (c *Consumer) gateShut(d *delivery, now time.Time) bool {
+// gateShut reports whether a gate keeps d from its handler.
+func (c *core) gateShut(d *delivery, now time.Time) bool {
 	g := c.gates.byKey[d.key]
 	return g != nil && !g.admits(now)
 }
 
-// line puts d where it waits for a worker, or behind its gate. The caller holds
-// c.mu.
-func (c *Consumer) line(d *delivery, now time.Time) {
+// line puts d where it waits for a worker, or behind its gate.
+func (c *core) line(d *delivery, now time.Time) {
 	g := c.gates.byKey[d.key]
 	if g == nil {
 		c.enlist(d)
@@ -114,9 +113,9 @@ func (c *Consumer) line(d *delivery, now time.Time) {
 	}
 }
 
-// shelve holds d behind g. Where each key has its gate, others go on receiving:
-// so what is held is bounded there, and the rest is hidden. The caller holds c.mu.
-func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
+// shelve holds d behind g. Where each key has its gate, others go on receiving: so what
+// is held is bounded there, and the rest is hidden.
+func (c *core) shelve(g *gate, d *delivery, now time.Time) {
 	if !c.roomToHold(g) {
 		c.sendAway(d, g, maxAway, now)
 		return
@@ -136,8 +135,8 @@ func (c *Consumer) shelve(g *gate, d *delivery, now time.Time) {
 }
 
 // sendAway hides d, which waits, for a while, since there is no room to hold it behind
-// g: longer each time, up to most. The caller holds c.mu.
-func (c *Consumer) sendAway(d *delivery, g *gate, most time.Duration, now time.Time) {
+// g: longer each time, up to most.
+func (c *core) sendAway(d *delivery, g *gate, most time.Duration, now time.Time) {
 	away := c.sentAway(d, most, g.cause, now)
 	releases := c.releases(d, now)
 	known := c.memory.Note(d.msg.ID, now)
@@ -153,7 +152,7 @@ func (c *Consumer) sendAway(d *delivery, g *gate, most time.Duration, now time.T
 // roomToHold says whether one more message may be held behind g: where each key
 // has its gate, half of all places for one key, beside the places of others all
 // for all keys; of a batch consumer's bytes half.
-func (c *Consumer) roomToHold(g *gate) bool {
+func (c *core) roomToHold(g *gate) bool {
 	if !c.keyed() {
 		return true
 	}
@@ -171,16 +170,15 @@ func (c *Consumer) roomToHold(g *gate) bool {
 // sentAway is the verdict on a message that waits for its key, and that there is
 // no room to hold: hidden, longer each time up to most, since each time uses up a
 // receive.
-func (c *Consumer) sentAway(d *delivery, most time.Duration, cause error, now time.Time) verdict {
+func (c *core) sentAway(d *delivery, most time.Duration, cause error, now time.Time) verdict {
 	releases := c.releases(d, now)
 	wait := min(most, minAway<<min(releases, 10))
 	wait += spread(wait/4, d.msg.ID)
 	return verdict{outcome: OutcomeRelease, reason: retry.ReasonUnavailable, due: now.Add(wait), err: cause, unavailable: true}
 }
 
-// stepOut takes d out of those that are ready, or that wait behind a gate. The caller
-// holds c.mu.
-func (c *Consumer) stepOut(d *delivery) {
+// stepOut takes d out of those that are ready, or that wait behind a gate.
+func (c *core) stepOut(d *delivery) {
 	if g := d.shelf; g != nil {
 		c.move(d, stateWaiting)
 		d.shelf = nil
@@ -202,7 +200,7 @@ func (c *Consumer) stepOut(d *delivery) {
 }
 
 // leaveGate ends d's passage through a gate, and returns that.
-func (c *Consumer) leaveGate(d *delivery) *gate {
+func (c *core) leaveGate(d *delivery) *gate {
 	g := d.gate
 	if g != nil {
 		d.gate = nil
@@ -212,8 +210,8 @@ func (c *Consumer) leaveGate(d *delivery) *gate {
 }
 
 // passedUnrun does what follows when a message that g has let through tells nothing: it
-// was lost, released, or given up as a bad message. The caller holds c.mu.
-func (c *Consumer) passedUnrun(g *gate, now time.Time) {
+// was lost, released, or given up as a bad message.
+func (c *core) passedUnrun(g *gate, now time.Time) {
 	switch {
 	case c.draining:
 	case g.state() == BreakerHalfOpen && g.active == 0 && !g.wanted:
@@ -226,7 +224,7 @@ func (c *Consumer) passedUnrun(g *gate, now time.Time) {
 // recount brings gates.shelved up to date with g. What g is letting through bit by
 // bit takes room, or a backlog would be received to be held; but not what has
 // failed, or there might be nothing else to be let through.
-func (c *Consumer) recount(g *gate) {
+func (c *core) recount(g *gate) {
 	shelved := g.holding
 	if g.state() == BreakerRamping && !g.paused {
 		shelved = g.trying
@@ -235,11 +233,10 @@ func (c *Consumer) recount(g *gate) {
 	g.shelved = shelved
 }
 
-// letThrough lets as many of the held messages pass as g admits. While ramping,
-// those that have failed come only when there has been no other for rampPatience:
-// they may be what made the breaker open, and none of the rest. The caller holds
-// c.mu.
-func (c *Consumer) letThrough(g *gate, now time.Time) {
+// letThrough lets as many of the held messages pass as g admits. While ramping, those
+// that have failed come only when there has been no other for rampPatience: they may be
+// what made the breaker open, and none of the rest.
+func (c *core) letThrough(g *gate, now time.Time) {
 	for n := g.holding; n > 0 && g.admits(now); n-- {
 		d := g.held.first
 		if d == nil {
@@ -263,9 +260,9 @@ func (g *gate) patientUntil(now time.Time) bool {
 	return !now.Before(g.waitFor)
 }
 
-// awaitTurn sets g's timer, while ramping, to when held messages may pass that may
-// not now, or to when g has been idle for a while. The caller holds c.mu.
-func (c *Consumer) awaitTurn(g *gate, now time.Time) {
+// awaitTurn sets g's timer, while ramping, to when held messages may pass that may not
+// now, or to when g has been idle for a while.
+func (c *core) awaitTurn(g *gate, now time.Time) {
 	if g.state() != BreakerRamping || g.paused || g.active >= g.breaker.Level() {
 		return
 	}
@@ -282,8 +279,8 @@ func (c *Consumer) awaitTurn(g *gate, now time.Time) {
 	g.timer.Reset(max(0, at.Sub(now)))
 }
 
-// addGate makes the gate of a key. The caller holds c.mu.
-func (c *Consumer) addGate(key string) *gate {
+// addGate makes the gate of a key.
+func (c *core) addGate(key string) *gate {
 	if c.gates.byKey == nil {
 		c.gates.byKey = make(map[string]*gate)
 	}
@@ -294,7 +291,7 @@ func (c *Consumer) addGate(key string) *gate {
 		}
 		g.breaker.Succeeded(int(min(c.counts.Deleted-former.deleted, math.MaxInt32)))
 	}
-	g.timer = time.AfterFunc(time.Hour, func() { c.probeDue(g) })
+	g.timer = time.AfterFunc(time.Hour, func() { c.shell.probeDue(g) })
 	g.timer.Stop()
 	c.gates.byKey[key] = g
 	return g
@@ -302,7 +299,7 @@ func (c *Consumer) addGate(key string) *gate {
 
 // watch returns the gate of a key whose messages begin to fail; nil if as many
 // keys as can be are watched, and all of them more urgent.
-func (c *Consumer) watch(key string) *gate {
+func (c *core) watch(key string) *gate {
 	if len(c.gates.byKey) >= maxGates {
 		var oldest *gate
 		for _, g := range c.gates.byKey {
@@ -321,7 +318,7 @@ func (c *Consumer) watch(key string) *gate {
 
 // tidy forgets g if nothing is known by it. While a probe of it is under way that is
 // known: there is not to be another beside it.
-func (c *Consumer) tidy(g *gate) {
+func (c *core) tidy(g *gate) {
 	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
 		g.timer.Stop()
 		delete(c.gates.byKey, g.key)
@@ -331,9 +328,9 @@ func (c *Consumer) tidy(g *gate) {
 	}
 }
 
-// throughBreaker tells the breaker of d how its attempt ended, and returns v, or
-// what becomes of d instead since a breaker is open. The caller holds c.mu.
-func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, took time.Duration, now time.Time) verdict {
+// throughBreaker tells the breaker of d how its attempt ended, and returns v, or what
+// becomes of d instead since a breaker is open.
+func (c *core) throughBreaker(d *delivery, v verdict, o opinion, took time.Duration, now time.Time) verdict {
 	let := c.leaveGate(d)
 	v.unavailable = o.unavailable
 	g := c.gates.byKey[d.key]
@@ -367,9 +364,8 @@ func (c *Consumer) throughBreaker(d *delivery, v verdict, o opinion, took time.D
 	return v
 }
 
-// passedAndEnded takes in the end of an attempt at a message that g has let
-// through. The caller holds c.mu.
-func (c *Consumer) passedAndEnded(g *gate, d *delivery, unavailable bool, took time.Duration, now time.Time) {
+// passedAndEnded takes in the end of an attempt at a message that g has let through.
+func (c *core) passedAndEnded(g *gate, d *delivery, unavailable bool, took time.Duration, now time.Time) {
 	if g.state() != BreakerRamping {
 		c.canaryEnded(g, unavailable, took, now)
 		return
@@ -380,9 +376,8 @@ func (c *Consumer) passedAndEnded(g *gate, d *delivery, unavailable bool, took t
 	})
 }
 
-// ramp changes g's breaker, which is ramping, and does what follows from it. The
-// caller holds c.mu.
-func (c *Consumer) ramp(g *gate, now time.Time, change func(*breaker.Breaker)) {
+// ramp changes g's breaker, which is ramping, and does what follows from it.
+func (c *core) ramp(g *gate, now time.Time, change func(*breaker.Breaker)) {
 	b := g.breaker
 	change(&b)
 	if b.State() != breaker.Ramping {
@@ -400,8 +395,8 @@ func (c *Consumer) ramp(g *gate, now time.Time, change func(*breaker.Breaker)) {
 	c.letThrough(g, now)
 }
 
-// canaryEnded takes in the end of a probe. The caller holds c.mu.
-func (c *Consumer) canaryEnded(g *gate, unavailable bool, took time.Duration, now time.Time) {
+// canaryEnded takes in the end of a probe.
+func (c *core) canaryEnded(g *gate, unavailable bool, took time.Duration, now time.Time) {
 	switch {
 	case !unavailable:
 		c.turn(g, now, func(b *breaker.Breaker) { b.Answered(took, now) })
@@ -413,7 +408,7 @@ func (c *Consumer) canaryEnded(g *gate, unavailable bool, took time.Duration, no
 // spare is the verdict on a message whose attempt failed while its breaker was
 // not closed: no attempt is counted, and it is held. What is given up for its age,
 // or since its queue would drop it, stays given up.
-func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict {
+func (c *core) spare(g *gate, d *delivery, v verdict, now time.Time) verdict {
 	if v.outcome == OutcomeLost || v.outcome == OutcomeDeadLetter && (v.reason == retry.ReasonAge || v.reason == retry.ReasonRetention) {
 		return v
 	}
@@ -431,8 +426,8 @@ func (c *Consumer) spare(g *gate, d *delivery, v verdict, now time.Time) verdict
 	return verdict{outcome: OutcomeHold, reason: retry.ReasonUnavailable, due: asked, err: v.err, unavailable: true}
 }
 
-// holdAgain takes d back from its handler, to be run again. The caller holds c.mu.
-func (c *Consumer) holdAgain(d *delivery, v verdict, now time.Time) {
+// holdAgain takes d back from its handler, to be run again.
+func (c *core) holdAgain(d *delivery, v verdict, now time.Time) {
 	c.move(d, stateWaiting)
 	d.run = new(run)
 	d.tried = true

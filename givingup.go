@@ -30,7 +30,7 @@ type GivingUp struct {
 }
 
 // givingUpAt is what Status and the observer are told at now.
-func (c *Consumer) givingUpAt(now time.Time) GivingUp {
+func (c *core) givingUpAt(now time.Time) GivingUp {
 	s := c.giveUps.Summary(now)
 	return GivingUp{
 		Since: s.Since, At: now, GivenUp: s.GivenUp, Succeeded: s.Succeeded, Total: s.Total,
@@ -57,8 +57,8 @@ const (
 
 // watchGivingUp takes in d's verdict, whose settlement begins. It is not left until SQS
 // has acknowledged that: deletes and dead letters travel in batches of their own, so
-// that many of one kind would seem to come in a row. The caller holds c.mu.
-func (c *Consumer) watchGivingUp(d *delivery, now time.Time) {
+// that many of one kind would seem to come in a row.
+func (c *core) watchGivingUp(d *delivery, now time.Time) {
 	if d.watched {
 		return // it is settled once more
 	}
@@ -73,8 +73,8 @@ func (c *Consumer) watchGivingUp(d *delivery, now time.Time) {
 	}
 }
 
-// gaveUp takes in that d is given up. The caller holds c.mu.
-func (c *Consumer) gaveUp(d *delivery, now time.Time) {
+// gaveUp takes in that d is given up.
+func (c *core) gaveUp(d *delivery, now time.Time) {
 	problem := ""
 	if d.verdict.err != nil {
 		problem = shorten(d.verdict.err.Error(), maxStoryError)
@@ -83,28 +83,28 @@ func (c *Consumer) gaveUp(d *delivery, now time.Time) {
 		return
 	}
 	_, end := c.giveUps.Gone(now)
-	c.quietTimer = time.AfterFunc(end.Sub(now), c.perhapsQuiet)
+	c.quietTimer = time.AfterFunc(end.Sub(now), c.shell.perhapsQuiet)
 	c.announceGivingUp(c.givingUpAt(now))
 }
 
 // perhapsQuiet ends what has gone quiet, or looks again later.
 func (c *Consumer) perhapsQuiet() {
 	now := time.Now()
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
-	if !c.giveUps.Begun() || c.closed {
+	if !core.giveUps.Begun() || core.closed {
 		return
 	}
-	ends, at := c.giveUps.Gone(now)
+	ends, at := core.giveUps.Gone(now)
 	if !ends {
-		c.quietTimer.Reset(at.Sub(now))
+		core.quietTimer.Reset(at.Sub(now))
 		return
 	}
-	c.endGivingUp(now)
+	core.endGivingUp(now)
 }
 
-// endGivingUp says that it is over. The caller holds c.mu.
-func (c *Consumer) endGivingUp(now time.Time) {
+// endGivingUp says that it is over.
+func (c *core) endGivingUp(now time.Time) {
 	c.quietTimer.Stop()
 	e := c.givingUpAt(now)
 	e.Over = true
@@ -112,8 +112,8 @@ func (c *Consumer) endGivingUp(now time.Time) {
 	c.announceGivingUp(e)
 }
 
-// givingUp is what Status says; nil in good times. The caller holds c.mu.
-func (c *Consumer) givingUp(now time.Time) *GivingUp {
+// givingUp is what Status says; nil in good times.
+func (c *core) givingUp(now time.Time) *GivingUp {
 	if quiet, _ := c.giveUps.Gone(now); !c.giveUps.Begun() || quiet {
 		return nil
 	}
@@ -121,9 +121,8 @@ func (c *Consumer) givingUp(now time.Time) *GivingUp {
 	return &said
 }
 
-// announceGivingUp tells the log and the observer of e, in order. The caller holds
-// c.mu.
-func (c *Consumer) announceGivingUp(e GivingUp) {
+// announceGivingUp tells the log and the observer of e, in order.
+func (c *core) announceGivingUp(e GivingUp) {
 	c.inOrder(func() {
 		if e.Over {
 			c.log.Info("messages are no longer given up by the many", "given_up", e.Total, "since", e.Since, "lasted", e.At.Sub(e.Since).Round(time.Second))
@@ -132,13 +131,13 @@ func (c *Consumer) announceGivingUp(e GivingUp) {
 				"given_up", e.GivenUp, "succeeded", e.Succeeded, "per_minute", e.PerMinute, "reason", e.Reason.String(), "error", e.Problem)
 		}
 		if f := c.cfg.Observer.GivingUp; f != nil {
-			c.tell(func() { f(c.runCtx, e) })
+			c.shell.tell(func() { f(c.shell.runCtx, e) })
 		}
 	})
 }
 
-// logDeadLetter logs one line for d, or counts it. The caller holds c.mu.
-func (c *Consumer) logDeadLetter(d *delivery) {
+// logDeadLetter logs one line for d, or counts it.
+func (c *core) logDeadLetter(d *delivery) {
 	l := &c.deadLetterLog
 	if l.lines == deadLetterLines {
 		l.leftOut++
@@ -146,8 +145,8 @@ func (c *Consumer) logDeadLetter(d *delivery) {
 	}
 	if l.lines++; l.lines == 1 {
 		time.AfterFunc(deadLetterInterval, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
+			c.shell.mu.Lock()
+			defer c.shell.mu.Unlock()
 			if c.closed {
 				return // the end of Run says it
 			}
@@ -163,11 +162,11 @@ func (c *Consumer) logDeadLetter(d *delivery) {
 }
 
 // logLeftOut logs how many dead letters had no line.
-func (c *Consumer) logLeftOut(n int) {
+func (c *settings) logLeftOut(n int) {
 	c.log.Warn("more messages dead-lettered, without a line for each", "count", n, "within", deadLetterInterval)
 }
 
-// deadLetterLog counts the lines of one interval. Guarded by Consumer.mu.
+// deadLetterLog counts the lines of one interval. Part of the core.
 type deadLetterLog struct{ lines, leftOut int }
 
 // next begins another interval, and returns how many had no line in this.

@@ -48,15 +48,15 @@ func (f FIFO) String() string { return nameOf(fifoNames[:], uint8(f), "FIFO") }
 // it skips.
 const codeSkipNowhere = "fifo-skip-without-dead-letter-queue"
 
-// joinGroup takes d, a message of a FIFO queue, into its group. The caller holds c.mu.
-func (c *Consumer) joinGroup(d *delivery, now time.Time) {
+// joinGroup takes d, a message of a FIFO queue, into its group.
+func (c *core) joinGroup(d *delivery, now time.Time) {
 	d.member.Cargo, d.member.Size = d, d.size
 	c.inGroup(c.groups.Join(&d.member, d.msg.GroupID, now), now)
 }
 
 // inGroup does what follows for the messages of a group. Those that are gone, which is
-// about to be said of them, are left out. The caller holds c.mu.
-func (c *Consumer) inGroup(a groups.Answer[*delivery], now time.Time) {
+// about to be said of them, are left out.
+func (c *core) inGroup(a groups.Answer[*delivery], now time.Time) {
 	back := verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: a.Until}
 	if a.Recall != nil {
 		switch d := a.Recall.Cargo; {
@@ -77,8 +77,8 @@ func (c *Consumer) inGroup(a groups.Answer[*delivery], now time.Time) {
 }
 
 // giveBackWaiting gives back d, which waits, as v says, and what waits behind it in its
-// group. The caller holds c.mu.
-func (c *Consumer) giveBackWaiting(d *delivery, v verdict, now time.Time) {
+// group.
+func (c *core) giveBackWaiting(d *delivery, v verdict, now time.Time) {
 	if a := c.groups.GiveBack(&d.member, v.due); len(a.Return) > 0 {
 		c.inGroup(a, now)
 		return
@@ -86,9 +86,8 @@ func (c *Consumer) giveBackWaiting(d *delivery, v verdict, now time.Time) {
 	c.skip(d, v, now)
 }
 
-// leaveGroup does what follows for its group when d is no longer held. The caller holds
-// c.mu.
-func (c *Consumer) leaveGroup(d *delivery, now time.Time) {
+// leaveGroup does what follows for its group when d is no longer held.
+func (c *core) leaveGroup(d *delivery, now time.Time) {
 	v := &d.verdict
 	again := v.due
 	if c.budget.High(now) {
@@ -97,9 +96,8 @@ func (c *Consumer) leaveGroup(d *delivery, now time.Time) {
 	c.inGroup(c.groups.Gone(&d.member, v.outcome == OutcomeDelete || v.outcome == OutcomeDeadLetter, again, now), now)
 }
 
-// byGroup completes a verdict that gives d back, by what Config.FIFO says of its
-// group. The caller holds c.mu.
-func (c *Consumer) byGroup(d *delivery, v verdict, now time.Time) verdict {
+// byGroup completes a verdict that gives d back, by what Config.FIFO says of its group.
+func (c *core) byGroup(d *delivery, v verdict, now time.Time) verdict {
 	switch {
 	case !c.queue.fifo || !v.comesAgain():
 	case v.outcome == OutcomeRetry && c.cfg.FIFO == FIFOSkip && c.facts.deadLetter.url != "":
@@ -111,9 +109,9 @@ func (c *Consumer) byGroup(d *delivery, v verdict, now time.Time) verdict {
 	return c.route(d, v, now)
 }
 
-// mayHold says whether d, the head of its group, and what is behind it may be held
-// here until it is due. The caller holds c.mu.
-func (c *Consumer) mayHold(d *delivery, due, now time.Time) bool {
+// mayHold says whether d, the head of its group, and what is behind it may be held here
+// until it is due.
+func (c *core) mayHold(d *delivery, due, now time.Time) bool {
 	wait := due.Sub(now)
 	if !c.queue.fifo || c.cfg.FIFO == FIFOBlock || c.draining || c.budget.High(now) || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
 		return false
@@ -123,8 +121,8 @@ func (c *Consumer) mayHold(d *delivery, due, now time.Time) bool {
 }
 
 // holdGroup takes d back from its handler, to be run again when it is due; what is
-// behind it waits with it. The caller holds c.mu.
-func (c *Consumer) holdGroup(d *delivery, v verdict, now time.Time) {
+// behind it waits with it.
+func (c *core) holdGroup(d *delivery, v verdict, now time.Time) {
 	c.counts.Held++
 	again := *d.msg // who was told of the last attempt has the old one
 	if v.outcome = OutcomeRelease; v.reason != retry.ReasonRelease {

@@ -53,9 +53,9 @@ func (c *Consumer) recallHistory(d *delivery) {
 		untrusted = signed{historyKind, c.queue.place(), d.msg.digest()}.verify(text, c.cfg.SigningKeys)
 	}
 	if err != nil || untrusted != nil {
-		c.mu.Lock()
+		core := c.lock()
 		defer c.mu.Unlock()
-		c.ignoreHistory(d, err, untrusted)
+		core.ignoreHistory(d, err, untrusted)
 		return
 	}
 	p := &past{History: h, enqueued: d.msg.Sent, arrived: d.msg.FirstReceived}
@@ -67,9 +67,9 @@ func (c *Consumer) recallHistory(d *delivery) {
 	d.msg.Sent, d.msg.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
 }
 
-// ignoreHistory reports that d's history does not count: because of err or, if all of it
-// is plausible, because it cannot be trusted. The caller holds c.mu.
-func (c *Consumer) ignoreHistory(d *delivery, err, untrusted error) {
+// ignoreHistory reports that d's history does not count: because of err or, if all of
+// it is plausible, because it cannot be trusted.
+func (c *core) ignoreHistory(d *delivery, err, untrusted error) {
 	c.counts.Untrusted++
 	remedy := "none, if it was redriven or sent again; otherwise find out who sends the attribute " + HistoryAttribute + "."
 	if err == nil {
@@ -88,7 +88,7 @@ func (c *Consumer) ignoreHistory(d *delivery, err, untrusted error) {
 
 // signHistory signs the history of a copy that is about to be sent. It reads the whole
 // body: the caller does not hold c.mu.
-func (c *Consumer) signHistory(e *types.SendMessageBatchRequestEntry) {
+func (c *settings) signHistory(e *types.SendMessageBatchRequestEntry) {
 	if len(c.cfg.SigningKeys) == 0 {
 		return
 	}
@@ -112,9 +112,8 @@ func withoutHistory(attributes map[string]types.MessageAttributeValue) map[strin
 	return own
 }
 
-// historyFor is the history that a copy of d, sent now, carries. The caller holds
-// c.mu.
-func (c *Consumer) historyFor(d *delivery, now time.Time) types.MessageAttributeValue {
+// historyFor is the history that a copy of d, sent now, carries.
+func (c *core) historyFor(d *delivery, now time.Time) types.MessageAttributeValue {
 	v := d.verdict
 	h := history.History{
 		Queue:       c.copyTo.name,
@@ -171,7 +170,7 @@ func (d *delivery) enqueued() time.Time {
 
 // hops is how many of d's receives were certainly no attempts: a copy that arrives
 // before it is due is parked.
-func (c *Consumer) hops(d *delivery) int {
+func (c *settings) hops(d *delivery) int {
 	if h := d.history; h != nil && h.due.After(c.clock.local(h.arrived)) {
 		return 1
 	}
@@ -180,7 +179,7 @@ func (c *Consumer) hops(d *delivery) int {
 
 // countsFrom is the instant, on our clock, since which d's own receives can have
 // been attempts: its first receive or, for a copy that was parked, its due time.
-func (c *Consumer) countsFrom(d *delivery) time.Time {
+func (c *settings) countsFrom(d *delivery) time.Time {
 	if d.history == nil {
 		return c.clock.local(d.msg.FirstReceived)
 	}

@@ -16,7 +16,7 @@ import (
 func TestHistoryFits(t *testing.T) {
 	now := time.Now()
 	queue := queueURL{name: strings.Repeat("q", 80)}
-	c := &Consumer{queue: queue, copyTo: queue}
+	c := &core{settings: &settings{queue: queue, copyTo: queue}}
 	for _, text := range []string{"", strings.Repeat("x", 5000), strings.Repeat("\x00", 5000), strings.Repeat("\"", 5000), strings.Repeat("💥", 5000), strings.Repeat("\xff", 5000), "\uFFFE\uFFFF"} {
 		d := &delivery{verdict: verdict{outcome: OutcomeRetry, due: now.Add(time.Hour), err: errors.New(text), alone: true, unavailable: true}}
 		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, history.MaxOrigin), Attempt: history.MaxCount, Trail: strings.Repeat(`"`, history.MaxTrail), Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}

@@ -25,8 +25,8 @@ const (
 )
 
 // hungFrom is when the handler of d, which runs, is taken for one that ignores the end
-// of its context; zero if its context goes on. The caller holds c.mu.
-func (c *Consumer) hungFrom(d *delivery) (at time.Time) {
+// of its context; zero if its context goes on.
+func (c *settings) hungFrom(d *delivery) (at time.Time) {
 	if d.leaseState.lost() {
 		at = d.expires.Add(hungAfter) // or the loss was earlier
 	}
@@ -39,8 +39,8 @@ func (c *Consumer) hungFrom(d *delivery) (at time.Time) {
 }
 
 // watchHandler is called by the keeper of leases for each message in a handler. It
-// returns when to look again, zero if there is no need to. The caller holds c.mu.
-func (c *Consumer) watchHandler(d *delivery, now time.Time) time.Time {
+// returns when to look again, zero if there is no need to.
+func (c *core) watchHandler(d *delivery, now time.Time) time.Time {
 	at := c.hungFrom(d)
 	if d.hung || at.IsZero() || at.After(now) {
 		if d.hung {
@@ -58,8 +58,8 @@ func (c *Consumer) watchHandler(d *delivery, now time.Time) time.Time {
 
 const remedyHung = "have the handler return when its context ends, and restart the process"
 
-// handlerMoved notes that a handler of d starts or ends. The caller holds c.mu.
-func (c *Consumer) handlerMoved(d *delivery, now time.Time) {
+// handlerMoved notes that a handler of d starts or ends.
+func (c *core) handlerMoved(d *delivery, now time.Time) {
 	c.lastMove = now
 	if d.hung {
 		d.hung = false
@@ -68,8 +68,8 @@ func (c *Consumer) handlerMoved(d *delivery, now time.Time) {
 }
 
 // hungProblem says that handlers do not end, and whether they have all places; "" if
-// they do. The caller holds c.mu.
-func (c *Consumer) hungProblem(now time.Time) (problem string, all bool) {
+// they do.
+func (c *core) hungProblem(now time.Time) (problem string, all bool) {
 	// In a pool those of all its consumers share the places.
 	full, hung, running, lastMove := c.handlers() >= c.dials.concurrency, c.hung, c.running, c.lastMove
 	if c.pool != nil {

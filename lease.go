@@ -33,10 +33,10 @@ func (c *Consumer) keepLeases() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		c.enter()
+		core := c.enter()
 		now := time.Now()
-		due, next := c.leasesDue(now)
-		c.keepAt = next
+		due, next := core.leasesDue(now)
+		core.keepAt = next
 		c.leave()
 		c.tellSettled() // of the lost
 		if len(due) > 0 {
@@ -57,20 +57,18 @@ func (c *Consumer) keepLeases() {
 	}
 }
 
-// planKeeping makes sure that the keeper looks at leases by at. The caller holds
-// c.mu.
-func (c *Consumer) planKeeping(at time.Time) {
+// planKeeping makes sure that the keeper looks at leases by at.
+func (c *core) planKeeping(at time.Time) {
 	if c.keepAt.IsZero() || at.Before(c.keepAt) {
 		c.keepAt = at
-		notify(c.leased)
+		notify(c.shell.leased)
 	}
 }
 
-// leasesDue returns the messages to renew now, those that would be due within a
-// tenth of a lease included, so that heartbeats share requests; and when to look
-// again, zero if nothing is held. Messages whose lease has ended are given up.
-// The caller holds c.mu.
-func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
+// leasesDue returns the messages to renew now, those that would be due within a tenth
+// of a lease included, so that heartbeats share requests; and when to look again, zero
+// if nothing is held. Messages whose lease has ended are given up.
+func (c *core) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	horizon := now.Add(c.cfg.Lease / 10)
 	sooner := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
@@ -133,10 +131,10 @@ func (c *Consumer) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 // renew sends heartbeats for messages that leasesDue has marked. The keeper does
 // not wait for them: it has other leases to watch.
 func (c *Consumer) renew(due []*delivery) {
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
 	for batch := range slices.Chunk(due, maxBatch) {
-		c.start("heartbeat", func() {
+		core.start("heartbeat", func() {
 			c.renewing <- struct{}{}
 			defer func() { <-c.renewing }()
 			c.heartbeat(batch)
@@ -147,8 +145,8 @@ func (c *Consumer) renew(due []*delivery) {
 // heartbeat renews the leases of up to ten messages in one request.
 func (c *Consumer) heartbeat(batch []*delivery) {
 	requested := time.Now()
-	c.enter()
-	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return c.pastRenewal(d, requested) })
+	core := c.enter()
+	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return core.pastRenewal(d, requested) })
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		d.named = d.handle
@@ -174,17 +172,17 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 // beaten takes in the results of a heartbeat that was sent at requested.
 func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibilityBatchRequestEntry, results *[maxBatch]error, requested time.Time) {
 	now := time.Now()
-	c.enter()
+	core := c.enter()
 	for i, d := range batch {
 		d.renewalEnded()
 		if d.state == stateGone {
 			continue
 		}
 		length := time.Duration(entries[i].VisibilityTimeout) * time.Second
-		c.renewed(d, results[i], requested, now, length)
+		core.renewed(d, results[i], requested, now, length)
 		if d.state == stateFinished {
-			c.move(d, stateSettling)
-			c.settle(d, now)
+			core.move(d, stateSettling)
+			core.settle(d, now)
 		}
 	}
 	c.leave()
@@ -192,9 +190,8 @@ func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibi
 }
 
 // pastRenewal says that d's lease has ended while it waited for its heartbeat: a
-// visibility change would now disturb whoever holds the message. The caller holds
-// c.mu.
-func (c *Consumer) pastRenewal(d *delivery, now time.Time) bool {
+// visibility change would now disturb whoever holds the message.
+func (c *core) pastRenewal(d *delivery, now time.Time) bool {
 	if !passed(d.expires, now) && d.state != stateGone {
 		return false
 	}
@@ -216,15 +213,15 @@ func withoutRetries(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }
 // renewal is the length of d's next lease in seconds: as long as it has been
 // held, at least Config.Lease, at most ten minutes, and never beyond the twelve
 // hours that SQS allows since the receive.
-func (c *Consumer) renewal(d *delivery, now time.Time) int32 {
+func (c *settings) renewal(d *delivery, now time.Time) int32 {
 	held := elapsed(d.requested, now)
 	length := max(c.cfg.Lease, min(held, maxRenewal)).Truncate(time.Second)
 	seconds, _ := retry.Visibility(now.Add(-held), now, now.Add(length))
 	return seconds
 }
 
-// renewed takes in the result of d's heartbeat. The caller holds c.mu.
-func (c *Consumer) renewed(d *delivery, err error, requested, now time.Time, length time.Duration) {
+// renewed takes in the result of d's heartbeat.
+func (c *core) renewed(d *delivery, err error, requested, now time.Time, length time.Duration) {
 	said, refused := errors.AsType[*refusal](err)
 	switch {
 	case d.superseded(): // received again meanwhile: the newer lease stands

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// dials is what can be turned while the consumer runs. Guarded by Consumer.mu.
+// dials is what can be turned while the consumer runs. Part of the core.
 type dials struct {
 	concurrency int
 	paused      bool
@@ -41,10 +41,10 @@ func (c *Consumer) SetConcurrency(n int) error {
 	if c.pool != nil && c.pool.private {
 		return c.pool.SetConcurrency(n)
 	}
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	c.dials.concurrency = n
-	c.share.whole = false
+	core.dials.concurrency = n
+	core.share.whole = false
 	return nil
 }
 
@@ -63,14 +63,14 @@ func (c *Consumer) setPaused(paused bool) {
 	if c.retryLane != nil {
 		c.retryLane.setPaused(paused)
 	}
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	c.dials.paused = paused
-	if f := c.floor; f.next != nil && f.owner == c {
+	core.dials.paused = paused
+	if f := core.floor; f.next != nil && f.owner == core {
 		if paused {
-			c.yieldFloor(time.Now())
+			core.yieldFloor(time.Now())
 		} else {
-			c.takeFloor(time.Now())
+			core.takeFloor(time.Now())
 		}
 	}
 }
@@ -96,31 +96,31 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 			return err
 		}
 	}
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	g := c.gates.byKey[key]
+	g := core.gates.byKey[key]
 	if g == nil {
 		if !paused {
 			return nil
 		}
-		g = c.addGate(key)
+		g = core.addGate(key)
 	}
 	g.paused = paused
-	c.gateTurned(g, time.Now())
+	core.gateTurned(g, time.Now())
 	return nil
 }
 
 // full says that as many handlers run as may. What the pool limits is not c's own
-// limit: its messages wait for others then. The caller holds c.mu.
-func (c *Consumer) full() bool {
+// limit: its messages wait for others then.
+func (c *core) full() bool {
 	if c.pool != nil && c.dials.concurrency >= c.pool.concurrency {
 		return false
 	}
 	return c.handlers() >= c.dials.concurrency
 }
 
-// countStart counts a handler's start against the rate. The caller holds c.mu.
-func (c *Consumer) countStart() {
+// countStart counts a handler's start against the rate.
+func (c *core) countStart() {
 	if c.cfg.Rate == 0 {
 		return
 	}
@@ -136,7 +136,7 @@ func rateSpacing(rate float64) time.Duration {
 
 // places is how many messages may be leased at once: those that run and those
 // that wait. A rate limits those that wait further.
-func (c *Consumer) places() (all, waiting int) {
+func (c *core) places() (all, waiting int) {
 	all = c.capacity() + c.cfg.Prefetch
 	if c.cfg.Rate == 0 {
 		return all, all

@@ -152,7 +152,7 @@ func (c *Consumer) isUnavailable(err, passedOn error) (unavailable bool) {
 }
 
 // keyed says that messages have keys, and so breakers of their own.
-func (c *Consumer) keyed() bool { return c.cfg.Outage.Key != nil }
+func (c *settings) keyed() bool { return c.cfg.Outage.Key != nil }
 
 // nameKeys fills in the messages' keys, by the user's code: c.mu is not held.
 func (c *Consumer) nameKeys(batch []delivery) {

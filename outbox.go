@@ -8,7 +8,7 @@ import (
 )
 
 // outbox collects messages for one batch action, and sends them ten at a time,
-// or fewer when the first has waited for the linger. Guarded by Consumer.mu.
+// or fewer when the first has waited for the linger. Part of the core.
 type outbox struct {
 	name     string
 	state    state                             // of the deliveries in it
@@ -34,8 +34,8 @@ const (
 	sendAtOnce = defaultConnections
 )
 
-// put adds d to the outbox. The caller holds c.mu.
-func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
+// put adds d to the outbox.
+func (c *core) put(o *outbox, d *delivery, now time.Time) {
 	c.move(d, o.state) // from now on nothing else may be sent about it
 	alone := d.apart && o.maxBytes > 0
 	if alone {
@@ -69,14 +69,13 @@ func (c *Consumer) put(o *outbox, d *delivery, now time.Time) {
 	}
 }
 
-// lingerUntil sees to it that the outbox's timer fires by at, which is linger
-// from now. A timer that fires earlier is left alone, and set again when it does:
-// under load batches fill long before, and the timer would be set for each in
-// vain. The caller holds c.mu.
-func (c *Consumer) lingerUntil(o *outbox, at time.Time, linger time.Duration) {
+// lingerUntil sees to it that the outbox's timer fires by at, which is linger from now.
+// A timer that fires earlier is left alone, and set again when it does: under load
+// batches fill long before, and the timer would be set for each in vain.
+func (c *core) lingerUntil(o *outbox, at time.Time, linger time.Duration) {
 	switch {
 	case o.timer == nil:
-		o.timer = time.AfterFunc(linger, func() { c.lingered(o) })
+		o.timer = time.AfterFunc(linger, func() { c.shell.lingered(o) })
 	case o.firesAt.IsZero() || at.Before(o.firesAt):
 		o.timer.Reset(linger)
 	default:
@@ -87,21 +86,21 @@ func (c *Consumer) lingerUntil(o *outbox, at time.Time, linger time.Duration) {
 
 // lingered is called when an outbox's timer fires.
 func (c *Consumer) lingered(o *outbox) {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
 	o.firesAt = time.Time{}
 	if len(o.pending) == 0 {
 		return
 	}
 	if left := time.Until(o.flushAt); left > 0 {
-		c.lingerUntil(o, o.flushAt, left) // those for which it was set have gone
+		core.lingerUntil(o, o.flushAt, left) // those for which it was set have gone
 		return
 	}
-	c.flush(o)
+	core.flush(o)
 }
 
-// flush sends what is pending. The caller holds c.mu.
-func (c *Consumer) flush(o *outbox) {
+// flush sends what is pending.
+func (c *core) flush(o *outbox) {
 	batch := o.pending
 	if len(batch) == 0 {
 		return
@@ -115,12 +114,12 @@ func (c *Consumer) flush(o *outbox) {
 		return
 	}
 	o.sending++
-	c.start(o.name, func() { c.deliver(o, batch) })
+	c.start(o.name, func() { c.shell.deliver(o, batch) })
 }
 
 // sent makes way for a batch that waits.
 func (c *Consumer) sent(o *outbox) {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
 	if len(o.full) == 0 {
 		o.sending--
@@ -128,7 +127,7 @@ func (c *Consumer) sent(o *outbox) {
 	}
 	batch := o.full[0]
 	o.full = o.full[1:]
-	c.start(o.name, func() { c.deliver(o, batch) })
+	core.start(o.name, func() { c.deliver(o, batch) })
 }
 
 // deliver sends a batch and takes in the results. If the user's code, a Client or an
@@ -136,8 +135,8 @@ func (c *Consumer) sent(o *outbox) {
 func (c *Consumer) deliver(o *outbox, batch []*delivery) {
 	defer c.sent(o)
 	if o.leased {
-		c.enter()
-		batch = c.dropExpired(batch, time.Now())
+		core := c.enter()
+		batch = core.dropExpired(batch, time.Now())
 		c.leave()
 	}
 	results := unanswered(len(batch))

@@ -28,10 +28,10 @@ func deniedByKey(err error) bool {
 	return ok && (api.ErrorCode() == "KmsAccessDenied" || api.ErrorCode() == "KMS.AccessDeniedException")
 }
 
-// noteDenied reports, once, that the named one of [plan.Features] is off, if err
-// says that its permission is denied. SQS tells of a permission only by a call that
-// needs it, so that this comes at the first such call. The caller holds c.mu.
-func (c *Consumer) noteDenied(feature string, err error) {
+// noteDenied reports, once, that the named one of [plan.Features] is off, if err says
+// that its permission is denied. SQS tells of a permission only by a call that needs
+// it, so that this comes at the first such call.
+func (c *core) noteDenied(feature string, err error) {
 	if denied(err) || deniedByKey(err) {
 		c.findOnce("denied "+feature, c.deniedFinding(feature, err))
 	}
@@ -40,7 +40,7 @@ func (c *Consumer) noteDenied(feature string, err error) {
 // deniedFinding is what noteDenied reports: by the plan's features, or, where the
 // queue's ARN is not known, by what SQS says itself, which names the action and the
 // resource.
-func (c *Consumer) deniedFinding(name string, err error) plan.Finding {
+func (c *core) deniedFinding(name string, err error) plan.Finding {
 	features, _ := plan.Features(c.facts.plan, c.planSettings())
 	if at := slices.IndexFunc(features, func(f plan.Feature) bool { return f.Name == name }); at >= 0 {
 		for _, p := range features[at].Needs {
@@ -61,7 +61,7 @@ func (c *Consumer) deniedFinding(name string, err error) plan.Finding {
 }
 
 // planSettings is the part of the configuration that plans are made from.
-func (c *Consumer) planSettings() plan.Settings {
+func (c *settings) planSettings() plan.Settings {
 	return plan.Settings{
 		HandlerTimeout: c.cfg.HandlerTimeout,
 		Lease:          c.cfg.Lease,

@@ -129,7 +129,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	var all []*Consumer
 	for c := range p.consumers {
-		all = append(all, c)
+		all = append(all, c.shell)
 	}
 	p.mu.Unlock()
 	if len(all) == 0 {
@@ -188,7 +188,7 @@ func (p *Pool) Status() PoolStatus {
 // the one that is the least far goes first.
 type tier struct {
 	priority  int
-	consumers []*Consumer
+	consumers []*core
 	clock     float64 // how far the latest start was
 }
 
@@ -198,8 +198,6 @@ type share struct {
 	tier  *tier
 	time  float64 // how far its next start is
 	whole bool    // Config.Concurrency was left to the pool
-
-	retryLaneOf *Consumer // whose retry lane its queue is; nil: nobody's
 }
 
 // maxLag is how many starts a consumer may be behind its share, and catch up with,
@@ -207,7 +205,7 @@ type share struct {
 const maxLag = maxBatch
 
 // nextStart is how far c's next start is.
-func (c *Consumer) nextStart() float64 {
+func (c *core) nextStart() float64 {
 	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.share.Weight))
 }
 
@@ -215,19 +213,19 @@ func (c *Consumer) nextStart() float64 {
 func (p *Pool) join(c *Consumer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.checkRetryLane(c); err != nil {
+	if err := p.checkRetryLane(&c.guarded); err != nil {
 		return err
 	}
-	p.admit(c)
+	p.admit(&c.guarded)
 	if c.retryLane != nil {
-		p.admit(c.retryLane)
+		p.admit(&c.retryLane.guarded)
 	}
 	return nil
 }
 
 // admit makes c one of p's. The caller holds p.mu.
-func (p *Pool) admit(c *Consumer) {
-	c.pool, c.mu, c.floor = p, &p.mu, &p.floor
+func (p *Pool) admit(c *core) {
+	c.pool, c.shell.mu, c.floor = p, &p.mu, &p.floor
 	at, found := slices.BinarySearchFunc(p.tiers, c.share.Priority, func(t *tier, priority int) int { return priority - t.priority })
 	if !found {
 		p.tiers = slices.Insert(p.tiers, at, &tier{priority: c.share.Priority})
@@ -238,9 +236,8 @@ func (p *Pool) admit(c *Consumer) {
 	c.takeWhole() // which may have changed since the defaults were filled in
 }
 
-// takeWhole lets c use all of its pool, if Config.Concurrency was left to that. The
-// caller holds c.mu.
-func (c *Consumer) takeWhole() {
+// takeWhole lets c use all of its pool, if Config.Concurrency was left to that.
+func (c *core) takeWhole() {
 	if c.share.whole {
 		c.dials.concurrency = min(c.pool.concurrency, maxConcurrent/c.batchSize())
 	}
@@ -248,18 +245,18 @@ func (c *Consumer) takeWhole() {
 
 // closed takes c, which is closed, out of p when none of its handlers is left. The
 // caller holds p.mu.
-func (p *Pool) closed(c *Consumer) {
+func (p *Pool) closed(c *core) {
 	if f := &p.floor; f.owner == c {
 		f.next, f.running, f.owner = nil, nil, nil
 		f.taken = time.Time{}
 	}
 	if t := c.share.tier; c.workers == 0 {
-		t.consumers = slices.DeleteFunc(t.consumers, func(other *Consumer) bool { return other == c })
+		t.consumers = slices.DeleteFunc(t.consumers, func(other *core) bool { return other == c })
 	}
 }
 
 // consumers yields all of p's. The caller holds p.mu.
-func (p *Pool) consumers(yield func(*Consumer) bool) {
+func (p *Pool) consumers(yield func(*core) bool) {
 	for _, t := range p.tiers {
 		for _, c := range t.consumers {
 			if !yield(c) {
@@ -271,14 +268,14 @@ func (p *Pool) consumers(yield func(*Consumer) bool) {
 
 // grants says whether the worker of c that asks may start a handler. If not, it
 // ends, and its place is another's. The caller holds p.mu.
-func (p *Pool) grants(c *Consumer) bool {
+func (p *Pool) grants(c *core) bool {
 	return p.workers() <= p.concurrency && p.next(c) == c
 }
 
 // next is the consumer whose turn it is, of those that have a message to start and a
 // worker for it: the one that asks, or a new one. nil if there is none. The caller
 // holds p.mu.
-func (p *Pool) next(asks *Consumer) (first *Consumer) {
+func (p *Pool) next(asks *core) (first *core) {
 	for _, t := range p.tiers {
 		for _, c := range t.consumers {
 			if (c == asks || c.workers < c.dials.concurrency) && c.nextUp() != nil && (first == nil || c.nextStart() < first.nextStart()) {
@@ -293,8 +290,8 @@ func (p *Pool) next(asks *Consumer) (first *Consumer) {
 }
 
 // charge counts the start of a handler of c against its share of its pool, if it has
-// one. The caller holds c.mu.
-func (c *Consumer) charge() {
+// one.
+func (c *core) charge() {
 	if c.pool == nil {
 		return
 	}
@@ -313,7 +310,7 @@ func (p *Pool) workers() (n int) {
 
 // places is what messages of c's there is room for: open may start at once, left
 // wait for a place too. The caller holds p.mu.
-func (p *Pool) places(c *Consumer) (left, open int) {
+func (p *Pool) places(c *core) (left, open int) {
 	others := 0
 	for other := range p.consumers {
 		if other != c {
@@ -334,8 +331,8 @@ func (p *Pool) places(c *Consumer) (left, open int) {
 
 // coming is how many handlers of c are about to take places: for messages that may
 // start, and for those that are being received, but for the one receive with which it
-// waits for its queue. The caller holds c.mu.
-func (c *Consumer) coming() int {
+// waits for its queue.
+func (c *core) coming() int {
 	n := max(0, c.reserved-maxBatch)
 	if c.nextUp() != nil {
 		n += c.waiting - c.gates.shelved - c.groups.Counts().Blocked
@@ -345,7 +342,7 @@ func (c *Consumer) coming() int {
 
 // outranks says that a message of a higher priority than c's waits to be started.
 // The caller holds p.mu.
-func (p *Pool) outranks(c *Consumer) bool {
+func (p *Pool) outranks(c *core) bool {
 	for _, t := range p.tiers {
 		if t == c.share.tier {
 			return false

@@ -34,9 +34,9 @@ const (
 	holdAtMost = retry.MaxVisibility - 15*time.Minute
 )
 
-// turn changes g's breaker, and does what follows from it. What had been let
-// through counts no longer: it may hang for hours. The caller holds c.mu.
-func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker.Breaker)) {
+// turn changes g's breaker, and does what follows from it. What had been let through
+// counts no longer: it may hang for hours.
+func (c *core) turn(g *gate, now time.Time, change func(*breaker.Breaker)) {
 	previous, since := g.state(), g.breaker.Since()
 	change(&g.breaker)
 	g.active, g.wanted, g.fresh = 0, false, false
@@ -66,15 +66,14 @@ func (c *Consumer) turn(g *gate, now time.Time, change func(*breaker.Breaker)) {
 }
 
 // wakeHidden wakes the messages that were hidden for want of what g stands for. Not
-// before that is found to bear some load: waking uses up a receive of each. The
-// caller holds c.mu.
-func (c *Consumer) wakeHidden(g *gate, now time.Time) {
+// before that is found to bear some load: waking uses up a receive of each.
+func (c *core) wakeHidden(g *gate, now time.Time) {
 	c.wake(func(r *memory.Note) bool { return r.Unavailable && !r.Asked && r.Key == g.key }, now)
 }
 
-// gateTurned brings the messages of g's key, and what else depends on g, into line
-// with its state. The caller holds c.mu.
-func (c *Consumer) gateTurned(g *gate, now time.Time) {
+// gateTurned brings the messages of g's key, and what else depends on g, into line with
+// its state.
+func (c *core) gateTurned(g *gate, now time.Time) {
 	c.recount(g)
 	switch {
 	case g.state() == BreakerOpen && !g.paused:
@@ -102,13 +101,13 @@ func (c *Consumer) gateTurned(g *gate, now time.Time) {
 
 // probeDue is called by g's timer.
 func (c *Consumer) probeDue(g *gate) {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	if c.closed || c.draining || c.gates.byKey[g.key] != g || g.paused {
+	if core.closed || core.draining || core.gates.byKey[g.key] != g || g.paused {
 		return
 	}
 	byProbe := c.cfg.Outage.Probe != nil && !g.probing
-	if c.dials.paused && !byProbe {
+	if core.dials.paused && !byProbe {
 		g.timer.Reset(whilePaused) // no canary could run
 		return
 	}
@@ -116,29 +115,29 @@ func (c *Consumer) probeDue(g *gate) {
 	switch g.state() {
 	case BreakerOpen:
 		g.probing = g.probing || byProbe
-		c.turn(g, now, (*breaker.Breaker).Probe)
+		core.turn(g, now, (*breaker.Breaker).Probe)
 		if byProbe {
 			// Not awaited by drain: like a handler, it may ignore its context.
 			canaries := g.canaries
 			c.crew.run(c.mu, func() { c.runProbe(g, canaries, now) })
 			return
 		}
-		c.sendCanary(g, now)
+		core.sendCanary(g, now)
 	case BreakerHalfOpen:
 		if g.probing && g.active == 0 {
-			c.complainLater("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
+			core.complainLater("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
 		}
 		// The probe or the canary has not ended: another canary, as long as that leaves
 		// places for others.
-		if g.active*2 < max(2, c.dials.concurrency) {
-			c.sendCanary(g, now)
+		if g.active*2 < max(2, core.dials.concurrency) {
+			core.sendCanary(g, now)
 		}
 	case BreakerRamping:
 		if g.holding == 0 && g.active == 0 && g.breaker.Promising() {
-			c.ramp(g, now, func(b *breaker.Breaker) { b.Idle(c.capacity(), now) })
+			core.ramp(g, now, func(b *breaker.Breaker) { b.Idle(core.capacity(), now) })
 			return
 		}
-		c.letThrough(g, now)
+		core.letThrough(g, now)
 	}
 }
 
@@ -151,17 +150,17 @@ func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 			c.complain("probe", "Config.Outage.Probe panicked, which counts as a failure", "panic", v, "stack", string(debug.Stack()))
 		}
-		c.enter()
+		core := c.enter()
 		defer c.leave()
 		g.probing = false
-		if !c.closed && g.state() == BreakerHalfOpen && g.canaries == canaries {
+		if !core.closed && g.state() == BreakerHalfOpen && g.canaries == canaries {
 			if err != nil {
 				g.cause = err
 			}
 			now := time.Now()
-			c.canaryEnded(g, err != nil, now.Sub(began), now)
+			core.canaryEnded(g, err != nil, now.Sub(began), now)
 		}
-		c.tidy(g)
+		core.tidy(g)
 	}()
 	ctx, cancel := context.WithTimeout(c.workCtx, probeTimeout)
 	defer cancel()
@@ -170,13 +169,12 @@ func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 	}
 }
 
-// sendCanary lets one message pass, to see what becomes of it. That is one that
-// has failed already, so that no other has to, but now and then it is another,
-// received if none is held: the former may be bad ones. When as many are held as may
-// be, and all of them have failed, it always is another, and one of them makes way: or
-// a producer of so many bad ones would keep all others waiting for good. The caller
-// holds c.mu.
-func (c *Consumer) sendCanary(g *gate, now time.Time) {
+// sendCanary lets one message pass, to see what becomes of it. That is one that has
+// failed already, so that no other has to, but now and then it is another, received if
+// none is held: the former may be bad ones. When as many are held as may be, and all of
+// them have failed, it always is another, and one of them makes way: or a producer of
+// so many bad ones would keep all others waiting for good.
+func (c *core) sendCanary(g *gate, now time.Time) {
 	g.canaries++
 	g.wanted = true
 	g.fresh = g.canaries%freshEvery == 0
@@ -203,7 +201,7 @@ func (c *Consumer) sendCanary(g *gate, now time.Time) {
 }
 
 // canaryPatience is how long a probe or a canary may run before there is another.
-func (c *Consumer) canaryPatience(g *gate) time.Duration {
+func (c *core) canaryPatience(g *gate) time.Duration {
 	if g.probing {
 		return probeTimeout + shortCanary
 	}
@@ -212,13 +210,13 @@ func (c *Consumer) canaryPatience(g *gate) time.Duration {
 
 // freshUpTo is how many messages may be held when another is received to be the
 // canary.
-func (c *Consumer) freshUpTo() int {
+func (c *core) freshUpTo() int {
 	all, _ := c.places()
 	return 2 * all
 }
 
 // candidate is the message that has been in list longest and may be run.
-func (c *Consumer) candidate(list *fifo, now time.Time) *delivery {
+func (c *core) candidate(list *fifo, now time.Time) *delivery {
 	d := list.first
 	for d != nil && c.memory.Recall(d.msg.ID, now).Due.After(now) {
 		d = d.next
@@ -227,8 +225,8 @@ func (c *Consumer) candidate(list *fifo, now time.Time) *delivery {
 }
 
 // shut says that the whole consumer receives nothing, for an outage; but for one
-// message if that is to be the canary. The caller holds c.mu.
-func (c *Consumer) shut() (shut bool, canary int) {
+// message if that is to be the canary.
+func (c *core) shut() (shut bool, canary int) {
 	g := c.gates.byKey[""]
 	if g == nil || c.keyed() {
 		return false, 0
@@ -240,8 +238,8 @@ func (c *Consumer) shut() (shut bool, canary int) {
 }
 
 // heldTooLong gives back a message that has waited for nearly as long as SQS lets
-// anybody hold one. It says whether it did. The caller holds c.mu.
-func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
+// anybody hold one. It says whether it did.
+func (c *core) heldTooLong(d *delivery, now time.Time) bool {
 	if !d.state.waits() || elapsed(d.requested, now) < holdAtMost {
 		return false
 	}
@@ -251,30 +249,30 @@ func (c *Consumer) heldTooLong(d *delivery, now time.Time) bool {
 	return true
 }
 
-// announce tells the log and the observer of e, in order. The caller holds c.mu.
-func (c *Consumer) announce(e OutageEvent) {
+// announce tells the log and the observer of e, in order.
+func (c *core) announce(e OutageEvent) {
 	c.gates.untold = append(c.gates.untold, e)
 	if c.gates.telling {
 		return
 	}
 	c.gates.telling = true
-	c.start("outage", c.tellOutages)
+	c.start("outage", c.shell.tellOutages)
 }
 
 func (c *Consumer) tellOutages() {
 	exited := true // by an Observer, until we return
 	defer func() {
 		if exited {
-			c.mu.Lock()
+			core := c.lock()
 			defer c.mu.Unlock()
-			c.start("outage", c.tellOutages) // the rest
+			core.start("outage", c.tellOutages) // the rest
 		}
 	}()
 	for {
-		c.mu.Lock()
-		events := c.gates.untold
-		c.gates.untold = nil
-		c.gates.telling = len(events) > 0
+		core := c.lock()
+		events := core.gates.untold
+		core.gates.untold = nil
+		core.gates.telling = len(events) > 0
 		c.mu.Unlock()
 		if len(events) == 0 {
 			exited = false
@@ -291,7 +289,7 @@ func (c *Consumer) tellOutages() {
 
 // logOutage logs the beginning and the end of an outage; its probes are of no
 // interest.
-func (c *Consumer) logOutage(e OutageEvent) {
+func (c *settings) logOutage(e OutageEvent) {
 	switch {
 	case e.State == BreakerOpen && e.Previous == BreakerClosed:
 		c.log.Warn("dependency unavailable: circuit breaker open, holding messages", "key", e.Key, "held", e.Held, "error", e.Err)
@@ -304,8 +302,8 @@ func (c *Consumer) logOutage(e OutageEvent) {
 	}
 }
 
-// breakers is what Status says of breakers and paused keys. The caller holds c.mu.
-func (c *Consumer) breakers() (all []BreakerStatus) {
+// breakers is what Status says of breakers and paused keys.
+func (c *core) breakers() (all []BreakerStatus) {
 	for _, g := range c.gates.byKey {
 		if g.state() == BreakerClosed && !g.paused {
 			continue
@@ -325,8 +323,8 @@ func (c *Consumer) breakers() (all []BreakerStatus) {
 
 // healthNow is the consumer's health, with what lasts while settlements go on, and
 // would otherwise seem to be well: open breakers, a full quota, messages left to
-// expire, most of them given up. The caller holds c.mu.
-func (c *Consumer) healthNow(now time.Time) (Health, string) {
+// expire, most of them given up.
+func (c *core) healthNow(now time.Time) (Health, string) {
 	if c.health.state != HealthOK && c.health.state != HealthDegraded {
 		return c.health.state, c.health.problem
 	}

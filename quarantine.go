@@ -58,10 +58,10 @@ var (
 )
 
 // floor is the right to start handlers: everybody's, or that of one message which
-// runs alone. Guarded by Consumer.mu.
+// runs alone. Part of the core.
 type floor struct {
 	next    *delivery // waits to run alone
-	owner   *Consumer // of that
+	owner   *core     // of that
 	running *delivery // was started alone; after aloneAtMost, others run beside it
 	taken   time.Time // since when no other is started; zero: others are
 	rest    time.Time // others have the floor until then
@@ -76,7 +76,7 @@ func (d *delivery) marked() bool { return d.history != nil && d.history.Alone > 
 // unexplained is how many of d's receives before this one were neither this
 // process's own, which lives, nor the hops of a long wait, nor, of those that can be
 // taken for it, attempts.
-func (c *Consumer) unexplained(d *delivery, attempts int, now time.Time) int {
+func (c *core) unexplained(d *delivery, attempts int, now time.Time) int {
 	arrived := d.msg.FirstReceived
 	if d.history != nil {
 		arrived = d.history.arrived
@@ -88,15 +88,15 @@ func (c *Consumer) unexplained(d *delivery, attempts int, now time.Time) int {
 }
 
 // suspicious says that d was received too often to be explained, even by all the
-// attempts that fit into the time. FIFO siblings are received without running, by
-// the dozen, and there is no telling. The caller holds c.mu.
-func (c *Consumer) suspicious(d *delivery, now time.Time) bool {
+// attempts that fit into the time. FIFO siblings are received without running, by the
+// dozen, and there is no telling.
+func (c *core) suspicious(d *delivery, now time.Time) bool {
 	return !c.queue.fifo && d.receives > unexplainedMany && c.unexplained(d, d.msg.Attempt-1-d.made(), now) >= unexplainedMany
 }
 
-// confine deals with d if it is, or seems to be, one that kills. It returns false
-// if d may run like any other. The caller holds c.mu.
-func (c *Consumer) confine(d *delivery, now time.Time) bool {
+// confine deals with d if it is, or seems to be, one that kills. It returns false if d
+// may run like any other.
+func (c *core) confine(d *delivery, now time.Time) bool {
 	if d.marked() {
 		if c.unexplained(d, 0, now) >= deadlyMany {
 			m := d.msg
@@ -131,16 +131,16 @@ func (f *floor) maySuspect(now time.Time) bool {
 	return f.suspects <= suspectsMany
 }
 
-// giveWay gives d back while another has the floor. The caller holds c.mu.
-func (c *Consumer) giveWay(d *delivery, now time.Time) {
+// giveWay gives d back while another has the floor.
+func (c *core) giveWay(d *delivery, now time.Time) {
 	due := now.Add(queueAlone + spread(queueAlone, d.msg.ID))
 	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
 }
 
 // isolate has d, which waits, run alone. If another does or will, d is given back for a
 // while; so is a marked one if the others have the workers for longer, since each crash
-// that it waits through here would count against it. The caller holds c.mu.
-func (c *Consumer) isolate(d *delivery, now time.Time) {
+// that it waits through here would count against it.
+func (c *core) isolate(d *delivery, now time.Time) {
 	f := c.floor
 	if f.next != nil || f.running != nil || d.marked() && f.rest.Sub(now) > queueAlone {
 		c.giveWay(d, now)
@@ -151,10 +151,10 @@ func (c *Consumer) isolate(d *delivery, now time.Time) {
 	c.takeFloor(now)
 }
 
-// takeFloor stops the starting of others once they have had their time, so that
-// the message that waits to run alone can. While c is paused it could not: the others
-// of its pool are not to wait for that. The caller holds c.mu.
-func (c *Consumer) takeFloor(now time.Time) {
+// takeFloor stops the starting of others once they have had their time, so that the
+// message that waits to run alone can. While c is paused it could not: the others of
+// its pool are not to wait for that.
+func (c *core) takeFloor(now time.Time) {
 	f := c.floor
 	d := f.next
 	if d == nil || c.closed || c.dials.paused || !f.taken.IsZero() {
@@ -162,8 +162,8 @@ func (c *Consumer) takeFloor(now time.Time) {
 	}
 	later := func(wait time.Duration, do func(now time.Time)) {
 		time.AfterFunc(wait, func() {
-			c.enter()
-			defer c.leave()
+			c.shell.enter()
+			defer c.shell.leave()
 			if f.next == d {
 				do(time.Now())
 			}
@@ -187,22 +187,22 @@ func (c *Consumer) takeFloor(now time.Time) {
 }
 
 // runAlone is called when the message that waited to run alone is started: others are
-// started again when it has ended, or aloneAtMost from now. The caller holds c.mu.
-func (c *Consumer) runAlone() {
+// started again when it has ended, or aloneAtMost from now.
+func (c *core) runAlone() {
 	f := c.floor
 	d := f.next
 	f.next, f.running = nil, d
 	time.AfterFunc(aloneAtMost, func() {
-		c.enter()
-		defer c.leave()
+		c.shell.enter()
+		defer c.shell.leave()
 		if f.running == d {
 			c.yieldFloor(time.Now())
 		}
 	})
 }
 
-// yieldFloor lets others start again. The caller holds c.mu.
-func (c *Consumer) yieldFloor(now time.Time) {
+// yieldFloor lets others start again.
+func (c *core) yieldFloor(now time.Time) {
 	f := c.floor
 	if f.taken.IsZero() {
 		return
@@ -211,9 +211,8 @@ func (c *Consumer) yieldFloor(now time.Time) {
 	f.taken = time.Time{}
 }
 
-// leaveFloor is called when d no longer waits, or no longer runs. The caller holds
-// c.mu.
-func (c *Consumer) leaveFloor(d *delivery, now time.Time) {
+// leaveFloor is called when d no longer waits, or no longer runs.
+func (c *core) leaveFloor(d *delivery, now time.Time) {
 	f := c.floor
 	switch d {
 	case f.next:
@@ -226,9 +225,8 @@ func (c *Consumer) leaveFloor(d *delivery, now time.Time) {
 	c.yieldFloor(now)
 }
 
-// startable is the message to start next; nil if none may start. The caller holds
-// c.mu.
-func (c *Consumer) startable() *delivery {
+// startable is the message to start next; nil if none may start.
+func (c *core) startable() *delivery {
 	d := c.nextUp()
 	if d == nil || c.pool != nil && !c.pool.grants(c) {
 		return nil
@@ -237,16 +235,16 @@ func (c *Consumer) startable() *delivery {
 }
 
 // nextUp is the message that c would start next, as far as c is concerned: in a pool
-// others may go first. The caller holds c.mu.
-func (c *Consumer) nextUp() *delivery {
+// others may go first.
+func (c *core) nextUp() *delivery {
 	if d := c.nextInLine(); d != nil && c.startsIn(d) <= 0 {
 		return d
 	}
 	return nil
 }
 
-// nextInLine is nextUp without regard to whether it is yet time. The caller holds c.mu.
-func (c *Consumer) nextInLine() *delivery {
+// nextInLine is nextUp without regard to whether it is yet time.
+func (c *core) nextInLine() *delivery {
 	f := c.floor
 	switch {
 	case c.closed || c.dials.paused || c.full():
@@ -260,9 +258,8 @@ func (c *Consumer) nextInLine() *delivery {
 }
 
 // aloneHere says that nothing that runs, or is not yet settled, would die with what
-// runs now, but for handlers that hang: these would keep it from running for ever. The
-// caller holds c.mu.
-func (c *Consumer) aloneHere() bool {
+// runs now, but for handlers that hang: these would keep it from running for ever.
+func (c *core) aloneHere() bool {
 	if c.pool != nil {
 		return c.pool.idle()
 	}

@@ -52,8 +52,8 @@ var systemAttributes = []types.MessageSystemAttributeName{
 
 // pollUntilStopped is the first poller: it lives as long as the consumer.
 func (c *Consumer) pollUntilStopped() {
-	c.mu.Lock()
-	c.pollers++
+	core := c.lock()
+	core.pollers++
 	c.mu.Unlock()
 	defer c.pollerEnded()
 	c.poll(c.awaitRoom(), false)
@@ -86,7 +86,7 @@ func (c *Consumer) poll(n int, extra bool) {
 // answeredAtOnce is how long to wait after an empty receive that was asked for at
 // asked: whoever answers a long poll without waiting, as some servers and proxies
 // do, would be asked thousands of times a second.
-func (c *Consumer) answeredAtOnce(asked time.Time) time.Duration {
+func (c *settings) answeredAtOnce(asked time.Time) time.Duration {
 	if time.Since(asked) < min(emptyPause, c.cfg.LongPoll/2) {
 		return emptyPause
 	}
@@ -104,9 +104,9 @@ func (c *Consumer) awaitRoom() int {
 	}()
 	hurry := false
 	for {
-		c.mu.Lock()
-		n, idle := c.reserve(hurry)
-		stopping := c.draining
+		core := c.lock()
+		n, idle := core.reserve(hurry)
+		stopping := core.draining
 		c.mu.Unlock()
 		switch {
 		case stopping:
@@ -131,10 +131,10 @@ func (c *Consumer) awaitRoom() int {
 	}
 }
 
-// reserve takes up to ten places for a receive if that is worthwhile: half of
-// all places are free, or ten, or somebody is in a hurry. Otherwise it says
-// whether a worker is idle for want of a message. The caller holds c.mu.
-func (c *Consumer) reserve(hurry bool) (n int, idle bool) {
+// reserve takes up to ten places for a receive if that is worthwhile: half of all
+// places are free, or ten, or somebody is in a hurry. Otherwise it says whether a
+// worker is idle for want of a message.
+func (c *core) reserve(hurry bool) (n int, idle bool) {
 	free, worthwhile, idle := c.room()
 	if free < worthwhile && (!hurry || !idle) {
 		return 0, idle
@@ -144,11 +144,11 @@ func (c *Consumer) reserve(hurry bool) (n int, idle bool) {
 	return n, false
 }
 
-// room is how many messages could be taken in now, how many make a receive worth
-// its call, and whether a worker is idle for want of one. What is held for an
-// outage or a pause, or blocked by its FIFO group, takes no room: a few groups with
-// a backlog would take all of it, and few workers. The caller holds c.mu.
-func (c *Consumer) room() (free, worthwhile int, idle bool) {
+// room is how many messages could be taken in now, how many make a receive worth its
+// call, and whether a worker is idle for want of one. What is held for an outage or a
+// pause, or blocked by its FIFO group, takes no room: a few groups with a backlog would
+// take all of it, and few workers.
+func (c *core) room() (free, worthwhile int, idle bool) {
 	if c.dials.paused {
 		return 0, 1, false
 	}
@@ -175,8 +175,8 @@ func (c *Consumer) giveBack(n int) {
 	if n == 0 {
 		return
 	}
-	c.enter()
-	c.reserved -= n
+	core := c.enter()
+	core.reserved -= n
 	c.leave()
 }
 
@@ -191,15 +191,15 @@ func notify(ch chan struct{}) {
 // maybeAddPoller starts one more poller if there is room for another receive:
 // the queue has more than the pollers of now bring in.
 func (c *Consumer) maybeAddPoller() {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	free, _, _ := c.room()
-	if all, _ := c.places(); c.draining || free < maxBatch || c.pollers*maxBatch >= all {
+	free, _, _ := core.room()
+	if all, _ := core.places(); core.draining || free < maxBatch || core.pollers*maxBatch >= all {
 		return
 	}
-	c.pollers++
-	c.reserved += maxBatch
-	c.start("extra poller", func() {
+	core.pollers++
+	core.reserved += maxBatch
+	core.start("extra poller", func() {
 		defer c.pollerEnded()
 		c.poll(maxBatch, true)
 	})
@@ -207,8 +207,8 @@ func (c *Consumer) maybeAddPoller() {
 
 // pollerEnded takes a poller off the count.
 func (c *Consumer) pollerEnded() {
-	c.enter()
-	c.pollers--
+	core := c.enter()
+	core.pollers--
 	c.leave()
 }
 
@@ -282,18 +282,18 @@ func (c *Consumer) unpack(messages []types.Message, requested, now time.Time) []
 
 // take admits the messages of a receive, in place of the n places reserved for it.
 func (c *Consumer) take(batch []delivery, n int, now time.Time) {
-	c.enter()
-	c.health.received(now)
+	core := c.enter()
+	core.health.received(now)
 	if len(batch) > 0 {
-		c.budget.Received()
+		core.budget.Received()
 	}
-	c.counts.Received += int64(len(batch))
-	c.reserved -= n
+	core.counts.Received += int64(len(batch))
+	core.reserved -= n
 	for i := range batch {
-		c.admit(&batch[i], now)
+		core.admit(&batch[i], now)
 	}
 	if len(batch) > 0 {
-		c.planKeeping(batch[0].renewAt)
+		core.planKeeping(batch[0].renewAt)
 	}
 	c.leave()
 
@@ -309,8 +309,8 @@ func (c *Consumer) take(batch []delivery, n int, now time.Time) {
 // failing neighbours burn receives too, by the dozen, so that there only runs seen
 // here count. The backoff may be the user's code: c.mu is not held.
 func (c *Consumer) countFits(batch []delivery, now time.Time) {
-	c.mu.Lock()
-	policy := c.policy
+	core := c.lock()
+	policy := core.policy
 	c.mu.Unlock()
 	for i := range batch {
 		if d := &batch[i]; d.receives > 1 && !c.queue.fifo {
@@ -334,9 +334,9 @@ func (c *Consumer) pauseAfter(err error, failures int) bool {
 		wait = lastingPollBackoff
 		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", err)
 	}
-	c.mu.Lock()
-	c.health.failing(problem)
-	c.noteDenied("receive", err)
+	core := c.lock()
+	core.health.failing(problem)
+	core.noteDenied("receive", err)
 	c.mu.Unlock()
 	c.complain("receive", problem, "failures", failures)
 
@@ -349,8 +349,8 @@ func (c *Consumer) pause(wait time.Duration) bool {
 	if wait == 0 {
 		return true
 	}
-	c.mu.Lock()
-	wait = wait/2 + time.Duration(c.chance.Int64N(int64(wait/2)))
+	core := c.lock()
+	wait = wait/2 + time.Duration(core.chance.Int64N(int64(wait/2)))
 	c.mu.Unlock()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

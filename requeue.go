@@ -66,10 +66,9 @@ const (
 
 var errDigest = errors.New("its MD5 is not the one that SQS sent with it, so that a copy might not be what was sent")
 
-// route completes a verdict that gives d back: by visibility, by requeue, or, at
-// the last permitted receive and where no copy can be sent, not at all. The caller
-// holds c.mu.
-func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
+// route completes a verdict that gives d back: by visibility, by requeue, or, at the
+// last permitted receive and where no copy can be sent, not at all.
+func (c *core) route(d *delivery, v verdict, now time.Time) verdict {
 	if !v.comesAgain() {
 		return v
 	}
@@ -93,8 +92,8 @@ func (c *Consumer) route(d *delivery, v verdict, now time.Time) verdict {
 }
 
 // reconsider completes the verdict on d once more if d, which was to be hidden, has
-// been received again, and that was its last permitted receive. The caller holds c.mu.
-func (c *Consumer) reconsider(d *delivery, now time.Time) {
+// been received again, and that was its last permitted receive.
+func (c *core) reconsider(d *delivery, now time.Time) {
 	limit := c.facts.plan.MaxReceives
 	if limit == 0 || d.receives < limit || d.receives == d.msg.Receives || d.verdict.requeue != byVisibility || !d.verdict.comesAgain() {
 		return
@@ -105,23 +104,22 @@ func (c *Consumer) reconsider(d *delivery, now time.Time) {
 	}
 }
 
-// spend notes that d is given up. The caller holds c.mu.
-func (c *Consumer) spend(d *delivery, now time.Time) {
+// spend notes that d is given up.
+func (c *core) spend(d *delivery, now time.Time) {
 	known := c.memory.Note(d.msg.ID, now)
 	known.Spent, known.Reason, known.Err = true, d.verdict.reason, d.verdict.err
 }
 
 // takesCopies says that messages may be requeued.
-func (c *Consumer) takesCopies() bool { return !c.queue.fifo && c.cfg.Via != ViaVisibility }
+func (c *settings) takesCopies() bool { return !c.queue.fifo && c.cfg.Via != ViaVisibility }
 
 // comesAgain says that the message goes back to its queue.
 func (v *verdict) comesAgain() bool {
 	return v.outcome == OutcomeRetry || v.outcome == OutcomeRelease || v.outcome == OutcomePark
 }
 
-// via decides whether v should be carried out by requeue, and why. The caller
-// holds c.mu.
-func (c *Consumer) via(d *delivery, v verdict, now time.Time) cause {
+// via decides whether v should be carried out by requeue, and why.
+func (c *core) via(d *delivery, v verdict, now time.Time) cause {
 	limit := c.facts.plan.MaxReceives
 	parked := v.outcome == OutcomePark
 	switch {
@@ -165,9 +163,9 @@ func (d *delivery) knowsDue(due time.Time) bool {
 	return d.history != nil && !d.history.due.Before(due)
 }
 
-// copyable says whether a copy of d can be sent, as far as is known before it is
-// tried, and complains if not. The caller holds c.mu.
-func (c *Consumer) copyable(d *delivery, now time.Time) bool {
+// copyable says whether a copy of d can be sent, as far as is known before it is tried,
+// and complains if not.
+func (c *core) copyable(d *delivery, now time.Time) bool {
 	limit := maxMessage
 	if c.facts.largest > 0 {
 		limit = min(limit, c.facts.largest)
@@ -189,8 +187,8 @@ func (c *Consumer) copyable(d *delivery, now time.Time) bool {
 	return false
 }
 
-// cannotCopy notes that d cannot be copied, and says why. The caller holds c.mu.
-func (c *Consumer) cannotCopy(d *delivery, problem, remedy string) {
+// cannotCopy notes that d cannot be copied, and says why.
+func (c *core) cannotCopy(d *delivery, problem, remedy string) {
 	d.uncopyable = true
 	c.complainLater("uncopyable", "a message cannot be requeued; it is hidden instead, or given up at its last permitted receive",
 		"message", d.msg, "problem", problem, "remedy", remedy)
@@ -202,10 +200,10 @@ func (c *Consumer) cannotCopy(d *delivery, problem, remedy string) {
 	})
 }
 
-// requeue takes the next step: hide the original until it is due, as far as that
-// goes, so that a crash from here on brings it back no earlier; send the copy; and
-// when SQS has confirmed that, delete the original. The caller holds c.mu.
-func (c *Consumer) requeue(d *delivery, now time.Time) {
+// requeue takes the next step: hide the original until it is due, as far as that goes,
+// so that a crash from here on brings it back no earlier; send the copy; and when SQS
+// has confirmed that, delete the original.
+func (c *core) requeue(d *delivery, now time.Time) {
 	switch {
 	case d.copied:
 		c.put(&c.deletes, d, now)
@@ -218,11 +216,11 @@ func (c *Consumer) requeue(d *delivery, now time.Time) {
 
 // sendRequeues sends up to ten copies to the queue itself, or to its retry lane.
 func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
-	c.mu.Lock()
+	core := c.lock()
 	now := time.Now()
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i, d := range batch {
-		entries[i] = c.requeueOf(d, now)
+		entries[i] = core.requeueOf(d, now)
 		entries[i].Id = &positions[i]
 	}
 	c.mu.Unlock()
@@ -250,7 +248,7 @@ func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
 }
 
 // requeueOf is the copy that takes d's place in its queue.
-func (c *Consumer) requeueOf(d *delivery, now time.Time) types.SendMessageBatchRequestEntry {
+func (c *core) requeueOf(d *delivery, now time.Time) types.SendMessageBatchRequestEntry {
 	entry := d.resend()
 	if entry.MessageAttributes == nil {
 		entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
@@ -260,14 +258,14 @@ func (c *Consumer) requeueOf(d *delivery, now time.Time) types.SendMessageBatchR
 	return entry
 }
 
-// delayFor is the delay in seconds of the copy that v sends: until it is due, where
-// SQS delays so long. A copy that waits longer must be parked, and is received at
-// once, since only what is parked can be woken; but for one that just misses being
-// hidden once only, and not while this consumer stops, which would be the one to
-// receive it. The delay is at least a second: the SDK leaves a zero
-// out, and the queue's own would apply. Short delays are rounded down: whoever
-// receives the copy holds it for the rest of its wait. The caller holds c.mu.
-func (c *Consumer) delayFor(v verdict, now time.Time) int32 {
+// delayFor is the delay in seconds of the copy that v sends: until it is due, where SQS
+// delays so long. A copy that waits longer must be parked, and is received at once,
+// since only what is parked can be woken; but for one that just misses being hidden
+// once only, and not while this consumer stops, which would be the one to receive it.
+// The delay is at least a second: the SDK leaves a zero out, and the queue's own would
+// apply. Short delays are rounded down: whoever receives the copy holds it for the rest
+// of its wait.
+func (c *core) delayFor(v verdict, now time.Time) int32 {
 	wait := max(v.due.Sub(now), time.Second)
 	parked := (wait > plan.MaxDelay || v.unavailable) && v.requeue != becauseInFlight
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
@@ -324,9 +322,8 @@ func intact(raw *types.Message) bool {
 	return hex.EncodeToString(attributes[:]) == deref(raw.MD5OfMessageAttributes)
 }
 
-// requeueRefused decides what to do about a copy that the queue did not take. The
-// caller holds c.mu.
-func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Time) {
+// requeueRefused decides what to do about a copy that the queue did not take.
+func (c *core) requeueRefused(d *delivery, err error, ours bool, now time.Time) {
 	switch {
 	case errors.Is(err, errDigest):
 		c.cannotCopy(d, err.Error(), "see that handlers do not change the message's attributes, and that nothing between here and SQS does")
@@ -366,9 +363,8 @@ func (c *Consumer) requeueRefused(d *delivery, err error, ours bool, now time.Ti
 	}
 }
 
-// fallBack gives d back without a copy or, at its last permitted receive, gives it
-// up. The caller holds c.mu.
-func (c *Consumer) fallBack(d *delivery, now time.Time) {
+// fallBack gives d back without a copy or, at its last permitted receive, gives it up.
+func (c *core) fallBack(d *delivery, now time.Time) {
 	if d.verdict.alone && !c.draining && !passed(d.expires, now) {
 		c.move(d, stateWaiting)
 		c.isolate(d, now)

@@ -30,15 +30,15 @@ const maxLastChance = time.Hour
 
 var errExpires = errors.New("its queue would have dropped it before it could be run again")
 
-// expirations are the messages that are left to expire. Guarded by Consumer.mu.
+// expirations are the messages that are left to expire. Part of the core.
 type expirations struct {
 	waiting     int // announced since the last of them was dropped
 	first, last time.Time
 }
 
 // expiry is when the queue drops d, on our clock. Where SQS did not say when it was
-// sent, that is never: a zero time. The caller holds c.mu.
-func (c *Consumer) expiry(d *delivery) time.Time {
+// sent, that is never: a zero time.
+func (c *core) expiry(d *delivery) time.Time {
 	sent := d.enqueued()
 	if sent.IsZero() {
 		return sent
@@ -46,17 +46,16 @@ func (c *Consumer) expiry(d *delivery) time.Time {
 	return c.clock.local(sent).Add(c.facts.retention())
 }
 
-// expiresBefore says that d, if it waits until then, is dropped before anybody
-// can be expected to have received it. The caller holds c.mu.
-func (c *Consumer) expiresBefore(d *delivery, then time.Time) bool {
+// expiresBefore says that d, if it waits until then, is dropped before anybody can be
+// expected to have received it.
+func (c *core) expiresBefore(d *delivery, then time.Time) bool {
 	expires := c.expiry(d)
 	return !expires.IsZero() && then.After(expires.Add(-min(maxLastChance, c.facts.retention()/10)))
 }
 
 // withoutCopy completes a verdict that gives d back by visibility: where the queue
-// would not let it come again, it goes to the dead-letter queue now, with its
-// story. The caller holds c.mu.
-func (c *Consumer) withoutCopy(d *delivery, v verdict, now time.Time) verdict {
+// would not let it come again, it goes to the dead-letter queue now, with its story.
+func (c *core) withoutCopy(d *delivery, v verdict, now time.Time) verdict {
 	v = c.atLastReceive(d, v)
 	switch {
 	case !v.comesAgain(), v.due.IsZero(): // the latter is there to be received
@@ -70,9 +69,9 @@ func (c *Consumer) withoutCopy(d *delivery, v verdict, now time.Time) verdict {
 	return v
 }
 
-// announceExpiry says so, once, if d, which SQS has just hidden, will be dropped
-// before it comes again. The caller holds c.mu.
-func (c *Consumer) announceExpiry(d *delivery, now time.Time) {
+// announceExpiry says so, once, if d, which SQS has just hidden, will be dropped before
+// it comes again.
+func (c *core) announceExpiry(d *delivery, now time.Time) {
 	due := d.verdict.due
 	if due.IsZero() || d.verdict.requeue != byVisibility || d.verdict.carried || !c.expiresBefore(d, due) {
 		return
@@ -99,7 +98,7 @@ func (c *Consumer) announceExpiry(d *delivery, now time.Time) {
 		"message", e.Message, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.err,
 		"remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL; or raise MessageRetentionPeriod, which holds for messages that are in the queue already")
 	if f := c.cfg.Observer.Expiring; f != nil {
-		c.start("observer", func() { c.tell(func() { f(c.runCtx, e) }) })
+		c.start("observer", func() { c.shell.tell(func() { f(c.shell.runCtx, e) }) })
 	}
 }
 

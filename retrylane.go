@@ -59,7 +59,7 @@ func (c Config) retryLaneQueue(queue queueURL) (retryLane queueURL, problems []e
 
 // checkRetryLane returns an error if c's retry lane is that of another queue too: what it
 // gives up would name the wrong one as its source. The caller holds p.mu.
-func (p *Pool) checkRetryLane(c *Consumer) error {
+func (p *Pool) checkRetryLane(c *core) error {
 	if !c.hasRetryLane() {
 		return nil
 	}
@@ -72,14 +72,14 @@ func (p *Pool) checkRetryLane(c *Consumer) error {
 }
 
 // hasRetryLane says that what is retried goes to another queue.
-func (c *Consumer) hasRetryLane() bool { return c.copyTo != c.queue }
+func (c *settings) hasRetryLane() bool { return c.copyTo != c.queue }
 
 // source is the queue that d, which c gives up, came from: c's own, or the one whose
-// retry lane that is. Its ARN where that is known, else its URL. The caller holds c.mu.
-func (c *Consumer) source(d *delivery) string {
+// retry lane that is. Its ARN where that is known, else its URL.
+func (c *core) source(d *delivery) string {
 	from := c
-	if c.share.retryLaneOf != nil && d.history != nil {
-		from = c.share.retryLaneOf
+	if c.retryLaneOf != nil && d.history != nil {
+		from = c.retryLaneOf
 	}
 	if from.facts.arn != "" {
 		return from.facts.arn

@@ -29,11 +29,10 @@ const (
 	settleTimeout = 30 * time.Second
 )
 
-// settle sends d's verdict on its way. A message has one conversation with SQS at
-// a time: while a heartbeat is under way the settlement waits for its end, or the
-// heartbeat could land after it and turn hours of backoff into the length of a
-// lease. The caller holds c.mu.
-func (c *Consumer) settle(d *delivery, now time.Time) {
+// settle sends d's verdict on its way. A message has one conversation with SQS at a
+// time: while a heartbeat is under way the settlement waits for its end, or the
+// heartbeat could land after it and turn hours of backoff into the length of a lease.
+func (c *core) settle(d *delivery, now time.Time) {
 	if c.closed {
 		return // the stop budget has ended: the report names it
 	}
@@ -88,23 +87,23 @@ func (c *Consumer) sendDeletes(batch []*delivery) [maxBatch]error {
 // computed now, not when the handler ended: the wait in between is part of the
 // backoff.
 func (c *Consumer) sendHides(batch []*delivery) [maxBatch]error {
-	c.mu.Lock()
+	core := c.lock()
 	now := time.Now()
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		d.named = d.handle
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
-		entries[i].VisibilityTimeout = c.hideFor(d, now)
+		entries[i].VisibilityTimeout = core.hideFor(d, now)
 		d.hiddenUntil = now.Add(time.Duration(entries[i].VisibilityTimeout) * time.Second)
 	}
 	c.mu.Unlock()
 	return c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
 }
 
-// dropExpired takes out of batch the messages whose lease has ended: a
-// visibility change would now disturb whoever holds them. The caller holds c.mu.
-func (c *Consumer) dropExpired(batch []*delivery, now time.Time) []*delivery {
+// dropExpired takes out of batch the messages whose lease has ended: a visibility
+// change would now disturb whoever holds them.
+func (c *core) dropExpired(batch []*delivery, now time.Time) []*delivery {
 	held := batch[:0]
 	for _, d := range batch {
 		if passed(d.expires, now) {
@@ -120,7 +119,7 @@ func (c *Consumer) dropExpired(batch []*delivery, now time.Time) []*delivery {
 // hideFor is the visibility timeout that makes d due when its verdict says, as
 // far as SQS's 12 hours reach: when they do not, the message is parked, hidden
 // again when it comes early.
-func (c *Consumer) hideFor(d *delivery, now time.Time) int32 {
+func (c *core) hideFor(d *delivery, now time.Time) int32 {
 	due := d.verdict.due
 	if due.IsZero() {
 		return 0 // released at once, which only a drain asks for
@@ -160,30 +159,29 @@ func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries [
 // confirmed is no longer ours, what it refused is sent again, alone.
 func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]error) {
 	now := time.Now()
-	c.enter()
+	core := c.enter()
 	if slices.Contains(results[:len(batch)], nil) {
-		c.answered = now
+		core.answered = now
 	}
 	for i, d := range batch {
-		c.move(d, stateSettling)
+		core.move(d, stateSettling)
 		err := results[i]
 		switch {
-		case err == nil && d.superseded() && (o == &c.deletes || o == &c.hides):
-			c.settle(d, now) // what was confirmed may have been said of the older handle
+		case err == nil && d.superseded() && (o == &core.deletes || o == &core.hides):
+			core.settle(d, now) // what was confirmed may have been said of the older handle
 		case err == nil:
 			o.taken++
-			c.confirm(o, d, now)
+			core.confirm(o, d, now)
 		default:
-			c.refused(o, d, err, now)
+			core.refused(o, d, err, now)
 		}
 	}
 	c.leave()
 	c.tellSettled()
 }
 
-// confirm is called when SQS has carried out what o asked for d. The caller
-// holds c.mu.
-func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
+// confirm is called when SQS has carried out what o asked for d.
+func (c *core) confirm(o *outbox, d *delivery, now time.Time) {
 	switch {
 	case o == &c.copies, o == &c.requeues:
 		// There is another: now, and only now, delete the original. Should it come
@@ -250,9 +248,8 @@ func (c *Consumer) confirm(o *outbox, d *delivery, now time.Time) {
 	c.release(d, now)
 }
 
-// refused decides what to do about a settlement that SQS did not carry out. The
-// caller holds c.mu.
-func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
+// refused decides what to do about a settlement that SQS did not carry out.
+func (c *core) refused(o *outbox, d *delivery, err error, now time.Time) {
 	if c.closed {
 		return // cut by the end of the stop budget: the report names it
 	}
@@ -296,24 +293,23 @@ func (c *Consumer) refused(o *outbox, d *delivery, err error, now time.Time) {
 
 // settleLater tries d's settlement again after a backoff. While it was under way the
 // lease could not be renewed: if that is due, it is done in between.
-func (c *Consumer) settleLater(d *delivery) {
+func (c *core) settleLater(d *delivery) {
 	if now := time.Now(); passed(d.renewAt, now) {
 		c.planKeeping(now)
 	}
 	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
 	wait -= spread(wait/2, d.msg.ID)
 	time.AfterFunc(wait, func() {
-		c.enter()
-		defer c.leave()
+		c.shell.enter()
+		defer c.shell.leave()
 		if d.state == stateSettling && !c.closed {
 			c.settle(d, time.Now())
 		}
 	})
 }
 
-// lose gives up a message that another consumer may hold by now. The caller
-// holds c.mu.
-func (c *Consumer) lose(d *delivery, err error) {
+// lose gives up a message that another consumer may hold by now.
+func (c *core) lose(d *delivery, err error) {
 	if d.state == stateRunning {
 		if !d.leaseState.lost() {
 			d.loseLease()
@@ -330,8 +326,8 @@ func (c *Consumer) lose(d *delivery, err error) {
 	c.release(d, now)
 }
 
-// release lets go of d: it is settled, or lost. The caller holds c.mu.
-func (c *Consumer) release(d *delivery, now time.Time) {
+// release lets go of d: it is settled, or lost.
+func (c *core) release(d *delivery, now time.Time) {
 	if d.verdict.outcome == OutcomeLost {
 		c.counts.Lost++
 		c.rememberLost(d, now)

@@ -57,7 +57,7 @@ func (s spec) consumer() (*Consumer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making the consumer of Config.RetryLane: %w", err)
 		}
-		c.retryLane.share.retryLaneOf = c
+		c.retryLane.retryLaneOf = &c.guarded
 	}
 	if s.pool != nil {
 		if err := s.pool.join(c); err != nil {
@@ -107,44 +107,52 @@ func (s spec) build() (*Consumer, error) {
 		return nil, err
 	}
 
+	made := &settings{
+		cfg:    cfg,
+		queue:  queue,
+		copyTo: copyTo,
+		log:    slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
+	}
 	c := &Consumer{
-		handling:    crew{handlers: true},
-		queue:       queue,
-		copyTo:      copyTo,
-		handler:     s.handler,
-		batches:     batches,
-		cfg:         cfg,
-		log:         slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
-		chance:      rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
-		mu:          new(sync.Mutex),
-		share:       share{Share: s.share.withDefaults(), whole: whole},
-		floor:       new(floor),
-		held:        make(map[string]*delivery),
-		groups:      groups.New[*delivery](),
-		said:        make(map[string]time.Time),
-		stopping:    make(chan struct{}),
-		freed:       make(chan struct{}, 1),
-		renewing:    make(chan struct{}, renewAtOnce),
-		leased:      make(chan struct{}, 1),
-		emptied:     make(chan struct{}, 1),
-		pollLimit:   deadline{limit: cfg.LongPoll + pollGrace},
-		settleLimit: deadline{limit: settleTimeout},
+		settings:     made,
+		handler:      s.handler,
+		batchHandler: s.batchHandler,
+		mu:           new(sync.Mutex),
+		handling:     crew{handlers: true},
+		stopping:     make(chan struct{}),
+		freed:        make(chan struct{}, 1),
+		renewing:     make(chan struct{}, renewAtOnce),
+		leased:       make(chan struct{}, 1),
+		emptied:      make(chan struct{}, 1),
+		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
+		settleLimit:  deadline{limit: settleTimeout},
 	}
 	c.workFunc = c.work
 	if batches != nil {
-		c.workFunc = c.workBatches
+		c.workFunc, made.batch = c.workBatches, batches.Size
 	}
-	c.policy = guarded(cfg.Retry, func(problem string) { c.complain("policy", problem) })
-	c.cfg.Retry = c.policy
-	c.dials.concurrency = cfg.Concurrency
+	made.cfg.Retry = guarded(cfg.Retry, func(problem string) { c.complain("policy", problem) })
 	c.client.Client = s.client
 	if f := cfg.Observer.Call; f != nil {
 		c.client.observe = func(ctx context.Context, e Call) { c.tell(func() { f(ctx, e) }) }
 	}
-	c.deletes = outbox{name: "delete", state: stateDeleting, send: c.sendDeletes}
-	c.hides = outbox{name: "hide", state: stateHiding, send: c.sendHides, leased: true}
-	c.copies = outbox{name: "copy", state: stateCopying, send: c.sendCopies, maxBytes: maxBatchBytes}
-	c.requeues = outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes}
+	c.guarded = core{
+		settings: made,
+		shell:    c,
+		batches:  batches,
+		chance:   rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
+		policy:   made.cfg.Retry,
+		share:    share{Share: s.share.withDefaults(), whole: whole},
+		floor:    new(floor),
+		held:     make(map[string]*delivery),
+		groups:   groups.New[*delivery](),
+		said:     make(map[string]time.Time),
+		deletes:  outbox{name: "delete", state: stateDeleting, send: c.sendDeletes},
+		hides:    outbox{name: "hide", state: stateHiding, send: c.sendHides, leased: true},
+		copies:   outbox{name: "copy", state: stateCopying, send: c.sendCopies, maxBytes: maxBatchBytes},
+		requeues: outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes},
+	}
+	c.guarded.dials.concurrency = cfg.Concurrency
 	return c, nil
 }
 
@@ -167,5 +175,5 @@ func (s spec) collector() (*collector, []error) {
 	} else if n := cmp.Or(s.cfg.Concurrency, defaultConcurrency); n <= maxConcurrent && n*b.Size > maxConcurrent {
 		problems = append(problems, fmt.Errorf("Config.Concurrency is %d and BatchConfig.Size %d: lower one, to at most %d messages in handlers at once", n, b.Size, maxConcurrent))
 	}
-	return &collector{BatchConfig: b, handler: s.batchHandler}, problems
+	return &collector{BatchConfig: b}, problems
 }

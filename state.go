@@ -64,9 +64,9 @@ func (s state) settles() bool { return stateFinished <= s && s <= stateDeleting 
 // requested reports whether a request settles the delivery, or an outbox holds it for one.
 func (s state) requested() bool { return stateHiding <= s && s <= stateDeleting }
 
-// move brings d into another state, and keeps the counts right. It panics if the move is
-// not permitted. The caller holds c.mu.
-func (c *Consumer) move(d *delivery, to state) {
+// move brings d into another state, and keeps the counts right. It panics if the move
+// is not permitted.
+func (c *core) move(d *delivery, to state) {
 	from := d.state
 	if !slices.Contains(permitted[from], to) {
 		panic(fmt.Sprintf("reprise: message %s cannot move from %v to %v", d.msg.ID, from, to))
@@ -83,9 +83,9 @@ func (c *Consumer) move(d *delivery, to state) {
 	d.state = to
 }
 
-// countOf is the number of the deliveries that are in a state like s; nil if they are not
-// counted. The caller holds c.mu.
-func (c *Consumer) countOf(s state) *int {
+// countOf is the number of the deliveries that are in a state like s; nil if they are
+// not counted.
+func (c *core) countOf(s state) *int {
 	switch {
 	case s.waits():
 		return &c.waiting

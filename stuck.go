@@ -42,9 +42,8 @@ type refusals struct {
 	stuck bool  // counted in Consumer.stuck
 }
 
-// noteRefusal takes in that SQS has not carried out what o asked for d. The caller
-// holds c.mu.
-func (c *Consumer) noteRefusal(o *outbox, d *delivery, err error, now time.Time) {
+// noteRefusal takes in that SQS has not carried out what o asked for d.
+func (c *core) noteRefusal(o *outbox, d *delivery, err error, now time.Time) {
 	d.refusals++
 	if d.refused.by != o {
 		c.unstick(d)
@@ -64,8 +63,8 @@ func (c *Consumer) noteRefusal(o *outbox, d *delivery, err error, now time.Time)
 	}
 }
 
-// unstick notes that d is not refused any more. The caller holds c.mu.
-func (c *Consumer) unstick(d *delivery) {
+// unstick notes that d is not refused any more.
+func (c *core) unstick(d *delivery) {
 	if d.refused.stuck {
 		d.refused.stuck = false
 		c.stuck--
@@ -87,8 +86,8 @@ func (d *delivery) refusedLong(now time.Time) bool {
 func (d *delivery) othersTaken() bool { return d.refused.by.taken > d.refused.taken }
 
 // stuckProblem is what health says of messages that are refused while SQS answers
-// others; empty if there are none. The caller holds c.mu.
-func (c *Consumer) stuckProblem() string {
+// others; empty if there are none.
+func (c *core) stuckProblem() string {
 	if c.stuck == 0 {
 		return ""
 	}
@@ -97,7 +96,7 @@ func (c *Consumer) stuckProblem() string {
 
 // unsendable is what is known of messages that are given up and that the
 // dead-letter queue does not take, though it takes others or is there at least.
-// Guarded by Consumer.mu.
+// Part of the core.
 type unsendable struct {
 	until time.Time // when the last of them becomes visible
 	err   error

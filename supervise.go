@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// start runs f in a goroutine of its own that drain waits for. The caller holds
-// c.mu.
-func (c *Consumer) start(name string, f func()) {
+// start runs f in a goroutine of its own that drain waits for.
+func (c *core) start(name string, f func()) {
 	if c.closed {
 		return
 	}
-	c.tasks.Add(1)
-	c.crew.run(c.mu, func() {
-		defer c.tasks.Done()
-		c.survive(name, f)
+	c.shell.tasks.Add(1)
+	c.shell.crew.run(c.shell.mu, func() {
+		defer c.shell.tasks.Done()
+		c.shell.survive(name, f)
 	})
 }
 
@@ -27,23 +26,23 @@ const (
 	maxRestart = 10 * time.Second
 )
 
-// startLoop runs a loop that must live as long as the consumer. If it panics it
-// is started again, whole, after a backoff: never from the middle, where its
-// state cannot be trusted. The caller holds c.mu.
-func (c *Consumer) startLoop(name string, loop func()) {
+// startLoop runs a loop that must live as long as the consumer. If it panics it is
+// started again, whole, after a backoff: never from the middle, where its state cannot
+// be trusted.
+func (c *core) startLoop(name string, loop func()) {
 	c.start(name, func() {
 		exited := true
 		defer func() {
 			if exited { // by runtime.Goexit in the user's code: this goroutine ends
-				c.mu.Lock()
+				c.shell.mu.Lock()
 				c.startLoop(name, loop)
-				c.mu.Unlock()
+				c.shell.mu.Unlock()
 			}
 		}()
-		for wait := minRestart; !c.survive(name, loop); wait = min(2*wait, maxRestart) {
+		for wait := minRestart; !c.shell.survive(name, loop); wait = min(2*wait, maxRestart) {
 			select {
 			case <-time.After(wait):
-			case <-c.settleCtx.Done():
+			case <-c.shell.settleCtx.Done():
 				exited = false
 				return
 			}
@@ -62,8 +61,8 @@ func (c *Consumer) survive(name string, f func()) (returned bool) {
 		if v == nil {
 			v = "runtime.Goexit was called"
 		}
-		c.mu.Lock()
-		c.health.degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
+		core := c.lock()
+		core.health.degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
 		c.mu.Unlock()
 		// The logger may be what panicked.
 		defer func() { _ = recover() }()
@@ -90,29 +89,27 @@ func (c *Consumer) tellSettled() {
 	if f == nil {
 		return
 	}
-	c.mu.Lock()
-	events := c.untold
-	c.untold = nil
+	core := c.lock()
+	events := core.untold
+	core.untold = nil
 	c.mu.Unlock()
 	for _, e := range events {
 		c.tell(func() { f(c.runCtx, e) })
 	}
 }
 
-// ordered is what is to be told one after the other, outside the lock. Guarded by
-// Consumer.mu.
+// ordered is what is to be told one after the other, outside the lock. Part of the core.
 type ordered struct {
 	untold  []func()
 	telling bool // somebody is about it
 }
 
-// inOrder calls f without the lock, after all that it was given before. The caller
-// holds c.mu.
-func (c *Consumer) inOrder(f func()) {
+// inOrder calls f without the lock, after all that it was given before.
+func (c *core) inOrder(f func()) {
 	c.ordered.untold = append(c.ordered.untold, f)
 	if !c.ordered.telling {
 		c.ordered.telling = true
-		c.start("log", c.tellInOrder)
+		c.start("log", c.shell.tellInOrder)
 	}
 }
 
@@ -120,21 +117,21 @@ func (c *Consumer) tellInOrder() {
 	exited := true // by the user's code, until we return
 	defer func() {
 		if exited {
-			c.mu.Lock()
+			core := c.lock()
 			defer c.mu.Unlock()
-			c.start("log", c.tellInOrder) // the rest
+			core.start("log", c.tellInOrder) // the rest
 		}
 	}()
 	for {
-		c.mu.Lock()
-		if len(c.ordered.untold) == 0 {
-			c.ordered = ordered{}
+		core := c.lock()
+		if len(core.ordered.untold) == 0 {
+			core.ordered = ordered{}
 			c.mu.Unlock()
 			exited = false
 			return
 		}
-		f := c.ordered.untold[0]
-		c.ordered.untold = c.ordered.untold[1:]
+		f := core.ordered.untold[0]
+		core.ordered.untold = core.ordered.untold[1:]
 		c.mu.Unlock()
 		f()
 	}
@@ -147,22 +144,22 @@ const complaintEvery = 30 * time.Second
 // failing messages must not become two million lines. The caller does not hold
 // c.mu, for a logger may block.
 func (c *Consumer) complain(kind, text string, args ...any) {
-	c.mu.Lock()
-	due := c.mayComplain(kind)
+	core := c.lock()
+	due := core.mayComplain(kind)
 	c.mu.Unlock()
 	if due {
 		c.log.Error(text, args...)
 	}
 }
 
-// complainLater is complain for a caller that holds c.mu.
-func (c *Consumer) complainLater(kind, text string, args ...any) {
+// complainLater has complain called without the lock.
+func (c *core) complainLater(kind, text string, args ...any) {
 	if c.mayComplain(kind) {
 		c.start("log", func() { c.log.Error(text, args...) })
 	}
 }
 
-func (c *Consumer) mayComplain(kind string) bool {
+func (c *core) mayComplain(kind string) bool {
 	now := time.Now()
 	if last, ok := c.said[kind]; ok && now.Sub(last) < complaintEvery {
 		return false
@@ -171,8 +168,7 @@ func (c *Consumer) mayComplain(kind string) bool {
 	return true
 }
 
-// healthState is what Status says of the consumer's health. Guarded by
-// Consumer.mu.
+// healthState is what Status says of the consumer's health. Part of the core.
 type healthState struct {
 	state       Health
 	problem     string

@@ -38,7 +38,7 @@ func (c *Consumer) afterwards(r *run) context.Context {
 }
 
 // leaveTrail notes in d's message what is left of the run that has ended. Whoever
-// was told of the message before has the old one. The caller holds c.mu.
+// was told of the message before has the old one.
 func (d *delivery) leaveTrail() {
 	if d.run.trail == "" {
 		return
@@ -48,9 +48,8 @@ func (d *delivery) leaveTrail() {
 	d.msg = &left
 }
 
-// pickUpTrail gives d, just received, what the last attempt left, if it was made
-// here. The caller holds c.mu.
-func (c *Consumer) pickUpTrail(d *delivery, now time.Time) {
+// pickUpTrail gives d, just received, what the last attempt left, if it was made here.
+func (c *core) pickUpTrail(d *delivery, now time.Time) {
 	if trail := c.memory.Recall(d.msg.ID, now).Trail; trail != "" {
 		d.msg.Trail = trail
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// waker makes messages that wait out a backoff visible before its end. Guarded by
-// Consumer.mu.
+// waker makes messages that wait out a backoff visible before its end. Part of the core.
 type waker struct {
 	ids    []string // still to be woken
 	active bool     // a goroutine is about it
@@ -50,23 +49,23 @@ func (c *Consumer) Wake(keys ...string) int {
 	if c.retryLane != nil {
 		inRetryLane = c.retryLane.Wake(keys...)
 	}
-	c.enter()
+	core := c.enter()
 	defer c.leave()
 	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
-	for _, g := range c.gates.byKey {
+	for _, g := range core.gates.byKey {
 		if g.state() == BreakerOpen && named(g.key) {
 			g.breaker.ProbeNow()
 			g.timer.Reset(0)
 		}
 	}
-	return inRetryLane + c.wake(func(r *memory.Note) bool {
-		g := c.gates.byKey[r.Key]
+	return inRetryLane + core.wake(func(r *memory.Note) bool {
+		g := core.gates.byKey[r.Key]
 		return named(r.Key) && (g == nil || g.state() == BreakerClosed || g.state() == BreakerRamping)
 	}, time.Now())
 }
 
-// wake wakes the parked messages that match. The caller holds c.mu.
-func (c *Consumer) wake(match func(*memory.Note) bool, now time.Time) int {
+// wake wakes the parked messages that match.
+func (c *core) wake(match func(*memory.Note) bool, now time.Time) int {
 	if c.draining || c.closed {
 		return 0
 	}
@@ -81,14 +80,14 @@ func (c *Consumer) wake(match func(*memory.Note) bool, now time.Time) int {
 	n := len(c.waker.ids) - before
 	if n > 0 && !c.waker.active {
 		c.waker.active = true
-		c.start("waker", c.wakeParked)
+		c.start("waker", c.shell.wakeParked)
 	}
 	return n
 }
 
-// stopWaking leaves the messages of a key to become visible by themselves: its
-// outage is not over after all. The caller holds c.mu.
-func (c *Consumer) stopWaking(key string) {
+// stopWaking leaves the messages of a key to become visible by themselves: its outage
+// is not over after all.
+func (c *core) stopWaking(key string) {
 	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
 		r := c.memory.Recall(id, time.Now())
 		if r.Handle == nil || r.Key != key {
@@ -100,7 +99,7 @@ func (c *Consumer) stopWaking(key string) {
 }
 
 // park remembers what it takes to wake d, which SQS has just hidden.
-func (c *Consumer) park(d *delivery, now time.Time) {
+func (c *core) park(d *delivery, now time.Time) {
 	if c.queue.fifo || c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
 		return
 	}
@@ -122,17 +121,17 @@ func (c *Consumer) wakeParked() {
 	exited := true // by an Observer, until we return
 	defer func() {
 		if exited {
-			c.mu.Lock()
+			core := c.lock()
 			defer c.mu.Unlock()
-			c.waker.active = false
+			core.waker.active = false
 		}
 	}()
 	for {
-		c.mu.Lock()
-		ids, entries := c.nextToWake(time.Now())
-		pause := c.wakePause(len(ids))
+		core := c.lock()
+		ids, entries := core.nextToWake(time.Now())
+		pause := core.wakePause(len(ids))
 		if len(ids) == 0 {
-			c.waker.active = false
+			core.waker.active = false
 			c.mu.Unlock()
 			exited = false
 			return
@@ -154,9 +153,8 @@ func (c *Consumer) wakeParked() {
 	}
 }
 
-// nextToWake takes up to ten messages from those to be woken. The caller holds
-// c.mu.
-func (c *Consumer) nextToWake(now time.Time) (ids []string, entries []types.ChangeMessageVisibilityBatchRequestEntry) {
+// nextToWake takes up to ten messages from those to be woken.
+func (c *core) nextToWake(now time.Time) (ids []string, entries []types.ChangeMessageVisibilityBatchRequestEntry) {
 	if c.draining || c.closed {
 		c.waker.ids = nil
 	}
@@ -177,26 +175,25 @@ func (c *Consumer) nextToWake(now time.Time) (ids []string, entries []types.Chan
 // tried again; it says whether that is so. Nothing else is: a request whose reply
 // was lost may have been carried out, and the message be with somebody else.
 func (c *Consumer) woken(ids []string, results []error, now time.Time) (throttled bool) {
-	c.mu.Lock()
+	core := c.lock()
 	defer c.mu.Unlock()
 	for i, err := range results {
 		api, ok := errors.AsType[smithy.APIError](err)
 		if ok && api.ErrorFault() == smithy.FaultClient && !lasting(err) {
 			throttled = true
-			c.waker.ids = append(c.waker.ids, ids[i])
+			core.waker.ids = append(core.waker.ids, ids[i])
 			continue
 		}
 		if err == nil {
-			c.counts.Woken++
+			core.counts.Woken++
 		}
-		c.memory.Unpark(ids[i])
+		core.memory.Unpark(ids[i])
 	}
 	return throttled
 }
 
-// wakePause is how long the consumer takes to work off n messages. The caller
-// holds c.mu.
-func (c *Consumer) wakePause(n int) time.Duration {
+// wakePause is how long the consumer takes to work off n messages.
+func (c *core) wakePause(n int) time.Duration {
 	rate := float64(wakeRate)
 	if c.taskTime.mean > 0 {
 		concurrency := c.capacity()

@@ -36,11 +36,11 @@ func (c *Consumer) work() {
 // workerEnded takes a worker off the count. If the user's code has ended its
 // goroutine, another goes on.
 func (c *Consumer) workerEnded() {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	c.workers--
-	if c.pool != nil && c.closed {
-		c.pool.closed(c)
+	core.workers--
+	if c.pool != nil && core.closed {
+		c.pool.closed(core)
 	}
 }
 
@@ -67,13 +67,13 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 // somebody to tell of this one, who may end the goroutine, afterwards.
 func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
 	quiet := o.err == nil && c.cfg.Observer.Attempt == nil
-	c.enter()
-	v := c.throughBreaker(d, c.judge(d, o, now), o, now.Sub(started), now)
+	core := c.enter()
+	v := core.throughBreaker(d, core.judge(d, o, now), o, now.Sub(started), now)
 	d.leaveTrail()
 	finished, m := d.run, d.msg // of which d has others if it is held
-	c.finish(d, v, now.Sub(started), now)
+	core.finish(d, v, now.Sub(started), now)
 	if more && quiet {
-		next = c.nextReady()
+		next = core.nextReady()
 	}
 	c.leave()
 	finished.ctx.end(context.Canceled) // after judging by its cause
@@ -115,8 +115,8 @@ func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
 	if cause := d.run.ctx.cause(); errors.Is(err, context.Canceled) || errors.Is(err, cause) {
 		o.passedOn = cause
 	}
-	c.mu.Lock()
-	policy := c.policy
+	core := c.lock()
+	policy := core.policy
 	c.mu.Unlock()
 	o.decision = policy.Decide(retry.Failure{
 		N:     d.msg.Attempt,
@@ -143,21 +143,21 @@ func (q quoted) Unwrap() error { return q.error }
 
 // arrive is takeReady for a worker that has just been started.
 func (c *Consumer) arrive() *delivery {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	c.summoned = false
-	return c.nextReady()
+	core.summoned = false
+	return core.nextReady()
 }
 
-// takeReady is nextReady for a caller that does not hold c.mu.
+// takeReady is nextReady by itself.
 func (c *Consumer) takeReady() *delivery {
-	c.enter()
+	core := c.enter()
 	defer c.leave()
-	return c.nextReady()
+	return core.nextReady()
 }
 
-// nextReady takes the next message to run. The caller holds c.mu.
-func (c *Consumer) nextReady() *delivery {
+// nextReady takes the next message to run.
+func (c *core) nextReady() *delivery {
 	d := c.startable()
 	if d != nil {
 		c.setOff(d)
@@ -166,8 +166,8 @@ func (c *Consumer) nextReady() *delivery {
 	return d
 }
 
-// setOff takes d, which is startable, to its handler. The caller holds c.mu.
-func (c *Consumer) setOff(d *delivery) {
+// setOff takes d, which is startable, to its handler.
+func (c *core) setOff(d *delivery) {
 	switch d.state {
 	case stateAlone:
 		c.move(d, stateRunning)
@@ -198,8 +198,8 @@ func (c *Consumer) handle(d *delivery) (err error) {
 	return c.handler.Handle(&d.run.ctx, &d.run.shown)
 }
 
-// judge decides what an attempt's end means. The caller holds c.mu.
-func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
+// judge decides what an attempt's end means.
+func (c *core) judge(d *delivery, o opinion, ended time.Time) verdict {
 	err, decision := o.err, o.decision
 	switch {
 	case err == nil:
@@ -228,11 +228,11 @@ func (c *Consumer) judge(d *delivery, o opinion, ended time.Time) verdict {
 	return c.byGroup(d, v, ended)
 }
 
-// atLastReceive is v, unless v would give a message back whose next receive the
-// queue's RedrivePolicy forbids: SQS would then move it to the dead-letter queue
-// without running it and without a word. Where no copy takes its place it goes
-// there now, with its story. The caller holds c.mu.
-func (c *Consumer) atLastReceive(d *delivery, v verdict) verdict {
+// atLastReceive is v, unless v would give a message back whose next receive the queue's
+// RedrivePolicy forbids: SQS would then move it to the dead-letter queue without
+// running it and without a word. Where no copy takes its place it goes there now, with
+// its story.
+func (c *core) atLastReceive(d *delivery, v verdict) verdict {
 	limit := c.facts.plan.MaxReceives
 	if limit == 0 || d.receives < limit || !v.comesAgain() {
 		return v
@@ -252,13 +252,13 @@ const (
 // leastRelease is the shortest time for which a handler's Release of d holds:
 // each receive counts against the queue's maxReceiveCount, so a message that is
 // released again and again comes back more and more slowly.
-func (c *Consumer) leastRelease(d *delivery) time.Duration {
+func (c *core) leastRelease(d *delivery) time.Duration {
 	releases := c.releases(d, time.Now())
 	return min(maxRelease, minRelease<<min(releases, 20))
 }
 
 // releases is how often in a row d was released, as far as is known.
-func (c *Consumer) releases(d *delivery, now time.Time) int {
+func (c *core) releases(d *delivery, now time.Time) int {
 	n := c.memory.Recall(d.msg.ID, now).Releases
 	if d.history != nil {
 		n = max(n, d.history.Releases)
@@ -266,9 +266,8 @@ func (c *Consumer) releases(d *delivery, now time.Time) int {
 	return n
 }
 
-// finish ends d's time in its handler and begins its settlement. The caller
-// holds c.mu.
-func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
+// finish ends d's time in its handler and begins its settlement.
+func (c *core) finish(d *delivery, v verdict, took time.Duration, now time.Time) {
 	c.handlerMoved(d, now)
 	c.leaveFloor(d, now)
 	if v.outcome == OutcomeHold && v.reason == retry.ReasonUnavailable {
@@ -300,7 +299,7 @@ func (c *Consumer) finish(d *delivery, v verdict, took time.Duration, now time.T
 
 // remember notes a failed attempt, or a release, for when the message comes
 // again.
-func (c *Consumer) remember(d *delivery, now time.Time) {
+func (c *core) remember(d *delivery, now time.Time) {
 	known := c.memory.Note(d.msg.ID, now)
 	known.Receives = d.receives
 	known.Trail = d.msg.Trail
@@ -325,7 +324,7 @@ func (c *Consumer) remember(d *delivery, now time.Time) {
 
 // rememberLost notes a message that was lost, so that its next receive is not a
 // riddle: one that waited here was not run, and none was lost to a crash.
-func (c *Consumer) rememberLost(d *delivery, now time.Time) {
+func (c *core) rememberLost(d *delivery, now time.Time) {
 	known := c.memory.Note(d.msg.ID, now)
 	known.Seen = d.receives
 	known.Trail = d.msg.Trail
@@ -338,8 +337,8 @@ func (c *Consumer) rememberLost(d *delivery, now time.Time) {
 // success.
 func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, ended time.Time) {
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
-		c.mu.Lock()
-		c.counts.Panics++
+		core := c.lock()
+		core.counts.Panics++
 		c.mu.Unlock()
 		c.log.Error("handler panicked", "message", m, "panic", panicked.Value, "stack", string(panicked.Stack))
 	}

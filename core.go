@@ -1,0 +1,81 @@
+package reprise
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/budget"
+	"github.com/reprise-sqs/reprise/internal/giveups"
+	"github.com/reprise-sqs/reprise/internal/groups"
+	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// core decides what becomes of the messages of a consumer. It is plain data, guarded by
+// the mutex of its shell, the [Consumer]. Its methods are called with the mutex held:
+// [Consumer.enter] and [Consumer.lock] take that, and they alone hand the core out.
+type core struct {
+	*settings
+	shell *Consumer // for what the core has done in goroutines: requests, timers, reports
+
+	// The messages in our hands.
+	held     map[string]*delivery       // by id
+	ready    fifo                       // leased and free to start
+	batches  *collector                 // makes batches of them; nil: handlers get one at a time
+	gates    gates                      // what keeps messages from being ready: outages, paused keys
+	groups   *groups.Machine[*delivery] // FIFO queues: of the messages that are held
+	waiting  int                        // not started
+	running  int                        // in a handler
+	hung     int                        // of them, those whose handlers ignore the end of their contexts
+	settling int                        // finished
+	stuck    int                        // of these, refused again and again while SQS answers others
+
+	// Who runs them.
+	dials    dials  // what can be turned at run time
+	share    share  // of the pool's places
+	floor    *floor // who may start; its pool's, if it has one
+	workers  int    // goroutines that run handlers
+	summoned bool   // a worker was started that is yet to look for a message
+	pollers  int    // goroutines that receive
+	reserved int    // places asked for by receives under way
+
+	// Their settlement.
+	deletes    outbox
+	hides      outbox
+	copies     outbox      // to the dead-letter queue
+	requeues   outbox      // to the queue itself
+	keepAt     time.Time   // when the keeper looks at leases next; zero: not planned
+	answered   time.Time   // when SQS last confirmed a settlement or a heartbeat
+	stuckError error       // the last refusal of a message that is stuck
+	unsendable unsendable  // what the dead-letter queue does not take
+	expiring   expirations // the messages that are left to expire
+	after      afterwork   // what follows deletes
+	follow     followUp    // what the ends of messages mean for others
+
+	// What is known.
+	policy   retry.Policy  // cfg.Retry with the queue's limits filled in
+	facts    queueFacts    // what the queue's attributes say
+	memory   memory.Memory // of messages no longer in our hands
+	budget   budget.Budget // of messages in flight
+	giveUps  giveups.Watch // whether most messages are given up
+	taskTime ewma          // how long handlers take
+	lastMove time.Time     // the latest start or end of a handler
+	waker    waker         // makes parked messages visible
+	chance   *rand.Rand    // the jitter of our own waits; retries leave nothing to chance
+
+	// The stop.
+	draining bool
+	softEnd  time.Time // while draining: handlers should have ended by then
+	hardEnd  time.Time // while draining: what is not settled by then will not be
+	closed   bool      // nothing may be started any more
+
+	// What users are told.
+	health        healthState
+	counts        Counts
+	report        Report
+	untold        []Settled            // what the observer is yet to hear of
+	ordered       ordered              // what the log and the observer are yet to hear of, one after the other
+	said          map[string]time.Time // when each rate-limited complaint was last logged
+	deadLetterLog deadLetterLog
+	quietTimer    *time.Timer // ends that most messages are given up, when none is any more; nil: it has never begun
+}

@@ -30,7 +30,7 @@ type core struct {
 	settling int                        // finished
 	stuck    int                        // of these, refused again and again while SQS answers others
 
-	// Who runs them.
+	// The places that they run in, and the goroutines that run and receive them.
 	dials    dials  // what can be turned at run time
 	share    share  // of the pool's places
 	floor    *floor // who may start; its pool's, if it has one
@@ -52,7 +52,7 @@ type core struct {
 	after      afterwork   // what follows deletes
 	follow     followUp    // what the ends of messages mean for others
 
-	// What is known.
+	// Knowledge that later decisions use.
 	policy   retry.Policy  // cfg.Retry with the queue's limits filled in
 	facts    queueFacts    // what the queue's attributes say
 	memory   memory.Memory // of messages no longer in our hands
@@ -69,7 +69,7 @@ type core struct {
 	hardEnd  time.Time // while draining: what is not settled by then will not be
 	closed   bool      // nothing may be started any more
 
-	// What users are told.
+	// Reports to users.
 	health        healthState
 	counts        Counts
 	report        Report

@@ -133,10 +133,11 @@ func (d *delivery) loseLease() {
 	}
 }
 
-// leaseAgain notes that d was received again, with a lease that nobody renews yet.
+// leaseAgain notes that d was received again: it has a new lease, though a heartbeat of
+// the older one may still be under way.
 func (d *delivery) leaseAgain() {
 	if d.leaseState.renewing() {
-		d.leaseState = leaseRenewing // the older one
+		d.leaseState = leaseRenewing
 	} else {
 		d.leaseState = leaseKept
 	}

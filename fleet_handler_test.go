@@ -141,6 +141,7 @@ func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part
 	p.total++
 	n.handlers++
 	n.begun = time.Now()
+	delete(n.kept, m.ID)
 	n.ran[p.token]++
 	for _, key := range f.exclusive(m) {
 		n.running[key]++

@@ -46,6 +46,7 @@ type node struct {
 	newest   map[string]*hold     // by message id: the latest receipt
 	failing  []time.Time          // when the receives since the last good one have failed
 	ended    map[string]time.Time // when the latest run ended, by message id
+	kept     map[string]time.Time // by message id: since when it could have been started
 }
 
 // failures are the failed attempts at one message that a node has counted.
@@ -75,6 +76,7 @@ func (f *fleet) start() *node {
 		hooked:   make(map[string]bool),
 		newest:   make(map[string]*hold),
 		ended:    make(map[string]time.Time),
+		kept:     make(map[string]time.Time),
 	}
 	cfg := reprise.Seeded(f.cfg, f.seed<<16+uint64(n.number))
 	cfg.Name = fmt.Sprint("node-", n.number)
@@ -184,6 +186,11 @@ func (f *fleet) stop(n *node) {
 func (f *fleet) received(n *node, e reprise.Received) {
 	p := f.note(tokenOf(e.Message.Body), n, "receives %s, the %d. time; duplicate: %v", e.Message.ID[:8], e.Message.Receives, e.Duplicate)
 	f.checkRoom(n, p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !e.Duplicate {
+		n.kept[e.Message.ID] = time.Now()
+	}
 }
 
 // attempted takes in what n makes of the end of a run.
@@ -193,6 +200,9 @@ func (f *fleet) attempted(n *node, e reprise.Attempt) {
 	defer f.mu.Unlock()
 	f.checkVerdict(n, p, e)
 	id := e.Message.ID
+	if e.Outcome == reprise.OutcomeHold {
+		n.kept[id] = latest(time.Now(), e.Due)
+	}
 	switch counts := e.Reason != retry.ReasonRelease && e.Reason != retry.ReasonUnavailable; {
 	case !counts && (e.Outcome == reprise.OutcomeRelease || e.Outcome == reprise.OutcomeHold):
 		p.spared++
@@ -224,6 +234,7 @@ func (f *fleet) settled(n *node, e reprise.Settled) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n.told++
+	delete(n.kept, e.Message.ID)
 	f.twins = f.twins || e.Outcome == reprise.OutcomeLost && n.copied[p.token]
 	p.failed = max(p.failed, e.Message.Attempt-1) // for all that it tells the next
 	p.deadly = p.deadly || e.Outcome == reprise.OutcomeKeep && e.Reason == retry.ReasonCrash && !f.calm

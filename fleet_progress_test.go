@@ -2,6 +2,8 @@ package reprise_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -24,9 +26,9 @@ func (f *fleet) checkProgress() {
 			if b.State == reprise.BreakerClosed || !n.paused.IsZero() || n.stopping || n.crashed {
 				continue
 			}
-			quiet := time.Since(latest(n.started, n.resumed, n.begun, b.Since))
+			quiet := time.Since(latest(n.started, n.resumed, n.begun, b.Since, n.keptSince(b.Held)))
 			if b.Held > 0 && n.handlers == 0 && quiet > longestQuiet {
-				f.broken(probesGoOn, nil, "node %d holds %d messages behind a breaker that is %v, and has started no handler for %v", n.number, b.Held, b.State, quiet)
+				f.broken(probesGoOn, nil, "node %d holds %d messages behind a breaker that is %v, one of them for %v, in which it has started no handler", n.number, b.Held, b.State, quiet)
 			}
 			// Handlers that time out look like an outage of their own.
 			if back := time.Since(latest(n.started, n.resumed, f.backSince)); !f.outage && n.cfg.HandlerTimeout == 0 && back > longestRecovery {
@@ -35,6 +37,17 @@ func (f *fleet) checkProgress() {
 		}
 		f.mu.Unlock()
 	}
+}
+
+// keptSince returns since when one of the held messages has been kept at least.
+// Status counts the messages behind a breaker but does not name them, so this takes
+// them for the youngest that n keeps. The caller holds fleet.mu.
+func (n *node) keptSince(held int) time.Time {
+	since := slices.SortedFunc(maps.Values(n.kept), func(a, b time.Time) int { return b.Compare(a) })
+	if held < 1 || held > len(since) { // the latest has not been told yet
+		return time.Now()
+	}
+	return since[held-1]
 }
 
 // latest is the latest of some times.

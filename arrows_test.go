@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +65,8 @@ var requirements = []string{
 type listed struct {
 	ImportPath string
 	Name       string
+	Dir        string
+	GoFiles    []string
 	Imports    []string
 	Standard   bool
 	Module     *struct{ Path string }
@@ -70,7 +75,7 @@ type listed struct {
 // list runs go list over the workspace's packages.
 func list(t *testing.T, args ...string) []listed {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Imports,Standard,Module"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,GoFiles,Imports,Standard,Module"}, args...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -200,5 +205,34 @@ func TestNoForbiddenNames(t *testing.T) {
 		case "util", "utils", "common", "helpers", "types", "models", "misc", "shared":
 			t.Errorf("package %s: name it for what it does", p.ImportPath)
 		}
+	}
+}
+
+// TestLoopbackIsDecidedOnce holds that one function says which addresses and names are
+// this machine's: who may listen where without credentials, and which requests come from
+// web pages, must not be answered in two ways.
+func TestLoopbackIsDecidedOnce(t *testing.T) {
+	const owner = "sqsserver/loopback.go"
+	decides := regexp.MustCompile(`\.IsLoopback\(|[=!]= "localhost"|Suffix\([^)]*"\.localhost"`)
+	found := false
+	for _, p := range list(t, "work") {
+		for _, name := range p.GoFiles {
+			file := filepath.Join(p.Dir, name)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			here := decides.FindString(string(text))
+			switch {
+			case here == "":
+			case strings.HasSuffix(filepath.ToSlash(file), owner):
+				found = true
+			default:
+				t.Errorf("%s decides itself what this machine is, by %s: call sqsserver.IsLoopbackAddr or IsLoopbackName", file, here)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("%s decides nothing any more: name the file that does", owner)
 	}
 }

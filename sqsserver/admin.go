@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -74,8 +73,7 @@ func (s *Server) Admin() http.Handler {
 // fromHere refuses requests that did not begin on this machine, or that a web page
 // made without its user's knowledge: also pages that may use the queues.
 func (s *Server) fromHere(r *http.Request) error {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+	if !isLoopbackAddrPort(r.RemoteAddr) {
 		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
 	}
 	if !isLoopbackHost(r.Host) {

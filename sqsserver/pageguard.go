@@ -277,43 +277,7 @@ func localAddr(r *http.Request) net.Addr {
 
 // arrivedOnLoopback reports whether a request came over a loopback address. One that came
 // over no network did not.
-func arrivedOnLoopback(r *http.Request) bool {
-	local := localAddr(r)
-	if local == nil {
-		return false
-	}
-	if tcp, ok := local.(*net.TCPAddr); ok {
-		return tcp.IP.IsLoopback()
-	}
-	addr, err := netip.ParseAddrPort(local.String())
-	return err == nil && addr.Addr().Unmap().IsLoopback()
-}
-
-// isLoopbackHost reports whether a Host names this machine for every resolver.
-func isLoopbackHost(hostport string) bool {
-	// The usual Host of a local client is recognised without allocating.
-	if hostport != "" && (hostport[0] == '[' || hostport[0] >= '0' && hostport[0] <= '9') {
-		if addr, err := netip.ParseAddrPort(hostport); err == nil {
-			return addr.Addr().Zone() == "" && addr.Addr().Unmap().IsLoopback()
-		}
-	}
-	port, isLocalhost := strings.CutPrefix(hostport, "localhost:")
-	if isLocalhost && port != "" && !strings.ContainsFunc(port, func(c rune) bool { return c < '0' || c > '9' }) {
-		return true
-	}
-	host, _, ok := splitHost(hostport)
-	return ok && isLoopbackName(host)
-}
-
-// isLoopbackName reports whether host, in lower case, is a loopback address or a name that
-// no name server is asked for (RFC 6761).
-func isLoopbackName(host string) bool {
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return addr.Zone() == "" && addr.Unmap().IsLoopback()
-	}
-	host = strings.TrimSuffix(host, ".")
-	return host == "localhost" || strings.HasSuffix(host, ".localhost")
-}
+func arrivedOnLoopback(r *http.Request) bool { return IsLoopbackAddr(localAddr(r)) }
 
 // splitHost splits a Host, the name in lower case; an IPv6 address without its brackets.
 func splitHost(hostport string) (host, port string, ok bool) {
@@ -353,7 +317,7 @@ func parseOrigin(text string) (pageOrigin, error) {
 
 // local reports whether the page is one of this machine.
 func (o pageOrigin) local() bool {
-	return (o.scheme == "http" || o.scheme == "https") && isLoopbackName(o.host)
+	return (o.scheme == "http" || o.scheme == "https") && IsLoopbackName(o.host)
 }
 
 func (o pageOrigin) String() string {

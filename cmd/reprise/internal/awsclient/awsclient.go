@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // LocalRegion returns the region in which queues of a local server live: the one
@@ -200,8 +201,11 @@ func endpointOf(text string) string {
 // onThisNetwork reports whether host is this machine, or a name without a domain, such
 // as Docker's names of services.
 func onThisNetwork(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return !strings.Contains(host, ".") && err != nil || err == nil && address.Unmap().IsLoopback() || strings.HasSuffix(host, ".localhost")
+	if sqsserver.IsLoopbackName(host) {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err != nil && !strings.Contains(host, ".")
 }
 
 // ofAWS says that host is one of AWS's.

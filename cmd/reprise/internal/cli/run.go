@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // defaultAdminAddr is next to the server's.
@@ -231,8 +233,8 @@ func sameEndpoint(a, b string) bool {
 
 func hostPort(u *url.URL) string {
 	host, port := u.Hostname(), u.Port()
-	if host == "localhost" {
-		host = "127.0.0.1"
+	if _, err := netip.ParseAddr(host); err != nil && sqsserver.IsLoopbackName(host) {
+		host = "127.0.0.1" // to what localhost resolves nearly everywhere
 	}
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // logFullEvery bounds how often it is logged that connections are short.
@@ -117,7 +119,7 @@ func (l *limitedListener) changed(conn net.Conn, state http.ConnState) {
 // machine are not told apart by theirs.
 func (l *limitedListener) enter(conn net.Conn) (address string, allowed bool) {
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
-	if !ok || tcp.IP.IsLoopback() {
+	if !ok || sqsserver.IsLoopbackAddr(tcp) {
 		return "", true
 	}
 	ip := tcp.IP

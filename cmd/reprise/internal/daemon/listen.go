@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"syscall"
+
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // ReachableError says that others could reach a server which does not ask who they are.
@@ -30,7 +32,7 @@ func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error)
 		}
 		return nil, fmt.Errorf("%s %q: %w: pass one like 127.0.0.1:%s", flag, addr, err, example)
 	}
-	if !tcp.IP.IsLoopback() && !allowRemote && !verifies {
+	if !sqsserver.IsLoopbackAddr(tcp) && !allowRemote && !verifies {
 		return nil, &ReachableError{tcp}
 	}
 	l, err := net.ListenTCP("tcp", tcp)

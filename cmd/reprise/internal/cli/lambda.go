@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,8 +35,8 @@ its functions.`,
 }
 
 type invokeFlags struct {
-	endpoint, region string
-	event            bool
+	aws   awsFlags
+	event bool
 }
 
 func (a *app) invoke() *cobra.Command {
@@ -52,9 +51,10 @@ it is {}.
 --event invokes it asynchronously: Lambda retries it by itself, and sends its
 end to the function's destinations.
 
-The endpoint is --endpoint, AWS_ENDPOINT_URL_LAMBDA, AWS_ENDPOINT_URL, or what
-reprise lambda up runs on this machine (http://` + defaultAddr + `). Nothing is tried
-twice. Exit code 3 says that the function failed; the error is what it prints.`,
+Nothing is tried twice. Exit code 3 says that the function failed; the error is
+what it prints.
+
+` + aboutLambdaEndpoint,
 		Example: `  reprise lambda invoke Flaky '{"id": "o-1"}'
   reprise lambda invoke Flaky --event @event.json
   echo '{}' | reprise lambda invoke Flaky -`,
@@ -62,8 +62,7 @@ twice. Exit code 3 says that the function failed; the error is what it prints.`,
 		RunE: run(func(args []string) error { return a.runInvoke(f, args) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service")
-	flags.StringVar(&f.region, "region", "", "AWS region (default that of the endpoint or of the AWS settings; us-east-1 for a local server)")
+	f.aws.register(flags)
 	flags.BoolVar(&f.event, "event", false, "invoke it asynchronously, and do not wait for it")
 	return cmd
 }
@@ -76,8 +75,8 @@ func (a *app) runInvoke(f invokeFlags, args []string) error {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	endpoint := cmp.Or(f.endpoint, os.Getenv("AWS_ENDPOINT_URL_LAMBDA"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
-	client, err := awsclient.NewLambda(ctx, endpoint, f.region)
+	endpoint := f.aws.lambdaEndpoint()
+	client, err := awsclient.NewLambda(ctx, endpoint, f.aws.region)
 	if err != nil {
 		return err
 	}

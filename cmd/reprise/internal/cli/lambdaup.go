@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/stack"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
@@ -20,7 +18,8 @@ import (
 )
 
 type lambdaUpFlags struct {
-	addr, region string
+	addr         string
+	region       serverRegion
 	allowOrigins []string
 	data         string
 	memory       bool
@@ -73,7 +72,7 @@ says how many.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0 takes any free one")
 	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, aboutAllowOrigin)
-	flags.StringVar(&f.region, "region", "", "region of queues and functions (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
+	f.region.register(flags)
 	flags.StringVar(&f.data, "data", "", "`directory` to keep messages and asynchronous invokes in, which only one server can use at a time (default: memory)")
 	flags.BoolVar(&f.memory, "memory", false, "keep messages and asynchronous invokes in memory, as it is without --data")
 	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
@@ -108,7 +107,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return err // names the file
 	}
-	cfg := daemon.Config{Addr: f.addr, Region: cmp.Or(f.region, awsclient.LocalRegion()), Logger: logger,
+	cfg := daemon.Config{Addr: f.addr, Region: f.region.name(), Logger: logger,
 		Serving: daemon.Serving{AllowedOrigins: f.allowOrigins}}
 	if f.data != "" {
 		storage := storageFlags{data: f.data, sync: syncAlways, syncInterval: defaultSyncInterval, minFree: defaultMinFree}

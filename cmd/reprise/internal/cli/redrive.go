@@ -15,11 +15,11 @@ import (
 )
 
 type redriveFlags struct {
-	to               string
-	most             int
-	dryRun           bool
-	endpoint, region string
-	signing          signingFlags
+	to      string
+	most    int
+	dryRun  bool
+	aws     awsFlags
+	signing signingFlags
 }
 
 func (a *app) redrive() *cobra.Command {
@@ -48,9 +48,7 @@ The end of QUEUE is what SQS says: three long polls in a row that find nothing.
 What others are looking at is hidden, and so are for 15 minutes letters that a
 killed run was working on. A look, --dry-run too, counts as a receive.
 
-The endpoint is --endpoint, else that of QUEUE if it is a URL,
-AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
-(http://` + defaultAddr + `). Only AWS's own endpoints need credentials.`,
+` + aboutEndpoint,
 		Example: `  reprise redrive orders-dead --dry-run
   reprise redrive orders-dead --max 10
   reprise redrive https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead --to orders`,
@@ -61,8 +59,7 @@ AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
 	flags.StringVar(&f.to, "to", "", "`name or URL` of the queue that takes all letters (default each goes to its source)")
 	flags.IntVar(&f.most, "max", 0, "send back so many at most (default all)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "look, and say what would be sent where")
-	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service")
-	flags.StringVar(&f.region, "region", "", "AWS region (default that of the endpoint or of the AWS settings; us-east-1 for a local server)")
+	f.aws.register(flags)
 	f.signing.register(flags)
 	return cmd
 }
@@ -76,9 +73,9 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if err != nil {
 		return err
 	}
-	endpoint := serviceEndpoint(f.endpoint, queue)
+	endpoint := f.aws.queueEndpoint(queue)
 	place := cmp.Or(endpoint, "AWS")
-	client, err := awsclient.New(a.ctx, endpoint, f.region)
+	client, err := awsclient.New(a.ctx, endpoint, f.aws.region)
 	if err != nil {
 		return err
 	}

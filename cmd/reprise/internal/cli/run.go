@@ -28,14 +28,14 @@ import (
 const defaultAdminAddr = "127.0.0.1:9325"
 
 type runFlags struct {
-	queue            string
-	deadLetter       string
-	endpoint, region string
-	admin            string
-	allowOrigins     []string
-	longPoll         time.Duration
-	delivery         deliveryFlags
-	log              logFlags
+	queue        string
+	deadLetter   string
+	aws          awsFlags
+	admin        string
+	allowOrigins []string
+	longPoll     time.Duration
+	delivery     deliveryFlags
+	log          logFlags
 }
 
 func (a *app) run() *cobra.Command {
@@ -46,12 +46,9 @@ func (a *app) run() *cobra.Command {
 		Long: `Deliver the messages of a queue that exists, on AWS, on reprise serve or on any
 other server that speaks SQS.
 
-Endpoint, region and credentials are found as the AWS CLI finds them: in
-AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, AWS_REGION, AWS_PROFILE and the rest of
-the environment, in ~/.aws/config and ~/.aws/credentials, and in the roles of
-containers and machines. --endpoint and --region win. Without an endpoint that
-of the queue's URL is called, and the region is the one that it names. Servers
-that are not AWS's need no credentials.
+The endpoint is --endpoint, else that of the AWS settings (AWS_ENDPOINT_URL_SQS,
+AWS_ENDPOINT_URL, endpoint_url of the profile), of the queue's URL, or AWS's own.
+` + aboutSettings + `
 
 Messages that are given up go to the queue's own dead-letter queue, the target
 of its RedrivePolicy, or to --dead-letter. Without attempts in --retry the
@@ -76,8 +73,7 @@ to start again without changing them is no use.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.queue, "queue", "q", "", "`URL or name` of the queue (required)")
 	flags.StringVar(&f.deadLetter, "dead-letter", "", "`URL or name` of the queue for what is given up (default the target of the queue's RedrivePolicy)")
-	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service (default that of the AWS settings, of the queue, of AWS)")
-	flags.StringVar(&f.region, "region", "", "AWS region (default that of the queue's URL, of the AWS settings)")
+	f.aws.register(flags)
 	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0 takes any free one; none: nowhere")
 	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, "permit the host of this `origin`, scheme://host[:port], as a name of --admin-addr, and the origin's web pages; repeatable (default: localhost and loopback addresses)")
 	flags.DurationVar(&f.longPoll, "long-poll", 20*time.Second, "how long a receive waits for a message: on AWS an idle consumer takes as long to stop; in whole seconds up to 20s")
@@ -155,7 +151,7 @@ type foundQueue struct {
 // find looks for the queue, so that what is wrong with the settings is said before the
 // first message.
 func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue, err error) {
-	if q.found, err = awsclient.Find(ctx, f.endpoint, f.region, f.queue); err != nil {
+	if q.found, err = awsclient.Find(ctx, f.aws.endpoint, f.aws.region, f.queue); err != nil {
 		return q, accessError(ctx, err, "--queue", f.queue, "")
 	}
 	place := cmp.Or(q.found.Endpoint, "AWS in "+q.found.Region)

@@ -26,8 +26,7 @@ import (
 
 type sendFlags struct {
 	queue      string
-	endpoint   string
-	region     string
+	aws        awsFlags
 	file       string
 	group      string
 	delay      time.Duration
@@ -44,9 +43,7 @@ func (a *app) send(parent string) *cobra.Command {
 message. Empty lines are skipped. Messages go in batches of ten; what SQS fails
 to take is sent again, and what it refuses is named at the end (exit code 3).
 
-The endpoint is that of the queue's URL if --queue is one, else --endpoint,
-AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
-(http://` + defaultAddr + `). Only AWS's own endpoints need credentials.`,
+` + aboutEndpoint,
 		Example: `  ` + parent + ` send --queue orders '{"id":1}' '{"id":2}'
   ` + parent + ` send --queue orders --file examples/webhooks.jsonl
   jq -c .[] orders.json | ` + parent + ` send --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
@@ -54,8 +51,7 @@ AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, or a reprise server on this machine
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.queue, "queue", "q", "", "`name or URL` of the queue (required)")
-	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service")
-	flags.StringVar(&f.region, "region", "", "AWS region (default that of the endpoint or of the AWS settings; us-east-1 for a local server)")
+	f.aws.register(flags)
 	flags.StringVarP(&f.file, "file", "f", "", "send the lines of this `file`; - is the standard input")
 	flags.StringVar(&f.group, "group", "", "message group `id`: required by FIFO queues")
 	flags.DurationVar(&f.delay, "delay", 0, "hide the messages at first, up to 15m (default the queue's own delay)")
@@ -79,8 +75,8 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 
 	ctx, stop := a.interruptible() // the batch under way ends or does not
 	defer stop()
-	endpoint := serviceEndpoint(f.endpoint, f.queue)
-	client, err := awsclient.New(ctx, endpoint, f.region)
+	endpoint := f.aws.queueEndpoint(f.queue)
+	client, err := awsclient.New(ctx, endpoint, f.aws.region)
 	if err != nil {
 		return err
 	}
@@ -189,17 +185,6 @@ func lines(r io.Reader, name string, template sender.Message) iter.Seq2[sender.M
 			yield(sender.Message{}, fmt.Errorf("reading %s: %w", name, err))
 		}
 	}
-}
-
-// serviceEndpoint is the endpoint that the flag, the queue or the environment names.
-func serviceEndpoint(flag, queue string) string {
-	if flag != "" {
-		return flag
-	}
-	if u, err := url.Parse(queue); err == nil && u.Host != "" {
-		return u.Scheme + "://" + u.Host
-	}
-	return cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SQS"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
 }
 
 // resolveQueue returns the URL of the queue that the user named.

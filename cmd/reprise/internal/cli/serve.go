@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
@@ -23,7 +21,7 @@ type serverFlags struct {
 	allowRemote bool
 	storage     storageFlags
 	serving     servingFlags
-	region      string
+	region      serverRegion
 	log         logFlags
 }
 
@@ -31,7 +29,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 takes any free one")
 	flags.BoolVar(&f.allowRemote, "allow-remote", false, "permit an --addr that other machines can reach though any credentials are accepted")
-	flags.StringVar(&f.region, "region", "", "region of the queues (default AWS_REGION, AWS_DEFAULT_REGION, us-east-1)")
+	f.region.register(flags)
 	f.storage.register(cmd)
 	f.serving.register(cmd)
 	f.log.register(flags)
@@ -52,7 +50,7 @@ func (f *serverFlags) config(a *app) (daemon.Config, error) {
 		return daemon.Config{}, err
 	}
 	return daemon.Config{
-		Addr: f.addr, AllowRemote: f.allowRemote, Region: cmp.Or(f.region, awsclient.LocalRegion()),
+		Addr: f.addr, AllowRemote: f.allowRemote, Region: f.region.name(),
 		Journal: storage, Serving: serving, Logger: logger,
 	}, nil
 }

@@ -95,15 +95,11 @@ func (c *core) await(d *delivery, v verdict, now time.Time) {
 	d.verdict = v
 	c.move(d, stateScheduled)
 	c.groups.Hold(&d.member)
-	time.AfterFunc(v.due.Sub(now), func() {
-		c.shell.enter()
-		defer c.shell.leave()
-		now := time.Now()
+	c.alarms.After(now.Add(v.due.Sub(now)), func(now time.Time) {
 		switch {
 		case d.state != stateScheduled:
 		case passed(d.expires, now):
 			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
-			c.start("observer", c.shell.tellSettled)
 		default:
 			c.awaited(d)
 			c.begin(d, now)

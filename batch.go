@@ -164,13 +164,13 @@ func (c *core) delist(d *delivery, to state) {
 
 // lingers is how long what is ready, of which first is the first, waits for more before
 // it makes a batch that goes.
-func (c *core) lingers(first *delivery) time.Duration {
+func (c *core) lingers(first *delivery, now time.Time) time.Duration {
 	b, behind := c.batches, c.groups.Counts()
 	full := b.ready.messages+behind.Along >= b.Size || b.ready.bytes+behind.AlongBytes >= b.Bytes
 	if full || c.draining || first.gate != nil {
 		return 0
 	}
-	return time.Until(first.msg.Received.Add(b.Linger))
+	return first.msg.Received.Add(b.Linger).Sub(now)
 }
 
 // weighIn counts a message that is taken into our hands.

@@ -51,7 +51,6 @@ type Consumer struct {
 	stopping  chan struct{}           // closed by drain
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
 	freed     chan struct{}           // capacity 1: a poller may find room now
-	leased    chan struct{}           // capacity 1: the keeper's next look has moved closer
 	renewing  chan struct{}           // a token for each heartbeat request under way
 	emptied   chan struct{}           // capacity 1, used while draining: look again
 
@@ -65,6 +64,8 @@ type Consumer struct {
 
 	mu       *sync.Mutex // its pool's, if it has one
 	guarded  core        // by mu: enter and lock hand it out
+	ringer   *time.Timer // rings the core's alarms: see arm
+	ringsAt  time.Time   // when; zero: it is not set
 	crew     crew        // goroutines for requests and whatever else is started
 	handling crew        // those of the workers
 }
@@ -129,7 +130,6 @@ func (c *Consumer) consume(ctx context.Context) error {
 	learned := c.learn(ctx)
 	core := c.lock()
 	core.health.set(HealthOK, "")
-	core.startLoop("lease keeper", c.keepLeases)
 	core.startLoop("poller", c.pollUntilStopped)
 	if !learned {
 		core.startLoop("reader of the queue's attributes", c.learnLater)

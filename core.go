@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/alarms"
 	"github.com/reprise-sqs/reprise/internal/budget"
 	"github.com/reprise-sqs/reprise/internal/giveups"
 	"github.com/reprise-sqs/reprise/internal/groups"
@@ -44,7 +45,6 @@ type core struct {
 	hides      outbox
 	copies     outbox      // to the dead-letter queue
 	requeues   outbox      // to the queue itself
-	keepAt     time.Time   // when the keeper looks at leases next; zero: not planned
 	answered   time.Time   // when SQS last confirmed a settlement or a heartbeat
 	stuckError error       // the last refusal of a message that is stuck
 	unsendable unsendable  // what the dead-letter queue does not take
@@ -63,6 +63,13 @@ type core struct {
 	waker    waker         // makes parked messages visible
 	chance   *rand.Rand    // the jitter of our own waits; retries leave nothing to chance
 
+	// Time.
+	now      time.Time    // of the section under way: see lock
+	alarms   alarms.Clock // of all that waits for a time
+	keeping  alarms.Alarm // when leases are looked at
+	startDue alarms.Alarm // when the next handler may start, for which only that is missing
+	quiet    alarms.Alarm // ends that most messages are given up, when none is any more
+
 	// The stop.
 	draining bool
 	softEnd  time.Time // while draining: handlers should have ended by then
@@ -77,5 +84,14 @@ type core struct {
 	ordered       ordered              // what the log and the observer are yet to hear of, one after the other
 	said          map[string]time.Time // when each rate-limited complaint was last logged
 	deadLetterLog deadLetterLog
-	quietTimer    *time.Timer // ends that most messages are given up, when none is any more; nil: it has never begun
+}
+
+// setAlarms says what the alarms do that a core has from its beginning.
+func (c *core) setAlarms() {
+	c.keeping.Do = c.keepLeases
+	c.startDue.Do = func(time.Time) {} // the epilogue starts it
+	c.quiet.Do = c.perhapsQuiet
+	for _, o := range c.outboxes() {
+		o.linger.Do = func(now time.Time) { c.lingered(o, now) }
+	}
 }

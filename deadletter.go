@@ -65,7 +65,7 @@ func (c *core) giveUp(d *delivery, now time.Time) {
 		c.put(&c.copies, d, now)
 	case c.facts.pending:
 		d.refusals++
-		c.settleLater(d) // whether there is a dead-letter queue will be known soon, or after its lease
+		c.settleLater(d, now) // whether there is a dead-letter queue will be known soon, or after its lease
 	default:
 		c.keepUndeliverable(d, now)
 	}
@@ -239,7 +239,7 @@ func (c *core) copyRefused(d *delivery, err error, ours bool, now time.Time) {
 	default:
 		c.complainLater("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.deadLetter.url, "error", err)
 		d.apart = d.refused.many >= apartFrom
-		c.settleLater(d)
+		c.settleLater(d, now)
 	}
 }
 

@@ -168,17 +168,6 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	if c.pool != nil {
 		c.pool.closed(core)
 	}
-	if core.quietTimer != nil {
-		core.quietTimer.Stop()
-	}
-	for _, o := range core.outboxes() {
-		if o.timer != nil {
-			o.timer.Stop()
-		}
-	}
-	if core.dials.startTimer != nil {
-		core.dials.startTimer.Stop()
-	}
 	report := Report{Counts: core.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: core.after.left(), Took: time.Since(began)}
 	for id, d := range core.held {
 		if d.state == stateRunning {

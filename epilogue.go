@@ -16,14 +16,53 @@ func (c *Consumer) enter() *core { return c.lock() }
 
 // leave ends a section that enter began.
 func (c *Consumer) leave() {
-	c.guarded.epilogue()
+	core := &c.guarded
+	core.epilogue()
+	c.arm(core.alarms.Next(), core.now)
+	if c.pool != nil {
+		c.pool.arm(core.now)
+	}
 	c.mu.Unlock()
 }
 
-// lock takes the lock to look, or to change what nobody waits for. c.mu.Unlock gives it
-// back.
+// arm is [Consumer.arm] for all of p's consumers: a change of one may give others a time to
+// wait for. The caller holds p.mu.
+func (p *Pool) arm(now time.Time) {
+	for c := range p.consumers {
+		c.shell.arm(c.alarms.Next(), now)
+	}
+}
+
+// arm sets the timer to next, when the core's next alarm rings. If it fires earlier it is left alone, and
+// set again when it does: most alarms are stopped, or set to later, before they ring.
+func (c *Consumer) arm(next, now time.Time) {
+	if next.IsZero() || !c.ringsAt.IsZero() && !next.Before(c.ringsAt) {
+		return
+	}
+	c.ringsAt = next
+	if wait := next.Sub(now); c.ringer == nil {
+		c.ringer = time.AfterFunc(wait, c.ring)
+	} else {
+		c.ringer.Reset(wait)
+	}
+}
+
+// ring is called when the timer of arm fires.
+func (c *Consumer) ring() {
+	core := c.enter()
+	defer c.leave()
+	c.ringsAt = time.Time{}
+	core.alarms.Ring(core.now)
+	if len(core.untold) > 0 {
+		core.start("observer", c.tellSettled)
+	}
+}
+
+// lock takes the lock to look, or to change what nobody waits for, and reads the clock for
+// the section. c.mu.Unlock gives it back.
 func (c *Consumer) lock() *core {
 	c.mu.Lock()
+	c.guarded.now = time.Now()
 	return &c.guarded
 }
 
@@ -41,7 +80,7 @@ func (c *core) catchUp() {
 	if len(f.gone)+len(f.unrun) == 0 {
 		return
 	}
-	now := time.Now()
+	now := c.now
 	for i, j := 0, 0; i < len(f.unrun) || j < len(f.gone); {
 		if i < len(f.unrun) {
 			c.passedUnrun(f.unrun[i], now)
@@ -61,13 +100,13 @@ func (c *core) catchUp() {
 func (c *core) epilogue() {
 	c.catchUp()
 	if c.pool != nil {
-		c.pool.epilogue(c)
+		c.pool.epilogue(c, c.now)
 		return
 	}
 	if c.workers < c.dials.concurrency && !c.summoned && c.startable() != nil {
 		c.startWorker()
 	}
-	c.planStart()
+	c.planStart(c.now)
 	c.wakePoller()
 }
 
@@ -75,14 +114,14 @@ func (c *core) epilogue() {
 // room: those of c, whose state has changed, and of the others that wait for room. A
 // worker has a place from its start to its end, also while it is between two handlers:
 // so what is ready in its own queue finds it there. The caller holds p.mu.
-func (p *Pool) epilogue(c *core) {
+func (p *Pool) epilogue(c *core, now time.Time) {
 	if p.workers() < p.concurrency {
-		if next := p.next(nil); next != nil && !next.summoned {
+		if next := p.next(nil, now); next != nil && !next.summoned {
 			next.startWorker()
 		}
 	}
 	for other := range p.consumers {
-		other.planStart()
+		other.planStart(now)
 		if other == c || other.reserved == 0 {
 			other.wakePoller()
 		}
@@ -114,21 +153,20 @@ func (c *core) wakePoller() {
 
 // startsIn is how long Config.Rate, or the linger of a batch, keeps d, which is next,
 // from starting.
-func (c *core) startsIn(d *delivery) (wait time.Duration) {
+func (c *core) startsIn(d *delivery, now time.Time) (wait time.Duration) {
 	if rate := c.cfg.Rate; rate != 0 {
 		ahead := max(0, rateBurst-rateSpacing(rate))
-		wait = time.Until(c.dials.nextStart.Add(-ahead))
+		wait = c.dials.nextStart.Add(-ahead).Sub(now)
 	}
 	if c.batches != nil && d != c.floor.next {
-		wait = max(wait, c.lingers(d))
+		wait = max(wait, c.lingers(d, now))
 	}
 	return wait
 }
 
 // planStart has the epilogue come again when it is time for the next handler, if only
-// that is missing. A timer that fires earlier is left alone, and set again when it
-// does.
-func (c *core) planStart() {
+// that is missing.
+func (c *core) planStart(now time.Time) {
 	if c.cfg.Rate == 0 && c.batches == nil {
 		return // nothing has to wait for its time
 	}
@@ -136,25 +174,7 @@ func (c *core) planStart() {
 	if d == nil {
 		return
 	}
-	wait := c.startsIn(d)
-	if wait <= 0 {
-		return
+	if wait := c.startsIn(d, now); wait > 0 {
+		c.alarms.Sooner(&c.startDue, now.Add(wait))
 	}
-	at := time.Now().Add(wait)
-	switch t := &c.dials; {
-	case t.startTimer == nil:
-		t.startTimer = time.AfterFunc(wait, c.shell.startDue)
-	case t.startsAt.IsZero() || at.Before(t.startsAt):
-		t.startTimer.Reset(wait)
-	default:
-		return
-	}
-	c.dials.startsAt = at
-}
-
-// startDue is called when the timer of planStart fires.
-func (c *Consumer) startDue() {
-	core := c.enter()
-	defer c.leave()
-	core.dials.startsAt = time.Time{}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/alarms"
 	"github.com/reprise-sqs/reprise/internal/breaker"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -40,15 +41,15 @@ type gate struct {
 	trying  int  // in tried
 	shelved int  // of them, those counted in gates.shelved
 
-	active   int       // messages let through since the breaker's last turn and not yet ended
-	wanted   bool      // half-open: the next message that comes is the canary
-	fresh    bool      // only one that has not failed
-	waitFor  time.Time // ramping: messages that have failed wait until then for others
-	rested   time.Time // ramping: no handler is started before
-	probing  bool      // Config.Outage.Probe has not returned
-	canaries int       // sent so far
-	timer    *time.Timer
-	cause    error // the latest failure for want of the dependency
+	active   int          // messages let through since the breaker's last turn and not yet ended
+	wanted   bool         // half-open: the next message that comes is the canary
+	fresh    bool         // only one that has not failed
+	waitFor  time.Time    // ramping: messages that have failed wait until then for others
+	rested   time.Time    // ramping: no handler is started before
+	probing  bool         // Config.Outage.Probe has not returned
+	canaries int          // sent so far
+	look     alarms.Alarm // rings when g is to be looked at: for its probe, or who may pass
+	cause    error        // the latest failure for want of the dependency
 }
 
 const (
@@ -260,7 +261,7 @@ func (g *gate) patientUntil(now time.Time) bool {
 	return !now.Before(g.waitFor)
 }
 
-// awaitTurn sets g's timer, while ramping, to when held messages may pass that may not
+// awaitTurn sets g's alarm, while ramping, to when held messages may pass that may not
 // now, or to when g has been idle for a while.
 func (c *core) awaitTurn(g *gate, now time.Time) {
 	if g.state() != BreakerRamping || g.paused || g.active >= g.breaker.Level() {
@@ -268,7 +269,7 @@ func (c *core) awaitTurn(g *gate, now time.Time) {
 	}
 	if g.holding == 0 {
 		if g.breaker.Promising() {
-			g.timer.Reset(rampIdle)
+			c.alarms.Set(&g.look, now.Add(rampIdle))
 		}
 		return
 	}
@@ -276,7 +277,10 @@ func (c *core) awaitTurn(g *gate, now time.Time) {
 	if g.held.first == nil && g.waitFor.After(at) {
 		at = g.waitFor
 	}
-	g.timer.Reset(max(0, at.Sub(now)))
+	if at.Before(now) {
+		at = now
+	}
+	c.alarms.Set(&g.look, at)
 }
 
 // addGate makes the gate of a key.
@@ -291,8 +295,7 @@ func (c *core) addGate(key string) *gate {
 		}
 		g.breaker.Succeeded(int(min(c.counts.Deleted-former.deleted, math.MaxInt32)))
 	}
-	g.timer = time.AfterFunc(time.Hour, func() { c.shell.probeDue(g) })
-	g.timer.Stop()
+	g.look.Do = func(now time.Time) { c.lookAt(g, now) }
 	c.gates.byKey[key] = g
 	return g
 }
@@ -320,7 +323,7 @@ func (c *core) watch(key string) *gate {
 // known: there is not to be another beside it.
 func (c *core) tidy(g *gate) {
 	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
-		g.timer.Stop()
+		c.alarms.Stop(&g.look)
 		delete(c.gates.byKey, g.key)
 		if !c.keyed() {
 			c.gates.former = formerGate{g.breaker, c.counts.Deleted, true}

@@ -83,29 +83,26 @@ func (c *core) gaveUp(d *delivery, now time.Time) {
 		return
 	}
 	_, end := c.giveUps.Gone(now)
-	c.quietTimer = time.AfterFunc(end.Sub(now), c.shell.perhapsQuiet)
+	c.alarms.Set(&c.quiet, end)
 	c.announceGivingUp(c.givingUpAt(now))
 }
 
 // perhapsQuiet ends what has gone quiet, or looks again later.
-func (c *Consumer) perhapsQuiet() {
-	now := time.Now()
-	core := c.lock()
-	defer c.mu.Unlock()
-	if !core.giveUps.Begun() || core.closed {
+func (c *core) perhapsQuiet(now time.Time) {
+	if !c.giveUps.Begun() || c.closed {
 		return
 	}
-	ends, at := core.giveUps.Gone(now)
+	ends, at := c.giveUps.Gone(now)
 	if !ends {
-		core.quietTimer.Reset(at.Sub(now))
+		c.alarms.Set(&c.quiet, at)
 		return
 	}
-	core.endGivingUp(now)
+	c.endGivingUp(now)
 }
 
 // endGivingUp says that it is over.
 func (c *core) endGivingUp(now time.Time) {
-	c.quietTimer.Stop()
+	c.alarms.Stop(&c.quiet)
 	e := c.givingUpAt(now)
 	e.Over = true
 	c.giveUps.End()
@@ -137,16 +134,14 @@ func (c *core) announceGivingUp(e GivingUp) {
 }
 
 // logDeadLetter logs one line for d, or counts it.
-func (c *core) logDeadLetter(d *delivery) {
+func (c *core) logDeadLetter(d *delivery, now time.Time) {
 	l := &c.deadLetterLog
 	if l.lines == deadLetterLines {
 		l.leftOut++
 		return
 	}
 	if l.lines++; l.lines == 1 {
-		time.AfterFunc(deadLetterInterval, func() {
-			c.shell.mu.Lock()
-			defer c.shell.mu.Unlock()
+		c.alarms.After(now.Add(deadLetterInterval), func(time.Time) {
 			if c.closed {
 				return // the end of Run says it
 			}

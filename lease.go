@@ -28,42 +28,23 @@ const (
 
 // keepLeases renews the lease of every message in our hands, from its receipt
 // until SQS has acknowledged its settlement, and gives up those whose lease has
-// ended. It sleeps while nothing is held.
-func (c *Consumer) keepLeases() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		core := c.enter()
-		now := time.Now()
-		due, next := core.leasesDue(now)
-		core.keepAt = next
-		c.leave()
-		c.tellSettled() // of the lost
-		if len(due) > 0 {
-			c.renew(due)
-			continue // the renewed are due at another time
-		}
-		if next.IsZero() {
-			timer.Reset(time.Hour)
-		} else {
-			timer.Reset(time.Until(next))
-		}
-		select {
-		case <-timer.C:
-		case <-c.leased:
-		case <-c.settleCtx.Done():
-			return
-		}
+// ended. It is called by the alarm that it sets.
+func (c *core) keepLeases(now time.Time) {
+	if c.closed {
+		return
+	}
+	due, next := c.leasesDue(now)
+	for len(due) > 0 { // the renewed are due at another time
+		c.renew(due)
+		due, next = c.leasesDue(now)
+	}
+	if !next.IsZero() {
+		c.alarms.Set(&c.keeping, next)
 	}
 }
 
-// planKeeping makes sure that the keeper looks at leases by at.
-func (c *core) planKeeping(at time.Time) {
-	if c.keepAt.IsZero() || at.Before(c.keepAt) {
-		c.keepAt = at
-		notify(c.shell.leased)
-	}
-}
+// planKeeping makes sure that leases are looked at by at.
+func (c *core) planKeeping(at time.Time) { c.alarms.Sooner(&c.keeping, at) }
 
 // leasesDue returns the messages to renew now, those that would be due within a tenth
 // of a lease included, so that heartbeats share requests; and when to look again, zero
@@ -128,16 +109,14 @@ func (c *core) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	return due, next
 }
 
-// renew sends heartbeats for messages that leasesDue has marked. The keeper does
-// not wait for them: it has other leases to watch.
-func (c *Consumer) renew(due []*delivery) {
-	core := c.lock()
-	defer c.mu.Unlock()
+// renew sends heartbeats for messages that leasesDue has marked.
+func (c *core) renew(due []*delivery) {
+	shell := c.shell
 	for batch := range slices.Chunk(due, maxBatch) {
-		core.start("heartbeat", func() {
-			c.renewing <- struct{}{}
-			defer func() { <-c.renewing }()
-			c.heartbeat(batch)
+		c.start("heartbeat", func() {
+			shell.renewing <- struct{}{}
+			defer func() { <-shell.renewing }()
+			shell.heartbeat(batch)
 		})
 	}
 }

@@ -10,9 +10,7 @@ import (
 type dials struct {
 	concurrency int
 	paused      bool
-	nextStart   time.Time   // Config.Rate: when the next handler is due to start
-	startTimer  *time.Timer // see planStart
-	startsAt    time.Time   // when it fires; zero: it is not set
+	nextStart   time.Time // Config.Rate: when the next handler is due to start
 }
 
 const (
@@ -68,9 +66,9 @@ func (c *Consumer) setPaused(paused bool) {
 	core.dials.paused = paused
 	if f := core.floor; f.next != nil && f.owner == core {
 		if paused {
-			core.yieldFloor(time.Now())
+			core.yieldFloor(core.now)
 		} else {
-			core.takeFloor(time.Now())
+			core.takeFloor(core.now)
 		}
 	}
 }
@@ -106,7 +104,7 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 		g = core.addGate(key)
 	}
 	g.paused = paused
-	core.gateTurned(g, time.Now())
+	core.gateTurned(g, core.now)
 	return nil
 }
 
@@ -120,11 +118,11 @@ func (c *core) full() bool {
 }
 
 // countStart counts a handler's start against the rate.
-func (c *core) countStart() {
+func (c *core) countStart(now time.Time) {
 	if c.cfg.Rate == 0 {
 		return
 	}
-	if now := time.Now(); c.dials.nextStart.Before(now) {
+	if c.dials.nextStart.Before(now) {
 		c.dials.nextStart = now
 	}
 	c.dials.nextStart = c.dials.nextStart.Add(rateSpacing(c.cfg.Rate))

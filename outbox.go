@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/internal/alarms"
 )
 
 // outbox collects messages for one batch action, and sends them ten at a time,
@@ -17,11 +19,10 @@ type outbox struct {
 	maxBytes int                               // of a batch's messages; zero: no matter
 	pending  []*delivery
 	bytes    int
-	timer    *time.Timer
 	sending  int           // requests under way
 	full     [][]*delivery // batches that wait for one of them to end
 	flushAt  time.Time     // when what is pending has waited long enough
-	firesAt  time.Time     // when the timer fires; zero: it is not set
+	linger   alarms.Alarm  // rings at flushAt at the latest
 	taken    int64         // entries that SQS has confirmed
 }
 
@@ -65,38 +66,20 @@ func (c *core) put(o *outbox, d *delivery, now time.Time) {
 	}
 	if at := now.Add(linger); len(o.pending) == 1 || at.Before(o.flushAt) {
 		o.flushAt = at
-		c.lingerUntil(o, at, linger)
+		c.alarms.Sooner(&o.linger, at)
 	}
 }
 
-// lingerUntil sees to it that the outbox's timer fires by at, which is linger from now.
-// A timer that fires earlier is left alone, and set again when it does: under load
-// batches fill long before, and the timer would be set for each in vain.
-func (c *core) lingerUntil(o *outbox, at time.Time, linger time.Duration) {
+// lingered is called when an outbox's alarm rings. Under load batches fill long before:
+// so it is not set anew for each, but here, if those for which it was set have gone.
+func (c *core) lingered(o *outbox, now time.Time) {
 	switch {
-	case o.timer == nil:
-		o.timer = time.AfterFunc(linger, func() { c.shell.lingered(o) })
-	case o.firesAt.IsZero() || at.Before(o.firesAt):
-		o.timer.Reset(linger)
+	case len(o.pending) == 0:
+	case o.flushAt.After(now):
+		c.alarms.Set(&o.linger, o.flushAt)
 	default:
-		return
+		c.flush(o)
 	}
-	o.firesAt = at
-}
-
-// lingered is called when an outbox's timer fires.
-func (c *Consumer) lingered(o *outbox) {
-	core := c.enter()
-	defer c.leave()
-	o.firesAt = time.Time{}
-	if len(o.pending) == 0 {
-		return
-	}
-	if left := time.Until(o.flushAt); left > 0 {
-		core.lingerUntil(o, o.flushAt, left) // those for which it was set have gone
-		return
-	}
-	core.flush(o)
 }
 
 // flush sends what is pending.

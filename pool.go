@@ -160,7 +160,11 @@ func (p *Pool) SetConcurrency(n int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.epilogue(nil)
+	now := time.Now()
+	defer func() {
+		p.epilogue(nil, now)
+		p.arm(now)
+	}()
 	p.concurrency = n
 	for c := range p.consumers {
 		c.takeWhole()
@@ -269,16 +273,16 @@ func (p *Pool) consumers(yield func(*core) bool) {
 // grants says whether the worker of c that asks may start a handler. If not, it
 // ends, and its place is another's. The caller holds p.mu.
 func (p *Pool) grants(c *core) bool {
-	return p.workers() <= p.concurrency && p.next(c) == c
+	return p.workers() <= p.concurrency && p.next(c, c.now) == c
 }
 
 // next is the consumer whose turn it is, of those that have a message to start and a
 // worker for it: the one that asks, or a new one. nil if there is none. The caller
 // holds p.mu.
-func (p *Pool) next(asks *core) (first *core) {
+func (p *Pool) next(asks *core, now time.Time) (first *core) {
 	for _, t := range p.tiers {
 		for _, c := range t.consumers {
-			if (c == asks || c.workers < c.dials.concurrency) && c.nextUp() != nil && (first == nil || c.nextStart() < first.nextStart()) {
+			if (c == asks || c.workers < c.dials.concurrency) && c.nextUp(now) != nil && (first == nil || c.nextStart() < first.nextStart()) {
 				first = c
 			}
 		}
@@ -314,7 +318,7 @@ func (p *Pool) places(c *core) (left, open int) {
 	others := 0
 	for other := range p.consumers {
 		if other != c {
-			others += other.handlers() + other.coming()
+			others += other.handlers() + other.coming(c.now)
 		}
 	}
 	own := c.dials.concurrency - c.handlers()
@@ -332,9 +336,9 @@ func (p *Pool) places(c *core) (left, open int) {
 // coming is how many handlers of c are about to take places: for messages that may
 // start, and for those that are being received, but for the one receive with which it
 // waits for its queue.
-func (c *core) coming() int {
+func (c *core) coming(now time.Time) int {
 	n := max(0, c.reserved-maxBatch)
-	if c.nextUp() != nil {
+	if c.nextUp(now) != nil {
 		n += c.waiting - c.gates.shelved - c.groups.Counts().Blocked
 	}
 	return max(0, min((n+c.batchSize()-1)/c.batchSize(), c.dials.concurrency-c.handlers()))
@@ -348,7 +352,7 @@ func (p *Pool) outranks(c *core) bool {
 			return false
 		}
 		for _, other := range t.consumers {
-			if other.nextUp() != nil {
+			if other.nextUp(c.now) != nil {
 				return true
 			}
 		}

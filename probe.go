@@ -77,11 +77,11 @@ func (c *core) gateTurned(g *gate, now time.Time) {
 	c.recount(g)
 	switch {
 	case g.state() == BreakerOpen && !g.paused:
-		g.timer.Reset(g.breaker.NextProbe().Sub(now))
+		c.alarms.Set(&g.look, g.breaker.NextProbe())
 	case g.state() == BreakerHalfOpen && !g.paused:
-		g.timer.Reset(c.canaryPatience(g))
+		c.alarms.Set(&g.look, now.Add(c.canaryPatience(g)))
 	default:
-		g.timer.Stop()
+		c.alarms.Stop(&g.look)
 	}
 	if g.paused || g.state() == BreakerOpen || g.state() == BreakerHalfOpen {
 		for d := c.ready.first; d != nil; {
@@ -99,45 +99,42 @@ func (c *core) gateTurned(g *gate, now time.Time) {
 	c.tidy(g)
 }
 
-// probeDue is called by g's timer.
-func (c *Consumer) probeDue(g *gate) {
-	core := c.enter()
-	defer c.leave()
-	if core.closed || core.draining || core.gates.byKey[g.key] != g || g.paused {
+// lookAt is called by g's alarm.
+func (c *core) lookAt(g *gate, now time.Time) {
+	if c.closed || c.draining || c.gates.byKey[g.key] != g || g.paused {
 		return
 	}
 	byProbe := c.cfg.Outage.Probe != nil && !g.probing
-	if core.dials.paused && !byProbe {
-		g.timer.Reset(whilePaused) // no canary could run
+	if c.dials.paused && !byProbe {
+		c.alarms.Set(&g.look, now.Add(whilePaused)) // no canary could run
 		return
 	}
-	now := time.Now()
 	switch g.state() {
 	case BreakerOpen:
 		g.probing = g.probing || byProbe
-		core.turn(g, now, (*breaker.Breaker).Probe)
+		c.turn(g, now, (*breaker.Breaker).Probe)
 		if byProbe {
 			// Not awaited by drain: like a handler, it may ignore its context.
 			canaries := g.canaries
-			c.crew.run(c.mu, func() { c.runProbe(g, canaries, now) })
+			c.shell.crew.run(c.shell.mu, func() { c.shell.runProbe(g, canaries, now) })
 			return
 		}
-		core.sendCanary(g, now)
+		c.sendCanary(g, now)
 	case BreakerHalfOpen:
 		if g.probing && g.active == 0 {
-			core.complainLater("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
+			c.complainLater("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
 		}
 		// The probe or the canary has not ended: another canary, as long as that leaves
 		// places for others.
-		if g.active*2 < max(2, core.dials.concurrency) {
-			core.sendCanary(g, now)
+		if g.active*2 < max(2, c.dials.concurrency) {
+			c.sendCanary(g, now)
 		}
 	case BreakerRamping:
 		if g.holding == 0 && g.active == 0 && g.breaker.Promising() {
-			core.ramp(g, now, func(b *breaker.Breaker) { b.Idle(core.capacity(), now) })
+			c.ramp(g, now, func(b *breaker.Breaker) { b.Idle(c.capacity(), now) })
 			return
 		}
-		core.letThrough(g, now)
+		c.letThrough(g, now)
 	}
 }
 
@@ -197,7 +194,7 @@ func (c *core) sendCanary(g *gate, now time.Time) {
 	if g.wanted && g.holding > 0 {
 		patience = freshPatience
 	}
-	g.timer.Reset(patience)
+	c.alarms.Set(&g.look, now.Add(patience))
 }
 
 // canaryPatience is how long a probe or a canary may run before there is another.

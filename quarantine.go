@@ -161,11 +161,9 @@ func (c *core) takeFloor(now time.Time) {
 		return
 	}
 	later := func(wait time.Duration, do func(now time.Time)) {
-		time.AfterFunc(wait, func() {
-			c.shell.enter()
-			defer c.shell.leave()
+		c.alarms.After(now.Add(wait), func(now time.Time) {
 			if f.next == d {
-				do(time.Now())
+				do(now)
 			}
 		})
 	}
@@ -188,15 +186,13 @@ func (c *core) takeFloor(now time.Time) {
 
 // runAlone is called when the message that waited to run alone is started: others are
 // started again when it has ended, or aloneAtMost from now.
-func (c *core) runAlone() {
+func (c *core) runAlone(now time.Time) {
 	f := c.floor
 	d := f.next
 	f.next, f.running = nil, d
-	time.AfterFunc(aloneAtMost, func() {
-		c.shell.enter()
-		defer c.shell.leave()
+	c.alarms.After(now.Add(aloneAtMost), func(now time.Time) {
 		if f.running == d {
-			c.yieldFloor(time.Now())
+			c.yieldFloor(now)
 		}
 	})
 }
@@ -227,7 +223,7 @@ func (c *core) leaveFloor(d *delivery, now time.Time) {
 
 // startable is the message to start next; nil if none may start.
 func (c *core) startable() *delivery {
-	d := c.nextUp()
+	d := c.nextUp(c.now)
 	if d == nil || c.pool != nil && !c.pool.grants(c) {
 		return nil
 	}
@@ -236,8 +232,8 @@ func (c *core) startable() *delivery {
 
 // nextUp is the message that c would start next, as far as c is concerned: in a pool
 // others may go first.
-func (c *core) nextUp() *delivery {
-	if d := c.nextInLine(); d != nil && c.startsIn(d) <= 0 {
+func (c *core) nextUp(now time.Time) *delivery {
+	if d := c.nextInLine(); d != nil && c.startsIn(d, now) <= 0 {
 		return d
 	}
 	return nil

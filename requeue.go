@@ -359,7 +359,7 @@ func (c *core) requeueRefused(d *delivery, err error, ours bool, now time.Time) 
 	default:
 		c.complainLater("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", err)
 		d.apart = d.refused.many >= apartFrom
-		c.settleLater(d)
+		c.settleLater(d, now)
 	}
 }
 

@@ -221,7 +221,7 @@ func (c *core) confirm(o *outbox, d *delivery, now time.Time) {
 		}
 	case OutcomeDeadLetter:
 		c.counts.DeadLettered++
-		c.logDeadLetter(d)
+		c.logDeadLetter(d, now)
 		// The note that it is done stays: a receive under way may bring it again.
 	case OutcomeRetry:
 		c.counts.Retried++
@@ -288,22 +288,20 @@ func (c *core) refused(o *outbox, d *delivery, err error, now time.Time) {
 	if d.refusals > 1 || !entry {
 		c.complainLater("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", err)
 	}
-	c.settleLater(d)
+	c.settleLater(d, now)
 }
 
 // settleLater tries d's settlement again after a backoff. While it was under way the
 // lease could not be renewed: if that is due, it is done in between.
-func (c *core) settleLater(d *delivery) {
-	if now := time.Now(); passed(d.renewAt, now) {
+func (c *core) settleLater(d *delivery, now time.Time) {
+	if passed(d.renewAt, now) {
 		c.planKeeping(now)
 	}
 	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
 	wait -= spread(wait/2, d.msg.ID)
-	time.AfterFunc(wait, func() {
-		c.shell.enter()
-		defer c.shell.leave()
+	c.alarms.After(now.Add(wait), func(now time.Time) {
 		if d.state == stateSettling && !c.closed {
-			c.settle(d, time.Now())
+			c.settle(d, now)
 		}
 	})
 }

@@ -122,7 +122,6 @@ func (s spec) build() (*Consumer, error) {
 		stopping:     make(chan struct{}),
 		freed:        make(chan struct{}, 1),
 		renewing:     make(chan struct{}, renewAtOnce),
-		leased:       make(chan struct{}, 1),
 		emptied:      make(chan struct{}, 1),
 		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
 		settleLimit:  deadline{limit: settleTimeout},
@@ -153,6 +152,7 @@ func (s spec) build() (*Consumer, error) {
 		requeues: outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes},
 	}
 	c.guarded.dials.concurrency = cfg.Concurrency
+	c.guarded.setAlarms()
 	return c, nil
 }
 

@@ -55,13 +55,13 @@ func (c *Consumer) Wake(keys ...string) int {
 	for _, g := range core.gates.byKey {
 		if g.state() == BreakerOpen && named(g.key) {
 			g.breaker.ProbeNow()
-			g.timer.Reset(0)
+			core.alarms.Set(&g.look, core.now)
 		}
 	}
 	return inRetryLane + core.wake(func(r *memory.Note) bool {
 		g := core.gates.byKey[r.Key]
 		return named(r.Key) && (g == nil || g.state() == BreakerClosed || g.state() == BreakerRamping)
-	}, time.Now())
+	}, core.now)
 }
 
 // wake wakes the parked messages that match.

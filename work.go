@@ -168,17 +168,18 @@ func (c *core) nextReady() *delivery {
 
 // setOff takes d, which is startable, to its handler.
 func (c *core) setOff(d *delivery) {
+	now := c.now
 	switch d.state {
 	case stateAlone:
 		c.move(d, stateRunning)
-		c.runAlone()
+		c.runAlone(now)
 	case stateReady:
 		c.delist(d, stateRunning)
 	default: // in one batch with the head of its group
 		c.move(d, stateRunning)
 	}
-	c.countStart()
-	d.began = time.Now()
+	c.countStart(now)
+	d.began = now
 	c.handlerMoved(d, d.began)
 	if timeout := c.cfg.HandlerTimeout; timeout > 0 {
 		c.planKeeping(d.began.Add(timeout + hungAfter)) // see watchHandler

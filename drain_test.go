@@ -126,6 +126,38 @@ func TestStoppingHandlerIsReleased(t *testing.T) {
 	})
 }
 
+// TestReleasedMessageComesBack: the long poll that outlasts the beginning of a stop
+// brings a message that was just released, and then the reply to the release is lost.
+// The message is held by its newer receipt, and is released again.
+func TestReleasedMessageComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		lossy := &spy{Client: q.Direct()}
+		lost := 0
+		lossy.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+			out, err := lossy.Client.ChangeMessageVisibilityBatch(ctx, in)
+			if lost++; lost > 1 {
+				return out, err
+			}
+			time.Sleep(50 * time.Millisecond)
+			return nil, errors.New("connection reset by peer")
+		}
+		c := q.ConsumeWith(lossy, reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		}), reprise.Config{Concurrency: 1})
+		q.Send("running", "waiting")
+		time.Sleep(time.Second)
+		report := c.Stop()
+		if c.Err() != nil || report.Counts.Duplicates != 1 || report.Counts.Deleted != 1 || report.Counts.Released != 1 || report.Counts.Lost != 0 {
+			t.Errorf("Run returned %v, report %v: want one message deleted, and the other received twice and released", c.Err(), report)
+		}
+		if m := q.Messages(); len(m) != 1 || m[0].State == sqsserver.InFlight {
+			t.Errorf("messages %+v, want one, visible at once", m)
+		}
+	})
+}
+
 // TestReleaseCutByTheBudgetIsUnsettled: a release that is under way when the budget
 // ends was not acknowledged: the message is no lost one, and the drain not clean.
 func TestReleaseCutByTheBudgetIsUnsettled(t *testing.T) {

@@ -267,7 +267,8 @@ func (c *core) refused(o *outbox, d *delivery, err error, now time.Time) {
 		// Should it come again, it is deleted without being run.
 		c.memory.Note(d.msg.ID, now).Done = true
 	}
-	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) {
+	back := d.superseded() && passed(d.hiddenUntil, now) // to us: the newer lease stands
+	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) && !back {
 		d.expires = d.hiddenUntil // it may be hidden until then, and somebody else's from then on
 	}
 	if d.superseded() && entry && said.ours {

@@ -75,8 +75,8 @@ func (f *deliveryFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.concurrency, "concurrency", 10, "how many messages are worked on at once")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one attempt may take")
 	flags.DurationVar(&f.stopBudget, "stop-budget", 25*time.Second, "how long a gentle stop may take")
-	f.statuses.register(cmd, "status", "statuses")
-	f.exits.register(cmd, "exit", "exit codes")
+	f.statuses.register(cmd, "status", "`statuses`")
+	f.exits.register(cmd, "exit", "exit `codes`")
 	f.signing.register(flags)
 	cmd.MarkFlagsOneRequired("url", "exec")
 	cmd.MarkFlagsMutuallyExclusive("url", "exec")
@@ -84,9 +84,9 @@ func (f *deliveryFlags) register(cmd *cobra.Command) {
 
 func (f *verdictFlags) register(cmd *cobra.Command, suffix, what string) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.permanent, "permanent-"+suffix, nil, what+" that dead-letter a message at once: `codes`")
-	flags.StringSliceVar(&f.retry, "retry-"+suffix, nil, what+" after which a message is retried by the policy: `codes`")
-	flags.StringSliceVar(&f.unavailable, "unavailable-"+suffix, nil, what+" that say nothing of the message, but that the target is down or misconfigured: `codes`")
+	flags.StringSliceVar(&f.permanent, "permanent-"+suffix, nil, what+" that dead-letter a message at once")
+	flags.StringSliceVar(&f.retry, "retry-"+suffix, nil, what+" after which the policy retries a message")
+	flags.StringSliceVar(&f.unavailable, "unavailable-"+suffix, nil, what+" that mean that the target is down or misconfigured, whatever the message")
 }
 
 // changes are what the flags with the suffix say.

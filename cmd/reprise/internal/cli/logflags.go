@@ -35,6 +35,7 @@ func (f *logFlags) logger(a *app) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(a.stderr, &options)), nil
 	case "json":
+		options.ReplaceAttr = boundedWithUnits
 		log := slog.New(slog.NewJSONHandler(a.stderr, &options))
 		a.json.Store(log)
 		return log, nil

@@ -82,5 +82,14 @@ func bounded(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// boundedWithUnits is bounded for JSON, in which slog writes durations as nanoseconds: they
+// read as in the text form, such as 25s.
+func boundedWithUnits(groups []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().String())
+	}
+	return bounded(groups, a)
+}
+
 // apiText is what a service says, on one line.
 func apiText(text string) string { return terminal.Line(text, maxAPIText) }

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDurationsInLogs: a duration reads alike in both forms of the log. slog's JSON has
+// nanoseconds, which nobody takes for the 25 s of a stop budget.
+func TestDurationsInLogs(t *testing.T) {
+	for format, want := range map[string]string{"text": "budget=25s", "json": `"budget":"25s"`} {
+		var out bytes.Buffer
+		logger, err := (&logFlags{level: "info", format: format}).logger(&app{stderr: stream{Writer: &out}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		logger.Info("stopping", "budget", 25*time.Second, slog.Group("consumer", "budget", 25*time.Second))
+		if strings.Count(out.String(), want) != 2 && format == "json" || !strings.Contains(out.String(), want) {
+			t.Errorf("the log as %s lacks %s:\n%s", format, want, &out)
+		}
+	}
+}

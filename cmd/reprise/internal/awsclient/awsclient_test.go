@@ -30,7 +30,7 @@ func TestNew(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setEnv(t, test.env)
-			client, err := awsclient.New(t.Context(), test.endpoint, test.region)
+			client, err := awsclient.New(t.Context(), awsclient.Endpoint{URL: test.endpoint}, test.region)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestNewBad(t *testing.T) {
 		"ftp://example.com": "not an http or https URL",
 		"":                  "AWS_REGION",
 	} {
-		if _, err := awsclient.New(t.Context(), endpoint, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := awsclient.New(t.Context(), awsclient.Endpoint{URL: endpoint}, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%q) = %v, want an error with %q", endpoint, err, want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestNewBad(t *testing.T) {
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	shared := filepath.Join(dir, "config")
-	if err := os.WriteFile(shared, []byte("[default]\nregion = eu-south-1\n[profile own]\nregion = ap-east-1\nendpoint_url = http://127.0.0.1:4566\naws_access_key_id = OWN\naws_secret_access_key = s\n"), 0o600); err != nil {
+	if err := os.WriteFile(shared, []byte("[default]\nregion = eu-south-1\n[profile own]\nregion = ap-east-1\nendpoint_url = http://127.0.0.1:4566\naws_access_key_id = OWN\naws_secret_access_key = s\n[profile bad]\nregion = ap-east-1\nendpoint_url = localhost\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	key := func(more ...string) map[string]string {
@@ -98,9 +98,10 @@ func TestFind(t *testing.T) {
 		{name: "settings ignored", queue: "orders", env: key("AWS_ENDPOINT_URL", "http://localhost:4566", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true", "AWS_REGION", "eu-west-1"), wantRegion: "eu-west-1", wantKey: "AKID"},
 		{name: "no region", queue: "orders", env: key(), want: "no AWS region is set"},
 		{name: "no credentials", queue: aws, want: "no usable AWS credentials"},
-		{name: "no profile", queue: aws, env: map[string]string{"AWS_PROFILE": "nosuch"}, want: "nosuch"},
+		{name: "no profile", queue: aws, env: map[string]string{"AWS_PROFILE": "nosuch"}, want: "correct AWS_PROFILE"},
 		{name: "no URL", queue: "orders", endpoint: "localhost:9324", want: "not an http or https URL"},
-		{name: "no URL in the environment", queue: "orders", env: key("AWS_ENDPOINT_URL", "localhost:9324"), want: "AWS_ENDPOINT_URL"},
+		{name: "no URL in the environment", queue: "orders", env: key("AWS_ENDPOINT_URL", "localhost:9324"), want: "AWS_ENDPOINT_URL to one like"},
+		{name: "no URL in the profile", queue: "orders", env: map[string]string{"AWS_CONFIG_FILE": shared, "AWS_PROFILE": "bad"}, want: "endpoint_url in the AWS configuration file to one like"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setEnv(t, test.env)
@@ -116,7 +117,7 @@ func TestFind(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := found.Client.Options()
-			if found.Endpoint != test.wantEndpoint || found.Region != test.wantRegion || o.Region != test.wantRegion {
+			if found.Endpoint.URL != test.wantEndpoint || found.Region != test.wantRegion || o.Region != test.wantRegion {
 				t.Errorf("endpoint %q, region %q; want %q, %q", found.Endpoint, found.Region, test.wantEndpoint, test.wantRegion)
 			}
 			if got := o.BaseEndpoint; (got == nil) != (test.wantEndpoint == "") || got != nil && *got != test.wantEndpoint {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"net/url"
-	"os"
 
 	"github.com/spf13/pflag"
 
@@ -35,17 +34,22 @@ them: in AWS_REGION, AWS_PROFILE and the rest of the environment, in
 machines. Other servers need neither.`
 
 // queueEndpoint returns the endpoint for a queue that is given by URL or name.
-func (f *awsFlags) queueEndpoint(queue string) string {
-	named := ""
-	if u, err := url.Parse(queue); err == nil && u.Host != "" {
-		named = u.Scheme + "://" + u.Host
+func (f *awsFlags) queueEndpoint(queue string) awsclient.Endpoint {
+	if f.endpoint != "" {
+		return awsclient.Endpoint{URL: f.endpoint}
 	}
-	return cmp.Or(f.endpoint, named, os.Getenv("AWS_ENDPOINT_URL_SQS"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
+	if u, err := url.Parse(queue); err == nil && u.Host != "" {
+		return awsclient.Endpoint{URL: u.Scheme + "://" + u.Host}
+	}
+	return awsclient.EndpointFromEnvironment("http://"+defaultAddr, "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL")
 }
 
 // lambdaEndpoint returns the endpoint for functions.
-func (f *awsFlags) lambdaEndpoint() string {
-	return cmp.Or(f.endpoint, os.Getenv("AWS_ENDPOINT_URL_LAMBDA"), os.Getenv("AWS_ENDPOINT_URL"), "http://"+defaultAddr)
+func (f *awsFlags) lambdaEndpoint() awsclient.Endpoint {
+	if f.endpoint != "" {
+		return awsclient.Endpoint{URL: f.endpoint}
+	}
+	return awsclient.EndpointFromEnvironment("http://"+defaultAddr, "AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 }
 
 // serverRegion is the flag --region of every command that runs a server.

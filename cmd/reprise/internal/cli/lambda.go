@@ -128,7 +128,7 @@ func (a *app) payload(args []string) ([]byte, error) {
 }
 
 // invokeError puts the commonest failures into words that help.
-func invokeError(ctx context.Context, err error, name, endpoint string) error {
+func invokeError(ctx context.Context, err error, name string, endpoint awsclient.Endpoint) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -136,7 +136,7 @@ func invokeError(ctx context.Context, err error, name, endpoint string) error {
 		return fmt.Errorf("invoking %q at %s: %s: %s", name, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
 	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("no answer from %s (%w): start it (reprise lambda up TEMPLATE), or pass its --endpoint", endpoint, dial.Err)
+		return noAnswer(endpoint, dial.Err, "reprise lambda up TEMPLATE")
 	}
 	return fmt.Errorf("invoking %q at %s: %w", name, endpoint, err)
 }

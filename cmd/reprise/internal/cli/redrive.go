@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -74,17 +73,16 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 		return err
 	}
 	endpoint := f.aws.queueEndpoint(queue)
-	place := cmp.Or(endpoint, "AWS")
 	client, err := awsclient.New(a.ctx, endpoint, f.aws.region)
 	if err != nil {
 		return err
 	}
 	r := redrive.Redrive{Client: client, Max: f.most, DryRun: f.dryRun, Logger: logger, Keys: keys}
-	if r.QueueURL, err = resolveQueue(a.ctx, client, queue, place); err != nil {
+	if r.QueueURL, err = resolveQueue(a.ctx, client, queue, endpoint); err != nil {
 		return err
 	}
 	if f.to != "" {
-		if r.To, err = resolveQueue(a.ctx, client, f.to, place); err != nil {
+		if r.To, err = resolveQueue(a.ctx, client, f.to, endpoint); err != nil {
 			return err
 		}
 	}
@@ -92,7 +90,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	left := a.printRedrive(&r, report, err == nil)
 	switch {
 	case err != nil:
-		return queueError(a.ctx, err, "redriving", queue, place)
+		return queueError(a.ctx, err, "redriving", queue, endpoint)
 	case report.Stopped:
 		return unsettled(errors.New("stopped: whatever else is in the queue is there still; run it again"))
 	case left > 0:

@@ -129,7 +129,7 @@ func (a *app) runRun(f *runFlags) error {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "queue         %s\n", queue.url)
-	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", cmp.Or(queue.found.Endpoint, "AWS"))
+	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", cmp.Or(queue.found.Endpoint.URL, "AWS"))
 	fmt.Fprintf(a.stdout, "region        %s, credentials: %s\n", queue.found.Region, queue.found.Credentials)
 	policy := cfg.Retry
 	policy.MaxAttempts = plan.MaxAttempts(policy, queue.facts)
@@ -152,18 +152,17 @@ type foundQueue struct {
 // first message.
 func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue, err error) {
 	if q.found, err = awsclient.Find(ctx, f.aws.endpoint, f.aws.region, f.queue); err != nil {
-		return q, accessError(ctx, err, "--queue", f.queue, "")
+		return q, accessError(ctx, err, "--queue", f.queue, q.found)
 	}
-	place := cmp.Or(q.found.Endpoint, "AWS in "+q.found.Region)
-	if strings.Contains(f.queue, "://") && q.found.Endpoint != "" && !sameEndpoint(q.found.Endpoint, f.queue) {
-		logger.Warn("the queue's URL names another host than the endpoint that is set: the endpoint is called", "queue", f.queue, "endpoint", q.found.Endpoint)
+	if endpoint := q.found.Endpoint; strings.Contains(f.queue, "://") && endpoint.URL != "" && !sameEndpoint(endpoint.URL, f.queue) {
+		logger.Warn("the queue's URL names another host than the endpoint that is set: the endpoint is called", "queue", f.queue, "endpoint", endpoint.String())
 	}
 	if q.url, err = resolve(ctx, q.found.Client, f.queue); err != nil {
-		return q, accessError(ctx, err, "--queue", f.queue, place)
+		return q, accessError(ctx, err, "--queue", f.queue, q.found)
 	}
 	if f.deadLetter != "" {
 		if q.deadLetter, err = resolve(ctx, q.found.Client, f.deadLetter); err != nil {
-			return q, accessError(ctx, err, "--dead-letter", f.deadLetter, place)
+			return q, accessError(ctx, err, "--dead-letter", f.deadLetter, q.found)
 		}
 		if redrive.PathOf(q.deadLetter) == redrive.PathOf(q.url) {
 			return q, usage(fmt.Errorf("--dead-letter %q is the queue that is consumed: name another queue for what is given up", f.deadLetter))
@@ -174,7 +173,7 @@ func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue,
 		return q, nil // to receive may be permitted; the consumer reports what it cannot know
 	}
 	if err != nil {
-		return q, accessError(ctx, err, "--queue", f.queue, place)
+		return q, accessError(ctx, err, "--queue", f.queue, q.found)
 	}
 	q.facts, _ = plan.ReadQueue(out.Attributes) // the consumer reports what is not understood
 	return q, nil
@@ -250,12 +249,16 @@ var distrusted = map[string]bool{
 
 // accessError says why the queue cannot be consumed. What only a change of the settings
 // can mend exits with exitAccess. The queue is the one that flag names.
-func accessError(ctx context.Context, err error, flag, queue, place string) error {
+func accessError(ctx context.Context, err error, flag, queue string, found awsclient.Found) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if _, missing := errors.AsType[*awsclient.SettingsError](err); missing {
 		return &failure{exitAccess, err}
+	}
+	place := found.Endpoint.String()
+	if found.Endpoint.URL == "" {
+		place = "AWS in " + found.Region
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
 		return &failure{exitAccess, fmt.Errorf("queue %q does not exist at %s: correct %s, --region or --endpoint, or create it (CreateQueue; on a server of your own: reprise serve --queue)", queue, place, flag)}
@@ -267,5 +270,5 @@ func accessError(ctx context.Context, err error, flag, queue, place string) erro
 	case ok && distrusted[api.ErrorCode()]:
 		return &failure{exitAccess, fmt.Errorf("the AWS credentials are not accepted at %s: %s: %s: renew them, or choose others with AWS_PROFILE", place, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))}
 	}
-	return queueError(ctx, err, "looking up", queue, place)
+	return queueError(ctx, err, "looking up", queue, found.Endpoint)
 }

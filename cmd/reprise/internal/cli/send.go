@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +79,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	queueURL, err := resolveQueue(ctx, client, f.queue, cmp.Or(endpoint, "AWS"))
+	queueURL, err := resolveQueue(ctx, client, f.queue, endpoint)
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	}
 	switch {
 	case err != nil:
-		return queueError(ctx, err, "sending to", f.queue, cmp.Or(endpoint, "AWS"))
+		return queueError(ctx, err, "sending to", f.queue, endpoint)
 	case len(report.Refused) > 0:
 		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.Refused), "message")))
 	}
@@ -188,7 +187,7 @@ func lines(r io.Reader, name string, template sender.Message) iter.Seq2[sender.M
 }
 
 // resolveQueue returns the URL of the queue that the user named.
-func resolveQueue(ctx context.Context, client *sqs.Client, queue, endpoint string) (string, error) {
+func resolveQueue(ctx context.Context, client *sqs.Client, queue string, endpoint awsclient.Endpoint) (string, error) {
 	found, err := resolve(ctx, client, queue)
 	if err != nil {
 		return "", queueError(ctx, err, "looking up", queue, endpoint)
@@ -197,18 +196,30 @@ func resolveQueue(ctx context.Context, client *sqs.Client, queue, endpoint strin
 }
 
 // queueError puts the commonest failures into words that help; doing is what failed.
-func queueError(ctx context.Context, err error, doing, queue, endpoint string) error {
+func queueError(ctx context.Context, err error, doing, queue string, endpoint awsclient.Endpoint) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if _, missing := errors.AsType[*types.QueueDoesNotExist](err); missing {
-		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint)
+		return fmt.Errorf("queue %q does not exist at %s: create it (reprise serve --queue %s, or aws sqs create-queue --endpoint-url %s), or check --region and --endpoint", queue, endpoint, queue, endpoint.URL)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
 	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("no answer from %s (%w): start the server (reprise serve), or pass its --endpoint", endpoint, dial.Err)
+		return noAnswer(endpoint, dial.Err, "reprise serve")
 	}
 	return fmt.Errorf("%s %q at %s: %w", doing, queue, endpoint, err)
+}
+
+// noAnswer is the error of an endpoint that nobody answers at; start is the command that
+// starts a server of one's own.
+func noAnswer(endpoint awsclient.Endpoint, err error, start string) error {
+	switch {
+	case endpoint.URL == "":
+		return fmt.Errorf("no answer from AWS: %w: check the network and the region", err)
+	case endpoint.SetBy != "":
+		return fmt.Errorf("no answer from %s: %w: start the server there (%s), correct %s, or pass --endpoint", endpoint, err, start, endpoint.SetBy)
+	}
+	return fmt.Errorf("no answer from %s: %w: start the server (%s), or pass its --endpoint", endpoint, err, start)
 }

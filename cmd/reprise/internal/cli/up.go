@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -78,16 +78,10 @@ func (a *app) runUp(f *upFlags) error {
 // warnOfEndpoint warns if the environment names another endpoint than the server's own:
 // whoever set it probably means a queue there.
 func warnOfEndpoint(own string, logger *slog.Logger) {
-	for _, variable := range []string{"AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL"} {
-		endpoint := os.Getenv(variable)
-		if endpoint == "" {
-			continue
-		}
-		if !sameEndpoint(endpoint, own) {
-			logger.Warn("another endpoint is set, which reprise up does not consume from: it runs a server of its own; to consume a queue at that endpoint use reprise run",
-				"variable", variable, "endpoint", endpoint, "own", own)
-		}
-		return
+	set := awsclient.EndpointFromEnvironment(own, "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL")
+	if !sameEndpoint(set.URL, own) {
+		logger.Warn("another endpoint is set, which reprise up does not consume from: it runs a server of its own; to consume a queue at that endpoint use reprise run",
+			"variable", set.SetBy, "endpoint", set.URL, "own", own)
 	}
 }
 

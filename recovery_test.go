@@ -183,7 +183,7 @@ func TestWeakDependencyRecovers(t *testing.T) {
 		messages, seeds = 10_000, 3
 	}
 	var table strings.Builder
-	fmt.Fprint(&table, "| comes back | consumers | at best | takes | most at once, by what is borne |\n|---|---|---|---|---|\n")
+	fmt.Fprint(&table, "| comes back | consumers | at best | takes | most at once / capacity |\n|---|---|---|---|---|\n")
 	for _, weak := range []struct {
 		name     string
 		capacity func(time.Duration) float64

@@ -55,7 +55,8 @@ type delivery struct {
 	hung      bool      // its handler ignores the end of its context
 	requested time.Time // start of the receive: the 12 hours count from here
 	expires   time.Time // the lease's end, as far as we may rely on it
-	renewAt   time.Time
+	renewAt   time.Time // the next heartbeat
+	renewFrom time.Time // no heartbeat before: the latest has failed
 
 	hiddenUntil time.Time // by the settlement that is under way
 }

@@ -48,7 +48,9 @@ func (c *core) planKeeping(at time.Time) { c.alarms.Sooner(&c.keeping, at) }
 
 // leasesDue returns the messages to renew now, those that would be due within a tenth
 // of a lease included, so that heartbeats share requests; and when to look again, zero
-// if nothing is held. Messages whose lease has ended are given up.
+// if nothing is held. Messages whose lease has ended are given up. One whose
+// heartbeat has failed is not renewed before renewFrom, even where others are: or all
+// would be tried again as often as the one whose lease ends first.
 func (c *core) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	horizon := now.Add(c.cfg.Lease / 10)
 	sooner := func(t time.Time) {
@@ -80,6 +82,8 @@ func (c *core) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 			}
 		case d.leaseState == leaseHidden:
 			sooner(d.expires) // for longer than a lease, and not to be shortened
+		case !passed(d.renewFrom, now):
+			sooner(d.renewFrom)
 		case passed(d.renewAt, horizon):
 			due = append(due, d)
 			urgent = urgent || passed(d.renewAt, now)
@@ -216,7 +220,9 @@ func (c *core) renewed(d *delivery, err error, requested, now time.Time, length 
 	default:
 		// Try again soon, well before the end if there is time.
 		left := d.expires.Sub(now)
-		d.renewAt = now.Add(min(left, max(left/4, 100*time.Millisecond)))
+		pause := min(left, max(left/4, 100*time.Millisecond))
+		d.renewAt = now.Add(pause)
+		d.renewFrom = now.Add(min(pause, max(pause*3/4, 100*time.Millisecond)))
 		c.noteDenied("retry", err)
 		c.complainLater("heartbeat", "renewing leases failed; trying again while they last", "error", err)
 	}

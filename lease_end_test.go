@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -252,5 +253,58 @@ func TestDeleteAfterTheLease(t *testing.T) {
 		if n := c.Status().Counts; len(j.all()) != 1 || n.Received != 2 {
 			t.Errorf("%d runs, counts %+v: want one run, and a second receive that is only deleted", len(j.all()), n)
 		}
+	})
+}
+
+// TestFailedHeartbeatsKeepTheirPauses: no heartbeat succeeds, and the leases of some
+// messages end one after the other. The last heartbeats about the first, at ever
+// shorter pauses, do not take the others along each time.
+func TestFailedHeartbeatsKeepTheirPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 20 * time.Second
+		const slack = time.Second // that the consumer keeps off the end of a lease
+		q := reprisetest.NewQueue(t, nil)
+		var mu sync.Mutex
+		ends, failed := make(map[string]time.Time), make(map[string]time.Time) // by handle
+		heartbeats := 0
+		throttled := &spy{Client: q.Direct()}
+		throttled.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+			out, err := throttled.Client.ReceiveMessage(ctx, in)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, m := range out.Messages {
+					ends[*m.ReceiptHandle] = time.Now().Add(lease)
+				}
+			}
+			return out, err
+		}
+		throttled.hide = func(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, e := range in.Entries {
+				last, again := failed[*e.ReceiptHandle]
+				pause, left := time.Since(last), ends[*e.ReceiptHandle].Sub(last)-slack
+				if again && (pause < 100*time.Millisecond || pause < left/6) {
+					t.Errorf("a heartbeat that failed is sent again after %v, with %v of the lease left", pause, left)
+				}
+				failed[*e.ReceiptHandle] = time.Now()
+				heartbeats++
+			}
+			return nil, errUnavailable
+		}
+		c := q.ConsumeWith(throttled, reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}), reprise.Config{Lease: lease})
+		for range 5 {
+			q.Send("order")
+			time.Sleep(time.Second)
+		}
+		time.Sleep(lease - 5*time.Second)
+		if heartbeats < 25 {
+			t.Errorf("%d heartbeats, want several for each of five messages", heartbeats)
+		}
+		c.Crash()
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -70,10 +71,10 @@ var (
 // come. Each message gets its own answer, and none is dropped without one.
 //
 // What SQS fails to take is sent again, alone and with backoff, for as long as
-// the caller's context lasts: throttles, failures of the service, lost
-// connections. What that cannot mend is answered at once or, where it is the
-// queue's trouble (it is missing, access is denied), after three requests. The
-// SDK's own retries are not used.
+// the caller's context lasts, or SenderConfig.Tries times: throttles, failures of
+// the service, lost connections. What that cannot mend is answered at once or, where
+// it is the queue's trouble (it is missing, access is denied), after three requests.
+// The SDK's own retries are not used.
 //
 // A request whose reply is lost may have been carried out. On a standard queue
 // the message is then sent twice: consumers must bear duplicates in any case. A
@@ -99,12 +100,15 @@ type Sender struct {
 	tasks  sync.WaitGroup     // requests under way, and the timer while it is set
 	closed chan struct{}      // closed when Close has done its work
 
+	requests atomic.Int64 // made so far
+
 	mu      sync.Mutex // guards what follows; see step
 	machine *sending.Machine
 	crew    crew
 	timer   *time.Timer
-	firesAt time.Time // when the timer fires; zero: it is not set
-	unsent  []Unsent  // answered with an error since Close began
+	firesAt time.Time    // when the timer fires; zero: it is not set
+	unsent  []Unsent     // answered with an error since Close began
+	counts  SenderStatus // Sent and Failed alone
 }
 
 // NewSender returns a sender to the queue at queueURL. It checks everything that
@@ -139,6 +143,7 @@ func NewSender(c SenderClient, queueURL string, cfg SenderConfig) (*Sender, erro
 			Requests:      cfg.Requests,
 			MaxWaiting:    cfg.MaxWaiting,
 			MaxBytes:      cfg.MaxBytes,
+			Tries:         cfg.Tries,
 			LastingTries:  lastingTries,
 			ComplainEvery: complaintEvery,
 			Retry:         sendBackoff,
@@ -266,6 +271,28 @@ func (s *Sender) Flush(ctx context.Context) error {
 		s.step(nil, func(time.Time) { s.machine.Forget(f) })
 		return context.Cause(ctx)
 	}
+}
+
+// SenderStatus says how far a [Sender] is.
+type SenderStatus struct {
+	// Waiting is how many messages the sender has taken in and not answered;
+	// Blocked is how many more wait for room.
+	Waiting, Blocked int
+	// Requests counts the requests made so far, those under way included.
+	Requests int64
+	// Sent counts the messages that SQS has acknowledged; Failed counts those
+	// that were taken in and answered with an error.
+	Sent, Failed int64
+}
+
+// Status returns how far the sender is. It does not wait.
+func (s *Sender) Status() SenderStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.counts
+	status.Requests = s.requests.Load()
+	status.Waiting, status.Blocked = s.machine.Waiting()
+	return status
 }
 
 // Unsent is a message that a Sender had taken and could not send before Close

@@ -71,12 +71,13 @@ func TestSenderRefusesWhatSQSWould(t *testing.T) {
 
 // TestSenderConfigProblems: all of them in one error, with remedies.
 func TestSenderConfigProblems(t *testing.T) {
-	_, err := reprise.NewSender(nil, "orders", reprise.SenderConfig{Requests: -1, MaxBytes: 1000, ContentDeduplication: true})
+	_, err := reprise.NewSender(nil, "orders", reprise.SenderConfig{Requests: -1, MaxBytes: 1000, Tries: -1, ContentDeduplication: true})
 	for _, want := range []string{
 		"the SQS client is nil: pass sqs.NewFromConfig(cfg)",
 		`queue URL "orders" is not an http or https URL`,
 		"SenderConfig.Requests is -1: set 1 or more, or 0 for 10",
 		"SenderConfig.MaxBytes is 1000, less than the largest message: set 1048576 or more",
+		"SenderConfig.Tries is -1: set 1 or more, or 0 for no limit",
 		"SenderConfig.ContentDeduplication is set, but",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -86,6 +86,40 @@ func TestSenderOutlastsTrouble(t *testing.T) {
 	}
 }
 
+// TestSenderGivesUpAfterItsTries: a message that keeps failing is answered with the
+// error of the last request it may be in; the others of its batch are sent.
+func TestSenderGivesUpAfterItsTries(t *testing.T) {
+	for kind, test := range map[sqsserver.FaultKind]struct {
+		skip   int // chances that succeed
+		failed []bool
+	}{
+		sqsserver.FaultFailEntry:      {2, []bool{false, false, true}},
+		sqsserver.FaultThrottle:       {0, []bool{true, true, true}},
+		sqsserver.FaultDropConnection: {0, []bool{true, true, true}},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				q.Fault(sqsserver.Fault{Kind: kind, Skip: test.skip})
+				s, p := newSender(t, q, reprise.SenderConfig{Tries: 4})
+				sent, err := s.Send(context.Background(), outgoing(numbered(3)...)...)
+				if err == nil || len(p.requests()) != 4 {
+					t.Errorf("error %v after %d requests, want one after 4", err, len(p.requests()))
+				}
+				for i, failed := range test.failed {
+					if (sent[i].Err != nil) != failed {
+						t.Errorf("message %d: error %v, want one: %t", i+1, sent[i].Err, failed)
+					}
+				}
+				if unconfirmed := kind == sqsserver.FaultDropConnection; errors.Is(err, reprise.ErrUnconfirmed) != unconfirmed {
+					t.Errorf("error %v, want an ErrUnconfirmed: %t", err, unconfirmed)
+				}
+				closeSender(t, s)
+			})
+		})
+	}
+}
+
 // TestSenderEndsWithItsCallersContext: the error says why sending failed, and
 // whether SQS may have the message.
 func TestSenderEndsWithItsCallersContext(t *testing.T) {

@@ -334,3 +334,48 @@ func TestFlushOutlastsNoWithdrawal(t *testing.T) {
 		closeSender(t, s)
 	})
 }
+
+// TestSenderStatus: it says what waits, what is blocked, and what has been done. A
+// message that was never taken in counts for nothing.
+func TestSenderStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, map[string]string{"MaximumMessageSize": "1024"})
+		q.Fault(sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Delay: 10 * time.Second})
+		s, p := newSender(t, q, reprise.SenderConfig{MaxWaiting: 4, Requests: 1})
+		want := func(want reprise.SenderStatus) {
+			t.Helper()
+			synctest.Wait()
+			if got := s.Status(); got != want {
+				t.Errorf("status %+v, want %+v", got, want)
+			}
+		}
+		want(reprise.SenderStatus{})
+
+		send := func(ctx context.Context, bodies ...string) {
+			go func() {
+				_, _ = s.Send(ctx, outgoing(bodies...)...) // the status has its results
+			}()
+			synctest.Wait()
+		}
+		send(t.Context(), "taken", strings.Repeat("x", 1025), "") // the last is not taken in
+		brief, leave := context.WithCancel(t.Context())
+		send(brief, "leaves", "leaves", "leaves before it has room")
+		want(reprise.SenderStatus{Waiting: 4, Blocked: 1, Requests: 1})
+		leave()
+		want(reprise.SenderStatus{Waiting: 4, Requests: 1, Failed: 2}) // in the request still
+		time.Sleep(11 * time.Second)
+		want(reprise.SenderStatus{Requests: 1, Sent: 1, Failed: 3})
+		if n := len(p.requests()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+
+		ended, end := context.WithCancel(t.Context())
+		if err := s.Submit(ended, reprise.Outgoing{Body: "ends before its request"}, func(reprise.Sent) {}); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		time.Sleep(time.Second)
+		want(reprise.SenderStatus{Requests: 1, Sent: 1, Failed: 4})
+		closeSender(t, s)
+	})
+}

@@ -28,6 +28,11 @@ type SenderConfig struct {
 	// to no less than one message's 1 MiB. Negative: no limit. Default: 16 MiB.
 	MaxBytes int
 
+	// Tries is how many requests a message may be in before it is given up with the
+	// error of the last. A request that SQS refuses for what is in another of its
+	// messages does not count. Default: any number, while the message's context lasts.
+	Tries int
+
 	// ContentDeduplication says that the FIFO queue has ContentBasedDeduplication,
 	// so that messages need no deduplication id: SQS then takes messages with the
 	// same body within five minutes for one. Default: each needs an id.
@@ -78,6 +83,9 @@ func (c SenderConfig) validate(fifo bool) error {
 	var problems []error
 	if c.Requests < 0 {
 		problems = append(problems, fmt.Errorf("SenderConfig.Requests is %d: set 1 or more, or 0 for %d", c.Requests, defaultSendRequests))
+	}
+	if c.Tries < 0 {
+		problems = append(problems, fmt.Errorf("SenderConfig.Tries is %d: set 1 or more, or 0 for no limit", c.Tries))
 	}
 	if c.MaxBytes >= 0 && c.MaxBytes < maxSendBytes {
 		problems = append(problems, fmt.Errorf("SenderConfig.MaxBytes is %d, less than the largest message: set %d or more, 0 for %d, or a negative number for no limit", c.MaxBytes, maxSendBytes, defaultMaxBytes))

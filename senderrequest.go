@@ -101,6 +101,7 @@ func (s *Sender) request(batch []*sending.Message) (sent [maxBatch]Sent, failed 
 		entries[i].Id = &positions[i]
 	}
 	ctx := s.limit.context(s.ctx)
+	s.requests.Add(1)
 	var out *sqs.SendMessageBatchOutput
 	_, failed = guard(func() (int, error) {
 		var err error

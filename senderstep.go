@@ -131,6 +131,7 @@ func (s *Sender) carryOut(e sending.Effect, cause error, calls *userCalls) {
 		p.sent.Err = p.givenUp(cause)
 		s.answer(p, e.From, calls)
 	case sending.Abandoned: // nobody waits for p.call
+		s.counts.Failed++
 		p.call.results[p.at].Err = p.givenUp(cause)
 	case sending.Complain:
 		calls.complaint = p.sent.Err
@@ -140,6 +141,12 @@ func (s *Sender) carryOut(e sending.Effect, cause error, calls *userCalls) {
 // answer passes p.sent on to whoever handed p over. A message that never had room does
 // not count as unsent: the Sender had not taken it.
 func (s *Sender) answer(p *parcel, from sending.State, calls *userCalls) {
+	switch {
+	case p.sent.Err == nil:
+		s.counts.Sent++
+	case from != sending.Outside:
+		s.counts.Failed++
+	}
 	if s.machine.Closing() && p.sent.Err != nil && from != sending.Outside {
 		s.unsent = append(s.unsent, Unsent{Message: p.message, Err: p.sent.Err})
 	}

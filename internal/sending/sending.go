@@ -29,7 +29,8 @@ type Settings struct {
 	Requests      int           // most requests under way
 	MaxWaiting    int           // most messages that have room; negative: no limit
 	MaxBytes      int           // the most bytes of them; negative: no limit
-	LastingTries  int           // a message is given up after so many requests that failed with Lasting
+	Tries         int           // a message is given up after so many requests; 0: never
+	LastingTries  int           // the same where the last of them failed with Lasting
 	ComplainEvery time.Duration // the least time between two Complain effects
 	Retry         retry.Policy  // its Backoff and Jitter say how long a failed message waits
 	Seed          string        // of the jitter
@@ -189,7 +190,7 @@ func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]
 		case verdict == Unacceptable && len(batch) > 1:
 			msg.alone = true // whichever it is, it must not take the others with it
 			m.move(msg, Ready)
-		case verdict == Unacceptable, verdict == Refused, verdict == Lasting && msg.tries >= m.set.LastingTries:
+		case verdict == Unacceptable, verdict == Refused, m.isSpent(msg, verdict):
 			m.answer(msg, Answered)
 		default:
 			if seed == "" { // those that have failed equally often share a request again
@@ -208,6 +209,11 @@ func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]
 		m.effect(Complain, again)
 	}
 	m.follow(now)
+}
+
+// isSpent reports whether a message that failed has been in as many requests as it may.
+func (m *Machine) isSpent(msg *Message, verdict Verdict) bool {
+	return m.set.Tries > 0 && msg.tries >= m.set.Tries || verdict == Lasting && msg.tries >= m.set.LastingTries
 }
 
 // Told says that whoever handed the message over knows its answer.
@@ -277,6 +283,9 @@ func (m *Machine) Done() {
 
 // Idle reports whether no message has room.
 func (m *Machine) Idle() bool { return m.inside() == 0 }
+
+// Waiting returns how many messages have room, and how many wait for it.
+func (m *Machine) Waiting() (inside, outside int) { return m.inside(), m.counts[Outside] }
 
 // Next returns the messages of the next request; nil while there is none to make.
 func (m *Machine) Next(now time.Time) []*Message {

@@ -91,6 +91,7 @@ func newWorld(t *testing.T, seed uint64, moves map[[2]State]bool) *world {
 		Requests:      1 + r.IntN(4),
 		MaxWaiting:    []int{-1, 1, 3, 12, 40}[r.IntN(5)],
 		MaxBytes:      []int{-1, MaxBytes, 3 * MaxBytes}[r.IntN(3)],
+		Tries:         []int{0, 0, 1, 2, 6}[r.IntN(5)],
 		LastingTries:  3,
 		ComplainEvery: 30 * time.Second,
 		Retry:         retry.Policy{Backoff: retry.Exponential{Base: 100 * time.Millisecond, Max: 5 * time.Second}, Jitter: retry.Equal},
@@ -275,6 +276,13 @@ func (w *world) request(batch []*Message) {
 		w.note("send %d", m.number)
 		if bytes += m.Size; m.alone && len(batch) > 1 {
 			w.fatalf("message %d, which was refused together with others, is sent with others again", m.number)
+		}
+		tries := m.tries
+		if m.alone {
+			tries-- // it may have been refused together with others
+		}
+		if w.set.Tries > 0 && tries >= w.set.Tries {
+			w.fatalf("message %d is sent again after %d requests, the limit is %d", m.number, m.tries, w.set.Tries)
 		}
 	}
 	if len(batch) > MaxEntries || bytes > MaxBytes {

@@ -69,6 +69,7 @@ func TestVerdicts(t *testing.T) {
 		verdict Verdict
 		alone   bool // in its request
 		tries   int  // before
+		most    int  // Settings.Tries
 		stopped bool
 		state   State
 		effects []string
@@ -77,15 +78,22 @@ func TestVerdicts(t *testing.T) {
 		"taken at last":                {verdict: Taken, stopped: true, state: Gone, effects: []string{"a answered from requested"}},
 		"failed":                       {verdict: Failed, state: Backoff},
 		"failed often":                 {verdict: Failed, tries: 9, state: Backoff, effects: []string{"a complain from backoff"}},
+		"failed before its last try":   {verdict: Failed, tries: 1, most: 3, state: Backoff, effects: []string{"a complain from backoff"}},
+		"failed in its last try":       {verdict: Failed, tries: 2, most: 3, state: Gone, effects: []string{"a answered from requested"}},
+		"failed in its only try":       {verdict: Failed, most: 1, state: Gone, effects: []string{"a answered from requested"}},
+		"lasting in its last try":      {verdict: Lasting, tries: 1, most: 2, state: Gone, effects: []string{"a answered from requested"}},
 		"failed at last":               {verdict: Failed, stopped: true, state: Gone, effects: []string{"a given up from requested"}},
 		"lasting":                      {verdict: Lasting, tries: 1, state: Backoff, effects: []string{"a complain from backoff"}},
 		"lasting for long":             {verdict: Lasting, tries: 2, state: Gone, effects: []string{"a answered from requested"}},
 		"refused":                      {verdict: Refused, state: Gone, effects: []string{"a answered from requested"}},
 		"unacceptable":                 {verdict: Unacceptable, alone: true, state: Gone, effects: []string{"a answered from requested"}},
 		"something in the batch is so": {verdict: Unacceptable, state: Ready},
+		"so in its last try":           {verdict: Unacceptable, most: 1, state: Ready},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(patient())
+			set := patient()
+			set.Tries = c.most
+			m := New(set)
 			all := add(m, start, "a")
 			if !c.alone {
 				all = append(all, add(m, start, "b")...)

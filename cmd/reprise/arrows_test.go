@@ -25,7 +25,7 @@ var arrows = map[string][]string{
 	"internal/children":            {},
 	"internal/configfile":          {"internal/daemon", "internal/yamltext"},
 	"internal/daemon":              {"internal/awsclient", "internal/journal"},
-	"internal/demo":                {"internal/forward", "internal/plural", "internal/sender", "internal/terminal"},
+	"internal/demo":                {"internal/forward", "internal/plural", "internal/terminal"},
 	"internal/diskfault":           {},
 	"internal/forward":             {"internal/children", "internal/terminal"},
 	"internal/interrupt":           {},
@@ -33,7 +33,6 @@ var arrows = map[string][]string{
 	"internal/lambdalocal":         {"internal/children", "internal/plural"},
 	"internal/plural":              {},
 	"internal/redrive":             {"internal/terminal"},
-	"internal/sender":              {},
 	"internal/template":            {"internal/plural", "internal/yamltext"},
 	"internal/terminal":            {},
 	"internal/yamltext":            {},
@@ -47,7 +46,7 @@ var arrows = map[string][]string{
 	"internal/cli": {
 		"internal/awsclient", "internal/children", "internal/configfile", "internal/daemon", "internal/demo",
 		"internal/diskfault", "internal/forward", "internal/interrupt", "internal/journal", "internal/lambdalocal",
-		"internal/lambdalocal/stack", "internal/plural", "internal/redrive", "internal/sender", "internal/template",
+		"internal/lambdalocal/stack", "internal/plural", "internal/redrive", "internal/template",
 		"internal/terminal",
 	},
 }

@@ -26,9 +26,9 @@ func TestAttackEndpointThatMakesNoSense(t *testing.T) {
 		{"run without a URL", `{}`, `{}`, []string{"run", "--queue", "orders", "--url", "http://127.0.0.1:9/", "--admin-addr", "none"}, "without a URL"},
 		{"send without a URL", `{}`, `{}`, []string{"send", "-q", "orders", "hello"}, "without a URL"},
 		{"redrive without a URL", `{}`, `{}`, []string{"redrive", "orders"}, "without a URL"},
-		{"send that is not answered", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{}`, []string{"send", "-q", "orders", "hello"}, "does not mention this message"},
+		{"send that is not answered", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{}`, []string{"send", "-q", "orders", "hello"}, "may not have been sent: sending to the queue orders: the reply did not mention this entry"},
 		{"send with an answer to another", `{"QueueUrl":"http://127.0.0.1/1/orders"}`, `{"Successful":[{"Id":"77","MessageId":"m","MD5OfMessageBody":"x"}],"Failed":[]}`,
-			[]string{"send", "-q", "orders", "hello"}, "does not mention this message"},
+			[]string{"send", "-q", "orders", "hello"}, "may not have been sent: sending to the queue orders: the reply did not mention this entry"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

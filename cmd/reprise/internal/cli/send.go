@@ -2,25 +2,31 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
 )
 
 type sendFlags struct {
@@ -39,7 +45,8 @@ func (a *app) send(parent string) *cobra.Command {
 		Use:   "send [MESSAGE...]",
 		Short: "Send messages to a queue",
 		Long: `Send each argument, or each line of a file or of the standard input, as one
-message. Empty lines are skipped. Messages go in batches of ten; what SQS fails
+message. Empty lines are skipped. Messages go in batches of ten; those for a FIFO
+queue go one by one, since in a batch one could overtake another. What SQS fails
 to take is sent again, and what it refuses is named at the end (exit code 3).
 
 ` + aboutEndpoint,
@@ -83,29 +90,124 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := sender.Sender{Client: client, QueueURL: queueURL, FIFO: strings.HasSuffix(queueURL, ".fifo")}
-	report, err := s.Send(ctx, messages)
+	report, err := sendAll(ctx, client, queueURL, messages)
 	if err == nil || report.Sent > 0 {
 		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
 	}
-	for _, r := range report.Refused {
-		fmt.Fprintf(a.stderr, "reprise: %s was not sent: %s\n", r.Source, apiText(r.Err.Error()))
+	for _, r := range report.refused {
+		fmt.Fprintf(a.stderr, "reprise: %s\n", r)
 	}
 	switch {
 	case err != nil:
 		return queueError(ctx, err, "sending to", f.queue, endpoint)
-	case len(report.Refused) > 0:
-		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.Refused), "message")))
+	case len(report.refused) > 0:
+		return unsettled(fmt.Errorf("not sent: %s", plural.Of(len(report.refused), "message")))
 	}
 	return nil
+}
+
+// message is a message to send.
+type message struct {
+	reprise.Outgoing
+	source string // where it came from, such as "line 7", for errors
+}
+
+// sendReport says what became of messages.
+type sendReport struct {
+	reprise.SenderStatus
+	refused []refusal // in the order of the messages
+}
+
+// refusal is a message that SQS did not take.
+type refusal struct {
+	number int
+	source string
+	err    error
+}
+
+func (r refusal) String() string {
+	if reason, unconfirmed := strings.CutPrefix(r.err.Error(), reprise.ErrUnconfirmed.Error()+": "); unconfirmed {
+		return r.source + " may not have been sent: " + apiText(reason)
+	}
+	return r.source + " was not sent: " + apiText(r.err.Error())
+}
+
+const (
+	// sendTries bridges a throttle or a restart of the server, not an outage: somebody
+	// is waiting in front of the terminal.
+	sendTries = 6
+
+	// sendLinger is how long a line of a pipe waits for others. Input that is there
+	// already fills its batches, however busy the machine is.
+	sendLinger = time.Second
+)
+
+// sendAll sends messages in their order until there are no more. It goes on past those
+// that SQS refuses, which the report names. The error is that of the sequence, or of a
+// request that failed as a whole, which ends the sending.
+func sendAll(ctx context.Context, client reprise.SenderClient, queueURL string, messages iter.Seq2[message, error]) (sendReport, error) {
+	s, err := reprise.NewSender(client, queueURL, reprise.SenderConfig{
+		Linger:     sendLinger,
+		Requests:   1,
+		MaxWaiting: 10, // a batch: while one fails, the next is not tried
+		Tries:      sendTries,
+		Logger:     slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return sendReport{}, err
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var report sendReport
+	var mu sync.Mutex // guards report.refused
+	refused := func(number int, m message, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		report.refused = append(report.refused, refusal{number, m.source, err})
+	}
+
+	fifo := strings.HasSuffix(queueURL, ".fifo")
+	number := 0
+	for m, inputErr := range messages {
+		if err = inputErr; err != nil {
+			break
+		}
+		if number++; ctx.Err() != nil {
+			break
+		}
+		at := number
+		if fifo { // so that a request that is repeated after a lost reply sends nothing twice
+			m.DeduplicationID = rand.Text()
+		}
+		submitErr := s.Submit(ctx, m.Outgoing, func(sent reprise.Sent) {
+			_, failed := errors.AsType[*smithy.OperationError](sent.Err)
+			switch {
+			case sent.Err == nil || ctx.Err() != nil: // ended: that is the error, not what is left
+			case failed:
+				fail(sent.Err)
+			default:
+				refused(at, m, sent.Err)
+			}
+		})
+		if submitErr != nil && ctx.Err() == nil {
+			refused(at, m, submitErr)
+		}
+	}
+	_, _ = s.Close(ctx) // each message has its own answer
+	slices.SortFunc(report.refused, func(a, b refusal) int { return cmp.Compare(a.number, b.number) })
+	report.SenderStatus = s.Status()
+	if int(report.Sent)+len(report.refused) < number {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	return report, err
 }
 
 // maxDelay is SQS's longest DelaySeconds.
 const maxDelay = 15 * time.Minute
 
 // template is what all messages have in common.
-func (f *sendFlags) template() (sender.Message, error) {
-	m := sender.Message{Group: f.group, Delay: f.delay}
+func (f *sendFlags) template() (message, error) {
+	m := message{Outgoing: reprise.Outgoing{GroupID: f.group, Delay: f.delay}}
 	if f.delay < 0 || f.delay > maxDelay || f.delay%time.Second != 0 {
 		return m, fmt.Errorf("--delay is %v: pass whole seconds up to %v", f.delay, maxDelay)
 	}
@@ -118,16 +220,16 @@ func (f *sendFlags) template() (sender.Message, error) {
 			return m, fmt.Errorf("--attribute %q is not of the form name=value", text)
 		}
 		if m.Attributes == nil {
-			m.Attributes = make(map[string]string, len(f.attributes))
+			m.Attributes = make(map[string]types.MessageAttributeValue, len(f.attributes))
 		}
-		m.Attributes[name] = value
+		m.Attributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
 	}
 	return m, nil
 }
 
 // input returns the messages that the arguments, the file or the standard input
 // hold, and what is to be closed after them.
-func (a *app) input(f *sendFlags, args []string, template sender.Message) (iter.Seq2[sender.Message, error], io.Closer, error) {
+func (a *app) input(f *sendFlags, args []string, template message) (iter.Seq2[message, error], io.Closer, error) {
 	nothing := io.NopCloser(nil)
 	switch {
 	case len(args) > 0 && f.file != "":
@@ -146,11 +248,11 @@ func (a *app) input(f *sendFlags, args []string, template sender.Message) (iter.
 	return lines(file, f.file, template), file, nil
 }
 
-func arguments(args []string, template sender.Message) iter.Seq2[sender.Message, error] {
-	return func(yield func(sender.Message, error) bool) {
+func arguments(args []string, template message) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
 		for i, arg := range args {
 			m := template
-			m.Body, m.Source = arg, fmt.Sprintf("argument %d", i+1)
+			m.Body, m.source = arg, fmt.Sprintf("argument %d", i+1)
 			if !yield(m, nil) {
 				return
 			}
@@ -162,8 +264,8 @@ func arguments(args []string, template sender.Message) iter.Seq2[sender.Message,
 // words.
 const maxLine = 2 << 20
 
-func lines(r io.Reader, name string, template sender.Message) iter.Seq2[sender.Message, error] {
-	return func(yield func(sender.Message, error) bool) {
+func lines(r io.Reader, name string, template message) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
 		scanner := bufio.NewScanner(r)
 		scanner.Buffer(nil, maxLine)
 		n := 0
@@ -173,15 +275,15 @@ func lines(r io.Reader, name string, template sender.Message) iter.Seq2[sender.M
 				continue // SQS has no empty messages
 			}
 			m := template
-			m.Body, m.Source = scanner.Text(), fmt.Sprintf("%s, line %d,", name, n)
+			m.Body, m.source = scanner.Text(), fmt.Sprintf("%s, line %d,", name, n)
 			if !yield(m, nil) {
 				return
 			}
 		}
 		if err := scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(sender.Message{}, fmt.Errorf("%s, line %d, is longer than %d bytes: SQS takes messages of up to 1 MiB", name, n+1, maxLine))
+			yield(message{}, fmt.Errorf("%s, line %d, is longer than %d bytes: SQS takes messages of up to 1 MiB", name, n+1, maxLine))
 		} else if err != nil {
-			yield(sender.Message{}, fmt.Errorf("reading %s: %w", name, err))
+			yield(message{}, fmt.Errorf("reading %s: %w", name, err))
 		}
 	}
 }

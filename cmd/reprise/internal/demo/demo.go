@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -210,12 +209,23 @@ func (r *run) introduce() {
 
 // send fills the queue, by the AWS SDK and real HTTP.
 func (r *run) send(ctx context.Context) error {
-	s := sender.Sender{Client: r.queues.client, QueueURL: r.queues.URL(queueName)}
-	sent, err := s.Send(ctx, messages(r.bodies))
+	s, err := reprise.NewSender(r.queues.client, r.queues.URL(queueName), reprise.SenderConfig{
+		Requests: 1, // the seed gives the order
+		Tries:    6,
+		Logger:   r.cfg.Logger,
+	})
 	if err != nil {
 		return err
 	}
-	r.progress.say(fmt.Sprintf("%s sent in %s", plural.Of(sent.Sent, "message"), plural.Of(sent.Requests, "request")))
+	_, err = s.Send(ctx, messages(r.bodies)...)
+	if _, closeErr := s.Close(ctx); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	status := s.Status()
+	r.progress.say(fmt.Sprintf("%s sent in %s", plural.Of(status.Sent, "message"), plural.Of(status.Requests, "request")))
 	return nil
 }
 

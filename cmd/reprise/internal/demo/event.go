@@ -1,12 +1,13 @@
 package demo
 
 import (
-	"iter"
 	"math/rand/v2"
 	"strconv"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/reprise-sqs/reprise"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/sender"
 	"github.com/reprise-sqs/reprise/examples"
 )
 
@@ -45,14 +46,11 @@ func shuffled(n int, seed uint64) []string {
 }
 
 // messages numbers the bodies.
-func messages(bodies []string) iter.Seq2[sender.Message, error] {
-	return func(yield func(sender.Message, error) bool) {
-		for i, body := range bodies {
-			number := strconv.Itoa(i)
-			m := sender.Message{Body: body, Attributes: map[string]string{eventAttribute: number}, Source: "message " + number}
-			if !yield(m, nil) {
-				return
-			}
-		}
+func messages(bodies []string) []reprise.Outgoing {
+	all := make([]reprise.Outgoing, len(bodies))
+	for i, body := range bodies {
+		number := types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(strconv.Itoa(i))}
+		all[i] = reprise.Outgoing{Body: body, Attributes: map[string]types.MessageAttributeValue{eventAttribute: number}}
 	}
+	return all
 }

@@ -94,7 +94,7 @@ fuzz: ## fuzz every fuzz target of FUZZ (work: all packages) for FUZZTIME each: 
 # and their signatures, histories and stories, envelopes, pointers, templates.
 READS_STRANGERS = . ./sqsserver ./internal/awsjson ./internal/replies ./repriselambda ./envelope ./middleware \
 	./idempotency ./adapters/s3payload ./adapters/repriseotel \
-	./cmd/reprise/internal/template ./cmd/reprise/internal/lambdalocal/mapping ./cmd/reprise/internal/terminal
+	./cmd/reprise/internal/lambda/template ./cmd/reprise/internal/lambda/mapping ./cmd/reprise/internal/terminal
 
 attack: ## attack the program as docs/security.md says, and fuzz what reads strangers' input for FUZZTIME each
 	$(GO) test -count=1 -timeout 15m -run '^TestAttack' work

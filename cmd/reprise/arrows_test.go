@@ -3,9 +3,12 @@ package main_test
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,42 +16,42 @@ import (
 
 // arrows are the imports between the packages of this module that its design
 // permits. A package that is not listed may not exist, so a new one fails here first.
-// The parts of lambda up know none of what serves, journals or forwards, and outside of
-// these parts only the command line knows them.
 var arrows = map[string][]string{
-	".":                            {"internal/cli"},
-	"demo":                         {"internal/demo", "internal/interrupt"},
-	"functions":                    {},
-	"functions/flaky":              {},
-	"functions/retryhandler":       {},
-	"internal/awsclient":           {},
-	"internal/children":            {},
-	"internal/configfile":          {"internal/daemon", "internal/yamltext"},
-	"internal/daemon":              {"internal/awsclient", "internal/journal"},
-	"internal/demo":                {"internal/forward", "internal/plural", "internal/terminal"},
-	"internal/diskfault":           {},
-	"internal/forward":             {"internal/children", "internal/terminal"},
-	"internal/interrupt":           {},
-	"internal/journal":             {},
-	"internal/lambdalocal":         {"internal/children", "internal/plural"},
-	"internal/plural":              {},
-	"internal/redrive":             {"internal/terminal"},
-	"internal/template":            {"internal/plural", "internal/yamltext"},
-	"internal/terminal":            {},
-	"internal/yamltext":            {},
-	"internal/lambdalocal/build":   {"internal/children", "internal/template"},
-	"internal/lambdalocal/mapping": {"internal/lambdalocal"},
-	"internal/lambdalocal/stack": {
-		"internal/lambdalocal", "internal/lambdalocal/build", "internal/lambdalocal/mapping",
-		"internal/lambdalocal/table", "internal/template",
-	},
-	"internal/lambdalocal/table": {},
+	".":                      {"internal/cli"},
+	"demo":                   {"internal/demo", "internal/interrupt"},
+	"functions":              {},
+	"functions/flaky":        {},
+	"functions/retryhandler": {},
+	"internal/awsclient":     {},
+	"internal/children":      {},
 	"internal/cli": {
 		"internal/awsclient", "internal/children", "internal/configfile", "internal/daemon", "internal/demo",
-		"internal/diskfault", "internal/forward", "internal/interrupt", "internal/journal", "internal/lambdalocal",
-		"internal/lambdalocal/stack", "internal/plural", "internal/redrive", "internal/template",
+		"internal/diskfault", "internal/forward", "internal/interrupt", "internal/journal", "internal/lambda/emulator",
+		"internal/lambda/stack", "internal/lambda/template", "internal/plural", "internal/redrive",
 		"internal/terminal",
 	},
+	"internal/configfile": {"internal/daemon", "internal/yamltext"},
+	"internal/daemon":     {"internal/awsclient", "internal/journal"},
+	"internal/demo":       {"internal/forward", "internal/plural", "internal/terminal"},
+	"internal/diskfault":  {},
+	"internal/forward":    {"internal/children", "internal/terminal"},
+	"internal/interrupt":  {},
+	"internal/journal":    {},
+	"internal/plural":     {},
+	"internal/redrive":    {"internal/terminal"},
+	"internal/terminal":   {},
+	"internal/yamltext":   {},
+
+	// Lambda on this machine: see TestLambdaStandsApart.
+	"internal/lambda/build":    {"internal/children", "internal/lambda/template"},
+	"internal/lambda/emulator": {"internal/children", "internal/plural"},
+	"internal/lambda/mapping":  {"internal/lambda/emulator"},
+	"internal/lambda/stack": {
+		"internal/lambda/build", "internal/lambda/emulator", "internal/lambda/mapping", "internal/lambda/table",
+		"internal/lambda/template",
+	},
+	"internal/lambda/table":    {},
+	"internal/lambda/template": {"internal/plural", "internal/yamltext"},
 }
 
 // TestArrows holds the permitted imports between the packages of this module. The
@@ -110,5 +113,48 @@ func TestArrows(t *testing.T) {
 	}
 	for from, rest := range unseen {
 		t.Errorf("arrows_test.go permits imports %v of package %s that it does not have: remove them", rest, from)
+	}
+}
+
+// TestLambdaStandsApart holds that who reads about queues need not read about Lambda: only
+// the commands of reprise lambda know its packages, in files that say so, and these know
+// nothing that serves, journals or forwards.
+func TestLambdaStandsApart(t *testing.T) {
+	isLambda := func(name string) bool { return strings.HasPrefix(name, "internal/lambda/") }
+	smallParts := []string{"internal/children", "internal/plural", "internal/yamltext"}
+	for from, permitted := range arrows {
+		for _, to := range permitted {
+			switch {
+			case isLambda(to) && !isLambda(from) && from != "internal/cli":
+				t.Errorf("%s may import %s: only the command line may know Lambda on this machine", from, to)
+			case isLambda(from) && !isLambda(to) && !slices.Contains(smallParts, to):
+				t.Errorf("%s may import %s: what Lambda on this machine needs of a server comes from sqsserver", from, to)
+			}
+		}
+	}
+	files, err := filepath.Glob("internal/cli/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			if !strings.Contains(spec.Path.Value, "/cmd/reprise/internal/lambda/") {
+				continue
+			}
+			if apart++; !strings.HasPrefix(filepath.Base(file), "lambda") {
+				t.Errorf("%s imports %s: do that in a file that is called lambda*.go", file, spec.Path.Value)
+			}
+		}
+	}
+	if apart == 0 {
+		t.Error("no file of the command line imports Lambda on this machine")
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/mapping"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/mapping"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -35,7 +35,7 @@ import (
 type asyncSystem struct {
 	t      *testing.T
 	sqs    *sqsserver.Server
-	lambda *lambdalocal.Lambda
+	lambda *emulator.Lambda
 	queues *httptest.Server // of sqs
 	api    *httptest.Server // of lambda
 
@@ -69,7 +69,7 @@ type asyncConfig struct {
 	// handler is the environment of the retry handler.
 	handler map[string]string
 	// function replaces parts of the function "flaky".
-	function lambdalocal.Function
+	function emulator.Function
 	// visibility is the retry queue's visibility timeout, which is what a retry handler
 	// that dies costs. Default: 60 s.
 	visibility int
@@ -105,8 +105,8 @@ func newAsyncSystem(t *testing.T, cfg asyncConfig) *asyncSystem {
 
 	proxy := http.NewServeMux()
 	s.api = httptest.NewServer(proxy)
-	local, err := lambdalocal.New(lambdalocal.Config{
-		Functions: []lambdalocal.Function{s.target(cfg), s.retryHandler(cfg)},
+	local, err := emulator.New(emulator.Config{
+		Functions: []emulator.Function{s.target(cfg), s.retryHandler(cfg)},
 		Environment: map[string]string{
 			"AWS_ENDPOINT_URL_SQS": s.queues.URL, "AWS_ENDPOINT_URL_LAMBDA": s.api.URL,
 		},
@@ -119,7 +119,7 @@ func newAsyncSystem(t *testing.T, cfg asyncConfig) *asyncSystem {
 	s.lambda = local
 	proxy.Handle("/", s.watchInvokes(local, cfg.refuse))
 
-	m, err := mapping.New(s.sqs, func(ctx context.Context, event []byte) (lambdalocal.Result, error) {
+	m, err := mapping.New(s.sqs, func(ctx context.Context, event []byte) (emulator.Result, error) {
 		return local.Invoke(ctx, "retryhandler", event)
 	}, mapping.Config{Queue: asyncARN("retries"), Function: "retryhandler", ReportBatchItemFailures: true, Logger: asyncLogger(t)})
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *asyncSystem) createQueues(visibility int) {
 }
 
 // target is the function that fails.
-func (s *asyncSystem) target(cfg asyncConfig) lambdalocal.Function {
+func (s *asyncSystem) target(cfg asyncConfig) emulator.Function {
 	none := 0
 	f := cfg.function
 	f.Name = "flaky"
@@ -183,14 +183,14 @@ func (s *asyncSystem) target(cfg asyncConfig) lambdalocal.Function {
 	if f.Timeout == 0 {
 		f.Timeout = 20 * time.Second
 	}
-	f.Async = lambdalocal.AsyncConfig{MaxRetryAttempts: &none, OnSuccess: asyncARN("done"), OnFailure: asyncARN("retries")}
+	f.Async = emulator.AsyncConfig{MaxRetryAttempts: &none, OnSuccess: asyncARN("done"), OnFailure: asyncARN("retries")}
 	return f
 }
 
-func (s *asyncSystem) retryHandler(cfg asyncConfig) lambdalocal.Function {
+func (s *asyncSystem) retryHandler(cfg asyncConfig) emulator.Function {
 	env := map[string]string{"DEAD_LETTER_QUEUE_URL": s.url("dead")}
 	maps.Copy(env, cfg.handler)
-	f := lambdalocal.Function{
+	f := emulator.Function{
 		Name: "retryhandler", Command: []string{asyncBinary("retryhandler")}, Dir: filepath.Dir(program),
 		Environment: env, Timeout: time.Minute,
 	}
@@ -221,7 +221,7 @@ func (s *asyncSystem) send(ctx context.Context, arn, body string, attributes []s
 	return err
 }
 
-func (s *asyncSystem) log(line lambdalocal.Line) {
+func (s *asyncSystem) log(line emulator.Line) {
 	fmt.Fprintf(s.t.Output(), "%s %s %s: %.300s\n", line.Time.Format("05.000"), line.Function, line.Source, line.Text)
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -218,7 +218,7 @@ func TestAsyncLambdaDirect(t *testing.T) {
 	}
 	s := newAsyncSystem(t, asyncConfig{
 		handler:  map[string]string{"MODE": "direct", "TARGET_TIMEOUT": "5", "BASE_BACKOFF": "200ms", "MAX_RETRIES": "2"},
-		function: lambdalocal.Function{Command: []string{python, "bootstrap.py"}, Dir: dir, Timeout: 5 * time.Second, Concurrency: 1},
+		function: emulator.Function{Command: []string{python, "bootstrap.py"}, Dir: dir, Timeout: 5 * time.Second, Concurrency: 1},
 	})
 	const events = 2
 	for i := range events {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
 	"github.com/reprise-sqs/reprise/repriselambda"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -50,21 +50,21 @@ func TestAttackFunctionLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out page
 		log := newFunctionLog(terminal.Plain(&out, 80, true), []template.Function{{Name: "F"}})
-		log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourceFunction, Text: "a\x1b[2J\u009b2J\u202e\x9b\rF | forged"})
+		log.print(emulator.Line{Function: "F", Source: emulator.SourceFunction, Text: "a\x1b[2J\u009b2J\u202e\x9b\rF | forged"})
 		if want := `F       | a\u001b[2J\u009b2J\u202e\x9b\u000dF | forged` + "\n"; out.String() != want {
 			t.Errorf("the log is %q, want %q", out.String(), want)
 		}
 		out.Reset()
-		log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourceFunction, Text: strings.Repeat("x", 1<<18)})
+		log.print(emulator.Line{Function: "F", Source: emulator.SourceFunction, Text: strings.Repeat("x", 1<<18)})
 		if len(out.String()) > maxLogged+100 || !strings.Contains(out.String(), "more bytes)") {
 			t.Errorf("a line of %d bytes", len(out.String()))
 		}
 		time.Sleep(time.Minute)
 		out.Reset()
 		for range 100_000 {
-			log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourceFunction, Text: strings.Repeat("x", 99)})
+			log.print(emulator.Line{Function: "F", Source: emulator.SourceFunction, Text: strings.Repeat("x", 99)})
 		}
-		log.print(lambdalocal.Line{Function: "F", Source: lambdalocal.SourcePlatform, Text: "REPORT"})
+		log.print(emulator.Line{Function: "F", Source: emulator.SourcePlatform, Text: "REPORT"})
 		if !strings.HasSuffix(out.String(), "F       | REPORT\n") || len(out.String()) > 2<<20 {
 			t.Errorf("%d bytes, which end with %q", len(out.String()), out.String()[len(out.String())-50:])
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambdalocal/stack"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/stack"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/template"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 

@@ -1,0 +1,238 @@
+package emulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// event is an asynchronous invoke: accepted, and from then on Lambda's.
+type event struct {
+	id       string
+	function string
+	arn      string // as it was invoked
+	payload  []byte
+	trace    string
+	context  string // the client's; "": none
+	accepted time.Time
+
+	invokes   int    // that reached the function
+	throttles int    // since it last did
+	last      Result // of the last of invokes
+	refusal   *Error // that ended it; nil: a function's result did
+
+	due    time.Time // when it is invoked next; zero: at once
+	number uint64    // in the journal
+}
+
+// events is the queue of asynchronous invokes. Every event is in memory, and has a
+// goroutine that waits for it; the store keeps those that must outlive the process.
+type events struct {
+	cfg      *Config
+	store    eventStore
+	invoke   func(ctx context.Context, function string, inv *invocation) (Result, error)
+	function func(name string) (Function, bool)
+
+	killed   context.Context // ends whatever runs
+	stopping context.Context // ends the waits
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	mu        sync.Mutex
+	abandoned map[string]int // events lost or, if they are durable, left for the next process, by function
+	earlier   []*event       // of an earlier process, until resume
+}
+
+func newEvents(l *Lambda) (*events, error) {
+	q := &events{
+		cfg: &l.cfg, invoke: l.invoke, function: l.function,
+		killed: l.killed, abandoned: make(map[string]int), store: eventStore{journal: l.cfg.Journal},
+	}
+	var err error
+	if q.earlier, err = q.store.load(); err != nil {
+		return nil, err
+	}
+	q.stopping, q.cancel = context.WithCancel(l.killed)
+	return q, nil
+}
+
+// resume runs what an earlier process has accepted and not ended.
+func (q *events) resume() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stopping.Err() != nil {
+		return
+	}
+	counts := make(map[string]int)
+	for _, e := range q.earlier {
+		counts[e.function]++
+		q.running.Go(func() {
+			if sleep(q.stopping, time.Until(e.due)) {
+				q.run(e)
+			} else {
+				q.abandon(e, "the local Lambda was stopped while it waited to be invoked again")
+			}
+		})
+	}
+	q.earlier = nil
+	for _, function := range slices.Sorted(maps.Keys(counts)) {
+		q.cfg.Log(Line{Time: time.Now(), Function: function, Source: SourcePlatform,
+			Text: fmt.Sprintf("asynchronous events that were accepted before this start, and run now: %d", counts[function])})
+	}
+}
+
+// accept takes over inv: when it returns nil, the event is where the store keeps it.
+func (q *events) accept(function string, inv *invocation) error {
+	e := &event{
+		id: inv.id, function: function, arn: inv.arn, payload: inv.payload,
+		trace: inv.trace, context: inv.clientContext, accepted: time.Now(),
+	}
+	if err := q.begin(); err != nil {
+		return err
+	}
+	if err := q.store.accept(e); err != nil {
+		q.running.Done()
+		return err
+	}
+	go func() {
+		defer q.running.Done()
+		q.run(e)
+	}()
+	return nil
+}
+
+// begin counts one more event that runs.
+func (q *events) begin() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stopping.Err() != nil {
+		return errClosing
+	}
+	q.running.Add(1)
+	return nil
+}
+
+// run invokes e until it has ended.
+func (q *events) run(e *event) {
+	for {
+		wait, why, err := q.attempt(e)
+		switch {
+		case err != nil:
+			q.abandon(e, err.Error())
+			return
+		case q.store.durable() && q.killed.Err() != nil:
+			q.abandon(e, "its invoke was cut off") // which was no failure of the function's
+			return
+		case why != "":
+			if q.finish(e, why) {
+				q.kept(e, q.store.remove(e))
+			}
+			return
+		}
+		e.due = time.Now().Add(wait)
+		q.kept(e, q.store.put(e))
+		q.log(e, SourcePlatform, fmt.Sprintf("the asynchronous event is invoked again in %v", wait))
+		if !sleep(q.stopping, wait) {
+			q.abandon(e, "the local Lambda was stopped while it waited to be invoked again")
+			return
+		}
+	}
+}
+
+// attempt invokes e once and decides what comes after it. An error means that the
+// event is lost.
+func (q *events) attempt(e *event) (wait time.Duration, why condition, lost error) {
+	inv := &invocation{id: e.id, arn: e.arn, payload: e.payload, trace: e.trace, clientContext: e.context, done: make(chan struct{})}
+	result, err := q.invoke(q.killed, e.function, inv)
+	f, known := q.function(e.function)
+	if !known {
+		return 0, "", errors.New("its function has been removed")
+	}
+	plan, age := newSchedule(f.Async, q.cfg.TimeScale), time.Since(e.accepted)
+	refusal, refused := errors.AsType[*Error](err)
+	switch {
+	case refused && !errors.Is(err, errClosing) && refusal.Status >= http.StatusTooManyRequests:
+		e.throttles++
+		e.refusal = refusal
+		if f.Concurrency < 0 {
+			return 0, zeroConcurrency, nil // Lambda does not retry it
+		}
+		wait, why = plan.afterThrottle(e.throttles, age)
+		return wait, why, nil
+	case err != nil:
+		return 0, "", err
+	}
+	e.invokes++
+	e.throttles, e.refusal, e.last = 0, nil, result
+	if result.FunctionError == "" {
+		return 0, succeeded, nil
+	}
+	wait, why = plan.afterFailure(e.invokes, age)
+	return wait, why, nil
+}
+
+// sleep reports whether wait went by before ctx ended.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// kept says that what has become of e could not be kept.
+func (q *events) kept(e *event, err error) {
+	if err != nil {
+		q.log(e, SourceTrouble, fmt.Sprintf("the asynchronous event may be invoked once more after the next start: %v", err))
+	}
+}
+
+// abandon says that e is lost, which it would not be on Lambda, or left for the next
+// process.
+func (q *events) abandon(e *event, reason string) {
+	if q.store.durable() {
+		q.log(e, SourcePlatform, "the asynchronous event is kept for the next start: "+reason)
+	} else {
+		q.log(e, SourceTrouble, fmt.Sprintf("the asynchronous event is lost: %s; its payload begins %.200s", reason, e.payload))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.abandoned[e.function]++
+}
+
+// stop refuses further events and cuts the waits of those that there are.
+func (q *events) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cancel()
+}
+
+// wait returns when every event has ended or, after stop, is lost.
+func (q *events) wait() { q.running.Wait() }
+
+// lost is nil if every event has ended, or is kept.
+func (q *events) lost() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.abandoned) == 0 || q.store.durable() {
+		return nil
+	}
+	var counts []string
+	for _, function := range slices.Sorted(maps.Keys(q.abandoned)) {
+		counts = append(counts, fmt.Sprintf("%d of %s", q.abandoned[function], function))
+	}
+	return errors.New("asynchronous events that had not ended are lost: " + strings.Join(counts, ", "))
+}
+
+func (q *events) log(e *event, source Source, text string) {
+	q.cfg.Log(Line{Time: time.Now(), Function: e.function, RequestID: e.id, Source: source, Text: text})
+}

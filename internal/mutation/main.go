@@ -24,6 +24,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/variants"
 )
 
 var (
@@ -105,14 +107,13 @@ type runner struct {
 
 // build makes the binary of the package's tests.
 func (p *pack) build(dir string) (*runner, error) {
-	overlay, err := p.writeOverlay(dir)
+	overlay, err := p.overlay().Write(dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &runner{binary: filepath.Join(dir, "tests"), dir: p.Dir}
-	out, err := exec.CommandContext(context.Background(), "go", "test", "-c", "-overlay", overlay, "-o", r.binary, p.ImportPath).CombinedOutput() //nolint:gosec // G204: as the caller said
-	if err != nil {
-		return nil, fmt.Errorf("building its tests with the mutants: %w\n%s", err, out)
+	if err := variants.BuildTests(context.Background(), overlay, p.ImportPath, r.binary); err != nil {
+		return nil, fmt.Errorf("building its tests with the mutants: %w", err)
 	}
 	if _, err := os.Stat(r.binary); err != nil {
 		return nil, errors.New("it has no tests, so every mutant survives")

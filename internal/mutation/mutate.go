@@ -1,15 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/reprise-sqs/reprise/internal/variants"
 )
 
 // mutant is one mistake.
@@ -59,30 +59,11 @@ func (p *pack) mutate() []mutant {
 			if !ok || fn.Body == nil {
 				continue
 			}
-			w := &walk{p, f, nameOf(fn), &mutants, make(map[string]int)}
+			w := &walk{p, f, variants.FuncName(fn), &mutants, make(map[string]int)}
 			w.block(fn.Body.List)
 		}
 	}
 	return mutants
-}
-
-func nameOf(fn *ast.FuncDecl) string {
-	if fn.Recv == nil || len(fn.Recv.List) == 0 {
-		return fn.Name.Name
-	}
-	t := fn.Recv.List[0].Type
-	for {
-		switch u := t.(type) {
-		case *ast.StarExpr:
-			t = u.X
-		case *ast.IndexExpr:
-			t = u.X
-		case *ast.Ident:
-			return u.Name + "." + fn.Name.Name
-		default:
-			return fn.Name.Name
-		}
-	}
 }
 
 // add counts a mutant, and returns the condition under which it is the one that runs.
@@ -292,14 +273,9 @@ func mutant_(n int) bool {
 }
 `
 
-// writeOverlay writes the mutated files, and returns the file that names them to the go
-// command.
-func (p *pack) writeOverlay(dir string) (string, error) {
-	replace := make(map[string]string)
-	write := func(path, text string) error {
-		replace[path] = filepath.Join(dir, fmt.Sprint(len(replace), ".go"))
-		return os.WriteFile(replace[path], []byte(text), 0o600)
-	}
+// overlay returns the mutated files.
+func (p *pack) overlay() variants.Overlay {
+	overlay := make(variants.Overlay)
 	most := 1
 	for _, f := range p.files {
 		most += len(f.edits)
@@ -312,17 +288,8 @@ func (p *pack) writeOverlay(dir string) (string, error) {
 			done = e.at
 		}
 		text.Write(f.text[done:])
-		if err := write(f.path, text.String()); err != nil {
-			return "", err
-		}
+		overlay[f.path] = []byte(text.String())
 	}
-	if err := write(filepath.Join(p.Dir, "mutants_overlay.go"), fmt.Sprintf(selector, p.types.Name(), 4*most)); err != nil {
-		return "", err
-	}
-	out, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, "overlay.json")
-	return file, os.WriteFile(file, out, 0o600)
+	overlay[filepath.Join(p.Dir, "mutants_overlay.go")] = fmt.Appendf(nil, selector, p.types.Name(), 4*most)
+	return overlay
 }

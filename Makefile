@@ -73,7 +73,7 @@ fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and resta
 	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(SEEDS)00
 
-mutants: ## make each of MUTANTS's mistakes (all), and show which test or invariant fails
+mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)
 
 mutation: ## make small mistakes by rule in PACKAGES, and show which no test notices

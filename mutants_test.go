@@ -2,7 +2,6 @@ package reprise_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -13,7 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/reprise-sqs/reprise/internal/variants"
 )
 
 var mutantsRun = flag.String("mutants", "", "the mutants that TestMutants runs: their names, with commas, or all")
@@ -35,6 +35,8 @@ type mutant struct {
 	seeds  int
 	test   string
 	pkg    string
+
+	changed map[string][]byte // by file: its text with the mistake
 }
 
 const (
@@ -44,7 +46,7 @@ const (
 
 // TestMutants shows that the tests bite: each mutant named by -mutants is run, and
 // what its patch names must fail. Without the flag it checks that the patches
-// apply and name something that exists.
+// apply, are Go, and name something that exists.
 func TestMutants(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git, which applies the patches, is not installed: ", err)
@@ -53,27 +55,43 @@ func TestMutants(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no patches in %s: %v", mutantsFolder, err)
 	}
+	all := make([]*mutant, len(paths))
+	t.Run("apply", func(t *testing.T) {
+		for i, path := range paths {
+			t.Run(mutantName(path), func(t *testing.T) {
+				t.Parallel()
+				m := readMutant(t, path)
+				m.apply(t)
+				all[i] = m
+			})
+		}
+	})
 	var names []string
-	for _, path := range paths {
-		m := readMutant(t, path)
-		names = append(names, m.name)
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			overlay := m.apply(t)
-			if asked := strings.Split(*mutantsRun, ","); slices.Contains(asked, "all") || slices.Contains(asked, m.name) {
-				m.run(t, overlay)
-			}
-		})
+	var chosen []*mutant
+	asked := strings.Split(*mutantsRun, ",")
+	for i, path := range paths {
+		name := mutantName(path)
+		names = append(names, name)
+		if m := all[i]; m != nil && (slices.Contains(asked, "all") || slices.Contains(asked, name)) {
+			chosen = append(chosen, m)
+		}
 	}
-	for name := range strings.SplitSeq(*mutantsRun, ",") {
+	for _, name := range asked {
 		if name != "" && name != "all" && !slices.Contains(names, name) {
 			t.Errorf("-mutants names %q, which is not in %s; there are %q", name, mutantsFolder, names)
 		}
 	}
+	if *mutantsRun != "" {
+		runMutants(t, chosen)
+	} else if _, _, err := variants.Merge(versions(slices.DeleteFunc(all, func(m *mutant) bool { return m == nil }))); err != nil {
+		t.Error(err)
+	}
 }
 
+func mutantName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".patch") }
+
 // readMutant reads a patch and checks what it says of itself.
-func readMutant(t *testing.T, path string) mutant {
+func readMutant(t *testing.T, path string) *mutant {
 	t.Helper()
 	text := readText(t, path)
 	header, diff, found := strings.Cut(text, "\n--- a/")
@@ -89,7 +107,7 @@ func readMutant(t *testing.T, path string) mutant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mutant{name: strings.TrimSuffix(filepath.Base(path), ".patch"), patch: full, breaks: said("breaks"), seeds: mutantSeeds}
+	m := &mutant{name: mutantName(path), patch: full, breaks: said("breaks"), seeds: mutantSeeds}
 	m.test, m.pkg, _ = strings.Cut(said("test"), " ")
 	m.pkg = cmp.Or(m.pkg, ".")
 	if s := said("seeds"); s != "" {
@@ -107,7 +125,7 @@ func readMutant(t *testing.T, path string) mutant {
 }
 
 // seer returns what is wrong with what m says of who sees it; empty if nothing is.
-func (m mutant) seer(t *testing.T) string {
+func (m *mutant) seer(t *testing.T) string {
 	t.Helper()
 	switch {
 	case (m.breaks == "") == (m.test == ""):
@@ -126,26 +144,18 @@ func (m mutant) seer(t *testing.T) string {
 	return ""
 }
 
-// apply applies m to copies of the files that it changes, and returns the overlay
-// which puts those in the place of the originals.
-func (m mutant) apply(t *testing.T) (overlay string) {
+// apply applies m to copies of the files that it changes.
+func (m *mutant) apply(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	var replaced struct{ Replace map[string]string }
-	replaced.Replace = make(map[string]string)
 	for _, file := range m.files {
-		original, err := filepath.Abs(file)
-		if err != nil {
+		copied := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		mutated := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(mutated), 0o755); err != nil {
+		if err := os.WriteFile(copied, []byte(readText(t, file)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(mutated, []byte(readText(t, file)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		replaced.Replace[original] = mutated
 	}
 	// One line of context is enough: a change beside a mistake does not unmake it.
 	git := exec.CommandContext(t.Context(), "git", "apply", "-C1", m.patch)
@@ -154,55 +164,10 @@ func (m mutant) apply(t *testing.T) (overlay string) {
 	if out, err := git.CombinedOutput(); err != nil {
 		t.Fatalf("%s does not apply any more: make the same mistake in the code as it is now, and keep the diff\n%s", m.patch, out)
 	}
-	text, err := json.Marshal(replaced)
-	if err != nil {
-		t.Fatal(err)
+	m.changed = make(map[string][]byte)
+	for _, file := range m.files {
+		m.changed[file] = []byte(readText(t, filepath.Join(dir, file)))
 	}
-	overlay = filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return overlay
-}
-
-// run runs what is to see m, prints what did, and fails if nothing does.
-func (m mutant) run(t *testing.T, overlay string) {
-	t.Helper()
-	args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-v", "-timeout=10m"}
-	if m.test != "" {
-		args = append(args, "-run", "^"+m.test+"$", m.pkg)
-	} else {
-		args = append(args, "-run", "^TestFleet$", ".", "-fleet.until", m.breaks, "-fleet.seeds", fmt.Sprint(m.seeds))
-	}
-	began := time.Now()
-	output, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-	out, took := string(output), time.Since(began)
-	switch {
-	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
-		t.Fatalf("it does not compile:\n%s", out)
-	case err == nil:
-		t.Fatalf("it survives %s: see CONTRIBUTING.md", m.tested())
-	case m.test != "" && !strings.Contains(out, "--- FAIL: "+m.test+" "):
-		t.Fatalf("%s does not fail, but:\n%s", m.test, lastLines(out, 40))
-	case m.test != "":
-		fmt.Printf("%-36s %4.0f s           %s\n", m.name, took.Seconds(), m.test)
-		return
-	}
-	broken := regexp.MustCompile(`seed (\d+) breaks: (.*)`).FindAllStringSubmatch(out, -1)
-	at := slices.IndexFunc(broken, func(b []string) bool { return b[2] == m.breaks })
-	if at < 0 {
-		t.Fatalf("it does not break %q in %s, but:\n%s", m.breaks, m.tested(), lastLines(out, 40))
-	}
-	fmt.Printf("%-36s %4.0f s  seed %4s  %s\n", m.name, took.Seconds(), broken[at][1], m.breaks)
-}
-
-// tested is what was run of m.
-func (m mutant) tested() string { return cmp.Or(m.test, fmt.Sprintf("%d fleets", m.seeds)) }
-
-// lastLines returns the last n lines of text.
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 func readText(t *testing.T, path string) string {

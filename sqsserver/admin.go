@@ -32,10 +32,10 @@ const AdminPath = "/_reprise/"
 // does not exist are a mistake, unless ?later=true says that it is created later.
 //
 // It answers only clients with a loopback address who call the server by a loopback name,
-// through no proxy and from no web page. Others get 403. The presence of one of the headers
-// Origin, Forwarded, X-Forwarded-For, -Host and -Proto, X-Client-Ip, X-Real-Ip and Via tells
-// of a page or a proxy, also when it is empty; a proxy that adds none of them cannot be told
-// from a program. It asks for no signature, whatever Config.Credentials are.
+// through no proxy and from no web page. Others get 403. A request with one of the headers Origin,
+// Forwarded, X-Forwarded-For, -Host and -Proto, X-Client-Ip, X-Real-Ip and Via, even an empty one,
+// counts as coming from a page or a proxy; a proxy that adds none of them cannot be distinguished
+// from a program. It requires no signature, whatever Config.Credentials are.
 func (s *Server) Admin() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(*http.Request) (any, error)) {
@@ -70,8 +70,8 @@ func (s *Server) Admin() http.Handler {
 	})
 }
 
-// fromHere refuses requests that did not begin on this machine, or that a web page
-// made without its user's knowledge: also pages that may use the queues.
+// fromHere refuses requests from other machines and from web pages, which may send them without
+// their user's knowledge: even from pages that may use the queues.
 func (s *Server) fromHere(r *http.Request) error {
 	if !isLoopbackAddrPort(r.RemoteAddr) {
 		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
@@ -90,8 +90,8 @@ func (s *Server) fromHere(r *http.Request) error {
 	return s.pages.judge(r)
 }
 
-// proxyHeaders are those by which proxies say that they are one, by their presence: a proxy
-// that does not know its client may leave them empty. Not all proxies send one.
+// proxyHeaders are headers that proxies add. Their presence counts, not their value: a proxy that
+// does not know its client may leave them empty. Not all proxies add one.
 var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Client-Ip", "X-Real-Ip", "Via"}
 
 // faultsForm is all faults as the wire has them.
@@ -165,7 +165,7 @@ func (s *Server) checkFaultTargets(r *http.Request, queues ...string) error {
 type clockForm struct {
 	Now     time.Time `json:"now"`
 	Scale   float64   `json:"scale"`
-	Virtual bool      `json:"virtual"` // not the machine's
+	Virtual bool      `json:"virtual"` // the time differs from the machine's
 }
 
 func (s *Server) adminClock() any {
@@ -198,8 +198,8 @@ func readStrict(r *http.Request, into any) error {
 	return unmarshalStrict(text, into)
 }
 
-// unmarshalStrict reads JSON, and nothing besides, without members that into does
-// not have.
+// unmarshalStrict reads one JSON value. A member that into does not have, or text after the value,
+// is an error.
 func unmarshalStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

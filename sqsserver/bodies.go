@@ -21,9 +21,9 @@ func (c *content) size() int {
 	return n
 }
 
-// loadBodies gives deliveries their contents, without holding the lock. It leaves out
-// messages that were deleted meanwhile. An error means that the journal has failed, or that
-// the server has been closed.
+// loadBodies sets the contents of deliveries, without holding the lock. It leaves out messages that
+// were deleted meanwhile. An error means that the journal has failed, or that the server has been
+// closed.
 func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.Delivery, error) {
 	if s.writer == nil {
 		return deliveries, nil

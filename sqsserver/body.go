@@ -10,7 +10,7 @@ type body struct {
 	quoted bool // text is what stood between the quotes of a JSON string
 }
 
-// plain returns the body as its sender means it.
+// plain returns the body without JSON escapes.
 func (b body) plain() string {
 	if !b.quoted {
 		return b.text

@@ -108,8 +108,8 @@ func (s *Server) Advance(d time.Duration) error {
 	return nil
 }
 
-// clientTimes returns the times that a client may take for the current one: the machine's,
-// and the server's, which replies give in their Date header.
+// clientTimes returns the times that a client may use as the current one: the machine's, and the
+// server's, which replies have in their Date header.
 func (s *Server) clientTimes() []time.Time {
 	times := []time.Time{time.Now()}
 	if s.clock.setting.Load() != nil {

@@ -11,11 +11,11 @@ import (
 type commitGroup struct {
 	number  uint64 // of the group, rising
 	batch   *Batch
-	removed []engine.RemovedMessages // whose bodies go, too many to list them under the lock
+	removed []engine.RemovedMessages // their bodies are deleted; too many to list under the lock
 
-	waiting    int           // so many wait until it is synced
+	waiting    int           // requests that wait for its sync
 	syncWanted bool          // it is to be synced
-	writeNow   bool          // it is to be written now, whether synced or not
+	writeNow   bool          // it is to be written now, with or without a sync
 	begun      time.Time     // when it began to be written
 	done       chan struct{} // closed by the committer; nil: nobody waits
 	err        error         // to be read once done is closed

@@ -10,9 +10,9 @@ import (
 // queryJSONOutput is an output that can be written as the result of a reply to a
 // request of the Query protocol that accepts application/json. This JSON is not
 // that of AWS JSON 1.0: maps are lists of names and values, what is absent is null,
-// and some members are in lower case. Of AWS the replies of ListQueues, SendMessage,
-// GetQueueAttributes and ReceiveMessage without attributes are on record, and
-// errors; the others are made alike.
+// and some members are in lower case. AWS's replies to ListQueues, SendMessage, GetQueueAttributes
+// and ReceiveMessage without attributes, and its errors, are known from recordings; the others are
+// formed the same way.
 //
 // It is for old clients and API Gateway, and not for speed: encoding/json writes the
 // members of a map in the order of their names, which is AWS's.

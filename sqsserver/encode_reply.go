@@ -13,8 +13,8 @@ const (
 	contentTypeQueryJSON = "application/json"
 )
 
-// writeReply writes a reply of status 200. In JSON that of an action which
-// answers nothing has no body.
+// writeReply writes a reply of status 200. In JSON the reply of an action without an output has no
+// body.
 func (c *call) writeReply(w http.ResponseWriter) error {
 	return c.write(w, http.StatusOK, c.reply)
 }
@@ -43,9 +43,9 @@ func (c *call) writeError(w http.ResponseWriter, e *Error) error {
 }
 
 // headerCancelledReceive tells clients that they may cancel a ReceiveMessage at any time:
-// its messages become visible again, where SQS leaves them in flight. So a consumer that
-// stops need not wait for its long poll. Replies have it to those actions that a consumer
-// calls before it stops.
+// its messages become visible again, where SQS leaves them in flight. So a consumer that stops need
+// not wait for its long poll. The replies of the actions that a consumer calls before it stops have
+// the header.
 const headerCancelledReceive = "Reprise-Cancelled-Receive"
 
 var messagesReturned = []string{"returned"}

@@ -10,9 +10,8 @@ import (
 )
 
 // Error is an error as SQS reports it: every failure that a method of Server
-// returns is one, unless the context ended first or a fault lost the reply. The codes
-// and texts of the wire are spelled nowhere but here and, those of messages, in
-// error_message.go.
+// returns is one, unless the context ended first or a fault lost the reply. Only this file and, for
+// messages, error_message.go contain the codes and texts of the wire.
 type Error struct {
 	// Code is the query code, the one that the AWS SDKs report, such as
 	// "AWS.SimpleQueueService.NonExistentQueue". A code that SQS does not have
@@ -31,7 +30,7 @@ func (e *Error) Type() string { return e.kind().typ }
 // HTTPStatus returns the status of the reply.
 func (e *Error) HTTPStatus() int { return e.kind().status }
 
-// SenderFault reports whether the request was at fault rather than the server.
+// SenderFault reports whether the request, not the server, caused the error.
 func (e *Error) SenderFault() bool { return e.kind().status < http.StatusInternalServerError }
 
 func (e *Error) kind() errorKind {

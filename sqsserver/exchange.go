@@ -36,8 +36,8 @@ func (e *exchange) free() {
 	exchanges.Put(e)
 }
 
-// firstRead is the size of the buffer before any of the body has come: most need no more.
-// The Content-Length cannot be trusted, since the signature has not been checked yet.
+// firstRead is the size of the buffer before any of the body has arrived: most requests need no
+// more. The Content-Length cannot be trusted, since the signature has not been checked yet.
 const firstRead = 4 << 10
 
 // maxBodies limits the bytes of all request bodies in memory, beyond the firstRead of each:
@@ -48,9 +48,9 @@ const maxBodies = 256 << 20
 // countedBody reads the body of a request and counts its bytes while they are in memory.
 type countedBody struct {
 	io.Reader
-	all  *atomic.Int64 // of all requests; nil: none is counted
-	size int64         // that came
-	held int64         // of it, what all has
+	all  *atomic.Int64 // the bytes of all requests; nil: they are not counted
+	size int64         // bytes that have arrived
+	held int64         // the part of size that is counted in all
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {

@@ -28,17 +28,17 @@ type Fault struct {
 	// "ReceiveMessage". Default: every action that the kind can strike.
 	Action string
 
-	// Skip lets so many chances pass first. Default: none.
+	// Skip is how many chances pass first. Default: none.
 	Skip int
 
 	// Every strikes each Nth chance after those. Default: 1, each one.
 	Every int
 
-	// Probability strikes only this part, 0 to 1, of the chances that the rest
-	// selects, by a generator seeded with Config.Seed. Default: 1.
+	// Probability is the share, 0 to 1, of the chances selected so far that are struck, by a
+	// generator seeded with Config.Seed. Default: 1.
 	Probability float64
 
-	// Limit ends the fault after so many strikes. Default: no limit.
+	// Limit is the number of strikes after which the fault ends. Default: no limit.
 	Limit int
 
 	// Delay is how late a slow reply is, and how soon an early redelivery may
@@ -46,7 +46,7 @@ type Fault struct {
 	Delay time.Duration
 }
 
-// FaultKind says what goes wrong.
+// FaultKind is what goes wrong.
 type FaultKind string
 
 const (
@@ -63,7 +63,7 @@ const (
 	FaultOverLimit FaultKind = "over-limit"
 
 	// FaultDropConnection cuts the connection before a request has an effect. A
-	// direct call returns ErrReplyLost: no client can tell when it was cut.
+	// direct call returns ErrReplyLost: a client cannot know when it was cut.
 	FaultDropConnection FaultKind = "drop-connection"
 
 	// FaultLoseReply carries a request out and loses the reply: over HTTP the
@@ -75,8 +75,8 @@ const (
 	// until the client gives up.
 	FaultSlowReply FaultKind = "slow-reply"
 
-	// FaultWrongCounts has GetQueueAttributes report, for each of the approximate
-	// numbers of messages, any number up to twice the true one and nine more.
+	// FaultWrongCounts makes GetQueueAttributes report, for each of the approximate numbers of
+	// messages, a random number up to twice the true one plus nine.
 	FaultWrongCounts FaultKind = "wrong-counts"
 
 	// FaultFailEntry fails an entry of a batch with InternalError, SenderFault
@@ -87,8 +87,8 @@ const (
 	// that it is delivered again while the first receiver works on it.
 	FaultDuplicate FaultKind = "duplicate"
 
-	// FaultEarlyRedelivery hides a message for Delay at most, whatever the receive
-	// or the change of its visibility asked for and was promised.
+	// FaultEarlyRedelivery hides a message for Delay at most, whatever timeout the receive or the
+	// change of its visibility asked for.
 	FaultEarlyRedelivery FaultKind = "early-redelivery"
 
 	// FaultLoseDelete acknowledges a delete that has no effect: the message comes
@@ -107,13 +107,12 @@ const (
 	FaultLoseLease FaultKind = "lose-lease"
 )
 
-// defaultFaultDelay is the Delay of a fault that names none.
+// defaultFaultDelay is the Delay of a fault without one.
 const defaultFaultDelay = time.Second
 
 // ErrReplyLost is what a direct call returns when FaultLoseReply or
-// FaultDropConnection strikes it. Like a cut connection it leaves open whether the
-// request was carried out, and like one the AWS SDK's retryers take it for worth a
-// retry.
+// FaultDropConnection strikes it. As with a cut connection, the request may have been carried out
+// or not, and the AWS SDK's retryers retry it.
 var ErrReplyLost error = replyLost{}
 
 type replyLost struct{}
@@ -190,8 +189,8 @@ type FaultCount struct {
 // exempt marks the context of requests that no fault may strike.
 type exempt struct{}
 
-// WithoutFaults returns a context whose direct calls no fault strikes as a
-// whole: for a test's own sends and looks beside the traffic it disturbs.
+// WithoutFaults returns a context that protects direct calls from faults that strike whole
+// requests: for a test's own sends and inspections beside the traffic that it disturbs.
 func WithoutFaults(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exempt{}, true)
 }
@@ -214,9 +213,8 @@ func (s *Server) SetFaults(queue string, faults ...Fault) error {
 	return nil
 }
 
-// ReplaceFaults replaces the faults of all queues, which it has by the name of the
-// queue as SetFaults does. The error names the first fault that is not valid, and
-// then nothing has changed.
+// ReplaceFaults replaces the faults of all queues. The keys of the map name queues as for
+// SetFaults. The error names the first fault that is not valid, and then nothing has changed.
 func (s *Server) ReplaceFaults(all map[string][]Fault) error {
 	for _, queue := range slices.Sorted(maps.Keys(all)) {
 		for i, f := range all[queue] {
@@ -274,15 +272,15 @@ func faultTarget(queue string) string {
 
 // faultSet holds the faults that are set and decides which chance is struck.
 type faultSet struct {
-	active atomic.Bool // whether byQueue has any: the only cost while it has not
+	active atomic.Bool // whether byQueue has faults; without any, reading this is the only cost
 	seed   uint64
 
 	mu      sync.Mutex
 	byQueue map[string][]*activeFault
 }
 
-// activeFault is a fault that is set. It has a generator of its own, so that which of
-// its chances it strikes depends on nothing else that happens.
+// activeFault is a fault that is set. It has a generator of its own, so that no other event changes
+// which of its chances it strikes.
 type activeFault struct {
 	FaultCount
 	random *rand.Rand

@@ -35,7 +35,7 @@ func (s *Server) injectRequestFault(ctx context.Context, queue, action string) (
 type replyFault struct{ fault injectedFault }
 
 // delayOrLose delays the reply, or returns ErrReplyLost if it is to be lost. The error is
-// that, the context's, or nil.
+// ErrReplyLost, the context's, or nil.
 func (a replyFault) delayOrLose(ctx context.Context) error {
 	switch a.fault.kind {
 	case FaultLoseReply:

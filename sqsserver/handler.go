@@ -44,7 +44,7 @@ type call struct {
 	queueURL string
 	received *received // nil: nothing has been received
 
-	seen    *observation // nil: nobody wants to know
+	seen    *observation // nil: there is no Config.OnRequest
 	replied bool         // the reply has begun
 }
 

@@ -111,8 +111,7 @@ type Page struct {
 const messagesPerLook = 64
 
 // Messages returns messages of a queue, named by its name, URL or ARN, without
-// receiving them. A page of many is no snapshot: the queue may change while
-// it is put together.
+// receiving them. A large page is not a snapshot: the queue may change while the page is collected.
 func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 	q := s.find(&s.direct, queue)
 	if q == nil {

@@ -22,9 +22,9 @@ import (
 type journalWriter struct {
 	server  *Server
 	journal Journal
-	watcher SpaceWatcher // nil: the journal is none
+	watcher SpaceWatcher // nil: the journal does not watch its space
 	bodies  *bodycache.Cache
-	reading readers // of who reads bodies from the journal
+	reading readers // the receives that read bodies from the journal
 
 	// The fields below are guarded by the server's lock.
 	open       *commitGroup // takes the changes
@@ -33,7 +33,7 @@ type journalWriter struct {
 	gathering  gathering    // decides when the open group is taken
 	running    bool         // the committer
 	closing    bool         // the committer is to end when all is written
-	err        error        // why nothing can be kept any more
+	err        error        // why the journal accepts no more changes
 	sequence   uint64       // of the newest message
 	newest     *queue       // of the newest change; spares most lookups
 	timer      *time.Timer

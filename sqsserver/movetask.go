@@ -52,7 +52,7 @@ type moveTask struct {
 	timer  *time.Timer // runs the next step; nil after the end
 }
 
-// StartMessageMoveTask begins to move the messages of a dead-letter queue.
+// StartMessageMoveTask starts to move the messages of a dead-letter queue.
 func (s *Server) StartMessageMoveTask(ctx context.Context, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
 	from := s.callerOf(ctx)
 	after, err := s.beginByARN(ctx, in.SourceArn, actionStartMessageMoveTask)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Request describes a request over HTTP that has ended, without anything of a message or a
-// secret. See Config.OnRequest.
+// Request describes a request over HTTP that has ended. It contains nothing from messages and no
+// secrets. See Config.OnRequest.
 type Request struct {
 	ID        string // in the reply too, as x-amzn-RequestId
 	Started   time.Time

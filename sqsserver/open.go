@@ -17,7 +17,7 @@ import (
 // queue. It may lose receives and changes of visibility of the last moments: messages then
 // come again earlier than they should, with a smaller receive count, and the receipt handles
 // of such receives are those of the receives that come instead. The order among the visible
-// messages of a standard queue is not kept.
+// messages of a standard queue may change.
 //
 // The error names the record of the journal that cannot be understood. No record is skipped
 // or guessed.

@@ -17,9 +17,9 @@ import (
 // browser. A page that a developer visits reaches every address of the developer's machine,
 // so every service that requires no signature needs a PageGuard:
 //
-//   - Origin, which browsers send with every POST and every request that a script may read
-//     the answer of, must be that of a page of this machine (http or https; localhost,
-//     a name below .localhost, or a loopback address; any port) or one of AllowedOrigins.
+//   - Origin, which browsers send with every POST and with every request whose answer a
+//     script may read, must be that of a page of this machine (http or https; localhost, a
+//     name below .localhost, or a loopback address; any port) or one of AllowedOrigins.
 //     Anything else is refused: "null", an empty line, two lines.
 //   - Sec-Fetch-Site without an Origin must not be cross-site. same-site is permitted only
 //     on a loopback name, where the other page is one of this machine too. none (the user
@@ -50,13 +50,13 @@ type PageGuardConfig struct {
 	// scheme://host[:port]. Their hosts are permitted as Host too. Default: none.
 	AllowedOrigins []string
 
-	// Host is the address, as host:port, that was given to the one program that is to
-	// call. Default: the rule for servers, which many programs call.
+	// Host is the address, as host:port, that was given to the only program that may call. Default:
+	// the rule for servers, which many programs call.
 	Host string
 
 	// OnRefused is called when a request is refused, at most once in ten seconds, so that
-	// a page cannot fill a log; unreported is how many refusals before this one it was not
-	// called for. err is that of Check. Default: nobody is told.
+	// a page cannot fill a log; unreported is the number of earlier refusals for which it was not
+	// called. err is that of Check. Default: none.
 	OnRefused func(r *http.Request, err error, unreported int)
 }
 
@@ -114,8 +114,8 @@ func writePageRefusal(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
-// AllowOrigin adds to a reply the headers that let a page read it, whose request Check has
-// permitted. The answer to a request of method OPTIONS has these headers only. Requests
+// AllowOrigin adds to a reply the headers that let the requesting page read it, after Check has
+// permitted the request. The answer to a request of method OPTIONS has only these headers. Requests
 // without an Origin get none.
 func (g *PageGuard) AllowOrigin(h http.Header, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
@@ -124,8 +124,8 @@ func (g *PageGuard) AllowOrigin(h http.Header, r *http.Request) {
 	}
 }
 
-// allowOrigin lets the pages of an origin, "*" for all, use the server. A browser sends no
-// cookies along, so a page can do what its own headers can.
+// allowOrigin lets the pages of an origin, "*" for all, use the server. The browser sends no
+// cookies, so a page has no rights beyond its own headers.
 func allowOrigin(h http.Header, r *http.Request, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
@@ -221,8 +221,8 @@ func (g *PageGuard) judgeOrigin(origins []string) error {
 
 // judgeGet refuses GETs that a page may have made although they have no Origin: browsers
 // send neither Origin nor Sec-Fetch-Site when the page and the server have plain HTTP
-// addresses beyond loopback. A page can neither change the browser's User-Agent in a request
-// to another origin, nor own an address or a name without a dot.
+// addresses beyond loopback. A page cannot change the browser's User-Agent in a request to another
+// origin, and nobody can register an address or a name without a dot.
 func (g *PageGuard) judgeGet(r *http.Request) error {
 	_, fromPage := r.Header["Origin"]
 	_, fromBrowser := r.Header["Sec-Fetch-Site"]

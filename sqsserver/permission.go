@@ -19,7 +19,7 @@ const (
 	maxPolicyLabel      = 80
 )
 
-// permitted are the actions that the owner of a queue can let others carry out.
+// permitted are the actions that the owner of a queue can permit to others.
 var permitted = []string{
 	"*", actionChangeMessageVisibility, actionDeleteMessage, actionGetQueueAttributes, actionGetQueueUrl,
 	actionListDeadLetterSourceQueues, actionPurgeQueue, actionReceiveMessage, actionSendMessage,

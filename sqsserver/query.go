@@ -26,10 +26,9 @@ func acceptsJSON(r *http.Request) bool {
 	return false
 }
 
-// findQuery reads the parameters of a request, those of the body after those of
-// the URL, and finds what carries out the action that they name. The path, if it
-// is not the root, is that of a queue, which the action is then about unless a
-// parameter names another.
+// findQuery reads the parameters of a request, those of the body after those of the URL, and
+// returns the handler of the action that they name. The path, if it is not the root, is that of a
+// queue, which the action is then about unless a parameter names another.
 func (c *call) findQuery(r *http.Request) (func(*call) error, error) {
 	path := strings.TrimRight(r.URL.Path, "/")
 	c.form = newForm(path)

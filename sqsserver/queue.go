@@ -46,11 +46,10 @@ type queue struct {
 	lost       map[engine.Receipt]struct{} // leases that FaultLoseLease has taken
 	attempts   attempts
 	moves      []*moveTask     // out of this queue, newest first
-	emptied    []chan struct{} // of WaitEmpty; closed by whoever finds the queue empty
+	emptied    []chan struct{} // of WaitEmpty; closed when the queue is found empty
 }
 
-// CreateQueue creates a queue, or finds the one that has the name and the
-// attributes given.
+// CreateQueue creates a queue, or finds an existing one with the name and the attributes given.
 func (s *Server) CreateQueue(ctx context.Context, in *CreateQueueInput) (*CreateQueueOutput, error) {
 	from := s.callerOf(ctx)
 	if err := ctx.Err(); err != nil {
@@ -109,8 +108,8 @@ func checkQueueName(name string, fifo bool) error {
 	return nil
 }
 
-// create makes the queue exist, unless it does with the attributes given. Wanted
-// has not been reconciled, for the rules are those of the queue that exists.
+// create creates the queue unless it exists with the attributes given. Wanted has not been
+// reconciled, because the rules depend on the existing queue.
 func (s *Server) create(name queueName, wanted *attributes, in *CreateQueueInput) (*commitGroup, error) {
 	s.mu.Lock()
 	defer s.unlockOrStop()
@@ -151,8 +150,8 @@ func (n queueName) arn() string {
 	return "arn:aws:sqs:" + n.region + ":" + n.account + ":" + n.name
 }
 
-// compare finds the first of the attributes given for a queue to create in which the queue
-// that has the name differs. Attributes that are not given are not compared.
+// compare returns the first given attribute in which the existing queue of that name differs.
+// Attributes that are not given are not compared.
 func (q *queue) compare(wanted *attributes, given map[string]string) error {
 	want, have := wanted.settable(), q.attributes.settable()
 	for _, name := range slices.Sorted(maps.Keys(given)) {

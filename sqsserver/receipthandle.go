@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// receiptHandle is the content of a receipt handle, with a checksum: so a handle of another
-// queue can be told from text that no server ever issued, which SQS answers differently. It
-// hides nothing and proves nothing.
+// receiptHandle is the content of a receipt handle, with a checksum: it distinguishes a handle of
+// another queue from text that no server ever issued, to which SQS answers differently. It hides
+// nothing and proves nothing.
 type receiptHandle struct {
-	queue      uint64 // whose it is
+	queue      uint64 // the queue that issued it
 	number     uint64 // of the message in its queue
 	generation uint32 // of the receive
 	message    UUID
@@ -24,8 +24,8 @@ const (
 	handleTextSize = (handleSize*8 + 5) / 6 // in base64 without padding
 )
 
-// handleEncoding has one text for one handle. It is the alphabet of SQS's own: the
-// one for URLs has a hyphen, at which AWS's extended client for Python cuts handles.
+// handleEncoding has exactly one text for each handle. It uses the alphabet of SQS's own handles:
+// the one for URLs has a hyphen, at which AWS's extended client for Python cuts handles.
 var handleEncoding = base64.RawStdEncoding.Strict()
 
 // append appends the handle as text.
@@ -45,10 +45,10 @@ func (h receiptHandle) String() string {
 	return string(h.append(make([]byte, 0, handleTextSize)))
 }
 
-// handleTexts makes text of handles that come and go together: one allocation.
+// handleTexts converts handles that are needed together to text, in one allocation.
 type handleTexts struct{ all strings.Builder }
 
-// grow makes room for so many handles.
+// grow makes room for n handles.
 func (t *handleTexts) grow(n int) { t.all.Grow(n * handleTextSize) }
 
 // of returns a handle as text.
@@ -88,10 +88,10 @@ func parseReceiptHandle(text string, queue uint64) (receiptHandle, error) {
 	return h, nil
 }
 
-// handleChecksum is FNV-1a over words of eight bytes and what is left, each folded, for
-// what differs in high bits stays there. The checksums of the standard library make
-// their argument escape to the heap, an allocation for each message received; byte by
-// byte a handle takes half as long again.
+// handleChecksum is FNV-1a over words of eight bytes and the rest. Each step is folded, because
+// differences in high bits would stay there. The checksums of the standard library make their
+// argument escape to the heap, an allocation for each message received; byte by byte a handle takes
+// one and a half times as long.
 func handleChecksum(b []byte) uint32 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	sum := uint64(offset)

@@ -29,7 +29,8 @@ func (s *Server) ReceiveMessage(ctx context.Context, in *ReceiveMessageInput) (*
 	return out.plain(), nil
 }
 
-// receiveMessage is ReceiveMessage whose messages are still in the form that they are kept in.
+// receiveMessage is ReceiveMessage, but returns messages in the form in which the server keeps
+// them.
 func (s *Server) receiveMessage(ctx context.Context, in *ReceiveMessageInput) (received, error) {
 	r, err := s.lookup(ctx, in.QueueUrl, actionReceiveMessage)
 	if err != nil {
@@ -85,8 +86,8 @@ type message struct {
 
 var messageBuffers = sync.Pool{New: func() any { return new([maxReceived]message) }}
 
-// newReceived has room for n messages, and is to be freed when it has been copied or
-// written. It takes no buffer before there are messages, since many long polls may wait.
+// newReceived has room for n messages, and must be freed when it has been copied or written. It
+// takes no buffer before there are messages, because many long polls may wait.
 func newReceived(n int) received {
 	if n == 0 {
 		return received{}
@@ -139,7 +140,7 @@ func checkReceive(a *attributes, in *ReceiveMessageInput) (systemAttributeSet, e
 	if unknown >= 0 {
 		return 0, errUnknownAttribute(in.AttributeNames[unknown])
 	}
-	wanted, _ := systemAttributesNamed(in.MessageSystemAttributeNames) // AWS ignores what it does not know
+	wanted, _ := systemAttributesNamed(in.MessageSystemAttributeNames) // AWS ignores unknown names
 	return wanted | older, nil
 }
 
@@ -217,8 +218,7 @@ func systemAttributesOf(d *engine.Delivery) SystemAttributes {
 	}
 }
 
-// exposeUndelivered makes the messages of a reply visible again that did not reach the
-// client.
+// exposeUndelivered makes messages visible again whose reply did not reach the client.
 func (s *Server) exposeUndelivered(from *caller, queueURL string, out *received) {
 	s.config.Logger.Debug("sqsserver: the reply of a receive could not be delivered; its messages are visible again",
 		"queue", queueURL, "messages", len(out.messages))

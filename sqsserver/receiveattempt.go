@@ -23,9 +23,8 @@ type attempt struct {
 	leases []engine.Lease // as the receive, or its last repetition, left them
 }
 
-// receiveAttempt receives for an attempt with the id, if there is one. If the
-// attempt is the repetition of an earlier one and its messages are held as that
-// left them, it gets them again, under the same receipt handles.
+// receiveAttempt receives for an attempt with the id, if there is one. If the attempt repeats an earlier one whose
+// messages are still held unchanged, it returns them again, under the same receipt handles.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-receiverequestattemptid-request-parameter.html
 func (s *Server) receiveAttempt(ctx context.Context, q *queue, w *waiter, limit time.Duration, id string) ([]engine.Delivery, error) {
 	if id == "" {
@@ -78,8 +77,8 @@ func (a *attempts) add(now time.Time, id string) *attempt {
 	return fresh
 }
 
-// note keeps the leases that the attempt holds. Messages received without a lease cannot be
-// received again by it.
+// note stores the leases that the attempt holds. A repetition of it cannot return messages that
+// were received without a lease.
 func (a *attempt) note(deliveries []engine.Delivery) {
 	a.leases = a.leases[:0]
 	for i := range deliveries {

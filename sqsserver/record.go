@@ -17,16 +17,16 @@ import (
 //	n <account> 0 <region> 0 <name>    when a queue of that name was deleted
 //	q <queue>                          a queue: its names, times, tags, attributes
 //	t <queue>                          the move tasks out of it
-//	d <queue> <sequence number>        what a FIFO queue must recognize
-//	m <queue> <sequence number>        a message but for its content
+//	d <queue> <sequence number>        a message that a FIFO queue must recognize as a duplicate
+//	m <queue> <sequence number>        a message without its content
 //	b <send number>                    the content of a message
 //
-// Keys that begin with another byte belong to others; the server neither reads nor changes
-// them.
+// Keys that begin with another byte belong to other users of the journal; the server neither reads
+// nor changes them.
 //
-// A queue is known by the number that its receipt handles carry. The content is written once
-// and stays under the number of the message's sending, wherever the message moves; only
-// receives and inspections read it.
+// A queue is known by the number that its receipt handles carry. The content is written once, under
+// the number of the message's send, and stays there when the message moves; only receives and
+// inspections read it.
 //
 // A value begins with a byte for the version of its encoding. Numbers are varints, texts
 // have their length before them, and instants are nanoseconds of Unix time, 0 for none. A

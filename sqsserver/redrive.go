@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// redrivePolicy names the dead-letter queue of a queue. The zero value has none.
+// redrivePolicy names the dead-letter queue of a queue. The zero value is no dead-letter queue.
 type redrivePolicy struct {
 	target      string // ARN
 	maxReceives int
@@ -111,9 +111,9 @@ func (p redriveAllowPolicy) allows(source string) bool {
 	return true
 }
 
-// checkRedrive checks the dead-letter queue that a queue is being given, if it is
-// among the attributes given: that it exists, is of the same type and accepts
-// the queue's messages. The texts of AWS are not known. The lock is held.
+// checkRedrive checks the dead-letter queue of a queue, if it is among the attributes given: that
+// it exists, is of the same type and accepts the queue's messages. The texts of AWS are not known.
+// The lock is held.
 func (s *Server) checkRedrive(q *queue, wanted *attributes, given map[string]string) error {
 	value := given["RedrivePolicy"]
 	if value == "" {

@@ -43,9 +43,9 @@ type request struct {
 	replyFault
 }
 
-// underLock carries out an operation on the queue under the lock; the error is that the
-// server or the queue has gone since the request came. Messages that become receivable go to
-// the long polls that wait for them.
+// underLock carries out an operation on the queue under the lock; the error reports that the server
+// or the queue has gone since the request came. Messages that become receivable go to the long
+// polls that wait for them.
 func (s *Server) underLock(q *queue, do func(now time.Time)) error {
 	s.mu.Lock()
 	defer s.stopOnPanic()

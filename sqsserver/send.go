@@ -9,8 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// content is the part of a message that the engine carries without reading it. It never
-// changes.
+// content is the part of a message that the engine stores without reading it. It never changes.
 type content struct {
 	body           body
 	bodyMD5        MD5
@@ -175,7 +174,7 @@ func newMessage(a *attributes, from *caller, entry *SendMessageEntry) engine.Mes
 		sender:        from.account,
 		traceHeader:   from.traceHeader,
 	}
-	if len(entry.MessageSystemAttributes) > 0 { // SQS knows only the one
+	if len(entry.MessageSystemAttributes) > 0 { // SQS has only one
 		c.traceHeader = entry.MessageSystemAttributes[0].StringValue
 		c.traceHeaderMD5 = digestAttributes(entry.MessageSystemAttributes)
 	}

@@ -1,15 +1,14 @@
-// Package sqsserver is an SQS that runs in the process: standard and FIFO
-// queues with the behaviour, the errors and the wire format of Amazon SQS.
+// Package sqsserver is an SQS server inside a Go program: standard and FIFO queues with the
+// behaviour, the errors and the wire format of Amazon SQS.
 //
-// A Server is an http.Handler to which the AWS SDKs and tools talk, and a value
-// with one method per action for programs that want no HTTP in between. Its
-// queues are in memory; with a [Journal] they also survive a crash of the
-// machine, and bodies need not be in memory. See [Open].
+// A Server is an http.Handler to which the AWS SDKs and tools talk, and a value with one method per
+// action for programs that do not need HTTP. Its queues are in memory; with a [Journal] they also
+// survive a crash of the machine, and bodies need not be in memory. See [Open].
 //
 // A server without a journal starts no goroutine, one with a journal a single
 // one with its first change. A timer runs only while a long poll waits for a
-// message that is hidden, or a change to be written. So an idle server costs
-// nothing, and works inside testing/synctest bubbles as outside.
+// message that is hidden, or a change to be written. So an idle server costs nothing, and works
+// inside and outside of testing/synctest bubbles.
 package sqsserver
 
 import (
@@ -34,9 +33,8 @@ type Config struct {
 	Region  string
 	Account string
 
-	// BaseURL is what queue URLs begin with, such as "http://localhost:9324".
-	// Default: the host that the HTTP request was sent to; for direct calls
-	// http://sqs.<region>.localhost.
+	// BaseURL is the beginning of queue URLs, such as "http://localhost:9324". Default: the host
+	// that the HTTP request was sent to; for direct calls http://sqs.<region>.localhost.
 	BaseURL string
 
 	// NoCooldown lifts the two rules that make a client wait 60 seconds: after
@@ -51,30 +49,30 @@ type Config struct {
 	// Default: a random one.
 	Seed uint64
 
-	// BodyCache is how many bytes of message bodies and attributes stay in memory
-	// on a server with a journal, which has them all; negative: those only that the
-	// journal does not have yet. It means nothing to New. Default: 128 MiB.
+	// BodyCache is how many bytes of message bodies and attributes a server with a journal keeps in
+	// memory; negative: only those that are not yet in the journal. New ignores it. Default: 128
+	// MiB.
 	BodyCache int
 
 	// Credentials make requests over HTTP need a valid AWS Signature Version 4 of one of them,
 	// in the Authorization header or in the URL, by a clock that is at most 15 minutes off.
-	// Session tokens are not looked at. Each of the keys may use every queue. Default: none;
-	// every request is accepted, whatever its signature, that cannot be a web page's of another
+	// Session tokens are ignored. Each of the keys may use every queue. Default: none; then every
+	// request is accepted, whatever its signature, unless it may come from a web page of another
 	// origin; see [PageGuard].
 	Credentials []Credentials
 
 	// AllowedOrigins are the origins of web pages on other machines that may use the server over
-	// HTTP though it has no Credentials, in the form scheme://host[:port], and names besides
+	// HTTP although it has no Credentials, in the form scheme://host[:port], and names besides
 	// localhost by which it may be called on a loopback address: see [PageGuard]. The origin of
 	// BaseURL is one of them. New logs entries that are not origins, and ignores them. Default:
 	// only pages of this machine.
 	AllowedOrigins []string
 
-	// KeepUnwritten leaves messages in flight whose client has gone before the reply was
+	// KeepUnwritten leaves messages in flight if their client has gone before the reply was
 	// written, as AWS does. Default: they become visible again at once.
 	KeepUnwritten bool
 
-	// TimeScale is how many times as fast as the machine's the server's time goes, for tests of
+	// TimeScale is how many times as fast the server's time goes as the machine's, for tests of
 	// long times; see Server.Advance. It does not work with a journal. Default: 1.
 	TimeScale float64
 
@@ -82,7 +80,7 @@ type Config struct {
 	// it should be quick. Default: none.
 	OnRequest func(Request)
 
-	// Logger gets what no reply says. Default: slog.Default().
+	// Logger gets problems that no reply reports. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -90,7 +88,7 @@ type Config struct {
 //
 // It has a method for each action of SQS, for callers in the same process: without HTTP,
 // encoding and signatures. The error of each is an *Error, or the context's, or ErrReplyLost.
-// The server keeps what an input refers to; the caller must not change it later.
+// The server keeps slices and maps of an input; the caller must not change them later.
 type Server struct {
 	config Config
 	direct caller // of calls that come without HTTP

@@ -86,7 +86,7 @@ func (s *Server) ChangeMessageVisibilityBatch(ctx context.Context, in *ChangeMes
 	return out, r.delayOrLose(ctx)
 }
 
-// results sorts the outcomes of a batch into the two lists of its output.
+// results splits the outcomes of a batch into the two lists of its output.
 func results(settlements []settlement, id func(i int) string) (successful []BatchResultEntry, failed []BatchResultErrorEntry) {
 	successful = make([]BatchResultEntry, 0, len(settlements))
 	for i := range settlements {

@@ -27,7 +27,7 @@ func (s *Server) TagQueue(ctx context.Context, in *TagQueueInput) error {
 	if len(in.Tags) == 0 {
 		return errMissingParameter("Tags")
 	}
-	if len(in.Tags) > maxTags { // for whose copy the others would wait
+	if len(in.Tags) > maxTags { // under the lock others would wait for the copy
 		return errTooManyTags(r.queue.name)
 	}
 	return s.changeTags(ctx, r, func(tags map[string]string) { maps.Copy(tags, in.Tags) })

@@ -25,10 +25,9 @@ const (
 	maxBatchSize         = 1 << 20 // of a SendMessageBatch, whatever the queue's MaximumMessageSize
 )
 
-// check returns why no queue would accept a message: a body or attributes that are not as
-// SQS wants them, a delay out of range, ids with other characters than theirs. What depends
-// on the queue, the size among it, is for the caller to check. Attributes out of order are
-// put in order.
+// check returns why no queue would accept a message: an invalid body, invalid attributes, a delay
+// out of range, or ids with characters that are not permitted. The caller checks the rules that
+// depend on the queue, such as the size. Attributes out of order are put in order.
 func (e *SendMessageEntry) check() error {
 	if e.bodySize() == 0 {
 		return errMissingParameter("MessageBody")
@@ -57,8 +56,8 @@ func (e *SendMessageEntry) check() error {
 	return checkSystemAttributes(e.MessageSystemAttributes)
 }
 
-// size returns the bytes of a message that count: body, and names, types and
-// values of its message attributes. System attributes are free.
+// size returns the bytes that count towards the size of a message: body, and names, types and
+// values of its message attributes. System attributes do not count.
 func (e *SendMessageEntry) size() int {
 	n := e.bodySize()
 	for i := range e.MessageAttributes {
@@ -86,9 +85,8 @@ func baseType(dataType string) string {
 	return base
 }
 
-// dropUncounted leaves out of attributes the values that their types do not have, which
-// would be kept although they do not count towards the size. It leaves the slice given as
-// it is.
+// dropUncounted removes from attributes the values that do not belong to their type: they would be
+// stored although they do not count towards the size. It leaves the slice given as it is.
 func dropUncounted(attributes []MessageAttribute) []MessageAttribute {
 	uncounted := func(a MessageAttribute) bool {
 		return a.isBinary() && a.StringValue != "" || !a.isBinary() && a.BinaryValue != nil
@@ -182,8 +180,8 @@ func checkSystemAttributes(attributes []MessageAttribute) error {
 // validTraceHeader reports whether header is a trace header as AWS X-Ray defines
 // it: fields of the form key=value, separated by semicolons, with a Root of the
 // form 1-<8 hexadecimal digits>-<24 hexadecimal digits> among them. It is printable
-// ASCII and of at most maxTraceHeader bytes, because it does not count towards the
-// message's size: what is longer would cost whoever keeps, copies or receives the message.
+// ASCII and of at most maxTraceHeader bytes, because it does not count towards the message's size:
+// a longer one would cost every server and client that stores, copies or receives the message.
 // https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
 // https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsRequestEntry.html
 func validTraceHeader(header string) bool {
@@ -212,8 +210,8 @@ func isHex(s string, length int) bool {
 	return len(s) == length && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// checkIdentifier checks the value of a parameter that is a group, deduplication
-// or attempt id. Empty means that the request has the parameter without a value.
+// checkIdentifier checks the value of a parameter that is a group, deduplication or attempt id. An
+// empty value means that the request has the parameter without a value.
 func checkIdentifier(name, value string, empty bool) error {
 	if empty || len(value) > maxIdentifier {
 		return errIdentifier(name, value)
@@ -267,7 +265,7 @@ func isNameCharacter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// validText reports whether s consists of the characters that SQS takes: #x9,
+// validText reports whether s consists of characters that SQS accepts: #x9,
 // #xA, #xD, #x20 to #xD7FF, #xE000 to #xFFFD, #x10000 to #x10FFFF.
 func validText(s string) bool { return validBytes(bytesOf(s)) }
 

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth bounds the nesting of the values that a body may carry in members that
-// nobody asks for. What SQS knows is five levels deep.
+// MaxDepth limits the nesting of values in members that are skipped. The values of SQS are at most
+// five levels deep.
 const MaxDepth = 100
 
 // Reader reads one JSON value in a single pass and without an intermediate tree:
@@ -20,11 +20,10 @@ const MaxDepth = 100
 //   - member names are case-sensitive and the last of equal ones wins;
 //   - unknown members must be well-formed JSON and are ignored;
 //   - text must be UTF-8. An escaped half of a surrogate pair, which UTF-8 cannot
-//     express, is kept in the three bytes that UTF-8 would use for it, so that
-//     whoever validates the text finds it invalid.
+//     express, is kept in the three bytes that UTF-8 would use for it, so that validation of the text finds it invalid.
 //
-// The first problem is kept, after which every method does nothing. The zero
-// Reader is at the end of nothing; see [Reader.Reset].
+// The first problem is kept, after which every method does nothing. The zero Reader reads an empty
+// text; see [Reader.Reset].
 type Reader struct {
 	data    []byte
 	pos     int
@@ -35,8 +34,7 @@ type Reader struct {
 	err     error
 }
 
-// SyntaxError says that what was read is not JSON, or not of the kind that was
-// asked for.
+// SyntaxError reports that the text is not JSON, or that a value is not of the expected kind.
 type SyntaxError struct {
 	Offset  int // in bytes
 	Problem string
@@ -44,12 +42,11 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d, %s", e.Offset, e.Problem) }
 
-// maxKeptScratch keeps a reader that once met a large string from holding its
-// memory.
+// maxKeptScratch limits the memory that a reader keeps after a large string.
 const maxKeptScratch = 64 << 10
 
-// Reset makes r read data from the start. It keeps its own memory, if that is not
-// much, and of what it read before, nothing.
+// Reset makes r read data from the start. It keeps its buffer, if that is small, but nothing of the
+// text that it read before.
 func (r *Reader) Reset(data []byte) {
 	if cap(r.scratch) > maxKeptScratch {
 		r.scratch = nil
@@ -60,8 +57,7 @@ func (r *Reader) Reset(data []byte) {
 // Err returns the first problem: a [*SyntaxError], or what [Reader.Fail] was given.
 func (r *Reader) Err() error { return r.err }
 
-// Nulls returns how many nulls were read, for those to whom they are not the same
-// as what is absent.
+// Nulls returns how many nulls were read, for callers that distinguish null from absent.
 func (r *Reader) Nulls() int { return r.nulls }
 
 // Fail ends the reading for err, if there is no problem yet.
@@ -110,8 +106,8 @@ func (r *Reader) Elements() iter.Seq[int] {
 	}
 }
 
-// Share makes texts, where they have no escapes, parts of one copy of the data: for
-// those that are soon forgotten, all together.
+// Share makes texts without escapes parts of one copy of the data: for texts that are all
+// short-lived.
 func (r *Reader) Share() { r.shared = string(r.data) }
 
 // Text reads a string.
@@ -342,8 +338,8 @@ func (r *Reader) digits() bool {
 	return r.pos > start
 }
 
-// Bytes reads a string and returns its bytes, and what stood between the quotes.
-// Both are valid until the next call of a method.
+// Bytes reads a string and returns its bytes, and its form between the quotes. Both are valid until
+// the next call of a method.
 func (r *Reader) Bytes() (text, quoted []byte) { return r.bytes("a string") }
 
 func (r *Reader) text(what string) []byte {

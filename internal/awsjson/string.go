@@ -60,8 +60,7 @@ func specialBytes(word uint64) uint64 {
 	return (control | quote | backslash) &^ word & highBits
 }
 
-// AppendText appends s as a JSON string. What is not UTF-8 in it becomes
-// U+FFFD, byte by byte.
+// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, one by one.
 func AppendText(dst []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
@@ -82,12 +81,12 @@ func AppendText(dst []byte, s string) []byte {
 	}
 }
 
-// escaped holds what is written, after a backslash, for a byte that isSpecial. The
+// escaped holds the character that is written, after a backslash, for a byte that isSpecial. The
 // control characters that it leaves out cannot be sent in a body.
 var escaped = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// Unescape returns what stood for s between the quotes of a JSON string that a
-// [Reader] has read.
+// Unescape returns the text of a JSON string that a [Reader] has read; s is its form between the
+// quotes.
 func Unescape(quoted string) string {
 	rest := bytesOf(quoted)
 	n := plainPrefix(rest)
@@ -96,9 +95,9 @@ func Unescape(quoted string) string {
 	return string(text)
 }
 
-// appendUnescaped appends to dst what s stands for, which begins with a backslash
-// inside a JSON string: up to what can only be the string's end. It returns how
-// much of s it has read and, if an escape sequence is wrong, the problem.
+// appendUnescaped appends to dst the text that s stands for, up to the end of the JSON string; s
+// begins with a backslash. It returns how much of s it has read and, if an escape sequence is
+// wrong, the problem.
 func appendUnescaped(dst, s []byte) (text []byte, n int, problem string) {
 	for n < len(s) && s[n] == '\\' {
 		if n++; n == len(s) {
@@ -125,7 +124,7 @@ func appendUnescaped(dst, s []byte) (text []byte, n int, problem string) {
 	return dst, n, ""
 }
 
-// unescaped holds what a character after a backslash stands for.
+// unescaped holds the character that an escape stands for, by the character after the backslash.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // decodeUnicode reads the digits after \u and, where they are the first half of a
@@ -171,8 +170,8 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// appendRune appends c as UTF-8. Half of a surrogate pair, which utf8.AppendRune
-// would hide behind U+FFFD, keeps the three bytes that it would have.
+// appendRune appends c as UTF-8. Half of a surrogate pair, which utf8.AppendRune would replace by
+// U+FFFD, becomes the three bytes that UTF-8 would use for it.
 func appendRune(dst []byte, c rune) []byte {
 	if c < 0xD800 || c > 0xDFFF {
 		return utf8.AppendRune(dst, c)

@@ -1,5 +1,5 @@
-// Package bodycache holds the contents of messages that were sent or received lately, so
-// that most receives need not read them from the journal. It is pure but for its lock.
+// Package bodycache holds the contents of messages that were sent or received lately, so that most
+// receives need not read them from the journal. Except for its lock it is pure.
 package bodycache
 
 import (
@@ -8,9 +8,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// Cache is a cache bounded in bytes, which drops the least recently used contents. Those
-// that the journal does not have yet are never dropped, even beyond the bound. The zero
-// value keeps only these. A Cache may be used by many goroutines at once.
+// Cache is a cache bounded in bytes, which drops the least recently used contents. Contents that
+// the journal does not have yet are never dropped, even beyond the bound. The zero value keeps only
+// these. A Cache may be used by many goroutines at once.
 type Cache struct {
 	limit int
 
@@ -27,18 +27,18 @@ type entry struct {
 	id           uint64
 	content      any
 	size         int
-	commit       uint64 // that brings it to the journal; 0: it is there
+	commit       uint64 // that writes it to the journal; 0: it is there
 	older, newer *entry
 }
 
-// overhead is about what an entry takes in memory beside its content.
+// overhead is approximately the memory of an entry without its content.
 const overhead = 400
 
 // New returns a cache of limit bytes.
 func New(limit int) *Cache { return &Cache{limit: limit} }
 
-// Add adds a content of so many bytes, unless it is there already. commit is the number of
-// the commit that brings it to the journal, rising, or 0 if it was read from there.
+// Add adds a content of the given size in bytes, unless it is there already. commit is the number,
+// rising, of the commit that writes it to the journal, or 0 if it was read from there.
 func (c *Cache) Add(id uint64, content any, size int, commit uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Cache) Add(id uint64, content any, size int, commit uint64) {
 	c.trim()
 }
 
-// Fill sets the Payload of the deliveries that have none from the cache, by their Origin,
+// Fill sets the Payload of the deliveries that have none from the cache, by their SendNumber,
 // and returns those that it does not have.
 func (c *Cache) Fill(deliveries []engine.Delivery) (missing []*engine.Delivery) {
 	c.mu.Lock()

@@ -11,12 +11,11 @@
 // Time is kept in nanoseconds of Unix time (years 1678 to 2262) and never goes
 // back: a now before the latest one seen counts as the latest.
 //
-// The work of a call is bounded, whatever the backlog: beside one message's
-// own O(log n), a [Engine.Receive] settles at most a constant number of
-// messages that are due. [Engine.Counts], which must be exact, settles
-// everything due, so its cost is shared by the messages it settles; so does
-// [Engine.Configure]. [Engine.Find], [Engine.Messages] and, where it changes
-// the delay of a FIFO queue, [Engine.Configure] look at every message.
+// The work of a call is bounded, whatever the backlog: in addition to one message's own O(log n),
+// an [Engine.Receive] settles at most a constant number of due messages. [Engine.Counts], which
+// must be exact, settles everything due, so its cost is proportional to the messages that it
+// settles; so does [Engine.Configure]. [Engine.Find], [Engine.Messages] and, where it changes the
+// delay of a FIFO queue, [Engine.Configure] look at every message.
 package engine
 
 import (
@@ -32,8 +31,8 @@ type Engine struct {
 	sequence uint64 // of the newest message in any queue
 	now      int64
 
-	recorder   Recorder // nil: nobody is told
-	state      State    // what the recorder is shown, as the next
+	recorder   Recorder // nil: none
+	state      State    // reused for calls of the recorder, as the next
 	acceptance Acceptance
 }
 
@@ -57,11 +56,11 @@ func (e *Engine) Create(now time.Time, key string, s Settings) *Queue {
 func (e *Engine) Lookup(key string) *Queue { return e.queues[key] }
 
 // Configure changes the settings of a queue, for the messages in it as well:
-// retention at once, and on a FIFO queue the delay of what was never received.
-// The kind of queue and the scope of deduplication stay as they were created.
+// retention at once, and on a FIFO queue the delay of messages that were never received. The kind
+// of queue and the scope of deduplication do not change.
 func (e *Engine) Configure(now time.Time, q *Queue, s Settings) {
 	t := e.tick(now)
-	q.settleDue(t) // by the settings that held until now
+	q.settleDue(t) // by the settings that applied until now
 	delay := q.settings.Delay
 	s.FIFO, s.DedupPerGroup = q.settings.FIFO, q.settings.DedupPerGroup
 	q.settings = s
@@ -69,11 +68,11 @@ func (e *Engine) Configure(now time.Time, q *Queue, s Settings) {
 		q.changeDelay(t)
 	}
 	if q.receivable() {
-		e.wake(q) // a raised quota frees what was held back
+		e.wake(q) // a raised quota may make messages receivable
 	}
 }
 
-// Drop removes the queue with its messages. The handle is dead afterwards.
+// Drop removes the queue with its messages. The handle must not be used afterwards.
 func (e *Engine) Drop(now time.Time, q *Queue) {
 	e.tick(now)
 	delete(e.queues, q.key)
@@ -92,8 +91,8 @@ func (e *Engine) Purge(now time.Time, q *Queue) {
 }
 
 // Woken appends to dst the queues in which a message may have become
-// receivable since the last call, oldest first, and forgets them. It never
-// misses one; that a listed queue has something to give is not promised.
+// receivable since the last call, oldest first, and forgets them. It never misses one, but a listed
+// queue may have no receivable message.
 func (e *Engine) Woken(dst []*Queue) []*Queue {
 	for _, q := range e.woken {
 		q.woken = false

@@ -2,23 +2,23 @@ package engine
 
 import "time"
 
-// A standard queue is fair among its message groups, the tenants: while one of
-// them holds much of what is in flight, the messages of the others go first.
+// A standard queue is fair among its message groups, the tenants: while many of the messages in
+// flight belong to one of them, the messages of the others go first.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
 //
 // A tenant is noisy from the moment when at least 30 of its messages, and more than a tenth
-// of all, are in flight, until none of its messages waits or nothing has come for it in five
-// minutes. Quiet tenants are served before noisy ones, and noisy ones with fewer messages in
-// flight before those with more. A message without a group is a tenant of its own, and
-// always quiet. AWS also weighs the processing time of messages, by a rule that it does not
-// publish; the engine does not.
+// of all, are in flight, until none of its messages waits or no message has been sent to it for
+// five minutes. Quiet tenants are served before noisy ones, and noisy ones with fewer messages in
+// flight before those with more. A message without a group is a tenant of its own, and always
+// quiet. AWS also weighs the processing time of messages, by a rule that it does not publish; the
+// engine does not.
 //
 // A change costs the logarithm of the number of groups, never a look at the
-// backlog: each group keeps its visible messages in a list of its own, so that
-// one which becomes noisy moves as a whole.
+// backlog: each group keeps its visible messages in a list of its own, so that a group which
+// becomes noisy moves as a whole.
 const (
 	noisyCount = 30
-	noisyPart  = 10 // more than one in so many
+	noisyPart  = 10 // noisy: more than one in noisyPart
 	noisyFor   = int64(5 * time.Minute)
 )
 
@@ -69,8 +69,8 @@ func (q *Queue) before(a, b uint32) bool {
 }
 
 // turn orders the first messages of a standard queue's lists: by the time when they were
-// sent or last received. The time when they became visible would be more exact, and would
-// cost every waiting message eight bytes more.
+// sent or last received. The time when they became visible would be more exact, but would cost
+// eight more bytes for every waiting message.
 func (q *Queue) turn(slot uint32) int64 {
 	return max(q.ages.key(slot), q.messages.at(slot).received)
 }

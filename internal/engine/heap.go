@@ -72,9 +72,9 @@ func (h *heap) remove(item uint32) {
 	}
 }
 
-// reset empties the heap. It is not called whenever the last item leaves: there are as many
-// positions as there ever were items, and making them anew for each first item would cost
-// more than everything else.
+// reset empties the heap. It is not called whenever the last item leaves: the positions have the
+// length of the largest number of items so far, and allocating them again for each first item would
+// cost more than everything else.
 func (h *heap) reset() {
 	if len(h.positions) > chunkSize {
 		*h = heap{}

@@ -3,9 +3,8 @@ package engine
 import "time"
 
 // Messages shows up to limit messages with a receipt number above after (0 to
-// begin), in the order of these numbers, without receiving them. It passes
-// over the free slots between them, so a page's cost grows with the largest
-// backlog that the queue had since it was last empty.
+// begin), in the order of these numbers, without receiving them. It skips the free slots between
+// them, so a page's cost grows with the largest backlog since the queue was last empty.
 func (e *Engine) Messages(now time.Time, q *Queue, after uint64, limit int) []Delivery {
 	t := e.tick(now)
 	var page []Delivery

@@ -24,28 +24,26 @@ func (id ID) String() string {
 // Message is a message as a producer sends it.
 type Message struct {
 	ID ID
-	// Group is the message group. On a FIFO queue it orders and locks; on a
-	// standard queue it names the tenant to whom the queue is fair. Empty means
-	// none.
+	// Group is the message group. On a FIFO queue it orders and locks; on a standard queue it names
+	// the tenant, for fair queues. Empty means none.
 	Group string
-	// Dedup is the deduplication id. A FIFO queue needs one, a standard queue
-	// carries it.
+	// Dedup is the deduplication id. A FIFO queue needs one; a standard queue only stores it.
 	Dedup string
-	// Delay hides the message for that long from its sending on. Negative
-	// means the queue's delay; so does any value on a FIFO queue, which knows
-	// no delay per message. Deliveries leave it zero.
+	// Delay is how long the message is hidden after it is sent. Negative means the queue's delay;
+	// so does any value on a FIFO queue, which has no delay per message. In deliveries it is zero.
 	Delay time.Duration
-	// Payload is carried and never looked at.
+	// Payload is stored and never read.
 	Payload any
 }
 
 // Sent is the outcome of a send.
 type Sent struct {
-	// ID and Sequence are those of the message in the queue: for a duplicate the original's.
+	// ID and Sequence are those of the message in the queue: for a duplicate, those of the
+	// original.
 	ID ID
 	// Sequence orders the messages of a FIFO queue; 0 on a standard queue.
 	Sequence uint64
-	// Origin is the number of the send over all queues; see [Delivery].
+	// SendNumber is the number of the send over all queues; see [Delivery].
 	SendNumber uint64
 	// Duplicate reports that a FIFO queue accepted an equal message within the last five
 	// minutes, and discarded this one.
@@ -70,14 +68,14 @@ type Delivery struct {
 	Receipt Receipt
 	// Sequence is the FIFO sequence number; 0 on a standard queue.
 	Sequence uint64
-	// Origin is the number of the message's sending over all queues. The message keeps it when
+	// SendNumber is the number of the send over all queues. The message keeps it when
 	// it moves to another queue, and no other message ever has it.
 	SendNumber uint64
 	// SentAt is when the message was sent. Dead-lettering keeps it on a
 	// standard queue and renews it on a FIFO queue.
 	SentAt time.Time
-	// FirstReceived is when the message was first received, in whichever
-	// queue it was then; zero before.
+	// FirstReceived is when the message was first received, in whichever queue it was at that time;
+	// zero before.
 	FirstReceived time.Time
 	// Receives counts the receives, over all queues the message was in.
 	Receives int

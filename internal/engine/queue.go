@@ -18,9 +18,8 @@ type Queue struct {
 	inFlight int  // of the hidden ones
 
 	// visible lists the visible messages of a standard queue that have no
-	// group, longest visible first; those with a group stand in its own list. A
-	// message that comes back goes behind those that are there, so neither
-	// fresh nor returned ones starve the others.
+	// group, longest visible first; those with a group stand in its own list. A message that comes
+	// back goes behind the others, so neither new nor returned messages starve the others.
 	visible list
 
 	groups   groups
@@ -43,8 +42,8 @@ type Settings struct {
 	// Zero means four days, the default of SQS.
 	Retention time.Duration
 	// DeadLetter is the key of the queue that takes the messages received
-	// MaxReceives times; "" means none. While the engine has no such queue
-	// messages are delivered on.
+	// MaxReceives times; "" means none. While the engine has no such queue, messages continue to be
+	// delivered.
 	DeadLetter string
 	// MaxReceives is the maxReceiveCount of the redrive policy; 0 means none.
 	MaxReceives int
@@ -277,7 +276,7 @@ func (q *Queue) receivable() bool {
 	return q.visible.length > 0 || q.groups.ready.length > 0 || q.groups.quiet.len() > 0 || q.groups.noisy.len() > 0
 }
 
-// room returns how many more messages the quota lets into flight.
+// room returns how many more messages the quota permits in flight.
 func (q *Queue) room() int {
 	switch limit := q.settings.InFlightLimit; {
 	case limit < 0:
@@ -302,9 +301,9 @@ func (q *Queue) expiry(sentAt int64) int64 {
 }
 
 // deadLetterTarget returns the dead-letter queue to which the message must go, or nil.
-// Receives count per queue, so that a dead-letter queue with a redrive policy of its own
-// delivers what comes into it, and queues that dead-letter into each other, or into
-// themselves, deliver on.
+// Receives count per queue, so that a dead-letter queue with a redrive policy of its own still
+// delivers its messages, and queues that dead-letter into each other, or into themselves, continue
+// to deliver.
 func (q *Queue) deadLetterTarget(slot uint32) *Queue {
 	m := q.messages.at(slot)
 	if q.settings.MaxReceives <= 0 || int(m.receives-m.before) < q.settings.MaxReceives {

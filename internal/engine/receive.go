@@ -9,19 +9,18 @@ import (
 // flight as its quota permits.
 var ErrOverLimit = errors.New("engine: too many messages in flight: delete some or let their visibility timeout end before receiving more")
 
-// maxSettled is how many messages, due or unreceivable, a Receive settles of each
-// kind: expires, makes visible, or passes over because they are expired or go
-// to the dead-letter queue.
+// maxSettled is how many messages of each kind a Receive settles: messages that it expires, makes
+// visible, or skips because they have expired or go to the dead-letter queue.
 const maxSettled = 64
 
 // Receive takes up to count receivable messages for the given lease (negative:
 // the queue's; 0 leaves them visible) and appends them to dst.
 //
-// A standard queue gives the longest visible first, those of noisy tenants last (see
-// fair.go). A FIFO queue fills the result with one group as far as possible, then with the
-// next, and sends each group it served behind the others; within a group the order is that
-// of sending. A message already received MaxReceives times in this queue goes to the
-// dead-letter queue instead, if there is one.
+// A standard queue returns the longest visible messages first, those of noisy tenants last (see
+// fair.go). A FIFO queue fills the result with one group as far as possible, then with the next,
+// and sends each group it served behind the others; within a group in the order in which they were
+// sent. A message already received MaxReceives times in this queue goes to the dead-letter queue
+// instead, if there is one.
 //
 // At the in-flight quota a standard queue answers [ErrOverLimit], a FIFO queue
 // nothing. Unlike AWS, a FIFO queue looks for available groups behind the
@@ -37,7 +36,7 @@ func (e *Engine) Receive(now time.Time, q *Queue, count int, visibility time.Dur
 	room := q.room()
 	switch {
 	case room > 0:
-	case q.settings.FIFO || q.due(t): // what is due may make room
+	case q.settings.FIFO || q.due(t): // due messages may make room
 		return dst, nil
 	default:
 		return dst, ErrOverLimit
@@ -65,7 +64,7 @@ type receiveInProgress struct {
 	queue      *Queue
 	now, until int64
 	wanted     int // messages still to take
-	passes     int // messages that may still be passed over
+	passes     int // messages that may still be skipped
 	deliveries []Delivery
 	late       []uint32 // of a standard queue: to be put back into the list of visible ones
 }
@@ -98,7 +97,7 @@ func (d *receiveInProgress) fromGroups() {
 		for slot != 0 && !q.hidden.has(slot) && !d.done() {
 			m := q.messages.at(slot)
 			if m.sequence > newest {
-				break // this call's own dead letter, in a queue that is its own target
+				break // a dead letter of this call, in a queue that is its own target
 			}
 			next := m.neighbours.next
 			d.try(slot)

@@ -6,11 +6,10 @@ import (
 	"iter"
 )
 
-// Recorder is told of every change, in order and within the call that makes it. The passing
-// of time alone is not a change: [State.HiddenUntil] says when a message becomes visible.
-// The last state of each message and of each acceptance, restored, makes an engine that
-// behaves the same. It is not told of settings and of queues created or dropped; the caller
-// knows these.
+// Recorder is called for every change, in order and within the call that makes it. The passing of
+// time alone is not a change: [State.HiddenUntil] says when a message becomes visible. An engine
+// restored from the last state of each message and of each acceptance behaves the same. The
+// recorder is not called for settings and for queues created or dropped; the caller knows these.
 type Recorder interface {
 	// Changed has the new state of a message that came or changed.
 	Changed(q *Queue, s *State)
@@ -20,7 +19,7 @@ type Recorder interface {
 	// Emptied reports that the queue has lost its messages and, on a FIFO queue, its memory of
 	// duplicates.
 	Emptied(q *Queue, messages RemovedMessages)
-	// Accepted has what a FIFO queue must recognize when it is sent again.
+	// Accepted has a message that a FIFO queue must recognize when it is sent again.
 	Accepted(q *Queue, a *Acceptance)
 	// Forgotten reports that the queue need not recognize the one with that number any more.
 	Forgotten(q *Queue, sequence uint64)
@@ -33,8 +32,8 @@ func (e *Engine) Record(r Recorder) { e.recorder = r }
 // Never is the instant of an event that has not happened.
 const Never = never
 
-// State is all that an engine knows of a message. Instants are nanoseconds of
-// Unix time, or Never.
+// State is all that an engine knows about a message. Instants are nanoseconds of Unix time, or
+// Never.
 type State struct {
 	ID      ID
 	Group   string
@@ -63,14 +62,14 @@ type Acceptance struct {
 	At       int64
 }
 
-// Remains are the messages that were in a queue when it was purged or dropped. They do not
-// change any more, and may be read without the engine's lock.
+// RemovedMessages are the messages that were in a queue when it was purged or dropped. They do not change
+// any more, and may be read without the engine's lock.
 type RemovedMessages struct{ messages slab }
 
 // Len returns how many messages there were.
 func (r RemovedMessages) Len() int { return r.messages.live }
 
-// Origins yields the Origin of each, in no order.
+// SendNumbers yields the SendNumber of each, in no order.
 func (r RemovedMessages) SendNumbers() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for slot := uint32(1); slot <= r.messages.used; slot++ {
@@ -86,7 +85,7 @@ func (r RemovedMessages) SendNumbers() iter.Seq[uint64] {
 // order of visible messages is not recorded: those of a standard queue stand in the order in
 // which they came, and so do the ready groups of a FIFO queue.
 //
-// The error names what is impossible in the state.
+// The error names the contradiction in the state.
 func (q *Queue) Restore(s *State) error {
 	switch {
 	case s.Sequence == 0 || s.Sequence <= q.restored:
@@ -114,12 +113,12 @@ func (q *Queue) Restore(s *State) error {
 	return nil
 }
 
-// maxSlot is beyond any backlog that fits into memory; it keeps a damaged record
-// from asking for more than there is.
+// maxSlot is beyond any backlog that fits into memory; it prevents a damaged record from asking for
+// more memory than there is.
 const maxSlot = 1 << 28
 
-// RestoreAcceptance puts back what a FIFO queue must recognize. Acceptances come
-// in the order of their sequence numbers.
+// RestoreAcceptance restores a message that a FIFO queue must recognize. Acceptances come in the
+// order of their sequence numbers.
 func (q *Queue) RestoreAcceptance(a *Acceptance) error {
 	if !q.settings.FIFO {
 		return errors.New("a standard queue does not deduplicate")
@@ -133,8 +132,8 @@ func (q *Queue) RestoreAcceptance(a *Acceptance) error {
 }
 
 // Resume ends the restoring of messages. Sequence numbers continue above the
-// given one and above all that were restored. So receipts of messages that are
-// gone stay apart from those of new ones.
+// given one and above all that were restored. So receipts of deleted messages differ from those of
+// new ones.
 func (e *Engine) Resume(sequence uint64) {
 	e.sequence = max(e.sequence, sequence)
 	for _, q := range e.queues {

@@ -197,7 +197,7 @@ func TestRecordOfMovesAndReplays(t *testing.T) {
 	}
 	type seen struct {
 		Name        string
-		Origin      uint64
+		SendNumber  uint64
 		HiddenUntil time.Duration
 		Receives    uint32
 	}

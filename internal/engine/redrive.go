@@ -16,8 +16,8 @@ var (
 // Redrive moves the message that a receive would give first to another queue or, if to is
 // nil, to the one that dead-lettered it, and reports whether there was one. It arrives as a
 // new message: visible, sent now, never received, under the id given. Its group and its
-// deduplication id stay; the other queue does not check whether it accepted that id lately,
-// since a redriven message must not get lost.
+// deduplication id stay; the other queue does not check whether it has recently accepted that id,
+// because a redriven message must not get lost.
 func (e *Engine) Redrive(now time.Time, q, to *Queue, id ID) (moved bool, err error) {
 	t := e.tick(now)
 	q.exposeDue(t, maxSettled)

@@ -8,10 +8,9 @@ type Lease struct {
 	Until   time.Time
 }
 
-// Replay gives the messages of an earlier receive again, for a receiver whose
-// reply got lost: the same receipts, with leases that begin anew for the given
-// time (negative: the queue's). It appends to dst and does not count as a
-// receive. If any of the messages is gone, or its lease has ended or was
+// Replay returns the messages of an earlier receive again, for a receiver whose reply was lost: the
+// same receipts, with new leases of the given time (negative: the queue's). It appends to dst and
+// does not count as a receive. If any of the messages is gone, or its lease has ended or was
 // changed, it does nothing and reports false.
 func (e *Engine) Replay(now time.Time, q *Queue, leases []Lease, visibility time.Duration, dst []Delivery) ([]Delivery, bool) {
 	t := e.tick(now)

@@ -3,9 +3,8 @@ package engine
 import "time"
 
 // Send adds a message. A FIFO queue that accepted one with the same
-// deduplication id less than five minutes ago, in the same group if that is
-// the scope, answers with the earlier one; whether that is still in the queue
-// does not matter, and the five minutes do not begin anew.
+// deduplication id less than five minutes ago, in the same group if that is the scope, answers with
+// the earlier one, even if that has left the queue; the five minutes do not begin anew.
 func (e *Engine) Send(now time.Time, q *Queue, m Message) Sent {
 	t := e.tick(now)
 	delay := m.Delay
@@ -71,8 +70,8 @@ func (w *window) add(a accepted) {
 	w.accepted = append(w.accepted, a)
 }
 
-// forget drops up to two entries older than the window: so the memory shrinks faster than
-// sends fill it, and no send pays for many.
+// forget drops up to two entries older than the window: so the memory shrinks faster than sends
+// fill it, and no single send takes long.
 func (q *Queue) forget(t int64) {
 	for range 2 {
 		if len(q.window.accepted) == 0 || t-q.window.accepted[0].at < dedupWindow {

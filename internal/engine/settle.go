@@ -25,12 +25,12 @@ const maxLease = int64(12 * time.Hour)
 // On a standard queue the newest receipt deletes, whether its lease has ended
 // or not. With a superseded receipt (the message was received again since)
 // AWS reports success but may not delete; here it never does, so that a
-// consumer which relies on it fails in its tests. A receipt that the engine does
-// not know yet is of a receive that a crash has made it forget: it deletes, for
-// the consumer will not come again once that is acknowledged.
+// consumer which relies on it fails in its tests. A receipt that the engine does not know yet comes
+// from a receive that was lost in a crash: it deletes, because the consumer will not ask again
+// after the acknowledgement.
 //
-// On a FIFO queue only a receipt whose lease lasts deletes; otherwise the
-// answer is [ErrExpired]. A receive without a lease thus cannot be deleted.
+// On a FIFO queue a receipt deletes only during its lease; otherwise the answer is [ErrExpired]. So
+// a message that was received without a lease cannot be deleted.
 func (e *Engine) Delete(now time.Time, q *Queue, r Receipt) error {
 	t := e.tick(now)
 	slot := q.find(r, t)
@@ -47,15 +47,15 @@ func (e *Engine) Delete(now time.Time, q *Queue, r Receipt) error {
 	return nil
 }
 
-// ChangeVisibility lets the lease end d from now; 0 makes the message visible
-// at once. From its newest receive on, the message can be hidden for less than
-// 12 hours: at exactly 12 hours AWS refuses, for its clock has moved on since
-// the receive; so does the engine, whose clock may not have.
+// ChangeVisibility makes the lease end d from now; 0 makes the message visible at once. The message
+// can be hidden for less than 12 hours, counted from its newest receive. AWS refuses exactly 12
+// hours, because its clock has moved on since the receive; the engine refuses it too, although its
+// clock may not have.
 //
-// On a standard queue any receipt of the message acts on it, as on AWS: also a
-// superseded one while another receive holds the message, and also when it is
-// visible again, which hides it anew. A FIFO queue answers [ErrExpired] unless
-// the receipt's lease lasts; what AWS does there is not known.
+// On a standard queue every receipt of the message works, as on AWS: also a superseded one while
+// another receive holds the message, and also when the message is visible again, which hides it
+// again. A FIFO queue answers [ErrExpired] after the receipt's lease; AWS's behaviour there is not
+// known.
 func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Duration) error {
 	t := e.tick(now)
 	slot := q.find(r, t)
@@ -80,10 +80,10 @@ func (e *Engine) ChangeVisibility(now time.Time, q *Queue, r Receipt, d time.Dur
 	return nil
 }
 
-// Expose makes a hidden message, in flight or delayed, visible now, without
-// any client's doing: for an operator, for a reply that could not be delivered,
-// and to inject a lost lease or a duplicate delivery. Its counts stay. Only the
-// newest receipt does so: the message may have been received again since.
+// Expose makes a hidden message, in flight or delayed, visible now, without a client's request: for
+// an operator, for a reply that could not be delivered, and to inject a lost lease or a duplicate
+// delivery. Its counts stay. Only the newest receipt works, because the message may have been
+// received again.
 func (e *Engine) Expose(now time.Time, q *Queue, r Receipt) {
 	slot := q.find(r, e.tick(now))
 	if slot != 0 && q.hidden.has(slot) && q.messages.at(slot).receives == r.Generation {
@@ -113,8 +113,8 @@ func (e *Engine) DeadLetter(now time.Time, q *Queue, r Receipt) bool {
 	return true
 }
 
-// find returns the slot of the message that the receipt names, after whatever
-// time has done to it; 0 if it is gone.
+// find returns the slot of the message that the receipt names, after applying the passing of time;
+// 0 if it is gone.
 func (q *Queue) find(r Receipt, t int64) uint32 {
 	slot := slotOf(r)
 	m := q.messages.lookup(slot)
@@ -131,9 +131,8 @@ func (q *Queue) find(r Receipt, t int64) uint32 {
 	return slot
 }
 
-// number names a message: its slot, where it is found without an index, and
-// the low half of its sequence number, which tells it from those that had the
-// slot before.
+// number names a message: its slot, by which it is found without an index, and the low half of its
+// sequence number, which differs from those of earlier messages in the slot.
 func (q *Queue) number(slot uint32) uint64 {
 	return uint64(slot)<<32 | uint64(uint32(q.messages.at(slot).sequence))
 }

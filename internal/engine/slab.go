@@ -52,8 +52,8 @@ func (s *slab) lookup(slot uint32) *record {
 }
 
 // add stores m and returns its slot. Free slots are reused oldest first:
-// messages sent together then stand in slots of rising number, which is the
-// order of equal keys in a heap.
+// messages sent together are then in slots of rising number, which is the order of equal keys in a
+// heap.
 func (s *slab) add(m record) uint32 {
 	s.live++
 	slot := s.free.first
@@ -74,8 +74,7 @@ func (s *slab) grow() uint32 {
 	return s.used
 }
 
-// put stores m in a slot that is free. Until freeGaps is called the slots that
-// were passed over are lost.
+// put stores m in a slot that is free. Until freeGaps is called, skipped slots cannot be used.
 func (s *slab) put(slot uint32, m record) {
 	for s.used < slot {
 		s.grow()
@@ -84,7 +83,7 @@ func (s *slab) put(slot uint32, m record) {
 	s.live++
 }
 
-// freeGaps gives every slot that holds no message to those that are free.
+// freeGaps adds every slot without a message to the free ones.
 func (s *slab) freeGaps() {
 	s.free = list{}
 	for slot := uint32(1); slot <= s.used; slot++ {

@@ -44,7 +44,7 @@ func Scope(r *http.Request) (accessKey, region string, err error) {
 }
 
 // isScopePart reports whether text consists of lower-case letters, digits and hyphens, or
-// is empty. Parts that nothing is made of, anyName, may have upper case and underscores too.
+// is empty. Parts that are not used any further, anyName, may have upper case and underscores too.
 func isScopePart(text string, anyName bool) bool {
 	for _, c := range []byte(text) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && (!anyName || (c < 'A' || c > 'Z') && c != '_') {
@@ -54,7 +54,7 @@ func isScopePart(text string, anyName bool) bool {
 	return len(text) <= maxScopePart
 }
 
-// badPart quotes a part of a credential, which may be anything.
+// badPart quotes a part of a credential, which may contain any text.
 func badPart(part, value, want string) error {
 	if len(value) > maxScopePart {
 		value = value[:maxScopePart] + "..."
@@ -63,8 +63,8 @@ func badPart(part, value, want string) error {
 }
 
 // credentialOf returns the request's credential, <access key>/<date>/<region>/sqs/aws4_request,
-// "" if it has none. Both Scope and Read take it from here: the credential that is verified
-// must be the one that is acted upon.
+// "" if it has none. Both Scope and Read take it from here: the verified credential must be the one
+// that is used.
 func credentialOf(r *http.Request) string {
 	if _, rest, found := strings.Cut(r.Header.Get("Authorization"), "Credential="); found {
 		credential, _, _ := strings.Cut(rest, ",")

@@ -1,5 +1,5 @@
 // Package sigv4 verifies AWS Signature Version 4 of requests to SQS, in the Authorization
-// header or in the URL, with the keys and the time that it is given: it reads no clock, no
+// header or in the URL, with the keys and the time that its caller passes: it reads no clock, no
 // body and no configuration.
 package sigv4
 
@@ -34,8 +34,8 @@ type Reason int
 const (
 	Unsigned   Reason = iota // the request has no signature
 	Incomplete               // its credential or signature cannot be read
-	UnknownKey               // nobody has its access key
-	Mismatch                 // its signature is not one of this request, or not one of now
+	UnknownKey               // its access key is unknown
+	Mismatch                 // its signature does not belong to this request, or is not valid now
 )
 
 func incomplete(message string) error { return &Error{Incomplete, message} }
@@ -62,7 +62,7 @@ const (
 	maxPresigned = 7 * 24 * 60 * 60
 )
 
-// Signature is what a request says about its signature.
+// Signature is the information that a request has about its signature.
 type Signature struct {
 	request   *http.Request
 	query     url.Values
@@ -75,18 +75,17 @@ type Signature struct {
 }
 
 // Read reads the signature of a request and checks everything but the signature itself,
-// for which Verify needs the body. secretOf returns the secret of an access key. now has
-// the times that a client may take for the current one, at least one of them. The error is
-// an *Error.
+// for which Verify needs the body. secretOf returns the secret of an access key. now has the times
+// that a client may use as the current one, at least one. The error is an *Error.
 func Read(r *http.Request, secretOf func(accessKeyID string) (secret string, known bool), now ...time.Time) (*Signature, error) {
-	// url.ParseQuery leaves out what it cannot parse. That would be unsigned, so a query
-	// that has it is refused, lest another parser reads it.
+	// url.ParseQuery leaves out what it cannot parse. Such parts would be unsigned, so a query with
+	// them is refused: another parser might read them.
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, incomplete("The query string must be escaped to be signed: " + err.Error() + ".")
 	}
 	for name, values := range query {
-		if len(values) > 1 { // their order is not signed, and decides which one is read
+		if len(values) > 1 { // their order, which is not signed, decides which one is used
 			return nil, incomplete("The parameter '" + name + "' must stand once in the query string to be signed.")
 		}
 	}
@@ -205,11 +204,11 @@ func (sig *Signature) checkScope() error {
 // maxSignedHeaders is more than any SDK signs.
 const maxSignedHeaders = 100
 
-// checkHeaders checks that the headers that give a request its meaning are signed, so that
+// checkHeaders checks that the headers that change the meaning of a request are signed, so that
 // nobody can change them.
 func (sig *Signature) checkHeaders() error {
-	// Each is hashed with its value: a large header that is named thousands of times would
-	// be hashed as a gigabyte.
+	// Each is hashed with its value: naming a large header thousands of times would make the server
+	// hash a gigabyte.
 	names := slices.Sorted(slices.Values(sig.headers))
 	if len(names) > maxSignedHeaders || len(slices.Compact(slices.Clone(names))) < len(names) {
 		return incomplete(fmt.Sprintf("SignedHeaders must name each header once, and at most %d.", maxSignedHeaders))
@@ -223,8 +222,8 @@ func (sig *Signature) checkHeaders() error {
 	return nil
 }
 
-// checkTime checks that the signature is valid at one of the times; the signature of a URL
-// is, until its lifetime ends.
+// checkTime checks that the signature is valid at one of the times; the signature of a URL is valid
+// until its lifetime ends.
 func (sig *Signature) checkTime(now []time.Time, lifetime string) error {
 	signed, err := time.Parse(timeFormat, sig.stamp)
 	if err != nil {
@@ -263,12 +262,12 @@ func inMinutes(d time.Duration) string {
 	return strconv.Itoa(int(d.Minutes())) + " min"
 }
 
-// Verify checks the signature of the request with its body, in a time that does not depend
-// on where a wrong one differs. The error is an *Error.
+// Verify checks the signature of the request with its body, in a time that does not depend on the
+// position of the first difference. The error is an *Error.
 func (sig *Signature) Verify(body []byte) error {
 	r := sig.request
 	hash := hex.EncodeToString(hashOf(body))
-	// The signature must cover the body that came: a client that names another hash, or
+	// The signature must cover the received body: a client that names another hash, or
 	// UNSIGNED-PAYLOAD, has signed something else.
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" && claimed != hash {
 		return mismatch("The value of the 'X-Amz-Content-Sha256' header is not the SHA-256 hash of the body.")
@@ -296,8 +295,7 @@ func signed(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// canonicalRequest is the request in the one spelling that client and server agree
-// on.
+// canonicalRequest is the canonical form of the request, which client and server sign.
 func (sig *Signature) canonicalRequest(bodyHash string) []byte {
 	r := sig.request
 	var b bytes.Buffer

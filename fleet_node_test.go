@@ -24,29 +24,31 @@ type node struct {
 	started time.Time
 	most    time.Duration // that a request or a reply travels
 
-	crashed  bool
-	handlers int       // running
-	limit    int       // of them
-	wanted   int       // the limit when as many have ended
-	widest   int       // the largest limit so far
-	paused   time.Time // since when; zero: it is not
-	resumed  time.Time // when it was paused last no more
-	begun    time.Time // the latest handler
-	stopping bool
-	told     int64          // messages of which it has said what became of them
-	running  map[string]int // by message id and by FIFO group
-	ran      map[string]int // runs begun, by token
-	done     map[string]bool
-	copied   map[string]bool      // tokens of which SQS has confirmed a copy
-	counted  map[string]*failures // by message id
-	setTimes map[string]time.Time // by message id: what its handlers have asked for
-	givenUp  map[string]bool      // by message id: its handlers have said so
-	worked   map[string]bool      // by message id: its handlers have succeeded
-	hooked   map[string]bool      // by message id: AfterDelete was called
-	newest   map[string]*hold     // by message id: the latest receipt
-	failing  []time.Time          // when the receives since the last good one have failed
-	ended    map[string]time.Time // when the latest run ended, by message id
-	kept     map[string]time.Time // by message id: since when it could have been started
+	crashed   bool
+	handlers  int       // running
+	limit     int       // of them
+	wanted    int       // the limit when as many have ended
+	widest    int       // the largest limit so far
+	paused    time.Time // since when; zero: it is not
+	resumed   time.Time // when it was paused last no more
+	begun     time.Time // the latest handler
+	asked     time.Time // the latest receive
+	succeeded time.Time // the first handler that began when the dependency was back
+	stopping  bool
+	told      int64          // messages of which it has said what became of them
+	running   map[string]int // by message id and by FIFO group
+	ran       map[string]int // runs begun, by token
+	done      map[string]bool
+	copied    map[string]bool      // tokens of which SQS has confirmed a copy
+	counted   map[string]*failures // by message id
+	setTimes  map[string]time.Time // by message id: what its handlers have asked for
+	givenUp   map[string]bool      // by message id: its handlers have said so
+	worked    map[string]bool      // by message id: its handlers have succeeded
+	hooked    map[string]bool      // by message id: AfterDelete was called
+	newest    map[string]*hold     // by message id: the latest receipt
+	failing   []time.Time          // when the receives since the last good one have failed
+	ended     map[string]time.Time // when the latest run ended, by message id
+	kept      map[string]time.Time // by message id: since when it could have been started
 }
 
 // failures are the failed attempts at one message that a node has counted.
@@ -200,6 +202,9 @@ func (f *fleet) attempted(n *node, e reprise.Attempt) {
 	defer f.mu.Unlock()
 	f.checkVerdict(n, p, e)
 	id := e.Message.ID
+	if e.Outcome == reprise.OutcomeDelete && e.Started.After(f.backSince) && n.succeeded.Before(f.backSince) {
+		n.succeeded = time.Now()
+	}
 	if e.Outcome == reprise.OutcomeHold {
 		n.kept[id] = latest(time.Now(), e.Due)
 	}

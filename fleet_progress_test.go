@@ -31,7 +31,7 @@ func (f *fleet) checkProgress() {
 				f.broken(probesGoOn, nil, "node %d holds %d messages behind a breaker that is %v, one of them for %v, in which it has started no handler", n.number, b.Held, b.State, quiet)
 			}
 			// Handlers that time out look like an outage of their own.
-			if back := time.Since(latest(n.started, n.resumed, f.backSince)); !f.outage && n.cfg.HandlerTimeout == 0 && back > longestRecovery {
+			if back := time.Since(latest(n.started, n.resumed, f.backSince, f.nothingToTry(n, b))); !f.outage && n.cfg.HandlerTimeout == 0 && back > longestRecovery {
 				f.broken(outagesEnd, nil, "the breaker of node %d is %v, %v after the dependency was back; %d messages held, %s", n.number, b.State, back, b.Held, b.Problem)
 			}
 		}
@@ -48,6 +48,17 @@ func (n *node) keptSince(held int) time.Time {
 		return time.Now()
 	}
 	return since[held-1]
+}
+
+// nothingToTry returns until when n could not find out that the dependency is back: a
+// breaker needs a message for that, until one has succeeded. A node that holds none
+// has to ask for one. The caller holds fleet.mu.
+func (f *fleet) nothingToTry(n *node, b reprise.BreakerStatus) time.Time {
+	known := b.State == reprise.BreakerRamping || n.succeeded.After(f.backSince)
+	if known || b.Held == 0 && time.Since(n.asked) > longestQuiet {
+		return n.succeeded
+	}
+	return n.keptSince(b.Held)
 }
 
 // latest is the latest of some times.

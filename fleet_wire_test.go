@@ -113,7 +113,7 @@ func (w *wire) travel(ctx context.Context, key []any) {
 // ReceiveMessage implements reprise.Client.
 func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	about := strconv.Itoa(int(in.MaxNumberOfMessages))
-	w.f.note("", w.n, "asks for %s", about)
+	w.f.asks(w.n, about)
 	return carry(w, ctx, "receive", about, in, opts, w.client.ReceiveMessage, func(out *sqs.ReceiveMessageOutput, t trip) {
 		w.f.checkPause(w.n, t.err)
 		if t.err != nil {
@@ -134,6 +134,14 @@ func (w *wire) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 			w.n.newest[h.id] = h
 		}
 	})
+}
+
+// asks notes that n asks for messages.
+func (f *fleet) asks(n *node, most string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log("", n, "asks for %s", most)
+	n.asked = time.Now()
 }
 
 // number is a number of SQS's, which are strings.

@@ -67,7 +67,7 @@ $(GOLANGCI_LINT):
 	mv $(BIN)/golangci-lint $@
 
 arrows: ## check which package may import which
-	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames' -count=1 .
+	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames|TestLoopbackIsDecidedOnce|TestLambdaStandsApart' -count=1 . ./cmd/reprise
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
 	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)

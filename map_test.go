@@ -19,7 +19,20 @@ const mapPage = "docs/map.md"
 // TestMapHasEveryPackage checks that each package of the workspace has a row of its
 // own on the map, or is named in the row of a folder above it.
 func TestMapHasEveryPackage(t *testing.T) {
-	rows := make(map[string]string) // by folder
+	rows := mapRows(t)
+	for _, p := range list(t, "work") {
+		rel, ok := within(p.ImportPath)
+		if !ok || rel == "." || onMap(rows, rel) {
+			continue
+		}
+		t.Errorf("%s does not mention the package %s: add a row, or name it in the row of a folder above it", mapPage, rel)
+	}
+}
+
+// mapRows returns the rows of the map, by the folder that they are about.
+func mapRows(t *testing.T) map[string]string {
+	t.Helper()
+	rows := make(map[string]string)
 	for line := range strings.Lines(readPage(t, mapPage)) {
 		folders, text, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		if !ok {
@@ -34,13 +47,7 @@ func TestMapHasEveryPackage(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range list(t, "work") {
-		rel, ok := within(p.ImportPath)
-		if !ok || rel == "." || onMap(rows, rel) {
-			continue
-		}
-		t.Errorf("%s does not mention the package %s: add a row, or name it in the row of a folder above it", mapPage, rel)
-	}
+	return rows
 }
 
 var inCode = regexp.MustCompile("`([^`]+)`")
@@ -55,6 +62,43 @@ func onMap(rows map[string]string, folder string) bool {
 		}
 	}
 	return false
+}
+
+// TestMapHasEveryFileOfTheProgram checks that the row of each of the program's packages
+// names its files, but for the one that is called like the package. Files for one system are
+// named without its ending.
+func TestMapHasEveryFileOfTheProgram(t *testing.T) {
+	rows := mapRows(t)
+	system := regexp.MustCompile(`(_(unix|linux|other))?\.go$`)
+	seen := 0
+	for _, p := range list(t, "work") {
+		folder, ok := within(p.ImportPath)
+		if !ok || !strings.HasPrefix(folder, "cmd/reprise/internal/") {
+			continue
+		}
+		row, found := rows[folder]
+		if !found {
+			t.Errorf("%s has no row for %s: add one that says what each of its files is for", mapPage, folder)
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			seen++
+			name := system.ReplaceAllString(filepath.Base(file), "")
+			if name != path.Base(folder) && !strings.Contains(row, "`"+name+"`") {
+				t.Errorf("the row of %s on %s does not name %s: say in it what %s is for", folder, mapPage, name, file)
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("%s has rows for packages with %d files of the program, want more", mapPage, seen)
+	}
 }
 
 // TestMapHasEveryFile checks that the map names each file of the root package, and

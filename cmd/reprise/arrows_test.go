@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,57 +15,122 @@ import (
 	"testing"
 )
 
-// arrows are the imports between the packages of this module that its design
-// permits. A package that is not listed may not exist, so a new one fails here first.
-var arrows = map[string][]string{
-	".":                      {"internal/cli"},
-	"demo":                   {"internal/demo", "internal/interrupt"},
-	"functions":              {},
-	"functions/flaky":        {},
-	"functions/retryhandler": {},
-	"internal/awsclient":     {},
-	"internal/children":      {},
-	"internal/cli": {
-		"internal/awsclient", "internal/children", "internal/configfile", "internal/daemon", "internal/demo",
-		"internal/diskfault", "internal/forward", "internal/interrupt", "internal/journal", "internal/lambda/emulator",
-		"internal/lambda/stack", "internal/lambda/template", "internal/plural", "internal/redrive",
-		"internal/terminal",
-	},
-	"internal/configfile": {"internal/daemon", "internal/yamltext"},
-	"internal/daemon":     {"internal/awsclient", "internal/journal"},
-	"internal/demo":       {"internal/forward", "internal/plural", "internal/terminal"},
-	"internal/diskfault":  {},
-	"internal/forward":    {"internal/children", "internal/terminal"},
-	"internal/interrupt":  {},
-	"internal/journal":    {},
-	"internal/plural":     {},
-	"internal/redrive":    {"internal/terminal"},
-	"internal/terminal":   {},
-	"internal/yamltext":   {},
+// arrows is the table of who imports whom: every package of this module, from the one
+// that knows most to those that know nobody, with the packages of this module that it
+// imports (of those below internal/, the rest of the path), the public packages of the
+// library and its adapters (root is the consumer), and the requirements, by the names
+// below. What is not listed is not permitted, so a new package fails here first; what is
+// listed and not imported is a mistake too.
+const arrows = `
+package                     | of this module                                          | library and adapters                    | requirements
+.                           | cli                                                     |                                         |
+internal/cli                | awsclient children configfile daemon demo diskfault     | root plan retry sqsserver               | aws cobra pebble x
+                            | forward interrupt journal plural redrive terminal       |                                         |
+                            | lambda/emulator lambda/stack lambda/template            |                                         |
+internal/configfile         | daemon yamltext                                         | sqsserver                               | yaml
+internal/daemon             | awsclient journal                                       | root adapters/repriseotel sqsserver     | aws telemetry x
+internal/awsclient          |                                                         | root sqsserver                          | aws
+internal/journal            |                                                         | sqsserver                               | pebble
+internal/diskfault          |                                                         |                                         | pebble
+internal/redrive            | terminal                                                | root repriselambda retry                | aws
 
-	// Lambda on this machine: see TestLambdaStandsApart.
-	"internal/lambda/build":    {"internal/children", "internal/lambda/template"},
-	"internal/lambda/emulator": {"internal/children", "internal/plural"},
-	"internal/lambda/mapping":  {"internal/lambda/emulator"},
-	"internal/lambda/stack": {
-		"internal/lambda/build", "internal/lambda/emulator", "internal/lambda/mapping", "internal/lambda/table",
-		"internal/lambda/template",
-	},
-	"internal/lambda/table":    {},
-	"internal/lambda/template": {"internal/plural", "internal/yamltext"},
+demo                        | demo interrupt                                          |                                         |
+internal/demo               | forward plural terminal                                 | root examples retry sqsserver           | aws
+internal/forward            | children terminal                                       | root                                    |
+
+internal/lambda/stack       | lambda/build lambda/emulator lambda/mapping             | sqsserver                               |
+                            | lambda/table lambda/template                            |                                         |
+internal/lambda/mapping     | lambda/emulator                                         | sqsserver                               |
+internal/lambda/emulator    | children plural                                         | sqsserver                               |
+internal/lambda/build       | children lambda/template                                |                                         |
+internal/lambda/table       |                                                         | sqsserver                               |
+internal/lambda/template    | plural yamltext                                         |                                         | yaml
+
+internal/children           |                                                         |                                         | x
+internal/interrupt          |                                                         |                                         |
+internal/plural             |                                                         |                                         |
+internal/terminal           |                                                         |                                         | x
+internal/yamltext           |                                                         |                                         | yaml
+
+functions                   |                                                         |                                         |
+functions/flaky             |                                                         | repriselambda                           | aws
+functions/retryhandler      |                                                         | root adapters/dynamostore idempotency   | aws
+                            |                                                         | repriselambda retry                     |
+`
+
+// requirements are the modules of others that packages may import, under short names.
+var requirements = map[string][]string{
+	"aws":       {"github.com/aws/"},
+	"cobra":     {"github.com/spf13/"},
+	"pebble":    {"github.com/cockroachdb/pebble/"},
+	"telemetry": {"github.com/prometheus/", "go.opentelemetry.io/"},
+	"x":         {"golang.org/x/"},
+	"yaml":      {"github.com/goccy/go-yaml"},
 }
 
-// TestArrows holds the permitted imports between the packages of this module. The
-// arrows between modules are held by the library's test of the same name.
-func TestArrows(t *testing.T) {
-	const module = "github.com/reprise-sqs/reprise/cmd/reprise"
-	within := func(importPath string) (string, bool) {
-		if importPath == module {
-			return ".", true
-		}
-		return strings.CutPrefix(importPath, module+"/")
-	}
+const (
+	libraryPath = "github.com/reprise-sqs/reprise"
+	modulePath  = libraryPath + "/cmd/reprise"
+)
 
+// readArrows returns what each package of the table may import, in the table's words.
+func readArrows(t *testing.T) map[string][]string {
+	t.Helper()
+	permitted := make(map[string][]string)
+	from := ""
+	_, rows, _ := strings.Cut(strings.TrimSpace(arrows), "\n") // below the heading
+	for line := range strings.Lines(rows) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			t.Fatalf("the row %q has %d columns, want 4", line, len(cells))
+		}
+		if name := strings.TrimSpace(cells[0]); name != "" {
+			if _, again := permitted[name]; again {
+				t.Errorf("package %s has two rows", name)
+			}
+			from = name
+			permitted[from] = nil
+		}
+		for _, own := range strings.Fields(cells[1]) {
+			permitted[from] = append(permitted[from], "internal/"+own)
+		}
+		permitted[from] = append(permitted[from], strings.Fields(cells[2]+cells[3])...)
+	}
+	return permitted
+}
+
+// inTable returns the word that the table has for an import path; of Go's own packages
+// none.
+func inTable(importPath string) string {
+	if own, ok := strings.CutPrefix(importPath, modulePath+"/"); ok {
+		return own
+	}
+	if importPath == libraryPath {
+		return "root"
+	}
+	if library, ok := strings.CutPrefix(importPath, libraryPath+"/"); ok {
+		return library
+	}
+	for name, prefixes := range requirements {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(importPath, prefix) {
+				return name
+			}
+		}
+	}
+	if first, _, _ := strings.Cut(importPath, "/"); strings.Contains(first, ".") {
+		return importPath // of a module that nobody has permitted
+	}
+	return ""
+}
+
+// TestArrows compares the table with the imports. The arrows between modules are held
+// by the library's test of the same name.
+func TestArrows(t *testing.T) {
+	permitted := readArrows(t)
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
 	cmd.Env = append(os.Environ(), "GOOS=linux") // some files, and so imports, are of one system
 	out, err := cmd.Output()
@@ -74,10 +140,7 @@ func TestArrows(t *testing.T) {
 		}
 		t.Fatalf("go list: %v", err)
 	}
-	unseen := make(map[string][]string)
-	for from, permitted := range arrows {
-		unseen[from] = slices.Clone(permitted)
-	}
+	unseen := maps.Clone(permitted)
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
 			ImportPath string
@@ -88,31 +151,32 @@ func TestArrows(t *testing.T) {
 		} else if err != nil {
 			t.Fatalf("reading go list's output: %v", err)
 		}
-		from, ok := within(p.ImportPath)
-		if !ok {
-			continue
+		from := "."
+		if p.ImportPath != modulePath {
+			from = inTable(p.ImportPath)
 		}
-		permitted, known := arrows[from]
+		may, known := permitted[from]
 		if !known {
-			t.Errorf("package %s is new: list in arrows_test.go which packages it may import", from)
+			t.Errorf("package %s is new: give it a row in arrows_test.go with the packages that it may import, and one in docs/map.md", from)
 			continue
 		}
+		rest := slices.Clone(may)
 		for _, imported := range p.Imports {
-			to, ok := within(imported)
-			if !ok {
+			to := inTable(imported)
+			if to == "" {
 				continue
 			}
-			if !slices.Contains(permitted, to) {
-				t.Errorf("%s imports %s: it may import only %v of this module; see arrows_test.go", from, to, permitted)
+			if !slices.Contains(may, to) {
+				t.Errorf("%s imports %s: it may import only %v; see the table in arrows_test.go", from, imported, may)
 			}
-			unseen[from] = slices.DeleteFunc(unseen[from], func(name string) bool { return name == to })
+			rest = slices.DeleteFunc(rest, func(name string) bool { return name == to })
 		}
-		if len(unseen[from]) == 0 {
+		if unseen[from] = rest; len(rest) == 0 {
 			delete(unseen, from)
 		}
 	}
 	for from, rest := range unseen {
-		t.Errorf("arrows_test.go permits imports %v of package %s that it does not have: remove them", rest, from)
+		t.Errorf("the table in arrows_test.go lets %s import %v, which it does not: remove that, or the row of a package that is gone", from, rest)
 	}
 }
 
@@ -122,12 +186,12 @@ func TestArrows(t *testing.T) {
 func TestLambdaStandsApart(t *testing.T) {
 	isLambda := func(name string) bool { return strings.HasPrefix(name, "internal/lambda/") }
 	smallParts := []string{"internal/children", "internal/plural", "internal/yamltext"}
-	for from, permitted := range arrows {
-		for _, to := range permitted {
+	for from, may := range readArrows(t) {
+		for _, to := range may {
 			switch {
 			case isLambda(to) && !isLambda(from) && from != "internal/cli":
 				t.Errorf("%s may import %s: only the command line may know Lambda on this machine", from, to)
-			case isLambda(from) && !isLambda(to) && !slices.Contains(smallParts, to):
+			case isLambda(from) && !isLambda(to) && strings.HasPrefix(to, "internal/") && !slices.Contains(smallParts, to):
 				t.Errorf("%s may import %s: what Lambda on this machine needs of a server comes from sqsserver", from, to)
 			}
 		}

@@ -24,9 +24,7 @@ func (c *core) deleted(d *delivery) {
 	c.after.waiting = append(c.after.waiting, &m)
 	if c.after.running < c.dials.concurrency && !c.closed {
 		c.after.running++
-		// Not among the tasks that a stop waits for without an end: it is the
-		// user's code.
-		c.shell.crew.run(c.shell.mu, c.shell.afterDelete)
+		c.want(effect{kind: effectAfterDelete})
 	}
 }
 
@@ -39,7 +37,7 @@ func (c *Consumer) afterDelete() {
 		core.after.running--
 		if !returned && len(core.after.waiting) > 0 && !core.closed { // by runtime.Goexit
 			core.after.running++
-			c.crew.run(c.mu, c.afterDelete)
+			core.want(effect{kind: effectAfterDelete})
 		}
 	}()
 	for m := c.nextAfterDelete(); m != nil; m = c.nextAfterDelete() {

@@ -17,7 +17,7 @@ import (
 // fillWithGroup takes into b what may go along behind d, the head of its group, as far
 // as it fits. It returns false when something did not.
 func (c *core) fillWithGroup(b *batch, d *delivery, fits func(*delivery) bool) bool {
-	now := time.Now()
+	now := c.now
 	behind := c.groups.Behind(&d.member)
 	n, full := 0, false
 	for n < len(behind) && !full && c.mayGoAlong(behind[n].Cargo, now) {

@@ -213,7 +213,7 @@ func (c *Consumer) tellBatch(b *batch) {
 	if b.panicked {
 		core.counts.Panics++
 	}
-	c.mu.Unlock()
+	c.unlock()
 	each(len(b.seats), func(i int) {
 		s := &b.seats[i]
 		c.tellAttempt(s.run, s.msg, s.verdict, s.opinion.err, b.started, b.ended)

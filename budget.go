@@ -69,7 +69,7 @@ func (c *core) watchInFlight(now time.Time) {
 		}
 	}
 	b.LookAgain(now.Add(budget.Every))
-	c.start("reader of the queue's counts", c.shell.readInFlight)
+	c.want(effect{kind: effectCount})
 }
 
 // readInFlight reads how many messages are in flight.
@@ -78,12 +78,12 @@ func (c *Consumer) readInFlight() {
 	defer cancel()
 	attributes, err := c.attributes(ctx, c.queue.url, countAttributes...)
 	core := c.lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	switch {
 	case err == nil:
-		core.countInFlight(attributes, time.Now())
+		core.countInFlight(attributes, core.now)
 	case denied(err):
-		core.budget.LookAgain(time.Now().Add(budgetDenied))
+		core.budget.LookAgain(core.now.Add(budgetDenied))
 		core.findLater(plan.Finding{
 			Severity: plan.Warning,
 			Code:     plan.CodeInFlight,
@@ -132,21 +132,19 @@ func overLimit(err error) bool {
 
 // broughtNothing is called when a receive has come back empty, or with err. It says
 // for how long to wait before the next: at a full quota it would be no better.
-func (c *Consumer) broughtNothing(err error) time.Duration {
-	core := c.lock()
-	defer c.mu.Unlock()
-	now := time.Now()
+func (c *core) broughtNothing(err error) time.Duration {
+	now := c.now
 	if err != nil {
 		if !overLimit(err) || c.cfg.InFlightQuota < 0 {
 			return 0
 		}
-		core.budget.Refuse(now)
+		c.budget.Refuse(now)
 	}
-	core.watchInFlight(now)
-	if !core.budget.Full(now) {
+	c.watchInFlight(now)
+	if !c.budget.Full(now) {
 		return 0
 	}
-	core.complainLater("in-flight", core.inFlightProblem(now))
+	c.complainLater("in-flight", c.inFlightProblem(now))
 	return fullPause
 }
 

@@ -50,7 +50,6 @@ type Consumer struct {
 	stopCalls context.CancelFunc      //
 	stopping  chan struct{}           // closed by drain
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
-	freed     chan struct{}           // capacity 1: a poller may find room now
 	renewing  chan struct{}           // a token for each heartbeat request under way
 	emptied   chan struct{}           // capacity 1, used while draining: look again
 
@@ -128,13 +127,15 @@ func (c *Consumer) consume(ctx context.Context) error {
 	c.settleCtx, c.stopCalls = context.WithCancel(c.runCtx)
 
 	learned := c.learn(ctx)
-	core := c.lock()
+	core := c.enter()
 	core.health.set(HealthOK, "")
-	core.startLoop("poller", c.pollUntilStopped)
-	if !learned {
-		core.startLoop("reader of the queue's attributes", c.learnLater)
+	if ctx.Err() == nil { // or a long poll would begin that the stop waits for
+		core.poll()
 	}
-	c.mu.Unlock()
+	if !learned {
+		core.learnLater()
+	}
+	c.leave()
 
 	c.log.Info("consuming", "concurrency", c.cfg.Concurrency)
 	<-ctx.Done()
@@ -145,12 +146,12 @@ func (c *Consumer) consume(ctx context.Context) error {
 // goroutine.
 func (c *Consumer) Status() Status {
 	core := c.lock()
-	defer c.mu.Unlock()
-	return core.status(time.Now())
+	defer c.unlock()
+	return core.status(core.now, c.client.counts())
 }
 
 // status is what Status says.
-func (c *core) status(now time.Time) Status {
+func (c *core) status(now time.Time, calls Calls) Status {
 	health, problem := c.healthNow(now)
 	return Status{
 		Health:      health,
@@ -161,7 +162,7 @@ func (c *core) status(now time.Time) Status {
 		Processing:  len(c.held),
 		InBackoff:   c.memory.InBackoff(now),
 		InFlight:    c.inFlight(now),
-		Pollers:     c.pollers,
+		Pollers:     len(c.pollers),
 		Concurrency: c.dials.concurrency,
 		Paused:      c.dials.paused,
 		Breakers:    c.breakers(),
@@ -169,7 +170,7 @@ func (c *core) status(now time.Time) Status {
 		LastReceive: c.health.lastReceive,
 		LastSettle:  c.health.lastSettle,
 		Counts:      c.counts,
-		Calls:       c.shell.client.counts(),
+		Calls:       calls,
 	}
 }
 
@@ -182,6 +183,6 @@ func (c *core) outboxes() []*outbox {
 // returned; before that it is zero.
 func (c *Consumer) Report() Report {
 	core := c.lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	return core.report
 }

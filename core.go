@@ -17,7 +17,6 @@ import (
 // [Consumer.enter] and [Consumer.lock] take that, and they alone hand the core out.
 type core struct {
 	*settings
-	shell *Consumer // for what the core has done in goroutines: requests, timers, reports
 
 	// The messages in our hands.
 	held     map[string]*delivery       // by id
@@ -37,8 +36,8 @@ type core struct {
 	floor    *floor // who may start; its pool's, if it has one
 	workers  int    // goroutines that run handlers
 	summoned bool   // a worker was started that is yet to look for a message
-	pollers  int    // goroutines that receive
-	reserved int    // places asked for by receives under way
+	pollers  []*poller
+	reserved int // places asked for by receives under way
 
 	// Their settlement.
 	deletes    outbox
@@ -63,7 +62,8 @@ type core struct {
 	waker    waker         // makes parked messages visible
 	chance   *rand.Rand    // the jitter of our own waits; retries leave nothing to chance
 
-	// Time.
+	// The section under way, and time.
+	effects  []effect     // that it has left
 	now      time.Time    // of the section under way: see lock
 	alarms   alarms.Clock // of all that waits for a time
 	keeping  alarms.Alarm // when leases are looked at
@@ -81,7 +81,7 @@ type core struct {
 	counts        Counts
 	report        Report
 	untold        []Settled            // what the observer is yet to hear of
-	ordered       ordered              // what the log and the observer are yet to hear of, one after the other
+	reports       reports              // what the log and observers are yet to hear of
 	said          map[string]time.Time // when each rate-limited complaint was last logged
 	deadLetterLog deadLetterLog
 }

@@ -94,13 +94,13 @@ func (c *core) keep(d *delivery, wait time.Duration, now time.Time) {
 func (c *Consumer) sendCopies(batch []*delivery) [maxBatch]error {
 	core := c.lock()
 	target := core.facts.deadLetter
-	now := time.Now()
+	now := core.now
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		entries[i] = core.copyOf(d, target, now)
 		entries[i].Id = &positions[i]
 	}
-	c.mu.Unlock()
+	c.unlock()
 
 	for i := range entries { // without the lock: a body may be large
 		signStory(&entries[i], target, c.cfg.SigningKeys)
@@ -142,7 +142,7 @@ func (c *core) copyOf(d *delivery, target queueURL, now time.Time) types.SendMes
 		delete(entry.MessageAttributes, StoryAttribute) // one that its sender has written
 		// Each one, not now and then: the log is all that is left of the story.
 		story := c.story(d, now)
-		c.start("log", func() {
+		c.inOrder(func(*Consumer) {
 			c.log.Warn("a dead letter goes without its story", "message", d.msg, "story", story)
 		})
 	}

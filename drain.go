@@ -32,7 +32,7 @@ func (c *Consumer) drain() error {
 	core.draining = true
 	core.softEnd, core.hardEnd = began.Add(soft), began.Add(budget)
 	core.health.set(HealthStopping, "")
-	held, polls := len(core.held), core.pollers
+	held, polls := len(core.held), len(core.pollers)
 	core.releaseUnstarted(began)
 	c.leave()
 	close(c.stopping)
@@ -50,8 +50,8 @@ func (c *Consumer) drain() error {
 			c.leavePolls(soft)
 		case <-softTimer.C:
 			c.enter()
-			stranded = core.pollers > 0 && !c.returnsCancelled.Load()
-			core.releaseUnstarted(time.Now())
+			stranded = len(core.pollers) > 0 && !c.returnsCancelled.Load()
+			core.releaseUnstarted(core.now)
 			c.leave()
 			c.stopPolls()
 			c.stopWork(ErrStopping)
@@ -60,9 +60,9 @@ func (c *Consumer) drain() error {
 		}
 	}
 	report := c.close(stranded, began)
-	c.mu.Lock()
+	c.lock()
 	leftOut := core.deadLetterLog.next()
-	c.mu.Unlock()
+	c.unlock()
 	if leftOut > 0 {
 		c.logLeftOut(leftOut)
 	}
@@ -84,8 +84,8 @@ func (c *Consumer) leavePolls(most time.Duration) {
 		return
 	}
 	core := c.lock()
-	polls := core.pollers
-	c.mu.Unlock()
+	polls := len(core.pollers)
+	c.unlock()
 	if polls > 0 {
 		c.log.Info("stopping waits for the outstanding long poll: SQS may be handing it messages, which a cancelled one would leave hidden",
 			"receives", polls, "longest", min(c.cfg.LongPoll, most), "lease", c.cfg.Lease)
@@ -95,13 +95,13 @@ func (c *Consumer) leavePolls(most time.Duration) {
 // idle reports whether nothing is held and nothing is on its way.
 func (c *Consumer) idle() bool {
 	core := c.lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	return core.empty()
 }
 
 // empty says that nothing is held and nothing is on its way.
 func (c *core) empty() bool {
-	return len(c.held) == 0 && c.pollers == 0 && c.workers == 0 && c.after.left() == 0
+	return len(c.held) == 0 && len(c.pollers) == 0 && c.workers == 0 && c.after.left() == 0
 }
 
 // releaseUnstarted gives back what no handler has started on, unless there is time to

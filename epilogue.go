@@ -18,24 +18,28 @@ func (c *Consumer) enter() *core { return c.lock() }
 func (c *Consumer) leave() {
 	core := &c.guarded
 	core.epilogue()
-	c.arm(core.alarms.Next(), core.now)
-	if c.pool != nil {
-		c.pool.arm(core.now)
+	if c.pool == nil {
+		c.arm(core, core.now)
+	} else {
+		c.pool.goOn(core.now)
 	}
-	c.mu.Unlock()
+	c.unlock()
 }
 
-// arm is [Consumer.arm] for all of p's consumers: a change of one may give others a time to
-// wait for. The caller holds p.mu.
-func (p *Pool) arm(now time.Time) {
+// goOn has the shells of p's consumers do what a change of one asks of any of them. The
+// caller holds p.mu.
+func (p *Pool) goOn(now time.Time) {
 	for c := range p.consumers {
-		c.shell.arm(c.alarms.Next(), now)
+		shell := p.shells[c]
+		shell.arm(c, now)
+		shell.perform(c)
 	}
 }
 
-// arm sets the timer to next, when the core's next alarm rings. If it fires earlier it is left alone, and
+// arm sets the timer to the core's next alarm. It is called with the lock held. If it fires earlier it is left alone, and
 // set again when it does: most alarms are stopped, or set to later, before they ring.
-func (c *Consumer) arm(next, now time.Time) {
+func (c *Consumer) arm(core *core, now time.Time) {
+	next := core.alarms.Next()
 	if next.IsZero() || !c.ringsAt.IsZero() && !next.Before(c.ringsAt) {
 		return
 	}
@@ -54,16 +58,22 @@ func (c *Consumer) ring() {
 	c.ringsAt = time.Time{}
 	core.alarms.Ring(core.now)
 	if len(core.untold) > 0 {
-		core.start("observer", c.tellSettled)
+		core.want(effect{kind: effectSettled})
 	}
 }
 
 // lock takes the lock to look, or to change what nobody waits for, and reads the clock for
-// the section. c.mu.Unlock gives it back.
+// the section. unlock gives it back.
 func (c *Consumer) lock() *core {
 	c.mu.Lock()
 	c.guarded.now = time.Now()
 	return &c.guarded
+}
+
+// unlock ends a section that lock began.
+func (c *Consumer) unlock() {
+	c.perform(&c.guarded)
+	c.mu.Unlock()
 }
 
 // followUp is the work that a section leaves to its end: what the end of one message
@@ -95,8 +105,8 @@ func (c *core) catchUp() {
 	f.gone, f.unrun = f.gone[:0], f.unrun[:0]
 }
 
-// epilogue does what the section has left, starts a worker if one is wanted, and wakes
-// the pollers that have room.
+// epilogue does what the section has left, starts a worker if one is wanted, and has
+// the pollers ask that have room.
 func (c *core) epilogue() {
 	c.catchUp()
 	if c.pool != nil {
@@ -107,7 +117,7 @@ func (c *core) epilogue() {
 		c.startWorker()
 	}
 	c.planStart(c.now)
-	c.wakePoller()
+	c.pollOn(c.now)
 }
 
 // epilogue starts a worker where one is wanted the most, and wakes the pollers that have
@@ -123,7 +133,7 @@ func (p *Pool) epilogue(c *core, now time.Time) {
 	for other := range p.consumers {
 		other.planStart(now)
 		if other == c || other.reserved == 0 {
-			other.wakePoller()
+			other.pollOn(now)
 		}
 	}
 }
@@ -134,21 +144,7 @@ func (p *Pool) epilogue(c *core, now time.Time) {
 func (c *core) startWorker() {
 	c.workers++
 	c.summoned = true
-	c.shell.handling.run(c.shell.mu, c.shell.workFunc)
-}
-
-// wakePoller wakes a waiting poller if it would find room, or the drain that waits for
-// the end.
-func (c *core) wakePoller() {
-	if c.draining {
-		if c.empty() {
-			notify(c.shell.emptied)
-		}
-		return
-	}
-	if free, worthwhile, idle := c.room(); idle || free >= worthwhile {
-		notify(c.shell.freed)
-	}
+	c.want(effect{kind: effectWork})
 }
 
 // startsIn is how long Config.Rate, or the linger of a batch, keeps d, which is next,

@@ -34,7 +34,7 @@ func (f *queueFacts) retention() time.Duration {
 
 const (
 	learnTimeout = 10 * time.Second
-	learnAgain   = time.Minute
+	learnEvery   = time.Minute
 )
 
 // learn reads the queue's attributes, and those of its dead-letter queue, once,
@@ -52,7 +52,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 		facts.pending = !denied(err)
 		core := c.lock()
 		core.facts = facts
-		c.mu.Unlock()
+		c.unlock()
 		c.found(unreadable(err))
 		return !facts.pending
 	}
@@ -83,10 +83,10 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	core := c.lock()
 	core.facts = facts
 	core.noteDenied("dead-letter-attributes", unseen)
-	core.countInFlight(attributes, time.Now())
+	core.countInFlight(attributes, core.now)
 	core.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
 	policy := core.policy // guarded: the plan asks the user's own code for its waits
-	c.mu.Unlock()
+	c.unlock()
 	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
 	for _, f := range plan.Check(policy, facts.plan, c.planSettings()) {
 		c.found(f)
@@ -95,20 +95,26 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	return true
 }
 
-// learnLater tries again to read what could not be read at the start.
-func (c *Consumer) learnLater() {
-	timer := time.NewTicker(learnAgain)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			if c.learn(c.settleCtx) {
-				return
-			}
-		case <-c.stopping:
-			return
+// learnLater has what could not be read tried again, until it can be.
+func (c *core) learnLater() {
+	c.alarms.After(c.now.Add(learnEvery), func(time.Time) {
+		if !c.draining {
+			c.want(effect{kind: effectLearn})
 		}
-	}
+	})
+}
+
+// learnAgain tries again to read what could not be read before.
+func (c *Consumer) learnAgain() {
+	learned := false
+	defer func() { // even if the user's code has ended this goroutine
+		if !learned {
+			core := c.enter()
+			core.learnLater()
+			c.leave()
+		}
+	}()
+	learned = c.learn(c.settleCtx)
 }
 
 const (
@@ -159,8 +165,8 @@ func (c *core) findOnce(name string, f plan.Finding) {
 	if _, said := c.said[key]; said {
 		return
 	}
-	c.said[key] = time.Now()
-	c.start("finding", func() { c.shell.found(f) })
+	c.said[key] = c.now
+	c.inOrder(func(shell *Consumer) { shell.found(f) })
 }
 
 // attributes reads the named attributes of a queue.

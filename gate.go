@@ -14,11 +14,9 @@ import (
 // Part of the core.
 type gates struct {
 	byKey   map[string]*gate
-	shelved int           // messages held that take no room of those that may start
-	bytes   int           // of all messages held, of a batch consumer
-	former  formerGate    // of the whole consumer
-	untold  []OutageEvent // what the observer and the log are yet to hear of
-	telling bool          // somebody is about it
+	shelved int        // messages held that take no room of those that may start
+	bytes   int        // of all messages held, of a batch consumer
+	former  formerGate // of the whole consumer
 }
 
 // formerGate is what is remembered of the gate of a whole consumer, which comes and

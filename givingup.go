@@ -120,7 +120,7 @@ func (c *core) givingUp(now time.Time) *GivingUp {
 
 // announceGivingUp tells the log and the observer of e, in order.
 func (c *core) announceGivingUp(e GivingUp) {
-	c.inOrder(func() {
+	c.inOrder(func(shell *Consumer) {
 		if e.Over {
 			c.log.Info("messages are no longer given up by the many", "given_up", e.Total, "since", e.Since, "lasted", e.At.Sub(e.Since).Round(time.Second))
 		} else {
@@ -128,7 +128,7 @@ func (c *core) announceGivingUp(e GivingUp) {
 				"given_up", e.GivenUp, "succeeded", e.Succeeded, "per_minute", e.PerMinute, "reason", e.Reason.String(), "error", e.Problem)
 		}
 		if f := c.cfg.Observer.GivingUp; f != nil {
-			c.shell.tell(func() { f(c.shell.runCtx, e) })
+			shell.tell(func() { f(shell.runCtx, e) })
 		}
 	})
 }
@@ -146,12 +146,12 @@ func (c *core) logDeadLetter(d *delivery, now time.Time) {
 				return // the end of Run says it
 			}
 			if leftOut := l.next(); leftOut > 0 {
-				c.inOrder(func() { c.logLeftOut(leftOut) })
+				c.inOrder(func(*Consumer) { c.logLeftOut(leftOut) })
 			}
 		})
 	}
 	m, reason, err, target := d.msg, d.verdict.reason, d.verdict.err, c.facts.deadLetter.name
-	c.inOrder(func() {
+	c.inOrder(func(*Consumer) {
 		c.log.Warn("message dead-lettered", "message", m, "reason", reason.String(), "error", err, "to", target)
 	})
 }

@@ -54,7 +54,7 @@ func (c *Consumer) recallHistory(d *delivery) {
 	}
 	if err != nil || untrusted != nil {
 		core := c.lock()
-		defer c.mu.Unlock()
+		defer c.unlock()
 		core.ignoreHistory(d, err, untrusted)
 		return
 	}

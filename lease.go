@@ -115,20 +115,15 @@ func (c *core) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 
 // renew sends heartbeats for messages that leasesDue has marked.
 func (c *core) renew(due []*delivery) {
-	shell := c.shell
 	for batch := range slices.Chunk(due, maxBatch) {
-		c.start("heartbeat", func() {
-			shell.renewing <- struct{}{}
-			defer func() { <-shell.renewing }()
-			shell.heartbeat(batch)
-		})
+		c.want(effect{kind: effectHeartbeat, batch: batch})
 	}
 }
 
 // heartbeat renews the leases of up to ten messages in one request.
 func (c *Consumer) heartbeat(batch []*delivery) {
-	requested := time.Now()
 	core := c.enter()
+	requested := core.now
 	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return core.pastRenewal(d, requested) })
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
@@ -154,8 +149,8 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 
 // beaten takes in the results of a heartbeat that was sent at requested.
 func (c *Consumer) beaten(batch []*delivery, entries []types.ChangeMessageVisibilityBatchRequestEntry, results *[maxBatch]error, requested time.Time) {
-	now := time.Now()
 	core := c.enter()
+	now := core.now
 	for i, d := range batch {
 		d.renewalEnded()
 		if d.state == stateGone {

@@ -97,7 +97,7 @@ func (c *core) flush(o *outbox) {
 		return
 	}
 	o.sending++
-	c.start(o.name, func() { c.shell.deliver(o, batch) })
+	c.want(effect{kind: effectSend, outbox: o, batch: batch})
 }
 
 // sent makes way for a batch that waits.
@@ -110,7 +110,7 @@ func (c *Consumer) sent(o *outbox) {
 	}
 	batch := o.full[0]
 	o.full = o.full[1:]
-	core.start(o.name, func() { c.deliver(o, batch) })
+	core.want(effect{kind: effectSend, outbox: o, batch: batch})
 }
 
 // deliver sends a batch and takes in the results. If the user's code, a Client or an
@@ -119,7 +119,7 @@ func (c *Consumer) deliver(o *outbox, batch []*delivery) {
 	defer c.sent(o)
 	if o.leased {
 		core := c.enter()
-		batch = core.dropExpired(batch, time.Now())
+		batch = core.dropExpired(batch, core.now)
 		c.leave()
 	}
 	results := unanswered(len(batch))

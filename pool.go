@@ -36,7 +36,8 @@ type Pool struct {
 	private     bool       // a consumer's and its retry lane's, which know no other
 	concurrency int
 	floor       floor
-	tiers       []*tier // by priority, the highest first
+	tiers       []*tier             // by priority, the highest first
+	shells      map[*core]*Consumer // of those that are in tiers
 }
 
 // PoolConfig says how a [Pool] works. The zero PoolConfig works.
@@ -129,7 +130,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	var all []*Consumer
 	for c := range p.consumers {
-		all = append(all, c.shell)
+		all = append(all, p.shells[c])
 	}
 	p.mu.Unlock()
 	if len(all) == 0 {
@@ -163,7 +164,7 @@ func (p *Pool) SetConcurrency(n int) error {
 	now := time.Now()
 	defer func() {
 		p.epilogue(nil, now)
-		p.arm(now)
+		p.goOn(now)
 	}()
 	p.concurrency = n
 	for c := range p.consumers {
@@ -180,7 +181,7 @@ func (p *Pool) Status() PoolStatus {
 	now := time.Now()
 	s := PoolStatus{Concurrency: p.concurrency}
 	for c := range p.consumers {
-		q := PoolQueue{URL: c.queue.url, Share: c.share.Share, Handlers: c.handlers(), Status: c.status(now)}
+		q := PoolQueue{URL: c.queue.url, Share: c.share.Share, Handlers: c.handlers(), Status: c.status(now, p.shells[c].client.counts())}
 		s.Handlers += q.Handlers
 		s.Queues = append(s.Queues, q)
 	}
@@ -220,16 +221,16 @@ func (p *Pool) join(c *Consumer) error {
 	if err := p.checkRetryLane(&c.guarded); err != nil {
 		return err
 	}
-	p.admit(&c.guarded)
+	p.admit(&c.guarded, c)
 	if c.retryLane != nil {
-		p.admit(&c.retryLane.guarded)
+		p.admit(&c.retryLane.guarded, c.retryLane)
 	}
 	return nil
 }
 
 // admit makes c one of p's. The caller holds p.mu.
-func (p *Pool) admit(c *core) {
-	c.pool, c.shell.mu, c.floor = p, &p.mu, &p.floor
+func (p *Pool) admit(c *core, shell *Consumer) {
+	c.pool, shell.mu, c.floor = p, &p.mu, &p.floor
 	at, found := slices.BinarySearchFunc(p.tiers, c.share.Priority, func(t *tier, priority int) int { return priority - t.priority })
 	if !found {
 		p.tiers = slices.Insert(p.tiers, at, &tier{priority: c.share.Priority})
@@ -237,6 +238,10 @@ func (p *Pool) admit(c *core) {
 	t := p.tiers[at]
 	t.consumers = append(t.consumers, c)
 	c.share.tier, c.share.time = t, t.clock
+	if p.shells == nil {
+		p.shells = make(map[*core]*Consumer)
+	}
+	p.shells[c] = shell
 	c.takeWhole() // which may have changed since the defaults were filled in
 }
 
@@ -256,6 +261,7 @@ func (p *Pool) closed(c *core) {
 	}
 	if t := c.share.tier; c.workers == 0 {
 		t.consumers = slices.DeleteFunc(t.consumers, func(other *core) bool { return other == c })
+		delete(p.shells, c)
 	}
 }
 

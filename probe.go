@@ -114,9 +114,7 @@ func (c *core) lookAt(g *gate, now time.Time) {
 		g.probing = g.probing || byProbe
 		c.turn(g, now, (*breaker.Breaker).Probe)
 		if byProbe {
-			// Not awaited by drain: like a handler, it may ignore its context.
-			canaries := g.canaries
-			c.shell.crew.run(c.shell.mu, func() { c.shell.runProbe(g, canaries, now) })
+			c.want(effect{kind: effectProbe, gate: g, n: g.canaries, started: now})
 			return
 		}
 		c.sendCanary(g, now)
@@ -154,7 +152,7 @@ func (c *Consumer) runProbe(g *gate, canaries int, began time.Time) {
 			if err != nil {
 				g.cause = err
 			}
-			now := time.Now()
+			now := core.now
 			core.canaryEnded(g, err != nil, now.Sub(began), now)
 		}
 		core.tidy(g)
@@ -248,40 +246,12 @@ func (c *core) heldTooLong(d *delivery, now time.Time) bool {
 
 // announce tells the log and the observer of e, in order.
 func (c *core) announce(e OutageEvent) {
-	c.gates.untold = append(c.gates.untold, e)
-	if c.gates.telling {
-		return
-	}
-	c.gates.telling = true
-	c.start("outage", c.shell.tellOutages)
-}
-
-func (c *Consumer) tellOutages() {
-	exited := true // by an Observer, until we return
-	defer func() {
-		if exited {
-			core := c.lock()
-			defer c.mu.Unlock()
-			core.start("outage", c.tellOutages) // the rest
+	c.inOrder(func(shell *Consumer) {
+		c.logOutage(e)
+		if f := c.cfg.Observer.Outage; f != nil {
+			shell.tell(func() { f(shell.runCtx, e) })
 		}
-	}()
-	for {
-		core := c.lock()
-		events := core.gates.untold
-		core.gates.untold = nil
-		core.gates.telling = len(events) > 0
-		c.mu.Unlock()
-		if len(events) == 0 {
-			exited = false
-			return
-		}
-		for _, e := range events {
-			c.logOutage(e)
-			if f := c.cfg.Observer.Outage; f != nil {
-				c.tell(func() { f(c.runCtx, e) })
-			}
-		}
-	}
+	})
 }
 
 // logOutage logs the beginning and the end of an outage; its probes are of no

@@ -100,7 +100,7 @@ func (c *core) confine(d *delivery, now time.Time) bool {
 	if d.marked() {
 		if c.unexplained(d, 0, now) >= deadlyMany {
 			m := d.msg
-			c.start("log", func() { c.log.Error("a message crashes the worker, and is dead-lettered", "message", m) })
+			c.inOrder(func(*Consumer) { c.log.Error("a message crashes the worker, and is dead-lettered", "message", m) })
 			c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonCrash, err: errCrashes}, now)
 			return true
 		}

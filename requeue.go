@@ -217,13 +217,13 @@ func (c *core) requeue(d *delivery, now time.Time) {
 // sendRequeues sends up to ten copies to the queue itself, or to its retry lane.
 func (c *Consumer) sendRequeues(batch []*delivery) [maxBatch]error {
 	core := c.lock()
-	now := time.Now()
+	now := core.now
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		entries[i] = core.requeueOf(d, now)
 		entries[i].Id = &positions[i]
 	}
-	c.mu.Unlock()
+	c.unlock()
 
 	var damaged [maxBatch]bool // worked out without the lock: a body may be large
 	for i, d := range batch {

@@ -98,7 +98,7 @@ func (c *core) announceExpiry(d *delivery, now time.Time) {
 		"message", e.Message, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.err,
 		"remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL; or raise MessageRetentionPeriod, which holds for messages that are in the queue already")
 	if f := c.cfg.Observer.Expiring; f != nil {
-		c.start("observer", func() { c.shell.tell(func() { f(c.shell.runCtx, e) }) })
+		c.inOrder(func(shell *Consumer) { shell.tell(func() { f(shell.runCtx, e) }) })
 	}
 }
 

@@ -59,13 +59,13 @@ func (c *core) settle(d *delivery, now time.Time) {
 // sendDeletes deletes up to ten messages.
 func (c *Consumer) sendDeletes(batch []*delivery) [maxBatch]error {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(batch))
-	c.mu.Lock()
+	c.lock()
 	for i, d := range batch {
 		d.named = d.handle
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
 	}
-	c.mu.Unlock()
+	c.unlock()
 
 	ctx := c.settleLimit.context(c.settleCtx)
 	var out *sqs.DeleteMessageBatchOutput
@@ -88,7 +88,7 @@ func (c *Consumer) sendDeletes(batch []*delivery) [maxBatch]error {
 // backoff.
 func (c *Consumer) sendHides(batch []*delivery) [maxBatch]error {
 	core := c.lock()
-	now := time.Now()
+	now := core.now
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		d.named = d.handle
@@ -97,7 +97,7 @@ func (c *Consumer) sendHides(batch []*delivery) [maxBatch]error {
 		entries[i].VisibilityTimeout = core.hideFor(d, now)
 		d.hiddenUntil = now.Add(time.Duration(entries[i].VisibilityTimeout) * time.Second)
 	}
-	c.mu.Unlock()
+	c.unlock()
 	return c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
 }
 
@@ -158,8 +158,8 @@ func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries [
 // acknowledge takes in the results of a batch that outbox o has sent: what SQS
 // confirmed is no longer ours, what it refused is sent again, alone.
 func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]error) {
-	now := time.Now()
 	core := c.enter()
+	now := core.now
 	if slices.Contains(results[:len(batch)], nil) {
 		core.answered = now
 	}
@@ -316,7 +316,7 @@ func (c *core) lose(d *delivery, err error) {
 		}
 		return // until its handler returns
 	}
-	now := time.Now()
+	now := c.now
 	if d.state.settles() && (d.verdict.outcome == OutcomeDelete || d.copied) {
 		// Should it come again, it is deleted without being run.
 		c.memory.Note(d.msg.ID, now).Done = true

@@ -120,7 +120,6 @@ func (s spec) build() (*Consumer, error) {
 		mu:           new(sync.Mutex),
 		handling:     crew{handlers: true},
 		stopping:     make(chan struct{}),
-		freed:        make(chan struct{}, 1),
 		renewing:     make(chan struct{}, renewAtOnce),
 		emptied:      make(chan struct{}, 1),
 		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
@@ -137,7 +136,6 @@ func (s spec) build() (*Consumer, error) {
 	}
 	c.guarded = core{
 		settings: made,
-		shell:    c,
 		batches:  batches,
 		chance:   rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
 		policy:   made.cfg.Retry,

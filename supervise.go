@@ -9,45 +9,13 @@ import (
 	"time"
 )
 
-// start runs f in a goroutine of its own that drain waits for.
-func (c *core) start(name string, f func()) {
-	if c.closed {
-		return
-	}
-	c.shell.tasks.Add(1)
-	c.shell.crew.run(c.shell.mu, func() {
-		defer c.shell.tasks.Done()
-		c.shell.survive(name, f)
-	})
-}
-
-const (
-	minRestart = 100 * time.Millisecond
-	maxRestart = 10 * time.Second
-)
-
-// startLoop runs a loop that must live as long as the consumer. If it panics it is
-// started again, whole, after a backoff: never from the middle, where its state cannot
-// be trusted.
-func (c *core) startLoop(name string, loop func()) {
-	c.start(name, func() {
-		exited := true
-		defer func() {
-			if exited { // by runtime.Goexit in the user's code: this goroutine ends
-				c.shell.mu.Lock()
-				c.startLoop(name, loop)
-				c.shell.mu.Unlock()
-			}
-		}()
-		for wait := minRestart; !c.shell.survive(name, loop); wait = min(2*wait, maxRestart) {
-			select {
-			case <-time.After(wait):
-			case <-c.shell.settleCtx.Done():
-				exited = false
-				return
-			}
-		}
-		exited = false
+// task runs f in a goroutine of its own that drain waits for. It is called with the lock
+// held.
+func (c *Consumer) task(name string, f func()) {
+	c.tasks.Add(1)
+	c.crew.run(c.mu, func() {
+		defer c.tasks.Done()
+		c.survive(name, f)
 	})
 }
 
@@ -63,7 +31,7 @@ func (c *Consumer) survive(name string, f func()) (returned bool) {
 		}
 		core := c.lock()
 		core.health.degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
-		c.mu.Unlock()
+		c.unlock()
 		// The logger may be what panicked.
 		defer func() { _ = recover() }()
 		c.log.Error("a part of the consumer panicked; restarting it", "part", name, "panic", v, "stack", string(stack))
@@ -92,48 +60,9 @@ func (c *Consumer) tellSettled() {
 	core := c.lock()
 	events := core.untold
 	core.untold = nil
-	c.mu.Unlock()
+	c.unlock()
 	for _, e := range events {
 		c.tell(func() { f(c.runCtx, e) })
-	}
-}
-
-// ordered is what is to be told one after the other, outside the lock. Part of the core.
-type ordered struct {
-	untold  []func()
-	telling bool // somebody is about it
-}
-
-// inOrder calls f without the lock, after all that it was given before.
-func (c *core) inOrder(f func()) {
-	c.ordered.untold = append(c.ordered.untold, f)
-	if !c.ordered.telling {
-		c.ordered.telling = true
-		c.start("log", c.shell.tellInOrder)
-	}
-}
-
-func (c *Consumer) tellInOrder() {
-	exited := true // by the user's code, until we return
-	defer func() {
-		if exited {
-			core := c.lock()
-			defer c.mu.Unlock()
-			core.start("log", c.tellInOrder) // the rest
-		}
-	}()
-	for {
-		core := c.lock()
-		if len(core.ordered.untold) == 0 {
-			core.ordered = ordered{}
-			c.mu.Unlock()
-			exited = false
-			return
-		}
-		f := core.ordered.untold[0]
-		core.ordered.untold = core.ordered.untold[1:]
-		c.mu.Unlock()
-		f()
 	}
 }
 
@@ -146,7 +75,7 @@ const complaintEvery = 30 * time.Second
 func (c *Consumer) complain(kind, text string, args ...any) {
 	core := c.lock()
 	due := core.mayComplain(kind)
-	c.mu.Unlock()
+	c.unlock()
 	if due {
 		c.log.Error(text, args...)
 	}
@@ -155,16 +84,15 @@ func (c *Consumer) complain(kind, text string, args ...any) {
 // complainLater has complain called without the lock.
 func (c *core) complainLater(kind, text string, args ...any) {
 	if c.mayComplain(kind) {
-		c.start("log", func() { c.log.Error(text, args...) })
+		c.inOrder(func(*Consumer) { c.log.Error(text, args...) })
 	}
 }
 
 func (c *core) mayComplain(kind string) bool {
-	now := time.Now()
-	if last, ok := c.said[kind]; ok && now.Sub(last) < complaintEvery {
+	if last, ok := c.said[kind]; ok && c.now.Sub(last) < complaintEvery {
 		return false
 	}
-	c.said[kind] = now
+	c.said[kind] = c.now
 	return true
 }
 

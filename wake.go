@@ -16,7 +16,7 @@ import (
 // waker makes messages that wait out a backoff visible before its end. Part of the core.
 type waker struct {
 	ids    []string // still to be woken
-	active bool     // a goroutine is about it
+	active bool     // a request is under way, or the next is planned
 }
 
 const (
@@ -79,8 +79,7 @@ func (c *core) wake(match func(*memory.Note) bool, now time.Time) int {
 	}
 	n := len(c.waker.ids) - before
 	if n > 0 && !c.waker.active {
-		c.waker.active = true
-		c.start("waker", c.shell.wakeParked)
+		c.wakeNext(now)
 	}
 	return n
 }
@@ -89,7 +88,7 @@ func (c *core) wake(match func(*memory.Note) bool, now time.Time) int {
 // is not over after all.
 func (c *core) stopWaking(key string) {
 	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
-		r := c.memory.Recall(id, time.Now())
+		r := c.memory.Recall(id, c.now)
 		if r.Handle == nil || r.Key != key {
 			return false
 		}
@@ -114,82 +113,77 @@ func wakeable(r *memory.Note, now time.Time) bool {
 	return r.Handle != nil && !passed(r.HiddenUntil.Add(-wakeMargin), now)
 }
 
-// wakeParked wakes messages, ten at a time, until none is left to be woken or the
-// consumer stops. It pauses in between: what makes messages wait for hours is
-// hardly ready to have them all at once.
-func (c *Consumer) wakeParked() {
-	exited := true // by an Observer, until we return
-	defer func() {
-		if exited {
-			core := c.lock()
-			defer c.mu.Unlock()
-			core.waker.active = false
-		}
-	}()
-	for {
-		core := c.lock()
-		ids, entries := core.nextToWake(time.Now())
-		pause := core.wakePause(len(ids))
-		if len(ids) == 0 {
-			core.waker.active = false
-			c.mu.Unlock()
-			exited = false
-			return
-		}
-		c.mu.Unlock()
-
-		ctx, cancel := context.WithTimeout(c.settleCtx, wakeTimeout)
-		results := c.changeVisibility(ctx, OpVisibility, entries, withoutRetries)
-		cancel()
-		if c.woken(ids, results[:len(ids)], time.Now()) {
-			pause = max(pause, wakeAgain)
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-c.stopping:
-			timer.Stop()
-		}
+// wakeNext makes the next ten messages visible, and comes again until none is left to
+// be woken or the consumer stops. It pauses in between: what makes messages wait for
+// hours is hardly ready to have them all at once.
+func (c *core) wakeNext(now time.Time) {
+	w := c.nextToWake(now)
+	if c.waker.active = w != nil; w != nil {
+		w.pause = c.wakePause(len(w.ids))
+		c.want(effect{kind: effectWake, waking: w})
 	}
 }
 
-// nextToWake takes up to ten messages from those to be woken.
-func (c *core) nextToWake(now time.Time) (ids []string, entries []types.ChangeMessageVisibilityBatchRequestEntry) {
+// waking is a request that makes messages visible.
+type waking struct {
+	ids     []string
+	entries []types.ChangeMessageVisibilityBatchRequestEntry
+	pause   time.Duration // until the next
+}
+
+// makeVisible makes the request w.
+func (c *Consumer) makeVisible(w *waking) {
+	results := unanswered(len(w.ids))
+	defer func() { // even if the user's code ends this goroutine
+		core := c.enter()
+		core.woken(w, results[:len(w.ids)])
+		c.leave()
+	}()
+	ctx, cancel := context.WithTimeout(c.settleCtx, wakeTimeout)
+	defer cancel()
+	results = c.changeVisibility(ctx, OpVisibility, w.entries, withoutRetries)
+}
+
+// nextToWake takes up to ten messages from those to be woken; nil if there is none.
+func (c *core) nextToWake(now time.Time) *waking {
 	if c.draining || c.closed {
 		c.waker.ids = nil
 	}
-	for len(c.waker.ids) > 0 && len(ids) < maxBatch {
+	w := new(waking)
+	for len(c.waker.ids) > 0 && len(w.ids) < maxBatch {
 		id := c.waker.ids[0]
 		c.waker.ids = c.waker.ids[1:]
 		r := c.memory.Recall(id, now)
 		if !wakeable(r, now) {
 			continue // it has come by itself, or is about to
 		}
-		entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: &positions[len(ids)], ReceiptHandle: r.Handle})
-		ids = append(ids, id)
+		w.entries = append(w.entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: &positions[len(w.ids)], ReceiptHandle: r.Handle})
+		w.ids = append(w.ids, id)
 	}
-	return ids, entries
+	if len(w.ids) == 0 {
+		return nil
+	}
+	return w
 }
 
-// woken takes in the results of a request. What was refused for being too much is
-// tried again; it says whether that is so. Nothing else is: a request whose reply
-// was lost may have been carried out, and the message be with somebody else.
-func (c *Consumer) woken(ids []string, results []error, now time.Time) (throttled bool) {
-	core := c.lock()
-	defer c.mu.Unlock()
+// woken takes in the results of w. What was refused for being too much is tried again.
+// Nothing else is: a request whose reply was lost may have been carried out, and the
+// message be with somebody else.
+func (c *core) woken(w *waking, results []error) {
+	pause := w.pause
 	for i, err := range results {
 		api, ok := errors.AsType[smithy.APIError](err)
 		if ok && api.ErrorFault() == smithy.FaultClient && !lasting(err) {
-			throttled = true
-			core.waker.ids = append(core.waker.ids, ids[i])
+			pause = max(pause, wakeAgain)
+			c.waker.ids = append(c.waker.ids, w.ids[i])
 			continue
 		}
 		if err == nil {
-			core.counts.Woken++
+			c.counts.Woken++
 		}
-		core.memory.Unpark(ids[i])
+		c.memory.Unpark(w.ids[i])
 	}
-	return throttled
+	c.alarms.After(c.now.Add(pause), c.wakeNext)
 }
 
 // wakePause is how long the consumer takes to work off n messages.

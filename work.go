@@ -52,9 +52,9 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 	o, judged := opinion{err: errGoexit}, false
 	defer func() {
 		if !judged {
-			c.mu.Lock()
+			c.lock()
 			d.loseLease()
-			c.mu.Unlock()
+			c.unlock()
 		}
 		c.ended(d, o, started, now, false)
 	}()
@@ -117,7 +117,7 @@ func (c *Consumer) weigh(d *delivery, err error, ended time.Time) (o opinion) {
 	}
 	core := c.lock()
 	policy := core.policy
-	c.mu.Unlock()
+	c.unlock()
 	o.decision = policy.Decide(retry.Failure{
 		N:     d.msg.Attempt,
 		Seed:  d.seed(),
@@ -254,7 +254,7 @@ const (
 // each receive counts against the queue's maxReceiveCount, so a message that is
 // released again and again comes back more and more slowly.
 func (c *core) leastRelease(d *delivery) time.Duration {
-	releases := c.releases(d, time.Now())
+	releases := c.releases(d, c.now)
 	return min(maxRelease, minRelease<<min(releases, 20))
 }
 
@@ -340,7 +340,7 @@ func (c *Consumer) attempted(r *run, m *Message, v verdict, err error, started, 
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		core := c.lock()
 		core.counts.Panics++
-		c.mu.Unlock()
+		c.unlock()
 		c.log.Error("handler panicked", "message", m, "panic", panicked.Value, "stack", string(panicked.Stack))
 	}
 	c.tellAttempt(r, m, v, err, started, ended)

@@ -190,42 +190,26 @@ func (s *Server) adminAdvance(r *http.Request) (any, error) {
 // maxAdminBody is far more than a request to Admin needs.
 const maxAdminBody = 1 << 20
 
+// readStrict reads the body of a request, one JSON value. A member that into does not have, or
+// text after the value, is an error.
 func readStrict(r *http.Request, into any) error {
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxAdminBody))
 	if err != nil {
 		return err
 	}
-	return unmarshalStrict(text, into)
-}
-
-// unmarshalStrict reads one JSON value. A member that into does not have, or text after the value,
-// is an error.
-func unmarshalStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	nested, isNested := errors.AsType[*bodyError](err) // of a Fault's own UnmarshalJSON
-	switch {
-	case isNested:
-		return nested
+	switch err := d.Decode(into); {
 	case errors.Is(err, io.EOF):
 		return errors.New("the body is empty: send JSON")
 	case err != nil:
-		return &bodyError{err}
+		return fmt.Errorf("the body cannot be understood: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the body goes on after its JSON")
 	}
 	return nil
 }
-
-// bodyError reports that JSON does not have the form of a request. An error about a part of
-// a body is not wrapped in another about the whole.
-type bodyError struct{ reason error }
-
-func (e *bodyError) Error() string { return "the body cannot be understood: " + e.reason.Error() }
-
-func (e *bodyError) Unwrap() error { return e.reason }
 
 func writeAdmin(w http.ResponseWriter, failure int, reply any, err error) {
 	status := http.StatusOK
@@ -241,55 +225,4 @@ func writeAdmin(w http.ResponseWriter, failure int, reply any, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // an error means that the client has gone
-}
-
-// faultForm is a Fault as JSON has it.
-type faultForm struct {
-	Kind        FaultKind `json:"kind"`
-	Action      string    `json:"action,omitempty"`
-	Skip        int       `json:"skip,omitempty"`
-	Every       int       `json:"every,omitempty"`
-	Probability float64   `json:"probability,omitempty"`
-	Limit       int       `json:"limit,omitempty"`
-	Delay       string    `json:"delay,omitempty"`
-}
-
-func (f Fault) form() faultForm {
-	form := faultForm{f.Kind, f.Action, f.Skip, f.Every, f.Probability, f.Limit, ""}
-	if f.Delay != 0 {
-		form.Delay = f.Delay.String()
-	}
-	return form
-}
-
-// MarshalJSON writes the fields in lower case, without those that are zero, and
-// Delay as text:
-//
-//	{"kind": "slow-reply", "action": "SendMessage", "every": 3, "delay": "2s"}
-func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form()) }
-
-// UnmarshalJSON reads what MarshalJSON writes. Any other member is an error.
-func (f *Fault) UnmarshalJSON(text []byte) error {
-	var form faultForm
-	if err := unmarshalStrict(text, &form); err != nil {
-		return err
-	}
-	read := Fault{Kind: form.Kind, Action: form.Action, Skip: form.Skip, Every: form.Every, Probability: form.Probability, Limit: form.Limit}
-	if form.Delay != "" {
-		var err error
-		if read.Delay, err = time.ParseDuration(form.Delay); err != nil {
-			return fmt.Errorf(`delay is %q: write a duration like "2s"`, form.Delay)
-		}
-	}
-	*f = read
-	return nil
-}
-
-// MarshalJSON writes the fault and, beside its members, chances and strikes.
-func (c FaultCount) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		faultForm
-		Chances int `json:"chances"`
-		Strikes int `json:"strikes"`
-	}{c.form(), c.Chances, c.Strikes})
 }

@@ -2,6 +2,7 @@ package sqsserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -321,6 +322,26 @@ func TestSetFaultsRefusesNonsense(t *testing.T) {
 		}
 		if set := server.Faults("q"); len(set) != 0 {
 			t.Errorf("the refused faults %v are set", set)
+		}
+	}
+}
+
+// A fault reads the same text form through whichever package decodes it.
+func TestFaultsReadTheirTextForm(t *testing.T) {
+	want := sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Action: "SendMessage", Skip: 1, Every: 2, Probability: 0.5, Limit: 3, Delay: 90 * time.Second}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode := func(form any) error { return json.Unmarshal(text, form) } // stands in for a package of YAML
+	var fromJSON, fromYAML sqsserver.Fault
+	if err := errors.Join(json.Unmarshal(text, &fromJSON), fromYAML.UnmarshalYAML(decode)); err != nil || fromJSON != want || fromYAML != want {
+		t.Errorf("%s is read as %+v from JSON and %+v from YAML, %v", text, fromJSON, fromYAML, err)
+	}
+	text = []byte(`{"kind": "slow-reply", "delay": "soon"}`)
+	for _, err := range []error{json.Unmarshal(text, &fromJSON), fromYAML.UnmarshalYAML(decode)} {
+		if err == nil || !strings.Contains(err.Error(), `delay is "soon": write a duration like "2s"`) || fromJSON != want || fromYAML != want {
+			t.Errorf("error %v, faults %+v and %+v", err, fromJSON, fromYAML)
 		}
 	}
 }

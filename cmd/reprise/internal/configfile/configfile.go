@@ -9,7 +9,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -46,17 +45,6 @@ type queueForm struct {
 	DeadLetter  string            `yaml:"dead-letter"`
 	MaxReceives int               `yaml:"max-receives"`
 	Tags        map[string]string `yaml:"tags"`
-}
-
-// faultForm is a fault as files have it.
-type faultForm struct {
-	Kind        sqsserver.FaultKind `yaml:"kind"`
-	Action      string              `yaml:"action"`
-	Skip        int                 `yaml:"skip"`
-	Every       int                 `yaml:"every"`
-	Probability float64             `yaml:"probability"`
-	Limit       int                 `yaml:"limit"`
-	Delay       string              `yaml:"delay"`
 }
 
 // place is where in a file something stands.
@@ -157,7 +145,7 @@ func (r reader) parse() (ast.Node, error) {
 	}
 	parsed, err := yamltext.Parse(text)
 	if err != nil {
-		return nil, r.explain(err)
+		return nil, r.explain(err, place{file: r.file})
 	}
 	if err := r.oneBeginning(text); err != nil {
 		return nil, err
@@ -196,16 +184,17 @@ func errSecondDocument(at place) error {
 	return at.errorf("a second document begins: put everything into one")
 }
 
-// explain puts the file and the line before an error of the YAML package.
-func (r reader) explain(err error) error {
+// explain puts the file and the line before an error of the YAML package, or at
+// before one that does not say where.
+func (r reader) explain(err error, at place) error {
 	if deep, ok := errors.AsType[*yamltext.DepthError](err); ok {
 		return place{r.file, deep.Position}.errorf("%w", err)
 	}
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
-		return place{file: r.file}.errorf("%w", err)
+		return at.errorf("%w", err)
 	}
-	at := place{r.file, e.GetToken().Position}
+	at = place{r.file, e.GetToken().Position}
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok && kinds[wrong.DstType.Kind()] != "" {
 		return at.errorf("%q has to be %s", wrong.Token.Value, kinds[wrong.DstType.Kind()])
 	}
@@ -340,15 +329,9 @@ func (r reader) faultList(n ast.Node) ([]sqsserver.Fault, error) {
 	}
 	var faults []sqsserver.Fault
 	for _, element := range elements {
-		var form faultForm
-		if err := r.decode(element, &form); err != nil {
+		var f sqsserver.Fault
+		if err := r.decode(element, &f); err != nil {
 			return nil, err
-		}
-		f := sqsserver.Fault{Kind: form.Kind, Action: form.Action, Skip: form.Skip, Every: form.Every, Probability: form.Probability, Limit: form.Limit}
-		if form.Delay != "" {
-			if f.Delay, err = time.ParseDuration(form.Delay); err != nil {
-				return nil, r.at(element).errorf("delay is %q: write a duration like 2s", form.Delay)
-			}
 		}
 		if err := f.Validate(); err != nil {
 			return nil, r.at(element).errorf("%w", err)
@@ -364,7 +347,7 @@ func (r reader) decode(n ast.Node, into any) error {
 	if err == nil {
 		return nil
 	}
-	err = r.explain(err)
+	err = r.explain(err, r.at(n))
 	if keys := keysOf(into); strings.Contains(err.Error(), "unknown field") && len(keys) > 0 {
 		return fmt.Errorf("%w: use one of %s", err, strings.Join(keys, ", "))
 	}

@@ -65,7 +65,7 @@ var queueProperties = object{
 	"faults":       reference("faults"),
 }
 
-// faultProperties are the keys of faultForm.
+// faultProperties are the keys of a fault, as its MarshalJSON has them.
 var faultProperties = object{
 	"kind":        object{"enum": faultKinds},
 	"action":      object{"type": "string", "description": "only this action, such as ReceiveMessage; default every one that the kind can strike"},
@@ -86,7 +86,7 @@ var faultKinds = []sqsserver.FaultKind{
 // keysOf are the keys of a form, for those who used another.
 func keysOf(form any) []string {
 	switch form.(type) {
-	case *faultForm:
+	case *sqsserver.Fault:
 		return slices.Sorted(maps.Keys(faultProperties))
 	case *queueForm:
 		return slices.Sorted(maps.Keys(queueProperties))

@@ -2,6 +2,7 @@ package configfile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -29,7 +30,18 @@ func TestSchemaHasTheForms(t *testing.T) {
 	if diff := cmp.Diff(tags(queueForm{}, "faults"), slices.Sorted(maps.Keys(queueProperties))); diff != "" {
 		t.Errorf("the keys of a queue (-read +schema):\n%s", diff)
 	}
-	if diff := cmp.Diff(tags(faultForm{}), slices.Sorted(maps.Keys(faultProperties))); diff != "" {
+	text, err := json.Marshal(sqsserver.Fault{Kind: "k", Action: "a", Skip: 1, Every: 1, Probability: 1, Limit: 1, Delay: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fault object
+	if err := json.Unmarshal(text, &fault); err != nil {
+		t.Fatal(err)
+	}
+	if n := reflect.TypeFor[sqsserver.Fault]().NumField(); len(fault) != n {
+		t.Errorf("a fault with all fields has %d members, want %d: %s", len(fault), n, text)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(fault)), slices.Sorted(maps.Keys(faultProperties))); diff != "" {
 		t.Errorf("the keys of a fault (-read +schema):\n%s", diff)
 	}
 }

@@ -202,11 +202,11 @@ func TestServeFaultsAndTime(t *testing.T) {
 		t.Errorf("advancing answered %d; after 12 hours received %q", resp.StatusCode, got)
 	}
 	wants := []string{
-		`reprise_requests_total{action="SendMessage",protocol="json",code="RequestThrottled"} 1` + "\n",
-		`reprise_requests_total{action="SendMessage",protocol="json",code="ok"} 1` + "\n",
-		`reprise_messages_total{queue="q",arn="arn:aws:sqs:us-east-1:000000000000:q",action="ReceiveMessage"} 2` + "\n",
-		`reprise_queue_messages{queue="q",arn="arn:aws:sqs:us-east-1:000000000000:q",state="in_flight"} 1` + "\n",
-		`reprise_fault_strikes_total{queue="*",kind="throttle",number="1"} 1` + "\n",
+		`reprise_requests_total{action="SendMessage",code="RequestThrottled",protocol="json"} 1` + "\n",
+		`reprise_requests_total{action="SendMessage",code="ok",protocol="json"} 1` + "\n",
+		`reprise_messages_total{action="ReceiveMessage",arn="arn:aws:sqs:us-east-1:000000000000:q",queue="q"} 2` + "\n",
+		`reprise_queue_messages{arn="arn:aws:sqs:us-east-1:000000000000:q",queue="q",state="in_flight"} 1` + "\n",
+		`reprise_fault_strikes_total{kind="throttle",number="1",queue="*"} 1` + "\n",
 		`reprise_request_duration_seconds_bucket{action="SendMessage",le="+Inf"} 2` + "\n",
 		"reprise_healthy 1\n", "# TYPE reprise_connections gauge\n",
 	}

@@ -29,7 +29,7 @@ func TestStopAnswersPolls(t *testing.T) {
 			answers <- err
 		}()
 	}
-	waiting := fmt.Sprintf("reprise_queue_long_polls{queue=\"q\",arn=\"arn:aws:sqs:us-east-1:000000000000:q\"} %d\n", polls)
+	waiting := fmt.Sprintf("reprise_queue_long_polls{arn=\"arn:aws:sqs:us-east-1:000000000000:q\",queue=\"q\"} %d\n", polls)
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		_, metrics := fetch(t, http.DefaultClient, endpoint+"/metrics")
 		if strings.Contains(metrics, waiting) {

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -95,14 +94,4 @@ func (c *consumer) stoppable(h reprise.Handler) reprise.Handler {
 		defer context.AfterFunc(c.killed, func() { cancel(reprise.ErrStopping) })()
 		return h.Handle(ctx, m)
 	})
-}
-
-// writeMetrics writes its metrics, if there are any.
-func (c *consumer) writeMetrics(out *exposition, logger *slog.Logger) {
-	if c == nil || c.metrics == nil {
-		return
-	}
-	if err := c.metrics.write(out.w); err != nil {
-		logger.Error("the consumer's metrics cannot be shown", "error", err)
-	}
 }

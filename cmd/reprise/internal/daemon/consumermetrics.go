@@ -2,10 +2,8 @@ package daemon
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	notrace "go.opentelemetry.io/otel/trace/noop"
@@ -38,19 +36,4 @@ func newConsumerMetrics(url string) (*consumerMetrics, error) {
 		return nil, err
 	}
 	return &consumerMetrics{telemetry, registry}, nil
-}
-
-// write writes them in Prometheus' text format.
-func (m *consumerMetrics) write(w io.Writer) error {
-	families, err := m.registry.Gather()
-	if err != nil {
-		return err
-	}
-	encoder := expfmt.NewEncoder(w, expfmt.NewFormat(expfmt.TypeTextPlain))
-	for _, family := range families {
-		if err := encoder.Encode(family); err != nil {
-			return err
-		}
-	}
-	return nil
 }

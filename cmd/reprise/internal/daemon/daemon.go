@@ -75,7 +75,8 @@ type Daemon struct {
 // that whatever can go wrong does so here. It serves nothing until [Daemon.Run]. A
 // Daemon that is not run has to be closed.
 func New(cfg Config) (_ *Daemon, err error) {
-	d := &Daemon{cfg: cfg, metrics: newMetrics()}
+	d := &Daemon{cfg: cfg}
+	d.metrics = newMetrics(func() *sqsserver.Server { return d.sqs })
 	d.listener, err = listen("--addr", cfg.Addr, cfg.AllowRemote, len(cfg.Serving.Credentials) > 0)
 	if err != nil {
 		return nil, err

@@ -2,19 +2,19 @@ package daemon
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 	"unicode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -23,19 +23,18 @@ import (
 // are counted in. Long polls take up to 20.
 var durationBuckets = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 25}
 
-// metrics counts what the server does, for Prometheus, in few lines: it has no use
-// for a library. A consumer's metrics come from OpenTelemetry, see consumerMetrics.
-// No label has values that clients invent: only actions, codes and queues that exist.
+// metrics counts what the server does, for Prometheus. A consumer's metrics come from
+// OpenTelemetry, see consumerMetrics. No label has values that clients invent: only
+// actions, codes and queues that exist.
 type metrics struct {
-	connections atomic.Int64 // open
+	registry    *prometheus.Registry
+	connections prometheus.Gauge
+	requests    *prometheus.CounterVec
+	durations   *prometheus.HistogramVec
 
-	mu        sync.Mutex
-	requests  map[requestLabels]uint64
-	durations map[string]*histogram    // by action
-	messages  map[messageLabels]uint64 // of queues that may have gone since
+	mu       sync.Mutex
+	messages map[messageLabels]uint64 // of queues that may have gone since
 }
-
-type requestLabels struct{ action, protocol, code string }
 
 type messageLabels struct{ region, account, queue, action string }
 
@@ -43,27 +42,59 @@ func (l messageLabels) arn() string {
 	return "arn:aws:sqs:" + l.region + ":" + l.account + ":" + l.queue
 }
 
-// histogram counts durations: those of a class, not of the classes below it.
-type histogram struct {
-	counts []uint64 // one more than there are buckets
-	sum    time.Duration
-}
+// The metrics that are made anew for each scrape, from what the server knows.
+var (
+	queueMessagesDesc = prometheus.NewDesc("reprise_queue_messages", "Messages in a queue now, by their state.", []string{"queue", "arn", "state"}, nil)
+	longPollsDesc     = prometheus.NewDesc("reprise_queue_long_polls", "Long polls that wait for a message of a queue now.", []string{"queue", "arn"}, nil)
+	strikesDesc       = prometheus.NewDesc("reprise_fault_strikes_total", "How often the faults that are set now have struck.", []string{"queue", "kind", "number"}, nil)
+	messagesDesc      = prometheus.NewDesc("reprise_messages_total", "Messages sent, received, deleted and hidden, by the action that did it.", []string{"queue", "arn", "action"}, nil)
+	healthyDesc       = prometheus.NewDesc("reprise_healthy", "1 while the server takes requests, 0 once it has stopped for a failure.", nil, nil)
+	goroutinesDesc    = prometheus.NewDesc("go_goroutines", "Goroutines of the process.", nil, nil)
+	heapDesc          = prometheus.NewDesc("go_memstats_heap_alloc_bytes", "Bytes of objects on the heap.", nil, nil)
+	memoryDesc        = prometheus.NewDesc("go_memstats_sys_bytes", "Bytes of memory got from the system.", nil, nil)
+)
 
-func newMetrics() *metrics {
-	return &metrics{
-		requests:  make(map[requestLabels]uint64),
-		durations: make(map[string]*histogram),
-		messages:  make(map[messageLabels]uint64),
+// collect is a [prometheus.Collector] whose metrics depend on what there is.
+type collect func(chan<- prometheus.Metric)
+
+func (collect) Describe(chan<- *prometheus.Desc)       {}
+func (c collect) Collect(out chan<- prometheus.Metric) { c(out) }
+
+// newMetrics returns the metrics of a server, which server returns once it exists.
+func newMetrics(server func() *sqsserver.Server) *metrics {
+	m := &metrics{
+		registry:    prometheus.NewRegistry(),
+		connections: prometheus.NewGauge(prometheus.GaugeOpts{Name: "reprise_connections", Help: "Connections that are open now."}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "reprise_requests_total", Help: "Requests that have ended, by the code of their error; ok, and connection-cut.",
+		}, []string{"action", "protocol", "code"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "reprise_request_duration_seconds", Help: "How long requests took, long polls with their wait.", Buckets: durationBuckets,
+		}, []string{"action"}),
+		messages: make(map[messageLabels]uint64),
 	}
+	m.registry.MustRegister(m.connections, m.requests, m.durations, collect(collectProcess), collect(func(out chan<- prometheus.Metric) {
+		server := server()
+		queues := server.Queues()
+		collectQueues(out, totalOf(queues))
+		m.collectMessages(out, queues)
+		collectFaults(out, server.AllFaults())
+		healthy := 1.0
+		if server.Err() != nil {
+			healthy = 0
+		}
+		out <- gauge(healthyDesc, healthy)
+	}))
+	return m
 }
 
 // connection is the hook of http.Server.
 func (m *metrics) connection(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		m.connections.Add(1)
+		m.connections.Inc()
 	case http.StateClosed, http.StateHijacked:
-		m.connections.Add(-1)
+		m.connections.Dec()
 	}
 }
 
@@ -75,18 +106,11 @@ func (m *metrics) request(r sqsserver.Request) {
 	case code == "":
 		code = "ok"
 	}
-	bucket, _ := slices.BinarySearch(durationBuckets, r.Duration.Seconds())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.requests[requestLabels{r.Action, r.Protocol, code}]++
-	h := m.durations[r.Action]
-	if h == nil {
-		h = &histogram{counts: make([]uint64, len(durationBuckets)+1)}
-		m.durations[r.Action] = h
-	}
-	h.counts[bucket]++
-	h.sum += r.Duration
+	m.requests.WithLabelValues(r.Action, r.Protocol, code).Inc()
+	m.durations.WithLabelValues(r.Action).Observe(r.Duration.Seconds())
 	if r.Messages > 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.messages[messageLabels{r.Region, r.Account, r.Queue, r.Action}] += uint64(r.Messages)
 	}
 }
@@ -133,152 +157,108 @@ func atMost(limit int, next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	out := beginExposition(w)
-	queues := d.sqs.Queues()
-	d.writeQueueMetrics(out, totalOf(queues))
-	d.writeFaultMetrics(out)
-	d.metrics.write(out, queues)
-	d.writeHealthMetrics(out)
-	writeProcessMetrics(out)
-	d.consumer.writeMetrics(out, d.cfg.Logger)
-	_ = out.w.Flush() // who is not there needs no metrics
+	writeMetrics(w, d.cfg.Logger, d.metrics.registry, d.consumer)
 }
 
-func (d *Daemon) writeQueueMetrics(out *exposition, queues []sqsserver.QueueInfo) {
-	out.family("reprise_queue_messages", "gauge", "Messages in a queue now, by their state.")
-	for _, q := range queues {
-		for _, state := range []struct {
-			name string
-			n    int
-		}{{"visible", q.Visible}, {"in_flight", q.InFlight}, {"delayed", q.Delayed}} {
-			out.sample("reprise_queue_messages", float64(state.n), "queue", q.Name, "arn", q.ARN, "state", state.name)
+// writeMetrics answers GET /metrics with those of the registry and of the consumer, which
+// may be nil.
+func writeMetrics(w http.ResponseWriter, logger *slog.Logger, registry *prometheus.Registry, c *consumer) {
+	all := prometheus.Gatherers{registry}
+	if c != nil && c.metrics != nil {
+		all = append(all, c.metrics.registry)
+	}
+	families, err := all.Gather()
+	if err != nil { // about some of them
+		logger.Error("some metrics cannot be shown", "error", err)
+	}
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	w.Header().Set("Content-Type", string(format))
+	w.Header().Set("Cache-Control", "no-store")
+	out := bufio.NewWriter(w)
+	encoder := expfmt.NewEncoder(out, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return // the client is gone
 		}
 	}
-	out.family("reprise_queue_long_polls", "gauge", "Long polls that wait for a message of a queue now.")
-	for _, q := range queues {
-		out.sample("reprise_queue_long_polls", float64(q.Polls), "queue", q.Name, "arn", q.ARN)
+	_ = out.Flush() // the client is gone
+}
+
+func collectQueues(out chan<- prometheus.Metric, queues []sqsserver.QueueInfo) {
+	for i := range queues {
+		q := &queues[i]
+		out <- gauge(queueMessagesDesc, float64(q.Visible), q.Name, q.ARN, "visible")
+		out <- gauge(queueMessagesDesc, float64(q.InFlight), q.Name, q.ARN, "in_flight")
+		out <- gauge(queueMessagesDesc, float64(q.Delayed), q.Name, q.ARN, "delayed")
+		out <- gauge(longPollsDesc, float64(q.Polls), q.Name, q.ARN)
 	}
 }
 
-func (d *Daemon) writeFaultMetrics(out *exposition) {
-	out.family("reprise_fault_strikes_total", "counter", "How often the faults that are set now have struck.")
-	all := d.sqs.AllFaults()
-	for _, queue := range slices.Sorted(maps.Keys(all)) {
-		for i, f := range all[queue] {
-			out.sample("reprise_fault_strikes_total", float64(f.Strikes), "queue", queue, "kind", string(f.Kind), "number", strconv.Itoa(i+1))
+func collectFaults(out chan<- prometheus.Metric, all map[string][]sqsserver.FaultCount) {
+	for queue, faults := range all {
+		for i, f := range faults {
+			out <- counter(strikesDesc, float64(f.Strikes), queue, string(f.Kind), strconv.Itoa(i+1))
 		}
 	}
 }
 
-func (m *metrics) write(out *exposition, queues []sqsserver.QueueInfo) {
+// collectMessages gives what became of messages, by queue or in total, and forgets queues
+// that are gone.
+func (m *metrics) collectMessages(out chan<- prometheus.Metric, queues []sqsserver.QueueInfo) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	exists := make(map[string]bool, len(queues))
-	for _, q := range queues {
-		exists[q.ARN] = true
+	for i := range queues {
+		exists[queues[i].ARN] = true
 	}
 	maps.DeleteFunc(m.messages, func(l messageLabels, _ uint64) bool { return !exists[l.arn()] })
+	counts := maps.Clone(m.messages)
+	m.mu.Unlock()
 
-	out.family("reprise_requests_total", "counter", "Requests that have ended, by the code of their error; ok, and connection-cut.")
-	for _, l := range slices.SortedFunc(maps.Keys(m.requests), func(a, b requestLabels) int {
-		return cmp.Or(cmp.Compare(a.action, b.action), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.code, b.code))
-	}) {
-		out.sample("reprise_requests_total", float64(m.requests[l]), "action", l.action, "protocol", l.protocol, "code", l.code)
-	}
-	out.family("reprise_messages_total", "counter", "Messages sent, received, deleted and hidden, by the action that did it.")
-	m.writeMessages(out, len(queues) > maxQueueMetrics)
-	out.family("reprise_request_duration_seconds", "histogram", "How long requests took, long polls with their wait.")
-	for _, action := range slices.Sorted(maps.Keys(m.durations)) {
-		out.histogram("reprise_request_duration_seconds", m.durations[action], "action", action)
-	}
-	out.family("reprise_connections", "gauge", "Connections that are open now.")
-	out.sample("reprise_connections", float64(m.connections.Load()))
-}
-
-// writeMessages writes what became of messages, by queue or in total. The lock is held.
-func (m *metrics) writeMessages(out *exposition, total bool) {
-	if total {
+	if len(queues) > maxQueueMetrics {
 		byAction := make(map[string]uint64)
-		for l, n := range m.messages {
+		for l, n := range counts {
 			byAction[l.action] += n
 		}
-		for _, action := range slices.Sorted(maps.Keys(byAction)) {
-			out.sample("reprise_messages_total", float64(byAction[action]), "queue", allQueues, "arn", allQueues, "action", action)
+		for action, n := range byAction {
+			out <- counter(messagesDesc, float64(n), allQueues, allQueues, action)
 		}
 		return
 	}
-	for _, l := range slices.SortedFunc(maps.Keys(m.messages), func(a, b messageLabels) int {
-		return cmp.Or(cmp.Compare(a.arn(), b.arn()), cmp.Compare(a.action, b.action))
-	}) {
-		out.sample("reprise_messages_total", float64(m.messages[l]), "queue", l.queue, "arn", l.arn(), "action", l.action)
+	for l, n := range counts {
+		out <- counter(messagesDesc, float64(n), l.queue, l.arn(), l.action)
 	}
 }
 
-func (d *Daemon) writeHealthMetrics(out *exposition) {
-	healthy := 1.0
-	if d.sqs.Err() != nil {
-		healthy = 0
-	}
-	out.family("reprise_healthy", "gauge", "1 while the server takes requests, 0 once it has stopped for a failure.")
-	out.sample("reprise_healthy", healthy)
-}
-
-func writeProcessMetrics(out *exposition) {
+func collectProcess(out chan<- prometheus.Metric) {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	out.family("go_goroutines", "gauge", "Goroutines of the process.")
-	out.sample("go_goroutines", float64(runtime.NumGoroutine()))
-	out.family("go_memstats_heap_alloc_bytes", "gauge", "Bytes of objects on the heap.")
-	out.sample("go_memstats_heap_alloc_bytes", float64(memory.HeapAlloc))
-	out.family("go_memstats_sys_bytes", "gauge", "Bytes of memory got from the system.")
-	out.sample("go_memstats_sys_bytes", float64(memory.Sys))
+	out <- gauge(goroutinesDesc, float64(runtime.NumGoroutine()))
+	out <- gauge(heapDesc, float64(memory.HeapAlloc))
+	out <- gauge(memoryDesc, float64(memory.Sys))
 }
 
-// exposition writes the text format of Prometheus.
-// https://prometheus.io/docs/instrumenting/exposition_formats/
-type exposition struct{ w *bufio.Writer }
-
-func (e *exposition) family(name, kind, help string) {
-	fmt.Fprintf(e.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return sample(desc, prometheus.GaugeValue, value, labels)
 }
 
-var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+func counter(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return sample(desc, prometheus.CounterValue, value, labels)
+}
 
-// labelValue escapes a value. One that is not UTF-8 would make the whole scrape fail: a
-// journal may hold regions from before they were checked.
+func sample(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels []string) prometheus.Metric {
+	for i, label := range labels {
+		labels[i] = labelValue(label)
+	}
+	return prometheus.MustNewConstMetric(desc, kind, value, labels...)
+}
+
+// labelValue replaces what would make the whole scrape fail, such as bytes that are not
+// UTF-8: a journal may hold regions from before they were checked.
 func labelValue(text string) string {
-	return labelEscapes.Replace(strings.Map(func(c rune) rune {
+	return strings.Map(func(c rune) rune {
 		if c != '\n' && unicode.IsControl(c) {
 			return unicode.ReplacementChar
 		}
 		return c
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar))))
-}
-
-// sample writes a value; labels are names and values by turns.
-func (e *exposition) sample(name string, value float64, labels ...string) {
-	fmt.Fprint(e.w, name)
-	separator := "{"
-	for i := 0; i < len(labels); i += 2 {
-		fmt.Fprintf(e.w, `%s%s="%s"`, separator, labels[i], labelValue(labels[i+1]))
-		separator = ","
-	}
-	if len(labels) > 0 {
-		fmt.Fprint(e.w, "}")
-	}
-	fmt.Fprintf(e.w, " %s\n", strconv.FormatFloat(value, 'g', -1, 64))
-}
-
-func (e *exposition) histogram(name string, h *histogram, labels ...string) {
-	total := uint64(0)
-	for i, n := range h.counts {
-		total += n
-		bound := "+Inf"
-		if i < len(durationBuckets) {
-			bound = strconv.FormatFloat(durationBuckets[i], 'g', -1, 64)
-		}
-		e.sample(name+"_bucket", float64(total), append(slices.Clone(labels), "le", bound)...)
-	}
-	e.sample(name+"_sum", h.sum.Seconds(), labels...)
-	e.sample(name+"_count", float64(total), labels...)
+	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
 }

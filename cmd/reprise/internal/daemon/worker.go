@@ -1,13 +1,14 @@
 package daemon
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -37,12 +38,14 @@ type Worker struct {
 	consumer *consumer
 	listener net.Listener // nil: none
 	http     *http.Server
+	process  *prometheus.Registry // the metrics of the process
 	steps    stopStack
 }
 
 // NewWorker checks cfg and takes the address. It consumes nothing until [Worker.Run].
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
-	w := &Worker{cfg: cfg}
+	w := &Worker{cfg: cfg, process: prometheus.NewRegistry()}
+	w.process.MustRegister(collect(collectProcess))
 	var err error
 	w.consumer, err = newConsumer(cfg.Client, cfg.QueueURL, cfg.Handler, cfg.Config, cfg.AdminAddr != "")
 	if err != nil || cfg.AdminAddr == "" {
@@ -125,15 +128,5 @@ func (w *Worker) serveHealth(out http.ResponseWriter, _ *http.Request) {
 }
 
 func (w *Worker) serveMetrics(rw http.ResponseWriter, _ *http.Request) {
-	out := beginExposition(rw)
-	writeProcessMetrics(out)
-	w.consumer.writeMetrics(out, w.cfg.Logger)
-	_ = out.w.Flush() // the client is gone
-}
-
-// beginExposition begins an answer of GET /metrics.
-func beginExposition(w http.ResponseWriter) *exposition {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	return &exposition{w: bufio.NewWriter(w)}
+	writeMetrics(rw, w.cfg.Logger, w.process, w.consumer)
 }

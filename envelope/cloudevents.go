@@ -7,10 +7,10 @@ import (
 )
 
 // CloudEvents is the [Decoder] of CloudEvents 1.0 in their [JSON format], of which
-// 1.0.2 is the latest text. The body inside is the data: as it stands if its content
-// type is JSON, or not given; otherwise the text that the data is, or the bytes that
-// data_base64 stands for. Without data it is empty. An object with a specversion is
-// taken for one; batches of events are not, and pass unchanged.
+// 1.0.2 is the latest text. The body inside is the data: unchanged if its content type is JSON, or
+// not given; otherwise the text of the data, or the decoded bytes of data_base64. Without data it
+// is empty. An object with a specversion counts as a CloudEvent; batches of events do not, and pass
+// unchanged.
 //
 // [JSON format]: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 func CloudEvents(body string) (*Envelope, error) {

@@ -1,16 +1,16 @@
-// Package envelope opens what AWS services and brokers put around a message before
-// it reaches a queue: SNS notifications, EventBridge events, S3 event notifications
-// and CloudEvents. It is off unless [Unwrap] is put around a handler:
+// Package envelope opens the envelopes that AWS services and brokers put around a message before it
+// reaches a queue: SNS notifications, EventBridge events, S3 event notifications and CloudEvents.
+// Use it by putting [Unwrap] around a handler:
 //
 //	unwrap := envelope.Unwrap(envelope.SNS, envelope.EventBridge)
 //	consumer, err := reprise.New(client, queueURL, unwrap(reprise.JSON(ship)), reprise.Config{})
 //
-// The handler then sees the inner body, and [From] tells it what the envelope said.
-// A body that is no envelope passes unchanged, such as those of SNS's raw delivery;
-// one that is, and cannot be opened, is dead-lettered with the reason.
+// The handler then sees the inner body, and [From] returns the envelope. A body without an envelope
+// passes unchanged, such as those of SNS's raw delivery; an envelope that cannot be opened is
+// dead-lettered with the reason.
 //
-// Nothing here proves who has sent a message: anybody who may send to the queue can
-// write an envelope. The queue's policy says who may.
+// An envelope does not prove who has sent a message: anybody who may send to the queue can write
+// one. The queue's policy decides who may send.
 package envelope
 
 import (
@@ -27,41 +27,39 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Envelope is what was around a message.
+// Envelope is the envelope that was around a message.
 type Envelope struct {
-	// Kind is what kind of envelope it is: "sns", "eventbridge", "s3", "cloudevents".
+	// Kind is the kind of the envelope: "sns", "eventbridge", "s3", "cloudevents".
 	Kind string
 	// ID names the event, together with Source. Empty if the envelope has none.
 	ID string
 	// Source is where the event comes from: an SNS topic's ARN, EventBridge's or
 	// CloudEvents' source, an S3 bucket's name.
 	Source string
-	// Type says what has happened: EventBridge's detail-type, CloudEvents' type, S3's
-	// event name. Of SNS "Notification".
+	// Type is what has happened: EventBridge's detail-type, CloudEvents' type, S3's event name. For
+	// SNS it is "Notification".
 	Type string
 	// Subject is SNS's or CloudEvents' subject, or the S3 object's key. Often empty.
 	Subject string
-	// Time is when the event happened, by the clock of its source; of SNS when it was
-	// published. Zero if the envelope does not say.
+	// Time is when the event happened, by the clock of its source; for SNS when it was published.
+	// Zero if the envelope has no time.
 	Time time.Time
 	// Attributes are the message attributes that were inside: SNS's. They are added to
 	// those of the message, and replace those of the same name.
 	Attributes map[string]types.MessageAttributeValue
-	// Body is what was inside.
+	// Body is the body inside.
 	Body string
-	// Raw is the whole envelope, for what else it says.
+	// Raw is the whole envelope, for its other fields.
 	Raw string
-	// Nothing says that there is nothing to work on: the message is deleted, and the
-	// handler is not run.
+	// Nothing reports that there is no work: the message is deleted without a run of the handler.
 	Nothing bool
 	// Outer is the envelope around this one; nil if there was none.
 	Outer *Envelope
 }
 
-// Key names the event for as long as there are duplicates of it, whichever way they
-// come: two deliveries, by two topics even, have one key. It is made of the kind,
-// the source and the id, of the innermost envelope that has an id. Empty if none
-// has.
+// Key names the event, the same for all its duplicates: two deliveries, even by two topics, have
+// the same key. It consists of the kind, the source and the id of the innermost envelope that has
+// an id. Empty if none has.
 func (e *Envelope) Key() string {
 	for ; e != nil; e = e.Outer {
 		if e.ID != "" {
@@ -71,19 +69,18 @@ func (e *Envelope) Key() string {
 	return ""
 }
 
-// Decoder opens one kind of envelope. It returns nil and no error for a body that
-// is none, and an error for one that says it is and cannot be opened. It sets Kind
-// and Body, and what else it knows; Raw and Outer are set by the caller. It may be
-// called concurrently.
+// Decoder opens one kind of envelope. For a body that is not such an envelope it returns nil and no
+// error, for an envelope that cannot be opened an error. It sets Kind and Body, and other fields
+// that it knows; the caller sets Raw and Outer. It may be called concurrently.
 type Decoder func(body string) (*Envelope, error)
 
-// Unwrap returns middleware that opens envelopes. Of envelopes in envelopes, such as
-// an S3 event that came by an SNS topic, each decoder opens one; in which order they
-// are given makes no difference unless two know the same envelope.
+// Unwrap returns middleware that opens envelopes. If envelopes are nested, such as an S3 event that
+// came through an SNS topic, each decoder opens one; the order of the decoders matters only if two
+// recognise the same envelope.
 //
 // The handler sees a copy of the message with the inner body, and the attributes
-// that were inside; everything else stays the message's own, its ids above all. What
-// stands outside, and the dead-letter queue, see the message as it came.
+// that were inside; everything else is unchanged, in particular the ids. Outer middleware and the
+// dead-letter queue see the message as it was received.
 func Unwrap(decoders ...Decoder) func(reprise.Handler) reprise.Handler {
 	known(decoders)
 	return func(next reprise.Handler) reprise.Handler {
@@ -107,22 +104,21 @@ func Unwrap(decoders ...Decoder) func(reprise.Handler) reprise.Handler {
 
 type contextKey struct{}
 
-// From returns the innermost envelope that was around the message whose handler
-// runs with ctx, and whether there was one.
+// From returns the innermost envelope of the message whose handler runs with ctx, and reports
+// whether there was one.
 func From(ctx context.Context) (*Envelope, bool) {
 	e, ok := ctx.Value(contextKey{}).(*Envelope)
 	return e, ok
 }
 
-// Key returns a function for package idempotency's Config.Key, whose middleware
-// then stands outside [Unwrap]: it keys by the event that is in the envelopes, see
-// [Envelope.Key], and where there is none by the message's origin, as
-// [reprise.Message.IdempotencyKey] does. Every producer of the queue can put any
-// event's id into an envelope: such keys trust the producers.
+// Key returns a function for package idempotency's Config.Key; that middleware must go outside of
+// [Unwrap]. The key is that of the event in the envelopes, see [Envelope.Key], and without an
+// envelope that of the message's origin, as [reprise.Message.IdempotencyKey] returns it. Every
+// producer of the queue can put any event's id into an envelope: such keys trust the producers.
 //
-// Every producer of the queue can write an envelope with the id of another's event, so
-// that the other is taken for a duplicate: let the queue's policy admit only services that
-// give ids themselves, as SNS and EventBridge do, or senders that trust each other.
+// Every producer of the queue can write an envelope with the id of another's event, so that the
+// other counts as a duplicate: let the queue's policy permit only services that assign ids
+// themselves, as SNS and EventBridge do, or senders that trust each other.
 //
 //	once, err := idempotency.New(store, idempotency.Config{Key: envelope.Key(envelope.SNS)})
 //	handler := middleware.Chain(once, envelope.Unwrap(envelope.SNS))(reprise.JSON(ship))
@@ -149,9 +145,8 @@ func known(decoders []Decoder) {
 	}
 }
 
-// open opens what is around body, and returns the innermost envelope, or nil if
-// there is none. Each decoder opens one, so that an envelope in an envelope in an
-// envelope, of one kind, is opened once.
+// open opens the envelopes around body, and returns the innermost, or nil if there is none. Each
+// decoder opens one, so that nested envelopes of one kind are opened only once.
 func open(body string, decoders []Decoder) (*Envelope, error) {
 	var innermost *Envelope
 	for i := 0; i < len(decoders); {
@@ -173,10 +168,10 @@ func open(body string, decoders []Decoder) (*Envelope, error) {
 	return innermost, nil
 }
 
-// openError says why an envelope cannot be opened.
+// openError is why an envelope cannot be opened.
 type openError struct{ cause error }
 
-// maxCause is how many bytes of a decoder's error are told: it may quote the message.
+// maxCause is how many bytes of a decoder's error are kept: it may quote the message.
 const maxCause = 500
 
 func (e *openError) Error() string {
@@ -201,7 +196,7 @@ func (e *Envelope) within(outer map[string]types.MessageAttributeValue) map[stri
 	case len(outer) == 0:
 		return e.Attributes
 	}
-	all := maps.Clone(outer) // which is not ours
+	all := maps.Clone(outer) // outer is shared
 	maps.Copy(all, e.Attributes)
 	return all
 }

@@ -9,17 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object, opened one level deep: its members' values as they
-// stand, parts of the text. Unlike a struct that encoding/json fills, it tells
-// "Type" from "type", which makes one format of another.
+// object is a JSON object, parsed one level deep: the values of its members are unchanged parts of
+// the text. Unlike encoding/json with a struct, it distinguishes "Type" from "type", as the formats
+// require.
 type object struct {
 	members map[string]string
-	err     error // the first thing wrong with a member that was asked for
+	err     error // the first problem of a member that was read
 }
 
-// parse reads text if it is a JSON object that has members of all the names. Most
-// texts that are none are told without parsing them. A name that occurs twice has
-// its last value, as everywhere.
+// parse reads text if it is a JSON object that has members of all the names. Most other texts are
+// recognised without parsing. If a name occurs twice, its last value counts, as everywhere.
 func parse(text string, names ...string) (o *object, ok bool) {
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") {
 		return nil, false
@@ -44,8 +43,7 @@ func parse(text string, names ...string) (o *object, ok bool) {
 	return &object{members: all}, true
 }
 
-// members returns the names and values of a valid JSON object, the values as they
-// stand.
+// members returns the names and the unparsed values of a valid JSON object.
 func members(text string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		i := skipSpace(text, strings.IndexByte(text, '{')+1)
@@ -64,8 +62,7 @@ func members(text string) iter.Seq2[string, string] {
 	}
 }
 
-// elements counts the elements of a valid JSON array, as far as one more than most; 0 of
-// anything else.
+// elements counts the elements of a valid JSON array, up to most + 1; 0 for any other value.
 func elements(text string, most int) (n int) {
 	if text == "" || text[0] != '[' {
 		return 0
@@ -78,7 +75,7 @@ func elements(text string, most int) (n int) {
 	return n
 }
 
-// skipSpace returns the first place from i on that is no white space.
+// skipSpace returns the first index from i on that is not white space.
 func skipSpace(text string, i int) int {
 	for text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n' {
 		i++
@@ -86,7 +83,7 @@ func skipSpace(text string, i int) int {
 	return i
 }
 
-// endOfString returns where the string ends that begins at i, in valid JSON.
+// endOfString returns the end of the string that begins at i, in valid JSON.
 func endOfString(text string, i int) int {
 	for i++; text[i] != '"'; i++ {
 		if text[i] == '\\' {
@@ -96,7 +93,7 @@ func endOfString(text string, i int) int {
 	return i + 1
 }
 
-// endOfValue returns where the value ends that begins at i, in valid JSON.
+// endOfValue returns the end of the value that begins at i, in valid JSON.
 func endOfValue(text string, i int) int {
 	for depth := 0; ; i++ {
 		switch text[i] {
@@ -109,7 +106,7 @@ func endOfValue(text string, i int) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // of what the value is in
+				return i // the end of the enclosing object or array
 			}
 			if depth--; depth == 0 {
 				return i + 1
@@ -122,7 +119,7 @@ func endOfValue(text string, i int) int {
 	}
 }
 
-// unquote returns the string that a JSON value is, if it is one.
+// unquote returns the text of a JSON string; ok is false for other values.
 func unquote(value string) (string, bool) {
 	if value[0] != '"' {
 		return "", false
@@ -135,13 +132,13 @@ func unquote(value string) (string, bool) {
 	return s, err == nil
 }
 
-// raw returns a member as it stands. One that is null counts as absent.
+// raw returns a member unparsed. Null counts as absent.
 func (o *object) raw(name string) (value string, ok bool) {
 	value, ok = o.members[name]
 	return value, ok && value != "null"
 }
 
-// fail notes what is wrong with a member.
+// fail notes the problem of a member.
 func (o *object) fail(format string, args ...any) {
 	if o.err == nil {
 		o.err = fmt.Errorf(format, args...)

@@ -15,14 +15,12 @@ import (
 // message of 1 MiB could take fifty times as much memory.
 const maxS3Records = 1000
 
-// S3 is the [Decoder] of [S3 event notifications]. They are no more than their
-// envelope, so the body stays as it is, with all its records; the Envelope tells of
-// the first, which in practice is the only one. The ID is made of what tells events
-// of a bucket apart: name, key, version and sequencer, or the request's id where S3
-// gives no sequencer.
+// S3 is the [Decoder] of [S3 event notifications]. They have no inner body, so the body is
+// unchanged, with all its records; the Envelope describes the first record, which in practice is
+// the only one. The ID consists of the fields that distinguish events of a bucket: name, key,
+// version and sequencer, or the request's id if S3 sends no sequencer.
 //
-// The test event, which S3 sends when notifications are set up, is nothing to work
-// on: it is deleted.
+// The test event, which S3 sends when notifications are set up, contains no work: it is deleted.
 //
 // [S3 event notifications]: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 func S3(body string) (*Envelope, error) {
@@ -42,7 +40,7 @@ func S3(body string) (*Envelope, error) {
 	var records []s3Record
 	err := json.Unmarshal([]byte(o.members["Records"]), &records)
 	if len(records) == 0 || records[0].EventSource != "aws:s3" {
-		return nil, nil // what is no list of records of S3 is no S3 event, in error or not
+		return nil, nil // anything but a list of S3's records is not an S3 event, even if it is invalid
 	}
 	if err != nil {
 		return nil, fmt.Errorf("S3 event: %w", err)
@@ -68,7 +66,7 @@ func S3(body string) (*Envelope, error) {
 	return e, nil
 }
 
-// s3Record is what is read of a record.
+// s3Record has the fields that are read from a record.
 type s3Record struct {
 	EventSource      string            `json:"eventSource"`
 	EventVersion     string            `json:"eventVersion"`
@@ -98,8 +96,8 @@ func (r *s3Record) check() error {
 	return nil
 }
 
-// id tells the event from others of its bucket; "" if nothing does. None of the
-// parts has a space in it.
+// id distinguishes the event from others of its bucket; "" if that is impossible. None of the parts
+// contains a space.
 func (r *s3Record) id() string {
 	last := cmp.Or(r.S3.Object.Sequencer, r.ResponseElements["x-amz-request-id"])
 	if last == "" {

@@ -13,8 +13,8 @@ import (
 // and the message attributes become those of the message. Signatures are not
 // checked.
 //
-// What a topic sends to have a subscription confirmed is no work of the handler's: it
-// is dead-lettered with the reason.
+// A topic's request to confirm a subscription is not work for the handler: it is dead-lettered with
+// the reason.
 //
 // [SNS notifications]: https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
 func SNS(body string) (*Envelope, error) {
@@ -46,7 +46,7 @@ func SNS(body string) (*Envelope, error) {
 	return e, nil
 }
 
-// snsAttributes returns the MessageAttributes as SQS has them.
+// snsAttributes returns the MessageAttributes in SQS's form.
 func snsAttributes(o *object) map[string]types.MessageAttributeValue {
 	raw, ok := o.raw("MessageAttributes")
 	if !ok {

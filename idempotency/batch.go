@@ -11,11 +11,11 @@ import (
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
-// NewBatch is [New] for handlers of batches: each message has a key, a claim and a
-// verdict of its own, and what becomes of it is what New says. The handler gets the
-// messages whose keys it has claimed, and is not called if there are none. A batch
-// takes one trip to the store to claim its keys, up to 256 of them, one to record
-// what succeeded, and one to free the keys of what failed, if anything did.
+// NewBatch is [New] for handlers of batches: each message has a key, a claim and a verdict of its
+// own, and is handled as New describes. The handler gets the messages whose keys it has claimed,
+// and is not called if there are none. A batch takes one trip to the store to claim its keys, up to
+// 256 of them, one to record the successes, and one to free the keys of failed messages, if there
+// are any.
 //
 //	once, err := idempotency.NewBatch(store, idempotency.Config{})
 //	if err != nil {
@@ -23,16 +23,16 @@ import (
 //	}
 //	consumer, err := reprise.NewBatchConsumer(client, queueURL, once(handler), reprise.BatchConfig{})
 //
-// [SetResult] and [ClaimFrom] want the context that [MessageContext] returns: that of
-// the batch is of no one message, and ends with the cause [ErrLost] only when none of
-// its claims is left.
+// [SetResult] and [ClaimFrom] need the context that [MessageContext] returns: the batch's own
+// context belongs to no single message, and ends with the cause [ErrLost] only when all of its
+// claims are lost.
 //
-// Of a FIFO queue's message group, nothing is run behind a message that is not, for its
-// key is in progress, say; and nothing is recorded behind one that fails: it is run
-// again.
+// In a message group of a FIFO queue no message runs behind one that does not run, for example
+// because its key is in progress; and no success is recorded behind a message that fails: those
+// messages run again.
 //
-// If two messages of a batch have one key, the later finds it in progress, and comes
-// back at once.
+// If two messages of a batch have the same key, the later one finds it in progress, and comes back
+// at once.
 func NewBatch(store Store, cfg Config) (func(reprise.BatchHandler) reprise.BatchHandler, error) {
 	g, err := newGuard(store, cfg)
 	if err != nil {
@@ -48,8 +48,8 @@ func NewBatch(store Store, cfg Config) (func(reprise.BatchHandler) reprise.Batch
 // MessageContext returns the context of m, one of the messages of the batch whose
 // handler was given ctx, or a context made from it, by [NewBatch]'s middleware. It ends
 // as [reprise.MessageContext] says, and with the cause [ErrLost] when the claim on m's
-// key is lost. [SetResult] and [ClaimFrom] take it. Of any other message it returns
-// what reprise.MessageContext does.
+// key is lost. [SetResult] and [ClaimFrom] accept it. For any other message it returns the result
+// of reprise.MessageContext.
 func MessageContext(ctx context.Context, m *reprise.Message) context.Context {
 	if b, ok := ctx.Value(batchKey{}).(*batch); ok {
 		if p := b.places[m]; p != nil && p.run != nil {
@@ -69,18 +69,17 @@ type batch struct {
 	places map[*reprise.Message]*place
 }
 
-// place is what becomes of one message of a batch.
+// place is the state of one message of a batch.
 type place struct {
 	ctx     context.Context // the message's
 	m       *reprise.Message
 	request Request
-	run     *run  // nil: it is not run
+	run     *run  // nil: it does not run
 	err     error // the verdict
 	settled bool  // err is final
 }
 
-// errBehind is the verdict on what stands in its group behind a message that failed. The
-// consumer does not look at it.
+// errBehind is the verdict on messages behind a failed one of their group. The consumer ignores it.
 var errBehind = errors.New("idempotency: a message before it in its group is to come first")
 
 // handleBatch runs next for the messages of ms whose work is neither done nor in
@@ -107,7 +106,7 @@ func (g *guard) handleBatch(ctx context.Context, ms []*reprise.Message, next rep
 	return verdicts
 }
 
-// open returns the places of messages on which nothing is decided yet.
+// open returns the places of messages without a verdict so far.
 func (b *batch) open() (open []*place) {
 	for i := range b.all {
 		if !b.all[i].settled {
@@ -117,7 +116,7 @@ func (b *batch) open() (open []*place) {
 	return open
 }
 
-// recordLate records what was done here before and could not be recorded then.
+// recordLate records work that this process did earlier and could not record.
 func (b *batch) recordLate(ctx context.Context) {
 	var late []*place
 	var completions []Completion
@@ -143,7 +142,7 @@ func (b *batch) acquire(ctx context.Context) {
 	asked := time.Now()
 	answers, errs := b.guard.acquires.doAll(ctx, requests)
 	claimed := make(map[string]bool)
-	for i, p := range open { // before the user's code may panic
+	for i, p := range open { // first, because the user's code may panic
 		if errs[i] == nil && answers[i].State == Acquired {
 			p.run, _ = b.guard.answered(p.ctx, p.m, p.request.Key, answers[i], nil)
 			b.guard.begin(p.ctx, p.run, asked)
@@ -155,17 +154,17 @@ func (b *batch) acquire(ctx context.Context) {
 			continue
 		}
 		if claimed[p.request.Key] {
-			answers[i].Wait = 0 // when this batch has ended, so has that claim
+			answers[i].Wait = 0 // that claim ends with this batch
 		}
 		p.run, p.err = b.guard.answered(p.ctx, p.m, p.request.Key, answers[i], errs[i])
-		if p.settled = p.run == nil; !p.settled { // without the store
+		if p.settled = p.run == nil; !p.settled { // decided without the store
 			b.guard.begin(p.ctx, p.run, asked)
 		}
 	}
 }
 
-// keepBehind settles what stands behind messages that are not run, though their work is
-// not done: to run it would break the order of its group.
+// keepBehind settles the messages behind those that do not run although their work is not done:
+// running them would break the order of their group.
 func (b *batch) keepBehind() {
 	stopped := make(map[string]bool)
 	for i := range b.all {
@@ -180,15 +179,15 @@ func (b *batch) keepBehind() {
 	}
 }
 
-// putBack has p be run again by the consumer, behind what stands before it.
+// putBack makes the consumer run p again, after the messages before it.
 func (b *batch) putBack(p *place) {
 	p.err, p.settled = reprise.Release(minPause, errBehind), true
 }
 
-// ordered reports whether m is of a FIFO queue: the groups of others have no order.
+// ordered reports whether m is from a FIFO queue: groups of standard queues have no order.
 func ordered(m *reprise.Message) bool { return m.GroupID != "" && m.DeduplicationID != "" }
 
-// handle runs next for what is to be run.
+// handle runs next for the messages that are to run.
 func (b *batch) handle(ctx context.Context, next reprise.BatchHandler) {
 	open := b.open()
 	if len(open) == 0 {
@@ -215,7 +214,7 @@ func (b *batch) handle(ctx context.Context, next reprise.BatchHandler) {
 	}
 }
 
-// sort gives the messages their verdicts, wherever the handler has put them.
+// sort assigns the verdicts to the messages, in whichever order the handler has left them.
 func (b *batch) sort(ms []*reprise.Message, errs []error) error {
 	switch {
 	case errs == nil:
@@ -235,7 +234,7 @@ func (b *batch) sort(ms []*reprise.Message, errs []error) error {
 	return nil
 }
 
-// settle records what has succeeded, and frees the keys of what has not.
+// settle records the successes, and frees the keys of the other messages.
 func (b *batch) settle(ctx context.Context) {
 	var done, failed []*place
 	stopped := make(map[string]bool)
@@ -263,7 +262,7 @@ func (b *batch) settle(ctx context.Context) {
 	})
 }
 
-// record completes the claims of places, as guard.record does that of one.
+// record completes the claims of places, as guard.record does for one.
 func (b *batch) record(ctx context.Context, places []*place) {
 	ctx = context.WithoutCancel(ctx)
 	end := time.Now().Add(b.guard.cfg.Patience)
@@ -302,9 +301,8 @@ func (b *batch) free(ctx context.Context, places []*place, then func(p *place, h
 	}
 }
 
-// end ends the runs, and frees the keys of those that were put back, or on which
-// nothing was decided: the handler, or whatever else is the user's, has panicked or
-// ended its goroutine.
+// end ends the runs, and frees the keys of those that were put back or have no verdict: then the
+// handler, or other code of the user, has panicked or ended its goroutine.
 func (b *batch) end(ctx context.Context) {
 	var left []*place
 	for i := range b.all {

@@ -13,20 +13,19 @@ import (
 // maxTrip is the most members of one trip.
 const maxTrip = 256
 
-// coalescer lets concurrent callers of one of a store's methods share trips, as a
-// database's group commit does: nobody lingers, and what comes while a trip is
-// under way goes with the next. So a lone caller waits for one trip, and ten at
-// once for two.
+// coalescer lets concurrent callers of one of a store's methods share trips, as a database's group
+// commit does: no caller waits for others, and calls that come during a trip go with the next one.
+// So a lone caller waits for one trip, and ten at once for two.
 type coalescer[In, Out any] struct {
 	call    func(context.Context, []In) ([]Out, error)
 	key     func(In) string
-	orphan  func(In, Out) // takes the result of a caller that has left; may be nil
+	orphan  func(In, Out) // gets the result of a caller that has left; may be nil
 	timeout time.Duration
 	atOnce  func(In) (Out, error) // in place of trips, for a store in this process; may be nil
 
 	mu      sync.Mutex
 	waiting []*passenger[In, Out]
-	driving bool // a goroutine makes trips until nobody waits
+	driving bool // a goroutine makes trips until no caller waits
 }
 
 // passenger is one caller. Guarded by the coalescer's mutex until arrived.
@@ -35,7 +34,7 @@ type passenger[In, Out any] struct {
 	out     Out
 	err     error
 	over    bool          // out and err are set
-	left    bool          // nobody waits for them
+	left    bool          // the caller does not wait any more
 	arrived chan struct{} // closed by the driver when over
 }
 
@@ -50,8 +49,8 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (Out, error) {
 	return c.await(ctx, p)
 }
 
-// doAll makes a call for each of in. They go together, up to maxTrip at a time, but for
-// those whose keys are equal.
+// doAll makes a call for each of in. They go together, up to maxTrip at a time, except those with
+// equal keys.
 func (c *coalescer[In, Out]) doAll(ctx context.Context, in []In) ([]Out, []error) {
 	out, errs := make([]Out, len(in)), make([]error, len(in))
 	if c.atOnce != nil {
@@ -71,7 +70,7 @@ func (c *coalescer[In, Out]) doAll(ctx context.Context, in []In) ([]Out, []error
 	return out, errs
 }
 
-// queue has passengers wait for a trip.
+// queue adds passengers that wait for a trip.
 func (c *coalescer[In, Out]) queue(p ...*passenger[In, Out]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +81,7 @@ func (c *coalescer[In, Out]) queue(p ...*passenger[In, Out]) {
 	}
 }
 
-// await returns what p's trip has brought.
+// await returns the result of p's trip.
 func (c *coalescer[In, Out]) await(ctx context.Context, p *passenger[In, Out]) (Out, error) {
 	select {
 	case <-p.arrived:
@@ -98,7 +97,7 @@ func (c *coalescer[In, Out]) await(ctx context.Context, p *passenger[In, Out]) (
 	return p.out, ctx.Err()
 }
 
-// drive makes trips until nobody waits.
+// drive makes trips until no caller waits.
 func (c *coalescer[In, Out]) drive() {
 	var batch []*passenger[In, Out]
 	defer func() {
@@ -108,8 +107,8 @@ func (c *coalescer[In, Out]) drive() {
 		}
 	}()
 	for {
-		// Whoever is ready comes aboard: those that the last trip has brought back, or
-		// a burst of messages, would otherwise leave with the trip after.
+		// Let other goroutines run first, so that ready callers come aboard: callers that the last
+		// trip has answered, or a burst of messages, would otherwise have to take the trip after.
 		runtime.Gosched()
 		c.mu.Lock()
 		batch = c.board()
@@ -127,10 +126,10 @@ func (c *coalescer[In, Out]) drive() {
 	}
 }
 
-// board takes the passengers of the next trip. One whose key is already aboard
-// waits for the trip after it. The caller holds c.mu.
+// board takes the passengers of the next trip. A passenger whose key is already aboard waits for
+// the trip after it. The caller holds c.mu.
 func (c *coalescer[In, Out]) board() (batch []*passenger[In, Out]) {
-	if len(c.waiting) == 1 && !c.waiting[0].left { // as mostly
+	if len(c.waiting) == 1 && !c.waiting[0].left { // the usual case
 		batch, c.waiting = c.waiting, nil
 		return batch
 	}
@@ -170,9 +169,8 @@ func (c *coalescer[In, Out]) arrive(batch []*passenger[In, Out], out []Out, err 
 
 var errGoexit = errors.New("the store called runtime.Goexit")
 
-// trip calls a store, on a context that belongs to no caller. A panic of the store
-// is an error of the trip: it comes on a goroutine of ours, where it would end the
-// process.
+// trip calls a store, on a context that belongs to no caller. A panic of the store becomes an error
+// of the trip: it happens on a goroutine of ours, where it would end the process.
 func trip[In, Out any](timeout time.Duration, call func(context.Context, []In) ([]Out, error), in []In) (out []Out, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

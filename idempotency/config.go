@@ -10,11 +10,12 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Config says how the middleware of [New] and [NewBatch] works. The zero Config works and is good.
+// Config are the settings of the middleware of [New] and [NewBatch]. The zero Config is a good
+// default.
 type Config struct {
 	// Key names the work that a message asks for: messages with equal keys ask for
-	// the same. An error, or an empty key, dead-letters the message, for no retry
-	// can mend it. Default: [ByOrigin].
+	// the same. An error, or an empty key, dead-letters the message, because no retry can fix it.
+	// Default: [ByOrigin].
 	Key KeyFunc
 
 	// Prefix is put before every key, so that several handlers can share a store:
@@ -22,10 +23,9 @@ type Config struct {
 	// bytes. Default: none.
 	Prefix string
 
-	// Digest returns what stands for a message's payload: a message whose key was
-	// completed with another digest is dead-lettered instead of being taken for done.
-	// Of one that is longer than 64 bytes stores get the SHA-256. Default: none;
-	// payloads are not compared. See [BodyDigest].
+	// Digest returns a digest of a message's payload: a message whose key was completed with
+	// another digest is dead-lettered and does not count as done. If it is longer than 64 bytes,
+	// stores get its SHA-256. Default: none; payloads are not compared. See [BodyDigest].
 	Digest func(m *reprise.Message) []byte
 
 	// Lease is how long a key stays claimed after the process that claimed it has
@@ -34,36 +34,34 @@ type Config struct {
 	Lease time.Duration
 
 	// Retention is how long a completed key is remembered. A duplicate that comes
-	// later runs. It is at least Lease, and at most 10 years. Default: 14 days, for
-	// which SQS can keep a message; producers that send the same work again later
-	// than that want more.
+	// later runs. It is at least Lease, and at most 10 years. Default: 14 days, the longest time
+	// that SQS keeps a message; producers that repeat work later than that need more.
 	Retention time.Duration
 
 	// Timeout ends one trip to the store. Default: 5 s.
 	Timeout time.Duration
 
-	// Patience is for how long recording a completed key is tried again while the
-	// store fails. The handler's place is taken meanwhile. After it the message is
-	// given back, with its work done: see [New]. Negative: it is tried once.
-	// Default: 10 s.
+	// Patience is how long recording a completed key is retried while the store fails. The handler
+	// keeps its place meanwhile. Afterwards the message is given back, although its work is done:
+	// see [New]. Negative: one try. Default: 10 s.
 	Patience time.Duration
 
-	// RunWithoutStore runs handlers unprotected while the store fails, which is said
-	// in the log and to Observe. Default: false; messages are retried later, and the
-	// consumer's circuit breaker opens if that goes on: see [reprise.Outage].
+	// RunWithoutStore runs handlers unprotected while the store fails; the log and Observe report
+	// it. Default: false; messages are retried later, and the consumer's circuit breaker opens if
+	// the failure lasts: see [reprise.Outage].
 	RunWithoutStore bool
 
-	// Duplicate is called instead of the handler with a message whose work is done,
-	// and the result that the handler left: to send a reply again, say. What it
-	// returns settles the message. Default: none; the message is deleted.
+	// Duplicate is called instead of the handler with a message whose work is done, and the result
+	// that the handler had set: for example to send a reply again. Its return value settles the
+	// message. Default: none; the message is deleted.
 	Duplicate func(ctx context.Context, m *reprise.Message, result []byte) error
 
-	// Observe is told what became of each message, on the handler's goroutine: the
-	// place for counters. Default: nobody.
+	// Observe is called with the outcome of each message, on the handler's goroutine: use it for
+	// counters. Default: none.
 	Observe func(ctx context.Context, e Event)
 
-	// Logger gets what an operator must know, each kind of problem at most every 30 s.
-	// Default: slog.Default().
+	// Logger gets problems that an operator must know, each kind at most every 30 s. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 
@@ -122,7 +120,7 @@ func (c Config) validate() error {
 	return errors.Join(problems...)
 }
 
-// Event is what became of one message.
+// Event is the outcome of one message.
 type Event struct {
 	Kind    Kind
 	Message *reprise.Message
@@ -134,12 +132,12 @@ type Event struct {
 	Err error
 }
 
-// Kind is a closed set of what can become of a message, fit for a metric label.
+// Kind is a closed set of outcomes of a message, suitable as a metric label.
 type Kind uint8
 
-// What can become of a message.
+// The outcomes of a message.
 const (
-	// KindDone: the handler ran and succeeded, and that is recorded.
+	// KindDone: the handler ran and succeeded, and the success is recorded.
 	KindDone Kind = iota
 	// KindFailed: the handler ran and failed, and the key was released.
 	KindFailed
@@ -149,21 +147,21 @@ const (
 	KindInProgress
 	// KindMismatch: the key was completed with another payload.
 	KindMismatch
-	// KindLost: the handler ran, and meanwhile the key was acquired by another run,
-	// or could not be kept.
+	// KindLost: the handler ran, and meanwhile another run acquired the key, or the claim could not
+	// be kept.
 	KindLost
 	// KindUnavailable: the store failed; the handler did not run.
 	KindUnavailable
-	// KindUnprotected: the store failed; the handler ran all the same.
+	// KindUnprotected: the store failed; the handler ran nevertheless.
 	KindUnprotected
-	// KindUnrecorded: the handler succeeded, and that could not be recorded.
+	// KindUnrecorded: the handler succeeded, but the success could not be recorded.
 	KindUnrecorded
 	kinds
 )
 
 var kindNames = [kinds]string{"done", "failed", "duplicate", "in-progress", "mismatch", "lost", "unavailable", "unprotected", "unrecorded"}
 
-// String returns the kind's name, fit for a metric label.
+// String returns the kind's name, suitable as a metric label.
 func (k Kind) String() string {
 	if k >= kinds {
 		return fmt.Sprintf("Kind(%d)", uint8(k))

@@ -1,11 +1,10 @@
-// Package idempotency lets the effect of a message happen once, however often the
-// message, or another that asks for the same, is delivered.
+// Package idempotency makes the effect of a message happen once, however often the message, or
+// another that asks for the same work, is delivered.
 //
 // A [Store] keeps a record for each key. The middleware that [New] makes claims a
-// message's key before the handler runs, keeps the claim while it runs, and records
-// that it succeeded, with a result if it left one. Whoever comes with the same key
-// meanwhile is given back until the claim's lease ends; whoever comes later is done
-// without running.
+// message's key before the handler runs, keeps the claim while it runs, and records its success,
+// with a result if the handler has set one. A message with the same key that comes meanwhile is
+// given back until the claim's lease ends; one that comes later is deleted without a run.
 //
 //	once, err := idempotency.New(store, idempotency.Config{})
 //	if err != nil {
@@ -13,12 +12,11 @@
 //	}
 //	consumer, err := reprise.New(client, queueURL, once(handler), reprise.Config{})
 //
-// One window no store can close: a process that is killed after its effect and
-// before the record of it leaves a claim that looks unfinished, and the work is
-// done again once the lease has ended. It closes where the effect and the record
-// are one transaction, as in [github.com/reprise-sqs/reprise/idempotency/sqlstore]'s
-// CompleteTx, or where the effect's own side refuses what it knows by the key or
-// the token of [ClaimFrom].
+// No store can close one window: if a process is killed after the effect and before its record, the
+// claim looks unfinished, and the work is done again after the lease has ended. The window is
+// closed if the effect and the record are one transaction, as with
+// [github.com/reprise-sqs/reprise/idempotency/sqlstore]'s CompleteTx, or if the service that
+// carries out the effect refuses duplicates by the key or the token of [ClaimFrom].
 package idempotency
 
 import (
@@ -34,44 +32,43 @@ import (
 )
 
 var (
-	// ErrInProgress is why a message was released: another run has its key.
+	// ErrInProgress is the reason of a release: another run has the message's key.
 	ErrInProgress = errors.New("idempotency: another run of the same work is in progress")
 
 	// ErrLost is the [context.Cause] of a handler's context when its claim has been
-	// overtaken by another run, or could not be kept: what the handler does now may be
-	// done twice. The message comes back to see what the other run makes of it.
+	// overtaken by another run, or could not be kept: further work of the handler may be done
+	// twice. The message comes back, and the record of the other run decides.
 	ErrLost = errors.New("idempotency: the claim on the key was lost")
 
-	// ErrMismatch is why a message was dead-lettered: its key was completed with
-	// another payload.
+	// ErrMismatch is the reason of a dead letter: the message's key was completed with another
+	// payload.
 	ErrMismatch = errors.New("idempotency: the key was completed with another payload")
 
-	// ErrUnrecorded is why a message came back whose work is done: the store failed
-	// until [Config].Patience ended.
+	// ErrUnrecorded is the reason why a message comes back although its work is done: the store
+	// failed until [Config].Patience ended.
 	ErrUnrecorded = errors.New("idempotency: the work is done, and recording it failed")
 )
 
-// New returns middleware that runs the handler it is given once per key, as far as
-// store and cfg reach. One middleware may wrap several handlers, whose keys are
-// then one space.
+// New returns middleware that runs its handler once per key, within the limits of store and cfg.
+// One middleware may wrap several handlers, which then share one space of keys.
 //
-// Whatever the handler returns, or however it ends, the message is settled by it;
-// a failure, a panic included, frees the key for the retry. Beside that:
+// The handler's result settles the message as usual; a failure, including a panic, frees the key
+// for the retry. In addition:
 //
-//   - work that is done is not run; the message is deleted, or see
+//   - if the work is done, the handler does not run; the message is deleted, or see
 //     [Config].Duplicate;
-//   - work that is in progress elsewhere releases the message until the other
-//     claim's lease ends, which costs no attempt;
+//   - if the work is in progress elsewhere, the message is released until the other claim's lease
+//     ends, without counting an attempt;
 //   - another payload under a completed key dead-letters the message;
 //   - while the store fails, messages are retried by policy with an error that
-//     [reprise.IsUnavailable] knows, or see [Config].RunWithoutStore;
-//   - a claim that was lost cancels the handler's context with the cause
-//     [ErrLost], and the message is released.
+//     [reprise.IsUnavailable] recognises, or see [Config].RunWithoutStore;
+//   - if the claim is lost, the handler's context is cancelled with the cause [ErrLost], and the
+//     message is released.
 //
 // A success that cannot be recorded within [Config].Patience is remembered in this
-// process, which records it, instead of running the handler, when the message
-// comes here again. If it comes to another process first, the work is done twice; or
-// if 10,000 later ones, or 64 MiB of their results, have taken its place.
+// process, which records it, instead of running the handler, when the message comes to it again.
+// The work is done twice if the message comes to another process first, or if 10,000 later
+// successes, or 64 MiB of their results, have replaced this one in memory.
 func New(store Store, cfg Config) (func(reprise.Handler) reprise.Handler, error) {
 	g, err := newGuard(store, cfg)
 	if err != nil {
@@ -111,7 +108,7 @@ func newGuard(store Store, cfg Config) (*guard, error) {
 		g.acquires.atOnce, g.completes.atOnce, g.releases.atOnce = atOnce(m, m.acquire), atOnce(m, m.complete), atOnce(m, m.release)
 	}
 	g.acquires.orphan = func(r Request, a Answer) {
-		if a.State == Acquired { // for somebody who has left
+		if a.State == Acquired { // the caller has left
 			g.release(context.Background(), Claim{r.Key, a.Token})
 		}
 	}
@@ -155,7 +152,7 @@ func (g *guard) handle(ctx context.Context, m *reprise.Message, next reprise.Han
 	return g.run(ctx, m, next, r, asked)
 }
 
-// requestFor asks for m's key.
+// requestFor returns the request for m's key.
 func (g *guard) requestFor(m *reprise.Message) (Request, error) {
 	key, err := g.keyOf(m)
 	if err != nil {
@@ -164,7 +161,7 @@ func (g *guard) requestFor(m *reprise.Message) (Request, error) {
 	return Request{Key: key, Digest: g.digestOf(m), Lease: g.cfg.Lease, Retention: g.cfg.Retention}, nil
 }
 
-// answered is the run that the store's answer permits, or else what becomes of m.
+// answered returns the run that the store's answer permits, or else the verdict on m.
 func (g *guard) answered(ctx context.Context, m *reprise.Message, key string, answer Answer, err error) (*run, error) {
 	if err != nil {
 		return g.unavailable(ctx, m, key, err)
@@ -190,11 +187,11 @@ func (g *guard) answered(ctx context.Context, m *reprise.Message, key string, an
 	return g.unavailable(ctx, m, key, fmt.Errorf("the store answered %v, which is no answer", answer.State))
 }
 
-// unavailable is what becomes of m while the store fails: a run without a claim, if
-// Config.RunWithoutStore says so.
+// unavailable returns the run or the verdict of m while the store fails: a run without a claim, if
+// Config.RunWithoutStore is set.
 func (g *guard) unavailable(ctx context.Context, m *reprise.Message, key string, err error) (*run, error) {
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // the message's time has ended, whoever is to blame
+		return nil, ctx.Err() // the message's time has ended, whatever the cause
 	}
 	err = fmt.Errorf("idempotency: acquiring key %q: %w", key, err)
 	if !g.cfg.RunWithoutStore {
@@ -212,10 +209,10 @@ const (
 	maxPause = 15 * time.Minute
 )
 
-// pause is how long a message is given back for that has to wait for a lease of
-// which there is left so much. It is never 0, or the message would go round and
-// round; nor longer than a store's clock that is badly wrong may ask for. The
-// jitter, a tenth, is the message's own: duplicates come back apart.
+// pause returns how long to give back a message that waits for a lease with the given remaining
+// time. It is never 0, or the message would come back in a tight loop, and it is bounded, in case a
+// store's clock is badly wrong. The jitter, a tenth, depends on the message: duplicates come back
+// at different times.
 func pause(left time.Duration, m *reprise.Message) time.Duration {
 	wait := min(max(left, minPause), maxPause)
 	hash := fnv.New64a()
@@ -223,7 +220,7 @@ func pause(left time.Duration, m *reprise.Message) time.Duration {
 	return wait + time.Duration(hash.Sum64()%uint64(wait/10))
 }
 
-// observe tells Config.Observe.
+// observe calls Config.Observe.
 func (g *guard) observe(ctx context.Context, e Event) {
 	if g.cfg.Observe != nil {
 		g.cfg.Observe(ctx, e)

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// keeper extends the claims of running handlers, in batches and by one timer. A
-// claim whose handler's context has ended is not extended any more: the handler
-// has been told to stop, and has the rest of the lease to do so. So a claim is kept
-// for no longer than its message.
+// keeper extends the claims of running handlers, in batches and by one timer. After a handler's
+// context has ended its claim is not extended any more: the handler has been told to stop, and has
+// the rest of the lease to do so. So a claim is kept no longer than its message.
 type keeper struct {
 	lease, timeout time.Duration
 	extend         func(context.Context, []Extension) ([]bool, error)
-	problem        func(error) // told of trips that failed
+	problem        func(error) // called for trips that failed
 
 	mu    sync.Mutex
 	held  map[*run]struct{}
@@ -23,8 +22,8 @@ type keeper struct {
 	armed bool // the timer will fire
 }
 
-// margin is the part of a lease that is not trusted: our clock may run slower than
-// the store's, or that one may be set.
+// margin is the part of a lease that is not trusted: our clock may run slower than the store's, or
+// the store's may be adjusted.
 func (k *keeper) margin() time.Duration { return k.lease / 10 }
 
 // begin notes that r's lease began no earlier than then. The caller holds k.mu.
@@ -33,7 +32,7 @@ func (k *keeper) begin(r *run, then time.Time) {
 	r.renewAt = then.Add(k.lease / 2)
 }
 
-// add keeps r's claim, which was asked for then.
+// add keeps r's claim, which was requested at then.
 func (k *keeper) add(r *run, then time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,13 +41,13 @@ func (k *keeper) add(r *run, then time.Time) {
 	}
 	k.begin(r, then)
 	k.held[r] = struct{}{}
-	if !k.armed { // otherwise it fires in time: every lease is as long
+	if !k.armed { // an armed timer fires in time, because all leases have the same length
 		k.arm(r.renewAt)
 	}
 }
 
-// remove ends the keeping of r's claim. The timer is left: setting it for each
-// message would cost more than letting it fire for nothing once a lease.
+// remove stops keeping r's claim. It leaves the timer: setting it for each message would cost more
+// than letting it fire in vain once per lease.
 func (k *keeper) remove(r *run) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,7 +65,7 @@ func (k *keeper) arm(at time.Time) {
 	k.timer.Reset(wait)
 }
 
-// look is called by the timer: it extends what is due.
+// look is called by the timer: it extends the claims that are due.
 func (k *keeper) look() {
 	now := time.Now()
 	k.mu.Lock()
@@ -86,9 +85,8 @@ func (k *keeper) look() {
 	}
 }
 
-// due returns the claims to extend now, those that would be due within a tenth of
-// a lease included, so that they share trips; and takes out those whose lease has
-// ended. The caller holds k.mu.
+// due returns the claims to extend now, including those that will be due within a tenth of a lease,
+// so that they share trips. It removes those whose lease has ended. The caller holds k.mu.
 func (k *keeper) due(now time.Time) (due, ended []*run) {
 	horizon := now.Add(k.lease / 10)
 	for r := range k.held {
@@ -104,7 +102,7 @@ func (k *keeper) due(now time.Time) (due, ended []*run) {
 	return due, ended
 }
 
-// next is when to look again: zero if nothing is held. The caller holds k.mu.
+// next is when to look again: zero if no claim is held. The caller holds k.mu.
 func (k *keeper) next() (next time.Time) {
 	for r := range k.held {
 		at := r.expires
@@ -118,8 +116,8 @@ func (k *keeper) next() (next time.Time) {
 	return next
 }
 
-// renew extends the claims of a batch in one trip. It ends before the first of
-// them, whose handler must be told.
+// renew extends the claims of a batch in one trip. The trip ends before the first of these leases,
+// because its handler must be told in time.
 func (k *keeper) renew(batch []*run) {
 	asked := time.Now()
 	limit := min(k.timeout, k.lease/5)

@@ -13,22 +13,21 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// KeyFunc returns what names the work that a message asks for.
+// KeyFunc returns a name for the work that a message asks for.
 type KeyFunc func(m *reprise.Message) (string, error)
 
-// ByOrigin keys by the id of the message that started the lineage, and by what it holds:
-// see [reprise.Message.IdempotencyKey]. What SQS delivers twice and what is retried by a
-// copy is the same work. A message that a producer sends twice is other work, and so is one that is redriven,
-// which begins anew. Whatever a producer forges, no message can take another's key
-// that does not ask for the very same.
+// ByOrigin keys by the id of the message that started the lineage, and by the content: see
+// [reprise.Message.IdempotencyKey]. Messages that SQS delivers twice, and copies, are the same work. A
+// message that a producer sends twice is different work, and so is a redriven one, which begins anew.
+// Whatever a producer forges, a message can have another's key only if it asks for exactly the same work.
 func ByOrigin(m *reprise.Message) (string, error) { return m.IdempotencyKey(), nil }
 
 // ByBody keys by the SHA-256 of the body: equal bodies are the same work, whoever
 // sends them, for as long as the retention.
 //
-// By this key and those below producers say what is the same work: who may send to the
-// queue can send another's key, and its work is then taken for done. [Config].Digest
-// makes that an error of the later one, not of the forger.
+// With this key and those below producers decide what is the same work: anybody who may send to the
+// queue can send another's key, and the other's work then counts as done. [Config].Digest makes
+// that an error of the later message, not of the forger's.
 func ByBody(m *reprise.Message) (string, error) {
 	sum := sha256.Sum256([]byte(m.Body))
 	return hex.EncodeToString(sum[:]), nil
@@ -61,14 +60,14 @@ func ByGroup(inside KeyFunc) KeyFunc {
 	}
 }
 
-// inGroup is a key that no other group and key give.
+// inGroup returns a key that is unique for the group and the key.
 func inGroup(m *reprise.Message, key string) string {
 	return strconv.Itoa(len(m.GroupID)) + ":" + m.GroupID + ":" + key
 }
 
-// ByDeduplicationID keys by a FIFO queue's deduplication id inside its message group:
-// what SQS drops for five minutes is the same work for as long as the retention. It is
-// an error on standard queues, whose messages have none.
+// ByDeduplicationID keys by a FIFO queue's deduplication id inside its message group: messages that
+// SQS would drop within five minutes are the same work for as long as the retention. It is an error
+// on standard queues, whose messages have none.
 func ByDeduplicationID(m *reprise.Message) (string, error) {
 	if m.DeduplicationID == "" {
 		return "", errors.New("the message has no deduplication id: it is not from a FIFO queue")
@@ -77,8 +76,8 @@ func ByDeduplicationID(m *reprise.Message) (string, error) {
 }
 
 // ByJSON keys by the value that a JSON Pointer ([RFC 6901]) names in a JSON body,
-// such as "/order/id". The value is a string, a number or a boolean; a number
-// counts as it is written. It is an error if there is none.
+// such as "/order/id". The value is a string, a number or a boolean; a number counts as it is
+// written. It is an error if there is no such value.
 //
 // [RFC 6901]: https://www.rfc-editor.org/rfc/rfc6901
 func ByJSON(pointer string) KeyFunc {
@@ -146,8 +145,8 @@ func BodyDigest(m *reprise.Message) []byte {
 
 const maxDigest = 64
 
-// digestOf returns what the store is to know of m's payload. A longer digest than
-// stores take is digested itself.
+// digestOf returns the digest of m's payload for the store. If it is longer than stores accept, its
+// SHA-256 is used.
 func (g *guard) digestOf(m *reprise.Message) []byte {
 	if g.cfg.Digest == nil {
 		return nil
@@ -179,8 +178,8 @@ func (g *guard) keyOf(m *reprise.Message) (string, error) {
 
 const maxKey = 255
 
-// storable reports whether a store can keep key as it is: any database's text, index
-// and JSON can.
+// storable reports whether every store can keep key unchanged, in the text, the indexes and the
+// JSON of any database.
 func storable(key string) bool {
 	if len(key) == 0 || len(key) > maxKey {
 		return false

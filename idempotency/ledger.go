@@ -11,8 +11,8 @@ const (
 	maxUnrecordedBytes = 64 << 20 // of keys and results
 )
 
-// ledger is what this process has done and could not record. It is empty unless
-// the store has failed.
+// ledger is the work that this process has done and could not record. It is empty unless the store
+// has failed.
 type ledger struct {
 	mu      sync.Mutex
 	entries map[string]*list.Element

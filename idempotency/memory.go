@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// MemoryConfig bounds a [Memory].
+// MemoryConfig are the limits of a [Memory].
 type MemoryConfig struct {
 	// MaxRecords is how many keys are remembered. Default: 100,000.
 	MaxRecords int
-	// MaxBytes is how much memory the records may take, keys and results included,
-	// by estimate. Default: 64 MiB.
+	// MaxBytes is the estimated memory that the records may take, with keys and results. Default:
+	// 64 MiB.
 	MaxBytes int
 }
 
-// Memory is a [Store] in this process's memory. It protects from duplicates that
-// come to this process while it lives: for tests, and for programs that run once.
-// Its clock is the process's own.
+// Memory is a [Store] in this process's memory. It protects only from duplicates that come to this
+// process while it lives: for tests, and for programs that run once. Its clock is the process's
+// own.
 //
-// It is bounded: when it is full, the key that was completed first is forgotten
-// before its retention has ended, and counted in [Memory.Stats]. Claims in progress
-// are not forgotten; if they alone fill it, Acquire fails.
+// It is bounded: when it is full, it forgets the key that was completed first, before its retention
+// has ended, and [Memory.Stats] counts it. Claims in progress are not forgotten; if they alone fill
+// the store, Acquire fails.
 type Memory struct {
 	cfg MemoryConfig
 
 	mu        sync.Mutex
 	records   map[string]*record
 	completed list.List // of *record, in the order of completion
-	token     Token     // the last one given out
+	token     Token     // the last one issued
 	bytes     int
 	forgotten int
 }
 
-// record is what is known of a key. One that was released is removed.
+// record is the state of a key. A released key has no record.
 type record struct {
 	key     string
 	token   Token
@@ -48,8 +48,8 @@ type record struct {
 	result  []byte
 }
 
-// recordOverhead is what a record takes beside its bytes, by estimate: the struct,
-// its entries in the map and the list, and their slack.
+// recordOverhead is the estimated memory of a record without its bytes: the struct, its entries in
+// the map and the list, and unused capacity.
 const recordOverhead = 300
 
 func (r *record) size() int {
@@ -67,16 +67,16 @@ func NewMemory(cfg MemoryConfig) *Memory {
 	return &Memory{cfg: cfg, records: make(map[string]*record)}
 }
 
-// MemoryStats is what a [Memory] holds.
+// MemoryStats are the contents of a [Memory] in numbers.
 type MemoryStats struct {
 	Records int
 	Bytes   int // by estimate
-	// Forgotten is how many completed keys had to go before their retention ended:
-	// if it grows, raise the bounds or shorten the retention.
+	// Forgotten is how many completed keys were removed before their retention ended: if it grows,
+	// raise the bounds or shorten the retention.
 	Forgotten int
 }
 
-// Stats says what m holds.
+// Stats returns the contents of m in numbers.
 func (m *Memory) Stats() MemoryStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *Memory) Extend(ctx context.Context, batch []Extension) ([]bool, error) 
 	return each(m, ctx, batch, m.extend)
 }
 
-// each answers a batch member by member, under m's mutex.
+// each calls answer for each member of a batch, under m's mutex.
 func each[In, Out any](m *Memory, ctx context.Context, batch []In, answer func(In, time.Time) (Out, error)) ([]Out, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func each[In, Out any](m *Memory, ctx context.Context, batch []In, answer func(I
 	return answers, nil
 }
 
-// atOnce makes of one of m's methods a call without a trip.
+// atOnce turns one of m's methods into a call without a trip.
 func atOnce[In, Out any](m *Memory, answer func(In, time.Time) (Out, error)) func(In) (Out, error) {
 	return func(in In) (Out, error) {
 		m.mu.Lock()
@@ -187,7 +187,7 @@ func (m *Memory) extend(e Extension, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// held returns the record of a claim that has not been overtaken, or nil.
+// held returns the record of a claim, or nil if the claim has been overtaken.
 func (m *Memory) held(c Claim) *record {
 	r := m.records[c.Key]
 	if r == nil || r.token != c.Token {
@@ -196,7 +196,8 @@ func (m *Memory) held(c Claim) *record {
 	return r
 }
 
-// makeRoom forgets until so much more has room, and reports whether it has.
+// makeRoom forgets completed keys until there is room for the given size, and reports whether there
+// is.
 func (m *Memory) makeRoom(records, size int, now time.Time) bool {
 	full := func() bool {
 		return len(m.records)+records > m.cfg.MaxRecords || m.bytes+size > m.cfg.MaxBytes
@@ -214,7 +215,7 @@ func (m *Memory) makeRoom(records, size int, now time.Time) bool {
 	if !full() {
 		return true
 	}
-	for _, r := range m.records { // all in progress, or seemingly so
+	for _, r := range m.records { // all in progress; drop those whose lease has ended
 		if !now.Before(r.until) {
 			m.remove(r)
 		}

@@ -14,7 +14,7 @@ import (
 // maxResult is the longest result. DynamoDB's items end at 400 KB.
 const maxResult = 256 << 10
 
-// run is one run of a handler under a claim; without one if the store failed.
+// run is one run of a handler under a claim, or without a claim if the store failed.
 type run struct {
 	claim     Claim
 	retention time.Duration
@@ -30,10 +30,9 @@ type run struct {
 // runKey is the key of a *run in a handler's context.
 type runKey struct{}
 
-// SetResult leaves result for the duplicates of the message whose handler runs with
-// ctx: they get it in [Config].Duplicate. The last one counts, and none if the
-// handler fails. It is an error if ctx is not of such a handler, or result is
-// longer than 256 KiB.
+// SetResult stores result for the duplicates of the message whose handler runs with ctx: they get
+// it in [Config].Duplicate. The last call counts, and none if the handler fails. It returns an
+// error if ctx does not belong to such a handler, or if result is longer than 256 KiB.
 func SetResult(ctx context.Context, result []byte) error {
 	r, ok := ctx.Value(runKey{}).(*run)
 	switch {
@@ -48,11 +47,11 @@ func SetResult(ctx context.Context, result []byte) error {
 	return nil
 }
 
-// ClaimFrom returns the claim under which the handler runs whose context is ctx,
-// and the retention that its completion is to have; not ok where there is none, as
-// with [Config].RunWithoutStore while the store fails. A handler passes the token
-// on to whatever it changes, which can then refuse a smaller one than it has seen
-// for the key; or it completes the claim itself, in the transaction of its effect.
+// ClaimFrom returns the claim of the handler whose context is ctx, and the retention for its
+// completion; ok is false without a claim, as with [Config].RunWithoutStore while the store fails.
+// A handler can pass the token to the service that it changes, which can then refuse a token
+// smaller than the largest it has seen for the key; or it completes the claim itself, in the
+// transaction of its effect.
 func ClaimFrom(ctx context.Context) (claim Claim, retention time.Duration, ok bool) {
 	r, ok := ctx.Value(runKey{}).(*run)
 	if !ok || r.claim.Token == 0 {
@@ -64,8 +63,8 @@ func ClaimFrom(ctx context.Context) (claim Claim, retention time.Duration, ok bo
 // protected reports whether r has a claim.
 func (r *run) protected() bool { return r.claim.Token != 0 }
 
-// begin makes r's context from that of its message, and keeps its claim, which was
-// asked for then.
+// begin makes r's context from that of its message, and keeps its claim, which was requested at
+// then.
 func (g *guard) begin(ctx context.Context, r *run, asked time.Time) {
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if r.protected() {
@@ -73,7 +72,7 @@ func (g *guard) begin(ctx context.Context, r *run, asked time.Time) {
 	}
 }
 
-// end is the end of begin.
+// end undoes begin.
 func (g *guard) end(r *run) {
 	if r.protected() {
 		g.keeper.remove(r)
@@ -81,7 +80,7 @@ func (g *guard) end(r *run) {
 	r.cancel(nil)
 }
 
-// run runs next as r, whose claim was asked for then.
+// run runs next as r, whose claim was requested at then.
 func (g *guard) run(ctx context.Context, m *reprise.Message, next reprise.Handler, r *run, asked time.Time) error {
 	g.begin(ctx, r, asked)
 	returned := false
@@ -105,15 +104,15 @@ func (g *guard) run(ctx context.Context, m *reprise.Message, next reprise.Handle
 	return g.recorded(ctx, m, completion, held, err)
 }
 
-// completion is what is recorded of r, whose work is done.
+// completion is the record of r, whose work is done.
 func (r *run) completion() Completion {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Completion{Claim: r.claim, Result: r.result, Retention: r.retention}
 }
 
-// released is what becomes of m, whose run r has failed with err, when its key has been
-// given back, or was held no longer.
+// released returns the verdict on m after its run r has failed with err and its key has been freed,
+// or was lost.
 func (g *guard) released(ctx context.Context, m *reprise.Message, r *run, err error, held bool) error {
 	if !held || r.lost() {
 		return g.lost(ctx, m, r.claim, err)
@@ -122,11 +121,11 @@ func (g *guard) released(ctx context.Context, m *reprise.Message, r *run, err er
 	return err
 }
 
-// lost reports whether r's claim was lost, as far as the handler was told.
+// lost reports whether the handler was told that r's claim is lost.
 func (r *run) lost() bool { return errors.Is(context.Cause(r.ctx), ErrLost) }
 
-// recorded is what becomes of m, whose work is done, when that has been recorded, or
-// was held no longer, or could not be.
+// recorded returns the verdict on m, whose work is done: it has been recorded, the claim was lost,
+// or recording failed.
 func (g *guard) recorded(ctx context.Context, m *reprise.Message, c Completion, held bool, err error) error {
 	switch {
 	case err != nil:
@@ -144,8 +143,8 @@ const (
 	maxRecordBackoff = 2 * time.Second
 )
 
-// record completes a claim, again and again until Config.Patience ends. The end of
-// the message's own time does not stop it: the effect has happened.
+// record completes a claim, with retries until Config.Patience ends. It goes on after the end of
+// the message's context, because the effect has happened.
 func (g *guard) record(ctx context.Context, c Completion) (held bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	end := time.Now().Add(g.cfg.Patience)
@@ -158,8 +157,8 @@ func (g *guard) record(ctx context.Context, c Completion) (held bool, err error)
 	}
 }
 
-// notRecorded gives back a message whose work is done, so that it does not vanish
-// without a record.
+// notRecorded gives back a message whose work is done, so that it does not disappear without a
+// record.
 func (g *guard) notRecorded(ctx context.Context, m *reprise.Message, key string, err error) error {
 	err = fmt.Errorf("%w (key %q): %w", ErrUnrecorded, key, err)
 	g.warn(KindUnrecorded, "work is done and could not be recorded; it may be done again by another process", "key", key, "error", err)
@@ -167,9 +166,8 @@ func (g *guard) notRecorded(ctx context.Context, m *reprise.Message, key string,
 	return reprise.Unavailable(err)
 }
 
-// recordedLate is called when the work of a key that was done here, and could not be
-// recorded then, has been, or err says why it could not. If the key was acquired
-// since, what that run made of it counts.
+// recordedLate is called after a late attempt to record work that this process did earlier; err is
+// why it failed. If the key was acquired since, the result of that run counts.
 func (g *guard) recordedLate(ctx context.Context, m *reprise.Message, key string, err error) error {
 	if err != nil {
 		return g.notRecorded(ctx, m, key, err)
@@ -179,14 +177,14 @@ func (g *guard) recordedLate(ctx context.Context, m *reprise.Message, key string
 }
 
 // release frees a claim's key for the next attempt. If the store fails the key
-// becomes free when its lease ends. It says no only if the store did: the claim
-// was overtaken, or completed in a transaction whose end the handler did not learn.
+// becomes free when its lease ends. It returns false only if the store did: the claim was
+// overtaken, or completed in a transaction whose end the handler did not learn.
 func (g *guard) release(ctx context.Context, claim Claim) bool {
 	held, err := g.releases.do(context.WithoutCancel(ctx), claim)
 	return g.freed(claim, held, err)
 }
 
-// freed is what release says of the store's answer.
+// freed is the result of release for the store's answer.
 func (g *guard) freed(claim Claim, held bool, err error) bool {
 	if err != nil {
 		g.warn(KindFailed, "releasing a key failed; it becomes free when its lease ends", "key", claim.Key, "error", err)
@@ -194,8 +192,8 @@ func (g *guard) freed(claim Claim, held bool, err error) bool {
 	return held || err != nil
 }
 
-// lost gives back a message whose claim was lost while its handler ran, to find out
-// later what the other run has made of it. What this one returned does not count.
+// lost gives back a message whose claim was lost while its handler ran, because the result of the
+// other run decides. The result of this run does not count.
 func (g *guard) lost(ctx context.Context, m *reprise.Message, claim Claim, err error) error {
 	reason := fmt.Errorf("%w (key %q)", ErrLost, claim.Key)
 	if err != nil {

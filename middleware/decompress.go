@@ -19,26 +19,25 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// EncodingAttribute is the message attribute that says how a body is compressed,
-// unless [DecompressConfig].Attribute names another.
+// EncodingAttribute is the message attribute that names the compression of a body, unless
+// [DecompressConfig].Attribute names another.
 const EncodingAttribute = "Content-Encoding"
 
-// DecompressConfig says what [Decompress] does. The zero DecompressConfig works.
+// DecompressConfig are the settings of [Decompress]. The zero value is a good default.
 type DecompressConfig struct {
-	// Attribute is the message attribute that says how a body is compressed.
-	// Default: EncodingAttribute.
+	// Attribute is the message attribute that names the compression of a body. Default:
+	// EncodingAttribute.
 	Attribute string
 
-	// MaxSize is how large a body may become, in bytes. One that would become larger
-	// is dead-lettered. As many bodies as the consumer runs handlers can be in memory.
-	// Default: 16 MiB.
+	// MaxSize is how large a body may become, in bytes. A message whose body would become larger is
+	// dead-lettered. Each running handler can have one such body in memory. Default: 16 MiB.
 	MaxSize int
 
-	// MaxRatio is how many times larger than what was compressed a body may become, in
-	// whole numbers, so that a sender cannot take much memory with little. One that
-	// would become larger is dead-lettered, but for bodies of up to 1 MiB, SQS's limit,
-	// which may have any ratio. Texts that people and programs write have ratios of 3 to
-	// 50; a bomb has 1,000. Default: 200.
+	// MaxRatio is how many times larger than its compressed form a body may become, in whole
+	// numbers, so that a sender cannot use much memory with a small message. A message whose body
+	// would become larger is dead-lettered, except bodies of up to 1 MiB, SQS's limit, which may
+	// have any ratio. Usual texts have ratios of 3 to 50; a decompression bomb has 1,000. Default:
+	// 200.
 	MaxRatio int
 }
 
@@ -50,15 +49,14 @@ const (
 	anyRatio       = 1 << 20 // bytes, of any ratio
 )
 
-// Decompress gives the handler the body as it was before it was compressed. SQS
-// takes text only, so a compressed body is in base64 (RFC 4648, section 4). The
-// attribute says "gzip" (RFC 1952) or "deflate", which is zlib's format (RFC 1950),
-// as HTTP's Content-Encoding does. The handler does not see the attribute. A
-// message without it, or with "identity", passes unchanged.
+// Decompress gives the handler the decompressed body. SQS accepts only text, so a compressed body
+// is in base64 (RFC 4648, section 4). The attribute is "gzip" (RFC 1952) or "deflate", which is
+// zlib's format (RFC 1950), as HTTP's Content-Encoding does. The handler does not see the
+// attribute. A message without it, or with "identity", passes unchanged.
 //
-// A message that says that it is compressed and cannot be decompressed, or into
-// more than MaxSize or MaxRatio permit, is dead-lettered with the reason, as it was.
-// It is opened once: what was compressed twice is still compressed once.
+// A message with the attribute that cannot be decompressed, or would exceed MaxSize or MaxRatio, is
+// dead-lettered unchanged, with the reason. A body is decompressed once: a body that was compressed
+// twice is still compressed once.
 //
 // A MaxSize below 0 or above 1 GiB is an error, and a MaxRatio below 0 or above 1,100.
 func Decompress(cfg DecompressConfig) (Middleware, error) {
@@ -88,7 +86,7 @@ func Decompress(cfg DecompressConfig) (Middleware, error) {
 			if err != nil {
 				return reprise.Permanent(fmt.Errorf("decompressing the body (%s %.100q): %w", cfg.Attribute, encoding, err))
 			}
-			plain := *m // the message is not ours to change: who stands outside sees it too
+			plain := *m // outer middleware sees the message too, so it must not be changed
 			plain.Body = body
 			plain.Attributes = maps.Clone(m.Attributes)
 			delete(plain.Attributes, cfg.Attribute)
@@ -97,7 +95,7 @@ func Decompress(cfg DecompressConfig) (Middleware, error) {
 	}, nil
 }
 
-// decompress returns what body is the encoded form of.
+// decompress returns the decoded form of body.
 func decompress(body, encoding string, cfg *DecompressConfig) (string, error) {
 	var pool *sync.Pool
 	switch strings.ToLower(encoding) {
@@ -119,7 +117,7 @@ func decompress(body, encoding string, cfg *DecompressConfig) (string, error) {
 	return in.inflate(bytes.NewReader(compressed), cfg)
 }
 
-// inflater decompresses one body after another: a fresh one costs 40 KB.
+// inflater decompresses one body after another: a new one costs 40 KB.
 type inflater struct {
 	stream io.Reader // nil before the first body
 	reset  func(stream, src io.Reader) (io.Reader, error)
@@ -145,7 +143,7 @@ func resetZlib(stream, src io.Reader) (io.Reader, error) {
 	return stream, stream.(zlib.Resetter).Reset(src, nil)
 }
 
-// inflate reads all of src, and refuses what follows.
+// inflate reads all of src, and refuses further bytes.
 func (in *inflater) inflate(src *bytes.Reader, cfg *DecompressConfig) (string, error) {
 	byRatio := max(anyRatio, cfg.MaxRatio*src.Len())
 	limit := min(cfg.MaxSize, byRatio)
@@ -170,15 +168,14 @@ func (in *inflater) inflate(src *bytes.Reader, cfg *DecompressConfig) (string, e
 	return plain.String(), nil
 }
 
-// maxAttributes is how many message attributes SQS takes.
+// maxAttributes is how many message attributes SQS accepts.
 const maxAttributes = 10
 
 var gzips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// Compress returns o with its body compressed by gzip, in base64, and an
-// [EncodingAttribute] that says so, for consumers that [Decompress]. It is o as it
-// was if that makes the message no smaller, if o has ten attributes already, which
-// is all that SQS takes, or an EncodingAttribute.
+// Compress returns o with its body compressed by gzip, in base64, and with an [EncodingAttribute],
+// for consumers that [Decompress]. It returns o unchanged if that does not make the message
+// smaller, if o already has ten attributes, the maximum of SQS, or if it has an EncodingAttribute.
 func Compress(o reprise.Outgoing) reprise.Outgoing {
 	if _, encoded := o.Attributes[EncodingAttribute]; encoded || len(o.Attributes) >= maxAttributes {
 		return o
@@ -187,9 +184,9 @@ func Compress(o reprise.Outgoing) reprise.Outgoing {
 	w := gzips.Get().(*gzip.Writer)
 	defer gzips.Put(w)
 	w.Reset(&compressed)
-	_, _ = io.WriteString(w, o.Body) // a bytes.Buffer takes everything
+	_, _ = io.WriteString(w, o.Body) // a bytes.Buffer returns no error
 	_ = w.Close()
-	const attribute = len(EncodingAttribute + "String" + "gzip") // what SQS counts it as
+	const attribute = len(EncodingAttribute + "String" + "gzip") // its size in SQS's count
 	if base64.StdEncoding.EncodedLen(compressed.Len())+attribute >= len(o.Body) {
 		return o
 	}

@@ -7,23 +7,21 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Logging logs each run of the handler when it has ended, in one line: what it
-// asked for, how long it took, its error, and in the group "message" which message
-// it was. Bodies, and what attributes hold, are not logged; an error's text is, and
-// is the handler's own.
+// Logging logs each run of the handler when it has ended, in one line: its verdict, duration and
+// error, and in the group "message" which message it was. Bodies and the values of attributes are
+// not logged; the text of the handler's error is.
 //
 // A run that succeeded, or released its message, is logged at [slog.LevelInfo]; one
 // that failed at [slog.LevelWarn]; one that asked for a dead letter, or did not
-// return, at [slog.LevelError]. A handler of the logger that wants less for some
-// queue filters by level. What the consumer logs by itself, a panic or trouble with
-// the queue, it logs all the same.
+// return, at [slog.LevelError]. To log less for some queue, use a slog handler that filters by
+// level. The consumer's own log lines, about panics and problems with the queue, are not affected.
 //
-// A nil logger stands for [slog.Default].
+// A nil logger means [slog.Default].
 func Logging(logger *slog.Logger) Middleware {
 	return Metrics(func(ctx context.Context, m *reprise.Message, r Run) {
 		l := logger
 		if l == nil {
-			l = slog.Default() // which may be set later than this middleware is made
+			l = slog.Default() // may be set after this middleware is made
 		}
 		level := levelOf(r)
 		if !l.Enabled(ctx, level) {

@@ -13,28 +13,28 @@ import (
 type Run struct {
 	Started  time.Time
 	Duration time.Duration
-	// Err is what the handler returned: [ErrNoReturn] if it did not.
+	// Err is the handler's error: [ErrNoReturn] if it did not return.
 	Err error
-	// Asked is what the handler asked for: OutcomeDelete, OutcomeRetry,
-	// OutcomeRelease or OutcomeDeadLetter; or OutcomeLost, if it was interrupted since
-	// the lease has ended. It is fit for a metric label. What the consumer makes of a
-	// retry, the policy's limits decide: [reprise.Observer] tells.
+	// Asked is the verdict of the handler: OutcomeDelete, OutcomeRetry, OutcomeRelease or
+	// OutcomeDeadLetter; or OutcomeLost, if it was interrupted because the lease has ended. It is
+	// suitable as a metric label. The policy's limits decide what happens to a retry:
+	// [reprise.Observer] reports it.
 	Asked reprise.Outcome
 }
 
-// ErrNoReturn is the error of a run that panicked or called [runtime.Goexit]. A
-// [Recover] inside makes of a panic an error that tells more.
+// ErrNoReturn is the error of a run that panicked or called [runtime.Goexit]. An inner [Recover]
+// turns a panic into an error with more details.
 var ErrNoReturn = errors.New("middleware: the handler panicked or ended its goroutine")
 
-// Metrics calls record after each run of the handler, on its goroutine: the place
-// for a counter and a histogram of this handler's own. What the whole consumer
-// does, [reprise.Observer] tells.
+// Metrics calls record after each run of the handler, on its goroutine: use it for a counter and a
+// histogram of this handler. [reprise.Observer] reports on the whole consumer.
 func Metrics(record func(ctx context.Context, m *reprise.Message, r Run)) Middleware {
 	required("Metrics", record == nil)
 	return func(next reprise.Handler) reprise.Handler {
 		return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 			r := Run{Started: time.Now(), Err: ErrNoReturn}
-			// Deferred, and not recovering: whoever recovers shall see the panic's stack.
+			// This is deferred and does not recover, so that code which recovers sees the panic's
+			// stack.
 			defer func() {
 				r.Duration = time.Since(r.Started)
 				r.Asked = asked(ctx, r.Err)
@@ -46,12 +46,11 @@ func Metrics(record func(ctx context.Context, m *reprise.Message, r Run)) Middle
 	}
 }
 
-// unlimited is a policy that gives nothing up by itself: what it decides is what
-// the error asks for.
+// unlimited is a policy without limits: its decision is exactly what the error asks for.
 var unlimited = retry.Policy{MaxAttempts: -1, MaxAge: -1}
 
-// asked returns what a handler asks for that ends with err. It reads the error as
-// the consumer does.
+// asked returns the verdict of a handler that ends with err. It reads the error as the consumer
+// does.
 func asked(ctx context.Context, err error) reprise.Outcome {
 	if err == nil {
 		return reprise.OutcomeDelete
@@ -73,7 +72,7 @@ func asked(ctx context.Context, err error) reprise.Outcome {
 	return reprise.OutcomeRetry
 }
 
-// required panics, for a constructor, if the function that it is about is missing.
+// required panics, for a constructor, if the function is nil.
 func required(constructor string, missing bool) {
 	if missing {
 		panic("middleware: " + constructor + " was given a nil function: pass one, or leave the middleware out")

@@ -12,32 +12,30 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// ErrRateLimited is why a message was released: its key has had as many runs as it
-// may have for now.
+// ErrRateLimited is the reason of a release: the key of the message has used up its runs for now.
 var ErrRateLimited = errors.New("middleware: the rate limit is reached")
 
-// RateLimitConfig says what [RateLimit] permits.
+// RateLimitConfig are the settings of [RateLimit].
 type RateLimitConfig struct {
 	// Rate is how many runs of the handler may start per second, for each key, from
 	// 0.001 to 1,000,000. Required.
 	Rate float64
 
 	// Burst is how many may start at once, after a quiet time, up to 1,000,000.
-	// Default: what Rate allows in a second, and at least 1.
+	// Default: as many as Rate allows in a second, and at least 1.
 	Burst int
 
-	// Key returns whose limit a message counts against: a tenant or a host, say. It
+	// Key returns the key whose limit a message counts against: for example a tenant or a host. It
 	// may be called concurrently. Default: nil; one limit for all messages.
 	Key func(*reprise.Message) string
 
-	// Patience is how long a message may wait in its handler's place for its turn,
-	// instead of being given back. Negative: not at all. Default: 1 s, the shortest
-	// time for which a message can be given back.
+	// Patience is how long a message may wait in its handler's place for its turn, instead of being
+	// given back. Negative: no wait. Default: 1 s, the shortest time for which a message can be
+	// given back.
 	Patience time.Duration
 
-	// MaxKeys is how many keys are remembered. Beyond it the one that has been quiet
-	// for longest is forgotten, and starts with a whole burst when it comes again.
-	// Default: 10,000.
+	// MaxKeys is how many keys are remembered. Beyond that the key that has been quiet for longest
+	// is forgotten; when it comes again it starts with a full burst. Default: 10,000.
 	MaxKeys int
 }
 
@@ -48,21 +46,20 @@ const (
 	defaultPatience = time.Second
 	defaultMaxKeys  = 10_000
 
-	// longestLine is the most that a message is given back for. It is longer than
-	// the interval of the lowest rate.
+	// longestLine is the longest time for which a message is given back. It is longer than the
+	// interval of the lowest rate.
 	longestLine = time.Hour
 )
 
-// RateLimit starts the handler at most so often per key, in this process: a fleet
-// of ten may start ten times as many.
+// RateLimit limits how often the handler starts per key, in this process: ten processes may start
+// it ten times as often.
 //
-// A message whose turn comes within the Patience waits for it. Another is released
-// until its turn, behind those of its key that were released before, so that they
-// come back one by one; it costs no attempt. It does cost a receive, which counts
-// against the queue's maxReceiveCount: where one key brings more than its rate for
-// long, give its messages a queue of their own, whose consumer is limited by
-// [reprise.Config].Rate, which receives no more than can run. On FIFO queues a
-// released message holds up its group.
+// A message whose turn comes within the Patience waits for it. Other messages are released until
+// their turn, behind earlier released ones of their key, so that they come back one by one. That
+// costs no attempt, but it costs a receive, which counts against the queue's maxReceiveCount: if
+// one key exceeds its rate for long, give its messages a queue of their own and limit that consumer
+// by [reprise.Config].Rate, which receives no more than can run. On FIFO queues a released message
+// blocks its group.
 func RateLimit(cfg RateLimitConfig) (Middleware, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -80,7 +77,7 @@ func RateLimit(cfg RateLimitConfig) (Middleware, error) {
 				return reprise.Release(wait, fmt.Errorf("%w (key %q)", ErrRateLimited, key))
 			}
 			if err := pause(ctx, wait); err != nil {
-				// The work has not started: that is no attempt, whoever ended the context.
+				// The work has not started: this is not an attempt, whatever ended the context.
 				return reprise.Release(wait, fmt.Errorf("%w (key %q): %w", ErrRateLimited, key, err))
 			}
 			return next.Handle(ctx, m)
@@ -154,7 +151,7 @@ type limiter struct {
 type bucket struct {
 	key  string
 	full time.Time
-	line time.Time // the turn behind those of the messages that were given back
+	line time.Time // the turn after those of the messages that were given back
 }
 
 func newLimiter(cfg RateLimitConfig) *limiter {
@@ -169,8 +166,9 @@ func newLimiter(cfg RateLimitConfig) *limiter {
 	}
 }
 
-// take returns how long to wait for a turn, which is then taken and lost if the
-// wait is broken off; or for how long to give the message back, if none is.
+// take takes a turn and returns how long to wait for it; the turn is lost if the wait is
+// interrupted. If no turn comes within the patience, it takes none and returns how long to give the
+// message back.
 func (l *limiter) take(key string, now time.Time) (wait time.Duration, turn bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,10 +7,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Recover makes of a panic of the handler the error that the consumer would make of
-// it, a [*reprise.PanicError], and calls hook with it first: the place to tell an
-// error tracker. It costs one attempt, as any error does. What stands outside sees
-// the error instead of the panic.
+// Recover turns a panic of the handler into the error that the consumer would make of it, a
+// [*reprise.PanicError], and calls hook with it first: use it for an error tracker. It costs one
+// attempt, as any error does. Outer middleware sees the error instead of the panic.
 //
 // [runtime.Goexit] is no panic and passes through. A nil hook is skipped.
 func Recover(hook func(ctx context.Context, m *reprise.Message, p *reprise.PanicError)) Middleware {

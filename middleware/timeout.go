@@ -9,21 +9,18 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// ErrTimeout is in the [context.Cause] of a handler's context that [Timeout] has
-// ended, and in the error of an attempt that was interrupted so. It is a
-// [context.DeadlineExceeded], and so counts as unavailability: see
-// [reprise.IsUnavailable].
+// ErrTimeout is in the [context.Cause] of a handler's context that [Timeout] has ended, and in the
+// error of an attempt that was interrupted by it. It is a [context.DeadlineExceeded], and so counts
+// as unavailability: see [reprise.IsUnavailable].
 var ErrTimeout = fmt.Errorf("middleware: the handler took too long: %w", context.DeadlineExceeded)
 
 // Timeout ends the context of the handler inside it after limit. The attempt then
 // ends as the handler does: one that returns the context's error has failed, and is
-// retried by policy; one that does not look at its context goes on, for nobody can
-// stop it.
+// retried by policy; a handler that ignores its context goes on, because nothing can stop it.
 //
-// Its cause tells it from other ends: [ErrTimeout], where a stop's is
-// [reprise.ErrStopping] and a lost lease's [reprise.ErrLeaseLost].
-// [reprise.Config].HandlerTimeout does the same for everything that is around the
-// handler too; this is for a part of it, or for one handler of several.
+// The cause distinguishes it from other ends: [ErrTimeout] here, [reprise.ErrStopping] for a stop,
+// [reprise.ErrLeaseLost] for a lost lease. [reprise.Config].HandlerTimeout does the same for the
+// handler with all its middleware; Timeout is for a part of it, or for one handler of several.
 //
 // A limit that is not positive is an error.
 func Timeout(limit time.Duration) (Middleware, error) {
@@ -44,7 +41,7 @@ func Timeout(limit time.Duration) (Middleware, error) {
 	}, nil
 }
 
-// passesOn reports whether err may be no more than the end of a context.
+// passesOn reports whether err may be only the end of a context.
 func passesOn(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Validate calls check before the handler. A message that it returns an error for
-// is dead-lettered with that error as the reason, and the handler does not see it:
-// what is wrong with a message now will be wrong at the next attempt. So check what
-// the message says, not what else there is: a database that does not answer is no
-// fault of the message.
+// Validate calls check before the handler. If check returns an error, the message is dead-lettered
+// with that error as the reason, and the handler does not see it: a message that is invalid now
+// will be invalid at the next attempt. So check only the content of the message, and no other
+// service: a database that does not answer is not a fault of the message.
 func Validate(check func(ctx context.Context, m *reprise.Message) error) Middleware {
 	required("Validate", check == nil)
 	return func(next reprise.Handler) reprise.Handler {

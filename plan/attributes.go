@@ -27,14 +27,14 @@ func ReadQueue(attributes map[string]string) (Queue, error) {
 	return q, errors.Join(r.errs...)
 }
 
-// ReadDeadLetter adds what the attributes of q's dead-letter queue say.
+// ReadDeadLetter adds the values of the attributes of q's dead-letter queue.
 func (q *Queue) ReadDeadLetter(attributes map[string]string) error {
 	dead, err := ReadQueue(attributes)
 	q.DeadLetterRetention, q.DeadLetterKMSKey = dead.Retention, dead.KMSKey
 	return err
 }
 
-// reader reads attributes and collects what it cannot read.
+// reader reads attributes and collects errors.
 type reader struct {
 	attributes map[string]string
 	errs       []error
@@ -59,8 +59,8 @@ func (r *reader) seconds(name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// redrive reads a RedrivePolicy. SQS gives maxReceiveCount as a number, and takes
-// it as a string too, which other servers give back.
+// redrive reads a RedrivePolicy. SQS returns maxReceiveCount as a number, but also accepts a
+// string, which other servers return unchanged.
 func (r *reader) redrive(name string) (target string, maxReceives int) {
 	text := r.attributes[name]
 	if text == "" {

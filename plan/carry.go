@@ -15,8 +15,7 @@ var longestHide = func() time.Duration {
 	return time.Duration(seconds) * time.Second
 }()
 
-// carrier follows one message through its waits, as far as the queue's limits are
-// concerned.
+// carrier follows one message through its waits, under the queue's limits.
 type carrier struct {
 	copies bool // may be sent
 	always bool // are sent for every wait
@@ -43,8 +42,8 @@ func newCarrier(q Queue, s Settings) carrier {
 	return c
 }
 
-// leg carries the message from an attempt at one time to the next at another. If
-// that cannot be it says why, and when the message is given up or deleted.
+// leg carries the message from an attempt at one time to the next at another. If that is impossible
+// it returns why, and when the message is given up or deleted.
 func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Duration) {
 	wait := to - from
 	hides := hidesFor(wait)
@@ -90,7 +89,7 @@ func (c *carrier) requeue(wait, to time.Duration) Leg {
 	}
 }
 
-// receivesOfCopy is how often a copy is received that waits for d in all.
+// receivesOfCopy is how often a copy with a total wait of d is received.
 func receivesOfCopy(d time.Duration) int {
 	if d <= MaxDelay {
 		return 1
@@ -98,8 +97,8 @@ func receivesOfCopy(d time.Duration) int {
 	return 1 + hidesFor(d-MaxDelay)
 }
 
-// hidesFor is how often a message must be hidden to wait for d: the policy's
-// allowed shortfall is not worth another time.
+// hidesFor is how often a message must be hidden to wait for d: for the policy's allowed shortfall
+// it is not hidden again.
 func hidesFor(d time.Duration) int {
 	if d <= longestHide {
 		return 1

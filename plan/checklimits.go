@@ -14,7 +14,7 @@ import (
 // being run.
 const fifoReceivesPerAttempt = 10
 
-// checkReceives holds the queue's maxReceiveCount against the attempts.
+// checkReceives compares the queue's maxReceiveCount with the attempts.
 func (e *examination) checkReceives() {
 	if e.q.MaxReceives <= 0 {
 		return
@@ -62,7 +62,7 @@ func (e *examination) checkFIFOReceives() {
 		remedy)
 }
 
-// checkRetention holds the queue's retention against the schedule.
+// checkRetention compares the queue's retention with the schedule.
 func (e *examination) checkRetention() {
 	if e.q.Retention <= 0 {
 		e.add(Warning, CodeRetentionUnknown,
@@ -73,7 +73,7 @@ func (e *examination) checkRetention() {
 	left := max(retention-max(e.q.Delay, 0), 0) // at the first receive
 	const remedy = "raise MessageRetentionPeriod (up to 14 days), or lower the policy's age."
 	switch {
-	case e.endless: // which is a finding of its own
+	case e.endless: // reported by a separate finding
 	case e.lastAttempt < left && e.p.MaxAge > retention:
 		e.add(Info, CodeRetention,
 			fmt.Sprintf("the policy's age of %s is never reached: the queue deletes a message %s after it was sent.", short(e.p.MaxAge), short(retention)),
@@ -90,8 +90,8 @@ func (e *examination) checkRetention() {
 	}
 }
 
-// checkLimits looks for a policy that never gives up, and at what the queue's delay
-// does to its limits.
+// checkLimits looks for a policy that never gives up, and for effects of the queue's delay on its
+// limits.
 func (e *examination) checkLimits() {
 	if e.endless && (e.copies() || e.q.MaxReceives <= 0) {
 		fate := fmt.Sprintf("until the queue's retention of %s deletes it without a word.", short(e.q.retention()))
@@ -117,7 +117,7 @@ func (e *examination) checkLimits() {
 	}
 }
 
-// checkDeadLetters looks at where messages go that are given up.
+// checkDeadLetters checks the destination of messages that are given up.
 func (e *examination) checkDeadLetters() {
 	if !e.s.hasDeadLetters(e.q) {
 		e.add(Warning, CodeNoDeadLetterQueue,
@@ -138,7 +138,7 @@ func (e *examination) checkDeadLetters() {
 		e.add(Error, CodeDeadLetterQueueIsQueue,
 			"the dead-letter queue is the queue itself: what is given up comes back as a new message, for ever.",
 			"use a queue of its own for dead letters.")
-		return // its retention tells nothing
+		return // its retention is not relevant
 	}
 	e.checkDeadLetterRetention()
 }
@@ -198,8 +198,8 @@ func (e *examination) checkWaits() {
 	e.add(Warning, CodeLongWait, problem+", and a restart of the consumer forgets where it ends.", remedy)
 }
 
-// checkInFlight holds the expected rate against the in-flight quota, by Little's
-// law: what waits at once is the rate times the mean wait.
+// checkInFlight compares the expected rate with the in-flight quota, by Little's law: the number of
+// waiting messages is the rate times the mean wait.
 func (e *examination) checkInFlight() {
 	if e.s.Rate <= 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// checkHandler holds the handler's time against leases.
+// checkHandler compares the handler's time with leases.
 func (e *examination) checkHandler() {
 	timeout := e.s.HandlerTimeout
 	if timeout <= 0 {
@@ -37,7 +37,7 @@ const (
 	batchSize = 10
 )
 
-// checkFIFO explains what order costs.
+// checkFIFO reports the cost of order.
 func (e *examination) checkFIFO() {
 	if !e.q.FIFO {
 		return
@@ -71,7 +71,7 @@ const (
 	functionMinReceives      = 5
 )
 
-// checkFunction holds the queue against a Lambda function's needs.
+// checkFunction compares the queue with the needs of a Lambda function.
 func (e *examination) checkFunction() {
 	timeout, visibility := e.s.FunctionTimeout, e.q.Visibility
 	if timeout <= 0 {

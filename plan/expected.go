@@ -17,7 +17,7 @@ func waitsOf(p retry.Policy) []Span {
 	}
 	waits := make([]Span, retries)
 	if p.Jitter == retry.Decorrelated {
-		// It asks for the first and the last wait only, and many times.
+		// It asks only for the first and the last wait, and often.
 		b := p.WithDefaults().Backoff
 		p.Backoff = retry.List{b.Delay(1), b.Delay(math.MaxInt32)}
 	}
@@ -35,14 +35,13 @@ func waitsOf(p retry.Policy) []Span {
 // later wait has the distribution of this one. See [retry.Jitter].
 const chain = 32
 
-// samples is of how many seeds the mean stands for that of all messages: enough
-// for a few percent.
+// samples is the number of seeds whose mean represents all messages: exact to a few percent.
 const samples = 2048
 
 // expectDecorrelated fills in the means of decorrelated waits. While the maximum
 // is out of reach the mean of a wait between b and three times the one before, s,
-// is (b + 3 E(s)) / 2. Beyond, no closed form is known: the mean of some
-// thousand seeds stands for it.
+// is (b + 3 E(s)) / 2. Beyond that no closed form is known: the mean of some thousand seeds is
+// used.
 func expectDecorrelated(p retry.Policy, waits []Span) {
 	open := true
 	before := Span{}

@@ -11,8 +11,8 @@ import (
 // Severity orders findings.
 type Severity uint8
 
-// The severities: Info explains, Warning will surprise somebody, Error breaks a
-// promise that the policy makes.
+// The severities: Info explains, Warning announces behaviour that users may not expect, Error means
+// that the policy cannot be kept.
 const (
 	Info Severity = iota
 	Warning
@@ -29,12 +29,12 @@ func (s Severity) String() string {
 	return severityNames[s]
 }
 
-// Finding is one conflict, with what to do about it.
+// Finding is one conflict, with its remedy.
 type Finding struct {
 	Severity Severity
-	// Code names the kind of finding: stable, fit for a metric label.
+	// Code names the kind of finding: stable, suitable as a metric label.
 	Code string
-	// Problem says what will happen, Remedy what to change.
+	// Problem describes what will happen, Remedy what to change.
 	Problem, Remedy string
 }
 
@@ -45,7 +45,7 @@ func (f Finding) String() string {
 
 // The codes of findings.
 const (
-	// What ends the attempts before the policy does.
+	// Limits that end the attempts before the policy does.
 	CodeReceivesLimit    = "max-receives-below-attempts"
 	CodeSingleReceive    = "single-receive"
 	CodeFIFOReceives     = "fifo-receives-are-not-attempts"
@@ -82,8 +82,8 @@ const (
 	CodePermission         = "permission-denied"
 )
 
-// Check returns every conflict between p, q and s, the gravest first. A code
-// occurs once at most.
+// Check returns every conflict between p, q and s, the most severe first. A code occurs at most
+// once.
 func Check(p retry.Policy, q Queue, s Settings) []Finding {
 	e := examination{p: p, q: q, s: s, attempts: MaxAttempts(p, q)}
 	e.look()
@@ -116,13 +116,13 @@ type examination struct {
 	outOfReach  bool
 	// expectedWaits is the sum of the policy's own waits, as expected.
 	expectedWaits time.Duration
-	// endless says that neither attempts nor age are limited.
+	// endless reports that neither attempts nor age are limited.
 	endless bool
 
 	found []Finding
 }
 
-// look forms the schedules of the policy and of each of its rules.
+// look computes the schedules of the policy and of each of its rules.
 func (e *examination) look() {
 	e.endless = e.p.MaxAttempts < 0 && e.p.MaxAge < 0
 	for i := -1; i < len(e.p.Rules); i++ {

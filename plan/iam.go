@@ -7,23 +7,22 @@ import (
 	"strings"
 )
 
-// Feature is one thing that a consumer or its tools do, with the permissions that
-// it takes.
+// Feature is one function of a consumer or its tools, with the permissions that it needs.
 type Feature struct {
-	// Name is stable, fit for a log and a metric label.
+	// Name is stable, suitable for logs and metric labels.
 	Name string
-	// Essential features are those without which a consumer handles nothing.
+	// Essential reports that a consumer handles no message without the feature.
 	Essential bool
-	// Without says what a lack of any of the permissions leads to.
+	// Without describes the effect if any of the permissions is missing.
 	Without string
 	// Needs are the permissions: all of them.
 	Needs []Permission
 }
 
-// Permission is leave to perform one action on one resource.
+// Permission permits one action on one resource.
 type Permission struct {
-	// Action is one of SQS or of KMS. SQS has no permissions of their own for its
-	// batch actions: that for DeleteMessage is that for DeleteMessageBatch. See
+	// Action is one of SQS or of KMS. SQS has no separate permissions for batch actions: the permission for
+	// DeleteMessage includes DeleteMessageBatch. See
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html.
 	Action string
 	// Resource is an ARN, as a policy's Resource element takes it.
@@ -33,9 +32,9 @@ type Permission struct {
 	Alias string
 }
 
-// Features returns what a consumer of q does, and which permissions that takes,
-// in the order of their importance. It fails if q's ARN, or that of its
-// dead-letter queue, is not known.
+// Features returns the functions of a consumer of q and the permissions that they need, in the
+// order of their importance. It returns an error if q's ARN, or that of its dead-letter queue, is
+// not known.
 func Features(q Queue, s Settings) ([]Feature, error) {
 	queue, dead, err := resources(q, s)
 	if err != nil {
@@ -94,9 +93,9 @@ func Features(q Queue, s Settings) ([]Feature, error) {
 	return features, nil
 }
 
-// RedriveFeatures returns what the tools do that look into q's dead-letter queue
-// and bring its messages back to q. A consumer needs none of it. It fails as
-// Features does, and if there is no dead-letter queue.
+// RedriveFeatures returns the functions of the tools that read q's dead-letter queue and bring its
+// messages back to q. A consumer needs none of them. It fails as Features does, and if there is no
+// dead-letter queue.
 func RedriveFeatures(q Queue, s Settings) ([]Feature, error) {
 	queue, dead, err := resources(q, s)
 	if err != nil {
@@ -105,7 +104,7 @@ func RedriveFeatures(q Queue, s Settings) ([]Feature, error) {
 	if dead == nil {
 		return nil, fmt.Errorf("plan: queue %s has no dead-letter queue to redrive: set Queue.DeadLetterARN or Settings.DeadLetterURL", q.ARN)
 	}
-	// SQS moves messages in the name of whoever starts the task.
+	// SQS moves messages with the permissions of the caller who starts the task.
 	move := dead.permissions("StartMessageMoveTask", "ListMessageMoveTasks", "CancelMessageMoveTask",
 		"ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
 	move = append(move, queue.permissions("SendMessage")...)
@@ -123,8 +122,8 @@ func RedriveFeatures(q Queue, s Settings) ([]Feature, error) {
 	}, nil
 }
 
-// Denied returns a finding for each feature that is off for lack of the
-// permission for action, as IAM spells it, on the resource with this ARN.
+// Denied returns a finding for each feature that is off because the permission for action, as IAM
+// spells it, on the resource with this ARN, is missing.
 func Denied(features []Feature, action, resource string) []Finding {
 	var found []Finding
 	for _, f := range features {
@@ -160,8 +159,8 @@ type Statement struct {
 }
 
 // IAM returns the policy that permits the features and nothing else: one
-// statement a resource, its actions sorted. KMS keys may be used through SQS only.
-// The keys that AWS manages for SQS need no permission of the caller.
+// statement a resource, its actions sorted. KMS keys may be used only through SQS. The keys that
+// AWS manages for SQS require no permission of the caller.
 func IAM(features []Feature) Document {
 	d := Document{Version: "2012-10-17"}
 	for _, f := range features {
@@ -190,8 +189,8 @@ func (d *Document) permit(p Permission) {
 	})
 }
 
-// condition restricts the use of a key to what SQS does with it in the caller's
-// name. See https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html.
+// condition restricts the use of a key to SQS's use on behalf of the caller. See
+// https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html.
 func (p Permission) condition() map[string]map[string]string {
 	key := strings.Split(p.Resource, ":")
 	if !strings.HasPrefix(p.Action, "kms:") || len(key) != arnParts {

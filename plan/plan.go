@@ -1,12 +1,11 @@
-// Package plan holds a retry policy against the queue that it is meant for: what
-// the two will do together, where they conflict, and which permissions that takes,
-// before production shows it. It reads plain values and calls nothing.
+// Package plan compares a retry policy with the queue that it is meant for, before production: how
+// the two work together, where they conflict, and which permissions they need. It reads plain
+// values and makes no calls.
 //
-// A [Schedule] says when each attempt of a message comes at the earliest, as
-// expected and at the latest, how its wait is carried out, and where it ends.
-// [Check] returns what will surprise somebody, each [Finding] with its remedy.
-// [Features] lists what a consumer does with the permissions that each part needs,
-// and [IAM] makes the least-privilege policy of them.
+// A [Schedule] has the earliest, the expected and the latest time of each attempt of a message, how
+// its wait is carried out, and where the attempts end. [Check] returns the conflicts, each
+// [Finding] with its remedy. [Features] lists the functions of a consumer with the permissions that
+// each needs, and [IAM] makes the least-privilege policy from them.
 package plan
 
 import (
@@ -16,16 +15,16 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Queue is what a queue's own attributes say; [ReadQueue] reads it from them. A
-// zero field is one that is not known, unless it says otherwise.
+// Queue has the values of a queue's attributes; [ReadQueue] reads it from them. A zero field means
+// that the value is not known, unless the field says otherwise.
 type Queue struct {
 	// ARN is the queue's QueueArn.
 	ARN string
 
 	// FIFO queues keep the order of each message group.
 	FIFO bool
-	// HighThroughput says that the quota of a FIFO queue counts per message group:
-	// its FifoThroughputLimit is perMessageGroupId.
+	// HighThroughput reports that the quota of a FIFO queue counts per message group: its
+	// FifoThroughputLimit is perMessageGroupId.
 	HighThroughput bool
 	// ContentDeduplication is a FIFO queue's ContentBasedDeduplication.
 	ContentDeduplication bool
@@ -39,8 +38,8 @@ type Queue struct {
 	MaxReceives int
 	// DeadLetterARN is the RedrivePolicy's target; empty if there is none.
 	DeadLetterARN string
-	// DeadLetterRetention is the MessageRetentionPeriod of the dead-letter queue:
-	// of the consumer's, where it was given one.
+	// DeadLetterRetention is the MessageRetentionPeriod of the dead-letter queue: of the consumer's
+	// own, if it has one.
 	DeadLetterRetention time.Duration
 
 	// KMSKey is the KmsMasterKeyId: an id, an alias or an ARN of the key that the
@@ -49,20 +48,19 @@ type Queue struct {
 	KMSKey, DeadLetterKMSKey string
 }
 
-// Settings is what a consumer adds to the policy.
+// Settings are a consumer's settings beside the policy.
 type Settings struct {
-	// HandlerTimeout is the longest one attempt may take; zero: no limit.
+	// HandlerTimeout is the longest time of one attempt; zero: no limit.
 	HandlerTimeout time.Duration
 	// Lease is the visibility timeout that is asked for at each receive and renewed;
 	// zero: not known.
 	Lease time.Duration
-	// Via is how waits may be carried out. Where the consumer lacks the permission
-	// to send to its queue, that is ViaVisibility.
+	// Via is how waits may be carried out: ViaVisibility if the consumer has no permission to send
+	// to its queue.
 	Via Via
-	// DeadLetterURL is a dead-letter queue that the consumer was given, instead of
-	// the queue's own; empty if none.
+	// DeadLetterURL is the consumer's dead-letter queue instead of the queue's own; empty: none.
 	DeadLetterURL string
-	// ByName says that the queue is given by its name, and its URL asked for.
+	// ByName reports that the queue is given by its name, and its URL has to be looked up.
 	ByName bool
 	// Rate is how many messages a second are expected; zero: not known.
 	Rate float64
@@ -75,8 +73,8 @@ type Settings struct {
 type Via uint8
 
 // Auto hides a message wherever that can serve its wait and sends a copy where it
-// cannot. ViaVisibility never sends copies, ViaRequeue always does. FIFO queues
-// are served by visibility alone: a copy would lose its place.
+// cannot. ViaVisibility never sends copies, ViaRequeue always does. On FIFO queues only visibility
+// is used: a copy would lose its place.
 const (
 	ViaAuto Via = iota
 	ViaVisibility
@@ -93,25 +91,24 @@ func (v Via) String() string {
 	return viaNames[v]
 }
 
-// The limits of SQS that plans meet. See
+// The limits of SQS that matter for plans. See
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-quotas.html.
 const (
-	// DefaultRetention is SQS's own default, taken where the attribute is unknown.
+	// DefaultRetention is SQS's own default, used if the attribute is unknown.
 	DefaultRetention = 4 * 24 * time.Hour
 	// MaxRetention is the longest that a queue keeps a message.
 	MaxRetention = 14 * 24 * time.Hour
 	// MaxReceives is the highest maxReceiveCount.
 	MaxReceives = 1000
-	// MaxInFlight is how many messages of a queue can be received and neither
-	// deleted nor visible again. A hidden message counts, a delayed one does not.
+	// MaxInFlight is how many messages of a queue can be in flight: received, but neither deleted
+	// nor visible again. A hidden message counts, a delayed one does not.
 	MaxInFlight = 120_000
 	// MaxDelay is the longest DelaySeconds.
 	MaxDelay = 15 * time.Minute
 )
 
-// MaxAttempts returns the number of attempts that p allows on q: p's own, or the
-// queue's maxReceiveCount where p leaves it open, or the default of package
-// retry. Negative: unlimited.
+// MaxAttempts returns the number of attempts that p allows on q: p's own, else the queue's
+// maxReceiveCount, else the default of package retry. Negative: unlimited.
 func MaxAttempts(p retry.Policy, q Queue) int {
 	switch {
 	case p.MaxAttempts != 0:
@@ -122,8 +119,8 @@ func MaxAttempts(p retry.Policy, q Queue) int {
 	return retry.DefaultMaxAttempts
 }
 
-// retention is how long q keeps a message from its sending: a minute at least, as
-// every queue of SQS does.
+// retention is how long q keeps a message after it was sent: at least a minute, as every queue of
+// SQS does.
 func (q Queue) retention() time.Duration {
 	if q.Retention <= 0 {
 		return DefaultRetention

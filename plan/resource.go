@@ -36,7 +36,7 @@ func resources(q Queue, s Settings) (queue, dead *resource, err error) {
 	return queue, nil, nil
 }
 
-// newResource checks that arn, which stands in field, names a queue.
+// newResource checks that arn, the value of field, names a queue.
 func newResource(field, arn, key string) (*resource, error) {
 	parts := strings.Split(arn, ":")
 	if len(parts) != arnParts || parts[0] != "arn" || parts[1] == "" || parts[2] != "sqs" || parts[3] == "" || parts[4] == "" || parts[5] == "" {
@@ -45,8 +45,8 @@ func newResource(field, arn, key string) (*resource, error) {
 	return &resource{arn: arn, parts: parts, key: key}, nil
 }
 
-// besides returns the ARN of the queue with this URL, which a client for r's
-// region calls: the URL ends in its account and name.
+// besides returns the ARN of the queue with this URL, in r's region: the URL ends in its account
+// and name.
 func (r *resource) besides(url string) (string, error) {
 	path := strings.Split(strings.TrimRight(url, "/"), "/")
 	if len(path) < 5 {
@@ -65,8 +65,8 @@ func (r *resource) permissions(actions ...string) []Permission {
 	return needs
 }
 
-// decrypt returns the permissions on the queue's key that receiving takes, encrypt
-// those that sending does: SQS verifies a new data key by decrypting it. See
+// decrypt returns the permissions on the queue's key that receiving needs, encrypt those that sending
+// needs: SQS verifies a new data key by decrypting it. See
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html.
 func (r *resource) decrypt() []Permission { return r.keyPermissions("kms:Decrypt") }
 
@@ -86,8 +86,8 @@ func (r *resource) keyPermissions(actions ...string) []Permission {
 	return needs
 }
 
-// keyARN returns the key as a policy names it. A key that the queue has by its
-// alias is any key of that account that has the alias.
+// keyARN returns the key as a policy names it. If the queue names its key by an alias, this is any
+// key of that account with the alias.
 func (r *resource) keyARN() (arn, alias string) {
 	partition, region, account, id := r.parts[1], r.parts[3], r.parts[4], r.key
 	if parts := strings.SplitN(r.key, ":", arnParts); len(parts) == arnParts {
@@ -103,8 +103,8 @@ func (r *resource) keyARN() (arn, alias string) {
 }
 
 // managedByCustomer reports whether a KmsMasterKeyId names a key of the
-// customer's own. The key policy of the one that AWS manages permits whoever may
-// use SQS in the account.
+// customer's own. The key policy of the key that AWS manages permits everybody who may use SQS in
+// the account.
 func managedByCustomer(key string) bool {
 	return key != "" && !strings.HasSuffix(key, "alias/aws/sqs")
 }

@@ -10,20 +10,19 @@ import (
 // MaxListed is how many attempts a Schedule lists at most.
 const MaxListed = 1000
 
-// Schedule is what becomes of a message that fails at every attempt, on the
-// errors that no rule of the policy matches and no handler steers. For the errors
-// of a rule, plan a policy with that rule's Backoff and Jitter.
+// Schedule is what happens to a message that fails at every attempt with plain errors, which match
+// no rule of the policy and contain no verdict of the handler. For the errors of a rule, plan a
+// policy with that rule's Backoff and Jitter.
 //
-// Times count from the first receive, which is taken to come as soon as the
-// queue's delay has passed. They are those of [retry.Policy.Decide] for attempts
-// that take no time, so add the runs of the handler; SQS rounds each wait up to
-// whole seconds.
+// Times count from the first receive, which is assumed to come as soon as the queue's delay has
+// passed. They are those of [retry.Policy.Decide] for attempts that take no time, so add the runs
+// of the handler; SQS rounds each wait up to whole seconds.
 type Schedule struct {
 	// Attempts are those that some message may reach, at most MaxListed.
 	Attempts []ScheduledAttempt
 	// Shortest is the end of a message whose every wait is the shortest that its
-	// jitter can draw, Expected of one that waits the mean each time, Longest of one
-	// that waits longest. The last reaches the fewest attempts.
+	// jitter can draw, Expected of one that waits the mean each time, Longest of one that waits
+	// longest, and so has the fewest attempts.
 	Shortest, Expected, Longest End
 }
 
@@ -40,8 +39,8 @@ type ScheduledAttempt struct {
 	// that of some thousand seeds, exact to a few percent. The policy's MaxAge cuts
 	// the last wait short.
 	Wait Span
-	// Since is when it comes, counted from the first receive. The ends are exact.
-	// Expected is the sum of the expected waits, and no more than the ends permit.
+	// Since is when it comes, counted from the first receive. Least and Most are exact. Expected is
+	// the sum of the expected waits, within Least and Most.
 	Since Span
 	// Leg is how the wait before it is carried out where it is longest.
 	Leg Leg
@@ -56,11 +55,11 @@ type Leg struct {
 	Copies int
 }
 
-// Carry is the way in which a wait is carried out.
+// Carry is how a wait is carried out.
 type Carry uint8
 
 const (
-	// CarryNone is that of the first attempt, which has no wait.
+	// CarryNone belongs to the first attempt, which has no wait.
 	CarryNone Carry = iota
 	// CarryHide hides the message once, by its visibility timeout.
 	CarryHide
@@ -84,8 +83,8 @@ func (c Carry) String() string {
 // End is where the attempts of one message end, and what they cost.
 type End struct {
 	Stop Stop
-	// Attempts is how many were made, Receives how many receives that took, Copies
-	// how many copies were sent.
+	// Attempts is how many were made, Receives how many receives they needed, Copies how many
+	// copies were sent.
 	Attempts, Receives, Copies int
 	// After is when it ends, counted from the first receive.
 	After time.Duration
@@ -124,8 +123,8 @@ func (s Stop) String() string {
 	return stopNames[s]
 }
 
-// NewSchedule returns the schedule that p gives on q. It asks p's Backoff, which
-// may be the user's own code, once for each wait.
+// NewSchedule returns the schedule of p on q. It calls p's Backoff, which may be the user's own
+// code, once for each wait.
 func NewSchedule(p retry.Policy, q Queue, s Settings) Schedule {
 	schedule, _, _ := forecast(p, q, s)
 	return schedule
@@ -178,8 +177,8 @@ func forecast(p retry.Policy, q Queue, s Settings) (schedule Schedule, lastExpec
 	return schedule, expected.last(p, q), max(longest.last(p, q), longest.latest)
 }
 
-// lastPart returns when the part of p's MaxAge begins and ends in which last
-// attempts fall, counted from the first receive. Without a MaxAge it never comes.
+// lastPart returns the beginning and the end of the part of p's MaxAge in which last attempts run,
+// counted from the first receive. Without a MaxAge it never comes.
 func lastPart(p retry.Policy, q Queue) (from, to time.Duration) {
 	over := retry.Failure{First: epoch, Sent: epoch.Add(-max(q.Delay, 0)), Ended: epoch.Add(maxDuration)}
 	start, end, _ := p.LastRetry(over)
@@ -189,7 +188,7 @@ func lastPart(p retry.Policy, q Queue) (from, to time.Duration) {
 	return start.Sub(epoch), end.Sub(epoch)
 }
 
-// remembered asks b, the policy's backoff or nil, once for each wait.
+// remembered calls b, the policy's backoff or nil, once for each wait.
 func remembered(b retry.Backoff) retry.Backoff {
 	b = retry.Policy{Backoff: b}.WithDefaults().Backoff
 	delays := make(map[int]time.Duration)
@@ -203,12 +202,12 @@ func remembered(b retry.Backoff) retry.Backoff {
 	})
 }
 
-// course is the way of one message.
+// course is the sequence of attempts of one message.
 type course struct {
-	// at holds when the policy makes its attempts, as if the queue had no limits.
+	// at has the times at which the policy makes the attempts, as if the queue had no limits.
 	at []time.Duration
-	// legs holds how the wait before each attempt is carried out, as far as the
-	// queue lets it come.
+	// legs has how the wait before each attempt is carried out, up to the last attempt that the
+	// queue permits.
 	legs []Leg
 	end  End
 	// stop is why the policy makes no more attempts.
@@ -225,8 +224,8 @@ type draws struct {
 	last float64
 }
 
-// since returns when attempt i+1 comes; past the last one, the latest that any
-// can: attempts end by age, which is the same for all, or by their number.
+// since returns when attempt i+1 comes; for i past the last attempt, the latest possible time:
+// attempts end by age, which is the same for all, or by their number.
 func (c *course) since(i int) time.Duration {
 	if i < len(c.at) {
 		return c.at[i]
@@ -237,9 +236,8 @@ func (c *course) since(i int) time.Duration {
 // epoch is some time at which a message is first received.
 var epoch = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 
-// follow returns the course of a message with those draws. Decide and LastRetry
-// themselves say when and whether, so that a schedule cannot differ from what
-// runs.
+// follow returns the course of a message with those draws. It calls Decide and LastRetry
+// themselves, so that a schedule cannot differ from the consumer.
 func follow(p retry.Policy, q Queue, s Settings, drawn draws) course {
 	fixed := p
 	fixed.Backoff, fixed.Jitter = retry.Func(drawn.wait), retry.None
@@ -272,8 +270,8 @@ func follow(p retry.Policy, q Queue, s Settings, drawn draws) course {
 	return c
 }
 
-// carry fills in how the waits are carried out, and where that ends: at the
-// policy's stop, or before.
+// carry fills in how the waits are carried out, and where the attempts end: at the policy's stop,
+// or before.
 func (c *course) carry(q Queue, s Settings) {
 	carrier := newCarrier(q, s)
 	c.legs = []Leg{{Receives: 1}}
@@ -292,8 +290,8 @@ func (c *course) carry(q Queue, s Settings) {
 	c.end.Stop, c.end.After = c.stop, c.at[len(c.at)-1]
 }
 
-// last returns when the policy makes its last attempt. Past the list it takes
-// every wait for as long as the last one listed.
+// last returns when the policy makes its last attempt. After the list it assumes that every wait is
+// as long as the last one listed.
 func (c *course) last(p retry.Policy, q Queue) time.Duration {
 	last := len(c.at) - 1
 	if c.stop != StopUnlisted {

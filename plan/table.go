@@ -22,9 +22,9 @@ func Header() []string {
 	return []string{"attempt", "min wait", "mean wait", "max wait", "earliest", "expected", "latest", "by"}
 }
 
-// Row is the attempt as a line of a table: its number, the wait before it at its
-// least, as expected and at its most, its time since the first receive likewise,
-// and how the longest wait is carried out.
+// Row is the attempt as a line of a table: its number, the least, the expected and the longest wait
+// before it, its least, expected and longest time since the first receive, and how the longest wait
+// is carried out.
 func (a ScheduledAttempt) Row() []string {
 	row := []string{strconv.Itoa(a.N), "", "", ""}
 	if a.N > 1 {
@@ -49,8 +49,8 @@ func (l Leg) String() string {
 	return l.Carry.String()
 }
 
-// String is the schedule as a table with its ends below, on several lines. Of a
-// long one the middle is left out, and said to be.
+// String is the schedule as a table with its ends below, on several lines. In a long table one line
+// replaces the middle.
 func (s Schedule) String() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -95,7 +95,7 @@ func (e End) String() string {
 	return fmt.Sprintf("%s%s, %s at %s", plural.Of(e.Attempts, "attempt"), costs, e.Stop.sentence(), short(e.After))
 }
 
-// sentence says what the stop does to the message.
+// sentence describes what the stop does to the message.
 func (s Stop) sentence() string {
 	switch s {
 	case StopAttempts:
@@ -110,8 +110,8 @@ func (s Stop) sentence() string {
 	return "and more, the last one listed"
 }
 
-// short is d to three digits or so, in days where there are any: "1.35s",
-// "4m10s", "12h", "2d 6h".
+// short is d with about three digits, in days if it is longer than one: "1.35s", "4m10s", "12h",
+// "2d 6h".
 func short(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -11,16 +11,16 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// limit is the end of what an invocation's handlers may take. Their contexts end with
-// it: an attempt that took too long has failed, and there is time left to say so. What
-// would not end in time, by the longest run that succeeded in this invocation, is not
-// begun: it is released. Nil is no limit.
+// limit is the end of the time of an invocation's handlers. Their contexts end with it: an attempt
+// that took too long has failed, and there is time left to report it. A run that would not end in
+// time, judged by the longest successful run of this invocation, is not started: its message is
+// released. Nil is no limit.
 type limit struct {
 	end     time.Time
 	longest atomic.Int64 // in nanoseconds
 
 	mu      sync.Mutex
-	batches map[context.Context]limited // those that run, by the consumer's contexts
+	batches map[context.Context]limited // running batches, by the consumer's contexts
 }
 
 // limited is a context that ends with a limit.
@@ -74,8 +74,8 @@ func (l *limit) batchHandler(h reprise.BatchHandler) reprise.BatchHandler {
 	})
 }
 
-// observer has the contexts of a batch's messages end with l, too. Theirs are not made
-// from the one that the handler is given.
+// observer makes the contexts of a batch's messages end with l, too. They are not derived from the
+// context that the handler gets.
 func (l *limit) observer() reprise.Observer {
 	if l == nil {
 		return reprise.Observer{}
@@ -98,7 +98,7 @@ func (l *limit) enter(ctx context.Context) context.Context {
 	return b.Context
 }
 
-// leave ends what enter returned.
+// leave ends the context that enter returned.
 func (l *limit) leave(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,12 +108,12 @@ func (l *limit) leave(ctx context.Context) {
 	}
 }
 
-// allows reports whether what began then can be expected to end in time.
+// allows reports whether a run that began at then can be expected to end in time.
 func (l *limit) allows(began time.Time) bool {
 	return l.end.Sub(began) > time.Duration(l.longest.Load())
 }
 
-// succeeded notes for how long a run that succeeded took.
+// succeeded notes the duration of a successful run.
 func (l *limit) succeeded(took time.Duration) {
 	for known := l.longest.Load(); int64(took) > known && !l.longest.CompareAndSwap(known, int64(took)); {
 		known = l.longest.Load()

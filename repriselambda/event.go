@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Event is what an SQS event source mapping invokes a function with. See
+// Event is the payload with which an SQS event source mapping invokes a function. See
 // https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html.
 type Event struct {
 	Records []Record `json:"Records"`
@@ -23,8 +23,8 @@ type Record struct {
 	Attributes        map[string]string    `json:"attributes"`
 	MessageAttributes map[string]Attribute `json:"messageAttributes"`
 	MD5OfBody         string               `json:"md5OfBody"`
-	// MD5OfMessageAttributes is empty if there are none, and null or absent where
-	// batches may have more than ten messages.
+	// MD5OfMessageAttributes is empty if there are none, and null or absent if batches may have
+	// more than ten messages.
 	MD5OfMessageAttributes string `json:"md5OfMessageAttributes"`
 	EventSourceARN         string `json:"eventSourceARN"`
 }
@@ -36,7 +36,7 @@ type Attribute struct {
 	BinaryValue []byte  `json:"binaryValue,omitempty"`
 }
 
-// Response tells Lambda which messages of an event not to delete.
+// Response tells Lambda which messages of an event it must not delete.
 type Response struct {
 	// BatchItemFailures is never null. Empty: all succeeded.
 	BatchItemFailures []BatchItemFailure `json:"batchItemFailures"`
@@ -47,8 +47,7 @@ type BatchItemFailure struct {
 	ItemIdentifier string `json:"itemIdentifier"`
 }
 
-// response names the messages of e that are not among those that succeeded: once,
-// and in the order of the event.
+// response names the messages of e that have not succeeded: each once, in the order of the event.
 func (e *Event) response(succeeded map[string]bool) Response {
 	r := Response{BatchItemFailures: make([]BatchItemFailure, 0, len(e.Records)-len(succeeded))}
 	named := make(map[string]bool)
@@ -85,7 +84,7 @@ func (e *Event) queueURL() (string, error) {
 	return url, nil
 }
 
-// domains are those of partitions that have one of their own. See
+// domains are the domains of partitions that do not use amazonaws.com. See
 // https://docs.aws.amazon.com/general/latest/gr/sqs-service.html.
 var domains = map[string]string{
 	"aws-cn":    "amazonaws.com.cn",
@@ -94,8 +93,8 @@ var domains = map[string]string{
 	"aws-iso-b": "sc2s.sgov.gov",
 }
 
-// urlOf returns the URL of the queue with that ARN. To the SDK and to SQS its last
-// two elements matter; the request goes to the client's endpoint.
+// urlOf returns the URL of the queue with that ARN. For the SDK and SQS only its last two elements
+// matter; the request goes to the client's endpoint.
 func urlOf(arn string) (string, error) {
 	part := strings.Split(arn, ":")
 	if len(part) != 6 || part[0] != "arn" || part[2] != "sqs" || part[3] == "" || part[4] == "" || part[5] == "" || strings.ContainsAny(arn, "/?#% ") {
@@ -108,7 +107,7 @@ func urlOf(arn string) (string, error) {
 	return "https://sqs." + part[3] + "." + domain + "/" + part[4] + "/" + part[5], nil
 }
 
-// message is r as it would have been received, but for the receipt handle.
+// message returns r as a received message, without the receipt handle.
 func (r *Record) message() types.Message {
 	m := types.Message{
 		MessageId:              &r.MessageID,

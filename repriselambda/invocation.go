@@ -15,25 +15,25 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// invocation is the client of the consumer of one invocation. It receives the
-// event's records, once and all together, so that the messages of a group are there
-// together; and it deletes by remembering what not to name in the reply. The receipt
-// handles that the consumer sees are the positions of the records.
+// invocation is the client of the consumer of one invocation. It receives the event's records, once
+// and all together, so that the messages of a group arrive together; and it deletes a message by
+// remembering not to name it in the reply. The receipt handles that the consumer sees are the
+// positions of the records.
 type invocation struct {
 	reprise.Client
 	queue *source
 	event Event
 	url   string             // of the queue
-	ended <-chan struct{}    // nothing is received any more
+	ended <-chan struct{}    // closed: nothing is received any more
 	stop  context.CancelFunc // ends it
 	began time.Time
 
 	mu       sync.Mutex
 	received bool
-	open     map[string]bool      // messages by id of which nothing has been decided
-	behind   map[string]bool      // those of them that wait only to be given back with their group
+	open     map[string]bool      // messages without a decision, by id
+	behind   map[string]bool      // those of them that only wait to be given back with their group
 	deleted  map[string]bool      // messages by id
-	due      map[string]time.Time // when the messages that have failed are to come again, by id
+	due      map[string]time.Time // when failed messages come again, by id
 	giveUp   *time.Timer          // ends the invocation if giving them back takes too long
 }
 
@@ -92,8 +92,8 @@ func (in *invocation) DeleteMessageBatch(_ context.Context, batch *sqs.DeleteMes
 	return out, nil
 }
 
-// ChangeMessageVisibilityBatch hides messages, but none past the 12 hours that SQS
-// grants from a receive that was not ours.
+// ChangeMessageVisibilityBatch hides messages, but none beyond the 12 hours that SQS permits after
+// the receive, which Lambda made.
 func (in *invocation) ChangeMessageVisibilityBatch(ctx context.Context, batch *sqs.ChangeMessageVisibilityBatchInput, options ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	now := time.Now()
 	capped := *batch
@@ -108,17 +108,17 @@ func (in *invocation) ChangeMessageVisibilityBatch(ctx context.Context, batch *s
 	return in.Client.ChangeMessageVisibilityBatch(ctx, &capped, options...)
 }
 
-// GetQueueAttributes asks once in the life of the process.
+// GetQueueAttributes asks SQS once in the life of the process.
 func (in *invocation) GetQueueAttributes(ctx context.Context, query *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	return in.queue.attributes(ctx, in.Client, query, options...)
 }
 
-// maxBatching is for how long Lambda gathers a batch at the most,
-// MaximumBatchingWindowInSeconds, and what it takes to invoke the function.
+// maxBatching is the longest time for which Lambda gathers a batch, MaximumBatchingWindowInSeconds,
+// plus the time to invoke the function.
 const maxBatching = 300*time.Second + 20*time.Second
 
 // receivedBy is the earliest instant at which Lambda can have received the record.
-// SQS says when it was first received; of later receives only the batching window is
+// SQS reports only when it was first received; for later receives only the batching window is
 // known.
 func (in *invocation) receivedBy(r *Record) time.Time {
 	earliest := in.began.Add(-maxBatching)
@@ -145,11 +145,11 @@ func (in *invocation) record(position *string) *Record {
 	return &in.event.Records[i]
 }
 
-// attempted notes the end of an attempt. On a FIFO queue a failure decides about the
-// rest of the group too: it is not run.
+// attempted notes the end of an attempt. On a FIFO queue a failure also decides about the rest of
+// the group: it does not run.
 func (in *invocation) attempted(a reprise.Attempt) {
 	if a.Outcome == reprise.OutcomeHold {
-		return // behind a failure in its batch: what becomes of that decides
+		return // behind a failure in its batch: the failed message decides
 	}
 	if !a.Due.IsZero() {
 		in.mu.Lock()
@@ -168,9 +168,9 @@ func (in *invocation) attempted(a reprise.Attempt) {
 	in.over(a.Message.ID)
 }
 
-// over notes that what is to be done about a message has been decided. After the
-// last nothing is waited for: what is to be settled is settled at once, or, if SQS
-// does not take it in the time that there is for that, not at all.
+// over notes that the decision about a message has been made. After the last decision there is no
+// more waiting: settlements are sent at once, and if SQS does not accept them in the remaining
+// time, they are dropped.
 func (in *invocation) over(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -184,7 +184,7 @@ func (in *invocation) over(id string) {
 	}
 }
 
-// hideTime is what may be spent on messages whose settlement has failed.
+// hideTime is the time that may be spent on messages whose settlement has failed.
 const hideTime = time.Second
 
 // hideUnsettled hides messages for which no copy could be sent until they are due: the
@@ -212,13 +212,12 @@ func (in *invocation) hideUnsettled(ctx context.Context, ids []string) {
 	}
 	in.mu.Unlock()
 	for batch := range slices.Chunk(entries, 10) {
-		// If that fails too, the visibility timeout is what is left.
+		// If that fails too, the queue's visibility timeout decides.
 		_, _ = in.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &in.url, Entries: batch})
 	}
 }
 
-// fifo reports whether the messages of a group are worked on in order. The records are of
-// one queue.
+// fifo reports whether the messages of a group are handled in order. The records are of one queue.
 func (in *invocation) fifo() bool {
 	return strings.HasSuffix(in.event.Records[0].EventSourceARN, ".fifo")
 }

@@ -14,26 +14,26 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// failure is what a message of the retry queue says of the last run of a function.
+// failure is the information of a retry queue's message about the last run of a function.
 type failure struct {
-	function string    // as it is to be invoked
-	request  string    // the id under which the run was asked for
-	failed   time.Time // when that was given up
+	function string    // the name with which it is invoked
+	request  string    // the id of the request for the run
+	failed   time.Time // when that run was given up
 	first    time.Time // when the first run had failed
-	ran      bool      // it was run, and has failed: otherwise it never got that far
-	retries  int       // before that run, by its envelope
+	ran      bool      // it ran, and has failed: otherwise it did not run
+	retries  int       // retries before that run, by its envelope
 	redriven bool      // it is a dead letter that was sent back: it begins anew
 	payload  []byte    // as it was first sent
 	err      *FunctionError
 }
 
-// FunctionError is what a failed run of a function has left. [retry.OnType] gives
-// the errors of functions schedules of their own.
+// FunctionError is the error of a failed run of a function. With [retry.OnType] the errors of
+// functions can have schedules of their own.
 type FunctionError struct {
 	// Function is the function's ARN, or its name.
 	Function string
-	// Type and Message are errorType and errorMessage of the function's runtime. They
-	// are empty if it has left none.
+	// Type and Message are errorType and errorMessage of the function's runtime. They are empty if
+	// the runtime has reported none.
 	Type, Message string
 }
 
@@ -42,13 +42,13 @@ func (e *FunctionError) Error() string {
 	return e.Function + " failed: " + cmp.Or(joined(e.Type, e.Message), "no error was given")
 }
 
-// isOf reports whether e is of one of those types.
+// isOf reports whether e has one of those types.
 func (e *FunctionError) isOf(types []string) bool { return slices.Contains(types, e.Type) }
 
 // said reports whether anything is known of the error.
 func (e *FunctionError) said() bool { return e != nil && (e.Type != "" || e.Message != "") }
 
-// joined is what a log says of an error of that type.
+// joined is the text of an error of that type for logs.
 func joined(kind, message string) string {
 	if kind == "" || message == "" {
 		return kind + message
@@ -71,14 +71,14 @@ type destinationRecord struct {
 
 const conditionSuccess = "Success"
 
-// notRun are the conditions of events that Lambda never ran, and what they say.
+// notRun are the conditions of events that Lambda never ran, and their meanings.
 var notRun = map[string]string{
 	"EventAgeExceeded":        "Lambda could not run the function before the event was too old",
 	"ZeroReservedConcurrency": "Lambda may not run the function: the concurrency reserved for it is zero",
 }
 
-// The reasons, beside a [retry.Reason]'s name, why the retry handler gives a record
-// up.
+// The reasons, in addition to the names of [retry.Reason], for which the retry handler gives a
+// record up.
 const (
 	reasonNotJSON    = "not-json"
 	reasonShape      = "wrong-shape"
@@ -90,7 +90,7 @@ const (
 	reasonNotAllowed = "not-allowed"
 )
 
-// poison is why nothing can come of a message.
+// poison is why no retry of a message can succeed.
 type poison struct {
 	reason string
 	err    error
@@ -105,8 +105,8 @@ func poisonous(reason, format string, args ...any) error {
 
 // readFailure reads a message of the retry queue: a record of an on-failure
 // destination or, if it has the attribute [FunctionAttribute], the payload of a dead
-// letter. Its errors are poison; what it returns besides is what could be read all
-// the same, for the dead letter.
+// letter. Its errors are poison; together with an error it returns the parts that could be read,
+// for the dead letter.
 func readFailure(m *reprise.Message) (failure, error) {
 	if function := aws.ToString(m.Attributes[FunctionAttribute].StringValue); function != "" {
 		return failure{function: function, request: m.OriginID, first: m.Sent, redriven: true, payload: []byte(m.Body)}, nil
@@ -140,7 +140,7 @@ func readFailure(m *reprise.Message) (failure, error) {
 // maxSkew is how far Lambda's clock may be ahead of ours.
 const maxSkew = time.Hour
 
-// latest is the qualifier that changes nothing: the ARN without it names the same.
+// latest is the qualifier that makes no difference: the ARN without it names the same function.
 const latest = ":$LATEST"
 
 // absent names the first part that the record lacks.
@@ -158,8 +158,8 @@ func (r *destinationRecord) absent() string {
 	return ""
 }
 
-// functionError is the error in the record's response. There is none where the
-// function was not run, and runtimes of one's own may send anything.
+// functionError is the error in the record's response. There is none if the function did not run,
+// and custom runtimes may send anything.
 func (r *destinationRecord) functionError(function string) *FunctionError {
 	e := readFunctionError(function, r.ResponsePayload)
 	if why := notRun[r.RequestContext.Condition]; why != "" && !e.said() {
@@ -168,13 +168,13 @@ func (r *destinationRecord) functionError(function string) *FunctionError {
 	return e
 }
 
-// readFunctionError reads what a runtime has said of an error.
+// readFunctionError reads a runtime's description of an error.
 func readFunctionError(function string, response []byte) *FunctionError {
 	var said struct {
 		Type    any `json:"errorType"`
 		Message any `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(response, &said) // then nothing was said
+	_ = json.Unmarshal(response, &said) // then there is no description
 	e := &FunctionError{Function: function}
 	e.Type, _ = said.Type.(string)
 	e.Message, _ = said.Message.(string)
@@ -183,7 +183,7 @@ func readFunctionError(function string, response []byte) *FunctionError {
 
 const (
 	maxRetries = 1_000_000
-	// maxAhead is how far the first failure of an event may lie after a later one.
+	// maxAhead is how much later than a later failure the first failure of an event may be.
 	maxAhead = 2 * time.Minute
 )
 
@@ -192,7 +192,7 @@ func (f *failure) open() error {
 	w, ok := unwrap(f.payload)
 	switch {
 	case !ok && !looksWrapped(f.payload):
-		return nil // it is somebody's own
+		return nil // it is a payload of the user
 	case !ok:
 		return poisonous(reasonMetadata, "the envelope's %s are not a retry's number and a time", metadataKey)
 	case w.retry > maxRetries:
@@ -204,8 +204,7 @@ func (f *failure) open() error {
 	return nil
 }
 
-// looksWrapped reports whether payload has the members of an envelope and no others,
-// whatever they are.
+// looksWrapped reports whether payload has exactly the members of an envelope, with any values.
 func looksWrapped(payload []byte) bool {
 	if !bytes.Contains(payload, []byte(`"`+metadataKey+`"`)) {
 		return false
@@ -215,7 +214,7 @@ func looksWrapped(payload []byte) bool {
 	return err == nil && len(members) == 2 && members[metadataKey] != nil && members[payloadKey] != nil
 }
 
-// runs is how many runs of the function f tells of.
+// runs is how many runs of the function f records.
 func (f *failure) runs() int {
 	switch {
 	case f.redriven:
@@ -231,17 +230,17 @@ const (
 	// message of SQS. See
 	// https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html.
 	maxEvent = 1 << 20
-	// recordRoom is what the record of a failure needs beside the payload. One that
-	// does not fit into a message is lost: Lambda drops it.
+	// recordRoom is the size of a failure's record without the payload. Lambda drops a record that
+	// does not fit into a message.
 	recordRoom = 16 << 10
 )
 
-// enclose is the payload with which f's function is invoked asynchronously again.
+// enclose returns the payload with which f's function is invoked asynchronously again.
 func (f *failure) enclose() ([]byte, error) {
 	if f.redriven {
 		return f.payload, nil // as if it were sent for the first time
 	}
-	// Written by hand, so that the payload stays what it was to the byte.
+	// Written by hand, so that the payload stays the same byte for byte.
 	text := fmt.Appendf(make([]byte, 0, len(f.payload)+100), `{"%s":{"attempt":%d,"initial_timestamp":%d},"%s":`, metadataKey, f.runs(), f.first.Unix(), payloadKey)
 	text = append(append(text, f.payload...), '}')
 	if len(text) > maxEvent-recordRoom {

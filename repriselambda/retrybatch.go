@@ -21,15 +21,14 @@ import (
 // The message attributes of a dead letter of [RetryHandler], whose body is the
 // payload as it was first sent. Beside them it has the [reprise.Story].
 const (
-	// FunctionAttribute is the ARN of the function, as it is invoked. A message of the
-	// retry queue that has it is invoked anew: so a dead letter can be redriven.
+	// FunctionAttribute is the ARN of the function, as it is invoked. A message of the retry queue
+	// that has it starts anew: so a dead letter can be redriven.
 	FunctionAttribute = "reprise-function"
-	// ReasonAttribute is the name of a [retry.Reason], most often attempts or age, or
-	// why no retry could help: not-json, wrong-shape, not-a-failure, bad-metadata,
-	// too-large, function-not-found, not-allowed, refused.
+	// ReasonAttribute is the name of a [retry.Reason], most often attempts or age, or a reason for
+	// which no retry can help: not-json, wrong-shape, not-a-failure, bad-metadata, too-large,
+	// function-not-found, not-allowed, refused.
 	ReasonAttribute = "reprise-reason"
-	// AttemptsAttribute is how many times the function ran, as far as is known: a
-	// Number.
+	// AttemptsAttribute is the known number of runs of the function: a Number.
 	AttemptsAttribute = "reprise-attempts"
 	// FirstAttribute and LastAttribute are when the first and the last run had failed,
 	// in RFC 3339.
@@ -45,13 +44,13 @@ var letterAttributes = [...]string{
 	FunctionAttribute, ReasonAttribute, AttemptsAttribute, FirstAttribute, LastAttribute, ErrorTypeAttribute, ErrorMessageAttribute,
 }
 
-// batch is what is known of the messages of one invocation.
+// batch is the state of the messages of one invocation.
 type batch struct {
 	mu      sync.Mutex
 	running int
 	direct  bool              // the mode
 	idle    chan struct{}     // closed when nothing runs
-	letters map[string]letter // what is known of the messages, by id
+	letters map[string]letter // the state of the messages, by id
 	said    sync.Once
 }
 
@@ -61,10 +60,10 @@ func withBatch(ctx context.Context, mode Mode) context.Context {
 	return context.WithValue(ctx, batchKey{}, &batch{direct: mode == ModeDirect, letters: make(map[string]letter)})
 }
 
-// batchFrom returns the batch of the invocation that ctx is of.
+// batchFrom returns the batch of the invocation to which ctx belongs.
 func batchFrom(ctx context.Context) *batch { return ctx.Value(batchKey{}).(*batch) }
 
-// begin notes that a message is worked on.
+// begin notes that work on a message has begun.
 func (b *batch) begin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +73,7 @@ func (b *batch) begin() {
 	b.running++
 }
 
-// end notes that it is decided what becomes of a message.
+// end notes that the decision about a message has been made.
 func (b *batch) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,9 +82,9 @@ func (b *batch) end() {
 	}
 }
 
-// gather waits, for the sake of a message that is not done with, until it is decided
-// what becomes of all that are worked on, so that they are given back together, ten to
-// a call; but in time for this one to come again when it is due.
+// gather delays giving a message back until the decisions about all messages in work have been
+// made, so that they are given back together, ten to a call; but it returns in time for this
+// message to come again when it is due.
 func (b *batch) gather(ctx context.Context, o opinion) {
 	if o.err == nil {
 		return
@@ -108,13 +107,13 @@ func (b *batch) gather(ctx context.Context, o opinion) {
 	}
 }
 
-// complain says what concerns one message, and most likely others: once.
+// complain logs a problem that concerns one message and probably others: once.
 func (b *batch) complain(say func()) { b.said.Do(say) }
 
-// maxGathering is how long what could be given back waits for the rest at the most.
+// maxGathering is how long a message that could be given back waits for the rest at most.
 const maxGathering = time.Minute
 
-// letter is what the dead letter of a message says, should there be one.
+// letter is the content of the dead letter of a message, in case it is given up.
 type letter struct {
 	failure
 	body     string // of the message
@@ -124,7 +123,7 @@ type letter struct {
 	err      *FunctionError
 }
 
-// note keeps what is known of m, which the consumer may give up.
+// note keeps the state of m, in case the consumer gives it up.
 func (b *batch) note(m *reprise.Message, l letter) {
 	l.body = m.Body
 	b.mu.Lock()
@@ -132,7 +131,7 @@ func (b *batch) note(m *reprise.Message, l letter) {
 	b.letters[m.ID] = l
 }
 
-// giveUp notes what the dead letter of m is to say.
+// giveUp notes the content of m's dead letter.
 func (b *batch) giveUp(m *reprise.Message, l letter, reason string, err error) opinion {
 	l.reason = reason
 	if !l.err.said() {
@@ -142,8 +141,8 @@ func (b *batch) giveUp(m *reprise.Message, l letter, reason string, err error) o
 	return opinion{err: err}
 }
 
-// noted returns what is known of the message with that id or, where no story says it,
-// of one with that body, of that function if it was redriven.
+// noted returns the state of the message with that id or, if no story has the id, of a message with
+// that body, and with that function if it was redriven.
 func (b *batch) noted(id, body, function string) (letter, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,15 +160,15 @@ func (b *batch) noted(id, body, function string) (letter, bool) {
 // retryClient is the client of a retry handler's consumer.
 type retryClient struct {
 	reprise.Client
-	keys []reprise.SigningKey // of the stories that it rewrites
+	keys []reprise.SigningKey // for the stories that it rewrites
 }
 
 // maxReceives is how often a message is received before a copy takes its place.
-// The queue should permit more: those are for a handler that dies.
+// The queue should permit more: the rest is for a handler that dies.
 const maxReceives = 10
 
-// GetQueueAttributes tells the consumer of a smaller maxReceiveCount than the queue's
-// own, so that hours of throttling, a receive each time, do not use that up.
+// GetQueueAttributes reports to the consumer a smaller maxReceiveCount than the queue's own, so
+// that hours of throttling, with a receive each time, do not use up the queue's.
 func (c retryClient) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	out, err := c.Client.GetQueueAttributes(ctx, in, options...)
 	if err != nil {
@@ -197,8 +196,8 @@ func withFewerReceives(text string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, redrive.Target, min(own, maxReceives))
 }
 
-// SendMessageBatch makes the functions' payloads of dead letters, which are what has
-// no history.
+// SendMessageBatch replaces the bodies of dead letters by the functions' payloads. Dead letters are
+// the messages without a history.
 func (c retryClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, options ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
 	own := *in
 	own.Entries = slices.Clone(in.Entries)
@@ -210,27 +209,27 @@ func (c retryClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBa
 				continue // better unsigned than refused
 			}
 			if err := reprise.SignStory(aws.ToString(in.QueueUrl), e, c.keys); err != nil {
-				return nil, err // of a URL that the consumer has read before
+				return nil, err // the consumer has read this URL before
 			}
 		}
 	}
 	return c.Client.SendMessageBatch(ctx, &own, options...)
 }
 
-// rewrite makes of a dead letter of the consumer's, which is the message of the
-// retry queue, one of the function's payload.
+// rewrite turns a dead letter of the consumer, which is the message of the retry queue, into one
+// with the function's payload.
 func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	var story reprise.Story
 	told, hasStory := e.MessageAttributes[reprise.StoryAttribute]
 	if hasStory {
-		_ = json.Unmarshal([]byte(aws.ToString(told.StringValue)), &story) // it is the consumer's own
+		_ = json.Unmarshal([]byte(aws.ToString(told.StringValue)), &story) // the consumer wrote it
 	}
 	l, known := b.noted(story.Message, *e.MessageBody, aws.ToString(e.MessageAttributes[FunctionAttribute].StringValue))
-	if !known { // it never got as far as the retrier
+	if !known { // the retrier never saw it
 		f, _ := readFailure(&reprise.Message{Body: *e.MessageBody, Attributes: e.MessageAttributes, Sent: story.Sent})
 		l = letter{failure: f, attempts: f.runs() + b.attempts(story), last: f.failed, err: f.err}
 	}
-	if l.reason == "" { // the consumer has given it up, for reasons of the queue
+	if l.reason == "" { // the consumer has given it up, because of the queue's limits
 		l.reason = story.Reason
 		if l.reason == retry.ReasonAttempts.String() {
 			l.reason = retry.ReasonReceives.String() // its attempts were receives
@@ -246,7 +245,7 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	if e.MessageAttributes == nil {
 		e.MessageAttributes = make(map[string]types.MessageAttributeValue)
 	}
-	for _, name := range letterAttributes { // of an earlier dead letter, that was redriven
+	for _, name := range letterAttributes { // from an earlier dead letter that was redriven
 		delete(e.MessageAttributes, name)
 	}
 	room := maxMessage - sizeOfEntry(e)
@@ -263,7 +262,7 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 		room -= needs
 		e.MessageAttributes[name] = a
 	}
-	// First what a redrive needs: there may not be room for all.
+	// First the attributes that a redrive needs: there may not be room for all.
 	put(FunctionAttribute, "String", fitForSQS(l.function))
 	put(ReasonAttribute, "String", l.reason)
 	put(AttemptsAttribute, "Number", strconv.Itoa(l.attempts))
@@ -285,8 +284,8 @@ func (b *batch) rewrite(e *types.SendMessageBatchRequestEntry) {
 	put(ErrorMessageAttribute, "String", shorten(fitForSQS(l.err.Message), maxErrorText))
 }
 
-// attempts is how many of the function's runs the consumer knows of that gave a
-// message up before the retrier saw it: in direct mode those of its history.
+// attempts is how many of the function's runs are known to the consumer if it gave a message up
+// before the retrier saw it: in direct mode those of its history.
 func (b *batch) attempts(story reprise.Story) int {
 	if !b.direct {
 		return 0
@@ -294,12 +293,12 @@ func (b *batch) attempts(story reprise.Story) int {
 	return max(0, story.Attempts)
 }
 
-// sizeOf is what an attribute takes of a message's size.
+// sizeOf is the size of an attribute in SQS's count.
 func sizeOf(name string, a types.MessageAttributeValue) int {
 	return len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
 }
 
-// sizeOfEntry is what a message takes of SQS's limit.
+// sizeOfEntry is the size of a message in SQS's count.
 func sizeOfEntry(e *types.SendMessageBatchRequestEntry) int {
 	size := len(aws.ToString(e.MessageBody))
 	for name, a := range e.MessageAttributes {
@@ -312,10 +311,10 @@ const (
 	maxErrorText  = 1000
 	maxAttributes = 10      // that SQS lets one message have
 	maxMessage    = 1 << 20 // bytes, with its attributes
-	signatureRoom = 128     // that SignStory may need
+	signatureRoom = 128     // the most that SignStory needs
 )
 
-// instant is t as an attribute has it; empty if it is zero.
+// instant is t in the form of an attribute; empty if it is zero.
 func instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -13,75 +13,72 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// RetryConfig says how a [RetryHandler] works. Client and Lambda must be set and, in
-// direct mode, Timeout.
+// RetryConfig are the settings of a [RetryHandler]. Client and Lambda must be set and, in direct
+// mode, Timeout.
 type RetryConfig struct {
 	// Client makes the requests to SQS, as [Config].Client does.
 	Client reprise.Client
 
-	// Lambda invokes the functions: a *lambda.Client as it is.
+	// Lambda invokes the functions: a *lambda.Client.
 	Lambda Invoker
 
-	// Mode says how. Default: [ModeEnvelope].
+	// Mode is how they are invoked. Default: [ModeEnvelope].
 	Mode Mode
 
 	// Retry decides when a function is run again and when its event is given up.
 	// Attempts are runs of the function, Lambda's own first one included. The age
-	// counts from the first failure. A rule for [*FunctionError] sees what the
-	// function has left of its failure. Default, if it is wholly zero:
-	// [DefaultRetry].
+	// counts from the first failure. A rule for [*FunctionError] sees the function's error.
+	// Default, if all of it is zero: [DefaultRetry].
 	Retry retry.Policy
 
 	// Functions have policies of their own, by ARN or name, with a version or an
-	// alias or, for all of them, without. What such a policy leaves out has the
-	// default of package retry, and not that of Retry. Default: all have Retry.
+	// alias or, for all of them, without. Zero fields of such a policy have the defaults of package
+	// retry, not the values of Retry. Default: all functions have Retry.
 	Functions map[string]retry.Policy
 
 	// AllowedFunctions are the functions that may be invoked, by ARN or name, with a
-	// version or an alias or, for all of them, without; a name stands for functions of
-	// every account that the handler's role may invoke. A record of another one is given
-	// up for the reason not-allowed. The records say which function they are of, and
-	// whoever may send to the retry queue can write one. Default, if it is empty: all that
-	// the role may invoke, which should be permitted no others.
+	// version or an alias or, for all of them, without; a name covers functions of every account
+	// that the handler's role may invoke. A record of another one is given up for the reason
+	// not-allowed. The records themselves name the function, and anybody who may send to the retry
+	// queue can write one. Default, if it is empty: all functions that the role may invoke, so the
+	// role should have no other permissions.
 	AllowedFunctions []string
 
-	// Permanent are the types of errors ([FunctionError].Type) that no retry can mend:
-	// their events are given up at once. Default: none.
+	// Permanent are the types of errors ([FunctionError].Type) that no retry can fix: their events
+	// are given up at once. Default: none.
 	Permanent []string
 
-	// Timeout is the longest timeout of the functions, in direct mode. The retry
-	// handler's own must be 30 s longer: it is waited for as long, and an invocation
-	// whose outcome stays unknown is not repeated sooner.
+	// Timeout is the longest timeout of the functions, in direct mode. The retry handler's own must
+	// be 30 s longer: it waits that long for a function, and does not repeat an invocation with an
+	// unknown outcome earlier.
 	Timeout time.Duration
 
-	// DeadLetterURL is the queue that receives what is given up. Default: the target
-	// of the queue's own RedrivePolicy.
+	// DeadLetterURL is the queue that receives messages that are given up. Default: the target of
+	// the queue's own RedrivePolicy.
 	DeadLetterURL string
 
-	// Middleware is put around each invocation of a function. It sees the message of
-	// the retry queue with the event for a Body, the function in the attribute
-	// [FunctionAttribute] and the id of the failed request for an OriginID, and is not
-	// called for what is not due or is given up. An idempotency middleware keeps what
-	// has been invoked from being invoked again, if the retry handler died before its
-	// message was deleted. Default: none.
+	// Middleware is put around each invocation of a function. It sees the message of the retry
+	// queue with the event as its Body, the function in the attribute [FunctionAttribute] and the
+	// id of the failed request as its OriginID. It is not called for messages that are not due or
+	// are given up. An idempotency middleware prevents a second invocation if the retry handler
+	// dies before its message is deleted. Default: none.
 	Middleware func(reprise.Handler) reprise.Handler
 
 	// Concurrency is how many functions are invoked at once by one invocation of the
 	// retry handler. Default: 10.
 	Concurrency int
 
-	// Name says who wrote a dead letter's story. Default: the host's name.
+	// Name is the author in a dead letter's story. Default: the host's name.
 	Name string
 
 	// SigningKeys are those of [Config]. Default: none.
 	SigningKeys []reprise.SigningKey
 
-	// Observer is told what becomes of the messages of the retry queue. In envelope
-	// mode their attempts are those of the retry handler, not of a function. Default:
-	// nobody.
+	// Observer is called for the messages of the retry queue. In envelope mode their attempts are
+	// those of the retry handler, not of a function. Default: none.
 	Observer reprise.Observer
 
-	// Logger gets what an operator must know. Default: slog.Default().
+	// Logger gets problems that an operator must know. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -93,10 +90,9 @@ const (
 	// envelope that counts the retries: the function must open it, as [Async] does. The
 	// retry handler does not wait for the function.
 	ModeEnvelope Mode = iota
-	// ModeDirect invokes the function synchronously with its payload as it was, and
-	// counts the attempts on the message in the retry queue: any function can be
-	// retried unchanged. The retry handler runs, and is paid for, as long as the function
-	// does.
+	// ModeDirect invokes the function synchronously with its unchanged payload, and counts the
+	// attempts on the message in the retry queue: any function can be retried unchanged. The retry
+	// handler runs, and costs, as long as the function does.
 	ModeDirect
 )
 
@@ -110,13 +106,13 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// Invoker is what a retry handler needs of *lambda.Client.
+// Invoker is the part of *lambda.Client that a retry handler needs.
 type Invoker interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, options ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
-// DefaultRetry is the policy of a [RetryConfig] that names none: before the n-th
-// retry a wait between 1 s and 2^(n-1) s, at most 12 h, for 24 hours.
+// DefaultRetry is the policy of a [RetryConfig] without one: before the n-th retry a wait between 1
+// s and 2^(n-1) s, at most 12 h, for 24 hours.
 func DefaultRetry() retry.Policy {
 	return retry.Policy{
 		Backoff:     retry.Exponential{Base: time.Second, Max: retry.MaxVisibility},
@@ -126,27 +122,25 @@ func DefaultRetry() retry.Policy {
 	}
 }
 
-// RetryHandler returns a function for lambda.Start of aws-lambda-go that runs
-// asynchronous functions again which have failed. Its events come from an event
-// source mapping, with ReportBatchItemFailures, of the retry queue: the standard queue
-// that is the on-failure destination of the functions. They should not be retried by
-// Lambda itself (MaximumRetryAttempts 0).
+// RetryHandler returns a function for lambda.Start of aws-lambda-go that retries asynchronous
+// functions that have failed. Its events come from an event source mapping, with
+// ReportBatchItemFailures, of the retry queue: the standard queue that is the on-failure
+// destination of the functions. They should not be retried by Lambda itself (MaximumRetryAttempts
+// 0).
 //
-// A record waits in the queue until its function is due: so long after the failure
-// as the policy says for that attempt, with a jitter that belongs to the failed
-// request, however often the record is received meanwhile. Then the function is
-// invoked, and the record is deleted. Throttling and failures of Lambda's own put the
-// invocation off, by half a second to 5 minutes, and count as no attempt; neither
-// do events that Lambda could not run at all (EventAgeExceeded, and
-// ZeroReservedConcurrency while a function is paused), whose waits grow likewise.
+// A record waits in the queue until its function is due: after the failure for as long as the
+// policy says for that attempt, with a jitter that belongs to the failed request, however often the
+// record is received meanwhile. Then the function is invoked, and the record is deleted. Throttling
+// and failures of Lambda itself delay the invocation by half a second to 5 minutes, and do not
+// count as attempts. Nor do events that Lambda could not run at all (EventAgeExceeded, and
+// ZeroReservedConcurrency while a function is paused); their waits grow in the same way.
 //
-// What is given up goes to the dead-letter queue: the function's payload as it was
-// first sent, and why in the attributes, see [FunctionAttribute]. Sent back to the
-// retry queue, as a redrive does, it is invoked anew.
+// Events that are given up go to the dead-letter queue: the function's payload as it was first
+// sent, with the reason in the attributes, see [FunctionAttribute]. A dead letter that is sent back
+// to the retry queue, as by a redrive, starts anew.
 //
-// The function's errors are those of events that no mapping sends and, in direct
-// mode, of a time limit that is too short for [RetryConfig].Timeout. All messages of
-// such an event come again.
+// The function returns an error only for events that no mapping sends and, in direct mode, of a
+// time limit that is too short for [RetryConfig].Timeout. All messages of such an event come again.
 func RetryHandler(cfg RetryConfig) (func(context.Context, Event) (Response, error), error) {
 	r, err := newRetrier(cfg)
 	if err != nil {
@@ -167,7 +161,7 @@ func RetryHandler(cfg RetryConfig) (func(context.Context, Event) (Response, erro
 // retrier is the handler of the retry queue's messages.
 type retrier struct {
 	cfg    RetryConfig
-	invoke reprise.Handler // with its middleware
+	invoke reprise.Handler // including its middleware
 }
 
 func newRetrier(cfg RetryConfig) (*retrier, error) {
@@ -198,22 +192,21 @@ func newRetrier(cfg RetryConfig) (*retrier, error) {
 	return r, nil
 }
 
-// unset reports whether nothing of p is set.
+// unset reports whether no field of p is set.
 func unset(p retry.Policy) bool {
 	return p.Backoff == nil && p.Jitter == 0 && p.MaxAttempts == 0 && p.MaxAge == 0 && p.AgeFrom == 0 && p.Rules == nil
 }
 
 const (
-	// targetMargin is what the retry handler needs beside the time of a function that
-	// it waits for.
+	// targetMargin is the time that the retry handler needs in addition to that of the function.
 	targetMargin = 30 * time.Second
 	maxTarget    = 15*time.Minute - targetMargin
-	// startTolerance is what may have passed of an invocation's time before its time
-	// limit can be looked at.
+	// startTolerance is how much of an invocation's time may have passed before its time limit is
+	// checked.
 	startTolerance = 5 * time.Second
 )
 
-// checkTime reports a time limit that is too short for what is to be waited for.
+// checkTime returns an error if the time limit is too short for the functions.
 func (r *retrier) checkTime(ctx context.Context) error {
 	end, ok := ctx.Deadline()
 	if !ok || r.cfg.Mode != ModeDirect {
@@ -226,9 +219,8 @@ func (r *retrier) checkTime(ctx context.Context) error {
 	return nil
 }
 
-// consumerConfig is how the messages of the retry queue are consumed. What is to
-// become of them the retrier says, by waits of its own: the policy is there to bound
-// what the consumer thinks.
+// consumerConfig is how the messages of the retry queue are consumed. The retrier decides about
+// them, with waits of its own: the policy only limits the consumer's own assumptions.
 func (r *retrier) consumerConfig() Config {
 	cfg := Config{
 		Client:        retryClient{r.cfg.Client, r.cfg.SigningKeys},
@@ -241,22 +233,22 @@ func (r *retrier) consumerConfig() Config {
 		Retry:         retry.Policy{Backoff: retry.Func(everySecond), Jitter: retry.None, MaxAttempts: -1, MaxAge: year},
 	}
 	if r.cfg.Mode == ModeDirect {
-		// Attempts are what the history of a copy tells of, and nothing else: no time
-		// is long enough for a receive to seem one.
+		// Attempts come only from the history of a copy: with this backoff no time is long enough
+		// for a receive to count as an attempt.
 		cfg.Retry.Backoff = retry.Constant(year)
 		cfg.Via = reprise.ViaRequeue
 	}
 	if r.cfg.Client == nil {
-		cfg.Client = nil // which is what SQS complains about
+		cfg.Client = nil // SQS reports the missing client
 	}
 	return cfg
 }
 
 const year = 366 * 24 * time.Hour
 
-// everySecond is a backoff by which all receives of a message can have been
-// attempts: none of them is suspect. Now and then it is longer than the age, so that
-// what is planned by it, at each invocation, is short.
+// everySecond is a backoff under which all receives of a message can have been attempts, so that no
+// message is a suspect. From time to time it is longer than the age, so that a schedule computed
+// from it, at each invocation, is short.
 func everySecond(n int) time.Duration {
 	if n%64 == 0 {
 		return year

@@ -16,17 +16,16 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ErrUnknownOutcome is why an attempt failed of which nobody knows what became: the
-// connection broke, or the reply did not come in time. The function may have run, and
-// may still be running.
+// ErrUnknownOutcome is the error of an attempt with an unknown outcome: the connection broke, or
+// the reply did not come in time. The function may have run, and may still be running.
 var ErrUnknownOutcome = errors.New("repriselambda: the outcome of the invocation is unknown")
 
-// replyMargin is what a reply may take beside the function's own time.
+// replyMargin is how much longer than the function's own time a reply may take.
 const replyMargin = 5 * time.Second
 
-// call invokes f's function as the mode says. Its errors are *[FunctionError] and
-// [ErrUnknownOutcome], which are attempts, poison, and those of invocations that have
-// not happened.
+// call invokes f's function in the configured mode. Its errors are *[FunctionError] and
+// [ErrUnknownOutcome], which are attempts, poison, and errors of invocations that have not
+// happened.
 func (r *retrier) call(ctx context.Context, f *failure) error {
 	if r.cfg.Mode == ModeDirect {
 		return r.callDirectly(ctx, f)
@@ -65,10 +64,10 @@ func (r *retrier) callDirectly(ctx context.Context, f *failure) error {
 	return nil
 }
 
-// once has the SDK try a call once: what it repeated could run a function twice.
+// once makes the SDK try a call only once: a repetition could run a function twice.
 func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
 
-// diagnose says what an error of Invoke means. See
+// diagnose classifies an error of Invoke. See
 // https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors.
 func diagnose(err error) error {
 	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && response.HTTPStatusCode() >= 300 {
@@ -85,9 +84,8 @@ func diagnose(err error) error {
 	return err // before anything was sent
 }
 
-// diagnoseReply sorts Lambda's refusals: those of the request itself, which no
-// repetition mends, from those of the moment, and of permissions, which somebody
-// may mend.
+// diagnoseReply distinguishes Lambda's refusals: those of the request itself, which no repetition
+// can fix, from temporary ones and from missing permissions, which an operator may fix.
 func diagnoseReply(err error, status int) error {
 	switch errorCode(err) {
 	case "ResourceNotFoundException":
@@ -103,7 +101,7 @@ func diagnoseReply(err error, status int) error {
 	return err
 }
 
-// errorCode is the name of an error that Lambda has answered with; empty if it has not.
+// errorCode is the name of the error in Lambda's answer; empty if there is none.
 func errorCode(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
@@ -124,7 +122,7 @@ func remedy(err error) string {
 	return "none, if it passes"
 }
 
-// retryAfter is for how long Lambda asks not to be asked again.
+// retryAfter is how long Lambda asks to wait before the next call.
 func retryAfter(err error) time.Duration {
 	throttled, ok := errors.AsType[*types.TooManyRequestsException](err)
 	if !ok {

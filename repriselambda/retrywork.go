@@ -17,15 +17,15 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// shortWait is how long a record is waited for that is not yet due, rather than
-// given back: SQS counts in seconds, and Lambda's next poll takes a while.
+// shortWait is the longest wait in the process for a record that is not yet due; others are given
+// back: SQS counts in seconds, and Lambda's next poll takes a while.
 const shortWait = 2 * time.Second
 
-// opinion is what the retrier thinks should become of a message.
+// opinion is the retrier's decision about a message.
 type opinion struct {
-	err    error     // nil: the function was invoked, and succeeded where that is known
-	again  time.Time // not before; zero: it is given up
-	failed bool      // an attempt has
+	err    error     // nil: the function was invoked and, in direct mode, succeeded
+	again  time.Time // the earliest time; zero: it is given up
+	failed bool      // an attempt has failed
 }
 
 // Handle implements [reprise.Handler].
@@ -42,23 +42,21 @@ func (r *retrier) Handle(ctx context.Context, m *reprise.Message) error {
 	case o.failed || r.cfg.Mode == ModeEnvelope:
 		return reprise.RetryAfter(wait, o.err)
 	default:
-		return reprise.Release(wait, o.err) // which is counted as no attempt
+		return reprise.Release(wait, o.err) // not counted as an attempt
 	}
 }
 
-// logGivenUp says which event is given up: nobody else will, in a function.
+// logGivenUp logs which event is given up: nothing else in a function does.
 func (r *retrier) logGivenUp(ctx context.Context, m *reprise.Message, b *batch) {
 	l, _ := b.noted(m.ID, m.Body, "")
 	r.cfg.Logger.WarnContext(ctx, "an event is given up, and goes to the dead-letter queue",
 		"function", l.function, "request", l.request, "reason", l.reason, "attempts", l.attempts, "error", shorten(joined(l.err.Type, l.err.Message), maxErrorText))
 }
 
-// afterPanic is how long a message waits of which the middleware, or a policy, has
-// made a panic.
+// afterPanic is how long a message waits after the middleware, or a policy, has panicked.
 const afterPanic = time.Minute
 
-// decide is work, or what follows from a panic of the user's code in it. The consumer
-// logs that.
+// decide calls work, and handles a panic of the user's code in it. The consumer logs the panic.
 func (r *retrier) decide(ctx context.Context, m *reprise.Message, b *batch) (o opinion) {
 	b.begin()
 	defer b.end()
@@ -70,7 +68,7 @@ func (r *retrier) decide(ctx context.Context, m *reprise.Message, b *batch) (o o
 	return r.work(ctx, m, b)
 }
 
-// work runs the function that m is about, if it is due.
+// work runs the function of m, if it is due.
 func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinion {
 	f, err := readFailure(m)
 	p := r.policyOf(f.function)
@@ -90,7 +88,7 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 		return b.giveUp(m, l, reasonNotAllowed, err)
 	}
 	b.note(m, l)
-	if !f.redriven && made == f.runs() { // otherwise its message has waited for its time
+	if !f.redriven && made == f.runs() { // otherwise its message has waited already
 		d := p.afterRecord(f, r.cfg.Permanent)
 		if d.Action == retry.ActionDeadLetter {
 			return b.giveUp(m, l, d.Reason.String(), f.err)
@@ -108,10 +106,9 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 // policy is a [retry.Policy] of a function.
 type policy struct{ retry.Policy }
 
-// afterRecord decides about the run that f tells of. One that never happened uses up
-// no attempt, but it takes time: as the policy's wait stays that of the same attempt,
-// the next try is put off for about as long as the event has been waiting, if that is
-// longer.
+// afterRecord decides about the run that f records. A run that never happened uses up no attempt,
+// but takes time: the policy's wait stays that of the same attempt, so the next try is delayed for
+// about as long as the event has been waiting, if that is longer.
 func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 	if !f.ran {
 		p.MaxAttempts = -1
@@ -132,7 +129,7 @@ func (p policy) afterRecord(f failure, permanent []string) retry.Decision {
 	return d
 }
 
-// tooOld says that nothing is to be run any more whose first run had failed at first.
+// tooOld reports whether an event whose first run failed at first must not run any more.
 func (p policy) tooOld(first time.Time) bool {
 	p.MaxAttempts = -1
 	_, exhausted := p.Exhausted(2, first, first, time.Now())
@@ -163,7 +160,7 @@ func (r *retrier) allowed(function string) bool {
 	return false
 }
 
-// keysOf are what a configuration can call a function: its ARN or its name, with its
+// keysOf are the names that a configuration can use for a function: its ARN or its name, with its
 // version or alias and without.
 func keysOf(function string) [4]string {
 	name := function
@@ -179,7 +176,8 @@ var (
 	errTooOld = errors.New("its age was used up before it could be run again")
 )
 
-// awaitDue waits until due if that is soon. Otherwise it says that the message should.
+// awaitDue waits until due if that is soon. Otherwise it returns that the message should be given
+// back until then.
 func awaitDue(ctx context.Context, due time.Time) (o opinion, waits bool) {
 	wait := time.Until(due)
 	if wait <= 0 {
@@ -197,7 +195,7 @@ func awaitDue(ctx context.Context, due time.Time) (o opinion, waits bool) {
 	return opinion{}, false
 }
 
-// run invokes the function of l, and says what follows from the outcome.
+// run invokes the function of l, and decides by the outcome.
 func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l letter, p policy) opinion {
 	if end, ok := ctx.Deadline(); ok && r.cfg.Mode == ModeDirect && time.Until(end) < r.cfg.Timeout {
 		return opinion{err: errNoTime, again: time.Now()}
@@ -235,7 +233,7 @@ func (r *retrier) run(ctx context.Context, m *reprise.Message, b *batch, l lette
 	return opinion{err: err, again: d.At, failed: true}
 }
 
-// dueInvocation is what invokeDue is to do.
+// dueInvocation is the task of invokeDue.
 type dueInvocation struct {
 	retrier *retrier
 	failure *failure
@@ -243,8 +241,9 @@ type dueInvocation struct {
 
 type dueKey struct{}
 
-// invokeOnce invokes f's function through the middleware, which gets to see what is
-// asked for and nothing else of the record: Lambda may write one twice, at two times.
+// invokeOnce invokes f's function through the middleware. The middleware sees the requested
+// invocation, but no other parts of the record, because Lambda may write a record twice, with
+// different times.
 func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure) error {
 	shown := *m
 	shown.OriginID, shown.Body = f.request, string(f.payload)
@@ -254,7 +253,7 @@ func (r *retrier) invokeOnce(ctx context.Context, m *reprise.Message, f *failure
 	return r.invoke.Handle(context.WithValue(ctx, dueKey{}, dueInvocation{r, f}), &shown)
 }
 
-// invokeDue is the handler that the middleware is put around.
+// invokeDue is the handler inside the middleware.
 func invokeDue(ctx context.Context, _ *reprise.Message) error {
 	due, ok := ctx.Value(dueKey{}).(dueInvocation)
 	if !ok {
@@ -263,20 +262,18 @@ func invokeDue(ctx context.Context, _ *reprise.Message) error {
 	return due.retrier.call(ctx, due.failure)
 }
 
-// putOff is the backoff of what could not be run, be it throttled or paused. Its waits
-// are counted by doublings, so that nobody has to keep their number: an envelope has
-// no place for it.
+// putOff is the backoff of functions that could not run because they were throttled or paused. Its
+// waits are numbered by doublings, so that no counter is needed: an envelope has no place for one.
 var putOff = retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: 5 * time.Minute}, Jitter: retry.Equal}
 
-// doublings returns the number of the wait of putOff that lasts about as long as what
-// has been waited already.
+// doublings returns the number of the wait of putOff that is about as long as the time waited so
+// far.
 func doublings(waited time.Duration) int {
 	return 1 + bits.Len64(uint64(max(waited, 0)/time.Second))
 }
 
-// tryLater says when to try again what could not be tried: after about as long as it
-// has been waiting, so that the waits double without anybody counting them. A
-// middleware may say so itself.
+// tryLater decides when to try again: after about as long as the event has been waiting, so that
+// the waits double without a counter. A middleware may set the time itself.
 func (r *retrier) tryLater(m *reprise.Message, b *batch, l letter, err error, now time.Time) opinion {
 	asked := retry.Policy{MaxAttempts: -1, MaxAge: -1}.Decide(retry.Failure{N: 1, Ended: now, Err: err})
 	switch asked.Reason {

@@ -14,20 +14,20 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// source is what is kept of a queue in the life of the process.
+// source is the state of a queue that is kept for the life of the process.
 type source struct {
 	answers      sync.Map // *answer by URL, of the queue and its dead-letter queue
 	told, logged sync.Map // codes of findings
 }
 
-// answer is what SQS said of a queue's attributes.
+// answer is SQS's answer for a queue's attributes.
 type answer struct {
 	out *sqs.GetQueueAttributesOutput
 	err error
 }
 
-// attributes asks SQS for a queue's attributes, unless it has answered: that the
-// permission is missing is an answer too, and holds until the next cold start.
+// attributes asks SQS for a queue's attributes, unless it has answered before: a missing permission
+// is an answer too, and is kept until the next cold start.
 func (s *source) attributes(ctx context.Context, client reprise.Client, query *sqs.GetQueueAttributesInput, options ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	if known, ok := s.answers.Load(*query.QueueUrl); ok {
 		a := known.(*answer)
@@ -41,7 +41,7 @@ func (s *source) attributes(ctx context.Context, client reprise.Client, query *s
 	return out, err
 }
 
-// once is f for the first finding of each code; nil if f is.
+// once calls f only for the first finding of each code; it is nil if f is.
 func (s *source) once(f func(context.Context, plan.Finding)) func(context.Context, plan.Finding) {
 	if f == nil {
 		return nil
@@ -53,8 +53,8 @@ func (s *source) once(f func(context.Context, plan.Finding)) func(context.Contex
 	}
 }
 
-// occasional logs what is worth it in a process that makes a consumer for each
-// invocation: no starts and stops, and each finding once.
+// occasional filters the log of a process that makes a consumer for each invocation: no starts and
+// stops, and each finding once.
 type occasional struct {
 	slog.Handler
 	queue *source
@@ -69,7 +69,7 @@ func (o occasional) Enabled(ctx context.Context, level slog.Level) bool {
 func (o occasional) Handle(ctx context.Context, r slog.Record) error {
 	again := false
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "code" { // of a finding
+		if a.Key == "code" { // the code of a finding
 			_, again = o.queue.logged.LoadOrStore(a.Value.String(), true)
 		}
 		return !again

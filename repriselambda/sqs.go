@@ -2,7 +2,7 @@
 //
 // [SQS] makes a function for an SQS event source mapping: the same [reprise.Handler]
 // under the same [retry.Policy] as in a [reprise.Consumer], with partial batch
-// responses. [SQSBatch] does so of a [reprise.BatchHandler].
+// responses. [SQSBatch] does the same for a [reprise.BatchHandler].
 //
 //	handle, err := repriselambda.SQS(reprise.JSON(ship), repriselambda.Config{Client: sqsClient})
 //	if err != nil {
@@ -10,14 +10,13 @@
 //	}
 //	lambda.Start(handle)
 //
-// An invocation is a consumer that lives as long as the invocation: what it
-// receives is the event's records, and what it deletes is left out of the reply, so
-// that Lambda deletes it. So attempts, waits, dead letters and the order of message
-// groups are decided by the very code that decides them in a process of one's own.
+// Each invocation is a consumer that lives as long as the invocation: it receives the event's
+// records, and the messages that it deletes are left out of the reply, so that Lambda deletes them.
+// So attempts, waits, dead letters and the order of message groups are decided by the same code as
+// in a process of your own.
 //
-// [RetryHandler] makes a function of the same kind, whose messages are the failures
-// of functions that are invoked asynchronously: it runs them again, for hours or days.
-// [Async] is for those functions.
+// [RetryHandler] makes a function of the same kind for the failures of functions that are invoked
+// asynchronously: it retries them, for hours or days. [Async] is for those functions.
 package repriselambda
 
 import (
@@ -33,44 +32,42 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Config says how [SQS] works, and [SQSBatch] by [BatchConfig]. Only Client must be set.
+// Config are the settings of [SQS] and, in [BatchConfig], of [SQSBatch]. Only Client must be set.
 type Config struct {
-	// Client makes the requests to SQS: a *sqs.Client as it is. Nothing is received
-	// or deleted through it, that is Lambda's work. It is used for
-	// ChangeMessageVisibilityBatch where messages failed, SendMessageBatch where they
-	// are given up or sent again, and GetQueueAttributes, once for the queue and once
-	// for its dead-letter queue in the life of the process.
+	// Client makes the requests to SQS: a *sqs.Client. Nothing is received or deleted through it,
+	// because Lambda does that. It is used for ChangeMessageVisibilityBatch after failures, for
+	// SendMessageBatch when messages are given up or sent again, and for GetQueueAttributes, once
+	// for the queue and once for its dead-letter queue in the life of the process.
 	Client reprise.Client
 
-	// Concurrency is how many handlers run at once in one invocation: for so many
-	// messages, or batches. Default: 10.
+	// Concurrency is how many handlers, of messages or batches, run at once in one invocation.
+	// Default: 10.
 	Concurrency int
 
 	// Retry decides when a failed message is attempted again and when it is given
-	// up. Its MaxAttempts, if zero, is the queue's own maxReceiveCount; where the
-	// queue's attributes cannot be read, [retry.DefaultMaxAttempts].
+	// up. Its MaxAttempts, if zero, is the queue's own maxReceiveCount; if the queue's attributes
+	// cannot be read, [retry.DefaultMaxAttempts].
 	Retry retry.Policy
 
-	// Via says how messages that are to come again are given back. FIFO queues know
-	// [reprise.ViaVisibility] only. Default: [reprise.ViaAuto].
+	// Via is how messages that will come again are given back. FIFO queues support only
+	// [reprise.ViaVisibility]. Default: [reprise.ViaAuto].
 	Via reprise.Via
 
-	// DeadLetterURL is the queue that receives what is given up. Default: the target
-	// of the queue's own RedrivePolicy; where the queue's attributes cannot be read,
-	// none: what is given up is hidden for 12 hours and comes again.
+	// DeadLetterURL is the queue that receives messages that are given up. Default: the target of
+	// the queue's own RedrivePolicy; if the queue's attributes cannot be read, none: then messages
+	// that are given up are hidden for 12 hours and come again.
 	DeadLetterURL string
 
 	// Name says who wrote a dead letter's story. Default: the host's name.
 	Name string
 
 	// SigningKeys sign the histories of copies and the stories of dead letters, as
-	// [reprise.Config].SigningKeys does: histories that none of them has signed are
-	// ignored. Default: none.
+	// [reprise.Config].SigningKeys does: histories without a valid signature are ignored. Default:
+	// none.
 	SigningKeys []reprise.SigningKey
 
-	// Observer is told what happens. To it, a message is deleted when it has been left
-	// out of the reply. A Finding is told once in the life of the process. Default:
-	// nobody.
+	// Observer is called for events. For it, a message is deleted when it has been left out of the
+	// reply. Each Finding is reported once in the life of the process. Default: none.
 	Observer reprise.Observer
 
 	// Logger gets what an operator must know. Default: slog.Default().
@@ -79,48 +76,44 @@ type Config struct {
 
 // SQS returns a function for lambda.Start of aws-lambda-go that handles the events
 // of an SQS event source mapping. The mapping must have the function response type
-// ReportBatchItemFailures: without it Lambda deletes what failed.
+// ReportBatchItemFailures: without it Lambda deletes messages that failed.
 //
 // The function's errors are those of events that no mapping sends. All messages of
 // such an event come again.
 //
-// Handlers' contexts carry what the invocation's does. They end with time left to
-// settle: 3 seconds before the function's deadline, or a quarter of the time if that is
-// less.
+// Handlers' contexts have the values of the invocation's context. They end with time left to
+// settle: 3 seconds before the function's deadline, or a quarter of the time if that is less.
 //
-// It may be called concurrently; invocations share nothing but what the attributes
-// of the queue say.
+// It may be called concurrently; invocations share only the attributes of the queue.
 func SQS(h reprise.Handler, cfg Config) (func(context.Context, Event) (Response, error), error) {
 	return newFunction("SQS", cfg, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
 		return reprise.New(client, url, l.handler(h), c)
 	})
 }
 
-// maxRecords is the most messages that a mapping puts into an event, and the most that
-// a batch may have.
+// maxRecords is the largest number of messages in an event of a mapping, and in a batch.
 const maxRecords = 10_000
 
-// BatchConfig says how [SQSBatch] works. Only Client must be set.
+// BatchConfig are the settings of [SQSBatch]. Only Client must be set.
 type BatchConfig struct {
-	// Config says all but what a batch is. With a Concurrency of more than 10 set a Size:
+	// Config has all settings except the size of batches. With a Concurrency above 10 set a Size:
 	// together they permit 100,000 messages in handlers at once.
 	Config
 
 	// Size and Bytes make batches smaller than the event, as those of
-	// [reprise.BatchConfig] do. Default: 10,000 messages and 16 MiB, no less than an event
-	// has.
+	// [reprise.BatchConfig] do. Default: 10,000 messages and 16 MiB, at least as large as an event.
 	Size, Bytes int
 }
 
-// SQSBatch is [SQS] for handlers of batches. A batch is all of the event that may go
-// together, unless the BatchConfig makes it smaller: behind a FIFO queue's message that is
-// to go to the dead-letter queue first, the rest of its group makes another batch. Each
-// message has a verdict, as [reprise.BatchHandler] says.
+// SQSBatch is [SQS] for handlers of batches. A batch has all messages of the event that may go
+// together, unless the BatchConfig makes it smaller: on a FIFO queue, if a message must first go to
+// the dead-letter queue, the rest of its group is another batch. Each message has a verdict, as
+// [reprise.BatchHandler] documents.
 //
-// The contexts that [reprise.MessageContext] returns end with time left to settle, too.
-// What the handler then says has failed counts as an attempt. A batch that would not end
-// in time, by the longest of the invocation in which a message succeeded, is not begun:
-// its messages come back at once.
+// The contexts that [reprise.MessageContext] returns end with time left to settle, too. A failure
+// that the handler reports then counts as an attempt. A batch that would not end in time, judged by
+// the longest batch of the invocation in which a message succeeded, is not started: its messages
+// come back at once.
 func SQSBatch(h reprise.BatchHandler, cfg BatchConfig) (func(context.Context, Event) (Response, error), error) {
 	batch := reprise.BatchConfig{Size: cmp.Or(cfg.Size, maxRecords), Bytes: cfg.Bytes, Linger: -1}
 	return newFunction("SQSBatch", cfg.Config, func(client reprise.Client, url string, l *limit, c reprise.Config) (*reprise.Consumer, error) {
@@ -131,7 +124,7 @@ func SQSBatch(h reprise.BatchHandler, cfg BatchConfig) (func(context.Context, Ev
 	})
 }
 
-// function is what outlives an invocation.
+// function is the state that outlives an invocation.
 type function struct {
 	newConsumer newConsumer
 	cfg         Config
@@ -143,13 +136,13 @@ type function struct {
 // newConsumer makes the consumer of one invocation.
 type newConsumer func(reprise.Client, string, *limit, reprise.Config) (*reprise.Consumer, error)
 
-// newFunction returns the function of that name whose consumers n makes.
+// newFunction returns the function of that name; newConsumer makes its consumers.
 func newFunction(name string, cfg Config, n newConsumer) (func(context.Context, Event) (Response, error), error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	f := &function{newConsumer: n, cfg: cfg, sources: make(map[string]*source)}
-	const some = "https://sqs.us-east-1.amazonaws.com/000000000000/some" // the events say which
+	const some = "https://sqs.us-east-1.amazonaws.com/000000000000/some" // the events name the queue
 	if _, err := n(cfg.Client, some, nil, f.consumerConfig(&source{}, nil)); err != nil {
 		return nil, fmt.Errorf("repriselambda.%s: %w", name, err)
 	}
@@ -157,18 +150,17 @@ func newFunction(name string, cfg Config, n newConsumer) (func(context.Context, 
 }
 
 const (
-	// maxSettleTime is the end of an invocation that is kept for settling, for the
-	// reply a fifth of it; of short invocations it is a quarter.
+	// maxSettleTime is the time at the end of an invocation that is reserved for settling, and a
+	// fifth of it for the reply; in short invocations it is a quarter.
 	maxSettleTime = 3 * time.Second
 
-	// lease is longer than a function may run, and is never renewed: no message that
-	// succeeds costs a call. What holds a message during the invocation is the queue's
-	// visibility timeout, of which Lambda sees to it that it is no shorter than the
-	// function's.
+	// lease is longer than a function may run, and is never renewed: messages that succeed cost no
+	// call. During the invocation the queue's visibility timeout holds the messages, and Lambda
+	// makes sure that it is no shorter than the function's timeout.
 	lease = time.Hour
 )
 
-// handle works off one event.
+// handle handles one event.
 func (f *function) handle(ctx context.Context, event Event) (Response, error) {
 	if len(event.Records) == 0 {
 		return event.response(nil), nil
@@ -227,14 +219,14 @@ func (f *function) consumerConfig(queue *source, in *invocation) reprise.Config 
 		DeadLetterURL: f.cfg.DeadLetterURL,
 		Name:          f.cfg.Name,
 		SigningKeys:   f.cfg.SigningKeys,
-		// A breaker would hold the messages of one invocation, at the price of its time.
+		// A breaker would hold the messages of one invocation, and use up its time.
 		Outage:   reprise.Outage{Off: true},
 		Observer: reprise.Observers(user, own),
 		Logger:   slog.New(occasional{f.cfg.Logger.Handler(), queue}),
 	}
 }
 
-// source returns what is kept of the queue at url.
+// source returns the state of the queue at url.
 func (f *function) source(url string) *source {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// wrapping is the envelope in which a retry of an asynchronous invocation reaches
-// its function: the payload, and what Lambda does not keep about it.
+// wrapping is the envelope in which a retry of an asynchronous invocation reaches its function: the
+// payload, and two facts that Lambda does not keep.
 //
 //	{"_retry_metadata":{"attempt":1,"initial_timestamp":1643667670},"_original_payload":{...}}
 type wrapping struct {
-	retry   int       // 1 for the first retry, the second run; 0 if Lambda gave the event up unrun
+	retry   int       // 1 for the first retry, the second run; 0 if Lambda gave the event up without a run
 	failed  time.Time // when Lambda first gave the event up, to the second
 	payload []byte    // as it was sent
 }
 
-// metadataKey and payloadKey are all members of an envelope.
+// metadataKey and payloadKey are the only members of an envelope.
 const (
 	metadataKey = "_retry_metadata"
 	payloadKey  = "_original_payload"
@@ -24,8 +24,8 @@ const (
 
 // unwrap opens an envelope, and reports whether it is one: an object with those two
 // members and no other, whose metadata has a number of the retry and a time in
-// seconds since 1970, both whole numbers. Anything else is somebody's payload, even if
-// it has such a member.
+// seconds since 1970, both whole numbers. Anything else is a payload of the user, even if it has
+// such a member.
 func unwrap(payload []byte) (wrapping, bool) {
 	if !bytes.Contains(payload, []byte(`"`+metadataKey+`"`)) {
 		return wrapping{}, false // without decoding it
@@ -45,10 +45,10 @@ func unwrap(payload []byte) (wrapping, bool) {
 	return wrapping{retry: int(retry), failed: time.Unix(failed, 0), payload: members[payloadKey]}, true
 }
 
-// maxWhole is the largest whole number on which the JSON of every language agrees.
+// maxWhole is the largest whole number that JSON parsers of all languages read exactly.
 const maxWhole = 1<<53 - 1
 
-// whole reads a number that counts something.
+// whole reads a whole number that is not negative.
 func whole(text json.RawMessage) (n int64, ok bool) {
 	var read *int64 // null is no number
 	if json.Unmarshal(text, &read) != nil || read == nil || *read < 0 || *read > maxWhole {

@@ -15,8 +15,8 @@ import (
 
 // Client returns a client of the real AWS SDK, its encoding, retries and checksums
 // included, whose requests the queue's server answers without a network. It
-// reaches every queue of the server. It signs nothing unless the options give it
-// credentials: nobody would verify the signature, which costs a fifth of a call.
+// reaches every queue of the server. It does not sign requests unless the options have credentials:
+// nothing would verify the signature, which costs a fifth of a call.
 func (q *Queue) Client(options ...func(*sqs.Options)) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region:       q.info.Region,
@@ -26,13 +26,13 @@ func (q *Queue) Client(options ...func(*sqs.Options)) *sqs.Client {
 	}, options...)
 }
 
-// transport hands requests to the server in the caller's goroutine.
+// transport passes requests to the server in the caller's goroutine.
 type transport struct {
 	server *sqsserver.Server
 }
 
-// Do returns an error when the request's context ends before the reply, as a
-// network would; an SDK takes what else came for an empty success.
+// Do returns an error when the request's context ends before the reply, as a network would;
+// otherwise an SDK would treat the missing reply as an empty success.
 func (t transport) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer r.Body.Close()
@@ -59,7 +59,7 @@ func (t transport) Do(r *http.Request) (*http.Response, error) {
 
 var errConnection = errors.New("reprisetest: the connection broke before the reply")
 
-// inbound makes of a client's request the one that a server sees.
+// inbound converts a client's request to the form that a server sees.
 func inbound(r *http.Request) *http.Request {
 	in := *r
 	if in.Host == "" {
@@ -84,8 +84,8 @@ func (t transport) serve(w http.ResponseWriter, r *http.Request) (answered bool)
 	return true
 }
 
-// response is a reply in memory. Like a connection it fails writes once the
-// client has gone, so that the server knows what did not arrive.
+// response is a reply in memory. Like a connection it fails writes once the client has gone, so
+// that the server knows that the reply did not arrive.
 type response struct {
 	ctx    context.Context
 	header http.Header

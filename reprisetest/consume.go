@@ -17,7 +17,7 @@ type Consumer struct {
 	cancel context.CancelFunc // ends Run's context
 	crash  context.CancelFunc // ends the connection, and every handler
 	done   chan struct{}      // closed when Run has returned
-	err    error              // what it returned
+	err    error              // its result
 }
 
 // Consume starts a consumer of q that reaches the server directly, without HTTP.
@@ -103,15 +103,15 @@ func (c *Consumer) Stop() reprise.Report {
 	return c.Report()
 }
 
-// Err waits for the end of Run and returns what it returned.
+// Err waits for the end of Run and returns its error.
 func (c *Consumer) Err() error {
 	<-c.done
 	return c.err
 }
 
-// Crash ends the consumer as a killed process ends: from now on nothing it sends
-// arrives and nothing it is sent reaches it, and handlers are cancelled. It does
-// not wait for handlers that ignore that.
+// Crash ends the consumer like a killed process: from now on its requests do not arrive, replies do
+// not reach it, and handlers are cancelled. It does not wait for handlers that ignore their
+// contexts.
 func (c *Consumer) Crash() {
 	c.crash()
 	c.cancel()
@@ -143,11 +143,11 @@ func (m mortalBatch) HandleBatch(ctx context.Context, ms []*reprise.Message) []e
 	return m.BatchHandler.HandleBatch(ctx, ms)
 }
 
-// errSevered is what a crashed consumer's calls return.
+// errSevered is the error of a crashed consumer's calls.
 var errSevered = errors.New("reprisetest: the consumer has crashed: its connection is severed")
 
-// severable is a client that a crash cuts off. A reply that comes after the crash
-// is lost, though what it answers has happened.
+// severable is a client that a crash cuts off. A reply that comes after the crash is lost, although
+// its request has been carried out.
 type severable struct {
 	client reprise.Client
 	alive  context.Context

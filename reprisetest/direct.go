@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Direct has those methods of *sqs.Client that a consumer calls, straight onto
-// the server: the same inputs, outputs and error types, without encoding,
-// signing, checksums, options and the SDK's retries.
+// Direct has the methods of *sqs.Client that a consumer calls, directly on the server: the same
+// inputs, outputs and error types, without encoding, signing, checksums, options and the SDK's
+// retries.
 type Direct struct {
 	server *sqsserver.Server
 }
@@ -37,7 +37,7 @@ func (d *Direct) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput
 		WaitTimeSeconds:             unlessZero(in.WaitTimeSeconds),
 		MessageAttributeNames:       in.MessageAttributeNames,
 		MessageSystemAttributeNames: attributeNames(in.MessageSystemAttributeNames),
-		AttributeNames:              attributeNames(in.AttributeNames), //nolint:staticcheck // deprecated, and clients still send it
+		AttributeNames:              attributeNames(in.AttributeNames), //nolint:staticcheck // deprecated, but clients still send it
 		ReceiveRequestAttemptId:     aws.ToString(in.ReceiveRequestAttemptId),
 	}
 	reply, err := d.server.ReceiveMessage(ctx, request)
@@ -51,7 +51,7 @@ func (d *Direct) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput
 	return out, nil
 }
 
-// unlessZero: the SDK leaves these parameters out when they are 0.
+// unlessZero omits zero values, as the SDK does for these parameters.
 func unlessZero(n int32) sqsserver.OptionalInt {
 	return sqsserver.OptionalInt{Value: n, Set: n != 0}
 }
@@ -241,7 +241,7 @@ func sdkFailed(entries []sqsserver.BatchResultErrorEntry) []types.BatchResultErr
 	return out
 }
 
-// sdkError makes of a server's error the one that the SDK would return for it.
+// sdkError converts a server's error to the one that the SDK would return for it.
 func sdkError(operation string, err error) error {
 	var e *sqsserver.Error
 	switch {
@@ -256,7 +256,7 @@ func sdkError(operation string, err error) error {
 	return &smithy.OperationError{ServiceID: sqs.ServiceID, OperationName: operation, Err: err}
 }
 
-// apiError returns the SDK's own type for an error, where it has one.
+// apiError returns the SDK's own type for an error, if it has one.
 func apiError(e *sqsserver.Error) error {
 	_, shape, _ := strings.Cut(e.Type(), "#")
 	message, code := &e.Message, &e.Code

@@ -1,10 +1,9 @@
-// Package reprisetest gives tests an SQS: what net/http/httptest is to HTTP
-// servers. It works in testing/synctest bubbles, where days of retries pass in
-// milliseconds, and outside.
+// Package reprisetest provides an SQS for tests, as net/http/httptest provides HTTP servers. It
+// works inside testing/synctest bubbles, where days of retries pass in milliseconds, and outside.
 //
 // Each [NewQueue] has a server of its own, in the test's process and memory. The
-// real AWS SDK reaches it through [Queue.Client], without a network; where a test
-// makes tens of thousands of calls, [Queue.Direct] spares it the SDK.
+// real AWS SDK reaches it through [Queue.Client], without a network; for tests with tens of
+// thousands of calls, [Queue.Direct] works without the SDK.
 package reprisetest
 
 import (
@@ -35,7 +34,7 @@ type Queue struct {
 	share reprise.Share // of that
 }
 
-// family is what the queues of one server share.
+// family is the state that the queues of one server share.
 type family struct {
 	queues atomic.Int64 // created so far: numbers their names
 	sends  atomic.Int64 // numbers the deduplication ids of Send
@@ -59,8 +58,7 @@ func NewQueue(tb testing.TB, attributes map[string]string) *Queue {
 	return newQueue(tb, server, new(family), attributes)
 }
 
-// NewQueueOn creates a queue on a server of the caller's, for tests that need one
-// configured differently.
+// NewQueueOn creates a queue on the given server, for tests that need other settings.
 func NewQueueOn(tb testing.TB, server *sqsserver.Server, attributes map[string]string) *Queue {
 	tb.Helper()
 	return newQueue(tb, server, new(family), attributes)
@@ -100,11 +98,11 @@ func newQueue(tb testing.TB, server *sqsserver.Server, f *family, attributes map
 	return &Queue{tb: tb, server: server, family: f, info: queues[i]}
 }
 
-// calm is the context of what the test itself does: no fault strikes it.
+// calm is the context of the test's own calls: no fault strikes them.
 var calm = sqsserver.WithoutFaults(context.Background())
 
-// queueName makes a name that SQS accepts of a test's. The nth queue of a server
-// ends in -n, but for the first.
+// queueName makes a name that SQS accepts from the test's name. The name of a server's nth queue
+// ends in -n, except for the first.
 func queueName(test string, n int64, fifo bool) string {
 	suffix := ""
 	if n > 1 {
@@ -123,7 +121,7 @@ func queueName(test string, n int64, fifo bool) string {
 	return name[:min(len(name), maxLength-len(suffix))] + suffix
 }
 
-// Name returns the queue's name, which is made of the test's.
+// Name returns the queue's name, which is made from the test's name.
 func (q *Queue) Name() string { return q.info.Name }
 
 // URL returns the queue's URL, for clients of [Queue.Client] and [Queue.Direct].
@@ -144,8 +142,8 @@ func (q *Queue) SetAttributes(attributes map[string]string) {
 	}
 }
 
-// Send sends a message for each body and returns their ids. On a FIFO queue they
-// are of one group, "group", and none is taken for a duplicate.
+// Send sends a message for each body and returns their ids. On a FIFO queue they belong to one
+// group, "group", and none counts as a duplicate.
 func (q *Queue) Send(bodies ...string) []string {
 	q.tb.Helper()
 	ids := make([]string, len(bodies))
@@ -170,8 +168,8 @@ func (q *Queue) SendMessage(m sqsserver.SendMessageEntry) string {
 	return out.MessageId.String()
 }
 
-// Fault makes things go wrong with the queue, in place of the faults set before;
-// none ends them. What the methods of Queue do is spared.
+// Fault sets faults of the queue, in place of those set before; no arguments end them. They do not
+// strike the methods of Queue.
 func (q *Queue) Fault(faults ...sqsserver.Fault) {
 	q.tb.Helper()
 	if err := q.server.SetFaults(q.Name(), faults...); err != nil {
@@ -179,8 +177,7 @@ func (q *Queue) Fault(faults ...sqsserver.Fault) {
 	}
 }
 
-// Release makes a message visible that is in flight: its receiver loses the
-// lease, and is not told.
+// Release makes a message in flight visible: its receiver loses the lease without notice.
 func (q *Queue) Release(messageID string) {
 	q.tb.Helper()
 	if err := q.server.Release(q.ARN(), messageID); err != nil {
@@ -199,10 +196,10 @@ func (q *Queue) Messages() []sqsserver.MessageInfo {
 	return messages
 }
 
-// WaitEmpty waits until the queue has no message: none visible, delayed or in
-// flight. The test fails, naming those left, if it still has after limit, which
-// in a bubble is virtual time. There it returns a nanosecond later, when who deleted
-// the last message has done what follows from that.
+// WaitEmpty waits until the queue has no message: none visible, delayed or in flight. If it still
+// has messages after limit, the test fails and lists them; in a bubble limit is virtual time. In a
+// bubble it returns a nanosecond after the last message was deleted, so that the consumer has
+// finished its work on the delete.
 func (q *Queue) WaitEmpty(limit time.Duration) {
 	q.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -214,7 +211,7 @@ func (q *Queue) WaitEmpty(limit time.Duration) {
 	case err != nil:
 		q.tb.Fatalf("reprisetest: %v", err)
 	}
-	time.Sleep(time.Nanosecond) // a bubble's time goes on when everybody waits
+	time.Sleep(time.Nanosecond) // a bubble's time goes on when all goroutines wait
 }
 
 // describe names the first messages and counts the rest.

@@ -6,12 +6,12 @@ import (
 )
 
 // Backoff gives the wait before retry n = 1, 2, ..., without jitter. It is pure,
-// safe for concurrent use and never negative. Numbers up to 1<<31 occur; less
-// than 1 is taken as 1.
+// safe for concurrent use and never negative. Numbers up to 1<<31 occur; numbers below 1 count as
+// 1.
 type Backoff interface{ Delay(n int) time.Duration }
 
-// The defaults of the growing backoffs. DefaultMax is the longest wait that one
-// change of visibility can almost serve; a longer Max is served in hops.
+// The defaults of the growing backoffs. DefaultMax is approximately the longest wait that one
+// change of visibility can serve; longer waits are served in hops.
 const (
 	DefaultBase     = time.Second
 	DefaultFactor   = 2
@@ -177,8 +177,8 @@ func double(base time.Duration, n int, limit time.Duration) time.Duration {
 	return max(limit, 0)
 }
 
-// power returns x to the n-th. It multiplies only, so that every processor gives
-// the same bits and thereby the same schedule; math.Pow may not.
+// power returns x to the n-th. It only multiplies, so that every processor computes the same bits
+// and so the same schedule; with math.Pow they may differ.
 func power(x float64, n int) float64 {
 	result := 1.0
 	for ; n > 0 && result < math.MaxInt64; n >>= 1 {
@@ -190,8 +190,8 @@ func power(x float64, n int) float64 {
 	return result
 }
 
-// scale returns base × factor to the nearest nanosecond, within 0 and limit. A
-// factor that is infinite or no number gives limit.
+// scale returns base × factor to the nearest nanosecond, within 0 and limit. If the factor is
+// infinite or NaN the result is limit.
 func scale(base time.Duration, factor float64, limit time.Duration) time.Duration {
 	// The conversion forbids fusing the product with the sum, as some processors do.
 	product := float64(float64(base)*factor) + 0.5

@@ -2,8 +2,8 @@ package retry
 
 import "fmt"
 
-// Action is what is done with a message after a failed attempt. Zero is no
-// Action, so that a Decision nobody made does not pass for one.
+// Action is what happens to a message after a failed attempt. Zero is not an Action, so that a zero
+// Decision is not mistaken for a real one.
 type Action uint8
 
 const (
@@ -29,8 +29,8 @@ func (a Action) String() string {
 	return actionNames[a]
 }
 
-// Reason is why a Decision was made: a closed set, fit for a metric label. Zero
-// is no Reason.
+// Reason is why a Decision was made: a closed set, suitable as a metric label. Zero is not a
+// Reason.
 type Reason uint8
 
 const (
@@ -47,19 +47,19 @@ const (
 	// ReasonAge dead-letters because MaxAge is reached.
 	ReasonAge
 	// ReasonReceives dead-letters because the queue's own maxReceiveCount leaves
-	// no further receive. Decide never says so: only a consumer can know.
+	// no further receive. Decide never returns it: only a consumer can know.
 	ReasonReceives
-	// ReasonUnavailable holds or releases because what the handler needs is known to
-	// be unavailable. Decide never says so: only a consumer can know.
+	// ReasonUnavailable holds or releases because a dependency of the handler is known to be
+	// unavailable. Decide never returns it: only a consumer can know.
 	ReasonUnavailable
 	// ReasonRetention dead-letters because the queue's retention would end before the
-	// message is run again. Decide never says so: only a consumer can know.
+	// message is run again. Decide never returns it: only a consumer can know.
 	ReasonRetention
 	// ReasonSkip dead-letters because of one failure, so that the message's group on
-	// a FIFO queue goes on. Decide never says so: only a consumer can know.
+	// a FIFO queue goes on. Decide never returns it: only a consumer can know.
 	ReasonSkip
-	// ReasonCrash dead-letters because the message crashes whoever runs it. Decide
-	// never says so: only a consumer can know.
+	// ReasonCrash dead-letters because the message crashes the process that runs it. Decide never
+	// returns it: only a consumer can know.
 	ReasonCrash
 )
 

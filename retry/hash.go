@@ -6,8 +6,8 @@ import "math/bits"
 //
 // Both of its parts are published algorithms, so that any language can recompute
 // a schedule: the n-th number is the n-th output of SplitMix64 whose state is
-// the 64-bit xxHash (XXH64, seed 0) of the message's seed. This is a promise:
-// consumers of different versions must agree on a message's attempts.
+// the 64-bit xxHash (XXH64, seed 0) of the message's seed. This must never change: consumers of
+// different versions must agree on a message's attempts.
 type stream uint64
 
 // newStream hashes seed by XXH64 with seed 0.

@@ -35,7 +35,7 @@ import (
 type Jitter uint32
 
 const (
-	// Full waits between 0 and d. It spreads load best, and some retries are soon.
+	// Full waits between 0 and d. It spreads load best, but some retries come soon.
 	Full Jitter = iota
 	// None waits d.
 	None
@@ -137,8 +137,8 @@ func decorrelated(b Backoff, s stream, n int) time.Duration {
 	return wait
 }
 
-// decorrelatedBounds follows the chain along its highest values. Its least value
-// is the base at every step, since any step may draw it.
+// decorrelatedBounds follows the chain along its highest values. Its least value is the base at
+// every step, because any step may draw it.
 func decorrelatedBounds(b Backoff, n int) (lo, hi time.Duration) {
 	base, limit := delay(b, 1), ceiling(b)
 	hi = base
@@ -161,7 +161,7 @@ func share(d time.Duration, p uint64) time.Duration {
 	return time.Duration(quotient)
 }
 
-// addSaturating adds what is not negative.
+// addSaturating adds durations that are not negative, up to the largest duration.
 func addSaturating(a, b time.Duration) time.Duration {
 	if sum := a + b; sum >= 0 {
 		return sum

@@ -6,13 +6,12 @@ import "time"
 const lastShare = 10
 
 // LastRetry returns the range of instants from which Decide draws the retry after
-// a, if the policy's wait would pass MaxAge. It lies in the last part of MaxAge,
-// which is as long as the widest range that the jitter can draw from, but no
-// longer than a tenth of MaxAge; without jitter the range is MaxAge itself. An
-// attempt that fails in that part is the last, so each message is tried there
-// once, and messages that failed together do not all come back in one instant. The
-// range does not begin before the shortest wait that the jitter can draw, unless
-// that would pass MaxAge too.
+// a, if the policy's wait would exceed MaxAge. It lies in the last part of MaxAge, which is as long
+// as the widest range that the jitter can draw from, but no longer than a tenth of MaxAge; without
+// jitter the range is MaxAge itself. An attempt that fails in that part is the last, so each
+// message is tried there once, and messages that failed together do not all come back in one
+// instant. The range does not begin before the end of the shortest wait that the jitter can draw,
+// unless that exceeds MaxAge too.
 //
 // Ok is false if a is such a last attempt: none of the policy's own waits may
 // follow it. Without a MaxAge, or without the instant from which it counts, from
@@ -35,9 +34,8 @@ func (p Policy) LastRetry(f Failure) (from, to time.Time, ok bool) {
 	return from, to, true
 }
 
-// lastPart returns the length of the part of an age limit in which last retries
-// fall. It is the same for every attempt, so that the decision about the attempt
-// that was made there is that it was the last.
+// lastPart returns the length of the part of an age limit in which last retries run. It is the same
+// for every attempt, so that Decide recognises an attempt made there as the last.
 func lastPart(limit time.Duration, b Backoff, j Jitter) time.Duration {
 	if j == None {
 		return 0

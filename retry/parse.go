@@ -19,9 +19,9 @@ const (
 )
 
 // UnmarshalText reads a policy from the form that [Policy.MarshalText] documents:
-// words in any order, separated by spaces, each at most once. What is left out
-// keeps its default, so empty text is the default policy. The policy read has
-// passed [Policy.Validate]. After an error p is unchanged.
+// words in any order, separated by spaces, each at most once. Omitted fields keep their defaults,
+// so empty text is the default policy. The resulting policy has passed [Policy.Validate]. After an
+// error p is unchanged.
 func (p *Policy) UnmarshalText(text []byte) error {
 	var read Policy
 	seen := make(map[string]bool)
@@ -173,8 +173,8 @@ func readAgeFrom(word, value string) (AgeFrom, error) {
 	return 0, wordError(word, "unknown instant "+strconv.Quote(value), "known are first-receive and sent")
 }
 
-// arguments are what a backoff's parentheses hold: key=value, or a value alone
-// with an empty key.
+// arguments are the contents of a backoff's parentheses: key=value, or a value alone with an empty
+// key.
 type arguments struct {
 	word string
 	list []argument
@@ -259,7 +259,7 @@ func (a *arguments) fail(what, remedy string) {
 	}
 }
 
-// done returns the first error, which may be that an argument was not taken.
+// done returns the first error, or an error if an argument was not used.
 func (a *arguments) done() error {
 	if len(a.list) > 0 {
 		left := a.list[0].value

@@ -1,15 +1,15 @@
-// Package retry decides what becomes of a message whose handler failed: tried
-// again and when, released, or dead-lettered.
+// Package retry decides what happens to a message whose handler failed: whether and when it is
+// tried again, released, or dead-lettered.
 //
 // Everything here is a pure function: no clock is read and no state is kept, so
 // the same [Failure] under the same [Policy] gives the same [Decision] in any
-// process. A consumer, a Lambda function, a simulator and a dashboard that hold
-// one policy show and run one schedule.
+// process. A consumer, a Lambda function, a simulator and a dashboard with the same policy have the
+// same schedule.
 //
 // A Policy waits by its [Backoff], spread by its [Jitter], until MaxAttempts or
-// MaxAge is reached. A handler steers by the error it returns: [Permanent],
-// [RetryAfter], [Release]. [Visibility] turns the instant of a decision into the
-// seconds that Amazon SQS takes.
+// MaxAge is reached. A handler can decide by the error it returns: [Permanent], [RetryAfter],
+// [Release]. [Visibility] converts the instant of a decision to the seconds that Amazon SQS
+// accepts.
 package retry
 
 import (
@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// The limits of a [Policy] that names none.
+// The limits of a [Policy] without limits of its own.
 const (
 	DefaultMaxAttempts = 20
 	DefaultMaxAge      = 96 * time.Hour
 )
 
-// Policy says when a failed message is tried again and when it is given up. The
-// zero value is a good default: exponential backoff from 1 s, doubling, up to
-// 12 h, with full jitter, 20 attempts and 96 hours.
+// Policy defines when a failed message is tried again and when it is given up. The zero value is a
+// good default: exponential backoff from 1 s, doubling, up to 12 h, with full jitter, 20 attempts
+// and 96 hours.
 type Policy struct {
 	// Backoff gives the wait before each retry. Default: Exponential{}.
 	Backoff Backoff
@@ -35,23 +35,21 @@ type Policy struct {
 	Jitter Jitter
 
 	// MaxAttempts limits the runs of the handler, the first included. Negative:
-	// unlimited. Default: 20; a consumer first fills in the queue's
-	// maxReceiveCount.
+	// unlimited. Default: 20; a consumer uses the queue's maxReceiveCount first.
 	MaxAttempts int
 
-	// MaxAge limits the time from AgeFrom's instant to the last attempt. A wait
-	// of the policy that would pass it is cut short: the last attempt then falls
-	// due at an instant drawn from the last part of this age, at most a tenth of
-	// it, see LastRetry; without jitter, at this age. An attempt that fails in that
-	// part is the last. A RetryAfter is never cut short: one that would pass MaxAge
-	// gives the message up. Negative: unlimited. Default: 96h.
+	// MaxAge limits the time from AgeFrom's instant to the last attempt. A wait of the policy that
+	// would exceed it is cut short: the last attempt is then due at an instant drawn from the last
+	// part of this age, at most a tenth of it, see LastRetry; without jitter, at this age. An
+	// attempt that fails in that part is the last. A RetryAfter is never cut short: if it would
+	// exceed MaxAge, the message is given up. Negative: unlimited. Default: 96h.
 	MaxAge time.Duration
 
 	// AgeFrom is the instant from which MaxAge counts. Default: FirstReceive.
 	AgeFrom AgeFrom
 
-	// Rules replace Backoff and Jitter, never the limits, for particular errors:
-	// the first that matches wins. Default: none.
+	// Rules replace Backoff and Jitter, never the limits, for particular errors: the first rule
+	// that matches wins. Default: none.
 	Rules []Rule
 }
 
@@ -59,15 +57,15 @@ type Policy struct {
 type AgeFrom uint8
 
 const (
-	// FirstReceive leaves the time spent waiting in a backlog out of the age.
+	// FirstReceive does not count the time that the message waited in a backlog.
 	FirstReceive AgeFrom = iota
-	// Sent counts from the moment at which the message was sent.
+	// Sent counts from the time when the message was sent.
 	Sent
 )
 
 // Failure is one failed attempt: a run of the handler that returned an error.
 type Failure struct {
-	// N is the number of this run, 1 for the first. Less is taken as 1.
+	// N is the number of this run, 1 for the first. Numbers below 1 count as 1.
 	N int
 
 	// Seed selects the jitter: the id under which the message was first sent,
@@ -75,18 +73,18 @@ type Failure struct {
 	Seed string
 
 	// Sent and First are when the message was sent and first received, by the
-	// server's clock. A zero Sent stands for First. If the instant that AgeFrom
-	// names is unknown even so, MaxAge does not apply.
+	// server's clock. A zero Sent stands for First. If the instant that AgeFrom names is still
+	// unknown, MaxAge does not apply.
 	Sent, First time.Time
 
 	// Ended is the end of the run: waits count from it.
 	Ended time.Time
 
-	// Err is what the handler returned. Nil is taken as any plain error.
+	// Err is the handler's error. Nil counts as a plain error.
 	Err error
 }
 
-// Decision is what becomes of a message, and why.
+// Decision is what happens to a message, and why.
 type Decision struct {
 	Action Action
 	// At is the instant before which the message must not be handled again. For
@@ -95,12 +93,11 @@ type Decision struct {
 	Reason Reason
 }
 
-// Decide says what becomes of a message after a failed attempt. It allocates
-// nothing.
+// Decide returns what happens to a message after a failed attempt. It allocates nothing.
 //
 // A [Permanent] anywhere in the error wins; of [RetryAfter] and [Release] the
-// outermost counts. No limit binds a Release. MaxAttempts and MaxAge bind a
-// RetryAfter and the policy's own waits alike.
+// outermost counts. No limit applies to a Release. MaxAttempts and MaxAge apply to a RetryAfter and
+// to the policy's own waits alike.
 func (p Policy) Decide(f Failure) Decision {
 	verdict, wait := steer(f.Err)
 	n := max(f.N, 1)
@@ -135,8 +132,8 @@ func (p Policy) Decide(f Failure) Decision {
 	return Decision{Action: ActionRetry, At: at, Reason: verdict}
 }
 
-// The unexported methods take a pointer: copies of the policy would cost Decide
-// more than its decision.
+// The unexported methods have a pointer receiver: copying the policy would cost Decide more than
+// its decision.
 
 // scheduleFor returns the backoff and jitter for a plain error.
 func (p *Policy) scheduleFor(err error) (Backoff, Jitter) {
@@ -148,7 +145,7 @@ func (p *Policy) scheduleFor(err error) (Backoff, Jitter) {
 	return p.Backoff, p.Jitter
 }
 
-// attemptsUsed reports whether no attempt may follow the made ones.
+// attemptsUsed reports whether no attempt may follow after made attempts.
 func (p *Policy) attemptsUsed(made int) bool {
 	limit := p.MaxAttempts
 	if limit == 0 {
@@ -175,15 +172,15 @@ func (p *Policy) ageLimit(first, sent time.Time) (origin time.Time, limit time.D
 	return origin, limit
 }
 
-// ageGrace is how far past MaxAge an attempt may still start. A retry cut short
-// to fall due at MaxAge arrives a little later, by SQS's whole seconds and the
-// poll that fetches it; without grace it would be given up without its run.
+// ageGrace is how far past MaxAge an attempt may still start. A retry that was cut short to MaxAge
+// arrives a little later, because of SQS's whole seconds and the poll that receives it; without
+// grace it would be given up without its run.
 const ageGrace = time.Minute
 
-// Exhausted reports whether attempt number next, started now, would break a
-// limit, and which: [ReasonAttempts] or [ReasonAge]. The first attempt is never
-// too old, however long the message lay in its queue. A later one may start up
-// to a minute past MaxAge, so that a retry that falls due at MaxAge is run.
+// Exhausted reports whether attempt number next, started now, would exceed a limit, and which:
+// [ReasonAttempts] or [ReasonAge]. The first attempt is never too old, however long the message was
+// in its queue. A later one may start up to a minute past MaxAge, so that a retry that is due at
+// MaxAge is run.
 func (p Policy) Exhausted(next int, first, sent, now time.Time) (Reason, bool) {
 	if next <= 1 {
 		return 0, false
@@ -211,8 +208,8 @@ func (p Policy) Bounds(n int) (least, longest time.Duration) {
 	return p.Jitter.bounds(p.Backoff, max(n, 1))
 }
 
-// WithDefaults returns the policy with every default spelled out, those of its
-// backoffs too: the same decisions, in a form to show.
+// WithDefaults returns the policy with every default filled in, also those of its backoffs. It
+// decides the same, and is meant for display.
 func (p Policy) WithDefaults() Policy {
 	p.Backoff = backoffWithDefaults(p.Backoff)
 	if p.MaxAttempts == 0 {

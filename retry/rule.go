@@ -2,10 +2,10 @@ package retry
 
 import "errors"
 
-// Rule gives the errors that it matches a backoff and jitter of their own, in
-// place of the policy's. The policy's limits stay.
+// Rule replaces the policy's backoff and jitter for the errors that it matches. The policy's limits
+// still apply.
 type Rule struct {
-	// Match must be pure and quick: it is asked at every failure.
+	// Match must be pure and quick: it is called at every failure.
 	Match func(error) bool
 	// Backoff and Jitter have the zero values of [Policy]: Exponential{}, Full.
 	Backoff Backoff

@@ -6,34 +6,33 @@ import (
 	"time"
 )
 
-// Permanent marks err as one that no retry can mend: the message is
-// dead-lettered now, even if another part of the error says otherwise. It
-// unwraps to err.
+// Permanent marks err as one that no retry can fix: the message is dead-lettered now, even if
+// another part of the error asks for something else. It unwraps to err.
 //
-// Like [RetryAfter] and [Release] it never returns nil, not even for a nil err:
-// a handler that steers does not want its message deleted.
+// Like [RetryAfter] and [Release] it never returns nil, not even for a nil err: a handler that
+// calls it does not want its message deleted.
 func Permanent(err error) error {
 	return &steeringError{verdict: ReasonPermanent, cause: err}
 }
 
 // RetryAfter asks for the next attempt not before d after the end of this one,
 // instead of the policy's wait, as a Retry-After header does. It is served
-// exactly, without jitter; the policy's limits apply. A negative d is taken as
-// 0. It unwraps to err and never returns nil.
+// exactly, without jitter; the policy's limits apply. A negative d counts as 0. The result unwraps
+// to err and is never nil.
 func RetryAfter(d time.Duration, err error) error {
 	return &steeringError{verdict: ReasonRetryAfter, wait: max(d, 0), cause: err}
 }
 
 // Release asks for the message to be given back for d without an attempt being
 // counted, for work that should not start now rather than work that failed. No
-// limit of the policy applies. A negative d is taken as 0. It unwraps to reason
-// and never returns nil.
+// limit of the policy applies. A negative d counts as 0. The result unwraps to reason and is never
+// nil.
 func Release(d time.Duration, reason error) error {
 	return &steeringError{verdict: ReasonRelease, wait: max(d, 0), cause: reason}
 }
 
-// steeringError is the one type of all verdicts, so that a single search clears
-// the common case, that there is none.
+// steeringError is the common type of all verdicts, so that one search handles the most frequent
+// case, an error without a verdict.
 type steeringError struct {
 	verdict Reason
 	wait    time.Duration
@@ -58,8 +57,8 @@ func (e *steeringError) Error() string {
 
 func (e *steeringError) Unwrap() error { return e.cause }
 
-// errPermanent is what every Permanent is, in the sense of [errors.Is]: a search
-// for it passes over the verdicts around and beside one.
+// errPermanent matches every Permanent, in the sense of [errors.Is]: a search for it ignores the
+// verdicts around and beside it.
 var errPermanent = errors.New("permanent")
 
 func (e *steeringError) Is(target error) bool {

@@ -14,9 +14,9 @@ import (
 //	exponential(base=2s,factor=2,max=12h) jitter=full attempts=20 age=24h since=sent
 //
 // Fields that are zero are left out and mean the default, except that the jitter
-// always shows; a negative limit is "unlimited". What [Policy.UnmarshalText] reads
-// from the text is an equal policy. A policy with Rules, or with a backoff that is
-// a Func or from another package, has no text, and the error says so.
+// always shows; a negative limit is "unlimited". [Policy.UnmarshalText] reads an equal policy from
+// the text. A policy with Rules, or with a backoff that is a Func or from another package, has no
+// text, and the error says so.
 func (p Policy) MarshalText() ([]byte, error) {
 	if len(p.Rules) > 0 {
 		return nil, errors.New("retry: Policy.Rules has no text form: keep a policy with rules in code")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Validate reports every field that makes no sense, joined in one error. A
-// policy that it refuses still decides without harm: no panic, no negative wait.
+// Validate reports every invalid field, joined in one error. An invalid policy still decides
+// safely: no panic, no negative wait.
 func (p Policy) Validate() error {
 	errs := []error{
 		validateSchedule("", p.Backoff, p.Jitter),
@@ -25,7 +25,7 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// problem words an error about one field.
+// problem formats an error about one field.
 func problem(field string, value any, what, remedy string) error {
 	return fmt.Errorf("retry: %s is %v: %s; %s", field, value, what, remedy)
 }

@@ -7,21 +7,21 @@ import "time"
 // See https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html.
 const MaxVisibility = 12 * time.Hour
 
-// visibilityMargin keeps requests clear of MaxVisibility. AWS suggests 43,195 s
-// where 43,200 s is meant: the server's clock began before the reply arrived, and
-// the request that hides the message takes time too.
+// visibilityMargin keeps requests below MaxVisibility. AWS suggests 43,195 s instead of 43,200 s:
+// the server's time began before the reply arrived, and the request that hides the message takes
+// time too.
 const visibilityMargin = 5 * time.Second
 
 // Visibility returns the seconds of visibility timeout that hide a message until
 // due, if sent now, for a message whose ReceiveMessage request began at
 // requested. They are rounded up, so that the message never returns early, and
-// end 5 s before the twelve hours that SQS grants from the request. Short reports
-// that due lies beyond what they reach.
+// end 5 s before the twelve hours that SQS grants from the request. Short reports that they do not
+// reach due.
 //
-// The seconds are at least 1, because 0 would make a failing message spin: only
-// a zero due, which asks for the message to be visible at once, gives 0. The one
-// other 0, with short set, reports that the twelve hours are used up: SQS has taken
-// the message back, and no request should be sent.
+// The seconds are at least 1, because 0 would make a failing message come back in a tight loop:
+// only a zero due, which asks for the message to be visible at once, gives 0. The only other 0,
+// with short set, reports that the twelve hours are used up: SQS has taken the message back, and no
+// request should be sent.
 func Visibility(requested, now, due time.Time) (seconds int32, short bool) {
 	if due.IsZero() {
 		return 0, false
@@ -40,15 +40,14 @@ func Visibility(requested, now, due time.Time) (seconds int32, short bool) {
 }
 
 // elapsed returns the time from start to now, by the monotonic or the wall clock,
-// whichever shows more: the one stops while a machine sleeps, the other can be
-// set back.
+// whichever shows more: the monotonic clock stops while a machine sleeps, the wall clock can be set
+// back.
 func elapsed(start, now time.Time) time.Duration {
 	return max(now.Sub(start), now.Round(0).Sub(start.Round(0)), 0)
 }
 
-// AllowedShortfall is by how much a wait may be cut to fit into the twelve hours
-// of one receive, rather than be served by hiding the message a second time: 1 %
-// of the wait, at least a minute.
+// AllowedShortfall is how much a wait may be cut to fit into the twelve hours of one receive, so
+// that the message need not be hidden a second time: 1 % of the wait, at least a minute.
 func AllowedShortfall(wait time.Duration) time.Duration {
 	return max(wait/100, time.Minute)
 }

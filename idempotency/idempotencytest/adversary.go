@@ -19,14 +19,14 @@ import (
 // adversary plays seeded games against the middleware on the store: processes that
 // share it are killed between effect and record, stall, lose messages, requests and
 // replies, and have clocks that run apart; messages come in several copies at once.
-// However a game goes,
+// In every game
 //
 //   - no two runs of a key are at work at the same time, unless the earlier was told
 //     to stop;
 //   - nothing runs after a recorded completion;
 //   - every later duplicate gets the result that was recorded;
-//   - what a stale owner does is refused by whoever looks at the token;
-//   - work is done twice only where a process was killed, or its claim or the record
+//   - an effect that checks tokens refuses what a stale owner does;
+//   - work is done twice only if a process was killed, or its claim or the record
 //     of its work was lost;
 //   - and in the end everything is done.
 //
@@ -53,7 +53,7 @@ func (cfg Config) adversary(t *testing.T) {
 	}
 }
 
-// tally counts what happened in games.
+// tally counts the events of games.
 type tally struct {
 	Runs, Effects, Kills, Lost, Refused, Duplicates, InProgress, Unrecorded, Failures int
 }
@@ -89,12 +89,12 @@ type game struct {
 	runs    sync.WaitGroup // of the middleware
 
 	mu        sync.Mutex
-	chances   map[string]*rand.Rand // by whose they are, so that a seed plays the same game again
+	chances   map[string]*rand.Rand // by owner, so that a seed plays the same game again
 	processes [2]*process
 	active    map[string]map[*attempt]bool
 	newest    map[string]idempotency.Token // the largest that each key's effects came with
 	effects   map[string]int
-	excuses   map[string]int // why more than one may be right
+	excuses   map[string]int // reasons why more than one effect may be right
 	tally     tally
 }
 
@@ -135,7 +135,7 @@ func play(t *testing.T, s *subject, seed uint64, virtual bool) tally {
 	for _, p := range g.processes {
 		p.kill()
 	}
-	g.runs.Wait() // of ghosts, too
+	g.runs.Wait() // of killed processes, too
 	for key := range g.newest {
 		if !g.oracle.completedKey(key) {
 			t.Errorf("all messages of key %q are settled, and it is not completed", key)
@@ -156,7 +156,7 @@ func (g *game) boot(i int) *process {
 	p := &process{game: g, index: i, name: name, rate: 0.96 + 0.08*g.float(name)}
 	p.alive, p.kill = context.WithCancel(context.Background())
 	cfg := idempotency.Config{
-		Key:      func(m *reprise.Message) (string, error) { return m.OriginID, nil }, // the game is about stores
+		Key:      func(m *reprise.Message) (string, error) { return m.OriginID, nil }, // the game tests stores
 		Lease:    gameLease,
 		Timeout:  gameLease / 3,
 		Patience: gameLease / 2,
@@ -222,7 +222,7 @@ func (g *game) deliver(m reprise.Message) {
 
 var errHandler = errors.New("the handler fails")
 
-// handle is the handler: work, an effect, and much that can go wrong in between.
+// handle is the handler: work, an effect, and many possible failures in between.
 func (g *game) handle(ctx context.Context, p *process, m *reprise.Message) error {
 	claim, _, ok := idempotency.ClaimFrom(ctx)
 	if !ok || claim.Key != m.OriginID {
@@ -264,7 +264,7 @@ func (g *game) handle(ctx context.Context, p *process, m *reprise.Message) error
 // panics is a failure of the handler that p.run recovers from, as a consumer does.
 func (g *game) panics() { panic(errHandler) }
 
-// begin notes that a run is at work.
+// begin notes that a run has begun its work.
 func (g *game) begin(key string, a *attempt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -287,8 +287,8 @@ func (g *game) end(key string, a *attempt) {
 	delete(g.active[key], a)
 }
 
-// effect is what must happen once. Whoever it happens to looks at tokens, and
-// refuses those that are smaller than one it has seen.
+// effect is the effect that must happen once. Its receiver checks tokens, and refuses those that
+// are smaller than the largest it has seen.
 func (g *game) effect(c idempotency.Claim, a *attempt) bool {
 	completed := g.oracle.completedKey(c.Key)
 	g.mu.Lock()
@@ -328,7 +328,7 @@ func (g *game) crash(p *process) {
 	}
 }
 
-// observe takes in what the middleware says, that of killed processes included.
+// observe processes the events of the middleware, also of killed processes.
 func (g *game) observe(e idempotency.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -351,7 +351,7 @@ func (g *game) observe(e idempotency.Event) {
 	}
 }
 
-// duplicate takes in the result that a duplicate got.
+// duplicate checks the result that a duplicate got.
 func (g *game) duplicate(p *process, m *reprise.Message, result string) {
 	g.oracle.mu.Lock()
 	k := g.oracle.truth(m.OriginID)
@@ -365,7 +365,7 @@ func (g *game) duplicate(p *process, m *reprise.Message, result string) {
 	g.tally.Duplicates++
 }
 
-// float is a number below 1, the next that fate has for who.
+// float is the next random number below 1 for who.
 func (g *game) float(who string) float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -377,7 +377,7 @@ func (g *game) float(who string) float64 {
 	return g.chances[who].Float64()
 }
 
-// trouble is a number below 1, and 1 once nothing goes wrong any more.
+// trouble is a random number below 1, and 1 once nothing goes wrong any more.
 func (g *game) trouble(who string) float64 {
 	if time.Now().After(g.calm) {
 		return 1

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// contract is what a store promises, a test for each promise.
+// contract is the contract of a store, one test for each rule.
 var contract = []struct {
 	name string
 	test func(*testing.T, *subject)
@@ -38,7 +38,7 @@ var contract = []struct {
 	{"EndedContext", endedContext},
 }
 
-// claimExcludesOthers: while a claim holds nobody else gets one.
+// claimExcludesOthers: while a claim holds, no other request gets one.
 func claimExcludesOthers(t *testing.T, s *subject) {
 	s.claim(t, "key", long)
 	for range 3 {
@@ -47,8 +47,8 @@ func claimExcludesOthers(t *testing.T, s *subject) {
 	s.claim(t, "another key", long)
 }
 
-// claimEndsWithItsLease: a claim whose process was killed blocks nobody for longer,
-// and the next has a larger token.
+// claimEndsWithItsLease: a claim whose process was killed does not block others any longer, and the
+// next claim has a larger token.
 func claimEndsWithItsLease(t *testing.T, s *subject) {
 	first := s.claim(t, "key", short)
 	wait()
@@ -57,8 +57,8 @@ func claimEndsWithItsLease(t *testing.T, s *subject) {
 	}
 }
 
-// extensionKeepsTheClaim: it begins the lease anew, shorter or longer, and also
-// after its end if nobody has come.
+// extensionKeepsTheClaim: it begins the lease anew, shorter or longer, and also after its end if no
+// other claim has been made.
 func extensionKeepsTheClaim(t *testing.T, s *subject) {
 	c := s.claim(t, "longer", short)
 	want(t, s.extend(t, c, long), true, "the claim holds")
@@ -73,7 +73,7 @@ func extensionKeepsTheClaim(t *testing.T, s *subject) {
 	want(t, s.complete(t, c, "result"), true, "the extended claim is the same claim")
 }
 
-// extensionOutlastsTheRetention: retention is for what is over.
+// extensionOutlastsTheRetention: the retention applies only to claims that have ended.
 func extensionOutlastsTheRetention(t *testing.T, s *subject) {
 	a := s.ask(t, idempotency.Request{Key: "key", Lease: short, Retention: short})
 	c := idempotency.Claim{Key: "key", Token: a.Token}
@@ -92,7 +92,7 @@ func completionIsRemembered(t *testing.T, s *subject) {
 	wantCompleted(t, s.acquire(t, "key", long), "result")
 }
 
-// completionIsRepeatable, since the reply to the first may have been lost.
+// completionIsRepeatable, because the reply to the first may have been lost.
 func completionIsRepeatable(t *testing.T, s *subject) {
 	c := s.claim(t, "key", long)
 	want(t, s.complete(t, c, "first"), true, "the claim holds")
@@ -100,8 +100,7 @@ func completionIsRepeatable(t *testing.T, s *subject) {
 	wantCompleted(t, s.acquire(t, "key", long), "first")
 }
 
-// completionAfterTheLease: work that took too long is done all the same, if nobody
-// has begun it anew.
+// completionAfterTheLease: work that took too long counts as done if no other claim has been made.
 func completionAfterTheLease(t *testing.T, s *subject) {
 	c := s.claim(t, "key", short)
 	wait()
@@ -134,7 +133,7 @@ func releaseFreesTheKey(t *testing.T, s *subject) {
 	want(t, s.complete(t, second, "result"), true, "the claim holds")
 }
 
-// completionIsNotUndone by anything said of the claim afterwards.
+// completionIsNotUndone by later calls for the claim.
 func completionIsNotUndone(t *testing.T, s *subject) {
 	c := s.claim(t, "key", long)
 	want(t, s.complete(t, c, "result"), true, "the claim holds")
@@ -143,8 +142,8 @@ func completionIsNotUndone(t *testing.T, s *subject) {
 	wantCompleted(t, s.acquire(t, "key", long), "result")
 }
 
-// staleClaimIsFencedOff: once overtaken, a claim changes nothing any more, whatever
-// has become of the other.
+// staleClaimIsFencedOff: once overtaken, a claim changes nothing any more, whatever has happened to
+// the other.
 func staleClaimIsFencedOff(t *testing.T, s *subject) {
 	stale := s.claim(t, "key", short)
 	wait()
@@ -162,7 +161,7 @@ func staleClaimIsFencedOff(t *testing.T, s *subject) {
 	wantCompleted(t, s.acquire(t, "key", long), "current")
 }
 
-// unknownKeys: a claim of a record that is not there, forgotten for instance.
+// unknownKeys: a claim of a record that does not exist, because it was forgotten for example.
 func unknownKeys(t *testing.T, s *subject) {
 	c := idempotency.Claim{Key: "key", Token: 1}
 	want(t, s.complete(t, c, "result"), false, "there is no such claim")
@@ -171,8 +170,8 @@ func unknownKeys(t *testing.T, s *subject) {
 	s.claim(t, "key", long)
 }
 
-// digests tell payloads apart once a key is completed. Until then nothing has been
-// decided: who comes with another payload waits, or gets the key.
+// digests distinguish payloads once a key is completed. Until then nothing is decided: a request
+// with another payload waits, or gets the key.
 func digests(t *testing.T, s *subject) {
 	ask := func(digest string) idempotency.Answer {
 		t.Helper()
@@ -294,7 +293,7 @@ func resultsAreExact(t *testing.T, s *subject) {
 	}
 }
 
-// emptyBatch is answered with none.
+// emptyBatch: an empty batch gets an empty answer.
 func emptyBatch(t *testing.T, s *subject) {
 	answers, err := s.Acquire(t.Context(), nil)
 	if len(answers) != 0 || err != nil {
@@ -306,8 +305,8 @@ func emptyBatch(t *testing.T, s *subject) {
 	}
 }
 
-// oneOfManyAcquires: of those who ask at the same time exactly one gets the key,
-// when it is new and when its lease has ended.
+// oneOfManyAcquires: exactly one of several simultaneous requests gets the key, when it is new and
+// when its lease has ended.
 func oneOfManyAcquires(t *testing.T, s *subject) {
 	s.claim(t, "lapsed", short)
 	wait()
@@ -332,8 +331,8 @@ func oneOfManyAcquires(t *testing.T, s *subject) {
 	}
 }
 
-// crossingBatches: batches that want the same keys in opposite orders do not block
-// each other, and each key goes to one of them.
+// crossingBatches: batches that request the same keys in opposite orders do not block each other,
+// and each key goes to one of them.
 func crossingBatches(t *testing.T, s *subject) {
 	const keys, batches = 30, 8
 	var mu sync.Mutex
@@ -380,7 +379,7 @@ func crossingBatches(t *testing.T, s *subject) {
 	}
 }
 
-// endedContext: a store does not work for somebody who has gone.
+// endedContext: a store does not work for a caller that has gone.
 func endedContext(t *testing.T, s *subject) {
 	if _, err := s.Acquire(cancelled(), []idempotency.Request{{Key: "key", Lease: long, Retention: long}}); err == nil {
 		t.Error("Acquire with a context that had ended: no error")

@@ -9,10 +9,9 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// oracle stands between the adversary and the store, sees what the store really
-// answers, and holds it to its promises. What happened is known only to lie between
-// a call and its answer, and the oracle complains only where every order would be
-// wrong.
+// oracle is between the adversary and the store, sees the store's real answers, and checks them
+// against the contract. An event is only known to lie between a call and its answer, so the oracle
+// complains only if every order would be wrong.
 type oracle struct {
 	idempotency.Store
 	t *testing.T
@@ -21,11 +20,11 @@ type oracle struct {
 	keys map[string]*truth
 }
 
-// truth is what is known of a key.
+// truth is what is known about a key.
 type truth struct {
 	latest    idempotency.Token // of the last claim
 	holds     time.Time         // its lease ends no earlier
-	releasing bool              // it has been released, or is being
+	releasing bool              // it has been released, or a release is under way
 
 	completed   idempotency.Token // of the claim that completed it
 	completedAt time.Time         // when the answer was known
@@ -37,7 +36,7 @@ func newOracle(t *testing.T, store idempotency.Store) *oracle {
 	return &oracle{Store: store, t: t, keys: make(map[string]*truth)}
 }
 
-// truth returns what is known of key. The caller holds o.mu.
+// truth returns what is known about key. The caller holds o.mu.
 func (o *oracle) truth(key string) *truth {
 	k := o.keys[key]
 	if k == nil {
@@ -47,7 +46,7 @@ func (o *oracle) truth(key string) *truth {
 	return k
 }
 
-// completedKey says that a completion of key has been answered.
+// completedKey notes that a completion of key has been answered.
 func (o *oracle) completedKey(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,8 +83,7 @@ func (o *oracle) Acquire(ctx context.Context, batch []idempotency.Request) ([]id
 	return answers, err
 }
 
-// seen takes in a result that the store gave for a completed key. The caller holds
-// o.mu.
+// seen checks a result that the store returned for a completed key. The caller holds o.mu.
 func (o *oracle) seen(key string, k *truth, result string) {
 	if k.result == "" {
 		k.result = result

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// process is one of the processes of a game: a handler under middleware of its own,
-// and the connection to the store, as which it stands between the two.
+// process is one of the processes of a game: a handler under middleware of its own, and at the same
+// time the connection between the middleware and the store.
 type process struct {
 	game    *game
 	index   int
@@ -31,8 +31,8 @@ var (
 	errReset   = errors.New("connection reset by peer")
 )
 
-// run lets the process handle m, and comes back when the message does: now and then
-// before the handler does, since the lease on the message is lost.
+// run lets the process handle m, and returns when the message comes back: sometimes before the
+// handler ends, because the lease on the message is lost.
 func (p *process) run(m *reprise.Message) error {
 	ctx, cancel := context.WithCancelCause(p.alive)
 	ended := make(chan error, 1)
@@ -62,7 +62,7 @@ func (p *process) run(m *reprise.Message) error {
 	}
 }
 
-// stall holds the connection up.
+// stall stalls the connection.
 func (p *process) stall(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *process) stall(d time.Duration) {
 	}
 }
 
-// travel is one way of a trip: it takes a while, and may not arrive.
+// travel is one direction of a trip: it takes time, and may not arrive.
 func (p *process) travel(ctx context.Context, who string, err error) error {
 	wait := p.game.between(who, time.Millisecond, gameLease/50)
 	if p.game.trouble(who) < 0.06 { // it may take longer than the trip
@@ -98,7 +98,7 @@ func call[In, Out any](p *process, ctx context.Context, name string, batch []In,
 	if err := p.travel(ctx, who, errRefused); err != nil {
 		return nil, err
 	}
-	// What has arrived is carried out, whoever has hung up meanwhile.
+	// A request that has arrived is carried out, even if its caller has hung up.
 	out, err := method(context.WithoutCancel(ctx), batch)
 	if err != nil {
 		p.game.t.Errorf("the store failed by itself: %v", err)

@@ -19,16 +19,15 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// Config says how a store is tested.
+// Config is how a store is tested.
 type Config struct {
 	// Open returns a store without records, which is closed when t ends. It is
 	// called once for each test, by several at once unless Virtual.
 	Open func(t *testing.T) idempotency.Store
 
-	// Virtual says that the store knows no time but package time's, and waits for no
-	// network: the tests then run in testing/synctest bubbles, in which leases end in
-	// no time, and the adversary plays more games. Otherwise they take about ten
-	// seconds.
+	// Virtual reports that the store uses only package time for time, and no network: the tests
+	// then run in testing/synctest bubbles, in which leases end at once, and the adversary plays
+	// more games. Otherwise they take about ten seconds.
 	Virtual bool
 
 	// Games is how many seeded games the adversary plays. Default: 50 if Virtual,
@@ -36,8 +35,8 @@ type Config struct {
 	Games int
 }
 
-// Run runs every test of the contract of [idempotency.Store] as a subtest, and then
-// lets an adversary loose on the store under the middleware.
+// Run runs every test of the contract of [idempotency.Store] as a subtest, and then plays the
+// adversary's games against the store under the middleware.
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
 	if cfg.Games == 0 {
@@ -72,7 +71,7 @@ const (
 	short = time.Second
 )
 
-// wait waits until what began before it and was short has ended, also for a store
+// wait waits until leases and retentions of short that began before it have ended, also for a store
 // that counts in seconds.
 func wait() { time.Sleep(short + 1200*time.Millisecond) }
 
@@ -127,7 +126,7 @@ func one[T any](t *testing.T, method, key string, answers []T, err error) T {
 	return answers[0]
 }
 
-// want fails the test unless the store said so.
+// want fails the test unless the store gave this answer.
 func want(t *testing.T, got, want bool, rule string) {
 	t.Helper()
 	if got != want {
@@ -135,7 +134,7 @@ func want(t *testing.T, got, want bool, rule string) {
 	}
 }
 
-// wantAll fails the test unless the store said so of each claim.
+// wantAll fails the test unless the store gave this answer for each claim.
 func wantAll(t *testing.T, method string, claims []idempotency.Claim, got, want []bool, err error) {
 	t.Helper()
 	if err != nil || !slices.Equal(got, want) {
@@ -153,8 +152,8 @@ func wantCompleted(t *testing.T, a idempotency.Answer, result string) {
 }
 
 // wantInProgress fails the test unless the answer is that a claim holds for as long
-// as lease at most, and a millisecond more: stores that count in those round up, so
-// that no lease is shorter than was asked for.
+// as lease at most, and a millisecond more: stores that count in milliseconds round up, so that no
+// lease is shorter than requested.
 func wantInProgress(t *testing.T, a idempotency.Answer, lease time.Duration) {
 	t.Helper()
 	if a.State != idempotency.InProgress {
@@ -164,7 +163,7 @@ func wantInProgress(t *testing.T, a idempotency.Answer, lease time.Duration) {
 	}
 }
 
-// distinct leaves the first claim of each key.
+// distinct returns the first claim of each key.
 func distinct(claims []idempotency.Claim, held []bool) (c []idempotency.Claim, h []bool) {
 	seen := make(map[string]bool)
 	for i := range claims {

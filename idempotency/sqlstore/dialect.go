@@ -10,8 +10,8 @@ type Dialect uint8
 
 const (
 	// Postgres is PostgreSQL, from version 12, with any driver. Times are the
-	// server's: after a failover to one whose clock is ahead, leases end as much
-	// earlier, of which the middleware bears a tenth.
+	// server's: after a failover to a server whose clock is ahead, leases end earlier by that much;
+	// the middleware tolerates a tenth of a lease.
 	Postgres Dialect = iota
 
 	// SQLite is SQLite, from version 3.41, with any driver. Open it with a busy
@@ -21,8 +21,8 @@ const (
 	dialects
 )
 
-// args are the arguments of a statement: what it is about, and where the database
-// has no clock of its own the time.
+// args are the arguments of a statement: its subject and, if the database has no clock of its own,
+// the time.
 func (d Dialect) args(about any) []any {
 	if d == SQLite {
 		return []any{about, time.Now().UnixMilli()}
@@ -32,12 +32,11 @@ func (d Dialect) args(about any) []any {
 
 // statements are the texts of a dialect, with $table for the table's name.
 //
-// Each but purge reads a batch from one JSON argument. They lock records in the
-// order of their keys: batches that have keys in common would otherwise wait for
-// each other in a circle.
+// Each but purge reads a batch from one JSON argument. They lock records in the order of their
+// keys: otherwise batches with common keys could deadlock.
 type statements struct {
 	acquire  string // returns key, token, done, mismatched, wait, result; token is 0 unless acquired
-	look     string // the same for what acquire left out, if it does
+	look     string // the same for keys that acquire left out, if it does
 	complete string // these return the keys of claims that held
 	release  string
 	extend   string
@@ -80,8 +79,8 @@ var schemas = [dialects][]string{
 }
 
 // A record is free if its claim's lease has ended and it is not completed, or its
-// retention has ended too. A token begins at the time in microseconds, so that it is
-// larger than any of a record that has been removed, and grows by at least one.
+// retention has ended too. A token begins at the time in microseconds, so that it is larger than
+// any token of a removed record, and grows by at least one.
 var texts = [dialects]statements{
 	Postgres: {
 		acquire: `

@@ -1,5 +1,5 @@
-// Package sqlstore keeps idempotency records in a table of a SQL database, by
-// database/sql and a driver of the caller's choice.
+// Package sqlstore keeps idempotency records in a table of a SQL database, through database/sql and
+// a driver of the caller's choice.
 //
 //	store, err := sqlstore.New(db, sqlstore.Postgres, sqlstore.Config{})
 //	if err != nil {
@@ -11,12 +11,11 @@
 //	once, err := idempotency.New(store, idempotency.Config{})
 //
 // Each batch is one statement. On PostgreSQL all times are the server's, so the
-// clocks of the processes do not matter. SQLite has no server: there times are
-// those of the processes, which share a file and so a machine.
+// clocks of the processes do not matter. SQLite has no server: it uses the times of the processes,
+// which share a file and so a machine.
 //
-// Where a handler's effect is in the same database, [Store.CompleteTx] records it in
-// the effect's own transaction: then both happen or neither, and a process that is
-// killed in between has done nothing.
+// If a handler's effect is in the same database, [Store.CompleteTx] records it in the effect's own
+// transaction: both happen or neither, and a process that is killed in between has changed nothing.
 package sqlstore
 
 import (
@@ -33,7 +32,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// Config says where a [Store] keeps its records.
+// Config is where a [Store] keeps its records.
 type Config struct {
 	// Table is the name of the table, which may be qualified by a schema: letters,
 	// digits and underscores. Default: reprise_idempotency.
@@ -51,8 +50,8 @@ type Store struct {
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
-// New returns a store in a table of db, which speaks dialect. It makes no call: the
-// table has to exist before the first one, see [Store.Create].
+// New returns a store in a table of db, a database of the given dialect. It makes no call: the
+// table has to exist before the first call, see [Store.Create].
 func New(db *sql.DB, dialect Dialect, cfg Config) (*Store, error) {
 	if cfg.Table == "" {
 		cfg.Table = "reprise_idempotency"
@@ -88,7 +87,7 @@ func (s *Store) Create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("creating the idempotency table: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // nothing is left to do if it was committed
+	defer func() { _ = tx.Rollback() }() // it does nothing after a commit
 	if s.dialect == Postgres {
 		// CREATE TABLE IF NOT EXISTS fails if another process does the same meanwhile.
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(8246135709)"); err != nil {
@@ -109,8 +108,8 @@ func (s *Store) Create(ctx context.Context) error {
 // undefinedTable is the SQLSTATE of PostgreSQL for a table that does not exist.
 const undefinedTable = "42P01"
 
-// explain adds to err, where it is that the table does not exist, how to make it. The
-// drivers' own types are not known here.
+// explain adds the remedy to err if the table does not exist. The drivers' own types are not known
+// here.
 func (s *Store) explain(err error) error {
 	state, ok := errors.AsType[interface {
 		error
@@ -122,8 +121,8 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// row is a member of a batch, as the statements read it. Bytes are in hexadecimal
-// and times in milliseconds: any driver can pass that on.
+// row is a member of a batch, as the statements read it. Bytes are in hexadecimal and times in
+// milliseconds, which every driver can pass on.
 type row struct {
 	N         int     `json:"n"`
 	Key       string  `json:"key"`
@@ -142,7 +141,7 @@ func hexadecimal(b []byte) *string {
 	return &text
 }
 
-// milliseconds rounds up: a lease is never shorter than was asked for.
+// milliseconds rounds up: a lease is never shorter than requested.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
@@ -177,7 +176,7 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 	return answers, nil
 }
 
-// answer fills in the answers that a statement gives for rows.
+// answer fills in the answers from the result of a statement about rows.
 func (s *Store) answer(ctx context.Context, statement string, rows []row, answers []idempotency.Answer) error {
 	if len(rows) == 0 {
 		return nil
@@ -248,10 +247,10 @@ func (s *Store) complete(ctx context.Context, in querier, batch []idempotency.Co
 	return s.change(ctx, in, s.statements.complete, rows)
 }
 
-// CompleteTx completes the claim of the handler whose context is ctx, with result,
-// in a transaction of the handler's on the same database: the record and the effect
-// are then one. The handler commits, and returns nil. If the claim was overtaken it
-// is [idempotency.ErrLost]: roll back.
+// CompleteTx completes the claim of the handler whose context is ctx, with result, in the handler's
+// own transaction on the same database: the record and the effect are then committed together. The
+// handler commits, and returns nil. If the claim was overtaken, the error is [idempotency.ErrLost]:
+// roll back.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	...
@@ -262,7 +261,7 @@ func (s *Store) complete(ctx context.Context, in querier, batch []idempotency.Co
 //	}
 //	return tx.Commit()
 //
-// The record is locked until the transaction ends: let this be its last statement.
+// The record is locked until the transaction ends: make this its last statement.
 func (s *Store) CompleteTx(ctx context.Context, tx *sql.Tx, result []byte) error {
 	claim, retention, ok := idempotency.ClaimFrom(ctx)
 	if !ok {
@@ -305,8 +304,8 @@ func (s *Store) Extend(ctx context.Context, batch []idempotency.Extension) ([]bo
 	return held, nil
 }
 
-// change runs a statement that returns the keys of the rows that it found, and says
-// of which of rows they are.
+// change runs a statement that returns the keys of the rows that it found, and reports for each of
+// rows whether it is among them.
 func (s *Store) change(ctx context.Context, in querier, statement string, rows []row) ([]bool, error) {
 	held := make([]bool, len(rows))
 	if len(rows) == 0 {
@@ -335,12 +334,12 @@ func (s *Store) change(ctx context.Context, in querier, statement string, rows [
 	return held, changed.Err()
 }
 
-// purgeAtOnce is how many records one statement removes: it holds no lock for long.
+// purgeAtOnce is how many records one statement removes, so that it holds no lock for long.
 const purgeAtOnce = 1000
 
-// Purge removes the records whose time has ended, a thousand at a time until fewer
-// are left, and returns how many. Nothing else removes them: call it every hour or
-// so, from any process; several at once do not disturb each other.
+// Purge removes the records whose time has ended, a thousand at a time until fewer are left, and
+// returns how many. Nothing else removes them: call it every hour or so, from any process;
+// concurrent calls do not disturb each other.
 func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
 	for {
 		result, err := s.db.ExecContext(ctx, s.statements.purge, s.dialect.args(purgeAtOnce)...)

@@ -260,7 +260,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", "0.0.0.0:0"}, 1, []string{"other machines", "any credentials: pass --addr 127.0.0.1:0\n"}},
 		{[]string{"lambda", "up", "../../examples/asynclambda/template.yaml", "--addr", "127.0.0.1:0", "--param", "Base=2"}, 1, []string{`"Base"`, "mend --param"}},
 		{[]string{"lambda", "invoke"}, 2, []string{"reprise lambda invoke --help"}},
-		{[]string{"lambda", "invoke", "f", "{"}, 2, []string{"the payload is no JSON"}},
+		{[]string{"lambda", "invoke", "f", "{"}, 2, []string{"the payload is not valid JSON", "double quotes"}},
 		{[]string{"lambda", "invoke", "f", "@/nonexistent/file"}, 1, []string{"/nonexistent/file"}},
 		{[]string{"lambda", "invoke", "f", "--endpoint", nobody}, 1, []string{nobody, "reprise lambda up"}},
 		{[]string{"demo", "--messages", "0"}, 2, []string{"--messages is 0"}},

@@ -13,7 +13,7 @@ import (
 type awsFlags struct{ endpoint, region string }
 
 func (f *awsFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service (default: found as described above)")
+	flags.StringVar(&f.endpoint, "endpoint", "", "`URL` of the service (default: see above)")
 	flags.StringVar(&f.region, "region", "", "AWS region (default that of the queue's URL or the endpoint, then that of the AWS settings; us-east-1 for servers that are not AWS's)")
 }
 

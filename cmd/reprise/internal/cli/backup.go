@@ -14,15 +14,15 @@ func (a *app) backup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DEST",
 		Short: "Copy a server's messages to a new directory, while it runs",
-		Long: `Make the directory DEST a copy of the --data directory of a server, with all that
-was acknowledged before. DEST must not exist, and the directory that it is in must.
-The server goes on: it is asked through a socket in its directory, which only its
-own user can use, and writes the copy itself. Without one running the copy is made
-by this command.
+		Long: `Copy the --data directory of a server to DEST, with everything that was
+acknowledged before. DEST must not exist; its parent directory must. A running
+server writes the copy itself and goes on: this command asks it through a socket
+in its directory, which only its own user can use. If no server runs, this command
+makes the copy.
 
-A copy is used like any data directory: reprise check DEST, reprise serve --data
-DEST. On the same disk it shares files with the original, takes next to no space
-at first, and does not survive the disk: copy it elsewhere.`,
+The copy is a data directory like any other: reprise check DEST, reprise serve
+--data DEST. On the same disk it shares files with the original: it takes almost
+no space at first, and is lost with the disk. Copy it elsewhere.`,
 		Example: `  reprise backup /backups/monday
   reprise backup --data /var/lib/reprise /backups/monday`,
 		Args: cobra.ExactArgs(1),

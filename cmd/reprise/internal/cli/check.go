@@ -12,14 +12,14 @@ import (
 func (a *app) check() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Read everything that a data directory has, and say what that is",
-		Long: `Read every record and every file of a data directory or of a backup, compare
-them with their checksums, and count what is there. Nothing is changed. No server
-may run on the directory: check a backup instead.
+		Short: "Verify all checksums of a data directory, and count its messages",
+		Long: `Read every file and every record of a data directory or of a backup, verify
+their checksums, and count the messages. Nothing is changed. No server may run on
+the directory: if one does, check a backup instead.
 
 Without DIR: ` + defaultDataText + `.
-Exit code 4: something is damaged or cannot be read; the text says what, and what
-to do.`,
+Exit code 4: something is damaged or cannot be read; the message says what, and
+what to do.`,
 		Example: `  reprise check /var/lib/reprise
   reprise backup /backups/monday && reprise check /backups/monday`,
 		Args: cobra.MaximumNArgs(1),

@@ -1,5 +1,4 @@
-// Package cli is the program's commands: their flags, what they print, and how
-// they exit.
+// Package cli has the program's commands: their flags, output and exit codes.
 package cli
 
 import (
@@ -24,8 +23,8 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
-	// exitUnsettled: the command did its work, and not all messages are where they
-	// should be.
+	// exitUnsettled: the command has ended as it should, but not all messages are where
+	// they should be.
 	exitUnsettled = 3
 	// exitStorage: the data directory cannot be used, is damaged, or its disk failed.
 	exitStorage = 4
@@ -33,7 +32,7 @@ const (
 	exitAccess = 5
 )
 
-const about = `Reprise works off SQS queues whose work sometimes fails.
+const about = `Reprise consumes SQS queues whose work sometimes fails.
 
 Exit codes:
   0    done
@@ -43,20 +42,20 @@ Exit codes:
        send them, redrive left some, up or run could not settle them in time,
        lambda up lost events, lambda invoke's function failed, demo found a promise broken
   4    the data directory cannot be used or is damaged, or its disk failed: the
-       message says what to do, and to start again without doing it is no use
-  5    the AWS settings or permissions do not lead to the queue that run is to
-       consume: the message says what to set
+       message says what to do; restarting does not help until that is done
+  5    run cannot reach its queue with these AWS settings and permissions: the
+       message says what to set
   130  stopped at once by a second Ctrl-C (143: by a second SIGTERM)
 
-The first Ctrl-C stops gently: what is running is finished and settled.`
+The first Ctrl-C stops gracefully: running work is finished and settled.`
 
-// app is what the commands share.
+// app has the inputs, outputs and signals that the commands share.
 type app struct {
 	stdin          *os.File
 	stdout, stderr stream
-	json           atomic.Pointer[slog.Logger] // the log if it is JSON; else nil
-	ctx            context.Context             // ends when everything has to stop at once
-	drain          <-chan struct{}             // closed when it is time to stop gently
+	json           atomic.Pointer[slog.Logger] // the log if it is JSON, else nil
+	ctx            context.Context             // ends when everything must stop at once
+	drain          <-chan struct{}             // closed when it is time to stop gracefully
 }
 
 // Run runs the program with the arguments after its name, and returns its exit
@@ -96,11 +95,11 @@ func Run(args []string, stdin, stdout, stderr *os.File) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "reprise",
-		Short:         "Work off SQS queues with sound retries",
+		Short:         "Consume SQS queues, with sound retries",
 		Long:          about,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(), // by which there is --version
+		Version:       version(), // cobra adds --version
 	}
 	root.SetVersionTemplate(versionLine())
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -108,7 +107,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// failure is the error of a command that was understood.
+// failure is the error of a command whose command line was understood, with its exit
+// code.
 type failure struct {
 	code int
 	err  error
@@ -117,15 +117,14 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// usage marks err as a mistake in the command line that only the command could
-// find.
+// usage marks err as a mistake in the command line that cobra could not find.
 func usage(err error) error { return &failure{exitUsage, err} }
 
-// unsettled marks err as one about messages, after work that was done.
+// unsettled marks err as one about messages that are not where they should be.
 func unsettled(err error) error { return &failure{exitUnsettled, err} }
 
-// run makes f the action of a command. Its errors exit with 1 unless they say
-// otherwise.
+// run makes f the action of a command. Errors without an exit code of their own exit
+// with 1.
 func run(f func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		err := f(args)
@@ -142,7 +141,7 @@ func run(f func(args []string) error) func(*cobra.Command, []string) error {
 	}
 }
 
-// logger writes what an operator must know.
+// logger returns a logger for what an operator must know.
 func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{ReplaceAttr: bounded}))
 }

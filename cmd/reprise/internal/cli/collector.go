@@ -8,26 +8,27 @@ import (
 	"sync"
 )
 
-// garbageRoom is how far the heap may grow, in bytes, beyond what lives before it is
-// collected. By Go's rule it doubles: a server whose messages are worked off as they
-// come has little that lives, and would be collected a hundred times a second. This
-// much saves a fourteenth of its processor time; more saves no more, for the caches
-// of the processor have less of it.
+// garbageRoom is by how many bytes the heap may grow beyond its live objects before it is
+// collected. By Go's rule it may double: a server whose messages are deleted as fast as
+// they come has few live objects, and would be collected a hundred times a second. This
+// value saves a fourteenth of its processor time. A larger one saves no more, because
+// less of the heap stays in the processor's caches.
 const garbageRoom = 64 << 20
 
 var watchingGarbage sync.Once
 
-// roomForGarbage gives the collector room, unless the environment says when to
-// collect, or how much memory there is.
+// roomForGarbage lets the heap grow by garbageRoom, unless the environment sets GOGC or
+// GOMEMLIMIT.
 func roomForGarbage() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		watchingGarbage.Do(func() { watchGarbage(100) }) // Go's own percentage
 	}
 }
 
-// watchGarbage sets the collector's percentage, which was so much, by what the last
-// collection has left alive, and again after each. The server needs no ticker for it,
-// and an idle one does nothing: the collector itself lets go of what is watched.
+// watchGarbage sets the collector's percentage from what the last collection has left
+// alive, and does so again after each collection; percent is the current one. It needs no
+// ticker, so an idle server does nothing: each collection frees an object whose cleanup
+// calls this function.
 func watchGarbage(percent int) {
 	scanned := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(scanned)
@@ -39,13 +40,13 @@ func watchGarbage(percent int) {
 		percent = next
 		debug.SetGCPercent(percent) // stops the world for some microseconds
 	}
-	watched := &struct{ itself *int }{new(int)} // with a pointer: else many such share a place, and a life
+	watched := &struct{ itself *int }{new(int)} // with a pointer: Go allocates tiny objects without one together, and frees them together
 	runtime.AddCleanup(watched, watchGarbage, percent)
 }
 
-// collectAt is the growth of the heap at which to collect, in percent of what lives:
-// stacks and globals too, as Go reckons. Go collects no heap below 4 MiB times the
-// percentage, so that less alive than that must not raise it.
+// collectAt returns the growth of the heap at which to collect, in percent of what is
+// alive, which includes stacks and globals, as in Go's own rule. Go does not collect a heap
+// below 4 MiB times the percentage, so live below 4 MiB counts as 4 MiB.
 func collectAt(live uint64) int {
 	const step = 10 // small differences are not worth a change
 	percent := garbageRoom * 100 / max(live, 4<<20)

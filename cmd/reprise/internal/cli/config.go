@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 )
 
-// isConfigKey reports whether a flag can be set in a file too. A secret in a file
-// that gets committed is none; queues and faults have keys of their own; the others
-// are about this very run.
+// isConfigKey reports whether a flag can be set in a file too. A secret does not belong
+// into a file that gets committed; queues and faults have keys of their own; the others
+// are about one run of the program.
 func isConfigKey(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false
@@ -23,7 +23,7 @@ func isConfigKey(flag *pflag.Flag) bool {
 	return true
 }
 
-// applyConfig sets the flags that the file names and the command line does not.
+// applyConfig sets the flags that the file names, except those given on the command line.
 func applyConfig(cmd *cobra.Command, file string) (configfile.Config, error) {
 	flags := cmd.Flags()
 	c, err := configfile.Read(file, func(name string) bool { return isConfigKey(flags.Lookup(name)) })
@@ -42,12 +42,12 @@ func applyConfig(cmd *cobra.Command, file string) (configfile.Config, error) {
 			return c, s.Errorf("%w", err)
 		}
 	}
-	// Cobra has checked these before the file was read.
+	// Cobra has checked the groups before, without the file's settings.
 	return c, cmd.ValidateFlagGroups()
 }
 
-// schemaTypes are the types of flags in JSON Schema. Durations are text, like 100ms; so are
-// lists, separated by commas.
+// schemaTypes maps the types of flags to those of JSON Schema. Durations are strings, like
+// 100ms; so are lists, separated by commas.
 var schemaTypes = map[string]string{
 	"string": "string", "stringSlice": "string", "duration": "string", "bool": "boolean", "int": "integer", "int64": "integer", "float64": "number",
 }

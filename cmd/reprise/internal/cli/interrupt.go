@@ -9,16 +9,16 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
 )
 
-// stopping says what the first signal has begun, and what a second will do.
+// stopping prints that the program is stopping gracefully, and what a second signal does.
 func (a *app) stopping() {
 	if a.json.Load() == nil {
-		fmt.Fprintln(a.stderr) // behind the ^C that the terminal shows
+		fmt.Fprintln(a.stderr) // after the ^C that the terminal shows
 	}
 	a.say(slog.LevelInfo, interrupt.Text)
 }
 
-// interruptible is a context that a first Ctrl-C ends, for commands in which there
-// is nothing to stop gently.
+// interruptible returns a context that the first Ctrl-C ends, for commands that have
+// nothing to stop gracefully.
 func (a *app) interruptible() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	go func() {

@@ -27,7 +27,7 @@ func (a *app) lambda() *cobra.Command {
 		Long: `Run what a SAM or CloudFormation template declares on this machine, and invoke
 its functions.`,
 		Args: cobra.NoArgs,
-		// Without an action nobody would look at the arguments.
+		// A command without an action would ignore unknown arguments.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.lambdaUp(), a.invoke(), a.send("reprise lambda"))
@@ -45,14 +45,14 @@ func (a *app) invoke() *cobra.Command {
 		Use:   "invoke NAME [PAYLOAD | @FILE | -]",
 		Short: "Invoke a Lambda function",
 		Long: `Invoke a function, by its name or ARN, and print what it returns. The payload
-is JSON: an argument, a file behind @, or the standard input for -. Without one
-it is {}.
+is JSON: an argument, the file whose name follows @, or the standard input for -.
+The default is {}.
 
---event invokes it asynchronously: Lambda retries it by itself, and sends its
-end to the function's destinations.
+--event invokes it asynchronously: Lambda retries it by itself, and sends the
+result to the function's destinations.
 
-Nothing is tried twice. Exit code 3 says that the function failed; the error is
-what it prints.
+No invoke is repeated. With exit code 3 the function failed, and its error is the
+output.
 
 ` + aboutLambdaEndpoint,
 		Example: `  reprise lambda invoke Flaky '{"id": "o-1"}'
@@ -63,7 +63,7 @@ what it prints.
 	}
 	flags := cmd.Flags()
 	f.aws.register(flags)
-	flags.BoolVar(&f.event, "event", false, "invoke it asynchronously, and do not wait for it")
+	flags.BoolVar(&f.event, "event", false, "invoke it asynchronously, without waiting for the result")
 	return cmd
 }
 
@@ -100,7 +100,7 @@ func (a *app) runInvoke(f invokeFlags, args []string) error {
 	return nil
 }
 
-// payload is what the argument behind the function's name says.
+// payload returns the payload that the argument after the function's name gives.
 func (a *app) payload(args []string) ([]byte, error) {
 	text := []byte("{}")
 	source := "the payload"
@@ -122,12 +122,12 @@ func (a *app) payload(args []string) ([]byte, error) {
 		text = []byte(args[0])
 	}
 	if !json.Valid(text) {
-		return nil, usage(fmt.Errorf("%s is no JSON: Lambda takes nothing else; write texts between double quotes", source))
+		return nil, usage(fmt.Errorf("%s is not valid JSON: put double quotes around strings", source))
 	}
 	return text, nil
 }
 
-// invokeError puts the commonest failures into words that help.
+// invokeError explains the most common failures, with a remedy.
 func invokeError(ctx context.Context, err error, name string, endpoint awsclient.Endpoint) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

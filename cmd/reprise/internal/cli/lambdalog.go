@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// functionLog prints the lines of several functions, each behind its name.
+// functionLog prints the log lines of several functions, each after its name.
 type functionLog struct {
 	out    *terminal.Terminal
 	width  int
 	colors map[string]terminal.Color
-	limit  *terminal.Limit // of what functions write
+	limit  *terminal.Limit // of the functions' output
 }
 
 func newFunctionLog(out *terminal.Terminal, functions []template.Function) *functionLog {
@@ -31,10 +31,10 @@ func newFunctionLog(out *terminal.Terminal, functions []template.Function) *func
 	return log
 }
 
-// theProgram is the name for lines that are of no function.
+// theProgram is the name before lines of the program itself.
 const theProgram = "reprise"
 
-// print prints a line; of several if the text has some.
+// print prints a line, or several if the text has several.
 func (l *functionLog) print(line emulator.Line) {
 	name := line.Function
 	if name == "" {

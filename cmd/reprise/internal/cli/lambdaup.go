@@ -45,20 +45,20 @@ address.
 Go functions (provided.al2023) are built for this machine: by go build, by the
 target build-NAME of their Makefile (BuildMethod: makefile), or not at all if
 CodeUri has a program called bootstrap. Python and Node functions run from
-their folder by the python3 and node on the PATH. What the template has and
-this machine does not is named: refused if something else would run, else a
-warning. docs/lambda-local.md has the list.
+their folder with the python3 and node on the PATH. Parts of a template that
+cannot run here are named: an error if the result would differ from AWS, else a
+warning. docs/lambda-local.md lists them.
 
-To run a template is to run its code, as make runs a Makefile: its functions, and
-its Makefiles at once. Code outside of the template's folder is refused without
---allow-outside. Functions get the environment of Lambda, that of the template,
-PATH and TMPDIR; neither HOME nor credentials, but by --pass-env. Builds get the
-whole environment.
+Running a template runs its code, as make runs a Makefile: its Makefiles at once,
+its functions when they are invoked. Code outside of the template's folder is
+refused without --allow-outside. Functions get the environment of Lambda and of the
+template, PATH and TMPDIR, but neither HOME nor credentials, unless --pass-env names
+them. Builds get the whole environment.
 
 The first Ctrl-C lets running invokes end, for up to 25 s. With --data,
-asynchronous invokes survive that and any crash, and go on at the next start.
-Without it those that still wait for a retry are lost, which exits with 3 and
-says how many.`,
+asynchronous invokes survive stops and crashes, and go on at the next start.
+Without it those that still wait for a retry are lost; the exit code is then 3, and
+the message says how many.`,
 		Example: `  reprise lambda up template.yaml
   reprise lambda up template.yaml --param Stage=dev --time-scale 60 --watch
   reprise lambda invoke Flaky '{"id": "o-1"}'
@@ -70,16 +70,16 @@ says how many.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0 takes any free one")
+	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` of this machine to listen on; port 0: any free one")
 	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, aboutAllowOrigin)
 	f.region.register(flags)
-	flags.StringVar(&f.data, "data", "", "`directory` to keep messages and asynchronous invokes in, which only one server can use at a time (default: memory)")
-	flags.BoolVar(&f.memory, "memory", false, "keep messages and asynchronous invokes in memory, as it is without --data")
+	flags.StringVar(&f.data, "data", "", "`directory` for messages and asynchronous invokes; only one server can use it at a time (default: memory)")
+	flags.BoolVar(&f.memory, "memory", false, "keep messages and asynchronous invokes in memory (the default)")
 	flags.StringArrayVar(&f.parameters, "param", nil, "a parameter of the template: `name=value`; repeatable")
-	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast Lambda's own waits go: those before retries of asynchronous invokes, their age, batching windows")
-	flags.BoolVar(&f.watch, "watch", false, "build a function anew when its source changes")
+	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` faster Lambda's own waits pass: those before retries of asynchronous invokes, their age, batching windows")
+	flags.BoolVar(&f.watch, "watch", false, "rebuild a function when its source changes")
 	flags.BoolVar(&f.allowOutside, "allow-outside", false, "permit code outside of the template's folder")
-	flags.StringArrayVar(&f.passEnv, "pass-env", nil, "a `variable` of the environment that functions get, as HOME or AWS_PROFILE; repeatable (default: PATH and TMPDIR alone)")
+	flags.StringArrayVar(&f.passEnv, "pass-env", nil, "a `variable` of the environment to pass to functions, such as HOME or AWS_PROFILE; repeatable (default: only PATH and TMPDIR)")
 	f.log.register(flags)
 	cmd.MarkFlagsMutuallyExclusive("data", "memory")
 	return cmd
@@ -160,8 +160,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	return err
 }
 
-// build makes the stack, and says how long that took. It is given up at the first
-// Ctrl-C.
+// build makes the stack, and returns how long that took. The first Ctrl-C cancels it.
 func (a *app) build(cfg stack.Config) (*stack.Stack, time.Duration, error) {
 	ctx, stop := a.interruptible()
 	defer stop()
@@ -171,7 +170,7 @@ func (a *app) build(cfg stack.Config) (*stack.Stack, time.Duration, error) {
 	return s, time.Since(start), err
 }
 
-// checkVariables takes the names of variables that are set.
+// checkVariables checks that names are those of variables that are set.
 func checkVariables(names []string) error {
 	for _, name := range names {
 		if strings.Contains(name, "=") {
@@ -197,7 +196,7 @@ func parseParameters(texts []string) (map[string]string, error) {
 	return parameters, nil
 }
 
-// queuesOf are the template's queues as a server makes them.
+// queuesOf returns the template's queues for the server to create.
 func queuesOf(t *template.Template) []daemon.Queue {
 	queues := make([]daemon.Queue, len(t.Queues))
 	for i, q := range t.Queues {
@@ -206,7 +205,7 @@ func queuesOf(t *template.Template) []daemon.Queue {
 	return queues
 }
 
-// announceFunctions says what runs, what does not, and how to try it.
+// announceFunctions prints what runs, what does not, and how to try it.
 func (a *app) announceFunctions(s *stack.Stack, t *template.Template, endpoint string) {
 	for _, f := range s.Functions() {
 		fmt.Fprintf(a.stdout, "function      %s\n", f.ARN)

@@ -7,17 +7,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// logFlags are the flags of every command that runs for long: what it logs, to the
+// logFlags are the flags of every long-running command on its log, which goes to the
 // standard error.
 type logFlags struct{ level, format string }
 
 func (f *logFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.level, "log-level", "info", "the least `level` to log: debug (also each failed attempt), info, warn or error")
-	flags.StringVar(&f.format, "log-format", "text", "`form` of the log: text or json")
+	flags.StringVar(&f.level, "log-level", "info", "lowest `level` to log: debug (includes each failed attempt), info, warn or error")
+	flags.StringVar(&f.format, "log-format", "text", "`format` of the log: text or json")
 }
 
-// logger writes to a's standard error, as the flags say. If it writes JSON, so does
-// whatever else a says there.
+// logger returns a logger that writes to a's standard error, as the flags say. If it
+// writes JSON, all other output of a to the standard error becomes JSON too.
 func (f *logFlags) logger(a *app) (*slog.Logger, error) {
 	options := slog.HandlerOptions{ReplaceAttr: bounded}
 	switch f.level {

@@ -27,25 +27,25 @@ func (a *app) redrive() *cobra.Command {
 		Use:   "redrive QUEUE",
 		Short: "Send dead letters back to where they came from",
 		Long: `Send each dead letter of QUEUE, a name or URL, back to the queue that it came
-from: the one that SQS says it has moved it from or, of a letter that was sent to
-QUEUE, as reprise sends them, the one that its story names. The story is an
-attribute that any sender can write: it leads only to queues of the same account
-and region whose dead-letter queue is QUEUE, by their RedrivePolicy, or to any
-queue of theirs if one of the keys of --signing-key-file has signed it. For other
-letters name the queue with --to. --dry-run shows what would go where.
+from. If SQS moved the letter, SQS names that queue; if a consumer sent it, as
+reprise does, the letter's story names it. Any sender can write a story, so it
+leads only to queues of the same account and region whose RedrivePolicy names QUEUE
+as their dead-letter queue; one that is signed with a key of --signing-key-file
+leads to any queue of that account and region. For other letters name the queue
+with --to. --dry-run shows which letters would go where.
 
-A letter begins anew, without its story and its history, and keeps its body, its
-other attributes and its group; a retry handler's names its function still, which
-is invoked with it. It is deleted only after SQS has confirmed what was sent for
-it: a crash in between leaves both, of which a FIFO queue drops the second for
-five minutes. None is dropped. What has no known source, is not taken, or came
-after the start stays in QUEUE, is counted, and makes the exit code 3. On a FIFO
-queue those of its group behind it stay too, and a dry run sees the first of each
-group, ten at most.
+A letter begins anew: without its story and its history, but with its body, its
+other attributes and its group. One of a retry handler still names its function,
+which is invoked with it. A letter is deleted only after SQS has confirmed the
+message that was sent for it: a crash in between leaves both, and for five minutes
+a FIFO queue drops the second. No letter is lost. Letters that have no known
+source, that their queue refuses, or that arrive after the start stay in QUEUE,
+are counted, and make the exit code 3. On a FIFO queue the letters of their group
+behind them stay too, and a dry run sees only the first of each group, at most ten.
 
-The end of QUEUE is what SQS says: three long polls in a row that find nothing.
-What others are looking at is hidden, and so are for 15 minutes letters that a
-killed run was working on. A look, --dry-run too, counts as a receive.
+QUEUE counts as empty when three long polls in a row find nothing. Letters that
+others have received are hidden, and so are, for 15 minutes, those that a killed run
+was working on. Every look at a letter, also by --dry-run, counts as a receive.
 
 ` + aboutEndpoint,
 		Example: `  reprise redrive orders-dead --dry-run
@@ -55,9 +55,9 @@ killed run was working on. A look, --dry-run too, counts as a receive.
 		RunE: run(func(args []string) error { return a.runRedrive(&f, args[0]) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.to, "to", "", "`name or URL` of the queue that takes all letters (default each goes to its source)")
-	flags.IntVar(&f.most, "max", 0, "send back so many at most (default all)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "look, and say what would be sent where")
+	flags.StringVar(&f.to, "to", "", "`name or URL` of the queue for all letters (default: each goes to its source)")
+	flags.IntVar(&f.most, "max", 0, "send back at most so many (default all)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be sent where")
 	f.aws.register(flags)
 	f.signing.register(flags)
 	return cmd
@@ -92,15 +92,15 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	case err != nil:
 		return queueError(a.ctx, err, "redriving", queue, endpoint)
 	case report.Stopped:
-		return unsettled(errors.New("stopped: whatever else is in the queue is there still; run it again"))
+		return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to go on"))
 	case left > 0:
 		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(left, "dead letter")))
 	}
 	return nil
 }
 
-// printRedrive says what became of the letters, and returns how many were left. Where
-// there were none it says so, if that is known.
+// printRedrive prints what happened to the letters, and returns how many were left. whole
+// means that the pass ended without an error, so that an empty queue can be reported.
 func (a *app) printRedrive(r *redrive.Redrive, report redrive.Report, whole bool) (left int) {
 	verb := "sent back"
 	if r.DryRun {

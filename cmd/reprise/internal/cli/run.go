@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// defaultAdminAddr is next to the server's.
+// defaultAdminAddr has the port after the server's.
 const defaultAdminAddr = "127.0.0.1:9325"
 
 type runFlags struct {
@@ -51,19 +51,19 @@ AWS_ENDPOINT_URL, endpoint_url of the profile), of the queue's URL, or AWS's own
 ` + aboutSettings + `
 
 Messages that are given up go to the queue's own dead-letter queue, the target
-of its RedrivePolicy, or to --dead-letter. Without attempts in --retry the
+of its RedrivePolicy, or to --dead-letter. If --retry sets no attempts, the
 queue's maxReceiveCount is the limit.
 
 ` + aboutDelivery + `
 
-GET /health and GET /metrics answer on --admin-addr, which other machines can
-reach only if the address says so.
+GET /health and GET /metrics are served on --admin-addr. By default only this
+machine can reach it.
 
-SIGTERM and the first Ctrl-C stop gently, within --stop-budget: running attempts
-end, what has not begun is given back, and on AWS an idle consumer waits for its
-last receive, up to --long-poll.
-Exit code 5 says that the AWS settings or permissions do not lead to the queue:
-to start again without changing them is no use.`,
+SIGTERM and the first Ctrl-C stop gracefully, within --stop-budget: running attempts
+end, messages that have not begun are given back, and on AWS an idle consumer waits
+for its last receive, up to --long-poll.
+With exit code 5 these AWS settings or permissions do not lead to the queue:
+restarting does not help until they are changed.`,
 		Example: `  reprise run --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders --url http://localhost:8080/orders
   AWS_PROFILE=prod reprise run --queue orders --exec './ship.sh' --concurrency 4 --timeout 5m
   reprise run --queue orders --endpoint http://127.0.0.1:9324 --url http://localhost:8080 --admin-addr none`,
@@ -72,11 +72,11 @@ to start again without changing them is no use.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.queue, "queue", "q", "", "`URL or name` of the queue (required)")
-	flags.StringVar(&f.deadLetter, "dead-letter", "", "`URL or name` of the queue for what is given up (default the target of the queue's RedrivePolicy)")
+	flags.StringVar(&f.deadLetter, "dead-letter", "", "`URL or name` of the queue for messages that are given up (default the target of the queue's RedrivePolicy)")
 	f.aws.register(flags)
-	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0 takes any free one; none: nowhere")
-	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, "permit the host of this `origin`, scheme://host[:port], as a name of --admin-addr, and the origin's web pages; repeatable (default: localhost and loopback addresses)")
-	flags.DurationVar(&f.longPoll, "long-poll", 20*time.Second, "how long a receive waits for a message: on AWS an idle consumer takes as long to stop; in whole seconds up to 20s")
+	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0: any free one; none: do not serve them")
+	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, "let --admin-addr be called by the host of this `origin`, scheme://host[:port], and by the origin's web pages; repeatable (default: localhost and loopback addresses)")
+	flags.DurationVar(&f.longPoll, "long-poll", 20*time.Second, "how long a receive waits for a message, in whole seconds up to 20s; on AWS an idle consumer takes as long to stop")
 	f.delivery.register(cmd)
 	f.log.register(flags)
 	if err := cmd.MarkFlagRequired("queue"); err != nil {
@@ -133,7 +133,7 @@ func (a *app) runRun(f *runFlags) error {
 	fmt.Fprintf(a.stdout, "region        %s, credentials: %s\n", queue.found.Region, queue.found.Credentials)
 	policy := cfg.Retry
 	policy.MaxAttempts = plan.MaxAttempts(policy, queue.facts)
-	f.delivery.announce(a, cmp.Or(f.deadLetter, queue.facts.DeadLetterARN, "none: what is given up stays in the queue, hidden"), policy)
+	f.delivery.announce(a, cmp.Or(f.deadLetter, queue.facts.DeadLetterARN, "none: messages that are given up stay in the queue, hidden"), policy)
 	if at := w.AdminURL(); at != "" {
 		fmt.Fprintf(a.stdout, "admin         %s/health, %s/metrics\n", at, at)
 	}
@@ -144,12 +144,12 @@ func (a *app) runRun(f *runFlags) error {
 type foundQueue struct {
 	found      awsclient.Found
 	url        string
-	deadLetter string // the URL of --dead-letter; empty: none is given
+	deadLetter string // the URL of --dead-letter; empty if it is not given
 	facts      plan.Queue
 }
 
-// find looks for the queue, so that what is wrong with the settings is said before the
-// first message.
+// find looks up the queue, so that mistakes in the settings are reported before the first
+// message is received.
 func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue, err error) {
 	if q.found, err = awsclient.Find(ctx, f.aws.endpoint, f.aws.region, f.queue); err != nil {
 		return q, accessError(ctx, err, "--queue", f.queue, q.found)
@@ -170,16 +170,16 @@ func (f *runFlags) find(ctx context.Context, logger *slog.Logger) (q foundQueue,
 	}
 	out, err := q.found.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
 	if api, ok := errors.AsType[smithy.APIError](err); ok && denials[api.ErrorCode()] {
-		return q, nil // to receive may be permitted; the consumer reports what it cannot know
+		return q, nil // receiving may be permitted; the consumer reports what it could not read
 	}
 	if err != nil {
 		return q, accessError(ctx, err, "--queue", f.queue, q.found)
 	}
-	q.facts, _ = plan.ReadQueue(out.Attributes) // the consumer reports what is not understood
+	q.facts, _ = plan.ReadQueue(out.Attributes) // the consumer reports attributes that it does not understand
 	return q, nil
 }
 
-// resolve is the URL of a queue that is given by URL or name.
+// resolve returns the URL of a queue that is given by URL or name.
 func resolve(ctx context.Context, client *sqs.Client, queue string) (string, error) {
 	if strings.Contains(queue, "://") {
 		return queue, nil
@@ -189,12 +189,12 @@ func resolve(ctx context.Context, client *sqs.Client, queue string) (string, err
 		return "", err
 	}
 	if aws.ToString(out.QueueUrl) == "" {
-		return "", errors.New("the endpoint answers GetQueueUrl without a URL: see that it is one of SQS, or pass the queue's URL")
+		return "", errors.New("the endpoint answers GetQueueUrl without a URL: check that it is one of SQS, or pass the queue's URL")
 	}
 	return *out.QueueUrl, nil
 }
 
-// queueName is the name of a queue that flag gives by URL or name.
+// queueName returns the name of a queue that the flag gives by URL or name.
 func queueName(flag, queue string) (string, error) {
 	if strings.HasPrefix(queue, "arn:") {
 		return "", fmt.Errorf("%s %s is an ARN: pass the queue's URL or its name", flag, queue)
@@ -208,7 +208,7 @@ func queueName(flag, queue string) (string, error) {
 	}
 	path := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if u.Host == "" || len(path) < 2 {
-		return "", fmt.Errorf("%s %s does not end in /account/name: pass the URL of the queue as SQS gives it (GetQueueUrl)", flag, queue)
+		return "", fmt.Errorf("%s %s does not end in /account/name: pass the queue's URL as GetQueueUrl returns it", flag, queue)
 	}
 	return path[len(path)-1], nil
 }
@@ -237,18 +237,18 @@ func hostPort(u *url.URL) string {
 	return host + ":" + port
 }
 
-// denials are SQS's codes for what a policy of IAM or of the queue forbids.
+// denials are SQS's error codes for requests that a policy of IAM or of the queue forbids.
 var denials = map[string]bool{"AccessDenied": true, "AccessDeniedException": true}
 
-// distrusted are the codes for credentials that AWS does not accept.
+// distrusted are the error codes for credentials that AWS does not accept.
 var distrusted = map[string]bool{
 	"InvalidClientTokenId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true, "ExpiredTokenException": true,
 	"InvalidSecurity": true, "MissingAuthenticationToken": true, "UnrecognizedClientException": true,
 	"IncompleteSignature": true, "RequestExpired": true, "InvalidAccessKeyId": true,
 }
 
-// accessError says why the queue cannot be consumed. What only a change of the settings
-// can mend exits with exitAccess. The queue is the one that flag names.
+// accessError explains why the queue that flag names cannot be consumed. Errors that only
+// a change of the settings can mend exit with exitAccess.
 func accessError(ctx context.Context, err error, flag, queue string, found awsclient.Found) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -38,7 +38,7 @@ type sendFlags struct {
 	attributes []string
 }
 
-// send is a command of parent, whose examples call it there.
+// send returns the command as one of parent, which its examples call it by.
 func (a *app) send(parent string) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
@@ -46,8 +46,8 @@ func (a *app) send(parent string) *cobra.Command {
 		Short: "Send messages to a queue",
 		Long: `Send each argument, or each line of a file or of the standard input, as one
 message. Empty lines are skipped. Messages go in batches of ten; those for a FIFO
-queue go one by one, since in a batch one could overtake another. What SQS fails
-to take is sent again, and what it refuses is named at the end (exit code 3).
+queue go one by one, since in a batch one could overtake another. Failed requests
+are repeated; messages that SQS refuses are listed at the end (exit code 3).
 
 ` + aboutEndpoint,
 		Example: `  ` + parent + ` send --queue orders '{"id":1}' '{"id":2}'
@@ -60,7 +60,7 @@ to take is sent again, and what it refuses is named at the end (exit code 3).
 	f.aws.register(flags)
 	flags.StringVarP(&f.file, "file", "f", "", "send the lines of this `file`; - is the standard input")
 	flags.StringVar(&f.group, "group", "", "message group `id`: required by FIFO queues")
-	flags.DurationVar(&f.delay, "delay", 0, "hide the messages at first, up to 15m (default the queue's own delay)")
+	flags.DurationVar(&f.delay, "delay", 0, "hide the messages at first for so long, up to 15m (default the queue's own delay)")
 	flags.StringArrayVar(&f.attributes, "attribute", nil, "add a String attribute `name=value` to every message; repeatable")
 	if err := cmd.MarkFlagRequired("queue"); err != nil {
 		panic(err) // the flag is defined above
@@ -205,7 +205,7 @@ func sendAll(ctx context.Context, client reprise.SenderClient, queueURL string, 
 // maxDelay is SQS's longest DelaySeconds.
 const maxDelay = 15 * time.Minute
 
-// template is what all messages have in common.
+// template returns what all messages have in common.
 func (f *sendFlags) template() (message, error) {
 	m := message{Outgoing: reprise.Outgoing{GroupID: f.group, Delay: f.delay}}
 	if f.delay < 0 || f.delay > maxDelay || f.delay%time.Second != 0 {
@@ -227,8 +227,8 @@ func (f *sendFlags) template() (message, error) {
 	return m, nil
 }
 
-// input returns the messages that the arguments, the file or the standard input
-// hold, and what is to be closed after them.
+// input returns the messages of the arguments, of the file or of the standard input, and
+// what to close after them.
 func (a *app) input(f *sendFlags, args []string, template message) (iter.Seq2[message, error], io.Closer, error) {
 	nothing := io.NopCloser(nil)
 	switch {
@@ -260,8 +260,8 @@ func arguments(args []string, template message) iter.Seq2[message, error] {
 	}
 }
 
-// maxLine is beyond SQS's largest message, so that SQS can refuse one in its own
-// words.
+// maxLine is larger than SQS's largest message, so that SQS itself refuses a message
+// that is too large.
 const maxLine = 2 << 20
 
 func lines(r io.Reader, name string, template message) iter.Seq2[message, error] {
@@ -297,7 +297,7 @@ func resolveQueue(ctx context.Context, client *sqs.Client, queue string, endpoin
 	return found, nil
 }
 
-// queueError puts the commonest failures into words that help; doing is what failed.
+// queueError explains the most common failures, with a remedy; doing is what failed.
 func queueError(ctx context.Context, err error, doing, queue string, endpoint awsclient.Endpoint) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -314,8 +314,8 @@ func queueError(ctx context.Context, err error, doing, queue string, endpoint aw
 	return fmt.Errorf("%s %q at %s: %w", doing, queue, endpoint, err)
 }
 
-// noAnswer is the error of an endpoint that nobody answers at; start is the command that
-// starts a server of one's own.
+// noAnswer returns the error of an endpoint that does not answer; start is the command
+// that starts a server.
 func noAnswer(endpoint awsclient.Endpoint, err error, start string) error {
 	switch {
 	case endpoint.URL == "":

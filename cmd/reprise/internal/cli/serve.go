@@ -27,15 +27,15 @@ type serverFlags struct {
 
 func (f *serverFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 takes any free one")
-	flags.BoolVar(&f.allowRemote, "allow-remote", false, "permit an --addr that other machines can reach though any credentials are accepted")
+	flags.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0: any free one")
+	flags.BoolVar(&f.allowRemote, "allow-remote", false, "permit an --addr that other machines can reach, although any credentials are accepted")
 	f.region.register(flags)
 	f.storage.register(cmd)
 	f.serving.register(cmd)
 	f.log.register(flags)
 }
 
-// config is the part of a daemon's configuration that the flags say.
+// config returns the part of a daemon's configuration that the flags set.
 func (f *serverFlags) config(a *app) (daemon.Config, error) {
 	logger, err := f.log.logger(a)
 	if err != nil {
@@ -69,8 +69,8 @@ func (a *app) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an SQS-compatible server",
-		Long: `Run a server that the AWS CLI and SDKs take for SQS when their endpoint is its
-address. Account 000000000000.
+		Long: `Run a server that speaks SQS. The AWS CLI and SDKs use it when their endpoint is
+its address. The account is 000000000000.
 
 ` + aboutStorage + `
 
@@ -89,10 +89,10 @@ JSON Schema of such files, for editors.`,
 	f.server.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` with queues, faults and flags, in YAML; the command line wins")
-	flags.BoolVar(&f.schema, "config-schema", false, "print the JSON Schema of --config, and do nothing else")
+	flags.BoolVar(&f.schema, "config-schema", false, "only print the JSON Schema of --config")
 	flags.StringArrayVar(&f.queues, "queue", nil,
-		"create a queue at the start: `name[,attribute=value...]`, with the attributes of CreateQueue and dead-letter=NAME, max-receives=N (20); repeatable")
-	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` as fast the server's time goes; needs --memory")
+		"create this queue at the start: `name[,attribute=value...]`, with the attributes of CreateQueue and dead-letter=NAME, max-receives=N (20); repeatable")
+	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` faster the server's time passes; needs --memory")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	if f.timeScale != 1 && cfg.Journal.Dir != "" {
-		return usage(errors.New("--time-scale keeps times that a later start would find in its future: pass --memory with it"))
+		return usage(errors.New("--time-scale would write times to the data directory that lie in the future at the next start: pass --memory with it"))
 	}
 	cfg.Serving.TimeScale = f.timeScale
 	if cfg.Serving.Faults == nil {
@@ -137,7 +137,8 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 	return d.Run(a.ctx, a.drain)
 }
 
-// start makes the server. Commands without these flags have fewer ways out.
+// start makes the server. Its error names the flags that permit a reachable address, which
+// only commands with serverFlags have.
 func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
 	if cfg.Journal.Dir != "" {
 		processorForSyncs()
@@ -146,15 +147,15 @@ func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
 	if _, reachable := errors.AsType[*daemon.ReachableError](err); reachable {
 		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", err)
 	}
-	roomForGarbage() // only now: opening a large journal leaves much
+	roomForGarbage() // not before: opening a large journal leaves much garbage
 	return d, err
 }
 
-// maxTimeScale lets a server run for a day before its time is over, in 2262.
+// maxTimeScale lets a server run for a day before its time ends, in 2262.
 const maxTimeScale = 50_000
 
-// checkTimeScale takes what time can be multiplied by. Slower than the machine's, a
-// long poll would outlast the time that a request may take.
+// checkTimeScale checks a factor for time. Below 1 a long poll would outlast the time that
+// a request may take.
 func checkTimeScale(scale float64) error {
 	if scale >= 1 && scale <= maxTimeScale {
 		return nil
@@ -162,7 +163,7 @@ func checkTimeScale(scale float64) error {
 	return usage(fmt.Errorf("--time-scale is %v: pass a number from 1 to %d", scale, maxTimeScale))
 }
 
-// announce says where the server is, and how safe messages are there.
+// announce prints where the server is, and how safe messages are there.
 func (a *app) announce(d *daemon.Daemon, cfg daemon.Config) {
 	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", d.URL())
 	credentials := "any credentials"

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// servingFlags are what only a server for others has: who may call, and what goes
-// wrong on purpose.
+// servingFlags are the flags of a server for other programs: who may call it, and which
+// faults it injects.
 type servingFlags struct {
 	accessKey, secret, secretFile string
 	cert, key                     string
@@ -23,8 +23,8 @@ type servingFlags struct {
 	serving                       daemon.Serving
 }
 
-// The environment variables of the key: a command line can be read by everybody on
-// the machine.
+// The environment variables of the key. Command lines are no place for a secret: everybody
+// on the machine can read them.
 const (
 	accessKeyVariable = "REPRISE_ACCESS_KEY"
 	secretVariable    = "REPRISE_SECRET"
@@ -32,35 +32,35 @@ const (
 
 const aboutServing = `Without --access-key any credentials are accepted, and only this machine can
 reach the server; web pages of other origins are refused, unless --allow-origin
-names theirs. With it, requests need an AWS Signature V4 of that key; its
+names their origin. With it, requests need an AWS Signature V4 of that key; its
 secret comes from --secret-file or ` + secretVariable + `.
 
-GET /health answers with a line of JSON, GET /metrics with those of Prometheus.
-/_reprise/ sets faults, and with --memory the time, for programs on this machine;
-with --access-key only if --admin says so.
-docs/server.md describes all of it, and the file of --faults.`
+GET /health answers with a line of JSON, GET /metrics with Prometheus's metrics.
+Programs on this machine can set faults, and with --memory the time, by /_reprise/;
+with --access-key only if --admin is given.
+docs/server.md describes all of this, and the file of --faults.`
 
 func (f *servingFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.accessKey, "access-key", "", "access `key` that requests have to be signed with (default "+accessKeyVariable+"; none: any credentials)")
-	flags.StringVar(&f.secret, "secret", "", "the `secret` of --access-key (default "+secretVariable+"), which others on the machine can read on the command line")
+	flags.StringVar(&f.accessKey, "access-key", "", "access `key` that requests must be signed with (default "+accessKeyVariable+"; none: any credentials)")
+	flags.StringVar(&f.secret, "secret", "", "the `secret` of --access-key (default "+secretVariable+"); others on the machine can read it on the command line")
 	flags.StringVar(&f.secretFile, "secret-file", "", "`file` with the secret of --access-key")
 	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate for HTTPS, in PEM, with its chain")
 	flags.StringVar(&f.key, "tls-key", "", "`file` with the private key of --tls-cert, in PEM")
-	flags.IntVar(&f.serving.MaxConnections, "max-connections", 0, "how `many` connections may be open at once (default 16384, or half of the files that the process may open; negative: any number)")
+	flags.IntVar(&f.serving.MaxConnections, "max-connections", 0, "how `many` connections may be open at once (default 16384, or half of the process's limit of open files if that is less; negative: any number)")
 	flags.StringVar(&f.faults, "faults", "", "`file` of faults to inject, in YAML")
-	flags.BoolVar(&f.serving.KeepUnwritten, "keep-unwritten", false, "leave messages in flight whose reply could not be written, as AWS does")
+	flags.BoolVar(&f.serving.KeepUnwritten, "keep-unwritten", false, "if the reply to a receive cannot be written, leave its messages in flight, as AWS does")
 	flags.BoolVar(&f.serving.LogRequests, "request-log", false, "log each request, without bodies")
 	flags.StringSliceVar(&f.serving.AllowedOrigins, "allow-origin", nil, aboutAllowOrigin)
-	flags.BoolVar(&f.serving.Admin, "admin", false, "answer /_reprise/ although there is an --access-key, for which it does not ask")
-	flags.BoolVar(&f.serving.NoAdmin, "no-admin", false, "leave out /_reprise/")
-	flags.BoolVar(&f.serving.NoMetrics, "no-metrics", false, "leave out /metrics")
+	flags.BoolVar(&f.serving.Admin, "admin", false, "serve /_reprise/, which asks for no signature, although there is an --access-key")
+	flags.BoolVar(&f.serving.NoAdmin, "no-admin", false, "do not serve /_reprise/")
+	flags.BoolVar(&f.serving.NoMetrics, "no-metrics", false, "do not serve /metrics")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsMutuallyExclusive("secret", "secret-file")
 	cmd.MarkFlagsMutuallyExclusive("admin", "no-admin")
 }
 
-// options is what the flags say.
+// options returns what the flags set.
 func (f *servingFlags) options() (daemon.Serving, error) {
 	serving := f.serving
 	credentials, err := f.credentials()
@@ -87,9 +87,9 @@ func (f *servingFlags) options() (daemon.Serving, error) {
 }
 
 // aboutAllowOrigin describes --allow-origin.
-const aboutAllowOrigin = "permit the web page of this `origin`, scheme://host[:port], and its host as a name of the server, where no signature is asked for; repeatable (default: only pages of this machine)"
+const aboutAllowOrigin = "if no signature is required, permit web pages of this `origin`, scheme://host[:port], and its host as a name of the server; repeatable (default: only pages of this machine)"
 
-// checkOrigins checks what --allow-origin says.
+// checkOrigins checks the values of --allow-origin.
 func checkOrigins(origins []string) error {
 	for _, origin := range origins {
 		if err := sqsserver.CheckOrigin(origin); err != nil {
@@ -99,7 +99,7 @@ func checkOrigins(origins []string) error {
 	return nil
 }
 
-// credentials are the key and its secret; none if there is no key.
+// credentials returns the key and its secret, or nil if there is no key.
 func (f *servingFlags) credentials() ([]sqsserver.Credentials, error) {
 	key, secret := f.accessKey, f.secret
 	if key == "" {
@@ -121,7 +121,7 @@ func (f *servingFlags) credentials() ([]sqsserver.Credentials, error) {
 	case key == "" && secret == "":
 		return nil, nil
 	case key == "":
-		return nil, usage(fmt.Errorf("there is a secret and no access key: pass --access-key or set %s", accessKeyVariable))
+		return nil, usage(fmt.Errorf("there is a secret but no access key: pass --access-key or set %s", accessKeyVariable))
 	case secret == "":
 		return nil, usage(fmt.Errorf("--access-key has no secret: pass --secret-file or set %s", secretVariable))
 	case strings.Contains(key, "/"):

@@ -14,21 +14,21 @@ import (
 // signingFlags are the flags of every command that reads or writes what consumers sign.
 type signingFlags struct{ file string }
 
-// signingKeysVariable has the keys where no file is named. The command line can be read
-// by everybody on the machine.
+// signingKeysVariable has the keys if no file is named. A flag for them would be unsafe:
+// everybody on the machine can read command lines.
 const signingKeysVariable = "REPRISE_SIGNING_KEYS"
 
-const aboutSigning = `--signing-key-file names a file of keys, a line ID:SECRET each, of which the first
-signs what consumers write into messages, and all are accepted. Without keys
-whoever may send to the queue can write a history or a story: see
-docs/retries.md.`
+const aboutSigning = `--signing-key-file names a file of keys, one line ID:SECRET each. Consumers sign the
+histories and stories that they write into messages with the first key, and accept
+those signed with any of them. Without keys anybody who may send to the queue can
+forge them: see docs/retries.md.`
 
 func (f *signingFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.file, "signing-key-file", "", "`file` with the keys that sign histories and stories, a line ID:SECRET each (default those in "+signingKeysVariable+"; none: nothing is signed)")
+	flags.StringVar(&f.file, "signing-key-file", "", "`file` with the keys that sign histories and stories, one line ID:SECRET each (default those in "+signingKeysVariable+"; none: nothing is signed)")
 }
 
-// keys are the signing keys; none if there are none. What is in the environment is taken
-// out of it, so that the commands of --exec do not inherit it.
+// keys returns the signing keys, nil if none are configured. It removes the variable from
+// the environment, so that the commands of --exec do not inherit it.
 func (f *signingFlags) keys(logger *slog.Logger) ([]reprise.SigningKey, error) {
 	text, source := os.Getenv(signingKeysVariable), signingKeysVariable
 	if err := os.Unsetenv(signingKeysVariable); err != nil {
@@ -40,7 +40,7 @@ func (f *signingFlags) keys(logger *slog.Logger) ([]reprise.SigningKey, error) {
 			return nil, fmt.Errorf("--signing-key-file: %w", err)
 		}
 		if about, err := os.Stat(f.file); err == nil && runtime.GOOS != "windows" && about.Mode().Perm()&0o004 != 0 {
-			logger.Warn("every user of this machine can read the signing keys, and write what they sign", "file", f.file, "remedy", "chmod o-r")
+			logger.Warn("every user of this machine can read the signing keys, and forge what they sign", "file", f.file, "remedy", "chmod o-r")
 		}
 		text, source = string(content), "--signing-key-file "+f.file
 	}

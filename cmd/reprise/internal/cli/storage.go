@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
-// storageFlags say where a server keeps its messages.
+// storageFlags are the flags on where a server keeps its messages.
 type storageFlags struct {
 	data         string
 	memory       bool
@@ -28,12 +28,11 @@ type storageFlags struct {
 	existing     bool
 }
 
-const aboutStorage = `Messages are kept in the directory --data, and a send or a delete is
-acknowledged when the disk has it: no crash loses it. What a crash can undo are
-the receives and changes of visibility of the last moments: such messages come
-again early, or stay hidden for as long as before the change. --sync interval
-acknowledges before the disk has it, for speed: a crash loses up to
---sync-interval of work. --memory keeps nothing. When the disk fails the
+const aboutStorage = `Messages are kept in the directory --data. A send or a delete is acknowledged when
+it is on disk: no crash loses it. A crash can undo the last receives and changes of
+visibility: their messages come again too early, or stay hidden as long as before
+the change. --sync interval acknowledges earlier, for speed: a crash loses up to
+--sync-interval of work. --memory keeps nothing on disk. When the disk fails the
 program ends with exit code 4 and says what to do.`
 
 // The values of --sync.
@@ -49,20 +48,20 @@ const (
 
 func (f *storageFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.data, "data", "", "`directory` to keep messages in, which only one server can use at a time (default "+defaultDataText+")")
-	flags.BoolVar(&f.memory, "memory", false, "keep messages in memory: they are lost when the program ends")
-	flags.StringVar(&f.sync, "sync", syncAlways, "`when` the disk syncs: always, before acknowledging, or interval, within --sync-interval")
-	flags.DurationVar(&f.syncInterval, "sync-interval", defaultSyncInterval, "how much a crash may lose with --sync interval")
-	flags.DurationVar(&f.syncDelay, "sync-delay", 0, "make every sync take this much longer, to see how a slower disk would do")
-	flags.Int64Var(&f.minFree, "min-free", defaultMinFree, "`MiB` of the disk to leave free: below it sends are refused, and receives and deletes go on; 0 fills the disk")
-	flags.BoolVar(&f.existing, "existing", false, "go on with what --data has, and fail rather than begin anew: where the directory is a disk that may not be mounted")
+	flags.StringVar(&f.data, "data", "", "`directory` for messages; only one server can use it at a time (default "+defaultDataText+")")
+	flags.BoolVar(&f.memory, "memory", false, "keep messages in memory only: they are lost when the program ends")
+	flags.StringVar(&f.sync, "sync", syncAlways, "`when` to sync the disk: always (before acknowledging) or interval (within --sync-interval)")
+	flags.DurationVar(&f.syncInterval, "sync-interval", defaultSyncInterval, "how much work a crash may lose with --sync interval")
+	flags.DurationVar(&f.syncDelay, "sync-delay", 0, "make every sync take this much longer, to try a slower disk")
+	flags.Int64Var(&f.minFree, "min-free", defaultMinFree, "`MiB` of the disk to leave free: with less, sends are refused while receives and deletes go on; 0: fill the disk")
+	flags.BoolVar(&f.existing, "existing", false, "fail if --data has not been used yet, rather than begin anew: for disks that may not be mounted")
 	cmd.MarkFlagsMutuallyExclusive("memory", "data")
 	cmd.MarkFlagsMutuallyExclusive("memory", "existing")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync")
 	cmd.MarkFlagsMutuallyExclusive("memory", "sync-delay")
 }
 
-// options is what the flags say; its Dir is empty for --memory.
+// options returns what the flags set; its Dir is empty for --memory.
 func (f *storageFlags) options() (journal.Options, error) {
 	if f.memory {
 		return journal.Options{}, nil
@@ -74,7 +73,7 @@ func (f *storageFlags) options() (journal.Options, error) {
 	case f.syncInterval <= 0:
 		return options, usage(fmt.Errorf("--sync-interval is %v: pass a time like 100ms", f.syncInterval))
 	case f.syncDelay < 0:
-		return options, usage(fmt.Errorf("--sync-delay is %v: pass a time like 1ms, or 0 for the disk as it is", f.syncDelay))
+		return options, usage(fmt.Errorf("--sync-delay is %v: pass a time like 1ms, or 0 for no delay", f.syncDelay))
 	case f.minFree < 0:
 		return options, usage(fmt.Errorf("--min-free is %d: pass a number of MiB", f.minFree))
 	case f.minFree == 0:
@@ -91,7 +90,7 @@ func (f *storageFlags) options() (journal.Options, error) {
 	return options, err
 }
 
-// slowSyncs is the machine's file system with syncs that take longer.
+// slowSyncs returns the machine's file system with syncs that take longer.
 func slowSyncs(delay time.Duration) vfs.FS {
 	return diskfault.Wrap(journal.Disk, func(op errorfs.Op) error {
 		switch op.Kind {
@@ -104,9 +103,9 @@ func slowSyncs(delay time.Duration) vfs.FS {
 
 const defaultDataText = "$XDG_DATA_HOME/reprise/journal or ~/.local/share/reprise/journal"
 
-// dataDir is the absolute path of the directory given by --data, or of the default.
-// The directories that the default is in are made, those of another are not: they
-// are missing when a disk is not mounted.
+// dataDir returns the absolute path of the directory given by --data, or of the default.
+// The parents of the default are created later. Those of another must exist: they are
+// missing when a disk is not mounted.
 func dataDir(given string) (string, error) {
 	if given == "" {
 		return defaultDataDir()
@@ -124,8 +123,8 @@ func dataDir(given string) (string, error) {
 	return dir, nil
 }
 
-// needParent fails if the directory that dir is in does not exist: mostly a disk
-// that is not mounted.
+// needParent fails if the parent of dir does not exist, mostly because a disk is not
+// mounted.
 func needParent(dir string) error {
 	if _, err := os.Stat(filepath.Dir(dir)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no directory %s: make it, mount the disk that it is on, or name another", filepath.Dir(dir))
@@ -135,7 +134,7 @@ func needParent(dir string) error {
 
 func defaultDataDir() (string, error) {
 	share := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(share) { // to be ignored, says the XDG Base Directory Specification
+	if !filepath.IsAbs(share) { // the XDG Base Directory Specification says to ignore other values
 		home, err := os.UserHomeDir()
 		if err != nil {
 			return "", fmt.Errorf("there is no place for the messages (%w): pass --data DIR or --memory", err)
@@ -145,7 +144,7 @@ func defaultDataDir() (string, error) {
 	return filepath.Join(share, "reprise", "journal"), nil
 }
 
-// storageText says how safe messages are.
+// storageText describes how safe messages are.
 func storageText(o journal.Options) string {
 	switch {
 	case o.Dir == "":

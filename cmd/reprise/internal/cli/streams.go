@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// stream is an output of the program. What is written to it is escaped, see
-// [terminal.Escape], also where it is no terminal: the program's own text is looked at on
-// one in the end. Only what commands of --exec write goes to the file as it is, where
-// that is no terminal.
+// stream is an output of the program. Text that is written to it is escaped, see
+// [terminal.Escape], even if it is not a terminal: a log file is shown on one in the end.
+// Only the output of --exec's commands goes to the file unchanged, if that is not a
+// terminal.
 type stream struct {
 	io.Writer
 	file *os.File
@@ -23,7 +23,7 @@ type stream struct {
 
 func newStream(f *os.File) stream { return stream{terminal.Writer(f), f} }
 
-// commands is where commands of --exec write to.
+// commands returns the writer for the output of --exec's commands.
 func (s stream) commands() io.Writer {
 	if terminal.Is(s.file) {
 		return s.Writer
@@ -31,18 +31,17 @@ func (s stream) commands() io.Writer {
 	return s.file
 }
 
-// say prints what happens to the program itself, between the lines of its log and in
-// their form.
+// say prints a message about the program itself, in the format of its log.
 func (a *app) say(level slog.Level, text string) {
 	if log := a.json.Load(); log != nil {
-		_ = log.Handler().Handle(context.Background(), slog.NewRecord(time.Now(), level, text, 0)) // whatever the least level
+		_ = log.Handler().Handle(context.Background(), slog.NewRecord(time.Now(), level, text, 0)) // whatever the log level
 		return
 	}
 	fmt.Fprintf(a.stderr, "reprise: %s\n", text)
 }
 
-// commandErrors is where commands of --exec write their standard error to: lines of the
-// log, if that is JSON.
+// commandErrors returns the writer for the standard error of --exec's commands: records
+// of the log, if that is JSON.
 func (a *app) commandErrors() io.Writer {
 	if log := a.json.Load(); log != nil {
 		return jsonLines{log.Handler()}
@@ -50,7 +49,7 @@ func (a *app) commandErrors() io.Writer {
 	return a.stderr.commands()
 }
 
-// jsonLines makes a record of each line that a command writes, whatever the least level.
+// jsonLines logs each line that a command writes, whatever the log level.
 type jsonLines struct{ to slog.Handler }
 
 func (l jsonLines) Write(p []byte) (int, error) {
@@ -60,14 +59,14 @@ func (l jsonLines) Write(p []byte) (int, error) {
 }
 
 const (
-	// maxLogged is how many bytes of one text are logged: a reply of a service, or a
-	// message, can be as long as it likes.
+	// maxLogged bounds how many bytes of one text are logged: the reply of a service, or
+	// a message, can have any length.
 	maxLogged = 16 << 10
-	// maxAPIText is how many bytes of a service's error message are shown.
+	// maxAPIText bounds how many bytes of a service's error message are shown.
 	maxAPIText = 1000
 )
 
-// bounded shortens long texts of a log.
+// bounded shortens long texts of the log.
 func bounded(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Any().(type) {
 	case string:
@@ -91,5 +90,5 @@ func boundedWithUnits(groups []string, a slog.Attr) slog.Attr {
 	return bounded(groups, a)
 }
 
-// apiText is what a service says, on one line.
+// apiText returns a service's text on one line, shortened.
 func apiText(text string) string { return terminal.Line(text, maxAPIText) }

@@ -25,7 +25,7 @@ func (a *app) up() *cobra.Command {
 		Short: "Run a server and deliver a queue's messages to an HTTP endpoint or a command",
 		Long: `Run an SQS-compatible server, create a queue with a dead-letter queue, and
 deliver every message that is sent to it. Dead letters go to the queue NAME-dead.
-For a queue that exists, on AWS or elsewhere, there is reprise run.
+To consume a queue that exists, on AWS or elsewhere, use reprise run.
 
 ` + aboutDelivery + `
 
@@ -51,7 +51,7 @@ func (a *app) runUp(f *upFlags) error {
 		return err
 	}
 	if strings.Contains(f.queue, "://") || strings.HasPrefix(f.queue, "arn:") {
-		return usage(fmt.Errorf("--queue %s is a queue that exists, and up makes one of its own: use reprise run to consume it, or pass a name", f.queue))
+		return usage(fmt.Errorf("--queue %s is a queue that exists, and up creates its own: use reprise run to consume it, or pass a name", f.queue))
 	}
 	consumer, err := f.delivery.config(cfg.Logger)
 	if err != nil {
@@ -76,17 +76,17 @@ func (a *app) runUp(f *upFlags) error {
 }
 
 // warnOfEndpoint warns if the environment names another endpoint than the server's own:
-// whoever set it probably means a queue there.
+// the user may have meant a queue there.
 func warnOfEndpoint(own string, logger *slog.Logger) {
 	set := awsclient.EndpointFromEnvironment(own, "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL")
 	if !sameEndpoint(set.URL, own) {
-		logger.Warn("another endpoint is set, which reprise up does not consume from: it runs a server of its own; to consume a queue at that endpoint use reprise run",
+		logger.Warn("reprise up runs its own server and ignores the endpoint that is set; to consume a queue there, use reprise run",
 			"variable", set.SetBy, "endpoint", set.URL, "own", own)
 	}
 }
 
-// deadLetterName is the name of the dead-letter queue of the queue called name: of
-// the same kind, which SQS tells by the end of the name.
+// deadLetterName returns the name of the dead-letter queue of the queue called name. It
+// must be of the same kind, standard or FIFO, which SQS sees by the suffix.
 func deadLetterName(name string) string {
 	base, fifo := strings.CutSuffix(name, ".fifo")
 	if fifo {
@@ -95,9 +95,9 @@ func deadLetterName(name string) string {
 	return base + "-dead"
 }
 
-// maxReceives is the queue's own limit for a policy: far above its attempts, since
-// stops and releases use up receives too. It only catches messages that kill the
-// program.
+// maxReceives returns the queue's maxReceiveCount for a policy. It is far above the
+// policy's attempts, since stops and releases use up receives too, and only catches
+// messages that kill the program.
 func maxReceives(p retry.Policy) int {
 	const limit, perAttempt = 1000, 10
 	if p.MaxAttempts < 0 || p.MaxAttempts > limit/perAttempt {

@@ -20,12 +20,12 @@ func (a *app) version() *cobra.Command {
 	}
 }
 
-// versionLine is what version and --version print.
+// versionLine returns what version and --version print.
 func versionLine() string {
 	return fmt.Sprintf("reprise %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// version is the module's version, and of a build from a checkout its commit.
+// version returns the module's version, or the commit of a build from a checkout.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,8 +1,8 @@
-// Package breaker decides from the outcomes of attempts whether what handlers need
-// is available and, after an outage, how many handlers may run at once.
+// Package breaker decides from the outcomes of attempts whether the handlers' dependency is
+// available and, after an outage, how many handlers may run at once.
 //
-// It is plain data and functions of what they are given: no clock, no timer, no
-// randomness of its own. The same inputs give the same decisions.
+// It is plain data and functions of their arguments: no clock, no timer, no randomness of its own.
+// The same inputs give the same decisions.
 package breaker
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// State is where a breaker stands.
+// State is the state of a breaker.
 type State uint8
 
 // The states of a breaker.
@@ -21,38 +21,38 @@ const (
 	Open
 	// HalfOpen: a probe is under way.
 	HalfOpen
-	// Ramping: the dependency answers again; a level, found by trial, limits how
-	// many handlers run at once.
+	// Ramping: the dependency answers again; a level, found by trial, limits how many handlers run
+	// at once.
 	Ramping
 )
 
 const (
-	// recentOutcomes, times the threshold, is how far back outcomes count: then
-	// all counts are halved, so that older outcomes matter less and less.
+	// recentOutcomes, times the threshold, is the number of outcomes after which all counts are
+	// halved, so that older outcomes matter less and less.
 	recentOutcomes = 10
-	// forgetAfter without a failure the failures before are forgotten.
+	// forgetAfter is the time without a failure after which earlier failures are forgotten.
 	forgetAfter = 5 * time.Minute
 
-	// A probe follows the last after a share of the time for which the breaker has
-	// been open, within these bounds, and each wait is half as long to one and a
-	// half times as long by chance. So an outage is noticed to be over within a
-	// tenth of its length, or 4.5 s, and an hour of it costs some 250 probes.
-	probeShare = 15 // one in so many
+	// The wait for the next probe is a share of the time for which the breaker has been open,
+	// within these bounds, and varied at random from half to one and a half times as long. So the
+	// end of an outage is noticed within a tenth of its length, or 4.5 s, and an hour of it costs
+	// some 250 probes.
+	probeShare = 15 // one part in probeShare
 	firstProbe = 3 * time.Second
 	lastProbe  = 16 * time.Second
 )
 
 // Breaker is a circuit breaker over the outcomes of attempts. Make one with New.
 //
-// It opens when threshold distinct messages have failed for want of the dependency
-// and no other outcome came between. Each other outcome asks for as many failures
-// again: so it opens when more than threshold of threshold+1 recent outcomes were
-// failures, which with 20 is 95 %. A dependency that answers one time in ten is no
-// reason to stop: what gets through is work done.
+// It opens when threshold distinct messages have failed because the dependency is unavailable and
+// no other outcome came between. Each other outcome requires as many more failures: so it opens
+// when more than threshold of threshold+1 recent outcomes were failures, which with 20 is 95 %. A
+// dependency that answers one time in ten is no reason to stop: the attempts that succeed are
+// finished work.
 //
-// Nothing but that rule opens it, while it is closed and while it is ramping; then
-// the failures need not be of distinct messages. An error rate that is harmless
-// before an outage is harmless after it.
+// Only that rule opens it, while it is closed and while it is ramping; while it is ramping the
+// failures need not be of distinct messages. An error rate that is harmless before an outage is
+// harmless after it.
 type Breaker struct {
 	threshold int
 	state     State
@@ -62,7 +62,7 @@ type Breaker struct {
 	// Closed and ramping: the recent outcomes, from the first failure on.
 	suspects         []string // distinct messages that failed, at most threshold
 	failures, others int
-	outcomes         int // that came in, counted or not; halved with the others
+	outcomes         int // all outcomes, counted or not; halved with the others
 	lastFailure      time.Time
 
 	probeAt time.Time // open: the next probe
@@ -77,15 +77,15 @@ type Breaker struct {
 // messages.
 func New(threshold int) Breaker { return Breaker{threshold: threshold, usual: unknown} }
 
-// Succeeded takes in attempts that succeeded while nobody asked the breaker, since
-// it was quiet: they make it surer that success is usual.
+// Succeeded counts attempts that succeeded while the caller did not call Attempted because the
+// breaker was quiet: they raise the certainty that success is usual.
 func (b *Breaker) Succeeded(attempts int) { b.usual.add(attempts, 0, float64(attempts)) }
 
 // State returns the breaker's state.
 func (b *Breaker) State() State { return b.state }
 
-// Since returns when the outage began: when the breaker was last closed no more.
-// It is zero while the breaker is closed.
+// Since returns when the outage began, which is when the breaker last left the closed state. It is
+// zero while the breaker is closed.
 func (b *Breaker) Since() time.Time { return b.since }
 
 // NextProbe returns when a probe is due; zero unless the breaker is open.
@@ -103,14 +103,14 @@ func (b *Breaker) ProbeNow() { b.probeAt = time.Time{} }
 // ramping.
 func (b *Breaker) LastFailure() time.Time { return b.lastFailure }
 
-// Quiet reports whether the breaker knows nothing that a new one would not know: it
-// is closed, and nothing has failed of late.
+// Quiet reports whether the breaker's state is that of a new one: it is closed, and nothing has
+// failed recently.
 func (b *Breaker) Quiet() bool {
 	return b.state == Closed && b.failures == 0 && b.usual.value > quietShare
 }
 
-// Attempted takes in the end of an attempt at a message while the breaker is
-// closed, and reports whether the breaker is to be opened.
+// Attempted handles the end of an attempt at a message while the breaker is closed, and reports
+// whether the caller must open the breaker.
 func (b *Breaker) Attempted(id string, failed bool, now time.Time) (opens bool) {
 	if failed {
 		b.unusual++
@@ -174,35 +174,34 @@ func (b *Breaker) Open(now time.Time, chance float64) {
 // Probe begins a probe.
 func (b *Breaker) Probe() { b.state = HalfOpen }
 
-// Answered takes in a probe that succeeded, after the time that it took: handlers
-// are started again, at the lowest level at first.
+// Answered handles a probe that succeeded after took: handlers are started again, at the lowest
+// level at first.
 func (b *Breaker) Answered(took time.Duration, now time.Time) {
 	b.forget()
 	b.state = Ramping
 	b.ramp.start(b.usual, took, now)
 }
 
-// Ended takes in the end of an attempt that began while the breaker was ramping,
-// in the round that Round returned then. full is how many handlers run at once
-// when nothing limits them: when the level has reached it the breaker closes.
+// Ended handles the end of an attempt that began while the breaker was ramping, in the round that
+// Round returned at that time. full is how many handlers run at once without a limit: when the
+// level has reached it the breaker closes.
 func (b *Breaker) Ended(round int, id string, failed bool, took time.Duration, full int, now time.Time, chance float64) {
 	if b.opens(id, failed, now) || failed && b.failures >= b.threshold*(b.others+1) {
 		b.Open(now, chance)
 		return
 	}
 	if round != b.ramp.round {
-		return // it tells of another level
+		return // it began at another level
 	}
 	b.ramp.ended(&b.usual, failed, took, now)
 	b.closeAt(full)
 }
 
-// Promising reports whether, while ramping, the current round speaks for its level.
+// Promising reports whether, while ramping, the evidence of the current round is for its level.
 func (b *Breaker) Promising() bool { return b.ramp.evidence <= 0 }
 
-// Idle takes in that nothing has run for a while, though it might have, in a round
-// that is promising: the level rises nevertheless, so that the end of an outage
-// does not wait for messages.
+// Idle handles a time without runs, although handlers could have run, in a promising round: the
+// level rises nevertheless, so that the end of an outage does not wait for messages.
 func (b *Breaker) Idle(full int, now time.Time) {
 	b.ramp.raise()
 	b.ramp.next(now)
@@ -212,7 +211,7 @@ func (b *Breaker) Idle(full int, now time.Time) {
 // closeAt closes the breaker if the level is full.
 func (b *Breaker) closeAt(full int) {
 	if b.ramp.level >= float64(full) {
-		// The outage's failures say nothing of other times.
+		// The outage's failures say nothing about other times.
 		*b = Breaker{threshold: b.threshold, usual: b.usual, lastFailure: b.lastFailure}
 	}
 }
@@ -223,12 +222,11 @@ func (b *Breaker) Round() int { return b.ramp.round }
 // Level returns how many handlers may run at once while ramping: at least one.
 func (b *Breaker) Level() int { return max(1, int(b.ramp.level)) }
 
-// Rising reports whether a level was found to be borne while ramping, and none to be
-// too high since. Until then what fails may fail for want of the dependency, as it
-// does while the breaker is half-open.
+// Rising reports whether, while ramping, the dependency has borne a level and no level has been too
+// high since. Until then attempts may fail because the dependency is unavailable, as while the
+// breaker is half-open.
 func (b *Breaker) Rising() bool { return b.ramp.rising }
 
-// Rest returns for how long no handler is to start after an attempt that took so
-// long, while ramping: below a level of one, handlers run one at a time with
-// pauses in between.
+// Rest returns how long no handler may start after an attempt of the given duration, while ramping:
+// below a level of one, handlers run one at a time with pauses in between.
 func (b *Breaker) Rest(took time.Duration) time.Duration { return b.ramp.rest(took) }

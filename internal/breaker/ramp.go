@@ -5,27 +5,26 @@ import (
 	"time"
 )
 
-// A ramp finds the level, the number of attempts at once, that a dependency bears
-// after an outage. It raises the level in rounds. A round compares the successes
-// among the attempts that began at its level with the usual share of successes, by
-// Wald's sequential test (A. Wald, Sequential Tests of Statistical Hypotheses,
-// 1945): it adds up how much likelier each outcome is if the level is too high
-// than if it is borne, and ends when the sum passes one of two bounds. So a
-// dependency that always fails three times in ten is not taken for an overloaded
-// one, however long it takes to tell them apart, and ten processes that ramp up
-// side by side each see the overload that they cause together.
+// A ramp finds the level, the number of attempts at once, that a dependency can bear after an
+// outage. It raises the level in rounds. A round compares the successes among the attempts that
+// began at its level with the usual share of successes, by Wald's sequential test (A. Wald,
+// Sequential Tests of Statistical Hypotheses, 1945): it adds up how much likelier each outcome is
+// if the level is too high than if the dependency can bear it, and ends when the sum exceeds one of
+// two bounds. So a dependency that always fails three times in ten does not count as overloaded,
+// however long it takes to distinguish the two cases, and each of ten processes that ramp up in
+// parallel sees the overload that they cause together.
 //
-// The usual share is learnt while the breaker is closed and at levels that were
+// The usual share is learnt while the breaker is closed and at levels that the dependency has
 // borne; the failures of an outage do not count.
 //
 // The bounds and factors were found by simulation: recovery_test.go.
 type ramp struct {
 	level   float64 // attempts at once; below 1 with pauses in between
-	tooHigh float64 // what a level was lowered to when it was too high; 0: none was
+	tooHigh float64 // the level to which a level that was too high was lowered; 0: none was too high
 	growth  float64 // the factor of the next raise at or above tooHigh
 	rising  bool    // the latest conclusion was that the level is borne
 
-	round    int // its number: outcomes of other rounds are passed over
+	round    int // its number: outcomes of other rounds are ignored
 	began    time.Time
 	outcomes int
 	good     int     // successes among them
@@ -34,60 +33,58 @@ type ramp struct {
 
 const (
 	// leastLevel is the level at which a ramp begins and below which it does not
-	// fall: one attempt, then a pause of three times its length, so that ten
-	// processes are no more than two and a half attempts at once.
+	// fall: one attempt, then a pause of three times its length, so that ten processes together
+	// make at most two and a half attempts at once.
 	leastLevel = 0.25
-	// longestRest bounds the pauses, so that slow handlers begin at one at a time.
+	// longestRest limits the pauses, so that slow handlers begin with one at a time.
 	longestRest = time.Second
 
-	// Where nothing is known to be too high the level grows by steepest in each
-	// round; where something is, by gentlest at first, then by more with each
-	// round, up to gentle.
+	// While no level is known to be too high the level grows by steepest in each round; otherwise
+	// by gentlest at first, then by more with each round, up to gentle.
 	steepest = 1.8
 	gentlest = 1.1
 	gentle   = 1.5
 	gentler  = 1.5 // the exponent from one such factor to the next
 
-	// A round lasts for at least one of these, by how the level grows: some
-	// dependencies show only after a while that they are overloaded.
+	// The shortest durations of a round, by how the level grows: some dependencies show only after
+	// a while that they are overloaded.
 	shortRound = 250 * time.Millisecond
 	longRound  = time.Second
 
 	// Evidence is the logarithm of a likelihood ratio. A level is lowered at
-	// enoughAgainst, one in 150 by mistake. It is raised at minus enoughFor, or
-	// enoughAgain where the level above has been borne before; both grow with the
-	// level, since a mistake then concerns more attempts.
+	// enoughAgainst, one in 150 by mistake. It is raised at minus enoughFor, or minus enoughAgain
+	// if the dependency has borne the level above before; both grow with the level, because a
+	// mistake then concerns more attempts.
 	enoughAgainst = 5.0
 	enoughFor     = 2.0
 	enoughAgain   = 1.0
 	enoughMore    = 0.1
 
-	// A level that is too high is taken to leave this share of the usual
-	// successes: half of them where a round has few outcomes, two thirds from
-	// manyAtOnce on, where it has enough to tell.
+	// The share of the usual successes that is assumed to remain at a level that is too high: half
+	// of them if a round has few outcomes, two thirds from manyAtOnce on, where a round has enough
+	// outcomes for a decision.
 	overloadedFew  = 1.0 / 2
 	overloadedMany = 2.0 / 3
 	manyAtOnce     = 10
 
-	// A round that has come to no conclusion by this many outcomes, and by four
-	// times the level, teaches what it can. Below manyAtOnce it ends then: with a
-	// raise if the evidence is for the level. At the lowest level, where failures
-	// are none of the ramp's doing, it ends sooner.
+	// After this many outcomes, and four times the level, without a conclusion, the usual share
+	// learns from the round. Below manyAtOnce the round then ends: with a raise if the evidence is
+	// for the level. At the lowest level, where the ramp does not cause failures, it ends sooner.
 	longEnough  = 40
 	weaklyFor   = 0.5
 	leastRounds = 16
 
-	// A round of this length with few outcomes belongs to a quiet queue or to slow
-	// handlers: little evidence for the level is enough.
+	// A round of this length with few outcomes means a quiet queue or slow handlers: little
+	// evidence for the level is enough.
 	idleRound = 30 * time.Second
 
-	// Outcomes of levels that may be too high, and were not found to be, count for
-	// this part, and for no more than this number.
+	// Outcomes of levels that may be too high, but were not found to be, count with this factor,
+	// and at most as this number.
 	doubtfulPart = 0.1
 	mostDoubtful = 4.0
 )
 
-// start begins a ramp after a probe that took so long.
+// start begins a ramp after a probe of the given duration.
 func (r *ramp) start(usual share, took time.Duration, now time.Time) {
 	r.level = lowest(took)
 	if r.tooHigh > 0 {
@@ -99,7 +96,7 @@ func (r *ramp) start(usual share, took time.Duration, now time.Time) {
 	r.count(usual, false) // the probe
 }
 
-// lowest is the lowest level, of attempts that take so long.
+// lowest is the lowest level for attempts of the given duration.
 func lowest(took time.Duration) float64 {
 	duty := took.Seconds() / (took + longestRest).Seconds()
 	if duty > 0.6 {
@@ -108,7 +105,7 @@ func lowest(took time.Duration) float64 {
 	return max(leastLevel, duty)
 }
 
-// rest returns the pause after an attempt that took so long.
+// rest returns the pause after an attempt of the given duration.
 func (r *ramp) rest(took time.Duration) time.Duration {
 	if r.level >= 1 {
 		return 0
@@ -123,7 +120,7 @@ func (r *ramp) next(now time.Time) {
 	r.outcomes, r.good, r.evidence = 0, 0, 0
 }
 
-// count takes in an outcome of this round.
+// count counts an outcome of this round.
 func (r *ramp) count(usual share, failed bool) {
 	borne := usual.estimate()
 	overloaded := borne * overloadedFew
@@ -139,8 +136,8 @@ func (r *ramp) count(usual share, failed bool) {
 	r.evidence += math.Log(overloaded / borne)
 }
 
-// ended takes in the end of an attempt of this round, and changes the level when
-// the round has come to a conclusion.
+// ended handles the end of an attempt of this round, and changes the level when the round has come
+// to a conclusion.
 func (r *ramp) ended(usual *share, failed bool, took time.Duration, now time.Time) {
 	r.count(*usual, failed)
 	least := lowest(took)
@@ -151,7 +148,7 @@ func (r *ramp) ended(usual *share, failed bool, took time.Duration, now time.Tim
 			return
 		}
 	}
-	below := r.tooHigh == 0 || r.level < r.tooHigh // nothing says that the next level is too high
+	below := r.tooHigh == 0 || r.level < r.tooHigh // the next level is not known to be too high
 	enough, duration := enoughFor, shortRound
 	switch {
 	case r.tooHigh > 0 && below:
@@ -165,7 +162,7 @@ func (r *ramp) ended(usual *share, failed bool, took time.Duration, now time.Tim
 	long := float64(r.outcomes) >= max(longEnough, 4*r.level)
 	idle := !long && now.Sub(r.began) >= idleRound
 	switch {
-	case float64(r.outcomes) < r.level && !idle: // the level has not been full
+	case float64(r.outcomes) < r.level && !idle: // the level has not been used fully
 	case r.evidence <= -enough-enoughMore*r.level,
 		r.evidence <= -weaklyFor && (idle || long && r.level < manyAtOnce),
 		r.level <= least && r.outcomes >= leastRounds && r.good > 0:
@@ -182,9 +179,9 @@ func (r *ramp) ended(usual *share, failed bool, took time.Duration, now time.Tim
 	}
 }
 
-// raise raises the level, not beyond one that was too high.
+// raise raises the level, but not beyond one that was too high.
 func (r *ramp) raise() {
-	r.rising = r.evidence <= 0 // not where it only leaves the lowest level
+	r.rising = r.evidence <= 0 // not when it only leaves the lowest level
 	switch {
 	case r.tooHigh == 0:
 		r.level *= steepest
@@ -198,7 +195,7 @@ func (r *ramp) raise() {
 	}
 }
 
-// lower lowers the level by as much as successes were missing.
+// lower lowers the level in proportion to the missing successes.
 func (r *ramp) lower(usual *share, least float64, now time.Time) {
 	borne := float64(r.good+1) / (usual.estimate()*float64(r.outcomes) + 1)
 	r.level = max(least, r.level*min(0.9, max(0.5, borne)))
@@ -208,8 +205,8 @@ func (r *ramp) lower(usual *share, least float64, now time.Time) {
 	r.next(now)
 }
 
-// learn takes the round's outcomes for usual: those of a level that was borne, and
-// a few of those that may be the level's doing. Failures alone are an outage.
+// learn adds the round's outcomes to the usual share: all of a level that the dependency has borne,
+// and a few of those that the level may have caused. Failures alone are an outage.
 func (r *ramp) learn(usual *share, borne bool) {
 	if r.good == 0 {
 		return
@@ -228,7 +225,7 @@ type share struct {
 	weight float64 // the number of outcomes that it stands for
 }
 
-// unknown is what is taken for usual at first: success.
+// unknown is the usual share that is assumed at first: success.
 var unknown = share{value: 1, weight: 4}
 
 const (
@@ -237,11 +234,11 @@ const (
 	quietShare  = 0.95
 )
 
-// estimate is the share to reckon with: never quite 0 or 1, the less so the fewer
+// estimate is the share to calculate with: never exactly 0 or 1, and further from them the fewer
 // outcomes are known.
 func (s share) estimate() float64 { return (s.value*s.weight + 1) / (s.weight + 2) }
 
-// add takes in outcomes, which count for as much as the given number of them.
+// add adds outcomes with the given weight.
 func (s *share) add(good, bad int, as float64) {
 	if as <= 0 {
 		return
@@ -250,5 +247,5 @@ func (s *share) add(good, bad int, as float64) {
 	s.value += (float64(good)/float64(good+bad) - s.value) * min(1, as/s.weight)
 }
 
-// doubt lets later outcomes count for more.
+// doubt makes later outcomes count for more.
 func (s *share) doubt() { s.weight = max(leastWeight, s.weight/2) }

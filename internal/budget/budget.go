@@ -1,31 +1,31 @@
-// Package budget keeps track of how much of a queue's quota of messages in flight is
-// used: received or hidden, by whomever, and not yet deleted. Beyond the quota SQS hands
-// out no more messages, and mostly without an error: the queue just seems empty.
+// Package budget tracks how much of a queue's quota of messages in flight is used: messages that
+// any consumer has received or hidden, and that are not yet deleted. Beyond the quota SQS returns
+// no more messages, mostly without an error: the queue looks empty.
 //
-// SQS counts approximately and about a minute late. A [Budget] therefore projects its
-// readings by their own growth, and says in time which waits are better spent as delayed
-// copies, which are not in flight.
+// SQS counts approximately and about a minute late. A [Budget] therefore projects its readings by
+// their own growth, and decides in time which waits should be delayed copies, which are not in
+// flight.
 //
-// It is plain data, and its methods are functions of what they are given: no clock, no
-// timer and no requests of its own.
+// It is plain data, and its methods are functions of their arguments: no clock, no timer and no
+// requests of its own.
 package budget
 
 import "time"
 
 const (
-	// Every is how often the queue's counts are read at most.
+	// Every is the shortest time between two reads of the queue's counts.
 	Every = time.Minute
 	// Stale is how long one reading counts.
 	Stale = 5 * time.Minute
-	// ahead is how far a reading is projected: SQS's count is about a minute old, and so
-	// is ours.
+	// ahead is how far a reading is projected: SQS's count is about a minute old, and our reading
+	// is too.
 	ahead = 2 * time.Minute
-	// Decay is what is left of an earlier growth from one reading to the next.
+	// Decay is the factor of an earlier growth from one reading to the next.
 	Decay = 0.9
 )
 
-// From these parts of the quota on, waits of at least so long are not spent in flight:
-// the longest first, which relieve it most for their calls.
+// From these parts of the quota on, waits of at least these durations are not spent in flight: the
+// longest first, because they relieve the quota most per call.
 const (
 	highPressure = 0.8
 	mostPressure = 0.9
@@ -36,27 +36,28 @@ const (
 	anyWait   = 2 * time.Second
 )
 
-// Reading is what SQS says of a queue.
+// Reading is SQS's numbers for a queue.
 type Reading struct {
 	Hidden, Visible int       // messages in flight, and waiting to be received
 	Quota           int       // how many may be in flight; 0 or less: unknown
 	At              time.Time // when it was read
 }
 
-// Budget is what is known of a queue's messages in flight. The zero Budget knows nothing.
+// Budget is what is known about a queue's messages in flight. The zero Budget knows nothing.
 type Budget struct {
 	last      Reading
 	rate      float64   // by which the count grows, per second
 	spilled   int       // copies sent to relieve it since the last reading
-	lookAt    time.Time // not to be read again before
-	refusedAt time.Time // a receive was refused for the quota
+	lookAt    time.Time // the earliest time of the next read
+	refusedAt time.Time // when a receive was refused because of the quota
 }
 
-// Read takes in a reading.
+// Read adds a reading.
 func (b *Budget) Read(r Reading) {
 	if since := r.At.Sub(b.last.At); !b.last.At.IsZero() && since > 0 {
-		// As it would be without our copies; not forgotten at once, since other
-		// consumers' copies, which we do not see, may be why it has stopped growing.
+		// The growth without our copies. Earlier growth is not forgotten at once, because the
+		// copies of other consumers, which we do not see, may be the reason why the count has
+		// stopped growing.
 		grown := float64(r.Hidden - b.last.Hidden + b.spilled)
 		if since > Stale {
 			b.rate = 0
@@ -71,25 +72,25 @@ func (b *Budget) Read(r Reading) {
 // Last returns the last reading: the zero Reading if there was none.
 func (b *Budget) Last() Reading { return b.last }
 
-// Rate returns by how many messages a second the count is expected to grow.
+// Rate returns the expected growth of the count, in messages per second.
 func (b *Budget) Rate() float64 { return b.rate }
 
 // Look reports whether the counts may be read again at now. See LookAgain.
 func (b *Budget) Look(now time.Time) bool { return !now.Before(b.lookAt) }
 
-// LookAgain sets from when on the counts may be read again.
+// LookAgain sets the time from which the counts may be read again.
 func (b *Budget) LookAgain(at time.Time) { b.lookAt = at }
 
 // Spilled counts a copy that was sent to relieve the quota.
 func (b *Budget) Spilled() { b.spilled++ }
 
-// Refuse notes that a receive was refused for the quota.
+// Refuse notes that a receive was refused because of the quota.
 func (b *Budget) Refuse(now time.Time) { b.refusedAt = now }
 
 // Received notes that a receive has brought messages.
 func (b *Budget) Received() { b.refusedAt = time.Time{} }
 
-// Refused reports whether a receive was refused for the quota not long ago.
+// Refused reports whether a receive was refused because of the quota not long ago.
 func (b *Budget) Refused(now time.Time) bool {
 	return !b.refusedAt.IsZero() && now.Sub(b.refusedAt) <= 2*Every
 }
@@ -99,7 +100,7 @@ func (b *Budget) fresh(now time.Time) bool {
 	return !b.last.At.IsZero() && b.last.Quota > 0 && now.Sub(b.last.At) <= Stale
 }
 
-// pressure is the part of the quota that will be used soon, as far as is known.
+// pressure is the known part of the quota that will soon be used.
 func (b *Budget) pressure(now time.Time) float64 {
 	if !b.fresh(now) {
 		return 0
@@ -108,10 +109,10 @@ func (b *Budget) pressure(now time.Time) float64 {
 	return soon / float64(b.last.Quota)
 }
 
-// High reports whether so much of the quota will be used soon that it must be relieved.
+// High reports whether so much of the quota will soon be used that it must be relieved.
 func (b *Budget) High(now time.Time) bool { return b.pressure(now) >= highPressure }
 
-// Spills reports whether a wait is to be spent as a delayed copy rather than in flight.
+// Spills reports whether a wait should be a delayed copy rather than in flight.
 func (b *Budget) Spills(wait time.Duration, now time.Time) bool {
 	switch pressure := b.pressure(now); {
 	case pressure >= fullPressure:

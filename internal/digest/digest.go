@@ -1,10 +1,9 @@
 // Package digest builds the text over which SQS defines the MD5 of message
-// attributes. Server and consumer share it: the one sends digests, the other
-// holds what it received against them before it sends it on.
+// attributes. Server and consumer share it: the server sends digests, the consumer compares
+// received messages with them before it sends copies.
 //
-// For each attribute, in ascending order of the names, the text has the name, the
-// data type with its label, one byte that tells a string from bytes, and the
-// value, each but the byte behind its length:
+// For each attribute, in ascending order of the names, the text has the name, the data type with its label, one byte
+// that distinguishes a string from bytes, and the value, each except the byte after its length:
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html#sqs-attributes-md5-message-digest-calculation
 package digest
 
@@ -18,8 +17,8 @@ const (
 	binaryValue byte = 2
 )
 
-// IsBinary tells by an attribute's data type which of its two values it has. The
-// type may carry a label: Binary.png.
+// IsBinary reports whether an attribute of the data type has a binary value. The type may have a
+// label: Binary.png.
 func IsBinary(dataType string) bool {
 	base, _, _ := strings.Cut(dataType, ".")
 	return base == "Binary"

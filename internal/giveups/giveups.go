@@ -1,10 +1,9 @@
-// Package giveups finds out when many different messages are given up and hardly one
-// succeeds: mostly the handler, or what it calls, is misconfigured then, and nothing is
-// wrong with the messages.
+// Package giveups finds out when many different messages are given up and hardly one succeeds:
+// usually the handler, or a service that it calls, is then misconfigured, and the messages are
+// fine.
 //
-// Tell a [Watch] of each message that is given up and of each that succeeds. It is plain
-// data, and its methods are functions of what they are given: it has no clock and no
-// timer of its own.
+// Call a [Watch] for each message that is given up and for each that succeeds. It is plain data,
+// and its methods are functions of their arguments: it has no clock and no timer of its own.
 package giveups
 
 import (
@@ -17,16 +16,15 @@ const (
 	// many is how many different messages must have been given up: fewer could be a few
 	// damaged ones.
 	many = 20
-	// Window is how many finished messages are looked at, and remembered is for how
-	// long: a queue that loses a message a day is left to the dead-letter queue's alarm.
+	// Window is how many finished messages count, and remembered is for how long: an alarm on the
+	// dead-letter queue is the right tool for a queue that loses a message a day.
 	Window     = 50
 	remembered = time.Hour
-	// It begins when at most one in oneInBegins of them has succeeded, and is over when
-	// at least one in oneInEnds has: far enough apart that it does not begin and end by
-	// turns.
+	// The state begins when at most one in oneInBegins of them has succeeded, and ends when at
+	// least one in oneInEnds has: far enough apart that it does not begin and end in turns.
 	oneInBegins = 20
 	oneInEnds   = 5
-	// It is over too when no message has been given up for Quiet.
+	// The state also ends when no message has been given up for Quiet.
 	Quiet = 10 * time.Minute
 )
 
@@ -44,14 +42,14 @@ type Watch struct {
 
 // finished is a message that was given up or has succeeded.
 type finished struct {
-	id      string // of one that was given up
+	id      string // of a message that was given up
 	at      time.Time
 	reason  retry.Reason
 	givenUp bool
 }
 
-// GaveUp takes in that the message with that id was given up for reason, after an error
-// whose text is problem. It reports whether giving up by the many begins with it.
+// GaveUp notes that the message with that id was given up for reason, after an error whose text is
+// problem. It reports whether the state begins with it.
 func (w *Watch) GaveUp(id string, reason retry.Reason, problem string, now time.Time) (begins bool) {
 	for i := range w.recent {
 		if w.recent[i].givenUp && w.recent[i].id == id {
@@ -70,32 +68,31 @@ func (w *Watch) GaveUp(id string, reason retry.Reason, problem string, now time.
 	return true
 }
 
-// Succeeded takes in that a message has succeeded. It reports whether giving up by the
-// many is over by that; the caller then calls End.
+// Succeeded notes that a message has succeeded. It reports whether the state ends with it; the
+// caller then calls End.
 func (w *Watch) Succeeded(now time.Time) (ends bool) {
 	if w.givenUp == 0 && !w.begun {
-		return false // nothing to hold it against
+		return false // no message has been given up
 	}
 	w.note(finished{at: now})
 	return w.begun && (len(w.recent)-w.givenUp)*oneInEnds >= len(w.recent)
 }
 
-// Gone reports whether giving up by the many is over since no message has been given up
-// for long, and when that is or will be so if none is given up meanwhile. If it is over,
-// the caller calls End.
+// Gone reports whether the state is over because no message has been given up for long, and when
+// this is or will be the case if none is given up meanwhile. If it is over, the caller calls End.
 func (w *Watch) Gone(now time.Time) (ends bool, at time.Time) {
 	at = w.last.Add(Quiet)
 	return w.begun && !now.Before(at), at
 }
 
-// Begun reports whether giving up by the many has begun and has not been ended.
+// Begun reports whether the state has begun and has not been ended.
 func (w *Watch) Begun() bool { return w.begun }
 
 // End forgets everything.
 func (w *Watch) End() { *w = Watch{} }
 
-// Summary is what there is to say of the messages of late. See the fields of
-// reprise.GivingUp, which have the same names.
+// Summary describes the recent messages. See the fields of reprise.GivingUp, which have the same
+// names.
 type Summary struct {
 	Since              time.Time
 	GivenUp, Succeeded int
@@ -105,7 +102,7 @@ type Summary struct {
 	Problem            string
 }
 
-// Summary returns what there is to say at now.
+// Summary returns the summary at now.
 func (w *Watch) Summary(now time.Time) Summary {
 	said := Summary{Since: w.since, GivenUp: w.givenUp, Succeeded: len(w.recent) - w.givenUp, Total: w.total, Problem: w.lastError}
 	reasons := make(map[retry.Reason]int)
@@ -122,7 +119,7 @@ func (w *Watch) Summary(now time.Time) Summary {
 	return said
 }
 
-// note adds f, and drops what is too old or too much.
+// note adds f, and drops messages that are too old or too many.
 func (w *Watch) note(f finished) {
 	w.recent = append(w.recent, f)
 	dropped := 0

@@ -1,19 +1,19 @@
-// Package groups decides what waits for what among the messages of a FIFO queue that a
-// consumer holds: which message of a group is its head, which wait behind it, when the
-// next may begin, and which are given back since they would overtake one that comes again.
+// Package groups decides on the order of the messages of a FIFO queue that a consumer holds: which
+// message of a group is its head, which wait behind it, when the next may begin, and which are
+// given back because they would overtake one that comes again.
 //
 // One message of a group is under way, its head. The next begins when SQS has
 // acknowledged that the head is deleted or dead-lettered, so that nothing can come back
-// behind it. If the head comes again instead, what waits behind it is given back. So is
-// what is received of the group before that is done.
+// behind it. If the head comes again instead, the messages behind it are given back. So are
+// messages of the group that are received before that is done.
 //
-// A batch takes messages that wait behind a head along with it. What succeeded before the
-// first failure is deleted ahead of the rest: the message that failed, or the last one if
-// none did, is the head then. Until all ahead of it is gone, no message of the group
-// begins. If one of those comes again, the rest of the group is given back.
+// A batch can take messages that wait behind a head along with the head. The messages that
+// succeeded before the first failure are deleted ahead of the rest: the failed message, or the last
+// one if none failed, is then the head. Until all messages ahead of it are gone, no message of the
+// group begins. If one of those comes again, the rest of the group is given back.
 //
-// A [Machine] is plain data, and its methods are functions of what they are given: it has
-// no clock and no timer, and does not know what the messages are.
+// A [Machine] is plain data, and its methods are functions of their arguments: it has no clock and
+// no timer, and does not read the messages.
 package groups
 
 import (
@@ -23,12 +23,11 @@ import (
 )
 
 const (
-	// MaxHold is the longest wait for which a group is held. For about so long,
-	// renewing leases takes no more calls than hiding and receiving again.
+	// MaxHold is the longest wait for which a group is held. For about this long, renewing leases
+	// needs no more calls than hiding and receiving again.
 	MaxHold = time.Minute
-	// soon is for how long messages are hidden that are given back because of another.
-	// When they are visible behind a hidden head they cannot be received, and are not in
-	// flight.
+	// soon is how long messages are hidden that are given back because of another one. Messages
+	// that are visible behind a hidden head cannot be received, and are not in flight.
 	soon = time.Second
 )
 
@@ -39,11 +38,11 @@ type Machine[T any] struct {
 	counts Counts
 }
 
-// New returns a Machine that knows no groups.
+// New returns a Machine without groups.
 func New[T any]() *Machine[T] { return &Machine[T]{groups: make(map[string]*group[T])} }
 
-// Member is a message as its group knows it. A message of a standard queue has one that
-// never joins, of which Begin reports true, and which Busy, Hold and Ready leave alone.
+// Member is a message in its group. The Member of a standard queue's message never joins; Begin
+// reports true for it, and Busy, Hold and Ready do nothing.
 type Member[T any] struct {
 	Cargo    T      // by which the caller knows the message
 	Sequence string // SQS's sequence number
@@ -53,38 +52,38 @@ type Member[T any] struct {
 	state state
 }
 
-// group is what is held of one message group.
+// group has the held messages of one message group.
 type group[T any] struct {
 	name   string
-	head   *Member[T]   // nil: the last one is gone, and what is ahead of it or is being given back is left
+	head   *Member[T]   // nil: the last head is gone, and only messages ahead of it or being given back are left
 	behind []*Member[T] // by sequence number
 	// returning counts messages that are being given back. Until they are gone, no other
 	// may join: it could overtake them.
 	returning int
 	ahead     int    // counts messages in state ahead
-	broken    bool   // one of those is to come again
+	broken    bool   // one of those comes again
 	counted   Counts // the group's part of Machine.counts
 }
 
-// Counts says how many messages wait for others of their groups.
+// Counts is how many messages wait for others of their groups.
 type Counts struct {
 	Blocked           int // all of them, and heads that are held
-	Held              int // heads that are held, and what is behind them
-	Along, AlongBytes int // what is behind heads that are ready
+	Held              int // heads that are held, and the messages behind them
+	Along, AlongBytes int // the messages behind heads that are ready
 }
 
-// Answer says what follows from an input. Until is for all that is given back.
+// Answer is what follows from an input. Until applies to all messages that are given back.
 type Answer[T any] struct {
 	Begin  *Member[T]   // a head that may begin
-	Recall *Member[T]   // a head that is to be given back, unless it is being settled
-	Return []*Member[T] // messages that are to be given back
-	Until  time.Time    // when they are to be visible again
+	Recall *Member[T]   // a head to give back, unless it is being settled
+	Return []*Member[T] // messages to give back
+	Until  time.Time    // when they become visible again
 }
 
 // Counts returns how many messages wait for others of their groups.
 func (m *Machine[T]) Counts() Counts { return m.counts }
 
-// Join takes in that msg, of the group with that name, was received.
+// Join notes that msg, of the group with that name, was received.
 func (m *Machine[T]) Join(msg *Member[T], name string, now time.Time) (a Answer[T]) {
 	g := m.groups[name]
 	if g == nil {
@@ -104,7 +103,7 @@ func (m *Machine[T]) Join(msg *Member[T], name string, now time.Time) (a Answer[
 	return a
 }
 
-// Begin asks whether msg, a head, may begin. If not, a later answer says when it may.
+// Begin reports whether msg, a head, may begin. If not, a later Answer lets it begin.
 func (m *Machine[T]) Begin(msg *Member[T]) bool {
 	if g := msg.group; g != nil && g.ahead > 0 {
 		m.turn(msg, stalled)
@@ -113,27 +112,27 @@ func (m *Machine[T]) Begin(msg *Member[T]) bool {
 	return true
 }
 
-// Busy takes in that msg is neither ready nor held any longer. Of messages other than
-// heads it says nothing, and neither do Hold and Ready.
+// Busy notes that msg is no longer ready or held. It has no effect for messages that are not heads,
+// and neither have Hold and Ready.
 func (m *Machine[T]) Busy(msg *Member[T]) { m.turn(msg, head) }
 
-// Hold takes in that msg, a head, waits here for its time.
+// Hold notes that msg, a head, waits in this process until it is due.
 func (m *Machine[T]) Hold(msg *Member[T]) { m.turn(msg, held) }
 
-// Ready takes in that msg, a head, waits for a batch, with which messages behind it may
-// go along.
+// Ready notes that msg, a head, waits for a batch, which may take messages behind it along.
 func (m *Machine[T]) Ready(msg *Member[T]) { m.turn(msg, ready) }
 
-// MayHold reports whether msg, a head, and what is behind it may be held for that wait,
-// where most messages may be held in all.
+// MayHold reports whether msg, a head, and the messages behind it may be held for that wait, if at
+// most most messages may be held in all.
 func (m *Machine[T]) MayHold(msg *Member[T], wait time.Duration, most int) bool {
 	return wait <= MaxHold && m.counts.Held+1+len(msg.group.behind) <= most
 }
 
-// Behind returns what waits behind msg, a head, in order. It is good until the next input.
+// Behind returns the messages that wait behind msg, a head, in order. The result is valid until the
+// next input.
 func (m *Machine[T]) Behind(msg *Member[T]) []*Member[T] { return msg.group.behind }
 
-// Along takes in that a batch takes the first n messages behind msg, its head, along.
+// Along notes that a batch takes the first n messages behind msg, the head, along.
 func (m *Machine[T]) Along(msg *Member[T], n int) {
 	g := msg.group
 	for _, next := range g.behind[:n] {
@@ -143,8 +142,8 @@ func (m *Machine[T]) Along(msg *Member[T], n int) {
 	m.recount(g)
 }
 
-// Done takes in that msg, the first of its group in a batch or the next after one that is
-// done, has succeeded, and that others of its group follow it in the batch.
+// Done notes that msg, the first of its group in a batch or the next after one that is done, has
+// succeeded, and that others of its group follow it in the batch.
 func (m *Machine[T]) Done(msg *Member[T]) {
 	g := msg.group
 	if g.head == msg {
@@ -154,22 +153,22 @@ func (m *Machine[T]) Done(msg *Member[T]) {
 	g.ahead++
 }
 
-// Lead takes in that msg is the first of its group in a batch that is not done: it is the
-// head now.
+// Lead notes that msg is the first message of its group in a batch that is not done: it becomes the
+// head.
 func (m *Machine[T]) Lead(msg *Member[T]) {
 	msg.group.head = msg
 	m.turn(msg, head)
 }
 
-// Again takes in that msg, which followed the head in a batch, waits behind it again.
+// Again notes that msg, which followed the head in a batch, waits behind it again.
 func (m *Machine[T]) Again(msg *Member[T]) {
 	msg.group.wait(msg)
 	m.recount(msg.group)
 }
 
-// GiveBack asks what is given back with msg, which waits: it and what is behind it, if it
-// waits behind the head of its group. They are hidden until that time. A head is given
-// back by the caller alone: what is behind it follows when it is gone.
+// GiveBack returns the messages to give back with msg, which waits: msg and the messages behind it,
+// if it waits behind the head of its group. They are hidden until that time. A head is given back
+// by the caller alone: the messages behind it follow when it is gone.
 func (m *Machine[T]) GiveBack(msg *Member[T], until time.Time) (a Answer[T]) {
 	if msg.state == behind {
 		g := msg.group
@@ -179,9 +178,9 @@ func (m *Machine[T]) GiveBack(msg *Member[T], until time.Time) (a Answer[T]) {
 	return a
 }
 
-// Gone takes in that msg is no longer held: it is done if it was deleted or dead-lettered,
-// and otherwise to come again. What waits behind it is then hidden until that time, or
-// briefly if that has passed.
+// Gone notes that msg is no longer held: done reports that it was deleted or dead-lettered;
+// otherwise it comes again. The messages behind it are then hidden until that time, or briefly if
+// that has passed.
 func (m *Machine[T]) Gone(msg *Member[T], done bool, again, now time.Time) (a Answer[T]) {
 	g, was := msg.group, msg.state
 	msg.move(outside)
@@ -189,7 +188,7 @@ func (m *Machine[T]) Gone(msg *Member[T], done bool, again, now time.Time) (a An
 	switch was {
 	case returning:
 		g.returning--
-	case behind: // lost: what is behind it would overtake it
+	case behind: // lost: the messages behind it would overtake it
 		at := slices.Index(g.behind, msg)
 		g.behind = slices.Delete(g.behind, at, at+1)
 		a = g.giveBackFrom(at, briefly)
@@ -221,7 +220,7 @@ func (g *group[T]) goneAhead(briefly time.Time) (a Answer[T]) {
 	case g.broken && g.head == nil:
 		return g.giveBackFrom(0, briefly)
 	case g.broken:
-		a.Recall, a.Until = g.head, briefly // what is behind it follows when it is gone
+		a.Recall, a.Until = g.head, briefly // the messages behind it follow when it is gone
 	case g.ahead > 0:
 	case g.head == nil:
 		a.Begin = g.next()
@@ -248,7 +247,7 @@ func (g *group[T]) next() *Member[T] {
 	return g.head
 }
 
-// wait puts msg behind the head, and behind what was sent before it.
+// wait puts msg behind the head, and behind the messages that were sent before it.
 func (g *group[T]) wait(msg *Member[T]) {
 	at := len(g.behind)
 	for at > 0 && Compare(msg.Sequence, g.behind[at-1].Sequence) < 0 {
@@ -258,7 +257,7 @@ func (g *group[T]) wait(msg *Member[T]) {
 	msg.move(behind)
 }
 
-// giveBackFrom gives back what is behind the head, from place at on.
+// giveBackFrom gives back the messages behind the head, from index at on.
 func (g *group[T]) giveBackFrom(at int, until time.Time) Answer[T] {
 	back := slices.Clone(g.behind[at:])
 	g.behind = slices.Delete(g.behind, at, len(g.behind))

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// state is where a [Member] stands in its group. It moves only as permitted says.
+// state is the state of a [Member] in its group. It changes only as permitted lists.
 type state uint8
 
 const (
 	outside   state = iota // not held
 	behind                 // waits behind the head of its group
 	head                   // the head: it begins, waits for a worker, runs or settles
-	held                   // the head: it waits here for its time
+	held                   // the head: it waits in this process until it is due
 	ready                  // the head: it waits for a batch
-	stalled                // the head: it would begin, but for what is ahead
+	stalled                // the head: it waits until the messages ahead are gone
 	along                  // in a batch, behind the head
-	ahead                  // done with in a batch, ahead of the head, and yet to be deleted
+	ahead                  // done in a batch, ahead of the head, but not yet deleted
 	returning              // being given back
 	states
 )
@@ -38,7 +38,7 @@ var permitted = [states][]state{
 	returning: {outside},
 }
 
-// move brings msg into another state. It panics if the move is not permitted.
+// move changes the state of msg. It panics if the move is not permitted.
 func (msg *Member[T]) move(to state) {
 	if !slices.Contains(permitted[msg.state], to) {
 		panic(fmt.Sprintf("groups: message %s cannot move from %v to %v", msg.Sequence, msg.state, to))
@@ -46,7 +46,7 @@ func (msg *Member[T]) move(to state) {
 	msg.state = to
 }
 
-// turn brings msg into another state if it is the head of its group.
+// turn changes the state of msg if it is the head of its group.
 func (m *Machine[T]) turn(msg *Member[T], to state) {
 	g := msg.group
 	if g == nil || g.head != msg || msg.state == to {
@@ -56,8 +56,8 @@ func (m *Machine[T]) turn(msg *Member[T], to state) {
 	m.recount(g)
 }
 
-// recount brings Machine.counts up to date with g. Blocked is bounded by the heads: SQS
-// hands out no more of a group while what it has handed out together, ten at most, is in
+// recount brings Machine.counts up to date with g. The number of heads limits Blocked: SQS returns
+// no more messages of a group while those that it has returned together, at most ten, are in
 // flight.
 func (m *Machine[T]) recount(g *group[T]) {
 	n := Counts{Blocked: len(g.behind)}

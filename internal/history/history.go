@@ -1,14 +1,12 @@
-// Package history reads and writes what a copy of a message carries of the messages
-// before it: how many attempts were made, when the first of these messages was sent,
-// when the copy is due.
+// Package history reads and writes the history that a copy of a message carries: how many attempts
+// were made before, when the first message was sent, when the copy is due.
 //
-// SQS keeps no such notes, so they travel with the message, as JSON in one of its
-// attributes. Anybody who may send to the queue can write them too. [Read] therefore
-// believes a text only if all of it is plausible and was written for this queue at the
-// time of this sending; what else to demand, such as a signature, is the caller's.
+// SQS does not store these facts, so they are in the message, as JSON in one of its attributes.
+// Anybody who may send to the queue can write them too. [Read] therefore accepts a text only if all
+// of it is plausible and was written for this queue at the time of this send; further checks, such
+// as of a signature, are the caller's.
 //
-// The package is plain data and functions of what they are given. It has no clock: all
-// times are SQS's.
+// The package is plain data and functions of their arguments. It has no clock: all times are SQS's.
 package history
 
 import (
@@ -21,12 +19,12 @@ import (
 	"time"
 )
 
-// History is what a copy tells of the messages before it. Times are in milliseconds
-// since 1970 by SQS's clock.
+// History is what a copy carries about the messages before it. Times are in milliseconds since 1970
+// by SQS's clock.
 type History struct {
 	Queue      string `json:"queue"`                // the name of the queue that the copy was sent to
 	Origin     string `json:"origin"`               // the id of the first of these messages
-	Generation int    `json:"generation,omitempty"` // how often one was brought back from a dead-letter queue
+	Generation int    `json:"generation,omitempty"` // how often a message was brought back from a dead-letter queue
 	Attempt    int    `json:"attempt"`              // runs of the handler before this copy
 	Releases   int    `json:"releases,omitempty"`   // in a row, before this copy
 	Sent       int64  `json:"sent"`                 // when the first message was sent and received
@@ -34,8 +32,8 @@ type History struct {
 	NotBefore  int64  `json:"notBefore,omitempty"` // when the copy is due; 0: at once
 	Error      string `json:"error,omitempty"`     // the last one, at most MaxError bytes
 	SentAt     int64  `json:"sentAt"`              // when this was written
-	Alone      int    `json:"alone,omitempty"`     // 1: nothing else is to run beside the message
-	Trail      string `json:"trail,omitempty"`     // what an observer left of the last attempt
+	Alone      int    `json:"alone,omitempty"`     // 1: the message must run alone
+	Trail      string `json:"trail,omitempty"`     // the observer's trail of the last attempt
 	// Unavailable reports that the message waits for a dependency that was unavailable.
 	Unavailable bool `json:"unavailable,omitempty"`
 }
@@ -45,27 +43,26 @@ const (
 	SignatureRoom = 92
 	// MaxSize is how many bytes a history has at most, its signature included.
 	MaxSize = 2<<10 + SignatureRoom
-	// MaxError is how many bytes of an error are written. JSON makes six times as many
-	// of them at most.
+	// MaxError is how many bytes of an error are written. In JSON they take at most six times as
+	// many.
 	MaxError = 200
 	// MaxTrail is how many bytes a trail has at most.
 	MaxTrail = 128
 	// MaxOrigin is how many bytes the id of a message has at most.
 	MaxOrigin = 128
-	// MaxCount is the largest number of attempts, generations and releases that is
-	// believed.
+	// MaxCount is the largest number of attempts, generations and releases that is accepted.
 	MaxCount = 1_000_000
-	// MaxAge is how far from its writing the times in a history are believed. Longer
-	// waits and ages are written as this long.
+	// MaxAge is the largest accepted distance of the times in a history from the time of its
+	// writing. Longer waits and ages are written as this long.
 	MaxAge = 366 * 24 * time.Hour
-	// SendingTolerance is how far the time of writing may lie from the time at which SQS
-	// says the message was sent: requests take time, and clocks differ. A message that
-	// is redriven, or sent again by somebody else, was sent later than that.
+	// SendingTolerance is how far the time of writing may be from SQS's time of the send: requests
+	// take time, and clocks differ. A message that is redriven, or sent again by somebody else, was
+	// sent later than that.
 	SendingTolerance = 2 * time.Minute
 )
 
-// Read returns the history that text tells, for a message that SQS says was sent at
-// sent to the queue of that name. It returns an error unless all of it is plausible.
+// Read returns the history in text, for a message that was sent at sent, by SQS's clock, to the
+// queue of that name. It returns an error unless all of it is plausible.
 func Read(text, queue string, sent time.Time) (History, error) {
 	if len(text) > MaxSize {
 		return History{}, fmt.Errorf("it has %d bytes, more than %d", len(text), MaxSize)
@@ -99,7 +96,7 @@ func (h *History) check(queue string, sent time.Time) error {
 		return errors.New("one of its counts is out of bounds")
 	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:
 		return errors.New("its times are out of order, or more than a year ago")
-	case len(h.Error) > 3*MaxError: // JSON makes three bytes of one that is not UTF-8
+	case len(h.Error) > 3*MaxError: // JSON replaces a byte that is not UTF-8 by three
 		return errors.New("its error is longer than any that is written")
 	case h.Trail != "" && !PlausibleTrail(h.Trail):
 		return errors.New("its trail is not one that an attempt can have left")
@@ -112,7 +109,7 @@ func (h *History) check(queue string, sent time.Time) error {
 // outside reports whether n is not one of 0 to most.
 func outside(n, most int) bool { return n < 0 || n > most }
 
-// PlausibleTrail reports whether s may be what an observer has left of an attempt.
+// PlausibleTrail reports whether s may be an observer's trail.
 func PlausibleTrail(s string) bool { return printable(s, MaxTrail) }
 
 // printable reports whether s is one to most characters of printable ASCII, none of
@@ -127,9 +124,9 @@ func printable(s string, most int) bool {
 }
 
 // Date sets h's times for a copy that is sent at now and is due at due: when the first
-// message was sent and first received, both zero if SQS has not told. A due that is
-// zero is at once. Times in the wrong order, or further away than Read believes, are
-// moved to the nearest that it believes.
+// message was sent and first received, both zero if SQS has not reported them. A zero due means at
+// once. Times in the wrong order, or further away than Read accepts, are moved to the nearest
+// accepted time.
 func (h *History) Date(now, sent, firstReceived, due time.Time) {
 	year := MaxAge.Milliseconds()
 	h.SentAt = now.UnixMilli()
@@ -146,8 +143,7 @@ func (h *History) Date(now, sent, firstReceived, due time.Time) {
 	}
 }
 
-// String returns h as JSON. It has no characters that SQS refuses if h's texts have
-// none.
+// String returns h as JSON. It has characters that SQS refuses only if h's texts have some.
 func (h *History) String() string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -158,8 +154,8 @@ func (h *History) String() string {
 	return string(bytes.TrimSpace(b.Bytes()))
 }
 
-// Seed returns what the jitter of these messages is drawn from: the same for every copy
-// and in every process, another after each redrive.
+// Seed returns the seed of the jitter for these messages: the same for every copy and in every
+// process, but another after each redrive.
 func (h *History) Seed() string {
 	if h.Generation == 0 {
 		return h.Origin

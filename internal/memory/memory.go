@@ -1,13 +1,12 @@
-// Package memory is what one process remembers of messages that failed in it and that
-// it no longer holds: how many attempts it made, when the next is due, that only the
-// delete is missing.
+// Package memory is what one process remembers about messages that failed in it and that it no
+// longer holds: how many attempts it made, when the next is due, whether only the delete is
+// missing.
 //
-// SQS keeps no such notes. The memory is bounded, belongs to one process, and is lost
-// with it: it only lets the consumer do better than it would without. A message that
-// succeeds is never in it.
+// SQS does not store these facts. The memory is bounded, belongs to one process, and is lost with
+// it: the consumer works without it, but better with it. A message that succeeds is never in it.
 //
-// The package is plain data and functions of what they are given. It has no clock and
-// no lock of its own.
+// The package is plain data and functions of their arguments. It has no clock and no lock of its
+// own.
 package memory
 
 import (
@@ -21,8 +20,8 @@ import (
 const (
 	// Most is how many messages are remembered at most.
 	Most = 50_000
-	// Age is how long a note is kept after it was written last: longer than SQS hides a
-	// message, which is twelve hours at most.
+	// Age is how long a note is kept after its last change: longer than SQS can hide a message,
+	// which is twelve hours.
 	Age = 13 * time.Hour
 )
 
@@ -32,42 +31,43 @@ type Memory struct {
 	order list.List // of *Note, the least recently written first
 }
 
-// Note is what is known of one message.
+// Note is what is known about one message.
 type Note struct {
 	ID    string // of the message
 	noted time.Time
 
-	Receives int       // SQS's count when this was noted; Runs counts up to there
-	Seen     int       // SQS's count when this process received the message last
+	Receives int       // SQS's count when this was noted; Runs belongs to this count
+	Seen     int       // SQS's count when this process last received the message
 	Runs     int       // of the handler
-	Releases int       // in a row, asked for by the handler
-	Due      time.Time // not to be run before
+	Releases int       // consecutive ones, requested by the handler
+	Due      time.Time // the earliest time of the next run
 
-	Done   bool // to be deleted without a run: its work is done, or a copy has its place
-	Copied bool // a copy has its place
-	Spent  bool // given up: not to be run again here
-	Kept   bool // hidden once, since its dead-letter queue did not take it for a while
+	Done   bool // to be deleted without a run: its work is done, or a copy has replaced it
+	Copied bool // a copy has replaced it
+	Spent  bool // given up: this process must not run it again
+	Kept   bool // hidden once, because its dead-letter queue did not accept it for a while
 
-	Reason retry.Reason // of the last attempt's end, and its error
+	Reason retry.Reason // of the end of the last attempt, and its error
 	Err    error
-	Trail  string // what an observer left of the last attempt
+	Trail  string // the observer's trail of the last attempt
 
-	Announced   bool // that its queue will drop it
+	Announced   bool // its expiry has been announced
 	Unavailable bool // its last attempt failed because a dependency was unavailable
 
-	// Handle and HiddenUntil serve to make the message visible before its time. They are set
-	// while this process hides it and nobody has received it since.
+	// Handle and HiddenUntil are needed to make the message visible before its time. They are set
+	// while this process has hidden it and it has not been received since.
 	Handle      *string   // its receipt handle; nil if it is not hidden, or cannot be woken
-	HiddenUntil time.Time // it becomes visible by itself
+	HiddenUntil time.Time // when it becomes visible by itself
 	Key         string    // of its breaker
-	Asked       bool      // the handler asked for the wait
+	Asked       bool      // the handler requested the wait
 	Waking      bool      // it is to be woken
 }
 
-// nothing is what is known of most messages. It is not written to.
+// nothing is the note of messages about which nothing is known. It is never changed.
 var nothing Note
 
-// Recall returns what is known of a message, to read and not to keep. It is never nil.
+// Recall returns what is known about a message. The result is never nil, and must be neither
+// changed nor kept.
 func (m *Memory) Recall(id string, now time.Time) *Note {
 	if len(m.notes) == 0 {
 		return &nothing
@@ -84,9 +84,8 @@ func (m *Memory) Recall(id string, now time.Time) *Note {
 	return n
 }
 
-// Note returns the note of a message, for the caller to write into. A new one takes the
-// place of those that are too old and, in a full memory, of the one that was written
-// the longest ago.
+// Note returns the note of a message, for the caller to change. A new note replaces those that are
+// too old and, in a full memory, the one that was changed the longest ago.
 func (m *Memory) Note(id string, now time.Time) *Note {
 	if e := m.notes[id]; e != nil {
 		m.order.MoveToBack(e)
@@ -105,15 +104,15 @@ func (m *Memory) Note(id string, now time.Time) *Note {
 	return n
 }
 
-// Forget drops what is known of a message.
+// Forget drops the note of a message.
 func (m *Memory) Forget(id string) {
 	if e := m.notes[id]; e != nil {
 		m.drop(e)
 	}
 }
 
-// Unpark notes that a message is no longer hidden as it was: its receipt handle is now
-// useless, or would change a visibility that belongs to somebody else.
+// Unpark notes that a message is no longer hidden by this process: its receipt handle is now
+// useless, or would change a visibility that belongs to another consumer.
 func (m *Memory) Unpark(id string) {
 	if e := m.notes[id]; e != nil {
 		e.Value.(*Note).Handle = nil
@@ -128,8 +127,8 @@ func (m *Memory) drop(e *list.Element) {
 // Len returns how many messages are remembered.
 func (m *Memory) Len() int { return len(m.notes) }
 
-// All returns the notes, the least recently written first. The caller must not write or
-// forget others meanwhile.
+// All returns the notes, the least recently changed first. The caller must not change or forget
+// others meanwhile.
 func (m *Memory) All() iter.Seq[*Note] {
 	return func(yield func(*Note) bool) {
 		for e := m.order.Front(); e != nil && yield(e.Value.(*Note)); {
@@ -138,7 +137,7 @@ func (m *Memory) All() iter.Seq[*Note] {
 	}
 }
 
-// InBackoff counts the messages that are not yet due. It looks at every note.
+// InBackoff counts the messages that are not yet due. It reads every note.
 func (m *Memory) InBackoff(now time.Time) int {
 	count := 0
 	for n := range m.All() {
@@ -149,8 +148,8 @@ func (m *Memory) InBackoff(now time.Time) int {
 	return count
 }
 
-// Unrun notes that the run of the attempt with that number, which is about to begin or
-// has ended, does not count, and SQS's count of receives at that time.
+// Unrun notes that the run of the attempt with that number, which is about to begin or has ended,
+// does not count. It also notes SQS's count of receives at that time.
 func (n *Note) Unrun(attempt, receives int) {
 	n.Runs = max(n.Runs, attempt-1)
 	n.Receives = receives

@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// pack is a package to be mutated.
+// pack is a package to mutate.
 type pack struct {
 	ImportPath, Dir, Root string
 	Module                struct{ Path, Dir string }
@@ -101,7 +101,7 @@ func (p *pack) name() string {
 	return cmp.Or(strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, p.Module.Path), "/"), path.Base(p.ImportPath))
 }
 
-// reasonsFile has the survivors that change nothing.
+// reasonsFile lists the survivors that change nothing.
 func (p *pack) reasonsFile() string {
 	return filepath.Join("internal", "mutation", "testdata", "survivors", strings.ReplaceAll(p.name(), "/", "-")+".txt")
 }

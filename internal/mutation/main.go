@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// examine runs the mutants of one package, and prints what survives.
+// examine runs the mutants of one package, and prints the survivors.
 func examine(w io.Writer, pattern string) error {
 	p, err := load(pattern)
 	if err != nil {
@@ -90,7 +90,7 @@ func examine(w io.Writer, pattern string) error {
 	return report(w, p, mutants, reasons, r.all(mutants, seen), time.Since(began))
 }
 
-// fate is what became of a mutant.
+// fate is the outcome of a mutant.
 type fate int
 
 const (
@@ -183,7 +183,7 @@ func (r *runner) one(number int) fate {
 	return killed
 }
 
-// report prints what survived, and returns an error if that is too much.
+// report prints the survivors, and returns an error if there are too many.
 func report(w io.Writer, p *pack, mutants []mutant, reasons map[string]string, fates []fate, took time.Duration) error {
 	dead, explained, counted := 0, 0, 0
 	for i, m := range mutants {

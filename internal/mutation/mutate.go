@@ -26,8 +26,8 @@ type edit struct {
 	text string
 }
 
-// The rules, by operator: what a mistaken one would be. The first of a comparison
-// negates it, the second moves its bound.
+// The rules: the wrong operators for each operator. For a comparison the first one negates it, the
+// second moves its bound.
 var (
 	compared = map[token.Token][]token.Token{
 		token.EQL: {token.NEQ},
@@ -41,7 +41,7 @@ var (
 	calculated = map[token.Token]token.Token{token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL}
 )
 
-// walk goes through a function and makes the edits of its mutants.
+// walk visits a function and makes the edits of its mutants.
 type walk struct {
 	p        *pack
 	f        *source
@@ -85,7 +85,7 @@ func (w *walk) text(n ast.Node) string {
 
 func (w *walk) offset(p token.Pos) int { return w.p.fset.Position(p).Offset }
 
-// around inserts text before and behind a node. What is in the node comes between.
+// around inserts text before and after a node. Edits inside the node come between.
 func (w *walk) around(n ast.Node, before string, inside func(), behind string) {
 	w.f.edits = append(w.f.edits, edit{w.offset(n.Pos()), before})
 	inside()
@@ -98,7 +98,7 @@ func (w *walk) block(list []ast.Stmt) {
 	}
 }
 
-// statement mutates a statement that stands in a list of them.
+// statement mutates a statement in a list of statements.
 func (w *walk) statement(s ast.Stmt) {
 	switch s := s.(type) {
 	case *ast.ExprStmt:
@@ -134,7 +134,7 @@ func (w *walk) leaveOut(s ast.Stmt) {
 	w.around(s, "if !"+condition+" { ", func() { w.inside(s) }, " }")
 }
 
-// inside mutates what a node is made of.
+// inside mutates the parts of a node.
 func (w *walk) inside(n ast.Node) {
 	ast.Inspect(n, func(child ast.Node) bool {
 		if child == nil || child == n {
@@ -161,10 +161,10 @@ func (w *walk) inside(n ast.Node) {
 	})
 }
 
-// expression mutates an expression and what it is made of.
+// expression mutates an expression and its parts.
 func (w *walk) expression(e ast.Expr) {
 	known := w.p.info.Types[e]
-	if known.Value != nil || known.IsType() { // a constant is checked by whoever reads it
+	if known.Value != nil || known.IsType() { // a reader checks a constant
 		if w.isBool(e) && (w.text(e) == "true" || w.text(e) == "false") {
 			w.around(e, "(", func() {}, " != "+w.add(e, w.text(e), "not "+w.text(e))+")")
 		}
@@ -213,7 +213,7 @@ func (w *walk) binary(e *ast.BinaryExpr) {
 		replace(calculated[e.Op])
 		result = types.TypeString(w.p.info.Types[e].Type, types.RelativeTo(w.p.types))
 		if i := strings.LastIndex(result, "/"); i >= 0 {
-			result = result[i+1:] // of another package, by its name
+			result = result[i+1:] // another package's, by its name
 		}
 	default:
 		w.inside(e)

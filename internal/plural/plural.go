@@ -1,4 +1,4 @@
-// Package plural counts things in words.
+// Package plural writes counts in words.
 package plural
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Of says a count in words, as in "1 message", "2 messages" or "3 copies". The noun is in
-// the singular, and its last word takes the ending.
+// Of returns a count in words, as in "1 message", "2 messages" or "3 copies". The noun is in the
+// singular, and its last word takes the ending.
 func Of[N ~int | ~int64 | ~uint64](n N, noun string) string {
 	switch {
 	case n == 1:

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/awsjson"
 )
 
-// parse reads the messages of a reply, nil if it has none. It refuses what the SDK
-// may read in another way: what is not UTF-8, nulls, lists of values.
+// parse reads the messages of a reply, nil if it has none. It refuses replies that the SDK may read
+// in another way: texts that are not UTF-8, nulls, lists of values.
 func parse(reply []byte) (messages []types.Message, ok bool) {
 	r := readers.Get().(*awsjson.Reader)
 	defer func() {
@@ -41,8 +41,9 @@ var (
 // usual is how many messages a reply has at most.
 const usual = 10
 
-// texts is what most fields of a message point to. The receipt handle is apart: who
-// waits for hours with nothing but that should not keep ten bodies with it.
+// texts is the memory to which most fields of a message point. The receipt handle is separate: a
+// message that is hidden for hours needs only its handle, which should not keep ten bodies in
+// memory.
 type texts struct{ id, body, bodyMD5, attributesMD5 string }
 
 func parseMessages(r *awsjson.Reader) []types.Message {
@@ -94,8 +95,8 @@ func text(r *awsjson.Reader) string {
 	return checked(r, b)
 }
 
-// checked is a text of the reply, which half of a surrogate pair, that the SDK replaces,
-// makes no UTF-8.
+// checked returns a text of the reply if it is UTF-8. A text with half of a surrogate pair, which
+// the SDK replaces, is not.
 func checked(r *awsjson.Reader, b []byte) string {
 	if !utf8.Valid(b) {
 		r.Fail(errNotUTF8)
@@ -142,7 +143,7 @@ func parseAttribute(r *awsjson.Reader) (a types.MessageAttributeValue) {
 			a.StringValue = keep(new(string), r)
 		case "BinaryValue":
 			if a.BinaryValue = r.Blob(); a.BinaryValue == nil {
-				a.BinaryValue = []byte{} // as the SDK has it
+				a.BinaryValue = []byte{} // as the SDK returns it
 			}
 		case "BinaryListValues", "StringListValues":
 			r.Fail(errList) // SQS has none yet

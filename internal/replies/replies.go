@@ -1,8 +1,7 @@
-// Package replies reads what SQS answers to a receive in the SDK's place: most of
-// the time of a consumer that has little to do goes into that, and this takes half
-// of it, and less memory. The SDK reads all other replies, errors, and
-// whatever here is not understood, so that nothing is read in another way than by
-// the SDK.
+// Package replies reads SQS's replies to receives in place of the SDK: a consumer with small
+// handlers spends most of its time on that, and this package takes half of the time, and less
+// memory. The SDK reads all other replies, errors, and replies that this package does not
+// understand, so that the result is always that of the SDK.
 package replies
 
 import (
@@ -19,28 +18,26 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// Read is an option of a call of ReceiveMessage: its reply is read here. It does
-// nothing to a client whose protocol is not the SDK's own.
+// Read is an option of a call of ReceiveMessage: this package reads its reply. It does nothing for
+// a client whose protocol is not the SDK's own.
 func Read(o *sqs.Options) {
 	if sdk, ok := o.Protocol.(*awsjson.Protocol); ok {
 		o.Protocol = reader{sdk}
 	}
 }
 
-// reader is the SDK's protocol but for the replies of receives.
+// reader is the SDK's protocol except for the replies of receives.
 type reader struct{ smithyhttp.ClientProtocol }
 
-// ReturnsCancelled reports whether the endpoint that gave a reply makes messages visible
-// again that a cancelled receive was being handed, as package sqsserver does and says in a
-// header. SQS leaves them in flight until their visibility timeout ends, and so may any
-// endpoint that does not say otherwise.
+// ReturnsCancelled reports whether the endpoint of a reply makes the messages of a cancelled
+// receive visible again, as package sqsserver does and announces in a header. SQS leaves them in
+// flight until their visibility timeout ends, and so may any endpoint without the header.
 func ReturnsCancelled(reply middleware.Metadata) bool {
 	r, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	return ok && r.Header.Get("Reprise-Cancelled-Receive") == "returned"
 }
 
-// maxKept keeps a buffer that once held a large reply from holding its memory: ten
-// messages of 16 KiB.
+// maxKept limits the size of buffers that are kept for reuse: ten messages of 16 KiB.
 const maxKept = 256 << 10
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -58,7 +55,7 @@ func (r reader) DeserializeResponse(ctx context.Context, schema *smithy.Operatio
 		}
 	}()
 	if n := resp.ContentLength; 0 < n && n < maxKept {
-		buffer.Grow(int(n) + bytes.MinRead) // which ReadFrom wants to find free
+		buffer.Grow(int(n) + bytes.MinRead) // ReadFrom needs this much free space
 	}
 	_, err := buffer.ReadFrom(resp.Body)
 	if err == nil {
@@ -71,13 +68,13 @@ func (r reader) DeserializeResponse(ctx context.Context, schema *smithy.Operatio
 	return r.ClientProtocol.DeserializeResponse(ctx, schema, types, resp, out)
 }
 
-// replayed is the body of a reply, to be read again.
+// replayed is the body of a reply, to be read a second time.
 type replayed struct {
 	io.Reader
 	io.Closer // the connection's
 }
 
-// failed is where the body of a reply ends.
+// failed is the error at the end of a reply's body.
 type failed struct{ err error }
 
 func (f failed) Read([]byte) (int, error) {

@@ -143,12 +143,16 @@ func TestStoppedWhileItRunsAlone(t *testing.T) {
 		time.Sleep(time.Second)
 		good.In(pool, reprise.Share{}).Consume(s.handler("good", time.Second), reprise.Config{})
 		good.Send(numbered(30)...)
-		time.Sleep(50 * time.Second) // of the minute that it has
+		time.Sleep(20 * time.Second)
 		if n := s.of("", time.Time{}, time.Now()); n != 0 {
 			t.Errorf("%d handlers were started beside the one that is to run alone", n)
 		}
 		if report := stubborn.Stop(); len(report.Abandoned) != 1 {
 			t.Errorf("report %+v, want the handler abandoned", report)
+		}
+		time.Sleep(15 * time.Second) // before the minute has passed in which it runs alone
+		if n := s.of("good", time.Time{}, time.Now()); n != 30 {
+			t.Errorf("%d of 30 handlers were started within 15 s of the stop", n)
 		}
 		good.WaitEmpty(time.Minute)
 		time.Sleep(3 * time.Hour) // until it ends

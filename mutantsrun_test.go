@@ -120,7 +120,7 @@ func compile(t *testing.T, overlay variants.Overlay, pkgs ...string) (map[string
 
 // command runs tests as a variant; "" is the original.
 func (b testBinary) command(t *testing.T, variant string, args ...string) (output string, err error) {
-	cmd := exec.CommandContext(t.Context(), b.path, append(args, "-test.timeout=10m")...)
+	cmd := exec.CommandContext(t.Context(), b.path, append(args, "-test.timeout=5m")...)
 	cmd.Dir = b.pkg
 	cmd.Env = append(cmd.Environ(), variants.Environment+"="+variant)
 	out, err := cmd.CombinedOutput()

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -197,5 +198,30 @@ func needShell(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("skipped: there is no shell to run commands with")
+	}
+}
+
+// TestUpNamesRun: an endpoint in the environment that is not up's own is not ignored
+// without a word.
+func TestUpNamesRun(t *testing.T) {
+	t.Parallel()
+	const warning = "use reprise run"
+	p := startIn(t, environment("AWS_ENDPOINT_URL_SQS=http://localstack:4566"), "up", "--memory", "--addr", "127.0.0.1:0", "--exec", "true")
+	p.await("retry  ")
+	p.signal(os.Interrupt)
+	if _, output := p.wait(); !strings.Contains(output, warning) || !strings.Contains(output, "http://localstack:4566") {
+		t.Errorf("up does not say that it leaves the endpoint aside:\n%s", output)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := l.Addr().String()
+	l.Close()
+	p = startIn(t, environment("AWS_ENDPOINT_URL=http://"+strings.Replace(own, "127.0.0.1", "localhost", 1)), "up", "--memory", "--addr", own, "--exec", "true")
+	p.await("retry  ")
+	p.signal(os.Interrupt)
+	if _, output := p.wait(); strings.Contains(output, warning) {
+		t.Errorf("up complains of its own endpoint:\n%s", output)
 	}
 }

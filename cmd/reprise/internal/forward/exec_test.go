@@ -200,24 +200,6 @@ func TestExecBadConfig(t *testing.T) {
 	}
 }
 
-// TestExecChangedCodes: flags have the last word, also on what steers by default.
-func TestExecChangedCodes(t *testing.T) {
-	codes, err := forward.ExitCodes(
-		forward.Change{Flag: "--permanent-exit", Verdict: forward.Permanent, Codes: []string{"65", "127"}},
-		forward.Change{Flag: "--retry-exit", Verdict: forward.Retry, Codes: []string{"101", "69"}},
-		forward.Change{Flag: "--unavailable-exit", Verdict: forward.Unavailable, Codes: []string{"3-4"}},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for code, want := range map[int]retry.Action{1: retry.ActionRetry, 3: retry.ActionRetry, 65: retry.ActionDeadLetter, 127: retry.ActionDeadLetter, 101: retry.ActionRetry, 69: retry.ActionRetry} {
-		err := newExec(t, forward.ExecConfig{Command: "exit " + strconv.Itoa(code), ExitCodes: codes}).Handle(t.Context(), message(""))
-		if action, _ := decide(err); action != want || reprise.IsUnavailable(err) != (code == 3) {
-			t.Errorf("exit %d: %v, unavailable %v, want %v", code, action, reprise.IsUnavailable(err), want)
-		}
-	}
-}
-
 // TestExecMissingCommand is an error before the first message, and what can be run is
 // none.
 func TestExecMissingCommand(t *testing.T) {

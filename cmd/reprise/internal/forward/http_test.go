@@ -14,39 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 	"github.com/reprise-sqs/reprise/retry"
 )
-
-// decide says what the default policy does with a handler's error: the verdict as
-// the consumer will act on it.
-func decide(err error) (retry.Action, time.Duration) {
-	now := time.Now()
-	d := retry.Policy{Jitter: retry.None}.Decide(retry.Failure{N: 1, Seed: "m", First: now, Ended: now, Err: err})
-	return d.Action, d.At.Sub(now)
-}
-
-func message(body string) *reprise.Message {
-	return &reprise.Message{
-		ID: "m-1", OriginID: "m-0", Body: body, GroupID: "eu",
-		Sent:          time.Date(2026, 11, 21, 7, 40, 0, 123e6, time.UTC),
-		FirstReceived: time.Date(2026, 11, 21, 8, 0, 0, 0, time.FixedZone("CET", 3600)),
-		Attempt:       3, Receives: 4,
-		Attributes: map[string]types.MessageAttributeValue{
-			"traceId":        {DataType: aws.String("String"), StringValue: aws.String("abc")},
-			"retries.max-x1": {DataType: aws.String("Number.int"), StringValue: aws.String("42")},
-			"raw":            {DataType: aws.String("Binary"), BinaryValue: []byte{0, 1}},
-			"lines":          {DataType: aws.String("String"), StringValue: aws.String("a\nb")},
-			"größe":          {DataType: aws.String("String"), StringValue: aws.String("XL")},
-			"name":           {DataType: aws.String("String"), StringValue: aws.String("Zoë 🚀")},
-		},
-	}
-}
 
 func newHTTP(t *testing.T, url string) *forward.HTTP {
 	t.Helper()
@@ -316,85 +289,6 @@ func TestHTTPBadConfig(t *testing.T) {
 	} {
 		if _, err := forward.NewHTTP(forward.HTTPConfig{URL: test.url, Queue: test.queue}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("NewHTTP(%q, %q) = %v, want an error with %q", test.url, test.queue, err, test.want)
-		}
-	}
-}
-
-// TestHTTPChangedStatuses: flags have the last word; a Retry-After holds for what is
-// tried again.
-func TestHTTPChangedStatuses(t *testing.T) {
-	statuses, err := forward.Statuses(
-		forward.Change{Flag: "--permanent-status", Verdict: forward.Permanent, Codes: []string{"404", " 503"}},
-		forward.Change{Flag: "--retry-status", Verdict: forward.Retry, Codes: []string{"400-403", "500"}},
-		forward.Change{Flag: "--unavailable-status", Verdict: forward.Unavailable, Codes: []string{"3xx", "422"}},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var status atomic.Int32
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "7")
-		w.WriteHeader(int(status.Load()))
-	}))
-	defer srv.Close()
-	target, err := forward.NewHTTP(forward.HTTPConfig{URL: srv.URL, Queue: "orders", Statuses: statuses})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close()
-	for code, want := range map[int32]struct {
-		action retry.Action
-		wait   time.Duration
-		down   bool
-	}{
-		400: {retry.ActionRetry, time.Second, false},
-		401: {retry.ActionRetry, time.Second, false},
-		403: {retry.ActionRetry, time.Second, false},
-		404: {retry.ActionDeadLetter, 0, false},
-		405: {retry.ActionRetry, time.Second, true},
-		422: {retry.ActionRetry, time.Second, true},
-		429: {retry.ActionRetry, 7 * time.Second, true},
-		500: {retry.ActionRetry, time.Second, false},
-		503: {retry.ActionDeadLetter, 0, false},
-	} {
-		status.Store(code)
-		err := target.Handle(t.Context(), message("{}"))
-		action, wait := decide(err)
-		if action != want.action || action == retry.ActionRetry && wait != want.wait || reprise.IsUnavailable(err) != want.down {
-			t.Errorf("%d: %v after %v, unavailable %v; want %+v: %v", code, action, wait, reprise.IsUnavailable(err), want, err)
-		}
-	}
-}
-
-func TestChangesRefused(t *testing.T) {
-	for _, test := range []struct {
-		statuses, exits []string
-		want            []string
-	}{
-		{statuses: []string{"200"}, want: []string{"--permanent-status", `"200"`, "300 to 599"}},
-		{statuses: []string{"2xx"}, want: []string{`"2xx"`}},
-		{statuses: []string{"299-400"}, want: []string{`"299-400"`}},
-		{statuses: []string{"500-499"}, want: []string{`"500-499"`}},
-		{statuses: []string{"6xx"}, want: []string{`"6xx"`}},
-		{statuses: []string{"teapot"}, want: []string{`"teapot"`, "4xx"}},
-		{statuses: []string{""}, want: []string{`""`}},
-		{statuses: []string{"400", "404"}, want: []string{"404 is in --retry-status and in --permanent-status"}},
-		{exits: []string{"0"}, want: []string{"--permanent-exit", `"0"`, "1 to 255"}},
-		{exits: []string{"256"}, want: []string{`"256"`}},
-		{exits: []string{"-1"}, want: []string{`"-1"`}},
-	} {
-		var err error
-		if test.exits != nil {
-			_, err = forward.ExitCodes(forward.Change{Flag: "--permanent-exit", Verdict: forward.Permanent, Codes: test.exits})
-		} else {
-			_, err = forward.Statuses(
-				forward.Change{Flag: "--retry-status", Verdict: forward.Retry, Codes: []string{"404"}},
-				forward.Change{Flag: "--permanent-status", Verdict: forward.Permanent, Codes: test.statuses})
-		}
-		for _, want := range test.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v%v: %v, want an error with %q", test.statuses, test.exits, err, want)
-			}
 		}
 	}
 }

@@ -155,7 +155,7 @@ func New(config Config) *Server {
 // pageGuard returns the guard of a server.
 func (c Config) pageGuard() *PageGuard {
 	cfg := PageGuardConfig{OnRefused: func(r *http.Request, err error, unreported int) {
-		c.Logger.Warn("refused a request that may be a web page's or a stranger's", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
+		c.Logger.Warn("refused a request that may come from a web page or a stranger", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
 	}}
 	for _, origin := range c.AllowedOrigins {
 		if err := CheckOrigin(origin); err != nil {

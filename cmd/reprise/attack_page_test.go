@@ -233,7 +233,7 @@ func (v *pageVictims) untouched(t *testing.T) {
 		}
 	}
 	v.invoke(t, "last")
-	if text := v.serve.output(); !strings.Contains(text, "refused a request that may be a web page's or a stranger's") || !strings.Contains(text, "--allow-origin") || strings.Count(text, "refused a request") > 20 {
+	if text := v.serve.output(); !strings.Contains(text, "refused a request that may come from a web page or a stranger") || !strings.Contains(text, "--allow-origin") || strings.Count(text, "refused a request") > 20 {
 		t.Errorf("the log of what was refused:\n%s", text)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// CheckReport says what a data directory has.
+// CheckReport is the content of a data directory.
 type CheckReport struct {
 	Format    int // of the directory
 	DiskBytes uint64
@@ -23,7 +23,7 @@ type CheckedQueue struct {
 	Bytes    int64 // of their bodies
 }
 
-// Messages is how many messages there are.
+// Messages returns the number of messages.
 func (r *CheckReport) Messages() int {
 	n := 0
 	for _, q := range r.Queues {
@@ -35,9 +35,9 @@ func (r *CheckReport) Messages() int {
 // messagesPerPage bounds the memory of a check.
 const messagesPerPage = 1000
 
-// Check reads everything in the data directory dir, and changes nothing: every byte
-// of the files against its checksum, then every record as the server would. The
-// error is about the first damage that it finds.
+// Check reads everything in the data directory dir, and changes nothing. First it verifies
+// the checksums of the files, then it reads every record as the server would. The error is
+// about the first damage that it finds.
 func Check(dir string) (CheckReport, error) {
 	report, err := check(dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func check(dir string) (report CheckReport, err error) {
 	}
 	server, err := sqsserver.Open(frozen{j}, sqsserver.Config{BodyCache: -1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		_ = j.Close() // would say the same again
+		_ = j.Close() // its error would repeat this one
 		return report, fmt.Errorf("%s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
@@ -90,8 +90,8 @@ func checkQueue(server *sqsserver.Server, arn string) (CheckedQueue, error) {
 	}
 }
 
-// frozen is a journal to look at: what the server would write, as it notes at its
-// start and when messages expire, is not.
+// frozen is a journal that is only read. The server writes to its journal at the start and
+// when messages expire; frozen discards that.
 type frozen struct{ *journal.Journal }
 
 func (frozen) Commit(*sqsserver.Batch, bool) error { return nil }

@@ -11,25 +11,25 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// logFullEvery bounds how often it is logged that connections are short.
+// logFullEvery bounds how often a full listener is logged.
 const logFullEvery = time.Minute
 
-// limitedListener has no more than so many connections open at a time. It closes the
-// one that has been idle for longest when the next comes, so that connections without
-// requests keep nobody out. One with a request, which long polls are too, is never closed.
+// limitedListener bounds how many connections are open at a time. When it is full it closes
+// the connection that has been idle for longest to accept the next, so that connections
+// without requests keep nobody out. It never closes one with a request, such as a long poll.
 type limitedListener struct {
 	net.Listener
 	logger     *slog.Logger
 	places     chan struct{}
-	perAddress int // of one that is not loopback
+	perAddress int // most connections from one address that is not loopback
 	closed     chan struct{}
 	once       sync.Once
 
 	mu        sync.Mutex
 	waiting   bool                       // Accept waits for a place
-	idle      *list.List                 // of net.Conn, the longest idle first
+	idle      *list.List                 // of net.Conn, the one idle for longest first
 	elements  map[net.Conn]*list.Element // of idle
-	addresses map[string]int             // connections of those that are not loopback
+	addresses map[string]int             // connections by address, loopback ones left out
 	logged    time.Time
 }
 
@@ -55,7 +55,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if allowed {
 			return &limitedConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
 		}
-		l.logFull("an address has as many connections as it may have: refusing more from it", "address", address, "most", l.perAddress)
+		l.logFull("an address has reached its limit of connections: refusing more from it", "address", address, "most", l.perAddress)
 		_ = conn.Close() // nothing was read or written
 		<-l.places
 	}
@@ -83,7 +83,8 @@ func (l *limitedListener) takePlace() error {
 	return nil
 }
 
-// makeRoom closes the connection that has been idle for longest, if a place is wanted.
+// makeRoom closes the connection that has been idle for longest, if Accept waits for a
+// place.
 func (l *limitedListener) makeRoom() {
 	l.mu.Lock()
 	var oldest net.Conn
@@ -96,12 +97,12 @@ func (l *limitedListener) makeRoom() {
 	if oldest == nil {
 		return
 	}
-	l.logFull("all connections are open: closing those that have been idle for longest to accept others", "most", cap(l.places))
-	go func() { _ = oldest.Close() }() // that of TLS says goodbye, which may take seconds; nobody needs its error
+	l.logFull("the limit of connections is reached: closing those that have been idle for longest to accept others", "most", cap(l.places))
+	go func() { _ = oldest.Close() }() // TLS sends a last alert, which may take seconds; the error does not matter
 }
 
-// changed is a hook of http.Server, which calls it with the connections that it has made
-// of those accepted.
+// changed is the hook http.Server.ConnState. Its connections may be TLS connections around
+// those that were accepted.
 func (l *limitedListener) changed(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	if e := l.elements[conn]; e != nil {
@@ -115,8 +116,8 @@ func (l *limitedListener) changed(conn net.Conn, state http.ConnState) {
 	l.makeRoom()
 }
 
-// enter counts a connection by its address; empty: it is not counted. Clients on this
-// machine are not told apart by theirs.
+// enter counts a connection by its address, unless it comes from this machine: address is
+// empty then. It reports whether the address may have one more.
 func (l *limitedListener) enter(conn net.Conn) (address string, allowed bool) {
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok || sqsserver.IsLoopbackAddr(tcp) {
@@ -124,7 +125,7 @@ func (l *limitedListener) enter(conn net.Conn) (address string, allowed bool) {
 	}
 	ip := tcp.IP
 	if ip.To4() == nil {
-		ip = ip.Mask(net.CIDRMask(64, 128)) // whoever has one address has as many
+		ip = ip.Mask(net.CIDRMask(64, 128)) // a host usually has all addresses of a /64
 	}
 	address = ip.String()
 	l.mu.Lock()
@@ -165,7 +166,7 @@ func (l *limitedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// limitedConn gives its place free when it is closed.
+// limitedConn frees its place when it is closed.
 type limitedConn struct {
 	net.Conn
 	leave func()

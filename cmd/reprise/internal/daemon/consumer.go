@@ -8,21 +8,21 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// consumer is a consumer of the program's, measured, with what it takes to stop it: that
-// of a [Daemon] or of a [Worker].
+// consumer is the consumer of a [Daemon] or of a [Worker], with its metrics and the means to
+// stop it.
 type consumer struct {
 	*reprise.Consumer
-	metrics *consumerMetrics // nil: it is not measured
+	metrics *consumerMetrics // nil if it is not measured
 
 	killed context.Context // ends when handlers must stop at once
 	kill   context.CancelFunc
 }
 
-// killGrace is how long handlers may take to notice that they are to stop at once.
+// killGrace is how long handlers have to notice that they must stop at once.
 const killGrace = 3 * time.Second
 
-// newConsumer makes a consumer of the queue at url. It is measured unless there is
-// nowhere to see it.
+// newConsumer makes a consumer of the queue at url. measured is false if nothing would show
+// its metrics.
 func newConsumer(client reprise.Client, url string, h reprise.Handler, cfg reprise.Config, measured bool) (_ *consumer, err error) {
 	c := new(consumer)
 	c.killed, c.kill = context.WithCancel(context.Background())
@@ -44,10 +44,10 @@ func newConsumer(client reprise.Client, url string, h reprise.Handler, cfg repri
 	return c, nil
 }
 
-// start consumes, and pushes the step that drains. endPolls ends the consumer's long
-// polls, again and again until it has drained, since one more may begin before it
-// learns of the stop; nil leaves them to return by themselves. drained is called when
-// it has drained; nil: nothing is.
+// start starts the consumer, and pushes the step that drains it. endPolls answers the
+// consumer's long polls. It is called repeatedly until the consumer has drained, since one
+// more may begin before the consumer learns of the stop; if it is nil, long polls return by
+// themselves. drained, if not nil, is called when the consumer has drained.
 func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc, steps *stopStack, endPolls, drained func()) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
@@ -85,8 +85,8 @@ func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc, step
 	})
 }
 
-// stoppable ends the contexts of h when the program has to stop at once. Without
-// it commands would outlive the program, since they run in groups of their own.
+// stoppable ends the contexts of h when the program must stop at once. Otherwise commands
+// would outlive the program, since they run in process groups of their own.
 func (c *consumer) stoppable(h reprise.Handler) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		ctx, cancel := context.WithCancelCause(ctx)

@@ -18,11 +18,11 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
-// controlSocket is the name of the Unix socket in the data directory on which a
-// running daemon takes orders. It is there rather than beside SQS so that exactly
-// those who may read the messages on the disk may use it, its user and the superuser,
-// whatever address, keys and certificates the server has. It takes one order, which
-// writes a new directory, as the user that the daemon runs as.
+// controlSocket is the name of the Unix socket in the data directory on which a running
+// daemon takes orders. It is there, and not a path of the SQS server, so that exactly those
+// who may read the messages on disk may use it, the daemon's user and the superuser,
+// whatever address, keys and certificates the server has. The only order is to write a
+// backup to a new directory, which the daemon does as its own user.
 const controlSocket = "control.sock"
 
 // backupOrder is the body of POST /backup.
@@ -30,21 +30,21 @@ type backupOrder struct {
 	Directory string `json:"directory"` // absolute; must not exist yet
 }
 
-// openControl makes the socket. Without it the server does its work all the same:
-// what is in the way is logged.
+// openControl makes the socket. If that fails, the reason is logged and the server runs
+// without it.
 func (d *Daemon) openControl() {
-	// Whoever has the journal has the socket: one that is there was left by a crash.
+	// We hold the journal's lock, so a socket that exists was left by a crash.
 	socket := filepath.Join(d.cfg.Journal.Dir, controlSocket)
 	err := os.Remove(socket)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		d.control, err = listenPrivately(socket)
 	}
 	if err != nil {
-		d.cfg.Logger.Warn("no backups while the program runs: its socket cannot be made; a shorter --data may help", "error", err)
+		d.cfg.Logger.Warn("the socket for backups cannot be made, so none can be made while the program runs; a shorter --data may help", "error", err)
 	}
 }
 
-// startControl takes orders, and pushes the step that ends it.
+// startControl serves the socket, and pushes the step that stops that.
 func (d *Daemon) startControl() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /backup", d.serveBackup)
@@ -53,13 +53,13 @@ func (d *Daemon) startControl() {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(d.control) }()
 	d.steps.push("backups", func(ctx context.Context) error {
-		// A backup under way reads the journal, which is closed next.
+		// Wait for a backup under way: it reads the journal, which is closed next.
 		err := server.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, server.Close())
 		}
 		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-			d.cfg.Logger.Warn("no backups could be made any more", "error", end)
+			d.cfg.Logger.Warn("backups could not be made any more", "error", end)
 		}
 		return err
 	})
@@ -82,10 +82,9 @@ func (d *Daemon) serveBackup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Backup makes dest a copy of the data directory dir, with everything that was
-// acknowledged before the call: by the process that runs on dir, which does it
-// without stopping, or, if none does, by itself. Both are absolute, and there must
-// be no dest yet.
+// Backup makes dest a copy of the data directory dir, with everything that was acknowledged
+// before the call. If a process runs on dir, that process makes the copy, and goes on;
+// otherwise Backup does. Both paths are absolute, and dest must not exist.
 func Backup(ctx context.Context, dir, dest string) error {
 	text, err := json.Marshal(backupOrder{dest})
 	if err != nil {
@@ -121,7 +120,7 @@ func Backup(ctx context.Context, dir, dest string) error {
 	return nil
 }
 
-// backupStopped makes a backup of a directory that no process runs on.
+// backupStopped makes a backup of a directory on which no process runs.
 func backupStopped(dir, dest string) (err error) {
 	j, err := journal.Open(journal.Options{Dir: dir, Existing: true})
 	if err != nil {
@@ -134,8 +133,8 @@ func backupStopped(dir, dest string) (err error) {
 	return j.Backup(dest)
 }
 
-// backupTarget is where a backup of the data directory dir to dest is written: without
-// symbolic links. There must be nothing yet, in a directory that exists and is neither
+// backupTarget returns the path, without symbolic links, to which a backup of the data
+// directory dir to dest is written. It must not exist; its parent must, and must be neither
 // dir nor below it.
 func backupTarget(dir, dest string) (string, error) {
 	if !filepath.IsAbs(dest) {
@@ -147,14 +146,14 @@ func backupTarget(dir, dest string) (string, error) {
 		return "", fmt.Errorf("backup to %s: the directory that it is to be in: %w", dest, err)
 	}
 	dest = filepath.Join(parent, filepath.Base(dest))
-	if _, err := os.Lstat(dest); !errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere is something, too
+	if _, err := os.Lstat(dest); !errors.Is(err, fs.ErrNotExist) { // a dangling link exists too
 		return "", errors.Join(fmt.Errorf("backup to %s: it exists: name a directory that does not", dest), err)
 	}
 	data, err := os.Stat(dir)
 	if err != nil {
 		return "", err
 	}
-	// By what the directories are, not by their names: one can have several.
+	// Compare the directories themselves: one can have several names.
 	for at := parent; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package daemon runs the SQS server, and a consumer of one of its queues if one
-// is wanted, as one thing with one life.
+// Package daemon runs the SQS server and, if wanted, a consumer of one of its queues, which
+// start and stop together.
 package daemon
 
 import (
@@ -21,7 +21,7 @@ import (
 // Account is the account of every queue.
 const Account = "000000000000"
 
-// Config says what a Daemon runs.
+// Config configures a Daemon.
 type Config struct {
 	// Addr is the host:port to listen on. Port 0 takes any free one.
 	Addr string
@@ -31,17 +31,17 @@ type Config struct {
 	Region string
 	// Seed makes message ids repeatable. Default: random ones.
 	Seed uint64
-	// Journal says where what is acknowledged is kept; its Logger is this one's.
-	// Default: in memory, until the Daemon ends.
+	// Journal configures the data directory; its Logger is replaced by this one's.
+	// Default: messages are kept in memory, until the Daemon ends.
 	Journal journal.Options
-	// Queues exist from the start. Those that the journal has get the attributes
-	// given here, and keep the others.
+	// Queues exist from the start. Those that the journal has already get the
+	// attributes given here, and keep their others.
 	Queues []Queue
-	// Consume is the consumer. Default: none.
+	// Consume is the consumer. Default: no consumer.
 	Consume *Consume
-	// Serving is how the server treats those who call it.
+	// Serving is how the server treats its clients.
 	Serving Serving
-	// Logger gets what an operator must know.
+	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 }
 
@@ -52,7 +52,7 @@ type Consume struct {
 	Handler reprise.Handler
 	Config  reprise.Config
 	// Drained is called when the consumer has drained, while the server still
-	// answers. Default: nothing.
+	// answers. Default: nothing is called.
 	Drained func()
 }
 
@@ -62,18 +62,18 @@ type Daemon struct {
 	cfg      Config
 	listener net.Listener
 	sqs      *sqsserver.Server
-	journal  *journal.Journal // the server's; nil: none
-	control  net.Listener     // of the journal's directory; nil: none
+	journal  *journal.Journal // the server's; nil if it keeps messages in memory
+	control  net.Listener     // the socket in the journal's directory; nil if there is none
 	http     *http.Server
 	metrics  *metrics
-	consumer *consumer // nil: none
-	lambda   Lambda    // beside the server; nil: none
+	consumer *consumer // nil if there is none
+	lambda   Lambda    // beside the server; nil if there is none
 	steps    stopStack
 }
 
-// New checks cfg, takes the address, opens the journal and creates the queues, so
-// that whatever can go wrong does so here. It serves nothing until [Daemon.Run]. A
-// Daemon that is not run has to be closed.
+// New checks cfg, listens, opens the journal and creates the queues, so that mistakes in
+// the configuration are found here. It serves nothing until [Daemon.Run]. A Daemon that is
+// not run must be closed.
 func New(cfg Config) (_ *Daemon, err error) {
 	d := &Daemon{cfg: cfg}
 	d.metrics = newMetrics(func() *sqsserver.Server { return d.sqs })
@@ -98,7 +98,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 		return nil, err
 	}
 	for _, queue := range d.sqs.MissingQueues(slices.Sorted(maps.Keys(cfg.Serving.Faults))...) {
-		cfg.Logger.Warn("faults are set for a queue that does not exist; they strike once it is created", "queue", queue)
+		cfg.Logger.Warn("faults are set for a queue that does not exist; they take effect once it is created", "queue", queue)
 	}
 	if c := cfg.Consume; c != nil {
 		d.consumer, err = newConsumer(d.client(), d.QueueURL(c.Queue), c.Handler, c.Config, !cfg.Serving.NoMetrics)
@@ -109,7 +109,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	return d, nil
 }
 
-// Close gives up the address and the journal of a Daemon that was not run.
+// Close releases the address and the journal of a Daemon that was not run.
 func (d *Daemon) Close() error {
 	err := d.listener.Close()
 	if d.control != nil {
@@ -121,7 +121,7 @@ func (d *Daemon) Close() error {
 	return err
 }
 
-// URL is the server's endpoint, as programs on this machine can reach it.
+// URL returns the server's endpoint, as programs on this machine can reach it.
 func (d *Daemon) URL() string {
 	if d.cfg.Serving.Certificate != nil {
 		return localURL("https", d.listener)
@@ -129,15 +129,15 @@ func (d *Daemon) URL() string {
 	return localURL("http", d.listener)
 }
 
-// QueueURL is the URL of the queue called name.
+// QueueURL returns the URL of the queue called name.
 func (d *Daemon) QueueURL(name string) string { return d.URL() + "/" + Account + "/" + name }
 
-// Messages returns what is in the queue called name, without receiving it.
+// Messages returns the messages of the queue called name, without receiving them.
 func (d *Daemon) Messages(name string) ([]sqsserver.MessageInfo, error) {
 	return d.sqs.Messages(name, sqsserver.Page{})
 }
 
-// Consumer is the consumer; nil if none is configured.
+// Consumer returns the consumer, nil if none is configured.
 func (d *Daemon) Consumer() *reprise.Consumer {
 	if d.consumer == nil {
 		return nil
@@ -147,18 +147,18 @@ func (d *Daemon) Consumer() *reprise.Consumer {
 
 const (
 	// httpStopBudget is how long requests under way may take to end. Long polls are
-	// answered at once; but net/http waits 5 s for the first request of a connection
-	// that was just opened.
+	// answered at once, but net/http waits up to 5 s for the first request of a
+	// connection that was just opened.
 	httpStopBudget = 8 * time.Second
 
 	endPollsEvery = 100 * time.Millisecond
 )
 
-// Run works until drain is closed, then stops gently: the consumer drains within
-// its stop budget, requests under way end. The end of ctx stops at once: handlers
-// are cancelled and nothing is waited for; Run then returns the cause. Run returns
-// nil after a clean stop, [reprise.ErrDrainTimeout] if the consumer's budget was
-// not enough, and a [*StorageError] at once when the journal fails.
+// Run serves until drain is closed, then stops gracefully: the consumer drains within its
+// stop budget, and requests under way end. The end of ctx stops everything at once:
+// handlers are cancelled, and Run returns the cause without waiting. Run returns nil after
+// a clean stop, [reprise.ErrDrainTimeout] if the consumer's budget was not enough, and a
+// [*StorageError] at once when the journal fails.
 func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -171,7 +171,7 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	}
 	d.startHTTP(fail)
 	if d.consumer != nil {
-		// A draining consumer lets its long poll return by itself, up to 20 s later.
+		// A draining consumer waits for its long poll, up to 20 s: EndPolls answers it.
 		d.consumer.start(ctx, fail, &d.steps, d.sqs.EndPolls, d.cfg.Consume.Drained)
 	}
 	if d.lambda != nil {
@@ -189,7 +189,7 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	return err
 }
 
-// startHTTP serves, and pushes the steps that end serving.
+// startHTTP starts the HTTP server, and pushes the step that stops it.
 func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 	served := make(chan struct{})
 	go func() {
@@ -205,9 +205,9 @@ func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 		go func() { stopped <- d.http.Shutdown(ctx) }()
 		err := d.endPolls(stopped)
 		if errors.Is(err, context.DeadlineExceeded) {
-			// Mostly clients that send half a request. They learn no outcome, as of any
-			// connection that breaks.
-			d.cfg.Logger.Warn("requests that did not end are cut off", "after", httpStopBudget)
+			// These are mostly clients that have sent half a request. They do not learn
+			// the outcome, as with any connection that breaks.
+			d.cfg.Logger.Warn("cutting off requests that did not end in time", "after", httpStopBudget)
 			err = d.http.Close()
 		} else if err != nil {
 			err = errors.Join(err, d.http.Close())
@@ -217,9 +217,9 @@ func (d *Daemon) startHTTP(fail context.CancelCauseFunc) {
 	})
 }
 
-// endPolls answers long polls until stopped says how stopping ended. Again and
-// again, since a request that was on its way becomes one more. (Closing the SQS
-// server would answer them too, but refuse that request: its client would take it
+// endPolls answers long polls until the HTTP server has stopped, whose error it returns. It
+// does so repeatedly, since a request that was on its way can begin one more. (Closing the
+// SQS server would answer them too, but refuse that request, which its client would take
 // for an outage.)
 func (d *Daemon) endPolls(stopped <-chan error) error {
 	for {

@@ -130,7 +130,7 @@ func TestStopCutsSlowClients(t *testing.T) {
 	if err := <-r.ended; err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	if !strings.Contains(log.String(), "requests that did not end are cut off") {
+	if !strings.Contains(log.String(), "cutting off requests that did not end in time") {
 		t.Errorf("the log says %q", log.String())
 	}
 }

@@ -2,6 +2,5 @@
 
 package daemon
 
-// maxOpenFiles is how many files and connections the process may have open; 0 if
-// that is not known.
+// maxOpenFiles returns 0: the limit of open files is unknown.
 func maxOpenFiles() uint64 { return 0 }

@@ -4,8 +4,8 @@ package daemon
 
 import "golang.org/x/sys/unix"
 
-// maxOpenFiles is how many files and connections the process may have open; 0 if
-// that is not known. The Go runtime has raised it as far as it may.
+// maxOpenFiles returns how many files and connections the process may have open; 0 if that
+// is unknown. The Go runtime has raised the limit as far as it may.
 func maxOpenFiles() uint64 {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

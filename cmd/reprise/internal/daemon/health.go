@@ -11,16 +11,16 @@ import (
 
 // health is the answer of GET /health.
 type health struct {
-	// Status is the state of the consumer, or ok without one: see reprise.Health. A
-	// consumer that fails to receive, or is stopping, answers 503. So does a journal
-	// that has failed, with the status failing, in the moment before the program ends
-	// of it, and a server in memory that has met a defect of its own. A disk that is nearly full makes ok degraded.
+	// Status is the health of the consumer, or ok without one: see reprise.Health. The
+	// answer has status 503 if the consumer fails to receive or is stopping; if the
+	// journal has failed, just before the program ends; and if a server in memory has
+	// met a defect of its own. If the disk is nearly full, ok becomes degraded.
 	Status string `json:"status"`
-	// Problem says what is wrong.
+	// Problem explains a status other than ok.
 	Problem string `json:"problem,omitempty"`
-	// Storage is where the server keeps messages: memory or disk. Empty without one.
+	// Storage is where the server keeps messages: memory or disk. Empty without a server.
 	Storage string `json:"storage,omitempty"`
-	// Consumer counts the messages in the consumer's hands.
+	// Consumer counts the messages that the consumer holds and has settled.
 	Consumer *consumerHealth `json:"consumer,omitempty"`
 	// Breakers are the consumer's circuit breakers that are not closed.
 	Breakers []breakerHealth `json:"breakers,omitempty"`
@@ -39,7 +39,7 @@ type consumerHealth struct {
 // breakerHealth is a circuit breaker that is not closed.
 type breakerHealth struct {
 	State string `json:"state"`
-	// Since is when the outage began, NextProbe when it is seen whether it has ended.
+	// Since is when the outage began, NextProbe when the next probe runs.
 	Since     time.Time `json:"since,omitzero"`
 	NextProbe time.Time `json:"next_probe,omitzero"`
 	// Held counts the messages that wait for it.
@@ -50,7 +50,7 @@ type breakerHealth struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// consumed adds what there is to say of c; nil: nothing. It returns the status of the
+// consumed fills in the health of c, which may be nil, and returns the status code of the
 // answer.
 func (h *health) consumed(c *consumer) (code int) {
 	h.Status = reprise.HealthOK.String()

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// The limits of one request. A long poll takes up to 20 s to answer, and reading
-// must not time out before: net/http ends a request's context when a read fails.
+// The limits of one request. A long poll takes up to 20 s to answer, and the read timeout
+// must be longer: net/http ends a request's context when a read fails.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -21,8 +21,8 @@ const (
 	idleTimeout       = 3 * time.Minute // SDKs keep connections for a minute and a half
 	maxHeaderBytes    = 64 << 10
 
-	// maxStreams are the requests of one connection of HTTP/2 that may be under way at a
-	// time. net/http permits 250, so that one connection was as dear as so many.
+	// maxStreams bounds how many requests of one HTTP/2 connection may be under way. With
+	// net/http's default of 250, one connection cost as much as 250.
 	maxStreams = 32
 )
 
@@ -40,14 +40,14 @@ func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	}
 }
 
-// logHandshakesEvery bounds how often a failed handshake is logged: anybody who can
-// connect can make thousands a second.
+// logHandshakesEvery bounds how often failed handshakes are logged: anybody who can connect
+// can cause thousands a second.
 const logHandshakesEvery = 10 * time.Second
 
-// fewHandshakes leaves out of what net/http logs the connections that end before their
-// handshake has begun: mostly those of a load balancer, which looks every few seconds
-// whether the port is open. Of other failed handshakes it logs one now and then, with the
-// number of those that had no line.
+// fewHandshakes filters net/http's log. It drops connections that end before their
+// handshake: they are mostly those of a load balancer that checks every few seconds
+// whether the port is open. Of other failed handshakes it logs one per logHandshakesEvery,
+// with the number of those that it left out.
 type fewHandshakes struct {
 	slog.Handler
 	mu      sync.Mutex
@@ -76,9 +76,8 @@ func (h *fewHandshakes) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// routes sends GET /health and /metrics to this daemon, the admin API to that of
-// the SQS server, and everything else to SQS. Whatever asks for no signature is guarded
-// from web pages.
+// routes sends GET /health and /metrics to this daemon, and everything else to the SQS
+// server and its admin API. Paths that require no signature are guarded against web pages.
 func (d *Daemon) routes() http.Handler {
 	mux := http.NewServeMux()
 	pages := d.sqs.Pages()
@@ -97,11 +96,11 @@ func (d *Daemon) routes() http.Handler {
 	return mux
 }
 
-// refuseAdmin says why /_reprise/ is not there, in the form of its own errors.
+// refuseAdmin explains why /_reprise/ is off, in the form of its own errors.
 func refuseAdmin(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusForbidden)
 	// The client may have gone.
-	_, _ = io.WriteString(w, `{"error": "/_reprise/ asks for no signature, so it is off where there is an access key: start the server with --admin to turn it on"}`+"\n")
+	_, _ = io.WriteString(w, `{"error": "/_reprise/ requires no signature, so it is off if there is an access key: start the server with --admin to turn it on"}`+"\n")
 }

@@ -11,23 +11,25 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// ReachableError says that others could reach a server which does not ask who they are.
+// ReachableError is the error of an address that other machines could reach, for a server
+// that accepts any credentials.
 type ReachableError struct{ Addr *net.TCPAddr }
 
 func (e *ReachableError) Error() string {
-	return fmt.Sprintf("address %q can be reached from other machines, and the server takes any credentials: pass --addr 127.0.0.1:%d", e.Addr, e.Addr.Port)
+	return fmt.Sprintf("address %q can be reached from other machines, and the server accepts any credentials: pass --addr 127.0.0.1:%d", e.Addr, e.Addr.Port)
 }
 
-// examplePorts are the ports that the flags have by default.
+// examplePorts are the default ports of the flags.
 var examplePorts = map[string]string{"--addr": "9324", "--admin-addr": "9325"}
 
-// listen takes addr, which the flag has asked for. One that other machines can reach is refused if the server
-// takes any credentials, unless allowRemote says otherwise: that is a [*ReachableError].
+// listen listens on addr, the value of flag. An address that other machines can reach is
+// refused with a [*ReachableError], unless the server verifies signatures or allowRemote
+// permits it.
 func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error) {
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		example := addr
-		if _, err := strconv.ParseUint(addr, 10, 16); err != nil { // not the port alone
+		if _, err := strconv.ParseUint(addr, 10, 16); err != nil { // addr is not just a port
 			example = examplePorts[flag]
 		}
 		return nil, fmt.Errorf("%s %q: %w: pass one like 127.0.0.1:%s", flag, addr, err, example)
@@ -42,14 +44,15 @@ func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("address %s needs more rights than this program has: pass an %s with a port of 1024 or above", addr, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("address %s is none of this machine's: pass an %s like 127.0.0.1:%s", addr, flag, examplePorts[flag])
+		return nil, fmt.Errorf("address %s is not one of this machine's: pass an %s like 127.0.0.1:%s", addr, flag, examplePorts[flag])
 	case err != nil:
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	return l, nil
 }
 
-// localURL is how programs on this machine reach l, which listen has made.
+// localURL returns the URL by which programs on this machine reach l, which listen has
+// made.
 func localURL(scheme string, l net.Listener) string {
 	addr := *l.Addr().(*net.TCPAddr) // listen makes no other
 	if addr.IP.IsUnspecified() {

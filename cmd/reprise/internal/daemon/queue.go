@@ -16,8 +16,8 @@ import (
 // Queue is a queue that exists from the start.
 type Queue struct {
 	Name string
-	// Attributes are set as CreateQueue takes them. A name that ends in .fifo makes
-	// a FIFO queue without them.
+	// Attributes are those of CreateQueue. A name that ends in .fifo makes a FIFO
+	// queue; the attribute FifoQueue is not needed.
 	Attributes map[string]string
 	// DeadLetter is the name of the queue's dead-letter queue, which is created with
 	// it. Default: none.
@@ -25,11 +25,11 @@ type Queue struct {
 	// MaxReceives is the maxReceiveCount of the RedrivePolicy, from 1 to 1000.
 	// Default: 20.
 	MaxReceives int
-	// Tags are added to those that the queue has.
+	// Tags are added to the tags that the queue has.
 	Tags map[string]string
 }
 
-// QueueAttributes are those that CreateQueue takes.
+// QueueAttributes are the names of the attributes that CreateQueue accepts.
 var QueueAttributes = []string{
 	"ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds", "FifoQueue", "FifoThroughputLimit",
 	"KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "MaximumMessageSize", "MessageRetentionPeriod", "Policy",
@@ -39,13 +39,13 @@ var QueueAttributes = []string{
 const (
 	defaultMaxReceives = 20
 
-	// maxRetention is 14 days. A dead letter's age counts from its first sending, so
-	// its queue has to keep it longer than the one that it comes from.
+	// maxRetention is 14 days, SQS's longest. A dead letter's age counts from when it was
+	// first sent, so its queue must keep it longer than the queue that it comes from.
 	maxRetention = "1209600"
 )
 
-// The settings of a queue's text form that are no attributes of SQS: a
-// RedrivePolicy is JSON about an ARN, and no pleasure to type.
+// The settings of a queue's text form that are not attributes of SQS. They make a
+// RedrivePolicy, which is JSON with an ARN, and tedious to type.
 const (
 	deadLetterKey  = "dead-letter"
 	maxReceivesKey = "max-receives"
@@ -86,7 +86,7 @@ func ParseQueue(text string) (Queue, error) {
 	return q, nil
 }
 
-// splitSettings splits at commas, except those within a value: JSON has some.
+// splitSettings splits at commas, except at those within a value, such as JSON.
 func splitSettings(text string) []string {
 	var settings []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -109,7 +109,7 @@ func (d *Daemon) createQueues(queues []Queue) error {
 		}
 		byName[q.Name] = q
 	}
-	// A RedrivePolicy must name a queue that exists: first every queue without it.
+	// A RedrivePolicy must name a queue that exists, so first create all queues without one.
 	for _, q := range queues {
 		if _, given := byName[q.DeadLetter]; q.DeadLetter != "" && !given && !d.exists(q.DeadLetter) {
 			dead := Queue{Name: q.DeadLetter, Attributes: map[string]string{"MessageRetentionPeriod": maxRetention}}
@@ -135,7 +135,7 @@ func (d *Daemon) createQueues(queues []Queue) error {
 	return nil
 }
 
-// exists reports whether there is such a queue, from an earlier run.
+// exists reports whether there is a queue called name, such as one from an earlier run.
 func (d *Daemon) exists(name string) bool {
 	_, err := d.sqs.GetQueueUrl(context.Background(), &sqsserver.GetQueueUrlInput{QueueName: name})
 	return err == nil
@@ -144,7 +144,7 @@ func (d *Daemon) exists(name string) bool {
 func (d *Daemon) createQueue(q Queue) error {
 	attributes := maps.Clone(q.Attributes)
 	if d.exists(q.Name) {
-		delete(attributes, "FifoQueue") // which the name says, and which cannot be set
+		delete(attributes, "FifoQueue") // cannot be changed, and is clear from the name
 		if len(attributes) == 0 {
 			return nil
 		}
@@ -187,7 +187,8 @@ func (d *Daemon) redrive(q Queue) error {
 	}))
 }
 
-// remedy says how to write what is not right in q; empty if that is not plain.
+// remedy returns the end of an error message that explains how to correct q; empty if that
+// is not known.
 func (q Queue) remedy() string {
 	if strings.ContainsFunc(strings.TrimSuffix(q.Name, ".fifo"), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
@@ -196,13 +197,13 @@ func (q Queue) remedy() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
 		if !slices.Contains(QueueAttributes, name) {
-			return fmt.Sprintf(": %s is none of %s, %s (which needs %s), %s", name, deadLetterKey, maxReceivesKey, deadLetterKey, strings.Join(QueueAttributes, ", "))
+			return fmt.Sprintf(": %s is not one of %s, %s (which needs %s), %s", name, deadLetterKey, maxReceivesKey, deadLetterKey, strings.Join(QueueAttributes, ", "))
 		}
 	}
 	return ""
 }
 
-// queueError says what was being done to which queue, in SQS's words.
+// queueError adds to SQS's error what was being done, and to which queue.
 func queueError(doing string, q Queue, err error) error {
 	if err == nil {
 		return nil

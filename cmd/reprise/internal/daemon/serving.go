@@ -18,37 +18,38 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Serving is how the server treats those who call it. The zero value takes every
-// request that no web page of another origin may have made.
+// Serving is how the server treats its clients. The zero value accepts every request,
+// except those that may come from web pages of other origins.
 type Serving struct {
-	// Credentials make requests need a signature. Default: none is looked at.
+	// Credentials are the keys that requests must be signed with. Default: signatures are
+	// ignored.
 	Credentials []sqsserver.Credentials
-	// Certificate makes the address one of HTTPS, with TLS 1.2 or newer. Default:
-	// HTTP.
+	// Certificate makes the server speak HTTPS, with TLS 1.2 or newer. Default: HTTP.
 	Certificate *tls.Certificate
-	// MaxConnections is how many connections are open at once. When they are, the one
+	// MaxConnections bounds how many connections are open at once. At the limit, the one
 	// that has been without a request for longest is closed for the next; if all have
-	// requests, others wait to be accepted. An address of another machine has at most
-	// three quarters of them. Negative: any number. Default: 16,384, or half of the files that the
-	// process may open if that is less: a journal that can open none has failed.
+	// requests, new ones wait to be accepted. One address of another machine may have at
+	// most three quarters of them. Negative: no limit. Default: 16,384, or half of the
+	// process's limit of open files if that is less: a journal that cannot open a file
+	// fails.
 	MaxConnections int
-	// Faults are set from the start, by the name of the queue; "*" is every one.
+	// Faults are set from the start, by the name of the queue; "*" is every queue.
 	Faults map[string][]sqsserver.Fault
-	// TimeScale is how many times as fast as the machine's the server's time goes.
+	// TimeScale is how many times faster than the machine's time the server's passes.
 	// Only a server in memory can have one. Default: 1.
 	TimeScale float64
 	// KeepUnwritten is sqsserver.Config.KeepUnwritten.
 	KeepUnwritten bool
-	// LogRequests has each request logged, without what is in it.
+	// LogRequests logs each request, without its content.
 	LogRequests bool
-	// AllowedOrigins are the web pages of other machines that may use what needs no
-	// signature, and further names of the server: see sqsserver.Config. Default: only pages
-	// of this machine.
+	// AllowedOrigins are web pages of other machines that may use what requires no
+	// signature; the server may also be called by their hosts' names: see
+	// sqsserver.Config. Default: only pages of this machine.
 	AllowedOrigins []string
-	// Admin serves /_reprise/ although there are Credentials, which it does not ask for.
-	// Default: it is served only without Credentials.
+	// Admin serves /_reprise/, which requires no signature, although there are
+	// Credentials. Default: it is served only without Credentials.
 	Admin bool
-	// NoAdmin and NoMetrics leave out /_reprise/ and /metrics.
+	// NoAdmin and NoMetrics turn /_reprise/ and /metrics off.
 	NoAdmin, NoMetrics bool
 }
 
@@ -82,8 +83,8 @@ func (d *Daemon) serve() error {
 	return d.http.ServeTLS(listener, "", "")
 }
 
-// connectionLimit is the default of Serving.MaxConnections where so many files can
-// be open, 0 if nobody knows.
+// connectionLimit returns the default of Serving.MaxConnections for a limit of open files,
+// which is 0 if it is unknown.
 func connectionLimit(files uint64) int {
 	if files == 0 || files/2 > defaultMaxConnections {
 		return defaultMaxConnections
@@ -91,8 +92,8 @@ func connectionLimit(files uint64) int {
 	return max(1, int(files/2)) //nolint:gosec // G115: no more than the default
 }
 
-// client is a client of this daemon's own server, for its consumer: like any other
-// it signs with the key and asks for the certificate, if there are such.
+// client returns a client of this daemon's own server, for its consumer. It signs with the
+// key and verifies the certificate, if there are any.
 func (d *Daemon) client() *sqs.Client {
 	return awsclient.Local(d.URL(), d.cfg.Region, func(o *sqs.Options) {
 		for _, c := range d.cfg.Serving.Credentials {
@@ -106,23 +107,23 @@ func (d *Daemon) client() *sqs.Client {
 	})
 }
 
-// trustOnly is the configuration of a client that talks to whoever has this very
-// certificate: it is made for the names by which others reach the server, and its
-// authority may be one that this machine does not know.
+// trustOnly returns the TLS configuration of a client that trusts exactly this certificate.
+// Its names are those by which other machines reach the server, and this machine may not
+// know its authority.
 func trustOnly(certificate []byte) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, //nolint:gosec // G402: VerifyConnection is stricter
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if !bytes.Equal(state.PeerCertificates[0].Raw, certificate) {
-				return errors.New("another certificate than the server's own")
+				return errors.New("this is not the server's own certificate")
 			}
 			return nil
 		},
 	}
 }
 
-// onRequest learns what became of a request.
+// onRequest counts and logs a request that has ended.
 func (d *Daemon) onRequest(r sqsserver.Request) {
 	d.metrics.request(r)
 	if !d.cfg.Serving.LogRequests {

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// listenPrivately listens on a Unix socket. Who may use it follows from the directory
-// that it is in.
+// listenPrivately listens on a Unix socket. The permissions of its directory decide who may
+// use it.
 func listenPrivately(path string) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(context.Background(), "unix", path)
 }

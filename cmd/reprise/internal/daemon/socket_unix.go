@@ -10,17 +10,18 @@ import (
 	"path/filepath"
 )
 
-// socketMode lets the user alone connect: most systems ask for the permission to write.
+// socketMode lets only the user connect: most systems require write permission for it.
 const socketMode = 0o600
 
-// newDirectory is where a socket is until it has its mode, beside where it will be. The
-// path there is the longer one, so that what is too long for an address of a socket is
-// found out here.
+// newDirectory is the directory in which a socket is made before it is moved to its place.
+// The path in it is longer than the final one, so a path that is too long for a socket
+// fails here.
 const newDirectory = "control.new"
 
-// listenPrivately listens on a Unix socket that nobody else could connect to at any
-// time. A socket gets the mode that the umask leaves, which is the process's and not to
-// be changed beside other goroutines, so it is made in a directory of its own.
+// listenPrivately listens on a Unix socket to which no other user can connect at any time. A
+// new socket's mode depends on the umask, which is shared by all goroutines and so cannot
+// be changed here. Therefore the socket is made in a private directory, gets its mode
+// there, and is then moved.
 func listenPrivately(path string) (_ net.Listener, err error) {
 	dir := filepath.Join(filepath.Dir(path), newDirectory)
 	if err := os.RemoveAll(dir); err != nil { // left by a crash
@@ -43,7 +44,7 @@ func listenPrivately(path string) (_ net.Listener, err error) {
 	return socket, nil
 }
 
-// renamedSocket removes its socket when it is closed, under the name that it has now.
+// renamedSocket removes its socket when it is closed, by the name that it was moved to.
 type renamedSocket struct {
 	*net.UnixListener
 	path string

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// stopStack holds what has to be stopped, and stops it in the reverse of the order
-// in which it was started.
+// stopStack holds the steps of a stop. It runs them in the reverse of the order in which
+// they were added.
 type stopStack []stopStep
 
 type stopStep struct {
@@ -15,13 +15,13 @@ type stopStep struct {
 	stop func(context.Context) error
 }
 
-// push adds a step that is to come before all others.
+// push adds a step, which will run before those that are there.
 func (s *stopStack) push(name string, stop func(context.Context) error) {
 	*s = append(*s, stopStep{name, stop})
 }
 
-// unwind runs every step, whatever the others return, and joins their errors. The
-// end of ctx tells steps to be quick.
+// unwind runs every step, even if others fail, and joins their errors. The end of ctx tells
+// steps to stop at once.
 func (s *stopStack) unwind(ctx context.Context) error {
 	var problems []error
 	for i := len(*s) - 1; i >= 0; i-- {

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// StorageError says that the data directory cannot be used: it is another
-// process's or damaged, or its disk failed. What was acknowledged is there, as far
-// as the disk has kept it. Its text says what to do.
+// StorageError is the error of a data directory that cannot be used: another process uses
+// it, it is damaged, or its disk failed. What was acknowledged is still there, as far as
+// the disk has kept it. The text says what to do.
 type StorageError struct{ Err error }
 
 func (e *StorageError) Error() string { return e.Err.Error() }
@@ -19,11 +19,11 @@ func (e *StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns what failed.
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// slowOpening is how long an operator is left to wonder why nothing answers. A
-// million messages take about two seconds.
+// slowOpening is after which time a log line explains why nothing answers yet. Reading a
+// million messages takes about two seconds.
 const slowOpening = 2 * time.Second
 
-// openServer makes the SQS server, with what its data directory holds.
+// openServer makes the SQS server, with the messages of its data directory.
 func (d *Daemon) openServer() error {
 	cfg := sqsserver.Config{Region: d.cfg.Region, Account: Account, Seed: d.cfg.Seed, Logger: d.cfg.Logger}
 	d.cfg.Serving.apply(&cfg, d.onRequest)
@@ -34,7 +34,7 @@ func (d *Daemon) openServer() error {
 	options := d.cfg.Journal
 	options.Logger = d.cfg.Logger
 	defer time.AfterFunc(slowOpening, func() {
-		options.Logger.Info("reading the journal; requests are answered when that is done", "directory", options.Dir)
+		options.Logger.Info("reading the journal; requests will be answered when this is done", "directory", options.Dir)
 	}).Stop()
 	j, err := journal.Open(options)
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *Daemon) openServer() error {
 	}
 	d.sqs, err = sqsserver.Open(j, cfg)
 	if err != nil {
-		_ = j.Close() // would say the same again
+		_ = j.Close() // its error would repeat this one
 		return &StorageError{fmt.Errorf("%s: %w", options.Dir, err)}
 	}
 	d.journal = j
@@ -50,10 +50,10 @@ func (d *Daemon) openServer() error {
 	return nil
 }
 
-// durable reports whether what is acknowledged is kept on disk.
+// durable reports whether messages are kept on disk.
 func (d *Daemon) durable() bool { return d.cfg.Journal.Dir != "" }
 
-// Waiting is how many queues there are, and how many messages are in them.
+// Waiting returns how many queues there are, and how many messages are in them.
 func (d *Daemon) Waiting() (queues, messages int) {
 	infos := d.sqs.Queues()
 	for i := range infos {
@@ -62,7 +62,7 @@ func (d *Daemon) Waiting() (queues, messages int) {
 	return len(infos), messages
 }
 
-// closeServer writes what is left to write, and gives the data directory free.
+// closeServer writes what is not written yet, and releases the data directory.
 func (d *Daemon) closeServer() error {
 	if err := d.sqs.Close(); err != nil {
 		return &StorageError{err}
@@ -70,8 +70,8 @@ func (d *Daemon) closeServer() error {
 	return nil
 }
 
-// failure is why the server acknowledges nothing any more, if it does not. The server
-// learns of a failure of its journal with its next commit.
+// failure returns why the server acknowledges nothing any more; nil if it does. The
+// journal is asked too, because the server learns of its failure only at the next commit.
 func (d *Daemon) failure() error {
 	err := d.sqs.Err()
 	if err == nil && d.durable() {
@@ -80,8 +80,8 @@ func (d *Daemon) failure() error {
 	return err
 }
 
-// watchStorage ends the daemon when its journal fails: it could not keep what it
-// would acknowledge, and only a new process can tell what the disk has.
+// watchStorage ends the daemon when its journal fails: nothing could be acknowledged any
+// more, and only a new process can find out what the disk has kept.
 func (d *Daemon) watchStorage(ctx context.Context, fail context.CancelCauseFunc) {
 	select {
 	case <-d.sqs.Failed():

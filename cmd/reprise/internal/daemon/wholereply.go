@@ -9,18 +9,17 @@ import (
 	"sync"
 )
 
-// net/http gathers a reply in a buffer of 4 KiB. A longer one, ten messages say, is
-// written in two: the full buffer, then the rest. Each is a system call, and wakes
-// the client up: together a sixth of the processor time of a receive. So while a
-// handler of wholeReplies runs, its connection keeps a full buffer back for what
-// follows it.
+// net/http collects a reply in a buffer of 4 KiB. A longer one, such as ten messages, is
+// written in two pieces: the full buffer, then the rest. Each is a system call, and wakes
+// the client up; this cost a sixth of the processor time of a receive. So while a handler
+// of wholeReplies runs, its connection holds a full buffer back until the rest follows.
 
-// replyBuffer is the size of the buffer in net/http. With another one everything
-// is written as it comes.
+// replyBuffer is the size of net/http's buffer. If Go changes it, everything is written as
+// it comes.
 const replyBuffer = 4 << 10
 
-// wholeReplies has the handler's replies written in one piece, over connections of
-// a wholeListener. The handler must give a Content-Length, and must not stream.
+// wholeReplies writes the handler's replies in one piece, on connections of a
+// wholeListener. The handler must set a Content-Length, and must not stream.
 func wholeReplies(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(wholeKey{}).(*wholeConn); ok {
@@ -33,9 +32,9 @@ func wholeReplies(handler http.Handler) http.Handler {
 
 type wholeKey struct{}
 
-// knowConn lets wholeReplies find the connection of a request. It is an
-// http.Server.ConnContext. The connection of HTTPS is another: what is encrypted
-// cannot be told apart.
+// knowConn is an http.Server.ConnContext with which wholeReplies finds the connection of a
+// request. It does nothing for HTTPS: encrypted replies cannot be held back by their
+// length.
 func knowConn(ctx context.Context, conn net.Conn) context.Context {
 	if whole, ok := conn.(*wholeConn); ok {
 		return context.WithValue(ctx, wholeKey{}, whole)
@@ -57,17 +56,17 @@ func (l wholeListener) Accept() (net.Conn, error) {
 type wholeConn struct {
 	net.Conn
 	keeps bool
-	kept  *[]byte // nil: nothing
+	kept  *[]byte // the buffer that is held back; nil if none is
 }
 
 var keptBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxKept is the rest of a reply from which on it is not copied, and keeps a buffer from
-// holding more memory.
+// maxKept is the longest rest of a reply that is copied behind the kept buffer, and the
+// largest buffer that is used again.
 const maxKept = 64 << 10
 
-// Write writes p, or keeps it if it is a full buffer and more of the reply follows. What
-// follows is not copied if it is so long that a write more costs nothing.
+// Write writes p, or keeps it if it is a full buffer and more of the reply follows. A long
+// rest is not copied: its size makes the cost of one more write negligible.
 func (c *wholeConn) Write(p []byte) (int, error) {
 	switch {
 	case c.kept != nil && len(p) > maxKept:
@@ -86,8 +85,8 @@ func (c *wholeConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// isWhole says whether p is a reply to its end: nothing would follow it but the end of
-// the handler, who must learn before whether it could be written.
+// isWhole reports whether p is a complete reply. Nothing follows such a one, and the handler
+// must learn before it ends whether the reply could be written.
 func isWhole(p []byte) bool {
 	head, body, _ := bytes.Cut(p, []byte("\r\n\r\n"))
 	_, length, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
@@ -96,8 +95,8 @@ func isWhole(p []byte) bool {
 	return err == nil && n == len(body)
 }
 
-// release ends the keeping. net/http takes what was kept for written: if that fails,
-// nothing must follow it.
+// release writes what is held back, at the handler's end. net/http believes that it has been
+// written, so if this fails the connection must not be used any more.
 func (c *wholeConn) release() {
 	c.keeps = false
 	if c.kept != nil && c.writeKept() != nil {
@@ -105,7 +104,7 @@ func (c *wholeConn) release() {
 	}
 }
 
-// CloseWrite lets net/http say that a request was too long to be read to its end.
+// CloseWrite lets net/http answer a request that is too long to be read to its end.
 func (c *wholeConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func closeWrite(conn net.Conn) error {

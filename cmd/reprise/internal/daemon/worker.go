@@ -14,35 +14,35 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// WorkerConfig says what a [Worker] consumes.
+// WorkerConfig configures a [Worker].
 type WorkerConfig struct {
-	// Client reaches the queue, QueueURL is its URL.
+	// Client and QueueURL lead to the queue.
 	Client   reprise.Client
 	QueueURL string
 	Handler  reprise.Handler
 	Config   reprise.Config
-	// AdminAddr is the host:port on which health and metrics are served, to whoever
-	// reaches it. Empty: nowhere.
+	// AdminAddr is the host:port on which health and metrics are served, without
+	// authentication. Empty: they are not served.
 	AdminAddr string
-	// AllowedOrigins are further names by which AdminAddr may be called, as origins, and
-	// web pages of other machines that may: see sqsserver.PageGuard. Default: none.
+	// AllowedOrigins are web pages of other machines that may call AdminAddr; it may also
+	// be called by their hosts' names: see sqsserver.PageGuard. Default: none.
 	AllowedOrigins []string
-	// Logger gets what an operator must know.
+	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 }
 
-// Worker is a consumer of a queue that is elsewhere, with its health and metrics. It is
+// Worker is a consumer of a queue on another server, with its health and metrics. It is
 // made by [NewWorker] and runs once.
 type Worker struct {
 	cfg      WorkerConfig
 	consumer *consumer
-	listener net.Listener // nil: none
+	listener net.Listener // nil without an AdminAddr
 	http     *http.Server
 	process  *prometheus.Registry // the metrics of the process
 	steps    stopStack
 }
 
-// NewWorker checks cfg and takes the address. It consumes nothing until [Worker.Run].
+// NewWorker checks cfg and listens. It consumes nothing until [Worker.Run].
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	w := &Worker{cfg: cfg, process: prometheus.NewRegistry()}
 	w.process.MustRegister(collect(collectProcess))
@@ -51,14 +51,14 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if err != nil || cfg.AdminAddr == "" {
 		return w, err
 	}
-	const allowRemote = true // it can be read, and nothing be done: who passes another address means it
+	const allowRemote = true // it is read-only, and loopback by default: another address is meant
 	if w.listener, err = listen("--admin-addr", cfg.AdminAddr, allowRemote, false); err != nil {
 		return nil, err
 	}
 	pages, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{
 		AllowedOrigins: cfg.AllowedOrigins,
 		OnRefused: func(r *http.Request, err error, unreported int) {
-			cfg.Logger.Warn("refused a request that may be a web page's or a stranger's", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
+			cfg.Logger.Warn("refused a request that may come from a web page or a stranger", "error", err, "remote", r.RemoteAddr, "more_refused", unreported)
 		},
 	})
 	if err != nil {
@@ -68,14 +68,14 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	mux.HandleFunc("GET /health", w.serveHealth)
 	mux.HandleFunc("GET /metrics", w.serveMetrics)
 	mux.HandleFunc("/", func(out http.ResponseWriter, _ *http.Request) {
-		http.Error(out, "GET /health and GET /metrics are served here, and nothing else", http.StatusNotFound)
+		http.Error(out, "only GET /health and GET /metrics are served here", http.StatusNotFound)
 	})
 	w.http = newHTTPServer(pages.Handler(mux), cfg.Logger)
 	return w, nil
 }
 
-// AdminURL is where health and metrics are, as programs on this machine can reach it;
-// empty if nowhere.
+// AdminURL returns the URL of health and metrics, as programs on this machine can reach
+// it; empty if they are not served.
 func (w *Worker) AdminURL() string {
 	if w.listener == nil {
 		return ""
@@ -83,9 +83,9 @@ func (w *Worker) AdminURL() string {
 	return localURL("http", w.listener)
 }
 
-// Run consumes until drain is closed, then drains within the consumer's stop budget;
-// health is answered meanwhile. The end of ctx stops at once: handlers are cancelled,
-// and Run returns the cause. It returns nil after a clean stop, and
+// Run consumes until drain is closed, then drains within the consumer's stop budget; until
+// it returns, health is answered. The end of ctx stops everything at once: handlers are
+// cancelled, and Run returns the cause. Run returns nil after a clean stop, and
 // [reprise.ErrDrainTimeout] if the budget was not enough.
 func (w *Worker) Run(ctx context.Context, drain <-chan struct{}) error {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -115,7 +115,7 @@ func (w *Worker) startHTTP(fail context.CancelCauseFunc) {
 		}
 	}()
 	w.steps.push("the server of health and metrics", func(context.Context) error {
-		err := w.http.Close() // nobody loses by it
+		err := w.http.Close() // cuts off readers of health and metrics only
 		<-served
 		return err
 	})

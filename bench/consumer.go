@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// tuned is how a client is made that is to be fast.
+// tuned are the options of a fast client.
 var tuned = reprise.Tuned(reprise.Transport{SkipChecksums: true})
 
-// start starts a contender that works off q through client.
+// start starts a contender that consumes q through client.
 type start func(name string, q *canned.Queue, client reprise.Client) (*contender, error)
 
 func rawLoops(k int) start {
@@ -56,8 +56,8 @@ func overSDK(w io.Writer, s scale) error {
 }
 
 // overTCP compares them over loopback. The server is in this process, so its
-// processor time is in every row. Clients that are not tuned are left out: they
-// lose replies, and with them messages that this queue does not hand out again.
+// processor time is in every row. Untuned clients are left out: they lose replies, and with them
+// messages that this queue does not return again.
 func overTCP(w io.Writer, s scale) error {
 	var contenders []*contender
 	var servers []*server
@@ -103,7 +103,7 @@ func inProcess(w io.Writer, s scale) error {
 	return compare(w, "In the process, without HTTP (aim: 2.5 M messages/s)", contenders, s.rounds, s.direct)
 }
 
-// callsEach shows what a message costs on the bill while a backlog lasts.
+// callsEach shows the billed calls per message while there is a backlog.
 func callsEach(w io.Writer, s scale) error {
 	contenders, err := startConsumers([]int{1, 4, 10, 100}, func(q *canned.Queue) reprise.Client { return q.SDK() })
 	if err != nil {
@@ -112,7 +112,7 @@ func callsEach(w io.Writer, s scale) error {
 	return compare(w, "Calls per message (aims: 0.35, 0.25, 0.21, 0.21)", contenders, 1, s.sdk)
 }
 
-// startConsumers starts a consumer of each concurrency, each with a queue.
+// startConsumers starts a consumer of each concurrency, each with its own queue.
 func startConsumers(concurrencies []int, client func(*canned.Queue) reprise.Client) ([]*contender, error) {
 	var consumers []*contender
 	for _, n := range concurrencies {
@@ -126,8 +126,8 @@ func startConsumers(concurrencies []int, client func(*canned.Queue) reprise.Clie
 	return consumers, nil
 }
 
-// compare prints a table of the contenders, which it measures and ends. The
-// first is what the others are compared to.
+// compare measures and stops the contenders, and prints a table. The others are compared with the
+// first one.
 func compare(w io.Writer, title string, contenders []*contender, rounds, n int) error {
 	samples := interleave(contenders, rounds, n)
 	fmt.Fprintf(w, "%s\nmedian of %d rounds of %d messages\n\n", title, rounds, n)

@@ -14,14 +14,14 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// workload is where a contender's messages come from.
+// workload is the source of a contender's messages.
 type workload interface {
 	Work(n int)   // put n messages into the queue and wait until they are deleted
 	Calls() int64 // requests made so far
 	Close()       // end the waiting receives
 }
 
-// contender is something that works off a queue, running and waiting for work.
+// contender is a running consumer of a queue that waits for messages.
 type contender struct {
 	name  string
 	queue workload
@@ -37,10 +37,9 @@ func (c *contender) stop() error {
 	return nil
 }
 
-// startRawLoop starts what one writes without a library: k goroutines, each of
-// which receives ten messages, has them handled and deletes them. It retries
-// nothing, keeps no lease and looks at no entry of a batch's reply: a floor, not
-// a consumer.
+// startRawLoop starts the loop that one writes without a library: k goroutines, each of which
+// receives ten messages, handles them and deletes them. It does not retry, renews no lease and
+// ignores the entries of a batch's reply: it is a lower bound, not a consumer.
 func startRawLoop(name string, queue workload, client reprise.Client, url string, k int, handled func([]types.Message)) *contender {
 	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup
@@ -60,7 +59,7 @@ func startRawLoop(name string, queue workload, client reprise.Client, url string
 	}}
 }
 
-// rawLoop works until a call fails, as the next does when ctx ends.
+// rawLoop works until a call fails; when ctx ends, the next call fails.
 func rawLoop(ctx context.Context, client reprise.Client, url string, handled func([]types.Message)) error {
 	for {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -87,16 +86,16 @@ func rawLoop(ctx context.Context, client reprise.Client, url string, handled fun
 	}
 }
 
-// inTurn handles messages one after the other, in the loop: handlers that take their
-// time hold up all behind them.
+// inTurn handles messages one after the other, in the loop: a slow handler delays all messages
+// behind it.
 func inTurn(messages []types.Message) {
 	for _, m := range messages {
 		handle(*m.Body)
 	}
 }
 
-// atOnce handles messages side by side, which is what consumers are for: what
-// goroutines alone cost is told from what a consumer adds.
+// atOnce handles messages in parallel, as consumers do: so the cost of the goroutines alone can be
+// separated from that of a consumer.
 func atOnce(messages []types.Message) {
 	var handlers sync.WaitGroup
 	for _, m := range messages {
@@ -113,8 +112,7 @@ var trivial = reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) er
 	return nil
 })
 
-// startConsumer starts a consumer with a trivial handler and otherwise the
-// settings that it has by itself.
+// startConsumer starts a consumer with a trivial handler and otherwise default settings.
 func startConsumer(name string, queue workload, client reprise.Client, url string, concurrency int) (*contender, error) {
 	return startHandler(name, queue, client, url, trivial, reprise.Config{Concurrency: concurrency})
 }
@@ -138,8 +136,8 @@ func startHandler(name string, queue workload, client reprise.Client, url string
 
 var errEmpty = errors.New("a message without a body")
 
-// handle is the work that every contender does for a message: none, but it may
-// not be left out.
+// handle is the work that every contender does for a message: only a check, which the compiler
+// cannot remove.
 func handle[B ~string | ~[]byte](body B) {
 	if len(body) == 0 {
 		panic(errEmpty)

@@ -1,11 +1,10 @@
-// Command bench measures the consumer and the server beside what they are built
-// on and beside others, in one run and in turns: a machine's own speed and its
-// neighbours cancel out of the ratios, which are what to read. It is never
-// released.
+// Command bench compares the consumer and the server with their foundations and with other
+// software, alternating within one run: the machine's speed and other load cancel out in the
+// ratios, so read the ratios. It is never released.
 //
 //	go run ./bench                   # everything, half an hour
 //	go run ./bench server durable    # some comparisons; -help names them all
-//	go run ./bench -short            # seconds: that everything runs, not what it costs
+//	go run ./bench -short            # seconds: checks that everything runs, without useful figures
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/serving"
 )
 
-// comparison is what a name on the command line stands for.
+// comparison is what a name on the command line selects.
 type comparison struct {
 	name, about string
 	parts       []func(io.Writer, scale) error
@@ -90,8 +89,8 @@ func cacheDir() string {
 	return filepath.Join(dir, "reprise-bench")
 }
 
-// installServers installs other servers. One that cannot be is a row with its
-// reason in the comparison.
+// installServers installs other servers. If a server cannot be installed, its row in the comparison
+// has the reason.
 func installServers(cache string) {
 	for _, s := range servers.All() {
 		if err := s.Install(cache); err != nil {
@@ -102,15 +101,14 @@ func installServers(cache string) {
 	}
 }
 
-// scale is how much to measure: messages for each sample, through the SDK and
-// without it.
+// scale is how much to measure: messages per sample, through the SDK and without it.
 type scale struct {
 	rounds, sdk, direct int
 	peers               peerScale
 	serving             serving.Scale
 }
 
-// run makes the comparisons that have these names; without names, all.
+// run runs the comparisons of these names; without names, all.
 func run(w io.Writer, s scale, names ...string) error {
 	known := make([]string, len(comparisons))
 	for i, c := range comparisons {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sample is what some messages cost.
+// sample is the cost of some messages.
 type sample struct {
 	messages int
 	wall     time.Duration
@@ -15,17 +15,16 @@ type sample struct {
 	calls    int64
 }
 
-// filled is a workload whose messages are made beforehand: their making is not
-// measured.
+// filled is a workload whose messages are made before the measurement.
 type filled interface{ Fill(n int) }
 
-// measure has c work off n messages.
+// measure makes c handle n messages, and returns their cost.
 func measure(c *contender, n int) sample {
 	if q, ok := c.queue.(filled); ok {
 		q.Fill(n)
 	}
 	var before, after runtime.MemStats
-	runtime.GC() // so that nobody pays for what another has left
+	runtime.GC() // so that no contender pays for another's garbage
 	runtime.ReadMemStats(&before)
 	calls, cpu, began := c.queue.Calls(), cpuTime(), time.Now()
 	c.queue.Work(n)
@@ -40,9 +39,9 @@ func (s sample) cpuEach() float64   { return float64(s.cpu.Nanoseconds()) / floa
 func (s sample) allocs() float64    { return float64(s.mallocs) / float64(s.messages) }
 func (s sample) callsEach() float64 { return float64(s.calls) / float64(s.messages) }
 
-// interleave measures all contenders rounds times, one after the other in each
-// round and in the opposite order in every second: what disturbs the machine
-// then disturbs them alike. samples[i] are those of contender i, by round.
+// interleave measures all contenders rounds times, one after the other in each round, and in the
+// opposite order in every second round, so that disturbances of the machine affect all alike.
+// samples[i] are those of contender i, by round.
 func interleave(contenders []*contender, rounds, n int) (samples [][]sample) {
 	samples = make([][]sample, len(contenders))
 	for _, c := range contenders {
@@ -59,7 +58,7 @@ func interleave(contenders []*contender, rounds, n int) (samples [][]sample) {
 	return samples
 }
 
-// median is the middle of what f makes of the samples.
+// median is the median of f over the samples.
 func median(samples []sample, f func(sample) float64) float64 {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
@@ -68,8 +67,7 @@ func median(samples []sample, f func(sample) float64) float64 {
 	return middle(values)
 }
 
-// medianRatio is the middle of the ratios, round by round, of what f makes of
-// two contenders' samples.
+// medianRatio is the median of the ratios, round by round, of f for two contenders' samples.
 func medianRatio(of, to []sample, f func(sample) float64) float64 {
 	values := make([]float64, len(of))
 	for i := range of {

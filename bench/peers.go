@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// peerScale is how much of everything is measured beside other consumers.
+// peerScale is how much is measured in comparisons with other consumers.
 type peerScale struct {
 	canned, served int // messages for each sample, from canned replies and from a server
 
@@ -23,7 +23,7 @@ type peerScale struct {
 
 	leased int // messages held at once
 	lease  time.Duration
-	watch  time.Duration // for how long
+	watch  time.Duration // the duration of that
 }
 
 var (
@@ -39,16 +39,15 @@ var (
 	}
 )
 
-// site is where a consumer's messages come from: a queue, and how a client of it
-// is made.
+// site is the source of a consumer's messages: a queue, and how to make a client of it.
 type site struct {
 	workload
 	name, url string
 	client    func(...func(*sqs.Options)) *sqs.Client
-	failed    func() error // what kept its messages from being worked off
+	failed    func() error // why its messages could not be handled
 }
 
-// peer is a way of working off a queue, with a trivial handler.
+// peer is a way to consume a queue, with a trivial handler.
 type peer struct {
 	name  string
 	opts  []func(*sqs.Options) // for its client
@@ -63,9 +62,8 @@ const (
 	consumerPlain = "consumer, concurrency 100"
 )
 
-// peers are all that is compared. Each peer is there as its documentation has it
-// and with our client, so that what the client gains is told from what the
-// consumer does.
+// peers are all contenders. Each is measured as its documentation shows it and with our client, so
+// that the gain of the client can be separated from that of the consumer.
 func peers() []peer {
 	fast := []func(*sqs.Options){tuned}
 	gocloud := "gocloud.dev " + version("gocloud.dev") + ", 16 receivers"
@@ -125,16 +123,16 @@ func peersCanned(w io.Writer, s scale) error {
 }
 
 // peersServed compares all consumers on a server, in a process of its own whose
-// work is not in the figures. Each has a queue there. A client that is not tuned
-// loses a reply now and then, whose messages come again after the queue's 5 s:
-// the rate of that round shows it, the processor's time does not.
+// work is not in the figures. Each has its own queue. An untuned client sometimes loses a reply,
+// whose messages come again after the queue's 5 s: this affects the rate of that round, but not the
+// processor time.
 func peersServed(w io.Writer, s scale, server *repriseServer) error {
 	at := func(i int) (site, error) { return server.site(fmt.Sprintf("peer-%d", i)) }
 	return comparePeers(w, "Beside other consumers, on reprise serve --memory, the server's work not included", at, s.rounds, s.peers.served)
 }
 
-// comparePeers measures all peers, each at a site of its own, and prints how they
-// compare to the raw loop and to the consumer.
+// comparePeers measures all peers, each at its own site, and prints how they compare to the raw
+// loop and to the consumer.
 func comparePeers(w io.Writer, title string, at func(i int) (site, error), rounds, n int) error {
 	var contenders []*contender
 	var sites []site
@@ -154,7 +152,7 @@ func comparePeers(w io.Writer, title string, at func(i int) (site, error), round
 	for i, c := range contenders {
 		problems = append(problems, c.stop())
 		if err := sites[i].failed(); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", c.name, err)) // what is unmeasured gets no row
+			problems = append(problems, fmt.Errorf("%s: %w", c.name, err)) // a peer without figures gets no row
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -182,7 +180,7 @@ func comparePeers(w io.Writer, title string, at func(i int) (site, error), round
 	return printAims(w, named)
 }
 
-// printAims says how the CPU time of a message stands to what is aimed at.
+// printAims compares the CPU time of a message with the aims.
 func printAims(w io.Writer, named map[string][]sample) error {
 	all := peers()
 	gocloud, gocloudRaw, watermill, watermillTen := all[5].name, all[6].name, all[8].name, all[9].name

@@ -11,11 +11,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// gate stands in a client before everything else that the SDK does. It lets
-// receives through only as far as there are messages to receive, so that a
-// consumer neither starts before it is measured nor waits at the server after:
-// what is not let through is answered like a long poll that brought nothing. And
-// it counts calls, those that the SDK repeats by itself once.
+// gate is the first middleware of a client. It lets receives through only while there are messages
+// to receive, so that a consumer neither starts before the measurement nor waits at the server
+// after it: other receives are answered like an empty long poll. It also counts calls; a call that
+// the SDK repeats counts once.
 type gate struct {
 	calls atomic.Int64
 
@@ -23,16 +22,16 @@ type gate struct {
 	allowed int           // messages that may be received
 	opened  chan struct{} // closed when more are allowed
 	closed  bool
-	left    int           // to be deleted until done is told
+	left    int           // to be deleted before done gets a signal
 	done    chan struct{} // capacity 1
 }
 
 func newGate() *gate { return &gate{opened: make(chan struct{}), done: make(chan struct{}, 1)} }
 
-// longPoll is how long a receive is held that finds nothing.
+// longPoll is how long a receive is held if there are no messages.
 const longPoll = 20 * time.Second
 
-// install puts the gate into a client that is being made.
+// install puts the gate into the options of a new client.
 func (g *gate) install(o *sqs.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("gate", g.call), middleware.Before)
@@ -60,7 +59,7 @@ func (g *gate) call(ctx context.Context, in middleware.InitializeInput, next mid
 	if received, ok := out.Result.(*sqs.ReceiveMessageOutput); ok && err == nil {
 		got = len(received.Messages)
 	}
-	g.allow(n - got) // below zero if it was handed what another has reserved
+	g.allow(n - got) // below zero if it got messages that another has reserved
 	return out, metadata, err
 }
 
@@ -112,7 +111,7 @@ func (g *gate) close() {
 	g.opened = make(chan struct{})
 }
 
-// settled counts what a reply says was deleted.
+// settled counts the deletes that a reply confirms.
 func (g *gate) settled(reply any) {
 	n := 0
 	switch reply := reply.(type) {
@@ -131,7 +130,7 @@ func (g *gate) settled(reply any) {
 	}
 }
 
-// work lets n messages through and waits until as many are deleted.
+// work lets n messages through and waits until n are deleted.
 func (g *gate) work(n int, patience time.Duration) error {
 	g.mu.Lock()
 	g.left = n

@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// retryLateness measures how long after it is due a message is attempted again,
-// at a server that has nothing else to do. Messages are sent over a span; each
-// fails once and asks for a wait of its own. Both are drawn from a seed.
+// retryLateness measures how late retries come, with a server that has no other work. Messages are
+// sent over a span; each fails once and asks for its own wait. Send times and waits are drawn from
+// a seed.
 func retryLateness(w io.Writer, s scale, server *repriseServer) error {
 	url, client, err := server.create("lateness")
 	if err != nil {
@@ -33,9 +33,8 @@ func retryLateness(w io.Writer, s scale, server *repriseServer) error {
 	return l.print(w, s.peers.span)
 }
 
-// lateness is the client and the handler of a consumer, which together know when
-// each message was due and when it came. Messages are known by the number that is
-// their body.
+// lateness is the client and the handler of a consumer; together they record when each message was
+// due and when it came. The body of a message is its number.
 type lateness struct {
 	*sqs.Client
 	url string
@@ -44,15 +43,15 @@ type lateness struct {
 	numbers map[string]int // of messages, by receipt handle
 	retries []lateRetry
 	missing int
-	all     chan struct{} // closed when none is missing
+	all     chan struct{} // closed when all messages have come
 }
 
-// lateRetry is what becomes of one message.
+// lateRetry is the record of one message.
 type lateRetry struct {
 	at      time.Duration // when it is sent, from the beginning
 	wait    time.Duration // that its first attempt asks for
 	due     time.Time     // by that wait
-	visible time.Time     // by the whole seconds that the server was told, counted from when the call began
+	visible time.Time     // by the whole seconds of the request, counted from the beginning of the call
 	came    time.Time
 }
 
@@ -77,7 +76,7 @@ func (l *lateness) run(span time.Duration) error {
 	slices.SortFunc(l.retries, func(a, b lateRetry) int { return int(a.at - b.at) })
 
 	consumer, err := reprise.New(l, l.url, l, reprise.Config{
-		StopBudget: time.Second, // nothing is left then but a long poll
+		StopBudget: time.Second, // only a long poll is left then
 		Logger:     slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -104,7 +103,7 @@ func (l *lateness) run(span time.Duration) error {
 	return errors.Join(err, <-ended)
 }
 
-// send sends every message when it is to be sent.
+// send sends every message at its time.
 func (l *lateness) send(ctx context.Context) error {
 	began := time.Now()
 	for i := range l.retries {
@@ -142,7 +141,7 @@ func (l *lateness) Handle(_ context.Context, m *reprise.Message) error {
 	return nil
 }
 
-// ReceiveMessage notes whose the receipt handles are.
+// ReceiveMessage notes the messages of the receipt handles.
 func (l *lateness) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	out, err := l.Client.ReceiveMessage(ctx, in, opts...)
 	if err != nil {
@@ -158,7 +157,7 @@ func (l *lateness) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInp
 	return out, nil
 }
 
-// ChangeMessageVisibilityBatch notes until when messages are hidden.
+// ChangeMessageVisibilityBatch notes the time until which messages are hidden.
 func (l *lateness) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	now := time.Now()
 	l.mu.Lock()
@@ -169,7 +168,7 @@ func (l *lateness) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.Cha
 	return l.Client.ChangeMessageVisibilityBatch(ctx, in, opts...)
 }
 
-// print prints how late the retries were. That one came early is an error.
+// print prints how late the retries were. An early retry is an error.
 func (l *lateness) print(w io.Writer, span time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// leasedMany has one process hold many messages, nine in ten of them in a handler
-// that waits, and shows what that takes: memory, goroutines, heartbeats.
+// leasedMany makes one process hold many messages, nine in ten of them in a handler that waits, and
+// shows the cost: memory, goroutines, heartbeats.
 func leasedMany(w io.Writer, s scale) error {
 	n, lease := s.peers.leased, s.peers.lease
 	q := canned.New()
@@ -82,7 +82,7 @@ type leaseWatch struct {
 // renewals is how many messages had their leases renewed, and at what cost.
 type renewals struct {
 	calls, entries int
-	seconds        int // that leases were renewed for, all together
+	seconds        int // the sum of the seconds for which leases were renewed
 }
 
 func (r renewals) String() string {
@@ -96,8 +96,7 @@ func (r renewals) String() string {
 	return fmt.Sprintf("%d\t%d\t%.3f\t%s", r.entries, r.calls, 10*float64(r.calls)/float64(r.entries), mean)
 }
 
-// ChangeMessageVisibilityBatch counts: nothing fails here, so that each change is
-// a renewal.
+// ChangeMessageVisibilityBatch counts renewals: no handler fails here, so each change is a renewal.
 func (l *leaseWatch) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	l.mu.Lock()
 	l.now.calls++
@@ -118,7 +117,7 @@ func (l *leaseWatch) take() renewals {
 	return r
 }
 
-// footprint is what this process takes.
+// footprint is the memory and the goroutines of this process.
 func footprint() string {
 	runtime.GC()
 	var m runtime.MemStats
@@ -130,7 +129,7 @@ func footprint() string {
 	return fmt.Sprintf("%d goroutines, %s, heap %d MB, stacks %d MB", runtime.NumGoroutine(), resident, m.HeapAlloc>>20, m.StackInuse>>20)
 }
 
-// residentBytes is the process's resident memory, where /proc says it.
+// residentBytes is the process's resident memory, on systems with /proc.
 func residentBytes() (int, bool) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

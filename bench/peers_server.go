@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/process"
 )
 
-// onServer makes the comparisons that need a server, one after the other.
+// onServer runs the comparisons that need a server, one after the other.
 func onServer(w io.Writer, s scale) error {
 	server, err := startServer()
 	if err != nil {
@@ -38,7 +38,7 @@ type repriseServer struct {
 	dir     string // where it was built
 }
 
-// startServer builds the program and has it serve on loopback.
+// startServer builds the program and starts it as a server on loopback.
 func startServer() (*repriseServer, error) {
 	dir, err := os.MkdirTemp("", "reprise-bench-")
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *repriseServer) create(queue string) (url string, client *sqs.Client, er
 	client = canned.Client(s.process.URL(), tuned)
 	made, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
 		QueueName:  &queue,
-		Attributes: map[string]string{"VisibilityTimeout": "5"}, // for who asks for none of his own
+		Attributes: map[string]string{"VisibilityTimeout": "5"}, // for clients that request none
 	})
 	if err != nil {
 		return "", nil, err
@@ -85,7 +85,7 @@ func (s *repriseServer) create(queue string) (url string, client *sqs.Client, er
 	return *made.QueueUrl, client, nil
 }
 
-// site makes a queue whose consumer is behind a gate.
+// site makes a queue for a consumer whose client has a gate.
 func (s *repriseServer) site(queue string) (site, error) {
 	url, sender, err := s.create(queue)
 	if err != nil {
@@ -103,7 +103,7 @@ type served struct {
 	gate   *gate
 	sender *sqs.Client
 	url    string
-	err    error // of the first piece of work that could not be done
+	err    error // of the first Fill or Work that failed
 }
 
 // Fill sends n messages.
@@ -121,8 +121,8 @@ func (q *served) Fill(n int) {
 	}
 }
 
-// send sends those of n messages, in batches of ten, that are the first's share
-// when every sends each.
+// send sends its share of n messages, in batches of ten: beginning with batch first, every every-th
+// batch.
 func (q *served) send(first, every, n int) error {
 	for at := 10 * first; at < n; at += 10 * every {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}

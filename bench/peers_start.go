@@ -21,8 +21,7 @@ import (
 )
 
 // startGocloud starts goroutines that receive from one subscription of gocloud.dev.
-// As it comes it parses every body to see whether it is SNS's; raw tells it that
-// none is.
+// By default it parses every body to see whether it is from SNS; with raw it does not.
 func startGocloud(raw bool) func(string, site, *sqs.Client) (*contender, error) {
 	return func(name string, at site, client *sqs.Client) (*contender, error) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -45,7 +44,7 @@ func startGocloud(raw bool) func(string, site, *sqs.Client) (*contender, error) 
 	}
 }
 
-// receive works off a subscription until it fails.
+// receive handles the messages of a subscription until it fails.
 func receive(ctx context.Context, subscription *pubsub.Subscription) error {
 	for {
 		m, err := subscription.Receive(ctx)
@@ -58,8 +57,8 @@ func receive(ctx context.Context, subscription *pubsub.Subscription) error {
 }
 
 // startWatermill starts subscriptions of watermill-aws, which have one message in
-// hand each and delete it before the next. As it comes it receives one at a time;
-// most is how many it is told to receive.
+// hand each and delete it before the next. By default it receives one at a time; most sets the
+// number.
 func startWatermill(most int32) func(string, site, *sqs.Client) (*contender, error) {
 	return func(name string, at site, client *sqs.Client) (*contender, error) {
 		subscriber, err := watermillsqs.NewSubscriber(watermillsqs.SubscriberConfig{
@@ -99,15 +98,15 @@ func startWatermill(most int32) func(string, site, *sqs.Client) (*contender, err
 }
 
 // startPatron starts components of patron, which handle a received batch and
-// delete it, one batch after the other. As it comes it receives three at a time
-// without a long poll; here it is told to do as the others. Its spans go nowhere.
+// delete it, one batch after the other. By default it receives three at a time without a long poll;
+// here it is configured like the others. Its spans are dropped.
 func startPatron(name string, at site, client *sqs.Client) (*contender, error) {
 	tracePatron()
 	process := func(_ context.Context, batch patronsqs.Batch) {
 		for _, m := range batch.Messages() {
 			handle(m.Body())
 		}
-		_, _ = batch.ACK() // what is not deleted comes again, and is missed by then
+		_, _ = batch.ACK() // messages that are not deleted come again, and the count shows that they are missing
 	}
 	ctx, cancel := context.WithCancel(patronlog.WithContext(context.Background(), slog.New(slog.DiscardHandler)))
 	var components sync.WaitGroup
@@ -133,8 +132,8 @@ func startPatron(name string, at site, client *sqs.Client) (*contender, error) {
 	}}, nil
 }
 
-// tracePatron gives patron the tracing without which it does not run, and what
-// else traces in this process nothing.
+// tracePatron gives patron the tracing that it needs to run, and other tracers of this process a
+// no-op.
 var tracePatron = sync.OnceFunc(func() {
 	nothing := noop.NewTracerProvider()
 	otel.SetTracerProvider(nothing) // the first is for those who have asked already

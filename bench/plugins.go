@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// plugin is something that can be put around a handler.
+// plugin is a wrapper of a handler.
 type plugin struct {
 	name string
 	wrap func(reprise.Handler) (reprise.Handler, error)

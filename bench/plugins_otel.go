@@ -18,8 +18,7 @@ import (
 )
 
 // withTelemetry compares the consumer with OpenTelemetry's SDK to the bare one.
-// Spans go to an exporter that drops them, in batches, as any exporter would have
-// them.
+// Spans go in batches, as usual, to an exporter that drops them.
 func withTelemetry(w io.Writer, s scale) error {
 	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	tenth := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()), sdktrace.WithSampler(sdktrace.TraceIDRatioBased(0.1)))

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// withRedis compares the consumer with idempotency in Redis to the bare one. The
-// processor time is the consumer's: the server is a process of its own.
+// withRedis compares the consumer with idempotency in Redis to the bare one. The processor time is
+// only the consumer's, because the server is another process.
 func withRedis(w io.Writer, s scale) error {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {

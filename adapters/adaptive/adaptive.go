@@ -1,7 +1,7 @@
-// Package adaptive finds out how many handlers may run at once: as many as what
-// they call bears. A [Limiter] watches how long handlers take, and lowers a
-// consumer's concurrency when they get slower as more of them run, which is what a
-// dependency does that has begun to queue. Otherwise it raises it.
+// Package adaptive finds out how many handlers may run at once: as many as their dependency can
+// bear. A [Limiter] measures how long handlers take, and lowers a consumer's concurrency when they
+// get slower as more of them run, which shows that the dependency queues requests. Otherwise it
+// raises it.
 //
 //	limiter, err := adaptive.New(adaptive.Config{Most: 200})
 //	...
@@ -14,8 +14,8 @@
 //
 // The algorithm is that of [failsafe-go]'s adaptive limiter, after TCP Vegas: recent
 // durations are compared with a moving average of earlier ones, and concurrency with
-// throughput. Outages are not its business: a dependency that refuses is fast, and
-// the consumer's breaker sees to that.
+// throughput. It does not handle outages: a dependency that refuses requests is fast, and the
+// consumer's breaker handles that.
 //
 // [failsafe-go]: https://failsafe-go.dev/adaptive-limiter/
 package adaptive
@@ -32,8 +32,8 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Config bounds a [Limiter]. The zero Config is good for handlers that take less
-// than some seconds.
+// Config are the bounds of a [Limiter]. The zero Config is good for handlers that take less than
+// some seconds.
 type Config struct {
 	// Least and Most are the bounds of the concurrency. Defaults: 1 and 200.
 	Least, Most int
@@ -53,7 +53,7 @@ type Limiter struct {
 
 	mu       sync.Mutex
 	consumer Consumer
-	told     int // the concurrency that the consumer has been given
+	told     int // the concurrency that was last set in the consumer
 }
 
 // Consumer is the part of a [reprise.Consumer] that a [Limiter] drives.
@@ -90,13 +90,12 @@ func New(cfg Config) (*Limiter, error) {
 		Build(), told: start}, nil
 }
 
-// Concurrency returns the concurrency that has been found. At first it is
-// [Config].Start, to be named in the consumer's [reprise.Config].
+// Concurrency returns the current concurrency. At first it is [Config].Start; use it in the
+// consumer's [reprise.Config].
 func (l *Limiter) Concurrency() int { return l.limiter.Limit() }
 
-// Drive names the consumer whose handlers are wrapped, so that it is told of each
-// change. Call it before the consumer runs; without it, what is too much is received
-// and waits inside of [Limiter.Wrap].
+// Drive sets the consumer whose handlers are wrapped, so that it gets each change. Call it before
+// the consumer runs; without it, too many messages are received, and wait inside [Limiter.Wrap].
 func (l *Limiter) Drive(c Consumer) {
 	l.mu.Lock()
 	l.consumer = c
@@ -104,10 +103,10 @@ func (l *Limiter) Drive(c Consumer) {
 	l.tell()
 }
 
-// Wrap returns h, measured. Each run of it is one of those permitted: what has been
-// started before the concurrency was lowered goes on, and others wait here for their
-// turn, or for the end of their context, whose cause they return. What fails says
-// nothing about how much is borne: its duration is not counted.
+// Wrap returns h with measurement. It limits the runs: those that were started before the
+// concurrency was lowered go on, and others wait for their turn, or for the end of their context,
+// whose cause they return. The durations of failed runs do not count, because they say nothing
+// about the load that the dependency can bear.
 func (l *Limiter) Wrap(h reprise.Handler) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		permit, err := l.limiter.AcquirePermit(ctx)
@@ -131,7 +130,7 @@ func (l *Limiter) Wrap(h reprise.Handler) reprise.Handler {
 	})
 }
 
-// tell gives the consumer the concurrency that has been found, if that is another.
+// tell sets the current concurrency in the consumer, if it has changed.
 func (l *Limiter) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,5 +139,5 @@ func (l *Limiter) tell() {
 		return
 	}
 	l.told = n
-	_ = l.consumer.SetConcurrency(n) // it refuses what is below 1, which no limit is
+	_ = l.consumer.SetConcurrency(n) // it refuses only numbers below 1, and no limit is below 1
 }

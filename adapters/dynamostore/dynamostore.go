@@ -9,40 +9,40 @@
 //
 // The table has the string "id" as its partition key, and no sort key. Let its time
 // to live be the attribute "expiration": then DynamoDB removes records within a few
-// days of the end of their retention, at no cost. Whether a record counts is decided
-// by its times, not by whether it is still there.
+// days of the end of their retention, at no cost. The times of a record decide whether it counts,
+// not its presence.
 //
 // # Cost
 //
 // DynamoDB has no conditional write of a batch, and a transaction costs twice as
-// much and fails as a whole. So each member of a batch is one UpdateItem, of which
-// Config.Concurrency are under way at a time: a message that runs costs two write
-// units for each KiB of its record, one to claim it and one to complete it, and one
-// more for each half lease that it takes; a duplicate costs one.
+// much and fails as a whole. So each member of a batch is one UpdateItem, with Config.Concurrency
+// under way at a time: a message that runs costs two write units for each KiB of its record, one to
+// claim it and one to complete it, and one more for each half lease that it takes; a duplicate
+// costs one.
 //
 // # Clocks
 //
-// DynamoDB tells no time: times are those of the processes. Their clocks may differ
-// by a tenth of [idempotency.Config].Lease, 6 s by default; more, and a process whose
-// clock is ahead can take over a claim that another still keeps.
+// DynamoDB provides no clock: times are those of the processes. Their clocks may differ by a tenth
+// of [idempotency.Config].Lease, 6 s by default; if they differ by more, a process whose clock is
+// ahead can take over a claim that another still keeps.
 //
 // # Regions
 //
-// The replicas of a global table learn of each other's writes afterwards, and each lets
-// a key be claimed meanwhile: let all processes use the replica of one Region, unless
-// the table has multi-Region strong consistency.
+// The replicas of a global table learn of each other's writes late, and each permits a claim
+// meanwhile: let all processes use the replica of one Region, unless the table has multi-Region
+// strong consistency.
 //
 // # Sharing a table with Powertools
 //
 // Records have the attributes that Powertools has by default: id, status, expiration
-// (Unix seconds), in_progress_expiration (milliseconds), validation and data. What it
-// wrote is read, and the other way round. Equal work has to have equal ids, for which
-// see [PythonKey] and [TypeScriptKey]. Two attributes more, which Powertools ignores,
-// are reprise_token, the claim's token, and reprise_result, a result that is not JSON.
+// (Unix seconds), in_progress_expiration (milliseconds), validation and data. Each side reads the
+// other's records. Equal work must have equal ids, see [PythonKey] and [TypeScriptKey]. Two
+// additional attributes, which Powertools ignores, are reprise_token, the claim's token, and
+// reprise_result, a result that is not JSON.
 //
-// Powertools does not fence: a function that overran its lease completes or deletes a
-// record that is somebody else's by then. A claim of ours that is overtaken or deleted
-// so is lost, as [idempotency.ErrLost] says.
+// Powertools does not fence: a function that exceeded its lease completes or deletes a record that
+// belongs to another run by then. A claim of ours that is overtaken or deleted this way is lost,
+// see [idempotency.ErrLost].
 package dynamostore
 
 import (
@@ -57,7 +57,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// Client is what the store needs of a [*dynamodb.Client].
+// Client is the part of a [*dynamodb.Client] that the store needs.
 type Client interface {
 	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
@@ -67,14 +67,13 @@ type Config struct {
 	// Table is the name of the table, or its ARN. It has to be set.
 	Table string
 
-	// Concurrency is how many calls of one batch are under way at a time. The SDK
-	// keeps ten idle connections unless its HTTP client is told otherwise; more calls
-	// than that make connections for themselves. Default: 10.
+	// Concurrency is how many calls of one batch are under way at a time. By default the SDK's HTTP
+	// client keeps ten idle connections; further calls open new connections. Default: 10.
 	Concurrency int
 
-	// Base64 says that digests are kept in base64, as Powertools for TypeScript does,
-	// and not in hexadecimal, as that for Python does. It matters to whoever shares a
-	// table and compares payloads on both sides. Default: hexadecimal.
+	// Base64 keeps digests in base64, as Powertools for TypeScript does, instead of hexadecimal, as
+	// Powertools for Python does. It matters only if both sides share a table and compare payloads.
+	// Default: hexadecimal.
 	Base64 bool
 }
 
@@ -115,8 +114,8 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 	if err == nil {
 		return answers, nil
 	}
-	// Nobody learns of the claims that the failed trip has got. Should releasing them
-	// fail as well, they become free when their leases end.
+	// The caller does not learn of the claims that the failed trip has acquired. If releasing them
+	// fails as well, they become free when their leases end.
 	var claims []idempotency.Claim
 	for i, a := range answers {
 		if a.State == idempotency.Acquired {
@@ -157,12 +156,12 @@ func all[In any](ctx context.Context, doing string, s *Store, batch []In, call f
 	return held, nil
 }
 
-// each makes a call for each member of a batch, so many at a time. If some fail it
-// returns what the others gave, and one of the errors.
+// each makes a call for each member of a batch, with the given concurrency. If some fail it returns
+// the results of the others, and one of the errors.
 func each[In, Out any](ctx context.Context, concurrency int, batch []In, call func(context.Context, In) (Out, error)) ([]Out, error) {
 	out := make([]Out, len(batch))
 	errs := make([]error, len(batch))
-	if len(batch) == 1 { // as mostly
+	if len(batch) == 1 { // the usual case
 		out[0], errs[0] = call(ctx, batch[0])
 		return out, errs[0]
 	}

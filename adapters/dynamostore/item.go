@@ -33,17 +33,17 @@ const (
 	statusCompleted  = "COMPLETED"
 )
 
-// update is an expression of what is done to an item, and on what condition. Names
-// begin with #, since some are reserved words.
+// update is the expression of a change to an item, with its condition. Names begin with #, because
+// some are reserved words.
 type update struct {
 	set, remove, condition string
 	returns                types.ReturnValue // default: nothing
 }
 
 var (
-	// acquiring is what Powertools' PutItem is, but for the token: that grows by one,
-	// from the time in microseconds where there is no token to grow, so that it is
-	// larger than any of an item that has been removed.
+	// acquiring has the effect of Powertools' PutItem, except for the token: the token grows by
+	// one, or begins at the time in microseconds if there is none, so that it is larger than any
+	// token of a removed item.
 	acquiring = update{
 		set:    "#status = :inprogress, #expiration = :expiration, #in_progress_expiration = :lease, #reprise_token = if_not_exists(#reprise_token, :micros) + :one",
 		remove: "#data, #reprise_result",
@@ -59,8 +59,8 @@ var (
 		set:       "#in_progress_expiration = :ended",
 		condition: "#reprise_token = :token AND #status = :inprogress",
 	}
-	// extending leaves the expiration alone, which mostly is weeks ahead. Where it is
-	// not, prolonging follows.
+	// extending does not change the expiration, which is usually weeks ahead. If it is not,
+	// prolonging follows.
 	extending = update{
 		set:       "#in_progress_expiration = :lease",
 		condition: "#reprise_token = :token AND #status = :inprogress AND #expiration >= :expiration",
@@ -82,8 +82,8 @@ func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{V
 
 var attributeName = regexp.MustCompile(`#[a-z_]+`)
 
-// update carries out u on the item of key, and returns what u says. If its condition
-// does not hold, it returns the item as it is, and false.
+// update carries out u on the item of key, and returns the values that u requests. If its condition
+// does not hold, it returns the current item, and false.
 func (s *Store) update(ctx context.Context, key string, u update, v values) (item map[string]types.AttributeValue, ok bool, err error) {
 	expression := "SET " + u.set
 	if u.remove != "" {
@@ -150,12 +150,12 @@ func (s *Store) acquire(ctx context.Context, r idempotency.Request) (idempotency
 	return answer, nil
 }
 
-// found is what a request with a digest finds in an item that is not free at now.
+// found returns the answer to a request with a digest for an item that is not free at now.
 func found(item map[string]types.AttributeValue, digest string, now time.Time) (idempotency.Answer, error) {
 	switch status := str(item, attrStatus); status {
 	case statusInProgress:
 		until, err := integer(item, attrLease)
-		if item[attrLease] == nil { // a function that did not know its own time left
+		if item[attrLease] == nil { // a function that did not know its remaining time
 			until, err = integer(item, attrExpiration)
 			until = (until + 1) * 1000
 		}
@@ -218,13 +218,13 @@ func (s *Store) extend(ctx context.Context, e idempotency.Extension) (bool, erro
 	return ok, err
 }
 
-// has reports whether an item is of a claim, and has that status.
+// has reports whether an item belongs to a claim, and has that status.
 func has(item map[string]types.AttributeValue, c idempotency.Claim, status string) bool {
 	token, err := integer(item, attrToken)
 	return err == nil && token == int64(c.Token) && str(item, attrStatus) == status
 }
 
-// digest is how a digest is kept.
+// digest is the stored form of a digest.
 func (s *Store) digest(d []byte) string {
 	if s.cfg.Base64 {
 		return base64.StdEncoding.EncodeToString(d)

@@ -13,13 +13,13 @@ import (
 )
 
 // PythonKey keys as Powertools for AWS Lambda (Python) does: by the prefix, a number
-// sign, and the MD5, in hexadecimal, of the JSON of what event_key_jmespath finds,
-// which has to be a string: the one that inside returns. The prefix is what key_prefix
-// says there, or the name of the Lambda function, a dot, and the module and name of
-// the decorated one, as in "orders.app.lambda_handler".
+// sign, and the MD5, in hexadecimal, of the JSON of what event_key_jmespath finds. That must be a
+// string, the one that inside returns. The prefix is the value of key_prefix there, or the name of
+// the Lambda function, a dot, and the module and name of the decorated function, as in
+// "orders.app.lambda_handler".
 //
-// Set [idempotency.Config].Key to it, and no Prefix. Other languages, hashes and
-// values need a function of your own, which returns what is in the table's id.
+// Set [idempotency.Config].Key to it, and no Prefix. Other languages, hashes and values need a
+// function of your own, which returns the id in the table.
 func PythonKey(prefix string, inside idempotency.KeyFunc) idempotency.KeyFunc {
 	return hashed(prefix, inside, func(value string) string {
 		sum := md5.Sum([]byte(quote(value, true)))
@@ -28,9 +28,9 @@ func PythonKey(prefix string, inside idempotency.KeyFunc) idempotency.KeyFunc {
 }
 
 // TypeScriptKey keys as Powertools for AWS Lambda (TypeScript) does: by the prefix, a
-// number sign, and the MD5, in base64, of the JSON of what eventKeyJmesPath finds,
-// which has to be a string: the one that inside returns. The prefix is what keyPrefix
-// says there, or the name of the Lambda function. For the rest see [PythonKey].
+// number sign, and the MD5, in base64, of the JSON of what eventKeyJmesPath finds. That must be a
+// string, the one that inside returns. The prefix is the value of keyPrefix there, or the name of
+// the Lambda function. For the rest see [PythonKey].
 func TypeScriptKey(prefix string, inside idempotency.KeyFunc) idempotency.KeyFunc {
 	return hashed(prefix, inside, func(value string) string {
 		sum := md5.Sum([]byte(quote(value, false)))

@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// result is what an item was completed with: our bytes, the JSON text that we and
-// Powertools for Python keep in a string, or the JSON of what else there is, for
-// Powertools for TypeScript keeps values of DynamoDB's own.
+// result returns the result of a completed item: our bytes, the JSON text that we and Powertools
+// for Python keep in a string, or the JSON of any other value, because Powertools for TypeScript
+// keeps DynamoDB's own values.
 func result(item map[string]types.AttributeValue) ([]byte, error) {
 	if b, ok := item[attrResult].(*types.AttributeValueMemberB); ok {
 		return b.Value, nil
@@ -28,7 +28,7 @@ func result(item map[string]types.AttributeValue) ([]byte, error) {
 	}
 }
 
-// plain is a value of DynamoDB's as package json writes it.
+// plain converts a value of DynamoDB to the form that package json writes.
 func plain(value types.AttributeValue) (any, error) {
 	switch value := value.(type) {
 	case *types.AttributeValueMemberS:

@@ -1,4 +1,4 @@
-// Package redisstore keeps idempotency records in Redis or Valkey, by go-redis.
+// Package redisstore keeps idempotency records in Redis or Valkey, through go-redis.
 //
 //	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 //	store, err := redisstore.New(client, redisstore.Config{})
@@ -7,17 +7,16 @@
 //	}
 //	once, err := idempotency.New(store, idempotency.Config{})
 //
-// A record is a hash under a key of its own, and what a batch asks of each record is
-// a script; a batch is one pipeline of them, and so one round trip. A server that
-// does not know a script yet, since it was started or became the primary, refuses it,
-// and gets its text in a second trip. No script touches two keys: of Redis Cluster
-// each node gets the part of the pipeline that is about its slots, all at the same
-// time.
+// A record is a hash under a key of its own, and each request about a record is a script; a batch
+// is one pipeline of scripts, and so one round trip. A server that does not know a script yet,
+// because it has just started or become the primary, refuses it, and gets its text in a second
+// trip. No script uses two keys: in Redis Cluster each node gets the part of the pipeline for its
+// slots, all at the same time.
 //
 // All times are the server's, so the clocks of the processes do not matter. The
 // server drops a record when its retention ends; there is nothing to purge.
 //
-// What Redis forgets is done again. So it has to keep what was acknowledged:
+// If Redis loses a record, its work is done again. So configure it to keep acknowledged records:
 //
 //   - maxmemory-policy has to be noeviction. Every other policy drops records when
 //     memory is full, and some services have another by default.
@@ -25,7 +24,7 @@
 //     loses about a second, no append-only file everything since the last snapshot.
 //   - A failover loses what the replica had not received: replication does not wait.
 //
-// Where that must not be, use a store that loses nothing it has acknowledged.
+// If that is not acceptable, use a store that does not lose acknowledged records.
 package redisstore
 
 import (
@@ -39,8 +38,8 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// Client is what the store needs of a go-redis client: every [redis.UniversalClient]
-// has it, that of one server, of a Sentinel's primary, or of a cluster.
+// Client is the part of a go-redis client that the store needs: every [redis.UniversalClient] has
+// it, for one server, a Sentinel's primary, or a cluster.
 //
 // Set ContextTimeoutEnabled in its options. Without it calls do not end with their
 // context, [idempotency.Config].Timeout, but only with the client's own timeouts and
@@ -49,10 +48,10 @@ type Client interface {
 	Pipelined(ctx context.Context, fill func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// Config says where a [Store] keeps its records.
+// Config is where a [Store] keeps its records.
 type Config struct {
-	// Prefix is put before the key of each record, to keep them apart from what else
-	// the server holds. Default: "reprise:idempotency:".
+	// Prefix is put before the key of each record, to separate them from other keys of the server.
+	// Default: "reprise:idempotency:".
 	Prefix string
 }
 
@@ -95,12 +94,12 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 	return answers, nil
 }
 
-// giveBackTime bounds what is done after a trip that has failed.
+// giveBackTime limits the time for giving back claims after a failed trip.
 const giveBackTime = time.Second
 
-// giveBack releases what a failed trip has acquired, of which nobody learns: one node
-// of a cluster may be down, and the others have answered. Should that fail as well,
-// the claims become free when their leases end.
+// giveBack releases the claims that a failed trip has acquired, because the caller does not learn
+// of them: one node of a cluster may be down, while the others have answered. If that fails as
+// well, the claims become free when their leases end.
 func (s *Store) giveBack(ctx context.Context, batch []idempotency.Request, replies []*redis.Cmd) {
 	var claims []idempotency.Claim
 	for i, reply := range replies {
@@ -114,12 +113,12 @@ func (s *Store) giveBack(ctx context.Context, batch []idempotency.Request, repli
 	if len(claims) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime) // what has failed may be the time
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime) // ctx may have ended
 	defer cancel()
 	_, _ = s.Release(ctx, claims)
 }
 
-// answer reads a reply of the script acquire: a state, and what belongs to it.
+// answer reads a reply of the script acquire: a state, and its values.
 func answer(reply *redis.Cmd) (idempotency.Answer, error) {
 	parts, err := reply.Slice()
 	if err != nil {
@@ -169,7 +168,7 @@ func (s *Store) Extend(ctx context.Context, batch []idempotency.Extension) ([]bo
 	return s.change(ctx, "extending", extend, calls)
 }
 
-// change makes a trip whose replies say whether each claim held.
+// change makes a trip whose replies report whether each claim held.
 func (s *Store) change(ctx context.Context, doing string, script *redis.Script, calls []call) ([]bool, error) {
 	replies, err := s.trip(ctx, script, calls)
 	if err != nil {
@@ -184,7 +183,7 @@ func (s *Store) change(ctx context.Context, doing string, script *redis.Script, 
 	return held, nil
 }
 
-// milliseconds rounds up: a lease is never shorter than was asked for.
+// milliseconds rounds up: a lease is never shorter than requested.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
@@ -195,8 +194,8 @@ type call struct {
 	args []any
 }
 
-// trip runs a script once for each call, in one pipeline, and in a second one where a
-// server does not know the script.
+// trip runs a script once for each call, in one pipeline, and in a second one if a server does not
+// know the script.
 func (s *Store) trip(ctx context.Context, script *redis.Script, calls []call) ([]*redis.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -209,8 +208,8 @@ func (s *Store) trip(ctx context.Context, script *redis.Script, calls []call) ([
 	return replies, err
 }
 
-// pipeline sends, by hash or by text, what has no reply yet or was refused since the
-// server does not know the script, and counts what is refused for that.
+// pipeline sends, by hash or by text, the calls that have no reply yet or were refused because the
+// server does not know the script. It returns how many were refused for that reason.
 func (s *Store) pipeline(ctx context.Context, send func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, calls []call, replies []*redis.Cmd) (missing int, err error) {
 	if len(calls) == 0 {
 		return 0, nil

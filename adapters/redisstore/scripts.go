@@ -19,7 +19,7 @@ local now = time[1] * 1000000 + time[2]
 local function integer(n) return string.format('%.0f', n) end
 `
 
-	// heldBy is whether the claim of token ARGV[1] has the record, and its result.
+	// heldBy computes whether the claim with the token ARGV[1] has the record, and its result.
 	heldBy = `
 local record = redis.call('HMGET', KEYS[1], 'token', 'result')
 local held, result = record[1] == ARGV[1], record[2]
@@ -27,8 +27,8 @@ local held, result = record[1] == ARGV[1], record[2]
 )
 
 // acquire: ARGV is the digest, the lease and the time to keep the record for. A token
-// begins at the time in microseconds, so that it is larger than any of a record that
-// has been dropped, and grows by at least one.
+// begins at the time in microseconds, so that it is larger than any token of a dropped record, and
+// grows by at least one.
 var acquire = redis.NewScript(clock + `
 local record = redis.call('HMGET', KEYS[1], 'token', 'until', 'digest', 'result')
 local token, lapse, digest, result = record[1], record[2], record[3], record[4]
@@ -59,8 +59,8 @@ end
 return held and 1 or 0
 `)
 
-// release: ARGV is the token. The record stays, so that the next token is larger
-// whatever becomes of the server's clock.
+// release: ARGV is the token. The record stays, so that the next token is larger even if the
+// server's clock changes.
 var release = redis.NewScript(heldBy + `
 if not held or result then
 	return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// metrics are the instruments of a queue. The attributes that they share are put together once:
-// to record costs no allocation unless something failed.
+// metrics are the instruments of a queue. Their common attributes are made once: recording
+// allocates nothing unless something failed.
 type metrics struct {
 	meter metric.Meter
 	queue queue
@@ -35,7 +35,7 @@ type metrics struct {
 	ofQueue   attributes
 	ofReceive attributes
 	ofRequest values[reprise.Operation, attributes]
-	ofSend    attributes            // of what a Sender does, for requests
+	ofSend    attributes            // of a Sender, for requests
 	ofSent    attributes            // and for messages
 	ofRun     map[string]attributes // by error.type; empty: none
 	ofOutcome values[reprise.Outcome, attributes]
@@ -43,9 +43,8 @@ type metrics struct {
 	ofSettled values[reprise.Outcome, [2]attributes] // not requeued, requeued
 }
 
-// values has something for each value of an enumeration, made once for those that were
-// known when this was written, and when it is asked for of those that a newer version of
-// the library may have.
+// values has a value for each member of an enumeration: made once for the members that were known
+// when this was written, and on demand for members of a newer version of the library.
 type values[K ~uint8, V any] struct {
 	known  []V
 	making func(K) V
@@ -67,7 +66,7 @@ func (v *values[K, V]) of(k K) V {
 	return v.making(k)
 }
 
-// attributes are some for counters and histograms alike.
+// attributes are attributes for both counters and histograms.
 type attributes struct {
 	all    []attribute.KeyValue
 	add    []metric.AddOption
@@ -142,8 +141,8 @@ func (m *metrics) putTogether() {
 	m.ofReason = valuesTo(retry.ReasonCrash, func(r retry.Reason) attributes { return m.ofQueue.with(keyReason.String(r.String())) })
 }
 
-// begin shows what has not happened yet as zero: whoever watches an increase would
-// not see the first.
+// begin records zeros for events that have not happened yet: otherwise an alert on an increase
+// would miss the first one.
 func (m *metrics) begin() {
 	ctx := context.Background()
 	for _, c := range []metric.Int64Counter{m.extensions, m.expiries} {
@@ -151,11 +150,11 @@ func (m *metrics) begin() {
 	}
 	for o, about := range m.ofOutcome.known {
 		switch reprise.Outcome(o) {
-		case reprise.OutcomeKeep, reprise.OutcomePark: // not of a run
+		case reprise.OutcomeKeep, reprise.OutcomePark: // not the outcome of a run
 		default:
 			m.attempts.Add(ctx, 0, about.add...)
 		}
-		if reprise.Outcome(o) != reprise.OutcomeHold { // whose message stays
+		if reprise.Outcome(o) != reprise.OutcomeHold { // the message stays
 			m.settlings.Add(ctx, 0, m.ofSettled.known[o][0].add...)
 		}
 	}
@@ -171,8 +170,7 @@ func (m *metrics) begin() {
 	}
 }
 
-// limits are the reasons for which a message is given up that might have succeeded
-// later.
+// limits are the reasons for which messages are given up that might have succeeded later.
 var limits = []retry.Reason{retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.ReasonRetention}
 
 func (m *metrics) observer() reprise.Observer {
@@ -220,14 +218,14 @@ func (m *metrics) call(ctx context.Context, e reprise.Call) {
 	if e.Err != nil {
 		about = about.with(errorType(codeOf(e.Err)))
 	}
-	ctx = context.WithoutCancel(ctx) // a request that was cut off has taken its time too
+	ctx = context.WithoutCancel(ctx) // a cancelled request has taken time too
 	m.requests.Record(ctx, e.Duration.Seconds(), about.record...)
 	if e.Operation == reprise.OpHeartbeat && e.Err == nil {
 		m.extensions.Add(ctx, int64(e.Entries-e.Failed), m.ofQueue.add...)
 	}
 }
 
-// requestOf is how the conventions call a consumer's request.
+// requestOf returns the conventions' names for a consumer's request.
 func requestOf(o reprise.Operation) []attribute.KeyValue {
 	name := operationName(o.String())
 	switch o {
@@ -240,10 +238,10 @@ func requestOf(o reprise.Operation) []attribute.KeyValue {
 	case reprise.OpSend:
 		return []attribute.KeyValue{name, typeSend}
 	}
-	return []attribute.KeyValue{name} // GetQueueAttributes, for which they have no type
+	return []attribute.KeyValue{name} // the conventions have no type for GetQueueAttributes
 }
 
-// codeOf is the error.type of a request: SQS's own code, where it gave one.
+// codeOf is the error.type of a request: SQS's own code, if there is one.
 func codeOf(err error) string {
 	if api, ok := errors.AsType[interface {
 		error

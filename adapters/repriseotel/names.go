@@ -7,22 +7,22 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Every name that telemetry has stands in this file. Those of the semantic
-// conventions are of the version imported above, in which messaging is still "in
-// development": another version is a change of this file, and of what users see.
+// All names of telemetry are in this file. Those of the semantic conventions are from the version
+// imported above, in which messaging is still "in development": another version changes this file,
+// and the names that users see.
 const schemaURL = semconv.SchemaURL
 
 // scope is the name of the instrumentation.
 const scope = "github.com/reprise-sqs/reprise/adapters/repriseotel"
 
-// The names of operations are those of SQS's actions, but for a run of the handler.
+// The names of operations are those of SQS's actions, except for a run of the handler.
 const (
 	operationProcess = "process"
 	operationSend    = "SendMessage"
 	operationReceive = "ReceiveMessage"
 	operationDelete  = "DeleteMessage"
 	operationHide    = "ChangeMessageVisibility"
-	operationSettle  = "settle" // that could not be done
+	operationSettle  = "settle" // a settlement that failed
 )
 
 // spanName is "{operation} {destination}".
@@ -50,7 +50,7 @@ var (
 // The values of error.type for runs of the handler: a closed set. Requests have
 // the codes of SQS's errors.
 const (
-	errorOther       = "_OTHER" // what the conventions say for anything else
+	errorOther       = "_OTHER" // the conventions' value for anything else
 	errorPanic       = "panic"
 	errorTimeout     = "timeout"
 	errorUnavailable = "unavailable"
@@ -69,9 +69,9 @@ const (
 	keyReason   = attribute.Key("reprise.reason")          // names of retry.Reason
 	keyDelay    = attribute.Key("reprise.retry.delay")     // seconds, on events
 	keyRequeued = attribute.Key("reprise.requeued")        // a copy took the message's place
-	keyRequests = attribute.Key("reprise.settle.requests") // how many it took
-	keyLink     = attribute.Key("reprise.link")            // what a link leads to
-	keyState    = attribute.Key("reprise.state")           // of messages in hand, breakers, consumers
+	keyRequests = attribute.Key("reprise.settle.requests") // the number of requests
+	keyLink     = attribute.Key("reprise.link")            // the target of a link
+	keyState    = attribute.Key("reprise.state")           // of held messages, breakers, consumers
 )
 
 const (
@@ -83,8 +83,8 @@ const (
 // to come again.
 func eventWait(o reprise.Outcome) string { return "reprise." + o.String() }
 
-// The project's own metrics, beside those of the conventions. Those that count
-// have no unit but what they count.
+// The project's own metrics, in addition to those of the conventions. The unit of counters is the
+// thing that they count.
 const (
 	metricAttempts   = "reprise.attempts"
 	metricRetries    = "reprise.retries"
@@ -106,8 +106,8 @@ const (
 )
 
 var (
-	// requestBounds are the conventions' buckets for durations, in seconds, and what
-	// long polls of up to 20 s need beyond.
+	// requestBounds are the conventions' buckets for durations, in seconds, and further ones for
+	// long polls of up to 20 s.
 	requestBounds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40}
 	// processBounds reach up to the hours that a lease can be kept.
 	processBounds = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 43200}

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// maxInjected is how many attributes a message may have with what is injected. SQS
-	// permits ten; a consumer needs one for the history of a copy, or for the story of
-	// a dead letter.
+	// maxInjected is how many attributes a message may have after injection. SQS permits ten; a
+	// consumer needs one for the history of a copy, or for the story of a dead letter.
 	maxInjected = 9
-	// maxExtracted is how many bytes of one field of a context are read: W3C Baggage, the
-	// longest, has at most so many.
+	// maxExtracted is how many bytes of one field of a context are read: W3C Baggage, the longest,
+	// has at most this many.
 	maxExtracted = 8 << 10
-	// maxXRay is how many bytes of an X-Ray header are read. AWS documents none; what
-	// SDKs write has fewer than 300.
+	// maxXRay is how many bytes of an X-Ray header are read. AWS documents no limit; headers of
+	// SDKs have fewer than 300.
 	maxXRay = 1 << 10
 	// maxMessage is SQS's limit for body and attributes, in bytes.
 	maxMessage = 1 << 20
@@ -34,11 +33,11 @@ const (
 // propagator reads and writes the context in which a message was created.
 type propagator struct {
 	texts  propagation.TextMapPropagator
-	fields []string // that it writes; what matters most comes first
+	fields []string // the fields that it writes, the most important first
 }
 
-// newPropagator puts the trace before what else there is to say, baggage above all:
-// a composite propagator has its fields in no order.
+// newPropagator puts the trace before other fields, such as baggage: a composite propagator has its
+// fields in no order.
 func newPropagator(texts propagation.TextMapPropagator) propagator {
 	of := propagation.TraceContext{}.Fields()
 	rank := func(field string) int {
@@ -54,13 +53,13 @@ func newPropagator(texts propagation.TextMapPropagator) propagator {
 	return propagator{texts, fields}
 }
 
-// Inject writes the trace context of ctx into m's attributes, in place of one that m
-// has, and into a map of its own: the one that m has may be shared. What has no room
-// is left out, the trace last of all: m keeps one of SQS's ten attributes free, and
-// its size within SQS's 1 MiB. Without a trace in ctx, m stays as it is.
+// Inject writes the trace context of ctx into m's attributes, in place of an existing one, and into
+// a new map, because the existing one may be shared. Fields that do not fit are left out, the trace
+// last: m keeps one of SQS's ten attributes free, and its size within SQS's 1 MiB. Without a trace
+// in ctx, m is unchanged.
 //
-// [Telemetry.Send] does that by itself. Inject is for [reprise.Sender.Submit], and
-// for messages that are sent in another way.
+// [Telemetry.Send] does this by itself. Inject is for [reprise.Sender.Submit], and for messages
+// that are sent in another way.
 func (t *Telemetry) Inject(ctx context.Context, m *reprise.Outgoing) { t.propagator.inject(ctx, m) }
 
 func (p propagator) inject(ctx context.Context, m *reprise.Outgoing) {
@@ -74,14 +73,14 @@ func (p propagator) inject(ctx context.Context, m *reprise.Outgoing) {
 		attributes = make(map[string]types.MessageAttributeValue, len(injected))
 	}
 	if trace.SpanContextFromContext(ctx).IsValid() {
-		for _, name := range p.fields { // what is left would be of another trace
+		for _, name := range p.fields { // the rest would belong to another trace
 			delete(attributes, name)
 		}
 	}
 	size := sizeOf(m.Body, attributes)
 	for _, name := range p.fields {
 		value := injected[name]
-		if value == "" { // which SQS refuses
+		if value == "" { // SQS refuses it
 			continue
 		}
 		_, replaced := m.Attributes[name]
@@ -114,8 +113,8 @@ func (p propagator) injected(m *reprise.Outgoing) bool {
 // incoming lets a propagator read a message.
 type incoming map[string]types.MessageAttributeValue
 
-// Get leaves out what is longer than any propagator writes: parsing it would cost memory,
-// and with the context it would travel to whatever the handler calls.
+// Get leaves out values that are longer than any propagator writes: parsing them would cost memory,
+// and with the context they would reach the services that the handler calls.
 func (in incoming) Get(key string) string {
 	value := aws.ToString(in[key].StringValue)
 	if len(value) > maxExtracted {
@@ -127,10 +126,10 @@ func (in incoming) Get(key string) string {
 func (in incoming) Set(string, string) {}
 func (in incoming) Keys() []string     { return slices.Collect(maps.Keys(in)) }
 
-// creation is the context in which m was created, as ctx with that and whatever
-// else travelled along; not valid if m does not say.
+// creation returns the context in which m was created, and ctx with that and other propagated
+// values; not valid if m has none.
 func (p propagator) creation(ctx context.Context, m *reprise.Message) (context.Context, trace.SpanContext) {
-	if trace.SpanContextFromContext(ctx).IsValid() { // of whoever runs the consumer
+	if trace.SpanContextFromContext(ctx).IsValid() { // the context of the code that runs the consumer
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	}
 	if len(m.Attributes) > 0 {
@@ -172,7 +171,7 @@ func parseXRay(header string) trace.SpanContext {
 	return trace.NewSpanContext(cfg)
 }
 
-// trail is a span's context as it is left for the next attempt: a traceparent.
+// trail is a span's context in the form that is stored for the next attempt: a traceparent.
 // https://www.w3.org/TR/trace-context/#traceparent-header
 func trail(sc trace.SpanContext) string {
 	if !sc.IsValid() {
@@ -188,7 +187,7 @@ func trail(sc trace.SpanContext) string {
 	return string(append(text, "-00"...))
 }
 
-// parseTrail is the context of the attempt before m's; not valid if it is not known.
+// parseTrail returns the context of the attempt before m's; not valid if it is not known.
 func parseTrail(m *reprise.Message) trace.SpanContext {
 	if m.Trail == "" {
 		return trace.SpanContext{}

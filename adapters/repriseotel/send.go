@@ -13,10 +13,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Send sends messages through s, which must be a sender to the same queue, in a
-// span of its own: the context in which the messages were created, which they
-// carry to their consumers. Messages that carry one already keep it. See
-// [Telemetry.Inject] for those that have no room.
+// Send sends messages through s, which must be a sender to the same queue, in a span of its own:
+// the messages carry its context to their consumers as that of their creation. Messages that
+// already carry one keep it. See [Telemetry.Inject] for messages without room.
 func (t *Telemetry) Send(ctx context.Context, s *reprise.Sender, messages ...reprise.Outgoing) ([]reprise.Sent, error) {
 	began := time.Now()
 	ctx, span := t.sending(ctx, len(messages))

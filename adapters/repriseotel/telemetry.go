@@ -1,6 +1,6 @@
-// Package repriseotel tells OpenTelemetry what a [reprise.Consumer] and a
-// [reprise.Sender] do: traces and metrics under the semantic conventions for
-// messaging, and metrics of its own for what those have no names for.
+// Package repriseotel reports to OpenTelemetry what a [reprise.Consumer] and a [reprise.Sender] do:
+// traces and metrics under the semantic conventions for messaging, and metrics of its own where the
+// conventions have none.
 //
 //	telemetry, err := repriseotel.New(queueURL, repriseotel.Config{})
 //	...
@@ -8,14 +8,13 @@
 //	...
 //	err = telemetry.Watch(consumer)
 //
-// Each run of the handler is a span of its own, the parent of whatever the handler
-// starts from its context. It ends with what became of the message, and has an
-// event that says how long the message will wait. It is linked to the context in
-// which the message was created, and to the run before it: where that was made in
-// the same process, or told of itself in the history of a copy. What SQS has
-// acknowledged is a span too, from the end of the run.
+// Each run of the handler is a span of its own, the parent of the spans that the handler starts
+// from its context. It ends with the outcome of the message, and has an event with the time that
+// the message will wait. It is linked to the context in which the message was created, and to the
+// previous run if that was made in the same process or is recorded in the history of a copy. A
+// settlement is a span too, from the end of the run to SQS's acknowledgement.
 //
-// It needs the API of OpenTelemetry only. Without an SDK, nothing is recorded.
+// It needs only the API of OpenTelemetry. Without an SDK, nothing is recorded.
 package repriseotel
 
 import (
@@ -36,7 +35,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Config says where telemetry goes. The zero Config works and is good.
+// Config is where telemetry goes. The zero Config is a good default.
 type Config struct {
 	// TracerProvider makes the tracer. A [notrace.TracerProvider] turns traces off, at
 	// no cost. Default: the global one.
@@ -50,14 +49,14 @@ type Config struct {
 	// there. Default: W3C trace context, in the attributes traceparent and tracestate.
 	Propagator propagation.TextMapPropagator
 
-	// OwnTraces lets each attempt begin a trace of its own, which links lead from one
-	// to the next. Default: the attempts belong to the trace in which the message was
-	// created, or else to that of the first attempt known.
+	// OwnTraces makes each attempt a trace of its own, linked to the previous one. Default: the
+	// attempts belong to the trace in which the message was created, or else to that of the first
+	// known attempt.
 	OwnTraces bool
 }
 
-// Telemetry is what is told of one queue. It is made by [New], and may be shared
-// by all that consume from the queue and send to it in this process.
+// Telemetry reports on one queue. It is made by [New], and may be shared by all consumers and
+// senders of the queue in this process.
 type Telemetry struct {
 	queue      queue
 	propagator propagator
@@ -93,10 +92,9 @@ func New(queueURL string, cfg Config) (*Telemetry, error) {
 	return t, nil
 }
 
-// Observer is what a consumer of the queue is to be given as its Config.Observer.
-// With [reprise.Observers] it goes beside your own: behind those that leave trails, or
-// theirs take the place of its own, and neither settlements nor links between attempts
-// are traced.
+// Observer returns the Config.Observer for a consumer of the queue. With [reprise.Observers] you
+// can combine it with your own: put it after observers that leave trails, or their trails replace
+// its own, and neither settlements nor links between attempts are traced.
 func (t *Telemetry) Observer() reprise.Observer {
 	var parts []reprise.Observer
 	if t.tracing != nil {
@@ -108,16 +106,16 @@ func (t *Telemetry) Observer() reprise.Observer {
 	return reprise.Observers(parts...)
 }
 
-// queue is what telemetry says of a queue wherever it says anything.
+// queue has the facts about a queue that all telemetry contains.
 type queue struct {
 	name, url string
 	host      string
-	port      int // 0: the scheme's own
+	port      int // 0: the scheme's default
 	region    string
 }
 
-// parseQueue takes apart the URL of a queue. The region is known of AWS's own
-// hosts: sqs.us-east-1.amazonaws.com, and the older us-east-1.queue.amazonaws.com.
+// parseQueue parses the URL of a queue. The region is known for AWS's own hosts:
+// sqs.us-east-1.amazonaws.com, and the older us-east-1.queue.amazonaws.com.
 func parseQueue(raw string) (queue, error) {
 	const remedy = "pass the URL that the consumer gets, like https://sqs.us-east-1.amazonaws.com/123456789012/orders"
 	u, err := url.Parse(raw)
@@ -129,7 +127,7 @@ func parseQueue(raw string) (queue, error) {
 	if q.name == "" {
 		return queue{}, errors.New("queue URL " + strconv.Quote(raw) + " does not end in the queue's name: " + remedy)
 	}
-	q.port, _ = strconv.Atoi(u.Port()) // url.Parse takes digits only
+	q.port, _ = strconv.Atoi(u.Port()) // url.Parse accepts only digits
 	if labels := strings.Split(q.host, "."); strings.Contains(q.host, ".amazonaws.com") {
 		switch {
 		case labels[0] == "sqs":
@@ -141,7 +139,7 @@ func parseQueue(raw string) (queue, error) {
 	return q, nil
 }
 
-// attributes are what every span and every metric of the conventions says of q.
+// attributes are the attributes of q for every span and every metric of the conventions.
 func (q queue) attributes() []attribute.KeyValue {
 	all := []attribute.KeyValue{systemSQS, destinationName(q.name), serverAddress(q.host)}
 	if q.port != 0 {

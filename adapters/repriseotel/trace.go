@@ -20,7 +20,7 @@ type tracing struct {
 	queue     queue
 	creations propagator
 	ownTraces bool
-	about     []attribute.KeyValue // said on every span
+	about     []attribute.KeyValue // on every span
 }
 
 // spans makes those of one consumer.
@@ -31,14 +31,14 @@ type spans struct {
 	runs map[string]run // whose messages are not yet settled, by their trail
 }
 
-// run is what is remembered of a run from its start until its message is settled.
+// run is what is remembered about a run from its start until its message is settled.
 type run struct {
 	span  trace.SpanContext
-	ended time.Time // zero: it has not, or nobody was told yet
+	ended time.Time // zero: it has not ended, or the end was not yet reported
 }
 
-// begun is the span that was begun for a run, which its context holds under the spans
-// that began it: other observers may begin spans inside, and leave trails of their own.
+// begun is the span of a run; the run's context has it under the spans value that started it,
+// because other observers may start spans inside, and leave trails of their own.
 type begun struct {
 	span  trace.Span
 	trail string
@@ -58,9 +58,9 @@ func (s *spans) observer() reprise.Observer {
 	return reprise.Observer{Starting: s.starting, Attempt: s.attempt, Settled: s.settled}
 }
 
-// starting begins the span of a run, and leaves its context for the next.
+// starting starts the span of a run, and stores its context for the next attempt.
 func (s *spans) starting(ctx context.Context, m *reprise.Message) (context.Context, string) {
-	s.take(m) // it comes to be run again without having been settled
+	s.take(m) // it runs again without having been settled
 	ctx, creation := s.creations.creation(ctx, m)
 	previous := parseTrail(m)
 	options := make([]trace.SpanStartOption, 0, 4)
@@ -85,7 +85,7 @@ func (s *spans) starting(ctx context.Context, m *reprise.Message) (context.Conte
 	return ctx, left
 }
 
-// links lead from a run to where its message came from.
+// links are the links from a run to the origin of its message.
 func links(creation, previous trace.SpanContext) []trace.Link {
 	all := make([]trace.Link, 0, 2)
 	if creation.IsValid() {
@@ -97,7 +97,7 @@ func links(creation, previous trace.SpanContext) []trace.Link {
 	return all
 }
 
-// ofMessage is what a run's span says of its message.
+// ofMessage are the attributes of a run's span about its message.
 func (t *tracing) ofMessage(m *reprise.Message) []attribute.KeyValue {
 	all := make([]attribute.KeyValue, 0, len(t.about)+7)
 	all = append(all, t.about...)
@@ -109,7 +109,7 @@ func (t *tracing) ofMessage(m *reprise.Message) []attribute.KeyValue {
 	return all
 }
 
-// attempt ends the span of a run, with what becomes of its message.
+// attempt ends the span of a run, with the outcome of its message.
 func (s *spans) attempt(ctx context.Context, e reprise.Attempt) {
 	b, recording := ctx.Value(s).(begun)
 	if !recording {
@@ -131,8 +131,8 @@ func (s *spans) attempt(ctx context.Context, e reprise.Attempt) {
 	s.end(b.trail, e, at)
 }
 
-// end notes the end of the run that left trail, unless its message is settled already:
-// the acknowledgement may be told of first.
+// end notes the end of the run that left trail, unless its message is settled already: the
+// acknowledgement may be reported first.
 func (s *spans) end(trail string, e reprise.Attempt, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *spans) end(trail string, e reprise.Attempt, at time.Time) {
 	switch {
 	case !unsettled:
 	case e.Outcome == reprise.OutcomeHold, e.Outcome == reprise.OutcomeLost, // there is nothing to settle
-		e.Message.Trail != trail: // nor will the settlement name the run: another observer's trail has replaced it
+		e.Message.Trail != trail: // the settlement will not name the run: another observer's trail has replaced it
 		delete(s.runs, trail)
 	default:
 		r.ended = at
@@ -148,7 +148,7 @@ func (s *spans) end(trail string, e reprise.Attempt, at time.Time) {
 	}
 }
 
-// take returns what is remembered of the run that m's trail names, and forgets it.
+// take returns the remembered run that m's trail names, and forgets it.
 func (s *spans) take(m *reprise.Message) (r run, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,15 +157,15 @@ func (s *spans) take(m *reprise.Message) (r run, known bool) {
 	return r, known
 }
 
-// settled makes the span of a settlement, from the end of the run that asked for it
-// to SQS's acknowledgement. Messages that were settled without a run have none.
+// settled makes the span of a settlement, from the end of its run to SQS's acknowledgement.
+// Messages that were settled without a run have none.
 func (s *spans) settled(ctx context.Context, e reprise.Settled) {
 	r, ran := s.take(e.Message)
 	switch {
 	case !ran:
 		return
 	case r.ended.IsZero() && e.Outcome == reprise.OutcomeLost:
-		return // with its run, which says so
+		return // the run's span has it
 	case r.ended.IsZero():
 		r.ended = time.Now()
 	}
@@ -190,7 +190,7 @@ func (s *spans) settled(ctx context.Context, e reprise.Settled) {
 func settling(e reprise.Settled) string {
 	switch {
 	case e.Requeued, e.Outcome == reprise.OutcomeDeadLetter:
-		return operationSend // of a copy, whereupon the original is deleted
+		return operationSend // of a copy; then the original is deleted
 	case e.Outcome == reprise.OutcomeDelete:
 		return operationDelete
 	case e.Outcome == reprise.OutcomeLost:

@@ -10,13 +10,13 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Watch makes gauges of the consumer's [reprise.Status], which is looked at
-// whenever metrics are collected: what it has in its hands, what it has put into
-// backoff, its breakers and its health. stop ends that; a consumer that has stopped
-// says so in its health. Of several that are watched each gauge is the sum.
+// Watch makes gauges of the consumer's [reprise.Status], which is read whenever metrics are
+// collected: the messages that it holds, those in backoff, its breakers and its health. stop ends
+// that; a consumer that has stopped reports it in its health. With several watched consumers each
+// gauge is the sum.
 //
-// The counts are this process's own. Status.InFlight, which is the whole queue's,
-// is not among them: CloudWatch has it.
+// The counts are this process's own. Status.InFlight, the count of the whole queue, is not among
+// them: CloudWatch has it.
 func (t *Telemetry) Watch(c *reprise.Consumer) (stop func() error, err error) {
 	if t.metrics == nil {
 		return func() error { return nil }, nil
@@ -89,7 +89,7 @@ func (w *watch) observe(o metric.Observer, s reprise.Status) {
 	for _, b := range s.Breakers {
 		breakers[b.State]++
 	}
-	for state := reprise.BreakerOpen; int(state) < len(breakers); state++ { // of those that are closed there is no count
+	for state := reprise.BreakerOpen; int(state) < len(breakers); state++ { // closed breakers are not counted
 		o.ObserveInt64(w.breakers, breakers[state], w.ofBreaker.of(state))
 	}
 	givingUp := int64(0)

@@ -15,28 +15,26 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Fetch is middleware: it gives next the payload as the message's body. The handler
-// does not see the attribute that says where the body was; [From] tells it. A message
-// that has its body itself passes unchanged, at no cost.
+// Fetch is middleware: it gives next the payload as the message's body. The handler does not see
+// the attribute that marks the pointer; [From] returns where the body was. A message that contains
+// its body passes unchanged, at no cost.
 //
-// What stands outside of Fetch sees the message as it came, the pointer, and so do
-// the queue and its dead-letter queue: what is requeued or dead-lettered still has its
-// payload.
+// Middleware outside of Fetch sees the received message, the pointer, and so do the queue and its
+// dead-letter queue: a copy or a dead letter still has its payload.
 //
-// A message is dead-lettered with the reason if its pointer is malformed or leads to
-// where Config does not permit, and if the object does not exist, is archived, is
-// larger than Config.MaxSize or not as large as the message says.
+// A message is dead-lettered with the reason if its pointer is malformed or leads outside of the
+// locations in Config, and if the object does not exist, is archived, is larger than Config.MaxSize
+// or has another size than the message says.
 //
-// Any other 4xx of S3 about the one object, as AccessDenied or InvalidURI, is an
-// ordinary error: the message is retried, and dead-lettered with S3's answer when its
-// attempts are used up. A forged pointer can provoke such an answer, so it must not stop
-// other messages. It follows that a lost permission shows in retries and dead
-// letters. S3 says of a missing object that access is denied unless the consumer has
-// s3:ListBucket: grant it.
+// Any other 4xx of S3 about one object, such as AccessDenied or InvalidURI, is an ordinary error:
+// the message is retried, and dead-lettered with S3's answer when its attempts are used up. A
+// forged pointer can provoke such an answer, so it must not stop other messages. So a lost
+// permission shows in retries and dead letters. For a missing object S3 answers "access denied"
+// unless the consumer has s3:ListBucket: grant it.
 //
-// A failure that every object would get counts as [reprise.Unavailable], so that when nearly
-// all fail so, the consumer's breaker opens: failed connections, timeouts, throttling, 5xx,
-// credentials that are expired or invalid, and a bucket that does not exist.
+// A failure that would be the same for every object counts as [reprise.Unavailable], so that the
+// consumer's breaker opens when nearly all requests fail this way: failed connections, timeouts,
+// throttling, 5xx, credentials that are expired or invalid, and a bucket that does not exist.
 func (p *Payloads) Fetch(next reprise.Handler) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		size, ok := offloaded(m.Attributes)
@@ -55,7 +53,7 @@ func (p *Payloads) Fetch(next reprise.Handler) reprise.Handler {
 			return err
 		}
 		p.fetched.Add(1)
-		whole := *m // the message is not ours to change: who stands outside sees it too
+		whole := *m // outer middleware sees the message too, so it must not be changed
 		whole.Body = body
 		whole.Attributes = maps.Clone(m.Attributes)
 		delete(whole.Attributes, SizeAttribute)
@@ -67,7 +65,7 @@ func (p *Payloads) Fetch(next reprise.Handler) reprise.Handler {
 	})
 }
 
-// get reads an object. Its error says what is to become of the message.
+// get reads an object. Its error decides what happens to the message.
 func (p *Payloads) get(ctx context.Context, from Pointer) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
@@ -93,7 +91,7 @@ func (p *Payloads) get(ctx context.Context, from Pointer) (string, error) {
 	if out.ContentLength != nil {
 		body.Grow(int(from.Size))
 	}
-	n, err := io.Copy(&body, io.LimitReader(out.Body, from.Size+1)) // one more than there should be
+	n, err := io.Copy(&body, io.LimitReader(out.Body, from.Size+1)) // one byte more than expected
 	switch {
 	case err != nil:
 		return "", reprise.Unavailable(fmt.Errorf("fetching %q: after %d of %d bytes: %w", from, n, from.Size, err))
@@ -109,15 +107,15 @@ func wrongSize(from Pointer, got int64) error {
 	return fmt.Errorf("fetching %q: the message says that it has %d bytes, and it has %d or more: it is not what was sent", from, from.Size, got)
 }
 
-// lost says that S3 has answered, and has the object not, or not at hand: it was
-// removed, or has been archived by somebody's lifecycle rule.
+// lost reports whether S3 has answered that it does not have the object, or has archived it: it was
+// removed, or archived by a lifecycle rule.
 func lost(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "InvalidObjectState")
 }
 
-// refused reports whether S3 has answered that it does not serve this one object. A
-// forged pointer can provoke that, so codes that are not known are taken for it too.
+// refused reports whether S3 has answered that it does not serve this one object. A forged pointer
+// can provoke that, so unknown codes count too.
 func refused(err error) bool {
 	if reprise.IsUnavailable(err) || concernsAll(err) {
 		return false
@@ -125,12 +123,12 @@ func refused(err error) bool {
 	if reply, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return reply.HTTPStatusCode()/100 == 4
 	}
-	api, ok := errors.AsType[smithy.APIError](err) // of a Client that is not the SDK's
+	api, ok := errors.AsType[smithy.APIError](err) // a Client that is not the SDK's
 	return ok && api.ErrorFault() == smithy.FaultClient
 }
 
-// concernsAll reports whether a 4xx is about the bucket, the account, the credentials,
-// the clock or a quota, none of which a pointer chooses.
+// concernsAll reports whether a 4xx is about the bucket, the account, the credentials, the clock or
+// a quota. A pointer cannot influence these.
 func concernsAll(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {

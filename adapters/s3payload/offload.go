@@ -23,15 +23,15 @@ import (
 // SizeAttribute.
 const maxUserAttributes = 9
 
-// Offload returns m as it is to be sent. If it is larger than Config.Threshold its
-// body is written to S3 first, and what is returned is a pointer to it; otherwise it
-// is m itself. A pointer is returned as it is.
+// Offload returns the message to send for m. If m is larger than Config.Threshold its body is
+// written to S3 first, and the result is a pointer to it; otherwise it is m itself. A pointer is
+// returned unchanged.
 //
 // Nothing points to the object yet: if the message is not sent then, the object stays
 // until the bucket's lifecycle rule removes it. [Payloads.Send] does better.
 //
-// A message with more than nine attributes cannot be offloaded, as SQS takes ten; with
-// nine it has no room left for the history that reprise gives a copy.
+// A message with more than nine attributes cannot be offloaded, because SQS accepts ten; with nine
+// there is no room left for the history of a copy.
 func (p *Payloads) Offload(ctx context.Context, m reprise.Outgoing) (reprise.Outgoing, error) {
 	place, err := p.place(&m)
 	if err != nil || place == nil {
@@ -40,11 +40,11 @@ func (p *Payloads) Offload(ctx context.Context, m reprise.Outgoing) (reprise.Out
 	return p.put(ctx, m, *place)
 }
 
-// place returns where the body of m is to be written, or nil if it stays in m.
+// place returns where to write the body of m, or nil if it stays in m.
 func (p *Payloads) place(m *reprise.Outgoing) (*Pointer, error) {
 	size, attributes := sizes(m)
 	if size <= p.cfg.Threshold || m.Body == "" {
-		return nil, nil // an empty body is refused by whoever sends it
+		return nil, nil // SQS refuses an empty body
 	}
 	limit := p.cfg.Threshold
 	if limit < 0 {
@@ -71,8 +71,7 @@ func (p *Payloads) place(m *reprise.Outgoing) (*Pointer, error) {
 	return &Pointer{Bucket: p.cfg.Bucket, Key: p.cfg.Prefix + newUUID(), Size: int64(len(m.Body))}, nil
 }
 
-// sizes returns what SQS counts of m against its limits, and the attributes' part of
-// that.
+// sizes returns the size of m in SQS's count, and the attributes' part of that.
 func sizes(m *reprise.Outgoing) (all, attributes int) {
 	for name, a := range m.Attributes {
 		attributes += len(name) + len(aws.ToString(a.DataType)) + len(aws.ToString(a.StringValue)) + len(a.BinaryValue)
@@ -80,8 +79,8 @@ func sizes(m *reprise.Outgoing) (all, attributes int) {
 	return len(m.Body) + attributes, attributes
 }
 
-// newUUID returns a random UUID (RFC 9562, version 4), which is what AWS's libraries
-// name objects by.
+// newUUID returns a random UUID (RFC 9562, version 4); AWS's libraries name objects in the same
+// way.
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -112,12 +111,12 @@ func (p *Payloads) put(ctx context.Context, m reprise.Outgoing, to Pointer) (rep
 // maxUploads is how many bodies of one Send are written at once.
 const maxUploads = 10
 
-// Send is sender's Send, for messages that may be large: those that are go through
-// [Payloads.Offload] first, ten at once. One that cannot be offloaded is not sent, and
-// its result says why; the others are sent all the same.
+// Send is sender's Send, for messages that may be large: large ones go through [Payloads.Offload]
+// first, ten at once. A message that cannot be offloaded is not sent, and its result has the
+// reason; the others are sent nevertheless.
 //
-// The object of a message that SQS has not taken is deleted again, unless SQS may have
-// the message after all ([reprise.ErrUnconfirmed]).
+// The object of a message that SQS has not accepted is deleted again, unless SQS may have the
+// message after all ([reprise.ErrUnconfirmed]).
 func (p *Payloads) Send(ctx context.Context, sender *reprise.Sender, messages ...reprise.Outgoing) ([]reprise.Sent, error) {
 	results := make([]reprise.Sent, len(messages))
 	ready, written := p.offloadAll(ctx, messages, results)
@@ -146,9 +145,8 @@ func (p *Payloads) Send(ctx context.Context, sender *reprise.Sender, messages ..
 	return results, fmt.Errorf("%d of %d messages were not sent, the first: %w", failed, len(messages), first)
 }
 
-// offloadAll returns what is to be sent of messages, and where what was written of each
-// is: nowhere, if its body stays in it. The errors of those that cannot be sent go to
-// results.
+// offloadAll returns the messages to send, and for each the pointer to its object: nil if its body
+// stays in it. The errors of messages that cannot be sent go to results.
 func (p *Payloads) offloadAll(ctx context.Context, messages []reprise.Outgoing, results []reprise.Sent) (ready []reprise.Outgoing, written []*Pointer) {
 	ready, written = slices.Clone(messages), make([]*Pointer, len(messages))
 	var uploads sync.WaitGroup
@@ -173,8 +171,7 @@ func (p *Payloads) offloadAll(ctx context.Context, messages []reprise.Outgoing, 
 	return ready, written
 }
 
-// discard deletes what was written for a message that was not sent, even if it was not
-// for lack of time.
+// discard deletes the object of a message that was not sent, even if ctx has ended.
 func (p *Payloads) discard(ctx context.Context, written *Pointer, s reprise.Sent) {
 	if written == nil || s.Err == nil || errors.Is(s.Err, reprise.ErrUnconfirmed) {
 		return

@@ -1,7 +1,7 @@
-// Package s3payload keeps large payloads in Amazon S3: SQS takes messages of at most 1 MiB,
-// so what is larger goes to a bucket, and the message says where it is. The format
-// is that of AWS's extended client libraries for Java and Python: messages that
-// those have sent are read, and those sent by this package they read.
+// Package s3payload keeps large payloads in Amazon S3: SQS accepts messages of at most 1 MiB, so
+// larger bodies go to a bucket, and the message is a pointer to the object. The format is that of
+// AWS's extended client libraries for Java and Python: this package and those libraries read each
+// other's messages.
 //
 //	payloads, err := s3payload.New(s3.NewFromConfig(cfg), s3payload.Config{Bucket: "orders-payloads"})
 //	...
@@ -11,8 +11,8 @@
 //		AfterDelete: payloads.Remove, // or leave it out, and let a lifecycle rule remove objects
 //	})
 //
-// The message in the queue stays the pointer: it is what is retried, requeued,
-// dead-lettered and redriven, and the object stays where it is.
+// The message in the queue stays the pointer: the pointer is retried, requeued, dead-lettered and
+// redriven, and the object stays where it is.
 package s3payload
 
 import (
@@ -28,26 +28,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Client is the part of the AWS SDK's *s3.Client that a [Payloads] calls. Wrap one to
-// set what is not set here: encryption by a key of your own, tags, an expected owner
-// of the bucket.
+// Client is the part of the AWS SDK's *s3.Client that a [Payloads] calls. Wrap one to set further
+// options: encryption by a key of your own, tags, an expected owner of the bucket.
 type Client interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 }
 
-// Location is where payloads lie.
+// Location is a place of payloads.
 type Location struct {
 	// Bucket is a bucket's name.
 	Bucket string
-	// Prefix is what the keys of its payloads begin with, to the letter: end it with a
-	// slash to mean a folder. Default: none; every key.
+	// Prefix is the exact beginning of the keys of its payloads: end it with a slash to mean a
+	// folder. Default: none; every key.
 	Prefix string
 }
 
-// Config says where payloads are kept, and which are. Only Bucket is required; a
-// Config is copied by [New] and cannot change afterwards.
+// Config is where payloads are kept, and which bodies are. Only Bucket is required; [New] copies
+// the Config.
 type Config struct {
 	// Bucket is where payloads are written to, under keys that begin with Prefix: of
 	// letters, digits and ./_- only, at most 988 characters, not beginning with a
@@ -55,9 +54,9 @@ type Config struct {
 	// UUID. Default of Prefix: none.
 	Bucket, Prefix string
 
-	// Allow names further locations of payloads. A message is no proof of who has sent
-	// it: a pointer to an object that lies neither under Bucket and Prefix nor in one
-	// of these is refused. Default: none.
+	// Allow names further locations of payloads. Anybody who may send can forge a pointer: a
+	// pointer to an object neither under Bucket and Prefix nor in one of these is refused. Default:
+	// none.
 	Allow []Location
 
 	// Threshold is the size in bytes, of body and attributes together as SQS counts
@@ -67,16 +66,16 @@ type Config struct {
 	Threshold int
 
 	// MaxSize is how large a payload may be, in bytes, to be sent or fetched. A message
-	// whose payload is larger is dead-lettered. As many payloads as the consumer runs
-	// handlers can be in memory. Default: 64 MiB, at most 1 GiB.
+	// whose payload is larger is dead-lettered. Each running handler can have one payload in
+	// memory. Default: 64 MiB, at most 1 GiB.
 	MaxSize int
 
 	// Timeout limits one call of the Client, its retries and the transfer included.
 	// Default: 30 s.
 	Timeout time.Duration
 
-	// Logger is told, twice a minute at most, that objects could not be removed.
-	// Default: slog.Default().
+	// Logger gets, at most twice a minute, a line that objects could not be removed. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 
@@ -165,8 +164,8 @@ func (c Config) validate() (problems []error) {
 	return problems
 }
 
-// badPrefix says what is wrong with a prefix of keys to write, by the rules of AWS's
-// library for Java, so that it can use the same. It is empty if nothing is.
+// badPrefix returns the problem of a prefix of keys to write, or "". The rules are those of AWS's
+// library for Java, so that it can use the same prefix.
 func badPrefix(prefix string) string {
 	invalid := func(c rune) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("./_-", c))
@@ -184,17 +183,17 @@ func badPrefix(prefix string) string {
 	return ""
 }
 
-// Stats counts what a [Payloads] has done.
+// Stats counts the operations of a [Payloads].
 type Stats struct {
-	// Fetched is how many payloads handlers were given, Offloaded how many were
-	// written, Removed how many were deleted.
+	// Fetched is how many payloads were fetched for handlers, Offloaded how many were written,
+	// Removed how many were deleted.
 	Fetched, Offloaded, Removed int64
-	// NotRemoved is how many payloads should have been deleted and could not be: they
-	// are left to the bucket's lifecycle rule.
+	// NotRemoved is how many payloads should have been deleted but could not be: the bucket's
+	// lifecycle rule removes them.
 	NotRemoved int64
 }
 
-// Stats returns what has been done so far.
+// Stats returns the counts so far.
 func (p *Payloads) Stats() Stats {
 	return Stats{
 		Fetched:    p.fetched.Load(),

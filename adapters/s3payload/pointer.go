@@ -13,21 +13,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// What AWS's libraries call things. Either attribute marks a message as a pointer,
-// with either class: the Java library writes the present class with the older
-// attribute unless told otherwise.
+// The names of AWS's libraries. Either attribute marks a message as a pointer, with either class:
+// the Java library by default writes the current class with the older attribute.
 const (
-	// SizeAttribute is the message attribute that marks a message as a pointer to its
-	// payload, whose size in bytes it holds.
+	// SizeAttribute is the message attribute that marks a message as a pointer to its payload; its
+	// value is the payload's size in bytes.
 	SizeAttribute = "ExtendedPayloadSize"
-	// LegacySizeAttribute is its older name, which is read and not written.
+	// LegacySizeAttribute is its older name, which is read but not written.
 	LegacySizeAttribute = "SQSLargePayloadSize"
 
 	pointerClass       = "software.amazon.payloadoffloading.PayloadS3Pointer"
 	legacyPointerClass = "com.amazon.sqs.javamessaging.MessageS3Pointer"
 )
 
-// Pointer says where a payload is.
+// Pointer is the location and the size of a payload.
 type Pointer struct {
 	Bucket, Key string
 	// Size is the payload's size in bytes, as the message says.
@@ -39,15 +38,14 @@ func (p Pointer) String() string { return "s3://" + p.Bucket + "/" + p.Key }
 
 type contextKey struct{}
 
-// From returns where the payload came from that [Payloads.Fetch] has given the handler
-// that runs with ctx; ok is false if the message had its body itself.
+// From returns the pointer to the payload that [Payloads.Fetch] has fetched for the handler that
+// runs with ctx; ok is false if the message contained its body.
 func From(ctx context.Context) (p Pointer, ok bool) {
 	p, ok = ctx.Value(contextKey{}).(Pointer)
 	return p, ok
 }
 
-// offloaded returns the attribute that says that the body of a message with
-// attributes is a pointer.
+// offloaded returns the attribute that marks the body of a message as a pointer.
 func offloaded(attributes map[string]types.MessageAttributeValue) (size types.MessageAttributeValue, ok bool) {
 	if size, ok = attributes[SizeAttribute]; !ok {
 		size, ok = attributes[LegacySizeAttribute]
@@ -67,7 +65,7 @@ func (p Pointer) encode() string {
 	return string(text)
 }
 
-// decode reads the pointer of a message that is marked as one.
+// decode reads the pointer of a marked message.
 func decode(body string, size types.MessageAttributeValue) (Pointer, error) {
 	var class string
 	var o object
@@ -86,7 +84,7 @@ func decode(body string, size types.MessageAttributeValue) (Pointer, error) {
 	return Pointer{Bucket: o.Bucket, Key: o.Key, Size: n}, nil
 }
 
-// unmarshal reads a JSON array of as many values.
+// unmarshal reads a JSON array of exactly these values.
 func unmarshal(text string, values ...any) error {
 	var parts []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &parts); err != nil {
@@ -103,8 +101,8 @@ func unmarshal(text string, values ...any) error {
 	return nil
 }
 
-// permit says why p is not to be followed: it is what anybody who may send to the queue
-// has written.
+// permit returns why p must not be followed, or nil: anybody who may send to the queue can have
+// written it.
 func (c *Config) permit(p Pointer) error {
 	switch {
 	case !slices.ContainsFunc(c.Allow, func(l Location) bool { return l.has(p) }):
@@ -122,7 +120,7 @@ func (l Location) has(p Pointer) bool {
 	return p.Bucket == l.Bucket && strings.HasPrefix(p.Key, l.Prefix)
 }
 
-// climbs reports whether key, taken for a path, has parts that go up or stay.
+// climbs reports whether key, as a path, has a part "." or "..".
 func climbs(key string) bool {
 	for part := range strings.SplitSeq(key, "/") {
 		if part == "." || part == ".." {
@@ -139,10 +137,9 @@ const (
 	keyMarker    = "-..s3Key..-"
 )
 
-// SplitHandle takes apart a receipt handle that AWS's library for Java or Python has
-// given out for a message whose payload is in S3: into the receipt handle that SQS
-// knows, and the pointer, whose Size is 0. Any other handle is returned as it is, and
-// ok is false. Handles that reprise uses are SQS's own.
+// SplitHandle splits a receipt handle that AWS's library for Java or Python has issued for a
+// message whose payload is in S3 into the receipt handle of SQS and the pointer, whose Size is 0.
+// Any other handle is returned unchanged, and ok is false. Handles that reprise uses are SQS's own.
 func SplitHandle(handle string) (original string, p Pointer, ok bool) {
 	rest, marked := strings.CutPrefix(handle, bucketMarker)
 	bucket, rest, closed := strings.Cut(rest, bucketMarker)

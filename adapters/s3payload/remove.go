@@ -15,19 +15,18 @@ import (
 // package reprise, which is called when SQS has confirmed that the message is gone and
 // its work is done: not for messages that are retried, requeued or dead-lettered.
 // Without it payloads stay until the bucket's lifecycle rule removes them, which is
-// the default because nothing else is safe everywhere: an object may have other
-// pointers to it, those in the queues of other subscribers of a topic above all.
+// the default because only that is safe everywhere: an object may have other pointers, for example
+// in the queues of other subscribers of a topic.
 //
-// Messages without a payload in S3 cost nothing. A pointer to where Config does not
-// permit is not followed. Where payloads have no prefix of their own, and so every object of
-// the bucket is permitted, only those are removed whose keys end in a UUID, as this
-// package and AWS's libraries name payloads: a sender may write any pointer, and must not
-// have an object deleted whose name can be guessed.
+// Messages without a payload in S3 cost nothing. A pointer outside of the locations in Config is
+// not followed. If payloads have no prefix of their own, every object of the bucket is permitted;
+// then only objects whose keys end in a UUID are removed, as this package and AWS's libraries name
+// payloads: a sender can forge any pointer, and must not have objects deleted whose names can be
+// guessed.
 //
-// A delete that fails is counted in [Stats], logged and not repeated, beyond what the
-// client does by itself: the message is done in any case, and so is the bucket's
-// lifecycle rule needed in any case. If the process dies between the two deletes the
-// object stays as well.
+// A delete that fails is counted in [Stats] and logged, but not repeated, except by the client
+// itself: the message is done in any case, and the bucket's lifecycle rule is needed in any case.
+// If the process dies between the two deletes the object stays as well.
 func (p *Payloads) Remove(ctx context.Context, m *reprise.Message) {
 	size, ok := offloaded(m.Attributes)
 	if !ok {
@@ -48,8 +47,8 @@ func (p *Payloads) Remove(ctx context.Context, m *reprise.Message) {
 	}
 }
 
-// removable reports whether at, which is permitted, is an object that only its sender can
-// have named: one under a prefix, or under a name that cannot be guessed.
+// removable reports whether only its sender can have named the permitted object at: it is under a
+// prefix, or its name cannot be guessed.
 func (c *Config) removable(at Pointer) bool {
 	return endsInUUID(at.Key) || slices.ContainsFunc(c.Allow, func(l Location) bool { return l.Prefix != "" && l.has(at) })
 }
@@ -70,7 +69,7 @@ func endsInUUID(key string) bool {
 	return true
 }
 
-// delete deletes an object; one that does not exist is no error.
+// delete deletes an object; a missing object is not an error.
 func (p *Payloads) delete(ctx context.Context, at Pointer) error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
@@ -81,11 +80,10 @@ func (p *Payloads) delete(ctx context.Context, at Pointer) error {
 	return nil
 }
 
-// complainEvery bounds what is logged while S3 is unavailable.
+// complainEvery limits the logging while S3 is unavailable.
 const complainEvery = 30 * time.Second
 
-// complain counts a payload that was not removed, and says so if nothing has been said
-// lately.
+// complain counts a payload that was not removed, and logs it unless it has logged recently.
 func (p *Payloads) complain(err error) {
 	p.notRemoved.Add(1)
 	p.mu.Lock()

@@ -1,7 +1,6 @@
-// Package appendlog is the least that a durable sqsserver.Journal can be, and so
-// the ceiling for one: a file that batches are appended to and synced, and an
-// index in memory of where the values are. It gives no space back, cannot be
-// opened again and checks nothing that it reads.
+// Package appendlog is a minimal durable sqsserver.Journal, and so the upper bound for the speed of
+// one: batches are appended to a file and synced, and an index in memory has the positions of the
+// values. It frees no space, cannot be opened again and does not check the data that it reads.
 package appendlog
 
 import (
@@ -20,18 +19,17 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Options say how a log is kept.
+// Options are the options of a log.
 type Options struct {
-	// Dir is the directory in which the log is created. It has none yet.
+	// Dir is the directory in which the log is created. It must not contain a log.
 	Dir string
 
-	// Reserve is how many bytes of the file are written beforehand. To sync what
-	// overwrites them the file system has nothing to note, which is two to three
-	// times as fast as to grow the file; the logs of databases are reused for that.
-	// Default: 0.
+	// Reserve is how many bytes of the file are written beforehand. A sync of overwritten bytes
+	// changes no metadata of the file system, which is two to three times as fast as growing the
+	// file; databases reuse their logs for this reason. Default: 0.
 	Reserve int64
 
-	// SyncDelay is how much longer a sync takes than the disk does. Default: 0.
+	// SyncDelay is added to the time of each sync. Default: 0.
 	SyncDelay time.Duration
 }
 
@@ -39,7 +37,7 @@ type Options struct {
 type Log struct {
 	delay time.Duration
 	file  *os.File
-	end   int64  // of what was appended; of Commit alone
+	end   int64  // of the appended bytes; only Commit uses it
 	data  []byte // of the batch that is being appended; reused
 
 	mu    sync.RWMutex // guards what follows
@@ -101,8 +99,8 @@ func (l *Log) Commit(b *sqsserver.Batch, sync bool) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// add encodes a change, and notes where its value will be. The server reads none
-// of a batch before its Commit has returned.
+// add encodes a change, and notes the position of its value. The server reads nothing of a batch
+// before its Commit has returned.
 func (l *Log) add(op sqsserver.BatchOp, key, value []byte) {
 	l.data = append(l.data, byte(op))
 	l.data = binary.AppendUvarint(l.data, uint64(len(key)))
@@ -155,7 +153,7 @@ func (l *Log) read(dst []byte, at place) ([]byte, error) {
 	return dst, nil
 }
 
-// Scan reads what begins with prefix.
+// Scan reads the values whose keys begin with prefix.
 func (l *Log) Scan(prefix []byte, f func(key, value []byte) error) error {
 	l.mu.RLock()
 	places := make(map[string]place)

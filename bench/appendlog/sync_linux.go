@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// syncData makes durable what was written, but not when.
+// syncData makes written data durable, but not its time of modification.
 func syncData(file *os.File) error { return syscall.Fdatasync(int(file.Fd())) }

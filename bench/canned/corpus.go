@@ -20,15 +20,14 @@ const (
 	bodySize   = 1024
 	maxBatch   = 10
 
-	// A message's id is its number in idDigits digits behind idPrefix. No id comes
-	// twice, as none does in SQS: a consumer takes a second message of an id that
-	// it holds for a redelivery, and a goroutine that waits for a processor can
-	// hold one while a hundred thousand others pass.
+	// A message's id is its number in idDigits digits behind idPrefix. No id comes twice, as in
+	// SQS: a consumer treats a second message with an id that it holds as a redelivery, and a
+	// goroutine that waits for a processor can hold one while a hundred thousand others pass.
 	idPrefix = "7d5f4c1a-9b1e-4a6b-8c2d-"
 	idDigits = 12
 )
 
-// corpus is the messages, as the SDK's values and as what SQS would write.
+// corpus are the messages, as the SDK's values and as the JSON of SQS.
 type corpus struct {
 	messages []types.Message // without ids
 	objects  [][]byte        // JSON, with an id of zeros

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Direct returns a client of q without HTTP and JSON: the floor under every
-// figure. Ids of batch entries must be positions, "0", "1" and so on.
+// Direct returns a client of q without HTTP and JSON: the lower bound of every figure. Ids of batch
+// entries must be positions, "0", "1" and so on.
 func (q *Queue) Direct() reprise.Client { return direct{q, messages()} }
 
 type direct struct {
@@ -57,7 +57,7 @@ func (d direct) SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ..
 	return nil, errNoSends
 }
 
-// deleteReplies and visibilityReplies confirm that many entries.
+// deleteReplies and visibilityReplies confirm as many entries as their index.
 var deleteReplies, visibilityReplies = func() (d [maxBatch + 1]*sqs.DeleteMessageBatchOutput, v [maxBatch + 1]*sqs.ChangeMessageVisibilityBatchOutput) {
 	for n := range d {
 		d[n], v[n] = &sqs.DeleteMessageBatchOutput{}, &sqs.ChangeMessageVisibilityBatchOutput{}

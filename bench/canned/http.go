@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// SDK returns the real client with q in the place of its HTTP client: what the
-// SDK costs, without a network.
+// SDK returns the real client with q in the place of its HTTP client: the cost of the SDK, without
+// a network.
 func (q *Queue) SDK(opts ...func(*sqs.Options)) *sqs.Client {
 	inPlace := func(o *sqs.Options) { o.HTTPClient = q }
 	return Client("https://sqs.us-east-1.amazonaws.com", append([]func(*sqs.Options){inPlace}, opts...)...)
@@ -80,7 +80,7 @@ func (q *Queue) reply(ctx context.Context, target string, request []byte) []byte
 	switch strings.TrimPrefix(target, "AmazonSQS.") {
 	case "ReceiveMessage":
 		first, n := q.take(ctx, wanted(request))
-		const head, tail, most = `{"Messages":[`, `]}`, 2 * bodySize // an object's size, amply
+		const head, tail, most = `{"Messages":[`, `]}`, 2 * bodySize // more than an object's size
 		reply := append(make([]byte, 0, len(head)+n*most+len(tail)), head...)
 		return append(messages().appendJSON(reply, first, n), tail...)
 	case "DeleteMessageBatch":
@@ -115,8 +115,7 @@ func wanted(request []byte) int {
 	return n
 }
 
-// confirmation is the reply to a batch request that confirms every entry, by
-// whatever id its client has given it.
+// confirmation is the reply to a batch request that confirms every entry, by the id in the request.
 func confirmation(request []byte) []byte {
 	const head, key, tail = `{"Failed":[],"Successful":[`, `{"Id":"`, `]}`
 	reply := append(make([]byte, 0, 512), head...)

@@ -1,8 +1,6 @@
-// Package canned is an SQS queue whose replies are prepared beforehand, so that
-// what a benchmark measures is the client: the consumer, the raw loop, the SDK.
-// It flatters every client alike. There are three ways in: below net/http
-// ([Queue.SDK]), over TCP ([Queue.ServeHTTP]), and without the SDK
-// ([Queue.Direct]).
+// Package canned is an SQS queue with prepared replies, so that a benchmark measures the client:
+// the consumer, the raw loop, the SDK. It favours every client alike. There are three ways in:
+// below net/http ([Queue.SDK]), over TCP ([Queue.ServeHTTP]), and without the SDK ([Queue.Direct]).
 package canned
 
 import (
@@ -12,8 +10,8 @@ import (
 	"time"
 )
 
-// Queue is a queue of valid and distinct messages. It fills when it is told to
-// and never fails. Its receives wait while it is empty.
+// Queue is a queue of valid and distinct messages. Work fills it, and it never fails. Its receives
+// wait while it is empty.
 type Queue struct {
 	mu      sync.Mutex
 	backlog int           // not yet received
@@ -33,18 +31,18 @@ func New() *Queue {
 	return &Queue{more: make(chan struct{}), settled: make(chan struct{}, 1)}
 }
 
-// Name and URL are the queue's.
+// Name and URL are the queue's name and URL.
 const (
 	Name = "canned"
 	URL  = "https://sqs.us-east-1.amazonaws.com/123456789012/" + Name
 )
 
-// longPoll is how long a receive waits while the queue is empty: the longest that
-// SQS permits, whatever it asks for.
+// longPoll is how long a receive waits while the queue is empty: the longest wait of SQS, whatever
+// the request says.
 const longPoll = 20 * time.Second
 
-// Work puts n messages into the queue and waits until they are deleted. For
-// full batches to the last, n is a multiple of ten. One Work at a time.
+// Work puts n messages into the queue and waits until they are deleted. If all batches are to be
+// full, n must be a multiple of ten. One Work at a time.
 func (q *Queue) Work(n int) {
 	q.unsettled.Add(int64(n))
 	q.mu.Lock()
@@ -55,7 +53,7 @@ func (q *Queue) Work(n int) {
 	<-q.settled
 }
 
-// Close makes every receive, waiting or later, return empty-handed.
+// Close makes every receive, waiting or later, return without messages.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// Call carries out any action at the server at addr: what has to be there before
-// it is loaded, and what is asked after. in and out are JSON; out may be nil.
+// Call carries out any action at the server at addr, before or after the load. in and out are JSON;
+// out may be nil.
 func Call(addr, action string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

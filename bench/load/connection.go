@@ -17,13 +17,13 @@ type connection struct {
 	conn    net.Conn // nil: to be made
 	replies *bufio.Reader
 
-	reply   []byte // of the call before
+	reply   []byte // of the previous call
 	request []byte // reused
 	took    []time.Duration
 	handles []string // received and not yet deleted, as JSON has them
 }
 
-// callTimeout ends a call that a server does not answer.
+// callTimeout ends a call that the server does not answer.
 const callTimeout = time.Minute
 
 func (c *connection) close() {
@@ -33,7 +33,7 @@ func (c *connection) close() {
 	}
 }
 
-// What is searched for in replies. Servers differ in whether a space follows.
+// The texts to find in replies. Some servers put a space after the colon.
 var (
 	idKey         = []byte(`"Id":`)
 	handleKey     = []byte(`"ReceiptHandle":`)
@@ -68,7 +68,7 @@ func (c *connection) receive(request []byte) (n int, err error) {
 	}
 }
 
-// delete deletes a batch of what was received.
+// delete deletes a batch of received messages.
 func (c *connection) delete(r *requests) (int, error) {
 	n := min(BatchSize, len(c.handles))
 	batch := c.handles[len(c.handles)-n:]
@@ -83,7 +83,7 @@ func (c *connection) delete(r *requests) (int, error) {
 	return n, nil
 }
 
-// confirmed finds out whether a batch's reply confirms n entries.
+// confirmed checks whether a batch's reply confirms n entries.
 func (c *connection) confirmed(n int) error {
 	if got := bytes.Count(c.reply, idKey); got != n || bytes.Contains(c.reply, senderFault) {
 		return fmt.Errorf("a batch of %d was answered with %.500q", n, c.reply)

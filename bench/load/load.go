@@ -1,9 +1,8 @@
 // Package load sends, receives and deletes messages over HTTP as fast as a server
-// answers. It is as lean as it can be, so that on a machine that it shares with
-// the server it takes little of it: prepared requests on raw connections, replies
-// that are searched rather than parsed, no SDK. It counts what the replies say:
-// a message is sent, received or deleted if the server says so, and anything else
-// is an error.
+// answers. It is as small as possible, because it shares the machine with the server: prepared
+// requests on raw connections, replies that are searched rather than parsed, no SDK. It counts the
+// results in the replies: a message is sent, received or deleted if the server confirms it, and
+// anything else is an error.
 package load
 
 import (
@@ -28,8 +27,8 @@ type Client struct {
 	requests    *requests
 }
 
-// Open returns a client of the server at addr that uses so many connections. They
-// are made when they are needed.
+// Open returns a client of the server at addr that uses the given number of connections. They are
+// opened when they are needed.
 func Open(addr, queueURL string, connections int) *Client {
 	c := &Client{requests: newRequests(addr, queueURL)}
 	for range connections {
@@ -45,21 +44,21 @@ func (c *Client) Close() {
 	}
 }
 
-// Report is how long something took.
+// Report is the duration of an operation and of its calls.
 type Report struct {
 	Messages int
 	Wall     time.Duration
 	Calls    []time.Duration // how long each took, in no order
 }
 
-// Add adds what was done after it.
+// Add adds the report of a later operation.
 func (r *Report) Add(other Report) {
 	r.Messages += other.Messages
 	r.Wall += other.Wall
 	r.Calls = append(r.Calls, other.Calls...)
 }
 
-// Quantile is the time in which the part q of the calls was answered.
+// Quantile is the time in which the share q of the calls was answered.
 func (r *Report) Quantile(q float64) time.Duration {
 	if len(r.Calls) == 0 {
 		return 0
@@ -87,7 +86,7 @@ func (c *Client) Receive(n int) (Report, error) {
 	return c.drain(n, func(conn *connection) (int, error) { return conn.receive(c.requests.receive) })
 }
 
-// Delete deletes what Receive has received.
+// Delete deletes the messages that Receive has received.
 func (c *Client) Delete() (Report, error) {
 	n := 0
 	for _, conn := range c.connections {
@@ -116,10 +115,9 @@ func (c *Client) Work(n int) (Report, error) {
 // patience is how long a drain waits for messages that do not come.
 const patience = 30 * time.Second
 
-// drain has every connection take messages, a batch at a time, until there have
-// been n.
+// drain makes every connection take messages, a batch at a time, until there have been n.
 func (c *Client) drain(n int, take func(*connection) (int, error)) (Report, error) {
-	var left atomic.Int64 // that nobody is about to take
+	var left atomic.Int64 // messages that no connection is about to take
 	left.Store(int64(n))
 	return c.all(n, func(conn *connection) error {
 		since := time.Now()
@@ -139,13 +137,13 @@ func (c *Client) drain(n int, take func(*connection) (int, error)) (Report, erro
 			case time.Since(since) > patience:
 				return fmt.Errorf("messages have not come for %v", patience)
 			default:
-				time.Sleep(time.Millisecond) // so as not to make a slow server slower
+				time.Sleep(time.Millisecond) // do not slow down a slow server
 			}
 		}
 	})
 }
 
-// all has every connection do its part of n messages.
+// all makes every connection do its part of n messages.
 func (c *Client) all(n int, part func(*connection) error) (Report, error) {
 	errs := make([]error, len(c.connections))
 	for _, conn := range c.connections {
@@ -164,8 +162,8 @@ func (c *Client) all(n int, part func(*connection) error) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// Body is a document of BodySize bytes, with quotes to escape like any that is
-// sent as JSON within JSON.
+// Body is a document of BodySize bytes, with quotes to escape, as in all JSON that is sent within
+// JSON.
 func Body(i int) string {
 	const line = `{"sku":"A-10442","quantity":2,"price":"19.90"},`
 	head := fmt.Sprintf(`{"order":%d,"customer":"Ada","lines":[`, i)

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Polls are long polls that wait at the same time, each on a connection of its own.
+// Polls are long polls that wait at the same time, each on its own connection.
 type Polls struct {
 	// Answers has the number of messages of every poll that was answered.
 	Answers <-chan int
@@ -27,7 +27,7 @@ func OpenPolls(addr, queueURL string, n int) (*Polls, error) {
 		}
 		p.connections = append(p.connections, &connection{addr: addr, conn: conn, replies: bufio.NewReader(conn)})
 	}
-	for _, c := range p.connections { // all at once: connecting takes a good part of 20 seconds
+	for _, c := range p.connections { // all at once, because connecting takes a good part of the 20 seconds
 		go func() {
 			if got, err := c.receive(request); err == nil {
 				answers <- got
@@ -37,7 +37,7 @@ func OpenPolls(addr, queueURL string, n int) (*Polls, error) {
 	return p, nil
 }
 
-// Close closes the connections: polls that still wait are given up.
+// Close closes the connections, and so ends polls that still wait.
 func (p *Polls) Close() {
 	for _, c := range p.connections {
 		c.conn.Close()

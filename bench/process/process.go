@@ -1,5 +1,5 @@
-// Package process runs servers as processes of their own, so that what they cost
-// can be read apart from what their clients do.
+// Package process runs servers as separate processes, so that their cost can be measured without
+// that of their clients.
 package process
 
 import (
@@ -28,7 +28,7 @@ const (
 	stopTimeout  = 10 * time.Second
 )
 
-// FreeAddr returns a loopback address that nobody listens on.
+// FreeAddr returns a loopback address that is not in use.
 func FreeAddr() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,8 +38,8 @@ func FreeAddr() (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// Start starts cmd, which is to listen on addr, and returns when it does. The
-// error has the last of what it printed.
+// Start starts cmd, which must listen on addr, and returns when it does. The error has the end of
+// its output.
 func Start(addr string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Addr: addr, cmd: cmd, said: &tail{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.said, p.said
@@ -48,7 +48,7 @@ func Start(addr string, cmd *exec.Cmd) (*Process, error) {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // how it ended matters to nobody who did not ask it to
+		_ = cmd.Wait() // a wrong end is reported by the calls that need the process
 	}()
 	if err := p.listens(); err != nil {
 		p.Stop()
@@ -88,10 +88,10 @@ func (p *Process) CPU() (time.Duration, error) {
 	return used, nil
 }
 
-// Signal sends the process a signal; one that has ended gets none.
+// Signal sends the process a signal, unless it has ended.
 func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// Stop ends the process: gently, and after ten seconds at once.
+// Stop ends the process: gracefully, and after ten seconds by force.
 func (p *Process) Stop() {
 	p.Signal(syscall.SIGTERM)
 	select {
@@ -112,7 +112,7 @@ func Build(dir, name, pkg string) (file string, err error) {
 	return file, nil
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

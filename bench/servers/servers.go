@@ -1,5 +1,5 @@
-// Package servers knows other servers that speak SQS, as far as they can be
-// installed as packages, and how to install and start them.
+// Package servers installs and starts other servers that speak SQS, if they can be installed as
+// packages.
 package servers
 
 import (
@@ -12,18 +12,17 @@ import (
 	"strings"
 )
 
-// Server is a way of running another server.
+// Server is a way to run another server.
 type Server struct {
 	Name string // with its version
 
-	// Keeps says where messages are, and Survives whether those that were
-	// acknowledged survive the process that is killed: then it is durable in some
-	// way, though the machine's crash loses what was not synced.
+	// Keeps describes where messages are. Survives reports whether acknowledged messages survive
+	// when the process is killed: then the server is durable in some way, although a crash of the
+	// machine may lose unsynced messages.
 	Keeps    string
 	Survives bool
 
-	// Everywhere says that it listens on every interface of the machine and cannot be
-	// told otherwise.
+	// Everywhere reports that it always listens on every interface of the machine.
 	Everywhere bool
 
 	folder  string // in the cache; servers of one package share it
@@ -31,8 +30,7 @@ type Server struct {
 	command func(dir, data, port string) (*exec.Cmd, error)
 }
 
-// All are the servers. Versions are pinned, as far as one is known that a module
-// proxy has.
+// All are the servers. Versions are pinned, if a version in a module proxy is known.
 func All() []Server {
 	return []Server{
 		{Name: "goaws 0.5.4", Keeps: "memory", Everywhere: true, folder: "goaws",
@@ -55,8 +53,8 @@ func All() []Server {
 	}
 }
 
-// outcome is the file that says how an installation ended: it is empty, or says why
-// there is none.
+// outcome is the file with the result of an installation: it is empty, or has the reason of the
+// failure.
 const outcome = "outcome.txt"
 
 // Install installs the server into the cache, unless it is there. The error says
@@ -82,7 +80,7 @@ func (s Server) Install(cache string) error {
 	return s.Installed(cache)
 }
 
-// Installed says why the server is not in the cache; nil: it is.
+// Installed returns why the server is not in the cache; nil: it is.
 func (s Server) Installed(cache string) error {
 	reason, err := os.ReadFile(filepath.Join(cache, s.folder, outcome))
 	switch {
@@ -96,7 +94,7 @@ func (s Server) Installed(cache string) error {
 	return nil
 }
 
-// Command is what starts the server on a port, with an empty directory for its data.
+// Command is the command of the server on a port, with an empty directory for its data.
 func (s Server) Command(cache, data, port string) (*exec.Cmd, error) {
 	if s.command == nil {
 		return nil, errors.New("nobody who could install it has said how it is started: add that to bench/servers")

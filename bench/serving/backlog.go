@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/load"
 )
 
-// crowd is what a queue is full of while others of its messages are received.
+// crowd is the kind of messages that fill a queue while others are received.
 type crowd struct {
 	name string
 	fill func(s *subject, n int) error
@@ -20,10 +20,9 @@ var crowds = []crowd{
 	{"in backoff", fillHidden, aim{ofCPU, 0, 1.5}},
 }
 
-// Backlog compares receiving from queues that hold many messages to receiving from
-// those that hold few. Over an append log the bodies of many are on the disk alone as
-// well, and nothing is looked for, unpacked or reorganised: what is missing to the aim
-// there is no journal's doing.
+// Backlog compares receives from queues with many messages and from queues with few. Over an append
+// log the bodies of many messages are also only on disk, but nothing is searched, decompressed or
+// reorganised: where that misses the aim too, the journal is not the cause.
 func (b *Bench) Backlog() error {
 	var lines []line
 	for _, kind := range []struct {
@@ -87,15 +86,15 @@ func fillWaiting(s *subject, n int) error {
 	return err
 }
 
-// fillHidden hides messages as failed attempts do: a tenth was received and hidden,
-// as many as may be in flight, and the others were sent anew with a delay. They
-// come back in ten minutes and more.
+// fillHidden hides messages as failed attempts do: a tenth, as many as may be in flight, is
+// received and hidden, and the others are sent anew with a delay. They come back after ten minutes
+// or later.
 func fillHidden(s *subject, n int) error {
 	received := n / 10
 	if _, err := s.client.Send(received); err != nil {
 		return err
 	}
-	hiding := load.Open(s.process.Addr, s.queue, 8) // another client: this one deletes what it has received
+	hiding := load.Open(s.process.Addr, s.queue, 8) // another client, because s.client deletes the messages that it has received
 	defer hiding.Close()
 	if _, err := hiding.Receive(received); err != nil {
 		return err
@@ -109,14 +108,14 @@ func fillHidden(s *subject, n int) error {
 	return setDelay(s, 0)
 }
 
-// setDelay sets how many seconds the messages are hidden that are sent from now on.
+// setDelay sets for how many seconds messages sent from now on are hidden.
 func setDelay(s *subject, seconds int) error {
 	return load.Call(s.process.Addr, "SetQueueAttributes", map[string]any{
 		"QueueUrl": s.queue, "Attributes": map[string]string{"DelaySeconds": strconv.Itoa(seconds)},
 	}, nil)
 }
 
-// holds finds out whether a queue has n messages, of whatever state.
+// holds checks that a queue has n messages, in any state.
 func holds(s *subject, n int) error {
 	var out struct{ Attributes map[string]string }
 	err := load.Call(s.process.Addr, "GetQueueAttributes", map[string]any{"QueueUrl": s.queue, "AttributeNames": []string{"All"}}, &out)

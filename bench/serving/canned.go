@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/load"
 )
 
-// reply is what a server has answered.
+// reply is a server's answer.
 type reply struct {
 	Header http.Header
 	Body   []byte
@@ -19,8 +19,7 @@ type reply struct {
 
 const target = "X-Amz-Target"
 
-// canned answers with replies, which are by action, and reads the requests without
-// looking at them.
+// canned answers with the reply for the action, and reads the requests without parsing them.
 func canned(replies map[string]reply) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		known, found := replies[strings.TrimPrefix(r.Header.Get(target), "AmazonSQS.")]
@@ -36,7 +35,7 @@ func canned(replies map[string]reply) http.HandlerFunc {
 	}
 }
 
-// record returns a server's replies to the requests that a load consists of.
+// record returns a server's replies to the requests of a load.
 func record(url string) (map[string]reply, error) {
 	replies := make(map[string]reply)
 	do := func(action string, in map[string]any, out any) error {

@@ -16,22 +16,21 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// childVariable makes this program one of the servers that comparisons are made
-// with, or what measures in its stead; it reads its childConfig from its standard
-// input.
+// childVariable makes this program run as one of the servers for comparisons, or as the process
+// that measures; it reads its childConfig from its standard input.
 const childVariable = "REPRISE_BENCH_SERVER"
 
-// childConfig says what such a process does: give prepared replies, be an SQS over
-// an append log, or make the comparison with other servers.
+// childConfig is the task of such a process: give prepared replies, be an SQS over an append log,
+// or make the comparison with other servers.
 type childConfig struct {
 	Addr    string
 	Replies map[string]reply `json:",omitempty"` // by action
-	Least   bool             `json:",omitempty"` // do with messages what has to be done
+	Least   bool             `json:",omitempty"` // do the minimal work on messages
 	Log     *appendlog.Options
 	Others  *othersConfig
 }
 
-// childCommand is what starts such a process.
+// childCommand is the command of such a process.
 func childCommand(config childConfig) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -64,9 +63,8 @@ func (b *Bench) child(name string, config childConfig) (*subject, error) {
 	return &subject{name: name, process: p}, nil
 }
 
-// ServeIfChild has to be called before anything else by every program that uses
-// this package: comparisons start it again, to be the server beside which they
-// measure, and it does not return then.
+// ServeIfChild must be called first by every program that uses this package: comparisons start the
+// program again as a server, and then this function does not return.
 func ServeIfChild() {
 	if os.Getenv(childVariable) == "" {
 		return
@@ -100,12 +98,11 @@ func serveChild() error {
 			return err
 		}
 		handler = server
-		if os.Getenv("GOMAXPROCS") == "" { // as with the program's durable server
+		if os.Getenv("GOMAXPROCS") == "" { // as in the program's durable server
 			runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 		}
 	}
-	// The limits of the program's server: deadlines are a part of what a connection
-	// costs.
+	// The limits of the program's server: deadlines are a part of the cost of a connection.
 	server := &http.Server{
 		Addr: config.Addr, Handler: handler,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: 3 * time.Minute,

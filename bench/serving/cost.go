@@ -1,8 +1,8 @@
 package serving
 
-// Cost compares the server in memory to a handler of net/http that reads the
-// requests and answers with the same bytes: what is above 1 is SQS. Between them is
-// the least that has to be done with messages: what is above that is this server's.
+// Cost compares the server in memory with a handler of net/http that reads the requests and answers
+// with the same bytes: a ratio above 1 is the cost of SQS. A third server does only the minimal
+// work on messages: the difference to it is the cost of this server.
 func (b *Bench) Cost() error {
 	memory, err := b.reprise("reprise serve --memory", "--memory")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-sqs/reprise/bench/appendlog"
 )
 
-// disk is how a durable server is loaded: by so many clients, on a disk whose
-// syncs take so much longer than this machine's.
+// disk is the load of a durable server: the number of clients, and how much longer syncs take than
+// on this machine's disk.
 type disk struct {
 	clients int
 	delay   time.Duration
@@ -23,9 +23,9 @@ func (d disk) String() string {
 	return fmt.Sprintf("%d clients, syncs %v slower", d.clients, d.delay)
 }
 
-// Durable compares the server that syncs before it acknowledges to the one in
-// memory, and so the same over the least that a journal can be: what is missing to
-// the aims there is no journal's doing.
+// Durable compares the server that syncs before it acknowledges with the one in memory. It does the
+// same for the server over a minimal journal: where that misses the aims too, the journal is not
+// the cause.
 func (b *Bench) Durable() error {
 	return b.overDisks("What durability costs",
 		contender{name: "reprise serve --memory", start: func(name string, _ disk) (*subject, error) { return b.reprise(name, "--memory") }},
@@ -34,13 +34,12 @@ func (b *Bench) Durable() error {
 			func(name string, d disk) (*subject, error) { return b.durable(name, d.delay) }})
 }
 
-// Journal compares the server over its journal, Pebble, to the same over the least
-// that a journal can be.
+// Journal compares the server over its journal, Pebble, with the server over a minimal journal.
 func (b *Bench) Journal() error {
 	return b.overDisks("What is lost to a bare append log, which gives no space back",
 		contender{name: "append log", start: b.overLog},
 		contender{name: "Pebble", start: func(name string, d disk) (*subject, error) {
-			return b.durable(name, d.delay, "--no-metrics") // the other has none
+			return b.durable(name, d.delay, "--no-metrics") // the other server has none
 		}})
 }
 
@@ -53,14 +52,14 @@ func (b *Bench) overLog(name string, d disk) (*subject, error) {
 	return b.child(name, childConfig{Log: &appendlog.Options{Dir: dir, Reserve: b.scale.Reserve, SyncDelay: d.delay}})
 }
 
-// contender is a kind of server that is compared, and what it is to reach by step.
+// contender is a kind of server in a comparison, and its aims by step.
 type contender struct {
 	name  string
 	aims  map[string]aim
 	start func(name string, d disk) (*subject, error)
 }
 
-// overDisks compares kinds of servers to the first of them, on every disk.
+// overDisks compares kinds of servers with the first one, on every disk.
 func (b *Bench) overDisks(title string, contenders ...contender) error {
 	var lines []line
 	for _, d := range disks {

@@ -7,11 +7,10 @@ import (
 	"unsafe"
 )
 
-// isolate has cmd run in a network of its own. Whether that is permitted shows when
-// it is started.
+// isolate makes cmd run in a network of its own. If that is not permitted, its start fails.
 func isolate(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if user, group := os.Getuid(), os.Getgid(); user != 0 { // only root of a namespace may have a network
+	if user, group := os.Getuid(), os.Getgid(); user != 0 { // only root of a namespace may create a network
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: user, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: group, Size: 1}}

@@ -15,28 +15,26 @@ import (
 	"github.com/reprise-sqs/reprise/bench/load"
 )
 
-// least does the least that can be done with messages: what SQS costs at any rate.
-// It reads what the body of a message means, takes the MD5 of that, and keeps the
-// message; it gives out the oldest ten, each with a receipt handle of its own and the
-// attributes that a standard queue has; it reads the handles of a delete and lets go of
-// those messages.
+// least does the minimal work on messages, the unavoidable cost of SQS. It unescapes the body of a
+// message, computes its MD5, and keeps the message; it returns the oldest ten, each with a receipt
+// handle of its own and the attributes of a standard queue; it reads the handles of a delete and
+// forgets those messages.
 //
-// There is one queue, and nobody looks for its name. Nothing is hidden or counted and
-// no handle is checked. It parses nothing: it cuts a send into as many equal pieces,
-// and searches a delete for handles. So its replies are of the right size, and no
-// JSON: they are for a client that searches them.
+// There is one queue, without a lookup of its name. Nothing is hidden or counted and no handle is
+// checked. It does not parse: it cuts a send into equal pieces, and searches a delete for handles.
+// So its replies have the right size, but are not JSON: they are for a client that searches them.
 type least struct {
-	replies map[string]reply // for their headers, and for what is the same in each
+	replies map[string]reply // for their headers, and for their constant parts
 	buffers sync.Pool        // of *buffer
 
 	mu    sync.Mutex
-	kept  [40_000]message // of late: more than wait at once, at any scale
+	kept  [40_000]message // the latest: more than wait at once, at any scale
 	sent  int
 	given int
 }
 
 type message struct {
-	quoted string // the body as it came
+	quoted string // the body as received
 	digest [md5.Size]byte
 	sent   time.Time
 }
@@ -72,7 +70,7 @@ func (l *least) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "DeleteMessageBatch":
 		l.delete(b.request.Bytes())
 	}
-	_, _ = w.Write(body) // who has gone asks again
+	_, _ = w.Write(body) // a client that has gone asks again
 }
 
 // send keeps the messages of a batch. A request that is smaller only makes the queue.
@@ -95,8 +93,8 @@ func (l *least) send(request []byte) {
 	}
 }
 
-// unescape appends to dst, as far as it has room, what is quoted in JSON with
-// escapes of one character, such as the quotes of JSON in JSON.
+// unescape appends to dst, up to its capacity, the text of a JSON string with escapes of one
+// character, such as the quotes of JSON in JSON.
 func unescape(dst, quoted []byte) []byte {
 	for i := 0; i < len(quoted) && len(dst) < cap(dst); i++ {
 		if quoted[i] == '\\' {
@@ -107,7 +105,7 @@ func unescape(dst, quoted []byte) []byte {
 	return dst
 }
 
-// receive appends the reply with the messages that are given out next.
+// receive appends the reply with the next messages.
 func (l *least) receive(reply []byte) []byte {
 	var given [load.BatchSize]message
 	l.mu.Lock()
@@ -148,7 +146,7 @@ func appendHex(dst []byte, a, b uint64) []byte {
 	return hex.AppendEncode(dst, text[:])
 }
 
-// delete lets go of the messages whose handles are in the request.
+// delete forgets the messages whose handles are in the request.
 func (l *least) delete(request []byte) {
 	const key, digits = `"ReceiptHandle":"`, 16 // of the number
 	l.mu.Lock()

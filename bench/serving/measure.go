@@ -10,12 +10,12 @@ import (
 	"github.com/reprise-sqs/reprise/bench/load"
 )
 
-// step is something that a subject is made to do.
+// step is an operation of a subject.
 type step struct {
 	name string
 	do   func(*subject) (load.Report, error)
-	// What comes before and after it, unmeasured, and how many times all of it
-	// makes a sample. Default: nothing, once.
+	// Unmeasured work before and after it, and how many repetitions are a sample. Default: none,
+	// once.
 	before, after func(*subject) (load.Report, error)
 	times         int
 }
@@ -27,7 +27,7 @@ var (
 	working   = step{name: "receive+delete", do: func(s *subject) (load.Report, error) { return s.client.Work(s.messages) }}
 )
 
-// sample is what a step cost.
+// sample is the cost of a step.
 type sample struct {
 	load.Report
 	cpu time.Duration // of the server
@@ -66,12 +66,12 @@ func measure(of *subject, s step) (all sample, err error) {
 	return all, nil
 }
 
-// samples are those of the subjects by step and round.
+// samples are the samples of the subjects by step and round.
 type samples map[string][][]sample
 
-// interleave has all subjects take all steps, rounds times and once before to warm
-// up; in each round one after the other, in the opposite order in every second:
-// what disturbs the machine then disturbs them alike.
+// interleave makes all subjects take all steps, rounds times after one warm-up; in each round one
+// after the other, and in the opposite order in every second round, so that disturbances of the
+// machine affect all alike.
 func interleave(rounds int, subjects []*subject, steps ...step) (samples, error) {
 	all := make(samples)
 	for _, s := range steps {
@@ -96,7 +96,7 @@ func interleave(rounds int, subjects []*subject, steps ...step) (samples, error)
 	return all, nil
 }
 
-// median is the middle of what f makes of the samples.
+// median is the median of f over the samples.
 func median(of []sample, f func(sample) float64) float64 {
 	values := make([]float64, len(of))
 	for i, s := range of {
@@ -105,7 +105,7 @@ func median(of []sample, f func(sample) float64) float64 {
 	return middle(values)
 }
 
-// ratio is the middle of the ratios, round by round.
+// ratio is the median of the ratios, round by round.
 func ratio(of, to []sample, f func(sample) float64) float64 {
 	values := make([]float64, len(of))
 	for i := range of {
@@ -120,13 +120,13 @@ func middle(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// aim is what a ratio should be; the zero value is none.
+// aim is the aim of a ratio; the zero value is none.
 type aim struct {
 	of          string // ratio: "rate" or "CPU"
 	least, most float64
 }
 
-// verdict says whether the aim is met.
+// verdict reports whether the aim is met.
 func (a aim) verdict(rate, cpu float64) string {
 	value := rate
 	if a.of == ofCPU {
@@ -153,8 +153,8 @@ func (a aim) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s ≥ %.2f", a.of, a.least))
 }
 
-// line is a row of a table: a subject's samples of a step, and what they are
-// compared to.
+// line is a row of a table: a subject's samples of a step, and the samples with which they are
+// compared.
 type line struct {
 	name   string
 	of, to []sample // to: nil, nothing
@@ -184,7 +184,7 @@ func (b *Bench) table(title, note string, lines []line) error {
 	return err
 }
 
-// medians says how the figures of a table came to be.
+// medians describes how the figures of a table were computed.
 func (b *Bench) medians(more ...string) string {
 	return fmt.Sprintf("medians of %d rounds of %d messages of 1 KiB, batches of ten, all attributes%s", b.scale.Rounds, b.scale.Messages, strings.Join(more, ""))
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/reprise-sqs/reprise/bench/servers"
 )
 
-// Others compares the durable server to other servers, to those that keep what
-// they acknowledged and to those in memory. All run in a network of their own,
-// where that can be had: some listen on every interface, which is not for a
-// benchmark to do on somebody's machine.
+// Others compares the durable server with other servers, durable ones and those in memory. If
+// possible all run in a network of their own: some listen on every interface, which a benchmark
+// must not do on a user's machine.
 func (b *Bench) Others() error {
 	cmd, err := childCommand(childConfig{Others: &othersConfig{b.scale, b.dir, b.program}})
 	if err != nil {
@@ -33,7 +32,7 @@ func (b *Bench) Others() error {
 	return cmd.Wait()
 }
 
-// othersConfig is what Others needs in another process.
+// othersConfig is the configuration of Others in another process.
 type othersConfig struct {
 	Scale        Scale
 	Dir, Program string
@@ -47,11 +46,11 @@ func (c othersConfig) run() error {
 	return b.others(true)
 }
 
-// rival is a row: another server and why there are no figures, or which.
+// rival is a row: another server and its figures, or why there are none.
 type rival struct {
 	servers.Server
 	problem error
-	samples samples // of ours and theirs
+	samples samples // of our server and the rival
 }
 
 // others compares; open permits servers that listen on every interface.
@@ -70,7 +69,7 @@ func (b *Bench) others(open bool) error {
 	return b.ranking(rivals)
 }
 
-// against measures ours and a rival in turns.
+// against measures our server and a rival, alternating.
 func (b *Bench) against(s servers.Server) (samples, error) {
 	ours, err := b.durable("reprise serve --data", 0)
 	if err != nil {
@@ -122,9 +121,8 @@ func (b *Bench) start(s servers.Server) (*subject, error) {
 	return &subject{name: s.Name, process: p}, nil
 }
 
-// pace gives a subject as many messages as it sends, receives and deletes in about a
-// second, once it is warm, and no more than the scale has: servers differ by a factor of a
-// hundred.
+// pace returns how many messages a warm subject sends, receives and deletes in about a second, at
+// most the number of the scale: servers differ by a factor of a hundred.
 func (b *Bench) pace(s *subject) error {
 	s.messages = 100
 	for start := time.Now(); ; {

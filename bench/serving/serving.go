@@ -1,7 +1,7 @@
-// Package serving measures the server, as the program runs it, beside what bounds
-// it and beside other servers. Servers run as processes of their own and are
-// loaded from this one, in turns: see packages process and load. A table has a
-// ratio for every aim; absolute figures are for orientation.
+// Package serving compares the server, as the program runs it, with its bounds and with other
+// servers. Servers run as separate processes and are loaded from this one, alternating: see
+// packages process and load. A table has a ratio for every aim; absolute figures are for
+// orientation.
 package serving
 
 import (
@@ -25,14 +25,14 @@ type Scale struct {
 	Many     int // the large one
 	Polls    int // that wait at once
 	Idle     time.Duration
-	Warm     time.Duration // how long other servers are loaded first: some compile on the way
+	Warm     time.Duration // how long other servers are loaded first: some compile at run time
 	Reserve  int64         // of the append log, in bytes
 
-	Dir   string // for data; on the disk that is to be measured. Default: the system's for temporary files
+	Dir   string // for data; on the disk to measure. Default: the system's directory for temporary files
 	Cache string // where other servers are installed
 }
 
-// Whole is what it takes to trust the ratios, Short to see that everything runs.
+// Whole is enough to trust the ratios, Short only checks that everything runs.
 var (
 	Whole = Scale{Rounds: 9, Messages: 20_000, Few: 1_000, Many: 1_000_000, Polls: 10_000, Idle: 10 * time.Second, Warm: 3 * time.Second, Reserve: 1 << 30}
 	Short = Scale{Rounds: 1, Messages: 200, Few: 100, Many: 1_000, Polls: 100, Idle: time.Second, Reserve: 1 << 20}
@@ -42,7 +42,7 @@ var (
 type Bench struct {
 	scale   Scale
 	out     io.Writer
-	dir     string // everything made; removed by Close
+	dir     string // for all files; removed by Close
 	program string // the file of reprise
 }
 
@@ -59,10 +59,10 @@ func Open(out io.Writer, s Scale) (*Bench, error) {
 	return &Bench{scale: s, out: out, dir: dir, program: program}, nil
 }
 
-// Close removes what was made.
+// Close removes all files.
 func (b *Bench) Close() error { return os.RemoveAll(b.dir) }
 
-// subject is a server that is measured.
+// subject is a measured server.
 type subject struct {
 	name    string
 	process *process.Process
@@ -95,8 +95,8 @@ func (b *Bench) reprise(name string, args ...string) (*subject, error) {
 // newDir makes a directory for data.
 func (b *Bench) newDir() (string, error) { return os.MkdirTemp(b.dir, "data-") }
 
-// durable starts the program's server with an empty directory for its messages,
-// on a disk that syncs so much more slowly.
+// durable starts the program's server with an empty directory for its messages, on a disk whose
+// syncs are slower by the given delay.
 func (b *Bench) durable(name string, syncDelay time.Duration, args ...string) (*subject, error) {
 	dir, err := b.newDir()
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *Bench) durable(name string, syncDelay time.Duration, args ...string) (*
 	return b.reprise(name, args...)
 }
 
-// load gives a subject a queue, and a client with so many connections.
+// load gives a subject a queue, and a client with the given number of connections.
 func (b *Bench) load(s *subject, connections int) (err error) {
 	if s.queue, err = load.CreateQueue(s.process.Addr, "bench"); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
@@ -116,7 +116,7 @@ func (b *Bench) load(s *subject, connections int) (err error) {
 	return nil
 }
 
-// stopAll stops subjects, of which some may not have been started.
+// stopAll stops subjects; some may not have been started.
 func stopAll(subjects []*subject) {
 	for _, s := range subjects {
 		if s != nil {

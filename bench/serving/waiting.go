@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/load"
 )
 
-// Waiting shows what long polls cost that wait, and that a message wakes one.
+// Waiting shows the cost of waiting long polls, and that a message wakes exactly one.
 func (b *Bench) Waiting() error {
 	s, err := b.reprise("reprise serve --memory", "--memory", "--max-connections", "-1")
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *Bench) Waiting() error {
 	})
 }
 
-// idle is the processor time that the server takes while nothing happens.
+// idle is the processor time that the server uses while idle.
 func (b *Bench) idle(s *subject) (time.Duration, error) {
 	before, err := s.process.CPU()
 	if err != nil {
@@ -111,7 +111,7 @@ func allWaiting(s *subject, n int) (map[string]float64, error) {
 	}
 }
 
-// metrics are those of the program, without labels: there is one queue.
+// metrics are the program's metrics, without labels, because there is one queue.
 func metrics(s *subject) (map[string]float64, error) {
 	response, err := http.Get(s.process.URL() + "/metrics")
 	if err != nil {
@@ -131,7 +131,7 @@ func metrics(s *subject) (map[string]float64, error) {
 	}
 }
 
-// figure is a value and where it should be.
+// figure is a value and its bounds.
 type figure struct {
 	name        string
 	value       float64

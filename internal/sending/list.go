@@ -10,7 +10,7 @@ type list struct {
 // push appends m.
 func (l *list) push(m *Message) { l.insert(m, l.last) }
 
-// insert puts m behind another of the list, or first if that is nil.
+// insert puts m after another message of the list, or first if that is nil.
 func (l *list) insert(m, behind *Message) {
 	m.prev = behind
 	if behind == nil {

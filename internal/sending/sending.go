@@ -1,10 +1,10 @@
 // Package sending decides which messages a sender sends in which request, and when.
 //
-// A [Machine] is plain data and functions of the time. It has no clock, timer,
-// goroutine or lock, makes no requests and calls no code of the user: its inputs
-// change its state, and leave [Effect]s for the shell around it. After each input the
-// shell carries out Effects, takes requests from Next until there are none, and gives
-// Due when the time is Deadline. The same inputs give the same outputs.
+// A [Machine] is plain data and functions of the time. It has no clock, timer, goroutine or lock,
+// makes no requests and calls no code of the user: its inputs change its state, and produce
+// [Effect]s for the shell around it. After each input the shell carries out Effects, takes requests
+// from Next until there are none, and calls Due when the time is Deadline. The same inputs give the
+// same outputs.
 package sending
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// SQS's limits of one request. The bytes are those of one message, too: bodies, and
-// names, types and values of attributes.
+// SQS's limits of one request. The limit of bytes also applies to one message: bodies, and names,
+// types and values of attributes.
 const (
 	MaxEntries = 10
 	MaxBytes   = 1 << 20
 )
 
-// Settings say how a [Machine] works. None has a default.
+// Settings are the settings of a [Machine]. None has a default.
 type Settings struct {
 	FIFO          bool          // messages of a group are sent one after the other
 	Linger        time.Duration // how long a message waits for others to share its request
@@ -32,12 +32,12 @@ type Settings struct {
 	Tries         int           // a message is given up after so many requests; 0: never
 	LastingTries  int           // the same where the last of them failed with Lasting
 	ComplainEvery time.Duration // the least time between two Complain effects
-	Retry         retry.Policy  // its Backoff and Jitter say how long a failed message waits
+	Retry         retry.Policy  // its Backoff and Jitter decide how long a failed message waits
 	Seed          string        // of the jitter
 }
 
-// Message is one message on its way through a [Machine]. The exported fields are set
-// before Add and not changed afterwards.
+// Message is one message in a [Machine]. The exported fields are set before Add and not changed
+// afterwards.
 type Message struct {
 	Size  int
 	Group string // on FIFO queues
@@ -50,9 +50,9 @@ type Message struct {
 	number     uint64
 	tries      int
 	unsure     bool
-	alone      bool      // a batch with it was refused for what was in it
+	alone      bool      // a batch with it was refused because of its content
 	at         time.Time // when it was handed over; in backoff, when it is due
-	behind     *list     // FIFO queues: what waits behind the first of its group
+	behind     *list     // FIFO queues: the messages behind the first of its group
 	next, prev *Message
 }
 
@@ -62,7 +62,7 @@ func (m *Message) State() State { return m.state }
 // Tries returns how many requests with the message have ended.
 func (m *Message) Tries() int { return m.tries }
 
-// Unsure reports whether SQS may have the message without having confirmed it.
+// Unsure reports whether SQS may have the message although it has not confirmed it.
 func (m *Message) Unsure() bool { return m.unsure }
 
 // Flush waits until every message that was handed over before has been answered.
@@ -73,7 +73,7 @@ type Flush struct {
 	left int
 }
 
-// Effect is something that the shell is to do.
+// Effect is an action for the shell.
 type Effect struct {
 	Kind    Kind
 	From    State // of Message, before it was answered
@@ -87,27 +87,27 @@ type Kind uint8
 // The kinds of effects.
 const (
 	Admitted  Kind = iota + 1 // a message that waited for room has it
-	Answered                  // the answer to the message is what SQS said of it last
+	Answered                  // the message is answered by SQS's last reply about it
 	GivenUp                   // the message is not sent (again), because of the input
 	Abandoned                 // as GivenUp, but a request with the message is under way
-	Complain                  // sending fails; the message is an example, which is sent again
-	Flushed                   // all that Flush waited for is answered
+	Complain                  // sending fails; the message is an example, and is sent again
+	Flushed                   // all messages that Flush waited for are answered
 )
 
-// Verdict is what a request means for a message.
+// Verdict is the result of a request for a message.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Taken        Verdict = iota // SQS has the message
-	Failed                      // it failed, and may be taken if it is sent again
+	Failed                      // it failed, and may be accepted if it is sent again
 	Lasting                     // the same, but the reason is likely to last
-	Refused                     // it will not be taken if it is sent again unchanged
-	Unacceptable                // the request was refused for what is in one of its messages
+	Refused                     // it will not be accepted if it is sent again unchanged
+	Unacceptable                // the request was refused because of the content of one of its messages
 )
 
-// Result is the verdict on a message, and whether the request may have been carried
-// out for it although that is not confirmed.
+// Result is the verdict on a message, and whether the request may have been carried out for it
+// without a confirmation.
 type Result struct {
 	Verdict Verdict
 	Unsure  bool
@@ -121,15 +121,15 @@ type Machine struct {
 	outside  list             // Outside
 	ready    list             // Ready
 	backoff  list             // Backoff, by the time when they are due
-	groups   map[string]*list // FIFO queues: what waits behind the first of each group
+	groups   map[string]*list // FIFO queues: the messages behind the first of each group
 	bytes    int              // of the messages that have room
 	handed   uint64           // messages handed over so far: numbers them
 	requests int              // under way
 	retries  int              // requests with failures so far: numbers their jitter
-	flushAt  time.Time        // when what is ready has lingered enough; zero: nothing is ready
+	flushAt  time.Time        // when the ready messages have lingered enough; zero: none is ready
 	flushes  []*Flush
-	closing  bool // nothing is taken in any more
-	stopped  bool // nothing is sent any more
+	closing  bool // no more messages are accepted
+	stopped  bool // no more messages are sent
 	saidAt   time.Time
 	effects  []Effect
 }
@@ -139,8 +139,7 @@ func New(set Settings) *Machine {
 	return &Machine{set: set, groups: make(map[string]*list)}
 }
 
-// Add takes in a message, or lets it wait until there is room. It must not be called
-// when Closing.
+// Add accepts a message, or lets it wait until there is room. It must not be called when Closing.
 func (m *Machine) Add(now time.Time, msg *Message) {
 	m.handed++
 	msg.number, msg.at = m.handed, now
@@ -173,7 +172,7 @@ func (m *Machine) Drop(now time.Time, msg *Message) {
 	m.follow(now)
 }
 
-// Replied says what became of a request: results are those of batch, by position.
+// Replied handles the end of a request: results are those of batch, by position.
 func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]Result) {
 	m.requests--
 	seed := ""
@@ -188,12 +187,12 @@ func (m *Machine) Replied(now time.Time, batch []*Message, results *[MaxEntries]
 		case m.stopped, msg.state == Deserted:
 			m.answer(msg, GivenUp)
 		case verdict == Unacceptable && len(batch) > 1:
-			msg.alone = true // whichever it is, it must not take the others with it
+			msg.alone = true // whichever message it is, it must not fail the others
 			m.move(msg, Ready)
 		case verdict == Unacceptable, verdict == Refused, m.isSpent(msg, verdict):
 			m.answer(msg, Answered)
 		default:
-			if seed == "" { // those that have failed equally often share a request again
+			if seed == "" { // messages that have failed equally often share a request again
 				m.retries++
 				seed = m.set.Seed + " " + strconv.Itoa(m.retries)
 			}
@@ -222,8 +221,8 @@ func (m *Machine) Told(now time.Time, msg *Message) {
 	m.follow(now)
 }
 
-// Hurry ends the linger of what has been handed over. An effect says when all of it
-// is done with.
+// Hurry ends the linger of all messages handed over so far. An effect reports when all of them are
+// answered.
 func (m *Machine) Hurry(now time.Time, f *Flush) {
 	f.upTo, f.left = m.handed, m.inside()+m.counts[Outside]+m.counts[Telling]
 	if f.left == 0 {
@@ -237,7 +236,7 @@ func (m *Machine) Hurry(now time.Time, f *Flush) {
 	m.follow(now)
 }
 
-// Forget says that nobody waits for f any more.
+// Forget notes that no caller waits for f any more.
 func (m *Machine) Forget(f *Flush) {
 	m.flushes = slices.DeleteFunc(m.flushes, func(other *Flush) bool { return other == f })
 }
@@ -251,14 +250,14 @@ func (m *Machine) Close(now time.Time, f *Flush) {
 	m.Hurry(now, f)
 }
 
-// Closing reports whether Close was called: nothing is taken in any more.
+// Closing reports whether Close was called: no more messages are accepted.
 func (m *Machine) Closing() bool { return m.closing }
 
-// Stop ends the sending: there is no further request, and what fails in those that
-// are under way is given up.
+// Stop ends the sending: there is no further request, and messages that fail in the current ones
+// are given up.
 func (m *Machine) Stop() { m.stopped = true }
 
-// Discard gives up everything that is in no request, after Stop.
+// Discard gives up all messages that are in no request, after Stop.
 func (m *Machine) Discard(now time.Time) {
 	for m.backoff.first != nil {
 		m.answer(m.backoff.first, GivenUp)
@@ -269,13 +268,13 @@ func (m *Machine) Discard(now time.Time) {
 	m.follow(now)
 }
 
-// Due says that the time is Deadline.
+// Due notes that the time is Deadline.
 func (m *Machine) Due(now time.Time) { m.follow(now) }
 
-// Effects returns what the inputs since the last call of Done ask for.
+// Effects returns the effects of the inputs since the last call of Done.
 func (m *Machine) Effects() []Effect { return m.effects }
 
-// Done says that the Effects have been carried out.
+// Done notes that the Effects have been carried out.
 func (m *Machine) Done() {
 	clear(m.effects) // they would keep messages in memory
 	m.effects = m.effects[:0]
@@ -309,8 +308,8 @@ func (m *Machine) Next(now time.Time) []*Message {
 	return batch
 }
 
-// isDue reports whether a request should be made: it would be full, or has lingered
-// enough, or somebody waits for its room.
+// isDue reports whether a request should be made: it would be full, has lingered enough, or a
+// message waits for its room.
 func (m *Machine) isDue(now time.Time) bool {
 	if m.ready.first == nil {
 		return false
@@ -318,8 +317,8 @@ func (m *Machine) isDue(now time.Time) bool {
 	return m.ready.count >= MaxEntries || m.ready.bytes >= MaxBytes || m.outside.first != nil || !now.Before(m.flushAt)
 }
 
-// Deadline returns when Due is to be called; zero: never. It is asked when Next has
-// returned nil, and is later than the time then.
+// Deadline returns when the shell must call Due; zero: never. The shell calls it after Next has
+// returned nil; the result is later than the time of that call.
 func (m *Machine) Deadline() (at time.Time) {
 	if m.stopped {
 		return at

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// State is where a [Message] is. A message moves only as permitted says.
+// State is the state of a [Message]. It changes only as permitted lists.
 type State uint8
 
 // The states.
@@ -42,8 +42,8 @@ var permitted = [states][]State{
 	Telling:   {Gone},
 }
 
-// move brings a message into another state, and keeps the lists and counts right. It
-// panics if the move is not permitted.
+// move changes the state of a message, and updates the lists and counts. It panics if the move is
+// not permitted.
 func (m *Machine) move(msg *Message, to State) {
 	from := msg.state
 	if !slices.Contains(permitted[from], to) {
@@ -101,8 +101,8 @@ func (m *Machine) list(msg *Message) *list {
 	return nil
 }
 
-// linger has a message that is ready sent when it has lingered, or at once if somebody
-// waits for that. One that was in backoff or in a request lingers no more.
+// linger makes a ready message be sent when it has lingered, or at once if a Flush waits for it. A
+// message that was in backoff or in a request does not linger again.
 func (m *Machine) linger(msg *Message) {
 	by := msg.at
 	if msg.tries == 0 && !slices.ContainsFunc(m.flushes, func(f *Flush) bool { return msg.number <= f.upTo }) {
@@ -113,7 +113,7 @@ func (m *Machine) linger(msg *Message) {
 	}
 }
 
-// passed counts a message that is done with for those who wait for it.
+// passed counts an answered message for the Flushes that wait for it.
 func (m *Machine) passed(msg *Message) {
 	m.flushes = slices.DeleteFunc(m.flushes, func(f *Flush) bool {
 		if msg.number > f.upTo {
@@ -127,7 +127,7 @@ func (m *Machine) passed(msg *Message) {
 	})
 }
 
-// answer ends a message's stay, and makes the next of its group its first.
+// answer removes a message, and makes the next of its group the first.
 func (m *Machine) answer(msg *Message, kind Kind) {
 	from, to := msg.state, Gone
 	if msg.Tell && from != Outside && from != Deserted {
@@ -147,8 +147,8 @@ func (m *Machine) answer(msg *Message, kind Kind) {
 	}
 }
 
-// follow does what an input makes possible: messages whose backoff has passed become
-// ready, and those that wait for room are let in.
+// follow carries out what an input makes possible: messages whose backoff has passed become ready,
+// and messages that wait for room are admitted.
 func (m *Machine) follow(now time.Time) {
 	for msg := m.backoff.first; msg != nil && !msg.at.After(now) && !m.stopped; msg = m.backoff.first {
 		m.move(msg, Ready)

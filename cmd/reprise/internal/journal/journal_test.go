@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -214,47 +215,6 @@ func TestSyncIntervalClose(t *testing.T) {
 	late := open(t, journal.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
 	checkContents(t, late, "", change{"a", "1"})
 	mustClose(t, late)
-}
-
-func TestLowOnSpace(t *testing.T) {
-	const mib = 1 << 20
-	for _, test := range []struct {
-		name    string
-		minFree int64
-		free    uint64
-		want    bool
-	}{
-		{"room", 0, 512 * mib, false},
-		{"less than the default", 0, 512*mib - 1, true},
-		{"less than set", 10 * mib, 10*mib - 1, true},
-		{"as much as set", 10 * mib, 10 * mib, false},
-		{"off", -1, 0, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			fs := vfs.NewMem()
-			fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: test.free, TotalBytes: 1 << 40})
-			j := open(t, journal.Options{FS: fs, MinFree: test.minFree})
-			if got := j.LowOnSpace(); got != test.want {
-				t.Errorf("LowOnSpace() = %t, want %t", got, test.want)
-			}
-			mustCommit(t, j, change{"a", gone}) // deletes go on
-			mustClose(t, j)
-		})
-	}
-}
-
-func TestLowOnSpaceFollowsTheDisk(t *testing.T) {
-	fs := vfs.NewMem()
-	fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1, TotalBytes: 1 << 40})
-	j := open(t, journal.Options{FS: fs})
-	if !j.LowOnSpace() {
-		t.Error("LowOnSpace() = false on a full disk")
-	}
-	fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
-	for j.LowOnSpace() { // the test's own timeout is the limit
-		time.Sleep(time.Millisecond)
-	}
-	mustClose(t, j)
 }
 
 // What is written into a directory that was deleted is gone with the process: nothing

@@ -58,8 +58,8 @@ func TestAfterDeleteFollowsTheDelete(t *testing.T) {
 }
 
 // TestAfterDeleteIsNotForCopies: a copy has taken the message's place, in its queue
-// or in the dead-letter queue, and the original could not be deleted. It comes
-// again, and is deleted then: but the copy still needs what the hook would remove.
+// or in the dead-letter queue, and the original could not be deleted. It comes again, and is then
+// deleted; but the copy still needs the objects that the hook would remove.
 func TestAfterDeleteIsNotForCopies(t *testing.T) {
 	throttled := func(action string) sqsserver.Fault {
 		return sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: action}

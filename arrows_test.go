@@ -17,8 +17,8 @@ import (
 const module = "github.com/reprise-sqs/reprise"
 
 // arrows are the imports between the project's packages that the design permits:
-// each package, what it is there for, and whom it may know. They point one way.
-// A package that is not listed may know nobody, so a new one fails here first.
+// each package, its purpose, and the packages that it may import. They point one way. A package
+// that is not listed may import none, so a new one fails here first.
 var arrows = map[string][]string{
 	"retry":                       {},
 	"plan":                        {"internal/plural", "retry"},
@@ -160,8 +160,8 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// TestRequirements holds what the library needs at run time: a user of the
-// library gets the AWS SDK and nothing else.
+// TestRequirements checks the run-time requirements of the library: a user of the library gets only
+// the AWS SDK.
 func TestRequirements(t *testing.T) {
 	for name := range arrows {
 		for _, p := range list(t, "-deps", path.Join(module, name)) {

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// These tests hold off a producer: whoever may send to the queue, and nothing else.
-// It writes the history that only consumers write, with the mark of a message that
-// seems to kill its process: such a message runs alone.
+// These tests attack as a producer, who may send to the queue, and nothing else. It writes the
+// history that only consumers write, with the mark of a message that seems to kill its process:
+// such a message runs alone.
 
 // sendAlone sends a message with a forged history that asks for a run alone.
 func sendAlone(t *testing.T, q *reprisetest.Queue, body string) {
@@ -25,7 +25,7 @@ func sendAlone(t *testing.T, q *reprisetest.Queue, body string) {
 	forged(q, body, h.text(t))
 }
 
-// pass lets so much time pass, unless the context ends before.
+// pass waits for d, unless the context ends before.
 func pass(ctx context.Context, takes time.Duration) error {
 	select {
 	case <-time.After(takes):
@@ -168,9 +168,8 @@ func TestAttackForgedMarkIsNobodysWithKeys(t *testing.T) {
 }
 
 // TestAttackLateKillerIsFound: a message kills its process after three minutes, when
-// the others run beside it again. It is found all the same, by two deaths of those
-// that ran it alone at first, and no other is given up, though others run beside each
-// of its deaths.
+// the others run beside it again. It is found nevertheless, by two crashes in processes that ran it
+// alone at first, and no other message is given up, although others run at each of its crashes.
 func TestAttackLateKillerIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -1,7 +1,7 @@
 package reprise_test
 
-// Producers: whoever may send to the queue and knows the ids of other messages. The
-// consumers have no signing keys: histories are believed.
+// The attackers are producers who may send to the queue and know the ids of other messages. The
+// consumers have no signing keys, so they accept histories.
 
 import (
 	"context"
@@ -140,7 +140,7 @@ func TestAttackEachFieldOfAHistory(t *testing.T) {
 					return string(text)
 				})
 				if got != tt.want {
-					t.Errorf("of three forged messages so many ran, were given up, and wait: %v, want %v", got, tt.want)
+					t.Errorf("of three forged messages the numbers that ran, were given up, and wait: %v, want %v", got, tt.want)
 				}
 			})
 		})

@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// These tests hold off a producer: whoever may send to the queue, and nothing else. It
-// knows messages at which the handler hangs for ever. No library can end such a handler:
-// that it holds a place does not go unsaid.
+// These tests attack as a producer, who may send to the queue, and nothing else. It knows messages
+// on which the handler hangs for ever. No library can end such a handler, but the consumer reports
+// that it holds a place.
 
 // TestAttackHandlersThatIgnoreTheirEnd: the health is degraded by the first handler that
 // ignores the end of its context, and failing when all places are taken by such, so
@@ -109,9 +109,9 @@ func TestLongHandlersAreNotSaidToHang(t *testing.T) {
 	})
 }
 
-// TestAttackHungHandlerHoldsUpNoSuspect: a message with a forged mark hangs for ever. One
-// that is suspected after it, and is innocent, runs all the same, soon after the hanging
-// one is said to hang, in a consumer and in a pool.
+// TestAttackHungHandlerHoldsUpNoSuspect: a message with a forged mark hangs for ever. An innocent
+// message that is suspected after it runs nevertheless, soon after the hanging one is reported, in
+// a consumer and in a pool.
 func TestAttackHungHandlerHoldsUpNoSuspect(t *testing.T) {
 	for _, kind := range []string{"consumer", "pool"} {
 		t.Run(kind, func(t *testing.T) {

@@ -14,9 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestAttackForgedOutage: messages that look like an outage of what the handler needs,
-// each of them and for ever, come before good ones, and open the breaker. The good ones
-// are worked off all the same, and so are those that come later.
+// TestAttackForgedOutage: messages that always look like an outage of a dependency come before good
+// ones, and open the breaker. The good ones are handled nevertheless, and so are later ones.
 func TestAttackForgedOutage(t *testing.T) {
 	for _, tt := range []struct {
 		bad          int
@@ -53,8 +52,8 @@ func TestAttackForgedOutage(t *testing.T) {
 	}
 }
 
-// TestAttackForgedOutageThatAsksToWait: so many messages as are held at once ask to be
-// tried again in twelve hours. Others are tried meanwhile.
+// TestAttackForgedOutageThatAsksToWait: as many messages as can be held at once ask for a retry in
+// twelve hours. Others are tried meanwhile.
 func TestAttackForgedOutageThatAsksToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -21,9 +21,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// These tests hold off a producer: whoever may send to the queue, and nothing else. Once
-// a minute it sends a message that does as much harm as it can. The others that use the
-// queue are to lose no more than what its handlers take.
+// These tests attack as a producer, who may send to the queue, and nothing else. Once a minute it
+// sends a message that does as much harm as it can. The other messages of the queue must lose no
+// more than the time of its handlers.
 
 var poisonTime = flag.Duration("poison.time", 30*time.Minute, "for how long TestAttackPoisonCostsItsShare has the queue poisoned; docs/tuning.md has the table of 6h")
 
@@ -45,12 +45,12 @@ type poison struct {
 	client func(p *poisoned) reprise.Client
 	cfg    reprise.Config
 	fifo   bool
-	// costs is what it may cost the others beyond the time of its handlers, and of starting
-	// the process again, as a share.
+	// costs is the permitted cost for the others, as a share, beyond the time of its handlers and
+	// of restarts.
 	costs float64
-	// health is what the health says at times; "" if it is always ok.
+	// health is the worst health; "" if it is always ok.
 	health string
-	// probed says that the process is killed and started again while its health is failing.
+	// probed reports that the process is killed and restarted while its health is failing.
 	probed bool
 }
 
@@ -257,8 +257,8 @@ func refusing(kind string) func(p *poisoned) reprise.Client {
 	}
 }
 
-// measure poisons a queue for a while. It returns the share of the places' time that
-// the poison's handlers took, how many others were worked off, and what was seen.
+// measure poisons a queue for a while. It returns the share of the places' time that the poison's
+// handlers took, how many others were handled, and what was seen.
 func (kind *poison) measure(t *testing.T, period time.Duration) (share float64, p *poisoned) {
 	synctest.Test(t, func(t *testing.T) {
 		var attributes map[string]string
@@ -359,14 +359,14 @@ func (kind *poison) measure(t *testing.T, period time.Duration) (share float64, 
 		share = float64(p.held) / float64(poisonPlaces*time.Since(began))
 		close(p.over)
 		p.c.Crash()
-		time.Sleep(time.Hour) // handlers end that nobody waits for
+		time.Sleep(time.Hour) // let abandoned handlers end
 	})
 	return share, p
 }
 
 // TestAttackPoisonCostsItsShare: a queue whose consumer is busy gets a harmful message
-// a minute. What is left to the others is what its handlers, and the restarts, leave,
-// less two hundredths.
+// a minute. The others get all the time that its handlers and the restarts leave, less two
+// hundredths.
 func TestAttackPoisonCostsItsShare(t *testing.T) {
 	healthy := poison{kind: "none", send: func(*testing.T, *poisoned, int) {}}
 	_, without := healthy.measure(t, *poisonTime)

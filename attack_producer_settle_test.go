@@ -18,15 +18,14 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// These tests hold off a producer: somebody who may send to one queue, and nothing
-// else. Whatever it sends, the messages of others go on being received, worked off
-// and settled.
+// These tests attack as a producer, who may send to one queue, and nothing else. Whatever it sends,
+// the messages of others are still received, handled and settled.
 
 // cursed begins the body of a message that no request with it in it gets through.
 const cursed = "cursed"
 
 // refuseCursed makes sends fail, as a whole, with err, when one of the copies is
-// of a cursed message; permit may let some of these through all the same.
+// of a cursed message; permit may let some of these through.
 func refuseCursed(watch *spy, err error, permit func(types.SendMessageBatchRequestEntry) bool) {
 	watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
 		for _, e := range in.Entries {
@@ -51,10 +50,10 @@ var curses = []struct {
 	{"by cutting the connection", errors.New("read: connection reset by peer")},
 }
 
-// TestAttackUncopyableDeadLetters: 400 messages that are given up, and whose copies
-// nothing takes, come before 100 good ones and some that are given up too. The good
-// ones are worked off, the others dead-lettered with their stories, what cannot be
-// copied is kept, and an operator is told.
+// TestAttackUncopyableDeadLetters: 400 messages that are given up, and whose copies are always
+// refused, come before 100 good ones and some that are given up too. The good ones are handled, the
+// others dead-lettered with their stories, messages that cannot be copied are kept, and the health
+// reports it.
 func TestAttackUncopyableDeadLetters(t *testing.T) {
 	for _, tt := range curses {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,8 +164,8 @@ func TestAttackCopyWithoutWhatCanBeLeftOut(t *testing.T) {
 	}
 }
 
-// TestAttackStuckDeletes: 300 messages can never be deleted, others can. The others
-// go on, the consumer says what is wrong, and holds no more than it should.
+// TestAttackStuckDeletes: 300 messages can never be deleted, others can. The others go on; the
+// consumer reports the problem, and holds no more than it should.
 func TestAttackStuckDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -22,9 +22,8 @@ func stringAttributes(pairs ...string) map[string]types.MessageAttributeValue {
 	return attributes
 }
 
-// FuzzAttackSignature: no text but the one that was signed has a valid signature, for no
-// other place, kind and content; and what is signed is the JSON object that it was,
-// with one member more.
+// FuzzAttackSignature: a signature is valid only for the signed text, place, kind and content; and
+// the signed text is the original JSON object with one more member.
 func FuzzAttackSignature(f *testing.F) {
 	key, err := NewSigningKey("k1", []byte(strings.Repeat("x", 32)))
 	if err != nil {

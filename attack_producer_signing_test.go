@@ -1,8 +1,8 @@
 package reprise_test
 
-// Producers: whoever may send to the queue, and may even read what others have sent to
-// it, but has none of the consumers' signing keys. With keys nothing that such a
-// producer writes into a message passes for what a consumer has written.
+// The attackers are producers who may send to the queue, and may even read other messages in it,
+// but have none of the consumers' signing keys. With keys nothing that they write into a message
+// counts as written by a consumer.
 
 import (
 	"context"
@@ -73,9 +73,9 @@ func (s *seen) count(body string) (n int) {
 	return n
 }
 
-// TestAttackHistoryWithoutKey: each history that would count without a key is nobody's
-// with one: its message begins anew, at once, under its own id. That is counted, told as
-// a finding, and logged now and then.
+// TestAttackHistoryWithoutKey: with a key each history that would count without one is ignored: its
+// message begins anew, at once, under its own id. This is counted, reported as a finding, and
+// logged from time to time.
 func TestAttackHistoryWithoutKey(t *testing.T) {
 	foreign := signingKey(t, "foreign")
 	for name, forge := range map[string]func(q *reprisetest.Queue, text string) string{
@@ -141,8 +141,8 @@ func signedFor(q *reprisetest.Queue, key reprise.SigningKey, id, text string) st
 }
 
 // TestAttackHistoryCopiedFromAnother: a producer that can read the copies in the queue
-// takes over a history with a valid signature. It counts on the very same content, sent
-// to the same queue within minutes, and nowhere else; and there it says what is true.
+// takes over a history with a valid signature. It counts only for exactly the same content, sent to
+// the same queue within minutes; and there it is true.
 func TestAttackHistoryCopiedFromAnother(t *testing.T) {
 	attribute := func(name, value string) sqsserver.MessageAttribute {
 		return sqsserver.MessageAttribute{Name: name, DataType: "String", StringValue: value}
@@ -250,8 +250,8 @@ func TestAttackHistoryOfAnotherQueue(t *testing.T) {
 	})
 }
 
-// TestAttackHistoryInTheRetryLane: what the consumer itself sends to its retry lane counts
-// there, and what a producer sends to the lane does not.
+// TestAttackHistoryInTheRetryLane: histories that the consumer itself sends to its retry lane count
+// there, those of a producer do not.
 func TestAttackHistoryInTheRetryLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -292,8 +292,8 @@ func TestAttackHistoryInTheRetryLane(t *testing.T) {
 	})
 }
 
-// TestSigningKeysRotate: what a consumer with one key has sent, consumers that accept it
-// beside another take for a consumer's, whichever of the two signs there.
+// TestSigningKeysRotate: consumers that accept two keys accept the messages of a consumer with one
+// of them, whichever of the two they sign with.
 func TestSigningKeysRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k1, k2 := signingKey(t, "k1"), signingKey(t, "k2")

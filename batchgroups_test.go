@@ -20,7 +20,7 @@ import (
 )
 
 // TestBatchTakesAGroupInOrder: messages of several groups, ten of a group in one
-// batch, in order; and what was received behind them waits until they are deleted.
+// batch, in order; and the messages received behind them wait until they are deleted.
 func TestBatchTakesAGroupInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -180,8 +180,8 @@ func TestGroupFillsABatchAtOnce(t *testing.T) {
 }
 
 // TestLeaseLostInsideAGroup: SQS takes one of three messages of a group away while
-// the batch runs. What is behind it comes again behind it, though its work
-// succeeded; what was before it and failed is retried by itself.
+// the batch runs. The messages behind it come again behind it, although their work succeeded; the
+// failed message before it is retried by itself.
 func TestLeaseLostInsideAGroup(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lost  string
@@ -348,8 +348,8 @@ func TestBatchKeepsOrderThroughFailures(t *testing.T) {
 	}
 }
 
-// inOrderButReplays says that each body comes for the first time in order, and that
-// where a delete was refused the group is replayed from there, without a gap.
+// inOrderButReplays checks that each body comes for the first time in order, and that after a
+// refused delete the group is replayed from there, without a gap.
 func inOrderButReplays(bodies []string) bool {
 	first := slices.Clone(bodies[:0])
 	for i, b := range bodies {

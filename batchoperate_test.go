@@ -20,9 +20,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestCanaryOfABatchConsumer: what a batch needs goes away. The breaker opens, a
-// canary runs alone and at once, and batches grow again when it is back. No attempt
-// is counted of what was held.
+// TestCanaryOfABatchConsumer: a batch's dependency becomes unavailable. The breaker opens, a canary
+// runs alone and at once, and batches grow again after the outage. Held messages count no attempt.
 func TestCanaryOfABatchConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -155,8 +154,8 @@ func TestOperatingABatchConsumer(t *testing.T) {
 	})
 }
 
-// TestCanaryOfAKeyRunsAlone: one tenant's messages fail for want of what they need,
-// between those of another, whose batches they no longer spoil.
+// TestCanaryOfAKeyRunsAlone: one tenant's messages fail because their dependency is unavailable,
+// between those of another tenant, whose batches they do not spoil any more.
 func TestCanaryOfAKeyRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// smallQuota makes a queue that lets so many messages be in flight.
+// smallQuota makes a queue with the given quota of messages in flight.
 func smallQuota(t *testing.T, quota int, attributes map[string]string) *reprisetest.Queue {
 	server := sqsserver.New(sqsserver.Config{Seed: 1, NoCooldown: true, InFlightLimit: quota, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	t.Cleanup(func() { _ = server.Close() })
@@ -139,8 +139,8 @@ func TestRetriesSpillToCopiesNearTheQuota(t *testing.T) {
 	})
 }
 
-// TestFIFONearTheQuotaHidesOnlyHeads: no copies on a FIFO queue. It is a finding;
-// groups are not held, and what is behind a hidden head is not in flight.
+// TestFIFONearTheQuotaHidesOnlyHeads: no copies on a FIFO queue. A finding reports it; groups are
+// not held, and the messages behind a hidden head are not in flight.
 func TestFIFONearTheQuotaHidesOnlyHeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quota = 40
@@ -228,8 +228,9 @@ func TestFullQuotaBehindEmptyReceives(t *testing.T) {
 	})
 }
 
-// TestOverLimitIsRecognised: a receive that is refused for the quota is no failure
-// of receiving. It is said in words, asked for less often, and over when it is over.
+// TestOverLimitIsRecognised: a receive that is refused because of the quota is not a failure to
+// receive. It is reported in words, receives become less frequent, and the report ends with the
+// state.
 func TestOverLimitIsRecognised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -252,7 +253,7 @@ func TestOverLimitIsRecognised(t *testing.T) {
 	})
 }
 
-// TestInFlightCountsDenied: without the permission to read the counts it says so,
+// TestInFlightCountsDenied: without the permission to read the counts the consumer reports it,
 // once, and goes on.
 func TestInFlightCountsDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestFailuresOfARun: whoever sees the end of a run alone sees why its packages
-// failed, though a crash prints its cause first and registers last.
+// TestFailuresOfARun: the end of a run's output has the reason why packages failed, although a
+// crash prints its cause first and its goroutines last.
 func TestFailuresOfARun(t *testing.T) {
 	for _, tool := range []string{"bash", "awk"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// spy passes calls on and keeps what was asked. A hook, where set, is called
-// instead of the client; it may call the client itself.
+// spy passes calls on and keeps their inputs. A hook, where set, is called instead of the client;
+// it may call the client itself.
 type spy struct {
 	reprise.Client
 
@@ -147,8 +147,8 @@ func TestClientThatBreaksItsContract(t *testing.T) {
 	}
 }
 
-// TestCallTellsEntries: a receive counts the messages it brought, not those it
-// asked for; other calls count what they concern, and what SQS refused of it.
+// TestCallTellsEntries: a receive counts the messages that it returned, not those that it
+// requested; other calls count their entries, and those that SQS refused.
 func TestCallTellsEntries(t *testing.T) {
 	type sum struct{ Entries, Failed int }
 	synctest.Test(t, func(t *testing.T) {
@@ -277,8 +277,8 @@ func TestThrottledEntriesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestEmptyRepliesAtOnce: whoever answers, a server or a proxy, does not wait for
-// messages as it is asked to. It is not asked without a pause.
+// TestEmptyRepliesAtOnce: a server or a proxy answers at once instead of waiting for messages. The
+// consumer pauses between its calls.
 func TestEmptyRepliesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// canned is a client with a number of messages, made before it is used, so that
-// what is measured is the consumer.
+// canned is a client with messages that are made before the measurement, so that only the consumer
+// is measured.
 type canned struct {
 	batches []*sqs.ReceiveMessageOutput
 
@@ -111,8 +111,8 @@ func single(client reprise.Client, url string, cfg reprise.Config) (*reprise.Con
 	return reprise.New(client, url, reprise.HandlerFunc(succeed), cfg)
 }
 
-// TestAllocationsPerMessage: what the consumer adds to the SDK's own allocations.
-// A received batch is one allocation, a delete batch a few.
+// TestAllocationsPerMessage: the allocations that the consumer adds to the SDK's own. A received
+// batch is one allocation, a delete batch a few.
 func TestAllocationsPerMessage(t *testing.T) {
 	batches := func(size int) func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error) {
 		all := reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { return nil })

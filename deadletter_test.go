@@ -316,9 +316,9 @@ func TestGivenUpBeforeTheQueueIsKnown(t *testing.T) {
 }
 
 // TestLostBeforeTheQueueIsKnown: a message seems exhausted by the time since its first
-// receive, whether there is a dead-letter queue is not known, and its lease ends. That
-// nobody takes it is not known then, nor that its attempts are used up: when it comes
-// again, and the queue is known to move it only after its last, it has one left.
+// receive, whether there is a dead-letter queue is not known, and its lease ends. At that time it
+// is known neither that no queue takes it nor that its attempts are used up: when it comes again,
+// and the queue is known to move it only after its last receive, it has one attempt left.
 func TestLostBeforeTheQueueIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -364,9 +364,9 @@ func TestLostBeforeTheQueueIsKnown(t *testing.T) {
 	})
 }
 
-// TestAttributesDenied: without the permission to read the queue's attributes the
-// consumer says so and goes on. No wait would make the dead-letter queue known: a
-// message that is given up is kept.
+// TestAttributesDenied: without the permission to read the queue's attributes the consumer reports
+// it and goes on. Waiting would not reveal the dead-letter queue, so messages that are given up are
+// kept.
 func TestAttributesDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -41,8 +41,7 @@ func TestStopInMidPollStrandsNothing(t *testing.T) {
 }
 
 // TestReceiveThatHangsIsReported: a receive that is not answered is cancelled when only
-// the grace is left of the budget, and the report says that it may have been handed
-// messages.
+// the grace is left of the budget, and the report says that SQS may have sent it messages.
 func TestReceiveThatHangsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -214,7 +213,7 @@ func TestLastMillisecondsSettle(t *testing.T) {
 }
 
 // TestAbandonedHandlerIsNamed: a handler that ignores its context cannot be
-// ended. Run returns in time all the same, and says which message it was.
+// ended. Run returns in time nevertheless, and reports the message.
 func TestAbandonedHandlerIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -264,9 +264,9 @@ func idOf(q *reprisetest.Queue, body string) string {
 }
 
 // TestFIFOBacklogOfFewGroups: SQS hands out messages of one group as long as it has
-// some, so that a receive brings one to run and nine that wait for it. These leave
-// room for other groups: all workers have work, and groups that take an hour for
-// each message, or whose key is paused, hold up nobody.
+// some, so that a receive brings one to run and nine that wait for it. These leave room for other
+// groups: all workers have work, and groups that take an hour for each message, or whose key is
+// paused, delay no other group.
 func TestFIFOBacklogOfFewGroups(t *testing.T) {
 	const names = "abcdefghijklmnopqrst"
 	for _, tt := range []struct {

@@ -14,8 +14,7 @@ import (
 )
 
 // TestCodeThatEndsItsGoroutine, as t.FailNow does, wherever the consumer calls code
-// that is not its own: what it was about is tried again, and no place, worker or
-// message is lost with it.
+// that is not its own: its message or call is tried again, and no place, worker or message is lost.
 func TestCodeThatEndsItsGoroutine(t *testing.T) {
 	const messages = 60
 	for _, tt := range []struct {

@@ -108,8 +108,8 @@ func TestFIFOReleaseIsHeldWithoutAnAttempt(t *testing.T) {
 	})
 }
 
-// TestFIFOLongWaitsBlock: what is not due within a minute is given back, the head
-// and what is behind it, and comes again in order.
+// TestFIFOLongWaitsBlock: a head that is not due within a minute is given back with the messages
+// behind it, and they come again in order.
 func TestFIFOLongWaitsBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)

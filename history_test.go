@@ -144,10 +144,10 @@ func checkStartsAnew(t *testing.T, q *reprisetest.Queue, text string) {
 	}
 }
 
-// TestWaitsAndAgesBeyondAYear: a copy's history is not believed beyond a year, by
-// whoever wrote it. What the consumer itself writes stays within that: a message
-// that is to wait for longer, as a downstream's Retry-After may ask, does not run
-// again at once, and again, and one that is older keeps what is known of it.
+// TestWaitsAndAgesBeyondAYear: times beyond a year in a copy's history are not accepted, whoever
+// wrote them. The consumer itself writes no such times: a message with a longer wait, for example
+// by a Retry-After, does not run again at once, again and again, and an older message keeps its
+// history.
 func TestWaitsAndAgesBeyondAYear(t *testing.T) {
 	const year = 366 * 24 * time.Hour
 	for name, wait := range map[string]func(time.Duration, error) error{"release": reprise.Release, "retry after": reprise.RetryAfter} {
@@ -288,8 +288,8 @@ func TestRedriveIsCarriedOn(t *testing.T) {
 	})
 }
 
-// TestCopiesKeepTheServersTime: this machine's clock is three hours behind. What a
-// copy says of its time counts all the same, and holds.
+// TestCopiesKeepTheServersTime: this machine's clock is three hours behind. The times in a copy
+// count nevertheless, and are correct.
 func TestCopiesKeepTheServersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

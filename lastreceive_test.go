@@ -79,8 +79,8 @@ func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 	}
 }
 
-// TestUnstartedAtTheLastReceive: a stop releases what has not started, but not to
-// a receive that would lose it.
+// TestUnstartedAtTheLastReceive: a stop releases messages that have not started, except if the next
+// receive would lose them.
 func TestUnstartedAtTheLastReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

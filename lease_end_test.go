@@ -18,9 +18,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestLeaseIsKeptForTwelveHours: SQS lets nobody hold a message for longer. The last
-// renewals ask for what is left of that, so that none is refused, and the handler
-// has its message to the end.
+// TestLeaseIsKeptForTwelveHours: SQS permits no longer lease. The last renewals request only the
+// remaining time, so that none is refused, and the handler keeps its message to the end.
 func TestLeaseIsKeptForTwelveHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -89,8 +88,8 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 }
 
 // TestNothingStartsAfterItsLease: no heartbeat gets through, and a place for the next
-// handler is free at about the time at which the leases end. What has waited for it
-// has begun while its lease lasted, and is told of its end, or comes again.
+// handler is free at about the time at which the leases end. The waiting message either starts
+// during its lease, and its context ends with the lease, or it comes again.
 func TestNothingStartsAfterItsLease(t *testing.T) {
 	const lease = 15 * time.Second
 	for failing := time.Duration(0); failing <= 3*time.Second; failing += 50 * time.Millisecond { // or as long as the consumer waits
@@ -169,8 +168,8 @@ func TestOneRenewalThatHangs(t *testing.T) {
 }
 
 // TestRefusedSettlementOfTheOlderHandle: a redelivery brings a newer handle while a
-// settlement with the older one is under way, which SQS refuses. It is said again with
-// the newer one: the message is not lost, and not left to its lease.
+// settlement with the older one is under way, which SQS refuses. It is sent again with the newer
+// handle: the message is not lost, and does not wait for the end of its lease.
 func TestRefusedSettlementOfTheOlderHandle(t *testing.T) {
 	for name, failures := range map[string]int64{"delete": 0, "retry": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -217,9 +216,9 @@ func TestRefusedSettlementOfTheOlderHandle(t *testing.T) {
 	}
 }
 
-// TestDeleteAfterTheLease: a delete arrives when the lease has ended and somebody else
-// has the message. SQS confirms it, and does nothing. When the message comes again its
-// work is done: it is deleted, not run.
+// TestDeleteAfterTheLease: a delete arrives when the lease has ended and another consumer has the
+// message. SQS confirms it, but does nothing. When the message comes again its work is done: it is
+// deleted, not run.
 func TestDeleteAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 10 * time.Second
@@ -229,7 +228,7 @@ func TestDeleteAfterTheLease(t *testing.T) {
 		late := &spy{Client: q.Direct()}
 		late.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
 			if received.Load() {
-				time.Sleep(2*lease - time.Since(began)) // somebody else is served first
+				time.Sleep(2*lease - time.Since(began)) // another consumer gets it first
 			}
 			out, err := late.Client.ReceiveMessage(ctx, in)
 			received.Store(err == nil && len(out.Messages) > 0)

@@ -137,10 +137,9 @@ func TestPermanentAfterTheLeaseWasLost(t *testing.T) {
 	})
 }
 
-// TestNoVisibilityChangeOnceTheLeaseIsOver: when no heartbeat gets through, the
-// lease ends by our own clock, the handler is told, and no visibility change is
-// sent any more: on a standard queue SQS would obey it against whoever holds
-// the message.
+// TestNoVisibilityChangeOnceTheLeaseIsOver: when no heartbeat gets through, the lease ends by our
+// own clock, the handler's context ends, and no visibility change is sent any more: on a standard
+// queue SQS would obey it, to the harm of the consumer that holds the message.
 func TestNoVisibilityChangeOnceTheLeaseIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -200,7 +199,8 @@ func TestLossIsToldWhenItHappens(t *testing.T) {
 
 // TestLostWhileWaitingIsLetGo: every worker is busy and no heartbeat gets
 // through, for hours: the same few messages are received, wait, are lost and are
-// received again. Nothing keeps what was lost: not even its memory.
+// received again. The consumer keeps nothing of lost messages, not even in its memory of failed
+// ones.
 func TestLostWhileWaitingIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

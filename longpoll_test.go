@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestIdleStop: an idle consumer stops at once where the endpoint says that it takes back
-// what a cancelled receive was being handed; elsewhere it leaves its long poll alone, until
-// that ends or only the grace is left, and says so.
+// TestIdleStop: an idle consumer stops at once if the endpoint announces that it takes back the
+// messages of a cancelled receive; otherwise it waits until its long poll ends or only the grace is
+// left, and reports it.
 func TestIdleStop(t *testing.T) {
 	keeping := func(t *testing.T) *reprisetest.Queue {
 		server := sqsserver.New(sqsserver.Config{KeepUnwritten: true, Logger: slog.New(slog.DiscardHandler)})
@@ -34,7 +34,7 @@ func TestIdleStop(t *testing.T) {
 		queue  func(*testing.T) *reprisetest.Queue
 		client func(*reprisetest.Queue) reprise.Client
 		cfg    reprise.Config
-		after  time.Duration // the poll began so long ago
+		after  time.Duration // the time since the beginning of the poll
 		most   time.Duration // that the stop takes
 		least  time.Duration
 		waits  bool

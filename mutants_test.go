@@ -19,7 +19,7 @@ import (
 var mutantsRun = flag.String("mutants", "", "the mutants that TestMutants runs: their names, with commas, or all")
 
 // mutant is a mistake that the consumer does not make, as a patch of it in
-// testdata/mutants. Lines before the diff say what the mistake is and who sees it:
+// testdata/mutants. Lines before the diff describe the mistake and what must notice it:
 //
 //	breaks: the words of an invariant of the fleets
 //	seeds: how many fleets that takes at most; default: 60
@@ -44,9 +44,9 @@ const (
 	mutantSeeds   = 60
 )
 
-// TestMutants shows that the tests bite: each mutant named by -mutants is run, and
-// what its patch names must fail. Without the flag it checks that the patches
-// apply, are Go, and name something that exists.
+// TestMutants checks the tests themselves: each mutant named by -mutants is run, and the invariant
+// or test that its patch names must fail. Without the flag it checks that the patches apply, are
+// Go, and name something that exists.
 func TestMutants(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git, which applies the patches, is not installed: ", err)
@@ -124,7 +124,7 @@ func readMutant(t *testing.T, path string) *mutant {
 	return m
 }
 
-// seer returns what is wrong with what m says of who sees it; empty if nothing is.
+// seer returns the problem of the invariant or test that m names, or "".
 func (m *mutant) seer(t *testing.T) string {
 	t.Helper()
 	switch {

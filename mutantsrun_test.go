@@ -173,7 +173,7 @@ func (m *mutant) run(t *testing.T, tests testBinary) {
 	fmt.Printf("%-36s %5.1f s  seed %4s  %s\n", m.name, took, broken[at][1], m.breaks)
 }
 
-// tested is what was run of m.
+// tested is the result of the tests with m.
 func (m *mutant) tested() string { return cmp.Or(m.test, fmt.Sprintf("%d fleets", m.seeds)) }
 
 // lastLines returns the last n lines of text.

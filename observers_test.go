@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// TestObserversTellEveryEventToAll, in order, and have no func for what nobody
-// listens to. Whatever events there are: a new one that is not passed on fails.
+// TestObserversTellEveryEventToAll, in order, and have no func for events without a listener. This
+// holds for all events: a new one that is not passed on fails.
 func TestObserversTellEveryEventToAll(t *testing.T) {
 	events := reflect.TypeFor[reprise.Observer]()
 	for field := range events.Fields() {

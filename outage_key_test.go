@@ -19,8 +19,8 @@ import (
 )
 
 // TestOneKeyDownHarmsNoOther: a tenant's dead webhook, or those of several, delay
-// their own messages; the others' go on being handled at once, and what is held
-// does not fill the consumer.
+// their own messages; the others' are still handled at once, and held messages do not fill the
+// consumer.
 func TestOneKeyDownHarmsNoOther(t *testing.T) {
 	for _, down := range [][]string{{"acme"}, {"acme", "coil", "dyne", "echo"}} {
 		t.Run(strings.Join(down, " "), func(t *testing.T) {

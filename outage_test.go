@@ -314,8 +314,8 @@ func TestOpenBreakerHoldsUnderLease(t *testing.T) {
 	})
 }
 
-// TestDrainReleasesHeldMessages: a stop while the breaker is open gives back what
-// is held, at once, and ends clean.
+// TestDrainReleasesHeldMessages: a stop while the breaker is open gives back held messages at once,
+// and ends clean.
 func TestDrainReleasesHeldMessages(t *testing.T) {
 	for _, key := range []func(*reprise.Message) string{nil, tenant} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 )
 
 // TestPauseHolds: while a consumer is paused no handler starts and no receive is
-// made; what the receive under way brings is held, for hours, without being
-// received again.
+// made; the messages of the receive under way are held, for hours, without another receive.
 func TestPauseHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -43,8 +42,8 @@ func TestPauseHolds(t *testing.T) {
 	})
 }
 
-// TestPauseForDays: a message that is held for nearly twelve hours is given back,
-// since SQS would give it to somebody else.
+// TestPauseForDays: a message that is held for nearly twelve hours is given back, because SQS would
+// give it to another consumer.
 func TestPauseForDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -124,7 +123,7 @@ func TestPauseAtAnyTime(t *testing.T) {
 	})
 }
 
-// TestDrainWhilePaused gives back what is held.
+// TestDrainWhilePaused gives back held messages.
 func TestDrainWhilePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -141,8 +140,8 @@ func TestDrainWhilePaused(t *testing.T) {
 	})
 }
 
-// TestPauseKey: messages of one key wait, all others go on; what there is no room
-// to hold is hidden, and woken by hand.
+// TestPauseKey: messages of one key wait, all others go on; messages without room are hidden, and
+// woken by hand.
 func TestPauseKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -182,8 +181,8 @@ func TestPauseKey(t *testing.T) {
 	})
 }
 
-// TestPauseIsNoAttempt: what was held for as long as SQS lets anybody, and given back
-// then, has not been run.
+// TestPauseIsNoAttempt: a message that was held for as long as SQS permits, and then given back,
+// has not run.
 func TestPauseIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -225,8 +225,8 @@ func TestWeightsShareThePool(t *testing.T) {
 	}
 }
 
-// TestIdlePlacesAreAnybodys: a queue that is alone with its messages has the whole
-// pool, whatever its priority and weight, but for what its own Concurrency says.
+// TestIdlePlacesAreAnybodys: a queue that alone has messages gets the whole pool, whatever its
+// priority and weight, within its own Concurrency.
 func TestIdlePlacesAreAnybodys(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -289,8 +289,8 @@ func TestReceivedForPlacesOnly(t *testing.T) {
 	})
 }
 
-// TestSlowReceivesLoseNoShare: now and then a receive of one queue takes so long that
-// it has nothing to start. It makes up for it, and gets its share in the end.
+// TestSlowReceivesLoseNoShare: sometimes a receive of one queue takes so long that the queue has
+// nothing to start. It makes up for that, and gets its share in the end.
 func TestSlowReceivesLoseNoShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 8), newStarts()
@@ -328,9 +328,9 @@ func TestLongIdleIsNoCredit(t *testing.T) {
 	})
 }
 
-// TestPausedAndOpenTakeNoPlaces: of three queues one is paused, and what the handlers
-// of another need is unavailable. The third has the whole pool, of the lowest priority
-// though it is; and when they are back, they have their turns.
+// TestPausedAndOpenTakeNoPlaces: of three queues one is paused, and the dependency of another is
+// unavailable. The third has the whole pool, although its priority is the lowest; when the others
+// are back, they have their turns.
 func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()

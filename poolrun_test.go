@@ -70,8 +70,8 @@ func TestPoolRunsAndStopsAll(t *testing.T) {
 	})
 }
 
-// TestOneOfAPoolStops, of the highest priority, while others go on: what it has not
-// started goes back, and its places are theirs. One that comes later has its turns.
+// TestOneOfAPoolStops, of the highest priority, while others go on: messages that it has not
+// started go back, and the others get its places. A consumer that starts later has its turns.
 func TestOneOfAPoolStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()
@@ -210,8 +210,8 @@ func TestBatchesInAPool(t *testing.T) {
 }
 
 // TestPoolSparesTheOthersASuspect: a message that kills the process runs with nothing
-// beside it in the whole pool, and is dead-lettered for what it does; the messages of
-// the other queues that died with it are not.
+// beside it in the whole pool, and is dead-lettered as a crash; the messages of the other queues
+// that died with it are not.
 func TestPoolSparesTheOthersASuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, good := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)

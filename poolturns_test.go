@@ -37,8 +37,8 @@ func TestNoPrefetchHasTurns(t *testing.T) {
 	}
 }
 
-// TestPausedSuspectKeepsNobody: a message that is to run alone, and cannot since its
-// consumer is paused, does not keep the rest of the pool from running. Resumed, it runs.
+// TestPausedSuspectKeepsNobody: a message that must run alone, but cannot because its consumer is
+// paused, does not block the rest of the pool. After the resume it runs.
 func TestPausedSuspectKeepsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()
@@ -100,8 +100,8 @@ func TestPoolResizedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPoolRaised: places that are added are used at once, for what waits here and for
-// what is yet to be received, though no handler ends for an hour.
+// TestPoolRaised: added places are used at once, for waiting messages and for new ones, although no
+// handler ends for an hour.
 func TestPoolRaised(t *testing.T) {
 	for name, prefetch := range map[string]int{"what waits here": 10, "what is yet to be received": -1} {
 		t.Run(name, func(t *testing.T) {

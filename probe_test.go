@@ -65,8 +65,8 @@ func TestProbeTestsRecovery(t *testing.T) {
 	})
 }
 
-// probeWait is between which bounds the wait for the next probe lies, so long after
-// the first one, which is itself within 4.5 s of the opening.
+// probeWait returns the bounds of the wait for the next probe, at the given time after the first
+// one, which is itself within 4.5 s of the opening.
 func probeWait(since time.Duration) (low, high time.Duration) {
 	mean := func(open time.Duration) time.Duration {
 		return min(16*time.Second, max(3*time.Second, open/15))
@@ -74,8 +74,8 @@ func probeWait(since time.Duration) (low, high time.Duration) {
 	return mean(since) / 2, mean(since+4500*time.Millisecond) * 3 / 2
 }
 
-// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker time out
-// whatever happens, the rest would not. The breaker closes all the same.
+// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker always time out, the others
+// would not. The breaker closes nevertheless.
 func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -265,8 +265,8 @@ func TestLateProbeDecidesNoLaterOutage(t *testing.T) {
 	})
 }
 
-// TestHungCanariesLeavePlaces: what the handlers need does not even refuse any
-// more, so that no canary returns. They take half of the places at most.
+// TestHungCanariesLeavePlaces: the dependency does not even refuse requests any more, so that no
+// canary returns. They take at most half of the places.
 func TestHungCanariesLeavePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -125,10 +125,9 @@ func TestLoneMessageIsHandledAtOnce(t *testing.T) {
 	}
 }
 
-// TestConsumerNeverStopsSilently: for six hours no receive succeeds, whatever the
-// reason. The consumer says so all the time, does not hammer, and takes up its
-// work when receives succeed again. What somebody has to mend, expired credentials
-// too, is tried again like all else.
+// TestConsumerNeverStopsSilently: for six hours no receive succeeds, for any reason. The consumer
+// reports it all the time, limits its calls, and resumes its work when receives succeed again.
+// Problems that somebody has to fix, such as expired credentials, are retried like all others.
 func TestConsumerNeverStopsSilently(t *testing.T) {
 	refused := func(code string) func(context.Context) error {
 		return func(context.Context) error { return &smithy.GenericAPIError{Code: code, Message: "not now"} }
@@ -216,8 +215,8 @@ func TestSickDependencyIsNotHammered(t *testing.T) {
 	}
 }
 
-// TestStaleHandlesStopNothing: SQS takes every third receipt handle for stale. All
-// messages are handled and leave the queue all the same.
+// TestStaleHandlesStopNothing: SQS refuses every third receipt handle as stale. All messages are
+// handled and leave the queue nevertheless.
 func TestStaleHandlesStopNothing(t *testing.T) {
 	for name, attributes := range map[string]map[string]string{"standard": nil, "FIFO": fifoQueue} {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +311,7 @@ func TestLeaseIsOursNotTheQueues(t *testing.T) {
 }
 
 // TestAgesAreOfTheServersClock: this machine's clock is three hours behind. A
-// message's age, which counts from SQS's timestamps, is right all the same.
+// message's age, which counts from SQS's timestamps, is correct nevertheless.
 func TestAgesAreOfTheServersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

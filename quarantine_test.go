@@ -15,8 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// mortals are consumers that poisonous messages kill, and that somebody starts
-// again.
+// mortals are consumers that poisonous messages kill, and that are restarted.
 type mortals struct {
 	q   *reprisetest.Queue
 	cfg reprise.BatchConfig // Size zero: one message at a time
@@ -119,9 +118,9 @@ func (f *mortals) live(n int, for_ time.Duration) {
 }
 
 // TestPoisonThatKillsTheProcess among two hundred innocent messages, in three
-// consumers that are started again each time: it is run alone, and dead-lettered
-// for what it does. The innocent, who were received with it again and again, are
-// handled, and none is given up.
+// consumers that are started again each time: it is run alone, and dead-lettered as a crash. The
+// innocent messages, which were received with it again and again, are handled, and none is given
+// up.
 func TestPoisonThatKillsTheProcess(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -170,8 +169,8 @@ func TestPoisonThatKillsTheProcess(t *testing.T) {
 	}
 }
 
-// TestPoisonWithoutCopies: where none can be sent the suspect is run alone all the
-// same, and the queue's own limit is what ends it.
+// TestPoisonWithoutCopies: if no copy can be sent the suspect still runs alone, and the queue's own
+// limit ends it.
 func TestPoisonWithoutCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -313,8 +312,8 @@ func TestLostLeasesAreNoCrashes(t *testing.T) {
 	})
 }
 
-// TestAloneAtOnce: what is to run alone runs when what ran before it is settled, not
-// when others have been kept waiting for a minute.
+// TestAloneAtOnce: a message that must run alone starts when the running ones are settled, not
+// after others have waited for a minute.
 func TestAloneAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestReceivesThatFailBackOff: what somebody has to mend is asked for twice a minute or
-// so, other failures after longer and longer waits; and the first failure after a
-// receive that succeeded is tried again at once, however many there were before.
+// TestReceivesThatFailBackOff: problems that somebody has to fix are retried about twice a minute,
+// other failures after longer and longer waits; and the first failure after a receive that
+// succeeded is tried again at once, however many there were before.
 func TestReceivesThatFailBackOff(t *testing.T) {
 	passing := errors.New("connection reset")
 	denied := &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}

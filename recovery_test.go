@@ -19,16 +19,15 @@ import (
 
 var wholeTable = flag.Bool("recovery.table", false, "TestRecovery measures every outage, and prints the tables of docs/outages.md")
 
-// recovery is an outage of what the handlers of real consumers need, in virtual
-// time.
+// recovery is an outage of the dependency of real consumers, in virtual time.
 type recovery struct {
 	messages, consumers, concurrency int
 	takes                            time.Duration // an attempt, a tenth more or less
 	errors                           float64       // the share of attempts that fail without an outage
 	outage                           time.Duration // after half a second; 0: none
 	keyed                            bool          // the messages have one key, with a breaker of its own
-	// capacity is how many attempts at once the dependency bears, so long after
-	// the outage: more take longer and fail. nil: any number.
+	// capacity is how many attempts at once the dependency can bear at the given time after the
+	// outage: more take longer and fail. nil: any number.
 	capacity func(back time.Duration) float64
 }
 
@@ -37,7 +36,7 @@ type recovered struct {
 	took                   time.Duration // from the end of the outage until all was done
 	late                   time.Duration // the most of any message, without its own backoff since
 	firstMinute, firstHour int           // attempts of the outage's
-	overload               float64       // most attempts at once, by what is borne
+	overload               float64       // most attempts at once / capacity
 }
 
 const healthyTime = 500 * time.Millisecond
@@ -132,9 +131,9 @@ func (r recovery) worst(t *testing.T, seeds int) (w recovered) {
 	return w
 }
 
-// TestRecovery holds that the end of an outage is the end of it, whatever share of
-// attempts fails without one: all is done within one and a half times what it takes
-// without the outage, plus 10 s or 15 % of it, plus the messages' own backoff.
+// TestRecovery checks that the consumers recover from an outage, whatever share of attempts fails
+// without one: all is done within one and a half times what it takes without the outage, plus 10 s
+// or 15 % of it, plus the messages' own backoff.
 func TestRecovery(t *testing.T) {
 	outages, shares, messages, seeds := []time.Duration{time.Minute, time.Hour}, []float64{0, 0.3, 0.9}, 1000, 1
 	if *wholeTable {
@@ -172,10 +171,10 @@ func TestRecovery(t *testing.T) {
 	t.Logf("seconds until all is done:\n\n%s", table.String())
 }
 
-// TestWeakDependencyRecovers: a dependency that comes back cold, or with a third of
-// what it bore, sees at most three times what it bears, and all is done within
-// twice the time that it would take with just that from the first instant, and the
-// wait for the first probe, by one consumer and by ten.
+// TestWeakDependencyRecovers: a dependency that comes back cold, or with a third of its capacity,
+// gets at most three times its capacity, and all is done within twice the time that it would take
+// at exactly its capacity from the first instant, plus the wait for the first probe, by one
+// consumer and by ten.
 func TestWeakDependencyRecovers(t *testing.T) {
 	const longestWait = 6 * time.Second // of a probe, after a minute
 	messages, seeds := 3000, 1
@@ -199,15 +198,15 @@ func TestWeakDependencyRecovers(t *testing.T) {
 			// One run in ten takes up to half a second longer: which goroutine comes first
 			// at an instant is Go's choice, and not the seed's.
 			if allowed := 2*best + longestWait + time.Second; got.took > allowed || got.overload > 3 {
-				t.Errorf("%s, %d consumers: done after %v, at best %v; %.1f times what is borne", weak.name, consumers, got.took, best, got.overload)
+				t.Errorf("%s, %d consumers: done after %v, at best %v; %.1f times the capacity", weak.name, consumers, got.took, best, got.overload)
 			}
 		}
 	}
 	t.Logf("\n%s", table.String())
 }
 
-// atBest is how long the messages that are left after the healthy time take if just
-// what is borne runs at any time.
+// atBest is how long the remaining messages take after the healthy time if exactly the capacity is
+// used at any time.
 func (r recovery) atBest() (t time.Duration) {
 	const step = 10 * time.Millisecond
 	left := float64(r.messages) - float64(r.consumers*r.concurrency)*(healthyTime.Seconds()/r.takes.Seconds())
@@ -229,8 +228,8 @@ func spoken(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// TestOutageEndsOnAnEmptyQueue: when the dependency is back there are no messages
-// left that could show how much it bears. The breaker closes all the same.
+// TestOutageEndsOnAnEmptyQueue: when the dependency is back there are no messages left that could
+// show its capacity. The breaker closes nevertheless.
 func TestOutageEndsOnAnEmptyQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 25)

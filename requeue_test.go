@@ -197,8 +197,8 @@ func TestOriginalIsKeptUntilTheCopyIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestRequeueHidesWhatComesAgain: while the queue takes no copy, the hidden original
-// is delivered again all the same. It is hidden anew, until it is due.
+// TestRequeueHidesWhatComesAgain: while the queue accepts no copy, the hidden original is delivered
+// again. It is hidden again, until it is due.
 func TestRequeueHidesWhatComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

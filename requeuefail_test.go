@@ -23,8 +23,8 @@ import (
 )
 
 // TestRequeueImpossible: no room for the history, no permission to send, a message
-// that is not what SQS says it is. Then it is hidden, and that is said; and at its
-// last permitted receive it is given up, with its story.
+// that is not what SQS says it is. Then it is hidden, and this is reported; at its last permitted
+// receive it is given up, with its story.
 func TestRequeueImpossible(t *testing.T) {
 	var ten []sqsserver.MessageAttribute
 	for i := range 10 {

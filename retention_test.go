@@ -125,8 +125,8 @@ func TestLastChanceIsAnHour(t *testing.T) {
 	}
 }
 
-// TestGroupGoesOnWhereItsHeadCannotWait: a head whose wait would outlast it is given
-// up at once, so that what is behind it does not have to wait for nothing.
+// TestGroupGoesOnWhereItsHeadCannotWait: a head whose wait would exceed the retention is given up
+// at once, so that the messages behind it do not wait in vain.
 func TestGroupGoesOnWhereItsHeadCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, shortLived(true))
@@ -147,7 +147,7 @@ func TestGroupGoesOnWhereItsHeadCannotWait(t *testing.T) {
 	})
 }
 
-// expirations collects what Observer.Expiring is told.
+// expirations collects the calls of Observer.Expiring.
 type expirations struct {
 	mu     sync.Mutex
 	events []reprise.Expiring

@@ -118,7 +118,7 @@ func TestRetryLaneGivesUpInItsQueuesName(t *testing.T) {
 	})
 }
 
-// TestRetryLaneThatTakesNothing: retries are hidden in their own queue, and that is said.
+// TestRetryLaneThatTakesNothing: retries are hidden in their own queue, and this is reported.
 func TestRetryLaneThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
@@ -262,7 +262,7 @@ func TestRetryLaneRunsWithItsQueue(t *testing.T) {
 	})
 }
 
-// TestWakeReachesTheRetryLane, where what is retried waits.
+// TestWakeReachesTheRetryLane, where retries wait.
 func TestWakeReachesTheRetryLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
@@ -320,8 +320,8 @@ func TestRetryLaneSharesTheQueuesPlaces(t *testing.T) {
 	})
 }
 
-// TestRetryLaneOutlivesItsQueuesConsumer: what it gives up when that has drained has come from
-// that queue all the same.
+// TestRetryLaneOutlivesItsQueuesConsumer: messages that it gives up after that consumer has drained
+// still name that queue as their source.
 func TestRetryLaneOutlivesItsQueuesConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)

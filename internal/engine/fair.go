@@ -55,8 +55,8 @@ func (q *Queue) next() uint32 {
 			return first
 		}
 	}
-	if loud, ok := q.groups.noisy.first(); ok && slot == 0 {
-		return q.groups.at(loud.item).messages.first
+	if tenant, ok := q.groups.noisy.first(); ok && slot == 0 {
+		return q.groups.at(tenant.item).messages.first
 	}
 	return slot
 }

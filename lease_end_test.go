@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -306,4 +307,51 @@ func TestFailedHeartbeatsKeepTheirPauses(t *testing.T) {
 		}
 		c.Crash()
 	})
+}
+
+// TestHideOfUnknownEffectIsRepeatedInTime: the reply to a short hide is lost. What is
+// asked about the message from then on takes a while to reach SQS, and another consumer
+// may have it when the hide ends: its lease stays as it is.
+func TestHideOfUnknownEffectIsRepeatedInTime(t *testing.T) {
+	for late := 400 * time.Millisecond; late < time.Second; late += 100 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			const travels = 300 * time.Millisecond // a request
+			q := reprisetest.NewQueue(t, nil)
+			direct := q.Direct()
+			wire := &spy{Client: direct}
+			received, hides := false, 0
+			wire.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+				if received {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				received = true
+				return direct.ReceiveMessage(ctx, in)
+			}
+			wire.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+				if hides++; hides > 1 {
+					time.Sleep(travels)
+					return direct.ChangeMessageVisibilityBatch(ctx, in)
+				}
+				_, _ = direct.ChangeMessageVisibilityBatch(ctx, in)
+				time.Sleep(late)
+				return nil, errors.New("connection reset by peer")
+			}
+			q.Send("order")
+			c := q.ConsumeWith(wire, reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+				return errUnavailable
+			}), reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Second), Jitter: retry.None}})
+			time.Sleep(10 * time.Millisecond)
+			out, err := direct.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(q.URL()), WaitTimeSeconds: 20, VisibilityTimeout: 30})
+			if err != nil || len(out.Messages) != 1 {
+				t.Fatalf("the other consumer received %v, %v", out, err)
+			}
+			ends := time.Now().Add(30 * time.Second)
+			time.Sleep(5 * time.Second)
+			if m := q.Messages(); len(m) != 1 || m[0].Due.Before(ends.Add(-time.Second)) {
+				t.Errorf("with a reply after %v: messages %+v, want the other consumer's lease to end at %v", late, m, ends)
+			}
+			c.Crash()
+		})
+	}
 }

@@ -269,7 +269,9 @@ func (c *core) refused(o *outbox, d *delivery, err error, now time.Time) {
 	}
 	back := d.superseded() && passed(d.hiddenUntil, now) // to us: the newer lease stands
 	if o == &c.hides && !entry && ambiguous(err) && d.hiddenUntil.Before(d.expires) && !back {
-		d.expires = d.hiddenUntil // it may be hidden until then, and somebody else's from then on
+		// It may be hidden until then, and somebody else's from then on. Of the slack half
+		// is enough: only a request has to travel.
+		d.expires = d.hiddenUntil.Add(-leaseSlack(c.cfg.Lease) / 2)
 	}
 	if d.superseded() && entry && said.ours {
 		c.settle(d, now) // the older handle was refused, the newer one is good

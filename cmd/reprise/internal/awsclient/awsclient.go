@@ -1,5 +1,5 @@
-// Package awsclient makes the program's clients of SQS and Lambda: for AWS by the
-// AWS settings of the environment, for a server on one's own machine without any.
+// Package awsclient makes the program's clients of SQS and Lambda. Clients of AWS use the
+// AWS settings of the environment; clients of other servers need none.
 package awsclient
 
 import (
@@ -31,8 +31,8 @@ func Local(endpoint, region string, options ...func(*sqs.Options)) *sqs.Client {
 
 // New returns a client of SQS at endpoint. AWS's own endpoints get the credentials and,
 // if region is empty, the region that the environment and the shared files give, or that
-// the endpoint names; other servers get AWS_ACCESS_KEY_ID if that is set, else made-up
-// credentials, and [LocalRegion]. What is wrong with the settings is a [*SettingsError].
+// the endpoint names. Other servers get AWS_ACCESS_KEY_ID if that is set, else made-up
+// credentials, and [LocalRegion]. A mistake in the settings is a [*SettingsError].
 func New(ctx context.Context, endpoint Endpoint, region string) (*sqs.Client, error) {
 	cfg, err := settings(ctx, endpoint, region)
 	if err != nil {
@@ -45,8 +45,8 @@ func New(ctx context.Context, endpoint Endpoint, region string) (*sqs.Client, er
 	}, reprise.Tuned(reprise.Transport{})), nil
 }
 
-// NewLambda returns a client of Lambda, with the settings of [New]. It tries nothing
-// twice: an invoke whose answer is lost may have run.
+// NewLambda returns a client of Lambda, with the settings of [New]. It repeats no request:
+// an invoke whose answer is lost may have run.
 func NewLambda(ctx context.Context, endpoint Endpoint, region string) (*lambda.Client, error) {
 	cfg, err := settings(ctx, endpoint, region)
 	if err != nil {
@@ -81,12 +81,13 @@ func settings(ctx context.Context, endpoint Endpoint, region string) (aws.Config
 	return cfg, nil
 }
 
-// Found is a client made by the AWS settings, and what they say.
+// Found is a client made by the AWS settings, with the settings that were used.
 type Found struct {
 	Client   *sqs.Client
 	Endpoint Endpoint
 	Region   string
-	// Credentials names where they come from; made-up ones where no server checks them.
+	// Credentials is the source of the credentials, or "made up" for a server that needs
+	// none.
 	Credentials string
 }
 
@@ -100,11 +101,11 @@ func (e *SettingsError) Unwrap() error { return e.Err }
 
 var errNoRegion = &SettingsError{errors.New("no AWS region is set: pass --region, set AWS_REGION or the region of the profile, or pass the queue's URL")}
 
-// Find returns a client of SQS by the settings that the AWS CLI goes by: the environment,
-// and the profile in the shared files. Arguments that are not empty win. Where neither names
-// an endpoint it is that of the queue, if that is a URL, else AWS's own. Servers that are
-// not AWS's get made-up credentials and [LocalRegion] where none are set. What is wrong with
-// the settings is a [*SettingsError].
+// Find returns a client of SQS by the settings that the AWS CLI uses: the environment, and
+// the profile in the shared files. Arguments that are not empty win. If neither names an
+// endpoint, it is that of the queue, if that is a URL, else AWS's own. Servers that are not
+// AWS's get made-up credentials and [LocalRegion] if none are set. A mistake in the settings
+// is a [*SettingsError].
 func Find(ctx context.Context, endpoint, region, queue string) (Found, error) {
 	found := Found{Endpoint: Endpoint{URL: endpoint}}
 	if err := found.Endpoint.check(); err != nil {
@@ -126,8 +127,8 @@ func Find(ctx context.Context, endpoint, region, queue string) (Found, error) {
 	}
 	foreign := found.Endpoint.foreign()
 	if foreign && onThisNetwork(found.Endpoint.host()) {
-		// To ask for the credentials of an EC2 instance would take seconds on a machine
-		// that is none, and this server needs none.
+		// Asking for the credentials of an EC2 instance takes seconds on other machines,
+		// and this server needs none.
 		if cfg, err = load(ctx, cfg.Region, config.WithEC2IMDSClientEnableState(imds.ClientDisabled)); err != nil {
 			return Found{}, err
 		}
@@ -158,8 +159,8 @@ func Find(ctx context.Context, endpoint, region, queue string) (Found, error) {
 	return found, nil
 }
 
-// configured returns the endpoint of the AWS settings. The SDK decides which setting wins;
-// which it was is known by comparison.
+// configured returns the endpoint of the AWS settings. The SDK decides which setting wins and
+// does not report it, so it is found by comparison.
 func configured(cfg aws.Config) Endpoint {
 	e := Endpoint{URL: aws.ToString(sqs.NewFromConfig(cfg).Options().BaseEndpoint)}
 	switch e.URL {

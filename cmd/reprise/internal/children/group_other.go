@@ -4,10 +4,10 @@ package children
 
 import "os/exec"
 
-// prepare leaves the command as it is: the end of the context kills it alone.
+// prepare does nothing: the end of the context kills only the command itself.
 func prepare(*Child) {}
 
-// members are not looked for here.
+// members is unused here: processes cannot be searched for.
 type members map[int]bool
 
 func adopt() {}
@@ -18,8 +18,8 @@ func forget(*exec.Cmd) {}
 
 func (c *Child) ask() { c.Kill() }
 
-// Kill kills the command, which was started.
+// Kill kills the command, which must have been started.
 func (c *Child) Kill() { _ = c.cmd.Process.Kill() } // it may have ended
 
-// KillAll does nothing where processes cannot be found.
+// KillAll does nothing: processes cannot be searched for.
 func KillAll() int { return 0 }

@@ -4,8 +4,8 @@ package children
 
 import "syscall"
 
-// prepare makes the command the leader of a process group, which a Ctrl-C in the
-// terminal does not reach.
+// prepare makes the command the leader of a process group, which does not get the SIGINT of
+// a Ctrl-C in the terminal.
 func prepare(c *Child) {
 	c.cmd.SysProcAttr = attributes()
 	c.cmd.Cancel = func() error { c.stop(); return nil }

@@ -17,15 +17,15 @@ type identity struct {
 // members are processes of one command.
 type members map[identity]bool
 
-// process is a process as /proc has it.
+// process is a process as /proc describes it.
 type process struct {
 	identity
 	parent, group, session int
-	dead                   bool // and not yet waited for
-	stopped                bool // by a signal or a tracer: it starts nothing
+	dead                   bool // a zombie: nobody has waited for it yet
+	stopped                bool // by a signal or a tracer, so that it can start nothing
 }
 
-// processes are those that there are.
+// processes returns all processes by their numbers.
 func processes() map[int]process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -51,7 +51,7 @@ const (
 	fieldBegan = 19
 )
 
-// look returns the process that has the number id, if there is one.
+// look returns the process with the number id, if there is one.
 func look(id int) (process, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/stat")
 	if err != nil {
@@ -83,25 +83,25 @@ func cutLast(text []byte, sep byte) (before, after []byte, found bool) {
 	return text[:i], text[i+1:], true
 }
 
-// signal signals the process, and reports whether it was there and could be signalled. It
-// never reaches another process that has got its number meanwhile.
+// signal signals the process, and reports whether it existed and could be signalled. It never
+// reaches another process that has been given its number.
 func (p process) signal(signal syscall.Signal) bool {
 	handle, err := os.FindProcess(p.id) // on Linux a pidfd
 	if err != nil {
 		return false
 	}
-	defer handle.Release() //nolint:errcheck // nothing was to be kept
+	defer handle.Release() //nolint:errcheck // there is nothing to lose
 	if now, ok := look(p.id); !ok || now.identity != p.identity {
 		return false
 	}
 	return handle.Signal(signal) == nil
 }
 
-// childIDs are the numbers of this process's children, those included that it has got
-// because their parents have ended.
+// childIDs returns the numbers of this process's children, including those that it has
+// inherited from parents that have ended.
 func childIDs() []int {
 	files, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil || len(files) == 0 { // a kernel without them
+	if err != nil || len(files) == 0 { // a kernel without these files
 		var ids []int
 		for id, p := range processes() {
 			if p.parent == own.id {

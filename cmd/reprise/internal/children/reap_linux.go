@@ -14,24 +14,24 @@ import (
 )
 
 var (
-	own     process           // this one
+	own     process           // this process
 	before  map[identity]bool // descendants from before the first command
-	adopted atomic.Bool       // set after these
+	adopted atomic.Bool       // set once own and before are valid
 )
 
-// started are the commands that have not been waited for. Whoever started them waits for
-// them, not reap.
+// started are the commands that have not been waited for. reap leaves them to the Wait of
+// their Child.
 var started = struct {
 	sync.Mutex
 	ids map[int]*exec.Cmd
 }{ids: make(map[int]*exec.Cmd)}
 
-// adopt makes this program the parent of what its commands leave behind, which it then
-// also has to wait for. It is called once.
+// adopt makes this program the parent of the processes that its commands leave behind, so
+// that it must also wait for them. It is called once.
 func adopt() {
 	self, err := os.Readlink("/proc/self")
 	if err != nil || self != strconv.Itoa(os.Getpid()) {
-		return // without /proc, or with that of another PID namespace, process groups are all there is
+		return // no /proc, or that of another PID namespace: use process groups only
 	}
 	own, _ = look(os.Getpid())
 	before = make(map[identity]bool)
@@ -39,7 +39,7 @@ func adopt() {
 		before[p.identity] = true
 	}
 	if own.id == 0 || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
-		return // on a kernel before 3.4
+		return // a kernel before 3.4
 	}
 	adopted.Store(true)
 	ended := make(chan os.Signal, 1)
@@ -52,14 +52,14 @@ func adopt() {
 	}()
 }
 
-// reapEvery is how long what has ended may keep its entry in the table of processes.
+// reapEvery is how long a process that has ended may stay in the process table.
 const reapEvery = 100 * time.Millisecond
 
 func adopting() bool { return adopted.Load() }
 
 // begin starts cmd.
 func begin(cmd *exec.Cmd) error {
-	started.Lock() // so that reap knows it from its beginning
+	started.Lock() // so that reap never sees the process without its entry
 	defer started.Unlock()
 	err := cmd.Start()
 	if err == nil {
@@ -68,17 +68,18 @@ func begin(cmd *exec.Cmd) error {
 	return err
 }
 
-// forget takes a command that was waited for.
+// forget removes a command that was waited for.
 func forget(cmd *exec.Cmd) {
 	started.Lock()
 	defer started.Unlock()
-	if started.ids[cmd.Process.Pid] == cmd { // not yet another that has got the number
+	if started.ids[cmd.Process.Pid] == cmd { // the number may belong to another command already
 		delete(started.ids, cmd.Process.Pid)
 	}
 }
 
-// reap waits for the children that this program has got from its commands, and that have
-// ended. Its own are in its own process group, or in started: their Wait must find them.
+// reap waits for the ended children that this program has inherited from its commands. It
+// leaves out the program's own children, which are in its own process group or in started:
+// their own Wait must find them.
 func reap() {
 	if !adopting() {
 		return

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// spawner starts processes from one thread that lives as long as the program. Linux
-// sends a process its death signal when the thread that started it ends, rather than the
-// program (prctl(2), PR_SET_PDEATHSIG), and the runtime may end any other thread.
+// spawner starts processes from one thread that lives as long as the program. Linux sends a
+// process its death signal when the thread that started it ends, not when the program does
+// (prctl(2), PR_SET_PDEATHSIG), and Go's runtime may end any other thread.
 type spawner struct {
 	begin  sync.Once
 	starts chan start

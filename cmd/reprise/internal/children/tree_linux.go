@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// killLimit bounds how long the end of killed processes is awaited: one that waits
-	// for a disk that does not answer ends when that does.
+	// killLimit bounds the wait for killed processes to end: one that waits for a disk
+	// that does not answer ends only when the disk does.
 	killLimit = 5 * time.Second
-	// freezeLimit bounds how long all that is to be killed is awaited to stand still.
+	// freezeLimit bounds the wait for stopped processes to stand still.
 	freezeLimit = time.Second
-	// firstLook and lastLook are the waits between two looks at what is left.
+	// firstLook and lastLook are the shortest and longest wait between two searches for
+	// processes that are left.
 	firstLook = time.Millisecond
 	lastLook  = 50 * time.Millisecond
 )
 
-// attributes make a command the leader of a process group. The kernel kills it if this
-// program dies; what the command has started is then left alone.
+// attributes make a command the leader of a process group. If this program dies, the kernel
+// kills the command, but not what the command has started.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// ask asks the command and what it has started to end.
+// ask sends SIGTERM to the command and to all that it has started.
 func (c *Child) ask() {
-	members := c.members() // before the first of them ends, and leaves others without a parent
+	members := c.members() // before one of them ends and its children lose their parent
 	c.signalGroup(syscall.SIGTERM)
 	for _, p := range members {
 		if p.group != c.cmd.Process.Pid {
@@ -37,23 +38,23 @@ func (c *Child) ask() {
 	}
 }
 
-// Kill kills the command, which was started, and whatever it has started, and returns
-// when all of it has ended.
+// Kill kills the command, which must have been started, and all that it has started, and
+// returns when all of these processes have ended.
 func (c *Child) Kill() {
-	freeze(c.members) // before the first of them ends, and leaves others without a parent
+	freeze(c.members) // before one of them ends and its children lose their parent
 	c.mu.Lock()
 	waited := c.waited
 	c.mu.Unlock()
 	if !waited || !adopting() {
-		c.signalGroup(syscall.SIGKILL) // all that can be found where there is no /proc
+		c.signalGroup(syscall.SIGKILL) // without /proc, only the group can be found
 	}
 	killed(c.members)
 }
 
-// KillAll kills what commands have left behind, at the end of the program, and returns
-// how many processes that were. What runs in the program's own process group, or was its
-// child before the first command (a shell that became this program may have started it),
-// is left alone.
+// KillAll kills all processes that commands have left behind, at the end of the program, and
+// returns their number. It leaves alone processes in the program's own process group, and
+// those that were its children before the first command: a shell that became this program
+// by exec may have started them.
 func KillAll() int {
 	if !adopting() {
 		return 0
@@ -68,9 +69,9 @@ func KillAll() int {
 	return killed(find)
 }
 
-// freeze stops what find finds until all of it stands still. A process that is killed
-// while its parent runs can make the parent start another, and when the parent is
-// killed next nothing tells where that one comes from.
+// freeze stops the processes that find finds until all of them stand still. Otherwise a
+// process that is killed could make its running parent start another one, whose origin
+// nothing would show once the parent is killed too.
 func freeze(find func() []process) {
 	deadline := time.Now().Add(freezeLimit)
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
@@ -87,8 +88,8 @@ func freeze(find func() []process) {
 	}
 }
 
-// killed kills what find finds until that is nothing, for processes that fork may have
-// done so since it looked. It returns how many there were.
+// killed kills the processes that find finds until it finds none, because a process may have
+// forked since the last search. It returns their number.
 func killed(find func() []process) int {
 	seen := make(map[identity]bool)
 	deadline := time.Now().Add(killLimit)
@@ -108,10 +109,10 @@ func killed(find func() []process) int {
 	}
 }
 
-// members are the processes of the command: those in its group, those that carry its
-// mark, those that were members before, and what is below them, or in a group or a
-// session that one of them has made. What has left its session, its parents and its
-// environment before the first look is not told from what other commands have started;
+// members returns the processes of the command: those in its group, those that have its
+// mark, those that were members before, and those that descend from one of these or are in a
+// group or a session that one of these has made. A process that has left its session, its
+// parents and its environment before the first search cannot be attributed to a command;
 // KillAll finds it.
 func (c *Child) members() []process {
 	if !adopting() {
@@ -122,7 +123,7 @@ func (c *Child) members() []process {
 	all := processes()
 	leader := c.cmd.Process.Pid
 	_, again := all[leader]
-	// While a group has members its number is no other process's.
+	// As long as a group has members, its number is not given to another process.
 	group := !c.waited || !again
 	var found []process
 	in := make(map[int]bool)
@@ -145,8 +146,8 @@ func (c *Child) members() []process {
 	return found
 }
 
-// marked reports whether the process has the command's mark in its environment. That of
-// another user's process cannot be read, nor could it be killed.
+// marked reports whether the process has the command's mark in its environment. The
+// environment of another user's process cannot be read; neither could it be killed.
 func (c *Child) marked(p process) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.id) + "/environ")
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *Child) marked(p process) bool {
 	return false
 }
 
-// descendants are the processes below this one.
+// descendants returns the processes that descend from this one.
 func descendants(all map[int]process) []process {
 	var found []process
 	if own.id == 0 { // unknown: every process is below the kernel, which has this number
@@ -177,8 +178,8 @@ func descendants(all map[int]process) []process {
 	return found
 }
 
-// foreign reports whether the process, or one that it is below, was there before the
-// first command.
+// foreign reports whether the process, or an ancestor of it, was there before the first
+// command.
 func foreign(all map[int]process, p process) bool {
 	for at, known := p, true; known && at.id != own.id; at, known = all[at.parent] {
 		if before[at.identity] {

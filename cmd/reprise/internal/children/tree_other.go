@@ -11,7 +11,7 @@ import (
 // the command goes on; functions notice that their Runtime API is gone.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// members are not looked for here.
+// members is unused here: processes cannot be searched for.
 type members map[int]bool
 
 func adopt() {}
@@ -22,8 +22,8 @@ func forget(*exec.Cmd) {}
 
 func (c *Child) ask() { c.signalGroup(syscall.SIGTERM) }
 
-// Kill kills the command, which was started, and what of it is in its process group.
+// Kill kills the command, which must have been started, and its process group.
 func (c *Child) Kill() { c.signalGroup(syscall.SIGKILL) }
 
-// KillAll does nothing where what has left a process group cannot be found.
+// KillAll does nothing: processes that have left their group cannot be found.
 func KillAll() int { return 0 }

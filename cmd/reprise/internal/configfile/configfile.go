@@ -1,6 +1,6 @@
-// Package configfile reads the files that people write for a server: its
-// configuration, and its faults. They are YAML, of which JSON is a part; keys that
-// mean nothing are errors, and every error names the file and the line.
+// Package configfile reads the files that people write for a server: its configuration and
+// its faults. They are in YAML, which includes JSON. Unknown keys are errors, and every
+// error names the file and the line.
 package configfile
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Config is what a configuration file says. docs/server.md has its reference.
+// Config is the content of a configuration file. docs/server.md has its reference.
 type Config struct {
 	Settings []Setting
 	Queues   []daemon.Queue
-	Faults   map[string][]sqsserver.Fault // by the name of the queue; "*" is every one
+	Faults   map[string][]sqsserver.Fault // by the name of the queue; "*" is every queue
 }
 
-// Setting is a key that is named as a flag of the command line, and means the same.
+// Setting is a key with the name and the meaning of a command-line flag.
 type Setting struct {
 	Name, Value string
 	where       place
 }
 
-// Errorf is an error about the setting.
+// Errorf returns an error that names the setting, its file and its line.
 func (s Setting) Errorf(format string, args ...any) error {
 	return s.where.errorf(s.Name+": "+format, args...)
 }
 
-// queueForm is a queue as the file has it.
+// queueForm is a queue in the form of the file.
 type queueForm struct {
 	Name        string            `yaml:"name"`
 	Attributes  map[string]any    `yaml:"attributes"`
@@ -47,7 +47,7 @@ type queueForm struct {
 	Tags        map[string]string `yaml:"tags"`
 }
 
-// place is where in a file something stands.
+// place is a position in a file.
 type place struct {
 	file string
 	at   *token.Position // nil: the file as a whole
@@ -66,8 +66,8 @@ type reader struct{ file string }
 
 func (r reader) at(n ast.Node) place { return place{r.file, n.GetToken().Position} }
 
-// Read reads a configuration. A key that is none of a configuration's own has to be
-// a flag, which isFlag knows.
+// Read reads a configuration. Keys other than queues and faults must be names of flags, as
+// isFlag reports.
 func Read(file string, isFlag func(name string) bool) (Config, error) {
 	r := reader{file}
 	var c Config
@@ -121,8 +121,8 @@ func ReadFaults(file string) (map[string][]sqsserver.Fault, error) {
 	return faults, err
 }
 
-// unwrapped returns an error if a file of faults has them under the key faults, as a
-// configuration file does. A queue of that name, with its list, is permitted.
+// unwrapped returns an error if a file of faults has them under the key faults, as in a
+// configuration file. A list of faults for a queue called faults is permitted.
 func (r reader) unwrapped(root ast.Node) error {
 	var err error
 	for key, value := range r.members(root, &err) {
@@ -137,7 +137,7 @@ func (r reader) unwrapped(root ast.Node) error {
 	return err
 }
 
-// parse returns the file's content; nil if it is empty.
+// parse returns the file's content, nil if it is empty.
 func (r reader) parse() (ast.Node, error) {
 	text, err := os.ReadFile(r.file)
 	if err != nil {
@@ -165,8 +165,8 @@ func (r reader) parse() (ast.Node, error) {
 	return nil, errSecondDocument(r.at(bodies[1]))
 }
 
-// oneBeginning fails if text has two marks at which documents begin. The parser
-// leaves out what follows an empty one.
+// oneBeginning fails if text has two marks at which documents begin. The parser skips a
+// document that follows an empty one.
 func (r reader) oneBeginning(text []byte) error {
 	marks := 0
 	for _, t := range lexer.Tokenize(string(text)) {
@@ -184,8 +184,8 @@ func errSecondDocument(at place) error {
 	return at.errorf("a second document begins: put everything into one")
 }
 
-// explain puts the file and the line before an error of the YAML package, or at
-// before one that does not say where.
+// explain adds the file and the line to an error of the YAML package, or the place at if
+// the error has none.
 func (r reader) explain(err error, at place) error {
 	if deep, ok := errors.AsType[*yamltext.DepthError](err); ok {
 		return place{r.file, deep.Position}.errorf("%w", err)
@@ -204,11 +204,11 @@ func (r reader) explain(err error, at place) error {
 	return at.errorf("%s", e.GetMessage())
 }
 
-// kinds are the types of values in words.
+// kinds names the types of values in words.
 var kinds = map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.String: "text"}
 
-// members yields the keys and values of a mapping, in the order of the file. A node
-// that is none sets *err.
+// members yields the keys and values of a mapping, in the order of the file. If n is not a
+// mapping it sets *err.
 func (r reader) members(n ast.Node, err *error) func(func(ast.MapKeyNode, ast.Node) bool) {
 	return func(yield func(ast.MapKeyNode, ast.Node) bool) {
 		mapping, ok := n.(ast.MapNode)
@@ -251,7 +251,7 @@ func (r reader) queue(c *Config, n ast.Node) error {
 	if !ok {
 		return r.at(n).errorf("a queue has to be a mapping, like name: orders")
 	}
-	// Faults are read one by one, so that an error has its line.
+	// Faults are read one by one, so that errors name their lines.
 	var faults ast.Node
 	var rest []*ast.MappingValueNode
 	for it := mapping.MapRange(); it.Next(); {
@@ -341,7 +341,7 @@ func (r reader) faultList(n ast.Node) ([]sqsserver.Fault, error) {
 	return faults, nil
 }
 
-// decode reads a node into a Go value, with no key that the value does not have.
+// decode reads a node into a Go value. Keys that the value does not have are errors.
 func (r reader) decode(n ast.Node, into any) error {
 	err := yaml.NodeToValue(n, into, yaml.Strict())
 	if err == nil {

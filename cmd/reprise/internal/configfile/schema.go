@@ -9,21 +9,21 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Key is a key of a configuration that is named as a flag of the command line.
+// Key is a key of a configuration with the name of a command-line flag.
 type Key struct {
 	Name  string
-	Type  string // of the value: one of JSON Schema's
+	Type  string // of the value, in JSON Schema
 	About string
 }
 
-// Schema is the JSON Schema of configurations with these keys beside their own:
-// what editors complete and check files by. What it accepts is read, but for values
-// that only the server can judge, such as an address or the range of an attribute.
+// Schema returns the JSON Schema of configurations with these keys, queues and faults.
+// Editors use it to complete and check files. Read accepts what it accepts, except for
+// values that only the server can check, such as an address or the range of an attribute.
 func Schema(keys []Key) ([]byte, error) {
 	properties := object{
 		"queues": object{"type": "array", "items": reference("queue"), "description": "queues that exist from the start"},
 		"faults": object{"type": "object", "additionalProperties": reference("faults"),
-			"description": "faults by the name of the queue; \"*\" is every one"},
+			"description": "faults by the name of the queue; \"*\" is every queue"},
 	}
 	for _, key := range keys {
 		properties[key.Name] = object{"type": key.Type, "description": key.About}
@@ -46,7 +46,7 @@ func Schema(keys []Key) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// object is one of JSON; encoding/json sorts its members.
+// object is an object of JSON; encoding/json sorts its members.
 type object map[string]any
 
 func reference(definition string) object { return object{"$ref": "#/$defs/" + definition} }
@@ -59,21 +59,21 @@ var queueProperties = object{
 		"additionalProperties": object{"type": []string{"string", "number", "boolean"}},
 		"description":          "attributes of CreateQueue",
 	},
-	"dead-letter":  object{"type": "string", "description": "name of the dead-letter queue, which is created if it is not there"},
+	"dead-letter":  object{"type": "string", "description": "name of the dead-letter queue, which is created if it does not exist"},
 	"max-receives": object{"type": "integer", "minimum": 1, "maximum": 1000, "description": "receives after which a message goes to the dead-letter queue; default 20"},
-	"tags":         object{"type": "object", "additionalProperties": object{"type": "string"}, "description": "added to those that the queue has"},
+	"tags":         object{"type": "object", "additionalProperties": object{"type": "string"}, "description": "added to the tags that the queue has"},
 	"faults":       reference("faults"),
 }
 
 // faultProperties are the keys of a fault, as its MarshalJSON has them.
 var faultProperties = object{
 	"kind":        object{"enum": faultKinds},
-	"action":      object{"type": "string", "description": "only this action, such as ReceiveMessage; default every one that the kind can strike"},
-	"skip":        object{"type": "integer", "minimum": 0, "description": "let so many chances pass first"},
-	"every":       object{"type": "integer", "minimum": 0, "description": "strike each Nth chance; default each one"},
-	"probability": object{"type": "number", "minimum": 0, "maximum": 1, "description": "of the chances that the rest selects, strike this part; default all"},
+	"action":      object{"type": "string", "description": "only this action, such as ReceiveMessage; default every action that the kind can affect"},
+	"skip":        object{"type": "integer", "minimum": 0, "description": "skip this many chances first"},
+	"every":       object{"type": "integer", "minimum": 0, "description": "strike every Nth chance; default every chance"},
+	"probability": object{"type": "number", "minimum": 0, "maximum": 1, "description": "the share of the remaining chances to strike, from 0 to 1; default all"},
 	"limit":       object{"type": "integer", "minimum": 0, "description": "end after so many strikes; default never"},
-	"delay":       object{"type": "string", "description": "of slow-reply and early-redelivery, like 2s; default 1s"},
+	"delay":       object{"type": "string", "description": "for slow-reply and early-redelivery, such as 2s; default 1s"},
 }
 
 var faultKinds = []sqsserver.FaultKind{
@@ -83,7 +83,7 @@ var faultKinds = []sqsserver.FaultKind{
 	sqsserver.FaultLoseLease,
 }
 
-// keysOf are the keys of a form, for those who used another.
+// keysOf returns the keys of a form, for errors about unknown keys.
 func keysOf(form any) []string {
 	switch form.(type) {
 	case *sqsserver.Fault:

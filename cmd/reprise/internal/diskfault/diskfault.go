@@ -1,5 +1,4 @@
-// Package diskfault makes a disk slow, or fail, where something is to be seen of
-// whoever uses it.
+// Package diskfault makes a disk slow, or makes it fail, to show what its users do then.
 package diskfault
 
 import (
@@ -7,16 +6,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Wrap returns fs with before called ahead of each operation that errorfs.Op knows,
-// with the name that the file has then. What it takes is added to the operation; an
-// error of it takes the operation's place. It is called from several goroutines at
-// once.
+// Wrap returns fs with a call of before ahead of each operation that errorfs.Op knows, with
+// the file's current name. The time that before takes delays the operation, and an error of
+// before replaces it. before is called from several goroutines at once.
 func Wrap(fs vfs.FS, before func(errorfs.Op) error) vfs.FS {
 	return disk{errorfs.Wrap(fs, errorfs.InjectorFunc(before)), before}
 }
 
-// disk is Pebble's errorfs, which lets go of the files that ReuseForWrite opens: of
-// every log but the first few.
+// disk is Pebble's errorfs. That does not wrap the files that ReuseForWrite opens, which
+// are all logs but the first few; disk does.
 type disk struct {
 	*errorfs.FS
 	before func(errorfs.Op) error

@@ -1,4 +1,4 @@
-// Package interrupt stops a program gently at the first signal, and at once at the
+// Package interrupt stops a program gracefully at the first signal, and at once at the
 // second.
 package interrupt
 
@@ -9,15 +9,16 @@ import (
 	"syscall"
 )
 
-// Error is the cause of the end of a context that a second signal ended.
+// Error is the cause of a context that a second signal ended.
 type Error struct{ Signal syscall.Signal }
 
 func (e Error) Error() string { return "stopped by a second " + e.Signal.String() }
 
-// ExitCode is the exit code of a program that it stopped: 128 plus the signal's number.
+// ExitCode returns the exit code of the program: 128 plus the signal's number.
 func (e Error) ExitCode() int { return 128 + int(e.Signal) }
 
-// Text says what the first signal has begun, and what a second will do.
+// Text is printed at the first signal: it says what happens now, and what a second signal
+// does.
 const Text = "stopping gracefully; press Ctrl-C again to stop now"
 
 // Notify listens for SIGINT and SIGTERM. The first calls say, which should print [Text],

@@ -1,5 +1,5 @@
-// Package plural counts things in words. The library has the same for itself; its
-// internal packages are not for other modules.
+// Package plural counts things in words. The library has the same package, which other
+// modules cannot import because it is internal.
 package plural
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Of says a count in words, as in "1 message", "2 messages" or "3 copies". The noun is in
-// the singular, and its last word takes the ending.
+// Of returns a count in words, such as "1 message", "2 messages" or "3 copies". The noun is
+// in the singular; its last word gets the ending.
 func Of[N ~int | ~int64 | ~uint64](n N, noun string) string {
 	switch {
 	case n == 1:

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Text of others must not steer the terminal that shows it: not move the
-// cursor, not change the title or the clipboard, not show text in another order than
-// it has. That holds for messages, for the names of queues, for replies of endpoints
-// and for what commands and functions print. The rule is here, and nowhere else:
-// [Safe], which [Escape], [Line] and [Writer] apply. [Quote] is stricter.
+// Text that others have written must not control the terminal that shows it: it must not
+// move the cursor, change the title or the clipboard, or change the order of characters.
+// Such text is in messages, names of queues, replies of endpoints and the output of commands
+// and functions. [Safe] is the only rule; [Escape], [Line] and [Writer] apply it. [Quote] is
+// stricter.
 
-// Safe reports whether r may be shown as it is. These may not: C0 controls but for
-// tab and newline, of which ESC is one; DEL; C1 controls, of which U+009B begins
-// the same sequences as ESC [; the characters that change the direction of text; and
-// Unicode's separators of lines and paragraphs.
+// Safe reports whether r may be shown unchanged. Unsafe are C0 controls, such as ESC, except
+// tab and newline; DEL; C1 controls, of which U+009B begins the same sequences as ESC [; the
+// characters that change the direction of text; and Unicode's separators of lines and
+// paragraphs.
 func Safe(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -32,9 +32,9 @@ func Safe(r rune) bool {
 	return true
 }
 
-// Escape returns text with what is not [Safe] as \u001b, and with bytes that are not
-// UTF-8 as \x9b. A line may end in CR LF. The first form is that of JSON too: JSON
-// that is escaped says the same as before.
+// Escape returns text in which characters that are not [Safe] are written like \u001b, and
+// bytes that are not UTF-8 like \x9b. A line may end in CR LF. JSON has the first form too,
+// so escaped JSON keeps its meaning.
 func Escape(text string) string {
 	i := unsafeAt(text)
 	if i == len(text) {
@@ -56,7 +56,7 @@ func Escape(text string) string {
 	return b.String()
 }
 
-// unsafeAt is where text has the first character to be escaped, or its length.
+// unsafeAt returns the index of the first character to escape, or the length of text.
 func unsafeAt(text string) int {
 	for i, r := range text {
 		switch {
@@ -68,18 +68,18 @@ func unsafeAt(text string) int {
 	return len(text)
 }
 
-// Line returns text as one line of at most about n bytes, escaped: what is behind them
-// is counted.
+// Line returns text as one escaped line of at most about n bytes, with the number of bytes
+// that were cut off.
 func Line(text string, n int) string {
 	return Escape(strings.Join(strings.Fields(Shorten(text, n)), " "))
 }
 
-// Quote returns text between double quotes, as Go quotes what is not printable, after
-// at most about n bytes of it cut: what is behind them is counted.
+// Quote returns at most about n bytes of text as a quoted string of Go, with the number of
+// bytes that were cut off.
 func Quote(text string, n int) string { return strconv.Quote(Shorten(text, n)) }
 
-// Shorten returns at most n bytes of text, cut between characters, and says how many
-// more there are.
+// Shorten returns at most n bytes of text, cut between characters, with the number of bytes
+// that were cut off.
 func Shorten(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -90,8 +90,8 @@ func Shorten(text string, n int) string {
 	return fmt.Sprintf("%s… (%d more bytes)", text[:n], len(text)-n)
 }
 
-// Writer returns a writer that escapes what is written to it, see [Escape]. Each Write
-// must have whole characters.
+// Writer returns a writer that escapes the text written to it, see [Escape]. Each Write must
+// consist of complete characters.
 func Writer(w io.Writer) io.Writer { return writer{w} }
 
 type writer struct{ to io.Writer }

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// Limit bounds what programs that the operator runs write, which can be as much as they
-// like: 1.8 GB in 4 s would fill a disk or a log, and hide everything else on a terminal.
-// It may be used by several goroutines at once.
+// Limit bounds the output of programs that the operator runs. Without it, 1.8 GB in 4 s
+// could fill a disk or a log, and hide everything else on a terminal. It may be used by
+// several goroutines at once.
 type Limit struct {
 	notice func(omitted int64)
 
 	mu       sync.Mutex
 	room     float64 // bytes that may be written now
 	at       time.Time
-	omitted  int64 // bytes, since it was last said
-	noticing bool  // it will be said
+	omitted  int64 // bytes left out since the last notice
+	noticing bool  // a notice is due
 }
 
 const (
-	// LimitRate is how many bytes a second a [Limit] permits; LimitBurst, at once.
+	// LimitRate is how many bytes a second a [Limit] permits, LimitBurst how many at once.
 	LimitRate  = 256 << 10
 	LimitBurst = 1 << 20
-	// noticeAfter is how soon it is said that there was more.
+	// noticeAfter is the time from the first byte that is left out to the notice.
 	noticeAfter = time.Second
 )
 
-// NewLimit returns a Limit that calls notice, within a second and about once a second,
-// with how many bytes were left out.
+// NewLimit returns a Limit that calls notice with the number of bytes that were left out, at
+// most about once a second and within a second.
 func NewLimit(notice func(omitted int64)) *Limit {
 	return &Limit{notice: notice, room: LimitBurst, at: time.Now()}
 }
 
-// Permit reports whether n bytes may be written now, and counts them if not.
+// Permit reports whether n bytes may be written now. If not, it counts them as left out.
 func (l *Limit) Permit(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *Limit) Permit(n int) bool {
 	return false
 }
 
-// say says how much was left out.
+// say calls notice.
 func (l *Limit) say() {
 	l.mu.Lock()
 	n := l.omitted

@@ -1,5 +1,5 @@
-// Package terminal knows what the output is: how wide, and whether it can redraw a
-// line, show colour and draw bars.
+// Package terminal knows what an output can do: its width, and whether it can redraw a line,
+// show colours and draw bars.
 package terminal
 
 import (
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is an output. Its text stays within its width. It may be used by several
+// Terminal is an output whose text stays within its width. It may be used by several
 // goroutines at once.
 type Terminal struct {
 	w       io.Writer
@@ -27,15 +27,15 @@ type Terminal struct {
 	drawn bool // the live line is on the screen
 }
 
-// plainWidth is the width of what is no terminal: a log or a file.
+// plainWidth is the width of outputs that are not terminals, such as a file.
 const plainWidth = 80
 
-// minWidth is the least width that text is laid out for.
+// minWidth is the smallest width that text is laid out for.
 const minWidth = 20
 
-// New returns the terminal at f, or f as plain text if it is none or calls itself
-// dumb. NO_COLOR (see no-color.org) takes away the colours, and a locale that is
-// not UTF-8 the block characters.
+// New returns the terminal f; if f is not a terminal, or TERM is dumb, it gets plain text.
+// NO_COLOR (see no-color.org) turns colours off, and a locale that is not UTF-8 turns block
+// characters off.
 func New(f *os.File, getenv func(string) string) *Terminal {
 	fd := int(f.Fd())
 	isTerminal := Is(f)
@@ -72,10 +72,10 @@ func isUTF8(locale string) bool {
 	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
 
-// Width is how many columns there are now.
+// Width returns the current number of columns.
 func (t *Terminal) Width() int { return max(minWidth, t.width()) }
 
-// Live says whether [Terminal.Redraw] redraws.
+// Live reports whether [Terminal.Redraw] redraws.
 func (t *Terminal) Live() bool { return t.live }
 
 // Color is the colour of a piece of text.
@@ -92,7 +92,7 @@ const (
 	Gray    Color = 90
 )
 
-// Paint returns text in a colour, where there are colours.
+// Paint returns text in a colour, if the terminal shows colours.
 func (t *Terminal) Paint(c Color, text string) string {
 	if !t.color {
 		return text
@@ -100,10 +100,10 @@ func (t *Terminal) Paint(c Color, text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
 }
 
-// Printf prints a line. A live line below it has to be redrawn.
+// Printf prints a line. A live line is removed, and must be redrawn.
 func (t *Terminal) Printf(format string, args ...any) { t.print(fmt.Sprintf(format, args...)) }
 
-// print puts lines in the place of the live line.
+// print prints lines in place of the live line.
 func (t *Terminal) print(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +124,7 @@ func (t *Terminal) Wrap(indent int, text string) {
 			b.WriteString(strings.Repeat(" ", leading))
 			line = leading
 		case line+1+n > width:
-			line = max(0, min(indent, width-n)) // a long word needs the room
+			line = max(0, min(indent, width-n)) // a long word may need the room of the indent
 			b.WriteString("\n" + strings.Repeat(" ", line))
 		default:
 			b.WriteByte(' ')
@@ -136,7 +136,7 @@ func (t *Terminal) Wrap(indent int, text string) {
 	t.print(b.String())
 }
 
-// columns is how many columns text takes, the escape sequences of Paint aside.
+// columns returns how many columns text takes, not counting escape sequences of Paint.
 func columns(text string) int {
 	n, escaped := 0, false
 	for _, r := range text {
@@ -152,8 +152,8 @@ func columns(text string) int {
 	return n
 }
 
-// Redraw replaces the live line by text, cut to the width. Where nothing can be
-// redrawn it does nothing.
+// Redraw replaces the live line by text, cut to the width. It does nothing if the output
+// cannot redraw.
 func (t *Terminal) Redraw(text string) {
 	if !t.live {
 		return
@@ -165,14 +165,14 @@ func (t *Terminal) Redraw(text string) {
 	t.drawn = true
 }
 
-// Done takes the live line away.
+// Done removes the live line.
 func (t *Terminal) Done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clear()
 }
 
-// clear takes the live line off the screen. The caller holds t.mu.
+// clear removes the live line from the screen. The caller holds t.mu.
 func (t *Terminal) clear() {
 	if t.drawn {
 		fmt.Fprint(t.w, "\r\x1b[K")
@@ -188,8 +188,8 @@ func cut(text string, n int) string {
 	return string([]rune(text)[:n])
 }
 
-// Bar returns a bar of the given part, 0 to 1, of width columns: in eighths of a
-// column where the locale has block characters. What is not nothing shows.
+// Bar returns a bar that fills the given part, 0 to 1, of width columns, in eighths of a
+// column if the locale has block characters. Any part above 0 is visible.
 func (t *Terminal) Bar(part float64, width int) string {
 	if part <= 0 || width <= 0 {
 		return ""

@@ -1,6 +1,5 @@
-// Package yamltext parses YAML whose author need not be trusted. The parser recurses into
-// what is nested, and its memory grows with the square of the depth, so the depth is
-// checked before.
+// Package yamltext parses YAML of authors who are not trusted. The parser is recursive, and its
+// memory grows with the square of the depth of nesting, so the depth is checked first.
 package yamltext
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxDepth is how deep brackets, and dashes, may be nested. Mappings in block style are not
+// MaxDepth is how deep brackets and dashes may be nested. Mappings in block style are not
 // counted: each level of those needs a line that is indented further, so a text that
 // nests them deeply is large.
 const MaxDepth = 100
@@ -26,7 +25,7 @@ type DepthError struct {
 	Position *token.Position
 }
 
-// Error leaves the position out, which callers write in their own form.
+// Error leaves out the position, which callers add in their own form.
 func (e *DepthError) Error() string {
 	return fmt.Sprintf("this is nested more than %d deep: take levels out", MaxDepth)
 }
@@ -41,8 +40,8 @@ func Parse(text []byte) (*ast.File, error) {
 	return parser.Parse(tokens, 0)
 }
 
-// checkDepth goes by tokens, not by bytes: brackets and dashes in texts and comments do
-// not nest.
+// checkDepth counts tokens, not bytes: brackets and dashes in strings and comments do not
+// nest.
 func checkDepth(tokens token.Tokens) error {
 	brackets := 0
 	var dashes []int // the columns of the lists in block style around a token

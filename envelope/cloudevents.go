@@ -47,7 +47,7 @@ func cloudData(o *object) string {
 		encoded := o.text("data_base64")
 		decoded, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil {
-			o.fail(`"data_base64" is no base64: %w`, err)
+			o.fail(`"data_base64" is not base64: %w`, err)
 		}
 		return string(decoded)
 	case hasData && !isJSON(o.text("datacontenttype")):

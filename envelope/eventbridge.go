@@ -17,7 +17,7 @@ func EventBridge(body string) (*Envelope, error) {
 	}
 	detail, _ := o.raw("detail")
 	if !strings.HasPrefix(detail, "{") {
-		o.fail(`"detail" is missing or no object`)
+		o.fail(`"detail" is missing or not an object`)
 	}
 	e := &Envelope{
 		Kind:   "eventbridge",

@@ -153,7 +153,7 @@ func (o *object) text(name string) string {
 	}
 	s, ok := unquote(value)
 	if !ok {
-		o.fail("%q is no string", name)
+		o.fail("%q is not a string", name)
 	}
 	return s
 }
@@ -176,7 +176,7 @@ func (o *object) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		o.fail("%q is no time as RFC 3339 has it: %q", name, s)
+		o.fail("%q is not a time of RFC 3339: %q", name, s)
 	}
 	return t
 }

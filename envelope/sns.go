@@ -53,7 +53,7 @@ func snsAttributes(o *object) map[string]types.MessageAttributeValue {
 		return nil
 	}
 	if raw[0] != '{' {
-		o.fail(`"MessageAttributes" is no object`)
+		o.fail(`"MessageAttributes" is not an object`)
 		return nil
 	}
 	attributes := make(map[string]types.MessageAttributeValue)
@@ -84,7 +84,7 @@ func snsAttribute(object string) (a types.MessageAttributeValue, err error) {
 		complete = hasKind && hasValue
 	}
 	if !complete {
-		return a, errors.New("it has no Type and Value that are strings")
+		return a, errors.New("its Type and Value must be strings")
 	}
 	a.DataType = &kind
 	if kind != "Binary" {
@@ -92,7 +92,7 @@ func snsAttribute(object string) (a types.MessageAttributeValue, err error) {
 		return a, nil
 	}
 	if a.BinaryValue, err = base64.StdEncoding.DecodeString(value); err != nil {
-		return a, fmt.Errorf("it is no base64: %w", err)
+		return a, fmt.Errorf("it is not base64: %w", err)
 	}
 	return a, nil
 }

@@ -184,7 +184,7 @@ func (g *guard) answered(ctx context.Context, m *reprise.Message, key string, an
 		g.observe(ctx, Event{Kind: KindMismatch, Message: m, Key: key, Err: err})
 		return nil, reprise.Permanent(err)
 	}
-	return g.unavailable(ctx, m, key, fmt.Errorf("the store answered %v, which is no answer", answer.State))
+	return g.unavailable(ctx, m, key, fmt.Errorf("the store returned the invalid state %v", answer.State))
 }
 
 // unavailable returns the run or the verdict of m while the store fails: a run without a claim, if

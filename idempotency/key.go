@@ -100,7 +100,7 @@ func ByJSON(pointer string) KeyFunc {
 		case bool:
 			return strconv.FormatBool(value), nil
 		}
-		return "", fmt.Errorf("looking up %q in the body: the value is no string, number or boolean", pointer)
+		return "", fmt.Errorf("looking up %q in the body: the value is not a string, number or boolean", pointer)
 	}
 }
 
@@ -131,7 +131,7 @@ func resolve(document any, pointer string) (any, error) {
 			}
 			document = within[i]
 		default:
-			return nil, fmt.Errorf("what should hold %q is no object or array", name)
+			return nil, fmt.Errorf("the parent of %q is not an object or array", name)
 		}
 	}
 	return document, nil

@@ -159,9 +159,9 @@ func (in *inflater) inflate(src *bytes.Reader, cfg *DecompressConfig) (string, e
 	case err != nil:
 		return "", err
 	case n > int64(limit) && limit < cfg.MaxSize:
-		return "", fmt.Errorf("it becomes more than %d times as large: raise DecompressConfig.MaxRatio if that is no attack", cfg.MaxRatio)
+		return "", fmt.Errorf("it becomes more than %d times as large: raise DecompressConfig.MaxRatio if this is not an attack", cfg.MaxRatio)
 	case n > int64(limit):
-		return "", fmt.Errorf("it becomes larger than the limit of %d bytes: raise DecompressConfig.MaxSize if that is no attack", limit)
+		return "", fmt.Errorf("it becomes larger than the limit of %d bytes: raise DecompressConfig.MaxSize if this is not an attack", limit)
 	case src.Len() > 0:
 		return "", fmt.Errorf("%d bytes follow what was compressed", src.Len())
 	}

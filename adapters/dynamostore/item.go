@@ -244,7 +244,7 @@ func str(item map[string]types.AttributeValue, name string) string {
 func integer(item map[string]types.AttributeValue, name string) (int64, error) {
 	n, ok := item[name].(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, fmt.Errorf("the item's attribute %s is no number", name)
+		return 0, fmt.Errorf("the item's attribute %s is not a number", name)
 	}
 	whole, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil {

@@ -70,5 +70,5 @@ func plain(value types.AttributeValue) (any, error) {
 		}
 		return object, nil
 	}
-	return nil, fmt.Errorf("it holds a %T, which is no value of DynamoDB's", value)
+	return nil, fmt.Errorf("it has the type %T, which is not one of DynamoDB's", value)
 }

@@ -71,7 +71,7 @@ func decode(body string, size types.MessageAttributeValue) (Pointer, error) {
 	var o object
 	switch err := unmarshal(body, &class, &o); {
 	case err != nil:
-		return Pointer{}, fmt.Errorf("the body is no pointer to an object, %s: %w", `["class",{"s3BucketName":"…","s3Key":"…"}]`, err)
+		return Pointer{}, fmt.Errorf("the body is not a pointer to an object, %s: %w", `["class",{"s3BucketName":"…","s3Key":"…"}]`, err)
 	case class != pointerClass && class != legacyPointerClass:
 		return Pointer{}, fmt.Errorf("the body is a pointer of the unknown class %.100q", class)
 	case o.Bucket == "" || o.Key == "":

@@ -70,13 +70,13 @@ func TestPointersOfTheExtendedClients(t *testing.T) {
 func TestPointersThatAreRefused(t *testing.T) {
 	pointer := func(bucket, key string) string { return pointing(bucket, key, 0).Body }
 	for _, tt := range []struct{ name, body, size, want string }{
-		{"no JSON", "order", "5", "the body is no pointer to an object"},
-		{"an object", `{"s3BucketName":"payloads","s3Key":"orders/1"}`, "5", "the body is no pointer"},
+		{"no JSON", "order", "5", "the body is not a pointer to an object"},
+		{"an object", `{"s3BucketName":"payloads","s3Key":"orders/1"}`, "5", "the body is not a pointer"},
 		{"an array of one", `["` + class + `"]`, "5", "an array of 1"},
 		{"an array of three", `["` + class + `",{"s3BucketName":"payloads","s3Key":"orders/1"},0]`, "5", "an array of 3"},
-		{"more behind it", pointer("payloads", "orders/1") + "x", "5", "the body is no pointer"},
+		{"more behind it", pointer("payloads", "orders/1") + "x", "5", "the body is not a pointer"},
 		{"another class", `["java.lang.Runtime",{"s3BucketName":"payloads","s3Key":"orders/1"}]`, "5", `the unknown class "java.lang.Runtime"`},
-		{"a number for a key", `["` + class + `",{"s3BucketName":"payloads","s3Key":1}]`, "5", "the body is no pointer"},
+		{"a number for a key", `["` + class + `",{"s3BucketName":"payloads","s3Key":1}]`, "5", "the body is not a pointer"},
 		{"no bucket", `["` + class + `",{"s3Key":"orders/1"}]`, "5", "without s3BucketName or s3Key"},
 		{"no key", pointer("payloads", ""), "5", "without s3BucketName or s3Key"},
 		{"no number", pointer("payloads", "orders/1"), "five", `is "five": want a number of bytes`},

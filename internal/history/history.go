@@ -91,7 +91,7 @@ func (h *History) check(queue string, sent time.Time) error {
 	case sent.IsZero() || h.SentAt <= 0 || apart > tolerance || apart < -tolerance:
 		return errors.New("it was written for another sending")
 	case !printable(h.Origin, MaxOrigin):
-		return errors.New("its origin is no message id")
+		return errors.New("its origin is not a message id")
 	case outside(h.Attempt, MaxCount) || outside(h.Generation, MaxCount) || outside(h.Releases, MaxCount) || outside(h.Alone, 1):
 		return errors.New("one of its counts is out of bounds")
 	case h.Sent > h.First || h.First > h.SentAt || h.Sent < h.SentAt-year:

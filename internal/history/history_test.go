@@ -38,13 +38,13 @@ func TestRead(t *testing.T) {
 		{"written earlier", func(h *history.History) { at(h, sent.UnixMilli()-tolerance-1) }, "another sending"},
 		{"written as late as may be", func(h *history.History) { at(h, sent.UnixMilli()+tolerance) }, ""},
 		{"written later", func(h *history.History) { at(h, sent.UnixMilli()+tolerance+1) }, "another sending"},
-		{"no origin", func(h *history.History) { h.Origin = "" }, "no message id"},
+		{"no origin", func(h *history.History) { h.Origin = "" }, "not a message id"},
 		{"every character", func(h *history.History) { h.Origin, h.Trail = printable, printable }, ""},
 		{"the longest origin", func(h *history.History) { h.Origin = strings.Repeat("x", 128) }, ""},
-		{"a longer origin", func(h *history.History) { h.Origin = strings.Repeat("x", 129) }, "no message id"},
-		{"an origin with a space", func(h *history.History) { h.Origin = "a b" }, "no message id"},
-		{"an origin with a control character", func(h *history.History) { h.Origin = "a\x7f" }, "no message id"},
-		{"an origin of other letters", func(h *history.History) { h.Origin = "é" }, "no message id"},
+		{"a longer origin", func(h *history.History) { h.Origin = strings.Repeat("x", 129) }, "not a message id"},
+		{"an origin with a space", func(h *history.History) { h.Origin = "a b" }, "not a message id"},
+		{"an origin with a control character", func(h *history.History) { h.Origin = "a\x7f" }, "not a message id"},
+		{"an origin of other letters", func(h *history.History) { h.Origin = "é" }, "not a message id"},
 		{"no counts", func(h *history.History) { h.Attempt, h.Generation, h.Releases, h.Alone = 0, 0, 0, 0 }, ""},
 		{"the largest counts", func(h *history.History) {
 			h.Attempt, h.Generation, h.Releases, h.Alone = 1_000_000, 1_000_000, 1_000_000, 1

@@ -191,7 +191,7 @@ func report(w io.Writer, p *pack, mutants []mutant, reasons map[string]string, f
 		delete(reasons, m.name)
 		switch {
 		case fates[i] == killed && known:
-			return fmt.Errorf("%s is killed: take its line out of %s", m.name, p.reasonsFile())
+			return fmt.Errorf("%s is killed: remove its line from %s", m.name, p.reasonsFile())
 		case fates[i] == killed:
 			dead++
 			counted++
@@ -207,7 +207,7 @@ func report(w io.Writer, p *pack, mutants []mutant, reasons map[string]string, f
 		}
 	}
 	for name := range reasons {
-		return fmt.Errorf("%s names %q, which is no mutant any more: take the line out", p.reasonsFile(), name)
+		return fmt.Errorf("%s names %q, which is not a mutant any more: remove the line", p.reasonsFile(), name)
 	}
 	share := 100.0
 	if counted > 0 {

@@ -54,8 +54,8 @@ sample: 22 mutants, 14 killed (66.7 %), 7 survive, 1 more change nothing,
 // TestExplanationsAreTrue: what is said to change nothing exists, and survives.
 func TestExplanationsAreTrue(t *testing.T) {
 	for explained, want := range map[string]string{
-		"note: gone -> nothing -- it was there once\n":             `names "note: gone -> nothing", which is no mutant any more`,
-		"Level: level++ -> nothing -- somebody thought so\n":       "Level: level++ -> nothing is killed: take its line out of",
+		"note: gone -> nothing -- it was there once\n":             `names "note: gone -> nothing", which is not a mutant any more`,
+		"Level: level++ -> nothing -- somebody thought so\n":       "Level: level++ -> nothing is killed: remove its line from",
 		"note: notes = append(notes, i) -> nothing\n":              "has no reason",
 		"note: notes = append(notes, i) -> nothing -- \n":          "has no reason",
 		"Level: level++ -> nothing\nLevel: note(i) -> nothing\n\n": "has no reason",

@@ -1,8 +1,8 @@
-// Package alarms keeps the times at which somebody wants to be called again. A program
-// of many waits needs one timer of the system for all of them: until the earliest.
+// Package alarms keeps many times with one timer: a program with many waits needs only one timer of
+// the system, for the earliest of them.
 //
-// It is plain data, and its methods are functions of what they are given: no clock, no
-// timer and no goroutine of its own.
+// It is plain data, and its methods are functions of their arguments: no clock, no timer and no
+// goroutine of its own.
 package alarms
 
 import "time"
@@ -10,14 +10,13 @@ import "time"
 // Clock holds alarms. The zero Clock holds none.
 type Clock struct {
 	heap []*Alarm // by time, then in the order in which they were set
-	set  uint64   // how many were, so far
+	set  uint64   // how many were set so far
 }
 
-// Alarm is one time, and what is to be done then. The zero Alarm is not set. It must
-// not be copied while it is, and belongs to one Clock.
+// Alarm is a time, and a function to call then. The zero Alarm is not set. A set Alarm must not be
+// copied, and belongs to one Clock.
 type Alarm struct {
-	// Do is called by [Clock.Ring] with the time that Ring was given. It may set and stop
-	// alarms, its own too.
+	// Do is called by [Clock.Ring] with Ring's time. It may set and stop alarms, including its own.
 	Do func(now time.Time)
 
 	at    time.Time
@@ -28,7 +27,7 @@ type Alarm struct {
 // At is when a rings; zero if it is not set.
 func (a *Alarm) At() time.Time { return a.at }
 
-// Set has a ring at the given time, instead of any that it was set to.
+// Set makes a ring at the given time, instead of an earlier setting.
 func (c *Clock) Set(a *Alarm, at time.Time) {
 	c.set++
 	a.at, a.order = at, c.set
@@ -40,7 +39,7 @@ func (c *Clock) Set(a *Alarm, at time.Time) {
 	c.down(a.place)
 }
 
-// Sooner has a ring at the given time, unless it rings by then.
+// Sooner makes a ring at the given time, unless it is set to an earlier one.
 func (c *Clock) Sooner(a *Alarm, at time.Time) {
 	if a.place == 0 || at.Before(a.at) {
 		c.Set(a, at)
@@ -75,7 +74,7 @@ func (c *Clock) Next() time.Time {
 }
 
 // Ring stops every alarm that is due and calls its Do, the earliest first, those of
-// one time in the order in which they were set. One that is set meanwhile, and due, rings
+// one time in the order in which they were set. An alarm that is set meanwhile, and is due, rings
 // too.
 func (c *Clock) Ring(now time.Time) {
 	for len(c.heap) > 0 && !c.heap[0].at.After(now) {

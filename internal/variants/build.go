@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Overlay are texts that the go command reads in the place of files, by their paths.
-// The files need not exist.
+// Overlay are texts that the go command reads instead of files, by their paths. The files need not
+// exist.
 type Overlay map[string][]byte
 
 // Write writes the texts into dir, and returns the file there that names them to the go
@@ -38,7 +38,7 @@ func (o Overlay) Write(dir string) (file string, err error) {
 }
 
 // BuildTests compiles the tests of a package into binary, with the files that overlay
-// names (see [Overlay.Write]). The error has all that the compiler said. For a package
+// names (see [Overlay.Write]). The error has the complete output of the compiler. For a package
 // without tests it writes no binary and returns no error, as the go command does.
 func BuildTests(ctx context.Context, overlay, pkg, binary string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=-e", "-overlay", overlay, "-o", binary, pkg) //nolint:gosec // G204: as the caller said
@@ -51,7 +51,7 @@ func BuildTests(ctx context.Context, overlay, pkg, binary string) error {
 var culprit = regexp.MustCompile(`(?m)^[^\s:]+\.go@([a-zA-Z0-9-]+):\d+`)
 
 // Culprits returns the names of the merged variants that do not compile, from an error
-// of [BuildTests]. If there are none, something else is wrong.
+// of [BuildTests]. If there are none, the error has another cause.
 func Culprits(err error) []string {
 	var names []string
 	for _, m := range culprit.FindAllStringSubmatch(err.Error(), -1) {

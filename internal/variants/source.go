@@ -69,8 +69,8 @@ func (s *source) between(from, to token.Pos) string {
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-// functions returns the functions that have a body, and stand alone under their name:
-// init and _ need not.
+// functions returns the functions that have a body and a unique name: init and _ may occur several
+// times.
 func (s *source) functions() map[string]*ast.FuncDecl {
 	found := make(map[string]*ast.FuncDecl)
 	for _, d := range s.tree.Decls {
@@ -99,7 +99,7 @@ func (s *source) outside() []string {
 	return all
 }
 
-// differs returns in what other than bodies changed differs from f; empty if in nothing.
+// differs returns how changed differs from f outside of bodies, or "".
 func (f *original) differs(changed *source) string {
 	was, is := f.outside(), changed.outside()
 	for _, d := range was {
@@ -140,7 +140,7 @@ func (f *original) changes(changed *source, variant string) []body {
 }
 
 // inside returns the text between the braces of a body. The suffix is added to the
-// labels in it, because several bodies come to stand in one function.
+// labels in it, because one function gets several bodies.
 func (s *source) inside(b *ast.BlockStmt, suffix string) string {
 	var ends []token.Pos // of the names of labels
 	ast.Inspect(b, func(n ast.Node) bool {

@@ -1,10 +1,9 @@
-// Package variants compiles many versions of a program into one, so that a test of a
-// mistake made on purpose costs a run and no build.
+// Package variants compiles many versions of a program into one, so that a test of a deliberate
+// mistake costs a run but no build.
 //
-// A variant is the program with other texts in some files. Where they differ within
-// bodies of functions only, the merged program holds all the bodies, and an environment
-// variable chooses among them at run time. Only tests and internal/mutation use this
-// package.
+// A variant is the program with other texts in some files. If they differ only inside bodies of
+// functions, the merged program has all the bodies, and an environment variable chooses among them
+// at run time. Only tests and internal/mutation use this package.
 package variants
 
 import (
@@ -26,9 +25,9 @@ type Variant struct {
 }
 
 // Merge returns the files of a program that can run as any of the variants, except for
-// those in alone: each of them changes more than bodies of functions, as the reason
-// says, and needs a build of its own. It returns an error for an original that cannot
-// be read, and for a file that is not Go.
+// those in alone: each of those changes more than bodies of functions, as the reason explains, and
+// needs a build of its own. It returns an error for an original that cannot be read, and for a file
+// that is not Go.
 func Merge(variants []Variant) (merged Overlay, alone map[string]string, err error) {
 	files := make(map[string]*original)
 	alone = make(map[string]string)

@@ -22,8 +22,8 @@ type KeyFunc func(m *reprise.Message) (string, error)
 // Whatever a producer forges, a message can have another's key only if it asks for exactly the same work.
 func ByOrigin(m *reprise.Message) (string, error) { return m.IdempotencyKey(), nil }
 
-// ByBody keys by the SHA-256 of the body: equal bodies are the same work, whoever
-// sends them, for as long as the retention.
+// ByBody keys by the SHA-256 of the body: equal bodies are the same work, from any sender, for as
+// long as the retention.
 //
 // With this key and those below producers decide what is the same work: anybody who may send to the
 // queue can send another's key, and the other's work then counts as done. [Config].Digest makes

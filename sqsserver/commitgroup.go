@@ -17,7 +17,7 @@ type commitGroup struct {
 	syncWanted bool          // it is to be synced
 	writeNow   bool          // it is to be written now, with or without a sync
 	begun      time.Time     // when it began to be written
-	done       chan struct{} // closed by the committer; nil: nobody waits
+	done       chan struct{} // closed by the committer; nil: no request waits
 	err        error         // to be read once done is closed
 }
 

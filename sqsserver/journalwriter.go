@@ -245,7 +245,7 @@ func (w *journalWriter) fail(err error) {
 	w.err = err
 	close(w.failed)
 	w.open.end(err)
-	w.open = &commitGroup{number: w.open.number + 1, batch: new(Batch)} // nobody waits for it
+	w.open = &commitGroup{number: w.open.number + 1, batch: new(Batch)} // no request waits for it
 	for _, q := range w.server.byARN {
 		w.server.endQueuePolls(q, errStorage(err))
 	}

@@ -41,8 +41,8 @@ type Settings struct {
 type Message struct {
 	Size  int
 	Group string // on FIFO queues
-	// Tell means that whoever handed the message over is told its answer: the message
-	// is done with after Told, not before.
+	// Tell means that the shell tells the caller the answer: the message is finished only after
+	// Told.
 	Tell  bool
 	Cargo any // the shell's own
 
@@ -215,7 +215,7 @@ func (m *Machine) isSpent(msg *Message, verdict Verdict) bool {
 	return m.set.Tries > 0 && msg.tries >= m.set.Tries || verdict == Lasting && msg.tries >= m.set.LastingTries
 }
 
-// Told says that whoever handed the message over knows its answer.
+// Told notes that the caller knows the answer to the message.
 func (m *Machine) Told(now time.Time, msg *Message) {
 	m.move(msg, Gone)
 	m.follow(now)

@@ -18,7 +18,7 @@ const (
 	Requested              // in a request
 	Deserted               // in a request, but its caller has gone
 	Backoff                // waits to be sent again
-	Telling                // answered, but whoever handed it over is yet to be told
+	Telling                // answered, but its caller has not been told yet
 	Gone
 	states
 )

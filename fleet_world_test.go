@@ -164,7 +164,15 @@ func (f *fleet) disturb() {
 	f.twice = 0
 	if !f.fifo && f.random.IntN(4) == 0 {
 		f.leaky, f.twice = true, 1+uint64(f.random.IntN(30))
+		if slices.ContainsFunc(f.faults, keepsOriginals) {
+			f.twice = 1 // originals that outlive their copies are copied again: millions soon
+		}
 	}
+}
+
+// keepsOriginals reports whether nearly all deletes fail by fault.
+func keepsOriginals(fault sqsserver.Fault) bool {
+	return (fault.Action == "" || fault.Action == "DeleteMessageBatch") && fault.Probability > 0.5
 }
 
 // maybeCurse draws whether there are messages whose copies are refused, and every

@@ -23,7 +23,7 @@ MESSAGES ?= 1000000
 SEEDS    ?= 1000
 MUTANTS  ?= all
 # What mutation mutates: the packages without goroutines, clocks and input or output.
-PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/breaker ./internal/budget ./internal/digest ./internal/engine ./internal/giveups ./internal/groups ./internal/history ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/world
+PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/breaker ./internal/budget ./internal/calls ./internal/digest ./internal/engine ./internal/giveups ./internal/groups ./internal/history ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/world
 
 .DEFAULT_GOAL := help
 .PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check clean

@@ -175,8 +175,8 @@ func (c *core) status(now time.Time, calls Calls) Status {
 }
 
 // outboxes are all of them.
-func (c *core) outboxes() []*outbox {
-	return []*outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
+func (c *core) outboxes() [4]*outbox {
+	return [...]*outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
 }
 
 // Report says what became of every message. It is complete once Run has

@@ -32,6 +32,9 @@ func (c *Consumer) drain() error {
 	core.draining = true
 	core.softEnd, core.hardEnd = began.Add(soft), began.Add(budget)
 	core.health.set(HealthStopping, "")
+	for _, o := range core.outboxes() {
+		o.calls.Hurry(core.hardEnd)
+	}
 	held, polls := len(core.held), len(core.pollers)
 	core.releaseUnstarted(began)
 	c.leave()
@@ -125,7 +128,7 @@ func (c *core) releaseUnstarted(now time.Time) {
 		}
 	}
 	for _, o := range c.outboxes() {
-		c.flush(o)
+		o.calls.Flush()
 	}
 }
 

@@ -4,8 +4,8 @@ import "time"
 
 // Every change of a core stands between enter and leave: the end of a handler, a reply,
 // a timer, a call of an operator. When the section ends, the epilogue finds out from the
-// core which workers and pollers go on. Nobody is woken by hand, so no change can forget
-// to.
+// core which requests, workers and pollers go on. Nobody is woken by hand, so no change
+// can forget to.
 //
 // lock alone is used where nothing is changed that anybody waits for: to look, and to
 // note what is to be logged or told.
@@ -105,10 +105,11 @@ func (c *core) catchUp() {
 	f.gone, f.unrun = f.gone[:0], f.unrun[:0]
 }
 
-// epilogue does what the section has left, starts a worker if one is wanted, and has
-// the pollers ask that have room.
+// epilogue does what the section has left, sends the requests that are due, starts a
+// worker if one is wanted, and has the pollers ask that have room.
 func (c *core) epilogue() {
 	c.catchUp()
+	c.sendRequests()
 	if c.pool != nil {
 		c.pool.epilogue(c, c.now)
 		return

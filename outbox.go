@@ -7,23 +7,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/internal/alarms"
+	"github.com/reprise-sqs/reprise/internal/calls"
 )
 
-// outbox collects messages for one batch action, and sends them ten at a time,
-// or fewer when the first has waited for the linger. Part of the core.
+// outbox sends settlements by one batch action of SQS, in requests that its calls decide
+// on. Part of the core.
 type outbox struct {
-	name     string
-	state    state                             // of the deliveries in it
-	send     func([]*delivery) [maxBatch]error // in a goroutine of its own, without c.mu
-	leased   bool                              // only what is still leased is sent
-	maxBytes int                               // of a batch's messages; zero: no matter
-	pending  []*delivery
-	bytes    int
-	sending  int           // requests under way
-	full     [][]*delivery // batches that wait for one of them to end
-	flushAt  time.Time     // when what is pending has waited long enough
-	linger   alarms.Alarm  // rings at flushAt at the latest
-	taken    int64         // entries that SQS has confirmed
+	name   string
+	state  state                             // of the deliveries in it
+	send   func([]*delivery) [maxBatch]error // in a goroutine of its own, without c.mu
+	leased bool                              // only what is still leased is sent
+	copies bool                              // it sends copies, whose sizes matter
+	calls  calls.Machine[*delivery]
+	linger alarms.Alarm // rings at the Deadline of calls at the latest
+	taken  int64        // entries that SQS has confirmed
 }
 
 const (
@@ -35,82 +32,57 @@ const (
 	sendAtOnce = defaultConnections
 )
 
+// newCalls returns what decides on the requests of an outbox. A request has at most so
+// many bytes; zero means no limit. On a FIFO queue no settlement waits for others, since
+// its group waits for the acknowledgement.
+func (c *settings) newCalls(bytes int) calls.Machine[*delivery] {
+	set := calls.Settings{Entries: maxBatch, Bytes: bytes, Requests: sendAtOnce, Linger: maxLinger, Hurried: drainLinger}
+	if c.queue.fifo {
+		set.Linger = 0
+	}
+	return calls.New[*delivery](set)
+}
+
 // put adds d to the outbox.
 func (c *core) put(o *outbox, d *delivery, now time.Time) {
 	c.move(d, o.state) // from now on nothing else may be sent about it
-	alone := d.apart && o.maxBytes > 0
-	if alone {
-		c.flush(o)
+	e := calls.Entry[*delivery]{Cargo: d, Ends: d.expires, Alone: d.apart}
+	if o.copies {
+		e.Size = copySize(d)
 	}
-	if o.maxBytes > 0 {
-		size := copySize(d)
-		if o.bytes+size > o.maxBytes {
-			c.flush(o)
-		}
-		o.bytes += size
-	}
-	if o.pending == nil {
-		o.pending = make([]*delivery, 0, maxBatch)
-	}
-	o.pending = append(o.pending, d)
-	if len(o.pending) == maxBatch || alone {
-		c.flush(o)
-		return
-	}
-	linger := min(maxLinger, max(0, d.expires.Sub(now)/10))
-	switch {
-	case c.queue.fifo:
-		linger = 0 // the group waits for the acknowledgement
-	case c.draining:
-		linger = min(linger, drainLinger, max(0, c.hardEnd.Sub(now)/10))
-	}
-	if at := now.Add(linger); len(o.pending) == 1 || at.Before(o.flushAt) {
-		o.flushAt = at
+	o.calls.Add(now, e)
+	if at := o.calls.Deadline(); !at.IsZero() {
 		c.alarms.Sooner(&o.linger, at)
 	}
 }
 
-// lingered is called when an outbox's alarm rings. Under load batches fill long before:
+// lingered is called when an outbox's alarm rings. Under load requests fill up long before:
 // so it is not set anew for each, but here, if those for which it was set have gone.
 func (c *core) lingered(o *outbox, now time.Time) {
-	switch {
-	case len(o.pending) == 0:
-	case o.flushAt.After(now):
-		c.alarms.Set(&o.linger, o.flushAt)
-	default:
-		c.flush(o)
+	o.calls.Due(now)
+	if at := o.calls.Deadline(); !at.IsZero() {
+		c.alarms.Set(&o.linger, at)
 	}
 }
 
-// flush sends what is pending.
-func (c *core) flush(o *outbox) {
-	batch := o.pending
-	if len(batch) == 0 {
-		return
+// sendRequests sends the requests that are to go out.
+func (c *core) sendRequests() {
+	for _, o := range c.outboxes() {
+		for o.calls.Ready() {
+			batch := o.calls.Next()
+			for _, d := range batch {
+				d.requests++
+			}
+			c.want(effect{kind: effectSend, outbox: o, batch: batch})
+		}
 	}
-	o.pending, o.bytes = nil, 0
-	for _, d := range batch {
-		d.requests++
-	}
-	if o.sending == sendAtOnce {
-		o.full = append(o.full, batch)
-		return
-	}
-	o.sending++
-	c.want(effect{kind: effectSend, outbox: o, batch: batch})
 }
 
-// sent makes way for a batch that waits.
+// sent makes way for the next request.
 func (c *Consumer) sent(o *outbox) {
-	core := c.enter()
+	c.enter()
 	defer c.leave()
-	if len(o.full) == 0 {
-		o.sending--
-		return
-	}
-	batch := o.full[0]
-	o.full = o.full[1:]
-	core.want(effect{kind: effectSend, outbox: o, batch: batch})
+	o.calls.Ended()
 }
 
 // deliver sends a batch and takes in the results. If the user's code, a Client or an

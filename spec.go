@@ -144,10 +144,10 @@ func (s spec) build() (*Consumer, error) {
 		held:     make(map[string]*delivery),
 		groups:   groups.New[*delivery](),
 		said:     make(map[string]time.Time),
-		deletes:  outbox{name: "delete", state: stateDeleting, send: c.sendDeletes},
-		hides:    outbox{name: "hide", state: stateHiding, send: c.sendHides, leased: true},
-		copies:   outbox{name: "copy", state: stateCopying, send: c.sendCopies, maxBytes: maxBatchBytes},
-		requeues: outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, maxBytes: maxBatchBytes},
+		deletes:  outbox{name: "delete", state: stateDeleting, send: c.sendDeletes, calls: made.newCalls(0)},
+		hides:    outbox{name: "hide", state: stateHiding, send: c.sendHides, leased: true, calls: made.newCalls(0)},
+		copies:   outbox{name: "copy", state: stateCopying, send: c.sendCopies, copies: true, calls: made.newCalls(maxBatchBytes)},
+		requeues: outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, copies: true, calls: made.newCalls(maxBatchBytes)},
 	}
 	c.guarded.dials.concurrency = cfg.Concurrency
 	c.guarded.setAlarms()

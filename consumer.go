@@ -50,7 +50,6 @@ type Consumer struct {
 	stopCalls context.CancelFunc      //
 	stopping  chan struct{}           // closed by drain
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
-	renewing  chan struct{}           // a token for each heartbeat request under way
 	emptied   chan struct{}           // capacity 1, used while draining: look again
 
 	pollLimit, settleLimit deadline

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/alarms"
 	"github.com/reprise-sqs/reprise/internal/budget"
+	"github.com/reprise-sqs/reprise/internal/calls"
 	"github.com/reprise-sqs/reprise/internal/giveups"
 	"github.com/reprise-sqs/reprise/internal/groups"
 	"github.com/reprise-sqs/reprise/internal/memory"
@@ -42,8 +43,9 @@ type core struct {
 	// Their settlement.
 	deletes    outbox
 	hides      outbox
-	copies     outbox      // to the dead-letter queue
-	requeues   outbox      // to the queue itself
+	copies     outbox // to the dead-letter queue
+	requeues   outbox // to the queue itself
+	heartbeats calls.Machine[*delivery]
 	answered   time.Time   // when SQS last confirmed a settlement or a heartbeat
 	stuckError error       // the last refusal of a message that is stuck
 	unsendable unsendable  // what the dead-letter queue does not take

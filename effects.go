@@ -61,11 +61,7 @@ func (c *Consumer) carryOut(e effect) {
 	case effectSend:
 		c.task(e.outbox.name, func() { c.deliver(e.outbox, e.batch) })
 	case effectHeartbeat:
-		c.task("heartbeat", func() {
-			c.renewing <- struct{}{}
-			defer func() { <-c.renewing }()
-			c.heartbeat(e.batch)
-		})
+		c.task("heartbeat", func() { c.heartbeat(e.batch) })
 	case effectWake:
 		c.task("waker", func() { c.makeVisible(e.waking) })
 	case effectCount:

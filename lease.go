@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/calls"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -35,7 +36,7 @@ func (c *core) keepLeases(now time.Time) {
 	}
 	due, next := c.leasesDue(now)
 	for len(due) > 0 { // the renewed are due at another time
-		c.renew(due)
+		c.renew(due, now)
 		due, next = c.leasesDue(now)
 	}
 	if !next.IsZero() {
@@ -113,15 +114,18 @@ func (c *core) leasesDue(now time.Time) (due []*delivery, next time.Time) {
 	return due, next
 }
 
-// renew sends heartbeats for messages that leasesDue has marked.
-func (c *core) renew(due []*delivery) {
-	for batch := range slices.Chunk(due, maxBatch) {
-		c.want(effect{kind: effectHeartbeat, batch: batch})
+// renew has heartbeats sent for messages that leasesDue has marked. They share requests
+// only with each other, since no other message may be renewed yet.
+func (c *core) renew(due []*delivery, now time.Time) {
+	for _, d := range due {
+		c.heartbeats.Add(now, calls.Entry[*delivery]{Cargo: d})
 	}
+	c.heartbeats.Flush()
 }
 
 // heartbeat renews the leases of up to ten messages in one request.
 func (c *Consumer) heartbeat(batch []*delivery) {
+	defer c.heartbeatEnded()
 	core := c.enter()
 	requested := core.now
 	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return core.pastRenewal(d, requested) })
@@ -145,6 +149,13 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 	results := unanswered(len(batch))
 	defer func() { c.beaten(batch, entries, &results, requested) }() // as in deliver
 	results = c.changeVisibility(ctx, OpHeartbeat, entries, withoutRetries)
+}
+
+// heartbeatEnded makes way for the next heartbeat.
+func (c *Consumer) heartbeatEnded() {
+	core := c.enter()
+	defer c.leave()
+	core.heartbeats.Ended()
 }
 
 // beaten takes in the results of a heartbeat that was sent at requested.

@@ -65,8 +65,11 @@ func (c *core) lingered(o *outbox, now time.Time) {
 	}
 }
 
-// sendRequests sends the requests that are to go out.
+// sendRequests sends the requests that are to go out, heartbeats and settlements.
 func (c *core) sendRequests() {
+	for c.heartbeats.Ready() {
+		c.want(effect{kind: effectHeartbeat, batch: c.heartbeats.Next()})
+	}
 	for _, o := range c.outboxes() {
 		for o.calls.Ready() {
 			batch := o.calls.Next()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/calls"
 	"github.com/reprise-sqs/reprise/internal/groups"
 )
 
@@ -120,7 +121,6 @@ func (s spec) build() (*Consumer, error) {
 		mu:           new(sync.Mutex),
 		handling:     crew{handlers: true},
 		stopping:     make(chan struct{}),
-		renewing:     make(chan struct{}, renewAtOnce),
 		emptied:      make(chan struct{}, 1),
 		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
 		settleLimit:  deadline{limit: settleTimeout},
@@ -149,6 +149,7 @@ func (s spec) build() (*Consumer, error) {
 		copies:   outbox{name: "copy", state: stateCopying, send: c.sendCopies, copies: true, calls: made.newCalls(maxBatchBytes)},
 		requeues: outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, copies: true, calls: made.newCalls(maxBatchBytes)},
 	}
+	c.guarded.heartbeats = calls.New[*delivery](calls.Settings{Entries: maxBatch, Requests: renewAtOnce})
 	c.guarded.dials.concurrency = cfg.Concurrency
 	c.guarded.setAlarms()
 	return c, nil

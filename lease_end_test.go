@@ -302,10 +302,12 @@ func TestFailedHeartbeatsKeepTheirPauses(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(lease - 5*time.Second)
+		c.Crash()
+		mu.Lock() // a heartbeat may be under way
+		defer mu.Unlock()
 		if heartbeats < 25 {
 			t.Errorf("%d heartbeats, want several for each of five messages", heartbeats)
 		}
-		c.Crash()
 	})
 }
 

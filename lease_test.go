@@ -370,6 +370,7 @@ func TestHeartbeatsThatHang(t *testing.T) {
 		var mu sync.Mutex
 		received := make(map[string]time.Time) // by handle
 		toldAfter, latest := time.Duration(0), time.Duration(0)
+		underWay, most := 0, 0
 		watch := &spy{Client: q.Direct()}
 		began := time.Now()
 		watch.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
@@ -391,8 +392,13 @@ func TestHeartbeatsThatHang(t *testing.T) {
 			for _, e := range in.Entries {
 				latest = max(latest, time.Since(received[*e.ReceiptHandle]))
 			}
+			underWay++
+			most = max(most, underWay)
 			mu.Unlock()
 			<-ctx.Done()
+			mu.Lock()
+			underWay--
+			mu.Unlock()
 			return nil, ctx.Err()
 		}
 		q.ConsumeWith(watch, reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
@@ -407,6 +413,9 @@ func TestHeartbeatsThatHang(t *testing.T) {
 		}), reprise.Config{Concurrency: messages, Lease: lease})
 		q.Send(numbered(messages)...)
 		q.WaitEmpty(10 * time.Minute)
+		if most != 8 {
+			t.Errorf("%d heartbeats were under way together, want 8", most)
+		}
 		if latest == 0 || latest > lease {
 			t.Errorf("the last heartbeat went out %v after its message's receipt, want some, and none after %v", latest, lease)
 		}

@@ -170,9 +170,9 @@ func (f *fleet) disturb() {
 	}
 }
 
-// keepsOriginals reports whether nearly all deletes fail by fault.
+// keepsOriginals reports whether by fault nearly no copy is sent, or no original deleted.
 func keepsOriginals(fault sqsserver.Fault) bool {
-	return (fault.Action == "" || fault.Action == "DeleteMessageBatch") && fault.Probability > 0.5
+	return fault.Probability > 0.5 && slices.Contains([]string{"", "SendMessageBatch", "DeleteMessageBatch"}, fault.Action)
 }
 
 // maybeCurse draws whether there are messages whose copies are refused, and every

@@ -139,7 +139,11 @@ func (c *core) took(p *poller, n int, batch []delivery, asked time.Time) {
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
 	for i := range batch {
-		c.admit(&batch[i], now)
+		d := &batch[i]
+		c.admit(d, now)
+		if d.state.waits() && !d.duplicate && passed(d.expires, now) {
+			c.lose(d, errLeaseEnded) // this process was stopped for a while: another may have it by now
+		}
 	}
 	if len(batch) > 0 {
 		c.planKeeping(batch[0].renewAt)

@@ -62,6 +62,7 @@ func (c *Consumer) receive(p *poller, n int) {
 	core.took(p, n, batch, requested)
 	c.leave()
 	answered = true
+	c.tellSettled() // of those that came too late
 	if f := c.cfg.Observer.Received; f != nil {
 		for i := range batch {
 			d := &batch[i]
@@ -99,6 +100,13 @@ func (c *Consumer) askFor(n int) (out *sqs.ReceiveMessageOutput, err error) {
 	return out, cmp.Or(err, cut)
 }
 
+// late is for how long at least the reply to a receive that was asked for at requested
+// has waited to be read: until its time limit the SDK may have repeated the request. The
+// rest passed while the process, or the machine, was stopped.
+func (c *settings) late(requested, now time.Time) time.Duration {
+	return max(0, elapsed(requested, now)-c.cfg.LongPoll-pollGrace-limitSlack)
+}
+
 // observeEndpoint learns from a reply whether a receive may be cancelled.
 func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
 	if returns := replies.ReturnsCancelled(reply); returns != c.returnsCancelled.Load() {
@@ -114,7 +122,7 @@ func (c *Consumer) unpack(messages []types.Message, requested, now time.Time) []
 		d.fill(&messages[i], now)
 		c.recallHistory(d)
 		d.requested = requested
-		d.grant(now, c.cfg.Lease)
+		d.grant(now.Add(-c.late(requested, now)), c.cfg.Lease)
 	}
 	c.countFits(batch, now)
 	c.nameKeys(batch)

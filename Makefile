@@ -69,8 +69,9 @@ $(GOLANGCI_LINT):
 arrows: ## check which package may import which
 	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames|TestLoopbackIsDecidedOnce|TestLambdaStandsApart' -count=1 . ./cmd/reprise
 
-fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts
+fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts, and a hundred times as many as machines
 	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)
+	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' -machines.seeds=$(SEEDS)00
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(SEEDS)00
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails

@@ -35,6 +35,7 @@ import (
 type Consumer struct {
 	*settings
 	client       meteredClient
+	platform     platform
 	handler      Handler
 	retryLane    *Consumer    // of Config.RetryLane; nil: there is none
 	batchHandler BatchHandler // nil: handlers get one message at a time
@@ -48,7 +49,6 @@ type Consumer struct {
 	stopPolls context.CancelFunc      // each closes the context above it
 	stopWork  context.CancelCauseFunc //
 	stopCalls context.CancelFunc      //
-	stopping  chan struct{}           // closed by drain
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
 	emptied   chan struct{}           // capacity 1, used while draining: look again
 
@@ -62,8 +62,7 @@ type Consumer struct {
 
 	mu       *sync.Mutex // its pool's, if it has one
 	guarded  core        // by mu: enter and lock hand it out
-	ringer   *time.Timer // rings the core's alarms: see arm
-	ringsAt  time.Time   // when; zero: it is not set
+	ringsAt  time.Time   // when the timer of arm fires; zero: it is not set
 	crew     crew        // goroutines for requests and whatever else is started
 	handling crew        // those of the workers
 }
@@ -120,10 +119,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 	if !c.started.CompareAndSwap(false, true) {
 		return errors.New("reprise: Run was called twice: make a new Consumer")
 	}
-	c.runCtx = context.WithoutCancel(ctx)
-	c.pollCtx, c.stopPolls = context.WithCancel(c.runCtx)
-	c.workCtx, c.stopWork = context.WithCancelCause(c.runCtx)
-	c.settleCtx, c.stopCalls = context.WithCancel(c.runCtx)
+	c.makeContexts(ctx)
 
 	learned := c.learn(ctx)
 	core := c.enter()
@@ -139,6 +135,14 @@ func (c *Consumer) consume(ctx context.Context) error {
 	c.log.Info("consuming", "concurrency", c.cfg.Concurrency)
 	<-ctx.Done()
 	return c.drain()
+}
+
+// makeContexts makes the contexts of a consumer that begins to run.
+func (c *Consumer) makeContexts(ctx context.Context) {
+	c.runCtx = context.WithoutCancel(ctx)
+	c.pollCtx, c.stopPolls = context.WithCancel(c.runCtx)
+	c.workCtx, c.stopWork = context.WithCancelCause(c.runCtx)
+	c.settleCtx, c.stopCalls = context.WithCancel(c.runCtx)
 }
 
 // Status says what the consumer is doing. It may be called at any time from any

@@ -25,21 +25,8 @@ const pollPatience = 100 * time.Millisecond
 // are cancelled.
 func (c *Consumer) drain() error {
 	began := time.Now()
-	budget := c.cfg.StopBudget
-	soft := budget - min(stopGrace, budget/4)
-
-	core := c.enter()
-	core.draining = true
-	core.softEnd, core.hardEnd = began.Add(soft), began.Add(budget)
-	core.health.set(HealthStopping, "")
-	for _, o := range core.outboxes() {
-		o.calls.Hurry(core.hardEnd)
-	}
-	held, polls := len(core.held), len(core.pollers)
-	core.releaseUnstarted(began)
-	c.leave()
-	close(c.stopping)
-	c.log.Info("stopping", "held", held, "receives", polls, "budget", budget)
+	budget, soft := c.cfg.StopBudget, c.softBudget()
+	c.beginStop()
 
 	patience, softTimer, hardTimer := time.NewTimer(min(pollPatience, soft)), time.NewTimer(soft), time.NewTimer(budget)
 	defer patience.Stop()
@@ -52,18 +39,13 @@ func (c *Consumer) drain() error {
 		case <-patience.C:
 			c.leavePolls(soft)
 		case <-softTimer.C:
-			c.enter()
-			stranded = len(core.pollers) > 0 && !c.returnsCancelled.Load()
-			core.releaseUnstarted(core.now)
-			c.leave()
-			c.stopPolls()
-			c.stopWork(ErrStopping)
+			stranded = c.stopHandlers()
 		case <-hardTimer.C:
 			inTime = false
 		}
 	}
 	report := c.close(stranded, began)
-	c.lock()
+	core := c.lock()
 	leftOut := core.deadLetterLog.next()
 	c.unlock()
 	if leftOut > 0 {
@@ -77,6 +59,38 @@ func (c *Consumer) drain() error {
 		return ErrDrainTimeout
 	}
 	return nil
+}
+
+// softBudget is how long a stop lets handlers and receives go on.
+func (c *Consumer) softBudget() time.Duration {
+	return c.cfg.StopBudget - min(stopGrace, c.cfg.StopBudget/4)
+}
+
+// beginStop has the consumer take in nothing more, and gives back what has not started.
+func (c *Consumer) beginStop() {
+	core := c.enter()
+	core.draining = true
+	core.softEnd, core.hardEnd = core.now.Add(c.softBudget()), core.now.Add(c.cfg.StopBudget)
+	core.health.set(HealthStopping, "")
+	for _, o := range core.outboxes() {
+		o.calls.Hurry(core.hardEnd)
+	}
+	held, polls := len(core.held), len(core.pollers)
+	core.releaseUnstarted(core.now)
+	c.leave()
+	c.log.Info("stopping", "held", held, "receives", polls, "budget", c.cfg.StopBudget)
+}
+
+// stopHandlers ends the contexts of receives and handlers, and reports whether a receive
+// was cancelled that may be bringing messages.
+func (c *Consumer) stopHandlers() (stranded bool) {
+	core := c.enter()
+	stranded = len(core.pollers) > 0 && !c.returnsCancelled.Load()
+	core.releaseUnstarted(core.now)
+	c.leave()
+	c.stopPolls()
+	c.stopWork(ErrStopping)
+	return stranded
 }
 
 // leavePolls cancels the receives that are outstanding when a stop begins, or says that

@@ -46,13 +46,38 @@ func (c *core) want(e effect) {
 // lock held, and only starts goroutines.
 func (c *Consumer) perform(core *core) {
 	for i := range core.effects {
-		c.carryOut(core.effects[i])
+		c.platform.carryOut(core.effects[i])
 	}
 	clear(core.effects)
 	core.effects = core.effects[:0]
 }
 
-func (c *Consumer) carryOut(e effect) {
+// platform is what a consumer runs on: the system, or a simulation of it. Its methods are
+// called with the consumer's lock held.
+type platform interface {
+	now() time.Time
+	ring(in time.Duration) // have Consumer.ring called then, and not at the time before
+	carryOut(effect)       // without waiting
+}
+
+// system is the platform of the world outside: its clock, one timer, and goroutines.
+type system struct {
+	*Consumer
+	timer *time.Timer // nil: it was never set
+}
+
+func (s *system) now() time.Time { return time.Now() }
+
+func (s *system) ring(in time.Duration) {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(in, s.Consumer.ring)
+	} else {
+		s.timer.Reset(in)
+	}
+}
+
+func (s *system) carryOut(e effect) {
+	c := s.Consumer
 	switch e.kind {
 	case effectWork:
 		c.handling.run(c.mu, c.workFunc)

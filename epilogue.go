@@ -44,11 +44,7 @@ func (c *Consumer) arm(core *core, now time.Time) {
 		return
 	}
 	c.ringsAt = next
-	if wait := next.Sub(now); c.ringer == nil {
-		c.ringer = time.AfterFunc(wait, c.ring)
-	} else {
-		c.ringer.Reset(wait)
-	}
+	c.platform.ring(next.Sub(now))
 }
 
 // ring is called when the timer of arm fires.
@@ -66,7 +62,7 @@ func (c *Consumer) ring() {
 // the section. unlock gives it back.
 func (c *Consumer) lock() *core {
 	c.mu.Lock()
-	c.guarded.now = time.Now()
+	c.guarded.now = c.platform.now()
 	return &c.guarded
 }
 

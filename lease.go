@@ -128,14 +128,7 @@ func (c *Consumer) heartbeat(batch []*delivery) {
 	defer c.heartbeatEnded()
 	core := c.enter()
 	requested := core.now
-	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return core.pastRenewal(d, requested) })
-	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
-	for i, d := range batch {
-		d.named = d.handle
-		entries[i].Id = &positions[i]
-		entries[i].ReceiptHandle = d.handle
-		entries[i].VisibilityTimeout = c.renewal(d, requested)
-	}
+	batch, entries := core.renewalsOf(batch, requested)
 	c.leave()
 	if len(batch) == 0 {
 		c.tellSettled()
@@ -156,6 +149,20 @@ func (c *Consumer) heartbeatEnded() {
 	core := c.enter()
 	defer c.leave()
 	core.heartbeats.Ended()
+}
+
+// renewalsOf are the entries that renew the leases of batch, and what is left of that: those
+// whose lease has ended meanwhile are left out.
+func (c *core) renewalsOf(batch []*delivery, now time.Time) ([]*delivery, []types.ChangeMessageVisibilityBatchRequestEntry) {
+	batch = slices.DeleteFunc(batch, func(d *delivery) bool { return c.pastRenewal(d, now) })
+	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
+	for i, d := range batch {
+		d.named = d.handle
+		entries[i].Id = &positions[i]
+		entries[i].ReceiptHandle = d.handle
+		entries[i].VisibilityTimeout = c.renewal(d, now)
+	}
+	return batch, entries
 }
 
 // beaten takes in the results of a heartbeat that was sent at requested.

@@ -88,17 +88,22 @@ func (c *Consumer) sendDeletes(batch []*delivery) [maxBatch]error {
 // backoff.
 func (c *Consumer) sendHides(batch []*delivery) [maxBatch]error {
 	core := c.lock()
-	now := core.now
+	entries := core.hidesOf(batch, core.now)
+	c.unlock()
+	return c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
+}
+
+// hidesOf are the entries that hide batch.
+func (c *core) hidesOf(batch []*delivery, now time.Time) []types.ChangeMessageVisibilityBatchRequestEntry {
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 	for i, d := range batch {
 		d.named = d.handle
 		entries[i].Id = &positions[i]
 		entries[i].ReceiptHandle = d.handle
-		entries[i].VisibilityTimeout = core.hideFor(d, now)
+		entries[i].VisibilityTimeout = c.hideFor(d, now)
 		d.hiddenUntil = now.Add(time.Duration(entries[i].VisibilityTimeout) * time.Second)
 	}
-	c.unlock()
-	return c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, entries)
+	return entries
 }
 
 // dropExpired takes out of batch the messages whose lease has ended: a visibility

@@ -120,11 +120,11 @@ func (s spec) build() (*Consumer, error) {
 		batchHandler: s.batchHandler,
 		mu:           new(sync.Mutex),
 		handling:     crew{handlers: true},
-		stopping:     make(chan struct{}),
 		emptied:      make(chan struct{}, 1),
 		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
 		settleLimit:  deadline{limit: settleTimeout},
 	}
+	c.platform = &system{Consumer: c}
 	c.workFunc = c.work
 	if batches != nil {
 		c.workFunc, made.batch = c.workBatches, batches.Size

@@ -1,13 +1,17 @@
 package reprise
 
 import (
+	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestTheLockHandsOutTheCore finds functions that reach a consumer's core but by the
@@ -49,4 +53,37 @@ func TestTheLockHandsOutTheCore(t *testing.T) {
 			t.Errorf("%s does not reach the core any more: take it out of the list", name)
 		}
 	}
+}
+
+// TestAlarmThatPanics: a mistake in what one alarm does costs neither the process nor the
+// leases of other messages.
+func TestAlarmThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(struct{ Client }{}, "https://sqs.eu-west-1.amazonaws.com/1/q",
+			HandlerFunc(func(context.Context, *Message) error { return nil }), Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		core := c.enter()
+		core.health.set(HealthOK, "")
+		core.keeping.Do = func(now time.Time) {
+			kept++
+			core.alarms.Set(&core.keeping, now.Add(time.Minute))
+			if kept == 2 {
+				panic("a mistake")
+			}
+		}
+		core.keeping.Do(core.now)
+		core.alarms.Stop(&core.keeping) // as one that panics before it is set again
+		core.alarms.After(core.now.Add(time.Second), func(time.Time) { panic("a mistake") })
+		c.leave()
+		time.Sleep(10 * time.Minute)
+		if kept < 9 {
+			t.Errorf("leases were looked at %d times in ten minutes after a panic, want about once a minute", kept)
+		}
+		if s := c.Status(); s.Health != HealthDegraded || !strings.Contains(s.Problem, "timer panicked") {
+			t.Errorf("the health is %v, %q: want degraded, and a word of the panic", s.Health, s.Problem)
+		}
+	})
 }

@@ -47,8 +47,20 @@ func (c *Consumer) arm(core *core, now time.Time) {
 	c.platform.ring(next.Sub(now))
 }
 
-// ring is called when the timer of arm fires.
+// ring is called when the timer of arm fires. Should an alarm panic, the leases are kept all
+// the same: the alarm that does so is set again by itself only.
 func (c *Consumer) ring() {
+	if !c.survive("timer", c.ringAlarms) {
+		core := c.enter()
+		defer c.leave()
+		core.planKeeping(core.now.Add(afterPanic))
+	}
+}
+
+// afterPanic is how long after a panic leases are looked at.
+const afterPanic = time.Second
+
+func (c *Consumer) ringAlarms() {
 	core := c.enter()
 	defer c.leave()
 	c.ringsAt = time.Time{}

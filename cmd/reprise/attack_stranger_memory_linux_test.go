@@ -72,5 +72,5 @@ func TestAttackIdleConnections(t *testing.T) {
 			t.Errorf("%d %s", status, text)
 		}
 	}
-	p.await("all connections are open")
+	p.await("the limit of connections is reached")
 }

@@ -89,8 +89,8 @@ func (c *core) begin(d *delivery, now time.Time) {
 // again: SQS's clock and ours differ a little.
 const shortHold = 2 * time.Second
 
-// await holds d until it is due, unless it is taken from where it waits before: v,
-// which says when that is, is then what becomes of it.
+// await holds d until v.due. If it has to leave before, at a stop for example, it is settled
+// as v says.
 func (c *core) await(d *delivery, v verdict, now time.Time) {
 	d.verdict = v
 	c.move(d, stateScheduled)

@@ -220,9 +220,9 @@ func (c *core) passedUnrun(g *gate, now time.Time) {
 	}
 }
 
-// recount brings gates.shelved up to date with g. What g is letting through bit by
-// bit takes room, or a backlog would be received to be held; but not what has
-// failed, or there might be nothing else to be let through.
+// recount brings gates.shelved up to date with g. While g is ramping, held messages that
+// have not failed take room: otherwise a backlog would be received only to be held. Those
+// that have failed take none: otherwise no other message could be received.
 func (c *core) recount(g *gate) {
 	shelved := g.holding
 	if g.state() == BreakerRamping && !g.paused {

@@ -253,8 +253,8 @@ func (c *core) nextInLine() *delivery {
 	return nil
 }
 
-// aloneHere says that nothing that runs, or is not yet settled, would die with what
-// runs now, but for handlers that hang: these would keep it from running for ever.
+// aloneHere reports whether a message can run alone now: no handler runs and nothing is
+// unsettled. Handlers that hang are not counted, or it would wait for them for ever.
 func (c *core) aloneHere() bool {
 	if c.pool != nil {
 		return c.pool.idle()

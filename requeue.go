@@ -259,9 +259,10 @@ func (c *core) requeueOf(d *delivery, now time.Time) types.SendMessageBatchReque
 }
 
 // delayFor is the delay in seconds of the copy that v sends: until it is due, where SQS
-// delays so long. A copy that waits longer must be parked, and is received at once,
-// since only what is parked can be woken; but for one that just misses being hidden
-// once only, and not while this consumer stops, which would be the one to receive it.
+// delays so long. A copy that must wait longer is delayed by a second, so that a consumer
+// receives it and hides it: only hidden messages can be woken. Two kinds get the longest
+// delay instead: those whose wait is just over twelve hours, so that one hiding covers the
+// rest, and those sent during a stop, since this consumer might receive them itself.
 // The delay is at least a second: the SDK leaves a zero out, and the queue's own would
 // apply. Short delays are rounded down: whoever receives the copy holds it for the rest
 // of its wait.

@@ -161,7 +161,7 @@ func (c *Consumer) changeVisibility(ctx context.Context, op Operation, entries [
 }
 
 // acknowledge takes in the results of a batch that outbox o has sent: what SQS
-// confirmed is no longer ours, what it refused is sent again, alone.
+// confirmed is no longer ours, what it refused is sent again later.
 func (c *Consumer) acknowledge(o *outbox, batch []*delivery, results *[maxBatch]error) {
 	core := c.enter()
 	now := core.now

@@ -62,9 +62,10 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 	judged = true
 }
 
-// ended settles an attempt of which o is said. With more it takes the next message
-// to run, and returns it and the time: under the same lock, or, if there is
-// somebody to tell of this one, who may end the goroutine, afterwards.
+// ended settles an attempt of which o is said. If more is set, it also takes the next
+// message to run, and returns it with the time: under the same lock, unless somebody has to
+// be told of this attempt. Then it does so after telling, since an observer may end the
+// goroutine.
 func (c *Consumer) ended(d *delivery, o opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
 	quiet := o.err == nil && c.cfg.Observer.Attempt == nil
 	core := c.enter()

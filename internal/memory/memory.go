@@ -3,7 +3,8 @@
 // missing.
 //
 // SQS does not store these facts. The memory is bounded, belongs to one process, and is lost with
-// it: the consumer works without it, but better with it. A message that succeeds is never in it.
+// it: the consumer works without it, but better with it. A message that succeeds is in it
+// only where its delete may not have worked.
 //
 // The package is plain data and functions of their arguments. It has no clock and no lock of its
 // own.

@@ -79,8 +79,11 @@ func TestAlarmThatPanics(t *testing.T) {
 		core.alarms.After(core.now.Add(time.Second), func(time.Time) { panic("a mistake") })
 		c.leave()
 		time.Sleep(10 * time.Minute)
-		if kept < 9 {
-			t.Errorf("leases were looked at %d times in ten minutes after a panic, want about once a minute", kept)
+		c.lock()
+		looks := kept
+		c.unlock()
+		if looks < 9 {
+			t.Errorf("leases were looked at %d times in ten minutes after a panic, want about once a minute", looks)
 		}
 		if s := c.Status(); s.Health != HealthDegraded || !strings.Contains(s.Problem, "timer panicked") {
 			t.Errorf("the health is %v, %q: want degraded, and a word of the panic", s.Health, s.Problem)

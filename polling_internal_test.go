@@ -18,7 +18,8 @@ func TestPollersFitThePlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	core := c.lock()
-	defer c.mu.Unlock() // what the core wants is not done: there is no queue
+	defer c.unlock()
+	defer func() { core.effects = nil }() // what the core wants is not done: there is no queue
 	const few = 3
 	for n := range 10 {
 		core.pollers = nil
@@ -74,7 +75,8 @@ func TestLateReplies(t *testing.T) {
 		core.reserved++
 		core.took(p, 1, batch, asked)
 		ready := core.ready.first == &batch[0]
-		c.mu.Unlock() // what the core wants is not done: there is no queue
+		core.effects = nil // what the core wants is not done: there is no queue
+		c.unlock()
 		if ready != test.runs {
 			t.Errorf("a message that was received within %v of the request: ready %v, want %v", test.took, ready, test.runs)
 		}
@@ -85,7 +87,8 @@ func TestLateReplies(t *testing.T) {
 		for d := core.ready.first; d != nil; d = core.ready.first {
 			core.lose(d, errLeaseEnded)
 		}
-		c.mu.Unlock()
+		core.effects = nil
+		c.unlock()
 	}
 	if got := c.Status().Counts.Lost; got != 6 {
 		t.Errorf("%d messages were lost, of which 2 came too late and 4 were let go of: want 6", got)

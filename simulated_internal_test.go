@@ -86,7 +86,7 @@ func simulate(l *world.Loop, p *world.Process, queue, dead *world.Queue, latency
 	s := &simulated{Process: p, loop: l, latest: p.Now(), since: l.Since(), queue: queue, dead: dead, model: model, observer: o}
 	s.link = p.NewLink(latency, settleTimeout)
 	s.beats = p.NewLink(latency, min(heartbeatTimeout, cfg.Lease/5))
-	s.timer = p.NewTimer(func() { s.Consumer.ring(); s.interrupt() })
+	s.timer = p.NewTimer(func() { s.ringAlarms(); s.interrupt() })
 	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	var err error
 	s.Consumer, err = New(attributesOnly{s: s}, urlOf(queue), HandlerFunc(func(context.Context, *Message) error { panic("a model runs") }), cfg)

@@ -2,10 +2,9 @@ package reprise
 
 import "time"
 
-// An effect is what the core wants done that it cannot do itself: a request, a handler,
-// a call of an observer. Its shell carries effects out when the section ends, in their
-// order, each in a goroutine; what comes of one is the input of a section of its own.
-// So the core runs on whatever carries its effects out.
+// effect is something that the shell does for the core: it makes a request, runs a handler
+// or calls an observer. When a section ends, the shell starts its effects in their order,
+// each in a goroutine. The result of an effect is the input of a later section.
 type effect struct {
 	kind    effectKind
 	n       int         // of effectReceive: how many messages; of effectProbe: its number
@@ -34,8 +33,8 @@ const (
 	effectEmptied                       // let the drain go on: nothing is held any more
 )
 
-// want leaves e to be carried out at the end of the section. After the stop budget has
-// ended nothing is.
+// want adds e to the effects of the section. After the end of the stop budget it does
+// nothing.
 func (c *core) want(e effect) {
 	if !c.closed {
 		c.effects = append(c.effects, e)
@@ -56,8 +55,8 @@ func (c *Consumer) perform(core *core) {
 // called with the consumer's lock held.
 type platform interface {
 	now() time.Time
-	ring(in time.Duration) // have Consumer.ring called then, and not at the time before
-	carryOut(effect)       // without waiting
+	ring(in time.Duration) // calls Consumer.ring once after this time; replaces the call before
+	carryOut(effect)       // starts the effect and does not wait for it
 }
 
 // system is the platform of the world outside: its clock, one timer, and goroutines.
@@ -119,7 +118,7 @@ type reports struct {
 	telling bool // somebody is about it
 }
 
-// inOrder has f called without the lock, after all that it was given before.
+// inOrder adds f to the reports. The shell calls them without the lock, in their order.
 func (c *core) inOrder(f func(*Consumer)) {
 	c.reports.untold = append(c.reports.untold, f)
 	if !c.reports.telling && !c.closed {

@@ -26,8 +26,8 @@ func (c *Consumer) leave() {
 	c.unlock()
 }
 
-// goOn has the shells of p's consumers do what a change of one asks of any of them. The
-// caller holds p.mu.
+// goOn arms the timers and carries out the effects of all of p's consumers, since a change of
+// one can concern the others. The caller holds p.mu.
 func (p *Pool) goOn(now time.Time) {
 	for c := range p.consumers {
 		shell := p.shells[c]
@@ -47,8 +47,8 @@ func (c *Consumer) arm(core *core, now time.Time) {
 	c.platform.ring(next.Sub(now))
 }
 
-// ring is called when the timer of arm fires. Should an alarm panic, the leases are kept all
-// the same: the alarm that does so is set again by itself only.
+// ring is called when the timer of arm fires. An alarm that panics is not set again, but
+// leases go on being renewed.
 func (c *Consumer) ring() {
 	if !c.survive("timer", c.ringAlarms) {
 		core := c.enter()
@@ -57,7 +57,7 @@ func (c *Consumer) ring() {
 	}
 }
 
-// afterPanic is how long after a panic leases are looked at.
+// afterPanic is the time from a panic until leases are looked at.
 const afterPanic = time.Second
 
 func (c *Consumer) ringAlarms() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Of returns a count in words, as in "1 message", "2 messages" or "3 copies". The noun is in the
-// singular, and its last word takes the ending.
+// Of returns a count in words, as in "1 message", "2 messages" or "3 copies". The noun is
+// singular; Of adds the ending of the plural to its last word.
 func Of[N ~int | ~int64 | ~uint64](n N, noun string) string {
 	switch {
 	case n == 1:

@@ -8,7 +8,7 @@ import (
 )
 
 // Of returns a count in words, such as "1 message", "2 messages" or "3 copies". The noun is
-// in the singular; its last word gets the ending.
+// singular; Of adds the ending of the plural to its last word.
 func Of[N ~int | ~int64 | ~uint64](n N, noun string) string {
 	switch {
 	case n == 1:

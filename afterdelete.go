@@ -5,56 +5,26 @@ import (
 	"runtime/debug"
 )
 
-// afterwork is what Config.AfterDelete is yet to be run for. Part of the core.
-type afterwork struct {
-	waiting []*Message
-	running int
-}
-
-// left is how many have not ended.
-func (a *afterwork) left() int { return len(a.waiting) + a.running }
-
-// deleted runs Config.AfterDelete for d, whose delete SQS has confirmed, as soon as
-// fewer than Config.Concurrency of them run.
-func (c *core) deleted(d *delivery) {
-	if c.cfg.AfterDelete == nil {
-		return
-	}
-	m := *d.msg // the handler had a copy of its own, and may have kept it
-	c.after.waiting = append(c.after.waiting, &m)
-	if c.after.running < c.dials.concurrency && !c.closed {
-		c.after.running++
-		c.want(effect{kind: effectAfterDelete})
-	}
-}
-
-// afterDelete runs hooks until none waits.
+// afterDelete runs Config.AfterDelete for what waits for it, until nothing does.
 func (c *Consumer) afterDelete() {
-	returned := false
-	defer func() {
-		core := c.enter()
-		defer c.leave()
-		core.after.running--
-		if !returned && len(core.after.waiting) > 0 && !core.closed { // by runtime.Goexit
-			core.after.running++
-			core.want(effect{kind: effectAfterDelete})
-		}
+	defer func() { // even if the user's code ends this goroutine
+		c.enter().FollowEnded()
+		c.leave()
 	}()
-	for m := c.nextAfterDelete(); m != nil; m = c.nextAfterDelete() {
+	for m := c.nextDeleted(); m != nil; m = c.nextDeleted() {
 		c.runAfterDelete(m)
 	}
-	returned = true
 }
 
-func (c *Consumer) nextAfterDelete() *Message {
-	core := c.enter()
-	defer c.leave()
-	if len(core.after.waiting) == 0 || core.closed {
+// nextDeleted returns the next message, as a copy: the observer may have kept another.
+func (c *Consumer) nextDeleted() *Message {
+	deleted, ok := c.enter().NextDeleted()
+	c.leave()
+	if !ok {
 		return nil
 	}
-	m := core.after.waiting[0]
-	core.after.waiting = core.after.waiting[1:]
-	return m
+	m := *message(deleted)
+	return &m
 }
 
 func (c *Consumer) runAfterDelete(m *Message) {

@@ -8,29 +8,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
 // batch is one call of a BatchHandler.
 type batch struct {
-	seats          []seat     // in the order in which the messages became ready
-	shown          []*Message // to the handler, which may reorder it
+	ends           []consumer.End // in the order in which the messages became ready; their cargo is a *run
+	shown          []*Message     // to the handler, which may reorder it
 	ctx            *batchContext
 	started, ended time.Time
 	panicked       bool
 }
 
-// seat is a message's place in a batch: one attempt of it.
-type seat struct {
-	d       *delivery
-	msg     *Message // of this attempt: d has another if it is run again
-	run     *run     // likewise
-	err     error    // what the handler returned for it
-	judged  bool     // err is known
-	opinion opinion
-	weighed bool // opinion is known
-	verdict verdict
-}
+// run is that of the i-th message.
+func (b *batch) run(i int) *run { return b.ends[i].Cargo.(*run) }
 
 // errUnnamed is the error of messages whose places the handler has overwritten.
 var errUnnamed = errors.New("HandleBatch changed its messages: ms may be reordered, but must keep each of them once")
@@ -48,9 +40,9 @@ func (c *Consumer) workBatches() {
 	}()
 	for b := c.takeBatch(); b != nil; b = c.takeBatch() {
 		current = b
-		each(len(b.seats), func(i int) {
-			r := b.seats[i].run
-			r.ctx.start(c.starting(b.seats[i].d, b.ctx), 0)
+		each(len(b.ends), func(i int) {
+			d := ofMachine(b.ends[i].Delivery)
+			d.run.ctx.start(c.starting(d, b.ctx), 0)
 		})
 		c.handleBatch(b)
 		current = nil
@@ -61,57 +53,23 @@ func (c *Consumer) workBatches() {
 // takeBatch takes the next batch to run, if one is due, and starts another worker
 // for the one behind it.
 func (c *Consumer) takeBatch() *batch {
-	core := c.enter()
+	m := c.enter()
 	defer c.leave()
-	core.summoned = false // if that is another, one more may be started: no harm
-	first := core.startable()
-	if first == nil {
+	ends := m.TakeBatch()
+	if ends == nil {
 		return nil
 	}
-	b := &batch{ctx: new(batchContext), started: time.Now()}
-	if first == core.floor.next {
-		core.seat(b, first)
-	} else {
-		core.fill(b, first)
+	b := &batch{ends: ends, shown: make([]*Message, len(ends)), ctx: new(batchContext), started: time.Now()}
+	for i := range ends {
+		d := taken(ends[i].Delivery)
+		d.show()
+		d.run.ctx.batch = b.ctx
+		b.shown[i] = &d.run.shown
+		ends[i].Cargo, ends[i].Escaped = d.run, true // until it is judged
 	}
-	core.batches.running++
-	core.counts.Batches++
-	b.shown = make([]*Message, len(b.seats))
-	for i := range b.seats {
-		s := &b.seats[i]
-		s.run.shown = *s.msg
-		s.run.ctx.batch, s.run.ctx.msg = b.ctx, &s.run.shown
-		b.shown[i] = &s.run.shown
-	}
-	b.ctx.seats = b.seats
+	b.ctx.ends = ends
 	b.ctx.start(c.workCtx, c.cfg.HandlerTimeout)
-	core.charge()
 	return b
-}
-
-// fill fills b with what is ready, from first on, as far as it fits. What one gate has
-// let through has a batch of its own.
-func (c *core) fill(b *batch, first *delivery) {
-	most := c.batches.ready.messages + c.groups.Counts().Along
-	b.seats = make([]seat, 0, min(c.batches.Size, max(1, most)))
-	bytes := 0
-	fits := func(d *delivery) bool {
-		bytes += d.size
-		return len(b.seats) == 0 || len(b.seats) < c.batches.Size && bytes <= c.batches.Bytes
-	}
-	gate := first.gate
-	for d := first; d != nil && d.gate == gate && fits(d); d = c.ready.first {
-		c.seat(b, d)
-		if gate == nil && c.queue.fifo && !c.fillWithGroup(b, d, fits) {
-			return
-		}
-	}
-}
-
-// seat takes d, which may start, into b.
-func (c *core) seat(b *batch, d *delivery) {
-	c.setOff(d)
-	b.seats = append(b.seats, seat{d: d, msg: d.msg, run: d.run})
 }
 
 // handleBatch runs the handler. A panic of it, and only of it, is caught here.
@@ -121,13 +79,13 @@ func (c *Consumer) handleBatch(b *batch) {
 		if v := recover(); v != nil {
 			p := &PanicError{Value: v, Stack: debug.Stack()}
 			b.panicked = true
-			c.log.Error("batch handler panicked", "messages", len(b.seats), "panic", p.Value, "stack", string(p.Stack))
+			c.log.Error("batch handler panicked", "messages", len(b.ends), "panic", p.Value, "stack", string(p.Stack))
 			b.fail(p)
 		}
 	}()
 	errs := c.batchHandler.HandleBatch(b.ctx, b.shown)
 	if err := b.sort(errs); err != nil {
-		c.log.Error("batch handler returned what cannot be understood; all messages of the batch are retried", "messages", len(b.seats), "error", err)
+		c.log.Error("batch handler returned what cannot be understood; all messages of the batch are retried", "messages", len(b.ends), "error", err)
 		b.fail(err)
 	}
 }
@@ -137,23 +95,23 @@ func (b *batch) sort(errs []error) error {
 	switch {
 	case errs == nil:
 		return nil
-	case len(errs) != len(b.seats):
-		return fmt.Errorf("HandleBatch returned %s on %s: return nil if all succeeded, or one error for each, nil for those that did", plural.Of(len(errs), "verdict"), plural.Of(len(b.seats), "message"))
+	case len(errs) != len(b.ends):
+		return fmt.Errorf("HandleBatch returned %s on %s: return nil if all succeeded, or one error for each, nil for those that did", plural.Of(len(errs), "verdict"), plural.Of(len(b.ends), "message"))
 	}
 	for i, err := range errs {
-		s := b.ctx.find(i, b.shown[i])
-		if s == nil || s.judged {
+		r := b.ctx.find(i, b.shown[i])
+		if r == nil || r.judged {
 			return errUnnamed
 		}
-		s.err, s.judged = err, true
+		r.err, r.judged = err, true
 	}
 	return nil
 }
 
 // fail gives every message the same verdict.
 func (b *batch) fail(err error) {
-	for i := range b.seats {
-		b.seats[i].err = err
+	for i := range b.ends {
+		b.run(i).err = err
 	}
 }
 
@@ -163,60 +121,36 @@ func (b *batch) fail(err error) {
 func (c *Consumer) endBatch(b *batch) {
 	defer c.tellBatch(b)
 	defer c.settleBatch(b)
-	each(len(b.seats), func(i int) {
-		s := &b.seats[i]
-		s.opinion = c.weigh(s.d, s.err, b.ended)
-		s.weighed = true
+	each(len(b.ends), func(i int) {
+		e := &b.ends[i]
+		e.Opinion = c.opinionOf(ofMachine(e.Delivery), b.run(i).err, b.ended)
+		e.Escaped = false
 	})
 }
 
 // settleBatch begins the settlement of b's messages.
 func (c *Consumer) settleBatch(b *batch) {
-	now, took := time.Now(), b.ended.Sub(b.started)
-	core := c.enter()
-	core.batches.running--
-	for i := range b.seats {
-		if s := &b.seats[i]; !s.weighed { // by code that ends the goroutine each time
-			s.opinion.err = errGoexit
-			s.d.loseLease()
+	for i := range b.ends {
+		e := &b.ends[i]
+		if e.Trail = b.run(i).trail; e.Escaped { // by code that ends the goroutine each time
+			e.Opinion.Err = errGoexit
 		}
 	}
-	for i := 0; i < len(b.seats); {
-		if c.queue.fifo {
-			i += core.settleGroup(b.seats[i:], took, now)
-			continue
-		}
-		core.settleSeat(&b.seats[i], took, now)
-		i++
-	}
+	c.enter().EndedBatch(b.ends, b.ended.Sub(b.started), time.Now())
 	c.leave()
 	b.ctx.end(context.Canceled) // after judging by its cause
 	b.ctx.forget()
 }
 
-// settleSeat ends one message's attempt.
-func (c *core) settleSeat(s *seat, took time.Duration, now time.Time) {
-	s.verdict = c.throughBreaker(s.d, c.judge(s.d, s.opinion, now), s.opinion, took, now)
-	s.leaveTrail()
-	c.finish(s.d, s.verdict, took, now)
-}
-
-// leaveTrail is delivery.leaveTrail, of which is told.
-func (s *seat) leaveTrail() {
-	s.d.leaveTrail()
-	s.msg = s.d.msg
-}
-
 // tellBatch reports the attempts of b.
 func (c *Consumer) tellBatch(b *batch) {
-	core := c.lock()
 	if b.panicked {
-		core.counts.Panics++
+		c.lock().Panicked()
+		c.unlock()
 	}
-	c.unlock()
-	each(len(b.seats), func(i int) {
-		s := &b.seats[i]
-		c.tellAttempt(s.run, s.msg, s.verdict, s.opinion.err, b.started, b.ended)
+	each(len(b.ends), func(i int) {
+		e := &b.ends[i]
+		c.tellAttempt(b.run(i), e.Subject, e.Verdict, e.Opinion.Err, b.started, b.ended)
 	})
 	c.tellSettled()
 }
@@ -240,10 +174,10 @@ func eachFrom(i, n int, f func(i int)) {
 type batchContext struct {
 	attemptContext
 
-	mu     sync.Mutex
-	seats  []seat // nil when it has ended
-	lost   int
-	places map[*Message]*seat // where the handler has reordered, or asked
+	mu   sync.Mutex
+	ends []consumer.End // nil when it has ended
+	lost int
+	runs map[*Message]*run // where the handler has reordered, or asked
 }
 
 type batchKey struct{}
@@ -260,7 +194,7 @@ func (c *batchContext) Value(key any) any {
 func (c *batchContext) leaseLost() {
 	c.mu.Lock()
 	c.lost++
-	all := c.lost == len(c.seats)
+	all := c.lost == len(c.ends)
 	c.mu.Unlock()
 	if all {
 		c.end(ErrLeaseLost)
@@ -271,23 +205,26 @@ func (c *batchContext) leaseLost() {
 func (c *batchContext) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seats, c.places = nil, nil
+	c.ends, c.runs = nil, nil
 }
 
-// find returns the place of m, probably the i-th; nil if it has none.
-func (c *batchContext) find(i int, m *Message) *seat {
+// find returns the run of m, probably the i-th; nil if m is not of the batch.
+func (c *batchContext) find(i int, m *Message) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i < len(c.seats) && m == &c.seats[i].run.shown {
-		return &c.seats[i]
-	}
-	if c.places == nil {
-		c.places = make(map[*Message]*seat, len(c.seats))
-		for i := range c.seats {
-			c.places[&c.seats[i].run.shown] = &c.seats[i]
+	if i < len(c.ends) {
+		if r := c.ends[i].Cargo.(*run); m == &r.shown {
+			return r
 		}
 	}
-	return c.places[m]
+	if c.runs == nil {
+		c.runs = make(map[*Message]*run, len(c.ends))
+		for i := range c.ends {
+			r := c.ends[i].Cargo.(*run)
+			c.runs[&r.shown] = r
+		}
+	}
+	return c.runs[m]
 }
 
 // MessageContext returns the context of m, one of the messages of the batch whose
@@ -298,8 +235,8 @@ func (c *batchContext) find(i int, m *Message) *seat {
 // where a [Handler] was given it.
 func MessageContext(ctx context.Context, m *Message) context.Context {
 	if b, ok := ctx.Value(batchKey{}).(*batchContext); ok {
-		if s := b.find(0, m); s != nil {
-			return &s.run.ctx
+		if r := b.find(0, m); r != nil {
+			return &r.ctx
 		}
 	}
 	return ctx

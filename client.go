@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // Client is the part of *sqs.Client that a [Consumer] calls.
@@ -69,6 +70,23 @@ func (m *meteredClient) counts() Calls {
 		Sends:        m.made[OpSend].Load(),
 		Attributes:   m.made[OpAttributes].Load(),
 	}
+}
+
+// failureOf is what the machine is told of a request that failed with err.
+func failureOf(err error) consumer.Failure {
+	f := consumer.Failure{Err: err}
+	note := func(is bool, k consumer.FailureKind) {
+		if is {
+			f.Kinds |= k
+		}
+	}
+	note(!ambiguous(err), consumer.Rejected)
+	note(unacceptable(err), consumer.Unacceptable)
+	note(lasting(err), consumer.Lasting)
+	note(denied(err), consumer.Denied)
+	note(deniedByKey(err), consumer.DeniedByKey)
+	note(overLimit(err), consumer.OverLimit)
+	return f
 }
 
 // unacceptable says that SQS refused a request for what is in it: sending it

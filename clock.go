@@ -36,33 +36,8 @@ func (s *serverClock) local(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return t.Add(-time.Duration(s.ahead.Load()))
+	return t.Add(-s.lead())
 }
 
-// server translates an instant of our clock to SQS's. See local.
-func (s *serverClock) server(t time.Time) time.Time {
-	return t.Add(time.Duration(s.ahead.Load()))
-}
-
-// elapsed is the time from then to now: the larger of what the monotonic and the
-// wall clock say. A suspended machine stops the monotonic clock while SQS goes
-// on counting.
-func elapsed(then, now time.Time) time.Duration {
-	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
-}
-
-// passed says that now is at or after t by either clock. See elapsed.
-func passed(t, now time.Time) bool {
-	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
-}
-
-// ewma is an exponentially weighted mean of durations.
-type ewma struct{ mean time.Duration }
-
-func (e *ewma) add(d time.Duration) {
-	if e.mean == 0 {
-		e.mean = d
-		return
-	}
-	e.mean += (d - e.mean) / 8
-}
+// lead is how far SQS's clock is ahead of ours.
+func (s *serverClock) lead() time.Duration { return time.Duration(s.ahead.Load()) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -261,6 +262,11 @@ func parseQueueURL(raw string) (queueURL, error) {
 		name: name,
 		fifo: strings.HasSuffix(name, ".fifo"),
 	}, nil
+}
+
+// plain is what the machine knows of the queue.
+func (q queueURL) plain() consumer.Queue {
+	return consumer.Queue{URL: q.url, Name: q.name, FIFO: q.fifo}
 }
 
 // place names the queue whatever the host is called by: two endpoints can lead to it.

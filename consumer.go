@@ -25,22 +25,30 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // Consumer works off one queue. It is made by [New] or [NewBatchConsumer], or in a
 // [Pool] by [Pool.Add] or [Pool.AddBatch], and runs once.
 //
-// It is the shell of a [core], which decides. Whatever waits or calls, a handler, a
-// request or an observer, does so here, and without the mutex.
+// It is the shell of a [consumer.Machine], which decides. Whatever waits or calls, a
+// handler, a request or an observer, does so here, and without the mutex.
 type Consumer struct {
-	*settings
+	cfg         Config
+	queue       queueURL
+	copyTo      queueURL       // where copies go that come again: queue, or that of the retry lane
+	batch       consumer.Batch // zero: handlers get one message at a time
+	pool        *Pool          // nil: its handlers have places of their own
+	retryLaneOf *Consumer      // whose retry lane its queue is; nil: nobody's
+	clock       serverClock
+	log         *slog.Logger
+
 	client       meteredClient
 	platform     platform
 	handler      Handler
 	retryLane    *Consumer    // of Config.RetryLane; nil: there is none
 	batchHandler BatchHandler // nil: handlers get one message at a time
-
-	workFunc func() // work or workBatches, made a func once
 
 	runCtx    context.Context         // Run's, without its end
 	pollCtx   context.Context         // of receives
@@ -60,24 +68,13 @@ type Consumer struct {
 
 	started atomic.Bool
 
-	mu       *sync.Mutex // its pool's, if it has one
-	guarded  core        // by mu: enter and lock hand it out
-	ringsAt  time.Time   // when the timer of arm fires; zero: it is not set
-	crew     crew        // goroutines for requests and whatever else is started
-	handling crew        // those of the workers
-}
-
-// settings are what a consumer is made of. They do not change while it runs; only the
-// clock goes on learning.
-type settings struct {
-	cfg         Config
-	queue       queueURL
-	copyTo      queueURL // where copies go that come again: queue, or that of the retry lane
-	batch       int      // how many messages a handler gets at once, at most; 0: one
-	pool        *Pool    // nil: its handlers have places of their own
-	retryLaneOf *core    // whose retry lane its queue is; nil: nobody's
-	clock       serverClock
-	log         *slog.Logger
+	mu         *sync.Mutex                 // its pool's, if it has one
+	guarded    *consumer.Machine           // by mu: enter and lock hand it out
+	report     Report                      // by mu
+	deadLetter queueURL                    // by mu: zero if there is none, or it is not known
+	ringsAt    time.Time                   // by mu: when the timer of arm fires; zero: it is not set
+	callers    goroutines[consumer.Effect] // by mu: for requests and whatever else is started
+	workers    goroutines[struct{}]        // by mu: for handlers
 }
 
 // Run consumes until ctx ends, then drains within Config.StopBudget: running
@@ -122,13 +119,10 @@ func (c *Consumer) consume(ctx context.Context) error {
 	c.makeContexts(ctx)
 
 	learned := c.learn(ctx)
-	core := c.enter()
-	core.health.set(HealthOK, "")
-	if ctx.Err() == nil { // or a long poll would begin that the stop waits for
-		core.poll()
-	}
+	m := c.enter()
+	m.Start(ctx.Err() != nil)
 	if !learned {
-		core.learnLater()
+		m.LearnLater()
 	}
 	c.leave()
 
@@ -148,44 +142,15 @@ func (c *Consumer) makeContexts(ctx context.Context) {
 // Status says what the consumer is doing. It may be called at any time from any
 // goroutine.
 func (c *Consumer) Status() Status {
-	core := c.lock()
+	m := c.lock()
 	defer c.unlock()
-	return core.status(core.now, c.client.counts())
-}
-
-// status is what Status says.
-func (c *core) status(now time.Time, calls Calls) Status {
-	health, problem := c.healthNow(now)
-	return Status{
-		Health:      health,
-		Problem:     problem,
-		Running:     c.running,
-		Waiting:     c.waiting,
-		Settling:    c.settling,
-		Processing:  len(c.held),
-		InBackoff:   c.memory.InBackoff(now),
-		InFlight:    c.inFlight(now),
-		Pollers:     len(c.pollers),
-		Concurrency: c.dials.concurrency,
-		Paused:      c.dials.paused,
-		Breakers:    c.breakers(),
-		GivingUp:    c.givingUp(now),
-		LastReceive: c.health.lastReceive,
-		LastSettle:  c.health.lastSettle,
-		Counts:      c.counts,
-		Calls:       calls,
-	}
-}
-
-// outboxes are all of them.
-func (c *core) outboxes() [4]*outbox {
-	return [...]*outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
+	return statusOf(m.Status(m.Now()), c.client.counts())
 }
 
 // Report says what became of every message. It is complete once Run has
 // returned; before that it is zero.
 func (c *Consumer) Report() Report {
-	core := c.lock()
+	c.lock()
 	defer c.unlock()
-	return core.report
+	return c.report
 }

@@ -3,14 +3,12 @@ package reprise
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
-	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // StoryAttribute is the message attribute that a dead letter carries its [Story]
@@ -45,71 +43,21 @@ type Story struct {
 	Consumer string `json:"consumer"`
 }
 
-const (
-	maxStoryError = 1000
-	maxAttributes = 10        // that SQS lets one message have
-	maxBatchBytes = 1_000_000 // of a SendMessageBatch; SQS's limit is 1 MiB
-	// refusedFor is how long a dead-letter queue that refused a copy for a lasting
-	// reason is not asked again.
-	refusedFor = time.Minute
-)
-
-// giveUp sends d to the dead-letter queue as a copy with its story; the original is
-// deleted when the copy is confirmed. Where that cannot be, it is hidden as long as SQS
-// permits, and that is said aloud: nothing is dropped.
-func (c *core) giveUp(d *delivery, now time.Time) {
-	switch {
-	case d.copied:
-		c.put(&c.deletes, d, now)
-	case c.facts.deadLetter.url != "" && !now.Before(c.facts.refusedUntil):
-		c.put(&c.copies, d, now)
-	case c.facts.pending:
-		d.refusals++
-		c.settleLater(d, now) // whether there is a dead-letter queue will be known soon, or after its lease
-	default:
-		c.keepUndeliverable(d, now)
-	}
-}
-
-// keepUndeliverable keeps a message that is given up and has nowhere to go.
-func (c *core) keepUndeliverable(d *delivery, now time.Time) {
-	problem := "messages are given up, but no dead-letter queue takes them"
-	c.health.degrade(problem)
-	c.complainLater("keep", problem+"; they stay hidden until the queue's retention deletes them",
-		"message", d.msg, "reason", d.verdict.reason.String(), "error", d.verdict.err,
-		"expires", c.clock.local(d.enqueued()).Add(c.facts.retention()), "remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL, and permit sqs:SendMessage on it")
-	c.keep(d, retry.MaxVisibility, now)
-}
-
-// keep hides a message that is given up, and notes that it is not to be run again.
-func (c *core) keep(d *delivery, wait time.Duration, now time.Time) {
-	d.verdict.outcome = OutcomeKeep
-	d.verdict.due = now.Add(wait)
-	note := c.memory.Note(d.msg.ID, now)
-	note.Spent, note.Reason, note.Err = true, d.verdict.reason, d.verdict.err
-	c.put(&c.hides, d, now)
-}
-
-// sendCopies sends up to ten dead letters.
-func (c *Consumer) sendCopies(batch []*delivery) [maxBatch]error {
-	core := c.lock()
-	target := core.facts.deadLetter
-	now := core.now
+// sendDeadLetters sends up to ten messages to the dead-letter queue: everything the sender
+// sent, and the story where there is room for it.
+func (c *Consumer) sendDeadLetters(target queueURL, batch []*consumer.Delivery, asked []consumer.Entry) results {
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
-	for i, d := range batch {
-		entries[i] = core.copyOf(d, target, now)
+	for i := range batch {
+		d := ofMachine(batch[i])
+		entries[i] = c.deadLetterOf(d, &asked[i], target)
 		entries[i].Id = &positions[i]
-	}
-	c.unlock()
-
-	for i := range entries { // without the lock: a body may be large
 		signStory(&entries[i], target, c.cfg.SigningKeys)
 	}
 	return c.sendBatch(target.url, entries)
 }
 
 // sendBatch sends entries, whose ids are positions, and sorts the reply.
-func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequestEntry) [maxBatch]error {
+func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequestEntry) results {
 	ctx := c.settleLimit.context(c.settleCtx)
 	var out *sqs.SendMessageBatchOutput
 	err := c.client.call(ctx, OpSend, len(entries), func() (int, error) {
@@ -126,130 +74,65 @@ func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequest
 	return sortReply(maxBatch, len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
 }
 
-// copyOf is d's dead letter: everything the sender sent, and the story where
-// there is room for it.
-func (c *core) copyOf(d *delivery, target queueURL, now time.Time) types.SendMessageBatchRequestEntry {
-	entry := d.resend()
-	if _, told := entry.MessageAttributes[StoryAttribute]; !d.bare && (told || len(entry.MessageAttributes) < maxAttributes) {
+// deadLetterOf is d's dead letter in target.
+func (c *Consumer) deadLetterOf(d *delivery, e *consumer.Entry, target queueURL) types.SendMessageBatchRequestEntry {
+	entry := d.resend(e.Bare)
+	story := c.story(d, e.Story)
+	if _, told := entry.MessageAttributes[StoryAttribute]; !e.Bare && (told || len(entry.MessageAttributes) < maxAttributes) {
 		if entry.MessageAttributes == nil {
 			entry.MessageAttributes = make(map[string]types.MessageAttributeValue, 1)
 		}
 		entry.MessageAttributes[StoryAttribute] = types.MessageAttributeValue{
 			DataType:    aws.String("String"),
-			StringValue: aws.String(c.story(d, now)),
+			StringValue: &story,
 		}
 	} else {
 		delete(entry.MessageAttributes, StoryAttribute) // one that its sender has written
 		// Each one, not now and then: the log is all that is left of the story.
-		story := c.story(d, now)
-		c.inOrder(func(*Consumer) {
-			c.log.Warn("a dead letter goes without its story", "message", d.msg, "story", story)
-		})
+		c.log.Warn("a dead letter goes without its story", "message", message(d.Subject()), "story", story)
 	}
 	if target.fifo {
-		entry.MessageDeduplicationId = &d.msg.ID
+		entry.MessageDeduplicationId = &d.ID
 		if entry.MessageGroupId == nil {
-			entry.MessageGroupId = &d.msg.ID
+			entry.MessageGroupId = &d.ID
 		}
 	}
 	return entry
 }
 
-// story is d's Story as JSON, in characters that SQS accepts.
-func (c *core) story(d *delivery, now time.Time) string {
+// story is a dead letter's Story as JSON, in characters that SQS accepts.
+func (c *Consumer) story(d *delivery, told *consumer.Story) string {
 	s := Story{
-		Reason:   d.verdict.reason.String(),
-		Attempts: d.msg.Attempt,
-		Receives: d.receives,
-		Sent:     d.msg.Sent.UTC(),
-		First:    d.msg.FirstReceived.UTC(),
-		Last:     c.clock.server(now).UTC(),
-		Source:   c.source(d),
-		Message:  d.msg.ID,
-		Origin:   d.msg.OriginID,
+		Reason:   told.Reason.String(),
+		Attempts: told.Attempts,
+		Receives: told.Receives,
+		Sent:     d.Sent.UTC(),
+		First:    d.FirstReceived.UTC(),
+		Last:     told.Last.UTC(),
+		Source:   told.Source,
+		Message:  d.ID,
+		Origin:   d.OriginID,
 		Consumer: c.cfg.Name,
 	}
-	if !d.ran {
-		s.Attempts-- // the run that this receive would have been
-	}
-	if d.verdict.err != nil {
-		s.Error = shorten(d.verdict.err.Error(), maxStoryError)
+	if told.Err != nil {
+		s.Error = consumer.Shorten(told.Err.Error(), consumer.MaxStoryError)
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		// Only a year beyond 9999 could do this.
 		return fmt.Sprintf(`{"reason":%q}`, s.Reason)
 	}
-	return forSQS.Replace(string(text))
+	return consumer.ForSQS.Replace(string(text))
 }
 
-// forSQS removes the two characters that JSON lets through and SQS refuses.
-var forSQS = strings.NewReplacer("\uFFFE", "", "\uFFFF", "")
+const maxAttributes = 10 // that SQS lets one message have
 
-// shorten cuts s to at most n bytes, between characters.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
-}
-
-// copySize is what a copy of d counts against the size of a batch, with a story or
-// a history, and with the trace header, which SQS does not count and requests carry.
-func copySize(d *delivery) int {
-	return messageSize(d) + len(d.msg.TraceHeader) + max(historySize, maxStoryError+1000)
-}
-
-// messageSize is d's size as SQS counts it: body, and names, types and values of
+// sizeOf is the size of a message as SQS counts it: body, and names, types and values of
 // its attributes, the history apart.
-func messageSize(d *delivery) int {
-	size := len(d.msg.Body)
-	for name, a := range d.msg.Attributes {
+func sizeOf(body *string, attributes map[string]types.MessageAttributeValue) int {
+	size := len(deref(body))
+	for name, a := range attributes {
 		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue)) + len(a.BinaryValue)
 	}
 	return size
-}
-
-// copyRefused decides what to do about a dead letter that was not taken.
-func (c *core) copyRefused(d *delivery, err error, ours bool, now time.Time) {
-	known := c.memory.Note(d.msg.ID, now)
-	switch {
-	case !ours && unacceptable(err) && !d.apart:
-		d.apart = true // another of its batch may be meant
-		c.settle(d, now)
-	case (ours || unacceptable(err)) && !d.bare:
-		// Perhaps it has grown too large for the queue: once more, without.
-		d.bare, d.apart = true, true
-		c.settle(d, now)
-	case ours, unacceptable(err):
-		c.keepUnsendable(d, err, retry.MaxVisibility, now)
-	case lasting(err):
-		c.facts.refusedUntil = now.Add(refusedFor)
-		c.noteDenied("dead-letter", err)
-		c.complainLater("dead-letter", "the dead-letter queue takes no messages", "url", c.facts.deadLetter.url, "error", err)
-		c.settle(d, now)
-	case passed(d.expires, now):
-		c.lose(d, err)
-	case d.refusedLong(now) && known.Kept && !d.bare:
-		d.bare = true // which is worth a try the second time: the first it may have been the queue
-		c.settle(d, now)
-	case d.refusedLong(now):
-		known.Kept = true
-		c.keepUnsendable(d, err, keptBriefly, now)
-	default:
-		c.complainLater("dead-letter", "sending to the dead-letter queue failed; trying again", "url", c.facts.deadLetter.url, "error", err)
-		d.apart = d.refused.many >= apartFrom
-		c.settleLater(d, now)
-	}
-}
-
-// keepUnsendable keeps a message that is given up, and that the dead-letter queue does
-// not take.
-func (c *core) keepUnsendable(d *delivery, err error, wait time.Duration, now time.Time) {
-	c.complainLater("unsendable", "the dead-letter queue does not take this message; hidden, to be tried again", "message", d.msg, "url", c.facts.deadLetter.url, "wait", wait, "error", err)
-	if until := now.Add(wait); until.After(c.unsendable.until) {
-		c.unsendable.until = until
-	}
-	c.unsendable.err = err
-	c.keep(d, wait, now)
 }

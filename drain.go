@@ -1,10 +1,7 @@
 package reprise
 
 import (
-	"slices"
 	"time"
-
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // stopGrace is the end of the stop budget that is kept for handlers to notice
@@ -45,8 +42,7 @@ func (c *Consumer) drain() error {
 		}
 	}
 	report := c.close(stranded, began)
-	core := c.lock()
-	leftOut := core.deadLetterLog.next()
+	leftOut := c.lock().DeadLettersLeftOut()
 	c.unlock()
 	if leftOut > 0 {
 		c.logLeftOut(leftOut)
@@ -68,15 +64,7 @@ func (c *Consumer) softBudget() time.Duration {
 
 // beginStop has the consumer take in nothing more, and gives back what has not started.
 func (c *Consumer) beginStop() {
-	core := c.enter()
-	core.draining = true
-	core.softEnd, core.hardEnd = core.now.Add(c.softBudget()), core.now.Add(c.cfg.StopBudget)
-	core.health.set(HealthStopping, "")
-	for _, o := range core.outboxes() {
-		o.calls.Hurry(core.hardEnd)
-	}
-	held, polls := len(core.held), len(core.pollers)
-	core.releaseUnstarted(core.now)
+	held, polls := c.enter().Stop()
 	c.leave()
 	c.log.Info("stopping", "held", held, "receives", polls, "budget", c.cfg.StopBudget)
 }
@@ -84,9 +72,9 @@ func (c *Consumer) beginStop() {
 // stopHandlers ends the contexts of receives and handlers, and reports whether a receive
 // was cancelled that may be bringing messages.
 func (c *Consumer) stopHandlers() (stranded bool) {
-	core := c.enter()
-	stranded = len(core.pollers) > 0 && !c.returnsCancelled.Load()
-	core.releaseUnstarted(core.now)
+	m := c.enter()
+	stranded = m.Receives() > 0 && !c.returnsCancelled.Load()
+	m.StopHandlers()
 	c.leave()
 	c.stopPolls()
 	c.stopWork(ErrStopping)
@@ -100,8 +88,7 @@ func (c *Consumer) leavePolls(most time.Duration) {
 		c.stopPolls()
 		return
 	}
-	core := c.lock()
-	polls := len(core.pollers)
+	polls := c.lock().Receives()
 	c.unlock()
 	if polls > 0 {
 		c.log.Info("stopping waits for the outstanding long poll: SQS may be handing it messages, which a cancelled one would leave hidden",
@@ -111,61 +98,15 @@ func (c *Consumer) leavePolls(most time.Duration) {
 
 // idle reports whether nothing is held and nothing is on its way.
 func (c *Consumer) idle() bool {
-	core := c.lock()
+	m := c.lock()
 	defer c.unlock()
-	return core.empty()
-}
-
-// empty says that nothing is held and nothing is on its way.
-func (c *core) empty() bool {
-	return len(c.held) == 0 && len(c.pollers) == 0 && c.workers == 0 && c.after.left() == 0
-}
-
-// releaseUnstarted gives back what no handler has started on, unless there is time to
-// run it.
-func (c *core) releaseUnstarted(now time.Time) {
-	inTime := c.timeAllows(now)
-	var unstarted []*delivery
-	for _, d := range c.held {
-		if d.state.waits() {
-			unstarted = append(unstarted, d)
-		}
-	}
-	slices.SortFunc(unstarted, asReceived)
-	for _, d := range unstarted {
-		switch {
-		case !d.state.waits(): // given back with another
-		case d.state == stateScheduled:
-			c.skip(d, d.verdict, now) // not before its time
-		case !inTime || d.state == stateShelved:
-			c.giveBackWaiting(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
-		}
-	}
-	for _, o := range c.outboxes() {
-		o.calls.Flush()
-	}
-}
-
-// timeAllows says whether handlers that would start now can be expected to end before
-// handlers are cancelled. To release a message burns one of its receives; to start and
-// then cancel it burns that and the work.
-func (c *core) timeAllows(now time.Time) bool {
-	if c.taskTime.mean == 0 || c.dials.paused {
-		return false // no handler has ended yet: nothing is known; or none may start
-	}
-	turns := 1 + (c.waiting+c.running)/c.capacity()
-	expected := c.taskTime.mean * time.Duration(turns)
-	if c.pool != nil {
-		expected = c.taskTime.mean + c.pool.ahead()
-	}
-	return now.Add(2 * expected).Before(c.softEnd)
+	return m.Empty()
 }
 
 // close ends what is left, waits for every goroutine of ours, and returns the
 // report. Handlers that have not returned cannot be ended, only named.
 func (c *Consumer) close(stranded bool, began time.Time) Report {
-	core := c.enter()
-	core.closed = true
+	c.enter().Close()
 	c.leave()
 	c.stopPolls()
 	c.stopWork(ErrStopping)
@@ -174,28 +115,20 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	c.tellSettled()
 
 	c.enter()
-	c.crew.retire()
-	c.handling.retire()
+	c.callers.retire()
+	c.workers.retire()
 	c.leave()
-	c.crew.parked.Wait()
-	c.handling.parked.Wait()
+	c.callers.parked.Wait()
+	c.workers.parked.Wait()
 
-	c.enter()
+	m := c.enter()
 	defer c.leave()
 	if c.pool != nil {
-		c.pool.closed(core)
+		c.pool.closed(c)
 	}
-	report := Report{Counts: core.counts, Calls: c.client.counts(), Stranded: stranded, AfterDeletes: core.after.left(), Took: time.Since(began)}
-	for id, d := range core.held {
-		if d.state == stateRunning {
-			report.Abandoned = append(report.Abandoned, id)
-		} else {
-			report.Unsettled = append(report.Unsettled, id)
-		}
-	}
-	slices.Sort(report.Abandoned)
-	slices.Sort(report.Unsettled)
-	core.report = report
-	core.health.set(HealthStopped, "")
+	left := m.AfterDeletesLeft()
+	report := Report{Counts: Counts(m.Status(m.Now()).Counts), Calls: c.client.counts(), Stranded: stranded, AfterDeletes: left, Took: time.Since(began)}
+	report.Abandoned, report.Unsettled = m.Left()
+	c.report = report
 	return report
 }

@@ -8,33 +8,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// queueFacts is what the queue's attributes say. Part of the core.
-type queueFacts struct {
-	plan         plan.Queue
-	arn          string
-	pending      bool      // they could not be read yet, and will be tried again
-	deadLetter   queueURL  // its url is empty if there is none
-	refusedUntil time.Time // the dead-letter queue refuses copies, for a lasting reason
-	largest      int       // bytes that a message may have; zero: not known
-	// the queue itself refuses copies until then, for a lasting reason
-	noCopiesUntil time.Time
-}
-
-// retention is how long the queue keeps a message; SQS's default, where that is not
-// known.
-func (f *queueFacts) retention() time.Duration {
-	if f.plan.Retention == 0 {
-		return plan.DefaultRetention
-	}
-	return f.plan.Retention
-}
-
 const (
 	learnTimeout = 10 * time.Second
-	learnEvery   = time.Minute
 )
 
 // learn reads the queue's attributes, and those of its dead-letter queue, once,
@@ -43,65 +22,61 @@ const (
 func (c *Consumer) learn(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
-	facts := queueFacts{plan: plan.Queue{FIFO: c.queue.fifo}}
+	facts := consumer.Facts{Plan: plan.Queue{FIFO: c.queue.fifo}}
+	var deadLetter queueURL
 	if c.cfg.DeadLetterURL != "" {
-		facts.deadLetter, _ = parseQueueURL(c.cfg.DeadLetterURL) // New has checked it
+		deadLetter, _ = parseQueueURL(c.cfg.DeadLetterURL) // New has checked it
 	}
 	attributes, err := c.attributes(ctx, c.queue.url, types.QueueAttributeNameAll)
 	if err != nil {
-		facts.pending = !denied(err)
-		core := c.lock()
-		core.facts = facts
+		facts.Pending = !denied(err)
+		facts.DeadLetter = deadLetter.plain()
+		m := c.lock()
+		c.deadLetter = deadLetter
+		m.Unlearned(facts)
 		c.unlock()
 		c.found(unreadable(err))
-		return !facts.pending
+		return !facts.Pending
 	}
-	facts.plan, err = plan.ReadQueue(attributes)
+	facts.Plan, err = plan.ReadQueue(attributes)
 	if err != nil {
 		c.complain("queue-attributes", "the queue's attributes are not all understood", "error", err)
 	}
-	facts.plan.FIFO = c.queue.fifo // SQS binds the type to the name
-	facts.arn = facts.plan.ARN
-	facts.largest, _ = strconv.Atoi(attributes["MaximumMessageSize"]) // zero: not known
-	if facts.deadLetter.url == "" && facts.plan.DeadLetterARN != "" {
-		facts.deadLetter, err = c.queue.sibling(facts.plan.DeadLetterARN)
+	facts.Plan.FIFO = c.queue.fifo // SQS binds the type to the name
+	facts.ARN = facts.Plan.ARN
+	facts.Largest, _ = strconv.Atoi(attributes["MaximumMessageSize"]) // zero: not known
+	if deadLetter.url == "" && facts.Plan.DeadLetterARN != "" {
+		deadLetter, err = c.queue.sibling(facts.Plan.DeadLetterARN)
 		if err != nil {
 			c.complain("redrive-policy", "the queue's RedrivePolicy is not understood", "error", err)
 		}
 	}
 	var unseen error
-	if facts.deadLetter.url != "" {
+	if deadLetter.url != "" {
 		// Only for a finding: whoever may send there need not be allowed to look.
-		dead, err := c.attributes(ctx, facts.deadLetter.url, types.QueueAttributeNameAll)
+		dead, err := c.attributes(ctx, deadLetter.url, types.QueueAttributeNameAll)
 		if err != nil {
 			unseen = err
-		} else if err := facts.plan.ReadDeadLetter(dead); err != nil {
+		} else if err := facts.Plan.ReadDeadLetter(dead); err != nil {
 			c.complain("queue-attributes", "the dead-letter queue's attributes are not all understood", "error", err)
 		}
 	}
 
-	core := c.lock()
-	core.facts = facts
-	core.noteDenied("dead-letter-attributes", unseen)
-	core.countInFlight(attributes, core.now)
-	core.policy.MaxAttempts = plan.MaxAttempts(c.cfg.Retry, facts.plan)
-	policy := core.policy // guarded: the plan asks the user's own code for its waits
+	facts.DeadLetter = deadLetter.plain()
+	m := c.lock()
+	c.deadLetter = deadLetter
+	policy := m.Learned(facts) // guarded: the plan asks the user's own code for its waits
+	if unseen != nil {
+		m.NoteDenied("dead-letter-attributes", failureOf(unseen))
+	}
+	counted(m, attributes)
 	c.unlock()
 	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
-	for _, f := range plan.Check(policy, facts.plan, c.planSettings()) {
+	for _, f := range plan.Check(policy, facts.Plan, c.planSettings()) {
 		c.found(f)
 	}
-	c.checkChoice(&facts)
+	c.checkChoice(deadLetter)
 	return true
-}
-
-// learnLater has what could not be read tried again, until it can be.
-func (c *core) learnLater() {
-	c.alarms.After(c.now.Add(learnEvery), func(time.Time) {
-		if !c.draining {
-			c.want(effect{kind: effectLearn})
-		}
-	})
 }
 
 // learnAgain tries again to read what could not be read before.
@@ -109,8 +84,7 @@ func (c *Consumer) learnAgain() {
 	learned := false
 	defer func() { // even if the user's code has ended this goroutine
 		if !learned {
-			core := c.enter()
-			core.learnLater()
+			c.enter().LearnLater()
 			c.leave()
 		}
 	}()
@@ -154,19 +128,6 @@ func (c *Consumer) found(f plan.Finding) {
 	if observe := c.cfg.Observer.Finding; observe != nil {
 		c.tell(func() { observe(c.runCtx, f) })
 	}
-}
-
-// findLater reports a finding that comes up while consuming, the first of its code.
-func (c *core) findLater(f plan.Finding) { c.findOnce(f.Code, f) }
-
-// findOnce reports a finding, the first under a name.
-func (c *core) findOnce(name string, f plan.Finding) {
-	key := "finding " + name
-	if _, said := c.said[key]; said {
-		return
-	}
-	c.said[key] = c.now
-	c.inOrder(func(shell *Consumer) { shell.found(f) })
 }
 
 // attributes reads the named attributes of a queue.

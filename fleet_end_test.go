@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -18,7 +19,7 @@ func (f *fleet) checkUnsettled(n *node, report reprise.Report) {
 	}
 	for _, id := range report.Unsettled {
 		if since := time.Since(n.ended[id]); since > 8*n.most+100*time.Millisecond { // a heartbeat, hiding, a copy, a delete
-			f.broken(nothingUnsettled, nil, "%s was finished on node %d %v before the end", id, n.number, since)
+			f.broken(world.NothingUnsettled, nil, "%s was finished on node %d %v before the end", id, n.number, since)
 		}
 	}
 }
@@ -42,7 +43,7 @@ func (f *fleet) checkCalls(n *node, report reprise.Report) {
 		{"attribute requests", calls.Attributes, 4},
 	} {
 		if kind.made > kind.bound {
-			f.broken(fewCalls, nil, "node %d has made %d %s, %d would do; %+v", n.number, kind.made, kind.name, kind.bound, c)
+			f.broken(world.FewCalls, nil, "node %d has made %d %s, %d would do; %+v", n.number, kind.made, kind.name, kind.bound, c)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func (f *fleet) checkNothingLeased() {
 	for _, m := range messages {
 		p := f.parts[tokenOf(m.Body)]
 		if m.Due.After(time.Now()) && m.Due.After(p.hidden.Add(3*time.Second)) {
-			f.broken(nothingLeased, p, "it is hidden until %s", clock(m.Due))
+			f.broken(world.NothingLeased, p, "it is hidden until %s", clock(m.Due))
 		}
 	}
 }
@@ -78,7 +79,7 @@ func (f *fleet) checkEnd() {
 	for _, m := range waiting {
 		left[tokenOf(m.Body)] = true
 		if f.mustGo(m) {
-			f.broken(nothingIsLeft, f.parts[tokenOf(m.Body)], "it is %s, due %s", m.State, clock(m.Due))
+			f.broken(world.NothingIsLeft, f.parts[tokenOf(m.Body)], "it is %s, due %s", m.State, clock(m.Due))
 		}
 	}
 	told := make(map[string]bool)
@@ -88,7 +89,7 @@ func (f *fleet) checkEnd() {
 	}
 	for _, p := range f.line {
 		if !p.handled && !told[p.token] && !left[p.token] {
-			f.broken(nothingIsLost, p, "it is gone")
+			f.broken(world.NothingIsLost, p, "it is gone")
 		}
 	}
 }
@@ -124,11 +125,11 @@ func (f *fleet) checkStory(m messageInfo) {
 		wrong = "its times are out of order"
 	}
 	if wrong != "" {
-		f.broken(storiesAreTrue, p, "%s: %+v", wrong, story)
+		f.broken(world.StoriesAreTrue, p, "%s: %+v", wrong, story)
 	}
 	ours := func(a sqsserver.MessageAttribute) bool { return isStory(a) || !told && isHistory(a) }
 	if m.Body != p.body || !slices.EqualFunc(slices.DeleteFunc(slices.Clone(m.Attributes), ours), slices.DeleteFunc(slices.Clone(p.attributes), ours), sameAttribute) {
-		f.broken(knowsTheMessage, p, "the dead letter is %+v", m)
+		f.broken(world.KnowsTheMessage, p, "the dead letter is %+v", m)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -128,7 +129,7 @@ func (f *fleet) enter(ctx context.Context, n *node, m *reprise.Message) (p *part
 	if f.note(tokenOf(m.Body), n, "attempt %d begins", m.Attempt) == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.broken(knowsTheMessage, nil, "%+v", m)
+		f.broken(world.KnowsTheMessage, nil, "%+v", m)
 		runtime.Goexit()
 	}
 	var before []string // bodies of the group's earlier messages

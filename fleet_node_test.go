@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -166,10 +167,10 @@ func (f *fleet) stop(n *node) {
 	f.stranded = f.stranded || report.Stranded || !report.Drained()
 	f.twins = f.twins || !report.Drained()
 	if report.Took > n.cfg.StopBudget+time.Second {
-		f.broken(withinBudget, nil, "node %d took %v of %v", n.number, report.Took, n.cfg.StopBudget)
+		f.broken(world.WithinBudget, nil, "node %d took %v of %v", n.number, report.Took, n.cfg.StopBudget)
 	}
 	if err := n.Err(); report.Drained() != (err == nil) || err != nil && !errors.Is(err, reprise.ErrDrainTimeout) {
-		f.broken(saysHowItEnded, nil, "node %d returned %v; report %v", n.number, err, report)
+		f.broken(world.SaysHowItEnded, nil, "node %d returned %v; report %v", n.number, err, report)
 	}
 	f.checkUnsettled(n, report)
 	f.checkCalls(n, report)
@@ -177,10 +178,10 @@ func (f *fleet) stop(n *node) {
 		return
 	}
 	if c := report.Counts; c.Received != accountedFor(c) || n.told != accountedFor(c)-c.Duplicates {
-		f.broken(everyOneCounted, nil, "node %d has told of %d: %+v", n.number, n.told, c)
+		f.broken(world.EveryOneCounted, nil, "node %d has told of %d: %+v", n.number, n.told, c)
 	}
 	if s := n.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
-		f.broken(nothingHeld, nil, "node %d: %+v", n.number, s)
+		f.broken(world.NothingHeld, nil, "node %d: %+v", n.number, s)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -28,11 +29,11 @@ func (f *fleet) checkProgress() {
 			}
 			quiet := time.Since(latest(n.started, n.resumed, n.begun, b.Since, n.keptSince(b.Held)))
 			if b.Held > 0 && n.handlers == 0 && quiet > longestQuiet {
-				f.broken(probesGoOn, nil, "node %d holds %d messages behind a breaker that is %v, one of them for %v, in which it has started no handler", n.number, b.Held, b.State, quiet)
+				f.broken(world.ProbesGoOn, nil, "node %d holds %d messages behind a breaker that is %v, one of them for %v, in which it has started no handler", n.number, b.Held, b.State, quiet)
 			}
 			// Handlers that time out look like an outage of their own.
 			if back := time.Since(latest(n.started, n.resumed, f.backSince, f.nothingToTry(n, b))); !f.outage && n.cfg.HandlerTimeout == 0 && back > longestRecovery {
-				f.broken(outagesEnd, nil, "the breaker of node %d is %v, %v after the dependency was back; %d messages held, %s", n.number, b.State, back, b.Held, b.Problem)
+				f.broken(world.OutagesEnd, nil, "the breaker of node %d is %v, %v after the dependency was back; %d messages held, %s", n.number, b.State, back, b.Held, b.Problem)
 			}
 		}
 		f.mu.Unlock()
@@ -95,7 +96,7 @@ func (f *fleet) checkNewcomers() {
 	defer f.mu.Unlock()
 	for _, p := range fresh {
 		if p.total == 0 {
-			f.broken(newOnesGoOn, p, "it was sent %v ago", longestToStart)
+			f.broken(world.NewOnesGoOn, p, "it was sent %v ago", longestToStart)
 		}
 	}
 }

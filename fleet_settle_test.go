@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -22,7 +23,7 @@ func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
 	}
 	if e.Err == nil {
 		if e.Outcome != reprise.OutcomeDelete {
-			f.broken(policyDecides, p, "its success on node %d is followed by %v", n.number, e.Outcome)
+			f.broken(world.PolicyDecides, p, "its success on node %d is followed by %v", n.number, e.Outcome)
 		}
 		return
 	}
@@ -50,7 +51,7 @@ func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
 		ok = want.Action == retry.ActionDeadLetter && e.Reason == want.Reason
 	}
 	if !ok {
-		f.broken(policyDecides, p, "attempt %d on node %d failed with %v and is followed by %v (%v), due %s; the policy says %v (%v), due %s",
+		f.broken(world.PolicyDecides, p, "attempt %d on node %d failed with %v and is followed by %v (%v), due %s; the policy says %v (%v), due %s",
 			e.Message.Attempt, n.number, e.Err, e.Outcome, e.Reason, clock(e.Due), want.Action, want.Reason, clock(want.At))
 	}
 }
@@ -59,12 +60,12 @@ func (f *fleet) checkVerdict(n *node, p *part, e reprise.Attempt) {
 func (f *fleet) checkRequest(n *node, h *hold) {
 	now := time.Now()
 	if newest := n.newest[h.id]; newest != h && now.After(newest.arrived) {
-		f.broken(newestHandle, h.p, "node %d uses the receipt of %s, and has had another since %s", n.number, clock(h.arrived), clock(newest.arrived))
+		f.broken(world.NewestHandle, h.p, "node %d uses the receipt of %s, and has had another since %s", n.number, clock(h.arrived), clock(newest.arrived))
 	}
 	const many, within = 16, 2 * time.Second
 	h.asked = append(h.asked, now)
 	if before := len(h.asked) - many; before >= 0 && now.Sub(h.asked[before]) < within {
-		f.broken(patience, h.p, "node %d sends %d requests about it within %v", n.number, many, now.Sub(h.asked[before]))
+		f.broken(world.Patience, h.p, "node %d sends %d requests about it within %v", n.number, many, now.Sub(h.asked[before]))
 	}
 }
 
@@ -77,7 +78,7 @@ func (f *fleet) checkPause(n *node, err error) {
 	const many, within = 20, 30 * time.Second
 	n.failing = append(n.failing, time.Now())
 	if before := len(n.failing) - many; before >= 0 && time.Since(n.failing[before]) < within {
-		f.broken(patience, nil, "%d receives of node %d fail within %v", many, n.number, time.Since(n.failing[before]))
+		f.broken(world.Patience, nil, "%d receives of node %d fail within %v", many, n.number, time.Since(n.failing[before]))
 	}
 }
 
@@ -95,10 +96,10 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 			NotBefore int64
 		}
 		if err := json.Unmarshal([]byte(aws.ToString(e.MessageAttributes[reprise.HistoryAttribute].StringValue)), &told); err != nil {
-			f.broken(hiddenFirst, p, "its copy's history: %v", err)
+			f.broken(world.HiddenFirst, p, "its copy's history: %v", err)
 		}
 		if most := f.mostTold(n, p); told.Attempt > most {
-			f.broken(onlyRunsCount, p, "node %d sends a copy that tells of %d attempts, %d can have been", n.number, told.Attempt, most)
+			f.broken(world.OnlyRunsCount, p, "node %d sends a copy that tells of %d attempts, %d can have been", n.number, told.Attempt, most)
 		}
 		p.failed = max(p.failed, told.Attempt) // from now on: it may run before its original is gone
 		if f.leaky || f.twins {
@@ -115,7 +116,7 @@ func (f *fleet) checkCopies(n *node, entries []types.SendMessageBatchRequestEntr
 			}
 		}
 		if hidden.Before(due.Add(-time.Millisecond)) {
-			f.broken(hiddenFirst, p, "node %d sends a copy due %s, the original is due %s", n.number, clock(due), clock(hidden))
+			f.broken(world.HiddenFirst, p, "node %d sends a copy due %s, the original is due %s", n.number, clock(due), clock(hidden))
 		}
 	}
 }
@@ -128,22 +129,22 @@ func (f *fleet) checkSettled(n *node, p *part, e reprise.Settled, messages []mes
 	}
 	at := slices.IndexFunc(messages, func(m messageInfo) bool { return m.ID == e.Message.ID })
 	if h := n.newest[e.Message.ID]; at >= 0 && e.Outcome == reprise.OutcomeLost && h.failures(n) < 2 && !h.doubted && (f.fifo || !f.mute) {
-		f.broken(noLeaseIsLost, p, "node %d has lost it after %d failures: %v", n.number, h.failures(n), e.Err)
+		f.broken(world.NoLeaseIsLost, p, "node %d has lost it after %d failures: %v", n.number, h.failures(n), e.Err)
 	}
 	switch e.Outcome {
 	case reprise.OutcomeDelete, reprise.OutcomeDeadLetter:
 		if at >= 0 && !n.newest[e.Message.ID].late { // a late one may have no effect
-			f.broken(goneIsGone, p, "node %d says %v; it is %s, due %s", n.number, e.Outcome, messages[at].State, clock(messages[at].Due))
+			f.broken(world.GoneIsGone, p, "node %d says %v; it is %s, due %s", n.number, e.Outcome, messages[at].State, clock(messages[at].Due))
 		}
 	case reprise.OutcomeRetry, reprise.OutcomeRelease, reprise.OutcomePark:
 		if at >= 0 && e.Requeued {
-			f.broken(goneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
+			f.broken(world.GoneIsGone, p, "node %d says that a copy has taken its place; it is %s, due %s", n.number, messages[at].State, clock(messages[at].Due))
 		}
 		if wait := time.Until(e.Due); wait <= 0 || wait > 11*time.Hour || f.outages {
 			return // over, longer than SQS hides a message at a time, or perhaps woken
 		}
 		if at >= 0 && (messages[at].Due.Before(e.Due) || messages[at].Due.After(e.Due.Add(time.Second+n.most))) {
-			f.broken(hiddenIsHidden, p, "node %d says until %s; it is %s, due %s", n.number, clock(e.Due), messages[at].State, clock(messages[at].Due))
+			f.broken(world.HiddenIsHidden, p, "node %d says until %s; it is %s, due %s", n.number, clock(e.Due), messages[at].State, clock(messages[at].Due))
 		}
 	}
 }
@@ -161,7 +162,7 @@ func (f *fleet) checkConfirmed(n *node, p *part, e reprise.Settled) {
 	hidden := want == "delete" || f.outages || wait > 11*time.Hour ||
 		!h.until.Before(e.Due) && (wait <= 0 || !h.until.After(e.Due.Add(time.Second+n.most)))
 	if h.done != want || !hidden {
-		f.broken(settledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))
+		f.broken(world.SettledBySQS, p, "node %d says %v until %s; of the receipt of %s SQS has confirmed to %s it, hidden until %s", n.number, e.Outcome, clock(e.Due), clock(h.arrived), cmp.Or(h.done, "nothing, let alone to "+want), clock(h.until))
 	}
 }
 
@@ -172,7 +173,7 @@ func (f *fleet) checkRoom(n *node, p *part) {
 	defer f.mu.Unlock()
 	places := n.widest + max(0, cmp.Or(n.cfg.Prefetch, 10))
 	if held := s.Running + s.Waiting; !f.fifo && !f.outages && s.Breakers == nil && held > places {
-		f.broken(noMoreThanRoom, p, "node %d holds %d messages, and has %d places", n.number, held, places)
+		f.broken(world.NoMoreThanRoom, p, "node %d holds %d messages, and has %d places", n.number, held, places)
 	}
 }
 
@@ -185,7 +186,7 @@ func (f *fleet) deleted(n *node, m *reprise.Message) {
 		return
 	}
 	if h := n.newest[m.ID]; !n.worked[m.ID] || !f.leaky && (n.hooked[m.ID] || h.done != "delete") {
-		f.broken(hooksFollow, p, "node %d calls it; worked off: %v, called before: %v, SQS has confirmed to %s it", n.number, n.worked[m.ID], n.hooked[m.ID], h.done)
+		f.broken(world.HooksFollow, p, "node %d calls it; worked off: %v, called before: %v, SQS has confirmed to %s it", n.number, n.worked[m.ID], n.hooked[m.ID], h.done)
 	}
 	n.hooked[m.ID] = !n.newest[m.ID].late
 }

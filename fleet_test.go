@@ -23,7 +23,7 @@ var (
 
 // TestFleet runs consumers of one queue through everything that its seed has in
 // store for them (see [fleet]), and holds the invariants that are named in
-// fleet_invariants_test.go. The consumers call the server's methods.
+// internal/world/invariants.go. The consumers call the server's methods.
 func TestFleet(t *testing.T) { runFleets(t, directly, fleetSize(*fleetSeeds)) }
 
 // TestFleetOfSDKs is TestFleet through the real client of the AWS SDK, over an

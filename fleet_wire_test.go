@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/world"
 )
 
 // wire is the network between a node and SQS. Every request and every reply takes
@@ -171,7 +172,7 @@ func (w *wire) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatc
 	holds := w.begin("delete", handles, func(h *hold) {
 		h.late = time.Now().After(h.until)
 		if !w.n.done[h.p.token] && !w.n.copied[h.p.token] {
-			w.f.broken(deletesWhatIsDone, h.p, "node %d deletes it", w.n.number)
+			w.f.broken(world.DeletesWhatIsDone, h.p, "node %d deletes it", w.n.number)
 		}
 	})
 	defer w.end(holds)
@@ -196,7 +197,7 @@ func (w *wire) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 	}
 	holds := w.begin("hide", handles, func(h *hold) {
 		if late := time.Since(h.until); late >= 0 {
-			w.f.broken(leavesOthersAlone, h.p, "node %d changes its visibility %v after the end of its lease", w.n.number, late)
+			w.f.broken(world.LeavesOthersAlone, h.p, "node %d changes its visibility %v after the end of its lease", w.n.number, late)
 		}
 	})
 	defer w.end(holds)
@@ -274,7 +275,7 @@ func (w *wire) begin(op string, handles []*string, check func(*hold)) []*hold {
 		h := w.f.handles[*handle]
 		w.f.checkRequest(w.n, h)
 		if h.talking != "" {
-			w.f.broken(oneConversation, h.p, "node %d sends a request to %s it during one to %s it", w.n.number, op, h.talking)
+			w.f.broken(world.OneConversation, h.p, "node %d sends a request to %s it during one to %s it", w.n.number, op, h.talking)
 		}
 		h.talking = op
 		w.f.log(h.p.token, w.n, "asks to %s it, as entry %d", op, i)

@@ -1,33 +1,17 @@
 package reprise
 
 import (
-	"errors"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// TestHistoryFits whatever the error and the message's attributes are like.
-func TestHistoryFits(t *testing.T) {
-	now := time.Now()
-	queue := queueURL{name: strings.Repeat("q", 80)}
-	c := &core{settings: &settings{queue: queue, copyTo: queue}}
-	for _, text := range []string{"", strings.Repeat("x", 5000), strings.Repeat("\x00", 5000), strings.Repeat("\"", 5000), strings.Repeat("💥", 5000), strings.Repeat("\xff", 5000), "\uFFFE\uFFFF"} {
-		d := &delivery{verdict: verdict{outcome: OutcomeRetry, due: now.Add(time.Hour), err: errors.New(text), alone: true, unavailable: true}}
-		d.msg = &Message{ID: "id", OriginID: strings.Repeat(`"`, history.MaxOrigin), Attempt: history.MaxCount, Trail: strings.Repeat(`"`, history.MaxTrail), Sent: now.Add(-time.Hour), FirstReceived: now.Add(time.Hour)}
-		written := c.historyFor(d, now)
-		h, err := history.Read(*written.StringValue, c.queue.name, now)
-		if err != nil {
-			t.Fatalf("the history of a message that failed with %.20q does not read: %v", text, err)
-		}
-		if h.Attempt != history.MaxCount || h.Alone != 1 || len(h.Trail) != history.MaxTrail || !h.Unavailable || time.UnixMilli(h.NotBefore).Before(now.Add(time.Hour)) {
-			t.Errorf("history %+v", h)
-		}
+// TestHistoryAttributeIsOne: the machine speaks of the attribute that users know.
+func TestHistoryAttributeIsOne(t *testing.T) {
+	if HistoryAttribute != history.Attribute {
+		t.Errorf("HistoryAttribute is %q, and history.Attribute %q", HistoryAttribute, history.Attribute)
 	}
 }
 

@@ -8,7 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
@@ -24,21 +28,41 @@ func (a machineAct) String() string {
 	return fmt.Sprintf("%v: %s node %d for %v", a.at.Round(time.Second), a.what, a.node, a.take.Round(time.Second))
 }
 
-func drawMachineActs(seed uint64, calm bool) (acts []machineAct) {
+func drawMachineActs(seed uint64, of nature) (acts []machineAct) {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: a simulation
 	kinds := []string{"send", "send", "send", "start", "stop", "roll out", "pause", "limit", "redrive"}
-	if !calm {
-		kinds = append(kinds, "crash", "crash", "sleep", "cut off", "set the clock of", "disturb", "disturb", "set the clock of SQS for", "wake", "outage")
+	if !of.calm {
+		kinds = append(kinds, "crash", "crash", "sleep", "cut off", "set the clock of", "disturb", "disturb", "forbid", "set the clock of SQS for", "wake", "outage")
+	}
+	if of.rate > 0 {
+		end := of.lives - window - recovery
+		return []machineAct{{time.Duration(random.Int64N(int64(end / 2))), "outage", 0, time.Duration(random.Int64N(int64(end / 2)))}}
+	}
+	if of.keyed {
+		kinds = append(kinds, "pause a key of")
+	}
+	long := of.lives > 24*time.Hour && !of.calm
+	if long { // consumers that live long enough to hold messages for as long as SQS permits
+		kinds = []string{"send", "pause", "redrive", "disturb"}
+		at := time.Duration(random.Int64N(int64(8 * time.Hour)))
+		acts = append(acts, machineAct{at, "flood", 0, 0}, machineAct{at, "outage", 0, 14 * time.Hour})
 	}
 	for range 6 + random.IntN(24) {
-		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(machinesLive))), kinds[random.IntN(len(kinds))], random.IntN(4), time.Duration(random.Int64N(int64(20 * time.Minute)))})
+		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(of.lives))), kinds[random.IntN(len(kinds))], random.IntN(4), time.Duration(random.Int64N(int64(20 * time.Minute)))})
+	}
+	if random.IntN(12) == 0 {
+		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(time.Hour))), "flood", random.IntN(4), 0})
 	}
 	slices.SortStableFunc(acts, func(a, b machineAct) int { return int(a.at - b.at) })
 	return acts
 }
 
-// live runs the fleet through acts and then, without faults, to its end.
-func (f *machines) live(acts []machineAct) error {
+// Loop implements world.Simulation.
+func (f *machines) Loop() *world.Loop { return f.loop }
+
+// Live implements world.Simulation: it runs the fleet through acts and then, without faults,
+// to its end.
+func (f *machines) Live(acts []machineAct) error {
 	for range 1 + f.loop.Random.IntN(3) {
 		f.start()
 	}
@@ -47,12 +71,13 @@ func (f *machines) live(acts []machineAct) error {
 		f.loop.After(a.at, "fate", func() { f.do(a) })
 	}
 	f.every()
-	f.loop.After(machinesLive, "fate", f.mend)
-	for end := machinesLive; ; end += time.Hour {
+	f.supply()
+	f.loop.After(f.lives, "fate", f.mend)
+	for end := f.lives; ; end += time.Hour {
 		if err := f.loop.Run(end); err != nil {
 			return err
 		}
-		if len(f.wrong) > 0 || end > machinesLive && (end > machinesEnd || len(f.queue.Messages()) == 0) {
+		if len(f.wrong) > 0 || end > f.lives && (end > f.lives+machinesEnd || f.workedOff()) {
 			break
 		}
 	}
@@ -71,43 +96,32 @@ func (f *machines) live(acts []machineAct) error {
 
 // mend ends all faults.
 func (f *machines) mend() {
+	f.checkRate()
 	f.mended = true
-	f.setOutage(false)
-	for _, n := range f.nodes {
-		n.link.Faults, n.beats.Faults = nil, nil
-		f.pause(n, false)
+	clear(f.down)
+	f.back = f.loop.Now()
+	if f.front != nil {
+		f.front.link.Faults = nil
 	}
-	if !slices.ContainsFunc(f.nodes, func(n *machine) bool { return n.Alive() }) {
+	alive := false
+	for _, n := range f.nodes {
+		alive = alive || n.Alive()
+		f.pause(n, false)
+		for _, m := range n.consumers {
+			m.link.Faults, m.beats.Faults = nil, nil
+			for number := range 3 {
+				if key := keyOf(number); m.pausedKey[key] {
+					m.pauseKey(key, false)
+				}
+			}
+		}
+	}
+	if !alive {
 		f.start()
 	}
 	fresh := len(f.parts)
 	f.send(5)
-	f.loop.After(time.Hour, "fate", func() {
-		for _, p := range f.parts[fresh:] {
-			if !p.ran {
-				f.broken("a new message is run within an hour when the faults have ended", "%s, by %s", p.body, f.states())
-				return
-			}
-		}
-	})
-}
-
-// states is how the consumers are, for a reader of a failure.
-func (f *machines) states() string {
-	var text strings.Builder
-	for _, n := range f.nodes {
-		if !n.Alive() {
-			continue
-		}
-		core := n.lock()
-		var pollers []string
-		for _, p := range core.pollers {
-			pollers = append(pollers, fmt.Sprintf("%d until %v", p.state, p.alarm.At()))
-		}
-		fmt.Fprintf(&text, "%s at %v: %d waiting, %d running, %d settling, %d reserved, %d workers, summoned %v, pollers %q, breakers %+v, next alarm %v, rings at %v; ", n.Name, core.now, core.waiting, core.running, core.settling, core.reserved, core.workers, core.summoned, pollers, core.breakers(), core.alarms.Next(), n.ringsAt)
-		n.unlock()
-	}
-	return text.String()
+	f.loop.After(time.Hour, "fate", func() { f.checkNewcomers(f.parts[fresh:]) })
 }
 
 func (f *machines) do(a machineAct) {
@@ -118,6 +132,8 @@ func (f *machines) do(a machineAct) {
 	switch a.what {
 	case "send":
 		f.send(1 + a.node*a.node*8)
+	case "flood":
+		f.send(150 + a.node*80)
 	case "start":
 		f.start()
 	case "stop":
@@ -127,11 +143,9 @@ func (f *machines) do(a machineAct) {
 		f.stop(n)
 		f.start()
 	case "crash":
-		n.Crash()
-		f.loop.After(a.take/10, "fate", func() { f.start() })
+		f.crash(n, a.take/10)
 	case "sleep":
 		n.Sleep(a.take / 4)
-		n.quietSince = f.loop.Now().Add(a.take / 4)
 	case "cut off":
 		n.CutOff(a.take)
 	case "set the clock of":
@@ -139,61 +153,168 @@ func (f *machines) do(a machineAct) {
 	case "set the clock of SQS for":
 		f.leaky = true
 		f.sqs.SetClock(a.take / 10)
+	case "redrive":
+		f.redrive()
+	case "outage":
+		f.fail(a)
+	case "disturb":
+		p := float64(a.node) * 0.15
+		f.disturb(n, world.Faults{LoseRequest: p / 4, LoseReply: p / 4, Throttle: p / 4, Fail: p / 8, Deny: p / 8, FailEntry: p / 2})
+	case "forbid":
+		action := []world.Action{world.Send, world.Delete, world.ChangeVisibility, world.Receive}[a.node]
+		for _, m := range n.consumers {
+			m.link.Faults = map[world.Action]world.Faults{action: {Deny: float64(a.take % 2), DenyKey: 1}}
+			f.loop.After(a.take, "fate", func() { m.link.Faults = nil })
+		}
+	default:
+		f.operate(n, a)
+	}
+}
+
+// operate does what an operator does to a consumer that lives.
+func (f *machines) operate(n *node, a machineAct) {
+	if !n.Alive() {
+		return
+	}
+	m := n.consumers[0]
+	switch a.what {
 	case "pause":
 		f.pause(n, true)
 		f.loop.After(a.take, "fate", func() { f.pause(n, false) })
 	case "limit":
-		if n.Alive() {
-			_ = n.SetConcurrency(1 + a.node*5)
+		if m.Consumer.pool == nil { // that of a Pool goes by the clock of the system
+			m.wanted = 1 + a.node*5
+			m.limit = max(m.wanted, m.handlers)
+			_ = m.SetConcurrency(m.wanted)
 		}
 	case "wake":
-		if n.Alive() {
-			f.outages = true
-			n.Wake()
-		}
-	case "redrive":
-		f.redrive()
-	case "outage":
-		f.setOutage(true)
-		f.loop.After(a.take, "fate", func() { f.setOutage(false) })
-	case "disturb":
-		p := float64(a.node) * 0.15
-		n.link.Faults = map[world.Action]world.Faults{"": {LoseRequest: p / 4, LoseReply: p / 4, Throttle: p / 4, Fail: p / 8, Deny: p / 8, FailEntry: p / 2}}
-		n.beats.Faults = n.link.Faults
+		f.outages = true
+		m.Wake()
+	case "pause a key of":
+		key := keyOf(a.node)
+		m.pauseKey(key, true)
+		f.loop.After(a.take, "fate", func() { m.pauseKey(key, false) })
 	}
 }
 
-func (f *machines) setOutage(on bool) {
-	f.outage = on
-	if !on {
-		f.back = f.loop.Now()
+func (m *machine) pauseKey(key string, paused bool) {
+	if !m.Alive() || m.n.stopped {
+		return
+	}
+	for _, m := range m.n.consumers {
+		if m.pausedKey[key] = paused; paused {
+			_ = m.PauseKey(key)
+			m.f.loop.Note(m.Name, "pauses a key", 0)
+		} else {
+			_ = m.ResumeKey(key)
+		}
 	}
 }
+
+func (f *machines) disturb(n *node, by world.Faults) {
+	for _, m := range n.consumers {
+		m.link.Faults = map[world.Action]world.Faults{"": by}
+		m.beats.Faults = m.link.Faults
+	}
+	if f.front != nil {
+		by.Deny = 0 // it would give messages up
+		f.front.link.Faults = map[world.Action]world.Faults{"": by}
+	}
+}
+
+// fail lets what handlers need be unavailable for a while, all of it or for one key.
+func (f *machines) fail(a machineAct) {
+	key := ""
+	if f.keyed && a.node > 0 {
+		key = keyOf(a.node)
+	}
+	f.down[key] = true
+	f.loop.After(a.take, "fate", func() {
+		delete(f.down, key)
+		f.back = f.loop.Now()
+	})
+}
+
+func keyOf(number int) string { return fmt.Sprint("k", number%3) }
 
 func (f *machines) send(n int) {
+	r := f.loop.Random
 	for range n {
-		p := &part{number: len(f.parts)}
-		p.body = fmt.Sprint("m", p.number)
-		m := engine.Message{Delay: -1, Payload: &letter{body: p.body}}
+		p := &part{number: len(f.parts), queue: f.queues[r.IntN(len(f.queues))], enqueued: f.sqs.Now()}
+		p.body, p.key = fmt.Sprint("m", p.number), keyOf(p.number)
+		m := engine.Message{Delay: -1}
 		if f.fifo {
-			p.group, m.Dedup = fmt.Sprint("g", f.loop.Random.IntN(4)), p.body
+			p.group, m.Dedup = fmt.Sprint("g", r.IntN(f.groups)), p.body
 			if f.mended { // what was sent before may wait for hours, and its group with it
 				p.group = p.body
 			}
 			m.Group = p.group
+		} else if len(f.odd) > 0 && r.IntN(10) == 0 && !f.mended {
+			p.kind = f.odd[r.IntN(len(f.odd))]
+			if p.kind == deadly {
+				f.killers++
+			}
+			if f.killers > mostKillers {
+				p.kind = plain
+			}
 		}
+		m.Payload = f.write(p)
 		f.parts = append(f.parts, p)
 		f.byBody[p.body] = p
-		f.queue.Put(m)
+		if f.front != nil && p.queue == f.queues[0] && p.kind == plain {
+			f.front.send(m)
+		} else {
+			p.queue.Put(m)
+		}
 	}
 }
 
-func (f *machines) redrive() {
-	for _, d := range f.dead.Messages() {
-		p := f.byBody[d.Payload.(*letter).body]
-		p.redriven, p.hiddenUntil = true, time.Time{}
+// write is the content of p.
+func (f *machines) write(p *part) *letter {
+	l := &letter{attributes: make(map[string]types.MessageAttributeValue), damaged: p.kind == corrupt}
+	text := func(s string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
 	}
-	moved, err := f.dead.Redrive(f.queue, len(f.parts))
+	switch p.kind {
+	case crowded:
+		for i := range maxAttributes {
+			l.attributes[fmt.Sprint("attribute-", i)] = text("x")
+		}
+	case large:
+		p.body += strings.Repeat("x", 3000)
+	case forged:
+		l.attributes[HistoryAttribute] = text(f.forge(p.queue.Name()))
+	}
+	l.body = p.body
+	return l
+}
+
+// forge draws a history that nobody has.
+func (f *machines) forge(queue string) string {
+	r := f.loop.Random
+	h := history.History{Queue: queue, Origin: origin, Attempt: r.IntN(10), Releases: r.IntN(30), Alone: r.IntN(2), Unavailable: r.IntN(2) == 0}
+	now := f.sqs.Now()
+	h.Date(now, now.Add(-f.loop.Between(0, 48*time.Hour)), now, now.Add(f.loop.Between(0, 15*time.Hour)))
+	text := h.String()
+	if r.IntN(3) == 0 { // some are damaged
+		at := r.IntN(len(text))
+		text = text[:at] + "9" + text[at+1:]
+	}
+	return text
+}
+
+// origin is what forged histories say is the first message of theirs.
+const origin = "00000000-0000-0000-0000-00000000f06e"
+
+func (f *machines) redrive() {
+	if f.dead == nil {
+		return
+	}
+	for _, d := range f.dead.Messages() {
+		p := f.partOf(&d)
+		p.redriven, p.hiddenUntil, p.kills, p.enqueued, p.queue = true, time.Time{}, 0, f.sqs.Now(), f.queues[0]
+	}
+	moved, err := f.dead.Redrive(f.queues[0], len(f.parts))
 	if err != nil {
 		f.broken("the queue redrives its dead letters", "%v", err)
 	}

@@ -10,14 +10,6 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// unobserved is an observer that looks away.
-type unobserved struct{}
-
-func (unobserved) arrived(*engine.Delivery)                       {}
-func (unobserved) asks(world.Action, []*delivery)                 {}
-func (unobserved) confirmed(world.Action, *delivery, world.Entry) {}
-func (unobserved) answered([]*delivery)                           {}
-
 // BenchmarkMachines works off messages of which a fifth fail, each time that they run, by
 // consumers and a queue in virtual time. An operation is a message; an attempt costs what
 // "ns/attempt" says.
@@ -30,11 +22,11 @@ func BenchmarkMachines(b *testing.B) {
 			suffix := map[bool]string{true: ".fifo"}[fifo]
 			queue := sqs.Create("main"+suffix, engine.Settings{FIFO: fifo, Visibility: time.Minute, Retention: 14 * 24 * time.Hour})
 			attempts := 0
-			model := func(*Message) work {
+			model := func([]*Message) work {
 				attempts++
-				return work{takes: 20 * time.Millisecond, finished: func() {}, err: func() error {
+				return work{takes: 20 * time.Millisecond, finished: func() {}, errs: func() []error {
 					if l.Chance(0.2) {
-						return errOfHandler
+						return []error{errOfHandler}
 					}
 					return nil
 				}}
@@ -50,7 +42,7 @@ func BenchmarkMachines(b *testing.B) {
 			p := l.Start("node", 0, 0)
 			cfg := Config{Concurrency: 100, Retry: retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1, MaxAge: -1}, seed: 1}
 			b.ResetTimer()
-			if _, err := simulate(l, p, queue, nil, latency, model, unobserved{}, cfg); err != nil {
+			if err := simulateOne(newHost(l, p), simulation{sqs: sqs, queue: queue, latency: latency, spec: spec{cfg: cfg}}, model); err != nil {
 				b.Fatal(err)
 			}
 			for end := time.Minute; ; end += time.Minute {

@@ -1,277 +1,293 @@
 package reprise
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/world"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
-// machines is a fleet of consumers and the queue that they share, all of them state
+// machines is a fleet of consumers and the queues that they share, all of them state
 // machines in one loop of virtual time. What happens to them is a list of acts, drawn
 // from a seed.
+//
+// machines_draw says what a fleet can be, machines_acts what can happen to it,
+// machines_handlers what its handlers do, and machines_invariants, machines_progress and
+// machines_end what must be true of it.
 type machines struct {
+	nature
 	loop    *world.Loop
 	sqs     *world.Service
-	queue   *world.Queue
-	dead    *world.Queue
-	fifo    bool
-	calm    bool // nothing goes wrong but handlers
-	cfg     Config
-	nodes   []*machine // that were not stopped, crashed ones included
+	queues  []*world.Queue   // that messages are sent to
+	lane    *world.Queue     // for retries; nil: there is none
+	dead    *world.Queue     // nil: there is none
+	front   *simulatedSender // nil: messages are sent without a Sender
+	cfg     Config           // of the consumers that start from now on
+	batch   *BatchConfig     // the same
+	nodes   []*node          // that were not stopped, crashed ones included
 	starts  int
+	killers int     // deadly messages
 	parts   []*part // in the order of sending
 	byBody  map[string]*part
-	outages bool // breakers have opened, and what waits may be woken before its time
-	leaky   bool // leases may have ended before their time, since the clock of SQS has been set
-	outage  bool
-	back    time.Time // the end of the latest outage
-	mended  bool      // nothing goes wrong any more
-	wrong   []string
+
+	outages     bool            // breakers have opened, and what waits may be woken before its time
+	leaky       bool            // leases may have ended before their time, since the clock of SQS has been set
+	mayEnd      bool            // some consumer gives messages up by its policy
+	unexplained bool            // some receives have outcomes that other consumers cannot know or explain
+	impatient   bool            // some consumer tries again so often that deaths are taken for attempts
+	down        map[string]bool // keys of which the dependency is down; "": of all
+	back        time.Time       // the end of the latest outage
+	mended      bool            // nothing goes wrong any more
+	dependency  dependency
+	wrong       []string
 }
 
-// part is one message, and what has become of it and of its copies.
-type part struct {
-	body, group string
-	number      int
-	ran         bool
-	handled     bool
-	redriven    bool      // it has lost its place in its group
-	permanent   bool      // a handler has called it a permanent failure
-	hiddenUntil time.Time // SQS has confirmed to hide hiddenID until then, by the service's clock
-	hiddenID    string
+// node is a process with its consumers: one, or one for each queue, and those of retry
+// lanes.
+type node struct {
+	*host
+	f         *machines
+	number    int
+	pool      *Pool // that the fleet's consumers share; nil: they have none, or one with their retry lane
+	consumers []*machine
+	paused    bool
+	stopped   bool
 }
 
-// machine is one consumer of the fleet.
+// machine is one consumer of a node.
 type machine struct {
 	*simulated
-	f          *machines
-	number     int
-	handlers   int
-	busy       map[string]int         // handlers, by message id and FIFO group
-	worked     map[string]bool        // by message id: its handlers have succeeded
-	copied     map[string]bool        // bodies of which SQS has confirmed a copy
-	newest     map[string]*lease      // by message id: the latest receipt
-	asked      map[string][]time.Time // by message id: the latest requests
-	paused     bool
-	stopped    bool
-	told       int64          // messages of which it has said what became of them
-	quietSince time.Time      // no handler has started since, while messages wait behind a breaker; zero otherwise
-	leftAlone  map[uint64]int // what could be received while it had nothing to do
+	n         *node
+	f         *machines
+	handlers  int
+	limit     int                    // of them: those that run when it is lowered may end
+	wanted    int                    // the limit when as many have ended
+	busy      map[string]int         // handlers, by message id and FIFO group
+	worked    map[string]bool        // by message id: its handlers have succeeded
+	givenUp   map[string]time.Time   // by message id: when it has said that it gives the message up, by its clock
+	due       map[string]time.Time   // by message id: when it has said that a failed one is tried again, by its clock
+	copied    map[string]bool        // bodies of which SQS has confirmed a copy
+	newest    map[string]*lease      // by message id: the latest receipt
+	asked     map[string][]time.Time // by message id: the latest requests
+	pausedKey map[string]bool
+	told      int64                // messages of which it has said what became of them
+	quiet     map[string]time.Time // by key of a breaker: no handler has started since, while messages wait behind it
+	leftAlone map[uint64]int       // what could be received while it had nothing to do
 }
 
 // lease is what a receipt stands for.
 type lease struct {
 	handle  string
+	from    time.Time // when it was received, by the service's clock
 	until   time.Time // by the service's clock, at the latest
 	talking world.Action
 }
 
+// part is one message, and what has become of it and of its copies.
+type part struct {
+	body, group, key string
+	number           int
+	queue            *world.Queue
+	kind             kind
+	ran              bool
+	handled          bool
+	refused          bool      // its Sender has said that it was not sent
+	redriven         bool      // it has lost its place in its group
+	steered          bool      // a handler has said when it is to come again
+	permanent        bool      // a handler has called it a permanent failure
+	kept             bool      // a consumer has kept it, since nothing takes it as a dead letter
+	enqueued         time.Time // when it, or its latest copy, was sent, by the service's clock at the earliest
+	kills            int       // processes, since it was redriven last
+	hiddenUntil      time.Time // SQS has confirmed to hide hiddenID until then, by the service's clock
+	hiddenID         string
+}
+
+// kind is what is special about a message.
+type kind uint8
+
 const (
-	machinesLive  = 5 * time.Hour   // until the faults end
-	machinesEnd   = 120 * time.Hour // by then all is done
-	machinesRange = 90 * time.Second
+	plain   kind = iota
+	crowded      // it has ten attributes, so that a copy of it has no room for a history
+	large        // no copy of it can be sent, and the dead-letter queue does not take it
+	corrupt      // its digest is wrong, so that no copy of it is sent
+	cursed       // every request with a copy of it is refused
+	deadly       // its handlers kill their process
+	forged       // its sender has written a history into it
 )
 
 var machinesEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newMachines(seed uint64) *machines {
 	l := world.NewLoop(machinesEpoch, seed)
-	f := &machines{loop: l, sqs: l.NewService(), byBody: make(map[string]*part), fifo: l.Chance(0.4), calm: l.Chance(0.25)}
+	f := &machines{loop: l, sqs: l.NewService(), byBody: make(map[string]*part), down: make(map[string]bool), nature: drawNature(l.Random)}
+	f.makeQueues()
+	f.configure()
+	if f.sender {
+		p := l.Start("sender", 0, 0)
+		f.front = newSimulatedSender(p, f.queues[0], world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: time.Second}, f.answered)
+	}
+	return f
+}
+
+func (f *machines) makeQueues() {
 	suffix := ""
 	if f.fifo {
 		suffix = ".fifo"
 	}
-	receives := 1000
-	if !f.fifo {
-		receives = []int{3, 6, 1000, 1000}[l.Random.IntN(4)]
+	set := engine.Settings{FIFO: f.fifo, Visibility: time.Minute, Retention: 14 * 24 * time.Hour}
+	takes := func(q *world.Queue, largest int) *world.Queue {
+		q.Largest = largest
+		q.Takes = func(m engine.Message) error { return f.takes(q, m) }
+		return q
 	}
-	f.dead = f.sqs.Create("dead"+suffix, engine.Settings{FIFO: f.fifo, Visibility: time.Minute, Retention: 14 * 24 * time.Hour})
-	f.queue = f.sqs.Create("main"+suffix, engine.Settings{FIFO: f.fifo, Visibility: time.Minute, Retention: 14 * 24 * time.Hour, DeadLetter: f.dead.Name(), MaxReceives: receives})
-	f.configure()
-	return f
-}
-
-// configure draws how the consumers that start from now on are configured.
-func (f *machines) configure() {
-	r := f.loop.Random
-	f.cfg = Config{
-		Concurrency: 1 + r.IntN(12),
-		Prefetch:    r.IntN(22) - 1,
-		Lease:       time.Duration(2+r.IntN(40)) * time.Second,
-		StopBudget:  time.Duration(1+r.IntN(30)) * time.Second,
-		Retry: retry.Policy{
-			Backoff:     retry.Exponential{Base: time.Second, Max: time.Duration(1+r.IntN(60)) * time.Second},
-			MaxAttempts: []int{-1, 3, 5}[r.IntN(3)],
-			MaxAge:      -1,
-		},
-		seed: r.Uint64(),
+	if !f.noDeadLetters {
+		f.dead = takes(f.sqs.Create("dead"+suffix, set), 2500)
+		set.DeadLetter, set.MaxReceives = f.dead.Name(), f.receives
 	}
-	switch r.IntN(8) {
-	case 0: // waits of hours, beyond what SQS hides a message at a time too
-		f.cfg.Retry.Backoff = retry.Exponential{Base: time.Duration(1+r.IntN(800)) * time.Minute, Max: 16 * time.Hour}
-	case 1:
-		f.cfg.Retry.Backoff = retry.Exponential{Base: time.Second, Max: time.Hour}
+	set.Retention, set.Delay, set.InFlightLimit = f.retention, f.delay, f.quota
+	f.queues = []*world.Queue{takes(f.sqs.Create("main"+suffix, set), 4096)}
+	if f.pooled {
+		f.queues = append(f.queues, takes(f.sqs.Create("urgent"+suffix, set), 4096))
 	}
-	if r.IntN(3) == 0 {
-		f.cfg.HandlerTimeout = 3 * time.Second
-	}
-	if f.fifo {
-		f.cfg.FIFO = FIFO(r.IntN(3))
-	} else {
-		f.cfg.Via = []Via{ViaAuto, ViaAuto, ViaVisibility, ViaRequeue}[r.IntN(4)]
+	if f.laned {
+		f.lane = takes(f.sqs.Create("again", set), 4096)
 	}
 }
 
-func (f *machines) start() *machine {
+// takes returns why q does not take a message.
+func (f *machines) takes(q *world.Queue, m engine.Message) error {
+	l := m.Payload.(*letter)
+	size := len(l.body)
+	for name, a := range l.attributes {
+		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue))
+	}
+	switch {
+	case f.byBody[l.body].kind == cursed && !f.mended:
+		return world.ErrUnacceptable
+	case size > q.Largest, len(l.attributes) > maxAttributes:
+		return world.ErrNotTaken
+	}
+	return nil
+}
+
+// all are the queues with messages that are yet to be worked off.
+func (f *machines) all() []*world.Queue {
+	if f.lane == nil {
+		return f.queues
+	}
+	return append(slices.Clip(f.queues), f.lane)
+}
+
+func (f *machines) partOf(d *engine.Delivery) *part { return f.byBody[d.Payload.(*letter).body] }
+
+// answered is called when the Sender has told what became of a message.
+func (f *machines) answered(m engine.Message, err error) {
+	p := f.byBody[m.Payload.(*letter).body]
+	if p.refused = err != nil; p.refused {
+		f.loop.Note("sender", "gives up message", int64(p.number))
+		return
+	}
+	f.loop.Note("sender", "has sent message", int64(p.number))
+}
+
+// start starts a node.
+func (f *machines) start() {
 	f.starts++
-	n := &machine{
-		f: f, number: f.starts, busy: make(map[string]int), worked: make(map[string]bool), copied: make(map[string]bool),
-		newest: make(map[string]*lease), asked: make(map[string][]time.Time),
-	}
-	cfg := f.cfg
-	cfg.seed += uint64(n.number) //nolint:gosec // G115: a small number
-	cfg.Name = fmt.Sprint("node-", n.number)
-	cfg.Observer.Settled = n.settled
-	cfg.Observer.Attempt = n.attempted
-	cfg.Observer.Outage = n.outageChanged
-	ahead := time.Duration(0)
+	name, ahead := fmt.Sprint("node-", f.starts), time.Duration(0)
 	if !f.calm {
 		ahead = f.loop.Between(-2*time.Second, 2*time.Second)
 	}
-	p := f.loop.Start(cfg.Name, ahead, 1e-4*(f.loop.Random.Float64()-0.5))
-	latency := world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: min(cfg.Lease/30, 2*time.Second)}
-	s, err := simulate(f.loop, p, f.queue, f.dead, latency, n.work, n, cfg)
+	p := f.loop.Start(name, ahead, 1e-4*(f.loop.Random.Float64()-0.5))
+	n := &node{host: newHost(f.loop, p), f: f, number: f.starts}
+	f.nodes = append(f.nodes, n)
+	if f.pooled {
+		n.pool = newSimulatedPool(f.cfg.Concurrency)
+	}
+	for i, q := range f.queues {
+		f.add(n, q, i)
+	}
+	for _, m := range n.consumers {
+		m.start(m.work, m)
+	}
+}
+
+// add adds a consumer of q, the i-th queue, to n.
+func (f *machines) add(n *node, q *world.Queue, i int) {
+	cfg := f.cfg
+	cfg.seed += uint64(16*n.number + i) //nolint:gosec // G115: small numbers
+	cfg.Name = n.Name
+	of := simulation{sqs: f.sqs, queue: q, spec: spec{batch: f.batch, pool: n.pool},
+		latency: world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: min(cfg.Lease/30, 2*time.Second)}}
+	if f.pooled {
+		cfg.Concurrency = 0
+		of.share = Share{Priority: i * f.priority, Weight: 1 + 2*i}
+	}
+	if f.laned && i == 0 {
+		cfg.RetryLane.URL = urlOf(f.lane.Name())
+	}
+	of.cfg = cfg
+	consumers, err := simulate(n.host, of)
 	if err != nil {
 		panic(err)
 	}
-	n.simulated = s
-	f.nodes = append(f.nodes, n)
-	return n
+	for _, s := range consumers {
+		n.consumers = append(n.consumers, &machine{
+			simulated: s, n: n, f: f, limit: f.cfg.Concurrency, wanted: f.cfg.Concurrency, busy: make(map[string]int), worked: make(map[string]bool), givenUp: make(map[string]time.Time), due: make(map[string]time.Time), copied: make(map[string]bool),
+			newest: make(map[string]*lease), asked: make(map[string][]time.Time), pausedKey: make(map[string]bool), quiet: make(map[string]time.Time),
+		})
+	}
 }
 
-func (f *machines) pause(n *machine, paused bool) {
+func (f *machines) pause(n *node, paused bool) {
 	if !n.Alive() || n.stopped {
 		return
 	}
-	if n.paused = paused; paused {
-		n.Pause()
+	n.paused = paused
+	for _, m := range n.consumers {
+		if paused {
+			m.Pause()
+		} else {
+			m.Resume()
+		}
+	}
+	if paused {
 		f.loop.Note(n.Name, "is paused", 0)
-	} else {
-		n.Resume()
 	}
 }
 
-func (f *machines) stop(n *machine) {
-	f.nodes = slices.DeleteFunc(f.nodes, func(other *machine) bool { return other == n })
+func (f *machines) stop(n *node) {
+	f.nodes = slices.DeleteFunc(f.nodes, func(other *node) bool { return other == n })
 	if !n.Alive() || n.stopped {
 		return
 	}
 	n.stopped = true
-	began := f.loop.Now()
 	f.loop.Note(n.Name, "is told to stop", 0)
-	n.stop(func(r Report) {
-		f.loop.Note(n.Name, "has stopped", r.Counts.Received)
-		if took := f.loop.Now().Sub(began); f.calm && took > n.cfg.StopBudget+time.Second {
-			f.broken("a stop ends within its budget", "%s took %v of %v", n.Name, took, n.cfg.StopBudget)
-		}
-		if !r.Drained() {
-			f.loop.Note(n.Name, "leaves work behind", int64(len(r.Abandoned)+len(r.Unsettled)))
-			return
-		}
-		c := r.Counts
-		if all := c.Duplicates + c.Deleted + c.Retried + c.Released + c.Parked + c.DeadLettered + c.Kept + c.Lost; c.Received != all || n.told != all-c.Duplicates {
-			f.broken("each delivery is counted, and told, as a duplicate or with what became of it", "%s has told of %d: %+v", n.Name, n.told, c)
-		}
-		if s := n.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
-			f.broken("nothing is held and nobody receives after a drain", "%s: %+v", n.Name, s)
-		}
-	})
+	for _, m := range n.consumers {
+		began := f.loop.Now()
+		m.stop(func(r Report) { m.checkReport(r, f.loop.Now().Sub(began)) })
+	}
 }
 
-// work is the model of a handler.
-func (n *machine) work(m *Message) work {
-	f, r := n.f, n.f.loop.Random
-	p := f.byBody[m.Body]
-	f.loop.Note(n.Name, "runs message", int64(p.number))
-	p.ran = true
-	n.quietSince = time.Time{}
-	n.handlers++
-	keys := []string{m.ID}
-	if f.fifo {
-		keys = append(keys, "group "+m.GroupID)
+func (f *machines) crash(n *node, after time.Duration) {
+	if !n.Alive() {
+		return
 	}
-	for _, key := range keys {
-		n.busy[key]++
-	}
-	f.checkRun(n, p, m, keys)
-	takes := time.Duration(1 + r.Int64N(int64(500*time.Millisecond)))
-	if r.IntN(12) == 0 {
-		takes = time.Duration(1 + r.Int64N(int64(3*n.cfg.Lease)))
-		f.loop.Note(n.Name, "runs a message for long", int64(p.number))
-	}
-	return work{
-		takes: takes, heeds: r.IntN(10) > 0,
-		finished: func() {
-			n.handlers--
-			for _, key := range keys {
-				n.busy[key]--
+	n.Crash()
+	f.loop.After(after, "fate", f.start)
+}
+
+// states is how the consumers are, for a reader of a failure.
+func (f *machines) states() string {
+	var text strings.Builder
+	for _, n := range f.nodes {
+		for _, m := range n.consumers {
+			if n.Alive() {
+				fmt.Fprintf(&text, "%s: %s; ", n.Name, m.describe())
 			}
-		},
-		err: func() error { return n.outcome(p, m) },
+		}
 	}
-}
-
-var errOfHandler = errors.New("it failed")
-
-// outcome draws what a handler returns.
-func (n *machine) outcome(p *part, m *Message) error {
-	f := n.f
-	what := f.loop.Random.IntN(14)
-	switch {
-	case f.mended && p.permanent:
-		what = 6
-	case f.mended:
-		what = 13
-	case f.outage:
-		return Unavailable(errOfHandler)
-	}
-	switch what {
-	case 0:
-		return &PanicError{Value: "burst"}
-	case 1, 2, 3:
-		return errOfHandler
-	case 4:
-		return RetryAfter(20*time.Second, errOfHandler)
-	case 5:
-		return Release(0, errOfHandler)
-	case 6:
-		p.permanent = true
-		return Permanent(errOfHandler)
-	}
-	n.worked[m.ID], p.handled = true, true
-	f.loop.Note(n.Name, "has done message", int64(p.number))
-	return nil
-}
-
-func (n *machine) attempted(_ context.Context, e Attempt) {
-	n.f.loop.Note(n.Name, "attempt: "+e.Outcome.String(), int64(n.f.byBody[e.Message.Body].number))
-}
-
-func (n *machine) outageChanged(_ context.Context, e OutageEvent) {
-	n.f.outages = true
-	n.f.loop.Note(n.Name, "breaker: "+e.State.String(), int64(e.Held))
-}
-
-func (n *machine) settled(_ context.Context, e Settled) {
-	n.told++
-	if e.Outcome == OutcomeLost && n.f.calm {
-		n.f.broken("in calm, no lease is lost", "%s, by %s: %v", e.Message.Body, n.Name, e.Err)
-	}
-	n.f.loop.Note(n.Name, "settled: "+e.Outcome.String(), int64(n.f.byBody[e.Message.Body].number))
+	return text.String()
 }

@@ -1,12 +1,12 @@
 package reprise
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
@@ -18,192 +18,205 @@ func (f *machines) broken(invariant, format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf("after %v: %s: %s", f.loop.Since().Round(time.Millisecond), invariant, fmt.Sprintf(format, args...)))
 }
 
-// checkRun checks that n may run p now.
-func (f *machines) checkRun(n *machine, p *part, m *Message, keys []string) {
-	if limit := n.Status().Concurrency; n.handlers > max(limit, 20) || f.calm && n.handlers > 20 {
-		f.broken("no more handlers run at once than the concurrency permits", "%d on %s, %d are permitted", n.handlers, n.Name, limit)
+// checkRun checks that m may run messages, which are parts, now.
+func (m *machine) checkRun(parts []*part, messages []*Message, keys []string) {
+	f := m.f
+	all, limit := m.handlers, m.limit
+	if pool := m.Consumer.pool; pool != nil {
+		all, limit = m.n.handlers(), pool.size()
 	}
-	if n.paused {
-		f.broken("no handler starts on a paused consumer", "%s on %s", p.body, n.Name)
+	if all > limit {
+		f.broken(world.Concurrency, "%d on %s, %d are permitted", all, m.Name, limit)
+	}
+	if m.n.paused {
+		f.broken(world.PausedIsPaused, "%s on %s", parts[0].body, m.Name)
 	}
 	for _, key := range keys {
-		if n.busy[key] > 1 {
-			f.broken("a consumer runs a message, and a FIFO group, once at a time", "%s runs %d times on %s", key, n.busy[key], n.Name)
+		if m.busy[key] > 1 {
+			f.broken(world.OneAtATime, "%s runs %d times on %s", key, m.busy[key], m.Name)
 		}
 	}
-	if early := p.hiddenUntil.Sub(f.sqs.Now()); p.hiddenID == m.ID && !f.leaky && !f.outages && early > machinesRange {
-		f.broken("nobody runs a message before the time until which SQS has confirmed to hide it", "%s runs %v early on %s", p.body, early, n.Name)
-	}
-	if n.worked[m.ID] && !p.redriven && !f.leaky {
-		f.broken("a consumer does not run a message again that a handler of its own has worked off", "%s on %s", p.body, n.Name)
-	}
-	if limit := n.cfg.Retry.MaxAttempts; m.Attempt < 1 || limit > 0 && m.Attempt > limit {
-		f.broken("attempts are numbered from 1 to no more than MaxAttempts", "attempt %d at %s on %s, %d are permitted", m.Attempt, p.body, n.Name, limit)
-	}
-	if f.fifo && !p.redriven {
-		for _, d := range f.queue.Messages() {
-			if before := f.byBody[d.Payload.(*letter).body]; before.group == p.group && before.number < p.number && !before.redriven {
-				f.broken("no message of a FIFO group runs while an earlier one is in the queue", "%s runs on %s before %s", p.body, n.Name, before.body)
-			}
+	for i, p := range parts {
+		m.checkTurn(p, messages[i])
+		m.checkNumber(p, messages[i])
+		if turn := p.number % (1 + len(f.parts)/64); f.fifo && !p.redriven && turn == 0 { // not at each, of many: it takes long
+			m.checkOrder(p, parts[:i])
 		}
 	}
 }
 
-func (n *machine) arrived(d *engine.Delivery) {
-	n.newest[d.ID.String()] = &lease{handle: fmt.Sprintf("%d-%d", d.Receipt.Number, d.Receipt.Generation), until: d.VisibleAt}
-}
-
-func (n *machine) asks(action world.Action, batch []*delivery) {
-	f := n.f
-	now := f.sqs.Now()
-	switch action {
-	case heartbeat:
-		f.loop.Note(n.Name, "renews", int64(len(batch)))
-	case world.Send:
-		if what := "sends a copy"; batch[0].verdict.outcome == OutcomeDeadLetter {
-			what = "sends a dead letter"
-			f.loop.Note(n.Name, what, int64(len(batch)))
-		} else {
-			f.loop.Note(n.Name, what, int64(len(batch)))
-		}
-	}
-	for _, d := range batch {
-		id := d.msg.ID
-		p, l := f.byBody[d.msg.Body], n.newest[id]
-		if action != world.Send && *d.handle != l.handle {
-			f.broken("a request names the newest receipt that its consumer has", "%s to %s %s", n.Name, action, p.body)
-		}
-		if l.talking != "" {
-			f.broken("there is one request about a message at a time", "%s asks to %s %s while it asks to %s it", n.Name, action, p.body, l.talking)
-		}
-		l.talking = action
-		const many, within = 16, 2 * time.Second
-		n.asked[id] = append(n.asked[id], now)
-		if before := len(n.asked[id]) - many; before >= 0 {
-			if took := now.Sub(n.asked[id][before]); took < within {
-				f.broken("what has failed is tried again after a pause", "%s makes %d requests about %s within %v", n.Name, many, p.body, took)
-			}
-			n.asked[id] = n.asked[id][1:]
-		}
-		if action == world.Delete && !p.handled && !n.copied[p.body] {
-			f.broken("a consumer deletes what it has done, and what SQS has confirmed a copy of", "%s deletes %s", n.Name, p.body)
-		}
-		if (action == heartbeat || action == world.ChangeVisibility) && f.calm && now.After(l.until) {
-			f.broken("the visibility of a message is not changed after the end of its lease", "%s does so to %s, %v late", n.Name, p.body, now.Sub(l.until))
-		}
-	}
-}
-
-func (n *machine) answered(batch []*delivery) {
-	for _, d := range batch {
-		n.newest[d.msg.ID].talking = ""
-	}
-}
-
-func (n *machine) confirmed(action world.Action, d *delivery, e world.Entry) {
-	f := n.f
-	p, l := f.byBody[d.msg.Body], n.newest[d.msg.ID]
-	switch action {
-	case world.Send:
-		n.copied[p.body] = true
-		p.hiddenUntil = time.Time{}
-	case heartbeat:
-		l.until = f.sqs.Now().Add(e.Visibility)
-	case world.ChangeVisibility:
-		l.until = f.sqs.Now().Add(e.Visibility)
-		if !f.fifo && d.verdict.outcome == OutcomeRetry && *d.handle == l.handle {
-			p.hiddenUntil, p.hiddenID = l.until, d.msg.ID
-		}
-	}
-}
-
-// every looks at the fleet from time to time.
-func (f *machines) every() {
-	f.loop.After(lookEvery, "the observer", func() {
-		f.look()
-		f.every()
-	})
-}
-
-const (
-	lookEvery       = 30 * time.Second
-	longestQuiet    = 3 * time.Minute // between two handlers, while messages wait behind a breaker
-	longestRecovery = time.Hour       // of a breaker, when the faults have ended
-)
-
-// look checks that work gets on.
-func (f *machines) look() {
-	now := f.loop.Now()
-	var visible map[uint64]int
-	for _, n := range f.nodes {
-		if !n.Alive() || n.paused || n.stopped {
-			n.quietSince, n.leftAlone = time.Time{}, nil
-			continue
-		}
-		s := n.Status()
-		held := 0
-		for _, b := range s.Breakers {
-			held += b.Held
-			if f.mended && now.Sub(f.back) > longestRecovery && n.cfg.HandlerTimeout == 0 {
-				f.broken("an hour after an outage no breaker is open, half-open or ramping", "that of %s is %v", n.Name, b.State)
-			}
-		}
-		switch {
-		case held == 0 || n.handlers > 0:
-			n.quietSince = time.Time{}
-		case n.quietSince.IsZero():
-			n.quietSince = now
-		case now.Sub(n.quietSince) > longestQuiet:
-			f.broken("while an outage keeps messages from their handlers, one is started every three minutes at least", "%s: %s", n.Name, f.states())
-		}
-		if !f.calm || s.Running+s.Waiting+s.Settling > 0 {
-			n.leftAlone = nil
-			continue
-		}
-		if visible == nil {
-			visible = f.receivable()
-		}
-		for number, receives := range n.leftAlone {
-			if now, ok := visible[number]; ok && now == receives {
-				f.broken("in calm, no due message waits while a consumer has nothing to do", "message %d, for %v, %s", number, lookEvery, f.states())
-			}
-		}
-		n.leftAlone = visible
-	}
-}
-
-// receivable are the receives so far of the messages that a receive could bring now, by
-// their numbers: of a FIFO queue the heads of groups.
-func (f *machines) receivable() map[uint64]int {
-	all := make(map[uint64]int)
-	if visible, _, _ := f.queue.Counts(); visible == 0 {
-		return all
-	}
-	messages := f.queue.Messages()
-	slices.SortFunc(messages, func(a, b engine.Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	seen := make(map[string]bool) // groups
-	for _, d := range messages {
-		if !seen[d.Group] && d.VisibleAt.IsZero() {
-			all[d.Receipt.Number] = d.Receives
-		}
-		seen[d.Group] = f.fifo
+// handlers is how many run on n.
+func (n *node) handlers() (all int) {
+	for _, m := range n.consumers {
+		all += m.handlers
 	}
 	return all
 }
 
-// checkEnd checks what has become of the messages.
-func (f *machines) checkEnd() {
-	left := make(map[string]bool)
-	for _, d := range f.dead.Messages() {
-		left[d.Payload.(*letter).body] = true
+// checkTurn checks that p may run now.
+func (m *machine) checkTurn(p *part, msg *Message) {
+	f := m.f
+	if f.keyed && m.pausedKey[p.key] {
+		f.broken(world.PausedIsPaused, "%s, of a key that is paused, on %s", p.body, m.Name)
 	}
-	for _, d := range f.queue.Messages() {
-		left[d.Payload.(*letter).body] = true
-		f.broken("when the faults have ended, the queue is worked off", "%s is still there, visible at %v", d.Payload.(*letter).body, d.VisibleAt)
+	if early := p.hiddenUntil.Sub(f.sqs.Now()); p.hiddenID == msg.ID && !f.leaky && !f.outages && early > machinesRange {
+		f.broken(world.NeverEarlyAnywhere, "%s runs %v early on %s", p.body, early, m.Name)
 	}
-	for _, p := range f.parts {
-		if !p.handled && !left[p.body] {
-			f.broken("each message is handled or dead-lettered", "%s is gone", p.body)
+	if early := m.due[msg.ID].Sub(m.now()); early > 0 && !f.outages {
+		f.broken(world.NeverEarly, "%s runs %v early on %s", p.body, early, m.Name)
+	}
+	if at, ok := m.givenUp[msg.ID]; ok && m.now().Sub(at) < memory.Age/2 {
+		f.broken(world.GivenUpForGood, "%s on %s", p.body, m.Name)
+	}
+	if m.worked[msg.ID] && !p.redriven && !f.leaky {
+		f.broken(world.DoneOnce, "%s on %s", p.body, m.Name)
+	}
+}
+
+// checkNumber checks the number of the attempt at p that begins.
+func (m *machine) checkNumber(p *part, msg *Message) {
+	f := m.f
+	if limit := m.cfg.Retry.MaxAttempts; msg.Attempt < 1 || limit > 0 && msg.Attempt > limit {
+		f.broken(world.Numbered1ToMax, "attempt %d at %s on %s, %d are permitted", msg.Attempt, p.body, m.Name, limit)
+	}
+	if f.signed && msg.OriginID == origin {
+		f.broken(world.ForgedAreIgnored, "%s on %s", p.body, m.Name)
+	}
+	if msg.OriginID == origin {
+		f.loop.Note(m.Name, "believes a forged history", int64(p.number))
+	}
+}
+
+// checkOrder checks that no message of p's group was to run before p, but for those that
+// run with it.
+func (m *machine) checkOrder(p *part, with []*part) {
+	for _, d := range m.queue.Messages() {
+		before := m.f.partOf(&d)
+		if before.group == p.group && before.number < p.number && !before.redriven && !slices.Contains(with, before) {
+			m.f.broken(world.InOrder, "%s runs on %s before %s", p.body, m.Name, before.body)
 		}
+	}
+}
+
+// checkKills checks how many processes p has killed.
+func (f *machines) checkKills(p *part) {
+	if !f.unexplained && !f.impatient && p.kills > mostKills {
+		f.broken(world.KillersEnd, "%s has killed %d", p.body, p.kills)
+	}
+}
+
+const (
+	// mostKills is how many processes a message kills before it is found out: some before it
+	// is a suspect, two while it runs alone, and others whose deaths are taken for attempts.
+	mostKills = 16
+	// mostKillers is how many messages of a fleet kill.
+	mostKillers = 3
+)
+
+func (m *machine) arrived(d *engine.Delivery) {
+	now := m.f.sqs.Now()
+	m.newest[d.ID.String()] = &lease{handle: handleOf(d.Receipt), from: now, until: d.VisibleAt}
+}
+
+func (m *machine) asks(action world.Action, batch []entry) {
+	f := m.f
+	now := f.sqs.Now()
+	switch {
+	case action == heartbeat:
+		f.loop.Note(m.Name, "renews", int64(len(batch)))
+	case action == world.Send && batch[0].outcome == OutcomeDeadLetter:
+		f.loop.Note(m.Name, "sends a dead letter", int64(len(batch)))
+	case action == world.Send:
+		f.loop.Note(m.Name, "sends a copy", int64(len(batch)))
+	}
+	for _, e := range batch {
+		p, l := f.byBody[e.Body], m.newest[e.ID]
+		if action != world.Send && e.handle != l.handle {
+			f.broken(world.NewestHandle, "%s to %s %s", m.Name, action, p.body)
+		}
+		if l.talking != "" {
+			f.broken(world.OneConversation, "%s asks to %s %s while it asks to %s it", m.Name, action, p.body, l.talking)
+		}
+		l.talking = action
+		m.checkPatience(e.ID, p, now)
+		switch {
+		case action == world.Delete && !p.handled && !m.copied[p.body]:
+			f.broken(world.DeletesWhatIsDone, "%s deletes %s", m.Name, p.body)
+		case (action == heartbeat || action == world.ChangeVisibility) && f.calm && now.After(l.until):
+			f.broken(world.LeavesOthersAlone, "%s does so to %s, %v late", m.Name, p.body, now.Sub(l.until))
+		case action != heartbeat && now.Sub(l.from) > 11*time.Hour:
+			f.loop.Note(m.Name, "gives back a message held for 11 hours", int64(p.number))
+		}
+		if e.alone {
+			f.loop.Note(m.Name, "suspects a message", int64(p.number))
+			if f.calm && !f.unexplained && !p.steered && p.kind == plain {
+				f.broken(world.NoSuspects, "%s suspects %s", m.Name, p.body)
+			}
+		}
+	}
+}
+
+// checkPatience checks how often m makes requests about a message.
+func (m *machine) checkPatience(id string, p *part, now time.Time) {
+	const many, within = 16, 2 * time.Second
+	asked := append(m.asked[id], now)
+	if before := len(asked) - many; before >= 0 {
+		if took := now.Sub(asked[before]); took < within {
+			m.f.broken(world.Patience, "%s makes %d requests about %s within %v", m.Name, many, p.body, took)
+		}
+		asked = asked[1:]
+	}
+	m.asked[id] = asked
+}
+
+func (m *machine) answered(batch []entry) {
+	for _, e := range batch {
+		m.newest[e.ID].talking = ""
+	}
+}
+
+func (m *machine) confirmed(action world.Action, e entry, c world.Entry) {
+	f := m.f
+	if action == wakeUp {
+		f.loop.Note(m.Name, "wakes a message", 0)
+		return
+	}
+	p, l := f.byBody[e.Body], m.newest[e.ID]
+	switch action {
+	case world.Send:
+		m.copied[p.body] = true
+		p.hiddenUntil = time.Time{}
+		p.enqueued = f.sqs.Now() // or a little before
+	case heartbeat:
+		l.until = f.sqs.Now().Add(c.Visibility)
+	case world.ChangeVisibility:
+		l.until = f.sqs.Now().Add(c.Visibility)
+		if !f.fifo && e.outcome == OutcomeRetry && e.handle == l.handle {
+			p.hiddenUntil, p.hiddenID = l.until, e.ID
+		}
+	}
+}
+
+// checkReport checks how a consumer has stopped.
+func (m *machine) checkReport(r Report, took time.Duration) {
+	f := m.f
+	f.loop.Note(m.Name, "has stopped", r.Counts.Received)
+	if f.calm && took > m.cfg.StopBudget+time.Second {
+		f.broken(world.WithinBudget, "%s took %v of %v", m.Name, took, m.cfg.StopBudget)
+	}
+	c := r.Counts
+	if c.Requeued > 0 && f.quota > 0 {
+		f.loop.Note(m.Name, "sends copies at a small quota", c.Requeued)
+	}
+	if !r.Drained() {
+		f.unexplained = true // receives whose outcome nobody knows
+		f.loop.Note(m.Name, "leaves work behind", int64(len(r.Abandoned)+len(r.Unsettled)))
+		return
+	}
+	if all := c.Duplicates + c.Deleted + c.Retried + c.Released + c.Parked + c.DeadLettered + c.Kept + c.Lost; c.Received != all || m.told != all-c.Duplicates {
+		f.broken(world.EveryOneCounted, "%s has told of %d: %+v", m.Name, m.told, c)
+	}
+	if s := m.Status(); s.Running+s.Waiting+s.Settling+s.Pollers != 0 {
+		f.broken(world.NothingHeld, "%s: %+v", m.Name, s)
 	}
 }

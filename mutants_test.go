@@ -130,8 +130,8 @@ func (m *mutant) seer(t *testing.T) string {
 	switch {
 	case (m.breaks == "") == (m.test == ""):
 		return "must say either breaks: or test: before its diff"
-	case m.breaks != "" && !strings.Contains(readText(t, "fleet_invariants_test.go"), fmt.Sprintf("= %q\n", m.breaks)):
-		return fmt.Sprintf("says that it breaks %q, which is none of the invariants in fleet_invariants_test.go", m.breaks)
+	case m.breaks != "" && !strings.Contains(readText(t, "internal/world/invariants.go"), fmt.Sprintf("= %q\n", m.breaks)):
+		return fmt.Sprintf("says that it breaks %q, which is none of the invariants in internal/world/invariants.go", m.breaks)
 	case m.test != "":
 		files, _ := filepath.Glob(m.pkg + "/*_test.go") // the pattern is good
 		for _, file := range files {

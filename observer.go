@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -94,6 +95,17 @@ type Settled struct {
 	Err error
 }
 
+// Expiring is a message that its queue will drop before it can be tried again:
+// there is no dead-letter queue to put it in, and no copy can take its place.
+type Expiring struct {
+	Message *Message
+	// At is when the queue drops it, on the consumer's clock.
+	At time.Time
+	// Outcome is what became of the message: OutcomeKeep if it was given up, else
+	// why it waits.
+	Outcome Outcome
+}
+
 // Call is one request to SQS.
 type Call struct {
 	Operation Operation
@@ -131,27 +143,28 @@ type Outcome uint8
 // The ways in which a message leaves a consumer.
 const (
 	// OutcomeDelete: the work is done, the message is deleted.
-	OutcomeDelete Outcome = iota
+	OutcomeDelete = Outcome(consumer.OutcomeDelete)
 	// OutcomeRetry: hidden until its backoff ends.
-	OutcomeRetry
+	OutcomeRetry = Outcome(consumer.OutcomeRetry)
 	// OutcomeRelease: given back, no attempt counted.
-	OutcomeRelease
+	OutcomeRelease = Outcome(consumer.OutcomeRelease)
 	// OutcomeDeadLetter: copied to the dead-letter queue with its story, deleted.
-	OutcomeDeadLetter
+	OutcomeDeadLetter = Outcome(consumer.OutcomeDeadLetter)
 	// OutcomeKeep: given up, but there is no dead-letter queue: hidden as long as
 	// SQS permits, and not run again by this process.
-	OutcomeKeep
+	OutcomeKeep = Outcome(consumer.OutcomeKeep)
 	// OutcomeLost: another consumer may have it; nothing more was done with it.
-	OutcomeLost
+	OutcomeLost = Outcome(consumer.OutcomeLost)
 	// OutcomeHold: held under its lease to be run again: with ReasonUnavailable since
 	// a breaker is open, and no attempt is counted; otherwise for a short wait, see
 	// FIFOHold, or, with ReasonRelease, since one before it of its group has failed in
 	// the same batch. It is the outcome of an attempt only: the message stays.
-	OutcomeHold
+	OutcomeHold = Outcome(consumer.OutcomeHold)
 	// OutcomePark: received before it was due, and hidden again: its wait is longer
 	// than SQS hides a message. Its handler did not run.
-	OutcomePark
-	outcomes
+	OutcomePark = Outcome(consumer.OutcomePark)
+
+	outcomes = OutcomePark + 1
 )
 
 var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter", "keep", "lost", "hold", "park"}

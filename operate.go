@@ -2,28 +2,11 @@ package reprise
 
 import (
 	"fmt"
-	"math"
-	"time"
 )
-
-// dials is what can be turned while the consumer runs. Part of the core.
-type dials struct {
-	concurrency int
-	paused      bool
-	nextStart   time.Time // Config.Rate: when the next handler is due to start
-}
 
 const (
 	minRate = 0.001
 	maxRate = 1e6
-
-	// rateBurst is how far handlers may start ahead of their spacing: beyond a
-	// hundred a second a timer for each would cost more than it brings.
-	rateBurst = 10 * time.Millisecond
-
-	// rateAhead is how long, at Config.Rate, a message may have to wait for its
-	// turn: no more are received than start within that time.
-	rateAhead = 10 * time.Second
 )
 
 // SetConcurrency changes how many handlers may run at once, at first
@@ -39,10 +22,8 @@ func (c *Consumer) SetConcurrency(n int) error {
 	if c.pool != nil && c.pool.private {
 		return c.pool.SetConcurrency(n)
 	}
-	core := c.enter()
-	defer c.leave()
-	core.dials.concurrency = n
-	core.share.whole = false
+	c.enter().SetConcurrency(n)
+	c.leave()
 	return nil
 }
 
@@ -61,16 +42,8 @@ func (c *Consumer) setPaused(paused bool) {
 	if c.retryLane != nil {
 		c.retryLane.setPaused(paused)
 	}
-	core := c.enter()
-	defer c.leave()
-	core.dials.paused = paused
-	if f := core.floor; f.next != nil && f.owner == core {
-		if paused {
-			core.yieldFloor(core.now)
-		} else {
-			core.takeFloor(core.now)
-		}
-	}
+	c.enter().SetPaused(paused)
+	c.leave()
 }
 
 // PauseKey keeps messages of one key, as Config.Outage.Key tells it, from their
@@ -86,7 +59,7 @@ func (c *Consumer) PauseKey(key string) error { return c.setKeyPaused(key, true)
 func (c *Consumer) ResumeKey(key string) error { return c.setKeyPaused(key, false) }
 
 func (c *Consumer) setKeyPaused(key string, paused bool) error {
-	if !c.keyed() {
+	if c.cfg.Outage.Key == nil {
 		return fmt.Errorf("reprise: key %q cannot be paused or resumed, since messages have none: set Config.Outage.Key, or pause the whole consumer", key)
 	}
 	if c.retryLane != nil {
@@ -94,51 +67,7 @@ func (c *Consumer) setKeyPaused(key string, paused bool) error {
 			return err
 		}
 	}
-	core := c.enter()
-	defer c.leave()
-	g := core.gates.byKey[key]
-	if g == nil {
-		if !paused {
-			return nil
-		}
-		g = core.addGate(key)
-	}
-	g.paused = paused
-	core.gateTurned(g, core.now)
+	c.enter().SetKeyPaused(key, paused)
+	c.leave()
 	return nil
-}
-
-// full says that as many handlers run as may. What the pool limits is not c's own
-// limit: its messages wait for others then.
-func (c *core) full() bool {
-	if c.pool != nil && c.dials.concurrency >= c.pool.concurrency {
-		return false
-	}
-	return c.handlers() >= c.dials.concurrency
-}
-
-// countStart counts a handler's start against the rate.
-func (c *core) countStart(now time.Time) {
-	if c.cfg.Rate == 0 {
-		return
-	}
-	if c.dials.nextStart.Before(now) {
-		c.dials.nextStart = now
-	}
-	c.dials.nextStart = c.dials.nextStart.Add(rateSpacing(c.cfg.Rate))
-}
-
-func rateSpacing(rate float64) time.Duration {
-	return time.Duration(float64(time.Second) / rate)
-}
-
-// places is how many messages may be leased at once: those that run and those
-// that wait. A rate limits those that wait further.
-func (c *core) places() (all, waiting int) {
-	all = c.capacity() + c.cfg.Prefetch
-	if c.cfg.Rate == 0 {
-		return all, all
-	}
-	ahead := math.Ceil(c.cfg.Rate * rateAhead.Seconds())
-	return all, int(min(float64(all), max(ahead, float64(c.batchSize()))))
 }

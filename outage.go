@@ -151,26 +151,25 @@ func (c *Consumer) isUnavailable(err, passedOn error) (unavailable bool) {
 	return c.cfg.Outage.Unavailable(err)
 }
 
-// keyed says that messages have keys, and so breakers of their own.
-func (c *settings) keyed() bool { return c.cfg.Outage.Key != nil }
-
 // nameKeys fills in the messages' keys, by the user's code: c.mu is not held.
 func (c *Consumer) nameKeys(batch []delivery) {
-	if !c.keyed() {
+	if c.cfg.Outage.Key == nil {
 		return
 	}
 	for i := range batch {
-		batch[i].key = c.keyOf(*batch[i].msg)
+		batch[i].Key = c.keyOf(&batch[i])
 	}
 }
 
-// keyOf returns the key of m, a copy; the empty one if the user's code panics.
-func (c *Consumer) keyOf(m Message) (key string) {
+// keyOf returns the key of d; the empty one if the user's code panics.
+func (c *Consumer) keyOf(d *delivery) (key string) {
 	defer func() {
 		if v := recover(); v != nil {
 			key = ""
 			c.complain("key", fmt.Sprintf("Config.Outage.Key panicked; the message has the empty key: %v\n%s", v, debug.Stack()))
 		}
 	}()
+	var m Message
+	d.write(&m, 0, d.Trail)
 	return c.cfg.Outage.Key(&m)
 }

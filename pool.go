@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // Pool is a number of places for handlers that several consumers share: each has a
@@ -32,12 +33,10 @@ import (
 // of a pool's consumers is under one lock, so that what one pool can do in a second
 // is about what one consumer can.
 type Pool struct {
-	mu          sync.Mutex // of its consumers too
-	private     bool       // a consumer's and its retry lane's, which know no other
-	concurrency int
-	floor       floor
-	tiers       []*tier             // by priority, the highest first
-	shells      map[*core]*Consumer // of those that are in tiers
+	mu      sync.Mutex // of its consumers too
+	private bool       // a consumer's and its retry lane's, which know no other
+	machine *consumer.Pool
+	shells  map[*consumer.Machine]*Consumer // of the machines in it
 }
 
 // PoolConfig says how a [Pool] works. The zero PoolConfig works.
@@ -101,7 +100,7 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = defaultConcurrency
 	}
-	p := &Pool{}
+	p := &Pool{machine: consumer.NewPool(0)}
 	if err := p.SetConcurrency(cfg.Concurrency); err != nil {
 		return nil, fmt.Errorf("making a pool: %w", err)
 	}
@@ -129,8 +128,10 @@ func (p *Pool) AddBatch(c Client, queueURL string, h BatchHandler, s Share, cfg 
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	var all []*Consumer
-	for c := range p.consumers {
-		all = append(all, p.shells[c])
+	if p.machine != nil {
+		for m := range p.machine.Each {
+			all = append(all, p.shells[m])
+		}
 	}
 	p.mu.Unlock()
 	if len(all) == 0 {
@@ -148,7 +149,10 @@ func (p *Pool) Run(ctx context.Context) error {
 func (p *Pool) size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.concurrency
+	if p.machine == nil { // the zero Pool
+		return 0
+	}
+	return p.machine.Concurrency()
 }
 
 // SetConcurrency changes how many handlers may run at once, at first
@@ -162,14 +166,8 @@ func (p *Pool) SetConcurrency(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	defer func() {
-		p.epilogue(nil, now)
-		p.goOn(now)
-	}()
-	p.concurrency = n
-	for c := range p.consumers {
-		c.takeWhole()
-	}
+	p.machine.SetConcurrency(n, now)
+	p.goOn(now)
 	return nil
 }
 
@@ -179,208 +177,37 @@ func (p *Pool) Status() PoolStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	s := PoolStatus{Concurrency: p.concurrency}
-	for c := range p.consumers {
-		q := PoolQueue{URL: c.queue.url, Share: c.share.Share, Handlers: c.handlers(), Status: c.status(now, p.shells[c].client.counts())}
+	if p.machine == nil {
+		return PoolStatus{}
+	}
+	s := PoolStatus{Concurrency: p.machine.Concurrency()}
+	for m := range p.machine.Each {
+		shell := p.shells[m]
+		q := PoolQueue{
+			URL: shell.queue.url, Share: Share(m.PoolShare()), Handlers: m.Handlers(),
+			Status: statusOf(m.Status(now), shell.client.counts()),
+		}
 		s.Handlers += q.Handlers
 		s.Queues = append(s.Queues, q)
 	}
 	return s
 }
 
-// tier is the consumers of one priority. They take turns by start-time fair queueing
-// (Goyal, Vin and Cheng, 1996): each start takes up a time of one by the weight, and
-// the one that is the least far goes first.
-type tier struct {
-	priority  int
-	consumers []*core
-	clock     float64 // how far the latest start was
-}
-
-// share is a consumer's part of its pool.
-type share struct {
-	Share
-	tier  *tier
-	time  float64 // how far its next start is
-	whole bool    // Config.Concurrency was left to the pool
-}
-
-// maxLag is how many starts a consumer may be behind its share, and catch up with,
-// when it has had nothing to start: as many as one receive brings.
-const maxLag = maxBatch
-
-// nextStart is how far c's next start is.
-func (c *core) nextStart() float64 {
-	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.share.Weight))
-}
-
-// join makes c, and the consumer of its retry lane, two of p's.
-func (p *Pool) join(c *Consumer) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.checkRetryLane(&c.guarded); err != nil {
-		return err
-	}
-	p.admit(&c.guarded, c)
-	if c.retryLane != nil {
-		p.admit(&c.retryLane.guarded, c.retryLane)
-	}
-	return nil
-}
-
-// admit makes c one of p's. The caller holds p.mu.
-func (p *Pool) admit(c *core, shell *Consumer) {
-	c.pool, shell.mu, c.floor = p, &p.mu, &p.floor
-	at, found := slices.BinarySearchFunc(p.tiers, c.share.Priority, func(t *tier, priority int) int { return priority - t.priority })
-	if !found {
-		p.tiers = slices.Insert(p.tiers, at, &tier{priority: c.share.Priority})
-	}
-	t := p.tiers[at]
-	t.consumers = append(t.consumers, c)
-	c.share.tier, c.share.time = t, t.clock
+// admit makes c one of p's. If whole is set it may use all of p. It is called with the lock
+// held.
+func (p *Pool) admit(c *Consumer, s Share, whole bool) {
+	c.pool, c.mu = p, &p.mu
 	if p.shells == nil {
-		p.shells = make(map[*core]*Consumer)
+		p.shells = make(map[*consumer.Machine]*Consumer)
 	}
-	p.shells[c] = shell
-	c.takeWhole() // which may have changed since the defaults were filled in
+	p.shells[c.guarded] = c
+	p.machine.Join(c.guarded, consumer.Share(s.withDefaults()), whole)
 }
 
-// takeWhole lets c use all of its pool, if Config.Concurrency was left to that.
-func (c *core) takeWhole() {
-	if c.share.whole {
-		c.dials.concurrency = min(c.pool.concurrency, maxConcurrent/c.batchSize())
+// closed takes c, which is closed, out of p when none of its handlers is left. It is called
+// with the lock held.
+func (p *Pool) closed(c *Consumer) {
+	if p.machine.Leave(c.guarded) {
+		delete(p.shells, c.guarded)
 	}
-}
-
-// closed takes c, which is closed, out of p when none of its handlers is left. The
-// caller holds p.mu.
-func (p *Pool) closed(c *core) {
-	if f := &p.floor; f.owner == c {
-		f.next, f.running, f.owner = nil, nil, nil
-		f.taken = time.Time{}
-	}
-	if t := c.share.tier; c.workers == 0 {
-		t.consumers = slices.DeleteFunc(t.consumers, func(other *core) bool { return other == c })
-		delete(p.shells, c)
-	}
-}
-
-// consumers yields all of p's. The caller holds p.mu.
-func (p *Pool) consumers(yield func(*core) bool) {
-	for _, t := range p.tiers {
-		for _, c := range t.consumers {
-			if !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-// grants says whether the worker of c that asks may start a handler. If not, it
-// ends, and its place is another's. The caller holds p.mu.
-func (p *Pool) grants(c *core) bool {
-	return p.workers() <= p.concurrency && p.next(c, c.now) == c
-}
-
-// next is the consumer whose turn it is, of those that have a message to start and a
-// worker for it: the one that asks, or a new one. nil if there is none. The caller
-// holds p.mu.
-func (p *Pool) next(asks *core, now time.Time) (first *core) {
-	for _, t := range p.tiers {
-		for _, c := range t.consumers {
-			if (c == asks || c.workers < c.dials.concurrency) && c.nextUp(now) != nil && (first == nil || c.nextStart() < first.nextStart()) {
-				first = c
-			}
-		}
-		if first != nil {
-			return first
-		}
-	}
-	return nil
-}
-
-// charge counts the start of a handler of c against its share of its pool, if it has
-// one.
-func (c *core) charge() {
-	if c.pool == nil {
-		return
-	}
-	t, start := c.share.tier, c.nextStart()
-	t.clock = max(t.clock, start)
-	c.share.time = start + 1/float64(c.share.Weight)
-}
-
-// workers is how many places are taken.
-func (p *Pool) workers() (n int) {
-	for c := range p.consumers {
-		n += c.workers
-	}
-	return n
-}
-
-// places is what messages of c's there is room for: open may start at once, left
-// wait for a place too. The caller holds p.mu.
-func (p *Pool) places(c *core) (left, open int) {
-	others := 0
-	for other := range p.consumers {
-		if other != c {
-			others += other.handlers() + other.coming(c.now)
-		}
-	}
-	own := c.dials.concurrency - c.handlers()
-	open = c.batchSize() * max(0, min(p.concurrency-c.handlers()-others, own))
-	switch {
-	case p.outranks(c):
-		return open, open
-	case open == 0 && own > 0 && others > 0:
-		// Without a Prefetch it would never have anything to take its turn with.
-		return max(c.cfg.Prefetch, c.batchSize()), open
-	}
-	return open + c.cfg.Prefetch, open
-}
-
-// coming is how many handlers of c are about to take places: for messages that may
-// start, and for those that are being received, but for the one receive with which it
-// waits for its queue.
-func (c *core) coming(now time.Time) int {
-	n := max(0, c.reserved-maxBatch)
-	if c.nextUp(now) != nil {
-		n += c.waiting - c.gates.shelved - c.groups.Counts().Blocked
-	}
-	return max(0, min((n+c.batchSize()-1)/c.batchSize(), c.dials.concurrency-c.handlers()))
-}
-
-// outranks says that a message of a higher priority than c's waits to be started.
-// The caller holds p.mu.
-func (p *Pool) outranks(c *core) bool {
-	for _, t := range p.tiers {
-		if t == c.share.tier {
-			return false
-		}
-		for _, other := range t.consumers {
-			if other.nextUp(c.now) != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// idle says that nothing runs, or is yet to be settled. The caller holds p.mu.
-func (p *Pool) idle() bool {
-	for c := range p.consumers {
-		if c.running > c.hung || c.settling > 0 && !c.closed {
-			return false
-		}
-	}
-	return true
-}
-
-// ahead is how long what is here takes, by experience. The caller holds p.mu.
-func (p *Pool) ahead() (total time.Duration) {
-	for c := range p.consumers {
-		handlers := (c.waiting + c.running + c.batchSize() - 1) / c.batchSize()
-		total += c.taskTime.mean * time.Duration(handlers)
-	}
-	return total / time.Duration(p.concurrency)
 }

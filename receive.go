@@ -9,12 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/replies"
 )
 
 const (
-	maxBatch = 10 // entries in any batch request of SQS
-
 	// pollGrace is how much longer than its long poll a receive may take: its connection
 	// has died silently then.
 	pollGrace = 20 * time.Second
@@ -38,13 +37,12 @@ var systemAttributes = []types.MessageSystemAttributeName{
 }
 
 // receive asks for n messages, whose places are reserved for p, and takes them in.
-func (c *Consumer) receive(p *poller, n int) {
+func (c *Consumer) receive(p *consumer.Poller, n int) {
 	err := errReceiveCut // until we know better
 	answered := false
 	defer func() {
 		if !answered {
-			core := c.enter()
-			core.receiveFailed(p, n, err)
+			c.enter().ReceiveFailed(p, n, failureOf(err))
 			c.leave()
 		}
 	}()
@@ -57,16 +55,16 @@ func (c *Consumer) receive(p *poller, n int) {
 	c.clock.observe(out.ResultMetadata)
 	c.observeEndpoint(out.ResultMetadata)
 	now := time.Now()
-	batch := c.unpack(out.Messages, requested, now)
-	core := c.enter()
-	core.took(p, n, batch, requested)
+	batch := c.unpack(out.Messages, now)
+	var room [maxBatch]consumer.Subject
+	subjects := took(c.enter(), p, n, batch, requested, now, room[:0])
 	c.leave()
 	answered = true
 	c.tellSettled() // of those that came too late
 	if f := c.cfg.Observer.Received; f != nil {
 		for i := range batch {
 			d := &batch[i]
-			c.tell(func() { f(c.runCtx, Received{Message: &d.received, Duplicate: d.duplicate}) })
+			c.tell(func() { f(c.runCtx, Received{Message: message(subjects[i]), Duplicate: d.Duplicate()}) })
 		}
 	}
 }
@@ -100,13 +98,6 @@ func (c *Consumer) askFor(n int) (out *sqs.ReceiveMessageOutput, err error) {
 	return out, cmp.Or(err, cut)
 }
 
-// late is for how long at least the reply to a receive that was asked for at requested
-// has waited to be read: until its time limit the SDK may have repeated the request. The
-// rest passed while the process, or the machine, was stopped.
-func (c *settings) late(requested, now time.Time) time.Duration {
-	return max(0, elapsed(requested, now)-c.cfg.LongPoll-pollGrace-limitSlack)
-}
-
 // observeEndpoint learns from a reply whether a receive may be cancelled.
 func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
 	if returns := replies.ReturnsCancelled(reply); returns != c.returnsCancelled.Load() {
@@ -114,31 +105,51 @@ func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
 	}
 }
 
-// unpack makes deliveries of the messages of a receive that began at requested.
-func (c *Consumer) unpack(messages []types.Message, requested, now time.Time) []delivery {
+// unpack makes deliveries of the messages of a receive.
+func (c *Consumer) unpack(messages []types.Message, now time.Time) []delivery {
 	batch := make([]delivery, len(messages)) // one allocation for all ten
 	for i := range batch {
 		d := &batch[i]
 		d.fill(&messages[i], now)
-		c.recallHistory(d)
-		d.requested = requested
-		d.grant(now.Add(-c.late(requested, now)), c.cfg.Lease)
+		ignored, untrusted := c.recallHistory(d)
+		d.measure()
+		if ignored != nil || untrusted != nil {
+			c.lock().IgnoredHistory(&d.Delivery, ignored, untrusted)
+			c.unlock()
+		}
 	}
 	c.countFits(batch, now)
 	c.nameKeys(batch)
 	return batch
 }
 
+// took gives m the messages of p's receive, in a section, and appends to subjects what
+// they are then. A server may send more than it was asked for.
+func took(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requested, answered time.Time, subjects []consumer.Subject) []consumer.Subject {
+	var room [maxBatch]*consumer.Delivery
+	received := room[:0]
+	for i := range batch {
+		received = append(received, &batch[i].Delivery)
+	}
+	m.Took(p, n, received, requested, answered)
+	for i := range batch {
+		subjects = append(subjects, batch[i].Subject())
+	}
+	return subjects
+}
+
 // countFits fills in how many attempts each message can have had. On FIFO queues
 // failing neighbours burn receives too, by the dozen, so that there only runs seen
 // here count. The backoff may be the user's code: c.mu is not held.
 func (c *Consumer) countFits(batch []delivery, now time.Time) {
-	core := c.lock()
-	policy := core.policy
+	if c.queue.fifo {
+		return
+	}
+	policy := c.lock().Policy()
 	c.unlock()
 	for i := range batch {
-		if d := &batch[i]; d.receives > 1 && !c.queue.fifo {
-			d.fit = policy.Attempts(d.seed(), d.made(), d.receives-c.hops(d), now.Sub(c.countsFrom(d)))
+		if d := &batch[i]; d.Receives > 1 {
+			d.CountFit(policy, c.clock.lead(), now)
 		}
 	}
 }

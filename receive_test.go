@@ -3,6 +3,8 @@ package reprise_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -95,6 +97,46 @@ func TestPollersAreBounded(t *testing.T) {
 		}
 		if want := (concurrency + prefetch) / 10; most < 2 || most > want {
 			t.Errorf("up to %d pollers, want several, and %d at most", most, want)
+		}
+	})
+}
+
+// generous is a server that sends more messages than it was asked for.
+type generous struct{ reprise.Client }
+
+func (g generous) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := g.Client.ReceiveMessage(ctx, in, opts...)
+	if err != nil || len(out.Messages) == 0 {
+		return out, err
+	}
+	again := *in
+	again.WaitTimeSeconds = 0
+	more, err := g.Client.ReceiveMessage(ctx, &again, opts...)
+	if err == nil {
+		out.Messages = append(out.Messages, more.Messages...)
+	}
+	return out, err
+}
+
+// TestMoreMessagesThanAskedFor: whatever a server sends is worked off.
+func TestMoreMessagesThanAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		for i := range 40 {
+			q.Send(fmt.Sprint(i))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		c, err := reprise.New(generous{q.Direct()}, q.URL(), reprise.HandlerFunc(succeed), reprise.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var run sync.WaitGroup
+		run.Go(func() { err = c.Run(ctx) })
+		q.WaitEmpty(time.Minute)
+		stop()
+		run.Wait()
+		if n := c.Report().Counts; err != nil || n.Received != 40 || n.Deleted != 40 {
+			t.Errorf("%d received, %d deleted, %v: want 40 of each", n.Received, n.Deleted, err)
 		}
 	})
 }

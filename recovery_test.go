@@ -26,9 +26,6 @@ type recovery struct {
 	errors                           float64       // the share of attempts that fail without an outage
 	outage                           time.Duration // after half a second; 0: none
 	keyed                            bool          // the messages have one key, with a breaker of its own
-	// capacity is how many attempts at once the dependency can bear at the given time after the
-	// outage: more take longer and fail. nil: any number.
-	capacity func(back time.Duration) float64
 }
 
 // recovered is how it went.
@@ -36,7 +33,6 @@ type recovered struct {
 	took                   time.Duration // from the end of the outage until all was done
 	late                   time.Duration // the most of any message, without its own backoff since
 	firstMinute, firstHour int           // attempts of the outage's
-	overload               float64       // most attempts at once / capacity
 }
 
 const healthyTime = 500 * time.Millisecond
@@ -50,31 +46,23 @@ func (r recovery) run(t *testing.T, seed uint64) (got recovered) {
 		back := down.Add(r.outage)
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(seed, 7))
-		calls, left := 0, r.messages
+		left := r.messages
 		waited := make(map[string]time.Duration) // by message, since the outage
 		isDown := func() bool { return !time.Now().Before(down) && time.Now().Before(back) }
 		handle := func(_ context.Context, m *reprise.Message) error {
 			mu.Lock()
-			calls++
 			if since := time.Since(down); isDown() && since < time.Hour {
 				got.firstHour++
 				if since < time.Minute {
 					got.firstMinute++
 				}
 			}
-			failed, stretch := isDown() || random.Float64() < r.errors, 1.0
-			if r.capacity != nil && !time.Now().Before(back) {
-				load := float64(calls) / r.capacity(time.Since(back))
-				got.overload = max(got.overload, load)
-				stretch = max(1, load)
-				failed = failed || random.Float64() > 1/load
-			}
-			takes := time.Duration(float64(r.takes) * stretch * (0.9 + 0.2*random.Float64()))
+			failed := isDown() || random.Float64() < r.errors
+			takes := time.Duration(float64(r.takes) * (0.9 + 0.2*random.Float64()))
 			mu.Unlock()
 			time.Sleep(takes)
 			mu.Lock()
 			defer mu.Unlock()
-			calls--
 			if failed || isDown() {
 				return reprise.Unavailable(errUnavailable)
 			}
@@ -126,7 +114,6 @@ func (r recovery) worst(t *testing.T, seeds int) (w recovered) {
 		got := r.run(t, seed+1)
 		w.took, w.late = max(w.took, got.took), max(w.late, got.late)
 		w.firstMinute, w.firstHour = max(w.firstMinute, got.firstMinute), max(w.firstHour, got.firstHour)
-		w.overload = max(w.overload, got.overload)
 	}
 	return w
 }
@@ -169,51 +156,6 @@ func TestRecovery(t *testing.T) {
 		}
 	}
 	t.Logf("seconds until all is done:\n\n%s", table.String())
-}
-
-// TestWeakDependencyRecovers: a dependency that comes back cold, or with a third of its capacity,
-// gets at most three times its capacity, and all is done within twice the time that it would take
-// at exactly its capacity from the first instant, plus the wait for the first probe, by one
-// consumer and by ten.
-func TestWeakDependencyRecovers(t *testing.T) {
-	const longestWait = 6 * time.Second // of a probe, after a minute
-	messages, seeds := 3000, 1
-	if *wholeTable {
-		messages, seeds = 10_000, 3
-	}
-	var table strings.Builder
-	fmt.Fprint(&table, "| comes back | consumers | at best | takes | most at once / capacity |\n|---|---|---|---|---|\n")
-	for _, weak := range []struct {
-		name     string
-		capacity func(time.Duration) float64
-	}{
-		{"cold: 5 at once, after 2 min 150", func(back time.Duration) float64 { return min(150, 5+145*back.Seconds()/120) }},
-		{"with 33 at once, of 100", func(time.Duration) float64 { return 100.0 / 3 }},
-	} {
-		for _, consumers := range []int{1, 10} {
-			r := recovery{messages: messages, consumers: consumers, concurrency: 100 / consumers, takes: 50 * time.Millisecond, outage: time.Minute, capacity: weak.capacity}
-			got := r.worst(t, seeds)
-			best := r.atBest()
-			fmt.Fprintf(&table, "| %s | %d of %d | %s | %s | %.1f |\n", weak.name, consumers, r.concurrency, seconds(best), seconds(got.took), got.overload)
-			// One run in ten takes up to half a second longer: which goroutine comes first
-			// at an instant is Go's choice, and not the seed's.
-			if allowed := 2*best + longestWait + time.Second; got.took > allowed || got.overload > 3 {
-				t.Errorf("%s, %d consumers: done after %v, at best %v; %.1f times the capacity", weak.name, consumers, got.took, best, got.overload)
-			}
-		}
-	}
-	t.Logf("\n%s", table.String())
-}
-
-// atBest is how long the remaining messages take after the healthy time if exactly the capacity is
-// used at any time.
-func (r recovery) atBest() (t time.Duration) {
-	const step = 10 * time.Millisecond
-	left := float64(r.messages) - float64(r.consumers*r.concurrency)*(healthyTime.Seconds()/r.takes.Seconds())
-	for ; left > 0; t += step {
-		left -= min(float64(r.consumers*r.concurrency), r.capacity(t)) * step.Seconds() / r.takes.Seconds()
-	}
-	return t
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds())) }

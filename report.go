@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
@@ -58,20 +59,21 @@ type Health uint8
 // The states of a consumer.
 const (
 	// HealthNew: Run has not been called.
-	HealthNew Health = iota
+	HealthNew = Health(consumer.HealthNew)
 	// HealthOK: receiving and settling.
-	HealthOK
+	HealthOK = Health(consumer.HealthOK)
 	// HealthDegraded: working, but something needs an operator's attention: see
 	// Status.Problem.
-	HealthDegraded
+	HealthDegraded = Health(consumer.HealthDegraded)
 	// HealthFailing: receives fail, or all places are taken by handlers that ignored the
 	// end of their contexts: only a restart of the process ends these.
-	HealthFailing
+	HealthFailing = Health(consumer.HealthFailing)
 	// HealthStopping: draining.
-	HealthStopping
+	HealthStopping = Health(consumer.HealthStopping)
 	// HealthStopped: Run has returned.
-	HealthStopped
-	healths
+	HealthStopped = Health(consumer.HealthStopped)
+
+	healths = HealthStopped + 1
 )
 
 var healthNames = [healths]string{"new", "ok", "degraded", "failing", "stopping", "stopped"}

@@ -59,12 +59,12 @@ func (c Config) retryLaneQueue(queue queueURL) (retryLane queueURL, problems []e
 
 // checkRetryLane returns an error if c's retry lane is that of another queue too: what it
 // gives up would name the wrong one as its source. The caller holds p.mu.
-func (p *Pool) checkRetryLane(c *core) error {
+func (p *Pool) checkRetryLane(c *Consumer) error {
 	if !c.hasRetryLane() {
 		return nil
 	}
-	for other := range p.consumers {
-		if other.queue != c.queue && other.hasRetryLane() && other.copyTo == c.copyTo && !other.closed {
+	for _, other := range p.shells {
+		if other.queue != c.queue && other.hasRetryLane() && other.copyTo == c.copyTo && !other.guarded.Closed() {
 			return fmt.Errorf("%s is the retry lane of both %s and %s: give each its own", c.copyTo.name, c.queue.name, other.queue.name)
 		}
 	}
@@ -72,17 +72,4 @@ func (p *Pool) checkRetryLane(c *core) error {
 }
 
 // hasRetryLane says that what is retried goes to another queue.
-func (c *settings) hasRetryLane() bool { return c.copyTo != c.queue }
-
-// source is the queue that d, which c gives up, came from: c's own, or the one whose
-// retry lane that is. Its ARN where that is known, else its URL.
-func (c *core) source(d *delivery) string {
-	from := c
-	if c.retryLaneOf != nil && d.history != nil {
-		from = c.retryLaneOf
-	}
-	if from.facts.arn != "" {
-		return from.facts.arn
-	}
-	return from.queue.url
-}
+func (c *Consumer) hasRetryLane() bool { return c.copyTo != c.queue }

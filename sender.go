@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/internal/sending"
 )
@@ -104,7 +105,7 @@ type Sender struct {
 
 	mu      sync.Mutex // guards what follows; see step
 	machine *sending.Machine
-	crew    crew
+	callers goroutines[[]*sending.Message]
 	timer   *time.Timer
 	firesAt time.Time    // when the timer fires; zero: it is not set
 	unsent  []Unsent     // answered with an error since Close began
@@ -145,11 +146,12 @@ func NewSender(c SenderClient, queueURL string, cfg SenderConfig) (*Sender, erro
 			MaxBytes:      cfg.MaxBytes,
 			Tries:         cfg.Tries,
 			LastingTries:  lastingTries,
-			ComplainEvery: complaintEvery,
+			ComplainEvery: consumer.ComplaintEvery,
 			Retry:         sendBackoff,
 			Seed:          hostname() + " " + queue.name, // so that a fleet's retries spread
 		}),
 	}
+	s.callers.do = s.carry
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -347,7 +349,7 @@ func (s *Sender) end() ([]Unsent, error) {
 	s.tasks.Wait()
 
 	calls := s.step(ErrSenderClosed, s.machine.Discard)
-	s.crew.parked.Wait()
+	s.callers.parked.Wait()
 	s.tasks.Go(func() { s.call(calls) }) // one of the functions may end the goroutine
 	s.tasks.Wait()
 	unsent := s.unsent

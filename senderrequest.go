@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/sending"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -21,18 +22,19 @@ const lastingTries = 3
 
 // sendBackoff says when what SQS failed to take is sent again.
 var sendBackoff = retry.Policy{
-	Backoff: retry.Exponential{Base: minSettleBackoff, Max: maxSettleBackoff},
+	Backoff: retry.Exponential{Base: 100 * time.Millisecond, Max: 5 * time.Second},
 	Jitter:  retry.Equal,
 }
 
 // carry sends a batch and passes the answers on. If the user's code, a client or a
 // context, ends this goroutine, the request has failed.
 func (s *Sender) carry(batch []*sending.Message) {
+	defer s.tasks.Done()
 	var sent [maxBatch]Sent
 	for i := range batch {
-		sent[i].Err = errUnanswered
+		sent[i].Err = consumer.ErrUnanswered
 	}
-	failed := errUnanswered // the request as a whole
+	failed := consumer.ErrUnanswered // the request as a whole
 	var dropped []*parcel
 	defer func() { s.passOn(batch, &sent, failed, dropped) }()
 	if ended := causes(batch); ended != nil {
@@ -116,11 +118,11 @@ func (s *Sender) request(batch []*sending.Message) (sent [maxBatch]Sent, failed 
 	}
 	results := sortReply(len(batch), len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, failed)
 	for i := range batch {
-		sent[i].Err = results[i]
+		sent[i].Err = results[i].Err
 	}
 	for i := range out.Successful {
 		entry := &out.Successful[i]
-		if at, ok := position(entry.Id, len(batch)); ok && results[at] == nil {
+		if at, ok := position(entry.Id, len(batch)); ok && results[at].Err == nil {
 			sent[at] = Sent{ID: deref(entry.MessageId), SequenceNumber: deref(entry.SequenceNumber)}
 		}
 	}

@@ -82,16 +82,13 @@ func (s *Sender) step(cause error, input func(now time.Time)) (calls userCalls) 
 	}
 	s.machine.Done()
 	if s.machine.Idle() {
-		s.crew.retire() // idle goroutines are kept only while there is work
+		s.callers.retire() // idle goroutines are kept only while there is work
 	} else {
-		s.crew.retired = false
+		s.callers.retired = false
 	}
 	for batch := s.machine.Next(now); batch != nil; batch = s.machine.Next(now) {
 		s.tasks.Add(1)
-		s.crew.run(&s.mu, func() {
-			defer s.tasks.Done()
-			s.carry(batch)
-		})
+		s.callers.run(&s.mu, batch)
 	}
 	if at := s.machine.Deadline(); !at.IsZero() {
 		s.wakeBy(at, now)

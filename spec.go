@@ -8,10 +8,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"time"
 
-	"github.com/reprise-sqs/reprise/internal/calls"
-	"github.com/reprise-sqs/reprise/internal/groups"
+	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
 // New returns a consumer of the queue at queueURL that runs h for each message.
@@ -45,9 +43,10 @@ type spec struct {
 func (s spec) consumer() (*Consumer, error) {
 	withRetryLane := s.cfg.RetryLane != RetryLane{}
 	if withRetryLane && s.pool == nil {
-		s.pool = &Pool{concurrency: cmp.Or(s.cfg.Concurrency, defaultConcurrency), private: true}
+		s.pool = &Pool{machine: consumer.NewPool(cmp.Or(s.cfg.Concurrency, defaultConcurrency)), private: true}
 		s.cfg.Concurrency = 0 // all of it
 	}
+	share, whole := s.share, s.cfg.Concurrency == 0
 	c, err := s.build()
 	if err != nil {
 		return nil, fmt.Errorf("making a consumer: %w", err)
@@ -58,11 +57,18 @@ func (s spec) consumer() (*Consumer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making the consumer of Config.RetryLane: %w", err)
 		}
-		c.retryLane.retryLaneOf = &c.guarded
+		c.retryLane.retryLaneOf = c
+		c.retryLane.guarded.SetRetryLaneOf(c.guarded)
 	}
 	if s.pool != nil {
-		if err := s.pool.join(c); err != nil {
+		s.pool.mu.Lock()
+		defer s.pool.mu.Unlock()
+		if err := s.pool.checkRetryLane(c); err != nil {
 			return nil, fmt.Errorf("making a consumer: %w", err)
+		}
+		s.pool.admit(c, share, whole)
+		if withRetryLane {
+			s.pool.admit(c.retryLane, s.share, whole)
 		}
 	}
 	return c, nil
@@ -78,7 +84,6 @@ func (s spec) build() (*Consumer, error) {
 	if err != nil {
 		problems = append(problems, err)
 	}
-	whole := s.cfg.Concurrency == 0
 	if s.pool != nil {
 		size := s.pool.size()
 		if size == 0 {
@@ -87,10 +92,10 @@ func (s spec) build() (*Consumer, error) {
 		s.cfg.Concurrency = cmp.Or(s.cfg.Concurrency, size)
 		problems = append(problems, s.share.validate("Share")...)
 	}
-	batches, wrong := s.collector()
+	batch, wrong := s.batches()
 	problems = append(problems, wrong...)
-	if batches != nil && s.cfg.Prefetch == 0 {
-		s.cfg.Prefetch = max(defaultPrefetch, min(batches.Size, maxPrefetch))
+	if batch.Size > 0 && s.cfg.Prefetch == 0 {
+		s.cfg.Prefetch = max(defaultPrefetch, min(batch.Size, maxPrefetch))
 	}
 	cfg := s.cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -108,61 +113,70 @@ func (s spec) build() (*Consumer, error) {
 		return nil, err
 	}
 
-	made := &settings{
-		cfg:    cfg,
-		queue:  queue,
-		copyTo: copyTo,
-		log:    slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
-	}
 	c := &Consumer{
-		settings:     made,
+		cfg:          cfg,
+		queue:        queue,
+		copyTo:       copyTo,
+		batch:        batch,
+		log:          slog.New(safeLog{cfg.Logger.With("queue", queue.name).Handler()}),
 		handler:      s.handler,
 		batchHandler: s.batchHandler,
 		mu:           new(sync.Mutex),
-		handling:     crew{handlers: true},
 		emptied:      make(chan struct{}, 1),
 		pollLimit:    deadline{limit: cfg.LongPoll + pollGrace},
 		settleLimit:  deadline{limit: settleTimeout},
 	}
 	c.platform = &system{Consumer: c}
-	c.workFunc = c.work
-	if batches != nil {
-		c.workFunc, made.batch = c.workBatches, batches.Size
+	c.callers.do = c.carry
+	c.workers.handlers, c.workers.do = true, func(struct{}) { c.work() }
+	if batch.Size > 0 {
+		c.workers.do = func(struct{}) { c.workBatches() }
 	}
-	made.cfg.Retry = guarded(cfg.Retry, func(problem string) { c.complain("policy", problem) })
+	c.cfg.Retry = guarded(cfg.Retry, func(problem string) { c.complain("policy", problem) })
 	c.client.Client = s.client
 	if f := cfg.Observer.Call; f != nil {
 		c.client.observe = func(ctx context.Context, e Call) { c.tell(func() { f(ctx, e) }) }
 	}
-	c.guarded = core{
-		settings: made,
-		batches:  batches,
-		chance:   rand.New(rand.NewPCG(cmp.Or(cfg.seed, rand.Uint64()), 0)),
-		policy:   made.cfg.Retry,
-		share:    share{Share: s.share.withDefaults(), whole: whole},
-		floor:    new(floor),
-		held:     make(map[string]*delivery),
-		groups:   groups.New[*delivery](),
-		said:     make(map[string]time.Time),
-		deletes:  outbox{name: "delete", state: stateDeleting, send: c.sendDeletes, calls: made.newCalls(0)},
-		hides:    outbox{name: "hide", state: stateHiding, send: c.sendHides, leased: true, calls: made.newCalls(0)},
-		copies:   outbox{name: "copy", state: stateCopying, send: c.sendCopies, copies: true, calls: made.newCalls(maxBatchBytes)},
-		requeues: outbox{name: "requeue", state: stateRequeueing, send: c.sendRequeues, leased: true, copies: true, calls: made.newCalls(maxBatchBytes)},
-	}
-	c.guarded.heartbeats = calls.New[*delivery](calls.Settings{Entries: maxBatch, Requests: renewAtOnce})
-	c.guarded.dials.concurrency = cfg.Concurrency
-	c.guarded.setAlarms()
+	c.guarded = consumer.New(c.machineSettings())
 	return c, nil
 }
 
-// collector is what makes the batches of a consumer of batches, and nil for others. It
-// returns what is wrong with the handler or with the batches' settings.
-func (s spec) collector() (*collector, []error) {
+// machineSettings are the settings of c's machine.
+func (c *Consumer) machineSettings() consumer.Settings {
+	cfg := &c.cfg
+	return consumer.Settings{
+		Settings:      c.planSettings(),
+		Queue:         c.queue.plain(),
+		CopyTo:        c.copyTo.plain(),
+		Retry:         cfg.Retry,
+		Concurrency:   cfg.Concurrency,
+		Prefetch:      cfg.Prefetch,
+		Batch:         c.batch,
+		Rate:          cfg.Rate,
+		LongPoll:      cfg.LongPoll,
+		PollTimeout:   cfg.LongPoll + pollGrace + limitSlack,
+		StopBudget:    cfg.StopBudget,
+		SoftBudget:    c.softBudget(),
+		InFlightQuota: cfg.InFlightQuota,
+		FIFO:          consumer.FIFO(cfg.FIFO),
+		Seed:          cmp.Or(cfg.seed, rand.Uint64()),
+		BreakerOff:    cfg.Outage.Off,
+		Threshold:     cfg.Outage.Threshold,
+		Keyed:         cfg.Outage.Key != nil,
+		HasProbe:      cfg.Outage.Probe != nil,
+		TellSettled:   cfg.Observer.Settled != nil,
+		AfterDelete:   cfg.AfterDelete != nil,
+	}
+}
+
+// batches returns what the batches of a consumer of batches are, zero for others, and what
+// is wrong with the handler or with their settings.
+func (s spec) batches() (consumer.Batch, []error) {
 	if s.batch == nil {
 		if f, isFunc := s.handler.(HandlerFunc); s.handler == nil || isFunc && f == nil {
-			return nil, []error{errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)")}
+			return consumer.Batch{}, []error{errors.New("the handler is nil: pass a Handler, a HandlerFunc or JSON(f)")}
 		}
-		return nil, nil
+		return consumer.Batch{}, nil
 	}
 	var problems []error
 	if f, isFunc := s.batchHandler.(BatchHandlerFunc); s.batchHandler == nil || isFunc && f == nil {
@@ -174,5 +188,5 @@ func (s spec) collector() (*collector, []error) {
 	} else if n := cmp.Or(s.cfg.Concurrency, defaultConcurrency); n <= maxConcurrent && n*b.Size > maxConcurrent {
 		problems = append(problems, fmt.Errorf("Config.Concurrency is %d and BatchConfig.Size %d: lower one, to at most %d messages in handlers at once", n, b.Size, maxConcurrent))
 	}
-	return &collector{BatchConfig: b}, problems
+	return consumer.Batch{Size: b.Size, Linger: b.Linger, Bytes: b.Bytes}, problems
 }

@@ -2,7 +2,6 @@ package reprise
 
 import (
 	"context"
-	"time"
 
 	"github.com/reprise-sqs/reprise/internal/history"
 )
@@ -18,7 +17,7 @@ func (c *Consumer) starting(d *delivery, parent context.Context) context.Context
 	d.run.ctx.parent = parent // for whoever judges, should f end the goroutine
 	ctx := parent
 	c.tell(func() {
-		its, trail := f(parent, d.msg)
+		its, trail := f(parent, message(d.Subject()))
 		if its != nil {
 			ctx = its
 		}
@@ -35,22 +34,4 @@ func (c *Consumer) afterwards(r *run) context.Context {
 		return c.runCtx
 	}
 	return context.WithoutCancel(r.ctx.parent)
-}
-
-// leaveTrail notes in d's message what is left of the run that has ended. Whoever
-// was told of the message before has the old one.
-func (d *delivery) leaveTrail() {
-	if d.run.trail == "" {
-		return
-	}
-	left := *d.msg
-	left.Trail = d.run.trail
-	d.msg = &left
-}
-
-// pickUpTrail gives d, just received, what the last attempt left, if it was made here.
-func (c *core) pickUpTrail(d *delivery, now time.Time) {
-	if trail := c.memory.Recall(d.msg.ID, now).Trail; trail != "" {
-		d.msg.Trail = trail
-	}
 }

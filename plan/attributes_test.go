@@ -65,6 +65,17 @@ func TestReadQueue(t *testing.T) {
 			says:       []string{"RedrivePolicy"},
 		},
 		{
+			name:       "one receive",
+			attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + dead + `","maxReceiveCount":1}`},
+			want:       plan.Queue{DeadLetterARN: dead, MaxReceives: 1},
+		},
+		{
+			name:       "no receive",
+			attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + dead + `","maxReceiveCount":0}`},
+			want:       plan.Queue{DeadLetterARN: dead},
+			says:       []string{"RedrivePolicy"},
+		},
+		{
 			name:       "seconds that no duration holds",
 			attributes: map[string]string{"MessageRetentionPeriod": "99999999999999999999"},
 			says:       []string{"MessageRetentionPeriod"},

@@ -17,14 +17,14 @@ var longestHide = func() time.Duration {
 
 // carrier follows one message through its waits, under the queue's limits.
 type carrier struct {
-	copies bool // may be sent
-	always bool // are sent for every wait
+	copies bool // copies may be sent
+	always bool // every wait is a copy
 
-	maxReceives int // that the queue permits; the largest int without a limit
+	maxReceives int // the queue's limit; the largest int if there is none
 	retention   time.Duration
 
-	receives int           // of the message, or of its last copy
-	sent     time.Duration // when it, or its last copy, was sent
+	receives int           // of the message or its last copy
+	sent     time.Duration // when the message or its last copy was sent
 }
 
 func newCarrier(q Queue, s Settings) carrier {

@@ -28,7 +28,7 @@ func (e *examination) checkReceives() {
 	case fewer && e.copies():
 		e.add(Info, CodeReceivesLimit,
 			fmt.Sprintf("the policy allows %s attempts and the queue %s: at its last permitted receive a message is sent back as a copy, which begins anew.", count(e.attempts), plural.Of(e.q.MaxReceives, "receive")),
-			fmt.Sprintf("nothing, with the permission to send to the queue; raise maxReceiveCount above %s to do without copies.", count(e.attempts)))
+			fmt.Sprintf("none is needed if the consumer may send to the queue; raise maxReceiveCount above %s to do without copies.", count(e.attempts)))
 	case fewer:
 		e.add(Error, CodeReceivesLimit,
 			fmt.Sprintf("the policy allows %s attempts, but the queue gives a message up after %s.", count(e.attempts), plural.Of(e.q.MaxReceives, "receive")),
@@ -82,7 +82,7 @@ func (e *examination) checkRetention() {
 	case e.copies():
 		e.add(Info, CodeRetention,
 			fmt.Sprintf("the policy retries for up to %s, but the queue deletes a message %s after it was sent: before that it is sent back as a copy, which begins anew.", short(e.lastAttempt), short(retention)),
-			"nothing, with the permission to send to the queue; raise MessageRetentionPeriod (up to 14 days) to do without copies.")
+			"none is needed if the consumer may send to the queue; raise MessageRetentionPeriod (up to 14 days) to do without copies.")
 	default:
 		e.add(Warning, CodeRetention,
 			fmt.Sprintf("the policy retries for up to %s, but the queue deletes a message %s after it was sent.", short(e.lastAttempt), short(retention)),
@@ -94,7 +94,7 @@ func (e *examination) checkRetention() {
 // limits.
 func (e *examination) checkLimits() {
 	if e.endless && (e.copies() || e.q.MaxReceives <= 0) {
-		fate := fmt.Sprintf("until the queue's retention of %s deletes it without a word.", short(e.q.retention()))
+		fate := fmt.Sprintf("until the queue's retention of %s silently deletes it.", short(e.q.retention()))
 		if e.copies() {
 			fate = "for ever, in copies that renew the queue's retention."
 		}
@@ -112,7 +112,7 @@ func (e *examination) checkLimits() {
 			"raise the policy's age, count it from the first receive, or lower the queue's DelaySeconds.")
 	case e.copies():
 		e.add(Info, CodeQueueDelay,
-			fmt.Sprintf("the queue delays what is sent to it by %s, and so each copy whose own wait is less than a second.", short(e.q.Delay)),
+			fmt.Sprintf("the queue delays messages sent to it by %s, also copies whose own wait is less than a second.", short(e.q.Delay)),
 			"set the queue's DelaySeconds to 0 if copies must be quicker.")
 	}
 }
@@ -136,7 +136,7 @@ func (e *examination) checkDeadLetters() {
 	}
 	if e.sameQueue(target) {
 		e.add(Error, CodeDeadLetterQueueIsQueue,
-			"the dead-letter queue is the queue itself: what is given up comes back as a new message, for ever.",
+			"the dead-letter queue is the queue itself: messages that are given up come back as new ones, for ever.",
 			"use a queue of its own for dead letters.")
 		return // its retention is not relevant
 	}
@@ -174,7 +174,7 @@ func (e *examination) checkDeadLetterRetention() {
 			"permit sqs:GetQueueAttributes on the dead-letter queue.")
 	case !e.q.FIFO && kept <= retention:
 		e.add(Warning, CodeDeadLetterRetention,
-			fmt.Sprintf("the dead-letter queue keeps messages %s from their first sending, the queue itself %s: one that SQS moves late has little time left.", short(kept), short(retention)),
+			fmt.Sprintf("the dead-letter queue keeps messages %s from their first sending, the queue itself %s: a message that SQS moves late has little time left.", short(kept), short(retention)),
 			remedy)
 	case e.q.FIFO && kept < retention:
 		e.add(Warning, CodeDeadLetterRetention,
@@ -216,7 +216,7 @@ func (e *examination) checkInFlight() {
 	problem := fmt.Sprintf("while all of %g messages a second fail, each waits %s in all, on average: after %s the %d that SQS lets a queue have in flight are used up", e.s.Rate, short(waits), short(full), MaxInFlight)
 	if e.copies() {
 		e.add(Info, CodeInFlight, problem+", and further retries are sent as copies.",
-			"nothing, with the permission to send to the queue; a lower age or shorter waits need no copies.")
+			"none is needed if the consumer may send to the queue; a lower age or shorter waits need no copies.")
 		return
 	}
 	e.add(Warning, CodeInFlight, problem+", and it hands out no more, which looks like an empty queue.",

@@ -44,7 +44,7 @@ func (e *examination) checkFIFO() {
 	}
 	if e.s.Via == ViaRequeue {
 		e.add(Error, CodeFIFORequeue,
-			"retries are to be sent as copies, and on a FIFO queue a copy would come behind its group: waits are served by visibility instead.",
+			"the settings ask for retries by copies, and on a FIFO queue a copy would come behind its group: messages are hidden instead.",
 			"leave the choice to the consumer, or use a standard queue.")
 	}
 	if e.longestWait > 0 {
@@ -59,7 +59,7 @@ func (e *examination) checkFIFO() {
 	}
 	if e.q.ContentDeduplication {
 		e.add(Info, CodeContentDeduplication,
-			"messages with equal bodies within 5 minutes are one to SQS, whatever their attributes: what is sent or redriven again in that time may be dropped without an error.",
+			"SQS takes messages with equal bodies within 5 minutes for one message, whatever their attributes: messages that are sent or redriven again in that time may be dropped without an error.",
 			"send a MessageDeduplicationId with every message.")
 	}
 }

@@ -48,7 +48,7 @@ func ExampleCheck() {
 	// Output:
 	// error (max-receives-below-attempts): the policy allows 20 attempts, but the queue gives a message up after 3 receives. Remedy: raise maxReceiveCount in the queue's RedrivePolicy above 20, lower attempts to 3, or permit copies.
 	// warning (retention-ends-first): the policy retries for up to 2d 6h, but the queue deletes a message 1d after it was sent. Remedy: raise MessageRetentionPeriod (up to 14 days), or lower the policy's age.
-	// warning (dead-letter-retention): the dead-letter queue keeps messages 1d from their first sending, the queue itself 1d: one that SQS moves late has little time left. Remedy: set the dead-letter queue's MessageRetentionPeriod to 14 days.
+	// warning (dead-letter-retention): the dead-letter queue keeps messages 1d from their first sending, the queue itself 1d: a message that SQS moves late has little time left. Remedy: set the dead-letter queue's MessageRetentionPeriod to 14 days.
 }
 
 func ExampleIAM() {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -16,11 +15,6 @@ func waitsOf(p retry.Policy) []Span {
 		retries = min(p.MaxAttempts-1, retries)
 	}
 	waits := make([]Span, retries)
-	if p.Jitter == retry.Decorrelated {
-		// It asks only for the first and the last wait, and often.
-		b := p.WithDefaults().Backoff
-		p.Backoff = retry.List{b.Delay(1), b.Delay(math.MaxInt32)}
-	}
 	for i := range waits {
 		least, most := p.Bounds(i + 1)
 		waits[i] = Span{Least: least, Expected: least + (most-least)/2, Most: most}
@@ -31,8 +25,8 @@ func waitsOf(p retry.Policy) []Span {
 	return waits
 }
 
-// chain is the number of retries after which decorrelated jitter forgets: every
-// later wait has the distribution of this one. See [retry.Jitter].
+// chain is the number of retries after which decorrelated waits no longer depend on the first
+// one: later waits have the same distribution. See [retry.Jitter].
 const chain = 32
 
 // samples is the number of seeds whose mean represents all messages: exact to a few percent.

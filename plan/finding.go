@@ -116,7 +116,7 @@ type examination struct {
 	outOfReach  bool
 	// expectedWaits is the sum of the policy's own waits, as expected.
 	expectedWaits time.Duration
-	// endless reports that neither attempts nor age are limited.
+	// endless reports whether neither attempts nor age are limited.
 	endless bool
 
 	found []Finding

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,12 @@ func TestCheck(t *testing.T) {
 		},
 
 		{
+			name: "as many FIFO attempts as SQS permits receives for", policy: retry.Policy{MaxAttempts: 100},
+			queue: soundFIFO,
+			code:  plan.CodeFIFOReceives, severity: plan.Error, says: "raise maxReceiveCount to at least 1000",
+		},
+
+		{
 			name:  "retention ends first",
 			queue: with(sound, func(q *plan.Queue) { q.Retention = time.Hour }), settings: visibility,
 			code: plan.CodeRetention, severity: plan.Warning, says: "retries for up to 4d, but the queue deletes a message 1h after",
@@ -137,6 +144,24 @@ func TestCheck(t *testing.T) {
 			name: "an age beyond the retention that attempts end first", policy: retry.Policy{MaxAge: 11 * day, MaxAttempts: 5},
 			queue: sound, settings: visibility,
 			code: plan.CodeRetention, severity: plan.Info, says: "age of 11d is never reached",
+		},
+		{
+			name: "an age as long as the retention that attempts end first", policy: retry.Policy{MaxAge: 10 * day, MaxAttempts: 5},
+			queue: sound, settings: visibility,
+		},
+		{
+			name: "an age beyond the retention, which ends with the last attempt", policy: retry.Policy{MaxAge: 11 * day, MaxAttempts: 2, Backoff: retry.Constant(time.Hour), Jitter: retry.None},
+			queue: with(sound, func(q *plan.Queue) { q.Retention = time.Hour }), settings: visibility,
+			code: plan.CodeRetention, severity: plan.Warning, says: "retries for up to 1h",
+		},
+		{
+			name: "attempts without end in no time", policy: retry.Policy{MaxAttempts: math.MaxInt, MaxAge: -1, Backoff: retry.Constant(0)},
+			queue: with(sound, func(q *plan.Queue) { q.MaxReceives = 0 }), settings: visibility,
+		},
+		{
+			name: "more attempts than fit into the longest duration", policy: retry.Policy{MaxAttempts: math.MaxInt, MaxAge: -1, Backoff: retry.Constant(time.Hour)},
+			queue: with(sound, func(q *plan.Queue) { q.MaxReceives = 0 }), settings: visibility,
+			code: plan.CodeRetention, severity: plan.Warning, says: "up to 106751d",
 		},
 		{
 			name: "more attempts than are listed", policy: retry.Policy{MaxAttempts: 100_000, Backoff: retry.Constant(time.Second)},
@@ -174,6 +199,14 @@ func TestCheck(t *testing.T) {
 			name: "never given up, by visibility", policy: retry.Policy{MaxAttempts: -1, MaxAge: -1, Backoff: retry.Constant(time.Second)},
 			queue: with(sound, func(q *plan.Queue) { q.MaxReceives = 0 }), settings: visibility,
 			code: plan.CodeNeverGivenUp, severity: plan.Warning, says: "retention of 10d",
+		},
+		{
+			name: "the default number of attempts gives up", policy: retry.Policy{MaxAge: -1},
+			queue: with(sound, func(q *plan.Queue) { q.MaxReceives = 0 }),
+		},
+		{
+			name: "the default age gives up", policy: retry.Policy{MaxAttempts: -1},
+			queue: with(sound, func(q *plan.Queue) { q.MaxReceives = 0 }),
 		},
 		{
 			name: "the queue's limit gives up", policy: retry.Policy{MaxAttempts: -1, MaxAge: -1, Backoff: retry.Constant(time.Second)},
@@ -277,6 +310,19 @@ func TestCheck(t *testing.T) {
 			code:  plan.CodeQueueDelay, severity: plan.Error, says: "no message is retried",
 		},
 		{
+			name: "the delay is as long as the age", policy: retry.Policy{MaxAge: 15 * time.Minute, AgeFrom: retry.Sent},
+			queue: with(sound, func(q *plan.Queue) { q.Delay = 15 * time.Minute }),
+			code:  plan.CodeQueueDelay, severity: plan.Error, says: "no message is retried",
+		},
+		{
+			name: "the delay does not count for an age from the first receive", policy: retry.Policy{MaxAge: 10 * time.Minute},
+			queue: with(sound, func(q *plan.Queue) { q.Delay = 15 * time.Minute }), settings: visibility,
+		},
+		{
+			name: "the delay does not use up the default age", policy: retry.Policy{AgeFrom: retry.Sent},
+			queue: with(sound, func(q *plan.Queue) { q.Delay = 15 * time.Minute }), settings: visibility,
+		},
+		{
 			name:  "an outage fills the quota",
 			queue: sound, settings: plan.Settings{Rate: 50, Via: plan.ViaVisibility},
 			code: plan.CodeInFlight, severity: plan.Warning, says: "50 messages a second fail, each waits 3d 15h in all, on average: after 40m the 120000",
@@ -287,6 +333,15 @@ func TestCheck(t *testing.T) {
 			code: plan.CodeInFlight, severity: plan.Info, says: "further retries are sent as copies",
 		},
 		{name: "an outage that the quota bears", queue: sound, settings: plan.Settings{Rate: 0.3}},
+		{
+			name: "an outage that uses the quota up to the last message", policy: retry.Policy{MaxAttempts: 2, Backoff: retry.Constant(1000 * time.Second), Jitter: retry.None},
+			queue: sound, settings: plan.Settings{Rate: 120},
+		},
+		{
+			name:   "an outage that a rule alone would make too long",
+			policy: retry.Policy{MaxAttempts: 3, Backoff: retry.Constant(time.Second), Rules: []retry.Rule{retry.On(io.EOF, retry.Constant(11*time.Hour), retry.None)}},
+			queue:  sound, settings: plan.Settings{Rate: 5},
+		},
 
 		{
 			name:     "visibility below the handler's timeout",
@@ -306,6 +361,16 @@ func TestCheck(t *testing.T) {
 			settings: plan.Settings{HandlerTimeout: 10 * time.Second, Lease: 30 * time.Minute},
 			code:     plan.CodeLease, severity: plan.Info, says: "30m",
 		},
+		{name: "a handler as long as the visibility timeout", queue: sound, settings: plan.Settings{HandlerTimeout: 30 * time.Second}},
+		{
+			name:  "a handler as long as the longest lease",
+			queue: with(sound, func(q *plan.Queue) { q.Visibility = 0 }), settings: plan.Settings{HandlerTimeout: 43_195 * time.Second},
+		},
+		{
+			name:  "a handler as long as the lease",
+			queue: with(sound, func(q *plan.Queue) { q.Visibility = 0 }), settings: plan.Settings{HandlerTimeout: 30 * time.Minute, Lease: 30 * time.Minute},
+		},
+		{name: "a long lease of a handler without a timeout", queue: sound, settings: plan.Settings{Lease: 30 * time.Minute}},
 		{name: "the default lease is no finding", queue: sound, settings: plan.Settings{HandlerTimeout: 10 * time.Second, Lease: time.Minute}},
 
 		{
@@ -317,6 +382,10 @@ func TestCheck(t *testing.T) {
 			name: "more than a FIFO queue bears", policy: retry.Policy{MaxAttempts: 2},
 			queue: soundFIFO, settings: plan.Settings{Rate: 5000},
 			code: plan.CodeFIFOThroughput, severity: plan.Warning, says: "perMessageGroupId",
+		},
+		{
+			name: "as much as a FIFO queue bears", policy: retry.Policy{MaxAttempts: 2},
+			queue: soundFIFO, settings: plan.Settings{Rate: 3000},
 		},
 		{
 			name: "a FIFO queue of high throughput", policy: retry.Policy{MaxAttempts: 2},
@@ -335,6 +404,12 @@ func TestCheck(t *testing.T) {
 			code:     plan.CodeFunctionVisibility, severity: plan.Error, says: "VisibilityTimeout to 6m",
 		},
 		{
+			name:     "visibility as long as the function's timeout",
+			queue:    with(sound, func(q *plan.Queue) { q.Visibility = time.Minute }),
+			settings: plan.Settings{FunctionTimeout: time.Minute},
+			code:     plan.CodeFunctionVisibility, severity: plan.Warning, says: "VisibilityTimeout to 6m",
+		},
+		{
 			name:     "visibility below six times the function's timeout",
 			queue:    with(sound, func(q *plan.Queue) { q.Visibility = 5 * time.Minute }),
 			settings: plan.Settings{FunctionTimeout: time.Minute},
@@ -351,6 +426,14 @@ func TestCheck(t *testing.T) {
 			queue:    with(sound, func(q *plan.Queue) { q.Visibility, q.MaxReceives = 0, 3 }),
 			settings: plan.Settings{FunctionTimeout: time.Minute},
 			code:     plan.CodeFunctionReceives, severity: plan.Warning, says: "at least 5",
+		},
+		{
+			name:  "receives that are enough for a function",
+			queue: with(sound, func(q *plan.Queue) { q.Visibility, q.MaxReceives = 0, 5 }), settings: plan.Settings{FunctionTimeout: time.Minute},
+		},
+		{
+			name:  "a function on a queue without a limit of receives",
+			queue: with(sound, func(q *plan.Queue) { q.Visibility, q.MaxReceives = 0, 0 }), settings: plan.Settings{FunctionTimeout: time.Minute},
 		},
 		{
 			name: "keys of the customer's",
@@ -425,10 +508,35 @@ func TestCheckParkingUsesUpReceives(t *testing.T) {
 	}
 }
 
+// TestCheckQuotaOfWhatIsKept: SQS deletes what waits longer than its retention, which leaves the quota.
+func TestCheckQuotaOfWhatIsKept(t *testing.T) {
+	q := with(sound, func(q *plan.Queue) { q.Retention = time.Hour })
+	found := plan.Check(retry.Policy{}, q, plan.Settings{Rate: 50, Via: plan.ViaVisibility})
+	if !slices.ContainsFunc(found, func(f plan.Finding) bool {
+		return f.Code == plan.CodeInFlight && strings.Contains(f.Problem, "each waits 1h in all")
+	}) {
+		t.Errorf("found %v, want %s with waits of 1h", found, plan.CodeInFlight)
+	}
+	if found := plan.Check(retry.Policy{}, q, plan.Settings{Rate: 33, Via: plan.ViaVisibility}); len(found) != 1 || found[0].Code != plan.CodeRetention {
+		t.Errorf("found %v, want %s alone: 33 messages a second are 118,800 in an hour", found, plan.CodeRetention)
+	}
+}
+
+// TestMaxAttempts: the policy's own number, else the queue's, else the default.
+func TestMaxAttempts(t *testing.T) {
+	for _, tt := range []struct{ own, receives, want int }{
+		{7, 3, 7}, {-1, 3, -1}, {0, 3, 3}, {0, 1, 1}, {0, 0, retry.DefaultMaxAttempts},
+	} {
+		if got := plan.MaxAttempts(retry.Policy{MaxAttempts: tt.own}, plan.Queue{MaxReceives: tt.receives}); got != tt.want {
+			t.Errorf("MaxAttempts of %+v = %d", tt, got)
+		}
+	}
+}
+
 // TestCheckGravestFirst: whoever reads only the first finding reads the worst.
 func TestCheckGravestFirst(t *testing.T) {
-	q := plan.Queue{FIFO: true, MaxReceives: 3, ContentDeduplication: true}
-	found := plan.Check(retry.Policy{MaxAttempts: 20}, q, plan.Settings{})
+	q := plan.Queue{FIFO: true, MaxReceives: 3, ContentDeduplication: true, Visibility: time.Second}
+	found := plan.Check(retry.Policy{MaxAttempts: 20}, q, plan.Settings{HandlerTimeout: 13 * time.Hour, FunctionTimeout: time.Hour})
 	if len(found) < 4 || found[0].Severity != plan.Error {
 		t.Fatalf("found %v, want several, an error first", found)
 	}

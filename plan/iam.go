@@ -11,7 +11,7 @@ import (
 type Feature struct {
 	// Name is stable, suitable for logs and metric labels.
 	Name string
-	// Essential reports that a consumer handles no message without the feature.
+	// Essential reports whether a consumer handles no message without the feature.
 	Essential bool
 	// Without describes the effect if any of the permissions is missing.
 	Without string

@@ -233,17 +233,26 @@ func TestRedriveFeatures(t *testing.T) {
 }
 
 func TestFeaturesOfWhatIsNotKnown(t *testing.T) {
-	for _, tt := range []struct {
+	type unknown struct {
 		queue    plan.Queue
 		settings plan.Settings
 		says     []string
-	}{
+	}
+	var incomplete []unknown
+	for i := range strings.Split(orders, ":") {
+		parts := strings.Split(orders, ":")
+		parts[i] = ""
+		arn := strings.Join(parts, ":")
+		incomplete = append(incomplete, unknown{plan.Queue{ARN: arn}, plan.Settings{}, []string{"Queue.ARN", arn}})
+	}
+	incomplete = append(incomplete, unknown{plan.Queue{ARN: orders + ":more"}, plan.Settings{}, []string{"Queue.ARN", ":more"}})
+	for _, tt := range append(incomplete, []unknown{
 		{plan.Queue{}, plan.Settings{}, []string{"Queue.ARN", `""`, "QueueArn attribute"}},
 		{plan.Queue{ARN: "https://sqs.us-east-1.amazonaws.com/123456789012/orders"}, plan.Settings{}, []string{"Queue.ARN", "https:"}},
 		{plan.Queue{ARN: "arn:aws:sns:us-east-1:123456789012:orders"}, plan.Settings{}, []string{"Queue.ARN", "sns"}},
 		{plan.Queue{ARN: orders, DeadLetterARN: "dead"}, plan.Settings{}, []string{"Queue.DeadLetterARN", `"dead"`}},
 		{plan.Queue{ARN: orders}, plan.Settings{DeadLetterURL: "dead"}, []string{"Settings.DeadLetterURL", `"dead"`, "GetQueueUrl"}},
-	} {
+	}...) {
 		for name, list := range map[string]func(plan.Queue, plan.Settings) ([]plan.Feature, error){"Features": plan.Features, "RedriveFeatures": plan.RedriveFeatures} {
 			_, err := list(tt.queue, tt.settings)
 			if err == nil {
@@ -261,7 +270,7 @@ func TestFeaturesOfWhatIsNotKnown(t *testing.T) {
 
 // TestDenied: whoever is refused a call learns which features are off.
 func TestDenied(t *testing.T) {
-	all := features(t, with(sound, func(q *plan.Queue) { q.KMSKey = key }), plan.Settings{})
+	all := features(t, with(sound, func(q *plan.Queue) { q.KMSKey = key }), plan.Settings{ByName: true})
 	for _, tt := range []struct {
 		action, resource string
 		want             map[string]plan.Severity // by the first word of the problem
@@ -270,6 +279,8 @@ func TestDenied(t *testing.T) {
 		{"sqs:SendMessage", dead, map[string]plan.Severity{"dead-letter": plan.Warning}},
 		{"kms:Decrypt", keyARN, map[string]plan.Severity{"receive": plan.Error, "requeue": plan.Warning}},
 		{"sqs:DeleteMessage", orders, map[string]plan.Severity{"delete": plan.Error}},
+		{"sqs:ChangeMessageVisibility", orders, map[string]plan.Severity{"retry": plan.Error}},
+		{"sqs:GetQueueUrl", orders, map[string]plan.Severity{"find-queue": plan.Error}},
 		{"sqs:PurgeQueue", orders, map[string]plan.Severity{}},
 	} {
 		got := map[string]plan.Severity{}

@@ -23,7 +23,7 @@ type Queue struct {
 
 	// FIFO queues keep the order of each message group.
 	FIFO bool
-	// HighThroughput reports that the quota of a FIFO queue counts per message group: its
+	// HighThroughput reports whether the quota of a FIFO queue counts per message group: its
 	// FifoThroughputLimit is perMessageGroupId.
 	HighThroughput bool
 	// ContentDeduplication is a FIFO queue's ContentBasedDeduplication.
@@ -60,7 +60,7 @@ type Settings struct {
 	Via Via
 	// DeadLetterURL is the consumer's dead-letter queue instead of the queue's own; empty: none.
 	DeadLetterURL string
-	// ByName reports that the queue is given by its name, and its URL has to be looked up.
+	// ByName reports whether the queue is given by its name, so that its URL must be looked up.
 	ByName bool
 	// Rate is how many messages a second are expected; zero: not known.
 	Rate float64

@@ -20,17 +20,17 @@ const MaxListed = 1000
 type Schedule struct {
 	// Attempts are those that some message may reach, at most MaxListed.
 	Attempts []ScheduledAttempt
-	// Shortest is the end of a message whose every wait is the shortest that its
-	// jitter can draw, Expected of one that waits the mean each time, Longest of one that waits
-	// longest, and so has the fewest attempts.
+	// Shortest is the end of a message whose waits are all the shortest that the jitter can draw;
+	// Expected is the end with the mean waits; Longest is the end with the longest waits, and so
+	// the fewest attempts.
 	Shortest, Expected, Longest End
 }
 
 // Span is a time at its least, as expected, and at its most.
 type Span struct{ Least, Expected, Most time.Duration }
 
-// ScheduledAttempt is one attempt of a schedule, a run of the handler. Whether it is reached depends on the draws
-// where Longest ends earlier.
+// ScheduledAttempt is one attempt of a schedule, a run of the handler. If Longest ends earlier,
+// the draws decide whether it is reached.
 type ScheduledAttempt struct {
 	// N is its number, 1 for the first.
 	N int
@@ -42,7 +42,7 @@ type ScheduledAttempt struct {
 	// Since is when it comes, counted from the first receive. Least and Most are exact. Expected is
 	// the sum of the expected waits, within Least and Most.
 	Since Span
-	// Leg is how the wait before it is carried out where it is longest.
+	// Leg is how the longest wait before it is carried out.
 	Leg Leg
 }
 
@@ -72,7 +72,7 @@ const (
 
 var carryNames = [...]string{CarryNone: "", CarryHide: "hide", CarryPark: "park", CarryRequeue: "requeue"}
 
-// String returns the way in one word; empty for CarryNone.
+// String returns the kind in one word; empty for CarryNone.
 func (c Carry) String() string {
 	if int(c) >= len(carryNames) {
 		return fmt.Sprintf("Carry(%d)", uint8(c))
@@ -216,9 +216,9 @@ type course struct {
 	latest time.Duration
 }
 
-// draws are those of one message: wait is its wait before retry n, and last the
-// share of the range that [retry.Policy.LastRetry] gives at which its last retry is
-// due, if MaxAge cuts that short.
+// draws are the random draws of one message: wait returns its wait before retry n; if MaxAge cuts
+// the last wait short, last is the position of the last retry in the range of
+// [retry.Policy.LastRetry], from 0 to 1.
 type draws struct {
 	wait func(n int) time.Duration
 	last float64
@@ -236,8 +236,8 @@ func (c *course) since(i int) time.Duration {
 // epoch is some time at which a message is first received.
 var epoch = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
 
-// follow returns the course of a message with those draws. It calls Decide and LastRetry
-// themselves, so that a schedule cannot differ from the consumer.
+// follow returns the course of a message with those draws. It calls Decide and LastRetry itself,
+// so that a schedule cannot differ from the consumer.
 func follow(p retry.Policy, q Queue, s Settings, drawn draws) course {
 	fixed := p
 	fixed.Backoff, fixed.Jitter = retry.Func(drawn.wait), retry.None

@@ -190,6 +190,9 @@ func TestExpectedIsTheMean(t *testing.T) {
 		for _, j := range jitters {
 			p := retry.Policy{Backoff: backoff, Jitter: j, MaxAttempts: 40, MaxAge: -1}
 			s := plan.NewSchedule(p, plan.Queue{}, plan.Settings{})
+			if at := s.Attempts; j == retry.Decorrelated && at[33].Wait != at[32].Wait {
+				t.Errorf("%v: the wait before retry 33, which is distributed as the one before, is %+v and not %+v", backoff, at[33].Wait, at[32].Wait)
+			}
 			for _, n := range []int{1, 2, 3, 5, 9, 32, 33, 39} {
 				var sum, squares float64
 				for i := range messages {
@@ -309,6 +312,15 @@ func TestScheduleEnds(t *testing.T) {
 			want: plan.End{Stop: plan.StopAttempts, Attempts: 3, Receives: 7, After: 60 * time.Hour},
 		},
 		{
+			name: "parking for as long as two receives serve, less what is allowed", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(87262626262626), 2 }),
+			want: plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 3, After: 87262626262626},
+		},
+		{
+			name: "a copy that is hidden once", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(12*time.Hour+10*time.Minute), 2 }),
+			settings: plan.Settings{Via: plan.ViaRequeue},
+			want:     plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 3, Copies: 1, After: 12*time.Hour + 10*time.Minute},
+		},
+		{
 			name: "parking uses up the receives", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(30*time.Hour), 3 }),
 			queue: plan.Queue{MaxReceives: 5}, settings: visibility,
 			// Receives 1 and 4 are attempts; the fifth comes 43,195 s later, and is the last.
@@ -365,11 +377,41 @@ func TestScheduleBeyondTheLongest(t *testing.T) {
 	}
 }
 
+// TestScheduleOfTheLastRetry: the second attempt is the last, and comes in the range that LastRetry gives.
+func TestScheduleOfTheLastRetry(t *testing.T) {
+	const minute = time.Minute
+	for _, tt := range []struct {
+		name    string
+		backoff retry.Constant
+		jitter  retry.Jitter
+		want    plan.Span
+	}{
+		{"not before the shortest wait", retry.Constant(102 * minute), retry.Percent(5), plan.Span{Least: 5814 * time.Second, Expected: 5907 * time.Second, Most: 100 * minute}},
+		{"the shortest wait is as long as the age", retry.Constant(200 * minute), retry.Equal, plan.Span{Least: 100 * minute, Expected: 100 * minute, Most: 100 * minute}},
+		{"the shortest wait is longer than the age", retry.Constant(210 * minute), retry.Equal, plan.Span{Least: 90 * minute, Expected: 95 * minute, Most: 100 * minute}},
+	} {
+		p := retry.Policy{Backoff: tt.backoff, Jitter: tt.jitter, MaxAge: 100 * minute}
+		if got := plan.NewSchedule(p, plan.Queue{}, plan.Settings{}).Attempts; len(got) != 2 || got[1].Since != tt.want {
+			t.Errorf("%s: %+v, want a second attempt at %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestScheduleIsThePolicys: a schedule follows the policy's own waits, not those of a rule that matches every error.
+func TestScheduleIsThePolicys(t *testing.T) {
+	p := retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.Full, MaxAttempts: 6, MaxAge: 150 * time.Minute}
+	want := plan.NewSchedule(p, plan.Queue{}, plan.Settings{})
+	p.Rules = []retry.Rule{{Match: func(error) bool { return true }, Backoff: retry.Constant(time.Second), Jitter: retry.None}}
+	if diff := cmp.Diff(want, plan.NewSchedule(p, plan.Queue{}, plan.Settings{})); diff != "" {
+		t.Errorf("(-without the rule +with it):\n%s", diff)
+	}
+}
+
 // TestScheduleEndsWithRetention: where no copies are sent, nothing comes after SQS
 // has deleted the message.
 func TestScheduleEndsWithRetention(t *testing.T) {
 	p := retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.Full, MaxAttempts: 9}
-	s := plan.NewSchedule(p, plan.Queue{Retention: 3 * time.Hour}, plan.Settings{Via: plan.ViaVisibility})
+	s := plan.NewSchedule(p, plan.Queue{Retention: 195 * time.Minute, Delay: 15 * time.Minute}, plan.Settings{Via: plan.ViaVisibility})
 	ordered(t, s)
 	if len(s.Attempts) != 9 || s.Longest.Stop != plan.StopRetention || s.Longest.Attempts != 3 {
 		t.Fatalf("%d attempts and the end %+v, want 9, and 3 by retention", len(s.Attempts), s.Longest)
@@ -395,6 +437,14 @@ func TestScheduleAsksLittle(t *testing.T) {
 		if asked > plan.MaxListed+1 { // and for the wait at which it has stopped growing
 			t.Errorf("%v: the backoff is asked %d times", j, asked)
 		}
+	}
+	most := 0
+	p := retry.Policy{Jitter: retry.None, MaxAttempts: 5, MaxAge: -1, Backoff: retry.Func(func(n int) time.Duration {
+		most = max(most, n)
+		return time.Minute
+	})}
+	if plan.NewSchedule(p, plan.Queue{}, plan.Settings{}); most != 4 {
+		t.Errorf("the backoff of 5 attempts is asked for the wait before retry %d, want 4", most)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
-// Long schedules are shown by their beginning and their end.
+// Of long schedules only the beginning and the end are shown.
 const (
 	shownFirst = 40
 	shownLast  = 3

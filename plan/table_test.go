@@ -26,6 +26,9 @@ func TestLongSchedule(t *testing.T) {
 		if got := strings.Contains(text, fmt.Sprintf("... %d more ...", left)); got != (left > 0) {
 			t.Errorf("%d attempts: it says how many are left out: %v\n%s", tt.attempts, got, text)
 		}
+		if left > 0 && strings.Index(lines[41], "...") != strings.Index(lines[2], "hide") {
+			t.Errorf("the number left out is not in the last column:\n%s", text)
+		}
 		if tt.attempts > plan.MaxListed && !strings.Contains(text, "1000 attempts, and more") {
 			t.Errorf("the list ends without saying so:\n%s", text)
 		}
@@ -76,11 +79,11 @@ func TestRow(t *testing.T) {
 // TestNames: names are stable, and what is none says so.
 func TestNames(t *testing.T) {
 	for want, value := range map[string]fmt.Stringer{
-		"info": plan.Info, "warning": plan.Warning, "error": plan.Error, "Severity(9)": plan.Severity(9),
-		"auto": plan.ViaAuto, "visibility": plan.ViaVisibility, "requeue": plan.ViaRequeue, "Via(9)": plan.Via(9),
-		"": plan.CarryNone, "hide": plan.CarryHide, "park": plan.CarryPark, "Carry(9)": plan.Carry(9),
+		"info": plan.Info, "warning": plan.Warning, "error": plan.Error, "Severity(3)": plan.Error + 1,
+		"auto": plan.ViaAuto, "visibility": plan.ViaVisibility, "requeue": plan.ViaRequeue, "Via(3)": plan.ViaRequeue + 1,
+		"": plan.CarryNone, "hide": plan.CarryHide, "park": plan.CarryPark, "Carry(4)": plan.CarryRequeue + 1,
 		"attempts": plan.StopAttempts, "age": plan.StopAge, "receives": plan.StopReceives,
-		"retention": plan.StopRetention, "unlisted": plan.StopUnlisted, "Stop(0)": plan.Stop(0),
+		"retention": plan.StopRetention, "unlisted": plan.StopUnlisted, "Stop(0)": plan.Stop(0), "Stop(6)": plan.StopUnlisted + 1,
 	} {
 		if got := value.String(); got != want {
 			t.Errorf("%#v is %q, want %q", value, got, want)

@@ -15,6 +15,7 @@ func TestAttemptsFromReceives(t *testing.T) {
 	doubling := retry.Policy{Jitter: retry.None} // 1, 2, 4, ... s: after k retries 2^k - 1 s
 	parked := retry.Policy{Backoff: retry.Constant(48 * time.Hour), Jitter: retry.None}
 	atCap := retry.Policy{Backoff: retry.Constant(12 * time.Hour), Jitter: retry.None}
+	everySecond := retry.Policy{Backoff: retry.Constant(second), Jitter: retry.None}
 	hurried := doubling
 	hurried.Rules = []retry.Rule{retry.On(io.EOF, retry.Constant(second), retry.None)}
 	tests := []struct {
@@ -44,6 +45,8 @@ func TestAttemptsFromReceives(t *testing.T) {
 		{"shortest wait of any rule", hurried, 30, 9 * second, 11},
 		{"no wait at all", retry.Policy{Backoff: retry.Constant(0)}, 500, 0, 500},
 		{"more receives than are considered", retry.Policy{Backoff: retry.Constant(0)}, math.MaxInt, 0, math.MaxInt},
+		{"the waits that are considered", everySecond, 2000, 1023*second - 1, 1024},
+		{"more waits than are considered", everySecond, 2000, 1023 * second, 2000},
 		{"for ever", doubling, 100, math.MaxInt64, 100},
 	}
 	for _, test := range tests {

@@ -73,6 +73,21 @@ func TestBackoffSchedules(t *testing.T) {
 			want:    []time.Duration{10 * second, 35 * second, 60 * second, 60 * second},
 		},
 		{
+			name:    "linear, with less than a step to the maximum",
+			backoff: retry.Linear{Base: 1 * second, Step: 2 * second, Max: 4 * second},
+			want:    []time.Duration{1 * second, 3 * second, 4 * second, 4 * second},
+		},
+		{
+			name:    "doubling, to the nanosecond",
+			backoff: retry.Exponential{Base: 1, Max: 5},
+			want:    []time.Duration{1, 2, 4, 5, 5},
+		},
+		{
+			name:    "up to the longest duration",
+			backoff: retry.Polynomial{Base: 1, Exponent: 63, Max: math.MaxInt64},
+			want:    []time.Duration{1, math.MaxInt64, math.MaxInt64},
+		},
+		{
 			name:    "polynomial, zero",
 			backoff: retry.Polynomial{},
 			want:    []time.Duration{1 * second, 4 * second, 9 * second, 16 * second},

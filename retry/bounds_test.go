@@ -28,6 +28,7 @@ func TestBounds(t *testing.T) {
 		{"from base", retry.Policy{Backoff: minutes, Jitter: retry.FromBase}, 4, bounds{time.Minute, 8 * time.Minute}},
 		{"from base of a falling list", retry.Policy{Backoff: falling, Jitter: retry.FromBase}, 2, bounds{second, 10 * second}},
 		{"percent", retry.Policy{Backoff: minutes, Jitter: retry.Percent(20)}, 3, bounds{192 * second, 288 * second}},
+		{"percent of no wait", retry.Policy{Backoff: retry.Constant(0), Jitter: retry.Percent(20)}, 1, bounds{0, 0}},
 		{"percent beyond the longest duration", retry.Policy{Backoff: retry.Constant(math.MaxInt64), Jitter: retry.Percent(100)}, 1, bounds{0, math.MaxInt64}},
 		{"decorrelated, first", retry.Policy{Backoff: minutes, Jitter: retry.Decorrelated}, 1, bounds{time.Minute, 3 * time.Minute}},
 		{"decorrelated, third", retry.Policy{Backoff: minutes, Jitter: retry.Decorrelated}, 3, bounds{time.Minute, 27 * time.Minute}},

@@ -14,6 +14,10 @@ func TestStreamIsXXH64(t *testing.T) {
 		"abc":  0x44BC2CF5AD770999,
 		"asdf": 0x415872F599CEA71E,
 		"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
+		// Computed by github.com/cespare/xxhash/v2: texts without a rest behind the words of 8 and 32 bytes.
+		"Nobody i":                         0x93FC083B5A3F012C,
+		"Nobody inspects the spammish rep": 0x96F5BFCBFE7F0D1A,
+		"Call me Ishmael. Some years ago--never mind how long precisely-.": 0xDEDC9D897002EC0E,
 		// 63 bytes: the longest path through every branch.
 		"Call me Ishmael. Some years ago--never mind how long precisely-": 0x02A2E85470D6FD96,
 	}

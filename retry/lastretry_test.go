@@ -63,6 +63,7 @@ func TestLastRetry(t *testing.T) {
 	ruled.Rules = []retry.Rule{retry.On(io.EOF, retry.Constant(2*time.Hour), retry.None)}
 	none := equal
 	none.Jitter = retry.None
+	atOnce := retry.Policy{Backoff: retry.List{0, time.Hour}, MaxAttempts: -1, MaxAge: 100 * time.Minute}
 	unlimited := equal
 	unlimited.MaxAge = -1
 	type want struct {
@@ -71,21 +72,23 @@ func TestLastRetry(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		policy retry.Policy
+		n      int
 		ended  time.Duration // after first
 		err    error
 		want   want
 	}{
-		"a tenth":                       {equal, 50 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, true}},
-		"not before the shortest wait":  {equal, 65 * time.Minute, errPlain, want{95 * time.Minute, 100 * time.Minute, true}},
-		"the shortest wait is too long": {equal, 75 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, true}},
-		"just before the last part":     {equal, 90*time.Minute - 1, errPlain, want{90 * time.Minute, 100 * time.Minute, true}},
-		"in the last part":              {equal, 90 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, false}},
-		"a rule without jitter":         {ruled, 95 * time.Minute, io.EOF, want{100 * time.Minute, 100 * time.Minute, true}},
-		"without jitter":                {none, 50 * time.Minute, errPlain, want{100 * time.Minute, 100 * time.Minute, true}},
-		"without jitter, at the age":    {none, 100 * time.Minute, errPlain, want{100 * time.Minute, 100 * time.Minute, false}},
+		"a tenth":                       {equal, 3, 50 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, true}},
+		"not before the shortest wait":  {equal, 3, 65 * time.Minute, errPlain, want{95 * time.Minute, 100 * time.Minute, true}},
+		"the shortest wait is too long": {equal, 3, 75 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, true}},
+		"just before the last part":     {equal, 3, 90*time.Minute - 1, errPlain, want{90 * time.Minute, 100 * time.Minute, true}},
+		"in the last part":              {equal, 3, 90 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, false}},
+		"a rule without jitter":         {ruled, 3, 95 * time.Minute, io.EOF, want{100 * time.Minute, 100 * time.Minute, true}},
+		"without jitter":                {none, 3, 50 * time.Minute, errPlain, want{100 * time.Minute, 100 * time.Minute, true}},
+		"no wait, in the last part":     {atOnce, 1, 90 * time.Minute, errPlain, want{90 * time.Minute, 100 * time.Minute, false}},
+		"without jitter, at the age":    {none, 3, 100 * time.Minute, errPlain, want{100 * time.Minute, 100 * time.Minute, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := retry.Failure{N: 3, Seed: "m", Sent: sent, First: first, Ended: first.Add(test.ended), Err: test.err}
+			a := retry.Failure{N: test.n, Seed: "m", Sent: sent, First: first, Ended: first.Add(test.ended), Err: test.err}
 			from, to, ok := test.policy.LastRetry(a)
 			if got := (want{from.Sub(first), to.Sub(first), ok}); got != test.want {
 				t.Errorf("LastRetry = %v, want %v", got, test.want)

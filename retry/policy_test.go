@@ -255,7 +255,8 @@ func TestDecideAndExhaustedAgree(t *testing.T) {
 }
 
 func TestWithDefaults(t *testing.T) {
-	got := retry.Policy{Rules: []retry.Rule{{}, {Backoff: retry.Linear{Step: second}}}}.WithDefaults()
+	given := retry.Policy{Rules: []retry.Rule{{}, {Backoff: retry.Linear{Step: second}}}}
+	got := given.WithDefaults()
 	want := retry.Policy{
 		Backoff:     retry.Exponential{Base: second, Factor: 2, Max: 12 * time.Hour},
 		MaxAttempts: 20,
@@ -267,6 +268,9 @@ func TestWithDefaults(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if given.Rules[0].Backoff != nil {
+		t.Errorf("the rules of the policy changed to %v", given.Rules)
 	}
 	own := retry.Policy{Backoff: retry.Polynomial{Base: time.Minute}, Jitter: retry.None, MaxAttempts: -1, MaxAge: -1}
 	want = own
@@ -283,12 +287,12 @@ func TestNames(t *testing.T) {
 	got := fmt.Sprint(
 		retry.ActionRetry, retry.ActionRelease, retry.ActionDeadLetter, retry.Action(0), retry.Action(4), "; ",
 		retry.ReasonPolicy, retry.ReasonRetryAfter, retry.ReasonRelease, retry.ReasonPermanent,
-		retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.ReasonUnavailable, retry.ReasonCrash, retry.Reason(0), retry.Reason(99), "; ",
-		retry.Full, retry.Decorrelated, retry.Percent(12.5), retry.Jitter(99),
+		retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.ReasonUnavailable, retry.ReasonCrash, retry.Reason(0), retry.ReasonCrash+1, "; ",
+		retry.Full, retry.Decorrelated, retry.Percent(12.5), retry.Decorrelated+1,
 	)
 	const want = "retry release dead-letter Action(0) Action(4); " +
-		"policy retry-after release permanent attempts age receives unavailable crash Reason(0) Reason(99); " +
-		"full decorrelated 12.5% Jitter(99)"
+		"policy retry-after release permanent attempts age receives unavailable crash Reason(0) Reason(12); " +
+		"full decorrelated 12.5% Jitter(5)"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -62,6 +62,15 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	}
 }
 
+// TestFirstGoesFirst: also while nothing was used since it was added.
+func TestFirstGoesFirst(t *testing.T) {
+	c := bodycache.New(2000)
+	add(c, 0, 1, 2, 3)
+	if got := has(t, c, 1, 2, 3); !slices.Equal(got, []uint64{2, 3}) {
+		t.Errorf("the cache has %v, want all but the first", got)
+	}
+}
+
 func TestUncommittedIsNeverDropped(t *testing.T) {
 	for _, c := range []*bodycache.Cache{bodycache.New(0), {}} {
 		add(c, 1, 1, 2)

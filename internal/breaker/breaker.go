@@ -26,6 +26,9 @@ const (
 	Ramping
 )
 
+// String returns the state's name.
+func (s State) String() string { return [...]string{"closed", "open", "half-open", "ramping"}[s] }
+
 const (
 	// recentOutcomes, times the threshold, is the number of outcomes after which all counts are
 	// halved, so that older outcomes matter less and less.

@@ -68,6 +68,23 @@ func TestReceiveSettlesAPortionOfALargeBacklog(t *testing.T) {
 	}
 }
 
+// A receive skips some expired messages more than it settles before it looks.
+func TestReceiveSkipsExpiredMessages(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{})
+	for range maxSettled + 10 {
+		e.Send(start, q, Message{})
+	}
+	now := start.Add(defaultRetention)
+	e.Send(now, q, Message{ID: ID{1}})
+	if got, err := e.Receive(now, q, 1, time.Minute, nil); err != nil || len(got) != 1 || got[0].ID != (ID{1}) {
+		t.Errorf("received %v, %v, want the fresh message", got, err)
+	}
+	if q.messages.live != 1 {
+		t.Errorf("%d messages are in the queue, want the fresh one", q.messages.live)
+	}
+}
+
 func TestAdvanceStopsAtItsLimit(t *testing.T) {
 	e := New()
 	q := e.Create(start, "main", Settings{})
@@ -78,6 +95,12 @@ func TestAdvanceStopsAtItsLimit(t *testing.T) {
 	for _, want := range []int{15, 5, 0} {
 		if more := e.Advance(now, q, 10); more != (want > 0) || q.hidden.len() != want {
 			t.Errorf("%d left, more is %v; want %d", q.hidden.len(), more, want)
+		}
+	}
+	now = start.Add(defaultRetention)
+	for _, want := range []int{15, 5, 0} {
+		if more := e.Advance(now, q, 10); more != (want > 0) || q.messages.live != want {
+			t.Errorf("%d not expired, more is %v; want %d", q.messages.live, more, want)
 		}
 	}
 }
@@ -155,8 +178,59 @@ func TestEmptiedQueueGivesMemoryBack(t *testing.T) {
 	if n := len(q.messages.chunks); n != 1 {
 		t.Errorf("%d chunks are kept, want 1", n)
 	}
-	if len(q.groups.slots) > chunkSize || len(q.ages.positions) > 0 || len(q.hidden.positions) > 0 {
-		t.Errorf("kept: %d groups, %d ages, %d hidden", len(q.groups.slots), len(q.ages.positions), len(q.hidden.positions))
+	if cap(q.groups.slots) > chunkSize || len(q.ages.positions) > 0 || len(q.hidden.positions) > 0 {
+		t.Errorf("kept: %d groups, %d ages, %d hidden", cap(q.groups.slots), len(q.ages.positions), len(q.hidden.positions))
+	}
+}
+
+// A purge keeps none of the payloads.
+func TestPurgeGivesPayloadsBack(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{})
+	for range 10 {
+		e.Send(start, q, Message{Payload: "a"})
+	}
+	e.Purge(start, q)
+	for slot, m := range q.messages.chunks[0] {
+		if m.payload != nil {
+			t.Errorf("slot %d keeps %v", slot, m.payload)
+		}
+	}
+}
+
+// Groups come and go while others stay: the places of those without messages are used again.
+func TestGroupsGiveTheirPlacesBack(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{FIFO: true, Visibility: time.Minute})
+	e.Send(start, q, Message{Group: "stays", Dedup: "stays"})
+	_, _ = e.Receive(start, q, 1, time.Hour, nil)
+	for i := range 10 {
+		name := string([]byte{byte(i)})
+		e.Send(start, q, Message{Group: name, Dedup: name})
+		got, _ := e.Receive(start, q, 1, -1, nil)
+		if len(got) != 1 || e.Delete(start, q, got[0].Receipt) != nil {
+			t.Fatalf("received %v", got)
+		}
+	}
+	if len(q.groups.index) != 1 || len(q.groups.slots) != 3 { // the first slot is never used
+		t.Errorf("%d groups are known in %d places, want one and a free place", len(q.groups.index), len(q.groups.slots)-1)
+	}
+}
+
+// However many messages a queue dead-letters, it is one source.
+func TestSourceIsKeptOnce(t *testing.T) {
+	e := New()
+	q := e.Create(start, "main", Settings{DeadLetter: "dead"})
+	dead := e.Create(start, "dead", Settings{})
+	for range 3 {
+		e.Send(start, q, Message{})
+		got, _ := e.Receive(start, q, 1, time.Minute, nil)
+		if len(got) != 1 || !e.DeadLetter(start, q, got[0].Receipt) {
+			t.Fatalf("received %v", got)
+		}
+	}
+	if len(dead.sources) != 1 {
+		t.Errorf("sources are %q, want one", dead.sources)
 	}
 }
 

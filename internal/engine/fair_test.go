@@ -107,6 +107,32 @@ func (l *lab) deleteFlood(tenant string, n int) {
 }
 
 // A message that comes back goes behind those of other tenants: nobody starves.
+// Messages that were sent at one instant come in the order of their sending, with and without a tenant.
+func TestTenantsAtOneInstant(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	l.send("t", "t1")
+	l.send("", "a")
+	l.send("t", "t2")
+	l.wantReceive(2, "t1 a")
+	l.wantReceive(1, "t2")
+}
+
+// A purge forgets who was noisy.
+func TestPurgeForgetsNoisyTenants(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	l.flood("n", 30)
+	l.backlog()
+	l.receive(2) // the others'
+	l.e.Purge(l.now, l.q)
+	l.wantReceive(1, "")
+	l.send("", "m1")
+	l.wait(5 * time.Minute) // after which nobody is noisy any more
+	l.wantReceive(10, "m1")
+	if err := engine.Invariants(l.q); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReturnedMessagesOfATenantGoBehind(t *testing.T) {
 	l := newLab(t, engine.Settings{})
 	l.send("a", "poison")

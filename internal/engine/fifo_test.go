@@ -257,6 +257,17 @@ func TestDeduplicationOutlivesTheMessageButNotAPurge(t *testing.T) {
 	l.wantReceive(1, "m")
 }
 
+// A delay that is shortened to the age of a message ends at once.
+func TestShortenedDelayWakes(t *testing.T) {
+	l := newLab(t, engine.Settings{FIFO: true, Delay: 10 * time.Minute})
+	l.send("g", "a")
+	l.wait(5 * time.Minute)
+	l.wantWoken(false)
+	l.e.Configure(l.now, l.q, engine.Settings{Delay: 5 * time.Minute})
+	l.wantWoken(true)
+	l.wantReceive(1, "a")
+}
+
 func TestDelayOfAFIFOQueueIsRetroactive(t *testing.T) {
 	l := newLab(t, engine.Settings{FIFO: true})
 	l.send("g", "a")

@@ -45,6 +45,30 @@ func TestInFlightQuota(t *testing.T) {
 	}
 }
 
+// A message in flight that expires makes room at once.
+func TestExpiryMakesRoom(t *testing.T) {
+	l := newLab(t, engine.Settings{InFlightLimit: 1, Retention: time.Hour})
+	l.send("", "a")
+	l.receiveFor(1, 2*time.Hour)
+	l.wait(time.Hour - time.Second)
+	l.send("", "b")
+	l.wait(time.Second)
+	l.wantReceive(1, "b")
+}
+
+// A queue is reported when a receive may get more than before, and else is not.
+func TestWokenOnlyForMore(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	l.woken()
+	l.e.Configure(l.now, l.q, engine.Settings{Visibility: time.Minute})
+	l.wantWoken(false) // the queue is empty
+	l.send("", "a", "b")
+	l.wantReceive(1, "a")
+	l.wantWoken(true)
+	l.delete("a")
+	l.wantWoken(false) // b could be received before
+}
+
 func TestDelayedMessagesDoNotCountAgainstTheQuota(t *testing.T) {
 	l := newLab(t, engine.Settings{InFlightLimit: 1, Delay: time.Minute})
 	l.send("", "a", "b")

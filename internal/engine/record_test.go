@@ -18,6 +18,8 @@ type tape struct {
 	queues   map[string]*reel
 	sequence uint64 // the highest
 	told     int    // events
+	moved    []uint64
+	emptied  []engine.RemovedMessages
 }
 
 type reel struct {
@@ -48,8 +50,11 @@ func (p *tape) Changed(q *engine.Queue, s *engine.State) {
 	r.messages[s.Sequence] = *s
 }
 
-func (p *tape) Left(q *engine.Queue, sequence, sendNumber uint64, _ bool) {
+func (p *tape) Left(q *engine.Queue, sequence, sendNumber uint64, moved bool) {
 	r := p.reel(q)
+	if moved {
+		p.moved = append(p.moved, sendNumber)
+	}
 	if s, known := r.messages[sequence]; !known || s.SendNumber != sendNumber {
 		p.t.Errorf("message %d (%d) left %s, which has %+v, %v", sequence, sendNumber, q.Key(), s, known)
 	}
@@ -69,6 +74,7 @@ func (p *tape) Emptied(q *engine.Queue, rest engine.RemovedMessages) {
 	}
 	clear(r.messages)
 	clear(r.acceptances)
+	p.emptied = append(p.emptied, rest)
 }
 
 func (p *tape) Accepted(q *engine.Queue, a *engine.Acceptance) {
@@ -138,6 +144,11 @@ func TestRecord(t *testing.T) {
 		{"a receive is one change a message", func(l *lab) { l.receive(2) }, 2},
 		{"so is one without a lease", func(l *lab) { l.receiveFor(2, 0) }, 2},
 		{"retention that ends is a loss", func(l *lab) { l.wait(5 * 24 * time.Hour); l.wantCounts(0, 0, 0) }, 2},
+		{"a delete of what has expired is a loss too", func(l *lab) {
+			l.receive(1)
+			l.wait(5 * 24 * time.Hour)
+			l.delete("a")
+		}, 2},
 		{"a purge is one", func(l *lab) { l.e.Purge(l.now, l.q) }, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -217,6 +228,56 @@ func TestRecordOfMovesAndReplays(t *testing.T) {
 	}
 	if left := len(tape.queues[deadQueue].messages); left != 0 {
 		t.Errorf("%d messages recorded in the dead-letter queue, want none", left)
+	}
+	l.wantReceive(1, "c")
+	l.delete("a", "c")
+	if want := []uint64{2, 2}; !slices.Equal(tape.moved, want) { // to the dead-letter queue and back
+		t.Errorf("recorded as moved to another queue are %v, want %v: a and c were deleted", tape.moved, want)
+	}
+}
+
+// What a purge has removed can be read later, whatever has come into the queue since.
+func TestRemovedMessagesDoNotChange(t *testing.T) {
+	l := newLab(t, engine.Settings{})
+	tape := newTape(t)
+	l.e.Record(tape)
+	l.send("", "a", "b")
+	l.e.Purge(l.now, l.q)
+	l.send("", "c")
+	if got := slices.Sorted(tape.emptied[0].SendNumbers()); !slices.Equal(got, []uint64{1, 2}) {
+		t.Errorf("the purge removed %v, want 1 and 2", got)
+	}
+}
+
+// The recorder need not keep what a FIFO queue accepted more than five minutes ago.
+func TestForgottenAcceptances(t *testing.T) {
+	l := newLab(t, engine.Settings{FIFO: true})
+	tape := newTape(t)
+	l.e.Record(tape)
+	l.send("g", "a")
+	l.wait(5 * time.Minute)
+	l.send("g", "b")
+	if got := slices.Collect(maps.Keys(tape.queues[mainQueue].acceptances)); !slices.Equal(got, []uint64{2}) {
+		t.Errorf("recorded are the acceptances %v, want the second", got)
+	}
+}
+
+// New messages come after all that were restored, whatever the number to go on from.
+func TestResumeGoesOnBehindWhatWasRestored(t *testing.T) {
+	for name, restore := range map[string]func(*engine.Queue) error{
+		"a message": func(q *engine.Queue) error {
+			return q.Restore(&engine.State{Slot: 1, Sequence: 7, SendNumber: 7, FirstReceived: engine.Never, Received: engine.Never, HiddenUntil: engine.Never, SentAt: epoch.UnixNano()})
+		},
+		"an acceptance": func(q *engine.Queue) error { return q.RestoreAcceptance(&engine.Acceptance{Sequence: 7}) },
+	} {
+		l := newLab(t, engine.Settings{FIFO: true})
+		if err := restore(l.q); err != nil {
+			t.Fatal(err)
+		}
+		l.e.Resume(3)
+		if sent := l.e.Send(l.now, l.q, engine.Message{ID: id("m"), Group: "g", Dedup: "m"}); sent.Sequence != 8 {
+			t.Errorf("behind %s with the number 7 one is sent with the number %d, want 8", name, sent.Sequence)
+		}
 	}
 }
 

@@ -73,6 +73,33 @@ func TestRedriveNeedsToKnowWhereTo(t *testing.T) {
 	}
 }
 
+// A redrive settles what is due before it looks for a message.
+func TestRedriveSeesTheQueueAsItIsNow(t *testing.T) {
+	for name, prepare := range map[string]func(*lab){
+		"a lease is over": func(l *lab) {
+			l.send("", "m")
+			l.receiveFor(1, time.Minute)
+			l.wait(time.Minute)
+		},
+		"the first message has expired": func(l *lab) {
+			l.send("", "old")
+			l.wait(30 * time.Minute)
+			l.send("", "m")
+			l.wait(30 * time.Minute)
+		},
+	} {
+		l := newLab(t, engine.Settings{Retention: time.Hour})
+		to := l.e.Create(l.now, "to", engine.Settings{})
+		prepare(l)
+		if moved, err := l.e.Redrive(l.now, l.q, to, id("y")); !moved || err != nil {
+			t.Errorf("%s: %v, %v", name, moved, err)
+		}
+		if got, err := l.e.Receive(l.now, to, 1, -1, nil); err != nil || len(got) != 1 || got[0].Dedup != "m" {
+			t.Errorf("%s: redriven are %v, %v, want m", name, got, err)
+		}
+	}
+}
+
 // In flight, delayed and expired messages stay where they are.
 func TestRedriveTakesVisibleMessagesInOrder(t *testing.T) {
 	l := newLab(t, engine.Settings{FIFO: true, Retention: time.Hour})

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -314,6 +313,19 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	if want := epoch.Add(time.Minute); len(got) != 2 || !got[1].SentAt.Equal(want) {
 		t.Errorf("sent at %v after the clock was set back, want %v", got[1].SentAt, want)
 	}
+	later := epoch.Add(time.Hour)
+	for name, do := range map[string]func(*lab){
+		"create": func(l *lab) { l.e.Create(later, "other", engine.Settings{}) },
+		"drop":   func(l *lab) { l.e.Drop(later, l.e.Create(epoch, "other", engine.Settings{})) },
+		"purge":  func(l *lab) { l.e.Purge(later, l.q) },
+	} {
+		l := newLab(t, engine.Settings{})
+		do(l)
+		l.send("", "m")
+		if got := l.e.Messages(l.now, l.q, 0, 1); len(got) != 1 || !got[0].SentAt.Equal(later) {
+			t.Errorf("%v was sent before a %s at %v", got, name, later)
+		}
+	}
 }
 
 func TestNext(t *testing.T) {
@@ -338,35 +350,4 @@ func TestNext(t *testing.T) {
 	l.wait(20 * time.Second)
 	l.e.Advance(l.now, l.q, 10)
 	wantNext(time.Hour) // a, parked, expires
-}
-
-func TestMessagesPagesThroughTheQueueAsItIsNow(t *testing.T) {
-	l := newLab(t, engine.Settings{Retention: time.Hour})
-	for i := range 600 {
-		l.send("", fmt.Sprintf("m%03d", i))
-	}
-	l.receiveFor(10, time.Minute)
-	l.delete("m000", "m003")
-	l.wait(time.Minute) // the leases are over, and nothing has advanced the queue
-	var names []string
-	for after := uint64(0); ; {
-		page := l.e.Messages(l.now, l.q, after, 50)
-		if len(page) == 0 {
-			break
-		}
-		for _, d := range page {
-			if d.InFlight || !d.VisibleAt.IsZero() {
-				t.Errorf("%s is shown as hidden after its lease", name(d.ID))
-			}
-			names = append(names, name(d.ID))
-		}
-		after = page[len(page)-1].Receipt.Number
-	}
-	if len(names) != 598 || !slices.IsSorted(names) {
-		t.Errorf("%d messages, sorted %v; want 598 in the order of sending", len(names), slices.IsSorted(names))
-	}
-	l.now = epoch.Add(time.Hour)
-	if got := l.e.Messages(l.now, l.q, 0, 10); len(got) != 0 {
-		t.Errorf("%d expired messages are shown", len(got))
-	}
 }

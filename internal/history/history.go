@@ -38,6 +38,9 @@ type History struct {
 	Unavailable bool `json:"unavailable,omitempty"`
 }
 
+// Attribute is the message attribute in which a copy carries its history.
+const Attribute = "reprise-history"
+
 const (
 	// SignatureRoom is how many bytes a signature may add to what String returns.
 	SignatureRoom = 92

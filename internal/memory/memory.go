@@ -112,9 +112,9 @@ func (m *Memory) Forget(id string) {
 	}
 }
 
-// Unpark notes that a message is no longer hidden by this process: its receipt handle is now
+// ForgetHandle notes that a message is no longer hidden by this process: its receipt handle is now
 // useless, or would change a visibility that belongs to another consumer.
-func (m *Memory) Unpark(id string) {
+func (m *Memory) ForgetHandle(id string) {
 	if e := m.notes[id]; e != nil {
 		e.Value.(*Note).Handle = nil
 	}

@@ -145,11 +145,11 @@ func TestUnpark(t *testing.T) {
 	handle := "h"
 	n := m.Note("a", start)
 	n.Handle, n.Runs = &handle, 3
-	m.Unpark("b")
+	m.ForgetHandle("b")
 	if m.Len() != 1 || n.Handle == nil {
 		t.Errorf("%d messages are known and the handle of a is %v, when b was unparked", m.Len(), n.Handle)
 	}
-	m.Unpark("a")
+	m.ForgetHandle("a")
 	if n := m.Recall("a", start); n.Handle != nil || n.Runs != 3 {
 		t.Errorf("it is %+v, want the runs without the handle", n)
 	}

@@ -5,8 +5,8 @@
 //	go run ./internal/mutation ./internal/breaker ./retry
 //
 // All mistakes of a package are compiled into one test binary, and a variable of the
-// environment selects one, so that a mutant costs a run of the tests and no build. A
-// mutant that no test notices survives. Survivors that change nothing are named, with
+// environment selects one, so that a mutant costs no build. It costs runs of the tests that
+// reach it, the shortest first, until one fails. A mutant that no test notices survives. Survivors that change nothing are named, with
 // the reason, in testdata/survivors in a file of the package's name; all others count
 // against the share that must be killed.
 package main
@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,12 +83,10 @@ func examine(w io.Writer, pattern string) error {
 		return err
 	}
 	began := time.Now()
-	seen, err := r.baseline(dir)
-	if err != nil {
+	if err := r.baseline(dir); err != nil {
 		return err
 	}
-	r.limit = time.Second + 5*time.Since(began)
-	return report(w, p, mutants, reasons, r.all(mutants, seen), time.Since(began))
+	return report(w, p, mutants, reasons, r.all(mutants), time.Since(began))
 }
 
 // fate is the outcome of a mutant.
@@ -102,7 +101,15 @@ const (
 // runner is a test binary with all mutants of a package in it.
 type runner struct {
 	binary, dir string
-	limit       time.Duration
+	tests       []test // that reach a mutant, the shortest first
+}
+
+// test is a test of the package, and what it does without a mistake.
+type test struct {
+	name    string
+	reaches map[int]bool // the numbers of mutants
+	asked   int          // how often mutated places asked whether they are wrong
+	took    time.Duration
 }
 
 // build makes the binary of the package's tests.
@@ -121,36 +128,64 @@ func (p *pack) build(dir string) (*runner, error) {
 	return r, nil
 }
 
-// baseline runs the tests without a mistake, and returns which mutants they reach.
-func (r *runner) baseline(dir string) (map[int]bool, error) {
+// baseline runs each test without a mistake.
+func (r *runner) baseline(dir string) error {
 	file := filepath.Join(dir, "seen")
-	cmd := r.command(context.Background(), seenName+"="+file)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("its tests fail without a mistake: %w\n%s", err, out)
-	}
-	text, err := os.ReadFile(file) //nolint:gosec // G304: made above
+	names, err := r.command(context.Background(), []string{seenName + "=" + file}, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {
-		return nil, fmt.Errorf("its tests reach no mutant: %w", err)
+		return fmt.Errorf("listing its tests: %w", err)
 	}
-	seen := make(map[int]bool)
-	for _, line := range strings.Fields(string(text)) {
-		var n int
-		if _, err := fmt.Sscan(line, &n); err != nil {
-			return nil, err
+	for _, name := range strings.Fields(string(names)) {
+		t, err := r.observe(name, file)
+		if err != nil {
+			return err
 		}
-		seen[n] = true
+		if len(t.reaches) > 0 {
+			r.tests = append(r.tests, t)
+		}
 	}
-	return seen, nil
+	slices.SortFunc(r.tests, func(a, b test) int { return a.asked - b.asked })
+	return nil
 }
 
-func (r *runner) command(ctx context.Context, variable string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.binary, "-test.short", "-test.failfast") //nolint:gosec // G204: it was built above
-	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), variable)
+// observe runs a test without a mistake; file is where it notes what it reaches.
+func (r *runner) observe(name, file string) (test, error) {
+	t := test{name: name, reaches: make(map[int]bool)}
+	began := time.Now()
+	if out, err := r.command(context.Background(), []string{seenName + "=" + file}, "-test.run", only(name)).CombinedOutput(); err != nil {
+		return t, fmt.Errorf("%s fails without a mistake: %w\n%s", name, err, out)
+	}
+	t.took = time.Since(began)
+	text, err := os.ReadFile(file) //nolint:gosec // G304: in a folder of ours
+	if err != nil {
+		return t, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var what string
+		var n int
+		if _, err := fmt.Sscan(line, &what, &n); err != nil {
+			return t, err
+		}
+		if what == "asked" {
+			t.asked = n
+		} else {
+			t.reaches[n] = true
+		}
+	}
+	return t, nil
+}
+
+func (r *runner) command(ctx context.Context, variables []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.binary, append([]string{"-test.short", "-test.failfast"}, args...)...) //nolint:gosec // G204: it was built above
+	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), variables...)
 	return cmd
 }
 
+// only is a pattern that matches the test alone.
+func only(name string) string { return "^" + name + "$" }
+
 // all runs the mutants, as many at once as there are processors.
-func (r *runner) all(mutants []mutant, seen map[int]bool) []fate {
+func (r *runner) all(mutants []mutant) []fate {
 	fates := make([]fate, len(mutants))
 	next := make(chan int)
 	var wg sync.WaitGroup
@@ -161,26 +196,34 @@ func (r *runner) all(mutants []mutant, seen map[int]bool) []fate {
 			}
 		})
 	}
-	for i, m := range mutants {
-		if seen[m.number] {
-			next <- i
-		} else {
-			fates[i] = unreached
-		}
+	for i := range mutants {
+		next <- i
 	}
 	close(next)
 	wg.Wait()
 	return fates
 }
 
-// one runs the tests with one mistake. One that makes them hang is killed too.
+// one runs the tests that reach a mistake, until one fails.
 func (r *runner) one(number int) fate {
-	ctx, cancel := context.WithTimeout(context.Background(), r.limit)
-	defer cancel()
-	if r.command(ctx, fmt.Sprintf("%s=%d", mutantName, number)).Run() == nil {
-		return survived
+	outcome := unreached
+	for _, t := range r.tests {
+		if t.reaches[number] {
+			if outcome = survived; !r.passes(t, number) {
+				return killed
+			}
+		}
 	}
-	return killed
+	return outcome
+}
+
+// passes runs a test with a mistake. A test that hangs fails: it runs much further than without the mistake
+// or, where it runs through no mutated place, takes much longer.
+func (r *runner) passes(t test, number int) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second+10*t.took)
+	defer cancel()
+	variables := []string{fmt.Sprintf("%s=%d", mutantName, number), fmt.Sprintf("%s=%d", limitName, 1000+10*t.asked)}
+	return r.command(ctx, variables, "-test.run", only(t.name)).Run() == nil
 }
 
 // report prints the survivors, and returns an error if there are too many.

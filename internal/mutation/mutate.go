@@ -235,41 +235,63 @@ func (w *walk) isNumber(e ast.Expr) bool {
 const (
 	mutantName = "MUTATION_MUTANT"
 	seenName   = "MUTATION_SEEN"
+	limitName  = "MUTATION_LIMIT"
 )
 
-// selector is added to the package.
+// selector is added to the package. A mutated place asks mutant_ whether it is to be wrong. Without a
+// mistake that is noted, and how often mutant_ is asked, to a factor of two. With one,
+// a test that asks more often than the limit is ended.
 const selector = `package %s
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
-var mutantNow_, _ = strconv.Atoi(os.Getenv("` + mutantName + `"))
+var (
+	mutantNow_, _   = strconv.Atoi(os.Getenv("` + mutantName + `"))
+	mutantLimit_, _ = strconv.ParseInt(os.Getenv("` + limitName + `"), 10, 64)
+	mutantAsked_    atomic.Int64
+	mutantFile_     = mutantNotes_(os.Getenv("` + seenName + `")) // no init function: what sets variables may ask before
+)
 
 var mutantsSeen_ struct {
 	sync.Mutex
-	file  *os.File
 	known [%d]bool
+	asked, noted int64
 }
 
-func init() {
-	if name := os.Getenv("` + seenName + `"); name != "" {
-		mutantsSeen_.file, _ = os.Create(name)
+func mutantNotes_(name string) (file *os.File) {
+	if name != "" {
+		file, _ = os.Create(name)
 	}
+	return file
 }
 
 func mutant_(n int) bool {
-	if s := &mutantsSeen_; s.file != nil {
-		s.Lock()
-		if !s.known[n] {
-			s.known[n] = true
-			s.file.WriteString(strconv.Itoa(n) + "\n")
-		}
-		s.Unlock()
+	if mutantFile_ != nil {
+		mutantSeen_(n)
+	} else if mutantAsked_.Add(1) > mutantLimit_ {
+		os.Exit(2)
 	}
 	return n == mutantNow_
+}
+
+func mutantSeen_(n int) {
+	s := &mutantsSeen_
+	s.Lock()
+	defer s.Unlock()
+	if !s.known[n] {
+		s.known[n] = true
+		fmt.Fprintln(mutantFile_, "reached", n)
+	}
+	if s.asked++; s.asked >= 2*s.noted {
+		s.noted = s.asked
+		fmt.Fprintln(mutantFile_, "asked", s.asked)
+	}
 }
 `
 

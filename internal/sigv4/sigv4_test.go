@@ -45,9 +45,16 @@ func verify(r *http.Request, now ...time.Time) error {
 // inHeader and inURL sign a request with the SDK's signer.
 func inHeader(t *testing.T) *http.Request {
 	t.Helper()
-	r := httptest.NewRequest("POST", "http://sqs.example.com/000000000000/q%20r?a=%2B&b=c", strings.NewReader(body))
+	return inHeaderWithout(t, "")
+}
+
+// inHeaderWithout signs a request that has no such header.
+func inHeaderWithout(t *testing.T, header string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequest("POST", "http://sqs.example.com/000000000000/q%20r-09AZ_az.~?a=%2B%2F&b%2F=c", strings.NewReader(body))
 	r.Header.Set("X-Amz-Target", "AmazonSQS.GetQueueUrl")
 	r.Header.Set("X-Amz-Meta", "  a   b ")
+	r.Header.Del(header)
 	sum := sha256.Sum256([]byte(body))
 	key := aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: secret}
 	if err := v4.NewSigner().SignHTTP(context.Background(), key, r, hex.EncodeToString(sum[:]), "sqs", "eu-west-1", signedAt); err != nil {
@@ -96,7 +103,7 @@ func TestAnyChangeIsRefused(t *testing.T) {
 	}{
 		{"method", func(r *http.Request) { r.Method = "PUT" }, sigv4.Mismatch},
 		{"path", func(r *http.Request) { r.URL.Path = "/000000000000/x"; r.URL.RawPath = "" }, sigv4.Mismatch},
-		{"query", func(r *http.Request) { r.URL.RawQuery = "a=%2B&b=d" }, sigv4.Mismatch},
+		{"query", func(r *http.Request) { r.URL.RawQuery = "a=%2B%2F&b%2F=d" }, sigv4.Mismatch},
 		{"host", func(r *http.Request) { r.Host = "other.example.com" }, sigv4.Mismatch},
 		{"body", func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(body + " ")) }, sigv4.Mismatch},
 		{"target", header("X-Amz-Target", "AmazonSQS.DeleteQueue"), sigv4.Mismatch},
@@ -113,9 +120,13 @@ func TestAnyChangeIsRefused(t *testing.T) {
 		{"a header signed twice", replaced("SignedHeaders=", "SignedHeaders=host;"), sigv4.Incomplete},
 		{"101 headers signed", replaced("SignedHeaders=", "SignedHeaders="+names(101)), sigv4.Incomplete},
 		{"a short credential", replaced("/eu-west-1", ""), sigv4.Incomplete},
+		{"100 headers signed", func(r *http.Request) {
+			signed := strings.Count(r.Header.Get("Authorization"), ";") + 1
+			replaced("SignedHeaders=", "SignedHeaders="+names(100-signed))(r)
+		}, sigv4.Mismatch},
 		{"no signature", replaced("Signature=", "S="), sigv4.Incomplete},
 		{"no date", func(r *http.Request) { r.Header.Del("X-Amz-Date") }, sigv4.Incomplete},
-		{"a parameter twice", func(r *http.Request) { r.URL.RawQuery += "&a=%2B" }, sigv4.Incomplete},
+		{"a parameter twice", func(r *http.Request) { r.URL.RawQuery += "&a=%2B%2F" }, sigv4.Incomplete},
 		{"a parameter that net/url leaves out", func(r *http.Request) { r.URL.RawQuery += "&c=d;" }, sigv4.Incomplete},
 		{"no credentials", func(r *http.Request) { r.Header.Del("Authorization") }, sigv4.Unsigned},
 	} {
@@ -124,6 +135,57 @@ func TestAnyChangeIsRefused(t *testing.T) {
 		var refused *sigv4.Error
 		if err := verify(r, signedAt); !errors.As(err, &refused) || refused.Reason != test.want || refused.Message == "" {
 			t.Errorf("%s: %v, want the reason %d", test.name, err, test.want)
+		}
+	}
+}
+
+// TestTargetMustBeSigned: nobody can add to a signed request what decides its action.
+func TestTargetMustBeSigned(t *testing.T) {
+	r := inHeaderWithout(t, "X-Amz-Target")
+	if err := verify(r, signedAt); err != nil {
+		t.Fatalf("without a target: %v", err)
+	}
+	r = inHeaderWithout(t, "X-Amz-Target")
+	r.Header.Set("X-Amz-Target", "AmazonSQS.DeleteQueue")
+	var refused *sigv4.Error
+	if err := verify(r, signedAt); !errors.As(err, &refused) || refused.Reason != sigv4.Mismatch {
+		t.Errorf("with a target that is not signed: %v", err)
+	}
+}
+
+// TestURLMustBeComplete: a URL with a part of a signature is not unsigned.
+func TestURLMustBeComplete(t *testing.T) {
+	for _, name := range []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Signature", "X-Amz-SignedHeaders"} {
+		r := inURL(t)
+		query := r.URL.Query()
+		query.Del(name)
+		r.URL.RawQuery = query.Encode()
+		var refused *sigv4.Error
+		if err := verify(r, signedAt); !errors.As(err, &refused) || refused.Reason != sigv4.Incomplete || !strings.Contains(refused.Message, "'"+name+"'") {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+// TestMessages: what a client must change is named as AWS names it.
+func TestMessages(t *testing.T) {
+	lasting := func(seconds string) *http.Request {
+		r := inURL(t)
+		r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "X-Amz-Expires=60", "X-Amz-Expires="+seconds, 1)
+		return r
+	}
+	for _, test := range []struct {
+		request *http.Request
+		want    string
+	}{
+		{httptest.NewRequest("GET", "http://sqs.example.com/q?Action=SendMessage", nil), "Access to the resource http://sqs.example.com/q is denied."},
+		{httptest.NewRequest("GET", "https://sqs.example.com/q?Action=SendMessage", nil), "Access to the resource https://sqs.example.com/q is denied."},
+		{lasting("60"), "Signature expired: 20261123T120000Z is now earlier than 20261123T125900Z (20261123T130000Z - 1 min.)"},
+		{lasting("90"), "Signature expired: 20261123T120000Z is now earlier than 20261123T125830Z (20261123T130000Z - 90 sec.)"},
+	} {
+		var refused *sigv4.Error
+		if err := verify(test.request, signedAt.Add(time.Hour)); !errors.As(err, &refused) || refused.Message != test.want {
+			t.Errorf("%s: %v, want %s", test.request.URL, err, test.want)
 		}
 	}
 }
@@ -168,7 +230,7 @@ func TestTimes(t *testing.T) {
 // TestLifetimes: the lifetime of a URL is signed, and at most a week.
 func TestLifetimes(t *testing.T) {
 	for lifetime, want := range map[string]sigv4.Reason{
-		"61": sigv4.Mismatch, "604800": sigv4.Mismatch,
+		"1": sigv4.Mismatch, "61": sigv4.Mismatch, "604800": sigv4.Mismatch,
 		"0": sigv4.Incomplete, "-1": sigv4.Incomplete, "604801": sigv4.Incomplete, "99999999999999999999": sigv4.Incomplete, "soon": sigv4.Incomplete, "": sigv4.Incomplete,
 	} {
 		r := inURL(t)
@@ -192,6 +254,7 @@ func TestScopeIsANameOnly(t *testing.T) {
 		"AKID/20261123/eu-west-1/sqs/aws4_request": {"AKID", "eu-west-1", true},
 		"AKID": {"AKID", "", true},
 		"AKID/20261123/eu-west-1/sqs/aws4_request/more":                  {"", "", true}, // Read refuses it
+		"!~/azAZ09-_/az09-/azAZ09-_/azAZ09-_":                            {"!~", "az09-", true},
 		"AKID/20261123/EU/sqs/aws4_request":                              {},
 		"AKID/20261123/a%1Bb/sqs/aws4_request":                           {},
 		"AKID/20261123/" + strings.Repeat("a", 64) + "/sqs/aws4_request": {"AKID", strings.Repeat("a", 64), true},
@@ -211,6 +274,16 @@ func TestScopeIsANameOnly(t *testing.T) {
 		var refused *sigv4.Error
 		if err != nil && (!errors.As(err, &refused) || refused.Reason != sigv4.Incomplete || len(refused.Message) > 400) {
 			t.Errorf("Scope of %q: %v", credential, err)
+		}
+	}
+}
+
+// TestLongNamesAreCut: an error quotes at most 64 characters of what a client has sent.
+func TestLongNamesAreCut(t *testing.T) {
+	for n, want := range map[int]string{64: strings.Repeat("A", 64) + `"`, 65: strings.Repeat("A", 64) + `..."`} {
+		r := httptest.NewRequest("GET", "/?X-Amz-Credential=AKID/20261123/"+strings.Repeat("A", n)+"/sqs/aws4_request", nil)
+		if _, _, err := sigv4.Scope(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a region of %d letters: %v, want it to have %s", n, err, want)
 		}
 	}
 }

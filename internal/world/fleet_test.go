@@ -5,11 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,8 +99,12 @@ func draw(seed uint64) (acts []act) {
 	return acts
 }
 
-// live runs the fleet through acts and then, without faults, to its end.
-func (f *fleet) live(acts []act) error {
+// Loop implements world.Simulation.
+func (f *fleet) Loop() *world.Loop { return f.loop }
+
+// Live implements world.Simulation: it runs the fleet through acts and then, without faults,
+// to its end.
+func (f *fleet) Live(acts []act) error {
 	for range 3 {
 		f.start()
 	}
@@ -290,6 +291,11 @@ var reached = []string{
 	"gets an error of the service", "is denied access", "has an entry refused", "runs a message again", "runs a message that another runs", "finds a dead letter", "redrives",
 }
 
+// fleets are the fleets of all seeds.
+func fleets(hasty bool) world.Seeds[act] {
+	return world.Seeds[act]{Make: func(seed uint64) world.Simulation[act] { return newFleet(seed, hasty) }, Acts: draw}
+}
+
 // TestPlainFleets runs consumers of the plainest kind through everything that a seed has
 // in store for them. It tests the queues and the world: nothing is lost, nothing comes
 // early, groups keep their order, and all is done at the end.
@@ -297,82 +303,45 @@ func TestPlainFleets(t *testing.T) {
 	if testing.Short() {
 		*fleetSeeds = min(*fleetSeeds, 200)
 	}
-	began := time.Now()
-	noted := make(map[string]int)
-	var mu sync.Mutex
-	var taken atomic.Uint64
-	t.Run("seeds", func(t *testing.T) {
-		for range runtime.GOMAXPROCS(0) {
-			t.Run("", func(t *testing.T) {
-				t.Parallel()
-				for i := taken.Add(1); i <= *fleetSeeds; i = taken.Add(1) {
-					seed := *fleetFrom + i - 1
-					f := newFleet(seed, false)
-					if err := f.live(draw(seed)); err != nil {
-						t.Errorf("seed %d, again with -world.from=%d -world.seeds=1:\n%v\n%s", seed, seed, err, story(seed, false))
-						return
-					}
-					mu.Lock()
-					for what, n := range f.loop.Noted() {
-						noted[what] += n
-					}
-					mu.Unlock()
-				}
-			})
-		}
-	})
-	took := time.Since(began).Seconds()
-	fmt.Printf("TestPlainFleets: %d seeds from %d in %.1f s, %.0f a second\n", *fleetSeeds, *fleetFrom, took, float64(*fleetSeeds)/took)
-	for _, what := range reached {
-		if noted[what] == 0 && *fleetSeeds >= 100 {
-			t.Errorf("no fleet %s", what)
-		}
+	found := fleets(false).Run(*fleetFrom, *fleetSeeds)
+	fmt.Printf("TestPlainFleets: %v, from %d\n", found, *fleetFrom)
+	for _, seed := range found.Failed {
+		t.Errorf("seed %d, again with -world.from=%d -world.seeds=1:\n%v", seed, seed, fleets(false).Story(seed))
 	}
-}
-
-// story is the shortest list of acts with which the fleet of the seed fails, and what
-// happens in it.
-func story(seed uint64, hasty bool) string {
-	acts := world.Shrink(draw(seed), func(some []act) bool { return newFleet(seed, hasty).live(some) != nil })
-	var text strings.Builder
-	for _, a := range acts {
-		fmt.Fprintln(&text, a)
+	if missing := found.Missing(reached); *fleetSeeds >= 100 && len(missing) > 0 {
+		t.Errorf("no fleet has noted %q", missing)
 	}
-	f := newFleet(seed, hasty)
-	f.loop.Listen(func(at time.Duration, what string) { fmt.Fprintf(&text, "%12v %s\n", at.Round(time.Millisecond), what) })
-	fmt.Fprintln(&text, f.live(acts))
-	return text.String()
 }
 
 func TestFleetsRepeat(t *testing.T) {
 	traces := make(map[uint64]uint64)
 	for seed := uint64(1); seed <= 50; seed++ {
-		once, again := newFleet(seed, false), newFleet(seed, false)
-		if err := errors.Join(once.live(draw(seed)), again.live(draw(seed))); err != nil {
+		once, err := fleets(false).Trace(seed)
+		again, wrong := fleets(false).Trace(seed)
+		if err := errors.Join(err, wrong); err != nil {
 			t.Error(err)
 		}
-		if once.loop.Trace() != again.loop.Trace() {
+		if once != again {
 			t.Errorf("seed %d does not repeat", seed)
 		}
-		if other, ok := traces[once.loop.Trace()]; ok {
+		if other, ok := traces[once]; ok {
 			t.Errorf("seeds %d and %d have the same trace", seed, other)
 		}
-		traces[once.loop.Trace()] = seed
+		traces[once] = seed
 	}
 }
 
 // TestMistakeIsFound: consumers that delete a message before they run it lose it when
 // they crash, and the story of that is short.
 func TestMistakeIsFound(t *testing.T) {
-	for seed := uint64(1); seed <= 20; seed++ {
-		err := newFleet(seed, true).live(draw(seed))
-		if err == nil || !strings.Contains(err.Error(), "is lost") {
+	found := fleets(true).Run(1, 20)
+	for _, seed := range found.Failed {
+		story := fleets(true).Story(seed)
+		if !strings.Contains(story.Err.Error(), "is lost") {
 			continue
 		}
-		story := story(seed, true)
-		acts, _, _ := strings.Cut(story, " 0s node 0 starts")
-		if n := strings.Count(acts, "\n"); n > 2 {
-			t.Errorf("seed %d: %d acts are needed for a loss:\n%s", seed, n, acts)
+		if len(story.Acts) > 2 {
+			t.Errorf("seed %d: %d acts are needed for a loss:\n%v", seed, len(story.Acts), story)
 		}
 		return
 	}

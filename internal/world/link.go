@@ -12,11 +12,12 @@ var (
 	ErrThrottled = errors.New("world: too many requests")
 	ErrServer    = errors.New("world: the service failed")
 	ErrDenied    = errors.New("world: access denied")
+	ErrKey       = errors.New("world: access to the queue's key denied")
 )
 
-// Latency is how long one way takes: Base, and something that is drawn anew each time,
-// with a heavy tail (Pareto's distribution of the shape 2): half of the ways take less
-// than Spread beyond Base, one in a hundred takes 22 times that, and none more than Most.
+// Latency is the time that a request or a reply takes: Base, plus a random part with a heavy tail
+// (a Pareto distribution of shape 2). Half of them take less than Base plus Spread, one in a
+// hundred takes 22 times Spread longer than Base, none takes more than Most.
 type Latency struct {
 	Base, Spread, Most time.Duration
 }
@@ -29,22 +30,23 @@ func (l Latency) draw(loop *Loop) time.Duration {
 	return min(l.Base+time.Duration(tail*float64(l.Spread)), max(l.Most, l.Base))
 }
 
-// Faults are what goes wrong with a request, as probabilities.
+// Faults are the probabilities that a request fails in some way.
 type Faults struct {
 	LoseRequest float64 // it never arrives
 	LoseReply   float64 // it has its effect, and the reply never comes
 	Throttle    float64 // it is refused, without an effect
 	Fail        float64 // the same, as an error of the service
-	Deny        float64 // the same, as a want of permission
+	Deny        float64 // the same, as a missing permission
+	DenyKey     float64 // the same, as a missing permission on the queue's key
 	FailEntry   float64 // for each entry of a batch: it is refused, the others are not
 }
 
 // Link carries the requests of a process to a service.
 type Link struct {
 	Latency Latency
-	// Faults are those of each kind of request; those of "" hold for all others.
+	// Faults are the faults by kind of request; those under "" apply to all other kinds.
 	Faults map[Action]Faults
-	// Timeout is how long a reply is awaited, behind which the request is lost.
+	// Timeout is how long to wait for a reply; then the request counts as lost.
 	Timeout time.Duration
 
 	process *Process
@@ -63,9 +65,9 @@ func (k *Link) faults(a Action) Faults {
 	return k.Faults[""]
 }
 
-// Do sends a request. act runs when it arrives, with a function to be called, then or
-// later, when there is an answer; got runs in the process, once: with nil when the
-// answer has arrived, with an error when it did not.
+// Do sends a request. act runs when the request arrives; it calls answer, then or later, when
+// there is an answer. got runs once, in the process: with nil when the answer has arrived,
+// otherwise with an error.
 func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
 	f := k.faults(a)
 	sent, done := k.loop.now, false
@@ -77,8 +79,8 @@ func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
 			}
 		})
 	}
-	// giveUp and carry are the two ends of a request. Most have a reply, and only those
-	// that do not, or not yet, need an event for the end of the waiting.
+	// giveUp and carry are the two ends of a request. Most requests have a reply. Only the
+	// others, and those that still wait, need an event for the timeout.
 	giveUp := func(why string) {
 		k.loop.Note(k.process.Name, why, 0)
 		k.loop.After(k.Timeout-time.Duration(k.loop.now-sent), k.process.Name, func() { finish(ErrLost) })
@@ -112,6 +114,8 @@ func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
 			refuse(ErrServer, "gets an error of the service")
 		case k.loop.Chance(f.Deny):
 			refuse(ErrDenied, "is denied access")
+		case k.loop.Chance(f.DenyKey):
+			refuse(ErrKey, "is denied the queue's key")
 		default:
 			answered := false
 			act(func() { answered = true; carry(nil) })
@@ -120,6 +124,12 @@ func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
 			}
 		}
 	})
+}
+
+// Passes reports whether a request would be answered now if it took no time.
+func (k *Link) Passes(a Action) bool {
+	f := k.faults(a)
+	return !k.blocked() && !k.loop.Chance(f.LoseRequest+f.LoseReply+f.Throttle+f.Fail)
 }
 
 func (k *Link) blocked() bool { return k.process.cutOff > k.loop.now }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Loop runs events in the order of their time and, at one time, in the order in which
-// they were asked for. It is made by [NewLoop].
+// Loop runs events in the order of their times, and at the same time in the order in which they
+// were added. It is made by [NewLoop].
 type Loop struct {
-	// Random is where everything in the world draws from.
+	// Random is the only source of randomness in the world.
 	Random *rand.Rand
 
 	start  time.Time
 	now    int64 // nanoseconds since start
 	last   uint64
 	events []event // a heap
-	atOnce int     // events that have run at now
+	atOnce int     // events that have run at this time
 	err    error
 
 	trace hash.Hash64
@@ -33,30 +33,30 @@ type event struct {
 	do    func()
 }
 
-// MostAtOnce is how many events may run without the time moving on. A machine that asks
-// again and again at one time exceeds it, which ends the run.
+// MostAtOnce is how many events may run at one time. A machine that adds events at the same time
+// for ever exceeds it, which ends the run.
 const MostAtOnce = 100_000
 
-// NewLoop returns a loop whose time is start. The same seed gives the same run.
+// NewLoop returns a loop that begins at start. The same seed gives the same run.
 func NewLoop(start time.Time, seed uint64) *Loop {
 	return &Loop{Random: rand.New(rand.NewPCG(seed, 0)), start: start, trace: fnv.New64a(), noted: make(map[string]int)} //nolint:gosec // G404: a simulation
 }
 
-// Now is the time of the loop, which no process sees: see [Process.Now].
+// Now returns the loop's time, which no process sees: see [Process.Now].
 func (l *Loop) Now() time.Time { return l.start.Add(time.Duration(l.now)) }
 
-// Since is how long the loop has run, in its own time.
+// Since returns how long the loop has run, in its own time.
 func (l *Loop) Since() time.Duration { return time.Duration(l.now) }
 
-// After lets do run when d has passed; at once, behind what is due now, if d is 0 or
-// less. who is named if that is done too often.
+// After runs do when d has passed; if d is 0 or less, after the other events that are due now.
+// The error of too many events names who.
 func (l *Loop) After(d time.Duration, who string, do func()) {
 	l.last++
 	l.push(event{l.now + int64(max(d, 0)), l.last, who, do})
 }
 
-// Run runs what is due until end has passed, and then is there. It returns an error when
-// the time does not move on, and does nothing after that.
+// Run runs the events up to end, where the time then is. If too many events run at one time it
+// returns an error, and later calls do nothing.
 func (l *Loop) Run(end time.Duration) error {
 	for l.err == nil && len(l.events) > 0 && l.events[0].at <= int64(end) {
 		next := l.pop()
@@ -75,12 +75,11 @@ func (l *Loop) Run(end time.Duration) error {
 	return l.err
 }
 
-// Listen calls tell with everything that is noted from now on. Without it nothing is
-// formatted: a failing seed is run again to tell its story.
+// Listen calls tell with every note from now on. Without it notes are not formatted: a failing
+// seed runs again to tell its story.
 func (l *Loop) Listen(tell func(at time.Duration, text string)) { l.tell = tell }
 
-// Note notes that something has happened: what happened, to whom, and a number. It is
-// part of [Loop.Trace].
+// Note records an event for the trace: what happened, to whom, and a number. See [Loop.Trace].
 func (l *Loop) Note(who, what string, n int64) {
 	var b [16]byte
 	for i := range 8 {
@@ -95,11 +94,10 @@ func (l *Loop) Note(who, what string, n int64) {
 	}
 }
 
-// Noted counts what has happened, by the words of [Loop.Note]: a test learns from it
-// which paths no seed has reached.
+// Noted counts the notes by their what: it shows a test which paths no seed has reached.
 func (l *Loop) Noted() map[string]int { return l.noted }
 
-// Trace is a hash of all that was noted, with its time and in its order.
+// Trace returns a hash of all notes with their times, in their order.
 func (l *Loop) Trace() uint64 { return l.trace.Sum64() }
 
 // Chance reports true with probability p.
@@ -112,8 +110,8 @@ func (l *Loop) Between(low, high time.Duration) time.Duration {
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
-// push and pop are those of a heap with four children, which is shallow: most of what is
-// pushed is due after what is there.
+// push and pop maintain a heap with four children per node. It is shallow, since most new events
+// are due after the present ones.
 func (l *Loop) push(e event) {
 	l.events = append(l.events, e)
 	i := len(l.events) - 1

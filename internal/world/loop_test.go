@@ -1,11 +1,13 @@
 package world_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
@@ -65,6 +67,58 @@ func TestLoopStandsStill(t *testing.T) {
 	}
 }
 
+// TestLoopBearsManyEventsAtOneTime: up to the limit, and none beyond it runs.
+func TestLoopBearsManyEventsAtOneTime(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		l := world.NewLoop(epoch, 1)
+		ran := 0
+		for range world.MostAtOnce + more {
+			l.After(time.Second, "test", func() { ran++ })
+		}
+		if err := l.Run(time.Minute); (err == nil) != (more == 0) || ran != world.MostAtOnce {
+			t.Errorf("%d of %d events ran: %v", ran, world.MostAtOnce+more, err)
+		}
+	}
+}
+
+// TestTraceTellsRunsApart: by every part of what is noted, and its time.
+func TestTraceTellsRunsApart(t *testing.T) {
+	type note struct {
+		at        time.Duration
+		who, what string
+		n         int64
+	}
+	traces := make(map[uint64]note)
+	for _, n := range []note{
+		{0, "p", "starts", 0}, {1, "p", "starts", 0}, {1 << 8, "p", "starts", 0}, {1 << 56, "p", "starts", 0},
+		{0, "q", "starts", 0}, {0, "p", "crashes", 0}, {0, "p", "starts", 1}, {0, "p", "starts", 1 << 8}, {0, "p", "starts", 1 << 56},
+	} {
+		l := world.NewLoop(epoch, 1)
+		run(t, l, n.at)
+		l.Note(n.who, n.what, n.n)
+		if other, ok := traces[l.Trace()]; ok {
+			t.Errorf("%v and %v have one trace", n, other)
+		}
+		traces[l.Trace()] = n
+		if l.Noted()[n.what] != 1 {
+			t.Errorf("noted are %v, want %v once", l.Noted(), n)
+		}
+	}
+}
+
+// TestBetween: both ends can be drawn, and nothing beside them.
+func TestBetween(t *testing.T) {
+	l := world.NewLoop(epoch, 1)
+	drawn := make(map[time.Duration]int)
+	for range 1000 {
+		drawn[l.Between(10, 12)]++
+		drawn[l.Between(7, 7)]++
+	}
+	if len(drawn) != 4 || drawn[7] != 1000 || drawn[10] == 0 || drawn[11] == 0 || drawn[12] == 0 {
+		t.Errorf("drawn are %v", drawn)
+	}
+}
+
 func TestProcessClock(t *testing.T) {
 	l := world.NewLoop(epoch, 1)
 	p := l.Start("p", time.Hour, 0.01)
@@ -102,6 +156,39 @@ func TestProcessSleepsAndCrashes(t *testing.T) {
 	}
 }
 
+// TestTimerThatIsSetOften: it costs one event at its time, and one for a time that has come runs at once.
+func TestTimerThatIsSetOften(t *testing.T) {
+	l := world.NewLoop(epoch, 1)
+	p := l.Start("p", time.Hour, 0)
+	var at []time.Duration
+	timer := p.NewTimer(func() { at = append(at, l.Since()) })
+	run(t, l, time.Second)
+	timer.Set(p.Now())
+	run(t, l, 2*time.Second)
+	for range 2 * world.MostAtOnce {
+		timer.Set(p.Now().Add(time.Minute))
+	}
+	run(t, l, time.Hour)
+	if want := []time.Duration{time.Second, 62 * time.Second}; !slices.Equal(at, want) {
+		t.Errorf("ran after %v, want %v", at, want)
+	}
+}
+
+// TestFateIsNoted: what happens to a process is part of its story.
+func TestFateIsNoted(t *testing.T) {
+	l := world.NewLoop(epoch, 1)
+	p := l.Start("p", 0, 0)
+	p.SetClock(time.Second)
+	p.Sleep(time.Second)
+	p.CutOff(time.Second)
+	p.Crash()
+	for _, what := range []string{"starts", "sets its clock by", "sleeps for", "is cut off for", "crashes"} {
+		if l.Noted()[what] != 1 {
+			t.Errorf("%q is noted %d times, want once", what, l.Noted()[what])
+		}
+	}
+}
+
 func run(t *testing.T, l *world.Loop, end time.Duration) {
 	t.Helper()
 	if err := l.Run(end); err != nil {
@@ -110,8 +197,9 @@ func run(t *testing.T, l *world.Loop, end time.Duration) {
 }
 
 func TestLink(t *testing.T) {
-	const latency, timeout = 10 * time.Millisecond, time.Second
+	const begin, latency, timeout = time.Minute, 10 * time.Millisecond, time.Second
 	for name, c := range map[string]struct {
+		latency time.Duration // 0: as above
 		faults  world.Faults
 		answers time.Duration // after the request has arrived; negative: never
 		cutOff  time.Duration
@@ -121,6 +209,10 @@ func TestLink(t *testing.T) {
 	}{
 		"calm":                {arrives: true, after: 2 * latency},
 		"a slow answer":       {answers: 500 * time.Millisecond, arrives: true, after: 500*time.Millisecond + 2*latency},
+		"just in time":        {latency: timeout / 2, arrives: true, after: timeout},
+		"a reply too late":    {answers: timeout - 2*latency + 1, arrives: true, err: world.ErrLost, after: timeout},
+		"arrives too late":    {latency: timeout, arrives: true, err: world.ErrLost, after: timeout},
+		"never arrives":       {latency: timeout + 1, err: world.ErrLost, after: timeout},
 		"an answer too late":  {answers: 2 * time.Second, arrives: true, err: world.ErrLost, after: timeout},
 		"no answer":           {answers: -1, arrives: true, err: world.ErrLost, after: timeout},
 		"the request is lost": {faults: world.Faults{LoseRequest: 1}, err: world.ErrLost, after: timeout},
@@ -134,8 +226,9 @@ func TestLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := world.NewLoop(epoch, 1)
 			p := l.Start("p", 0, 0)
-			k := p.NewLink(world.Latency{Base: latency}, timeout)
+			k := p.NewLink(world.Latency{Base: cmp.Or(c.latency, latency)}, timeout)
 			k.Faults = map[world.Action]world.Faults{"": c.faults}
+			run(t, l, begin)
 			if c.cutOff > 0 {
 				p.CutOff(c.cutOff)
 			}
@@ -153,13 +246,49 @@ func TestLink(t *testing.T) {
 				}
 			}, func(err error) {
 				got++
-				if err != c.err || l.Since() != c.after {
-					t.Errorf("after %v: %v, want %v after %v", l.Since(), err, c.err, c.after)
+				if after := l.Since() - begin; err != c.err || after != c.after {
+					t.Errorf("after %v: %v, want %v after %v", after, err, c.err, c.after)
 				}
 			})
 			run(t, l, time.Hour)
 			if arrived != c.arrives || got != 1 {
 				t.Errorf("arrived: %t, %d replies", arrived, got)
+			}
+		})
+	}
+}
+
+// TestPollSeesWhatBecomesVisible: a long poll that began while a message had a long lease gets it
+// as soon as it is visible, also when that is sooner than it was when the poll began.
+func TestPollSeesWhatBecomesVisible(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		hide func(q *world.Queue, k *world.Link, r engine.Receipt)
+	}{
+		{"hidden for less", func(q *world.Queue, k *world.Link, r engine.Receipt) {
+			q.ChangeVisibility(k, []world.Entry{{Receipt: r, Visibility: 5 * time.Second}}, func([]world.Entry, error) {})
+		}},
+		{"sent with a delay", func(q *world.Queue, _ *world.Link, _ engine.Receipt) { q.Put(engine.Message{Delay: 5 * time.Second}) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := world.NewLoop(epoch, 1)
+			q := l.NewService().Create("q", engine.Settings{Visibility: time.Minute, Retention: time.Hour})
+			k := l.Start("node", 0, 0).NewLink(world.Latency{}, time.Minute)
+			q.Put(engine.Message{Delay: -1})
+			var first engine.Receipt
+			q.Receive(k, 1, -1, 0, func(d []engine.Delivery, _ error) { first = d[0].Receipt })
+			run(t, l, time.Second)
+			var at time.Duration
+			q.Receive(k, 1, -1, 20*time.Second, func(d []engine.Delivery, _ error) {
+				if len(d) > 0 {
+					at = l.Since()
+				}
+			})
+			run(t, l, 2*time.Second)
+			test.hide(q, k, first)
+			run(t, l, time.Minute)
+			if want := 7 * time.Second; at != want {
+				t.Errorf("received after %v, want %v", at, want)
 			}
 		})
 	}
@@ -196,6 +325,10 @@ func TestShrink(t *testing.T) {
 	})
 	if !slices.Equal(got, []int{13, 14, 77}) || asked > 200 {
 		t.Errorf("after %d runs: %v", asked, got)
+	}
+	// Without 2, which needs it, 1 can be left out too.
+	if got := world.Shrink([]int{1, 2}, func(some []int) bool { return !slices.Contains(some, 2) || slices.Contains(some, 1) }); len(got) != 0 {
+		t.Errorf("what fails without anything was shrunk to %v", got)
 	}
 	if got := world.Shrink([]int{1}, func(some []int) bool { return true }); len(got) != 0 {
 		t.Errorf("what fails by itself was shrunk to %v", got)

@@ -2,17 +2,17 @@ package world
 
 import "time"
 
-// Process is a machine that runs something: it has a name, a clock, and a life that a
-// crash ends. While it sleeps nothing of it runs; what was due runs when it wakes.
+// Process is a machine with a name and a clock, which runs until it crashes. While it sleeps none
+// of its events run; those that became due run when it wakes.
 type Process struct {
 	Name string
 
 	loop   *Loop
 	dead   bool
 	asleep int64 // nanoseconds since the loop's start: the end of its sleep
-	cutOff int64 // until then nothing gets through its links
+	cutOff int64 // until then its links carry nothing
 
-	// The clock showed shown when the loop's time was set, and runs faster by drift.
+	// The clock showed shown when the loop's time was set, and gains drift seconds in a second.
 	set   int64
 	shown time.Time
 	drift float64
@@ -25,7 +25,7 @@ func (l *Loop) Start(name string, ahead time.Duration, drift float64) *Process {
 	return &Process{Name: name, loop: l, set: l.now, shown: l.Now().Add(ahead), drift: drift}
 }
 
-// Now is what the clock of the process shows.
+// Now returns the time by the process's clock.
 func (p *Process) Now() time.Time {
 	passed := p.loop.now - p.set
 	return p.shown.Add(time.Duration(passed) + time.Duration(float64(passed)*p.drift))
@@ -37,8 +37,8 @@ func (p *Process) SetClock(d time.Duration) {
 	p.shown, p.set = p.Now().Add(d), p.loop.now
 }
 
-// Crash ends the process. Nothing of it runs any more, and what it has asked for over
-// its links goes on.
+// Crash ends the process. Its events do not run any more; requests that it has sent still have
+// their effect.
 func (p *Process) Crash() {
 	p.loop.Note(p.Name, "crashes", 0)
 	p.dead = true
@@ -54,13 +54,16 @@ func (p *Process) Sleep(d time.Duration) {
 	p.asleep = max(p.asleep, p.loop.now+int64(d))
 }
 
+// Asleep reports whether the process sleeps.
+func (p *Process) Asleep() bool { return p.asleep > p.loop.now }
+
 // CutOff lets no request or reply of the process through for d.
 func (p *Process) CutOff(d time.Duration) {
 	p.loop.Note(p.Name, "is cut off for", int64(d))
 	p.cutOff = max(p.cutOff, p.loop.now+int64(d))
 }
 
-// After lets do run when d has passed by the clock of the process, if it is alive then.
+// After runs do when d has passed by the process's clock, if the process is alive then.
 func (p *Process) After(d time.Duration, do func()) {
 	p.loop.After(time.Duration(float64(d)/(1+p.drift)), p.Name, func() { p.run(do) })
 }
@@ -68,7 +71,7 @@ func (p *Process) After(d time.Duration, do func()) {
 func (p *Process) run(do func()) {
 	switch {
 	case p.dead:
-	case p.asleep > p.loop.now:
+	case p.Asleep():
 		p.loop.After(time.Duration(p.asleep-p.loop.now), p.Name, func() { p.run(do) })
 	default:
 		do()
@@ -80,16 +83,15 @@ type Timer struct {
 	process *Process
 	do      func()
 	at      time.Time // by the clock of the process; zero: it is not set
-	armed   int64     // the earliest event that will look, in the loop's time; 0: there is none
+	armed   int64     // the earliest event that checks it, in the loop's time; 0: none
 }
 
 // NewTimer returns a timer that is not set.
 func (p *Process) NewTimer(do func()) *Timer { return &Timer{process: p, do: do} }
 
-// Set lets the timer call its function when the clock of the process shows at: at once
-// if that has passed, never if it is the zero time. What it was set to before does not
-// count any more. Like every timer it goes by the time that passes: a clock that is set
-// forwards does not make it earlier.
+// Set sets the time, by the process's clock, at which the timer calls its function: at once if it
+// has passed, never if it is zero. It replaces the earlier setting. Like every timer it measures
+// the time that passes: setting the clock forwards does not make it earlier.
 func (t *Timer) Set(at time.Time) {
 	t.at = at
 	if at.IsZero() {
@@ -101,13 +103,13 @@ func (t *Timer) Set(at time.Time) {
 		due += max(int64(float64(wait)/(1+t.process.drift)), 1)
 	}
 	if t.armed > l.now && t.armed <= due {
-		return // an event looks before that, and sets it again
+		return // an earlier event checks the timer, and adds the next event
 	}
 	t.armed = due
 	l.After(time.Duration(due-l.now), t.process.Name, func() { t.process.run(func() { t.look(due) }) })
 }
 
-// look is what the event does that was to run at due.
+// look is the event that was added for the time due.
 func (t *Timer) look(due int64) {
 	if t.armed == due {
 		t.armed = 0

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -20,8 +21,12 @@ const (
 	ChangeVisibility Action = "ChangeMessageVisibilityBatch"
 )
 
-// ErrRefused is the answer to an entry of a batch that is not carried out.
-var ErrRefused = errors.New("world: the entry was refused")
+// Why an entry of a batch, or a whole batch, is not carried out.
+var (
+	ErrRefused      = errors.New("world: the entry was refused")           // trying it again may succeed
+	ErrNotTaken     = errors.New("world: the queue does not take this")    // trying it again does not help; the rest of its batch is carried out
+	ErrUnacceptable = errors.New("world: the service refuses the request") // because of one of its entries
+)
 
 // Service is SQS: queues of internal/engine with batches, long polls and faults of
 // entries. Its own clock is the loop's, or runs ahead of it: see [Service.SetClock].
@@ -36,10 +41,16 @@ type Service struct {
 
 // Queue is a queue of a [Service].
 type Queue struct {
+	// Takes returns why the queue does not take a message: [ErrNotTaken] or [ErrUnacceptable].
+	// Nil: it takes every message.
+	Takes func(engine.Message) error
+	// Largest is the value of MaximumMessageSize, which Takes enforces; zero: not known.
+	Largest int
+
 	service *Service
 	engine  *engine.Queue
-	pollers []*poll // which wait, in the order in which they came
-	looks   int64   // when the next look at what becomes visible is due, in the loop's time; 0: none
+	pollers []*poll // long polls that wait, oldest first
+	looks   int64   // when the polls are served next, in the loop's time; a past time: no event
 }
 
 type poll struct {
@@ -53,10 +64,10 @@ func (l *Loop) NewService() *Service {
 	return &Service{loop: l, engine: engine.New(), queues: make(map[string]*Queue)}
 }
 
-// Now is the service's time.
+// Now returns the service's time.
 func (s *Service) Now() time.Time { return s.loop.Now().Add(s.ahead) }
 
-// SetClock moves the service's clock on: the engine's time does not go back.
+// SetClock moves the service's clock forwards by d; it cannot go back, like the engine's time.
 func (s *Service) SetClock(d time.Duration) {
 	s.loop.Note("SQS", "sets its clock by", int64(d))
 	s.ahead += max(d, 0)
@@ -66,7 +77,7 @@ func (s *Service) SetClock(d time.Duration) {
 	s.stir()
 }
 
-// names are those of the queues, in an order that is the same in every run.
+// names returns the names of the queues, in an order that is the same in every run.
 func (s *Service) names() []string {
 	var names []string
 	for name := range s.queues {
@@ -76,25 +87,28 @@ func (s *Service) names() []string {
 	return names
 }
 
-// Create adds a queue under a name that is new.
+// Create adds a queue. The name must be new.
 func (s *Service) Create(name string, settings engine.Settings) *Queue {
 	q := &Queue{service: s, engine: s.engine.Create(s.Now(), name, settings)}
 	s.queues[name] = q
 	return q
 }
 
-// Name is the queue's name.
+// Queue returns the queue with the name; nil if there is none.
+func (s *Service) Queue(name string) *Queue { return s.queues[name] }
+
+// Name returns the queue's name.
 func (q *Queue) Name() string { return q.engine.Key() }
 
-// Settings are the queue's.
+// Settings returns the queue's settings.
 func (q *Queue) Settings() engine.Settings { return q.engine.Settings() }
 
-// Counts are the messages that are visible, in flight and delayed.
+// Counts returns the numbers of visible, in-flight and delayed messages.
 func (q *Queue) Counts() (visible, inFlight, delayed int) {
 	return q.service.engine.Counts(q.service.Now(), q.engine)
 }
 
-// Messages are those in the queue, without receiving them.
+// Messages returns the messages of the queue, without receiving them.
 func (q *Queue) Messages() []engine.Delivery {
 	var all []engine.Delivery
 	for after := uint64(0); ; {
@@ -115,6 +129,7 @@ func (q *Queue) Put(m engine.Message) engine.Sent {
 		binary.BigEndian.PutUint64(m.ID[8:], s.ids)
 	}
 	sent := s.engine.Send(s.Now(), q.engine, m)
+	q.look() // it may be delayed
 	s.stir()
 	return sent
 }
@@ -142,7 +157,7 @@ func (q *Queue) Redrive(to *Queue, limit int) (moved int, err error) {
 	return moved, nil
 }
 
-// Entry is one of a batch: what is asked for, then what has become of it.
+// Entry is an entry of a batch: the request, then also its result.
 type Entry struct {
 	Message    engine.Message // to be sent
 	Receipt    engine.Receipt // to be deleted or to be hidden
@@ -155,6 +170,11 @@ type Entry struct {
 // error if nothing is known of them.
 func (q *Queue) Send(k *Link, entries []Entry, got func([]Entry, error)) {
 	q.batch(k, Send, entries, got, func(e *Entry) error {
+		if q.Takes != nil {
+			if err := q.Takes(e.Message); err != nil {
+				return err
+			}
+		}
 		e.Sent = q.Put(e.Message)
 		return nil
 	})
@@ -167,16 +187,22 @@ func (q *Queue) Delete(k *Link, entries []Entry, got func([]Entry, error)) {
 	})
 }
 
-// ChangeVisibility hides the entries' messages for as long as each says, or makes them
-// visible.
+// ChangeVisibility hides each entry's message for its Visibility; 0 makes it visible.
 func (q *Queue) ChangeVisibility(k *Link, entries []Entry, got func([]Entry, error)) {
 	q.batch(k, ChangeVisibility, entries, got, func(e *Entry) error {
+		defer q.look() // the message may become visible sooner than before
 		return q.service.engine.ChangeVisibility(q.service.Now(), q.engine, e.Receipt, e.Visibility)
 	})
 }
 
 func (q *Queue) batch(k *Link, a Action, entries []Entry, got func([]Entry, error), each func(*Entry) error) {
+	var refused error
 	k.Do(a, func(answer func()) {
+		if refused = q.refuses(a, entries); refused != nil {
+			k.loop.Note(k.process.Name, "has a request refused for what is in it", int64(len(entries)))
+			answer()
+			return
+		}
 		refuse := k.faults(a).FailEntry
 		for i := range entries {
 			if k.loop.Chance(refuse) {
@@ -188,7 +214,20 @@ func (q *Queue) batch(k *Link, a Action, entries []Entry, got func([]Entry, erro
 		}
 		q.service.stir()
 		answer()
-	}, func(err error) { got(entries, err) })
+	}, func(err error) { got(entries, cmp.Or(err, refused)) })
+}
+
+// refuses returns why a batch is refused as a whole.
+func (q *Queue) refuses(a Action, entries []Entry) error {
+	if a != Send || q.Takes == nil {
+		return nil
+	}
+	for i := range entries {
+		if err := q.Takes(entries[i].Message); errors.Is(err, ErrUnacceptable) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Receive receives up to count messages for a visibility timeout (negative: the
@@ -228,7 +267,7 @@ func (q *Queue) giveUp(p *poll) {
 	}
 }
 
-// stir serves who waits at a queue in which something has become receivable.
+// stir serves the polls of queues in which a message has become receivable.
 func (s *Service) stir() {
 	for s.woken = s.engine.Woken(s.woken[:0]); len(s.woken) > 0; s.woken = s.engine.Woken(s.woken[:0]) {
 		for _, woken := range s.woken {
@@ -237,7 +276,7 @@ func (s *Service) stir() {
 	}
 }
 
-// serve answers the polls for which there is something, and looks again when something
+// serve answers the polls for which there are messages, and has the others served when a message
 // becomes visible.
 func (q *Queue) serve() {
 	s := q.service
@@ -250,6 +289,12 @@ func (q *Queue) serve() {
 		q.pollers = slices.Delete(q.pollers, 0, 1)
 		p.answer(got, err)
 	}
+	q.look()
+}
+
+// look has the waiting polls served when the next hidden message becomes visible.
+func (q *Queue) look() {
+	s := q.service
 	if len(q.pollers) == 0 {
 		return
 	}
@@ -263,9 +308,6 @@ func (q *Queue) serve() {
 	}
 	q.looks = due
 	s.loop.After(time.Duration(due-s.loop.now), "SQS", func() {
-		if q.looks == due {
-			q.looks = 0
-		}
 		q.serve()
 		s.stir()
 	})

@@ -2,9 +2,9 @@ package world
 
 import "slices"
 
-// Shrink returns a shorter list of what was done that still fails: it leaves out halves,
-// quarters and so on, then one after the other, for as long as fails reports true for
-// what is left. The order stays. fails is asked about lists that it must not change.
+// Shrink returns a shorter list for which fails still reports true: it leaves out halves,
+// quarters and so on, then single elements. The order stays. fails must not change the lists that
+// it gets.
 func Shrink[T any](all []T, fails func([]T) bool) []T {
 	for part := max(len(all)/2, 1); len(all) > 0; {
 		shorter := false

@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"time"
@@ -9,20 +9,22 @@ import (
 
 // admit takes a received message into our hands. A message that is here already is not
 // run twice: the one that is here adopts the newer receipt handle.
-func (c *core) admit(d *delivery, now time.Time) {
-	if old := c.held[d.msg.ID]; old != nil {
+func (c *Machine) admit(d *Delivery, now time.Time) {
+	if old := c.held[d.ID]; old != nil {
 		d.duplicate = true
 		c.counts.Duplicates++
 		c.adopt(old, d)
 		return
 	}
-	c.held[d.msg.ID] = d
-	c.weighIn(d)
+	c.held[d.ID] = d
+	c.countBytes(d)
 	c.waiting++ // as every delivery that is new
-	c.memory.Unpark(d.msg.ID)
-	d.msg.Attempt = c.attemptNumber(d, now)
-	c.pickUpTrail(d, now)
-	if c.queue.fifo {
+	c.memory.ForgetHandle(d.ID)
+	d.Attempt = c.attemptNumber(d, now)
+	if trail := c.memory.Recall(d.ID, now).Trail; trail != "" {
+		d.Trail = trail // that the last attempt left, if it was made here
+	}
+	if c.Queue.FIFO {
 		c.joinGroup(d, now)
 		return
 	}
@@ -30,8 +32,8 @@ func (c *core) admit(d *delivery, now time.Time) {
 }
 
 // adopt gives old, which is held, the lease and handle of its redelivery d.
-func (c *core) adopt(old, d *delivery) {
-	old.handle = d.handle
+func (c *Machine) adopt(old, d *Delivery) {
+	old.Handle = d.Handle
 	old.receives = max(old.receives, d.receives)
 	old.requested, old.expires, old.renewAt = d.requested, d.expires, d.renewAt
 	old.leaseAgain() // though its handler has been interrupted, or the older handle has hidden it
@@ -39,29 +41,29 @@ func (c *core) adopt(old, d *delivery) {
 
 // begin decides what a message that is next in line needs: a run of the handler,
 // or, by what is remembered of it, only a settlement.
-func (c *core) begin(d *delivery, now time.Time) {
+func (c *Machine) begin(d *Delivery, now time.Time) {
 	if !c.groups.Begin(&d.member) {
 		return
 	}
-	known := c.memory.Recall(d.msg.ID, now)
+	known := c.memory.Recall(d.ID, now)
 	due := known.Due
-	if known.Receives == 0 && d.history != nil { // nothing is known of this copy
-		due = d.history.due
+	if known.Receives == 0 && d.History != nil { // nothing is known of this copy
+		due = d.History.Due
 	}
 	switch {
 	case known.Done:
 		// Only the delete was not acknowledged.
 		d.copied = known.Copied
-		c.skip(d, verdict{outcome: OutcomeDelete}, now)
+		c.skip(d, Verdict{Outcome: OutcomeDelete}, now)
 		return
 	case known.Spent:
-		d.watched = true                                   // when it was given up
-		c.memory.Note(d.msg.ID, now).Receives = d.receives // which was no attempt
-		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: known.Reason, err: known.Err}, now)
+		d.watched = true                               // when it was given up
+		c.memory.Note(d.ID, now).Receives = d.receives // which was no attempt
+		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: known.Reason, Err: known.Err}, now)
 		return
 	case due.After(now):
-		note := c.memory.Note(d.msg.ID, now)
-		note.Unrun(d.msg.Attempt, d.receives) // this receive was no attempt
+		note := c.memory.Note(d.ID, now)
+		note.Unrun(d.Attempt, d.receives) // this receive was no attempt
 		note.Due = due
 		if parked := d.parked(note); due.Sub(now) <= shortHold || c.mayHold(d, due, now) {
 			c.await(d, parked, now) // it is leased, so it can wait here
@@ -70,19 +72,19 @@ func (c *core) begin(d *delivery, now time.Time) {
 		}
 		return
 	}
-	first, sent := c.clock.local(d.msg.FirstReceived), c.clock.local(d.msg.Sent)
-	if reason, exhausted := c.policy.Exhausted(d.msg.Attempt, first, sent, now); exhausted {
-		c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: reason, err: d.withLastError(errExhausted)}, now)
+	first, sent := c.local(d.FirstReceived), c.local(d.Sent)
+	if reason, exhausted := c.policy.Exhausted(d.Attempt, first, sent, now); exhausted {
+		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(errExhausted)}, now)
 		return
 	}
 	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
-		c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease}, now)
+		c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease}, now)
 		return
 	}
 	if !c.gateShut(d, now) && c.confine(d, now) {
 		return
 	}
-	c.line(d, now)
+	c.lineUp(d, now)
 }
 
 // shortHold is how long a message that is not yet due is held rather than hidden
@@ -91,11 +93,11 @@ const shortHold = 2 * time.Second
 
 // await holds d until v.due. If it has to leave before, at a stop for example, it is settled
 // as v says.
-func (c *core) await(d *delivery, v verdict, now time.Time) {
+func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
 	d.verdict = v
 	c.move(d, stateScheduled)
 	c.groups.Hold(&d.member)
-	c.alarms.After(now.Add(v.due.Sub(now)), func(now time.Time) {
+	c.alarms.After(now.Add(v.Due.Sub(now)), func(now time.Time) {
 		switch {
 		case d.state != stateScheduled:
 		case passed(d.expires, now):
@@ -108,7 +110,7 @@ func (c *core) await(d *delivery, v verdict, now time.Time) {
 }
 
 // awaited notes that d does not wait for its time any longer.
-func (c *core) awaited(d *delivery) {
+func (c *Machine) awaited(d *Delivery) {
 	if d.state == stateScheduled {
 		c.move(d, stateWaiting)
 		c.groups.Busy(&d.member)
@@ -123,14 +125,14 @@ func (c *core) awaited(d *delivery) {
 //
 // What fits is no proof either. A message whose last attempt fails goes to the
 // dead-letter queue, if there is one: as long as it comes, it has an attempt left.
-func (c *core) attemptNumber(d *delivery, now time.Time) int {
-	known := c.memory.Recall(d.msg.ID, now)
+func (c *Machine) attemptNumber(d *Delivery, now time.Time) int {
+	known := c.memory.Recall(d.ID, now)
 	n := max(known.Runs, d.made()) + 1
 	if d.receives == known.Receives+1 {
 		return n
 	}
-	fit := d.fit
-	if limit := c.policy.MaxAttempts; limit > 0 && c.facts.deadLetter.url != "" {
+	fit := d.Fit
+	if limit := c.policy.MaxAttempts; limit > 0 && c.facts.DeadLetter.URL != "" {
 		fit = min(fit, limit)
 	}
 	return max(n, fit)
@@ -138,19 +140,19 @@ func (c *core) attemptNumber(d *delivery, now time.Time) int {
 
 // parked is the verdict on d, which is not yet due: what is remembered of its wait
 // stays.
-func (d *delivery) parked(known *memory.Note) verdict {
-	v := verdict{outcome: OutcomePark, reason: retry.ReasonPolicy, due: known.Due, unavailable: known.Unavailable}
+func (d *Delivery) parked(known *memory.Note) Verdict {
+	v := Verdict{Outcome: OutcomePark, Reason: retry.ReasonPolicy, Due: known.Due, unavailable: known.Unavailable}
 	if known.Asked {
-		v.reason = retry.ReasonRetryAfter
+		v.Reason = retry.ReasonRetryAfter
 	}
-	if d.history != nil {
-		v.unavailable = v.unavailable || d.history.Unavailable
+	if d.History != nil {
+		v.unavailable = v.unavailable || d.History.Unavailable
 	}
 	return v
 }
 
 // skip settles d without running its handler.
-func (c *core) skip(d *delivery, v verdict, now time.Time) {
+func (c *Machine) skip(d *Delivery, v Verdict, now time.Time) {
 	v = c.route(d, v, now)
 	c.unready(d, now)
 	c.move(d, stateSettling)
@@ -159,7 +161,7 @@ func (c *core) skip(d *delivery, v verdict, now time.Time) {
 }
 
 // unready takes d out of wherever it waits to be started.
-func (c *core) unready(d *delivery, now time.Time) {
+func (c *Machine) unready(d *Delivery, now time.Time) {
 	switch d.state {
 	case stateScheduled:
 		c.awaited(d)
@@ -167,6 +169,6 @@ func (c *core) unready(d *delivery, now time.Time) {
 		c.stepOut(d)
 	case stateAlone:
 		c.move(d, stateWaiting)
-		c.leaveFloor(d, now)
+		c.leaveSolo(d, now)
 	}
 }

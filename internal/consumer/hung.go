@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 // Nothing can end a goroutine from outside. A handler that ignores the end of its
 // context keeps its place for as long as it likes: one such message a minute takes all
 // places soon, and then nothing is worked off any more. Its place is not given to
-// another, since more handlers than Config.Concurrency would then run. So the health
+// another, since more handlers than Settings.Concurrency would then run. So the health
 // says so, from the first such handler on, and is failing when they have all places: a
 // new process is then the only remedy, and a platform that watches the health starts one.
 
@@ -26,11 +26,11 @@ const (
 
 // hungFrom is when the handler of d, which runs, is taken for one that ignores the end
 // of its context; zero if its context goes on.
-func (c *settings) hungFrom(d *delivery) (at time.Time) {
+func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
 	if d.leaseState.lost() {
 		at = d.expires.Add(hungAfter) // or the loss was earlier
 	}
-	if timeout := c.cfg.HandlerTimeout; timeout > 0 {
+	if timeout := c.HandlerTimeout; timeout > 0 {
 		if over := d.began.Add(timeout + hungAfter); at.IsZero() || over.Before(at) {
 			at = over
 		}
@@ -40,7 +40,7 @@ func (c *settings) hungFrom(d *delivery) (at time.Time) {
 
 // watchHandler is called by the keeper of leases for each message in a handler. It
 // returns when to look again, zero if there is no need to.
-func (c *core) watchHandler(d *delivery, now time.Time) time.Time {
+func (c *Machine) watchHandler(d *Delivery, now time.Time) time.Time {
 	at := c.hungFrom(d)
 	if d.hung || at.IsZero() || at.After(now) {
 		if d.hung {
@@ -50,8 +50,8 @@ func (c *core) watchHandler(d *delivery, now time.Time) time.Time {
 	}
 	d.hung = true
 	c.hung++
-	c.leaveFloor(d, now) // nobody waits for it
-	c.complainLater("hung", "a handler ignores the end of its context, and keeps its place", "message", d.msg,
+	c.leaveSolo(d, now) // nobody waits for it
+	c.complain("hung", "a handler ignores the end of its context, and keeps its place", "message", d.Subject(),
 		"running", now.Sub(d.began).Round(time.Second), "handlers", c.hung, "remedy", remedyHung)
 	return time.Time{}
 }
@@ -59,7 +59,7 @@ func (c *core) watchHandler(d *delivery, now time.Time) time.Time {
 const remedyHung = "have the handler return when its context ends, and restart the process"
 
 // handlerMoved notes that a handler of d starts or ends.
-func (c *core) handlerMoved(d *delivery, now time.Time) {
+func (c *Machine) handlerMoved(d *Delivery, now time.Time) {
 	c.lastMove = now
 	if d.hung {
 		d.hung = false
@@ -67,14 +67,14 @@ func (c *core) handlerMoved(d *delivery, now time.Time) {
 	}
 }
 
-// hungProblem says that handlers do not end, and whether they have all places; "" if
+// hungProblem returns the problem that handlers do not end, and whether they have all places; "" if
 // they do.
-func (c *core) hungProblem(now time.Time) (problem string, all bool) {
+func (c *Machine) hungProblem(now time.Time) (problem string, all bool) {
 	// In a pool those of all its consumers share the places.
-	full, hung, running, lastMove := c.handlers() >= c.dials.concurrency, c.hung, c.running, c.lastMove
+	full, hung, running, lastMove := c.handlers() >= c.concurrency, c.hung, c.running, c.lastMove
 	if c.pool != nil {
 		hung, running = 0, 0
-		for other := range c.pool.consumers {
+		for other := range c.pool.Each {
 			hung, running = hung+other.hung, running+other.running
 			if other.lastMove.After(lastMove) {
 				lastMove = other.lastMove

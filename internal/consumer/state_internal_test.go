@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 func TestStates(t *testing.T) {
 	for from := range state(states) {
 		for to := range state(states) {
-			c, d := new(core), &delivery{msg: new(Message), state: from}
+			c, d := new(Machine), &Delivery{state: from}
 			if n := c.countOf(from); n != nil {
 				*n = 1
 			}
@@ -39,7 +39,7 @@ func TestStates(t *testing.T) {
 }
 
 // moves reports whether d moves.
-func moves(c *core, d *delivery, to state) (moved bool) {
+func moves(c *Machine, d *Delivery, to state) (moved bool) {
 	defer func() { moved = recover() == nil }()
 	c.move(d, to)
 	return

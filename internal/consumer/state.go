@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 )
 
 // state is where a delivery is between its receipt and the acknowledgement of its
-// settlement. It changes by [Consumer.move] alone.
+// settlement. It changes by [Machine.move] alone.
 type state uint8
 
 const (
@@ -52,7 +52,7 @@ var stateNames = [states]string{
 	"finished", "settling", "hiding", "copying", "requeueing", "deleting", "gone",
 }
 
-func (s state) String() string { return nameOf(stateNames[:], uint8(s), "state") }
+func (s state) String() string { return stateNames[s] }
 
 // waits reports whether the delivery is leased and not started.
 func (s state) waits() bool { return s <= stateAlone }
@@ -66,10 +66,10 @@ func (s state) requested() bool { return stateHiding <= s && s <= stateDeleting 
 
 // move brings d into another state, and keeps the counts right. It panics if the move
 // is not permitted.
-func (c *core) move(d *delivery, to state) {
+func (c *Machine) move(d *Delivery, to state) {
 	from := d.state
 	if !slices.Contains(permitted[from], to) {
-		panic(fmt.Sprintf("reprise: message %s cannot move from %v to %v", d.msg.ID, from, to))
+		panic(fmt.Sprintf("reprise: message %s cannot move from %v to %v", d.ID, from, to))
 	}
 	if from.settles() && !to.settles() {
 		c.unstick(d)
@@ -85,7 +85,7 @@ func (c *core) move(d *delivery, to state) {
 
 // countOf is the number of the deliveries that are in a state like s; nil if they are
 // not counted.
-func (c *core) countOf(s state) *int {
+func (c *Machine) countOf(s state) *int {
 	switch {
 	case s.waits():
 		return &c.waiting
@@ -116,7 +116,7 @@ func (s leaseState) renewing() bool { return s == leaseRenewing || s == leaseLos
 func (s leaseState) lost() bool { return s == leaseLost || s == leaseLostRenewing }
 
 // renewalEnded notes that d's heartbeat has ended.
-func (d *delivery) renewalEnded() {
+func (d *Delivery) renewalEnded() {
 	if d.leaseState == leaseRenewing {
 		d.leaseState = leaseKept
 	} else {
@@ -125,7 +125,7 @@ func (d *delivery) renewalEnded() {
 }
 
 // loseLease notes that d's lease has ended while its handler ran.
-func (d *delivery) loseLease() {
+func (d *Delivery) loseLease() {
 	if d.leaseState.renewing() {
 		d.leaseState = leaseLostRenewing
 	} else {
@@ -135,7 +135,7 @@ func (d *delivery) loseLease() {
 
 // leaseAgain notes that d was received again: it has a new lease, though a heartbeat of
 // the older one may still be under way.
-func (d *delivery) leaseAgain() {
+func (d *Delivery) leaseAgain() {
 	if d.leaseState.renewing() {
 		d.leaseState = leaseRenewing
 	} else {
@@ -145,8 +145,8 @@ func (d *delivery) leaseAgain() {
 
 // superseded reports whether d has been received again since the latest request about it
 // took its receipt handle.
-func (d *delivery) superseded() bool { return d.named != d.handle }
+func (d *Delivery) superseded() bool { return d.named != d.Handle }
 
 // busy reports whether a request about d is under way, or about to go out: nothing else
 // may be sent about it then.
-func (d *delivery) busy() bool { return d.state.requested() || d.leaseState.renewing() }
+func (d *Delivery) busy() bool { return d.state.requested() || d.leaseState.renewing() }

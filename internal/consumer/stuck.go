@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"fmt"
@@ -35,15 +35,15 @@ const (
 
 // refusals are those of one message by one outbox, in a row.
 type refusals struct {
-	by    *outbox
+	by    *Outbox
 	many  int
 	since time.Time
 	taken int64 // by the outbox, when it refused this first
-	stuck bool  // counted in Consumer.stuck
+	stuck bool  // counted in Machine.stuck
 }
 
 // noteRefusal takes in that SQS has not carried out what o asked for d.
-func (c *core) noteRefusal(o *outbox, d *delivery, err error, now time.Time) {
+func (c *Machine) noteRefusal(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 	d.refusals++
 	if d.refused.by != o {
 		c.unstick(d)
@@ -51,20 +51,20 @@ func (c *core) noteRefusal(o *outbox, d *delivery, err error, now time.Time) {
 	}
 	r := &d.refused
 	r.many++
-	if r.many >= unsettledMany || lasting(err) {
-		c.health.degrade(fmt.Sprintf("settling fails: %v", err))
+	if r.many >= unsettledMany || f.is(Lasting) {
+		c.health.degrade(fmt.Sprintf("settling fails: %v", f.Err))
 	}
 	if r.many >= unsettledMany && !r.stuck && c.answered.After(r.since) {
 		r.stuck = true
 		c.stuck++
 	}
 	if r.stuck {
-		c.stuckError = err
+		c.stuckError = f.Err
 	}
 }
 
 // unstick notes that d is not refused any more.
-func (c *core) unstick(d *delivery) {
+func (c *Machine) unstick(d *Delivery) {
 	if d.refused.stuck {
 		d.refused.stuck = false
 		c.stuck--
@@ -73,7 +73,7 @@ func (c *core) unstick(d *delivery) {
 
 // refusedLong reports whether d's copy has been refused for so long, in requests of
 // its own, that it is no longer waited for.
-func (d *delivery) refusedLong(now time.Time) bool {
+func (d *Delivery) refusedLong(now time.Time) bool {
 	enough := stuckForAlone
 	if d.othersTaken() {
 		enough = stuckFor
@@ -83,11 +83,11 @@ func (d *delivery) refusedLong(now time.Time) bool {
 
 // othersTaken reports whether SQS has carried out for others, since it refused d
 // first, what it refuses for d.
-func (d *delivery) othersTaken() bool { return d.refused.by.taken > d.refused.taken }
+func (d *Delivery) othersTaken() bool { return d.refused.by.taken > d.refused.taken }
 
 // stuckProblem is what health says of messages that are refused while SQS answers
 // others; empty if there are none.
-func (c *core) stuckProblem() string {
+func (c *Machine) stuckProblem() string {
 	if c.stuck == 0 {
 		return ""
 	}
@@ -96,7 +96,6 @@ func (c *core) stuckProblem() string {
 
 // unsendable is what is known of messages that are given up and that the
 // dead-letter queue does not take, though it takes others or is there at least.
-// Part of the core.
 type unsendable struct {
 	until time.Time // when the last of them becomes visible
 	err   error

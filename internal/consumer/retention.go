@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"errors"
@@ -9,28 +9,13 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// A queue drops a message when its retention is over, hidden or not, and says
-// nothing. A message whose wait would end too late is therefore requeued, or
-// dead-lettered while there is time, or at least announced.
-
-// Expiring is a message that its queue will drop before it can be tried again:
-// there is no dead-letter queue to put it in, and no copy can take its place.
-type Expiring struct {
-	Message *Message
-	// At is when the queue drops it, on the consumer's clock.
-	At time.Time
-	// Outcome is what became of the message: OutcomeKeep if it was given up, else
-	// why it waits.
-	Outcome Outcome
-}
-
 // maxLastChance bounds how long before the end of its retention a message must be
 // due, so that somebody receives it in time.
 const maxLastChance = time.Hour
 
 var errExpires = errors.New("its queue would have dropped it before it could be run again")
 
-// expirations are the messages that are left to expire. Part of the core.
+// expirations are the messages that are left to expire.
 type expirations struct {
 	waiting     int // announced since the last of them was dropped
 	first, last time.Time
@@ -38,50 +23,50 @@ type expirations struct {
 
 // expiry is when the queue drops d, on our clock. Where SQS did not say when it was
 // sent, that is never: a zero time.
-func (c *core) expiry(d *delivery) time.Time {
+func (c *Machine) expiry(d *Delivery) time.Time {
 	sent := d.enqueued()
 	if sent.IsZero() {
 		return sent
 	}
-	return c.clock.local(sent).Add(c.facts.retention())
+	return c.local(sent).Add(c.facts.retention())
 }
 
-// expiresBefore says that d, if it waits until then, is dropped before anybody can be
+// expiresBefore reports whether d, if it waits until then, is dropped before anybody can be
 // expected to have received it.
-func (c *core) expiresBefore(d *delivery, then time.Time) bool {
+func (c *Machine) expiresBefore(d *Delivery, then time.Time) bool {
 	expires := c.expiry(d)
 	return !expires.IsZero() && then.After(expires.Add(-min(maxLastChance, c.facts.retention()/10)))
 }
 
 // withoutCopy completes a verdict that gives d back by visibility: where the queue
 // would not let it come again, it goes to the dead-letter queue now, with its story.
-func (c *core) withoutCopy(d *delivery, v verdict, now time.Time) verdict {
+func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 	v = c.atLastReceive(d, v)
 	switch {
-	case !v.comesAgain(), v.due.IsZero(): // the latter is there to be received
-	case c.facts.deadLetter.url == "" || now.Before(c.facts.refusedUntil):
-	case c.expiresBefore(d, v.due):
-		if v.err == nil {
-			v.err = errExpires
+	case !v.comesAgain(), v.Due.IsZero(): // the latter is there to be received
+	case c.facts.DeadLetter.URL == "" || now.Before(c.facts.refusedUntil):
+	case c.expiresBefore(d, v.Due):
+		if v.Err == nil {
+			v.Err = errExpires
 		}
-		return verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonRetention, err: d.withLastError(v.err)}
+		return Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonRetention, Err: d.withLastError(v.Err)}
 	}
 	return v
 }
 
 // announceExpiry says so, once, if d, which SQS has just hidden, will be dropped before
 // it comes again.
-func (c *core) announceExpiry(d *delivery, now time.Time) {
-	due := d.verdict.due
+func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
+	due := d.verdict.Due
 	if due.IsZero() || d.verdict.requeue != byVisibility || d.verdict.carried || !c.expiresBefore(d, due) {
 		return
 	}
-	note := c.memory.Note(d.msg.ID, now)
+	note := c.memory.Note(d.ID, now)
 	if note.Announced {
 		return
 	}
 	note.Announced = true
-	e := Expiring{Message: d.msg, At: c.expiry(d), Outcome: d.verdict.outcome}
+	e := Expiring{Subject: d.Subject(), At: c.expiry(d), Outcome: d.verdict.Outcome}
 	c.counts.Expiring++
 	left := &c.expiring
 	if now.After(left.last) {
@@ -94,12 +79,10 @@ func (c *core) announceExpiry(d *delivery, now time.Time) {
 	if e.At.After(left.last) {
 		left.last = e.At
 	}
-	c.complainLater("expires", "a message will be dropped by its queue before it can be tried again",
-		"message", e.Message, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.err,
+	c.complain("expires", "a message will be dropped by its queue before it can be tried again",
+		"message", e.Subject, "expires", e.At, "outcome", e.Outcome.String(), "error", d.verdict.Err,
 		"remedy", "give the queue a RedrivePolicy, or set Config.DeadLetterURL; or raise MessageRetentionPeriod, which holds for messages that are in the queue already")
-	if f := c.cfg.Observer.Expiring; f != nil {
-		c.inOrder(func(shell *Consumer) { shell.tell(func() { f(shell.runCtx, e) }) })
-	}
+	c.tell(e)
 }
 
 // problem is what health says of messages that are left to expire; empty if none

@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 
 // poller makes one receive after the other, each for as many messages as there is room
 // for. The first lives as long as the consumer. While the queue has more than the pollers
-// bring in there are others, each until its receive is not full. Part of the core.
-type poller struct {
+// bring in there are others, each until its receive is not full.
+type Poller struct {
 	state    pollerState
 	extra    bool         // not the first
 	failures int          // of its receives, in a row
@@ -45,10 +45,10 @@ const (
 )
 
 // poll begins to receive.
-func (c *core) poll() { c.addPoller(false) }
+func (c *Machine) poll() { c.addPoller(false) }
 
-func (c *core) addPoller(extra bool) *poller {
-	p := &poller{extra: extra}
+func (c *Machine) addPoller(extra bool) *Poller {
+	p := &Poller{extra: extra}
 	p.alarm.Do = func(time.Time) {
 		if p.hurry = p.state == pollerWaiting; !p.hurry {
 			p.state = pollerWaiting
@@ -60,11 +60,11 @@ func (c *core) addPoller(extra bool) *poller {
 
 // pollOn has each poller that waits for room receive, if there is room. During a drain
 // pollers end instead; when nothing is held either, the drain goes on.
-func (c *core) pollOn(now time.Time) {
+func (c *Machine) pollOn(now time.Time) {
 	if c.draining {
-		c.pollers = slices.DeleteFunc(c.pollers, func(p *poller) bool { return p.state != pollerReceiving })
-		if c.empty() {
-			c.want(effect{kind: effectEmptied})
+		c.pollers = slices.DeleteFunc(c.pollers, func(p *Poller) bool { return p.state != pollerReceiving })
+		if c.Empty() {
+			c.want(Effect{Kind: Emptied})
 		}
 		return
 	}
@@ -83,21 +83,21 @@ func (c *core) pollOn(now time.Time) {
 }
 
 // ask has p receive n messages, whose places are reserved.
-func (c *core) ask(p *poller, n int) {
+func (c *Machine) ask(p *Poller, n int) {
 	c.alarms.Stop(&p.alarm)
 	p.state, p.hurry = pollerReceiving, false
-	c.want(effect{kind: effectReceive, poller: p, n: n})
+	c.want(Effect{Kind: Receive, Poller: p, N: n})
 }
 
 // reserve takes up to ten places for a receive if that is worthwhile: half of all
 // places are free, or ten, or somebody is in a hurry. Otherwise it reports whether a
 // worker is idle for want of a message.
-func (c *core) reserve(hurry bool) (n int, idle bool) {
+func (c *Machine) reserve(hurry bool) (n int, idle bool) {
 	free, worthwhile, idle := c.room()
 	if free < worthwhile && (!hurry || !idle) {
 		return 0, idle
 	}
-	n = min(maxBatch, free)
+	n = min(MaxBatch, free)
 	c.reserved += n
 	return n, false
 }
@@ -106,8 +106,8 @@ func (c *core) reserve(hurry bool) (n int, idle bool) {
 // call, and whether a worker is idle for want of one. What is held for an outage or a
 // pause, or blocked by its FIFO group, takes no room: a few groups with a backlog would
 // take all of it, and few workers.
-func (c *core) room() (free, worthwhile int, idle bool) {
-	if c.dials.paused {
+func (c *Machine) room() (free, worthwhile int, idle bool) {
+	if c.paused {
 		return 0, 1, false
 	}
 	if shut, canary := c.shut(); shut {
@@ -123,14 +123,14 @@ func (c *core) room() (free, worthwhile int, idle bool) {
 		ahead = min(ahead, left)
 	}
 	waiting := c.waiting - c.gates.shelved - c.groups.Counts().Blocked + c.reserved
-	free, worthwhile = c.withinBytes(min(left, ahead)-waiting, min(maxBatch, max(1, ahead/2)))
-	idle = free > 0 && waiting < open && (c.cfg.Rate == 0 || waiting == 0)
+	free, worthwhile = c.withinBytes(min(left, ahead)-waiting, min(MaxBatch, max(1, ahead/2)))
+	idle = free > 0 && waiting < open && (c.Rate == 0 || waiting == 0)
 	return free, worthwhile, idle
 }
 
-// took takes in the messages of p's receive, which was asked for at the given time, in
-// place of the n places reserved for it.
-func (c *core) took(p *poller, n int, batch []delivery, asked time.Time) {
+// Took takes in the messages of p's receive, which was asked for and answered at the given
+// times, in place of the n places reserved for it.
+func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time.Time) {
 	now := c.now
 	c.health.received(now)
 	if len(batch) > 0 {
@@ -138,8 +138,11 @@ func (c *core) took(p *poller, n int, batch []delivery, asked time.Time) {
 	}
 	c.counts.Received += int64(len(batch))
 	c.reserved -= n
-	for i := range batch {
-		d := &batch[i]
+	granted := answered.Add(-c.late(asked, answered))
+	for _, d := range batch {
+		d.receives = d.Receives
+		d.requested = asked
+		d.grant(granted, c.Lease)
 		c.admit(d, now)
 		if d.state.waits() && !d.duplicate && passed(d.expires, now) {
 			c.lose(d, errLeaseEnded) // this process was stopped for a while: another may have it by now
@@ -156,15 +159,22 @@ func (c *core) took(p *poller, n int, batch []delivery, asked time.Time) {
 	case p.extra:
 		c.endPoller(p)
 	case len(batch) == 0:
-		c.pause(p, max(c.broughtNothing(nil), c.answeredAtOnce(asked)))
+		c.pause(p, max(c.broughtNothing(Failure{}), c.answeredAtOnce(asked)))
 	}
+}
+
+// late is for how long at least the reply to a receive has waited to be read: until its
+// time limit the SDK may have repeated the request. The rest passed while the process, or
+// the machine, was stopped.
+func (c *Machine) late(asked, answered time.Time) time.Duration {
+	return max(0, elapsed(asked, answered)-c.PollTimeout)
 }
 
 // answeredAtOnce is how long to wait after an empty receive that was asked for at
 // asked: whoever answers a long poll without waiting, as some servers and proxies
 // do, would be asked thousands of times a second.
-func (c *core) answeredAtOnce(asked time.Time) time.Duration {
-	if c.now.Sub(asked) < min(emptyPause, c.cfg.LongPoll/2) {
+func (c *Machine) answeredAtOnce(asked time.Time) time.Duration {
+	if c.now.Sub(asked) < min(emptyPause, c.LongPoll/2) {
 		return emptyPause
 	}
 	return 0
@@ -172,18 +182,18 @@ func (c *core) answeredAtOnce(asked time.Time) time.Duration {
 
 // maybeAddPoller adds a poller if there is room for another receive: the queue has more
 // than the pollers of now bring in.
-func (c *core) maybeAddPoller() {
+func (c *Machine) maybeAddPoller() {
 	free, _, _ := c.room()
-	if all, _ := c.places(); c.draining || free < maxBatch || len(c.pollers)*maxBatch >= all {
+	if all, _ := c.places(); c.draining || free < MaxBatch || len(c.pollers)*MaxBatch >= all {
 		return
 	}
-	c.reserved += maxBatch
-	c.ask(c.addPoller(true), maxBatch)
+	c.reserved += MaxBatch
+	c.ask(c.addPoller(true), MaxBatch)
 }
 
-// receiveFailed takes in that p's receive of n messages has failed: it is reported, and p
+// ReceiveFailed takes in that p's receive of n messages has failed: it is reported, and p
 // waits before its next.
-func (c *core) receiveFailed(p *poller, n int, err error) {
+func (c *Machine) ReceiveFailed(p *Poller, n int, f Failure) {
 	c.reserved -= n
 	p.state = pollerWaiting
 	switch {
@@ -195,24 +205,24 @@ func (c *core) receiveFailed(p *poller, n int, err error) {
 	}
 	p.failures++
 	wait := min(maxPollBackoff, minPollBackoff<<min(p.failures-1, 10))
-	problem := fmt.Sprintf("receiving fails: %v", err)
-	if pause := c.broughtNothing(err); pause > 0 {
+	problem := fmt.Sprintf("receiving fails: %v", f.Err)
+	if pause := c.broughtNothing(f); pause > 0 {
 		c.pause(p, pause)
 		return
 	}
-	if lasting(err) {
+	if f.is(Lasting) {
 		wait = lastingPollBackoff
-		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", err)
+		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", f.Err)
 	}
 	c.health.failing(problem)
-	c.noteDenied("receive", err)
-	c.complainLater("receive", problem, "failures", p.failures)
+	c.noteDenied("receive", &f)
+	c.complain("receive", problem, "failures", p.failures)
 	c.pause(p, wait)
 }
 
 // pause keeps p from receiving for about as long as wait; half fixed, half random:
 // consumers that failed together come back apart.
-func (c *core) pause(p *poller, wait time.Duration) {
+func (c *Machine) pause(p *Poller, wait time.Duration) {
 	if wait == 0 {
 		return
 	}
@@ -221,6 +231,6 @@ func (c *core) pause(p *poller, wait time.Duration) {
 }
 
 // endPoller ends p, which is not the first.
-func (c *core) endPoller(p *poller) {
-	c.pollers = slices.DeleteFunc(c.pollers, func(other *poller) bool { return other == p })
+func (c *Machine) endPoller(p *Poller) {
+	c.pollers = slices.DeleteFunc(c.pollers, func(other *Poller) bool { return other == p })
 }

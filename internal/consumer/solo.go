@@ -1,4 +1,4 @@
-package reprise
+package consumer
 
 import (
 	"errors"
@@ -32,22 +32,22 @@ import (
 const (
 	// unexplainedMany receives without an outcome make a message a suspect.
 	unexplainedMany = 3
-	// deadlyMany receives without an outcome are as many deaths of whoever ran a
+	// deadlyMany receives without an outcome are as many deaths of processes that ran a
 	// marked message, with nothing beside it.
 	deadlyMany = 2
 	// suspectsMany suspects are dealt with in suspectsFor.
 	suspectsMany = 50
 	suspectsFor  = 15 * time.Minute
-	// floorPatience is how long others are not started for the sake of a message
+	// soloPatience is how long others are not started for the sake of a message
 	// that waits until those running have ended.
-	floorPatience = time.Minute
+	soloPatience = time.Minute
 	// aloneAtMost is how long others are not started while a message runs alone. What
 	// kills a process mostly does so within seconds: it panics in a goroutine of its
 	// own, or takes memory until the system ends it. A longer time would find a few
 	// more without harm to others, and let one forged mark stop everybody for as long.
 	aloneAtMost = time.Minute
-	// floorRest is how many times as long the others have afterwards.
-	floorRest = 9
+	// soloRest is how many times as long the others have afterwards.
+	soloRest = 9
 	// queueAlone is for how long a message is given back that finds another waiting.
 	queueAlone = time.Minute
 )
@@ -57,61 +57,59 @@ var (
 	errCrashes = errors.New("it crashes the worker: twice it was run alone, and twice there was no outcome")
 )
 
-// floor is the right to start handlers: everybody's, or that of one message which
-// runs alone. Part of the core.
-type floor struct {
-	next    *delivery // waits to run alone
-	owner   *core     // of that
-	running *delivery // was started alone; after aloneAtMost, others run beside it
+// soloTurn is who may start handlers: everybody, or one message, which runs alone.
+type soloTurn struct {
+	next    *Delivery // waits to run alone
+	owner   *Machine  // of that
+	running *Delivery // was started alone; after aloneAtMost, others run beside it
 	taken   time.Time // since when no other is started; zero: others are
-	rest    time.Time // others have the floor until then
+	rest    time.Time // others may start until then
 
 	suspects      int
 	suspectsSince time.Time
 }
 
-// marked says that d is to run alone.
-func (d *delivery) marked() bool { return d.history != nil && d.history.Alone > 0 }
+// marked reports whether d is to run alone.
+func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
 
 // unexplained is how many of d's receives before this one were neither this
 // process's own, which lives, nor the hops of a long wait, nor, of those that can be
 // taken for it, attempts.
-func (c *core) unexplained(d *delivery, attempts int, now time.Time) int {
-	arrived := d.msg.FirstReceived
-	if d.history != nil {
-		arrived = d.history.arrived
+func (c *Machine) unexplained(d *Delivery, attempts int, now time.Time) int {
+	arrived := d.FirstReceived
+	if d.History != nil {
+		arrived = d.History.Arrived
 	}
 	// A wait beyond 12 hours takes a receive for each.
-	parked := c.hops(d) + int(now.Sub(c.clock.local(arrived))/(retry.MaxVisibility-time.Hour))
-	known := c.memory.Recall(d.msg.ID, now)
+	parked := d.hops(c.ahead) + int(now.Sub(c.local(arrived))/(retry.MaxVisibility-time.Hour))
+	known := c.memory.Recall(d.ID, now)
 	return d.receives - 1 - max(attempts+parked, known.Receives, known.Seen)
 }
 
-// suspicious says that d was received too often to be explained, even by all the
+// suspicious reports whether d was received too often to be explained, even by all the
 // attempts that fit into the time. FIFO siblings are received without running, by the
 // dozen, and there is no telling.
-func (c *core) suspicious(d *delivery, now time.Time) bool {
-	return !c.queue.fifo && d.receives > unexplainedMany && c.unexplained(d, d.msg.Attempt-1-d.made(), now) >= unexplainedMany
+func (c *Machine) suspicious(d *Delivery, now time.Time) bool {
+	return !c.Queue.FIFO && d.receives > unexplainedMany && c.unexplained(d, d.Attempt-1-d.made(), now) >= unexplainedMany
 }
 
 // confine deals with d if it is, or seems to be, one that kills. It returns false if d
 // may run like any other.
-func (c *core) confine(d *delivery, now time.Time) bool {
+func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	if d.marked() {
 		if c.unexplained(d, 0, now) >= deadlyMany {
-			m := d.msg
-			c.inOrder(func(*Consumer) { c.log.Error("a message crashes the worker, and is dead-lettered", "message", m) })
-			c.skip(d, verdict{outcome: OutcomeDeadLetter, reason: retry.ReasonCrash, err: errCrashes}, now)
+			c.tell(Crasher{d.Subject()})
+			c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonCrash, Err: errCrashes}, now)
 			return true
 		}
 		c.isolate(d, now)
 		return true
 	}
-	if !c.suspicious(d, now) || !c.floor.maySuspect(now) {
+	if !c.suspicious(d, now) || !c.solo.maySuspect(now) {
 		return false
 	}
-	c.complainLater("suspect", "a message seems to crash the worker; it is run alone", "message", d.msg)
-	v := verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, alone: true, err: errSuspect}
+	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
+	v := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, alone: true, Err: errSuspect}
 	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
 		c.isolate(d, now) // without a record of it: the queue's own limit is what is left
 		return true
@@ -123,139 +121,107 @@ func (c *core) confine(d *delivery, now time.Time) bool {
 // maySuspect counts one more suspect. Those that were received together with one
 // that kills are not many; where others release messages by the thousand, their
 // receives cannot be explained either.
-func (f *floor) maySuspect(now time.Time) bool {
-	if now.Sub(f.suspectsSince) > suspectsFor {
-		f.suspects, f.suspectsSince = 0, now
+func (s *soloTurn) maySuspect(now time.Time) bool {
+	if now.Sub(s.suspectsSince) > suspectsFor {
+		s.suspects, s.suspectsSince = 0, now
 	}
-	f.suspects++
-	return f.suspects <= suspectsMany
+	s.suspects++
+	return s.suspects <= suspectsMany
 }
 
-// giveWay gives d back while another has the floor.
-func (c *core) giveWay(d *delivery, now time.Time) {
-	due := now.Add(queueAlone + spread(queueAlone, d.msg.ID))
-	c.skip(d, verdict{outcome: OutcomeRelease, reason: retry.ReasonRelease, due: due, err: errSuspect}, now)
+// giveWay gives d back while another runs alone.
+func (c *Machine) giveWay(d *Delivery, now time.Time) {
+	due := now.Add(queueAlone + spread(queueAlone, d.ID))
+	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: errSuspect}, now)
 }
 
 // isolate has d, which waits, run alone. If another does or will, d is given back for a
 // while; so is a marked one if the others have the workers for longer, since each crash
 // that it waits through here would count against it.
-func (c *core) isolate(d *delivery, now time.Time) {
-	f := c.floor
-	if f.next != nil || f.running != nil || d.marked() && f.rest.Sub(now) > queueAlone {
+func (c *Machine) isolate(d *Delivery, now time.Time) {
+	s := c.solo
+	if s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone {
 		c.giveWay(d, now)
 		return
 	}
 	c.move(d, stateAlone)
-	f.next, f.owner = d, c
-	c.takeFloor(now)
+	s.next, s.owner = d, c
+	c.claimSolo(now)
 }
 
-// takeFloor stops the starting of others once they have had their time, so that the
+// claimSolo stops the starting of others once they have had their time, so that the
 // message that waits to run alone can. While c is paused it could not: the others of
 // its pool are not to wait for that.
-func (c *core) takeFloor(now time.Time) {
-	f := c.floor
-	d := f.next
-	if d == nil || c.closed || c.dials.paused || !f.taken.IsZero() {
+func (c *Machine) claimSolo(now time.Time) {
+	s := c.solo
+	d := s.next
+	if d == nil || c.closed || c.paused || !s.taken.IsZero() {
 		return
 	}
 	later := func(wait time.Duration, do func(now time.Time)) {
 		c.alarms.After(now.Add(wait), func(now time.Time) {
-			if f.next == d {
+			if s.next == d {
 				do(now)
 			}
 		})
 	}
-	if wait := f.rest.Sub(now); wait > 0 {
-		later(wait, c.takeFloor)
+	if wait := s.rest.Sub(now); wait > 0 {
+		later(wait, c.claimSolo)
 		return
 	}
-	f.taken = now
-	later(floorPatience, func(then time.Time) {
+	s.taken = now
+	later(soloPatience, func(then time.Time) {
 		switch { // some handler takes long: the others go on, and d tries again
-		case !f.taken.Equal(now): // they do, since a pause
+		case !s.taken.Equal(now): // they do, since a pause
 		case d.marked():
 			c.giveWay(d, then)
 		default: // without a copy, to give it back would use up a receive
-			c.yieldFloor(then)
-			c.takeFloor(then)
+			c.endSolo(then)
+			c.claimSolo(then)
 		}
 	})
 }
 
 // runAlone is called when the message that waited to run alone is started: others are
 // started again when it has ended, or aloneAtMost from now.
-func (c *core) runAlone(now time.Time) {
-	f := c.floor
-	d := f.next
-	f.next, f.running = nil, d
+func (c *Machine) runAlone(now time.Time) {
+	s := c.solo
+	d := s.next
+	s.next, s.running = nil, d
 	c.alarms.After(now.Add(aloneAtMost), func(now time.Time) {
-		if f.running == d {
-			c.yieldFloor(now)
+		if s.running == d {
+			c.endSolo(now)
 		}
 	})
 }
 
-// yieldFloor lets others start again.
-func (c *core) yieldFloor(now time.Time) {
-	f := c.floor
-	if f.taken.IsZero() {
+// endSolo lets others start again.
+func (c *Machine) endSolo(now time.Time) {
+	s := c.solo
+	if s.taken.IsZero() {
 		return
 	}
-	f.rest = now.Add(floorRest * now.Sub(f.taken))
-	f.taken = time.Time{}
+	s.rest = now.Add(soloRest * now.Sub(s.taken))
+	s.taken = time.Time{}
 }
 
-// leaveFloor is called when d no longer waits, or no longer runs.
-func (c *core) leaveFloor(d *delivery, now time.Time) {
-	f := c.floor
+// leaveSolo is called when d no longer waits, or no longer runs.
+func (c *Machine) leaveSolo(d *Delivery, now time.Time) {
+	s := c.solo
 	switch d {
-	case f.next:
-		f.next = nil
-	case f.running:
-		f.running = nil
+	case s.next:
+		s.next = nil
+	case s.running:
+		s.running = nil
 	default:
 		return
 	}
-	c.yieldFloor(now)
-}
-
-// startable is the message to start next; nil if none may start.
-func (c *core) startable() *delivery {
-	d := c.nextUp(c.now)
-	if d == nil || c.pool != nil && !c.pool.grants(c) {
-		return nil
-	}
-	return d
-}
-
-// nextUp is the message that c would start next, as far as c is concerned: in a pool
-// others may go first.
-func (c *core) nextUp(now time.Time) *delivery {
-	if d := c.nextInLine(); d != nil && c.startsIn(d, now) <= 0 {
-		return d
-	}
-	return nil
-}
-
-// nextInLine is nextUp without regard to whether it is yet time.
-func (c *core) nextInLine() *delivery {
-	f := c.floor
-	switch {
-	case c.closed || c.dials.paused || c.full():
-		return nil
-	case f.taken.IsZero():
-		return c.ready.first
-	case f.owner == c && f.running == nil && c.aloneHere():
-		return f.next
-	}
-	return nil
+	c.endSolo(now)
 }
 
 // aloneHere reports whether a message can run alone now: no handler runs and nothing is
 // unsettled. Handlers that hang are not counted, or it would wait for them for ever.
-func (c *core) aloneHere() bool {
+func (c *Machine) aloneHere() bool {
 	if c.pool != nil {
 		return c.pool.idle()
 	}
@@ -263,9 +229,9 @@ func (c *core) aloneHere() bool {
 }
 
 // withLastError is err with what the history of d says of the last attempt.
-func (d *delivery) withLastError(err error) error {
-	if d.history == nil || d.history.Error == "" {
+func (d *Delivery) withLastError(err error) error {
+	if d.History == nil || d.History.Error == "" {
 		return err
 	}
-	return fmt.Errorf("%w; the last error was: %s", err, d.history.Error)
+	return fmt.Errorf("%w; the last error was: %s", err, d.History.Error)
 }

@@ -1,0 +1,107 @@
+package consumer
+
+import "time"
+
+// collector turns messages that are ready into batches. There is nothing to be put
+// into and taken out of again: what a batch will be is the beginning of
+// Machine.ready, until a worker takes it.
+type collector struct {
+	Batch
+
+	ready   load // in Machine.ready
+	held    int  // bytes of all messages in our hands
+	typical int  // bytes of a message, about
+	running int  // batches
+}
+
+// load is an amount of messages.
+type load struct{ messages, bytes int }
+
+func (l *load) add(messages, bytes int) {
+	l.messages += messages
+	l.bytes += bytes
+}
+
+// enlist makes d ready to be started. Of a batch consumer, what a gate has let through
+// goes first, and without a linger.
+func (c *Machine) enlist(d *Delivery) {
+	c.move(d, stateReady)
+	if c.batches == nil {
+		c.ready.push(d)
+		return
+	}
+	if d.gate != nil {
+		c.ready.pushFront(d)
+	} else {
+		c.ready.push(d)
+		c.groups.Ready(&d.member)
+	}
+	c.batches.ready.add(1, d.size)
+}
+
+// delist takes d, which is ready, out of those that are, into another state.
+func (c *Machine) delist(d *Delivery, to state) {
+	c.move(d, to)
+	c.ready.remove(d)
+	if c.batches == nil {
+		return
+	}
+	c.batches.ready.add(-1, -d.size)
+	c.groups.Busy(&d.member)
+}
+
+// lingers is how long what is ready, of which first is the first, waits for more before
+// it makes a batch that goes.
+func (c *Machine) lingers(first *Delivery, now time.Time) time.Duration {
+	b, behind := c.batches, c.groups.Counts()
+	full := b.ready.messages+behind.Along >= b.Size || b.ready.bytes+behind.AlongBytes >= b.Bytes
+	if full || c.draining || first.gate != nil {
+		return 0
+	}
+	return first.Received.Add(b.Linger).Sub(now)
+}
+
+// countBytes counts a message that is taken into our hands.
+func (c *Machine) countBytes(d *Delivery) {
+	if b := c.batches; b != nil {
+		d.size = d.Size
+		b.held += d.size
+		b.typical += (d.size - b.typical) / 8
+	}
+}
+
+// uncountBytes counts a message that leaves them.
+func (c *Machine) uncountBytes(d *Delivery) {
+	if c.batches != nil {
+		c.batches.held -= d.size
+	}
+}
+
+// heldAtMost is how many bytes of messages may be held: see BatchSettings.Bytes.
+func (c *Machine) heldAtMost() int { return (c.concurrency + 1) * c.batches.Bytes }
+
+// withinBytes is room by the bytes that are held, where by their number there is room
+// for free messages.
+func (c *Machine) withinBytes(free, worthwhile int) (int, int) {
+	b := c.batches
+	if b == nil || b.held == 0 {
+		return free, worthwhile
+	}
+	size := max(1, b.typical)
+	left := c.heldAtMost() - b.held - c.reserved*size
+	if left <= 0 {
+		return 0, worthwhile
+	}
+	return min(free, max(1, left/size)), min(worthwhile, max(1, c.heldAtMost()/size/2))
+}
+
+// capacity is how many messages may be in handlers at once.
+func (c *Machine) capacity() int { return c.concurrency * c.batchSize() }
+
+// handlers is how many handlers run.
+func (c *Machine) handlers() int {
+	if c.batches == nil {
+		return c.running
+	}
+	return c.batches.running
+}

@@ -1,0 +1,82 @@
+package consumer
+
+import "time"
+
+// TakeBatch takes the next batch of messages to run, for the worker that asks, and has
+// another started for the one behind it; nil if none is due. The shell fills in how each
+// attempt ends, and gives them back to [Machine.EndedBatch].
+func (c *Machine) TakeBatch() []End {
+	c.summoned = false // if that is another, one more may be started: no harm
+	first := c.nextGranted()
+	if first == nil {
+		return nil
+	}
+	var batch []End
+	if first == c.solo.next {
+		c.setOff(first)
+		batch = []End{{Delivery: first}}
+	} else {
+		batch = c.fill(first)
+	}
+	c.batches.running++
+	c.counts.Batches++
+	c.charge()
+	return batch
+}
+
+// fill makes a batch of what is ready, from first on, as far as it fits. What one gate has
+// let through has a batch of its own.
+func (c *Machine) fill(first *Delivery) []End {
+	most := c.batches.ready.messages + c.groups.Counts().Along
+	batch := make([]End, 0, min(c.batches.Size, max(1, most)))
+	bytes := 0
+	fits := func(d *Delivery) bool {
+		bytes += d.size
+		return len(batch) == 0 || len(batch) < c.batches.Size && bytes <= c.batches.Bytes
+	}
+	gate := first.gate
+	for d := first; d != nil && d.gate == gate && fits(d); d = c.ready.first {
+		c.setOff(d)
+		batch = append(batch, End{Delivery: d})
+		if gate == nil && c.Queue.FIFO && !c.fillWithGroup(&batch, d, fits) {
+			break
+		}
+	}
+	return batch
+}
+
+// End is an attempt at one message of a batch, and its end.
+type End struct {
+	Delivery *Delivery
+	Cargo    any // the shell's own
+	Opinion  Opinion
+	Escaped  bool   // the user's code ended each goroutine that was to judge it
+	Trail    string // that the observer leaves of it; empty: it leaves the one before
+
+	// What EndedBatch decides.
+	Verdict Verdict
+	Subject Subject // of which is told
+}
+
+// EndedBatch judges the attempts of a batch, and begins the settlement of its messages.
+func (c *Machine) EndedBatch(ends []End, took time.Duration, now time.Time) {
+	c.batches.running--
+	for i := range ends {
+		if ends[i].Escaped {
+			ends[i].Delivery.loseLease()
+		}
+	}
+	for i := 0; i < len(ends); {
+		if c.Queue.FIFO {
+			i += c.settleGroup(ends[i:], took, now)
+			continue
+		}
+		c.endOf(&ends[i], took, now)
+		i++
+	}
+}
+
+// endOf ends one message's attempt.
+func (c *Machine) endOf(e *End, took time.Duration, now time.Time) {
+	e.Verdict, e.Subject = c.Ended(e.Delivery, e.Opinion, e.Trail, took, now)
+}

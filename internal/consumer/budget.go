@@ -1,0 +1,120 @@
+package consumer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/budget"
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+const (
+	budgetDenied = time.Hour // between two attempts where reading is not permitted
+	// budgetWatch: of so much of the quota in this process's hands or backoff the
+	// queue's count is of interest.
+	budgetWatch = 100
+
+	// fullPause is how long receiving pauses at a full quota.
+	fullPause = 20 * time.Second
+)
+
+// watchInFlight has the queue's count read if it could matter: this process has a
+// notable part of the quota, the last reading was near it, or a receive was refused for
+// it. It is called when messages were hidden, and when a receive brought none.
+func (c *Machine) watchInFlight(now time.Time) {
+	b := &c.budget
+	if c.InFlightQuota < 0 || c.draining || !b.Look(now) {
+		return
+	}
+	notable := c.InFlightQuota / budgetWatch
+	if !b.High(now) && !b.Refused(now) {
+		if len(c.held)+c.memory.Len() <= notable {
+			return
+		}
+		if len(c.held)+c.memory.InBackoff(now) <= notable { // which is not counted for each message
+			b.LookAgain(now.Add(budget.Every / 6))
+			return
+		}
+	}
+	b.LookAgain(now.Add(budget.Every))
+	c.want(Effect{Kind: Count})
+}
+
+// Counted takes in how many of the queue's messages are in flight (hidden) and wait
+// (visible), as SQS counts them.
+func (c *Machine) Counted(hidden, visible int) {
+	now := c.now
+	if c.InFlightQuota < 0 {
+		return
+	}
+	b := &c.budget
+	b.Read(budget.Reading{Hidden: hidden, Visible: visible, Quota: c.InFlightQuota, At: now})
+	if !b.High(now) {
+		return
+	}
+	f := plan.Finding{
+		Severity: plan.Warning,
+		Code:     plan.CodeInFlight,
+		Problem:  fmt.Sprintf("%d messages of the queue are in flight, of the %d that SQS permits; ", hidden, c.InFlightQuota),
+		Remedy:   "shorten the backoff, or ask AWS for a higher quota and set Config.InFlightQuota.",
+	}
+	switch {
+	case c.Queue.FIFO:
+		f.Problem += "on a FIFO queue no copies can relieve it, so that groups are not held, and of a failed group only the head is hidden."
+	case c.Via == plan.ViaVisibility:
+		f.Problem += "Config.Via forbids to relieve it by copies."
+		f.Remedy = "set Config.Via to ViaAuto; or " + f.Remedy
+	default:
+		f.Problem += "retries are sent as delayed copies, which are not in flight, the longest waits first."
+	}
+	c.find(f)
+}
+
+// CountDenied takes in that SQS denies the permission to read them.
+func (c *Machine) CountDenied(err error) {
+	c.budget.LookAgain(c.now.Add(budgetDenied))
+	c.find(plan.Finding{
+		Severity: plan.Warning,
+		Code:     plan.CodeInFlight,
+		Problem:  "how many messages of the queue are in flight cannot be read, so that retries are hidden until SQS hands out no more: " + err.Error(),
+		Remedy:   "permit sqs:GetQueueAttributes on the queue.",
+	})
+}
+
+// broughtNothing is called when a receive has come back empty, or failed. It says
+// for how long to wait before the next: at a full quota it would be no better.
+func (c *Machine) broughtNothing(f Failure) time.Duration {
+	now := c.now
+	if f.Err != nil {
+		if !f.is(OverLimit) || c.InFlightQuota < 0 {
+			return 0
+		}
+		c.budget.Refuse(now)
+	}
+	c.watchInFlight(now)
+	if !c.budget.Full(now) {
+		return 0
+	}
+	c.complain("in-flight", c.inFlightProblem(now))
+	return fullPause
+}
+
+// inFlight is what Status says of the queue's messages in flight.
+func (c *Machine) inFlight(now time.Time) InFlight {
+	last := c.budget.Last()
+	return InFlight{Queue: last.Hidden, Visible: last.Visible, AsOf: last.At, Quota: max(0, c.InFlightQuota), Full: c.budget.Full(now)}
+}
+
+// inFlightProblem is what health says while the quota is used up; empty if it is not.
+func (c *Machine) inFlightProblem(now time.Time) string {
+	b := &c.budget
+	if !b.Full(now) {
+		return ""
+	}
+	last := b.Last()
+	count := "as many messages of the queue are in flight as SQS permits"
+	if !last.At.IsZero() {
+		count = fmt.Sprintf("%d messages of the queue were in flight at %s, of the %d that SQS permits, and %d wait", last.Hidden, last.At.UTC().Format(time.RFC3339), last.Quota, last.Visible)
+	}
+	return fmt.Sprintf("%s: it hands out no more, however many receives ask. Of them this process has %d in backoff and %d in its hands. Shorten the backoff, wake what waits if its cause is mended, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, c.memory.InBackoff(now), len(c.held))
+}

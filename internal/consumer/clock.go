@@ -1,0 +1,46 @@
+package consumer
+
+import "time"
+
+// Begin begins a section at now. SQS's clock is ahead of ours by that much, as far as is
+// known.
+func (c *Machine) Begin(now time.Time, ahead time.Duration) { c.now, c.ahead = now, ahead }
+
+// Now is the time of the section under way.
+func (c *Machine) Now() time.Time { return c.now }
+
+// local translates an instant of SQS's clock to ours. Zero stays zero.
+func (c *Machine) local(t time.Time) time.Time { return local(t, c.ahead) }
+
+// server translates an instant of our clock to SQS's.
+func (c *Machine) server(t time.Time) time.Time { return t.Add(c.ahead) }
+
+func local(t time.Time, ahead time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(-ahead)
+}
+
+// elapsed is the time from then to now: the larger of what the monotonic and the
+// wall clock say. A suspended machine stops the monotonic clock while SQS goes
+// on counting.
+func elapsed(then, now time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
+}
+
+// passed reports whether now is at or after t by either clock. See elapsed.
+func passed(t, now time.Time) bool {
+	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
+}
+
+// ewma is an exponentially weighted mean of durations.
+type ewma struct{ mean time.Duration }
+
+func (e *ewma) add(d time.Duration) {
+	if e.mean == 0 {
+		e.mean = d
+		return
+	}
+	e.mean += (d - e.mean) / 8
+}

@@ -1,0 +1,109 @@
+package consumer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Start has the consumer receive, unless stopped is set: a long poll would begin that the
+// stop waits for.
+func (c *Machine) Start(stopped bool) {
+	c.health.set(HealthOK, "")
+	if !stopped {
+		c.poll()
+	}
+}
+
+// Stop begins the stop: nothing is received any more, and what has not started is given
+// back, unless there is time to run it. It returns how many messages are held, and how many
+// receives may be under way.
+func (c *Machine) Stop() (held, receives int) {
+	c.draining = true
+	c.softEnd, c.hardEnd = c.now.Add(c.SoftBudget), c.now.Add(c.StopBudget)
+	c.health.set(HealthStopping, "")
+	for _, o := range c.outboxes() {
+		o.calls.Hurry(c.hardEnd)
+	}
+	held, receives = len(c.held), len(c.pollers)
+	c.releaseUnstarted(c.now)
+	return held, receives
+}
+
+// StopHandlers is called when handlers are told to stop: nothing starts from now on.
+func (c *Machine) StopHandlers() { c.releaseUnstarted(c.now) }
+
+// Receives is how many receives are under way, while the consumer stops.
+func (c *Machine) Receives() int { return len(c.pollers) }
+
+// Close ends the stop: nothing is started any more, whatever is left.
+func (c *Machine) Close() { c.closed = true }
+
+// Closed reports whether Close has been called.
+func (c *Machine) Closed() bool { return c.closed }
+
+// Left takes in that the stop is over, and returns what is left: the ids of messages whose
+// handlers have not returned, and of those that were not settled in time, in order.
+func (c *Machine) Left() (abandoned, unsettled []string) {
+	for id, d := range c.held {
+		if d.state == stateRunning {
+			abandoned = append(abandoned, id)
+		} else {
+			unsettled = append(unsettled, id)
+		}
+	}
+	slices.Sort(abandoned)
+	slices.Sort(unsettled)
+	c.health.set(HealthStopped, "")
+	return abandoned, unsettled
+}
+
+// DeadLettersLeftOut is how many dead letters had no [DeadLettered] since the last
+// [LeftOut].
+func (c *Machine) DeadLettersLeftOut() int { return c.deadLetterLog.next() }
+
+// Empty reports whether nothing is held and nothing is on its way.
+func (c *Machine) Empty() bool {
+	return len(c.held) == 0 && len(c.pollers) == 0 && c.workers == 0 && c.after.left() == 0
+}
+
+// releaseUnstarted gives back what no handler has started on, unless there is time to
+// run it.
+func (c *Machine) releaseUnstarted(now time.Time) {
+	inTime := c.timeAllows(now)
+	var unstarted []*Delivery
+	for _, d := range c.held {
+		if d.state.waits() {
+			unstarted = append(unstarted, d)
+		}
+	}
+	slices.SortFunc(unstarted, asReceived)
+	for _, d := range unstarted {
+		switch {
+		case !d.state.waits(): // given back with another
+		case d.state == stateScheduled:
+			c.skip(d, d.verdict, now) // not before its time
+		case !inTime || d.state == stateShelved:
+			c.giveBackWaiting(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease}, now)
+		}
+	}
+	for _, o := range c.outboxes() {
+		o.calls.Flush()
+	}
+}
+
+// timeAllows reports whether handlers that would start now can be expected to end before
+// handlers are cancelled. To release a message uses up one of its receives; to start and
+// then cancel it uses up that and the work.
+func (c *Machine) timeAllows(now time.Time) bool {
+	if c.taskTime.mean == 0 || c.paused {
+		return false // no handler has ended yet: nothing is known; or none may start
+	}
+	turns := 1 + (c.waiting+c.running)/c.capacity()
+	expected := c.taskTime.mean * time.Duration(turns)
+	if c.pool != nil {
+		expected = c.taskTime.mean + c.pool.ahead()
+	}
+	return now.Add(2 * expected).Before(c.softEnd)
+}

@@ -1,0 +1,122 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// throughBreaker tells the breaker of d how its attempt ended, and returns v, or what
+// becomes of d instead since a breaker is open.
+func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Duration, now time.Time) Verdict {
+	let := c.leaveGate(d)
+	v.unavailable = o.Unavailable
+	g := c.gates.byKey[d.Key]
+	if g == nil && o.Unavailable {
+		g = c.watch(d.Key)
+	}
+	if g == nil || c.BreakerOff {
+		return v
+	}
+	if o.Unavailable {
+		g.cause = o.Err
+	}
+	told := v.Outcome == OutcomeDelete || v.Outcome != OutcomeLost && o.Decision.Action != retry.ActionRelease && o.Cut == CutNot && o.Decision.Reason != retry.ReasonPermanent
+	switch {
+	case !told && !o.Unavailable:
+		if let == g {
+			c.follow.unrun = append(c.follow.unrun, g)
+		}
+	case g.state() == breaker.Closed:
+		if g.breaker.Attempted(d.OriginID, o.Unavailable, now) {
+			c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
+		}
+		c.tidy(g)
+	case let == g:
+		c.passedAndEnded(g, d, o.Unavailable, took, now)
+	}
+	blind := g.state() == breaker.Open || g.state() == breaker.HalfOpen || g.state() == breaker.Ramping && (let != g || !g.breaker.Rising())
+	if o.Unavailable && blind {
+		return c.spare(g, d, v, now)
+	}
+	return v
+}
+
+// passedAndEnded takes in the end of an attempt at a message that g has let through.
+func (c *Machine) passedAndEnded(g *Gate, d *Delivery, unavailable bool, took time.Duration, now time.Time) {
+	if g.state() != breaker.Ramping {
+		c.canaryEnded(g, unavailable, took, now)
+		return
+	}
+	c.ramp(g, now, func(b *breaker.Breaker) {
+		b.Ended(d.round, d.OriginID, unavailable, took, c.capacity(), now, c.chance.Float64())
+		g.rested = now.Add(b.Rest(took))
+	})
+}
+
+// ramp changes g's breaker, which is ramping, and does what follows from it.
+func (c *Machine) ramp(g *Gate, now time.Time, change func(*breaker.Breaker)) {
+	b := g.breaker
+	change(&b)
+	if b.State() != breaker.Ramping {
+		c.turn(g, now, func(old *breaker.Breaker) { *old = b })
+		return
+	}
+	rising := g.breaker.Rising()
+	g.breaker = b
+	switch {
+	case b.Rising() && !rising:
+		c.wakeHidden(g, now)
+	case rising && !b.Rising():
+		c.stopWaking(g.key)
+	}
+	c.letThrough(g, now)
+}
+
+// canaryEnded takes in the end of a probe.
+func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now time.Time) {
+	switch {
+	case !unavailable:
+		c.turn(g, now, func(b *breaker.Breaker) { b.Answered(took, now) })
+	case g.state() == breaker.HalfOpen:
+		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
+	}
+}
+
+// spare is the verdict on a message whose attempt failed while its breaker was
+// not closed: no attempt is counted, and it is held. What is given up for its age,
+// or since its queue would drop it, stays given up.
+func (c *Machine) spare(g *Gate, d *Delivery, v Verdict, now time.Time) Verdict {
+	if v.Outcome == OutcomeLost || v.Outcome == OutcomeDeadLetter && (v.Reason == retry.ReasonAge || v.Reason == retry.ReasonRetention) {
+		return v
+	}
+	var asked time.Time // by the handler
+	if v.Reason == retry.ReasonRetryAfter {
+		asked = v.Due
+	}
+	if c.draining || !c.roomToHold(g) {
+		away := c.sentAway(d, maxAway, v.Err, now)
+		if away.Due.Before(asked) {
+			away.Due = asked
+		}
+		return c.route(d, away, now)
+	}
+	return Verdict{Outcome: OutcomeHold, Reason: retry.ReasonUnavailable, Due: asked, Err: v.Err, unavailable: true}
+}
+
+// holdAgain takes d back from its handler, to be run again.
+func (c *Machine) holdAgain(d *Delivery, v Verdict, now time.Time) {
+	c.move(d, stateWaiting)
+	d.tried = true
+	if !v.Due.IsZero() {
+		known := c.memory.Note(d.ID, now)
+		known.Due, known.Asked = v.Due, true // by the handler: it is not woken before
+		known.Unrun(d.Attempt, d.receives)
+	}
+	if g := c.gates.byKey[d.Key]; g != nil && !g.admits(now) {
+		c.shelve(g, d, now)
+	} else {
+		c.begin(d, now)
+	}
+}

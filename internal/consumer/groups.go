@@ -1,0 +1,96 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/groups"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// joinGroup takes d, a message of a FIFO queue, into its group.
+func (c *Machine) joinGroup(d *Delivery, now time.Time) {
+	d.member.Cargo, d.member.Size = d, d.size
+	c.inGroup(c.groups.Join(&d.member, d.GroupID, now), now)
+}
+
+// inGroup does what follows for the messages of a group. Those that are gone, which is
+// about to be said of them, are left out.
+func (c *Machine) inGroup(a groups.Answer[*Delivery], now time.Time) {
+	back := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: a.Until}
+	if a.Recall != nil {
+		switch d := a.Recall.Cargo; {
+		case d.state == stateScheduled:
+			c.skip(d, d.verdict, now) // not before its time
+		case d.state.waits():
+			c.skip(d, back, now)
+		}
+	}
+	for _, m := range a.Return {
+		if d := m.Cargo; d.state.waits() {
+			c.skip(d, back, now)
+		}
+	}
+	if a.Begin != nil && a.Begin.Cargo.state.waits() {
+		c.begin(a.Begin.Cargo, now)
+	}
+}
+
+// giveBackWaiting gives back d, which waits, as v says, and what waits behind it in its
+// group.
+func (c *Machine) giveBackWaiting(d *Delivery, v Verdict, now time.Time) {
+	if a := c.groups.GiveBack(&d.member, v.Due); len(a.Return) > 0 {
+		c.inGroup(a, now)
+		return
+	}
+	c.skip(d, v, now)
+}
+
+// leaveGroup does what follows for its group when d is no longer held.
+func (c *Machine) leaveGroup(d *Delivery, now time.Time) {
+	v := &d.verdict
+	again := v.Due
+	if c.budget.High(now) {
+		again = time.Time{} // what is visible behind a hidden head is not in flight
+	}
+	c.inGroup(c.groups.Gone(&d.member, v.Outcome == OutcomeDelete || v.Outcome == OutcomeDeadLetter, again, now), now)
+}
+
+// byGroup completes a verdict that gives d back, by what Settings.FIFO says of its group.
+func (c *Machine) byGroup(d *Delivery, v Verdict, now time.Time) Verdict {
+	switch {
+	case !c.Queue.FIFO || !v.comesAgain():
+	case v.Outcome == OutcomeRetry && c.FIFO == FIFOSkip && c.facts.DeadLetter.URL != "":
+		return Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonSkip, Err: v.Err}
+	case c.mayHold(d, v.Due, now):
+		v.Outcome = OutcomeHold
+		return v
+	}
+	return c.route(d, v, now)
+}
+
+// mayHold reports whether d, the head of its group, and what is behind it may be held here
+// until it is due.
+func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
+	wait := due.Sub(now)
+	if !c.Queue.FIFO || c.FIFO == FIFOBlock || c.draining || c.budget.High(now) || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
+		return false
+	}
+	all, _ := c.places()
+	return c.groups.MayHold(&d.member, wait, max(all, MaxBatch))
+}
+
+// holdGroup takes d back from its handler, to be run again when it is due; what is
+// behind it waits with it.
+func (c *Machine) holdGroup(d *Delivery, v Verdict, now time.Time) {
+	c.counts.Held++
+	next := d.Attempt
+	if v.Outcome = OutcomeRelease; v.Reason != retry.ReasonRelease {
+		v.Outcome = OutcomeRetry
+		next++
+	}
+	d.verdict = v
+	c.remember(d, now)
+	d.Attempt, d.ran = next, false
+	c.move(d, stateWaiting)
+	c.await(d, v, now)
+}

@@ -1,0 +1,128 @@
+package consumer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// codeHistoryIgnored is the code of the finding that histories do not count.
+const codeHistoryIgnored = "history-ignored"
+
+// IgnoredHistory reports that d's history does not count: because of err or, if all of
+// it is plausible, because it cannot be trusted.
+func (c *Machine) IgnoredHistory(d *Delivery, err, untrusted error) {
+	c.counts.Untrusted++
+	remedy := "none, if it was redriven or sent again; otherwise find out who sends the attribute " + history.Attribute + "."
+	if err == nil {
+		err = untrusted
+		remedy = "give all consumers of the queue the same Config.SigningKeys; if they have them, find out who sends the attribute " + history.Attribute + "."
+		c.complain("untrusted", "messages carry a history that none of the signing keys vouches for: they start anew",
+			"message", d.Subject(), "problem", untrusted, "remedy", remedy)
+	}
+	c.find(plan.Finding{
+		Severity: plan.Info,
+		Code:     codeHistoryIgnored,
+		Problem:  fmt.Sprintf("message %s carries a history that does not count: %v. It starts anew.", d.ID, err),
+		Remedy:   remedy,
+	})
+}
+
+// historyFor returns the history that a copy of d, sent now, carries.
+func (c *Machine) historyFor(d *Delivery, now time.Time) string {
+	v := d.verdict
+	h := history.History{
+		Queue:       c.CopyTo.Name,
+		Origin:      d.OriginID,
+		Attempt:     d.Attempt - 1,
+		Releases:    c.releases(d, now),
+		Trail:       d.Trail,
+		Unavailable: v.unavailable,
+	}
+	if before := d.History; before != nil {
+		h.Generation, h.Error = before.Generation, before.Error
+	}
+	if v.Outcome == OutcomeRetry {
+		h.Attempt, h.Releases = d.Attempt, 0
+	}
+	var due time.Time
+	if v.Due.After(now) {
+		due = c.server(v.Due)
+	}
+	h.Date(c.server(now), d.Sent, d.FirstReceived, due)
+	if v.Err != nil {
+		h.Error = Shorten(ForSQS.Replace(v.Err.Error()), history.MaxError)
+	}
+	if v.alone {
+		h.Alone = 1
+	}
+	return h.String()
+}
+
+// Seed is what the jitter of d and its copies is drawn from. See history.Seed.
+func (d *Delivery) Seed() string {
+	if d.History == nil {
+		return d.OriginID
+	}
+	return d.History.Seed()
+}
+
+// made is how many runs of the handler d's history tells of.
+func (d *Delivery) made() int {
+	if d.History == nil {
+		return 0
+	}
+	return d.History.Attempt
+}
+
+// enqueued is when d itself was sent, by SQS's clock: its retention counts from
+// there. Its lineage may be older.
+func (d *Delivery) enqueued() time.Time {
+	if d.History == nil {
+		return d.Sent
+	}
+	return d.History.Enqueued
+}
+
+// hops is how many of d's receives were certainly no attempts: a copy that arrives
+// before it is due is parked. SQS's clock is ahead of ours by that much.
+func (d *Delivery) hops(ahead time.Duration) int {
+	if h := d.History; h != nil && h.Due.After(local(h.Arrived, ahead)) {
+		return 1
+	}
+	return 0
+}
+
+// countsFrom is the instant, on our clock, since which d's own receives can have
+// been attempts: its first receive or, for a copy that was parked, its due time.
+func (d *Delivery) countsFrom(ahead time.Duration) time.Time {
+	if d.History == nil {
+		return local(d.FirstReceived, ahead)
+	}
+	from := local(d.History.Arrived, ahead)
+	if d.History.Due.After(from) {
+		return d.History.Due
+	}
+	return from
+}
+
+// CountFit fills in how many attempts d can have had by the policy p. The backoff may be
+// the user's code, so this is no input of a machine.
+func (d *Delivery) CountFit(p retry.Policy, ahead time.Duration, now time.Time) {
+	d.Fit = p.Attempts(d.Seed(), d.made(), d.Receives-d.hops(ahead), now.Sub(d.countsFrom(ahead)))
+}
+
+// ForSQS removes the two characters that JSON lets through and SQS refuses.
+var ForSQS = strings.NewReplacer("\uFFFE", "", "\uFFFF", "")
+
+// Shorten cuts s to at most n bytes, between characters.
+func Shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
+}

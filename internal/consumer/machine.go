@@ -1,0 +1,144 @@
+// Package consumer is the state machine of a consumer of an SQS queue: it decides when
+// messages are received, which handler starts next, what the end of an attempt means, and
+// what SQS is asked to do about it.
+//
+// A [Machine] is plain data. It has no clock, timer, goroutine, lock, context, logger or
+// client, and calls no code of the user's but the pure functions of a [retry.Policy]. Its
+// shell, package reprise or a simulation, gives it inputs, which are its exported methods,
+// in sections:
+//
+//	m.Begin(now, ahead) // the time, and how far SQS's clock is ahead
+//	...                 // inputs: what was received, how an attempt ended, SQS's reply
+//	m.End()             // the machine decides what goes on
+//	m.Effects()         // what the shell has to do
+//	m.Next()            // when to begin a section without any other reason, with Ring
+//
+// A section in which nothing changes that anybody waits for needs no End. The shell guards
+// machines that share a [Pool] with one lock.
+package consumer
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/alarms"
+	"github.com/reprise-sqs/reprise/internal/budget"
+	"github.com/reprise-sqs/reprise/internal/calls"
+	"github.com/reprise-sqs/reprise/internal/giveups"
+	"github.com/reprise-sqs/reprise/internal/groups"
+	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Machine decides what becomes of the messages of a consumer.
+type Machine struct {
+	Settings
+
+	// The messages in our hands.
+	held     map[string]*Delivery       // by id
+	ready    fifo                       // leased and free to start
+	batches  *collector                 // makes batches of them; nil: handlers get one at a time
+	gates    gates                      // what keeps messages from being ready: outages, paused keys
+	groups   *groups.Machine[*Delivery] // FIFO queues: of the messages that are held
+	waiting  int                        // not started
+	running  int                        // in a handler
+	hung     int                        // of them, those whose handlers ignore the end of their contexts
+	settling int                        // finished
+	stuck    int                        // of these, refused again and again while SQS answers others
+
+	// The places that they run in, and the goroutines that run and receive them.
+	pool        *Pool     // nil: its handlers have places of their own
+	retryLaneOf *Machine  // whose retry lane its queue is; nil: nobody's
+	concurrency int       // how many handlers may run at once
+	paused      bool      // no handler may start, and nothing is received
+	nextAt      time.Time // Settings.Rate: when the next handler is due to start
+	share       share     // of the pool's places
+	solo        *soloTurn // who may start; its pool's, if it has one
+	workers     int       // goroutines that run handlers
+	summoned    bool      // a worker was started that is yet to look for a message
+	pollers     []*Poller
+	reserved    int // places asked for by receives under way
+
+	// Their settlement.
+	deletes    Outbox
+	hides      Outbox
+	copies     Outbox // to the dead-letter queue
+	requeues   Outbox // to the queue itself
+	heartbeats calls.Machine[*Delivery]
+	answered   time.Time   // when SQS last confirmed a settlement or a heartbeat
+	stuckError error       // the last refusal of a message that is stuck
+	unsendable unsendable  // what the dead-letter queue does not take
+	expiring   expirations // the messages that are left to expire
+	after      afterwork   // what follows deletes
+	follow     followUp    // what the ends of messages mean for others
+
+	// Knowledge that later decisions use.
+	policy   retry.Policy  // Settings.Retry with the queue's limits filled in
+	facts    Facts         // what the queue's attributes say
+	memory   memory.Memory // of messages no longer in our hands
+	budget   budget.Budget // of messages in flight
+	giveUps  giveups.Watch // whether most messages are given up
+	taskTime ewma          // how long handlers take
+	lastMove time.Time     // the latest start or end of a handler
+	waker    waker         // makes parked messages visible
+	chance   *rand.Rand    // the jitter of our own waits; retries leave nothing to chance
+
+	// The section under way, and time.
+	effects  []Effect      // that it has left
+	now      time.Time     // of the section under way: see Begin
+	ahead    time.Duration // how far SQS's clock is ahead of ours
+	alarms   alarms.Clock  // of all that waits for a time
+	keeping  alarms.Alarm  // when leases are looked at
+	startDue alarms.Alarm  // when the next handler may start, for which only that is missing
+	quiet    alarms.Alarm  // ends that most messages are given up, when none is any more
+
+	// The stop.
+	draining bool
+	softEnd  time.Time // while draining: handlers should have ended by then
+	hardEnd  time.Time // while draining: what is not settled by then will not be
+	closed   bool      // nothing may be started any more
+
+	// Reports to users.
+	health        healthState
+	counts        Counts
+	untold        []Settled            // what the observer is yet to hear of
+	reports       []Report             // what the log and observers are yet to hear of, in order
+	reporting     bool                 // the shell is about it
+	said          map[string]time.Time // when each rate-limited complaint was last logged
+	deadLetterLog deadLetterLog
+}
+
+// New returns the machine of a consumer that has not begun to receive: see [Machine.Start].
+func New(s Settings) *Machine {
+	c := &Machine{
+		Settings:    s,
+		concurrency: s.Concurrency,
+		chance:      rand.New(rand.NewPCG(s.Seed, 0)),
+		policy:      s.Retry,
+		share:       share{Share: Share{Weight: 1}},
+		solo:        new(soloTurn),
+		held:        make(map[string]*Delivery),
+		groups:      groups.New[*Delivery](),
+		said:        make(map[string]time.Time),
+		deletes:     Outbox{Request: DeleteMessages, name: "delete", state: stateDeleting, calls: s.newCalls(0)},
+		hides:       Outbox{Request: HideMessages, name: "hide", state: stateHiding, leased: true, calls: s.newCalls(0)},
+		copies:      Outbox{Request: SendDeadLetters, name: "copy", state: stateCopying, copies: true, calls: s.newCalls(maxBatchBytes)},
+		requeues:    Outbox{Request: SendCopies, name: "requeue", state: stateRequeueing, leased: true, copies: true, calls: s.newCalls(maxBatchBytes)},
+		heartbeats:  calls.New[*Delivery](calls.Settings{Entries: MaxBatch, Requests: renewAtOnce}),
+	}
+	if s.Batch.Size > 0 {
+		c.batches = &collector{Batch: s.Batch}
+	}
+	c.keeping.Do = c.keepLeases
+	c.startDue.Do = func(time.Time) {} // the epilogue starts it
+	c.quiet.Do = c.perhapsQuiet
+	for _, o := range c.outboxes() {
+		o.linger.Do = func(now time.Time) { c.lingered(o, now) }
+	}
+	return c
+}
+
+// outboxes are all of them.
+func (c *Machine) outboxes() [4]*Outbox {
+	return [...]*Outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
+}

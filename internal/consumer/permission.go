@@ -1,0 +1,43 @@
+package consumer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+// noteDenied reports, once, that the named one of [plan.Features] is off, if f says
+// that its permission is denied. SQS tells of a permission only by a call that needs
+// it, so that this comes at the first such call.
+func (c *Machine) noteDenied(feature string, f *Failure) {
+	if f.is(Denied | DeniedByKey) {
+		c.findOnce("denied "+feature, c.deniedFinding(feature, f))
+	}
+}
+
+// deniedFinding is what noteDenied reports: by the plan's features, or, where the
+// queue's ARN is not known, by what SQS says itself, which names the action and the
+// resource.
+func (c *Machine) deniedFinding(name string, denied *Failure) plan.Finding {
+	features, _ := plan.Features(c.facts.Plan, c.Settings.Settings)
+	if at := slices.IndexFunc(features, func(f plan.Feature) bool { return f.Name == name }); at >= 0 {
+		for _, p := range features[at].Needs {
+			if strings.HasPrefix(p.Action, "kms:") != denied.is(DeniedByKey) {
+				continue
+			}
+			f := plan.Denied(features[at:at+1], p.Action, p.Resource)[0]
+			f.Problem += " SQS says: " + denied.Err.Error()
+			return f
+		}
+	}
+	return plan.Finding{
+		Severity: plan.Warning,
+		Code:     plan.CodePermission,
+		Problem:  name + " is off, because a permission for it is denied: " + denied.Err.Error(),
+		Remedy:   "permit the action that is named there on the resource that is named there.",
+	}
+}
+
+// NoteDenied is noteDenied for requests that are no other input.
+func (c *Machine) NoteDenied(feature string, f Failure) { c.noteDenied(feature, &f) }

@@ -1,0 +1,239 @@
+package consumer
+
+import (
+	"slices"
+	"time"
+)
+
+// Pool is a number of places for handlers that several machines share. Its machines are
+// guarded by one lock, and a section of one may leave effects with all of them: see
+// [Pool.Each].
+type Pool struct {
+	concurrency int
+	solo        soloTurn
+	tiers       []*tier // by priority, the highest first
+}
+
+// Share is when a machine of a pool has its turn: see reprise.Share.
+type Share struct {
+	Priority int
+	Weight   int // at least 1
+}
+
+// tier is the consumers of one priority. They take turns by start-time fair queueing
+// (Goyal, Vin and Cheng, 1996): each start advances virtual time by 1/weight, and the
+// consumer whose next start is the smallest goes first.
+type tier struct {
+	priority  int
+	consumers []*Machine
+	clock     float64 // how far the latest start was
+}
+
+// share is a consumer's part of its pool.
+type share struct {
+	Share
+	tier  *tier
+	time  float64 // how far its next start is
+	whole bool    // Settings.Concurrency was left to the pool
+}
+
+// maxLag is how many starts a consumer may be behind its share, and catch up with,
+// when it has had nothing to start: as many as one receive brings.
+const maxLag = MaxBatch
+
+// maxConcurrent is how many messages may be in the handlers of one consumer.
+const maxConcurrent = 100_000
+
+// NewPool returns a pool of that many places without machines.
+func NewPool(concurrency int) *Pool { return &Pool{concurrency: concurrency} }
+
+// Concurrency is how many handlers may run at once.
+func (p *Pool) Concurrency() int { return p.concurrency }
+
+// SetConcurrency changes how many handlers may run at once. It is a section of its own, at
+// now.
+func (p *Pool) SetConcurrency(n int, now time.Time) {
+	p.concurrency = n
+	for c := range p.Each {
+		c.now = now
+		c.takeWhole()
+	}
+	p.epilogue(nil, now)
+}
+
+// Join makes c one of p's. If whole is set it may use all of p.
+func (p *Pool) Join(c *Machine, s Share, whole bool) {
+	c.pool, c.solo = p, &p.solo
+	c.share = share{Share: s, whole: whole}
+	at, found := slices.BinarySearchFunc(p.tiers, s.Priority, func(t *tier, priority int) int { return priority - t.priority })
+	if !found {
+		p.tiers = slices.Insert(p.tiers, at, &tier{priority: s.Priority})
+	}
+	t := p.tiers[at]
+	t.consumers = append(t.consumers, c)
+	c.share.tier, c.share.time = t, t.clock
+	c.takeWhole() // which may have changed since the defaults were filled in
+}
+
+// takeWhole lets c use all of its pool, if Settings.Concurrency was left to that.
+func (c *Machine) takeWhole() {
+	if c.share.whole {
+		c.concurrency = min(c.pool.concurrency, maxConcurrent/c.batchSize())
+	}
+}
+
+// Leave takes c, which is closed, out of p when none of its handlers is left, and reports
+// whether it has.
+func (p *Pool) Leave(c *Machine) bool {
+	if s := &p.solo; s.owner == c {
+		s.next, s.running, s.owner = nil, nil, nil
+		s.taken = time.Time{}
+	}
+	if c.workers > 0 {
+		return false
+	}
+	t := c.share.tier
+	t.consumers = slices.DeleteFunc(t.consumers, func(other *Machine) bool { return other == c })
+	return true
+}
+
+// Each yields all of p's machines, those of the highest priority first.
+func (p *Pool) Each(yield func(*Machine) bool) {
+	for _, t := range p.tiers {
+		for _, c := range t.consumers {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// epilogue starts a worker where one is wanted the most, and wakes the pollers that have
+// room: those of c, whose state has changed, and of the others that wait for room. A
+// worker has a place from its start to its end, also while it is between two handlers:
+// so what is ready in its own queue finds it there.
+func (p *Pool) epilogue(c *Machine, now time.Time) {
+	if p.workers() < p.concurrency {
+		if next := p.next(nil, now); next != nil && !next.summoned {
+			next.startWorker()
+		}
+	}
+	for other := range p.Each {
+		other.planStart(now)
+		if other == c || other.reserved == 0 {
+			other.pollOn(now)
+		}
+	}
+}
+
+// grants reports whether the worker of c that asks may start a handler. If not, it
+// ends, and its place is another's.
+func (p *Pool) grants(c *Machine) bool {
+	return p.workers() <= p.concurrency && p.next(c, c.now) == c
+}
+
+// next is the consumer whose turn it is, of those that have a message to start and a
+// worker for it: the one that asks, or a new one. nil if there is none.
+func (p *Pool) next(asks *Machine, now time.Time) (first *Machine) {
+	for _, t := range p.tiers {
+		for _, c := range t.consumers {
+			if (c == asks || c.workers < c.concurrency) && c.nextDue(now) != nil && (first == nil || c.nextStart() < first.nextStart()) {
+				first = c
+			}
+		}
+		if first != nil {
+			return first
+		}
+	}
+	return nil
+}
+
+// nextStart is how far c's next start is.
+func (c *Machine) nextStart() float64 {
+	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.share.Weight))
+}
+
+// charge counts the start of a handler of c against its share of its pool, if it has
+// one.
+func (c *Machine) charge() {
+	if c.pool == nil {
+		return
+	}
+	t, start := c.share.tier, c.nextStart()
+	t.clock = max(t.clock, start)
+	c.share.time = start + 1/float64(c.share.Weight)
+}
+
+// workers is how many places are taken.
+func (p *Pool) workers() (n int) {
+	for c := range p.Each {
+		n += c.workers
+	}
+	return n
+}
+
+// places returns how many more messages of c's may start now (open), and how many may be
+// held beside those that run (left).
+func (p *Pool) places(c *Machine) (left, open int) {
+	others := 0
+	for other := range p.Each {
+		if other != c {
+			others += other.handlers() + other.coming(c.now)
+		}
+	}
+	own := c.concurrency - c.handlers()
+	open = c.batchSize() * max(0, min(p.concurrency-c.handlers()-others, own))
+	switch {
+	case p.outranks(c):
+		return open, open
+	case open == 0 && own > 0 && others > 0:
+		// Without a Prefetch it would never have anything to take its turn with.
+		return max(c.Prefetch, c.batchSize()), open
+	}
+	return open + c.Prefetch, open
+}
+
+// coming is how many handlers of c are about to take places: for messages that may
+// start, and for those that are being received, but for the one receive with which it
+// waits for its queue.
+func (c *Machine) coming(now time.Time) int {
+	n := max(0, c.reserved-MaxBatch)
+	if c.nextDue(now) != nil {
+		n += c.waiting - c.gates.shelved - c.groups.Counts().Blocked
+	}
+	return max(0, min((n+c.batchSize()-1)/c.batchSize(), c.concurrency-c.handlers()))
+}
+
+// outranks reports whether a message of a higher priority than c's waits to be started.
+func (p *Pool) outranks(c *Machine) bool {
+	for _, t := range p.tiers {
+		if t == c.share.tier {
+			return false
+		}
+		for _, other := range t.consumers {
+			if other.nextDue(c.now) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// idle reports whether nothing runs, or is yet to be settled.
+func (p *Pool) idle() bool {
+	for c := range p.Each {
+		if c.running > c.hung || c.settling > 0 && !c.closed {
+			return false
+		}
+	}
+	return true
+}
+
+// ahead is how long what is here takes, by experience.
+func (p *Pool) ahead() (total time.Duration) {
+	for c := range p.Each {
+		handlers := (c.waiting + c.running + c.batchSize() - 1) / c.batchSize()
+		total += c.taskTime.mean * time.Duration(handlers)
+	}
+	return total / time.Duration(p.concurrency)
+}

@@ -1,0 +1,259 @@
+package consumer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// cause is why a message is requeued.
+type cause uint8
+
+const (
+	byVisibility       cause = iota // it is not
+	becauseAsked                    // Settings.Via says so
+	becauseAlone                    // it is, or was, to run alone
+	becauseLastReceive              // the next receive would move it to the dead-letter queue
+	becauseReleased                 // a receive that was no attempt must not be taken for one
+	becauseRetention                // it would expire while hidden
+	becauseInFlight                 // too many messages of the queue are hidden
+	becauseTooLong                  // one receive cannot hide it so long, and others must know how long
+)
+
+const (
+	maxMargin = 24 * time.Hour // see retentionMargin
+
+	maxMessage  = 1 << 20 // bytes, SQS's limit
+	historySize = len(history.Attribute) + len("String") + history.MaxSize
+
+	codeRequeueRefused = "requeue-refused"
+	codeUncopyable     = "message-not-copyable"
+)
+
+// route completes a verdict that gives d back: by visibility, by requeue, or, at the
+// last permitted receive and where no copy can be sent, not at all.
+func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
+	if !v.comesAgain() {
+		return v
+	}
+	if d.marked() && d.state.waits() && v.Outcome == OutcomeRelease && v.Reason != retry.ReasonUnavailable {
+		// Given back without a run: the next to have it runs it alone. In an outage,
+		// though, it would go round and round, and each receive would count against it.
+		v.alone = true
+	}
+	v.requeue = c.via(d, v, now)
+	if v.requeue != byVisibility && c.copyable(d, now) {
+		return v
+	}
+	// Hidden only until it can still be copied, so that it cannot expire.
+	if v.requeue == byVisibility && c.takesCopies() && c.expiresBefore(d, v.Due) && c.copyable(d, now) {
+		v.carried = true
+		return v
+	}
+	v.requeue = byVisibility
+	return c.withoutCopy(d, v, now)
+}
+
+// reconsider completes the verdict on d once more if d, which was to be hidden, has
+// been received again, and that was its last permitted receive.
+func (c *Machine) reconsider(d *Delivery, now time.Time) {
+	limit := c.facts.Plan.MaxReceives
+	if limit == 0 || d.receives < limit || d.receives == d.Receives || d.verdict.requeue != byVisibility || !d.verdict.comesAgain() {
+		return
+	}
+	d.verdict = c.route(d, d.verdict, now)
+	if d.verdict.Outcome == OutcomeDeadLetter {
+		c.spend(d, now)
+	}
+}
+
+// spend notes that d is given up.
+func (c *Machine) spend(d *Delivery, now time.Time) {
+	known := c.memory.Note(d.ID, now)
+	known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
+}
+
+// via decides whether v should be carried out by requeue, and why.
+func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
+	limit := c.facts.Plan.MaxReceives
+	parked := v.Outcome == OutcomePark
+	switch {
+	case !c.takesCopies():
+		return byVisibility
+	case v.alone, d.marked() && !parked:
+		return becauseAlone
+	case limit > 0 && d.receives >= limit:
+		return becauseLastReceive
+	case v.Outcome == OutcomeRetry && (c.Via == plan.ViaRequeue || c.hasRetryLane()):
+		return becauseAsked
+	case v.Outcome == OutcomeRelease && (d.receives > 1 || d.History != nil || v.Reason == retry.ReasonUnavailable):
+		// The first release of all is one receive more, worth at most one attempt.
+		// Further ones would add up until the message seems exhausted, and an outage
+		// makes many.
+		return becauseReleased
+	}
+	if c.budget.Spills(v.Due.Sub(now), now) {
+		return becauseInFlight
+	}
+	seconds, short := retry.Visibility(now.Add(-elapsed(d.requested, now)), now, v.Due)
+	visible := now.Add(time.Duration(seconds) * time.Second)
+	retention := c.facts.retention()
+	switch sent := d.enqueued(); {
+	case !sent.IsZero() && visible.After(c.local(sent).Add(retention-retentionMargin(retention))):
+		return becauseRetention
+	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
+		return becauseTooLong
+	}
+	return byVisibility
+}
+
+// retentionMargin is how long before the end of its retention a message is no
+// longer hidden: whoever receives it then must find the time to copy it.
+func retentionMargin(retention time.Duration) time.Duration {
+	return min(maxMargin, retention/4)
+}
+
+// knowsDue reports whether d carries its due time along, wherever it is received.
+func (d *Delivery) knowsDue(due time.Time) bool {
+	return d.History != nil && !d.History.Due.Before(due)
+}
+
+// copyable reports whether a copy of d can be sent, as far as is known before it is tried,
+// and complains if not.
+func (c *Machine) copyable(d *Delivery, now time.Time) bool {
+	limit := maxMessage
+	if c.facts.Largest > 0 {
+		limit = min(limit, c.facts.Largest)
+	}
+	var problem, remedy string
+	switch size := d.Size + historySize; {
+	case d.uncopyable, now.Before(c.facts.noCopiesUntil):
+		return false // it was said why
+	case d.Attributes >= maxAttributes:
+		problem = fmt.Sprintf("it has %d message attributes, and the history needs one of the 10 that SQS permits", d.Attributes)
+		remedy = "send it with 9 attributes at most"
+	case size > limit:
+		problem = fmt.Sprintf("with its history it may take %d bytes, and the queue permits %d", size, limit)
+		remedy = "raise the queue's MaximumMessageSize, or keep large payloads elsewhere"
+	default:
+		return true
+	}
+	c.cannotCopy(d, problem, remedy)
+	return false
+}
+
+// cannotCopy notes that d cannot be copied, and says why.
+func (c *Machine) cannotCopy(d *Delivery, problem, remedy string) {
+	d.uncopyable = true
+	c.complain("uncopyable", "a message cannot be requeued; it is hidden instead, or given up at its last permitted receive",
+		"message", d.Subject(), "problem", problem, "remedy", remedy)
+	c.find(plan.Finding{
+		Severity: plan.Warning,
+		Code:     codeUncopyable,
+		Problem:  fmt.Sprintf("message %s, and perhaps others, cannot be requeued: %s.", d.ID, problem),
+		Remedy:   remedy + ".",
+	})
+}
+
+// requeue takes the next step: hide the original until it is due, as far as that goes,
+// so that a crash from here on brings it back no earlier; send the copy; and when SQS
+// has confirmed that, delete the original.
+func (c *Machine) requeue(d *Delivery, now time.Time) {
+	switch {
+	case d.copied:
+		c.put(&c.deletes, d, now)
+	case d.leaseState != leaseHidden && d.verdict.Due.After(d.expires):
+		c.put(&c.hides, d, now)
+	default:
+		c.put(&c.requeues, d, now)
+	}
+}
+
+// delayFor is the delay in seconds of the copy that v sends: until it is due, where SQS
+// delays so long. A copy that must wait longer is delayed by a second, so that a consumer
+// receives it and hides it: only hidden messages can be woken. Two kinds get the longest
+// delay instead: those whose wait is just over twelve hours, so that one hiding covers the
+// rest, and those sent during a stop, since this consumer might receive them itself.
+// The delay is at least a second: the SDK leaves a zero out, and the queue's own would
+// apply. Short delays are rounded down: whoever receives the copy holds it for the rest
+// of its wait.
+func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
+	wait := max(v.Due.Sub(now), time.Second)
+	parked := (wait > plan.MaxDelay || v.unavailable) && v.requeue != becauseInFlight
+	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
+	if parked && !justMisses && !c.draining {
+		return 1
+	}
+	if wait < exactDelay {
+		return int32(wait / time.Second)
+	}
+	return int32((min(wait, plan.MaxDelay) + time.Second - 1) / time.Second)
+}
+
+// exactDelay is the wait up to which the seconds that SQS counts in would show in
+// the spread of the jitter.
+const exactDelay = time.Minute
+
+// requeueRefused decides what to do about a copy that the queue did not take.
+func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
+	switch {
+	case f.is(Damaged):
+		c.cannotCopy(d, f.Err.Error(), "see that handlers do not change the message's attributes, and that nothing between here and SQS does")
+		c.fallBack(d, now)
+	case !f.is(BySender) && f.is(Unacceptable) && !d.apart:
+		d.apart = true // another of its batch may be meant
+		c.settle(d, now)
+	case f.is(BySender | Unacceptable), d.refusedLong(now) && (d.othersTaken() || c.stuck > maxStuck):
+		if !d.bare && d.TraceSize > 0 {
+			d.bare, d.apart = true, true
+			c.settle(d, now)
+			return
+		}
+		c.cannotCopy(d, f.Err.Error(), "see why the queue does not take what it gave out")
+		c.fallBack(d, now)
+	case f.is(Lasting):
+		c.facts.noCopiesUntil = now.Add(refusedFor)
+		problem := "the queue takes no copies of its own messages: " + f.Err.Error()
+		if c.hasRetryLane() {
+			problem = "the retry lane takes no messages: " + f.Err.Error()
+		}
+		c.health.degrade(problem)
+		c.complain("requeue", problem, "remedy", "permit sqs:SendMessage on the queue")
+		c.find(plan.Finding{
+			Severity: plan.Error,
+			Code:     codeRequeueRefused,
+			Problem:  problem + ". Messages are given up at their last permitted receive, and waits beyond 12 hours are forgotten by a restart.",
+			Remedy:   "permit sqs:SendMessage on the queue, or set Config.Via to ViaVisibility.",
+		})
+		c.fallBack(d, now)
+	case passed(d.expires, now):
+		c.lose(d, f.Err)
+	default:
+		c.complain("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", f.Err)
+		d.apart = d.refused.many >= apartFrom
+		c.settleLater(d, now)
+	}
+}
+
+// fallBack gives d back without a copy or, at its last permitted receive, gives it up.
+func (c *Machine) fallBack(d *Delivery, now time.Time) {
+	if d.verdict.alone && !c.draining && !passed(d.expires, now) {
+		c.move(d, stateWaiting)
+		c.isolate(d, now)
+		return
+	}
+	d.verdict.requeue, d.verdict.alone = byVisibility, false
+	d.verdict = c.withoutCopy(d, d.verdict, now)
+	switch {
+	case d.verdict.Outcome == OutcomeDeadLetter:
+		c.spend(d, now)
+		c.settle(d, now)
+	case d.leaseState == leaseHidden:
+		c.confirm(&c.hides, d, now) // which was the first step
+	default:
+		c.settle(d, now)
+	}
+}

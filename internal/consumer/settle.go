@@ -1,0 +1,259 @@
+package consumer
+
+import (
+	"errors"
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+var (
+	errExhausted  = errors.New("its attempts or its age were used up before this receive")
+	errLeaseEnded = errors.New("the lease ended before SQS acknowledged the settlement")
+)
+
+const (
+	minSettleBackoff = 100 * time.Millisecond
+	maxSettleBackoff = 5 * time.Second
+
+	// unsettledMany refusals of one settlement in a row show in the health.
+	unsettledMany = 5
+)
+
+// settle sends d's verdict on its way. A message has one conversation with SQS at a
+// time: while a heartbeat is under way the settlement waits for its end, or the
+// heartbeat could land after it and turn hours of backoff into the length of a lease.
+func (c *Machine) settle(d *Delivery, now time.Time) {
+	if c.closed {
+		return // the stop budget has ended: the report names it
+	}
+	if d.leaseState.renewing() {
+		c.move(d, stateFinished)
+		return
+	}
+	c.reconsider(d, now)
+	c.watchGivingUp(d, now)
+	switch d.verdict.Outcome {
+	case OutcomeDelete:
+		c.put(&c.deletes, d, now)
+	case OutcomeDeadLetter:
+		c.giveUp(d, now)
+	default:
+		if d.verdict.requeue != byVisibility {
+			c.requeue(d, now)
+			return
+		}
+		c.put(&c.hides, d, now)
+	}
+}
+
+// hideOf is the entry that hides d.
+func (c *Machine) hideOf(d *Delivery, now time.Time) Entry {
+	d.named = d.Handle
+	seconds := c.hideFor(d, now)
+	d.hiddenUntil = now.Add(time.Duration(seconds) * time.Second)
+	return Entry{Handle: d.Handle, Seconds: seconds}
+}
+
+// dropExpired takes out of batch the messages whose lease has ended: a visibility
+// change would now disturb whoever holds them.
+func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
+	held := batch[:0]
+	for _, d := range batch {
+		if passed(d.expires, now) {
+			c.move(d, stateSettling)
+			c.lose(d, errLeaseEnded)
+			continue
+		}
+		held = append(held, d)
+	}
+	return held
+}
+
+// hideFor is the visibility timeout that makes d due when its verdict says, as
+// far as SQS's 12 hours reach: when they do not, the message is parked, hidden
+// again when it comes early.
+func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
+	due := d.verdict.Due
+	if due.IsZero() {
+		return 0 // released at once, which only a drain asks for
+	}
+	requested := now.Add(-elapsed(d.requested, now))
+	seconds, short := retry.Visibility(requested, now, due)
+	if short && d.verdict.requeue == byVisibility {
+		visible := now.Add(time.Duration(seconds) * time.Second)
+		missing := due.Sub(visible)
+		if missing <= retry.AllowedShortfall(due.Sub(now)) {
+			// Close enough: the wait is cut short rather than parked for so little.
+			d.verdict.Due = visible
+			c.memory.Note(d.ID, now).Due = visible
+		}
+	}
+	return seconds
+}
+
+// confirm is called when SQS has carried out what o asked for d.
+func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
+	switch {
+	case o == &c.copies, o == &c.requeues:
+		// There is another: now, and only now, delete the original. Should it come
+		// again it is only deleted.
+		d.copied = true
+		note := c.memory.Note(d.ID, now)
+		note.Done, note.Copied, note.Due = true, true, time.Time{}
+		if d.leaseState == leaseHidden { // for as long as the copy waits: not beside it
+			d.leaseState = leaseKept
+			d.renewAt = d.expires.Add(-c.Lease / 2)
+			c.planKeeping(d.renewAt)
+		}
+		c.put(&c.deletes, d, now)
+		return
+	case o == &c.hides && d.verdict.requeue != byVisibility:
+		d.leaseState = leaseHidden
+		d.grant(now, d.hiddenUntil.Sub(now))
+		c.requeue(d, now)
+		return
+	}
+	c.health.settled(now)
+	if d.verdict.Outcome != OutcomeKeep {
+		c.health.mended()
+	}
+	switch d.verdict.Outcome {
+	case OutcomeDelete:
+		c.counts.Deleted++
+		switch {
+		case d.leaseState.lost() || passed(d.expires, now):
+			// SQS need not have obeyed: others may have had the message meanwhile.
+			c.memory.Note(d.ID, now).Done = true
+		case d.ran: // otherwise the note that it is done stays: see below
+			c.memory.Forget(d.ID)
+		}
+		if !d.copied { // or its work is yet to be done
+			c.deleted(d)
+		}
+	case OutcomeDeadLetter:
+		c.counts.DeadLettered++
+		c.logDeadLetter(d, now)
+		// The note that it is done stays: a receive under way may bring it again.
+	case OutcomeRetry:
+		c.counts.Retried++
+		c.rememberHandle(d, now)
+	case OutcomeRelease:
+		c.counts.Released++
+		c.rememberHandle(d, now)
+	case OutcomePark:
+		c.counts.Parked++
+		c.rememberHandle(d, now)
+	case OutcomeKeep:
+		c.counts.Kept++
+	}
+	c.announceExpiry(d, now)
+	if d.verdict.comesAgain() {
+		c.watchInFlight(now)
+	}
+	if d.verdict.requeue != byVisibility {
+		c.counts.Requeued++
+	}
+	if d.verdict.requeue == becauseInFlight {
+		c.budget.Spilled()
+	}
+	c.release(d, now)
+}
+
+// refused decides what to do about a settlement that SQS did not carry out.
+func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
+	if c.closed {
+		return // cut by the end of the stop budget: the report names it
+	}
+	c.noteRefusal(o, d, f, now)
+	switch o {
+	case &c.copies:
+		c.copyRefused(d, f, now)
+		return
+	case &c.requeues:
+		c.requeueRefused(d, f, now)
+		return
+	}
+	if d.verdict.Outcome == OutcomeDelete || d.copied {
+		// Should it come again, it is deleted without being run.
+		c.memory.Note(d.ID, now).Done = true
+	}
+	back := d.superseded() && passed(d.hiddenUntil, now) // to us: the newer lease stands
+	if o == &c.hides && !f.is(OfEntry|Rejected) && d.hiddenUntil.Before(d.expires) && !back {
+		// It may be hidden until then, and somebody else's from then on. Of the slack half
+		// is enough: only a request has to travel.
+		d.expires = d.hiddenUntil.Add(-leaseSlack(c.Lease) / 2)
+	}
+	if d.superseded() && f.is(BySender) {
+		c.settle(d, now) // the older handle was refused, the newer one is good
+		return
+	}
+	if f.is(BySender) || passed(d.expires, now) {
+		// The handle is no longer good, or not certain to be: on a standard queue
+		// SQS would obey it and disturb whoever holds the message now.
+		c.lose(d, f.Err)
+		return
+	}
+	if o == &c.deletes {
+		c.noteDenied("delete", f)
+	} else {
+		c.noteDenied("retry", f)
+	}
+	if d.refusals > 1 || !f.is(OfEntry) {
+		c.complain("settle", "settling failed; trying again while the lease lasts", "action", o.name, "error", f.Err)
+	}
+	c.settleLater(d, now)
+}
+
+// settleLater tries d's settlement again after a backoff. While it was under way the
+// lease could not be renewed: if that is due, it is done in between.
+func (c *Machine) settleLater(d *Delivery, now time.Time) {
+	if passed(d.renewAt, now) {
+		c.planKeeping(now)
+	}
+	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
+	wait -= spread(wait/2, d.ID)
+	c.alarms.After(now.Add(wait), func(now time.Time) {
+		if d.state == stateSettling && !c.closed {
+			c.settle(d, now)
+		}
+	})
+}
+
+// lose gives up a message that another consumer may hold by now.
+func (c *Machine) lose(d *Delivery, err error) {
+	if d.state == stateRunning {
+		if !d.leaseState.lost() {
+			d.loseLease()
+			c.want(Effect{Kind: Interrupt, Delivery: d})
+		}
+		return // until its handler returns
+	}
+	now := c.now
+	if d.state.settles() && (d.verdict.Outcome == OutcomeDelete || d.copied) {
+		// Should it come again, it is deleted without being run.
+		c.memory.Note(d.ID, now).Done = true
+	}
+	d.verdict = Verdict{Outcome: OutcomeLost, Err: err}
+	c.release(d, now)
+}
+
+// release lets go of d: it is settled, or lost.
+func (c *Machine) release(d *Delivery, now time.Time) {
+	if d.verdict.Outcome == OutcomeLost {
+		c.counts.Lost++
+		c.rememberLost(d, now)
+	}
+	if d.state.waits() {
+		c.unready(d, now)
+	}
+	c.move(d, stateGone)
+	delete(c.held, d.ID)
+	c.uncountBytes(d)
+	if c.TellSettled {
+		c.untold = append(c.untold, Settled{Subject: d.Subject(), Outcome: d.verdict.Outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.Reason, Due: d.verdict.Due, Requests: d.requests, Err: d.lostTo()})
+	}
+	if c.Queue.FIFO {
+		c.follow.gone = append(c.follow.gone, d)
+	}
+}

@@ -1,0 +1,72 @@
+package consumer
+
+import "time"
+
+// nextGranted is the message to start next; nil if none may start.
+func (c *Machine) nextGranted() *Delivery {
+	d := c.nextDue(c.now)
+	if d == nil || c.pool != nil && !c.pool.grants(c) {
+		return nil
+	}
+	return d
+}
+
+// nextDue is the message that c would start next, as far as c is concerned: in a pool
+// others may go first.
+func (c *Machine) nextDue(now time.Time) *Delivery {
+	if d := c.nextQueued(); d != nil && c.startsIn(d, now) <= 0 {
+		return d
+	}
+	return nil
+}
+
+// nextQueued is nextDue without regard to whether it is yet time.
+func (c *Machine) nextQueued() *Delivery {
+	s := c.solo
+	switch {
+	case c.closed || c.paused || c.full():
+		return nil
+	case s.taken.IsZero():
+		return c.ready.first
+	case s.owner == c && s.running == nil && c.aloneHere():
+		return s.next
+	}
+	return nil
+}
+
+// startWorker starts a worker of c's. Workers exist only while there is something to
+// start, and each starts the next: so a burst of messages whose handlers return at once
+// is worked off by few goroutines.
+func (c *Machine) startWorker() {
+	c.workers++
+	c.summoned = true
+	c.want(Effect{Kind: Work})
+}
+
+// startsIn is how long Settings.Rate, or the linger of a batch, keeps d, which is next,
+// from starting.
+func (c *Machine) startsIn(d *Delivery, now time.Time) (wait time.Duration) {
+	if rate := c.Rate; rate != 0 {
+		ahead := max(0, rateBurst-rateSpacing(rate))
+		wait = c.nextAt.Add(-ahead).Sub(now)
+	}
+	if c.batches != nil && d != c.solo.next {
+		wait = max(wait, c.lingers(d, now))
+	}
+	return wait
+}
+
+// planStart has the epilogue come again when it is time for the next handler, if only
+// that is missing.
+func (c *Machine) planStart(now time.Time) {
+	if c.Rate == 0 && c.batches == nil {
+		return // nothing has to wait for its time
+	}
+	d := c.nextQueued()
+	if d == nil {
+		return
+	}
+	if wait := c.startsIn(d, now); wait > 0 {
+		c.alarms.Sooner(&c.startDue, now.Add(wait))
+	}
+}

@@ -1,0 +1,171 @@
+package consumer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// waker makes messages that wait out a backoff visible before its end.
+type waker struct {
+	ids    []string // still to be woken
+	active bool     // a request is under way, or the next is planned
+}
+
+const (
+	// wakeMargin is how far from its end a wait must be to be cut short. A standard
+	// queue obeys old handles: a request that lands after the message has become
+	// visible by itself could give it to two consumers.
+	wakeMargin = 15 * time.Second
+	wakeAgain  = time.Second // after a throttled request
+
+	// Messages per second: unless experience or Settings.Rate say otherwise; at most.
+	wakeRate    = 10
+	maxWakeRate = 100
+)
+
+// Wake wakes the parked messages of these keys, of all if there are none, and has their
+// breakers probe. It returns how many messages will be woken.
+func (c *Machine) Wake(keys ...string) int {
+	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
+	for _, g := range c.gates.byKey {
+		if g.state() == breaker.Open && named(g.key) {
+			g.breaker.ProbeNow()
+			c.alarms.Set(&g.look, c.now)
+		}
+	}
+	return c.wake(func(r *memory.Note) bool {
+		g := c.gates.byKey[r.Key]
+		return named(r.Key) && (g == nil || g.state() == breaker.Closed || g.state() == breaker.Ramping)
+	}, c.now)
+}
+
+// wake wakes the parked messages that match.
+func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
+	if c.draining || c.closed {
+		return 0
+	}
+	before := len(c.waker.ids)
+	for r := range c.memory.All() {
+		if wakeable(r, now) && !r.Waking && match(r) {
+			r.Waking = true
+			r.Due = time.Time{} // however soon it comes now, it is not early
+			c.waker.ids = append(c.waker.ids, r.ID)
+		}
+	}
+	n := len(c.waker.ids) - before
+	if n > 0 && !c.waker.active {
+		c.wakeNext(now)
+	}
+	return n
+}
+
+// stopWaking leaves the messages of a key to become visible by themselves: its outage
+// is not over after all.
+func (c *Machine) stopWaking(key string) {
+	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
+		r := c.memory.Recall(id, c.now)
+		if r.Handle == nil || r.Key != key {
+			return false
+		}
+		r.Waking = false
+		return true
+	})
+}
+
+// park remembers what it takes to wake d, which SQS has just hidden.
+func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
+	if c.Queue.FIFO || c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
+		return
+	}
+	r := c.memory.Note(d.ID, now)
+	r.Handle, r.HiddenUntil, r.Waking = d.Handle, d.hiddenUntil, false
+	r.Key, r.Unavailable = d.Key, d.verdict.unavailable
+	r.Asked = d.verdict.Reason == retry.ReasonRetryAfter
+}
+
+// wakeable reports whether r's message is hidden and can be made visible.
+func wakeable(r *memory.Note, now time.Time) bool {
+	return r.Handle != nil && !passed(r.HiddenUntil.Add(-wakeMargin), now)
+}
+
+// wakeNext makes the next ten messages visible, and comes again until none is left to
+// be woken or the consumer stops. It pauses in between: what makes messages wait for
+// hours is hardly ready to have them all at once.
+func (c *Machine) wakeNext(now time.Time) {
+	w := c.nextToWake(now)
+	if c.waker.active = w != nil; w != nil {
+		w.pause = c.wakePause(len(w.ids))
+		c.want(Effect{Kind: Wake, Waking: w})
+	}
+}
+
+// Waking is a request that makes hidden messages visible, by their receipt handles.
+type Waking struct {
+	Handles []*string
+
+	ids   []string
+	pause time.Duration // until the next
+}
+
+// nextToWake takes up to ten messages from those to be woken; nil if there is none.
+func (c *Machine) nextToWake(now time.Time) *Waking {
+	if c.draining || c.closed {
+		c.waker.ids = nil
+	}
+	w := new(Waking)
+	for len(c.waker.ids) > 0 && len(w.ids) < MaxBatch {
+		id := c.waker.ids[0]
+		c.waker.ids = c.waker.ids[1:]
+		r := c.memory.Recall(id, now)
+		if !wakeable(r, now) {
+			continue // it has come by itself, or is about to
+		}
+		w.Handles = append(w.Handles, r.Handle)
+		w.ids = append(w.ids, id)
+	}
+	if len(w.ids) == 0 {
+		return nil
+	}
+	return w
+}
+
+// Woken takes in the results of w. What was refused for being too much is tried again.
+// Nothing else is: a request whose reply was lost may have been carried out, and the
+// message be with somebody else.
+func (c *Machine) Woken(w *Waking, results *[MaxBatch]Failure) {
+	pause := w.pause
+	for i := range w.ids {
+		f := &results[i]
+		if f.is(Rejected) && !f.is(Lasting) {
+			pause = max(pause, wakeAgain)
+			c.waker.ids = append(c.waker.ids, w.ids[i])
+			continue
+		}
+		if f.Err == nil {
+			c.counts.Woken++
+		}
+		c.memory.ForgetHandle(w.ids[i])
+	}
+	c.alarms.After(c.now.Add(pause), c.wakeNext)
+}
+
+// wakePause is how long the consumer takes to work off n messages.
+func (c *Machine) wakePause(n int) time.Duration {
+	rate := float64(wakeRate)
+	if c.taskTime.mean > 0 {
+		concurrency := c.capacity()
+		if g := c.gates.byKey[""]; g != nil && g.state() == breaker.Ramping {
+			concurrency = min(concurrency, g.breaker.Level())
+		}
+		rate = float64(concurrency) / c.taskTime.mean.Seconds()
+	}
+	if c.Rate > 0 {
+		rate = min(rate, c.Rate)
+	}
+	seconds := float64(n) / min(rate, maxWakeRate)
+	return time.Duration(seconds * (0.5 + c.chance.Float64()) * float64(time.Second))
+}

@@ -1,0 +1,201 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Arrive is [Machine.Take] for a worker that has just been started.
+func (c *Machine) Arrive() *Delivery {
+	c.summoned = false
+	return c.Take()
+}
+
+// WorkerEnded takes a worker off the count. If the user's code has ended its goroutine,
+// another goes on.
+func (c *Machine) WorkerEnded() { c.workers-- }
+
+// Escaped notes that the user's code ends each goroutine that is to judge the attempt at d,
+// which is lost: its lease runs out.
+func (c *Machine) Escaped(d *Delivery) { d.loseLease() }
+
+// Panicked counts a handler's panic.
+func (c *Machine) Panicked() { c.counts.Panics++ }
+
+// Ended takes in the end of the attempt at d, of which o is said, and begins what follows.
+// trail is what the observer leaves of it; empty: it leaves the one before. It returns what
+// has been decided, and d as it is told of.
+func (c *Machine) Ended(d *Delivery, o Opinion, trail string, took time.Duration, now time.Time) (Verdict, Subject) {
+	v := c.throughBreaker(d, c.judge(d, o, now), o, took, now)
+	d.leaveTrail(trail)
+	told := d.Subject()
+	c.finish(d, v, took, now)
+	return v, told
+}
+
+// Take takes the next message to run, for a worker; nil if none may start.
+func (c *Machine) Take() *Delivery {
+	d := c.nextGranted()
+	if d != nil {
+		c.setOff(d)
+		c.charge()
+	}
+	return d
+}
+
+// setOff takes d, which is nextGranted, to its handler.
+func (c *Machine) setOff(d *Delivery) {
+	now := c.now
+	switch d.state {
+	case stateAlone:
+		c.move(d, stateRunning)
+		c.runAlone(now)
+	case stateReady:
+		c.delist(d, stateRunning)
+	default: // in one batch with the head of its group
+		c.move(d, stateRunning)
+	}
+	c.countStart(now)
+	d.began = now
+	c.handlerMoved(d, d.began)
+	if timeout := c.HandlerTimeout; timeout > 0 {
+		c.planKeeping(d.began.Add(timeout + hungAfter)) // see watchHandler
+	}
+	c.counts.Attempts++
+}
+
+// judge decides what an attempt's end means.
+func (c *Machine) judge(d *Delivery, o Opinion, ended time.Time) Verdict {
+	err, decision := o.Err, o.Decision
+	switch {
+	case err == nil:
+		return Verdict{Outcome: OutcomeDelete}
+	case d.leaseState.lost():
+		return Verdict{Outcome: OutcomeLost, Reason: decision.Reason, Err: err}
+	case o.Cut == CutStopping:
+		return c.route(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Err: err}, ended)
+	case o.Cut == CutLeaseLost:
+		// Interrupted, but a redelivery has brought the message back meanwhile.
+		due := ended.Add(c.leastRelease(d))
+		return c.byGroup(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: err}, ended)
+	}
+	v := Verdict{Reason: decision.Reason, Due: decision.At, Err: err}
+	switch decision.Action {
+	case retry.ActionRelease:
+		v.Outcome = OutcomeRelease
+		if least := ended.Add(c.leastRelease(d)); v.Due.Before(least) {
+			v.Due = least
+		}
+	case retry.ActionDeadLetter:
+		v.Outcome, v.Due = OutcomeDeadLetter, time.Time{}
+	default:
+		v.Outcome = OutcomeRetry
+	}
+	return c.byGroup(d, v, ended)
+}
+
+// atLastReceive is v, unless v would give a message back whose next receive the queue's
+// RedrivePolicy forbids: SQS would then move it to the dead-letter queue without
+// running it and without a word. Where no copy takes its place it goes there now, with
+// its story.
+func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
+	limit := c.facts.Plan.MaxReceives
+	if limit == 0 || d.receives < limit || !v.comesAgain() {
+		return v
+	}
+	reason := retry.ReasonReceives
+	if v.Outcome == OutcomeRetry && d.Attempt >= limit {
+		reason = retry.ReasonAttempts // each receive was an attempt
+	}
+	return Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(v.Err)}
+}
+
+const (
+	minRelease = time.Second
+	maxRelease = 5 * time.Minute
+)
+
+// leastRelease is the shortest time for which a handler's Release of d holds:
+// each receive counts against the queue's maxReceiveCount, so a message that is
+// released again and again comes back more and more slowly.
+func (c *Machine) leastRelease(d *Delivery) time.Duration {
+	releases := c.releases(d, c.now)
+	return min(maxRelease, minRelease<<min(releases, 20))
+}
+
+// releases is how often in a row d was released, as far as is known.
+func (c *Machine) releases(d *Delivery, now time.Time) int {
+	n := c.memory.Recall(d.ID, now).Releases
+	if d.History != nil {
+		n = max(n, d.History.Releases)
+	}
+	return n
+}
+
+// finish ends d's time in its handler and begins its settlement.
+func (c *Machine) finish(d *Delivery, v Verdict, took time.Duration, now time.Time) {
+	c.handlerMoved(d, now)
+	c.leaveSolo(d, now)
+	if v.Outcome == OutcomeHold && v.Reason == retry.ReasonUnavailable {
+		c.holdAgain(d, v, now)
+		return
+	}
+	c.taskTime.add(took)
+	if v.Outcome == OutcomeHold {
+		c.holdGroup(d, v, now)
+		return
+	}
+	d.verdict = v
+	d.ran = true
+	if v.Outcome == OutcomeLost {
+		if v.Reason == retry.ReasonPermanent { // not to be run again here
+			known := c.memory.Note(d.ID, now)
+			known.Spent, known.Reason, known.Err = true, v.Reason, v.Err
+			known.Runs, known.Receives = max(known.Runs, d.Attempt), d.receives
+		}
+		c.release(d, now)
+		return
+	}
+	c.move(d, stateSettling)
+	if v.Err != nil {
+		c.remember(d, now)
+	}
+	c.settle(d, now)
+}
+
+// remember notes a failed attempt, or a release, for when the message comes
+// again.
+func (c *Machine) remember(d *Delivery, now time.Time) {
+	known := c.memory.Note(d.ID, now)
+	known.Receives = d.receives
+	known.Trail = d.Trail
+	switch d.verdict.Outcome {
+	case OutcomeRelease:
+		if c.draining {
+			return
+		}
+		known.Runs = max(known.Runs, d.Attempt-1)
+		known.Releases = c.releases(d, now) + 1
+		known.Due = d.verdict.Due
+	case OutcomeRetry:
+		known.Runs = max(known.Runs, d.Attempt)
+		known.Releases = 0
+		known.Due = d.verdict.Due
+		known.Unavailable = d.verdict.unavailable
+	case OutcomeDeadLetter:
+		known.Runs = max(known.Runs, d.Attempt)
+		known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
+	}
+}
+
+// rememberLost notes a message that was lost, so that its next receive is not a
+// riddle: one that waited here was not run, and none was lost to a crash.
+func (c *Machine) rememberLost(d *Delivery, now time.Time) {
+	known := c.memory.Note(d.ID, now)
+	known.Seen = d.receives
+	known.Trail = d.Trail
+	if d.state.waits() {
+		known.Runs, known.Receives = max(known.Runs, d.Attempt-1), d.receives
+	}
+}

@@ -1,0 +1,107 @@
+package reprise
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/world"
+)
+
+const (
+	lookEvery       = 30 * time.Second
+	longestQuiet    = 3 * time.Minute // between two handlers, while messages wait behind a breaker
+	longestRecovery = time.Hour       // of a breaker, when the faults have ended
+)
+
+// every looks at the fleet from time to time.
+func (f *machines) every() {
+	f.loop.After(lookEvery, "the observer", func() {
+		f.look()
+		f.every()
+	})
+}
+
+// look checks that work gets on.
+func (f *machines) look() {
+	visible := make(map[*world.Queue]map[uint64]int)
+	for _, n := range f.nodes {
+		for _, m := range n.consumers {
+			if !n.Alive() || n.Asleep() || n.paused || n.stopped {
+				clear(m.quiet)
+				m.leftAlone = nil
+				continue
+			}
+			s := m.Status()
+			for _, b := range s.Breakers {
+				m.checkBreaker(b)
+			}
+			shared := f.pooled || f.laned // the places may be taken, and by right by the more urgent
+			if !f.calm || shared || f.quota > 0 || s.Running+s.Waiting+s.Settling > 0 {
+				m.leftAlone = nil
+				continue
+			}
+			if visible[m.queue] == nil {
+				visible[m.queue] = f.receivable(m.queue)
+			}
+			for number, receives := range m.leftAlone {
+				if now, ok := visible[m.queue][number]; ok && now == receives {
+					f.broken(world.NobodyWaits, "message %d of %s, for %v, %s", number, m.queue.Name(), lookEvery, f.states())
+				}
+			}
+			m.leftAlone = visible[m.queue]
+		}
+	}
+}
+
+// checkBreaker checks that the outage which b is about is looked into, and ends.
+func (m *machine) checkBreaker(b BreakerStatus) {
+	f, now := m.f, m.f.loop.Now()
+	if f.mended && now.Sub(f.back) > longestRecovery && m.cfg.HandlerTimeout == 0 && b.State != BreakerClosed && b.Held > 0 { // with none held, others may take all that could be tried
+		f.broken(world.OutagesEnd, "that of %s is %v: %s", m.Name, b.State, f.states())
+	}
+	since, waits := m.quiet[b.Key]
+	switch {
+	case b.Held == 0 || b.Paused || m.n.handlers() > 0:
+		delete(m.quiet, b.Key)
+	case !waits:
+		m.quiet[b.Key] = now
+	case now.Sub(since) > longestQuiet:
+		f.broken(world.ProbesGoOn, "%s: %s", m.Name, f.states())
+	}
+}
+
+// receivable are the receives so far of the messages that a receive from q could bring now, by
+// their numbers: of a FIFO queue the heads of groups.
+func (f *machines) receivable(q *world.Queue) map[uint64]int {
+	all := make(map[uint64]int)
+	if visible, _, _ := q.Counts(); visible == 0 {
+		return all
+	}
+	messages := q.Messages()
+	slices.SortFunc(messages, func(a, b engine.Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	seen := make(map[string]bool) // groups
+	for _, d := range messages {
+		if !seen[d.Group] && d.VisibleAt.IsZero() {
+			all[d.Receipt.Number] = d.Receives
+		}
+		seen[d.Group] = f.fifo
+	}
+	return all
+}
+
+// checkNewcomers checks that messages were run that were sent when the faults had ended,
+// whatever else is there.
+func (f *machines) checkNewcomers(fresh []*part) {
+	for _, p := range fresh {
+		set := p.queue.Settings()
+		if _, inFlight, _ := p.queue.Counts(); set.InFlightLimit > 0 && inFlight >= set.InFlightLimit {
+			continue // SQS hands out no more while others wait for hours
+		}
+		if !p.ran && !p.refused {
+			f.broken(world.NewOnesGoOn, "%s, by %s", p.body, f.states())
+			return
+		}
+	}
+}

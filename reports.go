@@ -1,0 +1,98 @@
+package reprise
+
+import (
+	"github.com/reprise-sqs/reprise/internal/consumer"
+)
+
+// reportInOrder tells the log and observers all that they are to be told in order.
+func (c *Consumer) reportInOrder() {
+	exited := true // by the user's code, until we return
+	defer func() {
+		if exited {
+			c.lock().ReportsLeft()
+			c.unlock()
+		}
+	}()
+	for r := c.nextReport(); r != nil; r = c.nextReport() {
+		c.tellReport(r)
+	}
+	exited = false
+}
+
+func (c *Consumer) nextReport() consumer.Report {
+	m := c.lock()
+	defer c.unlock()
+	return m.NextReport()
+}
+
+func (c *Consumer) tellReport(r consumer.Report) {
+	switch r := r.(type) {
+	case consumer.Complaint:
+		c.log.Error(r.Text, shownArgs(r.Args)...)
+	case consumer.Found:
+		c.found(r.Finding)
+	case consumer.Outage:
+		c.tellOutage(OutageEvent{
+			Key: r.Key, State: BreakerState(r.State), Previous: BreakerState(r.Previous),
+			At: r.At, Since: r.Since, NextProbe: r.NextProbe, Held: r.Held, Err: r.Err,
+		})
+	case consumer.GivingUp:
+		c.tellGivingUp(GivingUp(r))
+	case consumer.Expiring:
+		if f := c.cfg.Observer.Expiring; f != nil {
+			c.tell(func() { f(c.runCtx, Expiring{Message: message(r.Subject), At: r.At, Outcome: Outcome(r.Outcome)}) })
+		}
+	case consumer.DeadLettered:
+		c.log.Warn("message dead-lettered", "message", message(r.Subject), "reason", r.Reason.String(), "error", r.Err, "to", r.To)
+	case consumer.Crasher:
+		c.log.Error("a message crashes the worker, and is dead-lettered", "message", message(r.Subject))
+	case consumer.LeftOut:
+		c.logLeftOut(int(r))
+	}
+}
+
+// shownArgs are the arguments of a complaint as they are logged.
+func shownArgs(args []any) []any {
+	for i, a := range args {
+		if s, ok := a.(consumer.Subject); ok {
+			args[i] = message(s)
+		}
+	}
+	return args
+}
+
+// tellSettled tells the observer of the messages released since the last call.
+func (c *Consumer) tellSettled() {
+	f := c.cfg.Observer.Settled
+	if f == nil {
+		return
+	}
+	m := c.lock()
+	settled := m.TakeSettled()
+	c.unlock()
+	for _, s := range settled {
+		e := Settled{
+			Message: message(s.Subject), Outcome: Outcome(s.Outcome), Requeued: s.Requeued,
+			Reason: s.Reason, Due: s.Due, Requests: s.Requests, Err: s.Err,
+		}
+		c.tell(func() { f(c.runCtx, e) })
+	}
+}
+
+// statusOf is a machine's Status, as it is shown.
+func statusOf(s consumer.Status, calls Calls) Status {
+	status := Status{
+		Health: Health(s.Health), Problem: s.Problem,
+		Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, Processing: s.Processing,
+		InBackoff: s.InBackoff, InFlight: InFlight(s.InFlight), Pollers: s.Pollers,
+		Concurrency: s.Concurrency, Paused: s.Paused, GivingUp: (*GivingUp)(s.GivingUp),
+		LastReceive: s.LastReceive, LastSettle: s.LastSettle, Counts: Counts(s.Counts), Calls: calls,
+	}
+	for _, b := range s.Breakers {
+		status.Breakers = append(status.Breakers, BreakerStatus{
+			Key: b.Key, State: BreakerState(b.State), Since: b.Since, NextProbe: b.NextProbe,
+			Held: b.Held, Level: b.Level, Paused: b.Paused, Problem: b.Problem,
+		})
+	}
+	return status
+}

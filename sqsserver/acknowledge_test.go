@@ -87,7 +87,7 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 		}},
 		{"UntagQueue", true, func(k *journalServer) func() error {
 			return func() error {
-				return k.UntagQueue(ctx, &sqsserver.UntagQueueInput{QueueUrl: k.url("q"), TagKeys: []string{"a"}})
+				return k.UntagQueue(ctx, &sqsserver.UntagQueueInput{QueueUrl: k.url("q"), TagKeys: []string{"old"}})
 			}
 		}},
 		{"AddPermission", true, func(k *journalServer) func() error {
@@ -153,6 +153,9 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 				k.create("dead", nil)
 				k.create("q", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + k.arn("dead") + `","maxReceiveCount":5}`})
 				k.create("f.fifo", map[string]string{"FifoQueue": "true"})
+				if err := k.TagQueue(ctx, &sqsserver.TagQueueInput{QueueUrl: k.url("q"), Tags: map[string]string{"old": "x"}}); err != nil {
+					t.Fatal(err)
+				}
 				k.send("q", "a")
 				k.send("q", "b")
 				release := k.journal.block()

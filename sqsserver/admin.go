@@ -70,8 +70,8 @@ func (s *Server) Admin() http.Handler {
 	})
 }
 
-// fromHere refuses requests from other machines and from web pages, which may send them without
-// their user's knowledge: even from pages that may use the queues.
+// fromHere refuses requests from other machines and from all web pages, even those that may use
+// the queues: a page may send them without its user's knowledge.
 func (s *Server) fromHere(r *http.Request) error {
 	if !isLoopbackAddrPort(r.RemoteAddr) {
 		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)

@@ -1,7 +1,6 @@
 package sqsserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -57,7 +56,7 @@ func defaultAttributes(fifo bool) *attributes {
 	}
 }
 
-// attribute is one that a queue may have.
+// attribute is an attribute that a queue may have.
 type attribute struct {
 	name string
 	// set changes the value. Nil: the attribute is read-only.
@@ -174,7 +173,7 @@ func number(name string, low, high int32, field func(*attributes) *int32) attrib
 	}
 }
 
-// kmsReusePeriod is shown only where it means something.
+// kmsReusePeriod is shown only beside a KMS key.
 func kmsReusePeriod() attribute {
 	reuse := number("KmsDataKeyReusePeriodSeconds", 60, 86400, func(a *attributes) *int32 { return &a.kmsReuse })
 	value := reuse.value
@@ -338,31 +337,22 @@ func (s *Server) SetQueueAttributes(ctx context.Context, in *SetQueueAttributesI
 	if len(in.Attributes) == 0 {
 		return errMissingParameter("Attributes")
 	}
-	var synced *commitGroup
-	var invalid error
-	err = s.underLock(r.queue, func(now time.Time) { synced, invalid = s.configure(now, r.queue, in.Attributes) })
-	if err = cmp.Or(err, invalid); err != nil {
-		return err
-	}
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.delayOrLose(ctx)
+	return s.change(ctx, r, func(now time.Time) error { return s.configure(now, r.queue, in.Attributes) })
 }
 
 // configure changes the attributes given. The lock is held, so that of two changes
 // at once neither is lost.
-func (s *Server) configure(now time.Time, q *queue, given map[string]string) (*commitGroup, error) {
+func (s *Server) configure(now time.Time, q *queue, given map[string]string) error {
 	changed, err := q.attributes.with(given)
 	if err == nil {
 		err = s.checkRedrive(q, changed, given)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	q.attributes, q.modified = changed, now
-	s.engine.Configure(now, q.engine, s.settings(changed)) // but for the scope of deduplication, which is fixed
+	s.engine.Configure(now, q.engine, s.settings(changed)) // the scope of deduplication stays as it was created
 	s.recordQueue(q)
 	s.longPoll.recheck(q)
-	return s.pendingCommit(), nil
+	return nil
 }

@@ -86,7 +86,7 @@ func bodyKeys(messages []*engine.Delivery) [][]byte {
 
 // stillHas reports whether a message is still in the queue.
 func (s *Server) stillHas(q *queue, r engine.Receipt) (has bool) {
-	_ = s.underLock(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // or the queue has been deleted
+	_ = s.underLock(q, func(now time.Time) { has = s.engine.Has(now, q.engine, r) }) // an error means that the queue has been deleted
 	return has
 }
 

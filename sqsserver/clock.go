@@ -50,8 +50,8 @@ func (c *clock) wait(d time.Duration) time.Duration {
 // until returns the machine's time that passes until the server's time is t.
 func (c *clock) until(t time.Time) time.Duration { return c.wait(t.Sub(c.now())) }
 
-// set makes the time virtual now, and go scale times as fast from now on. The
-// server's lock is held, or the server is not in use yet.
+// set sets the server's time to virtual, and lets it go scale times as fast as the machine's from
+// now on. The server's lock is held, or the server is not in use yet.
 func (c *clock) set(virtual time.Time, scale float64) {
 	c.setting.Store(&clockSetting{real: time.Now(), virtual: virtual, scale: scale})
 }

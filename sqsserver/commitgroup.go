@@ -66,7 +66,7 @@ type gathering struct {
 	expected int       // requests that waited when the last group was written, for it or for this one
 	until    time.Time // when to write at the latest; zero: at once
 	waited   bool      // a request has been kept waiting
-	skip     int       // groups to write without waiting, since the last wait was in vain
+	skip     int       // groups to write without waiting, because no client came in the last wait
 }
 
 const (

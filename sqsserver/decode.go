@@ -64,7 +64,7 @@ func (in *PurgeQueueInput) decodeJSON(r *jsonReader) { in.QueueUrl = r.onlyQueue
 
 func (in *ListQueueTagsInput) decodeJSON(r *jsonReader) { in.QueueUrl = r.onlyQueueURL() }
 
-// onlyQueueURL reads an input that has no other member.
+// onlyQueueURL reads an input whose only member is the queue's URL.
 func (r *jsonReader) onlyQueueURL() (queueURL string) {
 	for name := range r.Members() {
 		switch string(name) {

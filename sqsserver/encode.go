@@ -58,7 +58,7 @@ func (out *ListQueueTagsOutput) appendJSON(dst []byte) []byte {
 	return appendOnlyMap(dst, `"Tags":{`, out.Tags)
 }
 
-// appendOnlyMap appends an output that has no other member.
+// appendOnlyMap appends an output whose only member is a map.
 func appendOnlyMap(dst []byte, name string, values map[string]string) []byte {
 	dst = append(dst, '{')
 	if len(values) > 0 {
@@ -174,8 +174,8 @@ func appendFailed(dst []byte, failed []BatchResultErrorEntry) []byte {
 	return appendElementsEnd(dst, len(failed))
 }
 
-// appendEntryID begins the result of a batch entry. The id is never left out:
-// the AWS SDK for Go reads it without looking whether it is there.
+// appendEntryID begins the result of a batch entry. The id is never left out: the AWS SDK for Go
+// reads it without checking that it is there.
 func appendEntryID(dst []byte, id string) []byte {
 	return awsjson.AppendText(append(dst, `{"Id":`...), id)
 }
@@ -298,7 +298,7 @@ func appendElementStart(dst []byte, i int, name string) []byte {
 	return append(dst, '[')
 }
 
-// appendElementsEnd ends an array of n elements; one without has not begun.
+// appendElementsEnd ends an array of n elements. An empty array was never begun.
 func appendElementsEnd(dst []byte, n int) []byte {
 	if n == 0 {
 		return dst

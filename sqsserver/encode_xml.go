@@ -315,7 +315,7 @@ func appendXMLEscaped(dst []byte, s string) []byte {
 		case c < ' ' || c == 0xFFFE || c == 0xFFFF:
 			dst = utf8.AppendRune(dst, utf8.RuneError)
 		default:
-			dst = utf8.AppendRune(dst, c) // U+FFFD for what is not UTF-8
+			dst = utf8.AppendRune(dst, c) // U+FFFD for invalid UTF-8
 		}
 		s = s[size:]
 	}

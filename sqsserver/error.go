@@ -278,7 +278,8 @@ func errOwnersAction(action string) *Error {
 	return errParameter("ActionName", "SQS:"+action, "Only the queue owner is allowed to invoke this action.")
 }
 
-// errPolicyLimit: the request has n of something of which a policy may have limit.
+// errPolicyLimit: the request has n actions, principals or statements, as what says, and a policy
+// may have limit of them.
 func errPolicyLimit(n int, what string, limit int) *Error {
 	return &Error{codeOverLimit, fmt.Sprintf("%d %s were found, maximum allowed is %d.", n, what, limit)}
 }

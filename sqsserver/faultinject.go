@@ -55,7 +55,7 @@ func (a replyFault) delayOrLose(ctx context.Context) error {
 // count returns a number of messages as a reply has it, wrong if the fault says so.
 func (a replyFault) count(name string, n int) string {
 	if a.fault.kind == FaultWrongCounts {
-		random := rand.New(rand.NewPCG(a.fault.random, uint64(len(name)))) // no two of the names are equally long
+		random := rand.New(rand.NewPCG(a.fault.random, uint64(len(name)))) // the names differ in length
 		n = random.IntN(2*n + 10)
 	}
 	return strconv.Itoa(n)

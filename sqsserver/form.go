@@ -186,7 +186,7 @@ func (f *form) elements(name string) iter.Seq[*form] {
 		numbered := make(map[int]*form, len(list.parts))
 		for part, element := range list.parts {
 			n, err := strconv.Atoi(part)
-			if err == nil && n > 0 && strconv.Itoa(n) == part { // 01 is not another 1
+			if err == nil && n > 0 && strconv.Itoa(n) == part { // 01 does not count as 1
 				numbered[n] = element
 			}
 		}

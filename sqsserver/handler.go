@@ -112,8 +112,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.reply = c.reply
 	switch {
 	case errors.Is(err, ErrReplyLost), err != nil && c.Err() != nil:
-		// Only this cuts the connection, so that no client takes an empty reply
-		// for an answer.
+		// net/http cuts the connection on this panic only. An empty reply would look like an
+		// answer.
 		panic(http.ErrAbortHandler)
 	case err != nil:
 		_ = c.writeError(w, asError(err)) // an error means that the client has gone

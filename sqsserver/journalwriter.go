@@ -288,7 +288,7 @@ func (w *journalWriter) Left(q *engine.Queue, sequence, sendNumber uint64, moved
 	w.key = appendMessageKey(w.key[:0], w.queue(q).id, sequence)
 	w.openBatch().Delete(w.key)
 	if moved {
-		return // and takes its body along
+		return // its body goes with it
 	}
 	w.key = appendBodyKey(w.key[:0], sendNumber)
 	w.openBatch().DeleteOnce(w.key)

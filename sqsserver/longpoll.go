@@ -40,8 +40,7 @@ func newWaiter() *waiter {
 	return w
 }
 
-// free lets go of the waiter, and of the messages, which the pool would keep
-// alive.
+// free returns the waiter to the pool without its messages, which the pool would keep alive.
 func (w *waiter) free() {
 	clear(w.deliveries)
 	w.ready, w.timer, w.deliveries, w.err = nil, nil, nil, nil
@@ -164,7 +163,7 @@ func (s *Server) exposeDeliveries(q *queue, deliveries []engine.Delivery) {
 	if len(deliveries) == 0 {
 		return
 	}
-	_ = s.underLock(q, func(now time.Time) { // or the queue has gone, and the messages with it
+	_ = s.underLock(q, func(now time.Time) { // an error means that the queue has gone, and the messages with it
 		for i := range deliveries {
 			s.engine.Expose(now, q.engine, deliveries[i].Receipt)
 		}

@@ -54,8 +54,8 @@ func isLoopbackHost(hostport string) bool {
 	return ok && IsLoopbackName(host)
 }
 
-// isLoopbackWithoutZone excludes addresses like ::1%eth0, which only a text can have: it
-// names an interface, and programs that call this machine name none.
+// isLoopbackWithoutZone excludes addresses like ::1%eth0, which only texts can contain: programs
+// that call this machine name no interface.
 func isLoopbackWithoutZone(addr netip.Addr) bool {
 	return addr.Zone() == "" && addr.Unmap().IsLoopback()
 }

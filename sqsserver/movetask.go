@@ -179,7 +179,7 @@ func (t *moveTask) pace() (batch int, pause time.Duration) {
 
 // stepMove moves the next messages of a task. The timer calls it.
 func (s *Server) stepMove(q *queue, task *moveTask) {
-	_ = s.underLock(q, func(now time.Time) { // or the queue or the server has ended, and the task with it
+	_ = s.underLock(q, func(now time.Time) { // an error means that the queue or the server has ended, and the task with it
 		if task != q.running() {
 			return
 		}

@@ -30,7 +30,7 @@ type Request struct {
 	Failed   int // entries of a batch that were not
 }
 
-// observation is the part of a Request that is noted on its way.
+// observation is what is known of a Request while it is carried out.
 type observation struct {
 	Request
 }

@@ -275,7 +275,7 @@ func localAddr(r *http.Request) net.Addr {
 	return addr
 }
 
-// arrivedOnLoopback reports whether a request came over a loopback address. One that came
+// arrivedOnLoopback reports whether a request came over a loopback address. A request that came
 // over no network did not.
 func arrivedOnLoopback(r *http.Request) bool { return IsLoopbackAddr(localAddr(r)) }
 

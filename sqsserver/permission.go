@@ -2,7 +2,6 @@ package sqsserver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -146,30 +145,22 @@ func isAccount(id string) bool {
 // queue has none.
 func (s *Server) changePolicy(ctx context.Context, r request, change func(*policy) error) error {
 	q := r.queue
-	var synced *commitGroup
-	var invalid error
-	err := s.underLock(q, func(now time.Time) {
+	return s.change(ctx, r, func(now time.Time) error {
 		p := parsePolicy(q.attributes.policy, q.arn)
+		if err := change(&p); err != nil {
+			return err
+		}
 		changed := *q.attributes
-		if invalid = change(&p); invalid == nil {
-			changed.policy = ""
-			if len(p.Statement) > 0 {
-				invalid = setPolicy(&changed, string(marshal(p)))
+		changed.policy = ""
+		if len(p.Statement) > 0 {
+			if err := setPolicy(&changed, string(marshal(p))); err != nil {
+				return err
 			}
 		}
-		if invalid == nil {
-			q.attributes, q.modified = &changed, now
-			s.recordQueue(q)
-		}
-		synced = s.pendingCommit()
+		q.attributes, q.modified = &changed, now
+		s.recordQueue(q)
+		return nil
 	})
-	if err = cmp.Or(err, invalid); err != nil {
-		return err
-	}
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.delayOrLose(ctx)
 }
 
 // parsePolicy reads a policy that setPolicy has accepted, or begins one.

@@ -233,9 +233,8 @@ func (s *Server) ListDeadLetterSourceQueues(ctx context.Context, in *ListDeadLet
 	return out, r.delayOrLose(ctx)
 }
 
-// listPage returns the URLs of a page of queues, all of one account and region,
-// in the order of their names, and the token of the next page. The token is the
-// last name of this one.
+// listPage returns the URLs of a page of queues, all of one account and region, in the order of
+// their names, and the token of the next page. The token is the last name of this page.
 func (s *Server) listPage(from *caller, maxResults OptionalInt, token string, isListed func(*queue) bool) (urls []string, next string, err error) {
 	limit := int(maxResults.Or(maxListResults))
 	if limit < 1 || limit > maxListResults {
@@ -296,19 +295,14 @@ func (s *Server) DeleteQueue(ctx context.Context, in *DeleteQueueInput) error {
 	if err != nil {
 		return err
 	}
-	var synced *commitGroup
-	err = s.underLock(r.queue, func(now time.Time) { synced = s.drop(now, r.queue) })
-	if err != nil {
-		return err
-	}
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.delayOrLose(ctx)
+	return s.change(ctx, r, func(now time.Time) error {
+		s.drop(now, r.queue)
+		return nil
+	})
 }
 
 // drop deletes a queue. The lock is held.
-func (s *Server) drop(now time.Time, q *queue) *commitGroup {
+func (s *Server) drop(now time.Time, q *queue) {
 	q.dropped = true
 	q.endMove(moveFailed, codeQueueDoesNotExist)
 	s.engine.Drop(now, q.engine)
@@ -322,7 +316,6 @@ func (s *Server) drop(now time.Time, q *queue) *commitGroup {
 	s.deleted[q.queueName] = now
 	s.recordDeletion(q, now)
 	s.endQueuePolls(q, errQueueDoesNotExist())
-	return s.pendingCommit()
 }
 
 // PurgeQueue deletes the messages of a queue.
@@ -331,26 +324,17 @@ func (s *Server) PurgeQueue(ctx context.Context, in *PurgeQueueInput) error {
 	if err != nil {
 		return err
 	}
-	var synced *commitGroup
-	var tooSoon error
-	err = s.underLock(r.queue, func(now time.Time) { synced, tooSoon = s.purge(now, r.queue) })
-	if err = cmp.Or(err, tooSoon); err != nil {
-		return err
-	}
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.delayOrLose(ctx)
+	return s.change(ctx, r, func(now time.Time) error { return s.purge(now, r.queue) })
 }
 
 // purge deletes the messages of a queue. The lock is held.
-func (s *Server) purge(now time.Time, q *queue) (*commitGroup, error) {
+func (s *Server) purge(now time.Time, q *queue) error {
 	if now.Before(q.purged.Add(cooldown)) && !s.config.NoCooldown {
-		return nil, errPurgeQueueInProgress(q.name)
+		return errPurgeQueueInProgress(q.name)
 	}
 	q.purged = now
 	q.lost = nil
 	s.engine.Purge(now, q.engine)
 	s.recordQueue(q)
-	return s.pendingCommit(), nil
+	return nil
 }

@@ -59,8 +59,8 @@ func (t *handleTexts) of(h receiptHandle) string {
 	return t.all.String()[start:]
 }
 
-// parseReceiptHandle reads a handle of the queue. Its errors are those of SQS for
-// text that is no handle and for a handle of another queue.
+// parseReceiptHandle reads a handle of the queue. Its errors are those of SQS for text that is
+// not a handle and for a handle of another queue.
 func parseReceiptHandle(text string, queue uint64) (receiptHandle, error) {
 	if text == "" {
 		return receiptHandle{}, errMissingParameter("ReceiptHandle")

@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -64,4 +65,23 @@ func (s *Server) underLock(q *queue, do func(now time.Time)) error {
 	s.armTimer(q)
 	s.serveAndUnlock()
 	return nil
+}
+
+// change carries out a change of the request's queue under the lock, and returns when the change is
+// on disk and the reply may be sent. If do returns an error it has changed nothing.
+func (s *Server) change(ctx context.Context, r request, do func(now time.Time) error) error {
+	var synced *commitGroup
+	var refused error
+	err := s.underLock(r.queue, func(now time.Time) {
+		if refused = do(now); refused == nil {
+			synced = s.pendingCommit()
+		}
+	})
+	if err = cmp.Or(err, refused); err != nil {
+		return err
+	}
+	if err := synced.wait(ctx); err != nil {
+		return err
+	}
+	return r.delayOrLose(ctx)
 }

@@ -1,7 +1,6 @@
 package sqsserver
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -51,25 +50,17 @@ func (s *Server) UntagQueue(ctx context.Context, in *UntagQueueInput) error {
 
 // changeTags changes the tags of a queue, unless they would not be valid.
 func (s *Server) changeTags(ctx context.Context, r request, change func(tags map[string]string)) error {
-	var synced *commitGroup
-	var invalid error
-	err := s.underLock(r.queue, func(time.Time) {
+	return s.change(ctx, r, func(time.Time) error {
 		tags := make(map[string]string)
 		maps.Copy(tags, r.queue.tags)
 		change(tags)
-		if invalid = checkTags(r.queue.name, tags); invalid == nil {
-			r.queue.tags = tags
-			s.recordQueue(r.queue)
+		if err := checkTags(r.queue.name, tags); err != nil || maps.Equal(tags, r.queue.tags) {
+			return err
 		}
-		synced = s.pendingCommit()
+		r.queue.tags = tags
+		s.recordQueue(r.queue)
+		return nil
 	})
-	if err = cmp.Or(err, invalid); err != nil {
-		return err
-	}
-	if err := synced.wait(ctx); err != nil {
-		return err
-	}
-	return r.delayOrLose(ctx)
 }
 
 // ListQueueTags returns the tags of a queue.

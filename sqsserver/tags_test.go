@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -25,4 +26,40 @@ func TestFarTooManyTags(t *testing.T) {
 	if allocations > 10 {
 		t.Errorf("%v allocations for a refusal, want a handful", allocations)
 	}
+}
+
+// TestTagsThatStay: a request that changes no tag writes nothing to the journal.
+func TestTagsThatStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
+		k.create("q", nil)
+		url := k.url("q")
+		tag := func(value string) error {
+			return k.TagQueue(t.Context(), &sqsserver.TagQueueInput{QueueUrl: url, Tags: map[string]string{"team": value}})
+		}
+		untag := func(key string) error {
+			return k.UntagQueue(t.Context(), &sqsserver.UntagQueueInput{QueueUrl: url, TagKeys: []string{key}})
+		}
+		for _, step := range []struct {
+			name   string
+			run    func() error
+			writes bool
+		}{
+			{"remove from a queue without tags", func() error { return untag("cost") }, false},
+			{"add", func() error { return tag("a") }, true},
+			{"add again", func() error { return tag("a") }, false},
+			{"remove another", func() error { return untag("cost") }, false},
+			{"change", func() error { return tag("b") }, true},
+			{"remove", func() error { return untag("team") }, true},
+		} {
+			before, _ := k.journal.writes()
+			if err := step.run(); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			synctest.Wait()
+			if after, _ := k.journal.writes(); (after > before) != step.writes {
+				t.Errorf("%s: %d writes, want some: %t", step.name, after-before, step.writes)
+			}
+		}
+	})
 }

@@ -15,23 +15,29 @@ import (
 	"testing"
 )
 
-// arrows is the table of who imports whom: every package of this module, from the one
-// that knows most to those that know nobody, with the packages of this module that it
-// imports (of those below internal/, the rest of the path), the public packages of the
-// library and its adapters (root is the consumer), and the requirements, by the names
-// below. What is not listed is not permitted, so a new package fails here first; what is
-// listed and not imported is a mistake too.
+// arrows is the table of imports: every package of this module, from the one that imports most to
+// those that import none, with the packages of this module that it imports (of those below
+// internal/, the rest of the path), the public packages of the library and its adapters (root is
+// the consumer), and the requirements, by the names below. An import that is not listed fails the
+// test, so a new package needs a row first; a listed import that does not exist fails it too.
 const arrows = `
 package                     | of this module                                          | library and adapters                    | requirements
 .                           | cli                                                     |                                         |
-internal/cli                | awsclient children configfile daemon demo diskfault     | root plan retry sqsserver               | aws cobra pebble x
-                            | forward interrupt journal plural redrive terminal       |                                         |
+internal/cli                | awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
+                            | demo diskfault interrupt journal operate plural         | sqsserver                               |
+                            | redrive review terminal                                 |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
-internal/configfile         | daemon yamltext                                         | sqsserver                               | yaml
+internal/release            | cli                                                     |                                         | cobra x
+internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml
+internal/delivery           | awstarget choice forward                                | root adapters/dynamostore               | aws cobra
+                            |                                                         | adapters/s3payload idempotency retry    |
+internal/awstarget          |                                                         | root                                    | aws
 internal/daemon             | awsclient journal                                       | root adapters/repriseotel sqsserver     | aws telemetry x
 internal/awsclient          |                                                         | root sqsserver                          | aws
 internal/journal            |                                                         | sqsserver                               | pebble
 internal/diskfault          |                                                         |                                         | pebble
+internal/operate            | plural terminal                                         | root plan repriselambda retry           | aws
+internal/review             |                                                         | plan retry                              |
 internal/redrive            | terminal                                                | root repriselambda retry                | aws
 
 demo                        | demo interrupt                                          |                                         |
@@ -47,6 +53,7 @@ internal/lambda/table       |                                                   
 internal/lambda/template    | plural yamltext                                         |                                         | yaml
 
 internal/children           |                                                         |                                         | x
+internal/choice             |                                                         |                                         |
 internal/interrupt          |                                                         |                                         |
 internal/plural             |                                                         |                                         |
 internal/terminal           |                                                         |                                         | x
@@ -58,7 +65,7 @@ functions/retryhandler      |                                                   
                             |                                                         | repriselambda retry                     |
 `
 
-// requirements are the modules of others that packages may import, under short names.
+// requirements are the short names of the modules that packages may require.
 var requirements = map[string][]string{
 	"aws":       {"github.com/aws/"},
 	"cobra":     {"github.com/spf13/"},
@@ -102,8 +109,7 @@ func readArrows(t *testing.T) map[string][]string {
 	return permitted
 }
 
-// inTable returns the word that the table has for an import path; of Go's own packages
-// none.
+// inTable returns the table's word for an import path; "" for Go's own packages.
 func inTable(importPath string) string {
 	if own, ok := strings.CutPrefix(importPath, modulePath+"/"); ok {
 		return own
@@ -127,8 +133,8 @@ func inTable(importPath string) string {
 	return ""
 }
 
-// TestArrows compares the table with the imports. The arrows between modules are held
-// by the library's test of the same name.
+// TestArrows compares the table with the imports. The library's test of the same name checks the
+// arrows between modules.
 func TestArrows(t *testing.T) {
 	permitted := readArrows(t)
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
@@ -180,9 +186,8 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// TestLambdaStandsApart holds that who reads about queues need not read about Lambda: only
-// the commands of reprise lambda know its packages, in files that say so, and these know
-// nothing that serves, journals or forwards.
+// TestLambdaStandsApart: readers of the rest can skip Lambda: only the files lambda*.go of cli
+// import its packages, and these import none that serves, journals or forwards.
 func TestLambdaStandsApart(t *testing.T) {
 	isLambda := func(name string) bool { return strings.HasPrefix(name, "internal/lambda/") }
 	smallParts := []string{"internal/children", "internal/plural", "internal/yamltext"}

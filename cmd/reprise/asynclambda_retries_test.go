@@ -17,11 +17,11 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// lateAllowance is what a busy machine may add to an invoke that is to come within a
-// second of being due. What was seen is printed.
+// lateAllowance is how much later than a second after its due time an invoke may come on a busy
+// machine. The delays are printed.
 const lateAllowance = 2 * time.Second
 
-// envelope is what the retry handler invokes a function with.
+// envelope is the payload of the retry handler's invokes.
 type envelope struct {
 	Metadata struct {
 		Attempt int   `json:"attempt"`
@@ -119,7 +119,7 @@ func TestAsyncLambdaRetries(t *testing.T) {
 	}
 }
 
-// asyncLetter is what the tests look at of one.
+// asyncLetter is the part of a dead letter that the tests check.
 type asyncLetter struct{ Payload, Reason, Attempts, ErrorType, Function string }
 
 func asyncLetterOf(m sqsserver.MessageInfo) asyncLetter {
@@ -224,8 +224,8 @@ func TestAsyncLambdaThrottled(t *testing.T) {
 	}
 }
 
-// TestAsyncLambdaFunctionDeleted: the event of a function that there is no more is
-// dead-lettered, since no retry could help.
+// TestAsyncLambdaFunctionDeleted: the event of a deleted function is dead-lettered, since no
+// retry could help.
 func TestAsyncLambdaFunctionDeleted(t *testing.T) {
 	t.Parallel()
 	s := newAsyncSystem(t, asyncConfig{handler: map[string]string{"BASE_BACKOFF": "2"}})

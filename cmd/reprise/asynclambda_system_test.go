@@ -27,11 +27,10 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// asyncSystem is the whole of an asynchronous function with a retry handler behind it:
-// the deployable binaries as processes of a local Lambda, the queues of an embedded
-// server, and the mapping between them. The function's OnSuccess destination is the
-// queue "done", its OnFailure destination the queue "retries", and what is given up
-// goes to "dead".
+// asyncSystem is a complete system of an asynchronous function and a retry handler: the
+// deployable binaries as processes of a local Lambda, the queues of an embedded server, and the
+// mapping between them. The function's OnSuccess destination is the queue "done", its OnFailure
+// destination the queue "retries", and events that are given up go to "dead".
 type asyncSystem struct {
 	t      *testing.T
 	sqs    *sqsserver.Server
@@ -64,14 +63,14 @@ type asyncRecord struct {
 	ResponsePayload json.RawMessage
 }
 
-// asyncConfig is what tests vary.
+// asyncConfig are the settings that tests vary.
 type asyncConfig struct {
 	// handler is the environment of the retry handler.
 	handler map[string]string
 	// function replaces parts of the function "flaky".
 	function emulator.Function
-	// visibility is the retry queue's visibility timeout, which is what a retry handler
-	// that dies costs. Default: 60 s.
+	// visibility is the retry queue's visibility timeout, the delay after a crash of the retry
+	// handler. Default: 60 s.
 	visibility int
 	// pids is a file that gets the process ids of the retry handler.
 	pids string
@@ -205,7 +204,7 @@ func (s *asyncSystem) url(queue string) string {
 	return "http://sqs.us-east-1.localhost/000000000000/" + queue
 }
 
-// send is how the local Lambda reaches destinations.
+// send sends the local Lambda's records to destinations.
 func (s *asyncSystem) send(ctx context.Context, arn, body string, attributes []sqsserver.MessageAttribute) error {
 	var record asyncRecord
 	if err := json.Unmarshal([]byte(body), &record); err != nil {
@@ -275,7 +274,7 @@ func (s *asyncSystem) invoke(payload string) {
 	}
 }
 
-// put puts a message into the retry queue, as a destination or anybody else might.
+// put puts a message into the retry queue, as a destination or another sender does.
 func (s *asyncSystem) put(body string) {
 	s.t.Helper()
 	_, err := s.sqs.SendMessage(s.t.Context(), &sqsserver.SendMessageInput{

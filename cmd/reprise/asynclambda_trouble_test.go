@@ -30,8 +30,8 @@ func failureRecord(payload string) string {
 		time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), flakyARN, payload)
 }
 
-// TestAsyncLambdaPoison: what nothing can come of is dead-lettered with the reason, at
-// once and without an invoke, and what is around it goes on.
+// TestAsyncLambdaPoison: messages that cannot be invoked are dead-lettered with the reason, at
+// once and without an invoke, and the others go on.
 func TestAsyncLambdaPoison(t *testing.T) {
 	t.Parallel()
 	s := newAsyncSystem(t, asyncConfig{
@@ -85,8 +85,8 @@ func TestAsyncLambdaPoison(t *testing.T) {
 	}
 }
 
-// TestAsyncLambdaHandlerCrash: a retry handler that dies in the middle of a batch loses
-// nothing. What it had invoked is invoked again: it had not come to delete it.
+// TestAsyncLambdaHandlerCrash: a retry handler that dies in the middle of a batch loses nothing.
+// It is invoked again with messages that it had not yet deleted.
 func TestAsyncLambdaHandlerCrash(t *testing.T) {
 	t.Parallel()
 	const events = 5
@@ -177,8 +177,8 @@ func TestAsyncLambdaDuplicates(t *testing.T) {
 	}
 }
 
-// foreignFunction is a function in Python that knows nothing of retries: it fails twice
-// for each id, and takes its time. It brings the loop of a runtime along.
+// foreignFunction is a function in Python that knows nothing of retries: it fails twice for each
+// id, and takes its time. It contains its own Runtime API client.
 const foreignFunction = `
 import json, os, time, urllib.request
 

@@ -2,8 +2,8 @@
 
 package main_test
 
-// Holds off: a web page that a developer visits; see attack_page_test.go. Here: what the
-// flags say of pages.
+// Holds off: a web page that a developer visits; see attack_page_test.go. Here: the flags about
+// pages.
 
 import (
 	"net/http"
@@ -33,8 +33,8 @@ func TestAttackPageFlags(t *testing.T) {
 	}
 }
 
-// TestAttackPageServerWithKeys: /_reprise/, which asks for no signature, is there only if
-// --admin says so; what else asks for none has the rule.
+// TestAttackPageServerWithKeys: /_reprise/, which asks for no signature, is served only with
+// --admin; other paths without signatures follow the rule for pages.
 func TestAttackPageServerWithKeys(t *testing.T) {
 	t.Parallel()
 	keys := []string{"--access-key", "AKID", "--secret-file", written(t, "secret", "hush"), "--allow-origin", "http://queues.lan:9324"}

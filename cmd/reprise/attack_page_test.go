@@ -3,9 +3,9 @@
 package main_test
 
 // Holds off: a web page that a developer visits, on any site, while the program runs on the
-// developer's machine. It may have the browser send whatever a page can, scan ports, and
-// point its own name at this machine. It may not send, receive, purge, invoke, answer for a
-// function, set faults or read anything.
+// developer's machine. The page may have the browser send any request that a page can, scan
+// ports, and point its own name at this machine. It must not be able to send, receive, purge,
+// invoke, answer for a function, set faults or read anything.
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// pageAttempt is a request of testdata/attack_page.html, and what the page learnt of it.
+// pageAttempt is a request of testdata/attack_page.html, and the answer that the page saw.
 type pageAttempt struct{ What, URL, Outcome string }
 
 // pageServer serves that page under every name, and gets its reports.
@@ -73,9 +73,8 @@ func (s *pageServer) port() string {
 	return port
 }
 
-// rebound serves the page under a name of the attacker's at the port of a server, and passes
-// everything else on to that server as it is: what happens after the attacker has pointed
-// the name at this machine.
+// rebound serves the page under the attacker's name at the port of a server, and passes all other
+// requests on to that server unchanged, as if the attacker had pointed the name at this machine.
 func (s *pageServer) rebound(t *testing.T, endpoint string) (address string) {
 	t.Helper()
 	target, err := url.Parse(endpoint)
@@ -97,7 +96,7 @@ func (s *pageServer) rebound(t *testing.T, endpoint string) (address string) {
 	return attacker.Listener.Addr().String()
 }
 
-// browse opens a page in Chromium, to which rules say where names are, until the test ends.
+// browse opens a page in Chromium, with rules for the addresses of names, until the test ends.
 func browse(t *testing.T, rules, address string) {
 	t.Helper()
 	program := ""
@@ -132,7 +131,7 @@ func browse(t *testing.T, rules, address string) {
 	})
 }
 
-// await returns what the page learnt that calls itself as.
+// await returns the report of the page that calls itself as.
 func (s *pageServer) await(t *testing.T, as string) []pageAttempt {
 	t.Helper()
 	select {
@@ -205,7 +204,7 @@ func sendOne(t *testing.T, endpoint, queue, body string) {
 	}
 }
 
-// untouched says what the pages have done to the victims.
+// untouched returns what the pages have changed at the victims.
 func (v *pageVictims) untouched(t *testing.T) {
 	t.Helper()
 	out, err := client(v.endpoints[0]).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
@@ -296,9 +295,9 @@ func checkRebound(t *testing.T, attempts []pageAttempt) {
 	t.Logf("%d requests of a page whose name was rebound, of which it read %d refusals", len(attempts), refusals)
 }
 
-// TestAttackPageFriendInABrowser: the same requests of a page of this machine, and of one
-// whose origin --allow-origin names, do what they say: they are refused for their origin.
-// Of /_reprise/ and the Runtime API those pages get nothing either.
+// TestAttackPageFriendInABrowser: the same requests of a page of this machine, and of one whose
+// origin --allow-origin names, do what they say: they are refused for their origin. /_reprise/
+// and the Runtime API refuse these pages too.
 func TestAttackPageFriendInABrowser(t *testing.T) {
 	t.Parallel()
 	pages := newPageServer(t)

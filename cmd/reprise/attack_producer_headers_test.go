@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// This test holds off a producer: whoever may send to the queue, and nothing else. It
-// sends attributes that SQS takes and that no HTTP header can carry.
+// The attacker is a producer, who may send to the queue and nothing else. It sends attributes
+// that SQS accepts and no HTTP header can carry.
 
 // TestAttackAttributesThatNoHeaderCarries: thirty messages with such an attribute reach
 // the target of reprise run, once each, with their number in a header and a line in

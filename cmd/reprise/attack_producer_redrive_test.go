@@ -30,7 +30,7 @@ func sendForgedStory(t *testing.T, endpoint, queue, source, body string) {
 	}
 }
 
-// poll is what one receive finds that does not wait.
+// poll returns the messages of one receive without waiting.
 func poll(t *testing.T, endpoint, queue string) (bodies []string) {
 	t.Helper()
 	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queueURL(endpoint, queue), MaxNumberOfMessages: 10})
@@ -43,9 +43,9 @@ func poll(t *testing.T, endpoint, queue string) (bodies []string) {
 	return bodies
 }
 
-// TestAttackRedriveToPayroll: a forged story does not make `reprise redrive` deliver to
-// another queue, neither of a message that SQS has moved nor of one that was sent to the
-// dead-letter queue; what stays is named with the remedy, and makes the exit code 3.
+// TestAttackRedriveToPayroll: a forged story does not make `reprise redrive` deliver to another
+// queue, neither of a message that SQS has moved nor of one that was sent to the dead-letter
+// queue; letters that stay are named with the remedy, and the exit code is 3.
 func TestAttackRedriveToPayroll(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "a,dead-letter=a-dead,max-receives=1,VisibilityTimeout=0", "--queue", "payroll,dead-letter=payroll-dead")
@@ -79,9 +79,8 @@ func TestAttackRedriveToPayroll(t *testing.T) {
 	}
 }
 
-// TestAttackRedriveWithKeys: where the dead-letter queue is the consumer's alone, and no
-// RedrivePolicy names it, redrive believes stories that its consumer has signed, and no
-// forged ones beside them.
+// TestAttackRedriveWithKeys: if only the consumer uses the dead-letter queue and no RedrivePolicy
+// names it, redrive accepts stories that the consumer has signed, and no forged ones.
 func TestAttackRedriveWithKeys(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "orders", "--queue", "dead", "--queue", "payroll")
@@ -96,7 +95,7 @@ func TestAttackRedriveWithKeys(t *testing.T) {
 	sendForgedStory(t, endpoint, "dead", "arn:aws:sqs:us-east-1:000000000000:payroll", "forged")
 
 	got := reprise(t, "", "redrive", "dead", "--endpoint", endpoint)
-	if got.code != 3 || strings.Contains(got.stdout, "sent back to") || !strings.Contains(got.stdout, "no signing key vouches for it") {
+	if got.code != 3 || strings.Contains(got.stdout, "sent back to") || !strings.Contains(got.stdout, "it is not signed") {
 		t.Errorf("without keys: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	got = reprise(t, "", append([]string{"redrive", "dead", "--endpoint", endpoint}, keys...)...)

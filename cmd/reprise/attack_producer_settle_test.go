@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// This test holds off a producer: whoever may send to the queue, and nothing else. It
-// sends what cannot be copied to the dead-letter queue.
+// The attacker is a producer, who may send to the queue and nothing else. It sends messages that
+// cannot be copied to the dead-letter queue.
 
-// TestAttackUncopyableMessages: between reprise run and the queue there is a proxy that
-// cuts the connection of each request with certain bodies in it, as filters do. 160 of
-// these, which the target refuses for good, come before others. The others are worked
-// off and dead-lettered, and the health says what is wrong.
+// TestAttackUncopyableMessages: between reprise run and the queue there is a proxy that cuts the
+// connection of each request with certain bodies in it, as filters do. 160 such messages, which
+// the target refuses permanently, come before others. The others are handled and dead-lettered,
+// and the health names the problem.
 func TestAttackUncopyableMessages(t *testing.T) {
 	t.Parallel()
 	endpoint := orders(t)

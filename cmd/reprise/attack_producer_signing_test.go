@@ -2,8 +2,8 @@
 
 package main_test
 
-// Holds off producers: whoever may send to the queue that reprise run consumes, knows the
-// ids of other messages, and has none of the keys.
+// The attackers are producers, who may send to the queue that reprise run consumes, know the ids
+// of other messages, and have none of the keys.
 
 import (
 	"encoding/json"
@@ -20,11 +20,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// arrival is what the target is told of a message.
+// arrival is a message as the target got it.
 type arrival struct{ id, origin, attempt string }
 
-// target is an HTTP service that refuses each body once, for another second, and keeps
-// what it was told.
+// target is an HTTP service that refuses each body once, with a retry after a second, and records
+// its requests.
 type target struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -85,9 +85,9 @@ func sendForgedHistory(t *testing.T, endpoint, origin string) (id string) {
 
 const keyText = "2026-11:cHJvZHVjZXJzIGRvIG5vdCBoYXZlIHRoaXMga2V5"
 
-// TestAttackForgedHistoryWithKeys: a forged history counts for nothing, whether the keys
-// come from a file or from the environment, and is told; and the program's own copies
-// carry their attempts and their origin on.
+// TestAttackForgedHistoryWithKeys: a forged history is ignored and reported, whether the keys
+// come from a file or the environment; the program's own copies keep their attempts and their
+// origin.
 func TestAttackForgedHistoryWithKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ env, args []string }{

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// awaitThat waits until something is so.
+// awaitThat waits until a condition holds.
 func awaitThat(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for begun := time.Now(); !so(); time.Sleep(5 * time.Millisecond) {
@@ -24,8 +24,8 @@ func awaitThat(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestAttackVariables: no attribute becomes another's variable, or any that is not an
-// attribute's, and the command sees nothing of the program's own settings.
+// TestAttackVariables: no attribute sets another attribute's variable or a variable that is not
+// for attributes, and the command does not see the program's own settings.
 func TestAttackVariables(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "environment")

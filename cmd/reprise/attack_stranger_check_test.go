@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestAttackRegionReachesNoTerminal: what a region of an older journal says, check prints
-// escaped, the server starts, and /metrics stays text. No new one comes in.
+// TestAttackRegionReachesNoTerminal: if an older journal has a region with control characters,
+// check prints it escaped, the server starts, and /metrics stays text. New regions are checked.
 func TestAttackRegionReachesNoTerminal(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

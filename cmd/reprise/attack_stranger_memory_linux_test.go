@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestAttackBodiesAnnounced: 100 connections announce 8 MiB each under the key's name,
-// with a signature that is wrong, and send none of it. Before, that took 800 MiB.
+// TestAttackBodiesAnnounced: 100 connections announce 8 MiB each under the key's name, with a
+// signature that is wrong, and send none of it. Without the defence that took 800 MiB.
 func TestAttackBodiesAnnounced(t *testing.T) {
 	t.Parallel()
 	p := start(t, "serve", "--memory", "--addr", "127.0.0.1:0", "--access-key", "AKID", "--secret-file", written(t, "secret", "open-sesame\n"), "--queue", "q")

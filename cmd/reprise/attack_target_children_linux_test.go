@@ -18,9 +18,9 @@ import (
 // escapes is how many processes the script of escape starts that leave its process group.
 const escapes = 5
 
-// escape is a script that starts processes in every way to leave its process group, and
-// then runs the line last. The command line of each has the number secret in it, and
-// each writes a line to the file started.
+// escape is a script that starts processes in every way to leave its process group, and then runs
+// the line last. The command line of each contains the number secret, and each writes a line to
+// the file started.
 func escape(t *testing.T, last string) (script, secret, started string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ arrived %[4]d
 	return script, secret, started
 }
 
-// withArgument are the processes that have text in their command line and live.
+// withArgument returns the running processes with text in their command line.
 func withArgument(t *testing.T, text string) (ids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -72,7 +72,7 @@ func withArgument(t *testing.T, text string) (ids []int) {
 	return ids
 }
 
-// awaitStarted waits until everything that escapes is there.
+// awaitStarted waits until all escaping processes run.
 func awaitStarted(t *testing.T, started string, want int) {
 	t.Helper()
 	awaitThat(t, "everything is started", func() bool {
@@ -88,7 +88,7 @@ func upWith(t *testing.T, script string, more ...string) (p *process, endpoint s
 	return p, endpoint
 }
 
-// TestAttackTimeout: when an attempt has timed out nothing of it lives.
+// TestAttackTimeout: when an attempt has timed out none of its processes run.
 func TestAttackTimeout(t *testing.T) {
 	t.Parallel()
 	script, secret, started := escape(t, "sleep $0 & wait")
@@ -105,8 +105,8 @@ func TestAttackTimeout(t *testing.T) {
 	p.stop()
 }
 
-// TestAttackStop: what successful commands have left behind goes on while the program
-// runs, and ends with it. Its end leaves no zombies either.
+// TestAttackStop: processes that successful commands have left behind go on while the program
+// runs, and end with it. No zombies remain.
 func TestAttackStop(t *testing.T) {
 	t.Parallel()
 	// Also one that has forgotten where it comes from.
@@ -124,8 +124,8 @@ func TestAttackStop(t *testing.T) {
 	}
 }
 
-// TestBystanders: what the shell that became the program had started before is none of
-// what commands have left behind, and lives on.
+// TestBystanders: processes that the shell had started before it became the program were not left
+// by commands, and go on.
 func TestBystanders(t *testing.T) {
 	t.Parallel()
 	script, secret, started := escape(t, "exit 0")
@@ -150,7 +150,7 @@ func TestBystanders(t *testing.T) {
 	}
 }
 
-// TestAttackStopAtOnce: a second signal ends what runs, too.
+// TestAttackStopAtOnce: a second signal ends running commands too.
 func TestAttackStopAtOnce(t *testing.T) {
 	t.Parallel()
 	script, secret, started := escape(t, "sleep 1000 & wait")
@@ -168,8 +168,8 @@ func TestAttackStopAtOnce(t *testing.T) {
 	}
 }
 
-// TestAttackOrphansAreReaped: what has escaped and ended leaves no zombie while the
-// program runs, and what the program itself waits for gets its exit code.
+// TestAttackOrphansAreReaped: escaped processes that have ended leave no zombies while the
+// program runs, and the program gets the exit codes of its own commands.
 func TestAttackOrphansAreReaped(t *testing.T) {
 	t.Parallel()
 	script := written(t, "work.sh", "(setsid sh -c 'exit 3' &)\n(setsid true &)\necho here >>\"$0.ran\"\nexit 0\n")

@@ -8,14 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
-// This test holds off an endpoint that answers in place of SQS, and can answer whatever it
-// likes.
+// The attacker is an endpoint that answers in place of SQS, with any answer.
 
-// TestAttackEndpointThatMakesNoSense: replies that lack what they should have, or tell of
-// what nobody asked for, end a command with an error that says so.
+// TestAttackEndpointThatMakesNoSense: replies that lack required members, or report entries that
+// were not sent, end a command with an error that says so.
 func TestAttackEndpointThatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -50,5 +50,39 @@ func TestAttackEndpointThatMakesNoSense(t *testing.T) {
 				t.Errorf("exit code %d: %s, want an error that says %q", got.code, got.stderr, test.says)
 			}
 		})
+	}
+}
+
+// TestAttackRedirect: an endpoint cannot send messages and credentials on to another server.
+func TestAttackRedirect(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		for _, args := range [][]string{
+			{"run", "--queue", "orders", "--url", "http://127.0.0.1:9/", "--admin-addr", "none"},
+			{"send", "-q", "orders", "hello"},
+			{"redrive", "orders"},
+			{"lambda", "invoke", "orders"},
+		} {
+			t.Run(fmt.Sprint(status, " ", args[0]), func(t *testing.T) {
+				t.Parallel()
+				other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					t.Errorf("the other server got %s %s with %v", r.Method, r.URL, r.Header)
+				}))
+				defer other.Close()
+				var calls atomic.Int32
+				endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					calls.Add(1)
+					http.Redirect(w, r, other.URL+"/taken", status)
+				}))
+				defer endpoint.Close()
+				got := reprise(t, "", append(args, "--endpoint", endpoint.URL)...)
+				if says := "redirects to " + other.URL; got.code == 0 || !strings.Contains(got.stderr, says) || !strings.Contains(got.stderr, "not followed") {
+					t.Errorf("exit code %d: %s, want an error that says %q", got.code, got.stderr, says)
+				}
+				if n := calls.Load(); n != 1 {
+					t.Errorf("the endpoint was called %d times, want once", n)
+				}
+			})
+		}
 	}
 }

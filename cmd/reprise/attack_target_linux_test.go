@@ -1,6 +1,6 @@
-// This file holds off targets and services that the program talks to, and producers by
-// way of them: they may choose text that the program shows. On the operator's terminal it
-// must stay text, and there must not be more of it than can be read.
+// The attackers are targets and services that the program calls, and producers by way of them:
+// they choose texts that the program shows. On the operator's terminal these must stay plain
+// text, and short enough to read.
 
 package main_test
 
@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// steering is what a terminal would obey, or show in another order than it has.
+// steering has control sequences and characters that change the direction of text.
 const steering = "\x1b\u009b\u202e\u2066\x7f\x07\u2028"
 
-// screen is what a program that runs on a terminal has written there.
+// screen is the output of a program on a terminal.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -96,8 +96,8 @@ func TestAttackCommandOnTerminal(t *testing.T) {
 	}
 }
 
-// TestAttackFloodOnTerminal: of 200 MB that a command writes the begin and the end are
-// shown, and how much is missing.
+// TestAttackFloodOnTerminal: of the 200 MB that a command writes the terminal shows the
+// beginning, the end, and the number of bytes between.
 func TestAttackFloodOnTerminal(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "q")
@@ -112,8 +112,8 @@ func TestAttackFloodOnTerminal(t *testing.T) {
 }
 
 // TestAttackCommandInJSONLog: with --log-format json everything on standard error is a JSON
-// object on a line of its own, what a command prints and what Ctrl-C does too, and none
-// steers the terminal that it is looked at on.
+// object on a line of its own, also the output of commands and the message of Ctrl-C, and none
+// contains control sequences.
 func TestAttackCommandInJSONLog(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--queue", "q")

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Holds off the code that a template names: it runs as the user, who ran the template
-// and nothing else, and gets no more of the shell's environment than it would on Lambda.
+// The attacker is the code that a template names. It runs as the user, but must not be code
+// outside of the template, and gets no more of the shell's environment than on Lambda.
 
 package main_test
 
@@ -28,8 +28,8 @@ def handler(event, context):
     return dict(os.environ)
 `
 
-// TestAttackCodeOutside: code that is not in the template's folder is not run, however
-// its path leads there, unless that is permitted.
+// TestAttackCodeOutside: code that is not in the template's folder is not run, whatever the form
+// of its path, unless that is permitted.
 func TestAttackCodeOutside(t *testing.T) {
 	t.Parallel()
 	needPython(t)
@@ -73,7 +73,7 @@ func TestAttackCodeOutside(t *testing.T) {
 	}
 }
 
-// TestAttackHandlerOutside: nor does a handler lead to code that is elsewhere.
+// TestAttackHandlerOutside: a handler cannot name code outside of the folder either.
 func TestAttackHandlerOutside(t *testing.T) {
 	t.Parallel()
 	for _, handler := range []string{"../../outside/app.handler", "$TEMP/outside/app.handler", "a/../../../outside/app.handler", `..\..\outside\app.handler`} {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Holds off another user of the machine, who may look into every directory whose mode
-// lets him, write where everybody may, and connect to every socket that he may write to.
+// The attacker is another user of the machine, who may read every directory that modes permit,
+// write where everybody may, and connect to every socket that is writable for them.
 
 package main_test
 
@@ -18,8 +18,7 @@ import (
 	"testing"
 )
 
-// keepWide starts a server on a data directory that everybody may list, with a umask
-// that takes nothing away.
+// keepWide starts a server on a data directory that everybody may list, with a umask of 0.
 func keepWide(t *testing.T, dir string) *process {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // G301: which is the attack
@@ -29,8 +28,8 @@ func keepWide(t *testing.T, dir string) *process {
 		program, "serve", "--addr", "127.0.0.1:0", "--data", dir, "--queue", "q")
 }
 
-// TestAttackDataDirectory: in a data directory that everybody may list nobody else can
-// read a message or use the socket, and the operator is told of the directory.
+// TestAttackDataDirectory: in a data directory that everybody may list nobody else can read a
+// message or use the socket, and the log warns of the directory.
 func TestAttackDataDirectory(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
@@ -74,9 +73,8 @@ func TestAttackDataDirectory(t *testing.T) {
 	}
 }
 
-// TestAttackBackupTarget: no path that an order for a backup can name leads into the
-// data directory or over what exists, however it is written, neither with the server
-// running, by the command or its socket, nor without.
+// TestAttackBackupTarget: no form of a backup's path leads into the data directory or replaces an
+// existing file, whether the server runs (by the command or by its socket) or not.
 func TestAttackBackupTarget(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
@@ -139,7 +137,7 @@ func TestAttackBackupTarget(t *testing.T) {
 	}
 }
 
-// names are the names of what is in dir.
+// names returns the names of the files in dir.
 func names(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -19,10 +19,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestBacklog restarts the program with many messages of 1 KiB waiting, after a
-// stop and after a kill, and prints how long it takes until it answers, and how much
-// memory it has then. REPRISE_BACKLOG says how many. Default: 20,000, to see that it
-// works.
+// TestBacklog restarts the program with many messages of 1 KiB waiting, after a stop and after a
+// kill, and prints how long it takes until it answers, and how much memory it has then.
+// REPRISE_BACKLOG is the number of messages. Default: 20,000, to see that it works.
 func TestBacklog(t *testing.T) {
 	messages := 20_000
 	if text := os.Getenv("REPRISE_BACKLOG"); text != "" {
@@ -62,8 +61,7 @@ func reopen(t *testing.T, when, dir string, messages int) *process {
 	return p
 }
 
-// cpuTime is how long the threads of a process have run: what a busy machine does
-// not make longer.
+// cpuTime returns the processor time of a process, which does not depend on other load.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -125,8 +123,8 @@ func fill(t *testing.T, dir string, messages int) {
 	}
 }
 
-// randomText is text that does not get smaller when it is compressed by Pebble's
-// default, which looks for what repeats.
+// randomText returns text that Pebble's default compression, which removes repetitions, does not
+// shorten.
 func randomText(random io.Reader, n int) string {
 	b := make([]byte, n*3/4)
 	_, _ = io.ReadFull(random, b) // ChaCha8 never fails

@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// TestBackup makes copies of a server at work: all that was acknowledged before is
-// in them, and the server goes on.
+// TestBackup makes copies of a server at work: they contain every message acknowledged before,
+// and the server goes on.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
@@ -84,7 +84,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// checkedMessages is the number of messages of which check says that they are sound.
+// checkedMessages returns the number of messages that check reports.
 func checkedMessages(t *testing.T, got result) int {
 	t.Helper()
 	said := regexp.MustCompile(` is sound: format 1, \d+ queues?, (\d+) messages?, `).FindStringSubmatch(got.stdout)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAWSCLI: the AWS command line interface does its work with no setting but the
-// endpoint. (It wants some credentials, or to be told that it needs none.)
+// TestAWSCLI: the AWS CLI works with no setting but the endpoint. (It needs any credentials, or
+// --no-sign-request.)
 func TestAWSCLI(t *testing.T) {
 	t.Parallel()
 	installed(t, "aws")
@@ -87,7 +87,7 @@ except Exception as e:
 	)
 }
 
-// boto3 is a Python that has it.
+// boto3 returns a Python with boto3.
 func boto3(t *testing.T) string {
 	t.Helper()
 	python := installed(t, "python3")

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write docs/reprise.schema.json anew")
 // flag that a file can set with its type, and accepts the files of the pages.
 func TestConfigSchema(t *testing.T) {
 	published := filepath.Join(root, "docs", "reprise.schema.json")
-	got := reprise(t, "", "serve", "--config-schema")
+	got := reprise(t, "", "config", "schema")
 	if got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
@@ -41,7 +41,7 @@ func TestConfigSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"addr", "data", "memory", "sync-interval", "access-key", "secret-file", "tls-cert", "time-scale"} {
+	for _, name := range []string{"addr", "data", "memory", "sync-interval", "access-key", "secret-file", "tls-cert", "time-scale", "admin-addr", "url", "retry", "lease", "outage"} {
 		if property := schema.Properties[name]; property == nil || property.Types.IsEmpty() || property.Description == "" {
 			t.Errorf("the schema has %s as %+v, want a type and a description", name, property)
 		}

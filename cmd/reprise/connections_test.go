@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestServeLimitsConnections: the one beyond the limit waits until another goes that has a
-// request under way.
+// TestServeLimitsConnections: if all connections have requests, one beyond the limit waits until
+// another ends.
 func TestServeLimitsConnections(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--memory", "--max-connections", "1")
@@ -52,8 +52,8 @@ func TestServeLimitsConnections(t *testing.T) {
 	}
 }
 
-// TestServeCutsSlowClients: who trickles a header, or sends one that is too large,
-// is let go while others are served.
+// TestServeCutsSlowClients: a client that sends its header slowly, or too large a header, is cut
+// off while others are served.
 func TestServeCutsSlowClients(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--memory", "--queue", "q")

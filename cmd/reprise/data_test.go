@@ -50,8 +50,8 @@ func sendAll(t *testing.T, endpoint, queue string, bodies ...string) {
 	}
 }
 
-// TestData: what was sent is there after a stop and after a kill. Queues keep what
-// they have, and get the attributes of the command line.
+// TestData: messages survive a stop and a kill. Queues keep their attributes, and get those of
+// the command line.
 func TestData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -137,8 +137,8 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestDefaultData: without a flag messages are kept under the user's data
-// directory, of which nobody else sees anything.
+// TestDefaultData: without a flag messages are kept under the user's data directory, which other
+// users cannot read.
 func TestDefaultData(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -159,7 +159,8 @@ func TestDefaultData(t *testing.T) {
 	}
 }
 
-// TestDataRefused: what cannot be used is named, with a remedy, and exit code 4.
+// TestDataRefused: a directory that cannot be used is named, with a remedy, and the exit code is
+// 4.
 func TestDataRefused(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -202,7 +203,7 @@ func containsAll(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// TestLongPath: a path that no socket can have costs backups, and nothing else.
+// TestLongPath: with a path that is too long for a socket only backups do not work.
 func TestLongPath(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()

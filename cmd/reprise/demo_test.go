@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// The first 24 messages of this seed hold some that the service refuses, and none
-// that crashes it, which would be tried for 15 seconds.
+// Of the first 24 messages of this seed the service refuses some; none crashes it, which would be
+// retried for 15 seconds.
 var fewMessages = []string{"demo", "--messages", "24", "--seed", "11"}
 
-// TestDemo: it ends by itself with the report and exit code 0; what is no terminal
+// TestDemo: it ends by itself with the report and exit code 0; an output that is not a terminal
 // gets plain lines.
 func TestDemo(t *testing.T) {
 	t.Parallel()
@@ -69,8 +69,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoInterrupted: the first signal drains and reports; what is left is
-// accounted for, so the exit code is 0.
+// TestDemoInterrupted: the first signal drains and reports; the remaining messages are accounted
+// for, so the exit code is 0.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	p := start(t, "demo", "--seed", "2")
@@ -90,8 +90,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// TestDemoKeep: after the report everything is there to be looked at, until a
-// signal.
+// TestDemoKeep: after the report everything keeps running until a signal.
 func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	p := start(t, append(fewMessages, "--keep")...)

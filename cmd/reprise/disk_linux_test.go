@@ -44,7 +44,7 @@ type filler struct {
 	client   *sqs.Client
 	endpoint string
 	random   io.Reader
-	sent     []string // the beginnings of bodies, which tell them apart
+	sent     []string // the distinct beginnings of bodies
 }
 
 func newFiller(t *testing.T, endpoint string) *filler {
@@ -54,7 +54,7 @@ func newFiller(t *testing.T, endpoint string) *filler {
 
 const markLength = 32
 
-// fill returns the error that ended it.
+// fill sends until a send fails, and returns that error.
 func (f *filler) fill(most int) error {
 	for range most {
 		body := randomText(f.random, 64<<10)
@@ -112,7 +112,7 @@ func TestLowDisk(t *testing.T) {
 	}
 }
 
-// awaitSpace waits until messages are taken again.
+// awaitSpace waits until sends succeed again.
 func (f *filler) awaitSpace() {
 	f.t.Helper()
 	begin := time.Now()
@@ -125,8 +125,8 @@ func (f *filler) awaitSpace() {
 	f.t.Logf("sends were taken again after %v", time.Since(begin).Round(100*time.Millisecond))
 }
 
-// TestFullDisk: when the disk is full the program ends, and says what to do. With
-// room it has all that was acknowledged.
+// TestFullDisk: when the disk is full the program ends, with the remedy in its error. With room
+// again it has every acknowledged message.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 96)
@@ -147,7 +147,7 @@ func TestFullDisk(t *testing.T) {
 	f.checkAll(endpoint)
 }
 
-// TestReadOnlyDisk: a disk that cannot be written to is said so.
+// TestReadOnlyDisk: the error names a disk that cannot be written to.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 64)

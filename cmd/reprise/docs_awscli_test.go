@@ -94,8 +94,7 @@ func awsCLI(version int) string {
 	return ""
 }
 
-// TestAWSCLIOfTheSource: so that what the program prints in other places says where
-// to, too.
+// TestAWSCLIOfTheSource: the commands that the program itself prints name the endpoint too.
 func TestAWSCLIOfTheSource(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.go").Output()

@@ -32,7 +32,7 @@ func linkedTests(t *testing.T, page, line string) int {
 			continue
 		}
 		if !strings.Contains(string(source), "\nfunc "+name+"(") {
-			t.Errorf("%s links to %s in %s, where it is not: mend the link, or the name", page, name, file)
+			t.Errorf("%s links to %s in %s, where it is not: correct the link, or the name", page, name, file)
 		}
 	}
 	return len(links)
@@ -48,8 +48,8 @@ func linesOf(t *testing.T, name string) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// TestEveryPromiseHasItsTest: the pages of promises, and of what attackers cannot do, name
-// a test for every line of their tables, where it is; what has none is said to be missing.
+// TestEveryPromiseHasItsTest: the pages of promises, and of attacks, link a test in every line of
+// their tables; the test fails for lines without one.
 func TestEveryPromiseHasItsTest(t *testing.T) {
 	for name, fewest := range map[string]int{"docs/promises.md": 50, "docs/security.md": 30} {
 		rows, of := 0, false
@@ -78,8 +78,7 @@ func TestEveryPromiseHasItsTest(t *testing.T) {
 	}
 }
 
-// TestEveryAttackIsOnItsPage: whoever reads docs/security.md finds every attack that is
-// in the tests.
+// TestEveryAttackIsOnItsPage: docs/security.md lists every attack that is in the tests.
 func TestEveryAttackIsOnItsPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
 	if err != nil {
@@ -104,8 +103,8 @@ func TestEveryAttackIsOnItsPage(t *testing.T) {
 	}
 }
 
-// TestEveryYesOfTheComparisonHasItsTest: what the comparison of the README says of
-// Reprise is shown by the test to which it links.
+// TestEveryYesOfTheComparisonHasItsTest: every yes for Reprise in the README's comparison links
+// to the test that shows it.
 func TestEveryYesOfTheComparisonHasItsTest(t *testing.T) {
 	const name = "README.md"
 	compared := 0

@@ -163,15 +163,20 @@ func TestGoOfThePages(t *testing.T) {
 	}
 	for _, page := range pages(t) {
 		for _, b := range blocks(t, page) {
-			if b.info != "go" {
+			if b.info != "go" || isProgram(b) {
 				continue
 			}
 			code := unindented(b.text)
 			if !slices.ContainsFunc(sources, func(source string) bool { return strings.Contains(source, code) }) {
-				t.Errorf("%v: the code is in no test or example: put it into one, or mend the page", b)
+				t.Errorf("%v: the code is in no test or example: put it into one, or correct the page", b)
 			}
 		}
 	}
+}
+
+// isProgram reports whether a block is a whole program: TestProgramsOfThePages runs it.
+func isProgram(b block) bool {
+	return b.info == "go" && strings.HasPrefix(b.text, "package main\n")
 }
 
 // unindented is code without the white space at the ends of its lines.

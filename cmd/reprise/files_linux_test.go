@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestManyConnections: connections, however many, leave the journal the files that it
-// needs: those that are accepted are served, and everything is there afterwards.
+// TestManyConnections: many connections do not take the open files that the journal needs:
+// accepted ones are served, and afterwards no message is missing.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -30,8 +30,8 @@ func TestManyConnections(t *testing.T) {
 	const several = 800 // 50 MiB: some tables and logs
 	err := f.fill(several)
 	if len(f.sent) == 10 {
-		// The kept connection was idle for longest, and made way for others just as it was
-		// used: SDKs repeat such a request, which this client does not.
+		// The kept connection was idle for longest, and was closed for others just as it was
+		// used: SDKs repeat such a request, this client does not.
 		err = f.fill(several)
 	}
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// TestFlippedBytes changes bytes in the files of a data directory. Either the
-// program finds them, and says in which file and what to do, or they change
-// nothing: no message is lost in silence, none comes with another body.
+// TestFlippedBytes changes bytes in the files of a data directory. Either the program reports
+// them, with the file and the remedy, or they change nothing: no message is lost silently, none
+// comes with another body.
 func TestFlippedBytes(t *testing.T) {
 	t.Parallel()
 	original := filepath.Join(t.TempDir(), "data")
@@ -124,8 +124,8 @@ func damaged(t *testing.T, dir, name string, want []string) bool {
 	return true
 }
 
-// provoke receives until the server ends of the damage that it reads. What comes
-// before is right.
+// provoke receives until the server ends because of the damage. The messages before that are
+// right.
 func provoke(t *testing.T, endpoint string, want []string) {
 	t.Helper()
 	c := client(endpoint)

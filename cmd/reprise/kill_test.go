@@ -21,11 +21,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// TestKilled kills the program with SIGKILL under load, again and again, at random
-// moments: while it works, while it starts, while it stops. What clients were told
-// then holds: see world.audit.
+// TestKilled kills the program with SIGKILL under load, again and again, at random moments: while
+// it works, while it starts, while it stops. Every acknowledgement must hold: see world.audit.
 //
-// REPRISE_KILLS says how often. Default: 20 times when CI is set, else 3.
+// REPRISE_KILLS is the number of kills. Default: 20 times when CI is set, else 3.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	kills := 3
@@ -66,7 +65,7 @@ const (
 	shortLease    = ",VisibilityTimeout=1"
 )
 
-// world is a server under load, and what its clients know.
+// world is a server under load, with the records of its clients.
 type world struct {
 	t       *testing.T
 	dir     string
@@ -86,7 +85,7 @@ type world struct {
 	groups   map[string][]*message // of the FIFO queue, in the order of their sending
 	held     []held                // of the standard queue, for deletes after the restart
 	received []counted             // in their order
-	safe     int                   // so many receives came before something that was acknowledged
+	safe     int                   // so many receives came before an acknowledged operation
 }
 
 // message is what is known of a message, which is known by its body.
@@ -127,8 +126,7 @@ func (w *world) start() {
 	w.process = start(w.t, w.args()...)
 	w.endpoint = w.process.await("SQS endpoint")
 	w.process.await("queue         ") // all of the directory has been read
-	// The SDK must not send again what was not acknowledged: nobody could tell then
-	// which of the two a message is.
+	// The SDK must not repeat sends: the test could not distinguish the two messages.
 	w.client = sqs.New(client(w.endpoint).Options(), func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
 	w.dying = false
 }
@@ -187,7 +185,7 @@ func (w *world) isUp() bool {
 	return !w.dying
 }
 
-// failed reports whether err is one. Before the kill there must be none.
+// failed reports whether err is an error. Before the kill none is permitted.
 func (w *world) failed(what string, err error) bool {
 	if err != nil && w.isUp() {
 		w.t.Errorf("%s: %v", what, err)
@@ -195,8 +193,8 @@ func (w *world) failed(what string, err error) bool {
 	return err != nil
 }
 
-// beginDurable returns what to call, with the lock, when an operation that begins
-// now was acknowledged: all receives that had ended before are on disk then.
+// beginDurable returns a function to call, with the lock, when an operation that begins now is
+// acknowledged: then all receives that had ended before are on disk.
 func (w *world) beginDurable() (acknowledged func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,8 +264,8 @@ func (w *world) send(queue string, batch []*message) {
 	}
 }
 
-// heldLease outlives a restart, but not the patience of an audit: a receive can be on
-// disk whose reply was lost with the process, and nobody has the handles then.
+// heldLease is longer than a restart and shorter than an audit waits: a receive can be on disk
+// whose reply was lost, so that no client has its handles.
 const heldLease = 20
 
 func (w *world) consumeStandard(random *rand.Rand, _ int) {
@@ -296,8 +294,8 @@ func (w *world) consumeFIFO(random *rand.Rand, _ int) {
 	}
 }
 
-// receive receives for lease seconds. Nothing comes that was deleted, or before
-// the messages of its group that go before it.
+// receive receives for lease seconds. No deleted message may come, and none before the earlier
+// messages of its group.
 func (w *world) receive(queue string, most, lease int32) []held {
 	w.mu.Lock()
 	begin := w.clock
@@ -346,8 +344,8 @@ func (w *world) checkOrder(leased []held) {
 	}
 }
 
-// delete deletes what was received. When the lease has ended a FIFO queue refuses
-// it; a standard queue acknowledges it, and the message may be another's by then.
+// delete deletes received messages. When the lease has ended a FIFO queue refuses; a standard
+// queue acknowledges, and another receive may have the message.
 func (w *world) delete(queue string, leased []held) {
 	if len(leased) == 0 {
 		return
@@ -385,8 +383,7 @@ func (w *world) release(queue string, leased []held) {
 	for i, l := range leased {
 		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: l.handle})
 	}
-	// What is not released comes by itself: neither an error nor a failed entry
-	// changes what has to hold.
+	// Messages that are not released come back by themselves, so errors do not matter here.
 	_, err := w.client.ChangeMessageVisibilityBatch(context.Background(), in)
 	w.failed("releasing", err)
 }

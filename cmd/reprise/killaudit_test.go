@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// auditLease is longer than an audit: what it receives does not come twice.
+// auditLease is longer than an audit, so that no message comes twice in it.
 const auditLease = 600
 
 // audit receives everything after a restart, and compares:
 //
-//   - What was acknowledged as sent is there, once, unless its delete was tried.
-//   - What was acknowledged as deleted is not.
+//   - A message whose send was acknowledged is there, once, unless its delete was tried.
+//   - A message whose delete was acknowledged is not there.
 //   - A message's receive count is at least what it was told to be in a receive
 //     that ended before an operation began which was acknowledged.
 //   - A FIFO group has its messages in the order of their sending, and one that is
@@ -63,15 +63,15 @@ func (w *world) safeCounts() map[*message]int {
 	return counts
 }
 
-// deleteHeld deletes with receipt handles of before the crash. What is acknowledged
-// holds, whether the receive was on disk or not.
+// deleteHeld deletes with receipt handles of before the crash. Acknowledged deletes must hold,
+// whether the receive was on disk or not.
 func (w *world) deleteHeld() {
 	w.inTens(w.held, w.delete)
 	w.held = nil
 }
 
-// resend does what producers do that were not told whether the FIFO queue has
-// taken their messages. It has them once, whether it had or not.
+// resend repeats the sends to the FIFO queue whose outcome is unknown, as producers do.
+// Afterwards the queue has each message once.
 func (w *world) resend() {
 	for _, group := range w.groups {
 		var unknown []*message
@@ -106,8 +106,8 @@ func (w *world) receiveAll(queue string, counts map[*message]int) []held {
 	return all
 }
 
-// drainFIFO receives and deletes what the FIFO queue has. receive has an eye on
-// what was deleted, and on the order.
+// drainFIFO receives and deletes what the FIFO queue has. receive checks for deleted messages,
+// and the order.
 func (w *world) drainFIFO(counts map[*message]int) {
 	w.t.Helper()
 	var all []held
@@ -134,9 +134,8 @@ func (w *world) counted(leased []held, counts map[*message]int) []held {
 	return leased
 }
 
-// sync returns when the disk has all that was done before. A crash may lose releases,
-// which nobody waits for: what the audit has leased would stay hidden for all of that
-// lease.
+// sync returns when all earlier operations are on disk. Otherwise a crash could lose releases,
+// which no request waits for, and messages would stay hidden for the audit's whole lease.
 func (w *world) sync() {
 	w.t.Helper()
 	acknowledged := w.beginDurable()
@@ -151,8 +150,8 @@ func (w *world) sync() {
 	acknowledged()
 }
 
-// settle compares what is there with what was acknowledged. What nobody was told
-// is settled by it.
+// settle compares the messages with the acknowledgements. It settles the operations whose outcome
+// was unknown.
 func (w *world) settle(present []held, of func(*message) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// TestLambdaUpKilled: asynchronous invokes that were accepted with --data run, if the
-// program is killed right after the last 202, when it is started again: each of them,
-// with its payload to the byte. What the killed program had built is removed.
+// TestLambdaUpKilled: if the program is killed right after it has accepted asynchronous invokes
+// with --data, all of them run after the next start, with their exact payloads. The files that
+// the killed program had built are removed.
 func TestLambdaUpKilled(t *testing.T) {
 	t.Parallel()
 	needPython(t)
@@ -106,8 +106,8 @@ func ranEvents(t *testing.T, file string) map[string]int {
 	return counts
 }
 
-// TestLambdaUpStopped: with --data, an asynchronous event that waits for its retry
-// when everything stops is not lost: it goes on after the next start.
+// TestLambdaUpStopped: with --data, an asynchronous event that waits for its retry at the stop is
+// not lost: it goes on after the next start.
 func TestLambdaUpStopped(t *testing.T) {
 	t.Parallel()
 	template, data := lambdaFolder(t, lambdaStack), filepath.Join(t.TempDir(), "data")

@@ -66,8 +66,8 @@ def handler(event, context):
     return {"greeting": os.environ["GREETING"], "queue": os.environ["QUEUE_URL"]}
 `
 
-// lambdaEnvironment is what a program needs that builds Go, and no AWS settings. What
-// it builds is in a folder of the test: it may be killed before it can tidy up.
+// lambdaEnvironment has the variables for building Go, and no AWS settings. Built files go to a
+// folder of the test, since the program may be killed before it can remove them.
 func lambdaEnvironment(t *testing.T) []string {
 	t.Helper()
 	env := environment("HOME="+os.Getenv("HOME"), "TMPDIR="+t.TempDir())
@@ -259,8 +259,8 @@ func TestLambdaUpLoses(t *testing.T) {
 	}
 }
 
-// TestLambdaUpWatch: a function whose source is changed becomes another without a
-// restart, and one that is broken goes on as it was.
+// TestLambdaUpWatch: a function whose source changes is replaced without a restart; if the new
+// source is broken the old function goes on.
 func TestLambdaUpWatch(t *testing.T) {
 	t.Parallel()
 	template := lambdaFolder(t, lambdaStack)
@@ -269,14 +269,14 @@ func TestLambdaUpWatch(t *testing.T) {
 	if err := os.WriteFile(source, []byte("def handler(event, context):\n    return 'anew'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.await("Python  | built anew")
+	p.await("Python  | built again")
 	if got := reprise(t, "", "lambda", "invoke", "Python", "--endpoint", endpoint); got.stdout != "\"anew\"\n" {
 		t.Errorf("after a change the function answers %+v", got)
 	}
 	if err := os.Rename(filepath.Dir(source), filepath.Dir(source)+"-gone"); err != nil {
 		t.Fatal(err)
 	}
-	p.await("Python  | not replaced, the one before goes on: function Python: there is no folder")
+	p.await("Python  | not replaced, the build before goes on: function Python: there is no folder")
 	if err := os.Chtimes(template, time.Now(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}

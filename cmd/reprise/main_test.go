@@ -127,7 +127,7 @@ func startCommand(t *testing.T, env []string, name string, args ...string) *proc
 	return p
 }
 
-// patience bounds waits for what must come, so that a failure says what did not.
+// patience bounds waits, so that a failure names what did not come.
 const patience = 60 * time.Second
 
 // await returns the rest of the next line that contains text.

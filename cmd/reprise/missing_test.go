@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestMissingLog: a data directory, or a backup, whose log was deleted is refused, with
-// the log's name and the remedy, and exit code 4; without the list of the logs what is
-// left is served.
+// TestMissingLog: a data directory, or a backup, whose log was deleted is refused, with the log's
+// name and the remedy, and exit code 4; without the list of the logs the rest is served.
 func TestMissingLog(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()

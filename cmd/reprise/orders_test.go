@@ -31,7 +31,7 @@ func orders(t *testing.T) (endpoint string) {
 	return endpoint
 }
 
-// health is what GET /health of the program says.
+// health is the answer of GET /health.
 type health struct {
 	Status, Problem string
 	Consumer        struct {
@@ -44,6 +44,10 @@ type health struct {
 		State, Problem string
 		Held           int
 		NextProbe      time.Time `json:"next_probe"`
+	}
+	Queues []struct {
+		Queue, Status string
+		Consumer      struct{ Deleted int }
 	}
 }
 

@@ -70,7 +70,7 @@ func setFaults(t *testing.T, endpoint, queue, faults string) {
 	}
 }
 
-// received is what n receives and more bring of a queue.
+// received returns the messages that n or more receives bring.
 func received(t *testing.T, endpoint, queue string, n int) []string {
 	t.Helper()
 	var bodies []string

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestRunMistakes: what leads to no queue exits with 5 and names the remedy.
+// TestRunMistakes: settings that lead to no queue make the exit code 5, with the remedy.
 func TestRunMistakes(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestRunMistakes(t *testing.T) {
 		code int
 		want []string
 	}{
-		{nil, []string{"run", "--exec", "true"}, 2, []string{`"queue"`}},
+		{nil, []string{"run", "--exec", "true"}, 2, []string{"--queue is missing", "--config"}},
 		{nil, []string{"run", "--queue", "orders"}, 2, []string{"url", "exec"}},
 		{nil, to("--queue", "arn:aws:sqs:eu-west-1:1:orders"), 2, []string{"is an ARN", "URL or its name"}},
 		{nil, to("--queue", "http://127.0.0.1/orders"), 2, []string{"/account/name"}},
@@ -70,7 +70,7 @@ func TestRunMistakes(t *testing.T) {
 		{nil, to("--queue", "absent", "--endpoint", endpoint), 5, []string{`"absent" does not exist`, "correct --queue, --region"}},
 		{nil, to("--queue", endpoint+"/000000000000/absent"), 5, []string{"/absent", "does not exist"}},
 		{nil, to("--queue", "orders", "--dead-letter", "absent", "--endpoint", endpoint), 5, []string{`"absent" does not exist`, "correct --dead-letter,"}},
-		{nil, to("--queue", "orders", "--dead-letter", "orders", "--endpoint", endpoint), 2, []string{`--dead-letter "orders" is the queue that is consumed`, "name another"}},
+		{nil, to("--queue", "orders", "--dead-letter", "orders", "--endpoint", endpoint), 2, []string{`--dead-letter "orders" is the queue itself`, "name another"}},
 		{nil, to("--queue", "orders", "--dead-letter", endpoint+"/000000000000/orders", "--endpoint", endpoint), 2, []string{"is the queue that is consumed"}},
 		{nil, to("--queue", "orders", "--dead-letter", "http://localhost", "--endpoint", endpoint), 2, []string{"--dead-letter http://localhost does not end in"}},
 		{nil, to("--queue", "orders", "--dead-letter", "arn:aws:sqs:eu-west-1:1:q", "--endpoint", endpoint), 2, []string{"--dead-letter arn:", "is an ARN"}},

@@ -63,9 +63,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunTargetMisconfigured: a target that answers 401 to everything is no reason to
-// give a message up. The breaker opens, the log and the health say so, and when the
-// target is mended all messages are delivered.
+// TestRunTargetMisconfigured: a target that answers 401 to everything is no reason to give a
+// message up. The breaker opens, the log and the health say so, and when the target works again
+// all messages are delivered.
 func TestRunTargetMisconfigured(t *testing.T) {
 	t.Parallel()
 	const messages = 500
@@ -102,7 +102,7 @@ func TestRunTargetMisconfigured(t *testing.T) {
 	}
 }
 
-// TestRunCommandGone: a command that is there at the start and gone later.
+// TestRunCommandGone: a command that exists at the start and is removed later.
 func TestRunCommandGone(t *testing.T) {
 	t.Parallel()
 	needShell(t)

@@ -32,11 +32,11 @@ func client(endpoint string) *sqs.Client {
 	})
 }
 
-// bodyKeeper does not let the SDK close the body of a request. The SDK does when it
-// has the head of the reply. A server as near as this one replies before net/http
-// has looked for the body's end, which it then takes for a failure to send: it
-// closes the connection, and the rest of the reply is lost (about one receive of
-// ten larger messages in a hundred, with smithy-go 1.28).
+// bodyKeeper does not let the SDK close the body of a request. The SDK closes it when it has the
+// head of the reply. This server is so near that it replies before net/http has seen the body's
+// end; net/http then takes the closed body for a failure to send, closes the connection, and the
+// rest of the reply is lost (about one receive of ten larger messages in a hundred, with
+// smithy-go 1.28).
 type bodyKeeper struct{ *http.Client }
 
 func (c bodyKeeper) Do(r *http.Request) (*http.Response, error) {

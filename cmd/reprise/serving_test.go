@@ -57,8 +57,8 @@ func clientWith(endpoint, key, secret string, options ...func(*sqs.Options)) *sq
 		Credentials: credentials.NewStaticCredentialsProvider(key, secret, "")}, options...)
 }
 
-// TestServeWithKey: only who has the key gets in, the secret is in no output, and an
-// address that others can reach needs no further permission.
+// TestServeWithKey: only requests with the key are accepted, the secret is in no output, and a
+// reachable address needs no other flag.
 func TestServeWithKey(t *testing.T) {
 	t.Parallel()
 	const secret = "open-sesame"
@@ -233,7 +233,7 @@ func TestServeFaultsForALaterQueue(t *testing.T) {
 	}
 }
 
-// TestServeWithout: what is turned off is not there.
+// TestServeWithout: features that are turned off are not served.
 func TestServeWithout(t *testing.T) {
 	t.Parallel()
 	_, endpoint := serve(t, "--memory", "--no-admin", "--no-metrics")

@@ -22,9 +22,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// TestMetricsOfTheConsumer: what the program shows of its consumer, under the names
-// and with the values that the page says, and what the dashboard and the alert
-// rules ask for.
+// TestMetricsOfTheConsumer: the consumer's metrics have the names and values of the page, and the
+// dashboard and the alert rules query only existing ones.
 func TestMetricsOfTheConsumer(t *testing.T) {
 	t.Parallel()
 	families := scrapeConsumer(t)
@@ -129,7 +128,7 @@ func reading(family *dto.MetricFamily, label, value string) (sum float64, found 
 	return sum, found
 }
 
-// checkPage holds the page's table of metrics against those that there are.
+// checkPage compares the page's table of metrics with the existing ones.
 func checkPage(t *testing.T, families map[string]*dto.MetricFamily) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/telemetry.md"))
 	if err != nil {
@@ -286,8 +285,7 @@ func family(series string) string {
 	return series
 }
 
-// checkQuery holds a query against the metrics that there are, and the labels by
-// which it selects against theirs.
+// checkQuery checks that the metrics and labels in a query exist.
 func checkQuery(t *testing.T, families map[string]*dto.MetricFamily, query string) {
 	t.Helper()
 	names := metricsOf(query)

@@ -100,9 +100,8 @@ func TestUpURL(t *testing.T) {
 	}
 }
 
-// TestUpServesAsServeDoes: with a key, a certificate and faults the server is as
-// closed and as unkind to others as that of reprise serve, and the consumer beside
-// it gets through.
+// TestUpServesAsServeDoes: with a key, a certificate and faults the server treats others as
+// reprise serve does, and its own consumer works.
 func TestUpServesAsServeDoes(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -170,8 +169,7 @@ func TestUpDrains(t *testing.T) {
 	}
 }
 
-// TestUpSecondSignal: the second signal stops at once, and takes the command that
-// was running along.
+// TestUpSecondSignal: the second signal stops at once, and kills the running command.
 func TestUpSecondSignal(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -201,8 +199,7 @@ func needShell(t *testing.T) {
 	}
 }
 
-// TestUpNamesRun: an endpoint in the environment that is not up's own is not ignored
-// without a word.
+// TestUpNamesRun: up logs that it ignores another endpoint in the environment.
 func TestUpNamesRun(t *testing.T) {
 	t.Parallel()
 	const warning = "use reprise run"

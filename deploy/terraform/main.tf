@@ -103,6 +103,7 @@ resource "aws_lambda_function" "handler" {
       MAX_AGE               = var.max_age
       RETRY_POLICY          = var.retry_policy
       RETRY_CONFIG          = length(var.retry_config) == 0 ? "" : jsonencode({ functions = var.retry_config })
+      REPRISE_SIGNING_KEYS  = var.signing_keys
       DEAD_LETTER_QUEUE_URL = aws_sqs_queue.dead_letter.url
       IDEMPOTENCY_TABLE     = var.idempotency ? aws_dynamodb_table.idempotency[0].name : ""
     }

@@ -76,6 +76,13 @@ variable "retry_config" {
   default     = {}
 }
 
+variable "signing_keys" {
+  description = "Keys that sign retries and dead letters, each as ID:SECRET, one a line. The handler then ignores what others write about a retry. Empty: none."
+  type        = string
+  default     = ""
+  sensitive   = true
+}
+
 variable "idempotency" {
   description = "Whether a table keeps what has been invoked, so that a crash of the handler hardly ever repeats an invocation."
   type        = bool

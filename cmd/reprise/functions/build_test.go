@@ -1,5 +1,5 @@
-// Package functions_test holds to their purpose the Lambda functions in the folders
-// beside it, and the templates under deploy/ and examples/ that deploy them.
+// Package functions_test tests the Lambda functions in the folders beside it, and the templates
+// under deploy/ and examples/ that deploy them.
 package functions_test
 
 import (
@@ -14,7 +14,7 @@ import (
 // root is the project's folder, seen from this package.
 const root = "../../.."
 
-// maxBinary is a size to be alarmed at: it costs time at every cold start.
+// maxBinary is the largest acceptable size: larger binaries slow down every cold start.
 const maxBinary = 24 << 20
 
 // TestFunctionsAreStaticAndSmall: make functions builds what the runtime provided.al2023

@@ -108,7 +108,7 @@ func TestStackIsCreated(t *testing.T) {
 			"every setting",
 			[]string{
 				"FunctionRoleName=flaky-role", "OtherFunctionArns=arn:aws:lambda:eu-central-1:123456789012:function:a,arn:aws:lambda:eu-central-1:123456789012:function:b",
-				"Mode=direct", "TargetTimeout=300", "BaseBackoff=5", "MaxRetries=20", "MaxAge=36h", `RetryConfig={"functions":{}}`,
+				"Mode=direct", "TargetTimeout=300", "BaseBackoff=5", "MaxRetries=20", "MaxAge=36h", `RetryConfig={"functions":{}}`, "SigningKeys=2026-11:" + strings.Repeat("s", 32),
 				"Idempotency=true", "MaximumConcurrency=50", "Architecture=x86_64", "AlarmTopicArn=arn:aws:sns:eu-central-1:123456789012:alarms",
 			},
 			want(func(stack map[string]any) {
@@ -117,7 +117,7 @@ func TestStackIsCreated(t *testing.T) {
 				handler["Timeout"] = 900.
 				handler["Environment"] = map[string]any{
 					"MODE": "direct", "TARGET_TIMEOUT": "300", "BASE_BACKOFF": "5", "MAX_RETRIES": "20", "MAX_AGE": "36h",
-					"RETRY_CONFIG": `{"functions":{}}`, "DEAD_LETTER_QUEUE_URL": "DeadLetterQueue", "IDEMPOTENCY_TABLE": "IdempotencyTable",
+					"RETRY_CONFIG": `{"functions":{}}`, "REPRISE_SIGNING_KEYS": "2026-11:" + strings.Repeat("s", 32), "DEAD_LETTER_QUEUE_URL": "DeadLetterQueue", "IDEMPOTENCY_TABLE": "IdempotencyTable",
 				}
 				mapping := stack["mapping"].(map[string]any)
 				mapping["BatchSize"], mapping["ScalingConfig"] = 1., map[string]any{"MaximumConcurrency": 50.}
@@ -308,7 +308,7 @@ func functionOf(t *testing.T, from *template.Template, id string) template.Funct
 	return template.Function{}
 }
 
-// checkRetries holds the retry queue and its mapping to what the retry handler needs.
+// checkRetries checks that the retry queue and its mapping fit the retry handler.
 func checkRetries(t *testing.T, from *template.Template, handler template.Function) {
 	t.Helper()
 	if len(from.Mappings) != 1 || !from.Mappings[0].ReportBatchItemFailures || from.Mappings[0].Function != handler.Name || from.Mappings[0].Queue != "RetryQueue" {

@@ -55,6 +55,7 @@ var kinds = map[string]struct {
 		"Environment.Variables.RETRY_CONFIG":          "environment.variables.RETRY_CONFIG",
 		"Environment.Variables.DEAD_LETTER_QUEUE_URL": "environment.variables.DEAD_LETTER_QUEUE_URL",
 		"Environment.Variables.IDEMPOTENCY_TABLE":     "environment.variables.IDEMPOTENCY_TABLE",
+		"Environment.Variables.REPRISE_SIGNING_KEYS":  "environment.variables.REPRISE_SIGNING_KEYS",
 	}},
 	"AWS::Lambda::EventSourceMapping": {"aws_lambda_event_source_mapping", map[string]string{
 		"EventSourceArn":                   "event_source_arn",

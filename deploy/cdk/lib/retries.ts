@@ -1,4 +1,4 @@
-import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, SecretValue } from 'aws-cdk-lib';
 import * as cloudwatch from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import * as dynamodb from 'aws-cdk-lib/aws-dynamodb';
@@ -35,6 +35,12 @@ export interface RetriesProps {
   readonly retryPolicy?: string;
   /** Policies by function: its name or ARN, and such a text. */
   readonly retryConfig?: Record<string, string>;
+  /**
+   * Keys that sign retries and dead letters, each as ID:SECRET, one a line, such as
+   * SecretValue.secretsManager('retry-keys'). The handler then ignores what others write
+   * about a retry. Default: none.
+   */
+  readonly signingKeys?: SecretValue;
   /** Whether a table keeps what has been invoked, so that a crash of the handler hardly ever repeats an invocation. Default: false. */
   readonly idempotency?: boolean;
   /** How many invocations of the handler run at once. Default: 10. */
@@ -199,6 +205,7 @@ function settings(mode: string, props: RetriesProps, deadLetterQueue: sqs.Queue,
     MAX_AGE: seconds(props.maxAge),
     RETRY_POLICY: props.retryPolicy,
     RETRY_CONFIG: props.retryConfig && JSON.stringify({ functions: props.retryConfig }),
+    REPRISE_SIGNING_KEYS: props.signingKeys?.unsafeUnwrap(), // in the template: a reference to the secret
     DEAD_LETTER_QUEUE_URL: deadLetterQueue.queueUrl,
     IDEMPOTENCY_TABLE: table?.tableName,
   };

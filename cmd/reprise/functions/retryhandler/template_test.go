@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,29 +14,32 @@ import (
 )
 
 // TestTemplatesSetTheEnvironment: what the templates set is understood, and nothing
-// of it is overlooked. The one to deploy sets every variable that there is, but for
-// the concurrency, whose default fits its batches, for the functions that are allowed,
-// which its role says, and for the signing keys, which are no parameter to be shown.
+// of it is overlooked. The template to deploy sets every variable but the concurrency,
+// whose default fits its batches, and the functions that are allowed, which are those
+// of its role.
 func TestTemplatesSetTheEnvironment(t *testing.T) {
 	const handler = "RetryHandler" // the function that is retried is in no template: the handler stands for it
-	unset := map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true, "REPRISE_SIGNING_KEYS": true}
+	unset := map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true}
 	for name, test := range map[string]struct {
 		file       string
 		parameters map[string]string
 		unset      map[string]bool
 		mode       repriselambda.Mode
+		keys       int
 	}{
 		"envelope": {
 			file: "deploy/sam/template.yaml", mode: repriselambda.ModeEnvelope,
 			parameters: map[string]string{"FunctionName": handler, "BaseBackoff": "2", "MaxRetries": "10", "MaxAge": "36h"},
-			unset:      map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true, "REPRISE_SIGNING_KEYS": true, "TARGET_TIMEOUT": true, "IDEMPOTENCY_TABLE": true},
+			unset:      map[string]bool{"CONCURRENCY": true, "AWS_LAMBDA_FUNCTION_NAME": true, "ALLOWED_FUNCTIONS": true, "TARGET_TIMEOUT": true, "IDEMPOTENCY_TABLE": true},
 		},
 		"direct": {
 			file: "deploy/sam/template.yaml", mode: repriselambda.ModeDirect, unset: unset,
 			parameters: map[string]string{
 				"FunctionName": handler, "Mode": "direct", "RetryPolicy": "exponential(base=2s,max=1h) jitter=full attempts=10 age=12h",
 				"RetryConfig": `{"functions":{"orders":"constant(1m) attempts=3"}}`, "Idempotency": "true",
+				"SigningKeys": "2026-11:" + strings.Repeat("s", 32) + "\n2026-10:" + strings.Repeat("t", 32),
 			},
+			keys: 2,
 		},
 		"example": {
 			file: "examples/asynclambda/template.yaml", mode: repriselambda.ModeEnvelope,
@@ -62,6 +66,9 @@ func TestTemplatesSetTheEnvironment(t *testing.T) {
 			}
 			if got.retry.Mode != test.mode {
 				t.Errorf("the mode is %v, want %v", got.retry.Mode, test.mode)
+			}
+			if n := len(got.retry.SigningKeys); n != test.keys {
+				t.Errorf("%d signing keys, want %d", n, test.keys)
 			}
 			if diff := cmp.Diff(test.unset, missing); diff != "" {
 				t.Errorf("the variables that the template does not set (-want +got):\n%s", diff)

@@ -13,7 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/reprise-sqs/reprise"
@@ -60,6 +62,34 @@ func NewLambda(ctx context.Context, endpoint Endpoint, region string) (*lambda.C
 	}), nil
 }
 
+// NewDynamoDB returns a client of DynamoDB, with the settings of [New].
+func NewDynamoDB(ctx context.Context, endpoint Endpoint) (*dynamodb.Client, error) {
+	cfg, err := settings(ctx, endpoint, "")
+	if err != nil {
+		return nil, err
+	}
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if endpoint.URL != "" {
+			o.BaseEndpoint = &endpoint.URL
+		}
+	}), nil
+}
+
+// NewS3 returns a client of S3, with the settings of [New]. Servers that are not AWS's are
+// called with the bucket in the path: their names for buckets may not resolve.
+func NewS3(ctx context.Context, endpoint Endpoint) (*s3.Client, error) {
+	cfg, err := settings(ctx, endpoint, "")
+	if err != nil {
+		return nil, err
+	}
+	return s3.NewFromConfig(cfg, func(o *s3.Options) {
+		if endpoint.URL != "" {
+			o.BaseEndpoint = &endpoint.URL
+			o.UsePathStyle = endpoint.foreign()
+		}
+	}), nil
+}
+
 // settings returns the settings of a client of endpoint.
 func settings(ctx context.Context, endpoint Endpoint, region string) (aws.Config, error) {
 	if err := endpoint.check(); err != nil {
@@ -68,7 +98,7 @@ func settings(ctx context.Context, endpoint Endpoint, region string) (aws.Config
 	if endpoint.foreign() {
 		region = cmp.Or(region, LocalRegion())
 		if os.Getenv("AWS_ACCESS_KEY_ID") == "" {
-			return aws.Config{Region: region, Credentials: madeUp}, nil
+			return aws.Config{Region: region, Credentials: madeUp, HTTPClient: newHTTPClient(nil)}, nil
 		}
 	}
 	cfg, err := load(ctx, cmp.Or(region, regionOf(endpoint.host())))
@@ -187,5 +217,6 @@ func load(ctx context.Context, region string, options ...func(*config.LoadOption
 	if err != nil {
 		return aws.Config{}, &SettingsError{fmt.Errorf("reading the AWS settings: %w", err)}
 	}
+	cfg.HTTPClient = newHTTPClient(cfg.HTTPClient)
 	return cfg, nil
 }

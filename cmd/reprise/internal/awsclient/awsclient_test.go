@@ -130,6 +130,28 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestEndpointFromEnvironment(t *testing.T) {
+	const own, sqs, all = "http://127.0.0.1:9324", "http://sqs:1", "http://all:2"
+	for _, test := range []struct {
+		name string
+		env  map[string]string
+		want awsclient.Endpoint
+	}{
+		{"nothing is set", nil, awsclient.Endpoint{URL: own}},
+		{"of all services", map[string]string{"AWS_ENDPOINT_URL": all}, awsclient.Endpoint{URL: all, SetBy: "AWS_ENDPOINT_URL"}},
+		{"of SQS first", map[string]string{"AWS_ENDPOINT_URL": all, "AWS_ENDPOINT_URL_SQS": sqs}, awsclient.Endpoint{URL: sqs, SetBy: "AWS_ENDPOINT_URL_SQS"}},
+		{"ignored", map[string]string{"AWS_ENDPOINT_URL": all, "AWS_ENDPOINT_URL_SQS": sqs, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "True"}, awsclient.Endpoint{URL: own}},
+		{"not ignored", map[string]string{"AWS_ENDPOINT_URL": all, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false"}, awsclient.Endpoint{URL: all, SetBy: "AWS_ENDPOINT_URL"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			setEnv(t, test.env)
+			if got := awsclient.EndpointFromEnvironment(own, "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL"); got != test.want {
+				t.Errorf("endpoint %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
 // setEnv leaves no AWS settings but those given.
 func setEnv(t *testing.T, env map[string]string) {
 	t.Helper()

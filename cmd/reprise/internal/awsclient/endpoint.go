@@ -21,8 +21,12 @@ type Endpoint struct {
 }
 
 // EndpointFromEnvironment returns the endpoint of the first of the variables that is set,
-// else fallback.
+// else fallback. Like the AWS CLI it ignores them if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is
+// true.
 func EndpointFromEnvironment(fallback string, variables ...string) Endpoint {
+	if strings.EqualFold(os.Getenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"), "true") {
+		return Endpoint{URL: fallback}
+	}
 	for _, name := range variables {
 		if value := os.Getenv(name); value != "" {
 			return Endpoint{value, name}

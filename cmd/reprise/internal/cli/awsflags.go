@@ -31,7 +31,8 @@ what reprise lambda up runs on this machine (http://` + defaultAddr + `).
 const aboutSettings = `For AWS's own endpoints, region and credentials are found as the AWS CLI finds
 them: in AWS_REGION, AWS_PROFILE and the rest of the environment, in
 ~/.aws/config and ~/.aws/credentials, and in the roles of containers and
-machines. Other servers need neither.`
+machines. Other servers need neither. AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=true
+turns the endpoints of variables and files off. Redirects are not followed.`
 
 // queueEndpoint returns the endpoint for a queue that is given by URL or name.
 func (f *awsFlags) queueEndpoint(queue string) awsclient.Endpoint {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
@@ -36,11 +37,12 @@ const about = `Reprise consumes SQS queues whose work sometimes fails.
 
 Exit codes:
   0    done
-  1    something failed; the message says what, and what to do
+  1    something failed, or plan found an error; the message says what, and
+       what to do
   2    the command line cannot be understood
   3    done, but not all messages are where they should be: send could not
-       send them, redrive left some, up or run could not settle them in time,
-       lambda up lost events, lambda invoke's function failed, demo found a promise broken
+       send them, redrive or move left some, search or dead could not look at
+       all, up or run could not settle them in time, lambda up lost events, lambda invoke's function failed, demo found a promise broken
   4    the data directory cannot be used or is damaged, or its disk failed: the
        message says what to do; restarting does not help until that is done
   5    run cannot reach its queue with these AWS settings and permissions: the
@@ -54,6 +56,8 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr stream
 	json           atomic.Pointer[slog.Logger] // the log if it is JSON, else nil
+	secrets        delivery.Secrets            // of the environment
+	once           delivery.Stores             // of work that is done
 	ctx            context.Context             // ends when everything must stop at once
 	drain          <-chan struct{}             // closed when it is time to stop gracefully
 }
@@ -92,6 +96,10 @@ func Run(args []string, stdin, stdout, stderr *os.File) int {
 	return failed.code
 }
 
+// Commands returns the tree of commands, for manual pages and completions. Its commands
+// cannot be run: see Run.
+func Commands() *cobra.Command { return new(app).root() }
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "reprise",
@@ -103,7 +111,9 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate(versionLine())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send("reprise"), a.redrive(), a.lambda(), a.backup(), a.check(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send("reprise"), a.redrive(), a.lambda(), a.backup(), a.check(), a.health(), a.version())
+	root.AddCommand(a.plan(), a.queues(), a.peek(), a.search(), a.dead(), a.move(), a.purge(), a.trace())
+	root.AddCommand(a.configCommand())
 	return root
 }
 
@@ -133,6 +143,9 @@ func run(f func(args []string) error) func(*cobra.Command, []string) error {
 		}
 		if failed, ok := errors.AsType[*failure](err); ok {
 			return failed
+		}
+		if _, ok := errors.AsType[*delivery.Error](err); ok {
+			return usage(err)
 		}
 		if _, ok := errors.AsType[*daemon.StorageError](err); ok {
 			return &failure{exitStorage, err}

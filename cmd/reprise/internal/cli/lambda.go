@@ -135,6 +135,9 @@ func invokeError(ctx context.Context, err error, name string, endpoint awsclient
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return fmt.Errorf("invoking %q at %s: %s: %s", name, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
 	}
+	if redirect, ok := errors.AsType[*awsclient.RedirectError](err); ok {
+		return fmt.Errorf("invoking %q: %s", name, apiText(redirect.Error()))
+	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
 		return noAnswer(endpoint, dial.Err, "reprise lambda up TEMPLATE")
 	}

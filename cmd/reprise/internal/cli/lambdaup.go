@@ -96,10 +96,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return usage(err)
 	}
-	logger, err := f.log.logger(a)
-	if err != nil {
-		return err
-	}
+	logger := f.log.logger(a)
 	if err := checkVariables(f.passEnv); err != nil {
 		return usage(err)
 	}

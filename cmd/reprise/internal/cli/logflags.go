@@ -1,44 +1,35 @@
 package cli
 
 import (
-	"fmt"
 	"log/slog"
 
 	"github.com/spf13/pflag"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 )
 
 // logFlags are the flags of every long-running command on its log, which goes to the
 // standard error.
-type logFlags struct{ level, format string }
+type logFlags struct{ level, format choice.Value }
 
 func (f *logFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.level, "log-level", "info", "lowest `level` to log: debug (includes each failed attempt), info, warn or error")
-	flags.StringVar(&f.format, "log-format", "text", "`format` of the log: text or json")
+	f.level, f.format = choice.Of("debug", "info", "warn", "error"), choice.Of("text", "json")
+	_ = f.level.Set("info") // it is one of them
+	flags.Var(&f.level, "log-level", "lowest level to log; debug includes each failed attempt")
+	flags.Var(&f.format, "log-format", "format of the log")
 }
 
 // logger returns a logger that writes to a's standard error, as the flags say. If it
 // writes JSON, all other output of a to the standard error becomes JSON too.
-func (f *logFlags) logger(a *app) (*slog.Logger, error) {
-	options := slog.HandlerOptions{ReplaceAttr: bounded}
-	switch f.level {
-	case "debug":
-		options.Level = slog.LevelDebug
-	case "info":
-	case "warn":
-		options.Level = slog.LevelWarn
-	case "error":
-		options.Level = slog.LevelError
-	default:
-		return nil, usage(fmt.Errorf("--log-level is %q: pass debug, info, warn or error", f.level))
+func (f *logFlags) logger(a *app) *slog.Logger {
+	options := slog.HandlerOptions{ReplaceAttr: bounded, Level: levels[f.level.String()]}
+	if f.format.String() == "text" {
+		return slog.New(slog.NewTextHandler(a.stderr, &options))
 	}
-	switch f.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(a.stderr, &options)), nil
-	case "json":
-		options.ReplaceAttr = boundedWithUnits
-		log := slog.New(slog.NewJSONHandler(a.stderr, &options))
-		a.json.Store(log)
-		return log, nil
-	}
-	return nil, usage(fmt.Errorf("--log-format is %q: pass text or json", f.format))
+	options.ReplaceAttr = boundedWithUnits
+	log := slog.New(slog.NewJSONHandler(a.stderr, &options))
+	a.json.Store(log)
+	return log
 }
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 )
 
 // TestDurationsInLogs: a duration reads alike in both forms of the log. slog's JSON has
@@ -13,10 +15,7 @@ import (
 func TestDurationsInLogs(t *testing.T) {
 	for format, want := range map[string]string{"text": "budget=25s", "json": `"budget":"25s"`} {
 		var out bytes.Buffer
-		logger, err := (&logFlags{level: "info", format: format}).logger(&app{stderr: stream{Writer: &out}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		logger := (&logFlags{level: choice.Of("info"), format: choice.Of(format)}).logger(&app{stderr: stream{Writer: &out}})
 		logger.Info("stopping", "budget", 25*time.Second, slog.Group("consumer", "budget", 25*time.Second))
 		if strings.Count(out.String(), want) != 2 && format == "json" || !strings.Contains(out.String(), want) {
 			t.Errorf("the log as %s lacks %s:\n%s", format, want, &out)

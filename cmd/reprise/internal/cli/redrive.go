@@ -9,16 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 )
 
 type redriveFlags struct {
-	to      string
-	most    int
-	dryRun  bool
-	aws     awsFlags
-	signing signingFlags
+	to        string
+	most      int
+	rate      float64
+	dryRun    bool
+	task      bool
+	selection selectionFlags
+	aws       awsFlags
+	signing   delivery.Signing
 }
 
 func (a *app) redrive() *cobra.Command {
@@ -32,7 +36,9 @@ reprise does, the letter's story names it. Any sender can write a story, so it
 leads only to queues of the same account and region whose RedrivePolicy names QUEUE
 as their dead-letter queue; one that is signed with a key of --signing-key-file
 leads to any queue of that account and region. For other letters name the queue
-with --to. --dry-run shows which letters would go where.
+with --to. --dry-run shows which letters would go where. By default all letters go back.
+
+` + aboutSelection + `
 
 A letter begins anew: without its story and its history, but with its body, its
 other attributes and its group. One of a retry handler still names its function,
@@ -49,6 +55,7 @@ was working on. Every look at a letter, also by --dry-run, counts as a receive.
 
 ` + aboutEndpoint,
 		Example: `  reprise redrive orders-dead --dry-run
+  reprise redrive orders-dead --reason attempts --error '503' --newer-than 24h --rate 50
   reprise redrive orders-dead --max 10
   reprise redrive https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead --to orders`,
 		Args: cobra.ExactArgs(1),
@@ -57,9 +64,13 @@ was working on. Every look at a letter, also by --dry-run, counts as a receive.
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "`name or URL` of the queue for all letters (default: each goes to its source)")
 	flags.IntVar(&f.most, "max", 0, "send back at most so many (default all)")
+	flags.IntVar(&f.most, "limit", 0, "the same as --max")
+	flags.Float64Var(&f.rate, "rate", 0, "send back at most so many a second (default: as fast as SQS takes them)")
+	flags.BoolVar(&f.task, "task", false, "have SQS itself move all letters (StartMessageMoveTask); only those that it has moved to QUEUE itself have a source, for others pass --to")
+	f.selection.register(flags)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be sent where")
 	f.aws.register(flags)
-	f.signing.register(flags)
+	f.signing.Register(flags)
 	return cmd
 }
 
@@ -67,8 +78,20 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if f.most < 0 {
 		return usage(fmt.Errorf("--max is %d: pass 1 or more, or leave it out for all", f.most))
 	}
+	if !(f.rate >= 0 && f.rate < 1e6) {
+		return usage(fmt.Errorf("--rate is %g: pass how many letters a second, or leave it out", f.rate))
+	}
+	selection, err := f.selection.selection()
+	if err != nil {
+		return usage(err)
+	}
+	if f.task {
+		if err := f.checkTask(); err != nil {
+			return usage(err)
+		}
+	}
 	logger := a.logger()
-	keys, err := f.signing.keys(logger)
+	keys, err := f.signing.Keys(&a.secrets, logger)
 	if err != nil {
 		return err
 	}
@@ -77,7 +100,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if err != nil {
 		return err
 	}
-	r := redrive.Redrive{Client: client, Max: f.most, DryRun: f.dryRun, Logger: logger, Keys: keys}
+	r := redrive.Redrive{Client: client, Max: f.most, DryRun: f.dryRun, Rate: f.rate, Logger: logger, Keys: keys}
 	if r.QueueURL, err = resolveQueue(a.ctx, client, queue, endpoint); err != nil {
 		return err
 	}
@@ -86,8 +109,18 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 			return err
 		}
 	}
-	report, err := r.Run(a.ctx, a.drain)
-	left := a.printRedrive(&r, report, err == nil)
+	words := verbs{"dead letter", "sent back", "would be sent back"}
+	if f.task {
+		if err := a.runMoveTask(client, r.QueueURL, r.To, f.rate); err != nil {
+			if _, done := errors.AsType[*failure](err); done {
+				return err
+			}
+			return queueError(a.ctx, err, "redriving", queue, endpoint)
+		}
+		return nil
+	}
+	report, err := a.sendBack(&r, selection, words)
+	left := a.printRedrive(&r, report, err == nil, words)
 	switch {
 	case err != nil:
 		return queueError(a.ctx, err, "redriving", queue, endpoint)
@@ -101,17 +134,17 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 
 // printRedrive prints what happened to the letters, and returns how many were left. whole
 // means that the pass ended without an error, so that an empty queue can be reported.
-func (a *app) printRedrive(r *redrive.Redrive, report redrive.Report, whole bool) (left int) {
-	verb := "sent back"
+func (a *app) printRedrive(r *redrive.Redrive, report redrive.Report, whole bool, words verbs) (left int) {
+	verb := words.done
 	if r.DryRun {
-		verb = "would be sent back"
+		verb = words.would
 	}
 	for _, url := range slices.Sorted(maps.Keys(report.Sent)) {
 		fmt.Fprintf(a.stdout, "%d %s to %s\n", report.Sent[url], verb, url)
 	}
 	for _, why := range slices.Sorted(maps.Keys(report.Left)) {
 		left += report.Left[why]
-		fmt.Fprintf(a.stdout, "%d left in %s: dead letters that %s\n", report.Left[why], r.QueueURL, why)
+		fmt.Fprintf(a.stdout, "%d left in %s: %ss that %s\n", report.Left[why], r.QueueURL, words.noun, why)
 	}
 	if whole && len(report.Sent)+len(report.Left) == 0 {
 		fmt.Fprintf(a.stdout, "0 %s from %s\n", verb, r.QueueURL)

@@ -36,6 +36,8 @@ type sendFlags struct {
 	group      string
 	delay      time.Duration
 	attributes []string
+	messages   bool
+	rate       float64
 }
 
 // send returns the command as one of parent, which its examples call it by.
@@ -48,6 +50,11 @@ func (a *app) send(parent string) *cobra.Command {
 message. Empty lines are skipped. Messages go in batches of ten; those for a FIFO
 queue go one by one, since in a batch one could overtake another. Failed requests
 are repeated; messages that SQS refuses are listed at the end (exit code 3).
+
+With --messages each line is a whole message in JSON, in the form in which reprise peek,
+search and dead export print it: {"body":"...","attributes":{"tenant":{"type":"String",
+"value":"acme"}},"group":"...","deduplication":"..."}; only the body is needed, and what
+SQS and consumers knew of it (id, sent, receives, death ...) is not sent.
 
 ` + aboutEndpoint,
 		Example: `  ` + parent + ` send --queue orders '{"id":1}' '{"id":2}'
@@ -62,6 +69,8 @@ are repeated; messages that SQS refuses are listed at the end (exit code 3).
 	flags.StringVar(&f.group, "group", "", "message group `id`: required by FIFO queues")
 	flags.DurationVar(&f.delay, "delay", 0, "hide the messages at first for so long, up to 15m (default the queue's own delay)")
 	flags.StringArrayVar(&f.attributes, "attribute", nil, "add a String attribute `name=value` to every message; repeatable")
+	flags.BoolVar(&f.messages, "messages", false, "each line is a whole message in JSON")
+	flags.Float64Var(&f.rate, "rate", 0, "send at most so many a second (default: as fast as SQS takes them)")
 	if err := cmd.MarkFlagRequired("queue"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -90,7 +99,10 @@ func (a *app) runSend(f *sendFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	report, err := sendAll(ctx, client, queueURL, messages)
+	if f.messages {
+		messages = whole(messages, strings.HasSuffix(queueURL, ".fifo"))
+	}
+	report, err := sendAll(ctx, client, queueURL, paced(ctx, messages, f.rate))
 	if err == nil || report.Sent > 0 {
 		fmt.Fprintf(a.stdout, "%d sent to %s in %s\n", report.Sent, queueURL, plural.Of(report.Requests, "request"))
 	}
@@ -112,7 +124,7 @@ type message struct {
 	source string // where it came from, such as "line 7", for errors
 }
 
-// sendReport says what became of messages.
+// sendReport is the outcome of sending messages.
 type sendReport struct {
 	reprise.SenderStatus
 	refused []refusal // in the order of the messages
@@ -177,7 +189,7 @@ func sendAll(ctx context.Context, client reprise.SenderClient, queueURL string, 
 		}
 		at := number
 		if fifo { // so that a request that is repeated after a lost reply sends nothing twice
-			m.DeduplicationID = rand.Text()
+			m.DeduplicationID = cmp.Or(m.DeduplicationID, rand.Text())
 		}
 		submitErr := s.Submit(ctx, m.Outgoing, func(sent reprise.Sent) {
 			_, failed := errors.AsType[*smithy.OperationError](sent.Err)
@@ -211,7 +223,10 @@ func (f *sendFlags) template() (message, error) {
 	if f.delay < 0 || f.delay > maxDelay || f.delay%time.Second != 0 {
 		return m, fmt.Errorf("--delay is %v: pass whole seconds up to %v", f.delay, maxDelay)
 	}
-	if strings.HasSuffix(f.queue, ".fifo") && f.group == "" {
+	if !(f.rate >= 0 && f.rate < 1e6) {
+		return m, fmt.Errorf("--rate is %g: pass how many messages a second, or leave it out", f.rate)
+	}
+	if strings.HasSuffix(f.queue, ".fifo") && f.group == "" && !f.messages {
 		return m, fmt.Errorf("queue %q is a FIFO queue, whose messages need a group: pass --group", f.queue)
 	}
 	for _, text := range f.attributes {
@@ -260,9 +275,9 @@ func arguments(args []string, template message) iter.Seq2[message, error] {
 	}
 }
 
-// maxLine is larger than SQS's largest message, so that SQS itself refuses a message
-// that is too large.
-const maxLine = 2 << 20
+// maxLine is larger than SQS's largest message, also in JSON with every character escaped, so that
+// SQS itself refuses a message that is too large.
+const maxLine = 8 << 20
 
 func lines(r io.Reader, name string, template message) iter.Seq2[message, error] {
 	return func(yield func(message, error) bool) {
@@ -307,6 +322,9 @@ func queueError(ctx context.Context, err error, doing, queue string, endpoint aw
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return fmt.Errorf("%s %q at %s: %s: %s", doing, queue, endpoint, apiText(api.ErrorCode()), apiText(api.ErrorMessage()))
+	}
+	if redirect, ok := errors.AsType[*awsclient.RedirectError](err); ok {
+		return fmt.Errorf("%s %q: %s", doing, queue, apiText(redirect.Error()))
 	}
 	if dial, ok := errors.AsType[*url.Error](err); ok {
 		return noAnswer(endpoint, dial.Err, "reprise serve")

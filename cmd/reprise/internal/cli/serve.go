@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
@@ -37,10 +37,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 
 // config returns the part of a daemon's configuration that the flags set.
 func (f *serverFlags) config(a *app) (daemon.Config, error) {
-	logger, err := f.log.logger(a)
-	if err != nil {
-		return daemon.Config{}, err
-	}
+	logger := f.log.logger(a)
 	storage, err := f.storage.options()
 	if err != nil {
 		return daemon.Config{}, err
@@ -59,7 +56,6 @@ func (f *serverFlags) config(a *app) (daemon.Config, error) {
 type serveFlags struct {
 	server    serverFlags
 	config    string
-	schema    bool
 	queues    []string
 	timeScale float64
 }
@@ -76,8 +72,8 @@ its address. The account is 000000000000.
 
 ` + aboutServing + `
 
---config reads flags, queues and faults from a file. --config-schema prints the
-JSON Schema of such files, for editors.`,
+--config reads flags, queues and faults from a file, which reprise run and
+reprise up can share: see reprise config --help.`,
 		Example: `  reprise serve
   reprise serve --memory --queue orders --queue jobs.fifo,ContentBasedDeduplication=true
   reprise serve --data /var/lib/reprise
@@ -89,7 +85,6 @@ JSON Schema of such files, for editors.`,
 	f.server.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` with queues, faults and flags, in YAML; the command line wins")
-	flags.BoolVar(&f.schema, "config-schema", false, "only print the JSON Schema of --config")
 	flags.StringArrayVar(&f.queues, "queue", nil,
 		"create this queue at the start: `name[,attribute=value...]`, with the attributes of CreateQueue and dead-letter=NAME, max-receives=N (20); repeatable")
 	flags.Float64Var(&f.timeScale, "time-scale", 1, "how many `times` faster the server's time passes; needs --memory")
@@ -97,15 +92,9 @@ JSON Schema of such files, for editors.`,
 }
 
 func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
-	if f.schema {
-		return a.printSchema(cmd)
-	}
-	var file configfile.Config
-	if f.config != "" {
-		var err error
-		if file, err = applyConfig(cmd, f.config); err != nil {
-			return usage(fmt.Errorf("--config: %w", err))
-		}
+	file, err := readConfig(cmd, f.config)
+	if err != nil {
+		return err
 	}
 	cfg, err := f.server.config(a)
 	if err != nil {
@@ -121,7 +110,12 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 	if cfg.Serving.Faults == nil {
 		cfg.Serving.Faults = file.Faults
 	}
-	cfg.Queues = file.Queues
+	for _, q := range file.Queues {
+		if err := ownQueue(q.Name); err != nil {
+			return usage(q.Errorf("%w", err))
+		}
+		cfg.Queues = append(cfg.Queues, q.Queue)
+	}
 	for _, text := range f.queues {
 		q, err := daemon.ParseQueue(text)
 		if err != nil {
@@ -135,6 +129,14 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 	}
 	a.announce(d, cfg)
 	return d.Run(a.ctx, a.drain)
+}
+
+// ownQueue returns an error if name is that of a queue that exists elsewhere.
+func ownQueue(name string) error {
+	if strings.Contains(name, "://") || strings.HasPrefix(name, "arn:") {
+		return fmt.Errorf("%s is a queue that exists, and a server creates its own: use reprise run to consume it, or pass a name", name)
+	}
+	return nil
 }
 
 // start makes the server. Its error names the flags that permit a reachable address, which

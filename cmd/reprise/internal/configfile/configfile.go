@@ -1,5 +1,5 @@
-// Package configfile reads the files that people write for a server: its configuration and
-// its faults. They are in YAML, which includes JSON. Unknown keys are errors, and every
+// Package configfile reads the files that people write: the configuration of a server and of
+// consumers, and faults. They are in YAML, which includes JSON. Unknown keys are errors, and every
 // error names the file and the line.
 package configfile
 
@@ -20,22 +20,34 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Config is the content of a configuration file. docs/server.md has its reference.
+// Config is the content of a configuration file. docs/config.md has its reference.
 type Config struct {
 	Settings []Setting
-	Queues   []daemon.Queue
+	Queues   []Queue
+	Pools    []Pool
 	Faults   map[string][]sqsserver.Fault // by the name of the queue; "*" is every queue
 }
 
-// Setting is a key with the name and the meaning of a command-line flag.
-type Setting struct {
-	Name, Value string
-	where       place
+// Queue is a queue of the file.
+type Queue struct {
+	// Queue is what a server creates. Its name may be a URL, of a queue that exists.
+	daemon.Queue
+	// Consumed reports whether the queue is consumed, with the settings of Consume.
+	Consumed bool
+	Consume  []Setting
+
+	where place
 }
 
-// Errorf returns an error that names the setting, its file and its line.
-func (s Setting) Errorf(format string, args ...any) error {
-	return s.where.errorf(s.Name+": "+format, args...)
+// Errorf returns an error that names the queue, and its place in the file.
+func (q Queue) Errorf(format string, args ...any) error {
+	return q.where.errorf("queue %q: %w", q.Name, fmt.Errorf(format, args...))
+}
+
+// Pool has places for handlers that several queues share.
+type Pool struct {
+	Name        string
+	Concurrency int
 }
 
 // queueForm is a queue in the form of the file.
@@ -47,28 +59,13 @@ type queueForm struct {
 	Tags        map[string]string `yaml:"tags"`
 }
 
-// place is a position in a file.
-type place struct {
-	file string
-	at   *token.Position // nil: the file as a whole
-}
-
-func (p place) errorf(format string, args ...any) error {
-	where := p.file
-	if p.at != nil {
-		where = fmt.Sprintf("%s:%d", p.file, p.at.Line)
-	}
-	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
-}
-
 // reader reads one file.
 type reader struct{ file string }
 
 func (r reader) at(n ast.Node) place { return place{r.file, n.GetToken().Position} }
 
-// Read reads a configuration. Keys other than queues and faults must be names of flags, as
-// isFlag reports.
-func Read(file string, isFlag func(name string) bool) (Config, error) {
+// Read reads a configuration.
+func Read(file string, keys Keys) (Config, error) {
 	r := reader{file}
 	var c Config
 	root, err := r.parse()
@@ -78,32 +75,23 @@ func Read(file string, isFlag func(name string) bool) (Config, error) {
 	for key, value := range r.members(root, &err) {
 		switch name := key.String(); {
 		case name == "queues":
-			err = r.queues(&c, value)
+			err = r.queues(&c, value, keys)
+		case name == "pools":
+			err = r.pools(&c, value)
 		case name == "faults":
 			err = r.faults(&c.Faults, value)
-		case !isFlag(name):
-			err = r.at(key).errorf("the key %q is unknown: use queues, faults, or the name of a flag of reprise serve without its dashes", name)
+		case !keys.Top.have(name):
+			err = r.at(key).errorf("the key %q is unknown: use queues, pools, faults, or the name of a flag of reprise serve or reprise run without its dashes", name)
 		default:
-			var text string
-			text, err = r.single(name, value)
-			c.Settings = append(c.Settings, Setting{name, text, r.at(key)})
+			var s Setting
+			s, err = r.setting(key, value, keys.Top)
+			c.Settings = append(c.Settings, s)
 		}
 		if err != nil {
 			return Config{}, err
 		}
 	}
 	return c, err
-}
-
-// single returns the value of the key called name as text.
-func (r reader) single(name string, n ast.Node) (string, error) {
-	switch n := n.(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return fmt.Sprint(n.(ast.ScalarNode).GetValue()), nil
-	case *ast.NullNode:
-		return "", r.at(n).errorf("%s has no value: give it one, or leave the line out", name)
-	}
-	return "", r.at(n).errorf("%s has to be a single value: write it behind the key, without anchors, aliases or tags", name)
 }
 
 // ReadFaults reads a file of faults: a list for each queue, by its name; "*" is every
@@ -231,65 +219,6 @@ func (r reader) elements(n ast.Node) ([]ast.Node, error) {
 		return nil, r.at(n).errorf("this has to be a list: lines that begin with a dash")
 	}
 	return list.Values, nil
-}
-
-func (r reader) queues(c *Config, n ast.Node) error {
-	elements, err := r.elements(n)
-	if err != nil {
-		return err
-	}
-	for _, element := range elements {
-		if err := r.queue(c, element); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r reader) queue(c *Config, n ast.Node) error {
-	mapping, ok := n.(ast.MapNode)
-	if !ok {
-		return r.at(n).errorf("a queue has to be a mapping, like name: orders")
-	}
-	// Faults are read one by one, so that errors name their lines.
-	var faults ast.Node
-	var rest []*ast.MappingValueNode
-	for it := mapping.MapRange(); it.Next(); {
-		if it.Key().String() == "faults" {
-			faults = it.Value()
-			continue
-		}
-		rest = append(rest, it.KeyValue())
-	}
-	var form queueForm
-	if err := r.decode(ast.Mapping(n.GetToken(), false, rest...), &form); err != nil {
-		return err
-	}
-	switch {
-	case form.Name == "":
-		return r.at(n).errorf("the queue has no name: add name: NAME")
-	case form.MaxReceives != 0 && form.DeadLetter == "":
-		return r.at(n).errorf("queue %q has max-receives and no dead-letter: add dead-letter: %s-dead", form.Name, form.Name)
-	case form.MaxReceives < 0 || form.MaxReceives > 1000:
-		return r.at(n).errorf("queue %q: max-receives is %d: write a number from 1 to 1000", form.Name, form.MaxReceives)
-	}
-	q := daemon.Queue{Name: form.Name, DeadLetter: form.DeadLetter, MaxReceives: form.MaxReceives, Tags: form.Tags, Attributes: map[string]string{}}
-	for name, value := range form.Attributes {
-		switch value.(type) {
-		case map[string]any, []any, nil:
-			return r.at(n).errorf("queue %q: the attribute %s has to be a single value; write JSON between quotes", form.Name, name)
-		}
-		q.Attributes[name] = fmt.Sprint(value)
-	}
-	c.Queues = append(c.Queues, q)
-	if faults == nil {
-		return nil
-	}
-	list, err := r.faultList(faults)
-	if err != nil {
-		return err
-	}
-	return r.add(&c.Faults, faults, form.Name, list)
 }
 
 // faults reads lists of faults by queue.

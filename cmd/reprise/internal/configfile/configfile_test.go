@@ -24,7 +24,11 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-func isFlag(name string) bool { return name == "addr" || name == "memory" || name == "max-connections" }
+// keys are those of the files below.
+var keys = configfile.Keys{
+	Top:     []configfile.Key{{Name: "addr", Type: "string"}, {Name: "memory", Type: "boolean"}, {Name: "max-connections", Type: "integer"}},
+	Consume: []configfile.Key{{Name: "url", Type: "string"}, {Name: "retry-status", Type: "string", List: true}, {Name: "pool", Type: "string"}},
+}
 
 func TestRead(t *testing.T) {
 	got, err := configfile.Read(file(t, `# a server
@@ -44,34 +48,46 @@ queues:
         delay: 2s
       - {kind: throttle, action: SendMessage, skip: 1, every: 2, probability: 0.5, limit: 3}
   - name: jobs.fifo
+    consume:
+      url: http://localhost:8080
+      retry-status: [404, 5xx]
+      pool: all
+  - name: mails
+    consume:
+pools:
+  all: {concurrency: 20}
 faults:
   "*":
     - kind: server-error
-`), isFlag)
+`), keys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := configfile.Config{
-		Settings: []configfile.Setting{{Name: "addr", Value: "127.0.0.1:0"}, {Name: "memory", Value: "true"}, {Name: "max-connections", Value: "100"}},
-		Queues: []daemon.Queue{
-			{Name: "orders", Attributes: map[string]string{"VisibilityTimeout": "60", "Policy": `{"Statement": []}`},
-				DeadLetter: "orders-dead", MaxReceives: 5, Tags: map[string]string{"team": "shop"}},
-			{Name: "jobs.fifo", Attributes: map[string]string{}},
+		Settings: []configfile.Setting{{Name: "addr", Values: []string{"127.0.0.1:0"}}, {Name: "memory", Values: []string{"true"}}, {Name: "max-connections", Values: []string{"100"}}},
+		Queues: []configfile.Queue{
+			{Queue: daemon.Queue{Name: "orders", Attributes: map[string]string{"VisibilityTimeout": "60", "Policy": `{"Statement": []}`},
+				DeadLetter: "orders-dead", MaxReceives: 5, Tags: map[string]string{"team": "shop"}}},
+			{Queue: daemon.Queue{Name: "jobs.fifo", Attributes: map[string]string{}}, Consumed: true, Consume: []configfile.Setting{
+				{Name: "url", Values: []string{"http://localhost:8080"}}, {Name: "retry-status", Values: []string{"404", "5xx"}}, {Name: "pool", Values: []string{"all"}},
+			}},
+			{Queue: daemon.Queue{Name: "mails", Attributes: map[string]string{}}, Consumed: true},
 		},
+		Pools: []configfile.Pool{{Name: "all", Concurrency: 20}},
 		Faults: map[string][]sqsserver.Fault{
 			"orders": {{Kind: sqsserver.FaultSlowReply, Delay: 2 * time.Second},
 				{Kind: sqsserver.FaultThrottle, Action: "SendMessage", Skip: 1, Every: 2, Probability: 0.5, Limit: 3}},
 			"*": {{Kind: sqsserver.FaultServerError}},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(configfile.Setting{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(configfile.Setting{}, configfile.Queue{})); diff != "" {
 		t.Errorf("Read (-want +got):\n%s", diff)
 	}
 }
 
 func TestReadNothing(t *testing.T) {
 	for _, text := range []string{"", "# nothing yet\n", "---\n"} {
-		if got, err := configfile.Read(file(t, text), isFlag); err != nil || len(got.Settings)+len(got.Queues)+len(got.Faults) > 0 {
+		if got, err := configfile.Read(file(t, text), keys); err != nil || len(got.Settings)+len(got.Queues)+len(got.Faults) > 0 {
 			t.Errorf("Read(%q) = %v, %v", text, got, err)
 		}
 	}
@@ -85,9 +101,11 @@ func TestReadRefuses(t *testing.T) {
 	}{
 		{"no YAML", "addr: [", []string{"reprise.yaml:1:"}},
 		{"a list", "- addr", []string{":1:", "mapping"}},
-		{"an unknown key", "addr: x\nport: 1\n", []string{":2:", `"port"`, "queues, faults"}},
+		{"an unknown key", "addr: x\nport: 1\n", []string{":2:1:", `"port"`, "queues, pools, faults"}},
 		{"a key twice", "addr: x\naddr: y\n", []string{":2:", "addr"}},
 		{"a flag with a list", "addr:\n  - x\n", []string{":2:", "addr", "single value"}},
+		{"a flag with a mapping", "addr:\n  x: y\n", []string{":2:", "addr", "single value"}},
+		{"a flag with a list of lists", "queues:\n  - name: a\n    consume: {retry-status: [[1]]}\n", []string{":3:30:", "retry-status", "single value"}},
 		{"a flag without a value", "memory: true\naddr:\n", []string{":2:", "addr", "no value"}},
 		{"a flag that is an alias", "memory: true\naddr: *a\n", []string{":2:", "addr", "aliases"}},
 		{"a flag with a tag", "addr: !!str x\n", []string{":1:", "addr", "tags"}},
@@ -112,10 +130,16 @@ func TestReadRefuses(t *testing.T) {
 		{"an unknown kind", "faults:\n  q:\n    - kind: throttle\n    - kind: fire\n", []string{":4:", `"fire"`, "use one of"}},
 		{"an unknown key of a fault", "faults:\n  q:\n    - kind: throttle\n      often: yes\n", []string{":4:", "often", "probability"}},
 		{"a delay that is none", "faults:\n  q:\n    - {kind: slow-reply, delay: soon}\n", []string{":3:", `"soon"`, "2s"}},
+		{"a queue twice", "queues:\n  - name: a\n  - name: a\n", []string{":3:", `"a"`, "twice"}},
+		{"a consume that is a list", "queues:\n  - name: a\n    consume: [b]\n", []string{":3:14:", "mapping"}},
+		{"an unknown key of a consume", "queues:\n  - name: a\n    consume:\n      adress: b\n", []string{":4:7:", `"adress"`, "flags of reprise run"}},
+		{"a pool that is a number", "pools:\n  a: 5\n", []string{":2:"}},
+		{"a pool without places", "pools:\n  a: {}\n", []string{":2:", `"a"`, "from 1 to 100000"}},
+		{"an unknown key of a pool", "pools:\n  a: {places: 5}\n", []string{":2:7:", "places", "concurrency"}},
 		{"faults of a queue twice", "queues:\n  - name: a\n    faults: [{kind: throttle}]\nfaults:\n  a: [{kind: throttle}]\n", []string{":5:", `"a"`, "keep one"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := configfile.Read(file(t, test.text), isFlag)
+			got, err := configfile.Read(file(t, test.text), keys)
 			if err == nil {
 				t.Fatalf("read %+v", got)
 			}
@@ -126,15 +150,15 @@ func TestReadRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := configfile.Read("/nonexistent/file", isFlag); err == nil || !strings.Contains(err.Error(), "/nonexistent/file") {
+	if _, err := configfile.Read("/nonexistent/file", keys); err == nil || !strings.Contains(err.Error(), "/nonexistent/file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
 
 // Editors on Windows begin a file with a mark.
 func TestByteOrderMark(t *testing.T) {
-	got, err := configfile.Read(file(t, "\ufeffmemory: true\r\n"), isFlag)
-	if err != nil || len(got.Settings) != 1 || got.Settings[0].Value != "true" {
+	got, err := configfile.Read(file(t, "\ufeffmemory: true\r\n"), keys)
+	if err != nil || len(got.Settings) != 1 || got.Settings[0].Values[0] != "true" {
 		t.Errorf("read %+v, %v", got, err)
 	}
 }
@@ -167,7 +191,7 @@ func FuzzRead(f *testing.F) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := configfile.Read(name, isFlag); err != nil && !strings.Contains(err.Error(), name) {
+		if _, err := configfile.Read(name, keys); err != nil && !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: does not name the file", err)
 		}
 	})

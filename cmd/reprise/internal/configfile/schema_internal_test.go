@@ -27,8 +27,11 @@ func TestSchemaHasTheForms(t *testing.T) {
 		slices.Sort(more)
 		return more
 	}
-	if diff := cmp.Diff(tags(queueForm{}, "faults"), slices.Sorted(maps.Keys(queueProperties))); diff != "" {
+	if diff := cmp.Diff(tags(queueForm{}, "faults", "consume"), slices.Sorted(maps.Keys(queueProperties))); diff != "" {
 		t.Errorf("the keys of a queue (-read +schema):\n%s", diff)
+	}
+	if diff := cmp.Diff(tags(poolForm{}), slices.Sorted(maps.Keys(poolProperties))); diff != "" {
+		t.Errorf("the keys of a pool (-read +schema):\n%s", diff)
 	}
 	text, err := json.Marshal(sqsserver.Fault{Kind: "k", Action: "a", Skip: 1, Every: 1, Probability: 1, Limit: 1, Delay: 1})
 	if err != nil {

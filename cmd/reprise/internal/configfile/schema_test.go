@@ -12,7 +12,7 @@ import (
 
 // TestSchema: what the schema accepts is read, and what it refuses is refused.
 func TestSchema(t *testing.T) {
-	text, err := configfile.Schema([]configfile.Key{{Name: "addr", Type: "string"}, {Name: "memory", Type: "boolean"}, {Name: "max-connections", Type: "integer"}})
+	text, err := configfile.Schema(keys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +36,15 @@ func TestSchema(t *testing.T) {
 		{"addr: 127.0.0.1:0\nmemory: true\nmax-connections: 5\n", true},
 		{"queues: [{name: a, attributes: {VisibilityTimeout: 60, Policy: '{}', SqsManagedSseEnabled: true}, dead-letter: d, max-receives: 5, tags: {a: b}, faults: [{kind: throttle}]}]", true},
 		{"faults: {'*': [{kind: slow-reply, action: SendMessage, skip: 1, every: 2, probability: 0.5, limit: 3, delay: 2s}], q: []}", true},
+		{"queues: [{name: a, consume: {url: x, retry-status: [404, 5xx], pool: p}}, {name: b, consume: {retry-status: 404}}, {name: c, consume: }]\npools: {p: {concurrency: 1}}", true},
+		{"queues: [{name: a, consume: {adress: x}}]", false},
+		{"queues: [{name: a, consume: [x]}]", false},
+		{"queues: [{name: a, consume: {url: {a: b}}}]", false},
+		{"queues: [{name: a, consume: {retry-status: [[404]]}}]", false},
+		{"pools: {p: 5}", false},
+		{"pools: {p: {}}", false},
+		{"pools: {p: {concurrency: 0}}", false},
+		{"pools: {p: {concurrency: 1, places: 1}}", false},
 		{"port: 1", false},
 		{"addr: [x]", false},
 		{"queues: {a: {}}", false},
@@ -58,7 +67,7 @@ func TestSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		invalid := schema.Validate(value)
-		_, refused := configfile.Read(file(t, test.text), isFlag)
+		_, refused := configfile.Read(file(t, test.text), keys)
 		if (invalid == nil) != test.good || (refused == nil) != test.good {
 			t.Errorf("%s\nwant it good: %v; the schema says %v, the reader %v", test.text, test.good, invalid, refused)
 		}

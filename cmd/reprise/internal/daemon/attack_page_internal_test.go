@@ -93,23 +93,26 @@ func TestAttackPageListeners(t *testing.T) {
 	}
 }
 
-// workerConfig is the configuration of a consumer that does not run.
 func workerConfig(logger *slog.Logger, origins ...string) WorkerConfig {
-	const nobody = "http://127.0.0.1:1"
-	return WorkerConfig{
-		Client: awsclient.Local(nobody, "us-east-1"), QueueURL: nobody + "/000000000000/q", Logger: logger,
-		Handler:   reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }),
-		AdminAddr: "127.0.0.1:0", AllowedOrigins: origins,
-	}
+	return WorkerConfig{Logger: logger, AdminAddr: "127.0.0.1:0", AllowedOrigins: origins}
 }
 
-// worker serves a worker's health and metrics.
+// worker serves the health and metrics of a worker with a consumer that does not run.
 func worker(t *testing.T, cfg WorkerConfig) string {
 	w, err := NewWorker(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.listener.Close() })
+	const nobody = "http://127.0.0.1:1"
+	err = w.Consume([]Consume{{
+		Client: awsclient.Local(nobody, "us-east-1"), QueueURL: nobody + "/000000000000/q",
+		Handler: reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }),
+		Config:  reprise.Config{Logger: cfg.Logger},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	web := httptest.NewServer(w.http.Handler)
 	t.Cleanup(web.Close)
 	return web.URL

@@ -20,7 +20,7 @@ func exposed(t *testing.T, metrics collect) string {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 	w := httptest.NewRecorder()
-	writeMetrics(w, slog.New(slog.NewTextHandler(t.Output(), nil)), registry, nil)
+	writeMetrics(w, slog.New(slog.NewTextHandler(t.Output(), nil)), registry)
 	return w.Body.String()
 }
 

@@ -8,11 +8,34 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// consumer is the consumer of a [Daemon] or of a [Worker], with its metrics and the means to
-// stop it.
+// Consume is a queue that a [Daemon] or a [Worker] consumes.
+type Consume struct {
+	// Client and QueueURL lead to the queue.
+	Client   reprise.Client
+	QueueURL string
+	Handler  reprise.Handler
+	Config   reprise.Config
+	// Pool has the places of the handlers, of which Share says when the queue has its turn.
+	// Default: places of its own, as many as Config.Concurrency.
+	Pool  *reprise.Pool
+	Share reprise.Share
+	// Settings stands for all that the consumer is made of: when consumers are replaced, one
+	// of the same queue with the same Settings goes on.
+	Settings string
+	// Stopped is called when the consumer has drained; of a Daemon's, while the server still
+	// answers. Default: nothing is called.
+	Stopped func()
+}
+
+// consumer is one of a [Daemon] or of a [Worker], with its metrics and the means to stop it.
 type consumer struct {
 	*reprise.Consumer
+	of      Consume
 	metrics *consumerMetrics // nil if it is not measured
+
+	stop  context.CancelFunc // of Run's context
+	ended chan struct{}      // closed when Run has returned err
+	err   error
 
 	killed context.Context // ends when handlers must stop at once
 	kill   context.CancelFunc
@@ -21,18 +44,22 @@ type consumer struct {
 // killGrace is how long handlers have to notice that they must stop at once.
 const killGrace = 3 * time.Second
 
-// newConsumer makes a consumer of the queue at url. measured is false if nothing would show
-// its metrics.
-func newConsumer(client reprise.Client, url string, h reprise.Handler, cfg reprise.Config, measured bool) (_ *consumer, err error) {
-	c := new(consumer)
+// newConsumer makes a consumer. measured is false if nothing would show its metrics.
+func newConsumer(of Consume, measured bool) (_ *consumer, err error) {
+	c := &consumer{of: of, ended: make(chan struct{})}
 	c.killed, c.kill = context.WithCancel(context.Background())
+	cfg := of.Config
 	if measured {
-		if c.metrics, err = newConsumerMetrics(url); err != nil {
+		if c.metrics, err = newConsumerMetrics(of.QueueURL); err != nil {
 			return nil, err
 		}
 		cfg.Observer = reprise.Observers(c.metrics.telemetry.Observer(), cfg.Observer)
 	}
-	c.Consumer, err = reprise.New(client, url, c.stoppable(h), cfg)
+	if of.Pool != nil {
+		c.Consumer, err = of.Pool.Add(of.Client, of.QueueURL, c.stoppable(of.Handler), of.Share, cfg)
+	} else {
+		c.Consumer, err = reprise.New(of.Client, of.QueueURL, c.stoppable(of.Handler), cfg)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,45 +71,47 @@ func newConsumer(client reprise.Client, url string, h reprise.Handler, cfg repri
 	return c, nil
 }
 
-// start starts the consumer, and pushes the step that drains it. endPolls answers the
-// consumer's long polls. It is called repeatedly until the consumer has drained, since one
-// more may begin before the consumer learns of the stop; if it is nil, long polls return by
-// themselves. drained, if not nil, is called when the consumer has drained.
-func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc, steps *stopStack, endPolls, drained func()) {
+// start starts the consumer.
+func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
+	c.stop = stop
 	go func() {
-		err := c.Run(running)
+		defer close(c.ended)
+		c.err = c.Run(running)
 		if running.Err() == nil {
-			fail(fmt.Errorf("the consumer ended by itself: %w", err))
+			fail(fmt.Errorf("the consumer of %s ended by itself: %w", c.of.QueueURL, c.err))
 		}
-		if drained != nil {
-			drained()
+		if c.of.Stopped != nil {
+			c.of.Stopped()
 		}
-		done <- err
 	}()
-	steps.push("the consumer", func(ctx context.Context) error {
-		defer c.kill()
-		stop()
-		for ctx.Err() == nil {
-			if endPolls != nil {
-				endPolls()
-			}
-			select {
-			case err := <-done:
-				return err
-			case <-ctx.Done():
-			case <-time.After(endPollsEvery):
-			}
+}
+
+// drain stops the consumer within its stop budget, or at once if ctx ends. endPolls answers
+// its long polls. It is called repeatedly until the consumer has drained, since one more may
+// begin before the consumer learns of the stop; if it is nil, long polls return by
+// themselves. Several goroutines may call drain.
+func (c *consumer) drain(ctx context.Context, endPolls func()) error {
+	defer c.kill()
+	c.stop()
+	for ctx.Err() == nil {
+		if endPolls != nil {
+			endPolls()
 		}
-		c.kill()
 		select {
-		case err := <-done:
-			return err
-		case <-time.After(killGrace):
-			return nil
+		case <-c.ended:
+			return c.err
+		case <-ctx.Done():
+		case <-time.After(endPollsEvery):
 		}
-	})
+	}
+	c.kill()
+	select {
+	case <-c.ended:
+		return c.err
+	case <-time.After(killGrace):
+		return nil
+	}
 }
 
 // stoppable ends the contexts of h when the program must stop at once. Otherwise commands

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -37,28 +36,17 @@ type Config struct {
 	// Queues exist from the start. Those that the journal has already get the
 	// attributes given here, and keep their others.
 	Queues []Queue
-	// Consume is the consumer. Default: no consumer.
-	Consume *Consume
 	// Serving is how the server treats its clients.
 	Serving Serving
 	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 }
 
-// Consume is a consumer to run beside the server.
-type Consume struct {
-	// Queue is the name of one of Config.Queues.
-	Queue   string
-	Handler reprise.Handler
-	Config  reprise.Config
-	// Drained is called when the consumer has drained, while the server still
-	// answers. Default: nothing is called.
-	Drained func()
-}
-
-// Daemon is a server and, if one is configured, its consumer. It is made by [New]
+// Daemon is a server and the consumers of its queues, if there are any. It is made by [New]
 // and runs once.
 type Daemon struct {
+	consumers
+
 	cfg      Config
 	listener net.Listener
 	sqs      *sqsserver.Server
@@ -66,8 +54,7 @@ type Daemon struct {
 	control  net.Listener     // the socket in the journal's directory; nil if there is none
 	http     *http.Server
 	metrics  *metrics
-	consumer *consumer // nil if there is none
-	lambda   Lambda    // beside the server; nil if there is none
+	lambda   Lambda // beside the server; nil if there is none
 	steps    stopStack
 }
 
@@ -100,12 +87,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	for _, queue := range d.sqs.MissingQueues(slices.Sorted(maps.Keys(cfg.Serving.Faults))...) {
 		cfg.Logger.Warn("faults are set for a queue that does not exist; they take effect once it is created", "queue", queue)
 	}
-	if c := cfg.Consume; c != nil {
-		d.consumer, err = newConsumer(d.client(), d.QueueURL(c.Queue), c.Handler, c.Config, !cfg.Serving.NoMetrics)
-		if err != nil {
-			return nil, err
-		}
-	}
+	d.measured, d.answerPolls = !cfg.Serving.NoMetrics, d.sqs.EndPolls
 	return d, nil
 }
 
@@ -132,18 +114,22 @@ func (d *Daemon) URL() string {
 // QueueURL returns the URL of the queue called name.
 func (d *Daemon) QueueURL(name string) string { return d.URL() + "/" + Account + "/" + name }
 
+// QueueARN returns the ARN of the queue called name.
+func (d *Daemon) QueueARN(name string) string {
+	return "arn:aws:sqs:" + d.cfg.Region + ":" + Account + ":" + name
+}
+
+// MissingQueues returns those of the names that no queue of the server has.
+func (d *Daemon) MissingQueues(names ...string) []string { return d.sqs.MissingQueues(names...) }
+
 // Messages returns the messages of the queue called name, without receiving them.
 func (d *Daemon) Messages(name string) ([]sqsserver.MessageInfo, error) {
 	return d.sqs.Messages(name, sqsserver.Page{})
 }
 
-// Consumer returns the consumer, nil if none is configured.
-func (d *Daemon) Consumer() *reprise.Consumer {
-	if d.consumer == nil {
-		return nil
-	}
-	return d.consumer.Consumer
-}
+// Consume makes these the queues of the server that are consumed, see [Worker.Consume]. Their
+// Client is d.Client, their URLs are those of d.QueueURL.
+func (d *Daemon) Consume(queues []Consume) error { return d.replace(queues) }
 
 const (
 	// httpStopBudget is how long requests under way may take to end. Long polls are
@@ -170,10 +156,8 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 		d.startControl()
 	}
 	d.startHTTP(fail)
-	if d.consumer != nil {
-		// A draining consumer waits for its long poll, up to 20 s: EndPolls answers it.
-		d.consumer.start(ctx, fail, &d.steps, d.sqs.EndPolls, d.cfg.Consume.Drained)
-	}
+	d.consumers.start(ctx, fail)
+	d.steps.push("the consumers", d.consumers.stop)
 	if d.lambda != nil {
 		d.lambda.Start()
 		d.steps.push("the functions", d.lambda.Stop)

@@ -31,10 +31,17 @@ type running struct {
 	ended  chan error
 }
 
-func run(t *testing.T, cfg daemon.Config) running {
+// run runs a daemon that consumes the queue q, if a consumer is given.
+func run(t *testing.T, cfg daemon.Config, consumers ...daemon.Consume) running {
 	t.Helper()
 	d, err := daemon.New(cfg)
 	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range consumers {
+		consumers[i].Client, consumers[i].QueueURL = d.Client(), d.QueueURL("q")
+	}
+	if err := d.Consume(consumers); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -67,23 +74,22 @@ func (r running) health(t *testing.T) (code int, text string) {
 }
 
 // TestLife: messages are handled; drain ends a consumer whose long poll is waiting;
-// Drained comes while the server still answers; after the end nothing does.
+// Stopped comes while the server still answers; after the end nothing does.
 func TestLife(t *testing.T) {
 	handled := make(chan string)
 	cfg := config()
 	cfg.Queues = []daemon.Queue{{Name: "q", DeadLetter: "q-dead"}}
 	var health string
 	var r running
-	cfg.Consume = &daemon.Consume{
-		Queue: "q",
+	consume := daemon.Consume{
 		Handler: reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
 			handled <- m.Body
 			return nil
 		}),
 		Config:  reprise.Config{Logger: cfg.Logger},
-		Drained: func() { _, health = r.health(t) },
+		Stopped: func() { _, health = r.health(t) },
 	}
-	r = run(t, cfg)
+	r = run(t, cfg, consume)
 	r.send(t, "hello")
 	if got := <-handled; got != "hello" {
 		t.Errorf("handled %q", got)
@@ -95,7 +101,7 @@ func TestLife(t *testing.T) {
 	if err := <-r.ended; err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	if report := r.Consumer().Report(); report.Counts.Deleted != 1 || report.Stranded {
+	if report := r.Consumers()[0].Report(); report.Counts.Deleted != 1 || report.Stranded {
 		t.Errorf("report %+v; want 1 deleted and no receive cancelled", report)
 	}
 	if !strings.Contains(health, `"status":"stopped"`) {
@@ -141,13 +147,13 @@ func TestStopAtOnce(t *testing.T) {
 	noticed := make(chan error, 1)
 	cfg := config()
 	cfg.Queues = []daemon.Queue{{Name: "q"}}
-	cfg.Consume = &daemon.Consume{Queue: "q", Config: reprise.Config{Logger: cfg.Logger}, Handler: reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+	consume := daemon.Consume{Config: reprise.Config{Logger: cfg.Logger}, Handler: reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
 		close(begun)
 		<-ctx.Done()
 		noticed <- context.Cause(ctx)
 		return ctx.Err()
 	})}
-	r := run(t, cfg)
+	r := run(t, cfg, consume)
 	r.send(t, "long")
 	<-begun
 	close(r.drain)
@@ -169,8 +175,7 @@ func TestBusyHandlerDelaysTheEnd(t *testing.T) {
 	defer close(release)
 	cfg := config()
 	cfg.Queues = []daemon.Queue{{Name: "q"}}
-	cfg.Consume = &daemon.Consume{
-		Queue:  "q",
+	consume := daemon.Consume{
 		Config: reprise.Config{StopBudget: 200 * time.Millisecond, Logger: cfg.Logger},
 		Handler: reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			close(begun)
@@ -178,7 +183,7 @@ func TestBusyHandlerDelaysTheEnd(t *testing.T) {
 			return nil
 		}),
 	}
-	r := run(t, cfg)
+	r := run(t, cfg, consume)
 	r.send(t, "stubborn")
 	<-begun
 	close(r.drain)
@@ -187,11 +192,71 @@ func TestBusyHandlerDelaysTheEnd(t *testing.T) {
 	}
 }
 
-// TestBadConsumer: what New refuses is named.
+// TestBadConsumer: what cannot be consumed is named.
 func TestBadConsumer(t *testing.T) {
+	d, err := daemon.New(config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Consume([]daemon.Consume{{QueueURL: d.QueueURL("q"), Config: reprise.Config{Concurrency: -1}}}); err == nil || !strings.Contains(err.Error(), "Concurrency") {
+		t.Errorf("Consume = %v, want an error about Concurrency", err)
+	}
+}
+
+// TestConsumeAnew: a consumer with the same settings goes on, another drains before its
+// successor begins, and after a stop nothing begins.
+func TestConsumeAnew(t *testing.T) {
+	begun, release := make(chan string), make(chan struct{})
+	made := func(settings string) daemon.Consume {
+		return daemon.Consume{Settings: settings, Config: reprise.Config{Concurrency: 1, Logger: slog.New(slog.DiscardHandler)}, Handler: reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			begun <- settings + " " + m.Body
+			<-release
+			return nil
+		})}
+	}
 	cfg := config()
-	cfg.Consume = &daemon.Consume{Queue: "q", Config: reprise.Config{Concurrency: -1}}
-	if _, err := daemon.New(cfg); err == nil || !strings.Contains(err.Error(), "Concurrency") {
-		t.Errorf("New = %v, want an error about Concurrency", err)
+	cfg.Queues = []daemon.Queue{{Name: "q"}}
+	first := made("first")
+	r := run(t, cfg, first)
+	first.Client, first.QueueURL = r.Client(), r.QueueURL("q")
+	r.send(t, "a")
+	if got := <-begun; got != "first a" {
+		t.Errorf("%s began", got)
+	}
+	before := r.Consumers()[0]
+	if err := r.Consume([]daemon.Consume{first}); err != nil || r.Consumers()[0] != before {
+		t.Errorf("with the same settings there is another consumer; %v", err)
+	}
+
+	second := made("second")
+	second.Client, second.QueueURL = first.Client, first.QueueURL
+	replaced := make(chan error)
+	go func() { replaced <- r.Consume([]daemon.Consume{second}) }()
+	for before.Status().Health != reprise.HealthStopping {
+		time.Sleep(time.Millisecond)
+	}
+	r.send(t, "b")
+	select {
+	case got := <-begun:
+		t.Errorf("%s began while the consumer before had a message at work", got)
+	case release <- struct{}{}:
+	}
+	if err := <-replaced; err != nil {
+		t.Error(err)
+	}
+	if got := <-begun; got != "second b" {
+		t.Errorf("%s began, want the message that was not run yet", got)
+	}
+	if deleted := before.Report().Counts.Deleted; deleted != 1 {
+		t.Errorf("the consumer before has deleted %d messages, want 1", deleted)
+	}
+	close(release)
+	close(r.drain)
+	if err := <-r.ended; err != nil {
+		t.Error(err)
+	}
+	if err := r.Consume([]daemon.Consume{first}); err != nil || len(r.Consumers()) != 0 {
+		t.Errorf("after the stop %d consumers are there; %v", len(r.Consumers()), err)
 	}
 }

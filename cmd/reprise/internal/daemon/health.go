@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -11,8 +12,8 @@ import (
 
 // health is the answer of GET /health.
 type health struct {
-	// Status is the health of the consumer, or ok without one: see reprise.Health. The
-	// answer has status 503 if the consumer fails to receive or is stopping; if the
+	// Status is the worst health of the consumers, or ok without one: see reprise.Health. The
+	// answer has status 503 if a consumer fails to receive or is stopping; if the
 	// journal has failed, just before the program ends; and if a server in memory has
 	// met a defect of its own. If the disk is nearly full, ok becomes degraded.
 	Status string `json:"status"`
@@ -20,10 +21,20 @@ type health struct {
 	Problem string `json:"problem,omitempty"`
 	// Storage is where the server keeps messages: memory or disk. Empty without a server.
 	Storage string `json:"storage,omitempty"`
-	// Consumer counts the messages that the consumer holds and has settled.
+	// Consumer counts the messages that the consumers hold and have settled.
 	Consumer *consumerHealth `json:"consumer,omitempty"`
-	// Breakers are the consumer's circuit breakers that are not closed.
+	// Breakers are the consumers' circuit breakers that are not closed.
 	Breakers []breakerHealth `json:"breakers,omitempty"`
+	// Queues are those that are consumed, if there are several.
+	Queues []queueHealth `json:"queues,omitempty"`
+}
+
+// queueHealth is the health of one queue of several.
+type queueHealth struct {
+	Queue    string          `json:"queue"` // its URL
+	Status   string          `json:"status"`
+	Problem  string          `json:"problem,omitempty"`
+	Consumer *consumerHealth `json:"consumer"`
 }
 
 type consumerHealth struct {
@@ -38,6 +49,8 @@ type consumerHealth struct {
 
 // breakerHealth is a circuit breaker that is not closed.
 type breakerHealth struct {
+	// Queue is the URL of its queue, if several are consumed.
+	Queue string `json:"queue,omitempty"`
 	State string `json:"state"`
 	// Since is when the outage began, NextProbe when the next probe runs.
 	Since     time.Time `json:"since,omitzero"`
@@ -50,27 +63,57 @@ type breakerHealth struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// consumed fills in the health of c, which may be nil, and returns the status code of the
-// answer.
-func (h *health) consumed(c *consumer) (code int) {
+// consumed fills in the health of the consumers, and returns the status code of the answer.
+func (h *health) consumed(all []*consumer) (code int) {
 	h.Status = reprise.HealthOK.String()
-	if c == nil {
-		return http.StatusOK
+	worst := reprise.HealthOK
+	for _, c := range all {
+		s := c.Status()
+		counts := &consumerHealth{
+			Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff,
+			Deleted: s.Counts.Deleted, Retried: s.Counts.Retried, DeadLettered: s.Counts.DeadLettered,
+		}
+		problem := s.Problem
+		if len(all) > 1 {
+			h.Queues = append(h.Queues, queueHealth{c.of.QueueURL, s.Health.String(), s.Problem, counts})
+			problem = path.Base(c.of.QueueURL) + ": " + problem
+		}
+		if h.Consumer == nil {
+			h.Consumer = new(consumerHealth)
+		}
+		h.Consumer.add(counts)
+		if severity[s.Health] > severity[worst] {
+			worst, h.Status, h.Problem = s.Health, s.Health.String(), problem
+		}
+		for _, b := range s.Breakers {
+			health := breakerHealth{State: b.State.String(), Since: b.Since.UTC(), NextProbe: b.NextProbe.UTC(), Held: b.Held, Level: b.Level, Problem: b.Problem}
+			if len(all) > 1 {
+				health.Queue = c.of.QueueURL
+			}
+			h.Breakers = append(h.Breakers, health)
+		}
 	}
-	s := c.Status()
-	h.Status, h.Problem = s.Health.String(), s.Problem
-	h.Consumer = &consumerHealth{
-		Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff,
-		Deleted: s.Counts.Deleted, Retried: s.Counts.Retried, DeadLettered: s.Counts.DeadLettered,
-	}
-	for _, b := range s.Breakers {
-		h.Breakers = append(h.Breakers, breakerHealth{State: b.State.String(), Since: b.Since.UTC(), NextProbe: b.NextProbe.UTC(), Held: b.Held, Level: b.Level, Problem: b.Problem})
-	}
-	switch s.Health {
+	switch worst {
 	case reprise.HealthFailing, reprise.HealthStopping, reprise.HealthStopped:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
+}
+
+// severity orders the healths of several queues: that of the program is the worst.
+var severity = map[reprise.Health]int{
+	reprise.HealthNew: 1, reprise.HealthDegraded: 2, reprise.HealthStopped: 3, reprise.HealthStopping: 4, reprise.HealthFailing: 5,
+}
+
+// add adds the counts of another queue.
+func (c *consumerHealth) add(o *consumerHealth) {
+	c.Running += o.Running
+	c.Waiting += o.Waiting
+	c.Settling += o.Settling
+	c.InBackoff += o.InBackoff
+	c.Deleted += o.Deleted
+	c.Retried += o.Retried
+	c.DeadLettered += o.DeadLettered
 }
 
 func (h *health) write(w http.ResponseWriter, code int) {
@@ -87,7 +130,7 @@ func (h *health) write(w http.ResponseWriter, code int) {
 
 func (d *Daemon) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	h := health{Storage: "memory"}
-	code := h.consumed(d.consumer)
+	code := h.consumed(d.all())
 	if d.durable() {
 		h.Storage = "disk"
 	}

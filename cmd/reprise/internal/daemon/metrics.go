@@ -157,17 +157,12 @@ func atMost(limit int, next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (d *Daemon) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	writeMetrics(w, d.cfg.Logger, d.metrics.registry, d.consumer)
+	writeMetrics(w, d.cfg.Logger, d.metrics.registry, d.gatherers()...)
 }
 
-// writeMetrics answers GET /metrics with those of the registry and of the consumer, which
-// may be nil.
-func writeMetrics(w http.ResponseWriter, logger *slog.Logger, registry *prometheus.Registry, c *consumer) {
-	all := prometheus.Gatherers{registry}
-	if c != nil && c.metrics != nil {
-		all = append(all, c.metrics.registry)
-	}
-	families, err := all.Gather()
+// writeMetrics answers GET /metrics with those of the registry and of the others.
+func writeMetrics(w http.ResponseWriter, logger *slog.Logger, registry *prometheus.Registry, more ...prometheus.Gatherer) {
+	families, err := append(prometheus.Gatherers{registry}, more...).Gather()
 	if err != nil { // about some of them
 		logger.Error("some metrics cannot be shown", "error", err)
 	}

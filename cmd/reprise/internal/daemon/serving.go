@@ -92,9 +92,9 @@ func connectionLimit(files uint64) int {
 	return max(1, int(files/2)) //nolint:gosec // G115: no more than the default
 }
 
-// client returns a client of this daemon's own server, for its consumer. It signs with the
+// Client returns a client of this daemon's own server, for its consumers. It signs with the
 // key and verifies the certificate, if there are any.
-func (d *Daemon) client() *sqs.Client {
+func (d *Daemon) Client() *sqs.Client {
 	return awsclient.Local(d.URL(), d.cfg.Region, func(o *sqs.Options) {
 		for _, c := range d.cfg.Serving.Credentials {
 			o.Credentials = credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, "")

@@ -35,8 +35,7 @@ func TestDiskFails(t *testing.T) {
 	cfg.Journal = journal.Options{Dir: "journal", FS: disk, MinFree: -1}
 	cfg.Queues = []daemon.Queue{{Name: "q"}}
 	begun, asked := make(chan struct{}), make(chan struct{})
-	cfg.Consume = &daemon.Consume{
-		Queue:  "q",
+	consume := daemon.Consume{
 		Config: reprise.Config{Logger: cfg.Logger},
 		Handler: reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 			close(begun)
@@ -44,7 +43,7 @@ func TestDiskFails(t *testing.T) {
 			return nil
 		}),
 	}
-	r := run(t, cfg)
+	r := run(t, cfg, consume)
 	r.send(t, "begin")
 	<-begun
 	if code, text := r.health(t); code != http.StatusOK || !strings.Contains(text, `"storage":"disk"`) {
@@ -60,10 +59,10 @@ func TestDiskFails(t *testing.T) {
 	code, health := r.health(t)
 	close(asked)
 	err = <-r.ended
-	if _, ok := errors.AsType[*daemon.StorageError](err); !ok || !strings.Contains(err.Error(), "look at the disk") {
+	if _, ok := errors.AsType[*daemon.StorageError](err); !ok || !strings.Contains(err.Error(), "check the disk") {
 		t.Errorf("Run = %v, want a StorageError with the remedy", err)
 	}
-	if code != http.StatusServiceUnavailable || !strings.Contains(health, `"status":"failing"`) || !strings.Contains(health, "look at the disk") {
+	if code != http.StatusServiceUnavailable || !strings.Contains(health, `"status":"failing"`) || !strings.Contains(health, "check the disk") {
 		t.Errorf("GET /health = %d %s, want 503 and why", code, health)
 	}
 }
@@ -89,7 +88,7 @@ func TestUnreadableIsSaidOnce(t *testing.T) {
 	}
 	failing.Store(true)
 	_, err = daemon.New(cfg)
-	if _, ok := errors.AsType[*daemon.StorageError](err); !ok || strings.Count(err.Error(), "look at the disk") != 1 {
+	if _, ok := errors.AsType[*daemon.StorageError](err); !ok || strings.Count(err.Error(), "check the disk") != 1 {
 		t.Errorf("New = %v, want a StorageError with the remedy, once", err)
 	}
 }

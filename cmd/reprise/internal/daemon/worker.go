@@ -10,17 +10,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // WorkerConfig configures a [Worker].
 type WorkerConfig struct {
-	// Client and QueueURL lead to the queue.
-	Client   reprise.Client
-	QueueURL string
-	Handler  reprise.Handler
-	Config   reprise.Config
 	// AdminAddr is the host:port on which health and metrics are served, without
 	// authentication. Empty: they are not served.
 	AdminAddr string
@@ -31,26 +25,27 @@ type WorkerConfig struct {
 	Logger *slog.Logger
 }
 
-// Worker is a consumer of a queue on another server, with its health and metrics. It is
-// made by [NewWorker] and runs once.
+// Worker consumes queues of other servers, and serves health and metrics. It is made by
+// [NewWorker] and runs once.
 type Worker struct {
+	consumers
 	cfg      WorkerConfig
-	consumer *consumer
 	listener net.Listener // nil without an AdminAddr
 	http     *http.Server
 	process  *prometheus.Registry // the metrics of the process
 	steps    stopStack
 }
 
-// NewWorker checks cfg and listens. It consumes nothing until [Worker.Run].
+// NewWorker checks cfg and listens. It consumes nothing until [Worker.Consume] has said what,
+// and [Worker.Run] is called.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	w := &Worker{cfg: cfg, process: prometheus.NewRegistry()}
 	w.process.MustRegister(collect(collectProcess))
-	var err error
-	w.consumer, err = newConsumer(cfg.Client, cfg.QueueURL, cfg.Handler, cfg.Config, cfg.AdminAddr != "")
-	if err != nil || cfg.AdminAddr == "" {
-		return w, err
+	if cfg.AdminAddr == "" {
+		return w, nil
 	}
+	w.measured = true
+	var err error
 	const allowRemote = true // it is read-only, and loopback by default: another address is meant
 	if w.listener, err = listen("--admin-addr", cfg.AdminAddr, allowRemote, false); err != nil {
 		return nil, err
@@ -83,7 +78,13 @@ func (w *Worker) AdminURL() string {
 	return localURL("http", w.listener)
 }
 
-// Run consumes until drain is closed, then drains within the consumer's stop budget; until
+// Consume makes these the queues that are consumed, now or while Run runs. A consumer whose
+// queue and Settings are among them goes on. The others drain, and only then the new ones
+// begin, so that messages have one consumer of this process at a time. If some cannot be
+// made, the others run, and the error says why. Calls must follow each other.
+func (w *Worker) Consume(queues []Consume) error { return w.replace(queues) }
+
+// Run consumes until drain is closed, then drains within the consumers' stop budgets; until
 // it returns, health is answered. The end of ctx stops everything at once: handlers are
 // cancelled, and Run returns the cause. Run returns nil after a clean stop, and
 // [reprise.ErrDrainTimeout] if the budget was not enough.
@@ -93,7 +94,8 @@ func (w *Worker) Run(ctx context.Context, drain <-chan struct{}) error {
 	if w.http != nil {
 		w.startHTTP(fail)
 	}
-	w.consumer.start(ctx, fail, &w.steps, nil, nil)
+	w.consumers.start(ctx, fail)
+	w.steps.push("the consumers", w.consumers.stop)
 	select {
 	case <-drain:
 	case <-ctx.Done():
@@ -123,10 +125,10 @@ func (w *Worker) startHTTP(fail context.CancelCauseFunc) {
 
 func (w *Worker) serveHealth(out http.ResponseWriter, _ *http.Request) {
 	var h health
-	code := h.consumed(w.consumer)
+	code := h.consumed(w.all())
 	h.write(out, code)
 }
 
 func (w *Worker) serveMetrics(rw http.ResponseWriter, _ *http.Request) {
-	writeMetrics(rw, w.cfg.Logger, w.process, w.consumer)
+	writeMetrics(rw, w.cfg.Logger, w.process, w.gatherers()...)
 }

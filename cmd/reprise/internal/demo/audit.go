@@ -9,14 +9,13 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// evidence is what the three parties know at the end: the service, the consumer,
-// and the queues.
+// evidence is what the service, the consumer and the queues have recorded at the end.
 type evidence struct {
 	bodies []string
-	// threshold and concurrency are the consumer's.
+	// threshold and concurrency are settings of the consumer.
 	threshold, concurrency int
-	service                []page
-	consumer               books
+	service                []serviceRecord
+	consumer               consumerRecords
 	waiting                []sqsserver.MessageInfo // in the queue itself
 	dead                   []sqsserver.MessageInfo // in the dead-letter queue
 }
@@ -27,13 +26,13 @@ type deadLetter struct {
 	story reprise.Story
 }
 
-// finding is one promise and how often it was broken.
+// finding is one promise with the cases in which it was broken.
 type finding struct {
 	promise string
-	broken  []string // one line each; empty: it held
+	broken  []string // one line each; empty: the promise was kept
 }
 
-// audit holds the evidence against the promises.
+// audit checks the evidence against the promises.
 func (ev evidence) audit() (findings []finding, letters []deadLetter) {
 	var accounted, intact, told, early, counted, spared finding
 	accounted.promise = "every message is accounted for, once"
@@ -94,9 +93,9 @@ func (ev evidence) audit() (findings []finding, letters []deadLetter) {
 	return []finding{accounted, intact, told, early, counted, spared}, letters
 }
 
-// spared holds what the outage cost against what it may. Each attempt that ends in
-// another way before the breaker opens asks for as many failures as the threshold
-// again, and what is under way when it opens is done.
+// spared compares the outage's cost with what is permitted. After each attempt that ends in
+// another way, the breaker needs as many failures as the threshold again to open; and attempts
+// that are under way when it opens run to their end.
 func (ev *evidence) spared(f *finding) {
 	c := ev.cost()
 	if most := c.openers + c.canaries; c.attempts > most {

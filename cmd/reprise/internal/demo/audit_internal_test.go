@@ -28,8 +28,8 @@ func sound(t *testing.T) evidence {
 		bodies:      []string{"a", "b", "c"},
 		threshold:   2,
 		concurrency: 1,
-		service:     []page{{requests: 3, served: 1, accepted: 1}, {requests: 2, served: 1}, {}},
-		consumer: books{
+		service:     []serviceRecord{{requests: 3, served: 1, accepted: 1}, {requests: 2, served: 1}, {}},
+		consumer: consumerRecords{
 			records: []record{
 				{runs: 3, attempts: 2, number: 2, successes: 1, ended: true, outcome: reprise.OutcomeDelete},
 				{runs: 2, attempts: 2, number: 2, ended: true, outcome: reprise.OutcomeDeadLetter},
@@ -135,7 +135,7 @@ func TestReportOfBrokenPromises(t *testing.T) {
 	ev := sound(t)
 	for range 7 {
 		ev.bodies = append(ev.bodies, "lost")
-		ev.service = append(ev.service, page{})
+		ev.service = append(ev.service, serviceRecord{})
 		ev.consumer.records = append(ev.consumer.records, record{})
 	}
 	findings, letters := ev.audit()

@@ -16,7 +16,7 @@ import (
 const About = `Start an SQS server and a small HTTP service that misbehaves: an outage of some
 seconds, 429s with Retry-After, slow replies, answers that never come, messages
 that it will never accept. Send it real-looking webhooks through a queue, and
-compare at the end what the consumer says with the service's own books.
+compare the consumer's records with the service's own at the end.
 
 Takes about half a minute, needs no disk and no network beyond this machine. The
 first Ctrl-C drains and reports, the second stops. Exit code 3 says that a
@@ -27,21 +27,21 @@ const maxMessages = 100_000
 // Flags adds the command's flags, which set cfg.
 func (cfg *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&cfg.Messages, "messages", 320, "how many messages to send; the examples are used again and again")
-	flags.Uint64Var(&cfg.Seed, "seed", 1, "repeats the order of the messages, the service's moods and the jitter")
+	flags.Uint64Var(&cfg.Seed, "seed", 1, "repeats the order of the messages, the service's failures and the jitter")
 	flags.BoolVar(&cfg.Keep, "keep", false, "leave everything running after the report, and say how to look at it")
 }
 
-// ErrUsage is wrapped by the error of [Show] for flags that make no sense.
+// ErrUsage is wrapped by errors of [Show] about flags.
 var ErrUsage = errors.New("see --help")
 
-// Show is the command: [Run] with what Flags have set, on a terminal or whatever
-// stdout is.
+// Show is the command: [Run] with the settings of the flags, for the terminal or file that stdout
+// is.
 func Show(ctx context.Context, drain <-chan struct{}, cfg Config, stdout *os.File) error {
 	if cfg.Messages < 1 || cfg.Messages > maxMessages {
 		return fmt.Errorf("--messages is %d: pass 1 to %d: %w", cfg.Messages, maxMessages, ErrUsage)
 	}
 	cfg.Out = terminal.New(stdout, os.Getenv)
-	// The demo itself tells of the outage and of dead letters, so warnings are left out.
+	// The demo prints the outage and the dead letters itself, so warnings are left out.
 	cfg.Logger = slog.New(slog.NewTextHandler(lineWriter{cfg.Out}, &slog.HandlerOptions{Level: slog.LevelError}))
 	return Run(ctx, drain, cfg)
 }

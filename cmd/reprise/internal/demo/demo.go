@@ -1,6 +1,6 @@
-// Package demo shows the main job on real input: hundreds of webhooks, a queue, a
-// service that has a bad day, and a consumer that loses nothing. The parts talk
-// over real HTTP, and at the end their books are compared.
+// Package demo shows the consumer at work: hundreds of webhooks, a queue, a service that fails in
+// many ways, and a consumer that loses nothing. The parts talk over real HTTP, and at the end
+// their records are compared.
 package demo
 
 import (
@@ -26,8 +26,8 @@ const (
 	leastThreshold = 5
 	mostThreshold  = 20 // the default of reprise.Outage
 
-	// leastLimit is when the demo gives up waiting for messages to be settled, or
-	// perMessage each where that is later.
+	// leastLimit is when the demo gives up waiting for messages to be settled, or perMessage for
+	// each message if that is longer.
 	leastLimit = 75 * time.Second
 	perMessage = 20 * time.Millisecond
 
@@ -35,7 +35,7 @@ const (
 	stopBudget = 6 * time.Second
 )
 
-// policy rides out the outage, with waits that a spectator can sit through.
+// policy has enough attempts for the outage, with short waits for those who watch.
 var policy = retry.Policy{
 	Backoff:     retry.Exponential{Base: 500 * time.Millisecond, Factor: 2, Max: 3 * time.Second},
 	Jitter:      retry.Full,
@@ -43,18 +43,17 @@ var policy = retry.Policy{
 	MaxAge:      5 * time.Minute,
 }
 
-// Config says how to run the demo.
+// Config are the settings of the demo.
 type Config struct {
-	// Messages is how many are sent, from 1 to 100,000.
+	// Messages is the number of messages to send, from 1 to 100,000.
 	Messages int
-	// Seed makes the order of the messages, the service's moods and the jitter
-	// repeatable.
+	// Seed makes the order of the messages, the service's failures and the jitter repeatable.
 	Seed uint64
 	// Keep leaves everything running after the report, until drain.
 	Keep bool
 	// Out gets the progress and the report.
 	Out *terminal.Terminal
-	// Logger gets what should not happen.
+	// Logger gets unexpected problems.
 	Logger *slog.Logger
 }
 
@@ -105,13 +104,13 @@ type run struct {
 	progress progress
 }
 
-// concurrency grows with many messages, so that they need not much more time.
+// concurrency grows with the number of messages, so that many take little longer.
 func concurrency(messages int) int {
 	return min(maxConcurrency, max(leastConcurrency, messages/20))
 }
 
-// threshold is how many different messages open the breaker: as by default, unless
-// there are so few that the outage would not meet as many.
+// threshold is how many different messages open the breaker: as by default, unless there are too
+// few messages for that in the outage.
 func threshold(messages int) int {
 	return min(mostThreshold, max(leastThreshold, messages/16))
 }
@@ -128,7 +127,7 @@ func (r *run) consumerConfig() reprise.Config {
 	}
 }
 
-// observer keeps the tally, and tells of the breaker.
+// observer fills the tally, and prints changes of the breaker.
 func (r *run) observer() reprise.Observer {
 	o := r.tally.observer()
 	o.Outage = func(_ context.Context, e reprise.OutageEvent) {
@@ -158,7 +157,7 @@ func (r *run) run(ctx context.Context, drain <-chan struct{}) error {
 	reportable := err == nil || errors.Is(err, ErrUnfinished)
 	if settled && r.cfg.Keep {
 		err = r.report()
-		reportable = false // again
+		reportable = false // reported already
 		r.invite()
 		select {
 		case <-drain:
@@ -178,7 +177,7 @@ func (r *run) run(ctx context.Context, drain <-chan struct{}) error {
 // drained waits for the consumer, which has been told to stop, to drain.
 func (r *run) drained(ctx context.Context, ended <-chan error) error {
 	for {
-		r.queues.endPolls() // which it would let return by themselves, up to 20 s later
+		r.queues.endPolls() // otherwise the consumer waits up to 20 s for them
 		select {
 		case err := <-ended:
 			return err
@@ -207,10 +206,10 @@ func (r *run) introduce() {
 	out.Printf("")
 }
 
-// send fills the queue, by the AWS SDK and real HTTP.
+// send sends the messages, with the AWS SDK over real HTTP.
 func (r *run) send(ctx context.Context) error {
 	s, err := reprise.NewSender(r.queues.client, r.queues.URL(queueName), reprise.SenderConfig{
-		Requests: 1, // the seed gives the order
+		Requests: 1, // keeps the order, which the seed sets
 		Tries:    6,
 		Logger:   r.cfg.Logger,
 	})
@@ -229,7 +228,7 @@ func (r *run) send(ctx context.Context) error {
 	return nil
 }
 
-// serviceChanged tells the story of the outage.
+// serviceChanged prints the beginning and the end of the outage.
 func (r *run) serviceChanged(s state) {
 	r.tally.service(s)
 	if s == down {
@@ -239,7 +238,7 @@ func (r *run) serviceChanged(s state) {
 	}
 }
 
-// breakerChanged tells what the consumer makes of it.
+// breakerChanged prints changes of the consumer's breaker.
 func (r *run) breakerChanged(e reprise.OutageEvent) {
 	next := max(0, time.Until(e.NextProbe)).Seconds()
 	switch {
@@ -279,7 +278,7 @@ func (r *run) watch(ctx context.Context, drain <-chan struct{}) (settled bool, e
 	}
 }
 
-// collect takes the evidence, when nothing moves any more.
+// collect collects the evidence when everything has ended.
 func (r *run) collect() evidence {
 	waiting, err := r.queues.messages(queueName)
 	dead, deadErr := r.queues.messages(deadName)
@@ -288,7 +287,7 @@ func (r *run) collect() evidence {
 	}
 	return evidence{
 		bodies: r.bodies, threshold: threshold(len(r.bodies)), concurrency: concurrency(len(r.bodies)),
-		service: r.service.pages(), consumer: r.tally.snapshot(), waiting: waiting, dead: dead,
+		service: r.service.snapshot(), consumer: r.tally.snapshot(), waiting: waiting, dead: dead,
 	}
 }
 
@@ -309,7 +308,7 @@ func (r *run) report() error {
 	return nil
 }
 
-// invite says what can be done with a demo that is kept running.
+// invite prints what can be tried with a demo that is kept running.
 func (r *run) invite() {
 	out := r.cfg.Out
 	out.Printf("")

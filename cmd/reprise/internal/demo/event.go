@@ -33,8 +33,7 @@ func parseEvent(text string) (event, bool) {
 	return event(n), err == nil
 }
 
-// shuffled returns n bodies: all of the examples in an order that the seed gives,
-// again and again.
+// shuffled returns n bodies: the examples in an order that the seed sets, again and again.
 func shuffled(n int, seed uint64) []string {
 	all := examples.Webhooks()
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(all))

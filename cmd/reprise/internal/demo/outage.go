@@ -6,10 +6,10 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// cost is what the outage cost, by the books of the service and the consumer.
+// cost is what the outage cost, by the records of the service and the consumer.
 type cost struct {
 	length   time.Duration // of the outage
-	opened   bool          // the breaker has opened during the outage
+	opened   bool          // the breaker opened during the outage
 	openers  int           // attempts that failed until the breaker opened
 	others   int           // runs that ended in another way until then
 	canaries int           // runs that began after that, while the service was down
@@ -17,7 +17,7 @@ type cost struct {
 	attempts int           // that count, although the service was down: 0 without an outage
 }
 
-// cost compares the books.
+// cost compares the records.
 func (ev *evidence) cost() cost {
 	var c cost
 	b := &ev.consumer
@@ -42,7 +42,7 @@ func (ev *evidence) cost() cost {
 		case c.opened && e.started.After(opened):
 			c.canaries++
 		case c.opened && e.ended.After(opened):
-			// It was under way when the breaker opened.
+			// The run was under way when the breaker opened.
 		case !e.unavailable:
 			c.others++
 		case e.counted:
@@ -50,16 +50,16 @@ func (ev *evidence) cost() cost {
 		}
 	}
 	for i, r := range b.records {
-		// A request that the service got while it was up is an attempt, unless it was
-		// a canary; one that it got while it was down should be none.
+		// A request counts as an attempt if the service was up and it was not a canary. No
+		// request while the service was down should count.
 		c.attempts += max(0, r.number-ev.service[i].served)
 	}
 	return c
 }
 
-// early counts the waits that ended before they should. What was hidden for want of
-// the service is woken when the service answers again, as it should be.
-func (b *books) tooEarly() int {
+// early counts the waits that ended before they should. Messages that were hidden because the
+// service was unavailable are woken when it answers again, and do not count here.
+func (b *consumerRecords) tooEarly() int {
 	n := 0
 	for _, w := range b.early {
 		if !w.wakeable || !b.recovered(w.from, w.ended) {
@@ -69,8 +69,8 @@ func (b *books) tooEarly() int {
 	return n
 }
 
-// recovered reports whether the breaker has found the service back in that time.
-func (b *books) recovered(from, until time.Time) bool {
+// recovered reports whether the breaker found in that time that the service was back.
+func (b *consumerRecords) recovered(from, until time.Time) bool {
 	for _, e := range b.breaker {
 		back := e.State == reprise.BreakerRamping || e.State == reprise.BreakerClosed
 		if back && !e.At.Before(from) && !e.At.After(until) {

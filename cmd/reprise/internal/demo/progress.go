@@ -14,8 +14,8 @@ const (
 	maxBar      = 30
 )
 
-// progress shows how far things are: by one line that changes on a terminal, by a
-// line now and then elsewhere.
+// progress shows the progress: on a terminal one line that changes, elsewhere a line every two
+// seconds.
 type progress struct {
 	out     *terminal.Terminal
 	began   time.Time
@@ -25,7 +25,7 @@ type progress struct {
 	status  func() reprise.Status
 }
 
-// every is how often show is to be called.
+// every returns the interval at which to call show.
 func (p *progress) every() time.Duration {
 	if p.out.Live() {
 		return redrawEvery

@@ -26,9 +26,9 @@ const (
 
 const endPollsEvery = 100 * time.Millisecond
 
-// queues are an SQS server in memory, with the demo's queues. The demo does without
-// the package daemon, since that brings along the journal, the metrics and the SDKs
-// of other services, which take longer to compile than all of the demo.
+// queues are an SQS server in memory, with the demo's queues. The demo does not use the package
+// daemon: its journal, metrics and SDKs of other services take longer to compile than the whole
+// demo.
 type queues struct {
 	client   *sqs.Client
 	listener net.Listener
@@ -77,10 +77,10 @@ func (q *queues) create(ctx context.Context) error {
 	return err
 }
 
-// endpoint is where the server takes requests.
+// endpoint returns the URL of the server.
 func (q *queues) endpoint() string { return "http://" + q.listener.Addr().String() }
 
-// URL is that of the queue called name.
+// URL returns the URL of the queue called name.
 func (q *queues) URL(name string) string { return q.endpoint() + "/" + account + "/" + name }
 
 // messages returns what is in the queue called name, without receiving it.
@@ -91,7 +91,7 @@ func (q *queues) messages(name string) ([]sqsserver.MessageInfo, error) {
 // endPolls answers the long polls that wait.
 func (q *queues) endPolls() { q.server.EndPolls() }
 
-// Close ends the server, and whatever it is in the middle of.
+// Close ends the server and its requests.
 func (q *queues) Close() error {
 	err := q.http.Close()
 	if end := <-q.served; !errors.Is(end, http.ErrServerClosed) {

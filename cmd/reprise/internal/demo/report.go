@@ -52,7 +52,7 @@ func (r *report) summary() {
 	r.heading("%s", text)
 }
 
-// histogram shows how many messages took how many attempts.
+// histogram shows the number of messages by their number of attempts.
 func (r *report) histogram() {
 	var counts []int // by attempts
 	most, messages := 0, 0
@@ -85,7 +85,7 @@ func (r *report) histogram() {
 	}
 }
 
-// retries lists what failed runs met, the commonest first.
+// retries lists the kinds of failed runs, the most frequent first.
 func (r *report) retries() {
 	failures := r.evidence.consumer.failures
 	total := 0
@@ -104,7 +104,7 @@ func (r *report) retries() {
 	}
 }
 
-// outage shows what the outage cost, and what it did not.
+// outage shows what the outage cost.
 func (r *report) outage() {
 	c := r.evidence.cost()
 	if !c.opened || c.length == 0 {
@@ -123,7 +123,7 @@ func (r *report) outage() {
 	}
 }
 
-// deadLetters lists why messages were given up.
+// deadLetters lists the reasons for which messages were given up.
 func (r *report) deadLetters() {
 	if len(r.letters) == 0 {
 		return
@@ -175,9 +175,9 @@ func (r *report) cost() {
 	}
 }
 
-// promises shows what held and what did not.
+// promises shows which promises were kept.
 func (r *report) promises() {
-	r.heading("Compared with the books of the service")
+	r.heading("Compared with the records of the service")
 	for _, f := range r.findings {
 		if len(f.broken) == 0 {
 			r.out.Wrap(5, "  "+r.out.Paint(terminal.Green, "ok")+" "+f.promise)

@@ -16,23 +16,23 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// What the service does wrong. How it treats the n-th request for a message is a
-// function of the seed, so that a run can be repeated; only the outage follows the
-// course of things: it ends when canaries have looked for its end in vain.
+// The failures of the service. The seed sets how the service treats the n-th request for a
+// message, so that a run can be repeated. Only the outage depends on the run: it ends after some
+// canaries have failed.
 const (
-	outageLength  = 4 * time.Second // at least, until so many canaries have come
+	outageLength  = 4 * time.Second // at least, and until so many canaries have failed
 	canaries      = 2
 	longestOutage = 20 * time.Second
-	// settling is how long what was under way at the beginning of the outage may take
-	// to arrive: what comes later is a canary.
+	// settling is how long requests that were under way at the beginning of the outage may take
+	// to arrive. Later ones are canaries.
 	settling = 500 * time.Millisecond
 
 	minLatency = 40 * time.Millisecond
 	maxLatency = 160 * time.Millisecond
 	slowest    = 900 * time.Millisecond
 
-	// hang is far beyond the consumer's patience, attemptTimeout: an answer that came
-	// at about that time could count here and be lost there.
+	// hang is far beyond the consumer's patience, attemptTimeout: the service could count an
+	// answer at about that time, and the consumer miss it.
 	hang = 3 * attemptTimeout
 
 	slowShare    = 0.05 // of the requests
@@ -40,29 +40,29 @@ const (
 	failingShare = 0.06
 	hangingShare = 0.01
 
-	// moody is up to which request for a message, those during the outage aside, the
-	// service fails what it could accept. So no such message runs out of attempts.
-	moody = 2
+	// failingRequests is how many requests for a good message, not counting those in the outage,
+	// can fail. So no good message runs out of attempts.
+	failingRequests = 2
 )
 
-// service is a webhook receiver on a bad day: a small HTTP service that parses
-// what it gets, refuses some of it, and keeps its own books.
+// service receives webhooks and has failures: a small HTTP service that parses bodies, refuses
+// some of them, and keeps records of its own.
 type service struct {
-	seed        uint64
-	bodies      []string
-	downAfter   int         // the outage begins when so many messages are accepted
-	onState     func(state) // of the outage; called once each
-	listener    net.Listener
-	server      *http.Server
-	background  sync.WaitGroup
-	stopOutage  *time.Timer
-	mu          sync.Mutex
-	books       []page // by event
-	accepted    int    // messages
-	down, hadIt bool   // the outage is on; it has been
-	downSince   time.Time
-	late        int           // requests since then, but for those of the first moment
-	cut         chan struct{} // closed when it goes down
+	seed            uint64
+	bodies          []string
+	downAfter       int         // the outage begins after so many accepted messages
+	onState         func(state) // of the outage; called once each
+	listener        net.Listener
+	server          *http.Server
+	background      sync.WaitGroup
+	stopOutage      *time.Timer
+	mu              sync.Mutex
+	records         []serviceRecord // by event
+	accepted        int             // messages
+	down, hadOutage bool            // the outage is on; it has been
+	downSince       time.Time
+	late            int           // requests since then, without those within settling
+	cut             chan struct{} // closed when it goes down
 }
 
 // state is whether the service is up.
@@ -73,14 +73,14 @@ const (
 	up   state = true
 )
 
-// page is what the service knows of one message.
-type page struct {
-	requests int
-	served   int // requests, those during the outage aside
-	accepted int
-	mangled  int       // requests whose body was not what had been sent
-	early    int       // requests before the end of a Retry-After
-	closedTo time.Time // the end of the last Retry-After
+// serviceRecord is the service's record of one message.
+type serviceRecord struct {
+	requests   int
+	served     int // requests, those during the outage aside
+	accepted   int
+	mangled    int       // requests whose body was not what had been sent
+	early      int       // requests before the end of a Retry-After
+	retryAfter time.Time // the end of the last Retry-After
 }
 
 // startService listens on a free port of the loopback address.
@@ -95,18 +95,18 @@ func startService(ctx context.Context, seed uint64, bodies []string, onState fun
 		downAfter: max(1, len(bodies)/4),
 		onState:   onState,
 		listener:  listener,
-		books:     make([]page, len(bodies)),
+		records:   make([]serviceRecord, len(bodies)),
 		cut:       make(chan struct{}),
 	}
-	// Only the demo's consumer may call: not a web page that looks for open ports.
+	// Only the demo's consumer may call: web pages may not.
 	guard, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{Host: listener.Addr().String()})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the demo's service: %w", err), listener.Close())
 	}
 	s.server = &http.Server{Handler: guard.Handler(s), ReadHeaderTimeout: 10 * time.Second}
 	s.background.Go(func() {
-		// Close ends it. If anything else does, nothing is delivered, which the demo
-		// reports at its end.
+		// Serve ends when Close is called. If it fails earlier, nothing is delivered, which the
+		// demo reports at its end.
 		_ = s.server.Serve(listener)
 	})
 	return s, nil
@@ -115,7 +115,7 @@ func startService(ctx context.Context, seed uint64, bodies []string, onState fun
 // URL is where the service takes webhooks.
 func (s *service) URL() string { return "http://" + s.listener.Addr().String() + "/hooks" }
 
-// Close ends the service and whatever it is in the middle of.
+// Close ends the service and its requests.
 func (s *service) Close() {
 	_ = s.server.Close() // nobody is left to be told
 	s.background.Wait()
@@ -126,14 +126,14 @@ func (s *service) Close() {
 	}
 }
 
-// pages returns the service's books.
-func (s *service) pages() []page {
+// snapshot returns the service's records.
+func (s *service) snapshot() []serviceRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]page(nil), s.books...)
+	return append([]serviceRecord(nil), s.records...)
 }
 
-// isDown says whether the outage is on.
+// isDown reports whether the outage is on.
 func (s *service) isDown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,23 +147,23 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	refusal := examine(body)
 	e, ok := parseEvent(r.Header.Get("X-Aws-Sqsd-Attr-" + eventAttribute))
-	if !ok || e < 0 || int(e) >= len(s.books) {
-		answer(w, refusal) // somebody tries the demo out
+	if !ok || e < 0 || int(e) >= len(s.records) {
+		answer(w, refusal) // a user tries the service by hand
 		return
 	}
 	n, isDown := s.arrive(e, string(body))
-	mood := rand.New(rand.NewPCG(s.seed, uint64(e)<<32|uint64(n)))
+	random := rand.New(rand.NewPCG(s.seed, uint64(e)<<32|uint64(n)))
 	if !isDown {
-		isDown = !s.work(r.Context(), mood, n) && s.cutOff(e)
+		isDown = !s.work(r.Context(), random, n) && s.cutOff(e)
 	}
 	switch {
 	case isDown:
-		fall(w, mood)
+		answerDown(w, random)
 	case r.Context().Err() != nil:
 		// The client has gone.
-	case n <= moody && mood.Float64() < limitedShare:
-		s.limit(w, e, mood)
-	case n <= moody && mood.Float64() < failingShare:
+	case n <= failingRequests && random.Float64() < limitedShare:
+		s.limit(w, e, random)
+	case n <= failingRequests && random.Float64() < failingShare:
 		http.Error(w, "the database is restarting", http.StatusInternalServerError)
 	default:
 		if refusal == nil {
@@ -182,17 +182,17 @@ func answer(w http.ResponseWriter, r *refusal) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// arrive enters a request for e in the books. n is its number among those that
-// reach the service itself.
+// arrive records a request for e. n is its number among the requests that reach the service
+// itself.
 func (s *service) arrive(e event, body string) (n int, isDown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &s.books[e]
+	p := &s.records[e]
 	p.requests++
 	if body != s.bodies[e] {
 		p.mangled++
 	}
-	if time.Now().Before(p.closedTo) {
+	if time.Now().Before(p.retryAfter) {
 		p.early++
 	}
 	if !s.down {
@@ -204,34 +204,34 @@ func (s *service) arrive(e event, body string) (n int, isDown bool) {
 		if s.late == canaries && out < outageLength {
 			s.stopOutage.Reset(outageLength - out)
 		} else if s.late == canaries {
-			s.stopOutage.Reset(0) // and this one fails still
+			s.stopOutage.Reset(0) // this request still fails
 		}
 	}
 	return p.served, true
 }
 
-// cutOff reports whether the outage has begun while a request for e was worked on,
-// which then was none that the service has seen.
+// cutOff reports whether the outage began while a request for e was under way. The service then
+// forgets the request.
 func (s *service) cutOff(e event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
-		s.books[e].served--
+		s.records[e].served--
 	}
 	return s.down
 }
 
-// accept enters e as done, which at some point is too much for the service.
+// accept records e as done, and begins the outage after downAfter messages.
 func (s *service) accept(e event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &s.books[e]
+	p := &s.records[e]
 	p.accepted++
 	if p.accepted == 1 {
 		s.accepted++
 	}
-	if s.accepted >= s.downAfter && !s.hadIt {
-		s.hadIt, s.down = true, true
+	if s.accepted >= s.downAfter && !s.hadOutage {
+		s.hadOutage, s.down = true, true
 		s.downSince = time.Now()
 		close(s.cut)
 		s.stopOutage = time.AfterFunc(longestOutage, s.recover)
@@ -249,10 +249,9 @@ func (s *service) recover() {
 	s.onState(up)
 }
 
-// fall is how a service that is down answers: by the proxy in front of it, or not
-// at all.
-func fall(w http.ResponseWriter, mood *rand.Rand) {
-	if mood.IntN(2) == 0 {
+// answerDown answers as the proxy in front of a service that is down, or cuts the connection.
+func answerDown(w http.ResponseWriter, random *rand.Rand) {
+	if random.IntN(2) == 0 {
 		panic(http.ErrAbortHandler) // cuts the connection
 	}
 	http.Error(w, "no healthy upstream", http.StatusServiceUnavailable)
@@ -260,17 +259,17 @@ func fall(w http.ResponseWriter, mood *rand.Rand) {
 
 // work takes the time that a request takes. It returns false if the service went down,
 // or the client did not wait for the end.
-func (s *service) work(ctx context.Context, mood *rand.Rand, n int) bool {
-	took := minLatency + time.Duration(mood.Int64N(int64(maxLatency-minLatency)))
-	switch share := mood.Float64(); {
+func (s *service) work(ctx context.Context, random *rand.Rand, n int) bool {
+	took := minLatency + time.Duration(random.Int64N(int64(maxLatency-minLatency)))
+	switch share := random.Float64(); {
 	case n == 1 && share < hangingShare:
 		took = hang
 	case share < slowShare:
-		took += time.Duration(mood.Int64N(int64(slowest - took)))
+		took += time.Duration(random.Int64N(int64(slowest - took)))
 	}
 	s.mu.Lock()
 	cut := s.cut
-	if s.hadIt {
+	if s.hadOutage {
 		cut = nil // there is but one outage
 	}
 	s.mu.Unlock()
@@ -284,35 +283,35 @@ func (s *service) work(ctx context.Context, mood *rand.Rand, n int) bool {
 	}
 }
 
-// limit turns a request away until a second or two have passed, and remembers until
-// when. Half of the time it says so by a date, which counts whole seconds.
-func (s *service) limit(w http.ResponseWriter, e event, mood *rand.Rand) {
-	wait := time.Duration(1+mood.IntN(2)) * time.Second
+// limit turns a request away until a second or two have passed, and remembers until when. Half of
+// the answers give the time as a date, in whole seconds.
+func (s *service) limit(w http.ResponseWriter, e event, random *rand.Rand) {
+	wait := time.Duration(1+random.IntN(2)) * time.Second
 	until := time.Now().Add(wait)
 	value := strconv.Itoa(int(wait / time.Second))
-	if mood.IntN(2) == 0 {
+	if random.IntN(2) == 0 {
 		if rounded := until.Truncate(time.Second); rounded.Before(until) {
 			until = rounded.Add(time.Second)
 		}
 		value = until.UTC().Format(http.TimeFormat)
 	}
 	s.mu.Lock()
-	s.books[e].closedTo = until
+	s.records[e].retryAfter = until
 	s.mu.Unlock()
 	w.Header().Set("Retry-After", value)
 	http.Error(w, "too many requests", http.StatusTooManyRequests)
 }
 
-// refusal is an answer that no later attempt will change.
+// refusal is an answer that is the same at every attempt.
 type refusal struct {
 	status int
 	text   string
 }
 
-// maxDepth is how deep a body may be nested before the service's recursion ends it.
+// maxDepth is the depth of nesting from which on the service's recursion fails.
 const maxDepth = 32
 
-// examine looks into a body, as a real service would, for what it cannot accept.
+// examine returns why the service cannot accept a body, if so.
 func examine(body []byte) *refusal {
 	var hook struct {
 		APIVersion string `json:"api_version"`

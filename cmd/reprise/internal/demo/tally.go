@@ -15,60 +15,60 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// tally keeps the consumer's books, as its Observer is told.
+// tally records what the consumer's Observer is called with.
 type tally struct {
 	settled chan struct{} // closed when every message has found its end
 
 	mu   sync.Mutex
 	done int // messages that have found their end
 	dead int // those of them that were given up
-	books
+	consumerRecords
 }
 
-// books are what the consumer says that it did.
-type books struct {
+// consumerRecords is what the consumer did, as its Observer was told.
+type consumerRecords struct {
 	records  []record       // by event
 	failures map[string]int // by kind
-	early    []wait         // that ended before they should; a breaker may have cut them short
+	early    []wait         // that ended early; a breaker may have shortened them
 
 	down, up time.Time // when the service went down, and when it was back
 	breaker  []reprise.OutageEvent
 	ends     []end // of the runs since the service went down
 }
 
-// record is the consumer's story of one message.
+// record is the consumer's record of one message.
 type record struct {
 	runs      int // of the handler
-	attempts  int // those of them that count
-	number    int // of the last that counts, as the handler was told
+	attempts  int // runs that count
+	number    int // of the last counted attempt, as passed to the handler
 	successes int
 	next      wait // for the next attempt
 	outcome   reprise.Outcome
 	ended     bool // deleted or dead-lettered: outcome says which
 }
 
-// wait is one between two runs.
+// wait is the time between two runs.
 type wait struct {
 	from, due time.Time
 	ended     time.Time
-	wakeable  bool // the end of an outage may cut it short
+	wakeable  bool // the end of an outage may shorten it
 }
 
-// end is that of a run of the handler.
+// end is the end of a run of the handler.
 type end struct {
 	started, ended time.Time
-	unavailable    bool // it failed for want of the service
+	unavailable    bool // it failed because the service was unavailable
 	counted        bool // as an attempt
 }
 
 func newTally(n int) *tally {
 	return &tally{
-		settled: make(chan struct{}),
-		books:   books{records: make([]record, n), failures: make(map[string]int)},
+		settled:         make(chan struct{}),
+		consumerRecords: consumerRecords{records: make([]record, n), failures: make(map[string]int)},
 	}
 }
 
-// observer returns what has to be told.
+// observer returns the Observer that fills the tally.
 func (t *tally) observer() reprise.Observer {
 	return reprise.Observer{
 		Attempt: func(_ context.Context, a reprise.Attempt) { t.attempt(a) },
@@ -76,7 +76,7 @@ func (t *tally) observer() reprise.Observer {
 	}
 }
 
-// record returns m's; nil for a message that is not the demo's. The caller holds
+// record returns the record of m; nil for a message that is not the demo's. The caller holds
 // t.mu.
 func (t *tally) record(m *reprise.Message) *record {
 	e, ok := eventOf(m)
@@ -118,14 +118,14 @@ func (t *tally) attempt(a reprise.Attempt) {
 	t.failures[kind(a)]++
 }
 
-// breaker takes in a change of the consumer's breaker.
+// breaker records a change of the consumer's breaker.
 func (t *tally) breaker(e reprise.OutageEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.books.breaker = append(t.books.breaker, e)
+	t.consumerRecords.breaker = append(t.consumerRecords.breaker, e)
 }
 
-// service takes in a change of the service, at its time.
+// service records a change of the service, with its time.
 func (t *tally) service(s state) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *tally) settle(s reprise.Settled) {
 	}
 }
 
-// kind names the sort of failure that a was.
+// kind returns the kind of a failed attempt, in words.
 func kind(a reprise.Attempt) string {
 	if status, ok := errors.AsType[*forward.StatusError](a.Err); ok {
 		name := fmt.Sprintf("%d %s", status.Status, http.StatusText(status.Status))
@@ -168,11 +168,11 @@ func kind(a reprise.Attempt) string {
 	return "connection lost"
 }
 
-// snapshot returns a copy of the books.
-func (t *tally) snapshot() books {
+// snapshot returns a copy of the records.
+func (t *tally) snapshot() consumerRecords {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.books
+	b := t.consumerRecords
 	b.records, b.failures = slices.Clone(b.records), maps.Clone(b.failures)
 	b.early, b.breaker, b.ends = slices.Clone(b.early), slices.Clone(b.breaker), slices.Clone(b.ends)
 	return b

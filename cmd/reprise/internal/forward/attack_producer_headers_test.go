@@ -145,7 +145,7 @@ func TestAttackNamesFillNoLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if lines := strings.Count(log.String(), "\n"); lines != 101 || !strings.Contains(log.String(), "more names") {
+	if lines := strings.Count(log.String(), "\n"); lines != 101 || !strings.Contains(log.String(), "further names") {
 		t.Errorf("500 names made %d lines in the log, want 101", lines)
 	}
 }

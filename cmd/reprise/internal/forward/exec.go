@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// termGrace is how long a command may take to end after SIGTERM. It is short,
-	// because a stopping consumer waits for it within the end of its own budget.
+	// termGrace is how long a command may take to end after SIGTERM. It is short, because a
+	// stopping consumer waits for it at the end of its own budget.
 	termGrace = time.Second
 
-	// pipeGrace is how long output is awaited after a command has ended, in case
-	// something it started still holds the pipe.
+	// pipeGrace is how long output is awaited after a command has ended, in case a process that
+	// it started still has the pipe open.
 	pipeGrace = 2 * time.Second
 
-	// maxEnvValue leaves long attributes out of the environment. Linux refuses to
-	// start a command with a variable of 128 KiB, or with 2 MiB of them.
+	// maxEnvValue is the length of the longest attribute with a variable. Linux starts no command
+	// with a variable of 128 KiB, or with 2 MiB of variables.
 	maxEnvValue = 32 << 10
 
-	// maxEnvObject is the same for REPRISE_ATTRIBUTES, which has no other form.
+	// maxEnvObject is the same for REPRISE_ATTRIBUTES.
 	maxEnvObject = 96 << 10
 
 	// ownPrefix begins the names of the variables of this program: those that it sets for
@@ -41,9 +41,9 @@ const (
 	ownPrefix = "REPRISE_"
 )
 
-// Exec runs a command for each message, by the system's shell, with the body on
-// its standard input. Its environment is this process's, without the variables whose
-// names begin with REPRISE_, and
+// Exec runs a command for each message, by the system's shell, with the body on its standard
+// input. Its environment is this process's, without the variables whose names begin with
+// REPRISE_, and
 //
 //	REPRISE_MESSAGE_ID, REPRISE_ORIGIN_ID, REPRISE_QUEUE, REPRISE_GROUP_ID
 //	REPRISE_ATTEMPT, REPRISE_RECEIVE_COUNT
@@ -51,24 +51,23 @@ const (
 //	REPRISE_ATTR_NAME                            one per text attribute
 //	REPRISE_ATTRIBUTES                           all text attributes: a JSON object
 //	REPRISE_LEFT_OUT                             how many have no REPRISE_ATTR_NAME, if any
-//	REPRISE_RUN_ID                               a mark of this run
+//	REPRISE_RUN_ID                               identifies this run
 //
-// where NAME is the attribute's name in upper case with every character that is no
-// letter or digit of ASCII replaced by an underscore. Attributes whose names become the
-// same NAME, and values with a zero byte, are in REPRISE_ATTRIBUTES alone. Values over
-// 32 KiB are in neither, and a REPRISE_ATTRIBUTES over 96 KiB is not set. See
-// [ExitPermanent] and [ExitRelease] for the exit codes that steer; 69, 78, 126 (not
-// executable) and 127 (not found) are [Unavailable], every other one is [Retry], and
-// ExecConfig.ExitCodes changes that. When the attempt's context ends, the command
-// and everything it started, as far as package children finds it, are asked to end, and
-// killed a second later.
+// where NAME is the attribute's name in upper case with every character that is no letter or
+// digit of ASCII replaced by an underscore. Attributes whose names become the same NAME, and
+// values with a zero byte, are in REPRISE_ATTRIBUTES alone. Values over 32 KiB are in neither,
+// and a REPRISE_ATTRIBUTES over 96 KiB is not set. See [ExitPermanent] and [ExitRelease] for the
+// exit codes that steer; 69, 78, 126 (not executable) and 127 (not found) are [Unavailable],
+// every other one is [Retry], and ExecConfig.ExitCodes changes that. When the attempt's context
+// ends, the command and everything it started, as far as package children finds it, are asked to
+// end, and killed a second later.
 type Exec struct {
 	cfg            ExecConfig
 	leftOut        leftOut
 	stdout, stderr *outputs // nil: discarded, or written to by commands themselves
 }
 
-// ExecConfig says what to run.
+// ExecConfig is what an [Exec] runs, and how.
 type ExecConfig struct {
 	// Command is a line for the shell: sh -c, or cmd /C on Windows.
 	Command string
@@ -76,19 +75,18 @@ type ExecConfig struct {
 	Queue string
 	// ExitCodes are verdicts that differ from the defaults.
 	ExitCodes Codes
-	// Stdout and Stderr get what commands write, a line by each Write, several at once:
-	// of each run 64 KiB and the last 4 KiB, of all together 256 KiB a second, and a line
-	// that says how much is left out. A Stdout that is an *os.File commands write to
-	// themselves, without bounds. The end of stderr is also part of a failed attempt's
+	// Stdout and Stderr get the output of commands, one line per Write, by several goroutines at
+	// once: the first 64 KiB and the last 4 KiB of each run, at most 256 KiB a second of all runs
+	// together, and a line about the bytes that were left out. If Stdout is an *os.File, commands
+	// write to it directly, without bounds. The end of stderr is also part of a failed attempt's
 	// error. Default: discarded.
 	Stdout, Stderr io.Writer
-	// Logger is told of attributes that no variable can carry. Default: nobody is.
+	// Logger gets the attributes that no variable can carry. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// NewExec returns a target that runs cfg.Command. It fails if the command that the line
-// begins with is not there or cannot be executed, as far as that can be told without
-// running the line.
+// NewExec returns a target that runs cfg.Command. It fails if the command at the beginning of the
+// line does not exist or cannot be executed, as far as that is known without running the line.
 func NewExec(cfg ExecConfig) (*Exec, error) {
 	switch {
 	case strings.TrimSpace(cfg.Command) == "":
@@ -109,9 +107,47 @@ func NewExec(cfg ExecConfig) (*Exec, error) {
 	return e, nil
 }
 
-// Handle runs the command for m and judges its exit code. A failed attempt's error
-// is an [*ExitError] where the command ended by itself.
+// Handle runs the command for m and judges its exit code. The error is an [*ExitError] if the
+// command ended by itself.
 func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
+	if e.stdout == nil {
+		return e.run(ctx, m, e.cfg.Stdout)
+	}
+	stdout := &output{all: e.stdout}
+	defer stdout.close()
+	return e.run(ctx, m, stdout)
+}
+
+// Output runs the command for m like Handle, and returns what it writes to its standard output.
+// A command that writes more than SQS takes in a message fails for good.
+func (e *Exec) Output(ctx context.Context, m *reprise.Message) (string, error) {
+	stdout := &captured{}
+	if err := e.run(ctx, m, stdout); err != nil {
+		return "", err
+	}
+	if stdout.excess {
+		return "", reprise.Permanent(fmt.Errorf("the command wrote more than the %d KiB that SQS takes in a message", maxCaptured>>10))
+	}
+	return stdout.text.String(), nil
+}
+
+// maxCaptured is the size of SQS's largest message.
+const maxCaptured = 1 << 20
+
+// captured keeps the first maxCaptured bytes written to it.
+type captured struct {
+	text   strings.Builder
+	excess bool
+}
+
+func (c *captured) Write(p []byte) (int, error) {
+	room := maxCaptured - c.text.Len()
+	c.excess = c.excess || len(p) > room
+	c.text.Write(p[:min(room, len(p))])
+	return len(p), nil
+}
+
+func (e *Exec) run(ctx context.Context, m *reprise.Message, stdout io.Writer) error {
 	stderr := &tail{}
 	if e.stderr != nil {
 		also := &output{all: e.stderr}
@@ -120,12 +156,7 @@ func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
 	}
 	cmd := shell(ctx, e.cfg.Command)
 	cmd.Stdin = strings.NewReader(m.Body)
-	cmd.Stdout = e.cfg.Stdout
-	if e.stdout != nil {
-		stdout := &output{all: e.stdout}
-		cmd.Stdout = stdout
-		defer stdout.close()
-	}
+	cmd.Stdout = stdout
 	cmd.Stderr = stderr
 	mark := children.NewMark()
 	cmd.Env = append(append(inherited(), e.environment(m)...), mark)
@@ -139,7 +170,7 @@ func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return nil // it exited 0; only something that it left behind holds the pipe
+		return nil // it exited 0; a process that it left behind has the pipe open
 	case !ended:
 		return notRun(fmt.Errorf("running the command: %w", err))
 	}
@@ -147,9 +178,9 @@ func (e *Exec) Handle(ctx context.Context, m *reprise.Message) error {
 	return e.cfg.ExitCodes.onExit(code).apply(&ExitError{Code: code, State: exit.String(), Stderr: stderr.text()})
 }
 
-// notRun is an attempt whose command could not be started. Mostly it is not there, or
-// the machine has no room for it: nothing is wrong with the message, unless it is what
-// makes the environment too large.
+// notRun returns the error of an attempt whose command could not be started. Mostly the command
+// does not exist, or the machine lacks memory or processes. The message is at fault only if its
+// attributes make the environment too large.
 func notRun(err error) error {
 	if errors.Is(err, syscall.E2BIG) {
 		return err
@@ -157,7 +188,7 @@ func notRun(err error) error {
 	return Unavailable.apply(err)
 }
 
-// environment describes m.
+// environment returns the variables that describe m.
 func (e *Exec) environment(m *reprise.Message) []string {
 	env := []string{
 		"REPRISE_MESSAGE_ID=" + m.ID,
@@ -170,7 +201,7 @@ func (e *Exec) environment(m *reprise.Message) []string {
 		"REPRISE_FIRST_RECEIVED_AT=" + timestamp(m.FirstReceived),
 	}
 	attributes := textAttributes(m)
-	named := make(map[string]int) // by the variable, how many attributes have it
+	named := make(map[string]int) // by variable, the number of attributes with that name
 	for _, a := range attributes {
 		named[variable(a.name)]++
 	}
@@ -199,13 +230,14 @@ func (e *Exec) environment(m *reprise.Message) []string {
 	if n := len(m.Attributes) - carried; n > 0 {
 		env = append(env, "REPRISE_LEFT_OUT="+strconv.Itoa(n))
 	}
-	// The system starts no command with a zero byte in its environment. SQS lets none
-	// pass; other servers may.
+	// The system starts no command with a zero byte in its environment. SQS refuses such
+	// attributes; other servers may not.
 	return slices.DeleteFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) })
 }
 
-// inherited is this process's environment without what is its own: a setting of the
-// program, and what it was itself told of a message, as a command of another reprise.
+// inherited returns this process's environment without its REPRISE_ variables: settings of the
+// program, and the description of a message if the program is itself the command of another
+// reprise.
 func inherited() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return len(v) >= len(ownPrefix) && strings.EqualFold(v[:len(ownPrefix)], ownPrefix) // as Windows compares names
@@ -219,7 +251,7 @@ func timestamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// variable spells an attribute's name as a part of a variable's.
+// variable returns an attribute's name in the form for variables.
 func variable(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -236,9 +268,9 @@ func variable(name string) string {
 type ExitError struct {
 	// Code is the exit code; -1 if a signal ended the command.
 	Code int
-	// State is the system's wording: "exit status 3", "signal: killed".
+	// State is the system's text: "exit status 3", "signal: killed".
 	State string
-	// Stderr is the end of what it wrote to standard error, on one line.
+	// Stderr is the end of its standard error, on one line.
 	Stderr string
 }
 
@@ -270,8 +302,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text returns the end of what was written, without the half line or half
-// character that cutting has left at its beginning.
+// text returns the end of what was written, without the partial line or character at its
+// beginning.
 func (t *tail) text() string {
 	kept := t.kept
 	if t.cut {

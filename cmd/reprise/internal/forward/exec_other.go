@@ -12,5 +12,5 @@ func shell(ctx context.Context, line string) *exec.Cmd {
 	return exec.CommandContext(ctx, "cmd", "/C", line)
 }
 
-// runnable takes any line: only a run can tell.
+// runnable accepts any line: only a run shows whether its command exists.
 func runnable(string) error { return nil }

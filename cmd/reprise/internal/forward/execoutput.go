@@ -8,19 +8,18 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// Commands write as much as they like. What is passed on is bounded, and what is left out
-// is counted: of each run, and by [terminal.Limit] of all together.
+// Commands may write without end. The output that is passed on is bounded, for each run and, by
+// [terminal.Limit], for all runs together. Bytes that are left out are counted.
 const (
-	// maxOutput is how many bytes of one run's output are passed on as they come; of what
-	// follows, the last maxOutputEnd, where the reason of a failure is.
+	// maxOutput is how many bytes of one run's output are passed on at once. Of later output only
+	// the last maxOutputEnd bytes are, which mostly contain the reason of a failure.
 	maxOutput    = 64 << 10
 	maxOutputEnd = 4 << 10
 	// maxOutputLine is how long a line may be: a longer one is passed on in pieces.
 	maxOutputLine = 8 << 10
 )
 
-// outputs passes on what several runs write to one of their outputs, and no more than is
-// permitted.
+// outputs passes on, within the limit, what several runs write to stdout or to stderr.
 type outputs struct {
 	to    io.Writer // gets a line by each Write
 	name  string    // of the output
@@ -36,16 +35,16 @@ func newOutputs(to io.Writer, name string) *outputs {
 // pass writes a line if there is room for it.
 func (o *outputs) pass(line []byte) {
 	if o.limit.Permit(len(line)) {
-		_, _ = o.to.Write(line) // nobody else reads it: an attempt does not fail for that
+		_, _ = o.to.Write(line) // an attempt does not fail because its output cannot be written
 	}
 }
 
-// output is what one run writes to it.
+// output is the output of one run.
 type output struct {
 	all    *outputs
 	passed int    // bytes
-	line   []byte // that has no end yet
-	end    []byte // the last that was written after maxOutput bytes
+	line   []byte // not complete yet
+	end    []byte // the last bytes written after maxOutput bytes
 	behind int64  // bytes after maxOutput
 }
 
@@ -66,7 +65,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush passes on the line, or begins to keep the end.
+// flush passes on the line, or from maxOutput bytes on keeps it as the end.
 func (o *output) flush() {
 	if o.passed+len(o.line) > maxOutput {
 		o.keep(o.line)
@@ -86,7 +85,7 @@ func (o *output) keep(p []byte) {
 	}
 }
 
-// close passes on what is left when the run has ended, with an end of the line.
+// close passes on the rest when the run has ended, with a line end.
 func (o *output) close() {
 	if len(o.line) > 0 {
 		o.line = append(o.line, '\n')

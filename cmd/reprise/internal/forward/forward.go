@@ -1,6 +1,6 @@
-// Package forward hands messages to programs that are not written against the
-// library: an HTTP endpoint ([HTTP]) or a command ([Exec]). Each target is a
-// reprise.Handler whose errors steer the retry as the package's targets document.
+// Package forward delivers messages to programs that do not use the library: an HTTP endpoint
+// ([HTTP]) or a command ([Exec]). Each target is a reprise.Handler whose errors decide about the
+// retry, as the types document.
 package forward
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// textAttribute is a message attribute that can be handed on as text.
+// textAttribute is a message attribute that can be passed on as text.
 type textAttribute struct{ name, value string }
 
-// textAttributes returns the String and Number attributes of m in the order of
-// their names. Binary ones are left out, as Elastic Beanstalk's daemon leaves them
-// out: neither a header nor an environment variable can carry them.
+// textAttributes returns the String and Number attributes of m in the order of their names.
+// Binary ones are left out, as by Elastic Beanstalk's daemon: headers and environment variables
+// cannot carry them.
 func textAttributes(m *reprise.Message) []textAttribute {
 	var found []textAttribute
 	for name, a := range m.Attributes {
@@ -30,11 +30,11 @@ func textAttributes(m *reprise.Message) []textAttribute {
 	return found
 }
 
-// maxErrorText bounds what a target says about a failure before it becomes part of
-// an error: the error travels in the story of a dead letter.
+// maxErrorText bounds the text that a target sends about a failure: it becomes part of the error,
+// and so of the dead letter's story.
 const maxErrorText = 512
 
-// excerpt returns text as one line of UTF-8 that does not steer a terminal.
+// excerpt returns text as one line of UTF-8 without control sequences.
 func excerpt(text []byte) string {
 	line := strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r == '\n' || !terminal.Safe(r) {
@@ -45,4 +45,4 @@ func excerpt(text []byte) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-var errNoQueue = errors.New("the queue's name is empty: targets are told which queue a message came from")
+var errNoQueue = errors.New("the queue's name is empty: targets get the name of a message's queue")

@@ -3,10 +3,12 @@ package forward
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -19,7 +21,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// HTTP posts each message to a URL. The answer settles the message:
+// HTTP posts each message to a URL. The answer decides what happens to the message:
 //
 //   - 2xx deletes it;
 //   - 401-407, 410, 411, 414, 415, 421, 426, 429, 5xx, a redirect, a connection that
@@ -28,21 +30,21 @@ import (
 //   - 408 and 425 are [Retry];
 //   - every other 4xx is [Permanent]: the same request would be refused again.
 //
-// HTTPConfig.Statuses changes that. 429 and 503 with a Retry-After header (seconds or
-// a date) are retried not before that, at most 12 hours later.
+// HTTPConfig.Statuses changes that. 429 and 503 with a Retry-After header (seconds or a date) are
+// retried not before that, at most 12 hours later.
 //
-// Redirects are not followed: a POST would become a GET on its way, and a message
-// deleted because a login page answered 200 is lost.
+// Redirects are not followed: a POST would become a GET on its way, and a message deleted because
+// a login page answered 200 is lost.
 type HTTP struct {
 	leftOut leftOut
 	cfg     HTTPConfig
 	client  *http.Client
 }
 
-// HTTPConfig says where to post and what to say there.
+// HTTPConfig is where an [HTTP] posts, and with which headers.
 type HTTPConfig struct {
-	// URL is where messages are posted: http or https. A user and a password in it
-	// become basic authentication.
+	// URL is where messages are posted: http or https. A user and a password in the URL become
+	// basic authentication.
 	URL string
 	// Queue is the name of the queue, for the header X-Aws-Sqsd-Queue.
 	Queue string
@@ -52,10 +54,24 @@ type HTTPConfig struct {
 	UserAgent string
 	// Statuses are verdicts that differ from the defaults.
 	Statuses Codes
+	// Header has more headers of every request. They cannot be those that describe the
+	// message or belong to HTTP itself. Default: none.
+	Header http.Header
+	// Authorization is that header of every request: see [Bearer] and [Basic]. Default: none.
+	Authorization string
+	// Secret signs every request: see [Signature]. Default: requests are not signed.
+	Secret []byte
+	// TLS has the certificates of https. Default: no client certificate, and the system's
+	// authorities.
+	TLS *tls.Config
+	// Beanstalk makes the target what Elastic Beanstalk's worker daemon is: status 200
+	// deletes the message, and after anything else the policy retries it. Statuses and
+	// Retry-After are ignored, and the headers are the daemon's own alone.
+	Beanstalk bool
 	// Connections is how many idle connections are kept for the next messages: as
 	// many as handlers run at once. Default: 10.
 	Connections int
-	// Logger is told of attributes that no header can carry. Default: nobody is.
+	// Logger gets the attributes that no header can carry. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -63,17 +79,17 @@ const (
 	dialTimeout     = 10 * time.Second
 	maxIdleConnTime = 90 * time.Second
 
-	// maxAttributeHeaders bounds the headers of a message's attributes together. Servers
-	// limit a request's headers, Node.js all to 16 KiB, others to 64 KiB or each to
-	// 8 KiB, and many cut the connection of one that has more, or hang: that would look
-	// like an outage of the target, and whoever may send to the queue could make one.
+	// maxAttributeHeaders bounds the total size of the headers for a message's attributes.
+	// Servers limit the headers of a request: Node.js to 16 KiB in total, others to 64 KiB, or to
+	// 8 KiB each. Many cut the connection of a request with more, or hang. That would look like
+	// an outage of the target, which any sender could then cause.
 	maxAttributeHeaders = 8 << 10
 
-	// maxID bounds the ids that a header carries. SQS's have 128 characters at most.
+	// maxID bounds the ids that a header carries. SQS's ids have at most 128 characters.
 	maxID = 1 << 10
 
-	// maxDrained is how much of an answer is read so that its connection can carry
-	// the next message. Beyond it a new connection is cheaper.
+	// maxDrained is how much of an answer is read so that its connection can carry the next
+	// message. For longer answers a new connection is cheaper.
 	maxDrained = 256 << 10
 )
 
@@ -93,13 +109,23 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	if _, _, err := mime.ParseMediaType(cfg.ContentType); err != nil || strings.ContainsFunc(cfg.ContentType, unicode.IsControl) {
 		return nil, fmt.Errorf("content type %q is not a media type: pass one like application/json", cfg.ContentType)
 	}
+	if err := checkHeader(cfg.Header); err != nil {
+		return nil, err
+	}
+	if target.User != nil && cfg.Authorization != "" {
+		return nil, errors.New("the target URL has a user, and there is another authorization: keep one")
+	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "reprise")
+	if cfg.Beanstalk {
+		cfg.UserAgent = beanstalkAgent
+	}
 	cfg.Connections = cmp.Or(cfg.Connections, 10)
 	return &HTTP{cfg: cfg, leftOut: leftOut{log: cfg.Logger, carrier: "HTTP header"}, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			TLSHandshakeTimeout: dialTimeout,
+			TLSClientConfig:     cfg.TLS,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConnsPerHost: cfg.Connections,
 			IdleConnTimeout:     maxIdleConnTime,
@@ -109,17 +135,19 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	}}, nil
 }
 
-// Handle posts m and judges the answer. A failed attempt's error is a
-// [*StatusError] where the target answered at all.
+// Handle posts m and judges the answer. The error is a [*StatusError] if the target answered.
 func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.cfg.URL, strings.NewReader(m.Body))
 	if err != nil {
 		return fmt.Errorf("posting to the target: %w", err)
 	}
 	h.setHeaders(req.Header, m)
+	if h.cfg.Secret != nil {
+		req.Header.Set("X-Reprise-Signature", Signature(h.cfg.Secret, time.Now(), m.Body))
+	}
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return unreachable(ctx, fmt.Errorf("posting to the target: %w", err))
+		return h.unreachable(ctx, fmt.Errorf("posting to the target: %w", err))
 	}
 	defer resp.Body.Close()
 	head, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorText))
@@ -127,18 +155,18 @@ func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 		_, err = io.CopyN(io.Discard, resp.Body, maxDrained)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && resp.StatusCode < 300 {
-		// The status promised success, but the answer broke off: whether the work
-		// was done is unknown, and doing it again is the safe reading.
-		return unreachable(ctx, fmt.Errorf("reading the target's answer: %w", err))
+		// The status promised success, but the answer broke off: whether the work was done is
+		// unknown, and repeating it is safe.
+		return h.unreachable(ctx, fmt.Errorf("reading the target's answer: %w", err))
 	}
 	return h.judge(resp, head)
 }
 
-// unreachable is an attempt that had no whole answer: no connection, no trust in the
-// target's certificate, a connection cut. That is no fault of the message, unless the
-// end of its context is the reason.
-func unreachable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+// unreachable returns the error of an attempt without a complete answer: no connection, an
+// untrusted certificate, or a cut connection. The message is not at fault, unless its context has
+// ended.
+func (h *HTTP) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil || h.cfg.Beanstalk {
 		return err
 	}
 	return Unavailable.apply(err)
@@ -147,16 +175,20 @@ func unreachable(ctx context.Context, err error) error {
 // Close closes idle connections.
 func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 
-// setHeaders describes m the way Elastic Beanstalk's worker daemon (sqsd) does, so
-// that services written for it need no change, and adds what it does not tell.
+// setHeaders describes m the way Elastic Beanstalk's worker daemon (sqsd) does, so that services
+// written for that daemon need no change, and adds what the daemon leaves out.
 //
-// No Idempotency-Key is sent, although OriginID is one: net/http takes the header as
-// leave to repeat a POST by itself, and such an attempt would not be counted.
+// There is no Idempotency-Key, although OriginID would be one: with that header net/http repeats
+// a POST by itself, and would not count the attempt.
 func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
+	maps.Copy(header, h.cfg.Header)
+	if h.cfg.Authorization != "" {
+		header.Set("Authorization", h.cfg.Authorization)
+	}
 	header.Set("Content-Type", h.cfg.ContentType)
 	header.Set("User-Agent", h.cfg.UserAgent)
-	// One header that cannot be sent would have the transport refuse the whole request,
-	// at every attempt. SQS gives out no such ids; other servers may.
+	// The transport refuses a request with an invalid header as a whole, at every attempt. SQS
+	// issues no such ids; other servers may.
 	set := func(name, value string) {
 		if value != "" && len(value) <= maxID && !strings.ContainsFunc(value, isControl) {
 			header.Set(name, value)
@@ -170,7 +202,7 @@ func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 	header.Set("X-Aws-Sqsd-Receive-Count", strconv.Itoa(m.Receives))
 	carried, room := 0, maxAttributeHeaders
 	for _, a := range textAttributes(m) {
-		name := "X-Aws-Sqsd-Attr-" + a.name // the name's own case
+		name := "X-Aws-Sqsd-Attr-" + a.name // the case of the name stays
 		size := len(name) + len(a.value)
 		switch {
 		case !token(a.name):
@@ -184,6 +216,9 @@ func (h *HTTP) setHeaders(header http.Header, m *reprise.Message) {
 			carried++
 			room -= size
 		}
+	}
+	if h.cfg.Beanstalk {
+		return
 	}
 	if n := len(m.Attributes) - carried; n > 0 {
 		header.Set("X-Reprise-Left-Out", strconv.Itoa(n))
@@ -216,15 +251,18 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// judge turns an answer whose body begins with head into the handler's verdict.
+// judge returns the handler's result for an answer whose body begins with head.
 func (h *HTTP) judge(resp *http.Response, head []byte) error {
 	status := resp.StatusCode
-	if status >= 200 && status < 300 {
+	switch {
+	case h.cfg.Beanstalk && status == http.StatusOK, !h.cfg.Beanstalk && status >= 200 && status < 300:
 		return nil
+	case h.cfg.Beanstalk:
+		return &StatusError{Status: status, Text: excerpt(head)}
 	}
 	verdict := h.cfg.Statuses.onStatus(status)
 	err := verdict.apply(&StatusError{Status: status, Text: excerpt(head)})
-	if verdict != Permanent && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+	if (verdict == Retry || verdict == Unavailable) && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		if wait := retryAfter(resp.Header); wait > 0 {
 			return reprise.RetryAfter(wait, err)
 		}
@@ -232,14 +270,13 @@ func (h *HTTP) judge(resp *http.Response, head []byte) error {
 	return err
 }
 
-// maxRetryAfter caps what a target may ask for at one lease's length: a
-// mistaken header would otherwise pass the policy's age limit at once and
-// dead-letter messages that nothing is wrong with.
+// maxRetryAfter limits the wait that a target may ask for to the longest lease. Otherwise a wrong
+// header would exceed the policy's age limit at once, and send good messages to the dead-letter
+// queue.
 const maxRetryAfter = 12 * time.Hour
 
-// retryAfter returns the wait that a Retry-After header asks for, in seconds or as
-// a date; 0 if there is none, it is no wait, or it cannot be read (RFC 9110,
-// §10.2.3).
+// retryAfter returns the wait that a Retry-After header asks for, in seconds or as a date; 0 if
+// there is none, if it has passed, or if it cannot be read (RFC 9110, §10.2.3).
 func retryAfter(header http.Header) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if value == "" {
@@ -259,7 +296,7 @@ func retryAfter(header http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The date is one of the target's clock, and so is the Date header.
+	// Both dates are those of the target's clock.
 	now, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		now = time.Now()

@@ -10,11 +10,10 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// mostNames bounds how many names of attributes are remembered and logged: whoever may
-// send to the queue makes them up.
+// mostNames bounds how many names of attributes are remembered and logged: senders choose them.
 const mostNames = 100
 
-// leftOut logs which attributes a target is not told of, each name once.
+// leftOut logs the attributes that a target does not get, each name once.
 type leftOut struct {
 	log     *slog.Logger // nil: nothing is logged
 	carrier string       // of attributes: an HTTP header, an environment variable
@@ -23,7 +22,7 @@ type leftOut struct {
 	names map[string]bool
 }
 
-// say logs that the attribute of m with the name is left out, for the reason given.
+// say logs that an attribute of m is left out, and why.
 func (l *leftOut) say(m *reprise.Message, name, reason string) {
 	if l.log == nil {
 		return
@@ -34,7 +33,7 @@ func (l *leftOut) say(m *reprise.Message, name, reason string) {
 	}
 	first := !l.names[name] && len(l.names) < mostNames
 	if first {
-		l.names[strings.Clone(name)] = true // not all of the message
+		l.names[strings.Clone(name)] = true // do not keep the whole message
 	}
 	last := first && len(l.names) == mostNames
 	l.mu.Unlock()
@@ -42,11 +41,11 @@ func (l *leftOut) say(m *reprise.Message, name, reason string) {
 		return
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		name = strconv.Quote(name) // the text handler lets DEL pass
+		name = strconv.Quote(name) // slog's text handler does not escape DEL
 	}
 	l.log.Warn("attribute left out: no "+l.carrier+" can carry it; the message is delivered without it", "message", m.ID, "attribute", name, "reason", reason)
 	if last {
-		l.log.Warn("attributes of more names are left out without a line", "names", mostNames)
+		l.log.Warn("attributes of further names are left out without a line of their own", "names", mostNames)
 	}
 }
 
@@ -59,10 +58,10 @@ const (
 
 	manyHeaders = "the headers of the message's attributes would have more than 8 KiB together"
 
-	sharedName = "its variable would be that of another attribute, too: REPRISE_ATTRIBUTES has both"
+	sharedName = "its variable would have the name of another attribute's: REPRISE_ATTRIBUTES has both"
 )
 
-// token says that s can stand in the name of an HTTP header (RFC 9110, §5.6.2).
+// token reports whether s can be part of the name of an HTTP header (RFC 9110, §5.6.2).
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -74,5 +73,5 @@ func token(s string) bool {
 	return true
 }
 
-// isControl says that no header's value can have r (RFC 9110, §5.5).
+// isControl reports whether r is not permitted in the value of a header (RFC 9110, §5.5).
 func isControl(r rune) bool { return r != '\t' && (r < ' ' || r == 0x7f) }

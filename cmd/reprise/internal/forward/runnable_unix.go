@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	// plainWord is a word that the shell takes as it is written.
+	// plainWord matches words that the shell does not change.
 	plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+:@%,-]+$`)
-	// assignment stands before a command.
+	// assignment matches assignments of variables, which may precede a command.
 	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./+:@%,=-]*$`)
 )
 
-// runnable asks the shell whether there is a command with the name that line begins
-// with: a program, a builtin or a keyword of the shell. What the line does afterwards,
-// and a name that the shell has to put together first, only a run can tell.
+// runnable asks the shell whether there is a command with the name that line begins with: a
+// program, a builtin or a keyword of the shell. Only a run shows what the line does afterwards,
+// and whether there is a command whose name the shell has to expand.
 func runnable(line string) error {
 	name := commandName(line)
 	if name == "" {
@@ -39,8 +39,8 @@ func runnable(line string) error {
 	return nil
 }
 
-// executable reports why the program at path cannot be run. Some shells would say only
-// whether there is a file.
+// executable returns why the program at path cannot be run. Some shells would only tell that the
+// file exists.
 func executable(path string) error {
 	if _, err := exec.LookPath(path); err == nil {
 		return nil
@@ -59,7 +59,7 @@ func executable(path string) error {
 	return fmt.Errorf("there is no program %s in the directory %s: correct the path, or start this program elsewhere", path, dir)
 }
 
-// commandName is the name of the first command in line; empty if it cannot be told.
+// commandName is the name of the first command in line; "" if it is not known.
 func commandName(line string) string {
 	for _, word := range strings.Fields(line) {
 		if end := strings.TrimRight(word, ";&"); end != word {

@@ -8,26 +8,30 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Verdict is what an answer that is no success means for the message.
+// Verdict is what a failure means for the message.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Retry: tried again by the policy.
+	// Retry: the policy decides about the next attempt.
 	Retry Verdict = iota
-	// Unavailable: something is wrong with the target, and nothing with the message:
-	// tried again by the policy, and when nearly all messages end so, the consumer's
-	// circuit breaker opens and holds them without counting attempts.
+	// Unavailable: the target is at fault, not the message. The policy decides about the next
+	// attempt; when nearly all messages end this way, the consumer's circuit breaker opens and
+	// holds messages without counting attempts.
 	Unavailable
 	// Permanent: dead-lettered now. The same message would be refused again.
 	Permanent
 	// Release: given back without counting an attempt.
 	Release
+	// Delete: done, although the answer says otherwise.
+	Delete
 )
 
-// apply makes err steer the consumer as v says.
+// apply returns err in the form by which the consumer acts on v.
 func (v Verdict) apply(err error) error {
 	switch v {
+	case Delete:
+		return nil
 	case Unavailable:
 		return reprise.Unavailable(err)
 	case Permanent:
@@ -48,19 +52,27 @@ func Statuses(changes ...Change) (Codes, error) {
 }
 
 // ExitCodes reads changes to the verdicts on exit codes. Each code may have one
-// verdict. Errors name the flag.
+// verdict. Errors are a [*CodeError].
 func ExitCodes(changes ...Change) (Codes, error) {
 	return read(changes, 1, 255, "an exit code from 1 to 255, or a range like 64-78")
 }
 
-// Change gives codes a verdict.
+// Change sets the verdict of some codes.
 type Change struct {
-	// Flag is the flag that asks for it, for errors.
+	// Flag is the flag with the change, for errors.
 	Flag    string
 	Verdict Verdict
 	// Codes are numbers, classes (4xx) and ranges (500-504).
 	Codes []string
 }
+
+// CodeError is a mistake in one flag that gives codes a verdict.
+type CodeError struct {
+	Flag    string
+	Problem string
+}
+
+func (e *CodeError) Error() string { return e.Flag + ": " + e.Problem }
 
 func read(changes []Change, least, most int, remedy string) (Codes, error) {
 	var codes Codes
@@ -69,11 +81,11 @@ func read(changes []Change, least, most int, remedy string) (Codes, error) {
 		for _, text := range change.Codes {
 			first, last, ok := codeRange(strings.TrimSpace(text))
 			if !ok || first < least || last > most || first > last {
-				return nil, fmt.Errorf("%s: %q is not a code that can be changed: pass %s", change.Flag, text, remedy)
+				return nil, &CodeError{change.Flag, fmt.Sprintf("%q is not a code that can be changed: pass %s", text, remedy)}
 			}
 			for code := first; code <= last; code++ {
 				if verdict, found := codes[code]; found && verdict != change.Verdict {
-					return nil, fmt.Errorf("%d is in %s and in %s: leave it out of one of them", code, flags[code], change.Flag)
+					return nil, &CodeError{change.Flag, fmt.Sprintf("%d is in %s too: leave it out of one of them", code, flags[code])}
 				}
 				if codes == nil {
 					codes = make(Codes)
@@ -103,7 +115,7 @@ func codeRange(text string) (first, last int, ok bool) {
 	return first, last, err == nil
 }
 
-// onStatus is the verdict on an answer with a status other than 2xx.
+// onStatus returns the verdict on a status other than 2xx.
 func (c Codes) onStatus(status int) Verdict {
 	if verdict, changed := c[status]; changed {
 		return verdict
@@ -112,21 +124,21 @@ func (c Codes) onStatus(status int) Verdict {
 	case 408, // the request took too long to arrive
 		425: // too early
 		return Retry
-	case 401, 402, 403, 407, // who calls, which is the same for every message
-		404, 405, 410, 421, // what is called
-		406, 411, 414, 415, 426, // how, which is the same for every message too
+	case 401, 402, 403, 407, // the caller, the same for every message
+		404, 405, 410, 421, // the URL
+		406, 411, 414, 415, 426, // the form of the request, the same for every message
 		429:
 		return Unavailable
 	}
 	if status >= 400 && status < 500 {
 		return Permanent
 	}
-	return Unavailable // 5xx; a redirect, which is not followed; what is not HTTP
+	return Unavailable // 5xx; a redirect, which is not followed; not HTTP
 }
 
-// The exit codes with which a command steers. Zero deletes the message, and every
-// code that is not here, or death by a signal, is a failure that is retried by the
-// policy.
+// The exit codes by which a command decides what happens to the message. Zero deletes the
+// message, and every code that is not here, or death by a signal, is a failure that is retried by
+// the policy.
 const (
 	// ExitPermanent dead-letters the message now, as qmail's delivery programs say
 	// that a failure is permanent.
@@ -141,7 +153,7 @@ const (
 	exitNotFound      = 127 // the shell's: there is no such command
 )
 
-// onExit is the verdict on a command's exit code other than 0.
+// onExit returns the verdict on an exit code other than 0.
 func (c Codes) onExit(code int) Verdict {
 	if verdict, changed := c[code]; changed {
 		return verdict

@@ -72,7 +72,7 @@ func TestChangesRefused(t *testing.T) {
 		{statuses: []string{"6xx"}, want: []string{`"6xx"`}},
 		{statuses: []string{"teapot"}, want: []string{`"teapot"`, "4xx"}},
 		{statuses: []string{""}, want: []string{`""`}},
-		{statuses: []string{"400", "404"}, want: []string{"404 is in --retry-status and in --permanent-status"}},
+		{statuses: []string{"400", "404"}, want: []string{"--permanent-status: 404 is in --retry-status too"}},
 		{exits: []string{"0"}, want: []string{"--permanent-exit", `"0"`, "1 to 255"}},
 		{exits: []string{"256"}, want: []string{`"256"`}},
 		{exits: []string{"-1"}, want: []string{`"-1"`}},

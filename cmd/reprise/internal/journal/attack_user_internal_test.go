@@ -133,7 +133,7 @@ func TestAttackOlderFiles(t *testing.T) {
 	if wide, _ := wideFiles(t, dir); len(wide) > 0 {
 		t.Errorf("others may use %q", wide)
 	}
-	for _, want := range []string{"were open to other users, and are no more", "list the data directory", "chmod 700 " + dir} {
+	for _, want := range []string{"had access to files of the data directory", "list the data directory", "chmod 700 " + dir} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
 		}

@@ -8,14 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Backup makes dir a journal with everything that was committed before the call,
-// and perhaps more, while commits go on. There must be no dir yet. On the same file
-// system it takes next to no space at first, for it shares the files that do not
-// change; it keeps theirs from being given back, so that a backup that is to last,
-// or to survive the disk, is copied elsewhere.
+// Backup makes dir a journal with everything that was committed before the call, and perhaps
+// more, while commits go on. dir must not exist yet. On the same file system the backup takes
+// next to no space at first, because it shares files with the journal. It keeps the space of
+// these files occupied, and is lost with the disk: copy a backup that is to last elsewhere.
 //
-// A backup that fails harms the journal in no way. What it leaves, if anything, is
-// not taken for a journal.
+// A backup that fails does not harm the journal. A directory that it leaves behind is not
+// accepted as a journal.
 func (j *Journal) Backup(dir string) error {
 	fs := j.options.FS
 	if dir == "" || dir == j.options.Dir || strings.HasPrefix(dir, j.guard.prefix) {
@@ -33,7 +32,7 @@ func (j *Journal) Backup(dir string) error {
 		err = writeLogs(fs, dir, logs)
 	}
 	if err == nil {
-		err = writeFormat(fs, dir) // last: now it is one
+		err = writeFormat(fs, dir) // last: this file makes dir a journal
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("backing up to %s: %w", dir, describe(dir, err)), fs.RemoveAll(dir))

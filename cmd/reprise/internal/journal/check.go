@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Report says what a journal has.
+// Report is what a journal contains.
 type Report struct {
 	Format int // of the directory
 
@@ -16,17 +16,16 @@ type Report struct {
 	DiskBytes uint64
 }
 
-// Kind is the keys that begin with one byte.
+// Kind counts the keys that begin with the same byte.
 type Kind struct {
 	Prefix byte
 	Keys   int
 	Bytes  int64 // of keys and values
 }
 
-// Check reads every record of the journal o.Dir, each with its checksum. It changes
-// nothing, and nobody else may have the journal open. It does not know what the
-// records mean: for that, open the journal with ReadOnly and Scan it. The error is
-// about the first damage that it finds.
+// Check reads every record of the journal o.Dir, each with its checksum. It changes nothing; no
+// other process may have the journal open. It does not know what the records mean: to check that,
+// open the journal with ReadOnly and Scan it. The error is about the first damage found.
 func Check(o Options) (Report, error) {
 	o.ReadOnly = true
 	j, err := Open(o)

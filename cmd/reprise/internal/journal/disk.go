@@ -9,21 +9,21 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fileMode is the mode of the files: messages are nobody else's business.
+// fileMode is the mode of the files: other users must not read messages.
 const fileMode = 0o600
 
-// Disk is the machine's file system, in which whatever a journal writes belongs to its
-// user alone, whatever the umask: files get the mode 0600. Pebble's own asks for 0666.
+// Disk is the machine's file system, in which only the user can read the files of a journal: they
+// get the mode 0600, whatever the umask. Pebble's own file system asks for 0666.
 var Disk vfs.FS = disk{vfs.Default}
 
-// disk is vfs.Default with other modes. The umask would do it too, but it is the
-// process's: commands that the program runs inherit it.
+// disk is vfs.Default with other modes. Setting the umask would do it too, but commands that the
+// program runs inherit the umask.
 type disk struct{ vfs.FS }
 
-// onDisk reports whether fs, however it is wrapped, is the machine's.
+// onDisk reports whether fs is the machine's file system, possibly wrapped.
 func onDisk(fs vfs.FS) bool { return vfs.Root(fs) == vfs.Default }
 
-// create makes an empty file, and fails if there is one. It never has a wider mode.
+// create makes an empty file, and fails if name exists. The file never has a wider mode.
 func (disk) create(name string) error {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
@@ -32,8 +32,8 @@ func (disk) create(name string) error {
 	return file.Close()
 }
 
-// Create makes a new file, also where there is one of this name: that may have other
-// names, of backups, under which it has to stay as it is.
+// Create makes a new file, even if name exists: the old file may be part of a backup under
+// another name, and must stay as it is.
 func (d disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	err := d.create(name)
 	for errors.Is(err, fs.ErrExist) {
@@ -55,8 +55,8 @@ func (d disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, options
 	return d.FS.OpenReadWrite(name, category, options...)
 }
 
-// Lock opens no lock that exists before it is locked: to close a file, under any
-// descriptor, ends the locks that this process has on it.
+// Lock locks a file without opening it first: closing a file, under any descriptor, releases the
+// locks that this process has on it.
 func (d disk) Lock(name string) (io.Closer, error) {
 	if err := d.create(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err

@@ -64,7 +64,7 @@ var (
 // disk works again at once, which is the worst that can happen: a program that does
 // not remember goes on over a hole.
 func TestFailedDisk(t *testing.T) {
-	const full, broken = "free space", "look at the disk"
+	const full, broken = "free space", "check the disk"
 	for _, test := range []struct {
 		name   string
 		fault  *fault

@@ -13,12 +13,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the version of the directory's format that this package reads and
-// writes. What the records say has a version of its own, the server's.
+// Format is the version of the directory's format that this package reads and writes. The
+// contents of the records have a version of their own, which belongs to the server.
 const Format = 1
 
-// The file that says which format a directory has. It is the first thing in a new
-// journal and the last in a backup: without it a directory is not a journal.
+// The file with the format of a directory. It is written first in a new journal, last in a
+// backup: without it a directory is not a journal.
 const (
 	formatFile = "JOURNAL"
 	formatLine = "reprise journal, format %d\n"
@@ -27,14 +27,14 @@ const (
 // newSuffix ends the name of a file that is being written and will replace another.
 const newSuffix = ".new"
 
-// dirMode is the mode of the directories: messages are nobody else's business.
+// dirMode is the mode of the directories: other users must not read messages.
 const dirMode = 0o700
 
-// lockDir makes the directory if there is none, and locks it.
+// lockDir makes the directory if it does not exist, and locks it.
 func lockDir(o Options) (*pebble.Lock, error) {
 	if o.ReadOnly || o.Existing {
 		if _, err := o.FS.Stat(o.FS.PathJoin(o.Dir, formatFile)); errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("journal %s: there is none: it has no file %s: name a directory that a server has kept, or a backup, or mount the disk that has it", o.Dir, formatFile)
+			return nil, fmt.Errorf("journal %s: not a journal: it has no file %s: name the data directory of a server, or a backup, or mount the disk that has it", o.Dir, formatFile)
 		}
 	} else if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, describe(o.Dir, err)
@@ -56,16 +56,15 @@ func lockDir(o Options) (*pebble.Lock, error) {
 	return lock, nil
 }
 
-// heldByAnother reports whether err, of locking a file, means that it is locked. Of
-// such a file some systems say what all say of one that must not be opened.
+// heldByAnother reports whether err, of locking a file, means that another process has locked it.
+// On some systems that is the same error as for a file without permission.
 func heldByAnother(err error) bool {
 	_, opening := errors.AsType[*os.PathError](err)
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && !opening ||
 		strings.Contains(err.Error(), "held by current process")
 }
 
-// makeDir makes dir and the directories that it is in, so that they survive a
-// crash.
+// makeDir makes dir and its parents, and syncs them.
 func makeDir(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -90,8 +89,8 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// checkFormat fails unless the directory is a journal of a format that this
-// package knows. An empty one becomes a journal.
+// checkFormat fails unless the directory is a journal of a format that this package knows. An
+// empty directory becomes a journal.
 func checkFormat(o Options) error {
 	names, err := o.FS.List(o.Dir)
 	if err != nil {
@@ -100,7 +99,7 @@ func checkFormat(o Options) error {
 	if !slices.Contains(names, formatFile) {
 		for _, name := range names {
 			if name != "LOCK" && name != formatFile+newSuffix && name != "lost+found" {
-				return fmt.Errorf("journal %s: there is a file %s, but no %s: this is no journal, or a backup that was "+
+				return fmt.Errorf("journal %s: it has a file %s, but no file %s: it is not a journal, or a backup that was "+
 					"not finished: choose an empty directory", o.Dir, name, formatFile)
 			}
 		}
@@ -116,11 +115,11 @@ func checkFormat(o Options) error {
 	}
 	var format int
 	if _, err := fmt.Sscanf(line, formatLine, &format); err != nil || line != fmt.Sprintf(formatLine, format) {
-		return fmt.Errorf("journal %s: %s is damaged: it says %.80q instead of %q: look at the disk; "+
+		return fmt.Errorf("journal %s: %s is damaged: it contains %.80q instead of %q: check the disk; "+
 			"then restore the directory from a backup", o.Dir, file, line, fmt.Sprintf(formatLine, Format))
 	}
 	if format != Format {
-		return fmt.Errorf("journal %s: %s says that it has format %d, and this reprise knows format %d only: "+
+		return fmt.Errorf("journal %s: %s names format %d, and this reprise knows format %d only: "+
 			"use the version of reprise that wrote it, or choose another directory with --data", o.Dir, formatFile, format, Format)
 	}
 	if lacksMarker(names) {
@@ -129,19 +128,19 @@ func checkFormat(o Options) error {
 	return nil
 }
 
-// manifestMarker begins the name of the file that says which manifest counts.
+// manifestMarker begins the name of the file that selects the manifest.
 const manifestMarker = "marker.manifest."
 
-// lacksMarker reports whether Pebble has written into a directory whose marker is
-// missing: it would begin anew there and overwrite what it finds. The marker is
-// empty, and so what a careless copy leaves out first.
+// lacksMarker reports whether Pebble has written into a directory whose marker is missing: Pebble
+// would start an empty store there and overwrite the old one. The marker is an empty file, which
+// careless copies leave out.
 func lacksMarker(names []string) bool {
 	written := false
 	for _, name := range names {
 		if strings.HasPrefix(name, manifestMarker) {
 			return false
 		}
-		// Only these are younger than the marker, whenever the machine crashed.
+		// Whenever the machine crashed, only these files can exist without the marker.
 		written = written || strings.HasSuffix(name, ".log") || strings.HasSuffix(name, ".sst")
 	}
 	return written

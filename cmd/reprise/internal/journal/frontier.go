@@ -9,28 +9,26 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// frontier says where tables end so that what comes and goes beside a backlog leaves
-// the backlog's keys alone. The new messages of a queue have the greatest numbers, with
-// which their keys end, and those that are deleted the smallest. In one table with
-// both, all that lies between would be written again when it moves down: the keys of a
-// million messages, for every 25,000 that come and go.
+// frontier chooses where tables end, so that messages that come and go do not have the keys of a
+// backlog rewritten. Keys end with a number: new messages of a queue have the greatest numbers,
+// deleted ones the smallest. If one table had both, moving it down would rewrite all keys between
+// them: those of a million messages, for every 25,000 that come and go.
 //
-// So a table ends at the greatest number there was of a queue, and of bodies, before
-// anything was set of what is being written: at some past beginning of a table in
-// memory. What these ends were is not kept: after a start the first few tables in
-// memory are written undivided.
+// So a table ends at the greatest number that a queue, or the bodies, had when an earlier table
+// in memory was begun. These ends are not saved: after a start the first few tables in memory are
+// written undivided.
 type frontier struct {
 	mu       sync.Mutex
-	greatest map[string]*edge // by what stands before a key's last eight bytes, mostly the number
+	greatest map[string]*edge // by the part of the key before its last eight bytes, which are mostly the number
 
-	// Right behind them, when the newest table in memory was begun, and those before
-	// it: all that are not yet written, and one more. For a table begins with changes
-	// that are already counted here.
+	// The keys right behind the edges, as of the beginning of the newest table in memory and of
+	// those before it: all tables not yet written, and one more, since the changes that begin a
+	// table are counted before begin.
 	begun [queuedMemTables + 2][][]byte
 }
 
-// edge is the greatest key that was set of those that begin alike, and how many times
-// a greater one came since a table in memory was begun.
+// edge is the greatest key set so far among the keys with one prefix, and how many times it rose
+// since the newest table in memory was begun.
 type edge struct {
 	key   []byte
 	moved int
@@ -39,16 +37,16 @@ type edge struct {
 const (
 	numberLen = 8
 
-	// edgeMoves is from where on an edge ends a table. Many queues that are sent little
-	// have many edges, and would have as many tables.
+	// edgeMoves is how often an edge must have moved to end a table. Otherwise many queues with
+	// few messages would make as many tables.
 	edgeMoves = 500
 
-	// maxEnds is how many edges end tables, those that moved most: each of the tables
+	// maxEnds is the maximum number of edges that end tables, those that moved most: each table
 	// is a file.
 	maxEnds = 16
 )
 
-// advance takes what is to be set.
+// advance notes the keys that a batch sets.
 func (f *frontier) advance(b *sqsserver.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +70,7 @@ func (f *frontier) advance(b *sqsserver.Batch) {
 	})
 }
 
-// begin says that a table in memory begins: each has a log of its own.
+// begin is called when a table in memory begins, with its log.
 func (f *frontier) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,9 +94,9 @@ func (f *frontier) begin() {
 	f.begun[0] = ends
 }
 
-// end returns the key before which a table ends that begins with start, nil if it may
-// go on. Pebble asks for the policy of a span of keys, and begins another table behind
-// it; the policy is the same everywhere.
+// end returns the key before which a table that begins with start must end; nil: it may go on. It
+// is a policy of spans for Pebble, which begins another table behind each span; the policy itself
+// is the same everywhere.
 func (f *frontier) end(start []byte) (_ pebble.SpanPolicy, end []byte, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,25 +9,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guard is the file system that Pebble writes to. It remembers the first failure
-// and lets nothing change on the disk after it: whoever tries, and whoever failed,
-// is held for ever.
+// guard is the file system that Pebble writes to. It keeps the first failure and permits no
+// change of the disk after it: the call that failed, and every later call that would change
+// something, blocks for ever.
 //
-// A failed disk cannot be rolled back. Pebble expects to die of it: it calls
-// Logger.Fatalf, and if that returns, what follows is undefined, from success
-// reported for what was not written to tables deleted that the manifest names; a
-// log that cannot be created makes it panic beyond recovery; a sync tried again
-// succeeds without having written anything. So the guard turns a failure into what
-// recovery is made for, a crash at that moment, with the rest of the process alive
-// to say why. What it costs is the memory of a Pebble that stands still, until the
-// process ends. Whatever calls Pebble and might be held does so by await.
+// A failed disk cannot be rolled back. Pebble then calls Logger.Fatalf, which must end the
+// process. If it returned, Pebble could report success for lost writes, or delete tables that the
+// manifest names; a log that cannot be created makes Pebble panic in a goroutine of its own; a
+// repeated sync succeeds without having written anything. So the guard makes a failure look like
+// a crash at that moment, which Pebble recovers from at the next start, while the rest of the
+// process can report it. The blocked Pebble keeps its memory until the process ends. Calls of
+// Pebble that may block go through await.
 //
-// It guards what is below the journal's directory only: a backup that fails is a
-// failed backup.
+// Only files in the journal's directory are guarded: when a backup fails, the journal goes on.
 type guard struct {
 	vfs.FS
 	dir    string
-	prefix string // of the names of what is in dir
+	prefix string // of the names of files in dir
 
 	failed chan struct{} // closed after the first failure
 	once   sync.Once
@@ -46,7 +44,7 @@ func newGuard(fs vfs.FS, dir string) *guard {
 	}
 }
 
-// fail records err unless something failed before, and returns what failed first.
+// fail records err unless something failed before, and returns the first failure.
 func (g *guard) fail(err error) error {
 	g.once.Do(func() {
 		g.err = describe(g.dir, err)
@@ -56,7 +54,7 @@ func (g *guard) fail(err error) error {
 	return g.err
 }
 
-// failure returns what failed, nil if nothing has.
+// failure returns the first failure, or nil.
 func (g *guard) failure() error {
 	select {
 	case <-g.failed:
@@ -66,7 +64,7 @@ func (g *guard) failure() error {
 	}
 }
 
-// await runs f, and returns its error or, if that is first, what failed.
+// await runs f, and returns its error, or the first failure if that comes earlier.
 func (g *guard) await(f func() error) error {
 	if err := g.failure(); err != nil {
 		return err
@@ -84,9 +82,9 @@ func (g *guard) await(f func() error) error {
 	}
 }
 
-// recovered runs f, and returns its error or its panic. Pebble panics with an error
-// of the disk if it cannot sync the directory of a backup, and with a text on some
-// damage: in 2.1 if the end of a file of bodies is damaged or the file is missing.
+// recovered runs f, and returns its error or its panic. Pebble panics with the disk's error if it
+// cannot sync the directory of a backup, and with a text on some damage: version 2.1 if a file of
+// bodies is missing or its end is damaged.
 func recovered(f func() error) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -94,7 +92,7 @@ func recovered(f func() error) (err error) {
 		case error:
 			err = fmt.Errorf("panic: %w", p)
 		default:
-			err = fmt.Errorf("%w: a file with bodies (.blob), or what leads there: panic: %v", errDamaged, p)
+			err = fmt.Errorf("%w: a file of bodies (.blob), or a file that refers to it: panic: %v", errDamaged, p)
 		}
 	}()
 	return f()
@@ -117,8 +115,7 @@ func (g *guard) change(what, name string, f func() error) error {
 	return nil
 }
 
-// tidy performs a change that may fail without harm: what is left over is removed
-// another time.
+// tidy performs a change that may fail without harm: a file that stays is removed later.
 func (g *guard) tidy(f func() error) error {
 	if err := g.failure(); err != nil {
 		g.stop(err)
@@ -135,9 +132,9 @@ func (g *guard) opened(file vfs.File, name string) vfs.File {
 	return &guardedFile{File: file, guard: g, name: name}
 }
 
-// A marker is an empty file whose name tells the manifest. Pebble syncs the
-// directory after both were created; a file system that does not keep the order of
-// its entries might keep, through a crash, the marker without the manifest.
+// A marker is an empty file whose name contains that of the manifest. Pebble syncs the directory
+// after it has created both; after a crash, a file system that does not keep the order of changes
+// might have the marker without the manifest.
 const markerPrefix = "marker."
 
 func (g *guard) Create(name string, category vfs.DiskWriteCategory) (file vfs.File, err error) {
@@ -214,8 +211,8 @@ func (g *guard) MkdirAll(name string, _ os.FileMode) error {
 	if g.owns(name) || !onDisk(g.FS) {
 		return g.FS.MkdirAll(name, dirMode)
 	}
-	// That of a backup. Nobody may have made it meanwhile, as a link or with a mode of
-	// his own, since it was looked for.
+	// The directory of a backup. It must be new: another user could have made it, as a link or
+	// with a wider mode, since the check that it does not exist.
 	if err := g.FS.MkdirAll(g.FS.PathDir(name), dirMode); err != nil {
 		return err
 	}
@@ -224,7 +221,7 @@ func (g *guard) MkdirAll(name string, _ os.FileMode) error {
 
 func (g *guard) Unwrap() vfs.FS { return g.FS }
 
-// guardedFile is a file of the journal that is written to.
+// guardedFile is a file of the journal that is open for writing.
 type guardedFile struct {
 	vfs.File
 	guard *guard

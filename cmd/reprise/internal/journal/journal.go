@@ -1,15 +1,13 @@
-// Package journal keeps what the server has acknowledged in a directory, with
-// Pebble: its write-ahead log is the journal, its tables hold what has been there
-// for longer.
+// Package journal keeps what the server has acknowledged in a directory, with Pebble: new records
+// go to Pebble's write-ahead log, older ones to its tables.
 //
-// The package promises what a sqsserver.Journal must, whatever the disk does:
+// The package keeps the promises of a sqsserver.Journal, whatever the disk does:
 //
-//   - What Commit returned nil for, with sync, is there after any crash.
-//   - Batches are atomic, and a crash keeps a prefix of them.
-//   - The first write or sync that fails is the last. Nothing is acknowledged after
-//     it, and what is on the disk is what a crash at that moment would have left: see
-//     guard.
-//   - Damaged and missing files are reported, by name; no part of them is served.
+//   - A batch for which Commit returned nil, with sync, survives any crash.
+//   - Batches are atomic, and a crash can lose the latest of them only.
+//   - After the first write or sync that fails nothing is written or acknowledged, and the
+//     disk is as a crash at that moment would have left it: see guard.
+//   - Damaged and missing files are reported by name; nothing is read from them.
 package journal
 
 import (
@@ -25,36 +23,34 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Options say where a journal is and how it is kept.
+// Options are the settings of a journal.
 type Options struct {
-	// Dir is the directory of the journal, which has it to itself. It is made if
-	// there is none.
+	// Dir is the directory of the journal, which must contain nothing else. It is made if it does
+	// not exist.
 	Dir string
 
-	// SyncInterval, if positive, lets Commit return before the disk has synced, and
-	// syncs so long after at the latest: a crash of the process or of the machine
-	// then loses what was acknowledged in the last interval, never more, and never
-	// something from the middle. Default: 0, every synced Commit waits for the disk.
+	// SyncInterval, if positive, lets Commit return before the disk has synced; the sync follows
+	// within this interval. A crash of the process or the machine then loses what was
+	// acknowledged in the last interval, and nothing before that. Default: 0, every synced Commit
+	// waits for the disk.
 	SyncInterval time.Duration
 
-	// CacheBytes bounds the memory for blocks read from files: the index of what is on
-	// disk, and the bodies beside those that were received last. The server has its
-	// own cache of bodies. Default: 32 MiB.
+	// CacheBytes bounds the memory for blocks read from files: the index of the records on disk,
+	// and bodies that are not in the server's own cache. Default: 32 MiB.
 	CacheBytes int64
 
-	// MinFree is the free space of the disk in bytes below which LowOnSpace reports
-	// true. What is left is for deletes and for the reorganisation that gives space
-	// back, so it should not be below 256 MiB on a busy server. Default: 512 MiB.
-	// Negative: LowOnSpace always reports false.
+	// MinFree is the free space of the disk in bytes below which LowOnSpace reports true.
+	// Deletes, and the compactions that free space, need the rest: at least 256 MiB on a busy
+	// server. Default: 512 MiB. Negative: LowOnSpace always reports false.
 	MinFree int64
 
-	// ReadOnly opens what is there and changes nothing: Commit fails.
+	// ReadOnly opens an existing journal and changes nothing: Commit fails.
 	ReadOnly bool
 
-	// Existing makes Open fail where there is no journal, rather than start one.
+	// Existing makes Open fail if there is no journal; otherwise it starts one.
 	Existing bool
 
-	// Logger gets what an operator should know. Default: nobody does.
+	// Logger gets what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
 
 	// FS is the file system. Default: Disk.
@@ -111,10 +107,9 @@ var (
 	_ sqsserver.SpaceWatcher = (*Journal)(nil)
 )
 
-// Open opens the journal in o.Dir, or starts one there. It fails if another
-// process has it open, if another version wrote it, if anything else is in the
-// directory, and if a file that it must read is damaged or missing; the error says
-// which, and what to do.
+// Open opens the journal in o.Dir, or starts one there. It fails if another process has it open,
+// if another version wrote it, if the directory contains anything else, and if a file that it
+// must read is damaged or missing; the error names the file and the remedy.
 func Open(o Options) (*Journal, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -184,14 +179,14 @@ func (j *Journal) Commit(b *sqsserver.Batch, sync bool) error {
 	return nil
 }
 
-// Failed returns a channel that is closed at the first failure, of a Commit or of
-// what goes on behind it; Err then says what failed, and what to do.
+// Failed returns a channel that is closed at the first failure, of a Commit or of work in the
+// background; Err then returns it, with the remedy.
 func (j *Journal) Failed() <-chan struct{} { return j.guard.failed }
 
-// Err returns what failed, nil if nothing has.
+// Err returns the first failure, or nil.
 func (j *Journal) Err() error { return j.guard.failure() }
 
-// pebbleBatch returns b as Pebble has it.
+// pebbleBatch returns b as a batch of Pebble.
 func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
 	size := b.Size() + pebbleBatchOverhead*b.Len() + batchHeader + 2 + stampLen
 	batch := j.db.NewBatchWithSize(size, pebble.WithMaxRetainedSizeBytes(keptBatch))
@@ -209,11 +204,10 @@ func (j *Journal) pebbleBatch(b *sqsserver.Batch) (*pebble.Batch, error) {
 	return batch, failed
 }
 
-// each calls f for the changes of b, those whose keys begin with the same byte one
-// after the other: Pebble looks for the place of a key beside that of the key
-// before, and a server changes states and bodies by turns, whose keys are far
-// apart. Changes of one key stay in their order. A range may be of any keys, so a
-// batch with one is left as it is.
+// each calls f for the changes of b, grouped by the first byte of their keys: Pebble inserts a
+// key faster next to the key before it, while a server alternates between states and bodies,
+// whose keys are far apart. Changes of one key stay in their order. A range may cover keys of
+// several groups, so a batch with a range keeps its order.
 func each(b *sqsserver.Batch, f func(op sqsserver.BatchOp, key, value []byte)) {
 	var kinds [256]bool
 	ranges := false
@@ -258,7 +252,7 @@ func addChange(batch *pebble.Batch, op sqsserver.BatchOp, key, value []byte) err
 	return fmt.Errorf("a batch has a change of the unknown kind %d", op)
 }
 
-// syncNow makes durable whatever was committed.
+// syncNow syncs everything committed so far.
 func (j *Journal) syncNow() {
 	err := j.guard.await(func() error { return j.db.LogData(nil, pebble.Sync) })
 	if err != nil {
@@ -266,8 +260,8 @@ func (j *Journal) syncNow() {
 	}
 }
 
-// reclaim gives the disk back what was deleted. Logs and bodies stay until a table
-// in memory is full, and while sends are refused none gets full.
+// reclaim frees the disk space of what was deleted. Logs and bodies are only removed when a table
+// in memory is full, which does not happen while sends are refused.
 func (j *Journal) reclaim() {
 	err := j.guard.await(func() error {
 		_, err := j.db.AsyncFlush()
@@ -281,8 +275,8 @@ func (j *Journal) reclaim() {
 // LowOnSpace reports whether less than Options.MinFree of the disk is free.
 func (j *Journal) LowOnSpace() bool { return j.space.low() }
 
-// Close makes durable what was committed, closes the files and gives the
-// directory free. After a failure it returns that failure.
+// Close syncs everything committed, closes the files and unlocks the directory. After a failure
+// it returns that failure.
 func (j *Journal) Close() error {
 	j.lateSync.stop()
 	j.space.stop()
@@ -290,15 +284,14 @@ func (j *Journal) Close() error {
 		if j.options.ReadOnly {
 			return j.db.Close()
 		}
-		// What is in tables has a checksum that covers all of it, and opening does not
-		// have to replay it.
+		// Tables have checksums of all their contents, and need no replay at the next start.
 		return errors.Join(j.db.Flush(), j.db.Close())
 	})
 	return errors.Join(err, j.unlock())
 }
 
-// unlock gives the directory free, but not after a failure: changes that the
-// failure found under way may still be. The end of the process gives it free then.
+// unlock unlocks the directory, but not after a failure: changes that were under way then may
+// still reach the disk. The lock then ends with the process.
 func (j *Journal) unlock() error {
 	select {
 	case <-j.guard.failed:
@@ -308,8 +301,8 @@ func (j *Journal) unlock() error {
 	}
 }
 
-// lateSync syncs at most an interval after something was committed. It has a timer
-// only while there is something to sync.
+// lateSync syncs within an interval after each commit. Its timer runs only while a commit is
+// unsynced.
 type lateSync struct {
 	interval time.Duration
 	sync     func()
@@ -323,7 +316,7 @@ func (l *lateSync) init(interval time.Duration, sync func()) {
 	l.interval, l.sync = interval, sync
 }
 
-// schedule has what was just committed synced in time.
+// schedule arranges that the latest commit is synced in time.
 func (l *lateSync) schedule() {
 	if l.interval > 0 && !l.dirty.Swap(true) {
 		time.AfterFunc(l.interval, l.run)
@@ -336,11 +329,11 @@ func (l *lateSync) run() {
 	if l.ended {
 		return
 	}
-	l.dirty.Store(false) // before the sync: what is committed from now on may miss it
+	l.dirty.Store(false) // before the sync, which may miss later commits
 	l.sync()
 }
 
-// stop waits for a sync that runs, and lets no other begin.
+// stop waits for a running sync and prevents new ones.
 func (l *lateSync) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,23 +11,22 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The file that names the logs, from the oldest on.
+// The file with the names of the logs, oldest first.
 //
-// Pebble replays the logs that it finds, and misses none: with a log that was deleted
-// while nobody looked, whatever was acknowledged since the last table would be gone
-// without a word. So a log is named here before anything is written to it, until Pebble
-// gives it up, with all of it in tables: just before its file is removed, or made
-// another log. At every moment, and however a crash keeps or loses what was not yet
-// synced, a log that is named is there, and a log that is not named is not needed.
+// Pebble replays the logs that it finds, and does not notice a missing one: acknowledged records
+// in it would be lost silently. So a log is named here before its first record is written, and
+// until Pebble has all of it in tables, just before its file is removed or reused. At every
+// moment, whatever a crash loses of unsynced changes, every named log exists, and logs without a
+// name are not needed.
 //
-// A directory without this file was written by an older version, or is to be opened
-// with the logs that are left.
+// A directory without this file was written by an older version, or an operator has removed the
+// file to open the journal with the remaining logs.
 const (
 	logsFile = "LOGS"
 	logsLine = "reprise logs, checksum %08x\n" // of the names, each with its line's end
 )
 
-// checkLogs returns the logs that the directory names. It fails if one is missing.
+// checkLogs returns the logs that the file names. It fails if one is missing.
 func checkLogs(fs vfs.FS, dir string) (logs []string, err error) {
 	logs, err = readLogs(fs, dir)
 	if err != nil {
@@ -38,7 +37,7 @@ func checkLogs(fs vfs.FS, dir string) (logs []string, err error) {
 		return nil, err
 	}
 	var missing []string
-	left := []string{logsFile} // and the logs that are no use without those before them
+	left := []string{logsFile} // and the logs after the missing one, which are useless without it
 	for _, log := range logs {
 		switch {
 		case !slices.Contains(files, log):
@@ -49,13 +48,13 @@ func checkLogs(fs vfs.FS, dir string) (logs []string, err error) {
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%w: missing: %s, perhaps with messages that were acknowledged "+
-			"(to open what is older and lose the rest, remove %s)",
+			"(to open the older records and lose the rest, remove %s)",
 			errDamaged, strings.Join(missing, ", "), strings.Join(left, ", "))
 	}
 	return logs, nil
 }
 
-// readLogs returns what the directory's file says, nothing if there is none.
+// readLogs returns the names in the directory's file, none if there is no file.
 func readLogs(fs vfs.FS, dir string) ([]string, error) {
 	name := fs.PathJoin(dir, logsFile)
 	text, err := readFile(fs, name)
@@ -67,8 +66,8 @@ func readLogs(fs vfs.FS, dir string) ([]string, error) {
 	}
 	_, names, _ := strings.Cut(text, "\n")
 	if text != logsText(names) {
-		return nil, fmt.Errorf("%w: %s is not as it was written: which logs there were is unknown "+
-			"(to open the journal with those that are left, remove it)", errDamaged, name)
+		return nil, fmt.Errorf("%w: %s was changed: the names of the logs are unknown "+
+			"(to open the journal with the remaining logs, remove it)", errDamaged, name)
 	}
 	return strings.Fields(names), nil
 }
@@ -91,8 +90,8 @@ func logFiles(fs vfs.FS, dir string) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") }), err
 }
 
-// addLog names a log that Pebble has made: its entry in the directory is synced, and
-// nothing is written to it before this returns.
+// addLog adds the name of a log that Pebble has made. The log's directory entry is synced, and
+// nothing is written to the log before addLog returns.
 func (g *guard) addLog(info pebble.WALCreateInfo) {
 	if info.Err != nil {
 		return
@@ -103,7 +102,7 @@ func (g *guard) addLog(info pebble.WALCreateInfo) {
 	g.saveLogs()
 }
 
-// dropLog names a file no longer that Pebble does not need, if it is a log.
+// dropLog removes the name of a file that Pebble no longer needs, if it is a log.
 func (g *guard) dropLog(file string) {
 	g.logsMu.Lock()
 	defer g.logsMu.Unlock()

@@ -166,7 +166,7 @@ func TestOpenExisting(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := journal.Open(journal.Options{Dir: dir, FS: fs, Existing: true})
-	if err == nil || !strings.Contains(err.Error(), "there is none: it has no file JOURNAL") {
+	if err == nil || !strings.Contains(err.Error(), "not a journal: it has no file JOURNAL") {
 		t.Errorf("Open in an empty directory: %v", err)
 	}
 	if names := list(t, fs); len(names) > 0 {

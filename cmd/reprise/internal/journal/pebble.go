@@ -8,29 +8,27 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// pebbleBatchOverhead is what a change takes in a Pebble batch beyond key and
-// value, at most.
+// pebbleBatchOverhead is the most bytes that a change takes in a Pebble batch beyond key and
+// value.
 const pebbleBatchOverhead = 16
 
-// keptBatch is the size up to which the memory of a batch is used again: more than
-// the server commits at once, but for a large purge.
+// keptBatch is the size up to which the memory of a batch is reused. Except for large purges the
+// server commits less at once.
 const keptBatch = 8 << 20
 
-// memTableSize is how much is kept in memory before it is written to tables. What
-// is sent, received and deleted while it is still there never gets into one, so
-// larger is faster; it is also what opening after a crash has to replay, and the
-// memory of a busy server.
+// memTableSize is how much is kept in memory before it is written to a table. Messages that are
+// sent, received and deleted before that never reach a table, so larger is faster; but it is also
+// the memory of a busy server, and the amount to replay after a crash.
 const memTableSize = 32 << 20
 
-// blockSize is how much of bodies, or of keys, is read at once. A receive takes what
-// was sent one after the other, whose bodies are next to each other: larger blocks
-// are fewer to read, and have what the next receive wants. Against the 4 KiB of
-// Pebble this halves the processor time of reading bodies of 1 KiB in their order; a
-// body that is read alone takes some microseconds more.
+// blockSize is how much of bodies, or of keys, is read at once. A receive takes messages that
+// were sent one after the other, whose bodies are adjacent: with larger blocks it reads fewer,
+// and the next receive finds its bodies in them. Compared with Pebble's 4 KiB this halves the
+// processor time of reading bodies of 1 KiB in order; a single body takes some microseconds more.
 const blockSize = 32 << 10
 
-// queuedMemTables are the tables in memory, being filled and being written, at
-// which writes wait for the disk.
+// queuedMemTables is the number of tables in memory, being filled or written, at which writes
+// wait for the disk.
 const queuedMemTables = 3
 
 func pebbleOptions(o Options, g *guard, lock *pebble.Lock, f *frontier) *pebble.Options {
@@ -40,24 +38,24 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock, f *frontier) *pebble.
 		ReadOnly: o.ReadOnly,
 		Logger:   logger{log: o.Logger, guard: g},
 
-		// With this the log says up to where it was synced, which tells a damaged byte
-		// from the end, and values may be kept apart from their keys. It is part of
-		// Format: to raise it is to raise Format.
+		// From this version on the log records how far it was synced, which distinguishes damage
+		// from the end, and values can be stored apart from their keys. It is part of Format:
+		// raise both together.
 		FormatMajorVersion: pebble.FormatValueSeparation,
 
-		// Tables in memory are accounted to the cache: without room for them they would
-		// leave none for blocks.
+		// Tables in memory count towards the cache, so the cache has room for them beside the
+		// blocks.
 		CacheSize:                   o.CacheBytes + o.memTable*queuedMemTables,
 		MemTableSize:                uint64(o.memTable),
 		MemTableStopWritesThreshold: queuedMemTables,
 
-		// Without bodies the tables are small, so that it is cheap to keep them few,
-		// and few are fast to read. Writes never wait for it: what is behind is read
-		// more slowly, what waits is not acknowledged.
+		// Without bodies the tables are small: it is cheap to keep few of them, and few are fast
+		// to read. Writes never wait for compactions: late compactions slow down reads, waiting
+		// writes would delay acknowledgements.
 		L0CompactionThreshold: 2,
 		L0StopWritesThreshold: 1000,
 
-		// A queue that was purged or deleted gives its space back this much later.
+		// A queue that was purged or deleted frees its space this much later.
 		FlushDelayDeleteRange: 10 * time.Second,
 	}
 	options.Levels[0].BlockSize = blockSize // the other levels follow it
@@ -68,15 +66,15 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock, f *frontier) *pebble.
 			f.begin()
 			g.addLog(info)
 		},
-		// What cannot be read cannot be reorganised. Pebble would try again for ever,
-		// until writes wait for it, for ever.
+		// A file that cannot be read cannot be compacted. Pebble would repeat that until writes
+		// wait for it for ever.
 		BackgroundError: g.stop,
-		// A body that was deleted twice, or written twice, or deleted before it was
-		// written, is a defect of the server. It costs space at worst.
+		// A body that was deleted twice, or written twice, or deleted before it was written, is a
+		// bug of the server. At worst it wastes space.
 		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
 			o.Logger.Error("a body was not set once and deleted once; please report it", "key", fmt.Sprintf("%q", info.UserKey))
 		},
-		// Whoever reads is told. The default would be Fatalf.
+		// Readers get the error. The default would be Fatalf.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			o.Logger.Error("a file of the journal is damaged", "file", info.Path, "error", info.Details)
 		},
@@ -84,16 +82,15 @@ func pebbleOptions(o Options, g *guard, lock *pebble.Lock, f *frontier) *pebble.
 	return options
 }
 
-// bodiesApart keeps bodies in files beside the tables, so that reorganising tables
-// does not write them again: a body is written to the log, and once more if it is
-// still there when its table in memory is full. Against bodies in tables this
-// halves the disk under churn, and saves a quarter of the processor time of a send
-// and half of that of a delete.
+// bodiesApart keeps bodies in files beside the tables, so that compactions do not rewrite them: a
+// body is written to the log, and once more if it still exists when its table in memory is full.
+// Compared with bodies in tables this halves the disk space under churn, and saves a quarter of
+// the processor time of a send and half of that of a delete.
 //
-// Queues are emptied from the front, so that most files of bodies lose all of them
-// together and are removed whole. One with survivors is rewritten, but not before
-// half of all that is kept is garbage, and not while it is so young that the rest
-// may go by itself: disk is bounded by twice what waits, and what is being written.
+// Queues are emptied from the front, so most files lose all their bodies together and are removed
+// whole. A file with remaining bodies is rewritten when half of the space of all such files is
+// garbage, and when it is old enough that its rest is likely to stay. So the disk space is at
+// most twice that of the waiting messages, plus what is being written.
 var bodiesApart = pebble.ValueSeparationPolicy{
 	Enabled:               true,
 	MinimumSize:           256, // the state of a message is smaller
@@ -102,7 +99,7 @@ var bodiesApart = pebble.ValueSeparationPolicy{
 	TargetGarbageRatio:    0.5,
 }
 
-// logger takes what Pebble says.
+// logger gets Pebble's log.
 type logger struct {
 	log   *slog.Logger
 	guard *guard

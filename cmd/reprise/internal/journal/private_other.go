@@ -2,7 +2,7 @@
 
 package journal
 
-// checkOwners does nothing: who may use a directory is not in its mode here.
+// checkOwners does nothing: on this system the mode of a directory does not tell who may use it.
 func checkOwners(Options) error { return nil }
 
 // tighten does nothing: see checkOwners.

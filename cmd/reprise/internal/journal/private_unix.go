@@ -17,11 +17,11 @@ const (
 	worldWrites = 0o002
 )
 
-// checkOwners looks at who else could use the journal's directory, before anything is
-// written there. It refuses what only an attack, or a mistake that looks like one, makes:
-// a symbolic link that another user has put into a directory in which everybody may
-// write, and a directory that belongs to another user. Where the group or everybody may
-// read or write it, it warns, for containers mount their volumes with such modes.
+// checkOwners checks which other users could use the journal's directory, before anything is
+// written there. It refuses what an attack, or a similar mistake, would make: a symbolic link by
+// another user in a directory that everybody may write to, and a directory that belongs to
+// another user. If the group or everybody may read or write the directory, it only warns:
+// containers mount volumes with such modes.
 func checkOwners(o Options) error {
 	if !onDisk(o.FS) || o.ReadOnly {
 		return nil
@@ -76,9 +76,9 @@ func auditDirectory(log *slog.Logger, dir string, uid uint32) error {
 	}
 }
 
-// checkLinks refuses a symbolic link on the way to path that neither the user nor the
-// superuser has made, in a directory in which everybody may write. Linux can refuse them
-// by itself (fs.protected_symlinks), but not everywhere does.
+// checkLinks refuses a symbolic link on the way to path that neither the user nor the superuser
+// has made, in a directory that everybody may write to. Linux refuses such links only where
+// fs.protected_symlinks is set.
 func checkLinks(path string, uid uint32) error {
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
 		link, err := os.Lstat(at)
@@ -103,8 +103,8 @@ func checkLinks(path string, uid uint32) error {
 	return nil
 }
 
-// tighten takes the files of the journal away from other users. Earlier versions wrote
-// them as the umask said.
+// tighten takes the files of the journal away from other users. Earlier versions wrote them with
+// the modes of the umask.
 func tighten(o Options) error {
 	if !onDisk(o.FS) || o.ReadOnly {
 		return nil
@@ -117,7 +117,7 @@ func tighten(o Options) error {
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&others == 0 {
-			continue // a file that has just gone is nobody's
+			continue // the file has just been removed
 		}
 		if err := os.Chmod(filepath.Join(o.Dir, entry.Name()), fileMode); err != nil {
 			o.Logger.Warn("other users can use a file of the data directory", "error", err, "remedy", "chmod 600 "+filepath.Join(o.Dir, entry.Name()))
@@ -126,7 +126,7 @@ func tighten(o Options) error {
 		files++
 	}
 	if files > 0 {
-		o.Logger.Info("files of the data directory were open to other users, and are no more", "directory", o.Dir, "files", files, "mode", "0600")
+		o.Logger.Info("other users had access to files of the data directory, and have it no more", "directory", o.Dir, "files", files, "mode", "0600")
 	}
 	return nil
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Get returns the values of keys, which ascend, as the journal stands when the
-// sequence begins.
+// Get returns the values of keys, which ascend, as the journal stands when the sequence begins.
 //
-// One iterator reads them all: it opens the tables once, finds a key beside the
-// one before, and keeps the block of bodies that it has read for the bodies that
-// are next to each other, as those of one receive mostly are.
+// One iterator reads them all: it opens the tables once, finds each key from the key before it,
+// and keeps the block of bodies that it has read, since the bodies of one receive are mostly
+// adjacent.
 func (j *Journal) Get(keys [][]byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if err := j.guard.failure(); err != nil {
@@ -30,7 +29,7 @@ func (j *Journal) Get(keys [][]byte) iter.Seq2[[]byte, error] {
 			yield(nil, describe(j.options.Dir, err))
 			return
 		}
-		defer func() { _ = recovered(values.Close) }() // what it failed at has been returned
+		defer func() { _ = recovered(values.Close) }() // the error has been returned already
 		for _, key := range keys {
 			value, err := j.get(values, key)
 			if !yield(value, err) || err != nil && !errors.Is(err, sqsserver.ErrNotInJournal) {
@@ -40,12 +39,12 @@ func (j *Journal) Get(keys [][]byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// get returns the value of a key, which is valid until the next.
+// get returns the value of a key. It is valid until the next get.
 func (j *Journal) get(values *pebble.Iterator, key []byte) (value []byte, err error) {
 	found := false
 	err = recovered(func() (err error) {
-		// With a key as the prefix it stops there, instead of looking through all that
-		// was deleted behind a key that is gone.
+		// With the whole key as the prefix the search ends there. Otherwise it would pass all
+		// deleted keys behind a missing one.
 		if found = values.SeekPrefixGE(key); !found {
 			return values.Error()
 		}
@@ -67,7 +66,7 @@ func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) error {
 		return err
 	}
 	bounds := &pebble.IterOptions{UpperBound: after(prefix)}
-	if len(prefix) > 0 { // Pebble has nil for no bound, and trips over an empty one
+	if len(prefix) > 0 { // to Pebble nil is no bound, and an empty bound is an error
 		bounds.LowerBound = prefix
 	}
 	iter, err := j.db.NewIter(bounds)
@@ -85,7 +84,7 @@ func (j *Journal) Scan(prefix []byte, f func(key, value []byte) error) error {
 		}
 		return nil
 	})
-	// Close reports what ended the iteration early.
+	// Close returns the error that ended the iteration early.
 	if err := errors.Join(err, iter.Close()); err != nil {
 		return describe(j.options.Dir, err)
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// space knows whether the disk has room. It asks when it is asked, at most once
-// every spaceEvery: an idle server has no ticker for it.
+// space knows whether the disk has room. It looks when it is called, at most once every
+// spaceEvery: an idle server needs no ticker.
 type space struct {
 	options Options
 	begin   time.Time
-	asked   atomic.Int64 // when the disk was asked, since begin
+	asked   atomic.Int64 // when it last looked, since begin
 	isLow   atomic.Bool
 
 	gone       func(error) // the directory was deleted
-	reclaim    func()      // gives back what can be
+	reclaim    func()      // frees disk space
 	reclaiming atomic.Bool
 	mu         sync.Mutex // held while reclaiming
 	ended      bool
 }
 
-// spaceEvery is short enough for a fast disk, written to at 500 MB/s, to lose no
-// more than 125 MB of the watermark before the server hears of it.
+// spaceEvery is short enough that at 500 MB/s at most 125 MB below the watermark are written
+// before the server notices.
 const spaceEvery = 250 * time.Millisecond
 
 // reclaimEvery is how often space is reclaimed while the disk is low.
@@ -55,8 +55,7 @@ func (s *space) ask() {
 	if err != nil {
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			// Files that are open can be written to and synced for ever, and nobody will
-			// find them.
+			// Open files can still be written and synced, but are lost when they are closed.
 			s.gone(fmt.Errorf("the directory is gone: %w", err))
 		case !errors.Is(err, vfs.ErrUnsupported):
 			s.options.Logger.Warn("cannot tell how full the disk is", "dir", s.options.Dir, "error", err)
@@ -87,7 +86,7 @@ func (s *space) reclaimNow() {
 	s.reclaiming.Store(false)
 }
 
-// stop waits for a reclaim that runs, and lets no other begin.
+// stop waits for a running reclaim and prevents new ones.
 func (s *space) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Pebble's log is a sequence of blocks, and each block of chunks: a header and a
-// part of a batch. The header has a checksum (4 bytes) of all that follows it, the
-// length of the part (2), the kind of the chunk (1), the number of the log (4), and
-// in all logs but the first 8 bytes of which Pebble's own reader makes use. A chunk
-// is not split between blocks. See the formats in pebble/record.
+// Pebble's log is a sequence of blocks, and each block of chunks: a header and a part of a batch.
+// The header has a checksum (4 bytes) of all that follows it, the length of the part (2), the
+// kind of the chunk (1), the number of the log (4), and, in all logs but the first, 8 bytes that
+// only Pebble's own reader uses. A chunk is never split between blocks. See the formats in
+// pebble/record.
 //
-// A batch begins with 12 bytes of its own, and then with what Commit puts first.
+// A batch begins with 12 bytes of its own, followed by the stamp that Commit puts first.
 const (
 	logBlock = 32 << 10
 
@@ -35,8 +35,7 @@ const (
 	stampLen    = 16
 )
 
-// part says which part of a batch a chunk has: its kind less the first of the
-// format's.
+// part is the part of a batch that a chunk has: the chunk's kind minus the format's first kind.
 type part byte
 
 const (
@@ -49,15 +48,15 @@ const (
 func (p part) begins() bool { return p == wholeBatch || p == firstPart }
 func (p part) ends() bool   { return p == wholeBatch || p == lastPart }
 
-// stamp is the first thing in every batch of the log: which batch this is, counted
-// from when the journal was opened, and up to which the log had been synced before.
+// stamp is the first thing in every batch of the log: the batch's number, counted since the
+// journal was opened, and the last batch that had been synced before.
 type stamp struct{ batch, synced uint64 }
 
 func (s stamp) encode() []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, s.batch), s.synced)
 }
 
-// stampOf returns the stamp of the batch that data is the beginning of.
+// stampOf returns the stamp of the batch that begins with data.
 func stampOf(data []byte) (s stamp, ok bool) {
 	const begin = batchHeader + 2
 	if len(data) < begin+stampLen || data[batchHeader] != byte(pebble.InternalKeyKindLogData) ||
@@ -70,14 +69,13 @@ func stampOf(data []byte) (s stamp, ok bool) {
 
 // checkLogTail fails if the newest log is damaged before its end.
 //
-// After a crash a log ends where the first chunk does not match its checksum: what
-// follows was not written in full, so nobody was told that it was. A byte that the
-// disk changed looks the same, and to end the log there would lose whatever was
-// acknowledged since. Pebble can tell them apart only if a later block says how far
-// the log was synced, and what its blocks say in 2.1 falls short by all blocks that
-// were written full. So each batch has a stamp, and this looks for one, behind the
-// end, that says that what is damaged had been synced. Nothing can tell in the very
-// last batch.
+// After a crash a log ends where the first chunk does not match its checksum: what follows was
+// not written in full, so it was never acknowledged. A byte that the disk changed looks the same,
+// but ending the log there would lose acknowledged batches. Pebble can distinguish the two only
+// if a later block records how far the log was synced, and in version 2.1 that misses all blocks
+// that were written full. So each batch has a stamp, and checkLogTail searches behind the end for
+// a stamp that proves that the damaged part had been synced. Damage of the very last batch cannot
+// be detected.
 func checkLogTail(fs vfs.FS, dir string) error {
 	name, number, err := newestLog(fs, dir)
 	if err != nil || name == "" {
@@ -87,15 +85,15 @@ func checkLogTail(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = checkLog(file, uint32(number&math.MaxUint32)) // as Pebble writes it
+	err = checkLog(file, uint32(number&math.MaxUint32)) // Pebble writes 4 bytes of it
 	if err != nil {
 		err = fmt.Errorf("%s: %w", fs.PathJoin(dir, name), err)
 	}
 	return errors.Join(err, file.Close())
 }
 
-// newestLog returns the log that Pebble was writing, if any. In those before it,
-// which were closed, Pebble takes no damage for the end.
+// newestLog returns the log that Pebble was writing, if any. Pebble itself reports damage of
+// earlier logs, which were closed.
 func newestLog(fs vfs.FS, dir string) (newest string, number uint64, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -114,7 +112,7 @@ func newestLog(fs vfs.FS, dir string) (newest string, number uint64, err error) 
 type logEnd struct {
 	found  bool
 	offset int64
-	batch  uint64 // the last that is there in full, 0 if none is
+	batch  uint64 // the last complete one; 0: none
 }
 
 func checkLog(r io.Reader, log uint32) error {
@@ -152,9 +150,8 @@ func checkLog(r io.Reader, log uint32) error {
 	}
 }
 
-// check fails if a batch in rest, which is behind the end, says that one that is
-// not there had been synced. It tries every byte, for the length of what is damaged
-// cannot be trusted.
+// check fails if a batch in rest, the bytes behind the end, proves that a missing batch had been
+// synced. It tries every byte, because the length of a damaged chunk cannot be trusted.
 func (e logEnd) check(rest []byte, log uint32) error {
 	for at := range rest {
 		size, part, data := chunk(rest[at:], log)
@@ -162,8 +159,8 @@ func (e logEnd) check(rest []byte, log uint32) error {
 			continue
 		}
 		s, ok := stampOf(data)
-		// If no batch is there before the end, the missing one is known only to be
-		// before the one that was found.
+		// If there is no batch before the end, the missing batches are only known to come before
+		// the one that was found.
 		if ok && (e.batch > 0 && s.synced > e.batch || e.batch == 0 && s.synced == s.batch-1) {
 			return fmt.Errorf("%w at byte %d: batches up to %d had been synced, and those from %d on cannot be read",
 				errDamaged, e.offset, s.synced, e.batch+1)
@@ -172,8 +169,8 @@ func (e logEnd) check(rest []byte, log uint32) error {
 	return nil
 }
 
-// chunk returns the size of the chunk of that log that rest begins with, 0 if there
-// is none, and what it has of a batch.
+// chunk returns the size of the chunk of that log at the beginning of rest, 0 if there is none,
+// and its part of a batch.
 func chunk(rest []byte, log uint32) (size int, p part, data []byte) {
 	if len(rest) < shortHeader {
 		return 0, 0, nil
@@ -195,8 +192,8 @@ func chunk(rest []byte, log uint32) (size int, p part, data []byte) {
 	return size, p, rest[header:size]
 }
 
-// zero reports whether rest is too short for a chunk and filled up: the next is in
-// the next block.
+// zero reports whether rest is the padding of a block, too short for a chunk: the next chunk is
+// in the next block.
 func zero(rest []byte) bool {
 	return len(rest) < longHeader && !slices.ContainsFunc(rest, func(b byte) bool { return b != 0 })
 }

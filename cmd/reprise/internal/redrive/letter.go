@@ -18,22 +18,24 @@ type letter struct{ *types.Message }
 func (l letter) id() string     { return aws.ToString(l.MessageId) }
 func (l letter) handle() string { return aws.ToString(l.ReceiptHandle) }
 
+// group is the letter's message group; that of a FIFO queue if it has none.
+func (l letter) group() string { return l.outgoing(true, false).GroupID }
+
 // date is when the letter was sent, by SQS's clock.
 func (l letter) date() time.Time {
 	ms, err := strconv.ParseInt(l.Attributes["SentTimestamp"], 10, 64)
 	if err != nil {
-		return time.Time{} // SQS says it always
+		return time.Time{} // SQS always sends it
 	}
 	return time.UnixMilli(ms)
 }
 
-// moved is the ARN of the queue that SQS says it has moved the letter from. No sender
-// can set it. Empty: SQS has not moved it.
+// moved returns the ARN of the queue from which SQS has moved the letter, "" if it has not. No
+// sender can set it.
 func (l letter) moved() string { return l.Attributes["DeadLetterQueueSourceArn"] }
 
-// told is the queue, an ARN or a URL, that the letter's story names as its source, and
-// whether one of keys vouches for the story. Anybody who may send to a queue can write
-// one. Empty: there is none.
+// told returns the queue, an ARN or a URL, that the letter's story names as its source, "" if it
+// has no story, and whether the story is signed with one of keys. Every sender can write a story.
 func (l letter) told(deadLetterURL string, keys []reprise.SigningKey) (source string, trusted bool) {
 	story, trusted, err := reprise.ReadStory(deadLetterURL, l.Message, keys)
 	if err != nil {
@@ -42,21 +44,20 @@ func (l letter) told(deadLetterURL string, keys []reprise.SigningKey) (source st
 	return story.Source, trusted
 }
 
-// past are the attributes that tell of what a message has been through. Without them
-// it begins anew. The function of a retry handler's dead letter is none of them: by it
-// the handler knows what to invoke.
+// past are the attributes with the history of a message. Without them it begins anew. The
+// function in a retry handler's dead letter is kept: the handler invokes it.
 var past = [...]string{
 	reprise.StoryAttribute, reprise.HistoryAttribute,
 	repriselambda.ReasonAttribute, repriselambda.AttemptsAttribute, repriselambda.FirstAttribute, repriselambda.LastAttribute,
 	repriselambda.ErrorTypeAttribute, repriselambda.ErrorMessageAttribute,
 }
 
-// maxTraceHeader is how many bytes of a trace header are sent back. X-Ray's have fewer
-// than 500; SQS does not count them as a part of the message.
+// maxTraceHeader is how many bytes of a trace header are sent back. X-Ray's headers have fewer
+// than 500; SQS does not count them towards the message's size.
 const maxTraceHeader = 1 << 10
 
-// outgoing is the message that is sent back: what its sender sent.
-func (l letter) outgoing(fifo bool) reprise.Outgoing {
+// outgoing is the message that is sent back: what its sender sent, or the whole of it.
+func (l letter) outgoing(fifo, whole bool) reprise.Outgoing {
 	m := reprise.Outgoing{
 		Body:        aws.ToString(l.Body),
 		Attributes:  maps.Clone(l.MessageAttributes),
@@ -64,17 +65,20 @@ func (l letter) outgoing(fifo bool) reprise.Outgoing {
 		GroupID:     l.Attributes["MessageGroupId"],
 	}
 	if len(m.TraceHeader) > maxTraceHeader {
-		m.TraceHeader = "" // no service's: the letter could not be sent with it
+		m.TraceHeader = "" // not of any service: SQS could refuse the letter for it
 	}
 	for _, name := range past {
-		delete(m.Attributes, name)
+		if !whole || name == reprise.HistoryAttribute {
+			delete(m.Attributes, name)
+		}
 	}
 	if fifo {
 		if m.GroupID == "" {
 			m.GroupID = l.id()
 		}
-		// The same for whatever is sent for this letter, and another for the letter that
-		// the message may become again, which is a message with an id of its own.
+		// Each message that is sent for this letter has the same deduplication id. If it becomes
+		// a dead letter again, that letter has another message id, and so another deduplication
+		// id.
 		m.DeduplicationID = "redrive-" + l.id()
 	}
 	return m

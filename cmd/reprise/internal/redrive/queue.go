@@ -24,12 +24,12 @@ type queue struct {
 	url      string
 	fifo     bool
 	sender   *reprise.Sender
-	refusals int    // since it last took a letter
-	closed   string // why it gets no letters, as the end of a sentence about them
+	refusals int    // in a row
+	closed   string // why it gets no more letters, as the end of the sentence "letters that ..."
 }
 
-// maxRefusals is after how many letters in a row that a queue did not take it is asked
-// no more: each may have cost a minute.
+// maxRefusals is how many letters in a row a queue may refuse; then it gets no more. Each refusal
+// may take a minute.
 const maxRefusals = 10
 
 // errSlow ends the attempts to send a batch.
@@ -38,11 +38,11 @@ var errSlow = fmt.Errorf("SQS did not confirm them within %v", sendFor)
 // open prepares to send to the queue at url.
 func (p *run) open(url string) *queue {
 	if PathOf(url) == PathOf(p.QueueURL) {
-		return &queue{closed: "came from this very queue: name another with --to"}
+		return &queue{closed: "came from this dead-letter queue itself: name another queue with --to"}
 	}
 	sender, err := reprise.NewSender(p.Client, url, reprise.SenderConfig{Linger: -1, Logger: p.Logger})
 	if err != nil {
-		return &queue{closed: fmt.Sprintf("came from %s, which is no queue: name one with --to", quoted(url))}
+		return &queue{closed: fmt.Sprintf("came from %s, which is not a queue: name a queue with --to", quoted(url))}
 	}
 	return &queue{url: url, fifo: strings.HasSuffix(url, ".fifo"), sender: sender}
 }
@@ -58,7 +58,7 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 		}
 		messages := make([]reprise.Outgoing, len(wave))
 		for i, l := range wave {
-			messages[i] = l.outgoing(q.fifo)
+			messages[i] = l.outgoing(q.fifo, p.Whole)
 		}
 		results, _ := q.sender.Send(ctx, messages...) // each result has its error
 		for i, l := range wave {
@@ -78,7 +78,7 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 func heads(letters []letter) (first, behind []letter) {
 	groups := make(map[string]bool, len(letters))
 	for _, l := range letters {
-		group := l.outgoing(true).GroupID
+		group := l.group()
 		if groups[group] {
 			behind = append(behind, l)
 			continue
@@ -89,14 +89,14 @@ func heads(letters []letter) (first, behind []letter) {
 	return first, behind
 }
 
-// ofTheMessage are SQS's codes for what is wrong with a message, and with no other.
+// ofTheMessage are SQS's error codes for problems of a single message.
 var ofTheMessage = map[string]bool{
 	"InvalidParameterValue": true, "InvalidMessageContents": true, "InvalidAttributeValue": true,
 	"MissingParameter": true, "AWS.SimpleQueueService.BatchRequestTooLong": true,
 }
 
-// refusedItself reports whether a queue has refused one message, not the request that it
-// was in nor everything for a minute.
+// refusedItself reports whether a queue has refused this one message, rather than its whole
+// request or all requests for a minute.
 func refusedItself(err error) bool {
 	if errors.Is(err, errSlow) {
 		return false
@@ -105,26 +105,26 @@ func refusedItself(err error) bool {
 	return !whole || ofTheMessage[api.ErrorCode()]
 }
 
-// refused leaves a letter that q did not take and, so that their order remains, those
-// of its group behind it. It returns the rest of them.
+// refused leaves a letter that q did not accept and, to keep the order, the letters of its group
+// behind it. It returns the remaining letters.
 func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
-	p.leave(l, fmt.Sprintf("were not taken by %s: %s", q.url, brief(err)))
+	p.leave(l, fmt.Sprintf("were not accepted by %s: %s", q.url, brief(err)))
 	if refusedItself(err) {
-		q.refusals = 0 // the queue has answered: whoever wrote this letter must not hold up the others
+		q.refusals = 0 // the queue works: a bad letter must not hold up the others
 	} else if q.refusals++; q.refusals == maxRefusals {
-		q.closed = fmt.Sprintf("were not tried: %s did not take %d others in a row", q.url, maxRefusals)
+		q.closed = fmt.Sprintf("were not tried: %s did not accept %d others in a row", q.url, maxRefusals)
 	}
-	group := l.outgoing(true).GroupID
+	group := l.group()
 	return slices.DeleteFunc(behind, func(other letter) bool {
-		if other.outgoing(true).GroupID != group {
+		if other.group() != group {
 			return false
 		}
-		p.leave(other, "are behind one of their group that was left")
+		p.leave(other, "are behind a letter of their group that was left")
 		return true
 	})
 }
 
-// deleteRetry is for a delete that SQS failed to carry out.
+// deleteRetry is the pause before a failed delete is repeated.
 var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Millisecond, Max: 5 * time.Second}, MaxAttempts: 5}
 
 // delete deletes letters that have been sent back.
@@ -156,7 +156,7 @@ func (p *run) delete(ctx context.Context, letters []letter) {
 	}
 }
 
-// deleted notes what SQS has deleted, and returns the rest.
+// deleted notes which letters SQS has deleted, and returns the others.
 func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEntry) []letter {
 	gone := make([]bool, len(letters))
 	for _, e := range done {
@@ -175,13 +175,13 @@ func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEnt
 	return rest
 }
 
-// entryID is the id of the i-th entry of a batch.
+// entryID returns the id of the i-th entry of a batch.
 func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
 
-// maxBrief is how many bytes of an error's text are shown: a service can write it.
+// maxBrief is how many bytes of an error's text are shown: a service may have written it.
 const maxBrief = 500
 
-// brief is err without what differs from one letter to the next.
+// brief returns the text of err without what differs from letter to letter.
 func brief(err error) string {
 	if errors.Is(err, errSlow) {
 		return errSlow.Error()

@@ -1,7 +1,7 @@
 // Package redrive sends dead letters back to the queues that they came from.
 //
-// SQS redrives by itself what it has moved to a dead-letter queue by itself. Of what
-// was sent there, as dead letters with a story are, it knows no source.
+// SQS's own redrive knows the source of messages that SQS itself has moved to the dead-letter
+// queue. It does not know that of messages sent there, such as dead letters with a story.
 package redrive
 
 import (
@@ -25,47 +25,57 @@ import (
 // Redrive empties a dead-letter queue.
 type Redrive struct {
 	Client *sqs.Client
-	// QueueURL is the dead-letter queue's.
+	// QueueURL is the URL of the dead-letter queue.
 	QueueURL string
-	// To is the URL of a queue that takes all letters. Default: each goes to its source:
-	// the one that SQS says it has moved it from, else the one that its story names,
-	// if that is one whose dead-letter queue this is, or if the story is signed.
+	// To is the URL of a queue that takes all letters. Default: each goes to its source, the
+	// queue from which SQS has moved it, else the queue that its story names, if that queue has
+	// this one as its dead-letter queue or the story is signed.
 	To string
-	// Keys are those that the consumers sign stories with. Default: none.
+	// Keys are the keys with which consumers sign stories. Default: none.
 	Keys []reprise.SigningKey
-	// Max is how many letters at most it tries to send back. Default: no limit.
+	// Max is the maximum number of letters to try to send back. Default: no limit.
 	Max int
-	// DryRun looks, and sends nothing. To SQS a look is a receive.
+	// Select returns whether a letter is sent back; now is SQS's time. Other letters stay, and the
+	// report does not count them. Default: all are.
+	Select func(m *types.Message, now time.Time) bool
+	// Rate is the maximum number of letters a second, on average. Default: no limit.
+	Rate float64
+	// Whole sends messages with their stories and all other attributes, except the history of a
+	// copy, which is bound to its queue. Default: messages begin anew.
+	Whole bool
+	// DryRun receives the letters and sends nothing. SQS counts these receives too.
 	DryRun bool
-	// Logger is told that sending fails and goes on. Default: slog.Default().
+	// Progress gets the number of letters sent back so far, after each batch. Default: none.
+	Progress func(sent int)
+	// Logger gets failures to send that are retried. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// Report says what became of the letters.
+// Report is the result of a Run.
 type Report struct {
 	// Sent is how many letters were sent back, or would be, by the URL of their queue.
 	Sent map[string]int
-	// Left is how many were not, by why; or were, and are in the dead-letter queue all
-	// the same.
+	// Left is how many letters are still in the dead-letter queue, by the reason: they were not
+	// sent back, or could not be deleted afterwards.
 	Left map[string]int
-	// Stopped says that there may be letters at which nobody has looked.
+	// Stopped reports that Run was stopped, and may not have received all letters.
 	Stopped bool
 }
 
 const (
-	// lease is how long SQS hides a letter from others. The run's own work on one is
-	// bounded by sendFor and deleteFor; the rest keeps those that are left away from
-	// the next receives.
+	// lease is how long SQS hides a letter from others. Run works on a letter for at most sendFor
+	// and deleteFor; for the rest of the lease the letters that it leaves do not come back to its
+	// own receives.
 	lease     = 15 * time.Minute
 	sendFor   = time.Minute
 	deleteFor = time.Minute
-	// The queue is empty when so many long polls in a row bring nothing. Even a long
-	// poll may miss a message.
+	// The queue counts as empty after so many long polls in a row without a message: even a long
+	// poll can miss one.
 	emptyPolls  = 3
 	pollSeconds = 1
 	maxBatch    = 10
-	// maxReasons bounds the report: a reason can quote what a message says, and so
-	// there can be as many as there are messages.
+	// maxReasons bounds the report: reasons can quote messages, so each message could have its
+	// own.
 	maxReasons = 20
 )
 
@@ -74,23 +84,24 @@ type run struct {
 	Redrive
 	report Report
 	own    arn.ARN           // of the dead-letter queue
-	before time.Time         // letters are sent back that were sent before
+	before time.Time         // only letters from before are sent back
+	began  time.Time         // the start, by SQS's clock
+	clock  time.Time         // the start, by this machine's clock
 	to     *queue            // takes all letters; nil: their sources do
 	queues map[string]*queue // by the ARN or the URL that SQS gives them
-	listed map[string]string // the URLs of the queues that dead-letter here, by their PathOf; nil: not asked yet
-	denied string            // why they cannot be listed
-	taken  int               // letters, against Max; by message id:
-	seen   map[string]bool   // what was taken
-	sent   map[string]bool   // what was sent back
-	undone map[string]bool   // what was sent back and not deleted
-	held   map[string]string // the handles of what is left
+	listed map[string]string // the URLs of the queues with this dead-letter queue, by PathOf; nil: not asked yet
+	denied string            // why the queues cannot be listed
+	taken  int               // letters, for Max; the maps below are by message id
+	seen   map[string]bool   // taken
+	sent   map[string]bool   // sent back
+	undone map[string]bool   // sent back and not deleted
+	held   map[string]string // receipt handles of letters that are left
 }
 
-// Run sends letters back until the queue is empty, as far as SQS tells, or stop is
-// closed, in which case it ends the batch under way. A letter is deleted after SQS has
-// confirmed what was sent for it, and is left where that fails. None is sent back
-// twice by one Run, nor at all if it came after the start: what fails again at once
-// would go round in circles. The error is one that ends the run.
+// Run sends letters back until SQS returns no more, or until stop is closed; then it finishes the
+// batch under way. It deletes a letter after SQS has confirmed the message sent for it, and
+// leaves it if sending fails. It sends no letter back twice, and none that came after its start:
+// messages that fail again at once would come back for ever. An error has ended the run early.
 func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) {
 	p := &run{
 		Redrive: r,
@@ -106,12 +117,12 @@ func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) 
 		err = p.empty(ctx, stop)
 	}
 	if n := len(p.undone); n > 0 {
-		p.report.Left["were sent back, but could not be deleted: sent back again, they would be there twice"] += n
+		p.report.Left["were sent back, but could not be deleted: another run would send them a second time"] += n
 	}
 	return p.report, errors.Join(err, p.release(ctx), p.close(ctx))
 }
 
-// begin asks for the queue's name and for SQS's time, by which it dates messages.
+// begin asks for the queue's ARN, and for SQS's time, to compare it with the times of messages.
 func (p *run) begin(ctx context.Context) error {
 	out, err := p.Client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &p.QueueURL, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn},
@@ -126,7 +137,8 @@ func (p *run) begin(ctx context.Context) error {
 	if !ok {
 		now = time.Now()
 	}
-	p.before = now.Truncate(time.Second).Add(time.Second) // replies tell whole seconds
+	p.began, p.clock = now, time.Now()
+	p.before = now.Truncate(time.Second).Add(time.Second) // replies have whole seconds
 	if p.To == "" {
 		return nil
 	}
@@ -134,12 +146,12 @@ func (p *run) begin(ctx context.Context) error {
 		return fmt.Errorf("the letters are in %s: name another queue to send them to", p.To)
 	}
 	if p.to = p.open(p.To); p.to.closed != "" {
-		return fmt.Errorf("%q is no queue's URL: letters cannot be sent to it", p.To)
+		return fmt.Errorf("%q is not the URL of a queue: letters cannot be sent to it", p.To)
 	}
 	return nil
 }
 
-// empty takes batch after batch.
+// empty handles one batch after another.
 func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
 	for polls := 0; polls < emptyPolls; {
 		room := maxBatch
@@ -165,16 +177,39 @@ func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
 		if polls++; len(out.Messages) > 0 {
 			polls = 0
 		}
+		before := p.taken
 		p.sendBack(ctx, p.sort(ctx, out.Messages))
+		if p.Progress != nil {
+			p.Progress(len(p.sent))
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if !p.pace(ctx, stop, p.taken-before) {
+			p.report.Stopped = true
+			return nil
 		}
 	}
 	return nil
 }
 
-// sort returns the letters that can be sent back, by their queues, and keeps hold of
-// the others.
+// pace waits until so many more letters may be sent back, and reports whether nobody stopped it.
+func (p *run) pace(ctx context.Context, stop <-chan struct{}, taken int) bool {
+	if p.Rate <= 0 || p.DryRun || taken == 0 {
+		return true
+	}
+	wait := time.NewTimer(time.Duration(float64(taken) / p.Rate * float64(time.Second)))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-stop:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// sort returns the letters to send back, by their queues. It keeps the others hidden.
 func (p *run) sort(ctx context.Context, messages []types.Message) map[*queue][]letter {
 	back := make(map[*queue][]letter)
 	var undeleted []letter
@@ -190,6 +225,10 @@ func (p *run) sort(ctx context.Context, messages []types.Message) map[*queue][]l
 			}
 			continue
 		}
+		if p.Select != nil && !p.Select(l.Message, p.began.Add(time.Since(p.clock))) {
+			p.held[l.id()] = l.handle()
+			continue
+		}
 		q, problem := p.queueOf(ctx, l)
 		if problem != "" {
 			p.leave(l, problem)
@@ -203,10 +242,10 @@ func (p *run) sort(ctx context.Context, messages []types.Message) map[*queue][]l
 	return back
 }
 
-// queueOf returns the queue to which l goes, or why it goes nowhere.
+// queueOf returns the queue to which l goes, or the reason to leave it.
 func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) {
 	if !l.date().Before(p.before) {
-		return nil, "came after the start: run it again for them"
+		return nil, "came after the start: run the command again for them"
 	}
 	if q = p.to; q == nil {
 		q = p.sourceOf(ctx, l)
@@ -214,7 +253,7 @@ func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) 
 	return q, q.closed
 }
 
-// sendBack sends letters to their queues, and deletes those that arrived.
+// sendBack sends letters to their queues, and deletes those that were confirmed.
 func (p *run) sendBack(ctx context.Context, back map[*queue][]letter) {
 	for q, letters := range back {
 		if p.DryRun {
@@ -235,17 +274,17 @@ func (p *run) sendBack(ctx context.Context, back map[*queue][]letter) {
 	}
 }
 
-// leave keeps a letter where it is, out of the way until the end of the run.
+// leave counts a letter as left, and keeps it hidden until the end of the run.
 func (p *run) leave(l letter, why string) {
 	p.held[l.id()] = l.handle()
 	if _, known := p.report.Left[why]; !known && len(p.report.Left) >= maxReasons {
-		why = "were left for other reasons than those: mend them, and run it again"
+		why = "were left for other reasons than those: remove the reasons above, and run the command again"
 	}
 	p.report.Left[why]++
 }
 
-// release lets others see what is left. It is the last thing to be done also after a
-// failure, but not after the end of ctx: then the lease has to run out.
+// release makes the letters that are left visible again. Run calls it last, also after a failure.
+// After the end of ctx it does nothing, and the letters stay hidden until the lease ends.
 func (p *run) release(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
@@ -267,7 +306,7 @@ func (p *run) release(ctx context.Context) error {
 	return nil
 }
 
-// close ends what was begun with the queues.
+// close closes the senders of the queues.
 func (p *run) close(ctx context.Context) error {
 	if p.to != nil {
 		p.queues[p.to.url] = p.to
@@ -282,8 +321,8 @@ func (p *run) close(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// PathOf is the account and the name in a queue's URL, which tell it from others
-// whatever name its host goes by.
+// PathOf returns the account and the name in a queue's URL. They identify the queue, whatever the
+// host is called.
 func PathOf(queueURL string) string {
 	parts := strings.Split(strings.TrimRight(queueURL, "/"), "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/google/go-cmp/cmp"
 
@@ -146,7 +147,7 @@ func TestLeft(t *testing.T) {
 		why := strings.Join(slices.Sorted(maps.Keys(report.Left)), "\n")
 		for _, want := range []string{
 			"do not say which", `gone", which does not exist or does not have this queue`, `another account or region, from "` + far,
-			dead.Name() + `", which does not exist or`, `"arn:aws:s3:::x", which is no queue`, "shorter than 1024 bytes",
+			dead.Name() + `", which does not exist or`, `"arn:aws:s3:::x", which is not a queue`, "shorter than 1024 bytes",
 		} {
 			if !strings.Contains(why, want) {
 				t.Errorf("nothing was left because of %q:\n%s", want, why)
@@ -176,7 +177,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"throttled for a while", []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch", Limit: 4}}, nil, 25, ""},
 		{"entries fail", []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Every: 3}}, nil, 25, ""},
-		{"throttled for good", []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch"}}, nil, 0, "were not t"},
+		{"throttled for good", []sqsserver.Fault{{Kind: sqsserver.FaultThrottle, Action: "SendMessageBatch"}}, nil, 0, "were not "},
 		{"deletes fail for a while", nil, []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch", Limit: 20}}, 25, ""},
 		{"deletes fail for good", nil, []sqsserver.Fault{{Kind: sqsserver.FaultFailEntry, Action: "DeleteMessageBatch"}}, 25, "could not be deleted"},
 		{"delivered twice", nil, []sqsserver.Fault{{Kind: sqsserver.FaultDuplicate, Every: 2}}, 25, ""},
@@ -303,6 +304,63 @@ func TestDryRunAndMax(t *testing.T) {
 		r := redrive.Redrive{Client: dead.Client(), QueueURL: dead.URL()}
 		if report, err := r.Run(t.Context(), stop); err != nil || !report.Stopped || len(dead.Messages()) != 13 {
 			t.Errorf("stopped: %+v, %v", report, err)
+		}
+	})
+}
+
+// TestSelect: what is not selected stays, is visible at the end, and is in no count.
+func TestSelect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewDeadLetterQueue(5)
+		for i := range 25 {
+			dead.SendMessage(letterOf(source.ARN(), fmt.Sprintf("%02d", i), ""))
+		}
+		time.Sleep(time.Minute)
+		began, progress := time.Now(), 0
+		r := redrive.Redrive{
+			Client: dead.Client(), QueueURL: dead.URL(), Rate: 2,
+			Select: func(m *types.Message, now time.Time) bool {
+				if d := time.Since(now).Abs(); d > time.Second {
+					t.Errorf("SQS's time is %v off", d)
+				}
+				return *m.Body >= "10"
+			},
+			Progress: func(sent int) { progress = sent },
+		}
+		report, err := r.Run(t.Context(), make(chan struct{})) // of this bubble, for it is waited on
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(redrive.Report{Sent: map[string]int{source.URL(): 15}, Left: map[string]int{}}, report); diff != "" {
+			t.Errorf("report (-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took < 7*time.Second || progress != 15 {
+			t.Errorf("15 letters at 2 a second took %v; progress %d", took, progress)
+		}
+		if left := bodies(dead); len(left) != 10 || slices.ContainsFunc(left, func(body string) bool { return body >= "10" }) {
+			t.Errorf("left are %q", left)
+		}
+		visible(t, dead)
+	})
+}
+
+// TestWhole: a message that is moved keeps its story, and not the history of a copy.
+func TestWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead, other := source.NewDeadLetterQueue(5), source.NewQueue(nil)
+		m := letterOf(source.ARN(), "m", "")
+		m.MessageAttributes = append(m.MessageAttributes, sqsserver.MessageAttribute{Name: reprise.HistoryAttribute, DataType: "String", StringValue: "{}"})
+		dead.SendMessage(m)
+		redriven(t, dead, redrive.Redrive{To: other.URL(), Whole: true})
+		var names []string
+		for _, a := range other.Messages()[0].Attributes {
+			names = append(names, a.Name)
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, []string{reprise.StoryAttribute, "tenant"}) {
+			t.Errorf("the message has %q", names)
 		}
 	})
 }

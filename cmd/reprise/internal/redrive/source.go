@@ -16,10 +16,10 @@ import (
 
 // sourceOf finds the queue that l came from.
 //
-// A redrive acts with the operator's permissions on what a sender has written, so what
-// the sender wrote must not choose the queue. What SQS says comes first. A story that no
-// key vouches for leads only to queues that have this one for their dead-letter queue,
-// which their owners have set, and to the URL that SQS gives them.
+// A redrive acts with the operator's permissions on what a sender has written, so the sender must
+// not choose the queue. SQS's own information comes first. An unsigned story leads only to queues
+// whose owners have made this queue their dead-letter queue, at the URL that SQS returns for
+// them.
 func (p *run) sourceOf(ctx context.Context, l letter) *queue {
 	if source := l.moved(); source != "" {
 		return p.once(source, func() *queue { return p.resolve(ctx, source) })
@@ -43,12 +43,12 @@ func (p *run) sourceOf(ctx context.Context, l letter) *queue {
 	}
 	url, listed := p.listed[path]
 	if !listed {
-		return &queue{closed: fmt.Sprintf("say that they came from %s, which does not exist or does not have this queue for its dead-letter queue; any sender can say so, and no signing key vouches for it: if it is true, name it with --to", quoted(told))}
+		return &queue{closed: fmt.Sprintf("name as their source %s, which does not exist or does not have this queue as its dead-letter queue; any sender can write that, and it is not signed: if it is true, name the queue with --to", quoted(told))}
 	}
 	return p.once(url, func() *queue { return p.open(url) })
 }
 
-// once returns the queue that was found under name, or what find finds.
+// once returns the queue found earlier under name, or calls find.
 func (p *run) once(name string, find func() *queue) *queue {
 	q, known := p.queues[name]
 	if !known {
@@ -58,8 +58,8 @@ func (p *run) once(name string, find func() *queue) *queue {
 	return q
 }
 
-// localPath is the account and the name, as PathOf has them, of the queue that a story
-// calls source, or why it cannot be meant: an ARN of another account or region.
+// localPath returns the account and the name, as PathOf does, of the queue that a story calls
+// source, or a problem: it is not a queue, or an ARN of another account or region.
 func (p *run) localPath(source string) (path, problem string) {
 	if strings.Contains(source, "://") {
 		return PathOf(source), ""
@@ -67,15 +67,15 @@ func (p *run) localPath(source string) (path, problem string) {
 	name, err := arn.Parse(source)
 	switch {
 	case err != nil || name.Service != "sqs":
-		return "", fmt.Sprintf("say that they came from %s, which is no queue: name one with --to", quoted(source))
+		return "", fmt.Sprintf("name as their source %s, which is not a queue: name a queue with --to", quoted(source))
 	case !p.near(name):
 		return "", elsewhere(source)
 	}
 	return name.AccountID + "/" + name.Resource, ""
 }
 
-// near reports whether a queue is in the account and the region of this one, as SQS
-// demands of a queue and its dead-letter queue.
+// near reports whether a queue is in the account and the region of this one, as SQS requires of a
+// queue and its dead-letter queue.
 func (p *run) near(name arn.ARN) bool {
 	return name.Partition == p.own.Partition && name.Region == p.own.Region && name.AccountID == p.own.AccountID
 }
@@ -89,7 +89,7 @@ func (p *run) resolve(ctx context.Context, source string) *queue {
 	name, err := arn.Parse(source)
 	switch {
 	case err != nil || name.Service != "sqs":
-		return &queue{closed: fmt.Sprintf("came from %s, which is no queue: name one with --to", quoted(source))}
+		return &queue{closed: fmt.Sprintf("came from %s, which is not a queue: name a queue with --to", quoted(source))}
 	case !p.near(name):
 		return &queue{closed: elsewhere(source)}
 	}
@@ -98,15 +98,15 @@ func (p *run) resolve(ctx context.Context, source string) *queue {
 		return &queue{closed: fmt.Sprintf("came from %s, which does not exist: create it, or name another queue with --to", quoted(source))}
 	}
 	if err != nil {
-		return &queue{closed: fmt.Sprintf("came from %s, whose URL is not to be had: %s", quoted(source), brief(err))}
+		return &queue{closed: fmt.Sprintf("came from %s, whose URL cannot be looked up: %s", quoted(source), brief(err))}
 	}
 	if aws.ToString(out.QueueUrl) == "" {
-		return &queue{closed: fmt.Sprintf("came from %s, whose URL the endpoint does not tell: name one with --to", quoted(source))}
+		return &queue{closed: fmt.Sprintf("came from %s, for which the endpoint returns no URL: name a queue with --to", quoted(source))}
 	}
 	return p.open(*out.QueueUrl)
 }
 
-// list asks once which queues have this one for their dead-letter queue.
+// list asks, once, which queues have this one as their dead-letter queue.
 func (p *run) list(ctx context.Context) {
 	if p.listed != nil {
 		return
@@ -116,7 +116,7 @@ func (p *run) list(ctx context.Context) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			p.denied = fmt.Sprintf("say themselves where they came from, and which queues have this one for their dead-letter queue is not to be had: %s: permit sqs:ListDeadLetterSourceQueues, or name a queue with --to", brief(err))
+			p.denied = fmt.Sprintf("name their source themselves, and the queues with this dead-letter queue cannot be listed: %s: permit sqs:ListDeadLetterSourceQueues, or name a queue with --to", brief(err))
 			return
 		}
 		for _, url := range page.QueueUrls {
@@ -125,9 +125,9 @@ func (p *run) list(ctx context.Context) {
 	}
 }
 
-// maxQuoted is how many characters are shown of what a message or a service calls a
-// queue. An ARN of a queue has fewer than 160.
+// maxQuoted is how many characters are shown of a queue's name that a message or a service has
+// written. An ARN of a queue has fewer than 160.
 const maxQuoted = 200
 
-// quoted is what others have written, for a reason.
+// quoted quotes text of others in a reason.
 func quoted(text string) string { return terminal.Quote(text, maxQuoted) }

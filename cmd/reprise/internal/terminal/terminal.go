@@ -75,6 +75,9 @@ func isUTF8(locale string) bool {
 // Width returns the current number of columns.
 func (t *Terminal) Width() int { return max(minWidth, t.width()) }
 
+// Unicode reports whether the output shows block characters and lines.
+func (t *Terminal) Unicode() bool { return t.unicode }
+
 // Live reports whether [Terminal.Redraw] redraws.
 func (t *Terminal) Live() bool { return t.live }
 

@@ -1,7 +1,7 @@
-// Package build makes the functions of a template ready to run on this machine: Go
-// is compiled, or made by the project's own Makefile, for this machine's processor;
-// Python and Node run from their folder, by AWS's runtime clients where those are
-// installed and otherwise by small ones that are part of this program.
+// Package build makes the functions of a template ready to run on this machine: Go is compiled,
+// or built by the project's own Makefile, for this machine's processor; Python and Node run from
+// their folder, with AWS's runtime clients if those are installed, otherwise with small ones that
+// are part of this program.
 package build
 
 import (
@@ -23,10 +23,9 @@ import (
 
 // Builder builds functions of one template.
 type Builder struct {
-	// Root is the template's folder, which paths are relative to.
+	// Root is the template's folder, to which paths are relative.
 	Root string
-	// Dir is an empty folder for what is built; it has to exist as long as the
-	// functions run.
+	// Dir is an empty folder for built files; it must exist as long as the functions run.
 	Dir string
 	// Watch asks for Built.Sources.
 	Watch bool
@@ -39,16 +38,16 @@ type Built struct {
 	// Command starts it, in the folder Dir.
 	Command []string
 	Dir     string
-	// Made is the folder that was made for this build alone; empty: none.
+	// Made is the folder that this build has made for itself; empty: none.
 	Made string
-	// Notes say what is not as it will be on AWS.
+	// Notes are differences from AWS.
 	Notes []string
-	// Sources are what it was built from, and Fingerprint how they were then: another
-	// one asks for another build. Only with Builder.Watch.
+	// Sources are the files and folders that it was built from, and Fingerprint is theirs at that
+	// time: when it changes, the function must be built again. Set only with Builder.Watch.
 	Sources     []Source
 	Fingerprint uint64
 
-	makeDir string // where make runs; empty: it does not
+	makeDir string // where make runs; empty: without make
 }
 
 // Build builds f. It may be called for several functions at once.
@@ -71,7 +70,7 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	info, err := os.Stat(code)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Built{}, fmt.Errorf("there is no folder %s: mend CodeUri, which is relative to the template", code)
+		return Built{}, fmt.Errorf("there is no folder %s: correct CodeUri, which is relative to the template", code)
 	case err != nil:
 		return Built{}, err
 	case !info.IsDir():
@@ -110,9 +109,9 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	return built, b.interpret(ctx, f, &built)
 }
 
-// path is a path of the template, which its property has. Unless that is permitted it
-// fails for one outside of Root, by its name or by symbolic links: whoever wrote the
-// template chose what is run, and not what lies elsewhere on this machine.
+// path returns the absolute path that a property of the template gives. Unless AllowOutside
+// permits it, a path outside of Root, by its name or by symbolic links, is an error: the
+// template's author must not choose other files of this machine.
 func (b *Builder) path(property, name string) (string, error) {
 	path := filepath.Clean(name)
 	if !filepath.IsAbs(name) {
@@ -127,7 +126,7 @@ func (b *Builder) path(property, name string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) && within(b.Root, path) {
-		return path, nil // which is said better where it is used
+		return path, nil // its user reports it better
 	}
 	if err == nil && within(root, real) {
 		return path, nil
@@ -147,13 +146,13 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// artifacts makes the folder for what is built of f: each time another one, since
-// what was built before may still run.
+// artifacts makes a new folder for the files built for f, since those of an earlier build may
+// still run.
 func (b *Builder) artifacts(f *template.Function) (string, error) {
 	return os.MkdirTemp(b.Dir, f.ID+"-")
 }
 
-// inline writes code that stands in the template into a folder of its own.
+// inline writes code from the template's text into a folder of its own.
 func (b *Builder) inline(ctx context.Context, f *template.Function) (Built, error) {
 	dir, err := b.artifacts(f)
 	if err != nil {
@@ -173,14 +172,14 @@ func (b *Builder) inline(ctx context.Context, f *template.Function) (Built, erro
 const (
 	// bootstrap is the name of the program that provided runtimes start.
 	bootstrap = "bootstrap"
-	// The values of BuildMethod that say more than the runtime: that of Go, whichever
-	// the runtime is, and that of everything else.
+	// The values of BuildMethod that matter beside the runtime: for Go, whatever the runtime is,
+	// and for a Makefile.
 	goMethod   = "go1.x"
 	makeMethod = "makefile"
 )
 
-// make builds f as SAM does: by the target build-ID of its Makefile, which puts what
-// it makes into ARTIFACTS_DIR.
+// make builds f as SAM does: by the target build-ID of its Makefile, which puts its results into
+// ARTIFACTS_DIR.
 func (b *Builder) make(ctx context.Context, f *template.Function, built *Built) error {
 	dir, err := b.artifacts(f)
 	if err != nil {
@@ -190,7 +189,7 @@ func (b *Builder) make(ctx context.Context, f *template.Function, built *Built) 
 		return err
 	}
 	if b.Watch {
-		// Makefiles may write beside their sources: that must not ask for another build.
+		// Makefiles may write beside their sources, which must not cause another build.
 		built.Fingerprint = Fingerprint(built.Sources)
 	}
 	built.Dir, built.Made = dir, dir
@@ -208,14 +207,14 @@ func (b *Builder) makeDir(f *template.Function, code string) (string, error) {
 // compile builds the Go program in the folder of f.
 func (b *Builder) compile(ctx context.Context, f *template.Function, built *Built) error {
 	if len(goFiles(built.Dir)) == 0 {
-		return fmt.Errorf("%s has neither a program called %s nor Go files: build the one, or mend CodeUri", built.Dir, bootstrap)
+		return fmt.Errorf("%s has neither a program called %s nor Go files: build the one, or correct CodeUri", built.Dir, bootstrap)
 	}
 	dir, err := b.artifacts(f)
 	if err != nil {
 		return err
 	}
-	// For this machine, and else with its own settings: packages that it has compiled
-	// before are not compiled again, as they would be for a static program.
+	// For this machine, otherwise with the user's settings: a static program would have packages
+	// compiled again that are compiled already.
 	err = run(ctx, built.Dir, []string{"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH},
 		"go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(dir, bootstrap), ".")
 	built.Dir, built.Made = dir, dir
@@ -225,12 +224,12 @@ func (b *Builder) compile(ctx context.Context, f *template.Function, built *Buil
 func goFiles(dir string) []string {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
-		return nil // the folder's name is no pattern: make or go will say what is wrong
+		return nil // the folder's name is not a valid pattern; make or go will report the problem
 	}
 	return files
 }
 
-// finishBinary checks that the program can run here, and notes what is not as on AWS.
+// finishBinary checks that the program can run here, and notes differences from AWS.
 func (b *Builder) finishBinary(f *template.Function, built *Built) error {
 	program := filepath.Join(built.Dir, bootstrap)
 	if !exists(program) {
@@ -252,7 +251,7 @@ var architectures = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 // stopGrace is how long a build may take to end after it was asked to.
 const stopGrace = time.Second
 
-// run runs a command in dir, and fails with what it has written.
+// run runs a command in dir, and fails with its output.
 func run(ctx context.Context, dir string, environment []string, name string, args ...string) error {
 	_, err := output(ctx, dir, environment, name, args...)
 	return err
@@ -270,7 +269,7 @@ func output(ctx context.Context, dir string, environment []string, name string, 
 	cmd.Env = append(append(os.Environ(), environment...), mark)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = 2 * stopGrace // what does not end then may hold the output open
+	cmd.WaitDelay = 2 * stopGrace // processes that do not end then may keep the output open
 	if err := children.New(cmd, mark, stopGrace).Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
 )
 
-// The runtimes of our own, for where AWS's are not installed.
+// Our own runtimes, used if AWS's are not installed.
 var (
 	//go:embed bootstrap.py
 	pythonBootstrap []byte
@@ -30,8 +30,8 @@ func (b *Builder) interpret(ctx context.Context, f *template.Function, built *Bu
 	return b.python(ctx, f, built)
 }
 
-// python asks the interpreter for its own path, since what is on the PATH may be a
-// script that looks for it at every start; for its version; and for AWS's runtime.
+// python asks the interpreter for its own path, since the command on the PATH may be a script
+// that searches for the interpreter at every start; for its version; and for AWS's runtime.
 func (b *Builder) python(ctx context.Context, f *template.Function, built *Built) error {
 	const script = "import sys, importlib.util as u; print(sys.executable); print('%d.%d' % sys.version_info[:2]); print(bool(u.find_spec('awslambdaric')))"
 	text, err := output(ctx, built.Dir, nil, "python3", "-c", script)
@@ -40,7 +40,7 @@ func (b *Builder) python(ctx context.Context, f *template.Function, built *Built
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) != 3 {
-		return fmt.Errorf("python3 answers %q when asked for its version: mend the installation", text)
+		return fmt.Errorf("python3 answers %q when asked for its version: correct the installation", text)
 	}
 	built.note(f, "python"+lines[1], "Python "+lines[1])
 	if exists(filepath.Join(built.Dir, "requirements.txt")) {
@@ -74,14 +74,14 @@ func (b *Builder) node(ctx context.Context, f *template.Function, built *Built) 
 	return err
 }
 
-// note says so if the interpreter's version is not the template's.
+// note notes that the interpreter's version is not the template's, if so.
 func (built *Built) note(f *template.Function, runtime, name string) {
 	if f.Runtime != runtime {
 		built.Notes = append(built.Notes, fmt.Sprintf("run by %s, the one on the PATH, not by %s", name, f.Runtime))
 	}
 }
 
-// bootstrap returns the path of one of our runtimes, written out.
+// bootstrap writes one of our runtimes to a file, and returns its path.
 func (b *Builder) bootstrap(name string, text []byte) (string, error) {
 	dir := filepath.Join(b.Dir, "runtime")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

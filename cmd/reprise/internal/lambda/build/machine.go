@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// foreign returns the name of the processor that the program is for, if it is one of
-// Linux and not this machine's; empty if it may run here. Without this the only sign
-// would be "exec format error", of each instance.
+// foreign returns the name of the processor that the program is for, if it is one of Linux and
+// not this machine's; empty if it may run here. Without this check each instance would only
+// report "exec format error".
 func foreign(program string) string {
 	file, err := elf.Open(program)
 	if err != nil {

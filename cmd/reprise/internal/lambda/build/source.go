@@ -15,14 +15,12 @@ import (
 // Source is a folder with code, or a file.
 type Source struct {
 	Path string
-	// Deep says that folders in it count, too, except hidden ones and those that
-	// package managers fill.
+	// Deep includes folders in it, except hidden ones and those that package managers fill.
 	Deep bool
 }
 
-// Fingerprint changes when a file of the sources is written, added or taken away.
-// Files that cannot be read do not count: they are seen when they can. Without
-// sources it is 0.
+// Fingerprint returns a number that changes when a file of the sources is written, added or
+// removed. Files that cannot be read do not count until they can. Without sources it is 0.
 func Fingerprint(sources []Source) uint64 {
 	if len(sources) == 0 {
 		return 0
@@ -53,7 +51,7 @@ func skipped(folder string) bool {
 	return strings.HasPrefix(folder, ".") || folder == "node_modules" || folder == "__pycache__"
 }
 
-// watch finds out what f is built from, and how that is now.
+// watch sets the sources that f is built from, and their present fingerprint.
 func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built) error {
 	built.Sources = []Source{{Path: built.Dir, Deep: true}}
 	isGo := len(goFiles(built.Dir)) > 0
@@ -61,7 +59,7 @@ func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built)
 	case f.Code.BuildMethod == makeMethod:
 		built.Sources = append(built.Sources, Source{Path: built.makeDir, Deep: true})
 	case isGo:
-		built.Sources = nil // its packages: the folder may hold whole other programs
+		built.Sources = nil // only its packages: the folder may contain other programs
 	}
 	if isGo {
 		packages, err := goPackages(ctx, built.Dir)
@@ -74,9 +72,9 @@ func (b *Builder) watch(ctx context.Context, f *template.Function, built *Built)
 	return nil
 }
 
-// goPackages are the folders of the packages that the Go program in dir is made of, the
-// files that they embed and the go.mod of their modules, as far as they can change: those
-// of the standard library and of modules of others cannot.
+// goPackages returns the folders of the packages of the Go program in dir, the files that they
+// embed and the go.mod of their modules. It leaves out the standard library and downloaded
+// modules, which do not change.
 func goPackages(ctx context.Context, dir string) ([]Source, error) {
 	const own = "{{if not .Standard}}{{if or (not .Module) .Module.Main .Module.Replace}}" +
 		"{{$dir := .Dir}}{{$dir}}{{range .EmbedFiles}}\n{{$dir}}/{{.}}{{end}}{{with .Module}}\n{{.GoMod}}{{end}}" +

@@ -9,16 +9,15 @@ import (
 // latest is the only version that a local function has.
 const latest = "$LATEST"
 
-// The parts of a function's ARN that others than its owner choose, as the service's
-// model has them.
+// The forms of region and account in the ARN of a function, as in the service's model.
 const (
 	regionPattern  = `(?:eusc-)?[a-z]{2}(?:-gov|-iso[a-z]?)?-[a-z]+-\d`
 	accountPattern = `\d{12}`
 )
 
-// invokable is what the Invoke API accepts as a function's name: the name, its ARN
-// or a part of it, each with or without a qualifier. It is the pattern of
-// NamespacedFunctionName in the service's model.
+// invokable matches what the Invoke API accepts as a function's name: the name, its ARN or a part
+// of it, each with or without a qualifier. It is the pattern of NamespacedFunctionName in the
+// service's model.
 var invokable = regexp.MustCompile(`^(?:arn:aws[a-zA-Z-]*:lambda:)?(?:(` + regionPattern + `):)?(?:(` + accountPattern + `):)?(?:function:)?([a-zA-Z0-9-_.]+)(?::(\$LATEST|[a-zA-Z0-9-_]+))?$`)
 
 // functionARN is the ARN of the function called name, without a qualifier.
@@ -26,7 +25,7 @@ func (c *Config) functionARN(name string) string {
 	return "arn:aws:lambda:" + c.Region + ":" + c.AccountID + ":function:" + name
 }
 
-// resolve finds out which function a caller means, and the ARN that it invokes.
+// resolve returns the function that a caller means, and the ARN that it invokes.
 func (c *Config) resolve(given, qualifier string) (name, arn string, err error) {
 	parts := invokable.FindStringSubmatch(given)
 	if parts == nil || len(given) > 256 {
@@ -60,13 +59,13 @@ func notFound(message string) *Error {
 	return &Error{Status: 404, Code: "ResourceNotFoundException", Message: message}
 }
 
-// destination is what the ARN of a destination names.
+// destination is the target that the ARN of a destination names.
 type destination struct {
 	service string // "sqs" or "lambda"
 	name    string // of the queue, or of the function
 }
 
-// parseDestination reads the ARN of a destination that can be had here.
+// parseDestination reads the ARN of a destination that is supported here.
 func parseDestination(arn string) (destination, error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" {

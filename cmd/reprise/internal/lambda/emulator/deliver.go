@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// finish tells those who are to know that e has ended. It reports false if it was
-// stopped before that, and e abandoned.
+// finish sends the record of e's end to its destinations. It reports false if it was stopped
+// before that, and e abandoned.
 func (q *events) finish(e *event, why condition) bool {
 	f, known := q.function(e.function)
 	if !known {
@@ -52,10 +52,9 @@ func (q *events) deliver(e *event, why condition, target string) bool {
 	return true
 }
 
-// giveUp says what becomes of an event that Lambda runs no more, and sends it to the
-// function's dead-letter queue if there is one. It does not say that the event is
-// lost, for whoever takes its record may run it again. It reports false if it was
-// stopped before that, and e abandoned.
+// giveUp logs that Lambda stops retrying an event, and sends it to the function's dead-letter
+// queue if there is one. The log does not call the event lost, since the receiver of its record
+// may run it again. It reports false if it was stopped before that, and e abandoned.
 func (q *events) giveUp(e *event, why condition, async AsyncConfig) bool {
 	text := fmt.Sprintf("Lambda stops retrying the asynchronous event: %s after %s", why, plural.Of(e.invokes, "invoke"))
 	if async.OnFailure == "" && async.DeadLetter == "" {
@@ -98,12 +97,12 @@ func (q *events) chain(e *event, target, name string, text []byte) bool {
 	return true
 }
 
-// codeThrottled is what SQS calls a refusal that is no fault of the message's, though
-// its status says so.
+// codeThrottled is SQS's code for throttling. Its status is that of a client error, but the
+// message is not at fault.
 const codeThrottled = "RequestThrottled"
 
-// send sends to a queue until it takes the message or refuses it. It reports false if it
-// was stopped before that, and e abandoned.
+// send sends a message to a queue, repeatedly, until the queue accepts or refuses it. It reports
+// false if it was stopped before that, and e abandoned.
 func (q *events) send(e *event, metric, queueARN string, body []byte, attributes []sqsserver.MessageAttribute) bool {
 	for failures := 1; ; failures++ {
 		err := q.cfg.Send(q.killed, queueARN, string(body), attributes)
@@ -124,7 +123,7 @@ func (q *events) send(e *event, metric, queueARN string, body []byte, attributes
 	}
 }
 
-// undelivered says what Lambda only counts, in the metric of that name.
+// undelivered logs a failure that Lambda itself only counts, in the metric of that name.
 func (q *events) undelivered(e *event, metric, target string, err error) {
 	q.log(e, SourceTrouble, fmt.Sprintf("%s: nothing was delivered to %s: %v", metric, target, err))
 }

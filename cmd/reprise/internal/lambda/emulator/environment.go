@@ -8,16 +8,16 @@ import (
 	"strconv"
 )
 
-// inherited are the variables that instances take over from this process unasked: where
-// programs are found, where temporary files go, and what Windows cannot do without. HOME
-// is none of them: it leads to the user's keys and settings, and Lambda has no such thing.
+// inherited are the variables of this process that every instance gets: the paths of programs and
+// temporary files, and what Windows requires. HOME is left out: the user's keys and settings are
+// there, and Lambda has no HOME.
 var inherited = []string{"PATH", "TMPDIR", "SystemRoot", "TEMP"}
 
-// runtimeAPIVariable tells an instance where it asks for invokes: each at an address of
-// its own, which tells what it has started from what others have.
+// runtimeAPIVariable has the address of an instance's Runtime API. Each instance has an address
+// of its own, so the variable also identifies the processes that it starts.
 const runtimeAPIVariable = "AWS_LAMBDA_RUNTIME_API"
 
-// environment is what the process sees, which asks at api for its invokes.
+// environment returns the variables of a process whose Runtime API is at api.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 func (i *instance) environment(api string) []string {
 	cfg, f := &i.pool.lambda.cfg, &i.pool.function

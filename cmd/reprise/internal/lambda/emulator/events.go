@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// event is an asynchronous invoke: accepted, and from then on Lambda's.
+// event is an asynchronous invoke that Lambda has accepted.
 type event struct {
 	id       string
 	function string
@@ -22,24 +22,24 @@ type event struct {
 	context  string // the client's; "": none
 	accepted time.Time
 
-	invokes   int    // that reached the function
-	throttles int    // since it last did
-	last      Result // of the last of invokes
-	refusal   *Error // that ended it; nil: a function's result did
+	invokes   int    // runs of the function
+	throttles int    // since the last run
+	last      Result // of the last run
+	refusal   *Error // that ended the event; nil: a result ended it
 
-	due    time.Time // when it is invoked next; zero: at once
+	due    time.Time // of the next run; zero: at once
 	number uint64    // in the journal
 }
 
-// events is the queue of asynchronous invokes. Every event is in memory, and has a
-// goroutine that waits for it; the store keeps those that must outlive the process.
+// events is the queue of asynchronous invokes. Every event is in memory, and has a goroutine that
+// waits for it; the store keeps those that must survive the process.
 type events struct {
 	cfg      *Config
 	store    eventStore
 	invoke   func(ctx context.Context, function string, inv *invocation) (Result, error)
 	function func(name string) (Function, bool)
 
-	killed   context.Context // ends whatever runs
+	killed   context.Context // ends runs
 	stopping context.Context // ends the waits
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
@@ -62,7 +62,7 @@ func newEvents(l *Lambda) (*events, error) {
 	return q, nil
 }
 
-// resume runs what an earlier process has accepted and not ended.
+// resume runs the unfinished events of an earlier process.
 func (q *events) resume() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +87,7 @@ func (q *events) resume() {
 	}
 }
 
-// accept takes over inv: when it returns nil, the event is where the store keeps it.
+// accept accepts inv. When it returns nil, the store has kept the event.
 func (q *events) accept(function string, inv *invocation) error {
 	e := &event{
 		id: inv.id, function: function, arn: inv.arn, payload: inv.payload,
@@ -107,7 +107,7 @@ func (q *events) accept(function string, inv *invocation) error {
 	return nil
 }
 
-// begin counts one more event that runs.
+// begin counts an event as running.
 func (q *events) begin() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,7 +127,7 @@ func (q *events) run(e *event) {
 			q.abandon(e, err.Error())
 			return
 		case q.store.durable() && q.killed.Err() != nil:
-			q.abandon(e, "its invoke was cut off") // which was no failure of the function's
+			q.abandon(e, "its invoke was cut off") // the function has not failed
 			return
 		case why != "":
 			if q.finish(e, why) {
@@ -145,8 +145,7 @@ func (q *events) run(e *event) {
 	}
 }
 
-// attempt invokes e once and decides what comes after it. An error means that the
-// event is lost.
+// attempt invokes e once and decides what happens next. An error means that the event is lost.
 func (q *events) attempt(e *event) (wait time.Duration, why condition, lost error) {
 	inv := &invocation{id: e.id, arn: e.arn, payload: e.payload, trace: e.trace, clientContext: e.context, done: make(chan struct{})}
 	result, err := q.invoke(q.killed, e.function, inv)
@@ -189,15 +188,14 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// kept says that what has become of e could not be kept.
+// kept logs that the state of e could not be kept.
 func (q *events) kept(e *event, err error) {
 	if err != nil {
 		q.log(e, SourceTrouble, fmt.Sprintf("the asynchronous event may be invoked once more after the next start: %v", err))
 	}
 }
 
-// abandon says that e is lost, which it would not be on Lambda, or left for the next
-// process.
+// abandon logs that e is lost, which does not happen on Lambda, or left for the next process.
 func (q *events) abandon(e *event, reason string) {
 	if q.store.durable() {
 		q.log(e, SourcePlatform, "the asynchronous event is kept for the next start: "+reason)
@@ -209,7 +207,7 @@ func (q *events) abandon(e *event, reason string) {
 	q.abandoned[e.function]++
 }
 
-// stop refuses further events and cuts the waits of those that there are.
+// stop refuses further events and ends the waits of the present ones.
 func (q *events) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,7 +217,7 @@ func (q *events) stop() {
 // wait returns when every event has ended or, after stop, is lost.
 func (q *events) wait() { q.running.Wait() }
 
-// lost is nil if every event has ended, or is kept.
+// lost returns an error about the events that are lost, nil if every event has ended or is kept.
 func (q *events) lost() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

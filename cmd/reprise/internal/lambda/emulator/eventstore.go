@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Journal keeps asynchronous events on a disk. It has these methods of
-// [sqsserver.Journal], and Commit may be called by many goroutines at once: it can be
-// that of an SQS server, whose keys begin with other bytes.
+// Journal keeps asynchronous events on a disk. It has some methods of [sqsserver.Journal]; here
+// Commit may be called by many goroutines at once. It can be the journal of an SQS server, whose
+// keys begin with other bytes.
 type Journal interface {
 	Scan(prefix []byte, f func(key, value []byte) error) error
 	Commit(b *sqsserver.Batch, sync bool) error
@@ -32,10 +32,10 @@ type eventStore struct {
 	journal Journal
 
 	mu   sync.Mutex
-	last uint64 // number that was given to an event
+	last uint64 // number of an event
 }
 
-// keptEvent is an event as the journal has it.
+// keptEvent is the form of an event in the journal.
 type keptEvent struct {
 	Version   int       `json:"version"`
 	ID        string    `json:"id"`
@@ -52,7 +52,7 @@ type keptEvent struct {
 	Refusal   *Error    `json:"refusal,omitempty"`
 }
 
-// durable reports whether events outlive the process.
+// durable reports whether events survive the process.
 func (s *eventStore) durable() bool { return s.journal != nil }
 
 // accept keeps a new event. When it returns nil, no crash loses the event.
@@ -73,12 +73,12 @@ func (s *eventStore) accept(e *event) error {
 	return nil
 }
 
-// unkept refuses an event that cannot be kept.
+// unkept returns the refusal of an event that cannot be kept.
 func unkept(why string) error {
 	return &Error{Status: http.StatusInternalServerError, Code: "ServiceException", Message: "the asynchronous event cannot be kept: " + why}
 }
 
-// put keeps e as it is now.
+// put keeps the present state of e.
 func (s *eventStore) put(e *event) error {
 	if !s.durable() {
 		return nil
@@ -106,10 +106,10 @@ func (s *eventStore) remove(e *event) error {
 	}
 	var b sqsserver.Batch
 	b.Delete(eventKeyOf(e.number))
-	return s.journal.Commit(&b, true) // or a kill would have the event invoked again
+	return s.journal.Commit(&b, true) // synced: otherwise a kill would have the event invoked again
 }
 
-// load returns the events that an earlier process has accepted, in their order.
+// load returns the events of an earlier process, in the order of acceptance.
 func (s *eventStore) load() ([]*event, error) {
 	if !s.durable() {
 		return nil, nil

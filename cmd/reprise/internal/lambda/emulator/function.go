@@ -1,8 +1,7 @@
-// Package emulator runs AWS Lambda functions on this machine: each function as
-// processes of its own behind the real Runtime API, invoked through the real
-// Invoke API, with the asynchronous invokes that Lambda retries by itself and the
-// records that it writes to destinations. Functions are the binaries and bootstraps
-// that are deployed; nothing in them knows that they run here.
+// Package emulator runs AWS Lambda functions on this machine: each function as processes of its
+// own behind the real Runtime API, invoked through the real Invoke API, with the asynchronous
+// invokes that Lambda retries by itself and the records that it writes to destinations. Functions
+// are the same binaries and bootstraps that are deployed.
 package emulator
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Function is one function as it is to be run.
+// Function is a function to run.
 type Function struct {
 	// Name is the function's name; required.
 	Name string
@@ -24,8 +23,8 @@ type Function struct {
 	Dir string
 	// Handler is the instance's _HANDLER. Default: "bootstrap".
 	Handler string
-	// Runtime is the identifier that the template gives, such as "provided.al2023".
-	// It is only told, in AWS_EXECUTION_ENV and in answers. Default: "provided.al2023".
+	// Runtime is the identifier that the template gives, such as "provided.al2023". It only
+	// appears in AWS_EXECUTION_ENV and in answers. Default: "provided.al2023".
 	Runtime string
 	// Environment is the function's own. It wins over Config.Environment, and loses
 	// to the variables that Lambda reserves.
@@ -33,22 +32,22 @@ type Function struct {
 	// Timeout is how long an invoke may take before its instance is killed, up to
 	// 15 minutes. Default: 3 s.
 	Timeout time.Duration
-	// MemorySize is told to the process, in MiB; it is not enforced. Default: 128.
+	// MemorySize is passed to the process, in MiB, and not enforced. Default: 128.
 	MemorySize int
-	// Concurrency is the function's reserved concurrency: that many invokes at once,
-	// and one more is throttled. Negative: none, as if 0 were reserved; asynchronous
-	// events are then given up at once. Default: nothing is reserved; this machine
-	// runs 10 at once, and others wait for them where Lambda would start more.
+	// Concurrency is the function's reserved concurrency: more invokes at once are throttled.
+	// Negative: 0 is reserved, every invoke is throttled, and asynchronous events are given up at
+	// once. Default: nothing is reserved; this machine runs 10 at once and lets others wait,
+	// where Lambda would start more instances.
 	Concurrency int
-	// PerInstance is how many invokes one instance handles at once, as on Lambda
-	// Managed Instances: the instance is told AWS_LAMBDA_MAX_CONCURRENCY and asks
-	// for that many. Default: 1.
+	// PerInstance is how many invokes one instance handles at once, as on Lambda Managed
+	// Instances: the instance gets the number in AWS_LAMBDA_MAX_CONCURRENCY, and asks for that
+	// many. Default: 1.
 	PerInstance int
-	// Async is what becomes of asynchronous invokes.
+	// Async configures asynchronous invokes.
 	Async AsyncConfig
 }
 
-// AsyncConfig is what becomes of asynchronous invokes: Lambda's EventInvokeConfig.
+// AsyncConfig configures asynchronous invokes: Lambda's EventInvokeConfig.
 type AsyncConfig struct {
 	// MaxRetryAttempts is how often an event is retried after the function failed:
 	// 0 to 2. Default (nil): 2.
@@ -56,47 +55,45 @@ type AsyncConfig struct {
 	// MaxEventAge is how long an event may wait and be retried: 60 s to 6 h.
 	// Default: 6 h.
 	MaxEventAge time.Duration
-	// OnSuccess and OnFailure are the ARNs of the queues or functions that get the
-	// record of an event's end. Default: nobody.
+	// OnSuccess and OnFailure are the ARNs of the queues or functions that get the record of an
+	// event's end. Default: none.
 	OnSuccess, OnFailure string
-	// DeadLetter is the ARN of the queue that gets the event itself when it failed
-	// for good: the older DeadLetterConfig. Default: none.
+	// DeadLetter is the ARN of the queue that gets the event itself when it is given up: the
+	// older DeadLetterConfig. Default: none.
 	DeadLetter string
 }
 
-// Config says which functions there are and what surrounds them.
+// Config is the configuration of a Lambda.
 type Config struct {
-	// Functions are those that there are from the start; see also [Lambda.Replace].
+	// Functions exist from the start; see also [Lambda.Replace].
 	Functions []Function
 	// Region and AccountID, 12 digits, are those of the functions' ARNs. Default:
 	// us-east-1 and 000000000000.
 	Region, AccountID string
-	// Environment is given to every instance: AWS_ENDPOINT_URL_SQS and the like.
-	// Nothing else of this process's environment is, except PATH, where temporary files
-	// go and PassEnvironment, and no credentials but made-up ones.
+	// Environment is set for every instance: AWS_ENDPOINT_URL_SQS and the like. Of this process's
+	// environment instances get only PATH, the folder for temporary files and PassEnvironment;
+	// their credentials are made up.
 	Environment map[string]string
-	// PassEnvironment names variables of this process that every instance gets as they
-	// are, those of made-up credentials among them. Environment, a function's own and
-	// what Lambda reserves win. Default: none.
+	// PassEnvironment names variables of this process that every instance gets as they are, in
+	// place of the made-up credentials if it names those. Environment, the function's own
+	// variables and Lambda's reserved ones win. Default: none.
 	PassEnvironment []string
-	// Send sends a message to the queue that an ARN names: destinations and dead
-	// letters are sent so. Required if a function has such a queue. It is retried
-	// until it succeeds or says, by an [*sqsserver.Error] whose sender is at fault and
-	// which is no throttle, that it never will. It has to return when ctx ends.
+	// Send sends records and dead letters to the queue with an ARN. Required if a function has
+	// such a queue. It is retried until it succeeds, or fails with an [*sqsserver.Error] with a
+	// sender's fault other than throttling. It must return when ctx ends.
 	Send func(ctx context.Context, queueARN, body string, attributes []sqsserver.MessageAttribute) error
-	// Journal keeps asynchronous events from before they are accepted until they have
-	// ended, so that no crash loses one; see also [Lambda.Resume]. One whose end was
-	// not kept in time is invoked again. Default: they are in memory only.
+	// Journal keeps asynchronous events from before they are accepted until they have ended, so
+	// that no crash loses one; see also [Lambda.Resume]. An event is invoked again if a crash
+	// comes before its end is kept. Default: in memory only.
 	Journal Journal
-	// TimeScale is by how much AWS's own minutes are shortened: the waits before an
-	// event is retried and the age at which it is given up. At 60 a minute of AWS's
-	// is a second. Timeouts of functions are not scaled. Default: 1.
+	// TimeScale shortens AWS's own waits: those before an event is retried, and the age at which
+	// it is given up. At 60 a minute becomes a second. Timeouts of functions are not scaled.
+	// Default: 1.
 	TimeScale float64
 	// IdleTimeout is how long an instance without an invoke is kept. Default: 10 min.
 	IdleTimeout time.Duration
-	// Log gets every line that instances write, and what is to be known about them
-	// and about events. Many goroutines call it; it must not call the Lambda. Default:
-	// discarded.
+	// Log gets every line that instances write, and lines about instances and events. Many
+	// goroutines call it; it must not call the Lambda. Default: discarded.
 	Log func(Line)
 }
 
@@ -104,10 +101,10 @@ type Config struct {
 type Line struct {
 	Time     time.Time
 	Function string
-	// RequestID is the invoke during which the line was written; "" if none ran, or
-	// if several did and it cannot be told.
+	// RequestID is the invoke during which the line was written; "" if none or several were
+	// running.
 	RequestID string
-	// Instance tells instances apart: 1, 2, ... as they were started. 0: about none.
+	// Instance is the number of the instance, from 1 in the order of starts. 0: about none.
 	Instance int
 	Source   Source
 	Text     string // without the newline
@@ -123,12 +120,12 @@ const (
 	SourceFunction Source = "function"
 	// SourcePlatform is Lambda: START, END, REPORT, init errors.
 	SourcePlatform Source = "platform"
-	// SourceTrouble is Lambda, when something is lost or has to be put right: an
-	// event dropped, a destination that refused its record.
+	// SourceTrouble is Lambda, about losses and problems to correct: a dropped event, a
+	// destination that refused its record.
 	SourceTrouble Source = "trouble"
 )
 
-// Result is what became of an invoke that reached the function.
+// Result is the outcome of an invoke that reached the function.
 type Result struct {
 	RequestID string
 	// FunctionError is "Unhandled" if the function failed, timed out or crashed, and

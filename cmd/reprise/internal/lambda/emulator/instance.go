@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/children"
 )
 
-// The types of errors that Lambda itself reports for a function.
+// The types of the errors that Lambda itself reports for a function.
 const (
 	failureExit       = "Runtime.ExitError"
 	failureEntrypoint = "Runtime.InvalidEntrypoint"
@@ -22,16 +22,16 @@ const (
 	failureUnknown    = "Unhandled" // posted by the runtime, without a type
 )
 
-// initLimit is how long an instance may take until it asks for its first invoke, on
-// top of the function's timeout: Lambda stops an init after 10 s and lets the next
-// one, within the invoke, have the function's timeout.
+// initLimit is how long, beyond the function's timeout, an instance may take to ask for its first
+// invoke: Lambda stops an init after 10 s, and repeats it within the invoke, where it has the
+// function's timeout.
 const initLimit = 10 * time.Second
 
-// initErrorGrace is how long a process may take to end after it has said that it cannot
-// be initialised. A thread of its own may keep it.
+// initErrorGrace is how long a process may take to end after it has reported that its
+// initialisation failed. One of its threads may keep it running.
 const initErrorGrace = time.Second
 
-// instance is one process of a function and the Runtime API that it talks to.
+// instance is one process of a function, with its Runtime API.
 type instance struct {
 	pool   *pool
 	number int
@@ -39,23 +39,22 @@ type instance struct {
 	init   *time.Timer     // ends an instance that does not become ready
 	ctx    context.Context // ends when the process is to be killed
 	kill   context.CancelFunc
-	queue  chan *invocation // assigned, not taken; has room for all that is assigned
+	queue  chan *invocation // assigned, not taken; has room for all assigned ones
 	output *output
 
 	// Guarded by the pool's lock.
 	ready    bool                   // it has asked for an invoke
-	cold     time.Duration          // how long that took; told with the first invoke
+	cold     time.Duration          // how long that took; reported with the first invoke
 	slowInit bool                   // it was killed because it had not asked in time
 	initFail []byte                 // the error that the runtime posted instead of asking
 	initKind string                 // its type
 	active   map[string]*invocation // assigned and not ended, by id
 	answered []*invocation          // of active, those with a result, in their order
-	doomed   bool                   // takes no more; killed when active is empty
+	ending   bool                   // takes no more; killed when active is empty
 	idle     *time.Timer            // nil: never idle yet
 }
 
-// newInstance returns an instance that lives once [instance.run] is called; the
-// pool's lock is held.
+// newInstance returns an instance, which [instance.run] starts; the pool's lock is held.
 func newInstance(p *pool) *instance {
 	i := &instance{
 		pool:   p,
@@ -69,7 +68,7 @@ func newInstance(p *pool) *instance {
 	return i
 }
 
-// assign gives inv to i, which has room; the pool's lock is held.
+// assign assigns inv to i, which has room; the pool's lock is held.
 func (i *instance) assign(inv *invocation) {
 	if i.idle != nil {
 		i.idle.Stop()
@@ -78,29 +77,28 @@ func (i *instance) assign(inv *invocation) {
 	i.queue <- inv
 }
 
-// run is the life of the process.
+// run starts the process and handles its end.
 func (i *instance) run() {
 	defer i.kill()
-	i.bury(i.live())
+	i.cleanUp(i.live())
 }
 
-// obituary is why an instance ended, as Lambda tells those whose invokes it took
-// along.
-type obituary struct{ kind, text string }
+// exitReason is why an instance ended, as Lambda reports it for its unfinished invokes.
+type exitReason struct{ kind, text string }
 
 // live starts the process and waits for its end.
-func (i *instance) live() obituary {
+func (i *instance) live() exitReason {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(i.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return obituary{failureExit, "the Runtime API could not be served: " + err.Error()}
+		return exitReason{failureExit, "the Runtime API could not be served: " + err.Error()}
 	}
 	server := &http.Server{Handler: i.runtimeAPI(listener.Addr().String()), ReadHeaderTimeout: time.Minute}
 	var stdout *os.File
 	i.output, stdout, err = newOutput(i.line)
 	if err != nil {
 		_ = listener.Close() // which nobody has used
-		return obituary{failureExit, "the process's output could not be read: " + err.Error()}
+		return exitReason{failureExit, "the process's output could not be read: " + err.Error()}
 	}
 	go i.output.run()
 	defer i.output.close()
@@ -117,22 +115,22 @@ func (i *instance) live() obituary {
 	_ = stdout.Close() // the process has its own
 	if err != nil {
 		_ = listener.Close() // which nobody has used
-		return obituary{failureEntrypoint, err.Error()}
+		return exitReason{failureEntrypoint, err.Error()}
 	}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		// It ends by being closed, below.
+		// It ends when it is closed below.
 		_ = server.Serve(listener)
 	}()
 	err = child.Wait()
-	child.Kill()       // what it has left behind
-	_ = server.Close() // whoever called it is dead
+	child.Kill()       // processes that it has left behind
+	_ = server.Close() // its callers are dead
 	<-served
-	return obituary{failureExit, exitText(err)}
+	return exitReason{failureExit, exitText(err)}
 }
 
-// exitText is what Lambda says of a process that ended with err.
+// exitText is Lambda's text about a process that ended with err.
 func exitText(err error) string {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "Runtime exited with error: " + exit.String()
@@ -150,8 +148,8 @@ func (i *instance) tooSlow() {
 	}
 }
 
-// bury ends what the process has left behind.
-func (i *instance) bury(why obituary) {
+// cleanUp cleans up after the end of the process.
+func (i *instance) cleanUp(why exitReason) {
 	p := i.pool
 	i.init.Stop()
 	p.mu.Lock()
@@ -159,12 +157,12 @@ func (i *instance) bury(why obituary) {
 	if i.idle != nil {
 		i.idle.Stop()
 	}
-	i.answered = nil // a request that the process has left behind finds nothing to end
+	i.answered = nil // a late request of the process has nothing to end
 	var left, again []*invocation
 	for id, inv := range i.active {
 		delete(i.active, id)
 		if i.ready && inv.taken.IsZero() && p.lambda.killed.Err() == nil {
-			// The process died while it was idle; the function has not seen this one.
+			// The process died while it was idle; the function has not seen this invoke.
 			again = append(again, inv)
 			continue
 		}
@@ -192,8 +190,8 @@ func (i *instance) bury(why obituary) {
 	}
 }
 
-// explain gives inv its result if it has none; the pool's lock is held.
-func (i *instance) explain(inv *invocation, why obituary) {
+// explain sets the result of inv if it has none; the pool's lock is held.
+func (i *instance) explain(inv *invocation, why exitReason) {
 	if inv.timer != nil {
 		inv.timer.Stop()
 	}
@@ -210,7 +208,7 @@ func (i *instance) explain(inv *invocation, why obituary) {
 	}
 }
 
-// timeOut gives inv the result of a function that took too long; the pool's lock is
+// timeOut sets the result of inv to that of a function that took too long; the pool's lock is
 // held.
 func (i *instance) timeOut(inv *invocation) {
 	inv.fail(failureTimeout, fmt.Sprintf("RequestId: %s Error: %s", inv.id, i.timeoutText()))

@@ -59,7 +59,7 @@ func TestDeathWhileIdle(t *testing.T) {
 	if len(dead.active) != 1 {
 		t.Fatal("the dead instance was not chosen: this test tests nothing")
 	}
-	dead.bury(obituary{failureExit, "Runtime exited without providing a reason"})
+	dead.cleanUp(exitReason{failureExit, "Runtime exited without providing a reason"})
 	<-inv.done
 	if inv.err != nil || inv.result.FunctionError != "" || string(inv.result.Payload) != `{"do":"echo"}` {
 		t.Errorf("the invoke ended with %+v, %v", inv.result, inv.err)
@@ -166,7 +166,7 @@ func TestTimeoutBeforeUntaken(t *testing.T) {
 		t.Errorf("the invoke that was not taken ended with %+v, %v", other.result, other.err)
 	}
 	<-busy.ctx.Done()
-	busy.bury(obituary{failureExit, "killed"})
+	busy.cleanUp(exitReason{failureExit, "killed"})
 	<-slow.done
 	if slow.failure != failureTimeout {
 		t.Errorf("the slow invoke ended with %+v, %v", slow.result, slow.err)
@@ -183,7 +183,7 @@ func TestRequestsOfTheDead(t *testing.T) {
 	dead.deliver(httptest.NewRecorder(), <-dead.queue)
 	answer := httptest.NewRequest(http.MethodPost, "/2018-06-01/runtime/invocation/"+inv.id+"/response", strings.NewReader(`"done"`))
 	dead.runtimeAPI("example.com").ServeHTTP(httptest.NewRecorder(), answer)
-	dead.bury(obituary{failureExit, "killed"})
+	dead.cleanUp(exitReason{failureExit, "killed"})
 	<-inv.done
 
 	dead.kill()

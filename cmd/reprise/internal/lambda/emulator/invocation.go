@@ -27,9 +27,9 @@ type invocation struct {
 
 	done   chan struct{} // closed when result and err are there
 	result Result
-	err    error // the function was not reached
+	err    error // why the function was not reached
 
-	// What follows belongs to the instance, under its pool's lock.
+	// The fields below belong to the instance, under its pool's lock.
 	taken    time.Time // when the function got it; zero: not yet
 	timer    *time.Timer
 	answered bool   // result is there
@@ -67,15 +67,14 @@ func newRequestID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// newTrace returns the header of a trace that nobody samples.
+// newTrace returns the header of a trace that is not sampled.
 func newTrace(now time.Time) string {
 	var b [20]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", now.Unix(), hex.EncodeToString(b[:12]), hex.EncodeToString(b[12:]))
 }
 
-// fail gives inv the result of a function that failed in a way that Lambda itself
-// reports, in Lambda's words.
+// fail sets the result of inv to an error of Lambda's own, in Lambda's words.
 func (inv *invocation) fail(kind, text string) {
 	payload, err := json.Marshal(struct {
 		ErrorType    string `json:"errorType"`
@@ -87,7 +86,7 @@ func (inv *invocation) fail(kind, text string) {
 	inv.answer(payload, kind)
 }
 
-// answer gives inv its result; failure is the type of its error, or "".
+// answer sets the result of inv; failure is the type of its error, or "".
 func (inv *invocation) answer(payload []byte, failure string) {
 	inv.answered = true
 	inv.failure = failure
@@ -97,6 +96,6 @@ func (inv *invocation) answer(payload []byte, failure string) {
 	}
 }
 
-// unhandled is what X-Amz-Function-Error says. Runtimes post every error in the
-// same way, so that "Handled" is not told apart any more.
+// unhandled is the value of X-Amz-Function-Error. Runtimes post all errors alike, so Lambda no
+// longer reports "Handled".
 const unhandled = "Unhandled"

@@ -17,8 +17,8 @@ const (
 	typeDryRun = "DryRun"
 )
 
-// newRoutes returns the Invoke API, and as much of the rest of Lambda's as clients
-// ask for before they invoke. https://docs.aws.amazon.com/lambda/latest/api/
+// newRoutes returns the Invoke API, and the actions that clients call before they invoke.
+// https://docs.aws.amazon.com/lambda/latest/api/
 func (l *Lambda) newRoutes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, action := range map[string]func(http.ResponseWriter, *http.Request) error{
@@ -84,7 +84,7 @@ func (l *Lambda) serveInvoke(w http.ResponseWriter, r *http.Request) error {
 
 // readInvocation makes an invocation of a request.
 func readInvocation(w http.ResponseWriter, r *http.Request, arn string, limit int) (*invocation, error) {
-	// What is over the limit is read some way, to be told its size.
+	// Some bytes beyond the limit are read, so that the error can name the size.
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*maxSyncPayload))
 	if err != nil {
 		if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -124,8 +124,8 @@ func writeResult(w http.ResponseWriter, result Result, withLog bool) {
 	_, _ = w.Write(result.Payload) // the caller may have gone
 }
 
-// configuration is a function as the actions that describe it give it: what is known
-// here, and what clients wait for.
+// configuration is a function in the form of the actions that describe it: the members that are
+// known here, and those that clients wait for.
 type configuration struct {
 	FunctionName     string
 	FunctionArn      string
@@ -180,7 +180,7 @@ func (l *Lambda) serveConfiguration(w http.ResponseWriter, r *http.Request) erro
 	return writeJSON(w, l.configuration(f))
 }
 
-// concurrency is what is reserved; nil: nothing is.
+// concurrency is the reserved concurrency; nil: none.
 type concurrency struct {
 	ReservedConcurrentExecutions *int `json:",omitempty"`
 }
@@ -240,7 +240,7 @@ func writeJSON(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// writeError replies as Lambda does: SDKs read the header, people the body.
+// writeError replies with an error as Lambda does: SDKs read the header, people the body.
 func writeError(w http.ResponseWriter, err error) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {

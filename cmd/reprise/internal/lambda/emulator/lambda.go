@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// Lambda runs functions. It is made by [New], is an http.Handler that speaks the
-// Invoke API, and has to be closed.
+// Lambda runs functions. It is made by [New], is an http.Handler that speaks the Invoke API, and
+// must be closed.
 type Lambda struct {
 	cfg    Config
 	routes http.Handler
@@ -54,8 +54,8 @@ func New(cfg Config) (*Lambda, error) {
 	return l, nil
 }
 
-// Resume runs the asynchronous events that Config.Journal has from an earlier process.
-// It is called once, when functions can reach what they need.
+// Resume runs the asynchronous events that Config.Journal has from an earlier process. It is
+// called once, when functions can reach the servers that they need.
 func (l *Lambda) Resume() { l.events.resume() }
 
 // ServeHTTP answers the Invoke API. Requests are not authenticated.
@@ -67,10 +67,9 @@ func (l *Lambda) Refuse(w http.ResponseWriter, err error) {
 	writeError(w, &Error{Status: http.StatusForbidden, Code: "AccessDeniedException", Message: err.Error()})
 }
 
-// Invoke invokes a function, by its name or ARN, and waits for what becomes of it.
-// An empty payload is the event {}. An invoke that does not reach the function fails
-// with an [*Error]. If ctx ends first, the invoke goes on without the caller, as it
-// does on Lambda.
+// Invoke invokes a function, by its name or ARN, and waits for the result. An empty payload is
+// the event {}. An invoke that does not reach the function fails with an [*Error]. If ctx ends
+// first, the invoke goes on without the caller, as it does on Lambda.
 func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) (Result, error) {
 	name, arn, err := l.cfg.resolve(name, "")
 	if err != nil {
@@ -96,7 +95,7 @@ func (l *Lambda) invoke(ctx context.Context, name string, inv *invocation) (Resu
 	}
 }
 
-// begin hands inv to the function, which ends it.
+// begin passes inv to the function, which ends it.
 func (l *Lambda) begin(name string, inv *invocation) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +111,7 @@ func (l *Lambda) begin(name string, inv *invocation) error {
 
 var errClosing = &Error{Status: http.StatusInternalServerError, Code: "ServiceException", Message: "the local Lambda is stopping"}
 
-// function returns what is known of the function called name.
+// function returns the pool of the function called name.
 func (l *Lambda) function(name string) (Function, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +133,8 @@ func (l *Lambda) functions() []Function {
 	return all
 }
 
-// Replace gives a function a new form, or adds it. Invokes from now on go to
-// processes of the new form; those of the old one end when they have answered.
+// Replace replaces a function by a new form, or adds it. Invokes from now on go to processes of
+// the new form; those of the old one end when they have answered.
 func (l *Lambda) Replace(f Function) error {
 	if err := f.validate(l.cfg.Send != nil); err != nil {
 		return err
@@ -156,9 +155,8 @@ func (l *Lambda) Replace(f Function) error {
 	return nil
 }
 
-// Remove deletes a function: invokes of it are refused from now on, its processes
-// end when they have answered, and its asynchronous events are given up when they
-// would be invoked, as is said in the log.
+// Remove deletes a function: from now on invokes of it are refused, its processes end when they
+// have answered, and its asynchronous events are given up when they are due, which is logged.
 func (l *Lambda) Remove(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +169,7 @@ func (l *Lambda) Remove(name string) error {
 	return nil
 }
 
-// checkTargets says if a function that f's events go to is missing.
+// checkTargets returns an error if a function to which f's events go is missing.
 func (l *Lambda) checkTargets(f Function) error {
 	for _, arn := range []string{f.Async.OnSuccess, f.Async.OnFailure} {
 		if arn == "" {
@@ -195,10 +193,9 @@ func (l *Lambda) checkTargets(f Function) error {
 	return nil
 }
 
-// Close refuses new invokes, lets those that run end until ctx does, and kills every
-// process. Asynchronous events that still wait are kept by Config.Journal. Without one
-// they are lost, as they would not be on Lambda: the error says how many, and the log
-// which.
+// Close refuses new invokes, waits for running ones until they or ctx end, and kills every
+// process. Asynchronous events that still wait stay in Config.Journal. Without a journal they are
+// lost, unlike on Lambda: the error has their number, and the log lists them.
 func (l *Lambda) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closing {

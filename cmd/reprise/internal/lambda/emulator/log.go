@@ -23,7 +23,7 @@ func (i *instance) line(text string) {
 	i.log(SourceFunction, id, text)
 }
 
-// say logs what Lambda says about inv.
+// say logs a line of Lambda about inv.
 func (i *instance) say(inv *invocation, text string) {
 	i.pool.mu.Lock()
 	inv.tail.add(text)
@@ -38,11 +38,10 @@ func (i *instance) log(source Source, id, text string) {
 	})
 }
 
-// timestamp is how Lambda writes times in logs and records.
+// timestamp is Lambda's format of times in logs and records.
 const timestamp = "2006-01-02T15:04:05.000Z"
 
-// report logs what Lambda writes after an invoke. Memory is not measured and not
-// reported.
+// report logs Lambda's REPORT line after an invoke. Memory is not measured and not reported.
 func (i *instance) report(inv *invocation, now time.Time) {
 	took := now.Sub(inv.taken)
 	text := fmt.Sprintf("REPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %d ms\tMemory Size: %d MB",
@@ -57,7 +56,7 @@ func (i *instance) report(inv *invocation, now time.Time) {
 	i.say(inv, text+status(inv))
 }
 
-// reportInit logs the end of an instance that did not come to take inv.
+// reportInit logs the end of an instance that ended before it took inv.
 func (i *instance) reportInit(inv *invocation, now time.Time) {
 	i.say(inv, fmt.Sprintf("INIT_REPORT Init Duration: %.2f ms\tPhase: init", milliseconds(now.Sub(i.begun)))+status(inv))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxLine is where a line without an end is cut, so that memory stays bounded.
+	// maxLine is the length at which a line without an end is cut, so that memory stays bounded.
 	maxLine = 256 << 10
 	// maxTail is how much of a log the Invoke API returns.
 	maxTail = 4 << 10
@@ -39,15 +39,14 @@ func newOutput(emit func(string)) (*output, *os.File, error) {
 	return &output{file: reader, raw: raw, emit: emit, done: make(chan struct{}), buffer: make([]byte, 32<<10)}, writer, nil
 }
 
-// close reads what is left and gives up the pipe, even if somebody still holds its
-// other end.
+// close reads the rest and closes the pipe, even if a process still has its other end open.
 func (o *output) close() {
 	o.drain()
 	_ = o.file.Close() // it was only read
 	<-o.done
 }
 
-// take splits text, which was read; o.mu is held.
+// take splits text that was read into lines; o.mu is held.
 func (o *output) take(text []byte) {
 	o.rest = append(o.rest, text...)
 	for {
@@ -63,7 +62,7 @@ func (o *output) take(text []byte) {
 	}
 }
 
-// flush emits a line that has no end yet; o.mu is held.
+// flush emits the unfinished line; o.mu is held.
 func (o *output) flush() {
 	if len(o.rest) > 0 {
 		o.emit(string(o.rest))
@@ -71,7 +70,7 @@ func (o *output) flush() {
 	o.rest = nil
 }
 
-// tail is the end of a log.
+// tail keeps the end of a log.
 type tail []byte
 
 func (t *tail) add(line string) {

@@ -19,6 +19,5 @@ func (o *output) run() {
 	}
 }
 
-// drain does nothing: whether something is written cannot be asked here without
-// waiting for it.
+// drain does nothing: on this system a pipe cannot be read without waiting.
 func (o *output) drain() {}

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// maxDrain bounds what drain reads from a process that never stops writing: what a
-// pipe holds, some times over.
+// maxDrain bounds what drain reads from a process that never stops writing: some times the size
+// of a pipe.
 const maxDrain = 1 << 20
 
-// run reads until the pipe ends or is closed. Every read asks anew for the pipe: one
-// that always has more to read could not be closed otherwise.
+// run reads until the pipe ends or is closed. Each read takes the pipe anew: otherwise a pipe
+// that always has more to read could not be closed.
 func (o *output) run() {
 	defer close(o.done)
 	for state := readMore; state != readEnd; {
@@ -26,8 +26,8 @@ func (o *output) run() {
 	}
 }
 
-// drain takes what has been written so far, an unfinished line too. What a process
-// wrote before it answered an invoke is therefore known before the answer is used.
+// drain reads the output written so far, an unfinished line included. So the output before an
+// answer is known before the answer is used.
 func (o *output) drain() {
 	_ = o.raw.Control(func(fd uintptr) {
 		for total := 0; total < maxDrain; {

@@ -14,13 +14,13 @@ type pool struct {
 
 	mu      sync.Mutex
 	active  int           // invokes that instances have
-	waiting []*invocation // accepted, for want of a place
-	warm    []*instance   // that take invokes, the one used last at the end
+	waiting []*invocation // accepted, until a place is free
+	warm    []*instance   // that take invokes, the most recently used last
 	retired bool          // instances end as soon as they are idle
-	before  *pool         // the form that this one replaced; nil: none of its invokes runs
+	before  *pool         // the form that this pool replaced; nil: none of its invokes runs
 }
 
-// newPool returns a pool of f, in place of before; nil: f is new.
+// newPool returns a pool of f. It replaces before; nil: f is new.
 func newPool(l *Lambda, f Function, before *pool) *pool {
 	return &pool{lambda: l, function: f, before: before}
 }
@@ -55,9 +55,8 @@ func (p *pool) busy() int {
 	return p.active + old
 }
 
-// admit gives places to those that wait for one; p.mu is held. Only a function
-// without reserved concurrency has any waiting: its limit is this machine's, and a
-// throttle would be one that Lambda does not know.
+// admit gives places to those that wait for one; p.mu is held. Only invokes of functions without
+// reserved concurrency wait: their limit is this machine's, where Lambda would not throttle.
 func (p *pool) admit() {
 	for len(p.waiting) > 0 && (p.function.Concurrency != 0 || p.active < unreservedLimit) {
 		inv := p.waiting[0]
@@ -67,8 +66,8 @@ func (p *pool) admit() {
 	}
 }
 
-// place hands inv to the instance with room that was used last, which has the best
-// of caches, or to a new one; p.mu is held.
+// place assigns inv to the most recently used instance with room, whose caches are warm, or to a
+// new one; p.mu is held.
 func (p *pool) place(inv *invocation) {
 	for at := len(p.warm) - 1; at >= 0; at-- {
 		if i := p.warm[at]; len(i.active) < p.function.PerInstance {
@@ -83,7 +82,7 @@ func (p *pool) place(inv *invocation) {
 	p.lambda.running.Go(i.run)
 }
 
-// forget takes i from those that take invokes; p.mu is held.
+// forget removes i from the instances that take invokes; p.mu is held.
 func (p *pool) forget(i *instance) {
 	p.warm = slices.DeleteFunc(p.warm, func(other *instance) bool { return other == i })
 }
@@ -100,9 +99,9 @@ func (p *pool) retire() {
 	}
 }
 
-// rest decides about i, which has nothing left to do; p.mu is held.
+// rest decides whether i, which is idle, is kept; p.mu is held.
 func (p *pool) rest(i *instance) {
-	if p.retired || i.doomed {
+	if p.retired || i.ending {
 		p.end(i)
 		return
 	}
@@ -121,7 +120,7 @@ func (p *pool) end(i *instance) {
 	i.kill()
 }
 
-// finish gives inv, which has its result and no slot any more, back to its caller.
+// finish returns inv, which has its result and has freed its place, to its caller.
 func (p *pool) finish(inv *invocation) {
 	inv.result.RequestID = inv.id
 	inv.result.Log = inv.tail

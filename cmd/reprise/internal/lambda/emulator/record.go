@@ -25,9 +25,8 @@ type responseContext struct {
 	FunctionError   string `json:"functionError,omitempty"`
 }
 
-// newRecord returns what a destination gets when e ends, field for field as Lambda
-// writes it. The payloads are joined by hand: encoding/json would take the spaces out
-// of them, and they are to stay what they were to the byte.
+// newRecord returns the record for a destination when e ends, with Lambda's fields. The payloads
+// are appended as bytes, since encoding/json would remove their spaces.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 func newRecord(e *event, why condition, functionARN string, now time.Time) ([]byte, error) {
 	request, err := marshal(requestContext{
@@ -72,7 +71,7 @@ func asJSON(payload []byte) json.RawMessage {
 	return text
 }
 
-// maxErrorMessage is where the ErrorMessage of a dead letter is cut: 1 KB.
+// maxErrorMessage is the length at which the ErrorMessage of a dead letter is cut.
 const maxErrorMessage = 1024
 
 // deadLetterAttributes are those of the older dead letters, whose body is the event.

@@ -23,8 +23,8 @@ const (
 	headerErrorBody     = "Lambda-Runtime-Function-Error-Body" // a trailer
 )
 
-// runtimeAPI is what the process talks to, at the address host:port that it is given, and
-// nobody else: a web page could otherwise take its events and answer them.
+// runtimeAPI serves the process at the address host:port that only this process gets, and refuses
+// web pages, which could otherwise take its events and answer them.
 func (i *instance) runtimeAPI(host string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", i.next)
@@ -50,7 +50,7 @@ func (i *instance) runtimeAPI(host string) http.Handler {
 	})
 }
 
-// next ends the invoke that the caller has answered before and waits for another.
+// next ends the invoke that the caller has answered, and waits for another.
 func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	if inv := i.settle(); inv != nil {
 		i.report(inv, time.Now())
@@ -62,17 +62,16 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 			i.deliver(w, inv)
 			return
 		}
-		i.queue <- inv // there is room: it has just been made
+		i.queue <- inv // there is room: the queue is new
 	case <-i.ctx.Done():
-	case <-r.Context().Done(): // the process has hung up
+	case <-r.Context().Done(): // the process has closed the connection
 	}
-	// The process is gone or about to be killed: an answer would only have it log one
-	// that it has no use for.
+	// The process is gone or about to be killed: it would only log an answer as an error.
 	<-r.Context().Done()
 }
 
-// settle takes the invoke that was answered first, if there is one: an invoke has
-// ended when the process asks for the next, as it may still fail before.
+// settle removes the invoke that was answered first, if any: an invoke may still fail until the
+// process asks for the next one.
 func (i *instance) settle() *invocation {
 	i.output.drain()
 	p := i.pool
@@ -98,13 +97,13 @@ func (i *instance) settle() *invocation {
 	return inv
 }
 
-// deliver hands inv to the process and starts its clock.
+// deliver sends inv to the process and starts its timeout.
 func (i *instance) deliver(w http.ResponseWriter, inv *invocation) {
 	timeout := i.pool.function.Timeout
 	beginning := fmt.Sprintf("START RequestId: %s Version: %s", inv.id, latest)
 	i.pool.mu.Lock()
 	if i.active[inv.id] != inv {
-		// The process has died, and inv has ended or is another's.
+		// The process has died, and inv has ended or belongs to another instance.
 		i.pool.mu.Unlock()
 		refuseDead(w)
 		return
@@ -126,13 +125,12 @@ func (i *instance) deliver(w http.ResponseWriter, inv *invocation) {
 	if inv.clientContext != "" {
 		header.Set(headerClientContext, inv.clientContext)
 	}
-	// A process that does not read it ends or runs out of time.
+	// A process that does not read the event ends or times out.
 	_, _ = w.Write(inv.payload)
 }
 
-// expire gives up inv, whose function has taken too long. The process is killed, but
-// not before other invokes that it handles have ended; those that it has not taken go
-// to another.
+// expire ends inv, whose function has taken too long. The process is killed when its other
+// invokes have ended; those that it has not taken go to another instance.
 func (i *instance) expire(inv *invocation) {
 	i.output.drain()
 	i.pool.mu.Lock()
@@ -144,7 +142,7 @@ func (i *instance) expire(inv *invocation) {
 		i.timeOut(inv)
 		i.answered = append(i.answered, inv)
 	}
-	i.doomed = true
+	i.ending = true
 	i.pool.forget(i)
 	for _, untaken := range i.untaken() {
 		delete(i.active, untaken.id)
@@ -166,15 +164,14 @@ func (i *instance) untaken() []*invocation {
 	}
 }
 
-// endIfAnswered kills a doomed instance that owes nobody an answer; the pool's lock
-// is held.
+// endIfAnswered kills an ending instance without unanswered invokes; the pool's lock is held.
 func (i *instance) endIfAnswered() {
-	if i.doomed && len(i.answered) == len(i.active) {
+	if i.ending && len(i.answered) == len(i.active) {
 		i.kill()
 	}
 }
 
-// response takes what the function returned.
+// response receives the function's result.
 func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResponse))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -187,7 +184,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 			inv.fail(failureTooLarge, fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
 			return http.StatusRequestEntityTooLarge
 		}
-		// A runtime that streams its response says in trailers that it has failed.
+		// A runtime that streams its response reports a failure in trailers.
 		if kind := r.Trailer.Get(headerErrorType); kind != "" {
 			text, err := base64.StdEncoding.DecodeString(r.Trailer.Get(headerErrorBody))
 			if err != nil {
@@ -202,7 +199,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// failed takes the error that the function returned.
+// failed receives the function's error.
 func (i *instance) failed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResponse))
 	if err != nil {
@@ -215,8 +212,8 @@ func (i *instance) failed(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answer lets with give a result to the invoke that r names, and replies with the
-// status that it returns. The first answer counts.
+// answer calls with, which sets the result of the invoke that r names, and replies with the
+// status that with returns. The first answer counts.
 func (i *instance) answer(w http.ResponseWriter, r *http.Request, with func(*invocation) int) {
 	id := r.PathValue("id")
 	i.pool.mu.Lock()
@@ -237,8 +234,8 @@ func (i *instance) answer(w http.ResponseWriter, r *http.Request, with func(*inv
 	accept(w)
 }
 
-// initFailed takes the reason for which the function cannot be initialised. The
-// process is expected to end by itself, and soon.
+// initFailed receives the error of the function's initialisation. The process is expected to end
+// by itself soon.
 func (i *instance) initFailed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxResponse))
 	if err != nil {
@@ -254,7 +251,7 @@ func (i *instance) initFailed(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// errorType is what the runtime calls the error that it posts.
+// errorType returns the runtime's type of the error that it posts.
 func errorType(r *http.Request) string {
 	if kind := r.Header.Get(headerErrorType); kind != "" {
 		return kind

@@ -21,8 +21,7 @@ const (
 	maxThrottleWait   = 5 * time.Minute
 )
 
-// schedule says when an asynchronous event is invoked again. It decides and does not
-// wait.
+// schedule decides when an asynchronous event is invoked again. It does not wait.
 type schedule struct {
 	retries int
 	maxAge  time.Duration
@@ -33,9 +32,8 @@ func newSchedule(a AsyncConfig, scale float64) schedule {
 	return schedule{retries: *a.MaxRetryAttempts, maxAge: a.MaxEventAge, scale: scale}
 }
 
-// afterFailure decides about an event of this age whose function has failed for the
-// failures-th time: after wait it is invoked again, unless why says that it is given
-// up now.
+// afterFailure decides about an event of this age after its failures-th failure: it is invoked
+// again after wait, or given up now if why is set.
 func (s schedule) afterFailure(failures int, age time.Duration) (wait time.Duration, why condition) {
 	if failures > s.retries {
 		return 0, retriesExhausted
@@ -46,13 +44,12 @@ func (s schedule) afterFailure(failures int, age time.Duration) (wait time.Durat
 	return s.within(laterRetryWait, age)
 }
 
-// afterThrottle decides about an event that was throttled, or refused by a fault of
-// the service, for the throttles-th time.
+// afterThrottle decides about an event after its throttles-th throttle or server error.
 func (s schedule) afterThrottle(throttles int, age time.Duration) (wait time.Duration, why condition) {
 	return s.within(throttleWait(throttles), age)
 }
 
-// throttleWait doubles from throttle to throttle, up to its bound.
+// throttleWait doubles with each throttle, up to a bound.
 func throttleWait(throttles int) time.Duration {
 	wait := firstThrottleWait
 	for n := 1; n < throttles && wait < maxThrottleWait; n++ {

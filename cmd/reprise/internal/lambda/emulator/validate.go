@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What Lambda sets where a function says nothing, and the bounds that it keeps.
+// Lambda's defaults and limits.
 // https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 const (
 	defaultTimeout     = 3 * time.Second
@@ -100,7 +100,7 @@ func (f Function) withDefaults() Function {
 	return f
 }
 
-// validate tells every problem of f, whose zero values may still mean defaults.
+// validate returns every problem of f, whose defaults are not filled in yet.
 func (f Function) validate(canSend bool) error {
 	var problems []error
 	problem := func(format string, args ...any) {

@@ -16,8 +16,8 @@ type record struct {
 	Body              string               `json:"body"`
 	Attributes        map[string]string    `json:"attributes"`
 	MessageAttributes map[string]attribute `json:"messageAttributes"`
-	// MD5OfMessageAttributes of a message without attributes is null if the mapping has
-	// a batch window, as it has where batches are of more than ten, and absent otherwise.
+	// MD5OfMessageAttributes of a message without attributes is null if the mapping has a batch
+	// window, which batches of more than ten need, and absent otherwise.
 	MD5OfMessageAttributes json.RawMessage `json:"md5OfMessageAttributes,omitempty"`
 	MD5OfBody              string          `json:"md5OfBody"`
 	EventSource            string          `json:"eventSource"`
@@ -40,7 +40,7 @@ const (
 	eventFrame = len(eventHead) + len(eventTail)
 )
 
-// event is what the function is invoked with.
+// event is the payload of an invoke.
 func event(messages []message) []byte {
 	size := eventFrame
 	for i := range messages {
@@ -84,7 +84,7 @@ func (m *Mapping) record(received *sqsserver.Message) []byte {
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // six bytes for a character of markup would fill an event
+	encoder.SetEscapeHTML(false) // escapes of six bytes would fill an event
 	if err := encoder.Encode(&r); err != nil {
 		panic(err) // strings, bytes and maps of them
 	}

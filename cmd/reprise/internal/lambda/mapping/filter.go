@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// filters are FilterCriteria: a message passes if one of them matches, or if there is
-// none. See https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html.
-// On SQS they look at the body alone.
+// filters are FilterCriteria: a message passes if one of the filters matches, or if there is
+// none. See https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html. On SQS
+// they apply to the body alone.
 type filters []*filter
 
-// filter is a pattern about the body: about a member of JSON (object), or about a text
-// that is not JSON (text). With neither, every body matches.
+// filter is a pattern for the body: for members of a JSON object (object), or for a text that is
+// not JSON (text). With neither, every body matches.
 type filter struct {
 	object *object
 	text   rules
 }
 
-// object are conditions that a JSON object fulfils together.
+// object are conditions that a JSON object must meet together.
 type object struct {
 	members map[string]condition
-	either  []*object // of $or: one of them has to match, unless there is none
+	either  []*object // of $or: one of them must match, unless there is none
 }
 
-// condition is about the value of a member: of an object inside, or of a leaf.
+// condition applies to the value of a member: a nested object or a leaf.
 type condition struct {
 	object *object
 	rules  rules
@@ -36,13 +36,13 @@ type condition struct {
 // rules are alternatives for a value.
 type rules []rule
 
-// rule is one of them, for a string, [json.Number], bool or nil; absent has no value.
+// rule is an alternative for a string, [json.Number], bool or nil; absent has no value.
 type rule struct {
 	matches func(value any) bool
-	absent  bool // it wants that there is no value
+	absent  bool // there must be no value
 }
 
-// compileFilters reads patterns.
+// compileFilters parses patterns.
 func compileFilters(patterns []string) (filters, error) {
 	var problems []error
 	if len(patterns) > maxFilters {

@@ -16,7 +16,7 @@ const (
 	receivePause = time.Second
 )
 
-// message is a message that was received: what settling it takes, and its record.
+// message is a received message: what is needed to settle it, and its record.
 type message struct {
 	id, receipt, group string
 	record             []byte // JSON
@@ -30,9 +30,9 @@ type batch struct {
 	since    time.Time      // on the server's clock, before the first was received
 }
 
-// gather receives a batch: what there is at once or, with a window, until BatchSize
-// messages or 6 MB are there or the window is over. It waits for the first message for
-// as long as it takes. When ctx ends it returns what it has.
+// gather receives a batch: the available messages or, with a window, messages until there are
+// BatchSize or 6 MB of them or the window ends. It waits for the first message without limit.
+// When ctx ends it returns what it has.
 func (m *Mapping) gather(ctx context.Context) *batch {
 	b := &batch{places: make(map[string]int)}
 	for len(b.messages) == 0 && ctx.Err() == nil {
@@ -49,8 +49,7 @@ func (m *Mapping) gather(ctx context.Context) *batch {
 	return b
 }
 
-// receive adds to b what one long poll brings, but for what the filters reject: that
-// is deleted.
+// receive adds the messages of one long poll to b. Those that match no filter are deleted.
 func (m *Mapping) receive(ctx context.Context, b *batch) {
 	if len(b.messages) == 0 {
 		b.since = m.server.Now()
@@ -86,8 +85,8 @@ func (m *Mapping) receive(ctx context.Context, b *batch) {
 	}
 }
 
-// add takes a message into the batch. One that is there already has come again, as the
-// window is longer than its visibility timeout: its newer receipt handle is what counts.
+// add adds a message to the batch. If it is there already, since the window is longer than the
+// visibility timeout, only its newer receipt handle is taken.
 func (b *batch) add(next message) {
 	b.size += len(next.record) + len(",")
 	at, again := b.places[next.id]
@@ -100,8 +99,7 @@ func (b *batch) add(next message) {
 	b.messages[at] = next
 }
 
-// parts splits the batch where an event would pass 6 MB: the last receive may bring
-// more than there was room for.
+// parts splits a batch of more than 6 MB into events: the last receive may have brought too much.
 func (b *batch) parts() [][]message {
 	var parts [][]message
 	begin, size := 0, eventFrame

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// The wait before an event is sent again that did not reach the function.
+	// The wait before an event that did not reach the function is sent again.
 	firstInvokePause = 100 * time.Millisecond
 	maxInvokePause   = 5 * time.Second
 
-	// Deletes are tried so often, with pauses that double from the first: 6 s at most.
+	// Deletes are tried so often, with pauses that double, for at most 6 s.
 	maxDeletes       = 8
 	firstDeletePause = 50 * time.Millisecond
 
 	codeQueueGone = "AWS.SimpleQueueService.NonExistentQueue"
 
-	// maxErrorText is how much of a function's error is logged: a stack may be long, and
-	// the function's own log has it.
+	// maxErrorText is how much of a function's error is logged: stacks may be long, and are in
+	// the function's own log.
 	maxErrorText = 500
 )
 
@@ -36,7 +36,7 @@ var (
 // function may get as many batches as before.
 func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
 	well = true
-	stopped := make(map[string]bool) // groups of which a message failed
+	stopped := make(map[string]bool) // groups with a failed message
 	for n, part := range b.parts() {
 		if m.fifo {
 			part = slices.DeleteFunc(slices.Clone(part), func(next message) bool { return stopped[next.group] })
@@ -61,8 +61,8 @@ func (m *Mapping) handle(ctx context.Context, b *batch) (well bool) {
 	return well
 }
 
-// mayFollow reports whether a further part of a batch may be invoked with, after those
-// before it have taken their time. It releases the messages if the mapping ends.
+// mayFollow reports whether the next part of a batch may still be sent after the earlier parts.
+// It releases the messages if the mapping ends.
 func (m *Mapping) mayFollow(ctx context.Context, messages []message, since time.Time) bool {
 	switch {
 	case !m.inFlight(since):
@@ -75,9 +75,9 @@ func (m *Mapping) mayFollow(ctx context.Context, messages []message, since time.
 	return true
 }
 
-// attempt invokes the function with messages and returns the ids of those that failed;
-// an error says that all did. Their visibility is left alone: that is what lets the
-// function choose it.
+// attempt invokes the function with messages and returns the ids of those that failed; an error
+// means that all failed. It leaves their visibility unchanged, since the function may have set
+// it.
 func (m *Mapping) attempt(ctx context.Context, messages []message, since time.Time) (failed map[string]bool, err error) {
 	reply, err := m.invokeUntil(ctx, messages, since)
 	if err == nil && m.cfg.ReportBatchItemFailures {
@@ -95,7 +95,7 @@ func (m *Mapping) attempt(ctx context.Context, messages []message, since time.Ti
 func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since time.Time) ([]byte, error) {
 	text := event(messages)
 	for pause := firstInvokePause; ; pause = min(2*pause, maxInvokePause) {
-		// An event that runs when the mapping ends is answered.
+		// When the mapping ends, a running event is still answered.
 		result, err := m.invoke(context.WithoutCancel(ctx), text)
 		if err == nil && result.FunctionError != "" {
 			return nil, fmt.Errorf("%w (%s): %.*s", errFunction, result.FunctionError, maxErrorText, result.Payload)
@@ -117,7 +117,7 @@ func (m *Mapping) invokeUntil(ctx context.Context, messages []message, since tim
 	}
 }
 
-// inFlight reports whether messages that were received since are still hidden from others.
+// inFlight reports whether messages received at since are still hidden.
 func (m *Mapping) inFlight(since time.Time) bool {
 	return m.server.Now().Before(since.Add(m.visibility()))
 }
@@ -146,7 +146,7 @@ func (m *Mapping) delete(messages []message) {
 				break
 			}
 			if refusal, refused := errors.AsType[*sqsserver.Error](err); refused && refusal.Code == codeQueueGone {
-				return // and its messages with it
+				return // the queue has gone, and its messages with it
 			}
 			if try == maxDeletes {
 				m.log.Warn("messages of an event that succeeded could not be deleted and come again", "messages", len(left), "error", err)
@@ -158,9 +158,9 @@ func (m *Mapping) delete(messages []message) {
 	}
 }
 
-// deleteBatch deletes up to ten messages and returns those left, with the reason. A
-// receipt handle that the server no longer takes is of a message that another receive
-// has: there is nothing left to delete with it.
+// deleteBatch deletes up to ten messages and returns those that remain, with the reason. If the
+// server no longer accepts a receipt handle, another receive has the message: the handle deletes
+// nothing.
 func (m *Mapping) deleteBatch(messages []message) (left []message, err error) {
 	in := &sqsserver.DeleteMessageBatchInput{QueueUrl: m.url}
 	for i, next := range messages {
@@ -183,8 +183,8 @@ func (m *Mapping) deleteBatch(messages []message) (left []message, err error) {
 	return left, err
 }
 
-// release makes messages visible that no function has seen. If it cannot, they become
-// so by themselves.
+// release makes messages visible that no function has seen. If that fails, they become visible
+// when their visibility timeout ends.
 func (m *Mapping) release(messages []message) {
 	for some := range slices.Chunk(messages, maxReceive) {
 		in := &sqsserver.ChangeMessageVisibilityBatchInput{QueueUrl: m.url}

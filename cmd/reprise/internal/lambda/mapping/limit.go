@@ -5,23 +5,22 @@ import (
 	"sync"
 )
 
-// limit is how many batches run at once. A function that fails gets fewer, down to one,
-// and one more with each batch that succeeds: Lambda allots concurrency so too, without
-// telling by which numbers.
+// limit bounds how many batches run at once. With each failed batch there are fewer, down to one,
+// with each success one more: Lambda does the same, with numbers that are not documented.
 type limit struct {
 	mu      sync.Mutex
 	most    int
 	allowed int
 	running int
 
-	freed chan struct{} // holds one signal: there is one who acquires
+	freed chan struct{} // holds one signal, for the only caller of acquire
 }
 
 func newLimit(most int) *limit {
 	return &limit{most: most, allowed: most, freed: make(chan struct{}, 1)}
 }
 
-// acquire waits until a batch more may run; it reports false when ctx has ended.
+// acquire waits until another batch may run; it reports false when ctx has ended.
 func (l *limit) acquire(ctx context.Context) bool {
 	for {
 		if ctx.Err() != nil {
@@ -47,7 +46,7 @@ func (l *limit) take() bool {
 	return true
 }
 
-// release ends a batch. Unless it went well, fewer may run from now on.
+// release ends a batch. After a failure fewer may run.
 func (l *limit) release(well bool) {
 	l.mu.Lock()
 	l.running--

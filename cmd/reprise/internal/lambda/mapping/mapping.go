@@ -1,11 +1,11 @@
-// Package mapping runs SQS event source mappings on this machine: what Lambda does
-// between a queue and a function. It receives, gathers batches, invokes, reads partial
-// batch responses and deletes what succeeded, on the queues of the embedded server.
+// Package mapping runs SQS event source mappings on this machine: what Lambda does between a
+// queue and a function. It receives, gathers batches, invokes, reads partial batch responses and
+// deletes what succeeded, on the queues of the embedded server.
 //
-// What Lambda leaves to chance or to its fleet is simpler here. Without a
-// MaximumConcurrency a mapping runs five batches at once, as Lambda's begins with, and
-// does not grow to 1,000 under load; provisioned pollers do not exist; and a batch
-// window is kept exactly, where Lambda may wait for 20 s on a queue with little traffic.
+// Some of it is simpler here. Without a MaximumConcurrency a mapping runs five batches at once,
+// as Lambda does at first, and does not grow to 1,000 under load; provisioned pollers do not
+// exist; and a batch window is kept exactly, where Lambda may wait for 20 s on a queue with
+// little traffic.
 package mapping
 
 import (
@@ -26,7 +26,7 @@ import (
 // Config describes a mapping in the words of Lambda's CreateEventSourceMapping. See
 // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html.
 type Config struct {
-	// Queue is the ARN of the queue, which has to exist; required.
+	// Queue is the ARN of the queue, which must exist; required.
 	Queue string
 	// Function is the function's name, for the log.
 	Function string
@@ -40,16 +40,15 @@ type Config struct {
 	// MaximumConcurrency is the most events that the function handles at once, 2 to
 	// 1,000. Default: 5.
 	MaximumConcurrency int
-	// ReportBatchItemFailures says that the function names the messages that failed.
-	// Default: its reply is not looked at, and an event fails as a whole.
+	// ReportBatchItemFailures lets the function's reply name the messages that failed. Default:
+	// the reply is ignored, and an event fails as a whole.
 	ReportBatchItemFailures bool
 	// Filters are patterns of FilterCriteria. A message that matches none is deleted,
 	// as Lambda does. Default: no filter.
 	Filters []string
 	// TimeScale is how many times as fast a Window passes. Default: 1.
 	TimeScale float64
-	// Logger is told of events that failed and of what happened to their messages.
-	// Default: slog.Default().
+	// Logger gets failed events and what happens to their messages. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -67,8 +66,8 @@ const (
 	defaultConcurrency = 5
 )
 
-// Invoke invokes the function and waits for its answer. An error says that the
-// function was not reached; see [emulator.Error].
+// Invoke invokes the function and waits for its answer. An error means that the function was not
+// reached; see [emulator.Error].
 type Invoke func(ctx context.Context, event []byte) (emulator.Result, error)
 
 // Mapping is a mapping between a queue and a function.
@@ -111,7 +110,7 @@ func New(server *sqsserver.Server, invoke Invoke, cfg Config) (*Mapping, error) 
 	}, nil
 }
 
-// queueURL returns the URL by which direct calls know the queue with that ARN.
+// queueURL returns the URL for direct calls of the queue with that ARN.
 func queueURL(ctx context.Context, server *sqsserver.Server, arn string) (string, error) {
 	part := strings.Split(arn, ":")
 	if len(part) != 6 || part[0] != "arn" || part[2] != "sqs" {
@@ -124,7 +123,7 @@ func queueURL(ctx context.Context, server *sqsserver.Server, arn string) (string
 	return out.QueueUrl, nil
 }
 
-// validate returns what Lambda would refuse, as far as it is about the mapping alone.
+// validate returns what Lambda would refuse of the mapping alone.
 func (c *Config) validate(fifo bool) error {
 	var problems []error
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

@@ -20,14 +20,14 @@ func (f filters) match(body string) bool {
 		case one.object != nil:
 			return isJSON && one.object.match(value)
 		case one.text != nil:
-			// A JSON body and a pattern about a text do not fit: Lambda drops the message.
+			// A pattern for texts does not match JSON: Lambda drops the message.
 			return !isJSON && one.text.match([]any{body})
 		}
 		return true
 	})
 }
 
-// match reports whether a value fulfils the conditions; of a list, one element.
+// match reports whether a value meets the conditions; of a list, whether one element does.
 func (o *object) match(value any) bool {
 	switch value := value.(type) {
 	case []any:
@@ -52,7 +52,7 @@ func (c condition) match(value any, found bool) bool {
 		return c.rules.match(leaves(value, found))
 	}
 	if isLeaf(value) {
-		value = map[string]any{} // in which a member may be wanted to be absent
+		value = map[string]any{} // an empty object may meet conditions of absence
 	}
 	return c.object.match(value)
 }
@@ -67,8 +67,8 @@ func (r rules) match(values []any) bool {
 	})
 }
 
-// leaves are the values that rules look at: the value, or the elements of a list.
-// Objects are none, as exists has it.
+// leaves returns the values that rules apply to: the value, or the elements of a list. Objects
+// are left out: for the operator exists they do not count as values.
 func leaves(value any, found bool) []any {
 	if !found {
 		return nil
@@ -88,8 +88,7 @@ func isLeaf(value any) bool {
 	return true
 }
 
-// decode reads one JSON value. Numbers stay as they are written: to Lambda's equality
-// 300 and 3e2 are two.
+// decode reads one JSON value. Numbers keep their text: for Lambda 300 and 3e2 are not equal.
 func decode(text string) (any, error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()

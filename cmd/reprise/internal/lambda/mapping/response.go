@@ -7,21 +7,21 @@ import (
 	"fmt"
 )
 
-// errResponse wraps what makes a reply the failure of the whole batch.
+// errResponse is wrapped by errors of replies that fail the whole batch.
 var errResponse = errors.New("the function's reply fails the whole batch")
 
-// failures reads the reply of a function with ReportBatchItemFailures: the ids of the
-// messages that failed. An error means that all of them did. See
+// failures reads the reply of a function with ReportBatchItemFailures: the ids of the messages
+// that failed. An error means that all of them failed. See
 // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting.
 //
-// AWS does not say what becomes of a reply that is JSON of another kind, such as "done"
-// or true. Here it fails the batch, so that no message is deleted by a mistake.
+// AWS does not document replies that are other JSON, such as "done" or true. Here they fail the
+// batch, so that no message is deleted by mistake.
 func failures(reply []byte, messages []message) (map[string]bool, error) {
 	switch string(bytes.TrimSpace(reply)) {
 	case "", "null", "{}", `""`, "[]":
 		return nil, nil
 	}
-	var response map[string]json.RawMessage // a struct's names would match in any case
+	var response map[string]json.RawMessage // the names of a struct would match in upper case too
 	if err := json.Unmarshal(reply, &response); err != nil {
 		return nil, fmt.Errorf(`%w: it is not of the form {"batchItemFailures":[{"itemIdentifier":"..."}]}: %w`, errResponse, err)
 	}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// tryLock reports that the file is locked, though on this system it cannot be: what
-// killed processes leave is not removed here.
+// tryLock returns true although files cannot be locked on this system. So the folders of killed
+// processes are not removed here.
 func tryLock(*os.File) (bool, error) { return true, nil }
 
 func ownedByUs(fs.FileInfo) bool { return false }

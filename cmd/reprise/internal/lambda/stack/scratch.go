@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// scratchPrefix begins the names of the folders for what is built.
+	// scratchPrefix begins the names of the folders for built files.
 	scratchPrefix = "reprise-lambda-"
 	// scratchLock is the file that a process keeps locked in its folder for as long as
 	// it lives.
 	scratchLock = "LOCK"
-	// scratchGrace is how old an empty folder must be to belong to nobody: one that is
-	// being made has no lock for a moment.
+	// scratchGrace is the age from which on an empty folder counts as left over: a new folder has
+	// no lock for a moment.
 	scratchGrace = time.Hour
 )
 
-// scratch is a folder for what is built, in the folder for temporary files.
+// scratch is a temporary folder for built files.
 type scratch struct {
 	dir  string
 	lock *os.File
 }
 
-// newScratch makes a folder that is removed when the program ends, or by the next one
-// if it was killed.
+// newScratch makes a folder that is removed when the program ends or, if it was killed, by the
+// next one.
 func newScratch() (_ *scratch, err error) {
 	dir, err := os.MkdirTemp("", scratchPrefix)
 	if err != nil {
@@ -41,8 +41,8 @@ func newScratch() (_ *scratch, err error) {
 			err = errors.Join(err, s.remove())
 		}
 	}()
-	// Locked before it has its name: whoever finds the file unlocked takes its owner for
-	// dead.
+	// Lock the file before it gets its name: other processes take the owner of an unlocked file
+	// for dead.
 	made := filepath.Join(dir, scratchLock+".new")
 	if s.lock, err = os.OpenFile(made, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func newScratch() (_ *scratch, err error) {
 	return s, os.Rename(made, filepath.Join(dir, scratchLock))
 }
 
-// remove removes the folder, and gives up its lock after that.
+// remove removes the folder, then its lock.
 func (s *scratch) remove() error {
 	err := os.RemoveAll(s.dir)
 	if s.lock != nil {
@@ -63,8 +63,8 @@ func (s *scratch) remove() error {
 	return err
 }
 
-// sweepScratch removes the folders of this user's processes that were killed. What it
-// cannot judge it leaves.
+// sweepScratch removes the folders of this user's processes that were killed. It leaves folders
+// that may be in use.
 func sweepScratch(log *slog.Logger) {
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*"))
 	if err != nil {
@@ -77,7 +77,7 @@ func sweepScratch(log *slog.Logger) {
 	}
 }
 
-// sweep removes dir if it is left over.
+// sweep removes dir if its process is gone.
 func sweep(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || !ownedByUs(info) {
@@ -97,8 +97,8 @@ func sweep(dir string) error {
 	return errors.Join(err, lock.Close())
 }
 
-// sweepUnlocked removes a folder that was left before it had a lock: it has nothing
-// but an unfinished one.
+// sweepUnlocked removes a folder whose process was killed before it had a lock: the folder
+// contains at most an unfinished lock.
 func sweepUnlocked(dir string, info fs.FileInfo) error {
 	if time.Since(info.ModTime()) < scratchGrace {
 		return nil
@@ -109,7 +109,7 @@ func sweepUnlocked(dir string, info fs.FileInfo) error {
 	}
 	for _, file := range files {
 		if !strings.HasPrefix(file.Name(), scratchLock) {
-			return nil // of something else
+			return nil // not a folder of ours
 		}
 	}
 	return os.RemoveAll(dir)

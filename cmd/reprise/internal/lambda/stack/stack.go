@@ -1,6 +1,5 @@
-// Package stack runs what a template declares: its functions as processes, the
-// mappings between its queues and functions, and, if wanted, new builds of functions
-// whose source changes.
+// Package stack runs what a template declares: its functions as processes, the mappings between
+// its queues and functions, and, if asked to, builds functions again whose source changes.
 package stack
 
 import (
@@ -23,23 +22,22 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Config says what is run, and where.
+// Config is the configuration of a Stack.
 type Config struct {
-	// File is the template's path, and Template what it says.
+	// File is the template's path, and Template its content.
 	File     string
 	Template *template.Template
 	// Server has the template's queues.
 	Server *sqsserver.Server
 	// Endpoint is the URL at which functions reach the server and each other.
 	Endpoint string
-	// QueueURL gives the URL of the queue called name.
+	// QueueURL returns the URL of the queue called name.
 	QueueURL func(name string) string
 	// Region and AccountID are those of the functions' ARNs.
 	Region, AccountID string
 	// Journal keeps asynchronous events and the items of tables; nil: they are in memory. See emulator.Config.
 	Journal emulator.Journal
-	// TimeScale is by how much AWS's own minutes are shortened: see
-	// emulator.Config. Default: 1.
+	// TimeScale shortens AWS's own waits: see emulator.Config. Default: 1.
 	TimeScale float64
 	// AllowOutside permits code outside of the template's folder.
 	AllowOutside bool
@@ -50,22 +48,22 @@ type Config struct {
 	Watch bool
 	// Log gets the lines of functions. It is called by many goroutines.
 	Log func(emulator.Line)
-	// Logger is told what became of messages and events.
+	// Logger gets what happens to messages and events.
 	Logger *slog.Logger
 }
 
 // Function is a function that runs.
 type Function struct {
 	ID, Name, ARN string
-	// Notes say what is not as it will be on AWS.
+	// Notes are differences from AWS.
 	Notes []string
 }
 
-// Stack is a template that runs. It is made by [New], started by [Stack.Start], and
-// has to be closed by [Stack.Stop] whether it was started or not.
+// Stack is a template that runs. It is made by [New], started by [Stack.Start], and must be
+// closed by [Stack.Stop], started or not.
 type Stack struct {
 	cfg      Config
-	scratch  *scratch // for what is built
+	scratch  *scratch // for built files
 	builder  *build.Builder
 	lambda   *emulator.Lambda
 	tables   *table.Tables
@@ -93,7 +91,7 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 			err = errors.Join(err, s.scratch.remove())
 		}
 	}()
-	// Before the build: what is wrong with the template is to be known at once.
+	// Before the build, so that mistakes in the template are reported at once.
 	if err := s.addMappings(); err != nil {
 		return nil, err
 	}
@@ -129,7 +127,7 @@ func (s *Stack) makeTables() (err error) {
 	return err
 }
 
-// environment is that of all functions: where they find what runs here.
+// environment returns the variables of all functions: the endpoints of the local services.
 func (s *Stack) environment() map[string]string {
 	env := map[string]string{"AWS_ENDPOINT_URL_SQS": s.cfg.Endpoint, "AWS_ENDPOINT_URL_LAMBDA": s.cfg.Endpoint}
 	if len(s.cfg.Template.Tables) > 0 {
@@ -156,7 +154,7 @@ func (s *Stack) buildAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// runnable is f, built, as it is to be run.
+// runnable returns the emulator's form of f, which is built.
 func runnable(f *template.Function, built build.Built) emulator.Function {
 	result := emulator.Function{
 		Name: f.Name, Command: built.Command, Dir: built.Dir, Handler: f.Handler, Runtime: f.Runtime,
@@ -167,7 +165,7 @@ func runnable(f *template.Function, built build.Built) emulator.Function {
 		},
 	}
 	switch {
-	case f.Reserved == nil: // as many as emulator gives
+	case f.Reserved == nil: // the emulator's default
 	case *f.Reserved == 0:
 		result.Concurrency = -1
 	default:
@@ -208,10 +206,10 @@ func (s *Stack) send(ctx context.Context, arn, body string, attributes []sqsserv
 			return err
 		}
 	}
-	return fmt.Errorf("%s is no queue of the template", arn)
+	return fmt.Errorf("%s is not a queue of the template", arn)
 }
 
-// Functions are the template's functions, as they were built at first.
+// Functions returns the template's functions, as first built.
 func (s *Stack) Functions() []Function {
 	functions := make([]Function, len(s.built))
 	for i := range s.built {
@@ -230,7 +228,7 @@ func (s *Stack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.lambda.ServeHTTP(w, r)
 }
 
-// Refuse answers a request that its caller may not make, as the API does that it is for.
+// Refuse answers a request that is not permitted, in the form of the API that the request is for.
 func (s *Stack) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), table.TargetPrefix) {
 		s.tables.Refuse(w, err)
@@ -239,7 +237,8 @@ func (s *Stack) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.lambda.Refuse(w, err)
 }
 
-// Start runs the mappings and what is left of asynchronous events, and watches sources if that is wanted.
+// Start runs the mappings and the asynchronous events of an earlier process, and watches sources
+// if Config.Watch is set.
 func (s *Stack) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -255,8 +254,8 @@ func (s *Stack) Start() {
 // stopBudget is how long invokes may take to end after a stop.
 const stopBudget = 25 * time.Second
 
-// Stop lets running invokes and batches end, for 25 s or until ctx ends, and kills
-// what is left. It fails with a [*LostError] if something was lost by that.
+// Stop lets running invokes and batches end, for 25 s or until ctx ends, and kills the rest. It
+// returns a [*LostError] if invokes or events were lost.
 func (s *Stack) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stopBudget, fmt.Errorf("they took more than %v", stopBudget))
 	defer cancel()
@@ -278,11 +277,11 @@ func (s *Stack) Stop(ctx context.Context) error {
 	return errors.Join(err, s.scratch.remove())
 }
 
-// LostError says that invokes were cut off, or that asynchronous ones still waited
-// when everything stopped: they are lost, as they would not be on AWS.
+// LostError reports that invokes were cut off, or that asynchronous ones still waited at the
+// stop. They are lost, which does not happen on AWS.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what the functions' end said.
+// Unwrap returns the error of closing the functions.
 func (e *LostError) Unwrap() error { return e.Err }

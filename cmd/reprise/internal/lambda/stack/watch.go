@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
 )
 
-// lookEvery is how often sources are looked at. Looking works on every file system,
-// those of containers and of other machines too, which tell nobody of changes; some
-// hundred files cost less than a millisecond.
+// lookEvery is the interval between two looks at the sources. Polling works on every file system,
+// also on those of containers and other machines, which send no events; some hundred files cost
+// less than a millisecond.
 const lookEvery = 300 * time.Millisecond
 
-// watched is what is remembered of a function's sources.
+// watched is the state of a function's sources.
 type watched struct {
 	seen  uint64 // the fingerprint at the last look
-	tried uint64 // the one of the last build, whether it succeeded or not
-	older string // what was made for the build before
+	tried uint64 // the fingerprint at the last build, successful or not
+	older string // the folder of the build before
 }
 
-// watch builds functions anew when their sources have changed and stopped changing.
+// watch builds functions again when their sources have changed and are stable.
 func (s *Stack) watch(ctx context.Context) {
 	functions := make([]watched, len(s.built))
 	for i := range functions {
@@ -47,8 +47,8 @@ func (s *Stack) watch(ctx context.Context) {
 	}
 }
 
-// look builds function i anew if its sources have changed since they were built, and
-// not since the last look.
+// look builds function i again if its sources have changed since the build, but not since the
+// last look.
 func (s *Stack) look(ctx context.Context, i int, w *watched) {
 	now := build.Fingerprint(s.built[i].Sources)
 	stable := now == w.seen
@@ -62,8 +62,8 @@ func (s *Stack) look(ctx context.Context, i int, w *watched) {
 	}
 }
 
-// rebuild builds function i and replaces it, and reports whether it could: if not,
-// the function goes on as it was.
+// rebuild builds function i and replaces it, and reports whether that succeeded; otherwise the
+// old function goes on.
 func (s *Stack) rebuild(ctx context.Context, i int, w *watched) bool {
 	f := &s.cfg.Template.Functions[i]
 	start := time.Now()
@@ -75,13 +75,13 @@ func (s *Stack) rebuild(ctx context.Context, i int, w *watched) bool {
 		err = s.lambda.Replace(runnable(f, built))
 	}
 	if err != nil {
-		s.say(f.Name, emulator.SourceTrouble, "not replaced, the one before goes on: %v", err)
+		s.say(f.Name, emulator.SourceTrouble, "not replaced, the build before goes on: %v", err)
 		return false
 	}
-	s.discard(w.older) // all of its invokes began two builds ago
+	s.discard(w.older) // its invokes began two builds ago
 	w.older = s.built[i].Made
 	s.built[i] = built
-	s.say(f.Name, emulator.SourcePlatform, "built anew in %v: invokes from now on run it", time.Since(start).Round(time.Millisecond))
+	s.say(f.Name, emulator.SourcePlatform, "built again in %v: invokes from now on run the new build", time.Since(start).Round(time.Millisecond))
 	return true
 }
 
@@ -95,12 +95,12 @@ func (s *Stack) discard(dir string) {
 	}
 }
 
-// say writes a line of our own into the log.
+// say writes a line of this program into the log.
 func (s *Stack) say(function string, source emulator.Source, format string, args ...any) {
 	s.cfg.Log(emulator.Line{Time: time.Now(), Function: function, Source: source, Text: fmt.Sprintf(format, args...)})
 }
 
-// modified is when the file was written; zero if it is not there.
+// modified returns when the file was written; zero if it does not exist.
 func modified(file string) time.Time {
 	info, err := os.Stat(file)
 	if err != nil {

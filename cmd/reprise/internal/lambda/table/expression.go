@@ -21,7 +21,7 @@ type expression struct {
 
 var token = regexp.MustCompile(`\s*([#:]?[A-Za-z_][A-Za-z0-9_]*|<>|<=|>=|[=<>(),+-]|\S)`)
 
-// begin takes the text apart.
+// begin splits the text into tokens.
 func (e *expression) begin(text string) {
 	e.tokens, e.err = nil, nil
 	for _, m := range token.FindAllStringSubmatch(text, -1) {
@@ -29,7 +29,7 @@ func (e *expression) begin(text string) {
 	}
 }
 
-// next is the next token; empty at the end.
+// next returns the next token; "" at the end.
 func (e *expression) next() string {
 	if len(e.tokens) == 0 {
 		return ""
@@ -45,7 +45,7 @@ func (e *expression) take() string {
 	return t
 }
 
-// accept takes a token if it is that word.
+// accept consumes the next token if it is that word.
 func (e *expression) accept(word string) bool {
 	if !strings.EqualFold(e.next(), word) {
 		return false
@@ -60,7 +60,7 @@ func (e *expression) expect(word string) {
 	}
 }
 
-// refuse says at which token the expression is not understood.
+// refuse reports the token at which the expression is not understood.
 func (e *expression) refuse(t string) {
 	if e.err == nil {
 		e.err = invalid("at %q the expression is not one that is emulated: SET with values, if_not_exists, + and -; REMOVE; conditions of AND, OR, NOT, attribute_exists, attribute_not_exists and comparisons", t)
@@ -68,7 +68,7 @@ func (e *expression) refuse(t string) {
 	e.tokens = nil
 }
 
-// end returns what went wrong, the end of the text being where it should be.
+// end returns the first problem; text after the expression is one.
 func (e *expression) end() error {
 	if t := e.next(); t != "" {
 		e.refuse(t)
@@ -89,7 +89,7 @@ func (e *expression) condition(text string) (bool, error) {
 func (e *expression) or() bool {
 	holds := e.and()
 	for e.accept("OR") {
-		holds = e.and() || holds // what does not count is read as well
+		holds = e.and() || holds // parse the rest even if it does not count
 	}
 	return holds
 }
@@ -124,7 +124,7 @@ func (e *expression) not() bool {
 	return e.compare(left, comparison, e.operand())
 }
 
-// compare compares two values; one that is missing meets no comparison but <>.
+// compare compares two values; with a missing value only <> is true.
 func (e *expression) compare(left value, comparison string, right value) bool {
 	order, comparable := compareValues(left, right)
 	switch comparison {
@@ -156,7 +156,7 @@ func compareValues(left, right value) (order int, comparable bool) {
 	return cmp.Compare(s, t), okLeft && okRight
 }
 
-// number is what a value that is a number has; nil if it is none.
+// number returns the number of a value; nil if the value is not a number.
 func number(v value) *big.Rat {
 	text, ok := v["N"].(string)
 	if !ok {
@@ -169,7 +169,7 @@ func number(v value) *big.Rat {
 	return n
 }
 
-// name is the attribute that the next token names.
+// name returns the attribute that the next token names.
 func (e *expression) name() string {
 	t := e.take()
 	switch {
@@ -184,8 +184,7 @@ func (e *expression) name() string {
 	return t
 }
 
-// operand is a value, that of an attribute, or if_not_exists; nil for an attribute that
-// is not there.
+// operand reads a value, an attribute or if_not_exists; nil for a missing attribute.
 func (e *expression) operand() value {
 	if strings.HasPrefix(e.next(), ":") {
 		t := e.take()
@@ -209,7 +208,8 @@ func (e *expression) operand() value {
 	return e.item[e.name()]
 }
 
-// update returns the item with the changes of an update expression, and what was set.
+// update returns the item with the changes of an update expression, and the attributes that were
+// set.
 func (e *expression) update(text string) (next, changed item, err error) {
 	next, changed = maps.Clone(e.item), item{}
 	if next == nil {
@@ -236,7 +236,7 @@ func (e *expression) update(text string) (next, changed item, err error) {
 	return next, changed, e.end()
 }
 
-// sum is what is set: an operand, or two that are added or subtracted.
+// sum reads what SET assigns: an operand, or two that are added or subtracted.
 func (e *expression) sum() value {
 	left := e.operand()
 	sign := e.next()

@@ -1,6 +1,6 @@
-// Package table serves as much of DynamoDB as records of idempotency need: tables whose
-// key is one string, and single items that are read and written on a condition. Every
-// other action, and every other expression, is refused by name.
+// Package table serves the part of DynamoDB that records of idempotency need: tables whose key is
+// one string, and conditional reads and writes of single items. Every other action, and every
+// other expression, is refused by name.
 package table
 
 import (
@@ -43,14 +43,13 @@ type Tables struct {
 	items map[string]map[string]item // by table and key
 }
 
-// item is an item: attributes by name, as the API has them.
+// item is an item: attributes by name, in the API's form.
 type item map[string]value
 
-// value is an attribute: its type, such as S or N, and what that has.
+// value is the value of an attribute: its type, such as S or N, and the content.
 type value map[string]any
 
-// New returns tables, with the items that the journal has of them; without a journal
-// items are in memory.
+// New returns tables, with their items in the journal; without a journal items are in memory.
 func New(tables []Table, journal Journal) (*Tables, error) {
 	t := &Tables{journal: journal, keys: make(map[string]string), items: make(map[string]map[string]item)}
 	for _, table := range tables {
@@ -64,7 +63,7 @@ func New(tables []Table, journal Journal) (*Tables, error) {
 		table, id, found := bytes.Cut(key[1:], []byte{0})
 		items, known := t.items[string(table)]
 		if found && !known {
-			return nil // of a template that is run at other times
+			return nil // of another template
 		}
 		var it item
 		if err := json.Unmarshal(text, &it); err != nil || !found {
@@ -76,7 +75,7 @@ func New(tables []Table, journal Journal) (*Tables, error) {
 	return t, err
 }
 
-// request is what the actions have in common.
+// request has the members of all actions' inputs.
 type request struct {
 	TableName                           string
 	Key, Item                           item
@@ -88,7 +87,7 @@ type request struct {
 	ReturnValuesOnConditionCheckFailure string
 }
 
-// failure is an error as the API reports it.
+// failure is an error in the API's form.
 type failure struct {
 	code, message string
 	item          item // that did not meet the condition, if it was asked for
@@ -117,7 +116,7 @@ func (t *Tables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeFailure(w, status, f)
 }
 
-// Refuse answers a request whose caller may not make it.
+// Refuse answers a request that is not permitted.
 func (t *Tables) Refuse(w http.ResponseWriter, err error) {
 	writeFailure(w, http.StatusForbidden, &failure{code: "AccessDeniedException", message: err.Error()})
 }
@@ -133,10 +132,10 @@ func writeFailure(w http.ResponseWriter, status int, f *failure) {
 func write(w http.ResponseWriter, status int, answer map[string]any) {
 	text, err := json.Marshal(answer)
 	if err != nil {
-		status, text = http.StatusInternalServerError, []byte("{}") // what was read as JSON can be written
+		status, text = http.StatusInternalServerError, []byte("{}") // values that were read as JSON can be written
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(text)), 10)) // which SDKs compare
+	w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(text)), 10)) // SDKs check it
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // the caller may have gone
 }
@@ -193,7 +192,7 @@ func (t *Tables) act(action string, in *request, key, id string) (map[string]any
 			return nil, f
 		}
 	}
-	var changed item // what the action has set
+	var changed item // the attributes that the action has set
 	next := in.Item
 	switch action {
 	case "DeleteItem":
@@ -223,7 +222,7 @@ func (t *Tables) act(action string, in *request, key, id string) (map[string]any
 	}
 }
 
-// keep makes an item what it is to be, nil for none: first on the disk.
+// keep stores an item, or removes it if next is nil: first on the disk.
 func (t *Tables) keep(table, id string, next item) error {
 	if t.journal != nil {
 		var b sqsserver.Batch

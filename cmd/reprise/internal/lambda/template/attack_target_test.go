@@ -78,7 +78,7 @@ func TestAttackManyFindings(t *testing.T) {
 				t.Fatal("Load: no error")
 			}
 			lines := strings.Split(err.Error(), "\n")
-			if want := "f.yaml: 69900 more findings not shown: mend these first"; len(lines) != 101 || lines[100] != want {
+			if want := "f.yaml: 69900 more findings not shown: correct these first"; len(lines) != 101 || lines[100] != want {
 				t.Errorf("%d lines, the last of which is %q, want 101, and %q", len(lines), lines[len(lines)-1], want)
 			}
 			t.Logf("%d bytes allocated, %d without a mistake", allocated, harmless)

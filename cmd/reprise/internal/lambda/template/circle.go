@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// dependency is a resource's need of another to be there first.
+// dependency is a resource that another resource needs first.
 type dependency struct {
 	from, to string
 	p        place
 	n        *node
 }
 
-// depend remembers that what stands at p needs the resource called id.
+// depend notes that the resource at p needs the resource called id.
 func (l *loader) depend(p place, n *node, id string) {
 	for _, apart := range []string{"Events", "EventInvokeConfig"} {
 		if strings.HasPrefix(p.property, apart) {
@@ -22,8 +22,8 @@ func (l *loader) depend(p place, n *node, id string) {
 	l.needs = append(l.needs, dependency{p.resource, id, p, n})
 }
 
-// checkCircles refuses resources of which each needs another one to be there first:
-// CloudFormation could create none of them.
+// checkCircles refuses resources that depend on each other in a circle: CloudFormation could
+// create none of them.
 func (l *loader) checkCircles() {
 	needed := make(map[string][]dependency)
 	for _, d := range l.needs {

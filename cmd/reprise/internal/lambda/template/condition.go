@@ -21,13 +21,13 @@ func (l *loader) loadConditions(n *node) {
 	}
 }
 
-// condition says whether the condition called name holds. Without ok it is not
-// known, which has been reported.
+// condition reports whether the condition called name holds. If ok is false that is unknown,
+// which has been reported.
 func (l *loader) condition(p place, at *node, name string) (holds, ok bool) {
 	c := l.conditions[name]
 	switch {
 	case c == nil:
-		l.refuse(p, at, "there is no condition %q: add it to Conditions, or mend the name", name)
+		l.refuse(p, at, "there is no condition %q: add it to Conditions, or correct the name", name)
 		return false, false
 	case c.done:
 		return c.holds, c.valid

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
-// Finding is something about a template that its author should know.
+// Finding is a problem of a template, for its author.
 type Finding struct {
 	File string
 	Line int // 0: no line of its own
@@ -17,13 +17,13 @@ type Finding struct {
 	Resource string
 	// Property is the path below the resource's Properties; empty: the resource.
 	Property string
-	// Text says what is wrong, and what to do.
+	// Text is the problem and the remedy.
 	Text string
-	// Refused says that the template is not run because of it.
+	// Refused means that the template is not run because of it.
 	Refused bool
 }
 
-// String is FILE:LINE: RESOURCE, PROPERTY: TEXT.
+// String returns FILE:LINE: RESOURCE, PROPERTY: TEXT.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
@@ -51,14 +51,14 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// place is what a finding is about.
+// place is the place of a finding.
 type place struct {
 	resource string
 	property string // a path
-	line     int    // where the resource begins, for what has no line of its own
+	line     int    // where the resource begins, for nodes without a line
 }
 
-// at is the member called name of what stands here.
+// at returns the place of the member called name.
 func (p place) at(name string) place {
 	if p.property != "" && !strings.HasPrefix(name, "[") {
 		name = "." + name
@@ -79,10 +79,10 @@ func (l *loader) report(p place, n *node, refused bool, format string, args ...a
 	l.keep(f)
 }
 
-// maxFindings is how many refusals are reported of a template, and how many warnings.
+// maxFindings is how many refusals, and how many warnings, of a template are reported.
 const maxFindings = 100
 
-// kept are the first findings of a kind, and the number of all.
+// kept has the first findings of a kind, and the number of all of them.
 type kept struct {
 	first  []Finding
 	number int
@@ -90,18 +90,18 @@ type kept struct {
 
 func (k *kept) full() bool { return len(k.first) == maxFindings }
 
-// sorted returns what was kept by line, then how many there are besides.
+// sorted returns the kept findings by line, then the number of the others.
 func (k *kept) sorted(file string) []Finding {
 	slices.SortStableFunc(k.first, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	if more := k.number - len(k.first); more > 0 {
 		return append(k.first, Finding{
-			File: file, Refused: k.first[0].Refused, Text: plural.Of(more, "more finding") + " not shown: mend these first",
+			File: file, Refused: k.first[0].Refused, Text: plural.Of(more, "more finding") + " not shown: correct these first",
 		})
 	}
 	return k.first
 }
 
-// of is where findings of f's kind are kept.
+// of returns the list for findings of f's kind.
 func (l *loader) of(f Finding) *kept {
 	if f.Refused {
 		return &l.refusals
@@ -116,15 +116,15 @@ func (l *loader) keep(f Finding) {
 	}
 }
 
-// reported is the number of findings until now.
+// reported returns the number of findings so far.
 func (l *loader) reported() int { return l.refusals.number + l.warnings.number }
 
-// refuse says why the template is not run. n may be nil.
+// refuse reports why the template is not run. n may be nil.
 func (l *loader) refuse(p place, n *node, format string, args ...any) {
 	l.report(p, n, true, format, args...)
 }
 
-// warn says what is not run here. n may be nil.
+// warn reports what is not run here. n may be nil.
 func (l *loader) warn(p place, n *node, format string, args ...any) {
 	l.report(p, n, false, format, args...)
 }

@@ -19,7 +19,7 @@ const (
 	noTenancy  = "tenants are not kept apart here: make the property depend on a condition"
 )
 
-// functionSchema is what functions have under both types.
+// functionSchema are the properties of functions of both types.
 var functionSchema = schema{
 	"FunctionName": raw, "Handler": used, "Runtime": used, "Architectures": used, "Environment": used,
 	"Timeout": used, "MemorySize": used, "ReservedConcurrentExecutions": used, "PackageType": used,
@@ -44,7 +44,7 @@ var samFunctionSchema = functionSchema.with(schema{
 
 var lambdaFunctionSchema = functionSchema.with(schema{"Code": raw, "DeadLetterConfig": used, "TracingConfig": harmless})
 
-// with returns both schemas as one.
+// with returns the union of two schemas.
 func (s schema) with(more schema) schema {
 	result := make(schema, len(s)+len(more))
 	for _, each := range []schema{s, more} {
@@ -55,7 +55,7 @@ func (s schema) with(more schema) schema {
 	return result
 }
 
-// function reads a function, its invokes aside: they name queues and functions.
+// function reads a function without its invokes, which name queues and functions.
 func (l *loader) function(r *resource) {
 	p := r.place()
 	if r.kind == samFunctionType {
@@ -106,7 +106,7 @@ func (l *loader) handler(p place, r *resource) (handler, runtime string) {
 	case missing(r.opened, "Handler"):
 		l.refuse(p, nil, "it has no Handler: write one, like Handler: bootstrap")
 	case leavesFolder(handler):
-		// Its runtimes refuse it on AWS; here it would be other code of this machine.
+		// On AWS the runtimes refuse it; here it would run other code of this machine.
 		l.refuse(p.at("Handler"), r.opened["Handler"], "%q leads out of the function's folder: write one that is relative to CodeUri, like app.handler", handler)
 	}
 	return handler, runtime
@@ -121,7 +121,7 @@ func leavesFolder(handler string) bool {
 
 var environmentSchema = schema{"Variables": used}
 
-// reservedVariables are those that AWS sets, and refuses in a template.
+// reservedVariables are set by AWS, which refuses them in a template.
 var reservedVariables = []string{
 	"_HANDLER", "_X_AMZN_TRACE_ID", "AWS_DEFAULT_REGION", "AWS_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_NAME",
 	"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE",
@@ -131,7 +131,7 @@ var reservedVariables = []string{
 
 var variableName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 
-// maxEnvironment is how many bytes names and values may have together.
+// maxEnvironment is how many bytes the names and values may have in total.
 const maxEnvironment = 4096
 
 func (l *loader) environment(p place, n *node) map[string]string {
@@ -146,7 +146,7 @@ func (l *loader) environment(p place, n *node) map[string]string {
 		at := p.at(m.key)
 		switch {
 		case slices.Contains(reservedVariables, m.key):
-			l.refuse(at, m.value, "AWS sets this variable itself: take it out, or choose another name")
+			l.refuse(at, m.value, "AWS sets this variable itself: remove it, or choose another name")
 		case !variableName.MatchString(m.key):
 			l.refuse(at, m.value, "a variable's name is a letter and then at least one letter, digit or _: choose another")
 		}
@@ -159,11 +159,11 @@ func (l *loader) environment(p place, n *node) map[string]string {
 	return result
 }
 
-// assetPath is where the CDK says what it will upload: beside a Code that names a
+// assetPath is the key under which the CDK names the folder to upload, beside a Code that names a
 // place in S3.
 const assetPath = "aws:asset:path"
 
-// code finds out where the code is.
+// code returns where the code is.
 func (l *loader) code(p place, r *resource) Code {
 	var c Code
 	switch {
@@ -201,7 +201,7 @@ func (l *loader) lambdaCode(p place, n *node) Code {
 	return Code{Inline: l.scalar(p.at("ZipFile"), l.open(p, n, codeSchema)["ZipFile"])}
 }
 
-// path is a file or folder on this machine.
+// path returns the path of a file or folder on this machine.
 func (l *loader) path(p place, n *node) string {
 	switch {
 	case n == nil:
@@ -216,8 +216,8 @@ func (l *loader) path(p place, n *node) string {
 	return l.scalar(p, n)
 }
 
-// buildMethod reads what SAM reads of a resource's metadata. The rest of them is
-// for other programs.
+// buildMethod reads the part of a resource's metadata that SAM reads. The rest is for other
+// programs.
 func (l *loader) buildMethod(c *Code, p place, metadata *node) {
 	p.property = "Metadata"
 	if n := metadata.get("BuildMethod"); n != nil {

@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// maxText bounds what functions make, as nested ones could double it at every level.
+// maxText bounds the texts that functions make: nested ones could double the length at every
+// level.
 const maxText = 1 << 20
 
-// member is the value of m without functions, and whether there is m at all: not if it
-// is AWS::NoValue. A value that is wrong, which has been reported, is nil.
+// member returns the evaluated value of m, and whether m exists: AWS::NoValue does not. The value
+// is nil if it is wrong, which has been reported.
 func (l *loader) member(p place, m member) (v *node, stands bool) {
 	before := l.reported()
 	v = l.evaluate(p, m.value)
 	return v, v != nil || m.value == nil || l.reported() > before
 }
 
-// evaluate returns n without functions. It is nil where n is AWS::NoValue, and where
-// something is wrong, which has then been reported.
+// evaluate returns n with its functions evaluated. It returns nil if n is AWS::NoValue or wrong,
+// which has then been reported.
 func (l *loader) evaluate(p place, n *node) *node {
 	if n == nil {
-		return nil // which was wrong the first time
+		return nil // it was wrong the first time
 	}
 	if name, argument := n.intrinsic(); name != "" {
 		if n = l.call(p, n, name, argument); n == nil || n.kind != scalar {
@@ -53,7 +54,7 @@ func (l *loader) evaluate(p place, n *node) *node {
 	return n
 }
 
-// call returns what the function called name makes of its argument.
+// call returns the result of the function called name.
 func (l *loader) call(p place, n *node, name string, argument *node) *node {
 	switch name {
 	case "Ref":
@@ -84,8 +85,7 @@ func (l *loader) call(p place, n *node, name string, argument *node) *node {
 	return nil
 }
 
-// arguments returns the n arguments of a function, evaluated; nil if there are not
-// as many.
+// arguments returns the n arguments of a function, evaluated; nil if their number differs.
 func (l *loader) arguments(p place, at *node, name string, n int, argument *node, form string) []*node {
 	if argument.kind != list || len(argument.items) != n {
 		l.refuse(p, at, "%s has to have the form %s", name, form)
@@ -178,14 +178,14 @@ func (l *loader) findInMap(p place, n, argument *node) *node {
 	found := l.mappings
 	for _, key := range a {
 		if found = found.get(key.text); found == nil {
-			l.refuse(p, n, "Fn::FindInMap: there is no %q on the way %s, %s, %s: mend one, or add it to Mappings", key.text, a[0].text, a[1].text, a[2].text)
+			l.refuse(p, n, "Fn::FindInMap: there is no %q on the way %s, %s, %s: correct one, or add it to Mappings", key.text, a[0].text, a[1].text, a[2].text)
 			return nil
 		}
 	}
 	return found
 }
 
-// either evaluates one of two values: the other may be of no use here.
+// either evaluates one of two values only: the other may be invalid here.
 func (l *loader) either(p place, n, argument *node) *node {
 	if argument.kind != list || len(argument.items) != 3 || argument.items[0].kind != scalar {
 		l.refuse(p, n, "Fn::If has to have the form [condition, value, value otherwise]")

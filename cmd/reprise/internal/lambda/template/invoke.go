@@ -12,10 +12,10 @@ var (
 	destinationsForm = schema{"OnSuccess": used, "OnFailure": used}
 )
 
-// targetForm is how a template names where something goes.
+// targetForm is the form in which a template names a target.
 type targetForm struct {
 	arn   string   // the property with the ARN
-	kinds []string // the Types that are known here; none: it has no Type
+	kinds []string // the Types known here; empty: the form has no Type
 }
 
 var (
@@ -25,8 +25,8 @@ var (
 	deadLetter     = targetForm{"TargetArn", nil}
 )
 
-// invokes reads what becomes of a function's asynchronous invokes, and the events
-// that SAM has among the function's properties.
+// invokes reads the configuration of a function's asynchronous invokes, and the events among the
+// properties of a SAM function.
 func (l *loader) invokes(r *resource) {
 	p := r.place()
 	f := l.functionByID(r.id)
@@ -83,8 +83,7 @@ func (l *loader) async(p place, f *Function, properties map[string]*node, form t
 	f.Async.OnFailure = l.target(p.at("OnFailure"), destinations["OnFailure"], form, true)
 }
 
-// target reads the ARN of a queue, or of a function where that is allowed; empty if
-// n is nil.
+// target reads the ARN of a queue, or of a function if that is allowed; empty if n is nil.
 func (l *loader) target(p place, n *node, form targetForm, functions bool) string {
 	s := schema{form.arn: used}
 	if form.kinds != nil {
@@ -109,7 +108,7 @@ func (l *loader) target(p place, n *node, form targetForm, functions bool) strin
 	}
 	arn := l.targetARN(p.at(form.arn), properties[form.arn], functions)
 	if form.kinds != nil && arn != "" && properties["Type"].text == "SQS" != (l.queueByARN(arn) != nil) {
-		l.refuse(p.at("Type"), properties["Type"], "it is %s, and the %s is %s: mend one, as SAM permits the function what the Type says", properties["Type"].text, form.arn, arn)
+		l.refuse(p.at("Type"), properties["Type"], "it is %s, and the %s is %s: correct one, as SAM permits the function what the Type says", properties["Type"].text, form.arn, arn)
 	}
 	return arn
 }
@@ -165,7 +164,7 @@ func (l *loader) functionNamed(p place, properties map[string]*node) *Function {
 		}
 	}
 	if given != "" {
-		l.refuse(p, n, "%q is no function of this template: add it, or write !Ref FUNCTION", given)
+		l.refuse(p, n, "%q is not a function of this template: add it, or write !Ref FUNCTION", given)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// mappingSchema is what mappings have under both types.
+// mappingSchema are the properties of mappings of both types.
 var mappingSchema = schema{
 	"BatchSize": used, "MaximumBatchingWindowInSeconds": used, "FunctionResponseTypes": used, "ScalingConfig": used,
 	"FilterCriteria": used, "Enabled": used,
@@ -20,7 +20,7 @@ var (
 	lambdaMappingSchema = mappingSchema.with(schema{"EventSourceArn": used, "FunctionName": used, "Tags": harmless})
 )
 
-// eventTypes are those that SAM has.
+// eventTypes are SAM's types of events.
 var eventTypes = []string{
 	"SQS", "AlexaSkill", "Api", "CloudWatchEvent", "CloudWatchLogs", "Cognito", "DocumentDB", "DynamoDB",
 	"EventBridgeRule", "HttpApi", "IoTRule", "Kinesis", "MQ", "MSK", "S3", "SNS", "Schedule", "ScheduleV2",
@@ -36,7 +36,7 @@ func (l *loader) event(r *resource, f *Function, m member) {
 		l.refuse(p, m.value, "it has no Type: write Type: SQS")
 		return
 	case !slices.Contains(eventTypes, kind.text):
-		l.refuse(p.at("Type"), kind, "there is no event of type %q%s: mend it", kind.text, suggest(kind.text, slices.Values(eventTypes)))
+		l.refuse(p.at("Type"), kind, "there is no event of type %q%s: correct it", kind.text, suggest(kind.text, slices.Values(eventTypes)))
 		return
 	case kind.text != "SQS":
 		l.warn(p, m.value, "events of type %s do not happen here: use reprise lambda invoke %s", kind.text, f.Name)
@@ -52,8 +52,8 @@ func (l *loader) event(r *resource, f *Function, m member) {
 	l.addMapping(p, r.id+"."+m.key, m.line, "Queue", f, properties)
 }
 
-// propertiesOfStreams are those of mappings of streams, Kafka, MQ and DocumentDB of
-// which each has one: it has to say where to begin, or what to read.
+// propertiesOfStreams are properties of mappings for streams, Kafka, MQ and DocumentDB: each of
+// these has one, with the position or the source to read.
 var propertiesOfStreams = []string{"StartingPosition", "SelfManagedEventSource", "Queues", "DocumentDBEventSourceConfig"}
 
 // mapping reads an AWS::Lambda::EventSourceMapping.
@@ -82,7 +82,7 @@ func (l *loader) addMapping(p place, id string, line int, source string, f *Func
 	}
 	q := l.queueByARN(l.scalar(p.at(source), n))
 	if q == nil {
-		l.refuse(p.at(source), n, "%q is no queue of this template: add it, and write !GetAtt QUEUE.Arn", n.text)
+		l.refuse(p.at(source), n, "%q is not a queue of this template: add it, and write !GetAtt QUEUE.Arn", n.text)
 		return
 	}
 	m := Mapping{ID: id, Queue: q.Name, QueueARN: q.ARN, Function: f.Name, Line: line}
@@ -111,15 +111,15 @@ func (l *loader) window(p place, q *Queue, batch int, n *node) time.Duration {
 	seconds := l.integer(p, n, 0, 300, 0)
 	switch {
 	case seconds > 0 && q.FIFO():
-		l.refuse(p, n, "FIFO queues have no batching window: take it out")
+		l.refuse(p, n, "FIFO queues have no batching window: remove it")
 	case batch > 10 && seconds == 0:
 		l.refuse(p, n, "Maximum batch window in seconds must be greater than 0 if maximum batch size is greater than 10: write 1 or more")
 	}
 	return time.Duration(seconds) * time.Second
 }
 
-// checkVisibility refuses what AWS refuses: a message would come again while its
-// function still works on it.
+// checkVisibility refuses a visibility timeout below the function's timeout, as AWS does:
+// messages would come again while the function works on them.
 func (l *loader) checkVisibility(p place, q *Queue, f *Function) {
 	const recommended = 6
 	have, timeout := visibility(q), int(f.Timeout/time.Second)
@@ -131,7 +131,7 @@ func (l *loader) checkVisibility(p place, q *Queue, f *Function) {
 	}
 }
 
-// filters reads the patterns that messages have to match.
+// filters reads the patterns of a mapping.
 func (l *loader) filters(p place, n *node) []string {
 	const most = 10
 	p = p.at("Filters")

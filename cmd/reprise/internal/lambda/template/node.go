@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/yamltext"
 )
 
-// node is a piece of a template: a text, a list or a mapping. CloudFormation makes
-// no difference between 3 and "3", so neither does it. Short forms of intrinsic
-// functions (!Sub x) are long ones here ({Fn::Sub: x}).
+// node is a piece of a template: a text, a list or a mapping. Like CloudFormation it does not
+// distinguish 3 and "3". Short forms of intrinsic functions (!Sub x) are long ones here
+// ({Fn::Sub: x}).
 type node struct {
 	kind    kind
 	line    int
@@ -48,10 +48,10 @@ func (k kind) String() string {
 	return "kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// text returns a scalar that was computed for what stands at n.
+// text returns a scalar with n's position.
 func text(n *node, s string) *node { return &node{kind: scalar, line: n.line, text: s} }
 
-// get returns the member called key; nil if there is none, or n is no mapping.
+// get returns the member called key; nil if there is none, or n is not a mapping.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -84,7 +84,7 @@ const (
 // parse reads YAML, of which JSON is a part.
 func parse(text []byte) (*node, *Finding) {
 	if len(text) > maxTemplate {
-		return nil, &Finding{Refused: true, Text: "the template is larger than 1 MB: CloudFormation takes none that is, split it"}
+		return nil, &Finding{Refused: true, Text: "the template is larger than 1 MB: CloudFormation refuses larger ones, split it"}
 	}
 	file, err := yamltext.Parse(text)
 	if err != nil {
@@ -110,7 +110,7 @@ func syntaxError(err error) *Finding {
 	if deep, ok := errors.AsType[*yamltext.DepthError](err); ok {
 		return &Finding{Line: deep.Position.Line, Refused: true, Text: err.Error()}
 	}
-	// The text of an error with a token quotes the file around it, whose lines may be long.
+	// The text of an error with a token quotes lines of the file, which may be long.
 	if e, ok := errors.AsType[yaml.Error](err); ok && e.GetToken() != nil {
 		return &Finding{Line: e.GetToken().Position.Line, Refused: true, Text: "this is not YAML: " + e.GetMessage()}
 	}
@@ -128,7 +128,7 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-// convert makes a node of what the YAML package has parsed.
+// convert makes a node from the YAML package's.
 func convert(n ast.Node, depth int) (*node, *Finding) {
 	if depth > maxDepth {
 		return nil, refusedAt(n, "this is nested too deeply")
@@ -155,7 +155,7 @@ func convert(n ast.Node, depth int) (*node, *Finding) {
 	case *ast.StringNode:
 		return &node{kind: scalar, line: lineOf(n), text: n.Value}, nil
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		// As it is written: an account id that begins with zeros is no octal number.
+		// Keep the text: an account id that begins with zeros is not an octal number.
 		return &node{kind: scalar, line: lineOf(n), text: n.GetToken().Value}, nil
 	case *ast.NullNode:
 		return nil, refusedAt(n, "there is no value: CloudFormation takes no null, write one or leave the key out")
@@ -170,7 +170,7 @@ func convertMapping(n ast.Node, values []*ast.MappingValueNode, depth int) (*nod
 	for i, v := range values {
 		key, ok := v.Key.(ast.ScalarNode)
 		if _, merge := v.Key.(*ast.MergeKeyNode); !ok || merge {
-			return nil, refusedAt(v.Key, "a key has to be a text: CloudFormation takes no others")
+			return nil, refusedAt(v.Key, "a key must be a text")
 		}
 		line := lineOf(v.Key)
 		if i == 0 {
@@ -180,7 +180,7 @@ func convertMapping(n ast.Node, values []*ast.MappingValueNode, depth int) (*nod
 		if problem != nil {
 			return nil, problem
 		}
-		// What an editor jumps to is the key, not the text below it.
+		// Editors jump to the key, not to the text below it.
 		value.line = line
 		result.members = append(result.members, member{key.GetToken().Value, line, value})
 	}
@@ -190,7 +190,7 @@ func convertMapping(n ast.Node, values []*ast.MappingValueNode, depth int) (*nod
 // convertTag makes the long form of a short one.
 func convertTag(n *ast.TagNode, depth int) (*node, *Finding) {
 	if strings.HasPrefix(n.Start.Value, "!!") {
-		return nil, refusedAt(n, n.Start.Value+" is no tag of CloudFormation's: take it out")
+		return nil, refusedAt(n, n.Start.Value+" is not a tag of CloudFormation's: remove it")
 	}
 	if n.Value == nil {
 		return nil, refusedAt(n, n.Start.Value+" has no argument")

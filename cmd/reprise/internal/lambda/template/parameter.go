@@ -30,7 +30,7 @@ func (l *loader) loadParameters(n *node) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.options.Parameters)) {
 		if _, declared := l.parameters[name]; !declared {
-			l.refuse(place{}, nil, "there is no parameter %q%s: mend --param", name, suggest(name, maps.Keys(l.parameters)))
+			l.refuse(place{}, nil, "there is no parameter %q%s: correct --param", name, suggest(name, maps.Keys(l.parameters)))
 		}
 	}
 }
@@ -51,7 +51,8 @@ func (l *loader) parameter(p place, m member) *node {
 	if given, ok := l.options.Parameters[m.key]; ok {
 		value = text(m.value, given)
 	} else if strings.HasPrefix(kind, "AWS::SSM::Parameter::Value<") && value != nil {
-		// Only if it is used: every template of the CDK has one, for a rule.
+		// Report it only when it is used: every template of the CDK has such a parameter, for a
+		// rule.
 		l.stored[m.key] = &Finding{
 			File: l.options.File, Line: value.line, Resource: p.resource, Refused: true,
 			Text: fmt.Sprintf("its value is in AWS's parameter store under %q: pass --param %s=VALUE", value.text, m.key),
@@ -85,7 +86,7 @@ func (l *loader) parameter(p place, m member) *node {
 	return value
 }
 
-// allowed checks a value against what the parameter says of its values.
+// allowed checks a value against the parameter's constraints.
 func (l *loader) allowed(p place, value *node, kind string, properties map[string]*node) bool {
 	var number float64
 	shown := quoted(value, properties)
@@ -121,7 +122,7 @@ func (l *loader) allowed(p place, value *node, kind string, properties map[strin
 		(!isNumber || l.within(p, value, "MinValue", "MaxValue", number, properties))
 }
 
-// quoted is the value, unless it is a secret.
+// quoted returns the value for messages, unless it is a secret.
 func quoted(value *node, properties map[string]*node) string {
 	if n := properties["NoEcho"]; n != nil && strings.EqualFold(n.text, "true") {
 		return "the value"

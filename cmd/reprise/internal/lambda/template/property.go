@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// schema says what becomes of each member that a mapping may have.
+// schema has the treatment of each permitted member of a mapping.
 type schema map[string]treatment
 
-// treatment is what becomes of a property.
+// treatment is how a property is treated.
 type treatment struct {
 	kind how
-	// text says what is not done here, or what to do instead.
+	// text is what is not done here, or what to do instead.
 	text string
 }
 
@@ -31,21 +31,20 @@ const (
 
 var (
 	used = treatment{kind: isUsed}
-	// raw properties are used, and what is in them is evaluated later.
+	// raw properties are used, and evaluated later.
 	raw = treatment{kind: isRaw}
 	// harmless properties make no difference to a local run.
 	harmless = treatment{kind: isHarmless}
 )
 
-// warned properties are missed, and the rest can do without them.
+// warned properties have no effect here; the rest works without them.
 func warned(text string) treatment { return treatment{isWarned, text} }
 
-// refused properties would make what runs another thing.
+// refused properties would change how the stack runs.
 func refused(text string) treatment { return treatment{isRefused, text} }
 
-// open evaluates those members of a mapping that are used, and reports the others.
-// It returns nil if n is none. A member whose value is wrong, which is reported then,
-// is nil.
+// open evaluates the members of a mapping that are used, and reports the others. It returns nil
+// if n is not a mapping. A member with a wrong value is reported, and nil in the result.
 func (l *loader) open(p place, n *node, s schema) map[string]*node {
 	if n == nil {
 		return nil
@@ -65,7 +64,7 @@ func (l *loader) open(p place, n *node, s schema) map[string]*node {
 		t, known := s[m.key]
 		switch {
 		case !known:
-			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, maps.Keys(s)))
+			l.refuse(at, m.value, "there is no such property%s: correct its name, or remove it", suggest(m.key, maps.Keys(s)))
 		case t.kind == isUsed:
 			if v, stands := l.member(at, m); stands {
 				result[m.key] = v
@@ -81,13 +80,13 @@ func (l *loader) open(p place, n *node, s schema) map[string]*node {
 	return result
 }
 
-// missing says that a mapping does not have the member called name, not even a wrong one.
+// missing reports whether a mapping has no member called name, not even with a wrong value.
 func missing(properties map[string]*node, name string) bool {
 	_, stands := properties[name]
 	return !stands
 }
 
-// members are those of a section; none if the template does not have it.
+// members returns the members of a section; none if the template does not have it.
 func members(n *node) []member {
 	if n == nil {
 		return nil
@@ -95,7 +94,7 @@ func members(n *node) []member {
 	return n.members
 }
 
-// scalar is the text of n; empty, and reported, if it is no single value.
+// scalar returns the text of n; if n is not a single value it reports that, and returns "".
 func (l *loader) scalar(p place, n *node) string {
 	if n == nil {
 		return ""
@@ -107,7 +106,7 @@ func (l *loader) scalar(p place, n *node) string {
 	return n.text
 }
 
-// integer is the number that n is, of a range; fallback if n is nil or none of them.
+// integer returns the number n, of a range; fallback if n is nil or not such a number.
 func (l *loader) integer(p place, n *node, lowest, highest, fallback int) int {
 	if n == nil {
 		return fallback
@@ -122,7 +121,7 @@ func (l *loader) integer(p place, n *node, lowest, highest, fallback int) int {
 	return i
 }
 
-// boolean is true or false; fallback if n is nil or neither.
+// boolean returns n as true or false; fallback if n is nil or neither.
 func (l *loader) boolean(p place, n *node, fallback bool) bool {
 	if n == nil {
 		return fallback
@@ -139,7 +138,7 @@ func (l *loader) boolean(p place, n *node, fallback bool) bool {
 	return fallback
 }
 
-// choice is the text of n, one of those given; empty if n is nil or none.
+// choice returns the text of n if it is one of those given; "" if n is nil or another text.
 func (l *loader) choice(p place, n *node, choices ...string) string {
 	s := l.scalar(p, n)
 	if s == "" || slices.Contains(choices, s) {
@@ -149,7 +148,7 @@ func (l *loader) choice(p place, n *node, choices ...string) string {
 	return ""
 }
 
-// elements are those of a list; nil, and reported, if n is none.
+// elements returns the elements of a list; if n is not a list it reports that, and returns nil.
 func (l *loader) elements(p place, n *node) []*node {
 	if n == nil {
 		return nil
@@ -161,7 +160,7 @@ func (l *loader) elements(p place, n *node) []*node {
 	return n.items
 }
 
-// suggestion says which of the names is meant, if one is near. It is looked for when it is
+// suggestion suggests the name that is nearest to a wrong one. The search happens when it is
 // formatted: of many findings most are only counted.
 type suggestion struct {
 	name  string
@@ -170,7 +169,7 @@ type suggestion struct {
 
 func suggest(name string, names iter.Seq[string]) suggestion { return suggestion{name, names} }
 
-// String is empty, or " (NAME?)".
+// String returns "" or " (NAME?)".
 func (s suggestion) String() string {
 	const far = 3
 	best, distance := "", far
@@ -185,8 +184,8 @@ func (s suggestion) String() string {
 	return fmt.Sprintf(" (%s?)", best)
 }
 
-// editDistance is how many characters have to be put in, taken out or changed to
-// make b of a (Levenshtein's distance); limit stands for all distances beyond it.
+// editDistance returns how many characters must be inserted, removed or changed to turn a into b
+// (Levenshtein's distance), at most limit.
 func editDistance(a, b string, limit int) int {
 	if max(len(a), len(b))-min(len(a), len(b)) >= limit {
 		return limit

@@ -15,10 +15,7 @@ var queueSchema = schema{
 }
 
 // numbersOfQueues are the attributes that are numbers, and their ranges.
-var numbersOfQueues = []struct {
-	name            string
-	lowest, highest int
-}{
+var numbersOfQueues = []numberOfQueue{
 	{"DelaySeconds", 0, 900},
 	{"MaximumMessageSize", 1024, 1 << 20},
 	{"MessageRetentionPeriod", 60, 1_209_600},
@@ -26,10 +23,15 @@ var numbersOfQueues = []struct {
 	{"VisibilityTimeout", 0, 43_200},
 }
 
+type numberOfQueue struct {
+	name            string
+	lowest, highest int
+}
+
 // defaultVisibility is the VisibilityTimeout of a queue that has none, in seconds.
 const defaultVisibility = 30
 
-// queue reads a queue, its redrive policies aside: they name queues.
+// queue reads a queue without its redrive policies, which name queues.
 func (l *loader) queue(r *resource) {
 	p := r.place()
 	properties := l.open(p, r.properties, queueSchema)
@@ -47,7 +49,7 @@ func (l *loader) queue(r *resource) {
 	l.template.Queues = append(l.template.Queues, q)
 }
 
-// fifoAttributes reads what only FIFO queues have.
+// fifoAttributes reads the attributes of FIFO queues.
 func (l *loader) fifoAttributes(p place, q Queue, properties map[string]*node) {
 	for _, name := range []string{"ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"} {
 		n := properties[name]
@@ -55,7 +57,7 @@ func (l *loader) fifoAttributes(p place, q Queue, properties map[string]*node) {
 		case n == nil:
 			continue
 		case !q.FIFO():
-			l.refuse(p.at(name), n, "only FIFO queues have it: add FifoQueue: true, or take it out")
+			l.refuse(p.at(name), n, "only FIFO queues have it: add FifoQueue: true, or remove it")
 			continue
 		case name == "ContentBasedDeduplication":
 			q.Attributes[name] = strconv.FormatBool(l.boolean(p.at(name), n, false))
@@ -72,8 +74,7 @@ func (l *loader) fifoAttributes(p place, q Queue, properties map[string]*node) {
 
 var redriveSchema = schema{"deadLetterTargetArn": used, "maxReceiveCount": used}
 
-// redrives reads where a queue's messages go that are received too often, and whose
-// dead letters it takes.
+// redrives reads the RedrivePolicy and the RedriveAllowPolicy of a queue.
 func (l *loader) redrives(r *resource) {
 	i := slices.IndexFunc(l.template.Queues, func(q Queue) bool { return q.ID == r.id })
 	q := &l.template.Queues[i]
@@ -92,14 +93,14 @@ func (l *loader) redrive(p place, q *Queue, n *node) {
 		return
 	}
 	if target == nil {
-		return // which has been reported
+		return // the problem has been reported
 	}
 	q.MaxReceives = l.integer(p.at("maxReceiveCount"), count, 1, 1000, 1)
 	at := p.at("deadLetterTargetArn")
 	dead := l.queueByARN(l.scalar(at, target))
 	switch {
 	case dead == nil:
-		l.refuse(at, target, "%q is no queue of this template: add it, and write !GetAtt NAME.Arn", target.text)
+		l.refuse(at, target, "%q is not a queue of this template: add it, and write !GetAtt NAME.Arn", target.text)
 	case dead.Name == q.Name:
 		l.refuse(at, target, "a queue cannot be its own dead-letter queue: name another")
 	case dead.FIFO() != q.FIFO():
@@ -140,7 +141,7 @@ func (l *loader) redriveAllow(p place, q *Queue, n *node) {
 	q.Attributes["RedriveAllowPolicy"] = string(document)
 }
 
-// queueByARN returns a queue of the template; nil if it has no such one.
+// queueByARN returns a queue of the template; nil if there is no such queue.
 func (l *loader) queueByARN(arn string) *Queue {
 	for i := range l.template.Queues {
 		if l.template.Queues[i].ARN == arn {
@@ -150,7 +151,7 @@ func (l *loader) queueByARN(arn string) *Queue {
 	return nil
 }
 
-// visibility is the VisibilityTimeout of q in seconds.
+// visibility returns the VisibilityTimeout of q in seconds.
 func visibility(q *Queue) int {
 	if seconds, err := strconv.Atoi(q.Attributes["VisibilityTimeout"]); err == nil {
 		return seconds
@@ -158,7 +159,7 @@ func visibility(q *Queue) int {
 	return defaultVisibility
 }
 
-// checkNames refuses a name that two queues, two functions or two tables have.
+// checkNames refuses two queues, functions or tables with the same name.
 func (l *loader) checkNames() {
 	seen := make(map[string]string)
 	check := func(kind, name, id string, line int) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The types of the resources that are run.
+// The types of the resources that run here.
 const (
 	queueType          = "AWS::SQS::Queue"
 	samFunctionType    = "AWS::Serverless::Function"
@@ -17,12 +17,14 @@ const (
 	tableType          = "AWS::DynamoDB::Table" // some of them: see isTable
 )
 
-// ref is what a Ref to name is.
+// ref returns the value of a Ref to name.
 func (l *loader) ref(p place, n *node, name string) *node {
 	if value, ok := l.parameters[name]; ok {
 		if stored := l.stored[name]; stored != nil {
 			l.keep(*stored)
-			delete(l.stored, name) // once is enough
+			if !l.noteEachUse {
+				delete(l.stored, name) // once is enough
+			}
 		}
 		return value
 	}
@@ -48,7 +50,7 @@ func (l *loader) ref(p place, n *node, name string) *node {
 	return l.standIn(p, n, r, name)
 }
 
-// pseudo is the value of a parameter that AWS gives every stack.
+// pseudo returns the value of a parameter that AWS sets for every stack.
 func (l *loader) pseudo(p place, n *node, name string) *node {
 	switch name {
 	case "AWS::Region":
@@ -72,7 +74,7 @@ func (l *loader) pseudo(p place, n *node, name string) *node {
 	return nil
 }
 
-// getAtt is what an Fn::GetAtt is.
+// getAtt returns the value of an Fn::GetAtt.
 func (l *loader) getAtt(p place, n, argument *node) *node {
 	const form = "[resource, attribute]"
 	if argument.kind == scalar { // the long form takes a text with a dot, too
@@ -90,8 +92,8 @@ func (l *loader) getAtt(p place, n, argument *node) *node {
 	return l.attribute(p, n, a[0].text, a[1].text)
 }
 
-// otherAttributes are those of functions that have no value here, in Fn::Sub those that
-// SAM gives them, too.
+// otherAttributes are attributes of functions without a value here, including those that SAM adds
+// in Fn::Sub.
 var otherAttributes = []string{
 	"SnapStartResponse", "SnapStartResponse.ApplyOn", "SnapStartResponse.OptimizationStatus", "Alias", "Version",
 }
@@ -157,14 +159,14 @@ func (l *loader) resource(p place, n *node, id string) *resource {
 		l.refuse(p, n, "%q does not exist, because its Condition does not hold: refer to it inside an Fn::If", id)
 		return nil
 	}
-	if !r.naming || r.named { // else the name depends on itself, which is said there
+	if !r.naming || r.named { // otherwise the name depends on itself, which is reported there
 		l.depend(p, n, id)
 	}
 	return r
 }
 
-// generated says that SAM makes a resource with this id: roles, versions and URLs
-// of functions, APIs that events imply.
+// generated reports whether SAM makes a resource with this id: roles, versions and URLs of
+// functions, APIs that events imply.
 func (l *loader) generated(id string) bool {
 	if strings.HasPrefix(id, "Serverless") {
 		return true
@@ -180,7 +182,7 @@ func (l *loader) generated(id string) bool {
 	return false
 }
 
-// standIn is the value of what does not exist here: a text, once said.
+// standIn returns a text in place of a value that does not exist here, and reports it once.
 func (l *loader) standIn(p place, n *node, r *resource, value string) *node {
 	if slices.Contains(runTypes, r.kind) {
 		l.warn(p, n, "%s has no value here: it is the text %q", value, value)
@@ -196,8 +198,8 @@ var (
 	tableName    = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 )
 
-// nameOf is the physical name of a queue, function or table; empty if it has no valid one,
-// which has then been reported.
+// nameOf returns the physical name of a queue, function or table; "" if it is not valid, which
+// has then been reported.
 func (l *loader) nameOf(r *resource) string {
 	if r.named {
 		return r.name
@@ -235,7 +237,7 @@ func (l *loader) nameOf(r *resource) string {
 	return r.name
 }
 
-// checkQueueName returns the name of a queue, with .fifo if it needs that.
+// checkQueueName returns the name of a queue, with .fifo if needed.
 func (l *loader) checkQueueName(p place, r *resource) string {
 	n := r.properties.get("QueueName")
 	base, suffixed := strings.CutSuffix(r.name, ".fifo")
@@ -248,7 +250,7 @@ func (l *loader) checkQueueName(p place, r *resource) string {
 	case isFIFO && !suffixed:
 		l.refuse(p, n, "%q is the name of a FIFO queue and does not end in .fifo: add it", r.name)
 	case !isFIFO && suffixed:
-		l.refuse(p, n, "%q ends in .fifo, and the queue has no FifoQueue: true: add that, or take the end away", r.name)
+		l.refuse(p, n, "%q ends in .fifo, and the queue has no FifoQueue: true: add that, or remove the suffix", r.name)
 	case !queueName.MatchString(base) || len(r.name) > 80:
 		l.refuse(p, n, "%q is no name of a queue: write up to 80 letters, digits, - and _", r.name)
 	default:
@@ -257,7 +259,7 @@ func (l *loader) checkQueueName(p place, r *resource) string {
 	return ""
 }
 
-// isFIFO looks at FifoQueue alone, since names depend on it.
+// isFIFO depends on FifoQueue alone, since names depend on isFIFO.
 func (l *loader) isFIFO(r *resource) bool {
 	n := r.properties.get("FifoQueue")
 	if n == nil {

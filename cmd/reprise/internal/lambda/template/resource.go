@@ -12,13 +12,15 @@ type loader struct {
 	template   *Template
 	refusals   kept
 	warnings   kept
-	parameters map[string]*node    // the values; nil: no valid one
-	stored     map[string]*Finding // of parameters whose value AWS has
-	mappings   *node
-	conditions map[string]*condition
-	resources  map[string]*resource
-	order      []*resource  // as in the file
-	needs      []dependency // between resources, as they were met
+	parameters map[string]*node    // the values; nil: not valid
+	stored     map[string]*Finding // of parameters whose value only AWS has
+	// noteEachUse of such a parameter, so that the value it is used for is not known either.
+	noteEachUse bool
+	mappings    *node
+	conditions  map[string]*condition
+	resources   map[string]*resource
+	order       []*resource  // as in the file
+	needs       []dependency // between resources, as they were met
 }
 
 // resource is a resource of the template.
@@ -28,7 +30,7 @@ type resource struct {
 	line       int
 	properties *node            // nil: none
 	metadata   *node            // nil: none
-	opened     map[string]*node // what is used of a function's properties, evaluated
+	opened     map[string]*node // the used properties of a function, evaluated
 	absent     bool             // its condition does not hold
 
 	name          string // the physical one
@@ -82,7 +84,7 @@ func (l *loader) transforms(n *node) (sam bool) {
 	return sam
 }
 
-// attributesOfResources are what stands beside a resource's properties.
+// attributesOfResources are a resource's keys beside its properties.
 var attributesOfResources = schema{
 	"Type": used, "Properties": used, "Condition": used, "Metadata": used, "DependsOn": used,
 	"DeletionPolicy": harmless, "UpdateReplacePolicy": harmless, "CreationPolicy": harmless,
@@ -100,7 +102,7 @@ func (l *loader) loadResources(root *node, sam bool) {
 		for _, attribute := range m.value.members {
 			switch t, known := attributesOfResources[attribute.key]; {
 			case !known:
-				l.refuse(p, attribute.value, "a resource has no %s%s: mend its name, or take it out", attribute.key, suggest(attribute.key, maps.Keys(attributesOfResources)))
+				l.refuse(p, attribute.value, "a resource has no %s%s: correct its name, or remove it", attribute.key, suggest(attribute.key, maps.Keys(attributesOfResources)))
 			case t.kind == isRefused:
 				l.refuse(p.at(attribute.key), attribute.value, "%s", t.text)
 			}
@@ -127,7 +129,7 @@ func (l *loader) loadResources(root *node, sam bool) {
 	}
 }
 
-// checkDependencies looks at DependsOn: names of resources, which are to exist.
+// checkDependencies checks that the resources in DependsOn exist.
 func (l *loader) checkDependencies(m member) {
 	n := m.value.get("DependsOn")
 	if n == nil {
@@ -147,7 +149,7 @@ func (l *loader) checkDependencies(m member) {
 	}
 }
 
-// nearest says which resource or parameter is meant, if one is near.
+// nearest suggests the resource or parameter with the nearest name.
 func (l *loader) nearest(id string) suggestion {
 	return suggest(id, func(yield func(string) bool) {
 		for name := range l.resources {
@@ -159,8 +161,8 @@ func (l *loader) nearest(id string) suggestion {
 	})
 }
 
-// merge gives a function what Globals say, as SAM does: mappings are merged, lists
-// joined, and of single values that of the function wins.
+// merge adds Globals to a function, as SAM does: mappings are merged, lists joined, and of single
+// values the function's wins.
 func merge(global, own *node) *node {
 	switch {
 	case global == nil:
@@ -190,15 +192,14 @@ func isCall(n *node) bool {
 	return name != ""
 }
 
-// quietly are the types of resources whose absence makes no difference to a local
-// run: nothing is forbidden here, nothing is watched.
-var quietly = []string{
+// withoutEffect are the types of resources whose absence makes no difference to a local run, such as
+// permissions and alarms.
+var withoutEffect = []string{
 	"AWS::IAM::", "AWS::CloudWatch::", "AWS::Logs::", "AWS::KMS::", "AWS::SQS::QueuePolicy", "AWS::SQS::QueueInlinePolicy",
 	"AWS::Lambda::Permission", "AWS::Serverless::Connector", "AWS::ApplicationInsights::", "AWS::ResourceGroups::", "AWS::CDK::Metadata",
 }
 
-// readResources makes queues, functions and mappings. Each kind needs the ones
-// before it.
+// readResources reads queues, then functions, then mappings: each kind needs those before it.
 func (l *loader) readResources() {
 	var idle []*resource
 	for _, kind := range []struct {
@@ -223,7 +224,7 @@ func (l *loader) readResources() {
 		if r.absent || slices.Contains(runTypes, r.kind) || r.isTable() {
 			continue
 		}
-		if slices.ContainsFunc(quietly, func(prefix string) bool { return strings.HasPrefix(r.kind, prefix) }) {
+		if slices.ContainsFunc(withoutEffect, func(prefix string) bool { return strings.HasPrefix(r.kind, prefix) }) {
 			idle = append(idle, r)
 			continue
 		}
@@ -235,7 +236,7 @@ func (l *loader) readResources() {
 	l.checkCircles()
 }
 
-// noteIdle names in one finding what would only be in the way on its own.
+// noteIdle reports in one finding the resources that would clutter the list one by one.
 func (l *loader) noteIdle(idle []*resource) {
 	if len(idle) == 0 {
 		return

@@ -15,14 +15,13 @@ var sections = schema{
 	"Hooks": warned("hooks are not run here"),
 }
 
-// checkSections refuses sections that a template does not have, and those that have
-// another form.
+// checkSections refuses unknown sections, and those of a wrong form.
 func (l *loader) checkSections(root *node) {
 	for _, m := range root.members {
 		p := place{resource: m.key}
 		switch t, known := sections[m.key]; {
 		case !known:
-			l.refuse(p, m.value, "a template has no such section%s: mend its name, or take it out", suggest(m.key, maps.Keys(sections)))
+			l.refuse(p, m.value, "a template has no such section%s: correct its name, or remove it", suggest(m.key, maps.Keys(sections)))
 		case t.kind == isWarned:
 			l.warn(p, m.value, "%s", t.text)
 		}
@@ -39,15 +38,14 @@ func (l *loader) checkSections(root *node) {
 	}
 }
 
-// isMapping refuses n if it is something else.
+// isMapping reports whether n is a mapping, and refuses it otherwise.
 func (l *loader) isMapping(p place, n *node) {
 	if n != nil && n.kind != mapping {
 		l.refuse(p, n, "this is %v: it has to be a mapping", n.kind)
 	}
 }
 
-// globalsSchema are the parts of Globals; those of resources that are not run here are
-// of no use.
+// globalsSchema are the parts of Globals; those for resources that are not run here are ignored.
 var globalsSchema = schema{
 	"Function": raw, "Api": harmless, "HttpApi": harmless, "WebSocketApi": harmless, "SimpleTable": harmless,
 	"StateMachine": harmless, "LayerVersion": harmless, "CapacityProvider": harmless,
@@ -56,15 +54,15 @@ var globalsSchema = schema{
 // ownProperties are those of functions that SAM does not take from Globals.
 var ownProperties = []string{"FunctionName", "InlineCode", "Events"}
 
-// globals returns what all functions have, without what no function can have; nil if
-// there is nothing.
+// globals returns the properties for all functions, without those that no function can have; nil
+// if there are none.
 func (l *loader) globals(n *node, sam bool) *node {
 	p := place{resource: "Globals"}
 	if n != nil && !sam {
 		l.refuse(p, n, "only SAM has globals: add Transform: %s", samTransform)
 	}
 	if n == nil || n.kind != mapping {
-		return nil // which has been reported
+		return nil // the problem has been reported
 	}
 	functions := l.open(p, n, globalsSchema)["Function"]
 	p = p.at("Function")
@@ -77,7 +75,7 @@ func (l *loader) globals(n *node, sam bool) *node {
 		at := p.at(m.key)
 		switch _, exists := samFunctionSchema[m.key]; {
 		case !exists:
-			l.refuse(at, m.value, "there is no such property%s: mend its name, or take it out", suggest(m.key, maps.Keys(samFunctionSchema)))
+			l.refuse(at, m.value, "there is no such property%s: correct its name, or remove it", suggest(m.key, maps.Keys(samFunctionSchema)))
 		case slices.Contains(ownProperties, m.key):
 			l.refuse(at, m.value, "SAM does not take it from here: write it into each function")
 		default:
@@ -93,8 +91,8 @@ var (
 	runTypes     = []string{queueType, samFunctionType, lambdaFunctionType, invokeConfigType, mappingType}
 )
 
-// checkResource refuses what no resource can be called, and types that there are not:
-// of others than those that are run only the form is known.
+// checkResource refuses invalid ids and unknown types. Of the types that are not run here only
+// the form of the name is checked.
 func (l *loader) checkResource(r *resource, kind *node, sam bool) {
 	p := r.place()
 	if !logicalID.MatchString(r.id) {
@@ -104,7 +102,7 @@ func (l *loader) checkResource(r *resource, kind *node, sam bool) {
 	switch {
 	case slices.Contains(runTypes, r.kind):
 	case meant != "":
-		l.refuse(p, kind, "there is no type %s%s: mend it", r.kind, meant)
+		l.refuse(p, kind, "there is no type %s%s: correct it", r.kind, meant)
 	case !resourceType.MatchString(r.kind):
 		l.refuse(p, kind, "%q is no type of a resource: write one, like %s", r.kind, queueType)
 	}

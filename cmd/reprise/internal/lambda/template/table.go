@@ -1,7 +1,7 @@
 package template
 
-// Of DynamoDB's tables those are run that have one string for a key, and nothing that
-// follows from their items: what records of idempotency need.
+// Tables of DynamoDB run here if their key is one string and they have no streams and indexes:
+// records of idempotency need no more.
 var tableSchema = schema{
 	"TableName": raw, "KeySchema": used, "AttributeDefinitions": used,
 	"BillingMode": harmless, "ProvisionedThroughput": harmless, "OnDemandThroughput": harmless, "TimeToLiveSpecification": harmless,
@@ -36,7 +36,7 @@ func (r *resource) isTable() bool {
 // table reads a table that is run.
 func (l *loader) table(r *resource) {
 	if !r.isTable() {
-		return // which is said of all that does not run
+		return // the finding about idle resources names it
 	}
 	p := r.place()
 	properties := l.open(p, r.properties, tableSchema)

@@ -1,11 +1,10 @@
-// Package template reads SAM and CloudFormation templates, in YAML or JSON, and
-// says what they declare as plain data: queues, functions, event source mappings.
-// It decides and does not act: it reads no file and calls nobody.
+// Package template reads SAM and CloudFormation templates, in YAML or JSON, and returns what they
+// declare as plain data: queues, functions, event source mappings. It reads no file and calls no
+// service.
 //
-// What a template says is used, or is known to make no difference to a local run
-// (roles, tags, alarms), or is reported as a [Finding]: refused where the stack
-// would run otherwise than on AWS or where AWS would refuse it, a warning where
-// something is missing that the rest can do without. Nothing is passed over.
+// Everything in a template is used, or known to make no difference to a local run (roles, tags,
+// alarms), or reported as a [Finding]: refused if the stack would run otherwise than on AWS or
+// AWS would refuse it, a warning if the rest works without it.
 package template
 
 import (
@@ -19,8 +18,8 @@ type Template struct {
 	Functions []Function
 	Mappings  []Mapping
 	Tables    []Table
-	// Warnings are what is not run here, by line; of more than 100 the first found and
-	// the number of the others.
+	// Warnings are about what is not run here, by line: the first 100, then the number of the
+	// others.
 	Warnings []Finding
 }
 
@@ -38,7 +37,7 @@ type Queue struct {
 	Line        int
 }
 
-// FIFO says that the queue is one.
+// FIFO reports whether the queue is a FIFO queue.
 func (q Queue) FIFO() bool { return q.Attributes["FifoQueue"] == "true" }
 
 // Function is an AWS::Serverless::Function or an AWS::Lambda::Function.
@@ -74,7 +73,7 @@ type Code struct {
 	WorkingDir string
 }
 
-// Async is what becomes of asynchronous invokes.
+// Async configures asynchronous invokes.
 type Async struct {
 	MaxRetryAttempts *int          // 0 to 2; nil: 2
 	MaxEventAge      time.Duration // zero: six hours
@@ -101,15 +100,16 @@ type Mapping struct {
 	Window    time.Duration
 	// MaximumConcurrency is the most invokes at once; 0: unlimited.
 	MaximumConcurrency int
-	// ReportBatchItemFailures says that the function names what failed.
+	// ReportBatchItemFailures lets the function name the messages that failed.
 	ReportBatchItemFailures bool
-	// Filters are event patterns, in JSON: a message has to match one. None: all do.
+	// Filters are event patterns, in JSON: a message must match one of them. Empty: all messages
+	// match.
 	Filters  []string
 	Disabled bool
 	Line     int
 }
 
-// Options are what a template does not say.
+// Options are values that a template does not contain.
 type Options struct {
 	// File is the template's name, for findings.
 	File string
@@ -119,12 +119,12 @@ type Options struct {
 	Region, AccountID string
 	// StackName is AWS::StackName. Default: local.
 	StackName string
-	// QueueURL gives the URL of the queue called name, which a Ref to it is.
+	// QueueURL returns the URL of the queue called name, the value of a Ref to it.
 	QueueURL func(name string) string
 }
 
-// Load reads the text of a template. Its error is [Findings]: all that would have to
-// be mended, of more than 100 the first found and the number of the others.
+// Load reads the text of a template. Its error is [Findings]: everything to correct, the first
+// 100 and the number of the others.
 func Load(text []byte, options Options) (*Template, error) {
 	options.StackName = cmp.Or(options.StackName, "local")
 	root, problem := parse(text)

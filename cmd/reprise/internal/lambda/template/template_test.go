@@ -108,7 +108,7 @@ Resources:
 		{map[string]string{"Name": "abc", "Key": "k", "Size": "101"}, `t.yaml:3: parameter Size: "101" is beyond its MaxValue of 100: pass another`},
 		{map[string]string{"Name": "abc", "Key": "k", "Secret": "hunter2-hunter2"}, `t.yaml:6: parameter Secret: the value is beyond its MaxLength of 8: pass another`},
 		{map[string]string{"Name": "abc", "Key": "k", "Size": "ten"}, `t.yaml:3: parameter Size: "ten" is no number: pass one`},
-		{map[string]string{"Name": "abc", "Key": "k", "Sise": "1"}, `t.yaml: there is no parameter "Sise" (Size?): mend --param`},
+		{map[string]string{"Name": "abc", "Key": "k", "Sise": "1"}, `t.yaml: there is no parameter "Sise" (Size?): correct --param`},
 	} {
 		o := options("t.yaml")
 		o.Parameters = test.parameters
@@ -140,6 +140,13 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, source []byte) {
+		if survey, err := template.LoadSurvey(source, options("f.yaml")); err == nil {
+			for _, q := range survey.Queues {
+				if q.Name == "" && q.ID != "" {
+					t.Errorf("queue %s has no name", q.ID)
+				}
+			}
+		}
 		loaded, err := template.Load(source, options("f.yaml"))
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {

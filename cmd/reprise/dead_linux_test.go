@@ -1,0 +1,76 @@
+package main_test
+
+import (
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// answering runs the program on a terminal, types an answer, and returns what the screen shows.
+func answering(t *testing.T, answer string, args ...string) (code int, screen string) {
+	t.Helper()
+	master, slave := openTerminal(t, 120)
+	defer master.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Env = environment("TERM=xterm")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	if _, err := io.WriteString(master, answer); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(master)
+	if err != nil && !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	return exitCode(t, cmd.Wait()), string(text)
+}
+
+// TestDeadDeleteAsks: on a terminal the letters are shown in groups, and only yes deletes them.
+func TestDeadDeleteAsks(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "dead")
+	for _, reason := range []string{"attempts", "attempts", "permanent"} {
+		sendJSON(t, endpoint, "dead", "{}", map[string]any{"reason": reason, "error": "no", "source": "x"})
+	}
+	for _, test := range []struct {
+		answer string
+		code   int
+		want   string
+		left   string
+	}{
+		{"\n", 1, "nothing was deleted", "3"},
+		{"no\n", 1, "nothing was deleted", "3"},
+		{"y\n", 0, "2 dead letters deleted", "1"},
+	} {
+		code, screen := answering(t, test.answer, "dead", "delete", "dead", "--reason", "attempts", "--endpoint", endpoint)
+		if code != test.code || !strings.Contains(screen, test.want) || !strings.Contains(screen, "Delete 2 dead letters from dead for good? [y/N]") || !strings.Contains(screen, "    2  attempts") {
+			t.Errorf("%q: exit code %d:\n%s", test.answer, code, screen)
+		}
+		if visible, inFlight := visibleIn(t, endpoint, "dead"); visible != test.left || inFlight != "0" {
+			t.Errorf("%q: %s visible and %s in flight, want %s", test.answer, visible, inFlight, test.left)
+		}
+	}
+}
+
+// TestPurgeAsks: on a terminal only yes purges.
+func TestPurgeAsks(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "q")
+	sendJSON(t, endpoint, "q", "{}", nil)
+	for _, test := range []struct {
+		answer string
+		code   int
+		left   string
+	}{{"n\n", 1, "1"}, {"yes\n", 0, "0"}} {
+		code, screen := answering(t, test.answer, "purge", "q", "--endpoint", endpoint)
+		if visible, _ := visibleIn(t, endpoint, "q"); code != test.code || visible != test.left || !strings.Contains(screen, "(1 visible, 0 in flight, 0 delayed)? [y/N]") {
+			t.Errorf("%q: exit code %d, %s left:\n%s", test.answer, code, visible, screen)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+)
+
+// fillDead puts 20 dead letters of three kinds into a queue.
+func fillDead(t *testing.T, endpoint string) {
+	t.Helper()
+	for i := range 20 {
+		story := map[string]any{"reason": "attempts", "error": fmt.Sprintf("order %d: connection refused", i), "source": "arn:aws:sqs:us-east-1:000000000000:orders"}
+		if i%4 == 0 {
+			story["reason"], story["error"] = "permanent", "bad order"
+		}
+		if i == 19 {
+			story = nil
+		}
+		sendJSON(t, endpoint, "dead", fmt.Sprintf(`{"order":%d}`, i), story)
+	}
+}
+
+// TestDead: letters are grouped, the selected ones exported, redriven and deleted, and no other is
+// touched.
+func TestDead(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "orders,dead-letter=dead")
+	fillDead(t, endpoint)
+	run := func(args ...string) result {
+		t.Helper()
+		return reprise(t, "", append(args, "--endpoint", endpoint)...)
+	}
+	left := func(want string) {
+		t.Helper()
+		if visible, inFlight := visibleIn(t, endpoint, "dead"); visible != want || inFlight != "0" {
+			t.Errorf("%s visible and %s in flight, want %s", visible, inFlight, want)
+		}
+	}
+
+	got := run("dead", "dead")
+	var groups []string
+	for _, g := range records(t, got.stdout) {
+		groups = append(groups, fmt.Sprint(g["count"], " ", g["reason"], " ", g["source"], " ", g["pattern"]))
+	}
+	if diff := cmp.Diff([]string{"14 attempts orders order <n>: connection refused", "5 permanent orders bad order", "1 unknown <nil> <nil>"}, groups); diff != "" || got.code != 0 {
+		t.Errorf("exit code %d, groups (-want +got):\n%s%s", got.code, diff, got.stderr)
+	}
+	left("20")
+
+	file := filepath.Join(t.TempDir(), "letters.jsonl")
+	if got = run("dead", "export", "dead", "--reason", "permanent", "--file", file); got.code != 0 || !strings.Contains(got.stderr, "exported 5 dead letters of 20") {
+		t.Errorf("export: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	text, err := os.ReadFile(file)
+	if about, statErr := os.Stat(file); err != nil || statErr != nil || about.Mode().Perm() != 0o600 || len(records(t, string(text))) != 5 {
+		t.Errorf("%v, %v: %s", err, statErr, text)
+	}
+	if got = run("dead", "export", "dead", "--file", file); got.code != 2 || !strings.Contains(got.stderr, "name a new file") {
+		t.Errorf("export to a file that exists: exit code %d, %s", got.code, got.stderr)
+	}
+	left("20")
+
+	if got = run("redrive", "dead", "--where", "order=1", "--where", "order!=2", "--dry-run"); got.code != 0 || !strings.HasPrefix(got.stdout, "1 would be sent back to ") {
+		t.Errorf("dry run: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	if got = run("redrive", "dead", "--error", "connection refused", "--limit", "10", "--rate", "1000"); got.code != 0 || !strings.HasPrefix(got.stdout, "10 sent back to ") {
+		t.Errorf("redrive: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	left("10")
+
+	if got = run("dead", "delete", "dead", "--reason", "permanent", "--dry-run"); got.code != 0 || !strings.Contains(got.stderr, "5 dead letters of 10 would be deleted") {
+		t.Errorf("dry run: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	left("10")
+	if got = run("dead", "delete", "dead", "--reason", "permanent", "--yes"); got.code != 0 || got.stdout != "5 dead letters deleted from "+*queueURL(endpoint, "dead")+"\n" {
+		t.Errorf("delete: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	left("5")
+
+	if got = reprise(t, "", "send", "--queue", "orders", "--endpoint", endpoint, "--messages", "--file", file); got.code != 0 || !strings.HasPrefix(got.stdout, "5 sent to ") {
+		t.Errorf("import: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	if visible, _ := visibleIn(t, endpoint, "orders"); visible != "15" {
+		t.Errorf("orders holds %s, want the 10 redriven and the 5 imported", visible)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"dead", "delete", "dead", "--yes"}, "or --all for all"},
+		{[]string{"dead", "delete", "dead", "--all", "--reason", "age", "--yes"}, "or --all for all"},
+		{[]string{"dead", "delete", "dead", "--all"}, "nobody can be asked"},
+		{[]string{"dead", "export", "dead", "--json=false"}, "leave --json out"},
+		{[]string{"redrive", "dead", "--rate", "-1"}, "--rate is -1"},
+		{[]string{"redrive", "dead", "--error", "("}, "--error"},
+	} {
+		if got := run(test.args...); got.code != 2 || !strings.Contains(got.stderr, test.want) {
+			t.Errorf("%q: exit code %d, %s", test.args, got.code, got.stderr)
+		}
+	}
+	left("5")
+	if got = run("dead", "delete", "dead", "--all", "--yes"); got.code != 0 {
+		t.Errorf("delete all: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	left("0")
+}
+
+// TestSendMessages: a message that was exported is sent whole, to the bit, and a mistake names its line.
+func TestSendMessages(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "a", "--queue", "b", "--queue", "f.fifo")
+	odd, binary := "caf\u00e9 \u202e\U0001F600 \u0085\r\n\t\"<&", []byte{0, 1, 255}
+	attributes := map[string]types.MessageAttributeValue{
+		"tenant": {DataType: aws.String("String"), StringValue: aws.String("acme \u202e")}, "n": {DataType: aws.String("Number.int"), StringValue: aws.String("42")},
+		"key": {DataType: aws.String("Binary"), BinaryValue: binary},
+	}
+	if _, err := client(endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queueURL(endpoint, "a"), MessageBody: &odd, MessageAttributes: attributes}); err != nil {
+		t.Fatal(err)
+	}
+	exported := reprise(t, "", "peek", "a", "--endpoint", endpoint)
+	if got := reprise(t, exported.stdout, "send", "--queue", "b", "--endpoint", endpoint, "--messages", "--rate", "100"); got.code != 0 {
+		t.Fatalf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queueURL(endpoint, "b"), WaitTimeSeconds: 10, MessageAttributeNames: []string{"All"}})
+	if err != nil || len(out.Messages) != 1 || *out.Messages[0].Body != odd {
+		t.Fatalf("%v: %+v", err, out)
+	}
+	got := out.Messages[0].MessageAttributes
+	if len(got) != 3 || *got["tenant"].StringValue != "acme \u202e" || *got["n"].DataType != "Number.int" || string(got["key"].BinaryValue) != string(binary) {
+		t.Errorf("attributes %+v", got)
+	}
+	lines := `{"body":"1","group":"g","deduplication":"same"}` + "\n" + `{"body":"2","group":"g","deduplication":"same"}` + "\n" + `{"body":"3","group":"h"}`
+	if got := reprise(t, lines, "send", "--queue", "f.fifo", "--endpoint", endpoint, "--messages"); got.code != 0 || strings.Join(received(t, endpoint, "f.fifo", 2), " ") != "1 3" {
+		t.Errorf("FIFO: exit code %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	for line, want := range map[string]string{
+		`{"body":"x"}` + "\nplain":    "standard input, line 2, is not a message in JSON",
+		`{"body":"x","colour":"red"}`: `unknown field "colour"`,
+		`{"body":""}`:                 "has no body",
+		`{"body":"x"} {"body":"y"}`:   "more than one JSON value",
+	} {
+		if got := reprise(t, line, "send", "--queue", "b", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, want) {
+			t.Errorf("%q: exit code %d, %s", line, got.code, got.stderr)
+		}
+	}
+	if got := reprise(t, `{"body":"x"}`, "send", "--queue", "f.fifo", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, `has no "group"`) {
+		t.Errorf("exit code %d, %s", got.code, got.stderr)
+	}
+}
+
+// TestPurge: counts come first, and nothing is deleted unasked.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "q")
+	for range 3 {
+		sendJSON(t, endpoint, "q", "{}", nil)
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+		left string
+	}{
+		{[]string{"q"}, 2, "3 visible, 0 in flight, 0 delayed: nobody can be asked", "3"},
+		{[]string{"q", "--dry-run"}, 0, "3 visible, 0 in flight, 0 delayed would be deleted", "3"},
+		{[]string{"absent", "--yes"}, 5, `"absent" does not exist`, "3"},
+		{[]string{"q", "--yes"}, 0, "purged (3 visible", "0"},
+		{[]string{"q", "--yes"}, 1, "less than 60 seconds ago", "0"},
+	} {
+		got := reprise(t, "", append([]string{"purge", "--endpoint", endpoint}, test.args...)...)
+		if got.code != test.code || !strings.Contains(got.stdout+got.stderr, test.want) {
+			t.Errorf("%q: exit code %d, %s%s; want %d and %q", test.args, got.code, got.stdout, got.stderr, test.code, test.want)
+		}
+		if visible, _ := visibleIn(t, endpoint, "q"); visible != test.left {
+			t.Errorf("%q: %s left, want %s", test.args, visible, test.left)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+)
+
+// deadFlags are those of the commands about dead letters.
+type deadFlags struct {
+	look   peekFlags
+	all    bool
+	dryRun bool
+	file   string
+}
+
+const aboutPartial = `If not all letters could be looked at, the exit code is 3: when the command is
+stopped, after seven and a half minutes, and before 100,000 messages are in flight.`
+
+func (a *app) dead() *cobra.Command {
+	var f deadFlags
+	cmd := &cobra.Command{
+		Use:   "dead QUEUE",
+		Short: "Show why letters are in a dead-letter queue, in groups; delete or export some",
+		Long: `Look at the dead letters of QUEUE, a name or URL, and count those that died alike: for
+the same reason, on the same queue, with the same error, of which ids, times, addresses
+and numbers are left out. Why a letter died is in the story that a consumer gave it, in
+the account of a retry handler, or with SQS, if it moved the letter itself. Any sender
+can write a story: nothing is decided by it here.
+
+` + fmt.Sprintf(aboutLook, longLook) + `
+` + aboutPartial + `
+
+` + aboutSelection + `
+
+` + aboutOperatorEndpoint,
+		Example: `  reprise dead orders-dead
+  reprise dead orders-dead --newer-than 24h --from orders --json
+  reprise redrive orders-dead --error 'connection refused' --dry-run
+  reprise dead export orders-dead --reason permanent --file letters.jsonl
+  reprise dead delete orders-dead --error 'card .* was refused'`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runDead(&f, args[0]) }),
+	}
+	f.look.registerLook(cmd)
+	cmd.AddCommand(a.deadDelete(), a.deadExport())
+	return cmd
+}
+
+// registerLook adds the flags of commands that look at selected messages.
+func (f *peekFlags) registerLook(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.yes, "yes", false, "look although SQS may move messages to another queue for it, or delete without being asked")
+	f.selection.register(flags)
+	f.output.register(flags)
+	f.aws.register(flags)
+	f.signing.Register(flags)
+}
+
+func (a *app) runDead(f *deadFlags, queue string) error {
+	d, err := a.deadPass(f, queue)
+	if err != nil {
+		return err
+	}
+	outcome, err := d.gather(nil)
+	if err != nil {
+		return err
+	}
+	if err := d.printGroups(); err != nil {
+		return err
+	}
+	d.look.note(outcome.Looked, d.selected, d.atLimit)
+	return partial(outcome)
+}
+
+// partial is the error of a pass that has not looked at everything.
+func partial(o operate.Outcome) error {
+	if o.Partial == "" {
+		return nil
+	}
+	return unsettled(errors.New("there may be more: " + o.Partial))
+}
+
+// deadPass is a pass over dead letters.
+type deadPass struct {
+	look      *look
+	selection operate.Selection
+	groups    operate.Groups
+	selected  int
+	atLimit   int
+	now       time.Time
+}
+
+func (a *app) deadPass(f *deadFlags, queue string) (*deadPass, error) {
+	selection, err := f.look.selection.selection()
+	if err != nil {
+		return nil, usage(err)
+	}
+	l, err := a.look(&f.look, queue)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.guard(f.look.yes); err != nil {
+		return nil, err
+	}
+	l.pass.Polls, l.pass.Lease = 3, longLook
+	return &deadPass{look: l, selection: selection, now: time.Now()}, nil
+}
+
+// gather counts the letters that are selected, and hands each to visit, if there is one.
+func (d *deadPass) gather(visit func(*operate.Message) (operate.Verdict, error)) (operate.Outcome, error) {
+	outcome, err := d.look.pass.Run(d.look.app.ctx, d.look.app.drain, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
+		verdicts := make([]operate.Verdict, len(batch))
+		d.now = now
+		for i := range batch {
+			m := &batch[i]
+			if d.look.plan.MaxReceives > 0 && m.Receives >= d.look.plan.MaxReceives {
+				d.atLimit++
+			}
+			if !d.selection.Matches(m, now) {
+				continue
+			}
+			if visit != nil {
+				var err error
+				if verdicts[i], err = visit(m); err != nil {
+					return nil, err
+				}
+			}
+			d.selected++
+			d.groups.Add(m)
+		}
+		return verdicts, nil
+	})
+	if err != nil {
+		err = d.look.target.lookFailed(d.look.app.ctx, err)
+	}
+	return outcome, err
+}
+
+func (d *deadPass) printGroups() error {
+	groups := d.groups.List()
+	if !d.look.json {
+		if len(groups) > 0 {
+			d.look.app.printTable(operate.GroupsTable(groups, d.now, d.look.app.width()))
+		}
+		return nil
+	}
+	for _, g := range groups {
+		if err := d.look.app.printJSON(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) deadExport() *cobra.Command {
+	var f deadFlags
+	cmd := &cobra.Command{
+		Use:   "export QUEUE",
+		Short: "Write dead letters to a file, a line of JSON each",
+		Long: `Write the dead letters of QUEUE that are selected, by default all, to the standard
+output or a new file, one line of JSON each: id, body, attributes, group, and why it
+died. The letters stay in the queue. To send a file's messages, edited or not, to a
+queue, use reprise send --messages.
+
+` + aboutPartial + `
+
+` + aboutSelection + `
+
+` + aboutOperatorEndpoint,
+		Example: `  reprise dead export orders-dead --file letters.jsonl
+  reprise dead export orders-dead --reason permanent | jq -c '.body |= (fromjson | .currency = "EUR" | tojson)' > mended.jsonl
+  reprise send --queue orders --messages --file mended.jsonl`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runDeadExport(&f, args[0]) }),
+	}
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "write to this `file`, which must not exist (default: the standard output)")
+	f.look.registerLook(cmd)
+	return cmd
+}
+
+func (a *app) runDeadExport(f *deadFlags, queue string) (err error) {
+	if flags := f.look.output.flags; flags.Changed("json") && !f.look.output.json {
+		return usage(errors.New("an export is always JSON: leave --json out; reprise dead prints tables"))
+	}
+	d, err := a.deadPass(f, queue)
+	if err != nil {
+		return err
+	}
+	write := a.stdout.Write
+	if f.file != "" {
+		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			return usage(fmt.Errorf("--file %s exists: name a new file", f.file))
+		}
+		if err != nil {
+			return fmt.Errorf("--file: %w", err)
+		}
+		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
+		write = file.Write
+	}
+	outcome, err := d.gather(func(m *operate.Message) (operate.Verdict, error) {
+		text, err := jsonLine(m)
+		if err == nil {
+			_, err = write(text)
+		}
+		return operate.Keep, err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "reprise: exported %s of %d\n", plural.Of(d.selected, "dead letter"), outcome.Looked)
+	return partial(outcome)
+}
+
+func (a *app) deadDelete() *cobra.Command {
+	var f deadFlags
+	cmd := &cobra.Command{
+		Use:   "delete QUEUE (--all | selection)",
+		Short: "Delete selected dead letters, after showing which",
+		Long: `Delete the dead letters of QUEUE that are selected, or all. They are gone for good:
+export them before. On a terminal the command first shows them in groups, and asks; only
+those that were shown are deleted. Otherwise pass --dry-run to see what would be
+deleted, then --yes.
+
+` + aboutPartial + `
+
+` + aboutSelection + `
+
+` + aboutOperatorEndpoint,
+		Example: `  reprise dead delete orders-dead --error 'card .* was refused' --dry-run
+  reprise dead delete orders-dead --older-than 240h --yes`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runDeadDelete(&f, args[0]) }),
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.all, "all", false, "delete all letters")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be deleted")
+	f.look.registerLook(cmd)
+	return cmd
+}
+
+func (a *app) runDeadDelete(f *deadFlags, queue string) error {
+	d, err := a.deadPass(f, queue)
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.selection.Empty() != f.all:
+		return usage(errors.New("say which letters to delete: pass --reason, --error, --id or another of the flags, or --all for all"))
+	case !f.dryRun && !f.look.yes && !a.canAsk():
+		return usage(errors.New("nobody can be asked here: pass --dry-run to see what would be deleted, then --yes"))
+	case !f.dryRun && f.look.yes:
+		return d.delete(func(*operate.Message) bool { return true })
+	}
+	shown := make(map[string]bool)
+	outcome, err := d.gather(func(m *operate.Message) (operate.Verdict, error) {
+		shown[m.ID] = true
+		return operate.Keep, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.printGroups(); err != nil {
+		return err
+	}
+	if f.dryRun || d.selected == 0 {
+		fmt.Fprintf(a.stderr, "reprise: %s of %d would be deleted\n", plural.Of(d.selected, "dead letter"), outcome.Looked)
+		return partial(outcome)
+	}
+	if !a.ask(fmt.Sprintf("Delete %s from %s for good?", plural.Of(d.selected, "dead letter"), d.look.target.name)) {
+		return errors.New("nothing was deleted")
+	}
+	again := &deadPass{look: d.look, selection: d.selection}
+	return again.delete(func(m *operate.Message) bool { return shown[m.ID] })
+}
+
+// delete deletes the letters that are selected and permitted.
+func (d *deadPass) delete(permitted func(*operate.Message) bool) error {
+	outcome, err := d.gather(func(m *operate.Message) (operate.Verdict, error) {
+		if permitted(m) {
+			return operate.Delete, nil
+		}
+		return operate.Keep, nil
+	})
+	fmt.Fprintf(d.look.app.stdout, "%s deleted from %s\n", plural.Of(outcome.Deleted, "dead letter"), d.look.target.url)
+	switch {
+	case err != nil:
+		return err
+	case outcome.NotDeleted > 0:
+		return unsettled(fmt.Errorf("SQS did not confirm that it deleted %s: they may be there still, hidden for up to %v; run it again", plural.Of(outcome.NotDeleted, "dead letter"), longLook))
+	}
+	return partial(outcome)
+}

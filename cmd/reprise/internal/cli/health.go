@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+const (
+	// healthTimeout bounds one question to a server, which answers at once or not at all.
+	healthTimeout = 5 * time.Second
+	// healthPause is the time between two questions of --wait.
+	healthPause = 100 * time.Millisecond
+	// maxHealth is more than any health that a server reports.
+	maxHealth = 64 << 10
+)
+
+func (a *app) health() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "health [ADDR]",
+		Short: "Ask a running server or consumer for its health",
+		Long: `Print the health of a running reprise serve, up or run: the line of JSON that
+GET /health answers with. ADDR is its host:port, or the URL of the server
+(default ` + defaultAddr + `, the address of serve and up; run has 127.0.0.1:9325).
+
+The exit code is 0 if it works, degraded or not, and 1 if it does not: container
+images without a shell use this as their health check. --wait asks again until it
+works, for as long as given.`,
+		Example: `  reprise health
+  reprise health 127.0.0.1:9325
+  reprise health --wait 30s https://sqs.example.org:9324`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.RunE = run(func(args []string) error {
+		addr := defaultAddr
+		if len(args) > 0 {
+			addr = args[0]
+		}
+		page, err := healthPage(addr)
+		if err != nil {
+			return usage(err)
+		}
+		if wait < 0 {
+			return usage(fmt.Errorf("--wait is %s: pass how long to wait, such as 30s, or 0", wait))
+		}
+		return a.runHealth(page, wait)
+	})
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to ask again, until it works")
+	return cmd
+}
+
+// healthPage returns the URL of the health of the server at addr.
+func healthPage(addr string) (string, error) {
+	given := addr
+	if !strings.Contains(addr, "://") {
+		addr = "http://" + addr
+	}
+	u, err := url.Parse(addr)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", fmt.Errorf("ADDR is %q: pass one like %s or https://sqs.example.org:9324", given, defaultAddr)
+	}
+	return u.JoinPath("health").String(), nil
+}
+
+// runHealth asks page until the answer is good or wait has passed, and prints the last
+// answer.
+func (a *app) runHealth(page string, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	for {
+		answer, err := askHealth(a.ctx, page)
+		left := time.Until(deadline)
+		if err == nil || left <= 0 || a.ctx.Err() != nil {
+			if answer != "" {
+				fmt.Fprintln(a.stdout, terminal.Shorten(answer, maxLogged))
+			}
+			return err
+		}
+		select {
+		case <-time.After(min(healthPause, left)):
+		case <-a.drain:
+			return errors.New("interrupted while waiting for " + page)
+		}
+	}
+}
+
+// askHealth returns what page answers, and an error if that is not the health of
+// something that works.
+func askHealth(ctx context.Context, page string) (answer string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("%w: is it running? reprise serve and up print their address when they start, run has --admin-addr", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
+	if err != nil {
+		return "", fmt.Errorf("read the answer of %s: %w", page, err)
+	}
+	answer = strings.TrimSpace(string(text))
+	if resp.StatusCode != http.StatusOK {
+		return answer, fmt.Errorf("%s answers with status %s", page, resp.Status)
+	}
+	return answer, nil
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+type peekFlags struct {
+	aws       awsFlags
+	output    outputFlags
+	signing   delivery.Signing
+	selection selectionFlags
+	limit     int
+	yes       bool
+}
+
+const aboutLook = `SQS shows a message only to who receives it. A look therefore raises its receive
+count by one, and hides it from consumers until the end of the command, when all are
+given back at once; if the command is killed, %s later. If the queue has a
+RedrivePolicy, SQS moves a message to the dead-letter queue at the first receive after
+its maxReceiveCount, so a look can be one too many: the command says so. Messages in flight and delayed ones cannot
+be seen; of a FIFO queue only the first of each group can, ten at most.`
+
+// The leases of looks, by how long they may take.
+const (
+	shortLook = time.Minute
+	longLook  = 15 * time.Minute
+)
+
+func (a *app) peek() *cobra.Command {
+	var f peekFlags
+	cmd := &cobra.Command{
+		Use:   "peek QUEUE",
+		Short: "Look at messages of a queue, and give them back",
+		Long: `Look at messages that are visible in QUEUE, a name or URL, and give them back.
+
+` + fmt.Sprintf(aboutLook, shortLook) + `
+
+` + aboutOperatorEndpoint,
+		Example: `  reprise peek orders
+  reprise peek orders-dead --limit 1 --json | jq .death`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runPeek(&f, args[0]) }),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.limit, "limit", 10, "how many messages to look at, up to 1000")
+	f.output.register(flags)
+	f.aws.register(flags)
+	f.signing.Register(flags)
+	return cmd
+}
+
+func (a *app) runPeek(f *peekFlags, queue string) error {
+	if f.limit < 1 || f.limit > 1000 {
+		return usage(fmt.Errorf("--limit is %d: pass 1 to 1000; reprise search looks at more", f.limit))
+	}
+	l, err := a.look(f, queue)
+	if err != nil {
+		return err
+	}
+	l.pass.Most, l.pass.Polls, l.pass.Lease = f.limit, 1, shortLook
+	_, err = l.run(operate.Selection{}, 0)
+	return err
+}
+
+func (a *app) search() *cobra.Command {
+	var f peekFlags
+	cmd := &cobra.Command{
+		Use:   "search QUEUE",
+		Short: "Find messages of a queue by id, body, attribute or error",
+		Long: `Look at all messages that are visible in QUEUE, a name or URL, print those that are
+selected, and give all of them back.
+
+` + aboutSelection + `
+
+` + fmt.Sprintf(aboutLook, longLook) + `
+Of a queue with a RedrivePolicy that can move many messages, so a search needs --yes.
+A search ends after half of that time, and before 100,000 messages are in flight: then,
+and when it is stopped, the exit code is 3, since there may be more.
+
+` + aboutOperatorEndpoint,
+		Example: `  reprise search orders --where customer.id=42
+  reprise search orders-dead --reason permanent --error 'card (refused|expired)' --older-than 24h
+  reprise search orders --id 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runSearch(&f, args[0]) }),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.limit, "limit", 0, "stop after so many matches (default: all)")
+	f.registerLook(cmd)
+	return cmd
+}
+
+func (a *app) runSearch(f *peekFlags, queue string) error {
+	selection, err := f.selection.selection()
+	if err != nil {
+		return usage(err)
+	}
+	switch {
+	case f.limit < 0:
+		return usage(fmt.Errorf("--limit is %d: pass 1 or more, or leave it out for all", f.limit))
+	case selection.Empty():
+		return usage(errors.New("nothing says what to search for: pass --id, --body, --where or another of the flags; reprise peek shows any messages"))
+	}
+	l, err := a.look(f, queue)
+	if err != nil {
+		return err
+	}
+	if err := l.guard(f.yes); err != nil {
+		return err
+	}
+	l.pass.Polls, l.pass.Lease = 3, longLook
+	outcome, err := l.run(selection, f.limit)
+	switch {
+	case err != nil:
+		return err
+	case outcome.Partial != "":
+		return unsettled(errors.New("not all messages were searched: " + outcome.Partial))
+	}
+	return nil
+}
+
+// look is a pass that prints messages.
+type look struct {
+	app    *app
+	target target
+	pass   operate.Pass
+	json   bool
+	plan   plan.Queue // what is known of the queue
+}
+
+func (a *app) look(f *peekFlags, queue string) (*look, error) {
+	keys, err := f.signing.Keys(&a.secrets, a.logger())
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	t, err := f.aws.target(ctx, "QUEUE", queue)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{app: a, target: t, json: f.output.asJSON(a)}
+	l.pass = operate.Pass{Client: t.client, QueueURL: t.url, Keys: keys}
+	if attributes, err := t.attributes(ctx, t.url); err == nil { // only for what is said
+		l.plan, _ = plan.ReadQueue(attributes)
+	}
+	return l, nil
+}
+
+// guard refuses to look at all messages of a queue that loses some to its dead-letter queue by that.
+func (l *look) guard(yes bool) error {
+	if l.plan.MaxReceives == 0 || yes {
+		return nil
+	}
+	return fmt.Errorf("all messages would be received, and SQS moves those of this queue that were received %s already to its dead-letter queue: pass --yes to look all the same", plural.Of(l.plan.MaxReceives, "time"))
+}
+
+// run prints the messages that are selected, at most limit; 0: all.
+func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, error) {
+	var found []operate.Message
+	var last time.Time
+	matches, atLimit := 0, 0
+	outcome, err := l.pass.Run(l.app.ctx, l.app.drain, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
+		last = now
+		for i := range batch {
+			if l.plan.MaxReceives > 0 && batch[i].Receives >= l.plan.MaxReceives {
+				atLimit++
+			}
+			if !selection.Matches(&batch[i], now) {
+				continue
+			}
+			matches++
+			if !l.json {
+				found = append(found, batch[i])
+			} else if err := l.app.printJSON(&batch[i]); err != nil {
+				return nil, err
+			}
+			if limit > 0 && matches == limit {
+				return nil, operate.ErrEnough
+			}
+		}
+		return nil, nil
+	})
+	if len(found) > 0 {
+		l.app.printTable(operate.MessagesTable(found, l.plan.MaxReceives, last))
+	}
+	l.note(outcome.Looked, matches, atLimit)
+	if err != nil {
+		return outcome, l.target.lookFailed(l.app.ctx, err)
+	}
+	return outcome, nil
+}
+
+// note says what the look has cost.
+func (l *look) note(looked, matches, atLimit int) {
+	text := "looked at " + plural.Of(looked, "message")
+	if matches < looked {
+		text += ", of which " + strconv.Itoa(matches) + " matched"
+	}
+	if looked > 0 {
+		text += "; to SQS a look is a receive: it has raised their receive counts by one"
+	}
+	if atLimit > 0 {
+		text += fmt.Sprintf("; %d of them have now been received %s: at the next receive SQS moves them to the dead-letter queue", atLimit, plural.Of(l.plan.MaxReceives, "time"))
+	}
+	fmt.Fprintf(l.app.stderr, "reprise: %s\n", text)
+}
+
+// lookFailed explains an error of a pass.
+func (t target) lookFailed(ctx context.Context, err error) error {
+	return t.failed(ctx, err, "ReceiveMessage and sqs:ChangeMessageVisibility")
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+type purgeFlags struct {
+	aws         awsFlags
+	yes, dryRun bool
+}
+
+func (a *app) purge() *cobra.Command {
+	var f purgeFlags
+	cmd := &cobra.Command{
+		Use:   "purge QUEUE",
+		Short: "Delete all messages of a queue, after asking",
+		Long: `Delete all messages of QUEUE, a name or URL: those that are visible, in flight and
+delayed. They are gone for good. The command shows how many there are, and asks; where
+nobody can be asked, pass --dry-run to see how many there are, then --yes.
+
+SQS purges a queue once in 60 seconds at most, and may take 60 seconds for it; messages
+that are sent meanwhile may be deleted too. To delete some, use reprise dead delete.
+
+` + aboutOperatorEndpoint,
+		Example: `  reprise purge orders-dead --dry-run
+  reprise purge orders-dead --yes`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(args []string) error { return a.runPurge(&f, args[0]) }),
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show how many messages there are")
+	f.aws.register(flags)
+	return cmd
+}
+
+func (a *app) runPurge(f *purgeFlags, queue string) error {
+	ctx, stop := a.interruptible()
+	defer stop()
+	t, err := f.aws.target(ctx, "QUEUE", queue)
+	if err != nil {
+		return err
+	}
+	attributes, err := t.attributes(ctx, t.url)
+	if err != nil {
+		return t.failed(ctx, err, "GetQueueAttributes")
+	}
+	q := operate.Queues([]operate.Described{{URL: t.url, Attributes: attributes}}, retry.Policy{}, plan.Settings{}, false)[0]
+	counts := fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Visible, q.InFlight, q.Delayed)
+	switch {
+	case f.dryRun:
+		fmt.Fprintf(a.stdout, "%s: %s would be deleted\n", t.url, counts)
+		return nil
+	case f.yes:
+	case !a.canAsk():
+		return usage(fmt.Errorf("%s: %s: nobody can be asked here whether to delete them: pass --yes", t.url, counts))
+	case !a.ask(fmt.Sprintf("Delete all messages of %s for good (%s)?", t.url, counts)):
+		return errors.New("nothing was deleted")
+	}
+	_, err = t.client.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &t.url})
+	if _, busy := errors.AsType[*types.PurgeQueueInProgress](err); busy {
+		return fmt.Errorf("queue %q was purged less than 60 seconds ago: what was sent since then is still there, so purge it again in a minute", queue)
+	}
+	if err != nil {
+		return t.failed(ctx, err, "PurgeQueue")
+	}
+	fmt.Fprintf(a.stdout, "%s: purged (%s)\n", t.url, counts)
+	return nil
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+)
+
+// whole returns each line as the message that it is in JSON, in the form of peek, search and
+// export: what its sender gave it, without what SQS and consumers know of it.
+func whole(lines iter.Seq2[message, error], fifo bool) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		for line, err := range lines {
+			if err == nil {
+				line, err = decoded(line, fifo)
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// decoded returns the message that line is in JSON. What the line does not say is that of the flags.
+func decoded(line message, fifo bool) (message, error) {
+	var m operate.Message
+	decoder := json.NewDecoder(strings.NewReader(line.Body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return line, fmt.Errorf(`%s is not a message in JSON: %w: write lines such as {"body":"...","attributes":{"name":{"type":"String","value":"..."}},"group":"..."}, as reprise dead export does`, line.source, err)
+	}
+	if decoder.More() {
+		return line, fmt.Errorf("%s has more than one JSON value: write one message on a line", line.source)
+	}
+	if m.Body == "" {
+		return line, fmt.Errorf("%s has no body: SQS has no empty messages", line.source)
+	}
+	line.Body, line.TraceHeader = m.Body, m.TraceHeader
+	line.GroupID = cmp.Or(m.Group, line.GroupID)
+	if fifo {
+		line.DeduplicationID = m.Deduplication
+		line.GroupID = cmp.Or(line.GroupID, m.ID)
+		if line.GroupID == "" {
+			return line, fmt.Errorf(`%s has no "group", which messages of FIFO queues need: add it, or pass --group`, line.source)
+		}
+	}
+	line.Attributes = maps.Clone(line.Attributes)
+	for name, a := range m.Attributes {
+		if line.Attributes == nil {
+			line.Attributes = make(map[string]types.MessageAttributeValue)
+		}
+		value := types.MessageAttributeValue{DataType: &a.Type, BinaryValue: a.Binary}
+		if a.Binary == nil {
+			value.StringValue = &a.Value
+		}
+		line.Attributes[name] = value
+	}
+	return line, nil
+}
+
+// paced returns the messages, so many a second on average.
+func paced(ctx context.Context, messages iter.Seq2[message, error], rate float64) iter.Seq2[message, error] {
+	if rate <= 0 {
+		return messages
+	}
+	return func(yield func(message, error) bool) {
+		began, n := time.Now(), 0
+		for m, err := range messages {
+			due := began.Add(time.Duration(float64(n) / rate * float64(time.Second)))
+			n++
+			select {
+			case <-time.After(time.Until(due)):
+			case <-ctx.Done(): // the sender says so
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}

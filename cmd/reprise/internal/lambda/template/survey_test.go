@@ -1,0 +1,92 @@
+package template_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
+)
+
+// TestLoadSurvey: queues are read from a template that could not run here, and what is not
+// known about them is noted where it is used.
+func TestLoadSurvey(t *testing.T) {
+	source, err := os.ReadFile("testdata/survey/stack.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := template.LoadSurvey(source, options("stack.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const arn = "arn:aws:sqs:eu-west-1:000000000000:"
+	want := []template.SurveyedQueue{
+		{
+			ID: "Orders", Name: "orders", ARN: arn + "orders", FunctionTimeout: time.Minute, Line: 10,
+			Attributes: map[string]string{
+				"QueueArn": arn + "orders", "VisibilityTimeout": "120", "MessageRetentionPeriod": "345600", "DelaySeconds": "0",
+				"KmsMasterKeyId": "Key", "RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `Dead","maxReceiveCount":5}`,
+			},
+		},
+		{
+			ID: "Dead", Name: "Dead", ARN: arn + "Dead", Line: 19,
+			Attributes: map[string]string{"QueueArn": arn + "Dead", "VisibilityTimeout": "30", "MessageRetentionPeriod": "1209600", "DelaySeconds": "0"},
+		},
+		{
+			ID: "Refunds", Name: "Refunds.fifo", ARN: arn + "Refunds.fifo", FunctionTimeout: 15 * time.Minute, Line: 22,
+			Unknown: []string{"DelaySeconds", "MessageRetentionPeriod", "RedrivePolicy"},
+			Attributes: map[string]string{
+				"QueueArn": arn + "Refunds.fifo", "FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "30",
+				"RedrivePolicy": `{"maxReceiveCount":3}`,
+			},
+		},
+		{
+			ID: "Elsewhere", Name: "elsewhere", ARN: arn + "elsewhere", Line: 33,
+			Attributes: map[string]string{
+				"QueueArn": arn + "elsewhere", "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "DelaySeconds": "0",
+				"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:123456789012:dead","maxReceiveCount":"4"}`,
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got.Queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	var notes []string
+	for _, n := range got.Notes {
+		notes = append(notes, n.String())
+	}
+	if diff := cmp.Diff([]string{
+		"stack.yaml: parameter Stage: it has no value: pass --param Stage=VALUE",
+		`stack.yaml:29: Refunds, DelaySeconds: "901" is none of the numbers from 0 to 900: write one`,
+		"stack.yaml:31: Refunds, RedrivePolicy.deadLetterTargetArn: Fn::ImportValue reads another stack, and there is none here: make it a parameter, and pass --param",
+	}, notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestLoadSurveyParameters: given parameters are used, and one that does not exist is refused.
+func TestLoadSurveyParameters(t *testing.T) {
+	const source = "Parameters: {Stage: {Type: String}}\nResources: {Q: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub 'q-${Stage}'}}}"
+	o := options("t.yaml")
+	o.Parameters = map[string]string{"Stage": "prod"}
+	got, err := template.LoadSurvey([]byte(source), o)
+	if err != nil || len(got.Queues) != 1 || got.Queues[0].Name != "q-prod" || len(got.Notes) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	o.Parameters = map[string]string{"Stag": "prod"}
+	if _, err := template.LoadSurvey([]byte(source), o); err == nil || !strings.Contains(err.Error(), "Stage?") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestLoadSurveyRefused: only what is no template is an error.
+func TestLoadSurveyRefused(t *testing.T) {
+	for _, text := range []string{"", "a: [", "a: b", "- a", "just text"} {
+		if got, err := template.LoadSurvey([]byte(text), options("t.yaml")); err == nil {
+			t.Errorf("%q is taken: %+v", text, got)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package operate
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+// Group is dead letters that died alike.
+type Group struct {
+	Reason string `json:"reason"`
+	// Source is the name of the queue that they came from; empty: not known.
+	Source string `json:"source,omitempty"`
+	// Error is the last error of one of them; Pattern is what the errors of all have in common:
+	// numbers, ids and times are left out.
+	Error   string    `json:"error,omitempty"`
+	Pattern string    `json:"pattern,omitempty"`
+	Count   int       `json:"count"`
+	First   time.Time `json:"first,omitzero"` // when they died
+	Last    time.Time `json:"last,omitzero"`
+	// Samples are ids of some of them.
+	Samples []string `json:"samples"`
+}
+
+// maxSamples is how many ids a group shows, and maxGroups how many groups there are: an error can
+// be anything, so that there could be as many as letters. The others are counted together.
+const (
+	maxSamples = 3
+	maxGroups  = 1000
+)
+
+// Groups gathers dead letters.
+type Groups struct {
+	byKey map[[3]string]*Group
+}
+
+// Add counts a letter.
+func (g *Groups) Add(m *Message) {
+	if g.byKey == nil {
+		g.byKey = make(map[[3]string]*Group)
+	}
+	d := Death{Reason: "unknown"}
+	if m.Death != nil {
+		d = *m.Death
+	}
+	pattern := Pattern(d.Error)
+	key := [3]string{d.Reason, NameOf(lastPart(d.Source)), pattern}
+	group := g.byKey[key]
+	if group == nil {
+		if len(g.byKey) >= maxGroups {
+			key = [3]string{"other"}
+			d, pattern = Death{At: d.At}, ""
+			group = g.byKey[key]
+		}
+		if group == nil {
+			group = &Group{Reason: key[0], Source: key[1], Error: d.Error, Pattern: pattern}
+			g.byKey[key] = group
+		}
+	}
+	at := d.At
+	if at.IsZero() {
+		at = m.Sent
+	}
+	group.Count++
+	if group.First.IsZero() || at.Before(group.First) {
+		group.First = at
+	}
+	if at.After(group.Last) {
+		group.Last = at
+	}
+	if len(group.Samples) < maxSamples {
+		group.Samples = append(group.Samples, m.ID)
+	}
+}
+
+// List returns the groups, the largest first.
+func (g *Groups) List() []Group {
+	groups := make([]Group, 0, len(g.byKey))
+	for _, group := range g.byKey {
+		groups = append(groups, *group)
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Pattern, b.Pattern))
+	})
+	return groups
+}
+
+// maxPattern is how many bytes of an error are compared.
+const maxPattern = 300
+
+// changing is what differs between errors of the same cause.
+var changing = []struct {
+	pattern *regexp.Regexp
+	name    string
+}{
+	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "<time>"},
+	{regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(:\d+)?\b|\[[0-9a-fA-F:]+\](:\d+)?`), "<address>"},
+	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<id>"},
+	{regexp.MustCompile(`\b[0-9a-zA-Z]*(?:\d[a-zA-Z]+\d|[a-zA-Z]\d[0-9a-zA-Z]*\d)[0-9a-zA-Z]{4,}\b`), "<id>"},
+	{regexp.MustCompile(`\d+(\.\d+)?`), "<n>"},
+}
+
+// code is a number that tells causes apart: a status or an exit code.
+var code = regexp.MustCompile(`(?i)\b(status|code|exit|http|answered|sqlstate)( code| status)?[ :=]*\(?\d{1,5}\b`)
+
+// Pattern is an error without what differs between errors of the same cause: ids, times,
+// addresses, numbers other than codes.
+func Pattern(err string) string {
+	err = strings.Join(strings.Fields(terminal.Shorten(err, maxPattern)), " ")
+	var b strings.Builder
+	for err != "" {
+		next, end := len(err), len(err)
+		if at := code.FindStringIndex(err); at != nil {
+			next, end = at[0], at[1]
+		}
+		b.WriteString(withoutChanging(err[:next]) + err[next:end])
+		err = err[end:]
+	}
+	return b.String()
+}
+
+func withoutChanging(text string) string {
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllString(text, c.name)
+	}
+	return text
+}
+
+// wideTable is the width from which on there is room for ids.
+const wideTable = 120
+
+// GroupsTable is a line for each group, for so many columns.
+func GroupsTable(groups []Group, now time.Time, width int) Table {
+	t := Table{Header: []string{"count", "reason", "from", "last", "sample", "error"}, Right: []bool{true, false, false, true, false, false}}
+	for _, g := range groups {
+		sample := ""
+		if len(g.Samples) > 0 && width >= wideTable {
+			sample = g.Samples[0]
+		}
+		t.Rows = append(t.Rows, []string{count(g.Count), g.Reason, g.Source, Ago(now.Sub(g.Last)), sample, cmp.Or(g.Pattern, "-")})
+	}
+	return t.WithoutEmpty()
+}

@@ -1,0 +1,145 @@
+package operate
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/repriselambda"
+)
+
+// Message is a message as it is shown, exported, and read back. Its JSON form is one line of a file.
+type Message struct {
+	ID   string `json:"id,omitempty"`
+	Body string `json:"body"`
+	// Attributes are those of its sender, without what consumers wrote, which is in Death and Copy.
+	Attributes map[string]Attribute `json:"attributes,omitempty"`
+	Group      string               `json:"group,omitempty"`
+	// Deduplication is the id by which a FIFO queue knows a message that is sent twice.
+	Deduplication string    `json:"deduplication,omitempty"`
+	TraceHeader   string    `json:"trace_header,omitempty"`
+	Sent          time.Time `json:"sent,omitzero"`
+	FirstReceived time.Time `json:"first_received,omitzero"`
+	// Receives is how often the message was received, this look included.
+	Receives int    `json:"receives,omitempty"`
+	Death    *Death `json:"death,omitempty"`
+	Copy     *Copy  `json:"copy,omitempty"`
+
+	raw types.Message
+}
+
+// Attribute is a message attribute. Binary ones have Binary in place of Value.
+type Attribute struct {
+	Type   string `json:"type"`
+	Value  string `json:"value,omitempty"`
+	Binary []byte `json:"binary,omitempty"`
+}
+
+// Death is why a message is in a dead-letter queue.
+type Death struct {
+	// Reason is that of the consumer's story; "receives" for what SQS moved itself.
+	Reason   string    `json:"reason"`
+	Error    string    `json:"error,omitempty"`
+	Attempts int       `json:"attempts,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+	// Sent and First are when it was sent, and received first, on the queue that it came from.
+	Sent  time.Time `json:"sent,omitzero"`
+	First time.Time `json:"first,omitzero"`
+	// Source is the queue that it came from: its ARN, or URL.
+	Source string `json:"source,omitempty"`
+	// Origin and Message are its ids, as it was sent first and as it was given up.
+	Origin  string `json:"origin,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Trusted reports that the story is signed, or that SQS itself moved the message.
+	Trusted bool `json:"trusted"`
+}
+
+// notShown are the attributes that Death and Copy tell of.
+var notShown = []string{
+	reprise.HistoryAttribute, reprise.StoryAttribute, repriselambda.ReasonAttribute, repriselambda.AttemptsAttribute, repriselambda.FirstAttribute,
+	repriselambda.LastAttribute, repriselambda.ErrorTypeAttribute, repriselambda.ErrorMessageAttribute,
+}
+
+// Read returns a message that was received from the queue at url with all of its attributes.
+func Read(url string, m types.Message, keys []reprise.SigningKey) Message {
+	out := Message{
+		ID: aws.ToString(m.MessageId), Body: aws.ToString(m.Body), raw: m,
+		Group: m.Attributes["MessageGroupId"], Deduplication: m.Attributes["MessageDeduplicationId"], TraceHeader: m.Attributes["AWSTraceHeader"],
+		Sent: milliseconds(m.Attributes["SentTimestamp"]), FirstReceived: milliseconds(m.Attributes["ApproximateFirstReceiveTimestamp"]),
+		Receives: number(m.Attributes["ApproximateReceiveCount"]),
+	}
+	for name, a := range m.MessageAttributes {
+		if slices.Contains(notShown, name) {
+			continue
+		}
+		if out.Attributes == nil {
+			out.Attributes = make(map[string]Attribute)
+		}
+		out.Attributes[name] = Attribute{aws.ToString(a.DataType), aws.ToString(a.StringValue), a.BinaryValue}
+	}
+	out.Death, out.Copy = readDeath(url, m, keys), readCopy(m)
+	return out
+}
+
+// readDeath returns nil if nothing says that m is a dead letter.
+func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
+	text := func(name string) string { return aws.ToString(m.MessageAttributes[name].StringValue) }
+	moved := m.Attributes["DeadLetterQueueSourceArn"]
+	if story, trusted, err := reprise.ReadStory(url, &m, keys); err == nil {
+		d := Death{
+			Reason: story.Reason, Error: story.Error, Attempts: story.Attempts, At: story.Last, Sent: story.Sent, First: story.First, Source: story.Source,
+			Origin: story.Origin, Message: story.Message, Trusted: trusted,
+		}
+		if moved != "" && !trusted { // SQS moved it: whatever its sender wrote
+			d.Source = moved
+		}
+		return &d
+	}
+	if reason := text(repriselambda.ReasonAttribute); reason != "" {
+		d := Death{Reason: reason, Error: text(repriselambda.ErrorMessageAttribute), Attempts: number(text(repriselambda.AttemptsAttribute)), Source: text(repriselambda.FunctionAttribute)}
+		if kind := text(repriselambda.ErrorTypeAttribute); kind != "" {
+			d.Error = kind + ": " + d.Error
+		}
+		d.At, _ = time.Parse(time.RFC3339, text(repriselambda.LastAttribute)) // zero: not known
+		return &d
+	}
+	if moved != "" {
+		return &Death{Reason: "receives", Source: moved, Trusted: true}
+	}
+	return nil
+}
+
+// AttributeNames are the names of m's attributes, sorted.
+func (m *Message) AttributeNames() []string { return slices.Sorted(maps.Keys(m.Attributes)) }
+
+func milliseconds(text string) time.Time {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// MessagesTable is a line for each message. maxReceives is the queue's, which is
+// shown beside it: SQS moves a message at the receive after those. 0: none.
+func MessagesTable(messages []Message, maxReceives int, now time.Time) Table {
+	t := Table{Header: []string{"id", "sent", "receives", "group", "why", "body"}, Right: []bool{false, true, true, false, false, false}}
+	for i := range messages {
+		m := &messages[i]
+		receives := strconv.Itoa(m.Receives)
+		if maxReceives > 0 {
+			receives += "/" + strconv.Itoa(maxReceives)
+		}
+		why := ""
+		if m.Death != nil {
+			why = m.Death.Reason
+		}
+		t.Rows = append(t.Rows, []string{m.ID, Ago(now.Sub(m.Sent)), receives, m.Group, why, m.Body})
+	}
+	return t.WithoutEmpty()
+}

@@ -1,0 +1,90 @@
+package review_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/review"
+)
+
+// TestTerraform reads what `terraform show -json` (1.11.4, provider aws 5.100.0) printed about a
+// plan for queues with redrive policies that are known, unknown, and resources of their own in
+// modules with count and for_each.
+func TestTerraform(t *testing.T) {
+	text, err := os.ReadFile("testdata/terraform.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !review.IsTerraform(text) {
+		t.Error("it is not taken for the output of terraform show -json")
+	}
+	got, err := review.Terraform("plan.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const arn = "arn:aws:sqs:REGION:ACCOUNT:"
+	attributes := func(name string, more map[string]string) map[string]string {
+		all := map[string]string{
+			"QueueArn": arn + name, "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "DelaySeconds": "0",
+			"FifoQueue": "false", "ContentBasedDeduplication": "false",
+		}
+		for name, value := range more {
+			all[name] = value
+		}
+		return all
+	}
+	want := []review.Subject{
+		{
+			Name: "orders", Source: "plan.json", Unknown: []string{"RedrivePolicy"}, FunctionTimeout: time.Minute,
+			Attributes: attributes("orders", map[string]string{"VisibilityTimeout": "60", "RedrivePolicy": `{"deadLetterTargetArn":"` + arn + `orders-dead"}`}),
+			DeadLetter: attributes("orders-dead", nil),
+		},
+		{
+			Name: "shared", Source: "plan.json",
+			Attributes: attributes("shared", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:123456789012:all-dead","maxReceiveCount":1}`}),
+		},
+	}
+	for _, number := range []string{"0", "1"} {
+		for _, key := range []string{"a", "b"} {
+			name := "refunds-" + number + "-" + key
+			want = append(want, review.Subject{
+				Name: name + ".fifo", Source: "plan.json", Unknown: []string{"RedrivePolicy"},
+				Attributes: attributes(name+".fifo", map[string]string{"FifoQueue": "true", "RedrivePolicy": `{"deadLetterTargetArn":"` + arn + name + `-dead.fifo"}`}),
+				DeadLetter: attributes(name+"-dead.fifo", map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "1209600"}),
+			})
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}
+
+// TestTerraformRefused: what is not the output of terraform show -json is told apart, and a plan
+// without resources is an error.
+func TestTerraformRefused(t *testing.T) {
+	for _, text := range []string{``, `[]`, `{}`, `{"format_version":"1.2"}`, `{"Resources":{}}`, `Resources: {}`} {
+		if review.IsTerraform([]byte(text)) {
+			t.Errorf("%q is taken for the output of terraform show -json", text)
+		}
+	}
+	if _, err := review.Terraform("p.json", []byte(`{"format_version":"1.2","values":{}}`)); err == nil {
+		t.Error("a state without resources is no error")
+	}
+}
+
+// FuzzTerraform: whatever the text, there are queues with names or an error.
+func FuzzTerraform(f *testing.F) {
+	f.Add([]byte(`{"format_version":"1.2","values":{"root_module":{"resources":[{"address":"aws_sqs_queue.a","type":"aws_sqs_queue","name":"a","index":1,"values":{"name":"a","redrive_policy":"{}"}}]}}}`))
+	f.Add([]byte(`{"format_version":"1.2","planned_values":{"root_module":{"child_modules":[{"address":"module.m[\"x.]\"]","resources":[{"address":"q","type":"aws_sqs_queue"},{"address":"r","type":"aws_sqs_queue_redrive_policy"}]}]}},
+		"resource_changes":[{"address":"r","change":{"after_unknown":{"queue_url":true,"redrive_policy":true}}}],
+		"configuration":{"root_module":{"module_calls":{"m":{"module":{"resources":[{"address":"aws_sqs_queue_redrive_policy.","expressions":{"queue_url":{"references":["aws_sqs_queue.[0]"]}}}]}}}}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		subjects, err := review.Terraform("p.json", text)
+		if err != nil && len(subjects) > 0 {
+			t.Error("queues and an error")
+		}
+	})
+}

@@ -5,6 +5,12 @@ GO            ?= go
 BIN           := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-v2.15.0
 GOVULNCHECK   := $(BIN)/govulncheck-v1.9.0
+GO_LICENSES   := $(BIN)/go-licenses-v1.6.0
+CYCLONEDX     := $(BIN)/cyclonedx-gomod-v1.10.0
+HELM          := $(BIN)/helm-v4.3.1
+ACTIONLINT    := $(BIN)/actionlint-v1.7.12
+COMPOSE       := $(BIN)/compose-spec-v2.16.2
+KEDA          := $(BIN)/keda-v2.21.0
 
 # The Lambda functions are built as AWS wants them: one static file named bootstrap
 # in a folder of its own, for each of its two architectures.
@@ -23,13 +29,18 @@ MESSAGES ?= 1000000
 SEEDS    ?= 1000
 MUTANTS  ?= all
 # What mutation mutates: the packages without goroutines, clocks and input or output.
-PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/breaker ./internal/budget ./internal/calls ./internal/digest ./internal/engine ./internal/giveups ./internal/groups ./internal/history ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/world
+PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/digest ./internal/engine ./internal/giveups ./internal/groups ./internal/history ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/world
+
+# The version of a release, the systems that get a program, and the directory of the result.
+VERSION ?=
+TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
+DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## show the main job at work: a flaky service, real messages, a report; DEMO has flags
 	@echo "Compiling the demo. The first time that takes half a minute on two idle processors:"
@@ -132,5 +143,39 @@ tidy: ## tidy every module and go.work.sum; the workspace's own modules are not 
 tidy-check: ## fail if tidy would change anything
 	@./.ci/tidy && git diff --exit-code -- '*go.mod' '*go.sum' go.work.sum
 
+release: $(GO_LICENSES) $(CYCLONEDX) ## make release VERSION=v… of the commit in DIST (dist), for TARGETS, and publish nothing: docs/release.md
+	$(GO) run ./cmd/reprise/internal/release -version '$(VERSION)' -targets '$(TARGETS)' -out '$(DIST)' -tools $(BIN)
+
+$(GO_LICENSES):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install -trimpath github.com/google/go-licenses@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/go-licenses $@
+
+$(CYCLONEDX):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install -trimpath github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/cyclonedx-gomod $@
+
+release-tools: $(HELM) $(ACTIONLINT) $(COMPOSE) $(KEDA) ## build what the tests of deploy/ and .github need
+
+manifests: $(HELM) ## make deploy/kubernetes/reprise.yaml of the Helm chart
+	$(HELM) template orders deploy/helm/reprise --namespace shop --values deploy/kubernetes/values.yaml >deploy/kubernetes/reprise.yaml
+
+$(HELM):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install helm.sh/helm/v4/cmd/helm@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/helm $@
+
+# Not a program: the definition of a ScaledObject.
+$(KEDA):
+	mkdir -p $(BIN)
+	cp "$$(GOFLAGS= $(GO) mod download -json github.com/kedacore/keda/v2@$(lastword $(subst -, ,$(notdir $@))) | awk -F'"' '$$2 == "Dir" { print $$4 }')/config/crd/bases/keda.sh_scaledobjects.yaml" $@
+	chmod u+w $@
+
+$(ACTIONLINT):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/actionlint $@
+
+$(COMPOSE):
+	GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/compose-spec/compose-go/v2/cmd@$(lastword $(subst -, ,$(notdir $@)))
+	mv $(BIN)/cmd $@
+
 clean: ## remove what was built
-	rm -rf bin .bin
+	rm -rf bin .bin dist

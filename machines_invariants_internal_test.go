@@ -182,16 +182,16 @@ func (m *machine) confirmed(action world.Action, e entry, c world.Entry) {
 		return
 	}
 	p, l := f.byBody[e.Body], m.newest[e.ID]
-	switch action {
-	case world.Send:
+	newest := c.Receipt == receiptOf(l.handle) // or it was received again meanwhile, and that lease stands
+	switch {
+	case action == world.Send:
 		m.copied[p.body] = true
 		p.hiddenUntil = time.Time{}
 		p.enqueued = f.sqs.Now() // or a little before
-	case heartbeat:
+	case action == world.Delete || !newest:
+	default:
 		l.until = f.sqs.Now().Add(c.Visibility)
-	case world.ChangeVisibility:
-		l.until = f.sqs.Now().Add(c.Visibility)
-		if !f.fifo && e.outcome == OutcomeRetry && e.handle == l.handle {
+		if action == world.ChangeVisibility && !f.fifo && e.outcome == OutcomeRetry {
 			p.hiddenUntil, p.hiddenID = l.until, e.ID
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/giveups"
 	"github.com/reprise-sqs/reprise/internal/groups"
 	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/internal/turns"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -47,15 +48,16 @@ type Machine struct {
 	stuck    int                        // of these, refused again and again while SQS answers others
 
 	// The places that they run in, and the goroutines that run and receive them.
-	pool        *Pool     // nil: its handlers have places of their own
-	retryLaneOf *Machine  // whose retry lane its queue is; nil: nobody's
-	concurrency int       // how many handlers may run at once
-	paused      bool      // no handler may start, and nothing is received
-	nextAt      time.Time // Settings.Rate: when the next handler is due to start
-	share       share     // of the pool's places
-	solo        *soloTurn // who may start; its pool's, if it has one
-	workers     int       // goroutines that run handlers
-	summoned    bool      // a worker was started that is yet to look for a message
+	pool        *Pool                // nil: its handlers have places of their own
+	retryLaneOf *Machine             // whose retry lane its queue is; nil: nobody's
+	concurrency int                  // how many handlers may run at once
+	paused      bool                 // no handler may start, and nothing is received
+	nextAt      time.Time            // Settings.Rate: when the next handler is due to start
+	turns       turns.User[*Machine] // of the pool's places
+	wholePool   bool                 // Settings.Concurrency was left to the pool
+	solo        *soloTurn            // who may start; its pool's, if it has one
+	workers     int                  // goroutines that run handlers
+	summoned    bool                 // a worker was started that is yet to look for a message
 	pollers     []*Poller
 	reserved    int // places asked for by receives under way
 
@@ -115,7 +117,7 @@ func New(s Settings) *Machine {
 		concurrency: s.Concurrency,
 		chance:      rand.New(rand.NewPCG(s.Seed, 0)),
 		policy:      s.Retry,
-		share:       share{Share: Share{Weight: 1}},
+		turns:       turns.User[*Machine]{Weight: 1},
 		solo:        new(soloTurn),
 		held:        make(map[string]*Delivery),
 		groups:      groups.New[*Delivery](),

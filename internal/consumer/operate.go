@@ -18,7 +18,7 @@ const (
 // SetConcurrency changes how many handlers may run at once.
 func (c *Machine) SetConcurrency(n int) {
 	c.concurrency = n
-	c.share.whole = false
+	c.wholePool = false
 }
 
 // SetPaused keeps handlers from starting and messages from being received, or no longer.
@@ -50,7 +50,7 @@ func (c *Machine) SetKeyPaused(key string, paused bool) {
 func (c *Machine) SetRetryLaneOf(other *Machine) { c.retryLaneOf = other }
 
 // PoolShare is c's share of its pool.
-func (c *Machine) PoolShare() Share { return c.share.Share }
+func (c *Machine) PoolShare() Share { return Share{c.turns.Priority, c.turns.Weight} }
 
 // Handlers is how many handlers run.
 func (c *Machine) Handlers() int { return c.handlers() }

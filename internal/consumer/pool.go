@@ -1,8 +1,9 @@
 package consumer
 
 import (
-	"slices"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/turns"
 )
 
 // Pool is a number of places for handlers that several machines share. Its machines are
@@ -11,30 +12,13 @@ import (
 type Pool struct {
 	concurrency int
 	solo        soloTurn
-	tiers       []*tier // by priority, the highest first
+	order       turns.Order[*Machine]
 }
 
 // Share is when a machine of a pool has its turn: see reprise.Share.
 type Share struct {
 	Priority int
 	Weight   int // at least 1
-}
-
-// tier is the consumers of one priority. They take turns by start-time fair queueing
-// (Goyal, Vin and Cheng, 1996): each start advances virtual time by 1/weight, and the
-// consumer whose next start is the smallest goes first.
-type tier struct {
-	priority  int
-	consumers []*Machine
-	clock     float64 // how far the latest start was
-}
-
-// share is a consumer's part of its pool.
-type share struct {
-	Share
-	tier  *tier
-	time  float64 // how far its next start is
-	whole bool    // Settings.Concurrency was left to the pool
 }
 
 // maxLag is how many starts a consumer may be behind its share, and catch up with,
@@ -63,21 +47,15 @@ func (p *Pool) SetConcurrency(n int, now time.Time) {
 
 // Join makes c one of p's. If whole is set it may use all of p.
 func (p *Pool) Join(c *Machine, s Share, whole bool) {
-	c.pool, c.solo = p, &p.solo
-	c.share = share{Share: s, whole: whole}
-	at, found := slices.BinarySearchFunc(p.tiers, s.Priority, func(t *tier, priority int) int { return priority - t.priority })
-	if !found {
-		p.tiers = slices.Insert(p.tiers, at, &tier{priority: s.Priority})
-	}
-	t := p.tiers[at]
-	t.consumers = append(t.consumers, c)
-	c.share.tier, c.share.time = t, t.clock
+	c.pool, c.solo, c.wholePool = p, &p.solo, whole
+	c.turns = turns.User[*Machine]{Cargo: c, Priority: s.Priority, Weight: s.Weight, Lag: maxLag}
+	p.order.Join(&c.turns)
 	c.takeWhole() // which may have changed since the defaults were filled in
 }
 
 // takeWhole lets c use all of its pool, if Settings.Concurrency was left to that.
 func (c *Machine) takeWhole() {
-	if c.share.whole {
+	if c.wholePool {
 		c.concurrency = min(c.pool.concurrency, maxConcurrent/c.batchSize())
 	}
 }
@@ -92,21 +70,12 @@ func (p *Pool) Leave(c *Machine) bool {
 	if c.workers > 0 {
 		return false
 	}
-	t := c.share.tier
-	t.consumers = slices.DeleteFunc(t.consumers, func(other *Machine) bool { return other == c })
+	p.order.Leave(&c.turns)
 	return true
 }
 
 // Each yields all of p's machines, those of the highest priority first.
-func (p *Pool) Each(yield func(*Machine) bool) {
-	for _, t := range p.tiers {
-		for _, c := range t.consumers {
-			if !yield(c) {
-				return
-			}
-		}
-	}
-}
+func (p *Pool) Each(yield func(*Machine) bool) { p.order.All(yield) }
 
 // epilogue starts a worker where one is wanted the most, and wakes the pollers that have
 // room: those of c, whose state has changed, and of the others that wait for room. A
@@ -134,34 +103,22 @@ func (p *Pool) grants(c *Machine) bool {
 
 // next is the consumer whose turn it is, of those that have a message to start and a
 // worker for it: the one that asks, or a new one. nil if there is none.
-func (p *Pool) next(asks *Machine, now time.Time) (first *Machine) {
-	for _, t := range p.tiers {
-		for _, c := range t.consumers {
-			if (c == asks || c.workers < c.concurrency) && c.nextDue(now) != nil && (first == nil || c.nextStart() < first.nextStart()) {
-				first = c
-			}
-		}
-		if first != nil {
-			return first
-		}
+func (p *Pool) next(asks *Machine, now time.Time) *Machine {
+	first := p.order.Next(func(c *Machine) bool {
+		return (c == asks || c.workers < c.concurrency) && c.nextDue(now) != nil
+	})
+	if first == nil {
+		return nil
 	}
-	return nil
-}
-
-// nextStart is how far c's next start is.
-func (c *Machine) nextStart() float64 {
-	return max(c.share.time, c.share.tier.clock-maxLag/float64(c.share.Weight))
+	return first.Cargo
 }
 
 // charge counts the start of a handler of c against its share of its pool, if it has
 // one.
 func (c *Machine) charge() {
-	if c.pool == nil {
-		return
+	if c.pool != nil {
+		c.turns.Used()
 	}
-	t, start := c.share.tier, c.nextStart()
-	t.clock = max(t.clock, start)
-	c.share.time = start + 1/float64(c.share.Weight)
 }
 
 // workers is how many places are taken.
@@ -206,17 +163,7 @@ func (c *Machine) coming(now time.Time) int {
 
 // outranks reports whether a message of a higher priority than c's waits to be started.
 func (p *Pool) outranks(c *Machine) bool {
-	for _, t := range p.tiers {
-		if t == c.share.tier {
-			return false
-		}
-		for _, other := range t.consumers {
-			if other.nextDue(c.now) != nil {
-				return true
-			}
-		}
-	}
-	return false
+	return p.order.Outranks(&c.turns, func(other *Machine) bool { return other.nextDue(c.now) != nil })
 }
 
 // idle reports whether nothing runs, or is yet to be settled.

@@ -35,8 +35,7 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 func (c *Machine) adopt(old, d *Delivery) {
 	old.Handle = d.Handle
 	old.receives = max(old.receives, d.receives)
-	old.requested, old.expires, old.renewAt = d.requested, d.expires, d.renewAt
-	old.leaseAgain() // though its handler has been interrupted, or the older handle has hidden it
+	old.lease.Adopt(d.lease) // though its handler has been interrupted, or the older handle has hidden it
 }
 
 // begin decides what a message that is next in line needs: a run of the handler,
@@ -100,7 +99,7 @@ func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
 	c.alarms.After(now.Add(v.Due.Sub(now)), func(now time.Time) {
 		switch {
 		case d.state != stateScheduled:
-		case passed(d.expires, now):
+		case d.lease.Over(now):
 			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
 		default:
 			c.awaited(d)

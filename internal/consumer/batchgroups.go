@@ -53,7 +53,7 @@ func (c *Machine) settleGroup(ends []End, took time.Duration, now time.Time) int
 	if n := slices.IndexFunc(ends, func(s End) bool { return s.Delivery.GroupID != group }); n >= 0 {
 		ends = ends[:n]
 	}
-	at := slices.IndexFunc(ends, func(s End) bool { return s.Opinion.Err != nil || s.Delivery.leaseState.lost() })
+	at := slices.IndexFunc(ends, func(s End) bool { return s.Opinion.Err != nil || s.Delivery.lease.Lost() })
 	if at < 0 {
 		at = len(ends) - 1
 	}
@@ -82,7 +82,7 @@ func (c *Machine) putBack(ends []End, took time.Duration, now time.Time) {
 		c.groups.Again(&d.member)
 	}
 	for i := range ends {
-		if d := ends[i].Delivery; d.leaseState.lost() && d.state.waits() {
+		if d := ends[i].Delivery; d.lease.Lost() && d.state.waits() {
 			c.lose(d, errLeaseEnded)
 		}
 	}

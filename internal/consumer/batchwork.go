@@ -63,7 +63,7 @@ func (c *Machine) EndedBatch(ends []End, took time.Duration, now time.Time) {
 	c.batches.running--
 	for i := range ends {
 		if ends[i].Escaped {
-			ends[i].Delivery.loseLease()
+			ends[i].Delivery.lease.Lose()
 		}
 	}
 	for i := 0; i < len(ends); {

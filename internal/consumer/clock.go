@@ -22,18 +22,6 @@ func local(t time.Time, ahead time.Duration) time.Time {
 	return t.Add(-ahead)
 }
 
-// elapsed is the time from then to now: the larger of what the monotonic and the
-// wall clock say. A suspended machine stops the monotonic clock while SQS goes
-// on counting.
-func elapsed(then, now time.Time) time.Duration {
-	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
-}
-
-// passed reports whether now is at or after t by either clock. See elapsed.
-func passed(t, now time.Time) bool {
-	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
-}
-
 // ewma is an exponentially weighted mean of durations.
 type ewma struct{ mean time.Duration }
 

@@ -115,7 +115,7 @@ func (c *Machine) copyRefused(d *Delivery, f *Failure, now time.Time) {
 		c.noteDenied("dead-letter", f)
 		c.complain("dead-letter", "the dead-letter queue takes no messages", "url", c.facts.DeadLetter.URL, "error", f.Err)
 		c.settle(d, now)
-	case passed(d.expires, now):
+	case d.lease.Over(now):
 		c.lose(d, f.Err)
 	case d.refusedLong(now) && known.Kept && !d.bare:
 		d.bare = true // which is worth a try the second time: the first it may have been the queue

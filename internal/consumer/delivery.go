@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/groups"
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/lease"
 )
 
 // Delivery is one message in this consumer's hands, from its receipt to the
@@ -39,9 +40,9 @@ type Delivery struct {
 	member   groups.Member[*Delivery] // FIFO: of its group
 	size     int                      // Size, of a batch consumer
 
-	state      state
-	leaseState leaseState
-	verdict    Verdict // while it waits for its time: what becomes of it otherwise
+	state   state
+	lease   lease.Lease
+	verdict Verdict // while it waits for its time: what becomes of it otherwise
 
 	duplicate bool // arrived while the same message was held: only lent its handle
 	ran       bool // its handler was run
@@ -56,12 +57,8 @@ type Delivery struct {
 	refused    refusals
 	requests   int // requests spent on settling
 
-	began     time.Time // of the run of its handler that is under way
-	hung      bool      // its handler ignores the end of its context
-	requested time.Time // start of the receive: the 12 hours count from here
-	expires   time.Time // the lease's end, as far as we may rely on it
-	renewAt   time.Time // the next heartbeat
-	renewFrom time.Time // no heartbeat before: the latest has failed
+	began time.Time // of the run of its handler that is under way
+	hung  bool      // its handler ignores the end of its context
 
 	hiddenUntil time.Time // by the settlement that is under way
 }
@@ -99,18 +96,6 @@ type Past struct {
 	Enqueued time.Time // SQS's times of the copy itself
 	Arrived  time.Time
 	Due      time.Time // NotBefore on our clock
-}
-
-// leaseSlack is kept off the end of a lease: a reply has travelled, and so will
-// the next request.
-func leaseSlack(lease time.Duration) time.Duration { return min(time.Second, lease/10) }
-
-// grant records a lease of the given length that SQS has granted at or after from.
-func (d *Delivery) grant(from time.Time, length time.Duration) {
-	d.expires = from.Add(length - leaseSlack(length))
-	// Half-way, up to a tenth later by message, so that a fleet's heartbeats
-	// spread and one failed heartbeat leaves time for more.
-	d.renewAt = from.Add(length/2 + spread(length/10, d.ID))
 }
 
 // lostTo is why settling failed, for a message that was lost; otherwise nil.

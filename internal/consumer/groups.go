@@ -72,7 +72,7 @@ func (c *Machine) byGroup(d *Delivery, v Verdict, now time.Time) Verdict {
 // until it is due.
 func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
 	wait := due.Sub(now)
-	if !c.Queue.FIFO || c.FIFO == FIFOBlock || c.draining || c.budget.High(now) || elapsed(d.requested, now)+wait >= holdAtMost || c.expiresBefore(d, due) {
+	if !c.Queue.FIFO || c.FIFO == FIFOBlock || c.draining || c.budget.High(now) || d.lease.Age(now)+wait >= holdAtMost || c.expiresBefore(d, due) {
 		return false
 	}
 	all, _ := c.places()

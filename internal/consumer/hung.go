@@ -27,8 +27,8 @@ const (
 // hungFrom is when the handler of d, which runs, is taken for one that ignores the end
 // of its context; zero if its context goes on.
 func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
-	if d.leaseState.lost() {
-		at = d.expires.Add(hungAfter) // or the loss was earlier
+	if d.lease.Lost() {
+		at = d.lease.End().Add(hungAfter) // or the loss was earlier
 	}
 	if timeout := c.HandlerTimeout; timeout > 0 {
 		if over := d.began.Add(timeout + hungAfter); at.IsZero() || over.Before(at) {

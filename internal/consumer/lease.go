@@ -6,13 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/calls"
-	"github.com/reprise-sqs/reprise/retry"
 )
-
-// maxRenewal is the longest renewal. Renewals grow with the age of a handler,
-// so that many slow handlers cost few calls, and this bounds how long their
-// messages stay hidden when the process dies.
-const maxRenewal = 10 * time.Minute
 
 // keepLeases renews the lease of every message in our hands, from its receipt
 // until SQS has acknowledged its settlement, and gives up those whose lease has
@@ -37,7 +31,7 @@ func (c *Machine) planKeeping(at time.Time) { c.alarms.Sooner(&c.keeping, at) }
 // leasesDue returns the messages to renew now, those that would be due within a tenth
 // of a lease included, so that heartbeats share requests; and when to look again, zero
 // if nothing is held. Messages whose lease has ended are given up. One whose
-// heartbeat has failed is not renewed before renewFrom, even where others are: or all
+// heartbeat has failed is not renewed before its time, even where others are: or all
 // would be tried again as often as the one whose lease ends first.
 func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	horizon := now.Add(c.Lease / 10)
@@ -57,26 +51,24 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 		switch {
 		case c.heldTooLong(d, now):
 			sooner(now.Add(c.Lease / 10))
-		case passed(d.expires, now) && !(d.busy() && d.state.settles()):
-			if !d.leaseState.lost() {
+		case d.lease.Over(now) && !(d.busy() && d.state.settles()):
+			if !d.lease.Lost() {
 				ended = append(ended, d)
 			}
-		case d.leaseState.lost():
+		case d.lease.Lost():
 			// Its handler has been told; there is no lease to keep.
 		case d.busy():
 			sooner(now.Add(c.Lease / 10)) // look again when the call is over
 			if !d.state.settles() {
-				sooner(d.expires) // it must not be started from then on; if it runs, its handler is told
+				sooner(d.lease.End()) // it must not be started from then on; if it runs, its handler is told
 			}
-		case d.leaseState == leaseHidden:
-			sooner(d.expires) // for longer than a lease, and not to be shortened
-		case !passed(d.renewFrom, now):
-			sooner(d.renewFrom)
-		case passed(d.renewAt, horizon):
-			due = append(due, d)
-			urgent = urgent || passed(d.renewAt, now)
 		default:
-			sooner(d.renewAt)
+			if ready, at := d.lease.Heartbeat(now, horizon); !ready {
+				sooner(at)
+				continue
+			}
+			due = append(due, d)
+			urgent = urgent || d.lease.Urgent(now)
 		}
 	}
 	slices.SortFunc(ended, asReceived)
@@ -88,15 +80,15 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	}
 	if !urgent { // nothing has to go out yet: wait for the first that must
 		for _, d := range due {
-			sooner(d.renewAt)
+			sooner(d.lease.RenewAt())
 		}
 		return nil, next
 	}
 	for _, d := range due {
-		d.leaseState = leaseRenewing
+		d.lease.BeginRenewal()
 	}
 	slices.SortFunc(due, func(a, b *Delivery) int { // the most urgent go out first
-		return cmp.Or(a.renewAt.Compare(b.renewAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(a.lease.RenewAt().Compare(b.lease.RenewAt()), cmp.Compare(a.ID, b.ID))
 	})
 	return due, next
 }
@@ -118,7 +110,7 @@ func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery
 	batch = slices.DeleteFunc(batch, func(d *Delivery) bool { return c.pastRenewal(d, now) })
 	for i, d := range batch {
 		d.named = d.Handle
-		entries[i] = Entry{Handle: d.Handle, Seconds: c.renewal(d, now)}
+		entries[i] = Entry{Handle: d.Handle, Seconds: d.lease.Renewal(now, c.Lease)}
 	}
 	return batch
 }
@@ -126,36 +118,26 @@ func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery
 // pastRenewal reports whether d's lease has ended while it waited for its heartbeat: a
 // visibility change would now disturb whoever holds the message.
 func (c *Machine) pastRenewal(d *Delivery, now time.Time) bool {
-	if !passed(d.expires, now) && d.state != stateGone {
+	if !d.lease.Over(now) && d.state != stateGone {
 		return false
 	}
-	d.renewalEnded()
+	d.lease.EndRenewal()
 	switch {
 	case d.state == stateGone:
 	case d.state == stateFinished:
 		c.move(d, stateSettling)
 		c.settle(d, now) // a delete is still worth sending; anything else is given up
-	case !d.leaseState.lost():
+	case !d.lease.Lost():
 		c.lose(d, errLeaseEnded)
 	}
 	return true
-}
-
-// renewal is the length of d's next lease in seconds: as long as it has been
-// held, at least Settings.Lease, at most ten minutes, and never beyond the twelve
-// hours that SQS allows since the receive.
-func (c *Machine) renewal(d *Delivery, now time.Time) int32 {
-	held := elapsed(d.requested, now)
-	length := max(c.Lease, min(held, maxRenewal)).Truncate(time.Second)
-	seconds, _ := retry.Visibility(now.Add(-held), now, now.Add(length))
-	return seconds
 }
 
 // Renewed takes in the results of a heartbeat for batch that was sent at requested.
 func (c *Machine) Renewed(batch []*Delivery, entries *[MaxBatch]Entry, results *[MaxBatch]Failure, requested time.Time) {
 	now := c.now
 	for i, d := range batch {
-		d.renewalEnded()
+		d.lease.EndRenewal()
 		if d.state == stateGone {
 			continue
 		}
@@ -175,19 +157,12 @@ func (c *Machine) renewed(d *Delivery, f *Failure, requested, now time.Time, len
 	case d.superseded(): // received again meanwhile: the newer lease stands
 	case f.Err == nil:
 		c.answered = now
-		d.grant(requested, length)
-		if length < c.Lease {
-			d.renewAt = d.expires // the twelve hours end there: nothing is left to renew
-		}
+		d.lease.Renewed(requested, length, c.Lease, spread(length/10, d.ID))
 	case f.is(BySender):
 		// SQS knows nothing of this lease any more.
 		c.lose(d, f.Err)
 	default:
-		// Try again soon, well before the end if there is time.
-		left := d.expires.Sub(now)
-		pause := min(left, max(left/4, 100*time.Millisecond))
-		d.renewAt = now.Add(pause)
-		d.renewFrom = now.Add(min(pause, max(pause*3/4, 100*time.Millisecond)))
+		d.lease.RenewalFailed(now)
 		c.noteDenied("retry", f)
 		c.complain("heartbeat", "renewing leases failed; trying again while they last", "error", f.Err)
 	}

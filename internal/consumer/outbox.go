@@ -48,7 +48,7 @@ type Entry struct {
 // put adds d to the outbox.
 func (c *Machine) put(o *Outbox, d *Delivery, now time.Time) {
 	c.move(d, o.state) // from now on nothing else may be sent about it
-	e := calls.Entry[*Delivery]{Cargo: d, Ends: d.expires, Alone: d.apart}
+	e := calls.Entry[*Delivery]{Cargo: d, Ends: d.lease.End(), Alone: d.apart}
 	if o.copies {
 		e.Size = copySize(d)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/alarms"
+	"github.com/reprise-sqs/reprise/internal/clocks"
+	"github.com/reprise-sqs/reprise/internal/lease"
 )
 
 // poller makes one receive after the other, each for as many messages as there is room
@@ -141,15 +143,14 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	granted := answered.Add(-c.late(asked, answered))
 	for _, d := range batch {
 		d.receives = d.Receives
-		d.requested = asked
-		d.grant(granted, c.Lease)
+		d.lease = lease.Received(asked, granted, c.Lease, spread(c.Lease/10, d.ID))
 		c.admit(d, now)
-		if d.state.waits() && !d.duplicate && passed(d.expires, now) {
+		if d.state.waits() && !d.duplicate && d.lease.Over(now) {
 			c.lose(d, errLeaseEnded) // this process was stopped for a while: another may have it by now
 		}
 	}
 	if len(batch) > 0 {
-		c.planKeeping(batch[0].renewAt)
+		c.planKeeping(batch[0].lease.RenewAt())
 	}
 
 	p.state, p.failures = pollerWaiting, 0
@@ -167,7 +168,7 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 // time limit the SDK may have repeated the request. The rest passed while the process, or
 // the machine, was stopped.
 func (c *Machine) late(asked, answered time.Time) time.Duration {
-	return max(0, elapsed(asked, answered)-c.PollTimeout)
+	return max(0, clocks.Elapsed(asked, answered)-c.PollTimeout)
 }
 
 // answeredAtOnce is how long to wait after an empty receive that was asked for at

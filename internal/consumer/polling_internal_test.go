@@ -63,8 +63,8 @@ func TestLateReplies(t *testing.T) {
 		if ready := c.ready.first == d; ready != test.runs {
 			t.Errorf("a message that was received within %v of the request: ready %v, want %v", test.took, ready, test.runs)
 		}
-		if d.expires.After(asked.Add(c.PollTimeout + lease)) {
-			t.Errorf("received within %v, its lease is said to end %v after the request", test.took, d.expires.Sub(asked))
+		if d.lease.End().After(asked.Add(c.PollTimeout + lease)) {
+			t.Errorf("received within %v, its lease is said to end %v after the request", test.took, d.lease.End().Sub(asked))
 		}
 		for d := c.ready.first; d != nil; d = c.ready.first {
 			c.lose(d, errLeaseEnded)

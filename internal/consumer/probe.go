@@ -202,7 +202,7 @@ func (c *Machine) shut() (shut bool, canary int) {
 // heldTooLong gives back a message that has waited for nearly as long as SQS lets
 // anybody hold one. It reports whether it did.
 func (c *Machine) heldTooLong(d *Delivery, now time.Time) bool {
-	if !d.state.waits() || elapsed(d.requested, now) < holdAtMost {
+	if !d.state.waits() || d.lease.Age(now) < holdAtMost {
 		return false
 	}
 	c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives)

@@ -98,7 +98,7 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	if c.budget.Spills(v.Due.Sub(now), now) {
 		return becauseInFlight
 	}
-	seconds, short := retry.Visibility(now.Add(-elapsed(d.requested, now)), now, v.Due)
+	seconds, short := retry.Visibility(now.Add(-d.lease.Age(now)), now, v.Due)
 	visible := now.Add(time.Duration(seconds) * time.Second)
 	retention := c.facts.retention()
 	switch sent := d.enqueued(); {
@@ -165,7 +165,7 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 	switch {
 	case d.copied:
 		c.put(&c.deletes, d, now)
-	case d.leaseState != leaseHidden && d.verdict.Due.After(d.expires):
+	case !d.lease.Hidden() && d.verdict.Due.After(d.lease.End()):
 		c.put(&c.hides, d, now)
 	default:
 		c.put(&c.requeues, d, now)
@@ -229,7 +229,7 @@ func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 			Remedy:   "permit sqs:SendMessage on the queue, or set Config.Via to ViaVisibility.",
 		})
 		c.fallBack(d, now)
-	case passed(d.expires, now):
+	case d.lease.Over(now):
 		c.lose(d, f.Err)
 	default:
 		c.complain("requeue", "sending a copy to the queue failed; trying again while the original is hidden", "error", f.Err)
@@ -240,7 +240,7 @@ func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 
 // fallBack gives d back without a copy or, at its last permitted receive, gives it up.
 func (c *Machine) fallBack(d *Delivery, now time.Time) {
-	if d.verdict.alone && !c.draining && !passed(d.expires, now) {
+	if d.verdict.alone && !c.draining && !d.lease.Over(now) {
 		c.move(d, stateWaiting)
 		c.isolate(d, now)
 		return
@@ -251,7 +251,7 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 	case d.verdict.Outcome == OutcomeDeadLetter:
 		c.spend(d, now)
 		c.settle(d, now)
-	case d.leaseState == leaseHidden:
+	case d.lease.Hidden():
 		c.confirm(&c.hides, d, now) // which was the first step
 	default:
 		c.settle(d, now)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -27,7 +28,7 @@ func (c *Machine) settle(d *Delivery, now time.Time) {
 	if c.closed {
 		return // the stop budget has ended: the report names it
 	}
-	if d.leaseState.renewing() {
+	if d.lease.Renewing() {
 		c.move(d, stateFinished)
 		return
 	}
@@ -60,7 +61,7 @@ func (c *Machine) hideOf(d *Delivery, now time.Time) Entry {
 func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
 	held := batch[:0]
 	for _, d := range batch {
-		if passed(d.expires, now) {
+		if d.lease.Over(now) {
 			c.move(d, stateSettling)
 			c.lose(d, errLeaseEnded)
 			continue
@@ -78,7 +79,7 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 	if due.IsZero() {
 		return 0 // released at once, which only a drain asks for
 	}
-	requested := now.Add(-elapsed(d.requested, now))
+	requested := now.Add(-d.lease.Age(now))
 	seconds, short := retry.Visibility(requested, now, due)
 	if short && d.verdict.requeue == byVisibility {
 		visible := now.Add(time.Duration(seconds) * time.Second)
@@ -101,16 +102,14 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		d.copied = true
 		note := c.memory.Note(d.ID, now)
 		note.Done, note.Copied, note.Due = true, true, time.Time{}
-		if d.leaseState == leaseHidden { // for as long as the copy waits: not beside it
-			d.leaseState = leaseKept
-			d.renewAt = d.expires.Add(-c.Lease / 2)
-			c.planKeeping(d.renewAt)
+		if d.lease.Hidden() { // for as long as the copy waits: not beside it
+			d.lease.Unhide(c.Lease)
+			c.planKeeping(d.lease.RenewAt())
 		}
 		c.put(&c.deletes, d, now)
 		return
 	case o == &c.hides && d.verdict.requeue != byVisibility:
-		d.leaseState = leaseHidden
-		d.grant(now, d.hiddenUntil.Sub(now))
+		d.lease.Hide(now, d.hiddenUntil, spread(d.hiddenUntil.Sub(now)/10, d.ID))
 		c.requeue(d, now)
 		return
 	}
@@ -122,7 +121,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 	case OutcomeDelete:
 		c.counts.Deleted++
 		switch {
-		case d.leaseState.lost() || passed(d.expires, now):
+		case d.lease.Lost() || d.lease.Over(now):
 			// SQS need not have obeyed: others may have had the message meanwhile.
 			c.memory.Note(d.ID, now).Done = true
 		case d.ran: // otherwise the note that it is done stays: see below
@@ -178,17 +177,15 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 		// Should it come again, it is deleted without being run.
 		c.memory.Note(d.ID, now).Done = true
 	}
-	back := d.superseded() && passed(d.hiddenUntil, now) // to us: the newer lease stands
-	if o == &c.hides && !f.is(OfEntry|Rejected) && d.hiddenUntil.Before(d.expires) && !back {
-		// It may be hidden until then, and somebody else's from then on. Of the slack half
-		// is enough: only a request has to travel.
-		d.expires = d.hiddenUntil.Add(-leaseSlack(c.Lease) / 2)
+	back := d.superseded() && clocks.Passed(d.hiddenUntil, now) // to us: the newer lease stands
+	if o == &c.hides && !f.is(OfEntry|Rejected) && d.hiddenUntil.Before(d.lease.End()) && !back {
+		d.lease.Shorten(d.hiddenUntil, c.Lease) // it may have been hidden
 	}
 	if d.superseded() && f.is(BySender) {
 		c.settle(d, now) // the older handle was refused, the newer one is good
 		return
 	}
-	if f.is(BySender) || passed(d.expires, now) {
+	if f.is(BySender) || d.lease.Over(now) {
 		// The handle is no longer good, or not certain to be: on a standard queue
 		// SQS would obey it and disturb whoever holds the message now.
 		c.lose(d, f.Err)
@@ -208,7 +205,7 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 // settleLater tries d's settlement again after a backoff. While it was under way the
 // lease could not be renewed: if that is due, it is done in between.
 func (c *Machine) settleLater(d *Delivery, now time.Time) {
-	if passed(d.renewAt, now) {
+	if clocks.Passed(d.lease.RenewAt(), now) {
 		c.planKeeping(now)
 	}
 	wait := min(maxSettleBackoff, minSettleBackoff<<min(d.refusals-1, 10))
@@ -223,8 +220,8 @@ func (c *Machine) settleLater(d *Delivery, now time.Time) {
 // lose gives up a message that another consumer may hold by now.
 func (c *Machine) lose(d *Delivery, err error) {
 	if d.state == stateRunning {
-		if !d.leaseState.lost() {
-			d.loseLease()
+		if !d.lease.Lost() {
+			d.lease.Lose()
 			c.want(Effect{Kind: Interrupt, Delivery: d})
 		}
 		return // until its handler returns

@@ -97,56 +97,10 @@ func (c *Machine) countOf(s state) *int {
 	return nil
 }
 
-// leaseState is what becomes of the lease of a delivery. A message has one conversation
-// with SQS at a time: while a heartbeat is under way, nothing else is sent about it.
-type leaseState uint8
-
-const (
-	leaseKept         leaseState = iota // renewed in time
-	leaseRenewing                       // kept, and a heartbeat is under way
-	leaseHidden                         // hidden until its copy is due: not to be shortened
-	leaseLost                           // it has ended; the handler, if it runs, has been told
-	leaseLostRenewing                   // lost, and a heartbeat is still under way
-)
-
-// renewing reports whether a heartbeat is under way.
-func (s leaseState) renewing() bool { return s == leaseRenewing || s == leaseLostRenewing }
-
-// lost reports whether the lease has ended while the handler ran.
-func (s leaseState) lost() bool { return s == leaseLost || s == leaseLostRenewing }
-
-// renewalEnded notes that d's heartbeat has ended.
-func (d *Delivery) renewalEnded() {
-	if d.leaseState == leaseRenewing {
-		d.leaseState = leaseKept
-	} else {
-		d.leaseState = leaseLost
-	}
-}
-
-// loseLease notes that d's lease has ended while its handler ran.
-func (d *Delivery) loseLease() {
-	if d.leaseState.renewing() {
-		d.leaseState = leaseLostRenewing
-	} else {
-		d.leaseState = leaseLost
-	}
-}
-
-// leaseAgain notes that d was received again: it has a new lease, though a heartbeat of
-// the older one may still be under way.
-func (d *Delivery) leaseAgain() {
-	if d.leaseState.renewing() {
-		d.leaseState = leaseRenewing
-	} else {
-		d.leaseState = leaseKept
-	}
-}
-
 // superseded reports whether d has been received again since the latest request about it
 // took its receipt handle.
 func (d *Delivery) superseded() bool { return d.named != d.Handle }
 
 // busy reports whether a request about d is under way, or about to go out: nothing else
 // may be sent about it then.
-func (d *Delivery) busy() bool { return d.state.requested() || d.leaseState.renewing() }
+func (d *Delivery) busy() bool { return d.state.requested() || d.lease.Renewing() }

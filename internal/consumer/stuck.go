@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
@@ -78,7 +79,7 @@ func (d *Delivery) refusedLong(now time.Time) bool {
 	if d.othersTaken() {
 		enough = stuckFor
 	}
-	return d.refused.many > apartFrom && elapsed(d.refused.since, now) >= enough
+	return d.refused.many > apartFrom && clocks.Elapsed(d.refused.since, now) >= enough
 }
 
 // othersTaken reports whether SQS has carried out for others, since it refused d

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/clocks"
 	"github.com/reprise-sqs/reprise/internal/memory"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -89,7 +90,7 @@ func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
 
 // wakeable reports whether r's message is hidden and can be made visible.
 func wakeable(r *memory.Note, now time.Time) bool {
-	return r.Handle != nil && !passed(r.HiddenUntil.Add(-wakeMargin), now)
+	return r.Handle != nil && !clocks.Passed(r.HiddenUntil.Add(-wakeMargin), now)
 }
 
 // wakeNext makes the next ten messages visible, and comes again until none is left to

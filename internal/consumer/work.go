@@ -18,7 +18,7 @@ func (c *Machine) WorkerEnded() { c.workers-- }
 
 // Escaped notes that the user's code ends each goroutine that is to judge the attempt at d,
 // which is lost: its lease runs out.
-func (c *Machine) Escaped(d *Delivery) { d.loseLease() }
+func (c *Machine) Escaped(d *Delivery) { d.lease.Lose() }
 
 // Panicked counts a handler's panic.
 func (c *Machine) Panicked() { c.counts.Panics++ }
@@ -71,7 +71,7 @@ func (c *Machine) judge(d *Delivery, o Opinion, ended time.Time) Verdict {
 	switch {
 	case err == nil:
 		return Verdict{Outcome: OutcomeDelete}
-	case d.leaseState.lost():
+	case d.lease.Lost():
 		return Verdict{Outcome: OutcomeLost, Reason: decision.Reason, Err: err}
 	case o.Cut == CutStopping:
 		return c.route(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Err: err}, ended)

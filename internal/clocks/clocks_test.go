@@ -1,4 +1,4 @@
-package consumer
+package clocks
 
 import (
 	"testing"
@@ -29,11 +29,11 @@ func TestTimeAsleepCounts(t *testing.T) {
 			if now.Sub(wall) != tt.monotonic-tt.wall || !now.Round(0).Equal(wall.Round(0)) {
 				t.Fatal("time.Time is laid out differently in this version of Go: adapt this test")
 			}
-			if got := elapsed(then, now); got != tt.elapsed {
+			if got := Elapsed(then, now); got != tt.elapsed {
 				t.Errorf("%v elapsed, want %v", got, tt.elapsed)
 			}
 			lease := then.Add(30 * time.Second)
-			if got := passed(lease, now); got != (tt.elapsed >= 30*time.Second) {
+			if got := Passed(lease, now); got != (tt.elapsed >= 30*time.Second) {
 				t.Errorf("a lease of 30 s has passed: %v", got)
 			}
 		})

@@ -38,7 +38,7 @@ type Config struct {
 
 	// Rate is how many handlers may start per second, evenly spaced, bursts of 10 ms
 	// aside. No more messages are received than can start within 10 s. From 0.001
-	// to 1,000,000. Default: 0, unlimited.
+	// to 1,000,000. SetRate changes it. Default: 0, unlimited.
 	Rate float64
 
 	// Retry decides when a failed message is attempted again and when it is
@@ -186,7 +186,7 @@ func (c Config) validate() error {
 	if c.Prefetch > maxPrefetch {
 		bad("Prefetch", c.Prefetch, fmt.Sprintf("set at most %d messages, 0 for %d, or a negative number for none", maxPrefetch, defaultPrefetch))
 	}
-	if c.Rate != 0 && !(c.Rate >= minRate && c.Rate <= maxRate) { // NaN too
+	if !validRate(c.Rate) {
 		bad("Rate", c.Rate, fmt.Sprintf("set %v to %v handlers per second, or 0 for no limit", minRate, maxRate))
 	}
 	if c.Outage.Threshold < 1 || c.Outage.Threshold > maxThreshold {

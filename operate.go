@@ -27,6 +27,30 @@ func (c *Consumer) SetConcurrency(n int) error {
 	return nil
 }
 
+// SetRate changes how many handlers may start per second, at first Config.Rate: from 0.001 to
+// 1,000,000, or 0 for no limit. The retry lane has the same rate, counted by itself. It may be
+// called at any time from any goroutine.
+func (c *Consumer) SetRate(perSecond float64) error {
+	if !validRate(perSecond) {
+		return fmt.Errorf("reprise: a rate of %v is out of range: set %v to %v handlers per second, or 0 for no limit", perSecond, minRate, maxRate)
+	}
+	if c.retryLane != nil {
+		c.retryLane.setRate(perSecond)
+	}
+	c.setRate(perSecond)
+	return nil
+}
+
+func (c *Consumer) setRate(perSecond float64) {
+	c.enter().SetRate(perSecond)
+	c.leave()
+}
+
+// validRate reports whether a rate can be set; NaN cannot.
+func validRate(perSecond float64) bool {
+	return perSecond == 0 || perSecond >= minRate && perSecond <= maxRate
+}
+
 // Pause keeps the consumer from starting handlers and from receiving, until
 // [Consumer.Resume]. Running handlers end. What has been received, and what a
 // receive under way still brings, is held: its leases are renewed, up to the

@@ -25,6 +25,9 @@ func TestOperatorsErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		`concurrency of 0 is out of range: set 1 to`:         c.SetConcurrency(0),
 		`concurrency of 100001 is out of range: set 1 to`:    c.SetConcurrency(100_001),
+		`rate of 0.0001 is out of range: set 0.001 to 1e+06`: c.SetRate(0.0001),
+		`rate of -1 is out of range`:                         c.SetRate(-1),
+		`rate of NaN is out of range`:                        c.SetRate(math.NaN()),
 		`key "acme" cannot be paused or resumed`:             c.PauseKey("acme"),
 		`key "bolt" cannot be paused or resumed`:             c.ResumeKey("bolt"),
 		`Config.Rate is -1: set 0.001 to 1e+06`:              rate(-1),
@@ -106,6 +109,47 @@ func TestRateSpacesStarts(t *testing.T) {
 				t.Errorf("start %d is %v after the one before, want 100ms", i, gap)
 			}
 		}
+	})
+}
+
+// TestRateAtRunTime: a new rate holds from the next start on, even if the old one had put that far
+// off, and without a limit all that is there runs.
+func TestRateAtRunTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		p := &dependency{takes: 10 * time.Millisecond}
+		q.Send(numbered(1000)...)
+		c := q.Consume(p, reprise.Config{Rate: 0.001, Concurrency: 20})
+		starts := func(during time.Duration) int {
+			p.mu.Lock()
+			before := len(p.starts)
+			p.mu.Unlock()
+			time.Sleep(during)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.starts) - before
+		}
+		if n := starts(10 * time.Second); n != 1 {
+			t.Fatalf("%d starts in 10 s at one in 1000 s", n)
+		}
+		for _, step := range []struct {
+			rate float64
+			want int // starts in 10 s
+		}{{5, 50}, {0.2, 2}, {20, 200}, {1, 10}} {
+			if err := c.SetRate(step.rate); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Status().Rate; got != step.rate {
+				t.Errorf("Status has a rate of %v, want %v", got, step.rate)
+			}
+			if n := starts(10 * time.Second); n < step.want-1 || n > step.want+1 {
+				t.Errorf("%d starts in 10 s at %v a second, want %d", n, step.rate, step.want)
+			}
+		}
+		if err := c.SetRate(0); err != nil {
+			t.Fatal(err)
+		}
+		q.WaitEmpty(10 * time.Second)
 	})
 }
 

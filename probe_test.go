@@ -74,6 +74,44 @@ func probeWait(since time.Duration) (low, high time.Duration) {
 	return mean(since) / 2, mean(since+4500*time.Millisecond) * 3 / 2
 }
 
+// TestProbeByHand: an operator who knows that the dependency is back need not wait for the next
+// probe; a key without an open breaker has nothing to probe.
+func TestProbeByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, p := newOutage(t, 10*time.Millisecond, 100)
+		var mu sync.Mutex
+		probes := 0
+		c := q.Consume(p, reprise.Config{Outage: reprise.Outage{Probe: func(context.Context, string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			probes++
+			return errUnavailable
+		}}})
+		if n := c.Probe(); n != 0 {
+			t.Errorf("Probe() = %d before the outage, want 0", n)
+		}
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(10 * time.Minute) // probes have become rare
+		mu.Lock()
+		before := probes
+		mu.Unlock()
+		if n := c.Probe("acme"); n != 0 {
+			t.Errorf("Probe(acme) = %d, want 0: only the whole consumer has a breaker", n)
+		}
+		next := c.Status().Breakers[0].NextProbe
+		if n := c.Probe(); n != 1 {
+			t.Errorf("Probe() = %d, want 1", n)
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if probes != before+1 || !time.Now().Before(next) {
+			t.Errorf("%d probes after Probe(), want %d; the next would have been at %v", probes, before+1, next)
+		}
+		p.set("", false)
+	})
+}
+
 // TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker always time out, the others
 // would not. The breaker closes nevertheless.
 func TestPoisonIsNotTheOnlyCanary(t *testing.T) {

@@ -103,6 +103,8 @@ type Status struct {
 	Pollers int
 	// Concurrency is how many handlers may run at once: see SetConcurrency.
 	Concurrency int
+	// Rate is how many handlers may start per second, 0 if there is no limit: see SetRate.
+	Rate float64
 	// Paused says that the whole consumer is paused.
 	Paused bool
 	// Breakers are the breakers that are not closed, and the keys that are paused,

@@ -85,7 +85,7 @@ func statusOf(s consumer.Status, calls Calls) Status {
 		Health: Health(s.Health), Problem: s.Problem,
 		Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, Processing: s.Processing,
 		InBackoff: s.InBackoff, InFlight: InFlight(s.InFlight), Pollers: s.Pollers,
-		Concurrency: s.Concurrency, Paused: s.Paused, GivingUp: (*GivingUp)(s.GivingUp),
+		Concurrency: s.Concurrency, Rate: s.Rate, Paused: s.Paused, GivingUp: (*GivingUp)(s.GivingUp),
 		LastReceive: s.LastReceive, LastSettle: s.LastSettle, Counts: Counts(s.Counts), Calls: calls,
 	}
 	for _, b := range s.Breakers {

@@ -29,6 +29,19 @@ func (c *Consumer) Wake(keys ...string) int {
 	return inRetryLane + m.Wake(keys...)
 }
 
+// Probe has the open breakers of the given keys, of all if there are none, test at once whether
+// what failed is back, and returns how many will. Unlike [Consumer.Wake] it wakes no messages by
+// itself: if the test succeeds, the end of the outage does.
+func (c *Consumer) Probe(keys ...string) int {
+	inRetryLane := 0
+	if c.retryLane != nil {
+		inRetryLane = c.retryLane.Probe(keys...)
+	}
+	m := c.enter()
+	defer c.leave()
+	return inRetryLane + m.Probe(keys...)
+}
+
 // wakeTimeout ends a request that wakes messages: far less than the time for which they
 // are still hidden.
 const wakeTimeout = 5 * time.Second

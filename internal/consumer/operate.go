@@ -21,6 +21,18 @@ func (c *Machine) SetConcurrency(n int) {
 	c.wholePool = false
 }
 
+// SetRate changes how many handlers may start a second; 0: no limit. The next start keeps the new
+// distance from the last one, however far off the old rate had put it.
+func (c *Machine) SetRate(rate float64) {
+	switch old := c.Rate; {
+	case rate == 0:
+		c.nextAt = time.Time{}
+	case old != 0:
+		c.nextAt = c.nextAt.Add(rateSpacing(rate) - rateSpacing(old))
+	}
+	c.Rate = rate
+}
+
 // SetPaused keeps handlers from starting and messages from being received, or no longer.
 func (c *Machine) SetPaused(paused bool) {
 	c.paused = paused

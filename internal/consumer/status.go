@@ -33,6 +33,7 @@ type Status struct {
 	InFlight                   InFlight
 	Pollers                    int
 	Concurrency                int
+	Rate                       float64
 	Paused                     bool
 	Breakers                   []Breaker
 	GivingUp                   *GivingUp
@@ -100,6 +101,7 @@ func (c *Machine) Status(now time.Time) Status {
 		InFlight:    c.inFlight(now),
 		Pollers:     len(c.pollers),
 		Concurrency: c.concurrency,
+		Rate:        c.Rate,
 		Paused:      c.paused,
 		Breakers:    c.breakers(),
 		GivingUp:    c.givingUp(now),

@@ -31,18 +31,28 @@ const (
 // Wake wakes the parked messages of these keys, of all if there are none, and has their
 // breakers probe. It returns how many messages will be woken.
 func (c *Machine) Wake(keys ...string) int {
-	named := func(key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
-	for _, g := range c.gates.byKey {
-		if g.state() == breaker.Open && named(g.key) {
-			g.breaker.ProbeNow()
-			c.alarms.Set(&g.look, c.now)
-		}
-	}
+	c.Probe(keys...)
 	return c.wake(func(r *memory.Note) bool {
 		g := c.gates.byKey[r.Key]
-		return named(r.Key) && (g == nil || g.state() == breaker.Closed || g.state() == breaker.Ramping)
+		return isNamed(keys, r.Key) && (g == nil || g.state() == breaker.Closed || g.state() == breaker.Ramping)
 	}, c.now)
 }
+
+// Probe makes the next probe of the open breakers of these keys, of all if there are none, due at
+// once. It returns how many breakers will probe.
+func (c *Machine) Probe(keys ...string) (probing int) {
+	for _, g := range c.gates.byKey {
+		if g.state() == breaker.Open && isNamed(keys, g.key) {
+			g.breaker.ProbeNow()
+			c.alarms.Set(&g.look, c.now)
+			probing++
+		}
+	}
+	return probing
+}
+
+// isNamed reports whether key is one of keys; if there are none, all keys are meant.
+func isNamed(keys []string, key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
 
 // wake wakes the parked messages that match.
 func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {

@@ -238,7 +238,7 @@ func (c *Machine) letThrough(g *Gate, now time.Time) {
 	for n := g.holding; n > 0 && g.admits(now); n-- {
 		d := g.held.first
 		if d == nil {
-			if g.state() == breaker.Ramping && !g.patientUntil(now) {
+			if g.state() == breaker.Ramping && !g.awaitOthers(now) {
 				break
 			}
 			d = g.tried.first
@@ -249,9 +249,9 @@ func (c *Machine) letThrough(g *Gate, now time.Time) {
 	c.awaitTurn(g, now)
 }
 
-// patientUntil reports whether those messages that have failed need wait no longer
-// for others.
-func (g *Gate) patientUntil(now time.Time) bool {
+// awaitOthers begins the time for which messages that have failed wait for others, if it
+// has not begun, and reports whether it is over.
+func (g *Gate) awaitOthers(now time.Time) bool {
 	if g.waitFor.IsZero() {
 		g.waitFor = now.Add(rampPatience)
 	}

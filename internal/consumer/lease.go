@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/calls"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // keepLeases renews the lease of every message in our hands, from its receipt
@@ -49,7 +50,7 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 			}
 		}
 		switch {
-		case c.heldTooLong(d, now):
+		case c.releaseHeldTooLong(d, now):
 			sooner(now.Add(c.Lease / 10))
 		case d.lease.Over(now) && !(d.busy() && d.state.settles()):
 			if !d.lease.Lost() {
@@ -93,6 +94,18 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	return due, next
 }
 
+// releaseHeldTooLong gives back a message that has waited for nearly as long as SQS lets
+// anybody hold one. It reports whether it did.
+func (c *Machine) releaseHeldTooLong(d *Delivery, now time.Time) bool {
+	if !d.state.waits() || d.lease.Age(now) < holdAtMost {
+		return false
+	}
+	c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives)
+	due := now.Add(minAway + spread(minAway, d.ID))
+	c.giveBackWaiting(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonUnavailable, Due: due}, now)
+	return true
+}
+
 // renew has heartbeats sent for messages that leasesDue has marked. They share requests
 // only with each other, since no other message may be renewed yet.
 func (c *Machine) renew(due []*Delivery, now time.Time) {
@@ -107,7 +120,7 @@ func (c *Machine) renew(due []*Delivery, now time.Time) {
 // before the request goes out.
 func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery {
 	now := c.now
-	batch = slices.DeleteFunc(batch, func(d *Delivery) bool { return c.pastRenewal(d, now) })
+	batch = slices.DeleteFunc(batch, func(d *Delivery) bool { return c.dropPastRenewal(d, now) })
 	for i, d := range batch {
 		d.named = d.Handle
 		entries[i] = Entry{Handle: d.Handle, Seconds: d.lease.Renewal(now, c.Lease)}
@@ -115,9 +128,10 @@ func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery
 	return batch
 }
 
-// pastRenewal reports whether d's lease has ended while it waited for its heartbeat: a
-// visibility change would now disturb whoever holds the message.
-func (c *Machine) pastRenewal(d *Delivery, now time.Time) bool {
+// dropPastRenewal settles or gives up d if its lease has ended while it waited for its
+// heartbeat, and reports whether it has: a visibility change would now disturb whoever
+// holds the message.
+func (c *Machine) dropPastRenewal(d *Delivery, now time.Time) bool {
 	if !d.lease.Over(now) && d.state != stateGone {
 		return false
 	}

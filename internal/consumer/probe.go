@@ -199,18 +199,6 @@ func (c *Machine) shut() (shut bool, canary int) {
 	return g.state() == breaker.Open || g.state() == breaker.HalfOpen, 0
 }
 
-// heldTooLong gives back a message that has waited for nearly as long as SQS lets
-// anybody hold one. It reports whether it did.
-func (c *Machine) heldTooLong(d *Delivery, now time.Time) bool {
-	if !d.state.waits() || d.lease.Age(now) < holdAtMost {
-		return false
-	}
-	c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives)
-	due := now.Add(minAway + spread(minAway, d.ID))
-	c.giveBackWaiting(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonUnavailable, Due: due}, now)
-	return true
-}
-
 // Key is the key of the messages that g stands before: empty for all of a consumer.
 func (g *Gate) Key() string { return g.key }
 

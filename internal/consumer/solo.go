@@ -105,7 +105,7 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 		c.isolate(d, now)
 		return true
 	}
-	if !c.suspicious(d, now) || !c.solo.maySuspect(now) {
+	if !c.suspicious(d, now) || !c.solo.countSuspect(now) {
 		return false
 	}
 	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
@@ -118,10 +118,10 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	return true
 }
 
-// maySuspect counts one more suspect. Those that were received together with one
-// that kills are not many; where others release messages by the thousand, their
-// receives cannot be explained either.
-func (s *soloTurn) maySuspect(now time.Time) bool {
+// countSuspect counts one more suspect, and reports whether they are few enough to run
+// alone. Those that were received together with one that kills are not many; where others
+// release messages by the thousand, their receives cannot be explained either.
+func (s *soloTurn) countSuspect(now time.Time) bool {
 	if now.Sub(s.suspectsSince) > suspectsFor {
 		s.suspects, s.suspectsSince = 0, now
 	}

@@ -77,7 +77,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		return
 	}
 	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
-		c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease}, now)
+		c.skip(d, releasedAtStop(nil), now)
 		return
 	}
 	if !c.gateShut(d, now) && c.confine(d, now) {

@@ -22,34 +22,6 @@ func (l *load) add(messages, bytes int) {
 	l.bytes += bytes
 }
 
-// enlist makes d ready to be started. Of a batch consumer, what a gate has let through
-// goes first, and without a linger.
-func (c *Machine) enlist(d *Delivery) {
-	c.move(d, stateReady)
-	if c.batches == nil {
-		c.ready.push(d)
-		return
-	}
-	if d.gate != nil {
-		c.ready.pushFront(d)
-	} else {
-		c.ready.push(d)
-		c.groups.Ready(&d.member)
-	}
-	c.batches.ready.add(1, d.size)
-}
-
-// delist takes d, which is ready, out of those that are, into another state.
-func (c *Machine) delist(d *Delivery, to state) {
-	c.move(d, to)
-	c.ready.remove(d)
-	if c.batches == nil {
-		return
-	}
-	c.batches.ready.add(-1, -d.size)
-	c.groups.Busy(&d.member)
-}
-
 // lingers is how long what is ready, of which first is the first, waits for more before
 // it makes a batch that goes.
 func (c *Machine) lingers(first *Delivery, now time.Time) time.Duration {

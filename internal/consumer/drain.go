@@ -85,12 +85,19 @@ func (c *Machine) releaseUnstarted(now time.Time) {
 		case d.state == stateScheduled:
 			c.skip(d, d.verdict, now) // not before its time
 		case !inTime || d.state == stateShelved:
-			c.giveBackWaiting(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease}, now)
+			c.giveBackWaiting(d, releasedAtStop(nil), now)
 		}
 	}
 	for _, o := range c.outboxes() {
 		o.calls.Flush()
 	}
+}
+
+// releasedAtStop is the verdict on a message that a stop gives back; err is the error of
+// its handler, if that ran. It has no Due: the message becomes visible at once, for
+// another consumer.
+func releasedAtStop(err error) Verdict {
+	return Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Err: err}
 }
 
 // timeAllows reports whether handlers that would start now can be expected to end before

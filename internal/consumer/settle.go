@@ -77,7 +77,7 @@ func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
 func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 	due := d.verdict.Due
 	if due.IsZero() {
-		return 0 // released at once, which only a drain asks for
+		return 0 // at once: see releasedAtStop
 	}
 	requested := now.Add(-d.lease.Age(now))
 	seconds, short := retry.Visibility(requested, now, due)

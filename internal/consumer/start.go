@@ -2,6 +2,34 @@ package consumer
 
 import "time"
 
+// enlist appends d to the messages that are ready to be started. For a batch handler, a
+// message that a gate has let through goes first, and does not linger.
+func (c *Machine) enlist(d *Delivery) {
+	c.move(d, stateReady)
+	if c.batches == nil {
+		c.ready.push(d)
+		return
+	}
+	if d.gate != nil {
+		c.ready.pushFront(d)
+	} else {
+		c.ready.push(d)
+		c.groups.Ready(&d.member)
+	}
+	c.batches.ready.add(1, d.size)
+}
+
+// delist removes d from the messages that are ready, and changes its state.
+func (c *Machine) delist(d *Delivery, to state) {
+	c.move(d, to)
+	c.ready.remove(d)
+	if c.batches == nil {
+		return
+	}
+	c.batches.ready.add(-1, -d.size)
+	c.groups.Busy(&d.member)
+}
+
 // nextGranted is the message to start next; nil if none may start.
 func (c *Machine) nextGranted() *Delivery {
 	d := c.nextDue(c.now)

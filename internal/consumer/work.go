@@ -74,7 +74,7 @@ func (c *Machine) judge(d *Delivery, o Opinion, ended time.Time) Verdict {
 	case d.lease.Lost():
 		return Verdict{Outcome: OutcomeLost, Reason: decision.Reason, Err: err}
 	case o.Cut == CutStopping:
-		return c.route(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Err: err}, ended)
+		return c.route(d, releasedAtStop(err), ended)
 	case o.Cut == CutLeaseLost:
 		// Interrupted, but a redelivery has brought the message back meanwhile.
 		due := ended.Add(c.leastRelease(d))

@@ -8,7 +8,7 @@ import (
 // afterDelete runs Config.AfterDelete for what waits for it, until nothing does.
 func (c *Consumer) afterDelete() {
 	defer func() { // even if the user's code ends this goroutine
-		c.enter().FollowEnded()
+		c.enter().AfterDeleteEnded()
 		c.leave()
 	}()
 	for m := c.nextDeleted(); m != nil; m = c.nextDeleted() {

@@ -7,15 +7,15 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// perform starts the effects that the machine has left. It is called with the lock held.
-func (c *Consumer) perform() { c.guarded.Effects(c.platform.carryOut) }
+// startEffects starts the effects that the machine has left. It is called with the lock held.
+func (c *Consumer) startEffects() { c.guarded.Effects(c.platform.startEffect) }
 
 // platform is what a consumer runs on: the system, or a simulation of it. Its methods are
 // called with the consumer's lock held.
 type platform interface {
 	now() time.Time
-	ring(in time.Duration)    // calls Consumer.ring once after this time; replaces the call before
-	carryOut(consumer.Effect) // starts the effect and does not wait for it
+	ring(in time.Duration)       // calls Consumer.ring once after this time; replaces the call before
+	startEffect(consumer.Effect) // starts the effect and does not wait for it
 }
 
 // system is the platform of the world outside: its clock, one timer, and goroutines.
@@ -34,7 +34,7 @@ func (s *system) ring(in time.Duration) {
 	}
 }
 
-func (s *system) carryOut(e consumer.Effect) {
+func (s *system) startEffect(e consumer.Effect) {
 	c := s.Consumer
 	switch e.Kind {
 	case consumer.Work:
@@ -46,7 +46,7 @@ func (s *system) carryOut(e consumer.Effect) {
 		case c.emptied <- struct{}{}:
 		default: // it is told already
 		}
-	case consumer.Probe, consumer.FollowDelete:
+	case consumer.Probe, consumer.RunAfterDelete:
 		// Not awaited by drain: it is the user's code, which may ignore its context.
 		c.callers.run(c.mu, e)
 	default:
@@ -55,12 +55,12 @@ func (s *system) carryOut(e consumer.Effect) {
 	}
 }
 
-// carry carries e out, in a goroutine of its own.
-func (c *Consumer) carry(e consumer.Effect) {
+// runEffect carries e out, in a goroutine of its own.
+func (c *Consumer) runEffect(e consumer.Effect) {
 	switch e.Kind {
 	case consumer.Probe:
 		c.runProbe(e.Gate, e.N, e.Started)
-	case consumer.FollowDelete:
+	case consumer.RunAfterDelete:
 		c.afterDelete()
 	case consumer.Receive:
 		c.task("poller", func() { c.receive(e.Poller, e.N) })

@@ -167,7 +167,7 @@ func (p *Pool) SetConcurrency(n int) error {
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.machine.SetConcurrency(n, now)
-	p.goOn(now)
+	p.finishSection(now)
 	return nil
 }
 

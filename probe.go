@@ -24,7 +24,7 @@ func (c *Consumer) runProbe(g *consumer.Gate, n int, began time.Time) {
 	ctx, cancel := context.WithTimeout(c.workCtx, consumer.ProbeTimeout)
 	defer cancel()
 	if err = c.cfg.Outage.Probe(ctx, g.Key()); err != nil {
-		err = quoted{err, err.Error()} // which Status asks for under c.mu
+		err = fixedText{err, err.Error()} // which Status asks for under c.mu
 	}
 }
 

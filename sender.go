@@ -151,7 +151,7 @@ func NewSender(c SenderClient, queueURL string, cfg SenderConfig) (*Sender, erro
 			Seed:          hostname() + " " + queue.name, // so that a fleet's retries spread
 		}),
 	}
-	s.callers.do = s.carry
+	s.callers.do = s.deliver
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }

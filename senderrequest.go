@@ -26,9 +26,9 @@ var sendBackoff = retry.Policy{
 	Jitter:  retry.Equal,
 }
 
-// carry sends a batch and passes the answers on. If the user's code, a client or a
+// deliver sends a batch and passes the answers on. If the user's code, a client or a
 // context, ends this goroutine, the request has failed.
-func (s *Sender) carry(batch []*sending.Message) {
+func (s *Sender) deliver(batch []*sending.Message) {
 	defer s.tasks.Done()
 	var sent [maxBatch]Sent
 	for i := range batch {

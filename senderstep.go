@@ -78,7 +78,7 @@ func (s *Sender) step(cause error, input func(now time.Time)) (calls userCalls) 
 	now := time.Now()
 	input(now)
 	for _, e := range s.machine.Effects() {
-		s.carryOut(e, cause, &calls)
+		s.applyEffect(e, cause, &calls)
 	}
 	s.machine.Done()
 	if s.machine.Idle() {
@@ -102,8 +102,8 @@ type userCalls struct {
 	complaint error     // to be logged; nil: nothing
 }
 
-// carryOut carries out one effect, except for calls of the user's code.
-func (s *Sender) carryOut(e sending.Effect, cause error, calls *userCalls) {
+// applyEffect carries out one effect, except for calls of the user's code.
+func (s *Sender) applyEffect(e sending.Effect, cause error, calls *userCalls) {
 	if e.Kind == sending.Flushed {
 		close(e.Flush.Cargo.(chan struct{}))
 		return

@@ -186,7 +186,7 @@ func (s *simulated) start(model model, o observer) {
 
 func (s *simulated) ring(in time.Duration) { s.timer.Set(s.Process.Now().Add(in)) }
 
-func (s *simulated) carryOut(e consumer.Effect) {
+func (s *simulated) startEffect(e consumer.Effect) {
 	switch e.Kind {
 	case consumer.Work:
 		s.After(0, s.work)
@@ -206,7 +206,7 @@ func (s *simulated) carryOut(e consumer.Effect) {
 		s.After(0, s.learnAgain)
 	case consumer.Probe:
 		s.After(s.loop.Between(time.Millisecond, time.Second), func() { s.runProbe(e.Gate, e.N, e.Started) })
-	case consumer.FollowDelete:
+	case consumer.RunAfterDelete:
 		s.After(0, s.afterDelete)
 	case consumer.TellReports:
 		s.After(0, s.reportInOrder)

@@ -127,7 +127,7 @@ func (s spec) build() (*Consumer, error) {
 		settleLimit:  deadline{limit: settleTimeout},
 	}
 	c.platform = &system{Consumer: c}
-	c.callers.do = c.carry
+	c.callers.do = c.runEffect
 	c.workers.handlers, c.workers.do = true, func(struct{}) { c.work() }
 	if batch.Size > 0 {
 		c.workers.do = func(struct{}) { c.workBatches() }

@@ -101,7 +101,7 @@ func (c *Consumer) opinionOf(d *delivery, err error, ended time.Time) (o consume
 			o = c.opinionOf(d, &PanicError{Value: fmt.Sprintf("a method of the returned error (%T) panicked: %v", err, v), Stack: debug.Stack()}, ended)
 		}
 	}()
-	o.Err = quoted{err, err.Error()}
+	o.Err = fixedText{err, err.Error()}
 	var passedOn error // the cause of the context's end, if err only passes it on
 	if cause := d.run.ctx.cause(); errors.Is(err, context.Canceled) || errors.Is(err, cause) {
 		passedOn = cause
@@ -136,14 +136,14 @@ func cutBy(cause error) consumer.Cut {
 	return consumer.CutElse
 }
 
-// quoted is an error whose text has been asked for once and for all.
-type quoted struct {
+// fixedText is an error whose text has been asked for once and for all.
+type fixedText struct {
 	error
 	text string
 }
 
-func (q quoted) Error() string { return q.text }
-func (q quoted) Unwrap() error { return q.error }
+func (q fixedText) Error() string { return q.text }
+func (q fixedText) Unwrap() error { return q.error }
 
 // arrive is takeReady for a worker that has just been started.
 func (c *Consumer) arrive() *delivery {

@@ -83,7 +83,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 	if !c.gateShut(d, now) && c.confine(d, now) {
 		return
 	}
-	c.lineUp(d, now)
+	c.readyOrShelve(d, now)
 }
 
 // shortHold is how long a message that is not yet due is held rather than hidden

@@ -1,13 +1,13 @@
 package consumer
 
-// afterwork is what is to be done for deleted messages.
-type afterwork struct {
+// afterDeletes is what is to be done for deleted messages.
+type afterDeletes struct {
 	waiting []Subject
 	running int
 }
 
 // left is how many have not ended.
-func (a *afterwork) left() int { return len(a.waiting) + a.running }
+func (a *afterDeletes) left() int { return len(a.waiting) + a.running }
 
 // deleted has done what follows the delete of d, which SQS has confirmed, as soon as fewer
 // than Settings.Concurrency of these are under way.
@@ -16,13 +16,13 @@ func (c *Machine) deleted(d *Delivery) {
 		return
 	}
 	c.after.waiting = append(c.after.waiting, d.Subject())
-	c.followDeletes()
+	c.startAfterDeletes()
 }
 
-func (c *Machine) followDeletes() {
+func (c *Machine) startAfterDeletes() {
 	if len(c.after.waiting) > 0 && c.after.running < c.concurrency && !c.closed {
 		c.after.running++
-		c.want(Effect{Kind: FollowDelete})
+		c.want(Effect{Kind: RunAfterDelete})
 	}
 }
 
@@ -37,11 +37,11 @@ func (c *Machine) NextDeleted() (Subject, bool) {
 	return s, true
 }
 
-// FollowEnded takes in that the goroutine of a [FollowDelete] has ended. If the user's code
+// AfterDeleteEnded takes in that the goroutine of a [RunAfterDelete] has ended. If the user's code
 // has ended it, another goes on.
-func (c *Machine) FollowEnded() {
+func (c *Machine) AfterDeleteEnded() {
 	c.after.running--
-	c.followDeletes()
+	c.startAfterDeletes()
 }
 
 // AfterDeletesLeft is for how many deleted messages something is still to be done.

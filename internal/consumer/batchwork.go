@@ -6,7 +6,7 @@ import "time"
 // another started for the one behind it; nil if none is due. The shell fills in how each
 // attempt ends, and gives them back to [Machine.EndedBatch].
 func (c *Machine) TakeBatch() []End {
-	c.summoned = false // if that is another, one more may be started: no harm
+	c.workerStarting = false // if that is another, one more may be started: no harm
 	first := c.nextGranted()
 	if first == nil {
 		return nil

@@ -22,10 +22,10 @@ func local(t time.Time, ahead time.Duration) time.Time {
 	return t.Add(-ahead)
 }
 
-// ewma is an exponentially weighted mean of durations.
-type ewma struct{ mean time.Duration }
+// movingAverage is an exponentially weighted mean of durations.
+type movingAverage struct{ mean time.Duration }
 
-func (e *ewma) add(d time.Duration) {
+func (e *movingAverage) add(d time.Duration) {
 	if e.mean == 0 {
 		e.mean = d
 		return

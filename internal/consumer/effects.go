@@ -22,19 +22,19 @@ type EffectKind uint8
 
 // The effects, with the inputs that follow them.
 const (
-	Work         EffectKind = iota // run handlers until nothing is ready: Arrive, Take, Ended, WorkerEnded
-	Interrupt                      // end the context of a handler, whose message's lease is lost; at once
-	Receive                        // receive N messages: Took or ReceiveFailed
-	Send                           // send a batch of an outbox: Prepare, Acknowledge
-	Heartbeat                      // renew the leases of a batch: Renew, Renewed
-	Wake                           // make hidden messages visible: Woken
-	Count                          // read how many messages the queue has in flight: Counted
-	Learn                          // read the queue's attributes, which could not be read before: Learned
-	Probe                          // test whether a dependency is back: ProbeEnded
-	FollowDelete                   // do what follows deletes: NextDeleted, FollowEnded
-	TellReports                    // tell the log and observers, in order: NextReport
-	TellSettled                    // tell the observer of settled messages: TakeSettled
-	Emptied                        // let the drain go on: Empty
+	Work           EffectKind = iota // run handlers until nothing is ready: Arrive, Take, Ended, WorkerEnded
+	Interrupt                        // end the context of a handler, whose message's lease is lost; at once
+	Receive                          // receive N messages: Took or ReceiveFailed
+	Send                             // send a batch of an outbox: Prepare, Acknowledge
+	Heartbeat                        // renew the leases of a batch: Renew, Renewed
+	Wake                             // make hidden messages visible: Woken
+	Count                            // read how many messages the queue has in flight: Counted
+	Learn                            // read the queue's attributes, which could not be read before: Learned
+	Probe                            // test whether a dependency is back: ProbeEnded
+	RunAfterDelete                   // do what follows deletes: NextDeleted, AfterDeleteEnded
+	TellReports                      // tell the log and observers, in order: NextReport
+	TellSettled                      // tell the observer of settled messages: TakeSettled
+	Emptied                          // let the drain go on: Empty
 )
 
 // want adds e to the effects of the section. After the end of the stop budget it does

@@ -86,11 +86,11 @@ func (c *Machine) gateShut(d *Delivery, now time.Time) bool {
 	return g != nil && !g.admits(now)
 }
 
-// lineUp puts d where it waits for a worker, or behind its gate.
-func (c *Machine) lineUp(d *Delivery, now time.Time) {
+// readyOrShelve puts d where it waits for a worker, or behind its gate.
+func (c *Machine) readyOrShelve(d *Delivery, now time.Time) {
 	g := c.gates.byKey[d.Key]
 	if g == nil {
-		c.enlist(d)
+		c.addReady(d)
 		return
 	}
 	d.tried = d.tried || c.memory.Recall(d.ID, now).Unavailable
@@ -107,7 +107,7 @@ func (c *Machine) lineUp(d *Delivery, now time.Time) {
 		if !d.tried {
 			g.waitFor = time.Time{}
 		}
-		c.enlist(d)
+		c.addReady(d)
 	}
 }
 
@@ -191,9 +191,9 @@ func (c *Machine) stepOut(d *Delivery) {
 		c.recount(g)
 		return
 	}
-	c.delist(d, stateWaiting)
+	c.removeReady(d, stateWaiting)
 	if g := c.leaveGate(d); g != nil {
-		c.follow.unrun = append(c.follow.unrun, g)
+		c.deferred.withoutResult = append(c.deferred.withoutResult, g)
 	}
 }
 
@@ -207,9 +207,9 @@ func (c *Machine) leaveGate(d *Delivery) *Gate {
 	return g
 }
 
-// passedUnrun does what follows when a message that g has let through tells nothing: it
+// endedWithoutResult does what follows when a message that g has let through tells nothing: it
 // was lost, released, or given up as a bad message.
-func (c *Machine) passedUnrun(g *Gate, now time.Time) {
+func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
 	switch {
 	case c.draining:
 	case g.state() == breaker.HalfOpen && g.active == 0 && !g.wanted:
@@ -316,9 +316,9 @@ func (c *Machine) watch(key string) *Gate {
 	return c.addGate(key)
 }
 
-// tidy forgets g if nothing is known by it. While a probe of it is under way that is
+// dropIdleGate forgets g if nothing is known by it. While a probe of it is under way that is
 // known: there is not to be another beside it.
-func (c *Machine) tidy(g *Gate) {
+func (c *Machine) dropIdleGate(g *Gate) {
 	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
 		c.alarms.Stop(&g.look)
 		delete(c.gates.byKey, g.key)

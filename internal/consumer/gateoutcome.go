@@ -26,19 +26,19 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 	switch {
 	case !told && !o.Unavailable:
 		if let == g {
-			c.follow.unrun = append(c.follow.unrun, g)
+			c.deferred.withoutResult = append(c.deferred.withoutResult, g)
 		}
 	case g.state() == breaker.Closed:
 		if g.breaker.Attempted(d.OriginID, o.Unavailable, now) {
 			c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
 		}
-		c.tidy(g)
+		c.dropIdleGate(g)
 	case let == g:
 		c.passedAndEnded(g, d, o.Unavailable, took, now)
 	}
 	blind := g.state() == breaker.Open || g.state() == breaker.HalfOpen || g.state() == breaker.Ramping && (let != g || !g.breaker.Rising())
 	if o.Unavailable && blind {
-		return c.spare(g, d, v, now)
+		return c.heldInOutage(g, d, v, now)
 	}
 	return v
 }
@@ -84,10 +84,10 @@ func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now
 	}
 }
 
-// spare is the verdict on a message whose attempt failed while its breaker was
+// heldInOutage is the verdict on a message whose attempt failed while its breaker was
 // not closed: no attempt is counted, and it is held. What is given up for its age,
 // or since its queue would drop it, stays given up.
-func (c *Machine) spare(g *Gate, d *Delivery, v Verdict, now time.Time) Verdict {
+func (c *Machine) heldInOutage(g *Gate, d *Delivery, v Verdict, now time.Time) Verdict {
 	if v.Outcome == OutcomeLost || v.Outcome == OutcomeDeadLetter && (v.Reason == retry.ReasonAge || v.Reason == retry.ReasonRetention) {
 		return v
 	}

@@ -51,8 +51,8 @@ func (c *Machine) gaveUp(d *Delivery, now time.Time) {
 	c.tell(c.givingUpAt(now))
 }
 
-// perhapsQuiet ends what has gone quiet, or looks again later.
-func (c *Machine) perhapsQuiet(now time.Time) {
+// checkQuiet ends what has gone quiet, or looks again later.
+func (c *Machine) checkQuiet(now time.Time) {
 	if !c.giveUps.Begun() || c.closed {
 		return
 	}

@@ -48,18 +48,18 @@ type Machine struct {
 	stuck    int                        // of these, refused again and again while SQS answers others
 
 	// The places that they run in, and the goroutines that run and receive them.
-	pool        *Pool                // nil: its handlers have places of their own
-	retryLaneOf *Machine             // whose retry lane its queue is; nil: nobody's
-	concurrency int                  // how many handlers may run at once
-	paused      bool                 // no handler may start, and nothing is received
-	nextAt      time.Time            // Settings.Rate: when the next handler is due to start
-	turns       turns.User[*Machine] // of the pool's places
-	wholePool   bool                 // Settings.Concurrency was left to the pool
-	solo        *soloTurn            // who may start; its pool's, if it has one
-	workers     int                  // goroutines that run handlers
-	summoned    bool                 // a worker was started that is yet to look for a message
-	pollers     []*Poller
-	reserved    int // places asked for by receives under way
+	pool           *Pool                // nil: its handlers have places of their own
+	retryLaneOf    *Machine             // whose retry lane its queue is; nil: nobody's
+	concurrency    int                  // how many handlers may run at once
+	paused         bool                 // no handler may start, and nothing is received
+	nextAt         time.Time            // Settings.Rate: when the next handler is due to start
+	turns          turns.User[*Machine] // of the pool's places
+	wholePool      bool                 // Settings.Concurrency was left to the pool
+	solo           *soloTurn            // who may start; its pool's, if it has one
+	workers        int                  // goroutines that run handlers
+	workerStarting bool                 // a worker was started that is yet to look for a message
+	pollers        []*Poller
+	reserved       int // places asked for by receives under way
 
 	// Their settlement.
 	deletes    Outbox
@@ -67,12 +67,12 @@ type Machine struct {
 	copies     Outbox // to the dead-letter queue
 	requeues   Outbox // to the queue itself
 	heartbeats calls.Machine[*Delivery]
-	answered   time.Time   // when SQS last confirmed a settlement or a heartbeat
-	stuckError error       // the last refusal of a message that is stuck
-	unsendable unsendable  // what the dead-letter queue does not take
-	expiring   expirations // the messages that are left to expire
-	after      afterwork   // what follows deletes
-	follow     followUp    // what the ends of messages mean for others
+	answered   time.Time    // when SQS last confirmed a settlement or a heartbeat
+	stuckError error        // the last refusal of a message that is stuck
+	unsendable unsendable   // what the dead-letter queue does not take
+	expiring   expirations  // the messages that are left to expire
+	after      afterDeletes // what follows deletes
+	deferred   deferredWork // what the ends of messages mean for others
 
 	// Knowledge that later decisions use.
 	policy   retry.Policy  // Settings.Retry with the queue's limits filled in
@@ -80,7 +80,7 @@ type Machine struct {
 	memory   memory.Memory // of messages no longer in our hands
 	budget   budget.Budget // of messages in flight
 	giveUps  giveups.Watch // whether most messages are given up
-	taskTime ewma          // how long handlers take
+	taskTime movingAverage // how long handlers take
 	lastMove time.Time     // the latest start or end of a handler
 	waker    waker         // makes parked messages visible
 	chance   *rand.Rand    // the jitter of our own waits; retries leave nothing to chance
@@ -103,7 +103,7 @@ type Machine struct {
 	// Reports to users.
 	health        healthState
 	counts        Counts
-	untold        []Settled            // what the observer is yet to hear of
+	unreported    []Settled            // what the observer is yet to hear of
 	reports       []Report             // what the log and observers are yet to hear of, in order
 	reporting     bool                 // the shell is about it
 	said          map[string]time.Time // when each rate-limited complaint was last logged
@@ -132,8 +132,8 @@ func New(s Settings) *Machine {
 		c.batches = &collector{Batch: s.Batch}
 	}
 	c.keeping.Do = c.keepLeases
-	c.startDue.Do = func(time.Time) {} // the epilogue starts it
-	c.quiet.Do = c.perhapsQuiet
+	c.startDue.Do = func(time.Time) {} // End starts it
+	c.quiet.Do = c.checkQuiet
 	for _, o := range c.outboxes() {
 		o.linger.Do = func(now time.Time) { c.lingered(o, now) }
 	}

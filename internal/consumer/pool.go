@@ -42,7 +42,7 @@ func (p *Pool) SetConcurrency(n int, now time.Time) {
 		c.now = now
 		c.takeWhole()
 	}
-	p.epilogue(nil, now)
+	p.endSection(nil, now)
 }
 
 // Join makes c one of p's. If whole is set it may use all of p.
@@ -77,13 +77,13 @@ func (p *Pool) Leave(c *Machine) bool {
 // Each yields all of p's machines, those of the highest priority first.
 func (p *Pool) Each(yield func(*Machine) bool) { p.order.All(yield) }
 
-// epilogue starts a worker where one is wanted the most, and wakes the pollers that have
+// endSection starts a worker where one is wanted the most, and wakes the pollers that have
 // room: those of c, whose state has changed, and of the others that wait for room. A
 // worker has a place from its start to its end, also while it is between two handlers:
 // so what is ready in its own queue finds it there.
-func (p *Pool) epilogue(c *Machine, now time.Time) {
+func (p *Pool) endSection(c *Machine, now time.Time) {
 	if p.workers() < p.concurrency {
-		if next := p.next(nil, now); next != nil && !next.summoned {
+		if next := p.next(nil, now); next != nil && !next.workerStarting {
 			next.startWorker()
 		}
 	}

@@ -82,7 +82,7 @@ func (c *Machine) gateTurned(g *Gate, now time.Time) {
 		for d := c.ready.first; d != nil; {
 			next := d.next
 			if d.Key == g.key {
-				c.delist(d, stateWaiting)
+				c.removeReady(d, stateWaiting)
 				c.leaveGate(d)
 				c.shelve(g, d, now)
 			}
@@ -91,7 +91,7 @@ func (c *Machine) gateTurned(g *Gate, now time.Time) {
 	} else {
 		c.letThrough(g, now)
 	}
-	c.tidy(g)
+	c.dropIdleGate(g)
 }
 
 // lookAt is called by g's alarm.
@@ -213,5 +213,5 @@ func (c *Machine) ProbeEnded(g *Gate, n int, began time.Time, err error) {
 		}
 		c.canaryEnded(g, err != nil, c.now.Sub(began), c.now)
 	}
-	c.tidy(g)
+	c.dropIdleGate(g)
 }

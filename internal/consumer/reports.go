@@ -132,8 +132,8 @@ type Settled struct {
 // TakeSettled returns the messages settled since the last call, if Settings.TellSettled is
 // set.
 func (c *Machine) TakeSettled() []Settled {
-	settled := c.untold
-	c.untold = nil
+	settled := c.unreported
+	c.unreported = nil
 	return settled
 }
 

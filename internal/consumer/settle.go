@@ -248,9 +248,9 @@ func (c *Machine) release(d *Delivery, now time.Time) {
 	delete(c.held, d.ID)
 	c.uncountBytes(d)
 	if c.TellSettled {
-		c.untold = append(c.untold, Settled{Subject: d.Subject(), Outcome: d.verdict.Outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.Reason, Due: d.verdict.Due, Requests: d.requests, Err: d.lostTo()})
+		c.unreported = append(c.unreported, Settled{Subject: d.Subject(), Outcome: d.verdict.Outcome, Requeued: d.verdict.requeue != byVisibility, Reason: d.verdict.Reason, Due: d.verdict.Due, Requests: d.requests, Err: d.lostTo()})
 	}
 	if c.Queue.FIFO {
-		c.follow.gone = append(c.follow.gone, d)
+		c.deferred.gone = append(c.deferred.gone, d)
 	}
 }

@@ -129,8 +129,8 @@ func (s *soloTurn) countSuspect(now time.Time) bool {
 	return s.suspects <= suspectsMany
 }
 
-// giveWay gives d back while another runs alone.
-func (c *Machine) giveWay(d *Delivery, now time.Time) {
+// giveBackForNow gives d back while another runs alone.
+func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
 	due := now.Add(queueAlone + spread(queueAlone, d.ID))
 	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: errSuspect}, now)
 }
@@ -141,7 +141,7 @@ func (c *Machine) giveWay(d *Delivery, now time.Time) {
 func (c *Machine) isolate(d *Delivery, now time.Time) {
 	s := c.solo
 	if s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone {
-		c.giveWay(d, now)
+		c.giveBackForNow(d, now)
 		return
 	}
 	c.move(d, stateAlone)
@@ -174,7 +174,7 @@ func (c *Machine) claimSolo(now time.Time) {
 		switch { // some handler takes long: the others go on, and d tries again
 		case !s.taken.Equal(now): // they do, since a pause
 		case d.marked():
-			c.giveWay(d, then)
+			c.giveBackForNow(d, then)
 		default: // without a copy, to give it back would use up a receive
 			c.endSolo(then)
 			c.claimSolo(then)

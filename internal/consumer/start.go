@@ -2,9 +2,9 @@ package consumer
 
 import "time"
 
-// enlist appends d to the messages that are ready to be started. For a batch handler, a
+// addReady appends d to the messages that are ready to be started. For a batch handler, a
 // message that a gate has let through goes first, and does not linger.
-func (c *Machine) enlist(d *Delivery) {
+func (c *Machine) addReady(d *Delivery) {
 	c.move(d, stateReady)
 	if c.batches == nil {
 		c.ready.push(d)
@@ -19,8 +19,8 @@ func (c *Machine) enlist(d *Delivery) {
 	c.batches.ready.add(1, d.size)
 }
 
-// delist removes d from the messages that are ready, and changes its state.
-func (c *Machine) delist(d *Delivery, to state) {
+// removeReady removes d from the messages that are ready, and changes its state.
+func (c *Machine) removeReady(d *Delivery, to state) {
 	c.move(d, to)
 	c.ready.remove(d)
 	if c.batches == nil {
@@ -67,7 +67,7 @@ func (c *Machine) nextQueued() *Delivery {
 // is worked off by few goroutines.
 func (c *Machine) startWorker() {
 	c.workers++
-	c.summoned = true
+	c.workerStarting = true
 	c.want(Effect{Kind: Work})
 }
 
@@ -84,8 +84,7 @@ func (c *Machine) startsIn(d *Delivery, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// planStart has the epilogue come again when it is time for the next handler, if only
-// that is missing.
+// planStart sets the alarm for the start of the next handler, if only its time is missing.
 func (c *Machine) planStart(now time.Time) {
 	if c.Rate == 0 && c.batches == nil {
 		return // nothing has to wait for its time

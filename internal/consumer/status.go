@@ -83,8 +83,8 @@ func (c *Machine) String() string {
 	for _, p := range c.pollers {
 		pollers = append(pollers, fmt.Sprintf("%d until %v", p.state, p.alarm.At()))
 	}
-	return fmt.Sprintf("at %v: %d waiting, %d running, %d settling, %d reserved, %d workers, summoned %v, pollers %q, breakers %+v, next alarm %v",
-		c.now, c.waiting, c.running, c.settling, c.reserved, c.workers, c.summoned, pollers, c.breakers(), c.alarms.Next())
+	return fmt.Sprintf("at %v: %d waiting, %d running, %d settling, %d reserved, %d workers, workerStarting %v, pollers %q, breakers %+v, next alarm %v",
+		c.now, c.waiting, c.running, c.settling, c.reserved, c.workers, c.workerStarting, pollers, c.breakers(), c.alarms.Next())
 }
 
 // Status says what the consumer is doing at now.

@@ -8,7 +8,7 @@ import (
 
 // Arrive is [Machine.Take] for a worker that has just been started.
 func (c *Machine) Arrive() *Delivery {
-	c.summoned = false
+	c.workerStarting = false
 	return c.Take()
 }
 
@@ -52,7 +52,7 @@ func (c *Machine) setOff(d *Delivery) {
 		c.move(d, stateRunning)
 		c.runAlone(now)
 	case stateReady:
-		c.delist(d, stateRunning)
+		c.removeReady(d, stateRunning)
 	default: // in one batch with the head of its group
 		c.move(d, stateRunning)
 	}

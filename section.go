@@ -24,7 +24,7 @@ func (c *Consumer) leave() {
 	if c.pool == nil {
 		c.arm(now)
 	} else {
-		c.pool.goOn(now)
+		c.pool.finishSection(now)
 	}
 	c.unlock()
 }
@@ -39,17 +39,17 @@ func (c *Consumer) lock() *consumer.Machine {
 
 // unlock ends a section that lock began.
 func (c *Consumer) unlock() {
-	c.perform()
+	c.startEffects()
 	c.mu.Unlock()
 }
 
-// goOn arms the timers and starts the effects of all of p's consumers, since a change of
+// finishSection arms the timers and starts the effects of all of p's consumers, since a change of
 // one can concern the others. It is called with the lock held.
-func (p *Pool) goOn(now time.Time) {
+func (p *Pool) finishSection(now time.Time) {
 	for m := range p.machine.Each {
 		shell := p.shells[m]
 		shell.arm(now)
-		shell.perform()
+		shell.startEffects()
 	}
 }
 

@@ -16,27 +16,27 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-var stormSeeds = flag.Int("storm.seeds", 30, "how many storms TestStorm runs, each from a seed of its own")
+var outageSeeds = flag.Int("outages.seeds", 30, "how many runs TestOutageRuns makes, each from a seed of its own")
 
-// TestStorm: consumers whose dependency goes down and comes back, for all or for
-// some, slow or hanging, while an operator pauses, resumes, wakes and changes the
-// concurrency, SQS fails now and then, and consumers are stopped and started.
-// Whatever happens, nobody runs more than they may, a message runs once at a time,
-// nothing is given up, every delivery is accounted for, and when the storm is over
-// everything is handled: no breaker and no pause holds anything for ever.
-func TestStorm(t *testing.T) {
-	seeds := *stormSeeds
+// TestOutageRuns runs consumers whose dependency fails and recovers, for all keys or for
+// some, and is slow or hangs. An operator pauses, resumes, wakes and changes the
+// concurrency, SQS fails now and then, and consumers are stopped and started. Always, no
+// consumer runs more handlers than it may, a message runs once at a time, no message is
+// given up, and every delivery is accounted for. When the outages are over, every message
+// is handled: no breaker and no pause holds one for ever.
+func TestOutageRuns(t *testing.T) {
+	seeds := *outageSeeds
 	if testing.Short() {
 		seeds = min(seeds, 8)
 	}
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newStorm(t, seed+1).run() })
+			synctest.Test(t, func(t *testing.T) { newOutageRun(t, seed+1).run() })
 		})
 	}
 }
 
-type storm struct {
+type outageRun struct {
 	t      *testing.T
 	random *rand.Rand
 	q      *reprisetest.Queue
@@ -53,17 +53,17 @@ type storm struct {
 	handled map[string]bool
 }
 
-// sailor is one consumer, and how many handlers it may run: the most of what was
-// ever said.
-type sailor struct {
+// outageConsumer is one consumer, and how many handlers it may run: the highest
+// concurrency that was ever set.
+type outageConsumer struct {
 	*reprisetest.Consumer
 	name string
 	may  int
 	runs int
 }
 
-func newStorm(t *testing.T, seed uint64) *storm {
-	s := &storm{
+func newOutageRun(t *testing.T, seed uint64) *outageRun {
+	s := &outageRun{
 		t: t, random: rand.New(rand.NewPCG(seed, 1)),
 		keys: []string{"acme", "bolt", "coil"},
 		down: make(map[string]bool), running: make(map[string]int), handled: make(map[string]bool),
@@ -111,10 +111,10 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	return s
 }
 
-func (s *storm) run() {
-	var crew []*sailor
+func (s *outageRun) run() {
+	var consumers []*outageConsumer
 	for i := range 1 + s.random.IntN(3) {
-		crew = append(crew, s.start(fmt.Sprint("consumer ", i)))
+		consumers = append(consumers, s.start(fmt.Sprint("consumer ", i)))
 	}
 	sent := 0
 	for range 40 {
@@ -123,20 +123,20 @@ func (s *storm) run() {
 			body := fmt.Sprintf("%s:%d", s.keys[s.random.IntN(len(s.keys))], sent)
 			s.q.SendMessage(sqsserver.SendMessageEntry{MessageBody: body, MessageGroupId: s.groupOf(body), MessageDeduplicationId: s.dedupOf(body)})
 		}
-		i := s.random.IntN(len(crew))
+		i := s.random.IntN(len(consumers))
 		if s.random.IntN(12) == 0 {
-			s.stop(crew[i])
-			crew[i] = s.start(crew[i].name + "'")
+			s.stop(consumers[i])
+			consumers[i] = s.start(consumers[i].name + "'")
 		}
-		s.operate(crew[i])
-		s.turnWeather()
+		s.operate(consumers[i])
+		s.changeDependency()
 		time.Sleep(time.Duration(s.random.Int64N(int64(10 * time.Minute))))
 	}
 	s.mu.Lock()
 	s.down, s.hang, s.slow = nil, false, 100*time.Millisecond
 	s.mu.Unlock()
 	s.q.Fault()
-	for _, c := range crew {
+	for _, c := range consumers {
 		c.Resume()
 		if s.cfg.Outage.Key != nil {
 			for _, key := range s.keys {
@@ -147,7 +147,7 @@ func (s *storm) run() {
 		}
 	}
 	s.q.WaitEmpty(24 * time.Hour)
-	for _, c := range crew {
+	for _, c := range consumers {
 		s.stop(c)
 	}
 	s.mu.Lock()
@@ -160,19 +160,19 @@ func (s *storm) run() {
 	}
 }
 
-func (s *storm) groupOf(body string) string {
+func (s *outageRun) groupOf(body string) string {
 	return tenant(&reprise.Message{Body: body}) + body[len(body)-1:]
 }
 
-func (s *storm) dedupOf(body string) string {
+func (s *outageRun) dedupOf(body string) string {
 	if s.fifo {
 		return body
 	}
 	return ""
 }
 
-// turnWeather changes how the dependency is.
-func (s *storm) turnWeather() {
+// changeDependency makes the dependency fail, recover, hang, or answer more slowly.
+func (s *outageRun) changeDependency() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := append(s.keys, "")[s.random.IntN(len(s.keys)+1)]
@@ -182,7 +182,7 @@ func (s *storm) turnWeather() {
 }
 
 // operate does what an operator might do.
-func (s *storm) operate(c *sailor) {
+func (s *outageRun) operate(c *outageConsumer) {
 	key := s.keys[s.random.IntN(len(s.keys))]
 	var err error
 	switch s.random.IntN(12) {
@@ -216,15 +216,15 @@ func (s *storm) operate(c *sailor) {
 	}
 }
 
-func (s *storm) start(name string) *sailor {
-	c := &sailor{name: name, may: s.cfg.Concurrency}
+func (s *outageRun) start(name string) *outageConsumer {
+	c := &outageConsumer{name: name, may: s.cfg.Concurrency}
 	c.Consumer = s.q.Consume(reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		return s.handle(ctx, c, m)
 	}), s.cfg)
 	return c
 }
 
-func (s *storm) handle(ctx context.Context, c *sailor, m *reprise.Message) error {
+func (s *outageRun) handle(ctx context.Context, c *outageConsumer, m *reprise.Message) error {
 	s.mu.Lock()
 	me := c.name + m.ID
 	if s.running[me]++; s.running[me] > 1 {
@@ -262,7 +262,7 @@ func (s *storm) handle(ctx context.Context, c *sailor, m *reprise.Message) error
 }
 
 // stop stops a consumer, and checks its accounts.
-func (s *storm) stop(c *sailor) {
+func (s *outageRun) stop(c *outageConsumer) {
 	report := c.Stop()
 	n := report.Counts
 	if report.Drained() && n.Received != n.Duplicates+n.Deleted+n.Retried+n.Released+n.Parked+n.DeadLettered+n.Kept+n.Lost {

@@ -25,6 +25,7 @@ FUZZ     ?= work
 FUZZTIME ?= 20s
 N        ?= 100
 MINUTES  ?= 30
+DURATION ?= 30m
 MESSAGES ?= 1000000
 SEEDS    ?= 1000
 MUTANTS  ?= all
@@ -37,7 +38,7 @@ TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windo
 DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak backlog bench tidy tidy-check release release-tools manifests clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,8 +129,11 @@ outages: ## measure how long consumers take after an outage, in virtual time, an
 poison: ## measure what one harmful message a minute costs the others, in virtual time, and print the table of docs/tuning.md
 	$(GO) test -run '^TestAttackPoisonCostsItsShare$$' -count=1 -v . -poison.time=6h | grep -E '^ +\||poison_test|^(---|ok|FAIL)'
 
-soak: ## let messages flow for MINUTES (30), and print disk, memory and latency
-	REPRISE_SOAK_MINUTES=$(MINUTES) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise
+soak: ## run serve, two run and a flaky target for DURATION (30m), kill each at random, and audit what became of the messages
+	REPRISE_SOAK=$(DURATION) $(GO) test -run '^TestSoak$$' -count=1 -v -timeout 0 ./cmd/reprise
+
+flow: ## let messages flow through a server for MINUTES (30), and print disk, memory and latency
+	REPRISE_FLOW_MINUTES=$(MINUTES) $(GO) test -run '^TestFlow$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 backlog: ## restart the program with MESSAGES (1000000) waiting, and print time and memory
 	REPRISE_BACKLOG=$(MESSAGES) $(GO) test -run '^TestBacklog$$' -count=1 -v -timeout 0 ./cmd/reprise

@@ -26,6 +26,9 @@ var program string
 var buildFlags []string
 
 func TestMain(m *testing.M) {
+	if addr := os.Getenv(soakTargetVariable); addr != "" {
+		runSoakTarget(addr)
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "reprise-test-")
 		if err != nil {

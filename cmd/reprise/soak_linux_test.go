@@ -1,16 +1,18 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
-	"io/fs"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,190 +21,334 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// The load of the soak: so many messages of 1 KiB a second go through a queue in
-// which so many wait, so that each is on disk for a minute.
 const (
-	soakRate    = 500
-	soakBacklog = 60 * soakRate
-	soakBody    = 1 << 10
-
-	// What disk and memory must stay below: the backlog is 30 MiB; Pebble's tables in
-	// memory and their logs are 32 MiB each, and disk is given back in their steps.
-	soakMaxDisk   = 512 << 20
-	soakMaxMemory = 512 << 20
+	soakQueue       = "orders"
+	soakRate        = 100     // messages a second
+	soakSize        = 4 << 10 // of a body; at that rate the server's tables in memory are full after some minutes
+	soakConcurrency = 10
+	soakPrefetch    = 10
+	soakLease       = 10 * time.Second
 )
 
-// TestSoak has messages flow for REPRISE_SOAK_MINUTES, and prints disk, memory and
-// latency, which must stay where they are.
+// TestSoak runs the real binary: reprise serve, two reprise run and a flaky target, which are
+// killed (SIGKILL) and started again, each at random. What was sent must be done or among the
+// dead letters in the end; no message may be received again after its delete was
+// acknowledged; each second run must have one of the causes that the documentation names, and
+// no cause more of them than a kill can cost; and memory must stay flat.
+//
+// REPRISE_SOAK is how long. Default: 20 s.
 func TestSoak(t *testing.T) {
-	minutes, err := strconv.ParseFloat(os.Getenv("REPRISE_SOAK_MINUTES"), 64)
-	if err != nil || minutes <= 0 {
-		t.Skip("skipped: it takes long: make soak, or set REPRISE_SOAK_MINUTES")
-	}
-	dir := filepath.Join(t.TempDir(), "data")
-	p, endpoint := keep(t, dir, "--queue", "q")
-	s := &soak{t: t, client: client(endpoint), url: queueURL(endpoint, "q"), random: rand.NewChaCha8([32]byte{})}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes*float64(time.Minute)))
-	defer cancel()
-	var workers sync.WaitGroup
-	workers.Go(func() { s.pace(ctx) })
-	for range 4 {
-		workers.Go(func() { s.consume(ctx) })
-	}
-	t.Logf("%d messages of %d bytes a second, %d of them waiting, for %v minutes", soakRate, soakBody, soakBacklog, minutes)
-	t.Logf("%8s %9s %9s %9s %9s %9s %9s %9s", "time", "sent/s", "deleted/s", "disk", "memory", "p50 ms", "p99 ms", "max ms")
-	begin := time.Now()
-	var disks, memories []int64
-	for n := int64(1); ctx.Err() == nil; n++ {
-		every := max(10*time.Second, time.Duration(minutes*float64(time.Minute)/30))
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Until(begin.Add(time.Duration(n * int64(every))))):
-			disk, memory := diskUsage(t, dir), residentMemory(t, p.cmd.Process.Pid)
-			disks, memories = append(disks, disk), append(memories, memory)
-			s.report(time.Since(begin), every, disk, memory)
+	t.Parallel()
+	lasting := 20 * time.Second
+	if text := os.Getenv("REPRISE_SOAK"); text != "" {
+		var err error
+		if lasting, err = time.ParseDuration(text); err != nil || lasting < 10*time.Second {
+			t.Fatalf("REPRISE_SOAK is %q: set it to a duration of at least 10s", text)
 		}
 	}
-	workers.Wait()
-	p.stop()
-	if len(disks) == 0 {
+	s := newSoak(t, lasting)
+	ctx, cancel := context.WithTimeout(t.Context(), lasting)
+	defer cancel()
+	var work sync.WaitGroup
+	for _, r := range s.roles {
+		work.Go(func() { s.keepKilling(ctx, r) })
+	}
+	work.Go(func() { s.sendPaced(ctx) })
+	work.Go(func() { s.watchMemory(ctx) })
+	work.Wait()
+	if t.Failed() {
 		return
 	}
-	t.Logf("largest: disk %d MiB, memory %d MiB", slices.Max(disks)>>20, slices.Max(memories)>>20)
-	if slices.Max(disks) > soakMaxDisk || slices.Max(memories) > soakMaxMemory {
-		t.Errorf("disk or memory grew beyond %d and %d MiB", soakMaxDisk>>20, soakMaxMemory>>20)
+	s.awaitEmpty()
+	dead := s.deadLetters()
+	s.stopAll()
+	s.audit(dead)
+	s.reportMemory()
+	for _, problem := range s.problems {
+		t.Error(problem)
 	}
 }
 
 type soak struct {
-	t      *testing.T
-	client *sqs.Client
-	url    *string
-	random *rand.ChaCha8 // of pace
+	t       *testing.T
+	seed    uint64
+	lasting time.Duration
+	begin   time.Time
+	wire    *wire
+	notes   string // the target's file
+	client  *sqs.Client
+	url     *string
+	roles   []*role // serve, run a, run b, target
 
-	sent, deleted atomic.Int64
-	reported      struct{ sent, deleted int64 }
+	problems []string // that the audit has found
 
-	mu      sync.Mutex
-	latency []time.Duration // of the sends since the last report
+	serving atomic.Int64 // when the server was last seen to end or to become ready
+
+	mu     sync.Mutex
+	sent   []string // keys of messages whose send was acknowledged
+	unsure int      // sends whose outcome is unknown
 }
 
-// pace sends batches of ten at their time, however long they take.
-func (s *soak) pace(ctx context.Context) {
-	var sends sync.WaitGroup
-	defer sends.Wait()
+// role is one of the processes of the soak, through all of its lives.
+type role struct {
+	name  string
+	ready string // what it prints when it works
+	make  func(life int) *exec.Cmd
+
+	mu    sync.Mutex
+	lives []*life
+}
+
+// life is a process from its start to its end.
+type life struct {
+	role    string
+	number  int
+	cmd     *exec.Cmd
+	output  output
+	ended   chan struct{}
+	begin   time.Time
+	killed  int64 // when; 0: it was not
+	samples []sample
+}
+
+func newSoak(t *testing.T, lasting time.Duration) *soak {
+	t.Helper()
+	dir := t.TempDir()
+	s := &soak{t: t, seed: rand.Uint64(), lasting: lasting, begin: time.Now(), notes: filepath.Join(dir, "attempts")}
+	random := rand.New(rand.NewPCG(s.seed, 0))
+	// An address of loopback that nobody else uses: its ports stay free between two lives.
+	addr := func(port int) string {
+		return fmt.Sprintf("127.%d.%d.%d:%d", 2+random.IntN(250), random.IntN(256), 1+random.IntN(254), port)
+	}
+	server, target := addr(9324), addr(8080)
+	s.wire = newWire(server)
+	s.client = sqs.New(client(s.wire.endpoint(t, "sender")).Options(), func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+	s.url = queueURL("http://"+server, soakQueue)
+	own := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(program, args...)
+		cmd.Env = environment()
+		return cmd
+	}
+	s.roles = []*role{
+		{name: "serve", ready: "queue         ", make: func(int) *exec.Cmd {
+			return own("serve", "--addr", server, "--data", filepath.Join(dir, "data"), "--min-free", "0",
+				"--queue", soakQueue+",dead-letter="+soakQueue+"-dead,max-receives=1000")
+		}},
+		{name: "target", make: func(int) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = environment(soakTargetVariable + "=" + target + "," + s.notes)
+			return cmd
+		}},
+	}
+	for _, name := range []string{"run-a", "run-b"} {
+		endpoint := s.wire.endpoint(t, name)
+		s.roles = append(s.roles, &role{name: name, ready: "admin         ", make: func(life int) *exec.Cmd {
+			return own("run", "--queue", soakQueue, "--endpoint", endpoint, "--url", "http://"+target, "--admin-addr", "127.0.0.1:0",
+				"--header", fmt.Sprintf("X-Runner: %s.%d", name, life), "--lease", soakLease.String(), "--timeout", soakTimeout.String(),
+				"--concurrency", strconv.Itoa(soakConcurrency), "--prefetch", strconv.Itoa(soakPrefetch),
+				"--retry", "exponential(base=1s,factor=2,max=4s) jitter=full attempts=50")
+		}})
+	}
+	t.Logf("%v, seed %d: %d messages of %d bytes a second", lasting, s.seed, soakRate, soakSize)
+	return s
+}
+
+// keepKilling has a role live again and again, until ctx ends. The last life goes on.
+func (s *soak) keepKilling(ctx context.Context, r *role) {
+	random := rand.New(rand.NewPCG(s.seed, uint64(r.name[len(r.name)-1])))
+	mean := max(s.lasting/12, 4*time.Second)
+	killed := false
+	for number := 1; ; number++ {
+		l := s.bear(r, number)
+		if l == nil {
+			return
+		}
+		span := time.Duration(random.ExpFloat64() * float64(mean))
+		if !killed {
+			span = min(span, s.lasting/4) // each is killed once at least
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.ended:
+			if !s.mayFail(r, l) {
+				s.t.Errorf("%s ended by itself: %v\n%s", r.name, l.cmd.ProcessState, l.output.text())
+				return
+			}
+		case <-time.After(span):
+			killed, l.killed = true, time.Now().UnixNano()
+			_ = l.cmd.Process.Kill() // it has not been waited for
+			<-l.ended
+		}
+		if r.name == "serve" {
+			s.serving.Store(time.Now().UnixNano())
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+	}
+}
+
+// mayFail reports whether a life may have ended by itself: reprise run does so if it finds no
+// queue when it starts, and a supervisor starts it again.
+func (s *soak) mayFail(r *role, l *life) bool {
+	away := time.Since(time.Unix(0, s.serving.Load())) < 30*time.Second
+	return strings.HasPrefix(r.name, "run") && !l.output.has(r.ready) && away
+}
+
+// bear starts a life of a role.
+func (s *soak) bear(r *role, number int) *life {
+	l := &life{role: r.name, number: number, cmd: r.make(number), ended: make(chan struct{}), begin: time.Now()}
+	l.cmd.Stdout, l.cmd.Stderr = &l.output, &l.output
+	if err := l.cmd.Start(); err != nil {
+		s.t.Error(err)
+		return nil
+	}
+	s.t.Cleanup(func() { _ = l.cmd.Process.Kill() }) // if it still runs
+	go func() {
+		defer close(l.ended)
+		_ = l.cmd.Wait() // ProcessState tells
+	}()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lives = append(r.lives, l)
+	return l
+}
+
+// name is what X-Runner has.
+func (l *life) name() string { return l.role + "." + strconv.Itoa(l.number) }
+
+// last is the life that a role has now.
+func (r *role) last() *life {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.lives) == 0 {
+		return nil
+	}
+	return r.lives[len(r.lives)-1]
+}
+
+// output is what a process has printed.
+type output struct {
+	mu      sync.Mutex
+	printed bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.printed.Write(p)
+}
+
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.printed.String()
+}
+
+func (o *output) has(text string) bool { return strings.Contains(o.text(), text) }
+
+// sendPaced sends ten at a time. One message of fifty is hopeless.
+func (s *soak) sendPaced(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Second / soakRate)
 	defer tick.Stop()
-	for {
+	padding := strings.Repeat("x", soakSize-soakKey)
+	for number := 0; ; {
+		in := &sqs.SendMessageBatchInput{QueueUrl: s.url}
+		var keys []string
+		for i := range 10 {
+			key := strconv.Itoa(number)
+			if number%50 == 0 {
+				key = hopeless + key
+			}
+			number++
+			keys = append(keys, key)
+			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(fmt.Sprintf("%-*s", soakKey, key) + padding),
+			})
+		}
+		out, err := s.client.SendMessageBatch(context.WithoutCancel(ctx), in)
+		s.mu.Lock()
+		switch {
+		case err != nil: // the server was killed
+			s.unsure += len(keys)
+		default:
+			for _, done := range out.Successful {
+				i, _ := strconv.Atoi(*done.Id) // our own
+				s.sent = append(s.sent, keys[i])
+			}
+		}
+		s.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			in := s.batch()
-			sends.Go(func() { s.send(ctx, in) })
 		}
 	}
 }
 
-func (s *soak) batch() *sqs.SendMessageBatchInput {
-	in := &sqs.SendMessageBatchInput{QueueUrl: s.url}
-	for i := range 10 {
-		body := randomText(s.random, soakBody)
-		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: &body})
-	}
-	return in
-}
-
-func (s *soak) send(ctx context.Context, in *sqs.SendMessageBatchInput) {
-	begin := time.Now()
-	_, err := s.client.SendMessageBatch(ctx, in)
-	took := time.Since(begin)
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	s.sent.Add(10)
-	s.mu.Lock()
-	s.latency = append(s.latency, took)
-	s.mu.Unlock()
-}
-
-// consume receives and deletes what is beyond the backlog.
-func (s *soak) consume(ctx context.Context) {
-	for ctx.Err() == nil {
-		if s.sent.Load()-s.deleted.Load() < soakBacklog {
-			time.Sleep(20 * time.Millisecond)
+// awaitEmpty waits until no message waits, runs or will come again.
+func (s *soak) awaitEmpty() {
+	s.t.Helper()
+	w := &world{t: s.t, client: s.client, endpoint: strings.TrimSuffix(*s.url, "/000000000000/"+soakQueue)}
+	left := 0
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if !s.roles[0].last().output.has(s.roles[0].ready) {
 			continue
 		}
-		out, err := s.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: s.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 5})
-		if err == nil && len(out.Messages) > 0 {
-			in := &sqs.DeleteMessageBatchInput{QueueUrl: s.url}
-			for i, m := range out.Messages {
-				in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+		if left = w.waiting(soakQueue); left == 0 {
+			return
+		}
+		for _, r := range s.roles { // one that found no server has ended
+			l := r.last()
+			select {
+			case <-l.ended:
+				s.bear(r, l.number+1)
+			default:
 			}
-			_, err = s.client.DeleteMessageBatch(ctx, in)
-			s.deleted.Add(int64(len(out.Messages)))
 		}
-		if err != nil && ctx.Err() == nil {
-			s.t.Error(err)
+	}
+	s.t.Fatalf("%d messages are still in the queue", left)
+}
+
+// deadLetters returns the keys of the dead letters, each as often as it is there.
+func (s *soak) deadLetters() map[string]int {
+	s.t.Helper()
+	url := queueURL("http://"+s.wire.server, soakQueue+"-dead")
+	found := make(map[string]int)
+	for {
+		out, err := s.client.ReceiveMessage(s.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(out.Messages) == 0 {
+			return found
+		}
+		for _, m := range out.Messages {
+			found[strings.TrimSpace((*m.Body)[:soakKey])]++
 		}
 	}
 }
 
-func (s *soak) report(at, every time.Duration, disk, memory int64) {
-	s.mu.Lock()
-	latency := s.latency
-	s.latency = nil
-	s.mu.Unlock()
-	slices.Sort(latency)
-	quantile := func(q float64) float64 {
-		if len(latency) == 0 {
-			return 0
+// stopAll stops the consumers and the server as an operator does.
+func (s *soak) stopAll() {
+	s.t.Helper()
+	for i := range s.roles {
+		r := s.roles[len(s.roles)-1-i]
+		l := r.last()
+		if r.name == "target" {
+			_ = l.cmd.Process.Kill()
+			<-l.ended
+			continue
 		}
-		return float64(latency[int(q*float64(len(latency)-1))].Microseconds()) / 1000
-	}
-	sent, deleted := s.sent.Load(), s.deleted.Load()
-	s.t.Logf("%8v %9.0f %9.0f %5d MiB %5d MiB %9.2f %9.2f %9.2f", at.Round(time.Second),
-		float64(sent-s.reported.sent)/every.Seconds(), float64(deleted-s.reported.deleted)/every.Seconds(),
-		disk>>20, memory>>20, quantile(0.5), quantile(0.99), quantile(1))
-	s.reported.sent, s.reported.deleted = sent, deleted
-}
-
-// diskUsage is the size of the files in a directory.
-func diskUsage(t *testing.T, dir string) (total int64) {
-	t.Helper()
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		var info fs.FileInfo
-		if info, err = name.Info(); err == nil { // else it was removed meanwhile
-			total += info.Size()
+		if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			s.t.Fatalf("%s: %v\n%s", r.name, err, l.output.text())
+		}
+		select {
+		case <-l.ended:
+		case <-time.After(patience):
+			s.t.Fatalf("%s did not stop", r.name)
+		}
+		if code := l.cmd.ProcessState.ExitCode(); code != 0 {
+			s.t.Errorf("%s stopped with code %d:\n%s", r.name, code, l.output.text())
 		}
 	}
-	return total
-}
-
-// residentMemory is the memory that a process has, in bytes.
-func residentMemory(t *testing.T, pid int) int64 {
-	t.Helper()
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, found := strings.CutPrefix(line, "VmRSS:"); found {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib << 10
-		}
-	}
-	t.Fatalf("no VmRSS in %s", status)
-	return 0
 }

@@ -133,7 +133,7 @@ var poisons = []poison{
 	{kind: "has a body of 1 MiB less a little", send: func(_ *testing.T, p *poisoned, _ int) { p.q.Send("poison" + strings.Repeat("x", 1<<20-6)) }, handle: func(context.Context, *poisoned) error { return errUnavailable }},
 	{kind: "cannot be deleted", client: refusing("delete"), handle: func(context.Context, *poisoned) error { return nil }},
 	{kind: "cannot be hidden", client: refusing("hide"), handle: func(context.Context, *poisoned) error { return errUnavailable }},
-	{kind: "cannot be dead-lettered", client: refusing("send"), handle: func(context.Context, *poisoned) error { return reprise.Permanent(errUnavailable) }, health: "the dead-letter queue does not take"},
+	{kind: "cannot be dead-lettered", client: refusing("send"), handle: func(context.Context, *poisoned) error { return reprise.Permanent(errUnavailable) }, health: "the dead-letter queue does not accept"},
 	{kind: "blocks its FIFO group", fifo: true, handle: func(context.Context, *poisoned) error { return errUnavailable }},
 }
 

@@ -115,7 +115,7 @@ func TestAttackHistoryWithoutKey(t *testing.T) {
 				synctest.Wait()
 				log.mu.Lock()
 				defer log.mu.Unlock()
-				if n := strings.Count(log.b.String(), "none of the signing keys vouches for"); n != 1 {
+				if n := strings.Count(log.b.String(), "that no signing key has signed"); n != 1 {
 					t.Errorf("the log says it %d times, want once:\n%s", n, log.b.String())
 				}
 			})

@@ -238,7 +238,7 @@ func TestOverLimitIsRecognised(t *testing.T) {
 		c := q.Consume(reprise.HandlerFunc(succeed), reprise.Config{})
 		time.Sleep(10 * time.Minute)
 		s := c.Status()
-		if s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "hands out no more") || !s.InFlight.Full {
+		if s.Health != reprise.HealthDegraded || !strings.Contains(s.Problem, "receives bring no more messages") || !s.InFlight.Full {
 			t.Errorf("status %+v", s)
 		}
 		if s.Calls.Receives > 70 || s.Calls.Attributes > 12 {

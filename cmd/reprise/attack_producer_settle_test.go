@@ -57,7 +57,7 @@ func TestAttackUncopyableMessages(t *testing.T) {
 	h := awaitHealth(t, admin, func(h health) bool {
 		return h.Consumer.Deleted == 20 && h.Consumer.DeadLettered == 20 && h.Status == "degraded"
 	})
-	if !strings.Contains(h.Problem, "refuses again and again to settle them") {
+	if !strings.Contains(h.Problem, "refuses their settlement again and again") {
 		t.Errorf("the health says %q, want it to say what is wrong", h.Problem)
 	}
 	if n := inQueue(t, endpoint, "orders-dead"); n != 20 {

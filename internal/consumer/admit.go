@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// admit takes a received message into our hands. A message that is here already is not
-// run twice: the one that is here adopts the newer receipt handle.
+// admit begins to hold a received message. A message that is held already is not run
+// twice: its delivery takes over the newer receipt handle.
 func (c *Machine) admit(d *Delivery, now time.Time) {
 	if old := c.held[d.ID]; old != nil {
 		d.duplicate = true
@@ -18,11 +18,11 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 	}
 	c.held[d.ID] = d
 	c.countBytes(d)
-	c.waiting++ // as every delivery that is new
+	c.waiting++ // every delivery begins in stateWaiting
 	c.memory.ForgetHandle(d.ID)
 	d.Attempt = c.attemptNumber(d, now)
 	if trail := c.memory.Recall(d.ID, now).Trail; trail != "" {
-		d.Trail = trail // that the last attempt left, if it was made here
+		d.Trail = trail // of the last attempt, if this process made it
 	}
 	if c.Queue.FIFO {
 		c.joinGroup(d, now)
@@ -31,7 +31,7 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 	c.begin(d, now)
 }
 
-// adopt gives old, which is held, the lease and handle of its redelivery d.
+// adopt gives old, which is held, the lease and the receipt handle of its redelivery d.
 func (c *Machine) adopt(old, d *Delivery) {
 	old.Handle = d.Handle
 	old.receives = max(old.receives, d.receives)
@@ -46,18 +46,18 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 	}
 	known := c.memory.Recall(d.ID, now)
 	due := known.Due
-	if known.Receives == 0 && d.History != nil { // nothing is known of this copy
+	if known.Receives == 0 && d.History != nil { // the memory knows nothing of this copy
 		due = d.History.Due
 	}
 	switch {
 	case known.Done:
-		// Only the delete was not acknowledged.
+		// Its work is done; only its delete was not acknowledged.
 		d.copied = known.Copied
 		c.skip(d, Verdict{Outcome: OutcomeDelete}, now)
 		return
 	case known.Spent:
-		d.watched = true                               // when it was given up
-		c.memory.Note(d.ID, now).Receives = d.receives // which was no attempt
+		d.watched = true                               // giveUps counted it when it was given up
+		c.memory.Note(d.ID, now).Receives = d.receives // this receive was no attempt
 		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: known.Reason, Err: known.Err}, now)
 		return
 	case due.After(now):
@@ -86,12 +86,12 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 	c.readyOrShelve(d, now)
 }
 
-// shortHold is how long a message that is not yet due is held rather than hidden
-// again: SQS's clock and ours differ a little.
+// shortHold is the longest wait for which a message that is not yet due is held rather
+// than hidden again: SQS's clock and ours differ a little.
 const shortHold = 2 * time.Second
 
-// await holds d until v.due. If it has to leave before, at a stop for example, it is settled
-// as v says.
+// await holds d until v.Due. If d has to leave earlier, for example at a stop, it is
+// settled as v says.
 func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
 	d.verdict = v
 	c.move(d, stateScheduled)
@@ -108,7 +108,7 @@ func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
 	})
 }
 
-// awaited notes that d does not wait for its time any longer.
+// awaited notes that d no longer waits for its due time.
 func (c *Machine) awaited(d *Delivery) {
 	if d.state == stateScheduled {
 		c.move(d, stateWaiting)
@@ -116,14 +116,14 @@ func (c *Machine) awaited(d *Delivery) {
 	}
 }
 
-// attemptNumber is the number of the run that d would now get. It is exact where
-// this process has had every receive of the message so far, and at the first
-// receive of a copy, whose history counts the runs before it. Otherwise it is the
-// number of runs that fit into the time since then: receives alone prove nothing,
-// for deploys, releases and throttles burn them.
+// attemptNumber returns the number of the run that d would get now. It is exact if this
+// process has had every receive of the message so far, and at the first receive of a copy,
+// whose history counts the runs before it. Otherwise it is the number of runs that fit
+// into the time since then: receives alone prove nothing, because deploys, releases and
+// throttles use them up.
 //
-// What fits is no proof either. A message whose last attempt fails goes to the
-// dead-letter queue, if there is one: as long as it comes, it has an attempt left.
+// The number that fits is no proof either. A message whose last attempt fails goes to the
+// dead-letter queue, if there is one: as long as it is received, it has an attempt left.
 func (c *Machine) attemptNumber(d *Delivery, now time.Time) int {
 	known := c.memory.Recall(d.ID, now)
 	n := max(known.Runs, d.made()) + 1
@@ -137,8 +137,8 @@ func (c *Machine) attemptNumber(d *Delivery, now time.Time) int {
 	return max(n, fit)
 }
 
-// parked is the verdict on d, which is not yet due: what is remembered of its wait
-// stays.
+// parked returns the verdict on d, which is not yet due. It keeps the due time that is
+// remembered.
 func (d *Delivery) parked(known *memory.Note) Verdict {
 	v := Verdict{Outcome: OutcomePark, Reason: retry.ReasonPolicy, Due: known.Due, unavailable: known.Unavailable}
 	if known.Asked {
@@ -159,7 +159,7 @@ func (c *Machine) skip(d *Delivery, v Verdict, now time.Time) {
 	c.settle(d, now)
 }
 
-// unready takes d out of wherever it waits to be started.
+// unready takes d out of the list in which it waits to be started.
 func (c *Machine) unready(d *Delivery, now time.Time) {
 	switch d.state {
 	case stateScheduled:

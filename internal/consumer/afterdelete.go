@@ -1,16 +1,16 @@
 package consumer
 
-// afterDeletes is what is to be done for deleted messages.
+// afterDeletes are the runs of Config.AfterDelete for deleted messages.
 type afterDeletes struct {
 	waiting []Subject
 	running int
 }
 
-// left is how many have not ended.
+// left returns how many have not ended.
 func (a *afterDeletes) left() int { return len(a.waiting) + a.running }
 
-// deleted has done what follows the delete of d, which SQS has confirmed, as soon as fewer
-// than Settings.Concurrency of these are under way.
+// deleted plans the run of Config.AfterDelete for d, whose delete SQS has confirmed. At most
+// Settings.Concurrency of these runs are under way at once.
 func (c *Machine) deleted(d *Delivery) {
 	if !c.AfterDelete {
 		return
@@ -26,8 +26,8 @@ func (c *Machine) startAfterDeletes() {
 	}
 }
 
-// NextDeleted takes the next deleted message for which something is to be done, for the
-// shell's goroutine that asks.
+// NextDeleted takes the next deleted message for which Config.AfterDelete is to run, for the
+// goroutine of the shell that asks. It returns false if there is none.
 func (c *Machine) NextDeleted() (Subject, bool) {
 	if len(c.after.waiting) == 0 || c.closed {
 		return Subject{}, false
@@ -44,5 +44,5 @@ func (c *Machine) AfterDeleteEnded() {
 	c.startAfterDeletes()
 }
 
-// AfterDeletesLeft is for how many deleted messages something is still to be done.
+// AfterDeletesLeft returns for how many deleted messages Config.AfterDelete has not ended.
 func (c *Machine) AfterDeletesLeft() int { return c.after.left() }

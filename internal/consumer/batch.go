@@ -2,15 +2,14 @@ package consumer
 
 import "time"
 
-// collector turns messages that are ready into batches. There is nothing to be put
-// into and taken out of again: what a batch will be is the beginning of
-// Machine.ready, until a worker takes it.
+// collector decides what makes a batch of the messages that are ready. It holds none of
+// them: the next batch is the beginning of Machine.ready, until a worker takes it.
 type collector struct {
 	Batch
 
 	ready   load // in Machine.ready
-	held    int  // bytes of all messages in our hands
-	typical int  // bytes of a message, about
+	held    int  // bytes of all messages that are held
+	typical int  // moving average of the bytes of a message
 	running int  // batches
 }
 
@@ -22,8 +21,8 @@ func (l *load) add(messages, bytes int) {
 	l.bytes += bytes
 }
 
-// lingers is how long what is ready, of which first is the first, waits for more before
-// it makes a batch that goes.
+// lingers returns how long the messages that are ready wait for more, before a handler gets
+// them as a batch. first is the first of them.
 func (c *Machine) lingers(first *Delivery, now time.Time) time.Duration {
 	b, behind := c.batches, c.groups.Counts()
 	full := b.ready.messages+behind.Along >= b.Size || b.ready.bytes+behind.AlongBytes >= b.Bytes
@@ -33,7 +32,7 @@ func (c *Machine) lingers(first *Delivery, now time.Time) time.Duration {
 	return first.Received.Add(b.Linger).Sub(now)
 }
 
-// countBytes counts a message that is taken into our hands.
+// countBytes counts the bytes of a message that is held from now on.
 func (c *Machine) countBytes(d *Delivery) {
 	if b := c.batches; b != nil {
 		d.size = d.Size
@@ -42,18 +41,18 @@ func (c *Machine) countBytes(d *Delivery) {
 	}
 }
 
-// uncountBytes counts a message that leaves them.
+// uncountBytes counts the bytes of a message that is no longer held.
 func (c *Machine) uncountBytes(d *Delivery) {
 	if c.batches != nil {
 		c.batches.held -= d.size
 	}
 }
 
-// heldAtMost is how many bytes of messages may be held: see BatchSettings.Bytes.
+// heldAtMost returns how many bytes of messages may be held: see BatchConfig.Bytes.
 func (c *Machine) heldAtMost() int { return (c.concurrency + 1) * c.batches.Bytes }
 
-// withinBytes is room by the bytes that are held, where by their number there is room
-// for free messages.
+// withinBytes limits what room returns by the bytes that are held. By their number, there
+// is room for free messages.
 func (c *Machine) withinBytes(free, worthwhile int) (int, int) {
 	b := c.batches
 	if b == nil || b.held == 0 {
@@ -67,10 +66,10 @@ func (c *Machine) withinBytes(free, worthwhile int) (int, int) {
 	return min(free, max(1, left/size)), min(worthwhile, max(1, c.heldAtMost()/size/2))
 }
 
-// capacity is how many messages may be in handlers at once.
+// capacity returns how many messages may be in handlers at once.
 func (c *Machine) capacity() int { return c.concurrency * c.batchSize() }
 
-// handlers is how many handlers run.
+// handlers returns how many handlers run.
 func (c *Machine) handlers() int {
 	if c.batches == nil {
 		return c.running

@@ -8,15 +8,15 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// A batch of a FIFO queue's messages takes the head of a group and what is ready to
-// go along behind it, in order. What succeeded before the first failure is deleted
-// at once, ahead of the rest: the group goes on when SQS has acknowledged all of it.
-// The first that failed becomes the head, with its own verdict; what is behind it
-// waits again, as if it had not been run. A lost lease is a failure here: what was
-// lost is run again by somebody, and must find the rest of its group behind it.
+// A batch of a FIFO queue's messages contains the head of a group and the messages behind
+// it that may run with it, in order. The messages before the first failure are deleted at
+// once; the group goes on when SQS has acknowledged all of their deletes. The first message
+// that failed becomes the head, with its own verdict. The messages behind it wait again, as
+// if they had not been run. A lost lease counts as a failure here: some consumer will run
+// the lost message again, and the rest of its group must come after it.
 
-// fillWithGroup takes into batch what may go along behind d, the head of its group, as far
-// as it fits. It returns false when something did not.
+// fillWithGroup adds the messages to batch that may run with d, the head of their group, as
+// far as they fit. It reports whether all of them did.
 func (c *Machine) fillWithGroup(batch *[]End, d *Delivery, fits func(*Delivery) bool) bool {
 	now := c.now
 	behind := c.groups.Behind(&d.member)
@@ -33,7 +33,7 @@ func (c *Machine) fillWithGroup(batch *[]End, d *Delivery, fits func(*Delivery) 
 }
 
 // mayGoAlong reports whether s, which waits behind the head of its group, may run in one
-// batch with it: as one of which [Machine.begin] would have nothing to say.
+// batch with it: it may if [Machine.begin] would make it ready at once.
 func (c *Machine) mayGoAlong(s *Delivery, now time.Time) bool {
 	known := c.memory.Recall(s.ID, now)
 	if !s.state.waits() || known.Done || known.Spent || known.Due.After(now) || s.marked() {
@@ -46,8 +46,8 @@ func (c *Machine) mayGoAlong(s *Delivery, now time.Time) bool {
 	return !exhausted
 }
 
-// settleGroup ends the attempts of the first group's messages among ends, and returns
-// how many they are.
+// settleGroup ends the attempts at those messages among ends that are of the first
+// message's group, and returns how many they are.
 func (c *Machine) settleGroup(ends []End, took time.Duration, now time.Time) int {
 	group := ends[0].Delivery.GroupID
 	if n := slices.IndexFunc(ends, func(s End) bool { return s.Delivery.GroupID != group }); n >= 0 {
@@ -67,8 +67,8 @@ func (c *Machine) settleGroup(ends []End, took time.Duration, now time.Time) int
 	return len(ends)
 }
 
-// putBack has messages that a batch has run behind a failed one of their group wait
-// again, to be run again: this was no attempt.
+// putBack makes messages wait again that a batch has run behind a failed message of their
+// group. They will be run again: this run was no attempt.
 func (c *Machine) putBack(ends []End, took time.Duration, now time.Time) {
 	for i := range ends {
 		s := &ends[i]

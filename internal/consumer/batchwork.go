@@ -2,11 +2,11 @@ package consumer
 
 import "time"
 
-// TakeBatch takes the next batch of messages to run, for the worker that asks, and has
-// another started for the one behind it; nil if none is due. The shell fills in how each
-// attempt ends, and gives them back to [Machine.EndedBatch].
+// TakeBatch takes the next batch of messages to run, for the worker that asks; nil if none
+// is due. The end of the section starts another worker for the batch behind it. The shell
+// fills in how each attempt ends, and passes the batch to [Machine.EndedBatch].
 func (c *Machine) TakeBatch() []End {
-	c.workerStarting = false // if that is another, one more may be started: no harm
+	c.workerStarting = false // if the starting worker is another one, one too many may be started, which does no harm
 	first := c.nextGranted()
 	if first == nil {
 		return nil
@@ -24,8 +24,8 @@ func (c *Machine) TakeBatch() []End {
 	return batch
 }
 
-// fill makes a batch of what is ready, from first on, as far as it fits. What one gate has
-// let through has a batch of its own.
+// fill makes a batch of the messages that are ready, from first on, as far as they fit. The
+// messages that one gate has let through make a batch of their own.
 func (c *Machine) fill(first *Delivery) []End {
 	most := c.batches.ready.messages + c.groups.Counts().Along
 	batch := make([]End, 0, min(c.batches.Size, max(1, most)))
@@ -50,12 +50,12 @@ type End struct {
 	Delivery *Delivery
 	Cargo    any // the shell's own
 	Opinion  Opinion
-	Escaped  bool   // the user's code ended each goroutine that was to judge it
-	Trail    string // that the observer leaves of it; empty: it leaves the one before
+	Escaped  bool   // the user's code ended each goroutine that tried to judge it
+	Trail    string // what Observer.Starting returned for it; empty: the trail before it stays
 
 	// What EndedBatch decides.
 	Verdict Verdict
-	Subject Subject // of which is told
+	Subject Subject // what the log and observers are told of
 }
 
 // EndedBatch judges the attempts of a batch, and begins the settlement of its messages.

@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	budgetDenied = time.Hour // between two attempts where reading is not permitted
-	// budgetWatch: of so much of the quota in this process's hands or backoff the
-	// queue's count is of interest.
+	budgetDenied = time.Hour // between two attempts, if reading is not permitted
+	// budgetWatch: the queue's count is read when this process holds, or has in backoff,
+	// this part of the quota or more: one part in a hundred.
 	budgetWatch = 100
 
 	// fullPause is how long receiving pauses at a full quota.
 	fullPause = 20 * time.Second
 )
 
-// watchInFlight has the queue's count read if it could matter: this process has a
-// notable part of the quota, the last reading was near it, or a receive was refused for
-// it. It is called when messages were hidden, and when a receive brought none.
+// watchInFlight asks for a new reading of the queue's count if it could matter: this process
+// has a notable part of the quota, the last reading was near the quota, or SQS refused a
+// receive because of it. It is called when messages were hidden, and when a receive brought
+// none.
 func (c *Machine) watchInFlight(now time.Time) {
 	b := &c.budget
 	if c.InFlightQuota < 0 || c.draining || !b.Look(now) {
@@ -31,7 +32,7 @@ func (c *Machine) watchInFlight(now time.Time) {
 		if len(c.held)+c.memory.Len() <= notable {
 			return
 		}
-		if len(c.held)+c.memory.InBackoff(now) <= notable { // which is not counted for each message
+		if len(c.held)+c.memory.InBackoff(now) <= notable { // which reads every note, so it is not done for each message
 			b.LookAgain(now.Add(budget.Every / 6))
 			return
 		}
@@ -70,7 +71,7 @@ func (c *Machine) Counted(hidden, visible int) {
 	c.find(f)
 }
 
-// CountDenied takes in that SQS denies the permission to read them.
+// CountDenied takes in that SQS denies the permission to read the counts.
 func (c *Machine) CountDenied(err error) {
 	c.budget.LookAgain(c.now.Add(budgetDenied))
 	c.find(plan.Finding{
@@ -81,8 +82,9 @@ func (c *Machine) CountDenied(err error) {
 	})
 }
 
-// broughtNothing is called when a receive has come back empty, or failed. It says
-// for how long to wait before the next: at a full quota it would be no better.
+// broughtNothing is called when a receive was empty or failed. It returns how long to wait
+// before the next one: zero, unless the quota is used up, and the next would bring nothing
+// either.
 func (c *Machine) broughtNothing(f Failure) time.Duration {
 	now := c.now
 	if f.Err != nil {
@@ -99,13 +101,13 @@ func (c *Machine) broughtNothing(f Failure) time.Duration {
 	return fullPause
 }
 
-// inFlight is what Status says of the queue's messages in flight.
+// inFlight returns what Status shows of the queue's messages in flight.
 func (c *Machine) inFlight(now time.Time) InFlight {
 	last := c.budget.Last()
 	return InFlight{Queue: last.Hidden, Visible: last.Visible, AsOf: last.At, Quota: max(0, c.InFlightQuota), Full: c.budget.Full(now)}
 }
 
-// inFlightProblem is what health says while the quota is used up; empty if it is not.
+// inFlightProblem describes, for the health, that the quota is used up; empty if it is not.
 func (c *Machine) inFlightProblem(now time.Time) string {
 	b := &c.budget
 	if !b.Full(now) {
@@ -116,5 +118,5 @@ func (c *Machine) inFlightProblem(now time.Time) string {
 	if !last.At.IsZero() {
 		count = fmt.Sprintf("%d messages of the queue were in flight at %s, of the %d that SQS permits, and %d wait", last.Hidden, last.At.UTC().Format(time.RFC3339), last.Quota, last.Visible)
 	}
-	return fmt.Sprintf("%s: it hands out no more, however many receives ask. Of them this process has %d in backoff and %d in its hands. Shorten the backoff, wake what waits if its cause is mended, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, c.memory.InBackoff(now), len(c.held))
+	return fmt.Sprintf("%s: receives bring no more messages. Of those in flight this process has %d in backoff and holds %d. Shorten the backoff, wake the messages in backoff if their cause is fixed, permit sqs:SendMessage so that retries can be copies, or ask AWS for a higher quota and set Config.InFlightQuota", count, c.memory.InBackoff(now), len(c.held))
 }

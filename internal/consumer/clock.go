@@ -2,11 +2,11 @@ package consumer
 
 import "time"
 
-// Begin begins a section at now. SQS's clock is ahead of ours by that much, as far as is
+// Begin begins a section at now. ahead is how far SQS's clock is ahead of ours, as far as is
 // known.
 func (c *Machine) Begin(now time.Time, ahead time.Duration) { c.now, c.ahead = now, ahead }
 
-// Now is the time of the section under way.
+// Now returns the time of the section under way.
 func (c *Machine) Now() time.Time { return c.now }
 
 // local translates an instant of SQS's clock to ours. Zero stays zero.

@@ -10,16 +10,16 @@ const (
 	// MaxStoryError is how many bytes of an error a story tells.
 	MaxStoryError = 1000
 
-	maxAttributes = 10 // that SQS lets one message have
+	maxAttributes = 10 // SQS's limit of message attributes
 
-	// refusedFor is how long a queue that refused a copy for a lasting reason is not
-	// asked again.
+	// refusedFor is how long no copy is sent to a queue that refused one for a lasting
+	// reason.
 	refusedFor = time.Minute
 )
 
-// giveUp sends d to the dead-letter queue as a copy with its story; the original is
-// deleted when the copy is confirmed. Where that cannot be, it is hidden as long as SQS
-// permits, and that is said aloud: nothing is dropped.
+// giveUp sends a copy of d with its story to the dead-letter queue; the original is deleted
+// when SQS has confirmed the copy. If no copy can be sent, d is hidden for as long as SQS
+// permits, and an error is logged: no message is dropped.
 func (c *Machine) giveUp(d *Delivery, now time.Time) {
 	switch {
 	case d.copied:
@@ -28,13 +28,13 @@ func (c *Machine) giveUp(d *Delivery, now time.Time) {
 		c.put(&c.copies, d, now)
 	case c.facts.Pending:
 		d.refusals++
-		c.settleLater(d, now) // whether there is a dead-letter queue will be known soon, or after its lease
+		c.settleLater(d, now) // the queue's attributes are not read yet: look again later
 	default:
 		c.keepUndeliverable(d, now)
 	}
 }
 
-// keepUndeliverable keeps a message that is given up and has nowhere to go.
+// keepUndeliverable keeps a message that is given up while there is no dead-letter queue.
 func (c *Machine) keepUndeliverable(d *Delivery, now time.Time) {
 	problem := "messages are given up, but no dead-letter queue takes them"
 	c.health.degrade(problem)
@@ -62,7 +62,7 @@ type Story struct {
 	Source             string
 }
 
-// story is d's Story.
+// story returns d's Story.
 func (c *Machine) story(d *Delivery, now time.Time) *Story {
 	s := &Story{
 		Reason:   d.verdict.Reason,
@@ -78,8 +78,8 @@ func (c *Machine) story(d *Delivery, now time.Time) *Story {
 	return s
 }
 
-// source is the queue that d, which c gives up, came from: c's own, or the one whose
-// retry lane that is. Its ARN where that is known, else its URL.
+// source names the queue that d, which c gives up, came from: c's own, or the queue whose
+// retry lane that is. It is an ARN if that is known, else a URL.
 func (c *Machine) source(d *Delivery) string {
 	from := c
 	if c.retryLaneOf != nil && d.History != nil {
@@ -91,21 +91,21 @@ func (c *Machine) source(d *Delivery) string {
 	return from.Queue.URL
 }
 
-// copySize is what a copy of d counts against the size of a batch, with a story or
-// a history, and with the trace header, which SQS does not count and requests carry.
+// copySize returns the size of a copy of d in a batch request, with a story or a history,
+// and with the trace header: SQS does not count that, but the request carries it.
 func copySize(d *Delivery) int {
 	return d.Size + d.TraceSize + max(historySize, MaxStoryError+1000)
 }
 
-// copyRefused decides what to do about a dead letter that was not taken.
+// copyRefused decides what to do about a dead letter that SQS did not accept.
 func (c *Machine) copyRefused(d *Delivery, f *Failure, now time.Time) {
 	known := c.memory.Note(d.ID, now)
 	switch {
 	case !f.is(BySender) && f.is(Unacceptable) && !d.apart:
-		d.apart = true // another of its batch may be meant
+		d.apart = true // SQS may have refused another message of its batch
 		c.settle(d, now)
 	case f.is(BySender|Unacceptable) && !d.bare:
-		// Perhaps it has grown too large for the queue: once more, without.
+		// The story may make it too large for the queue: try once more without it.
 		d.bare, d.apart = true, true
 		c.settle(d, now)
 	case f.is(BySender | Unacceptable):
@@ -113,12 +113,12 @@ func (c *Machine) copyRefused(d *Delivery, f *Failure, now time.Time) {
 	case f.is(Lasting):
 		c.facts.refusedUntil = now.Add(refusedFor)
 		c.noteDenied("dead-letter", f)
-		c.complain("dead-letter", "the dead-letter queue takes no messages", "url", c.facts.DeadLetter.URL, "error", f.Err)
+		c.complain("dead-letter", "the dead-letter queue accepts no messages", "url", c.facts.DeadLetter.URL, "error", f.Err)
 		c.settle(d, now)
 	case d.lease.Over(now):
 		c.lose(d, f.Err)
 	case d.refusedLong(now) && known.Kept && !d.bare:
-		d.bare = true // which is worth a try the second time: the first it may have been the queue
+		d.bare = true // only the second time: the first time the queue may have been the cause
 		c.settle(d, now)
 	case d.refusedLong(now):
 		known.Kept = true
@@ -130,10 +130,10 @@ func (c *Machine) copyRefused(d *Delivery, f *Failure, now time.Time) {
 	}
 }
 
-// keepUnsendable keeps a message that is given up, and that the dead-letter queue does
-// not take.
+// keepUnsendable keeps a message that is given up, and that the dead-letter queue does not
+// accept.
 func (c *Machine) keepUnsendable(d *Delivery, err error, wait time.Duration, now time.Time) {
-	c.complain("unsendable", "the dead-letter queue does not take this message; hidden, to be tried again", "message", d.Subject(), "url", c.facts.DeadLetter.URL, "wait", wait, "error", err)
+	c.complain("unsendable", "the dead-letter queue does not accept this message; it is hidden and will be tried again", "message", d.Subject(), "url", c.facts.DeadLetter.URL, "wait", wait, "error", err)
 	if until := now.Add(wait); until.After(c.unsendable.until) {
 		c.unsendable.until = until
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/lease"
 )
 
-// Delivery is one message in this consumer's hands, from its receipt to the
+// Delivery is one message that this consumer holds, from its receipt to the
 // acknowledgement of its settlement. The shell sets the exported fields before
 // [Machine.Took], but for Attempt; from then on all fields are the machine's. ID,
 // Attempt, Trail, History and the times do not change while a handler runs.
@@ -21,75 +21,76 @@ type Delivery struct {
 	Received              time.Time // on our clock
 	Receives              int       // SQS's count at this receive
 	Handle                *string   // the newest receipt handle
-	Key                   string    // of the breaker and the pause that concern it
-	Fit                   int       // attempts that fit into the time since it was first received
-	History               *Past     // what it carries of the messages before it; nil: nothing
+	Key                   string    // of its breaker, as Config.Outage.Key returned it
+	Fit                   int       // how many attempts fit into the time since its first receive
+	History               *Past     // of the messages that it is a copy of; nil: it is no copy
 	Size                  int       // in bytes, as SQS counts it, without its history
 	Attributes            int       // how many message attributes its sender attached
 	TraceSize             int       // bytes of its trace header
 	Attempt               int       // the number of its run, the present one or the next
-	Trail                 string    // that the observer left of the run before
+	Trail                 string    // what Observer.Starting returned for the run before
 
 	shelf    *Gate                    // the closed gate that it waits behind
 	gate     *Gate                    // the gate that has let it through
-	round    int                      // of the gate's breaker, when it did
+	round    int                      // of the gate's breaker at that time
 	next     *Delivery                // in a fifo
 	previous *Delivery                //
-	named    *string                  // the handle that the latest request about it named
+	named    *string                  // the receipt handle in the latest request about it
 	receives int                      // SQS's count at the newest receive
 	member   groups.Member[*Delivery] // FIFO: of its group
-	size     int                      // Size, of a batch consumer
+	size     int                      // Size, if the consumer runs batches
 
 	state   state
 	lease   lease.Lease
-	verdict Verdict // while it waits for its time: what becomes of it otherwise
+	verdict Verdict // while it is scheduled: how to settle it if it has to leave before
 
-	duplicate bool // arrived while the same message was held: only lent its handle
+	duplicate bool // the same message was held already, and has taken over its receipt handle
 	ran       bool // its handler was run
 	tried     bool // an attempt has failed for want of what its handler needs
 
-	copied     bool // the dead-letter queue, or its own, has it again
+	copied     bool // SQS has confirmed its copy
 	uncopyable bool // it cannot be requeued
-	bare       bool // the copy goes without what can be left out: its story and its trace header
-	apart      bool // the copy goes in a request of its own
-	watched    bool // its end has been taken in by Machine.giveUps
+	bare       bool // its copy is sent without the story and the trace header
+	apart      bool // its copy is sent in a request of its own
+	watched    bool // Machine.giveUps has counted its end
 	refusals   int  // settlements that failed, for their backoff
 	refused    refusals
 	requests   int // requests spent on settling
 
-	began time.Time // of the run of its handler that is under way
+	began time.Time // when its present run began
 	hung  bool      // its handler ignores the end of its context
 
-	hiddenUntil time.Time // by the settlement that is under way
+	hiddenUntil time.Time // until when the settlement under way hides it
 }
 
-// Duplicate reports whether d arrived while the same message was held: that adopted its
-// receipt handle, and d is not run.
+// Duplicate reports whether the same message was held when d was received. It has taken over
+// d's receipt handle, and d is not run.
 func (d *Delivery) Duplicate() bool { return d.duplicate }
 
-// Held reports whether d has not yet left the consumer's hands.
+// Held reports whether the consumer still holds d.
 func (d *Delivery) Held() bool { return d.state != stateGone }
 
-// Outcome is what becomes of d, while it is settled.
+// Outcome returns what the settlement under way does with d.
 func (d *Delivery) Outcome() Outcome { return d.verdict.Outcome }
 
-// leaveTrail notes what the observer leaves of the run that has ended; nothing, if trail is
-// empty.
+// leaveTrail sets the trail of the run that has ended; an empty one leaves the trail before
+// it as it is.
 func (d *Delivery) leaveTrail(trail string) {
 	if trail != "" {
 		d.Trail = trail
 	}
 }
 
-// SetSequence sets d's place in a FIFO queue, as SQS numbers it.
+// SetSequence sets the sequence number that SQS gave d on a FIFO queue.
 func (d *Delivery) SetSequence(number string) { d.member.Sequence = number }
 
-// Subject is d as it is now.
+// Subject returns d as it is now.
 func (d *Delivery) Subject() Subject { return Subject{d.Cargo, d.Attempt, d.Trail} }
 
-// Past is what a delivery's history tells of the messages before it. Unless it was signed,
-// whoever may send to the queue can forge it: it can delay or give up the message that
-// carries it, and claim another's origin, by which nothing may be settled alone.
+// Past is what a copy's history says about the messages before it. Unless it is signed, any
+// producer of the queue can forge it: a forged history can delay the message that carries
+// it, have it given up, or claim another message's origin. So no message may be settled by
+// its origin alone.
 type Past struct {
 	history.History
 
@@ -98,7 +99,7 @@ type Past struct {
 	Due      time.Time // NotBefore on our clock
 }
 
-// lostTo is why settling failed, for a message that was lost; otherwise nil.
+// lostTo returns why settling failed if d was lost, otherwise nil.
 func (d *Delivery) lostTo() error {
 	if d.verdict.Outcome == OutcomeLost {
 		return d.verdict.Err
@@ -106,14 +107,14 @@ func (d *Delivery) lostTo() error {
 	return nil
 }
 
-// asReceived puts deliveries into the order in which they came, those of a FIFO
-// queue that came together into the order in which they were sent.
+// asReceived compares deliveries by the time of their receipt, and those of a FIFO queue
+// that were received together by the order in which they were sent.
 func asReceived(a, b *Delivery) int {
 	return cmp.Or(a.Received.Compare(b.Received), groups.Compare(a.member.Sequence, b.member.Sequence), cmp.Compare(a.ID, b.ID))
 }
 
-// spread is the part of span that falls to a message id, the same everywhere. The
-// last digits of an id are as random as the whole.
+// spread maps a message id onto a part of span, the same in every process. The last digits
+// of an id are as random as the whole.
 func spread(span time.Duration, id string) time.Duration {
 	var sum uint32 = 2166136261 // FNV-1a
 	for i := max(0, len(id)-8); i < len(id); i++ {
@@ -147,7 +148,7 @@ func (f *fifo) pushFront(d *Delivery) {
 	f.first = d
 }
 
-// remove takes d out, which is in f.
+// remove takes d out of f.
 func (f *fifo) remove(d *Delivery) {
 	if d.previous == nil {
 		f.first = d.next

@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Start has the consumer receive, unless stopped is set: a long poll would begin that the
-// stop waits for.
+// Start begins to receive, unless stopped is set: the stop would have to wait for the long
+// poll.
 func (c *Machine) Start(stopped bool) {
 	c.health.set(HealthOK, "")
 	if !stopped {
@@ -16,9 +16,9 @@ func (c *Machine) Start(stopped bool) {
 	}
 }
 
-// Stop begins the stop: nothing is received any more, and what has not started is given
-// back, unless there is time to run it. It returns how many messages are held, and how many
-// receives may be under way.
+// Stop begins the stop: the consumer receives no more, and gives back the messages that have
+// not started, unless there is time to run them. It returns how many messages are held, and
+// how many receives may be under way.
 func (c *Machine) Stop() (held, receives int) {
 	c.draining = true
 	c.softEnd, c.hardEnd = c.now.Add(c.SoftBudget), c.now.Add(c.StopBudget)
@@ -31,20 +31,20 @@ func (c *Machine) Stop() (held, receives int) {
 	return held, receives
 }
 
-// StopHandlers is called when handlers are told to stop: nothing starts from now on.
+// StopHandlers is called when handlers are told to stop: no handler starts from now on.
 func (c *Machine) StopHandlers() { c.releaseUnstarted(c.now) }
 
-// Receives is how many receives are under way, while the consumer stops.
+// Receives returns how many receives are under way while the consumer stops.
 func (c *Machine) Receives() int { return len(c.pollers) }
 
-// Close ends the stop: nothing is started any more, whatever is left.
+// Close ends the stop: from now on no effect starts, even if messages are left.
 func (c *Machine) Close() { c.closed = true }
 
 // Closed reports whether Close has been called.
 func (c *Machine) Closed() bool { return c.closed }
 
-// Left takes in that the stop is over, and returns what is left: the ids of messages whose
-// handlers have not returned, and of those that were not settled in time, in order.
+// Left notes that the stop is over, and returns the ids of the messages whose handlers have
+// not returned, and of those that were not settled in time, both sorted.
 func (c *Machine) Left() (abandoned, unsettled []string) {
 	for id, d := range c.held {
 		if d.state == stateRunning {
@@ -59,17 +59,18 @@ func (c *Machine) Left() (abandoned, unsettled []string) {
 	return abandoned, unsettled
 }
 
-// DeadLettersLeftOut is how many dead letters had no [DeadLettered] since the last
-// [LeftOut].
+// DeadLettersLeftOut returns how many dead letters since the last [LeftOut] had no
+// [DeadLettered].
 func (c *Machine) DeadLettersLeftOut() int { return c.deadLetterLog.next() }
 
-// Empty reports whether nothing is held and nothing is on its way.
+// Empty reports whether no message is held, no receive or worker is left, and no
+// Config.AfterDelete runs or waits.
 func (c *Machine) Empty() bool {
 	return len(c.held) == 0 && len(c.pollers) == 0 && c.workers == 0 && c.after.left() == 0
 }
 
-// releaseUnstarted gives back what no handler has started on, unless there is time to
-// run it.
+// releaseUnstarted gives back the messages that no handler has started on, unless there is
+// time to run them.
 func (c *Machine) releaseUnstarted(now time.Time) {
 	inTime := c.timeAllows(now)
 	var unstarted []*Delivery
@@ -81,7 +82,7 @@ func (c *Machine) releaseUnstarted(now time.Time) {
 	slices.SortFunc(unstarted, asReceived)
 	for _, d := range unstarted {
 		switch {
-		case !d.state.waits(): // given back with another
+		case !d.state.waits(): // given back with another of its group
 		case d.state == stateScheduled:
 			c.skip(d, d.verdict, now) // not before its time
 		case !inTime || d.state == stateShelved:
@@ -101,11 +102,11 @@ func releasedAtStop(err error) Verdict {
 }
 
 // timeAllows reports whether handlers that would start now can be expected to end before
-// handlers are cancelled. To release a message uses up one of its receives; to start and
-// then cancel it uses up that and the work.
+// handlers are cancelled. Releasing a message uses up one of its receives; starting and then
+// cancelling it uses up a receive and the work.
 func (c *Machine) timeAllows(now time.Time) bool {
 	if c.taskTime.mean == 0 || c.paused {
-		return false // no handler has ended yet: nothing is known; or none may start
+		return false // no handler has ended yet, so its time is unknown; or none may start
 	}
 	turns := 1 + (c.waiting+c.running)/c.capacity()
 	expected := c.taskTime.mean * time.Duration(turns)

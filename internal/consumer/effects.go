@@ -37,15 +37,14 @@ const (
 	Emptied                          // let the drain go on: Empty
 )
 
-// want adds e to the effects of the section. After the end of the stop budget it does
-// nothing.
+// want adds e to the effects of the section. After [Machine.Close] it does nothing.
 func (c *Machine) want(e Effect) {
 	if !c.closed {
 		c.effects = append(c.effects, e)
 	}
 }
 
-// Effects calls do for each effect that the section has left, in their order.
+// Effects calls do for each effect of the section, in their order.
 func (c *Machine) Effects(do func(Effect)) {
 	for i := range c.effects {
 		do(c.effects[i])

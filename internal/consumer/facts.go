@@ -11,16 +11,15 @@ import (
 type Facts struct {
 	Plan       plan.Queue
 	ARN        string
-	Pending    bool  // they could not be read yet, and will be tried again
+	Pending    bool  // the attributes could not be read yet, and will be read again
 	DeadLetter Queue // zero if there is none
-	Largest    int   // bytes that a message may have; zero: not known
+	Largest    int   // MaximumMessageSize in bytes; zero: not known
 
-	refusedUntil  time.Time // the dead-letter queue takes no copies, for a lasting reason
-	noCopiesUntil time.Time // nor does the queue itself
+	refusedUntil  time.Time // until then the dead-letter queue accepts no copies, for a lasting reason
+	noCopiesUntil time.Time // the same of the queue itself, or its retry lane
 }
 
-// retention is how long the queue keeps a message; SQS's default, where that is not
-// known.
+// retention returns how long the queue keeps a message; SQS's default if that is not known.
 func (f *Facts) retention() time.Duration {
 	if f.Plan.Retention == 0 {
 		return plan.DefaultRetention
@@ -31,21 +30,21 @@ func (f *Facts) retention() time.Duration {
 // learnEvery is the time between two attempts to read the queue's attributes.
 const learnEvery = time.Minute
 
-// Policy is the policy with the queue's limits filled in.
+// Policy returns the policy with the queue's limits filled in.
 func (c *Machine) Policy() retry.Policy { return c.policy }
 
-// Learned takes in what the queue's attributes say, and returns the policy as it is from
-// now on.
+// Learned takes in the queue's attributes, and returns the policy with their limits filled
+// in.
 func (c *Machine) Learned(f Facts) retry.Policy {
 	c.facts = f
 	c.policy.MaxAttempts = plan.MaxAttempts(c.Retry, f.Plan)
 	return c.policy
 }
 
-// Unlearned takes in that they could not be read: f is what is known without them.
+// Unlearned takes in that the attributes could not be read: f is what is known without them.
 func (c *Machine) Unlearned(f Facts) { c.facts = f }
 
-// LearnLater has what could not be read tried again, until it can be.
+// LearnLater plans another attempt to read the queue's attributes.
 func (c *Machine) LearnLater() {
 	c.alarms.After(c.now.Add(learnEvery), func(time.Time) {
 		if !c.draining {

@@ -9,62 +9,63 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// gates are what keeps messages from their handlers: breakers that are not quiet,
-// and keys that are paused. In good times there is none, and they cost nothing.
+// gates keep messages from their handlers: a gate exists for each breaker that has seen
+// failures lately, and for each paused key. While nothing fails there is none, and gates
+// cost nothing.
 type gates struct {
 	byKey   map[string]*Gate
-	shelved int        // messages held that take no room of those that may start
-	bytes   int        // of all messages held, of a batch consumer
-	former  formerGate // of the whole consumer
+	shelved int        // held messages that do not count against the room for others
+	bytes   int        // of all held messages, if the consumer runs batches
+	former  formerGate // the latest gate of a consumer without keys
 }
 
-// formerGate is what is remembered of the gate of a whole consumer, which comes and
-// goes with failures: how usual these are.
+// formerGate remembers the gate of a consumer without keys, which exists only while there
+// are failures: it knows how usual failures are.
 type formerGate struct {
 	breaker breaker.Breaker
-	deleted int64 // the messages that were deleted until it went
+	deleted int64 // how many messages had been deleted when it was dropped
 	known   bool
 }
 
-// gate stands before the handlers of one key's messages, or of all.
+// Gate decides when the messages of one key, or all messages, may go to their handlers.
 type Gate struct {
 	key     string
 	breaker breaker.Breaker
 	paused  bool
 
-	held    fifo // of messages that have not failed
-	tried   fifo // of those that have, for want of the dependency
-	holding int  // in either
-	trying  int  // in tried
-	shelved int  // of them, those counted in gates.shelved
+	held    fifo // messages that have not failed
+	tried   fifo // messages that have failed because the dependency was unavailable
+	holding int  // how many are in held and tried
+	trying  int  // how many are in tried
+	shelved int  // how many of them gates.shelved counts
 
-	active   int          // messages let through since the breaker's last turn and not yet ended
-	wanted   bool         // half-open: the next message that comes is the canary
-	fresh    bool         // only one that has not failed
-	waitFor  time.Time    // ramping: messages that have failed wait until then for others
-	rested   time.Time    // ramping: no handler is started before
+	active   int          // messages let through since the breaker last changed, and not yet ended
+	wanted   bool         // half-open: the next message is the canary
+	fresh    bool         // the canary must be a message that has not failed
+	waitFor  time.Time    // ramping: messages that have failed wait for others until then
+	rested   time.Time    // ramping: no handler starts before
 	probing  bool         // Settings.Outage.Probe has not returned
-	canaries int          // sent so far
-	look     alarms.Alarm // rings when g is to be looked at: for its probe, or who may pass
-	cause    error        // the latest failure for want of the dependency
+	canaries int          // started so far
+	look     alarms.Alarm // rings when a probe is due, or when more messages may pass
+	cause    error        // the latest error that counted as unavailable
 }
 
 const (
 	maxGates = 1000
 
-	// A key's messages that there is no room to hold are hidden, longer each time.
+	// A key's messages are hidden if there is no room to hold them, longer each time.
 	minAway = time.Minute
 	maxAway = 10 * time.Minute
 
-	// rampPatience is for how long, while ramping, messages that have failed wait
-	// for others to come and go first.
+	// rampPatience is how long, while ramping, messages that have failed wait for others
+	// to run first.
 	rampPatience = time.Second
-	// rampIdle is how long nothing runs, while ramping, before more may run at once
+	// rampIdle: while ramping, if no handler has run for this time, more may run at once
 	// and hidden messages are woken.
 	rampIdle = 2 * time.Second
 )
 
-// state is the state of g's breaker.
+// state returns the state of g's breaker.
 func (g *Gate) state() breaker.State { return g.breaker.State() }
 
 // admits reports whether one more message may pass.
@@ -86,7 +87,7 @@ func (c *Machine) gateShut(d *Delivery, now time.Time) bool {
 	return g != nil && !g.admits(now)
 }
 
-// readyOrShelve puts d where it waits for a worker, or behind its gate.
+// readyOrShelve makes d ready for a worker, or holds it behind its gate.
 func (c *Machine) readyOrShelve(d *Delivery, now time.Time) {
 	g := c.gates.byKey[d.Key]
 	if g == nil {
@@ -111,8 +112,8 @@ func (c *Machine) readyOrShelve(d *Delivery, now time.Time) {
 	}
 }
 
-// shelve holds d behind g. Where each key has its gate, others go on receiving: so what
-// is held is bounded there, and the rest is hidden.
+// shelve holds d behind g. If each key has its gate, receiving goes on for other keys: so
+// the number of held messages is limited, and the others are hidden.
 func (c *Machine) shelve(g *Gate, d *Delivery, now time.Time) {
 	if !c.roomToHold(g) {
 		c.sendAway(d, g, maxAway, now)
@@ -132,14 +133,14 @@ func (c *Machine) shelve(g *Gate, d *Delivery, now time.Time) {
 	c.awaitTurn(g, now)
 }
 
-// sendAway hides d, which waits, for a while, since there is no room to hold it behind
-// g: longer each time, up to most.
+// sendAway hides d, which waits, because there is no room to hold it behind g: for a longer
+// time each time, up to most.
 func (c *Machine) sendAway(d *Delivery, g *Gate, most time.Duration, now time.Time) {
 	away := c.sentAway(d, most, g.cause, now)
 	releases := c.releases(d, now)
 	known := c.memory.Note(d.ID, now)
 	known.Releases = releases + 1
-	if known.Asked && known.Due.After(away.Due) { // by the handler
+	if known.Asked && known.Due.After(away.Due) { // the handler asked for a longer wait
 		away.Due, away.Reason = known.Due, retry.ReasonRetryAfter
 	}
 	known.Due = away.Due
@@ -148,8 +149,8 @@ func (c *Machine) sendAway(d *Delivery, g *Gate, most time.Duration, now time.Ti
 }
 
 // roomToHold reports whether one more message may be held behind g. Where each key has
-// its gate, one key may hold half of the places, all keys together all of them; of a
-// batch consumer's bytes half.
+// its gate, one key may hold half of the places, all keys together all of them, and all
+// keys of a batch consumer together half of the bytes.
 func (c *Machine) roomToHold(g *Gate) bool {
 	if !c.Keyed {
 		return true
@@ -160,14 +161,14 @@ func (c *Machine) roomToHold(g *Gate) bool {
 		return false
 	}
 	if g.state() == breaker.Ramping {
-		return g.holding-g.trying < share // these take the places of others
+		return g.holding-g.trying < share // those in held count against the room for others
 	}
 	return c.gates.shelved < all && g.holding < share
 }
 
-// sentAway is the verdict on a message that waits for its key, and that there is
-// no room to hold: hidden, longer each time up to most, since each time uses up a
-// receive.
+// sentAway returns the verdict on a message that waits for its key, if there is no room to
+// hold it: it is hidden, for a longer time each time, up to most, because each time uses up
+// a receive.
 func (c *Machine) sentAway(d *Delivery, most time.Duration, cause error, now time.Time) Verdict {
 	releases := c.releases(d, now)
 	wait := min(most, minAway<<min(releases, 10))
@@ -175,7 +176,7 @@ func (c *Machine) sentAway(d *Delivery, most time.Duration, cause error, now tim
 	return Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonUnavailable, Due: now.Add(wait), Err: cause, unavailable: true}
 }
 
-// stepOut takes d out of those that are ready, or that wait behind a gate.
+// stepOut takes d out of the messages that are ready, or out of those behind its gate.
 func (c *Machine) stepOut(d *Delivery) {
 	if g := d.shelf; g != nil {
 		c.move(d, stateWaiting)
@@ -197,7 +198,8 @@ func (c *Machine) stepOut(d *Delivery) {
 	}
 }
 
-// leaveGate ends d's passage through a gate, and returns that.
+// leaveGate notes that the run for which a gate let d through is over, and returns the gate;
+// nil if there was none.
 func (c *Machine) leaveGate(d *Delivery) *Gate {
 	g := d.gate
 	if g != nil {
@@ -207,8 +209,8 @@ func (c *Machine) leaveGate(d *Delivery) *Gate {
 	return g
 }
 
-// endedWithoutResult does what follows when a message that g has let through tells nothing: it
-// was lost, released, or given up as a bad message.
+// endedWithoutResult is called when a message that g has let through says nothing about the
+// dependency: it was lost, released, or given up as a bad message.
 func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
 	switch {
 	case c.draining:
@@ -220,8 +222,8 @@ func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
 }
 
 // recount brings gates.shelved up to date with g. While g is ramping, held messages that
-// have not failed take room: otherwise a backlog would be received only to be held. Those
-// that have failed take none: otherwise no other message could be received.
+// have not failed count against the room: otherwise a backlog would be received only to be
+// held. Messages that have failed do not: otherwise no other message could be received.
 func (c *Machine) recount(g *Gate) {
 	shelved := g.holding
 	if g.state() == breaker.Ramping && !g.paused {
@@ -231,9 +233,9 @@ func (c *Machine) recount(g *Gate) {
 	g.shelved = shelved
 }
 
-// letThrough lets as many of the held messages pass as g admits. While ramping, those
-// that have failed come only when there has been no other for rampPatience: they may be
-// what made the breaker open, and none of the rest.
+// letThrough lets as many of the held messages pass as g admits. While ramping, messages
+// that have failed pass only if no other has come for rampPatience: they alone may be the
+// reason why the breaker opened.
 func (c *Machine) letThrough(g *Gate, now time.Time) {
 	for n := g.holding; n > 0 && g.admits(now); n-- {
 		d := g.held.first
@@ -258,8 +260,8 @@ func (g *Gate) awaitOthers(now time.Time) bool {
 	return !now.Before(g.waitFor)
 }
 
-// awaitTurn sets g's alarm, while ramping, to when held messages may pass that may not
-// now, or to when g has been idle for a while.
+// awaitTurn sets g's alarm while g is ramping: to when more held messages may pass or, if
+// none is held, to when g has been idle for rampIdle.
 func (c *Machine) awaitTurn(g *Gate, now time.Time) {
 	if g.state() != breaker.Ramping || g.paused || g.active >= g.breaker.Level() {
 		return
@@ -297,8 +299,8 @@ func (c *Machine) addGate(key string) *Gate {
 	return g
 }
 
-// watch returns the gate of a key whose messages begin to fail; nil if as many
-// keys as can be are watched, and all of them more urgent.
+// watch returns a gate for a key whose messages begin to fail; nil if there are maxGates
+// already, and none of them can be dropped.
 func (c *Machine) watch(key string) *Gate {
 	if len(c.gates.byKey) >= maxGates {
 		var oldest *Gate
@@ -316,8 +318,8 @@ func (c *Machine) watch(key string) *Gate {
 	return c.addGate(key)
 }
 
-// dropIdleGate forgets g if nothing is known by it. While a probe of it is under way that is
-// known: there is not to be another beside it.
+// dropIdleGate drops g if it holds no message and its breaker has seen no failure lately.
+// It keeps g while its probe is under way, so that no second probe starts.
 func (c *Machine) dropIdleGate(g *Gate) {
 	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
 		c.alarms.Stop(&g.look)

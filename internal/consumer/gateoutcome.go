@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// throughBreaker tells the breaker of d how its attempt ended, and returns v, or what
-// becomes of d instead since a breaker is open.
+// throughBreaker tells d's breaker how the attempt ended. It returns v or, if the breaker is
+// open, the verdict that replaces it.
 func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Duration, now time.Time) Verdict {
 	let := c.leaveGate(d)
 	v.unavailable = o.Unavailable
@@ -43,7 +43,7 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 	return v
 }
 
-// passedAndEnded takes in the end of an attempt at a message that g has let through.
+// passedAndEnded takes in the end of an attempt at a message that g let through.
 func (c *Machine) passedAndEnded(g *Gate, d *Delivery, unavailable bool, took time.Duration, now time.Time) {
 	if g.state() != breaker.Ramping {
 		c.canaryEnded(g, unavailable, took, now)
@@ -55,7 +55,7 @@ func (c *Machine) passedAndEnded(g *Gate, d *Delivery, unavailable bool, took ti
 	})
 }
 
-// ramp changes g's breaker, which is ramping, and does what follows from it.
+// ramp changes g's breaker, which is ramping, and applies the consequences.
 func (c *Machine) ramp(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 	b := g.breaker
 	change(&b)
@@ -74,7 +74,7 @@ func (c *Machine) ramp(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 	c.letThrough(g, now)
 }
 
-// canaryEnded takes in the end of a probe.
+// canaryEnded takes in the end of a probe or of a canary's run.
 func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now time.Time) {
 	switch {
 	case !unavailable:
@@ -84,14 +84,14 @@ func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now
 	}
 }
 
-// heldInOutage is the verdict on a message whose attempt failed while its breaker was
-// not closed: no attempt is counted, and it is held. What is given up for its age,
-// or since its queue would drop it, stays given up.
+// heldInOutage returns the verdict on a message whose attempt failed while its breaker was
+// not closed: no attempt is counted, and the message is held. A message that is given up for
+// its age, or because its queue would drop it, stays given up.
 func (c *Machine) heldInOutage(g *Gate, d *Delivery, v Verdict, now time.Time) Verdict {
 	if v.Outcome == OutcomeLost || v.Outcome == OutcomeDeadLetter && (v.Reason == retry.ReasonAge || v.Reason == retry.ReasonRetention) {
 		return v
 	}
-	var asked time.Time // by the handler
+	var asked time.Time // the wait that the handler asked for
 	if v.Reason == retry.ReasonRetryAfter {
 		asked = v.Due
 	}
@@ -111,7 +111,7 @@ func (c *Machine) holdAgain(d *Delivery, v Verdict, now time.Time) {
 	d.tried = true
 	if !v.Due.IsZero() {
 		known := c.memory.Note(d.ID, now)
-		known.Due, known.Asked = v.Due, true // by the handler: it is not woken before
+		known.Due, known.Asked = v.Due, true // the handler asked for it: it is not woken before
 		known.Unrun(d.Attempt, d.receives)
 	}
 	if g := c.gates.byKey[d.Key]; g != nil && !g.admits(now) {

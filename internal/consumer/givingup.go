@@ -2,7 +2,7 @@ package consumer
 
 import "time"
 
-// givingUpAt is what Status and the observer are told at now.
+// givingUpAt returns what Status and the observer are told at now.
 func (c *Machine) givingUpAt(now time.Time) GivingUp {
 	s := c.giveUps.Summary(now)
 	return GivingUp{
@@ -12,19 +12,19 @@ func (c *Machine) givingUpAt(now time.Time) GivingUp {
 }
 
 const (
-	// In each interval so many dead letters have a line of their own in the log; of the
-	// others their number is logged.
+	// deadLetterLines is how many dead letters are logged one by one in each
+	// DeadLetterInterval; for the others, only their number is logged.
 	deadLetterLines = 10
-	// DeadLetterInterval is how long that is.
+	// DeadLetterInterval is the interval of deadLetterLines.
 	DeadLetterInterval = 10 * time.Second
 )
 
-// watchGivingUp takes in d's verdict, whose settlement begins. It is not left until SQS
-// has acknowledged that: deletes and dead letters travel in batches of their own, so
-// that many of one kind would seem to come in a row.
+// watchGivingUp counts d's verdict when its settlement begins. It does not wait until SQS has
+// acknowledged it: deletes and dead letters are sent in batches of their own, so that many
+// of one kind would seem to come in a row.
 func (c *Machine) watchGivingUp(d *Delivery, now time.Time) {
 	if d.watched {
-		return // it is settled once more
+		return // its settlement is tried again
 	}
 	switch d.verdict.Outcome {
 	case OutcomeDelete:
@@ -37,7 +37,7 @@ func (c *Machine) watchGivingUp(d *Delivery, now time.Time) {
 	}
 }
 
-// gaveUp takes in that d is given up.
+// gaveUp counts that d is given up.
 func (c *Machine) gaveUp(d *Delivery, now time.Time) {
 	problem := ""
 	if d.verdict.Err != nil {
@@ -51,7 +51,8 @@ func (c *Machine) gaveUp(d *Delivery, now time.Time) {
 	c.tell(c.givingUpAt(now))
 }
 
-// checkQuiet ends what has gone quiet, or looks again later.
+// checkQuiet reports the end of the giving up if no message has been given up for a while;
+// otherwise it checks again later.
 func (c *Machine) checkQuiet(now time.Time) {
 	if !c.giveUps.Begun() || c.closed {
 		return
@@ -64,7 +65,7 @@ func (c *Machine) checkQuiet(now time.Time) {
 	c.endGivingUp(now)
 }
 
-// endGivingUp reports that it is over.
+// endGivingUp reports that the giving up is over.
 func (c *Machine) endGivingUp(now time.Time) {
 	c.alarms.Stop(&c.quiet)
 	e := c.givingUpAt(now)
@@ -73,7 +74,7 @@ func (c *Machine) endGivingUp(now time.Time) {
 	c.tell(e)
 }
 
-// givingUp is what Status says; nil in good times.
+// givingUp returns what Status shows; nil unless most messages are given up.
 func (c *Machine) givingUp(now time.Time) *GivingUp {
 	if quiet, _ := c.giveUps.Gone(now); !c.giveUps.Begun() || quiet {
 		return nil
@@ -92,7 +93,7 @@ func (c *Machine) logDeadLetter(d *Delivery, now time.Time) {
 	if l.lines++; l.lines == 1 {
 		c.alarms.After(now.Add(DeadLetterInterval), func(time.Time) {
 			if c.closed {
-				return // the end of Run says it
+				return // the end of Run logs the number
 			}
 			if leftOut := l.next(); leftOut > 0 {
 				c.tell(LeftOut(leftOut))
@@ -105,7 +106,8 @@ func (c *Machine) logDeadLetter(d *Delivery, now time.Time) {
 // deadLetterLog counts the lines of one interval.
 type deadLetterLog struct{ lines, leftOut int }
 
-// next begins another interval, and returns how many had no line in this.
+// next begins another interval, and returns how many dead letters had no line in the last
+// one.
 func (l *deadLetterLog) next() (leftOut int) {
 	leftOut = l.leftOut
 	*l = deadLetterLog{}

@@ -7,14 +7,14 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// joinGroup takes d, a message of a FIFO queue, into its group.
+// joinGroup adds d, a message of a FIFO queue, to its group.
 func (c *Machine) joinGroup(d *Delivery, now time.Time) {
 	d.member.Cargo, d.member.Size = d, d.size
 	c.inGroup(c.groups.Join(&d.member, d.GroupID, now), now)
 }
 
-// inGroup does what follows for the messages of a group. Those that are gone, which is
-// about to be said of them, are left out.
+// inGroup carries out what a says about the messages of a group. It leaves out those that
+// have gone meanwhile.
 func (c *Machine) inGroup(a groups.Answer[*Delivery], now time.Time) {
 	back := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: a.Until}
 	if a.Recall != nil {
@@ -35,8 +35,8 @@ func (c *Machine) inGroup(a groups.Answer[*Delivery], now time.Time) {
 	}
 }
 
-// giveBackWaiting gives back d, which waits, as v says, and what waits behind it in its
-// group.
+// giveBackWaiting gives back d, which waits, as v says, and the messages that wait behind it
+// in its group.
 func (c *Machine) giveBackWaiting(d *Delivery, v Verdict, now time.Time) {
 	if a := c.groups.GiveBack(&d.member, v.Due); len(a.Return) > 0 {
 		c.inGroup(a, now)
@@ -45,17 +45,17 @@ func (c *Machine) giveBackWaiting(d *Delivery, v Verdict, now time.Time) {
 	c.skip(d, v, now)
 }
 
-// leaveGroup does what follows for its group when d is no longer held.
+// leaveGroup is called when d is no longer held: its group goes on, or is given back.
 func (c *Machine) leaveGroup(d *Delivery, now time.Time) {
 	v := &d.verdict
 	again := v.Due
 	if c.budget.High(now) {
-		again = time.Time{} // what is visible behind a hidden head is not in flight
+		again = time.Time{} // the others become visible: behind a hidden head they are not in flight
 	}
 	c.inGroup(c.groups.Gone(&d.member, v.Outcome == OutcomeDelete || v.Outcome == OutcomeDeadLetter, again, now), now)
 }
 
-// byGroup completes a verdict that gives d back, by what Settings.FIFO says of its group.
+// byGroup completes a verdict that gives d back, as Settings.FIFO says.
 func (c *Machine) byGroup(d *Delivery, v Verdict, now time.Time) Verdict {
 	switch {
 	case !c.Queue.FIFO || !v.comesAgain():
@@ -68,8 +68,8 @@ func (c *Machine) byGroup(d *Delivery, v Verdict, now time.Time) Verdict {
 	return c.route(d, v, now)
 }
 
-// mayHold reports whether d, the head of its group, and what is behind it may be held here
-// until it is due.
+// mayHold reports whether d, the head of its group, and the messages behind it may be held
+// here until d is due.
 func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
 	wait := due.Sub(now)
 	if !c.Queue.FIFO || c.FIFO == FIFOBlock || c.draining || c.budget.High(now) || d.lease.Age(now)+wait >= holdAtMost || c.expiresBefore(d, due) {
@@ -79,8 +79,8 @@ func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
 	return c.groups.MayHold(&d.member, wait, max(all, MaxBatch))
 }
 
-// holdGroup takes d back from its handler, to be run again when it is due; what is
-// behind it waits with it.
+// holdGroup takes d back from its handler, and runs it again when it is due; the messages
+// behind it wait with it.
 func (c *Machine) holdGroup(d *Delivery, v Verdict, now time.Time) {
 	c.counts.Held++
 	next := d.Attempt

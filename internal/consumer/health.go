@@ -2,7 +2,7 @@ package consumer
 
 import "time"
 
-// healthState is what Status says of the consumer's health.
+// healthState is the consumer's health, as far as receives and settlements show it.
 type healthState struct {
 	state       Health
 	problem     string
@@ -28,7 +28,7 @@ func (h *healthState) failing(problem string) {
 	}
 }
 
-// received notes a receive that succeeded: whatever kept receives from it is over.
+// received notes a receive that succeeded: whatever made receives fail is over.
 func (h *healthState) received(now time.Time) {
 	h.lastReceive = now
 	if h.state == HealthFailing {

@@ -10,29 +10,29 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// codeHistoryIgnored is the code of the finding that histories do not count.
+// codeHistoryIgnored is the code of the finding that a message's history is ignored.
 const codeHistoryIgnored = "history-ignored"
 
-// IgnoredHistory reports that d's history does not count: because of err or, if all of
-// it is plausible, because it cannot be trusted.
+// IgnoredHistory reports that d's history is ignored: because of err or, if err is nil,
+// because it is not signed as it must be, which untrusted explains.
 func (c *Machine) IgnoredHistory(d *Delivery, err, untrusted error) {
 	c.counts.Untrusted++
 	remedy := "none, if it was redriven or sent again; otherwise find out who sends the attribute " + history.Attribute + "."
 	if err == nil {
 		err = untrusted
 		remedy = "give all consumers of the queue the same Config.SigningKeys; if they have them, find out who sends the attribute " + history.Attribute + "."
-		c.complain("untrusted", "messages carry a history that none of the signing keys vouches for: they start anew",
+		c.complain("untrusted", "messages carry a history that no signing key has signed: it is ignored, and their attempts count from 1",
 			"message", d.Subject(), "problem", untrusted, "remedy", remedy)
 	}
 	c.find(plan.Finding{
 		Severity: plan.Info,
 		Code:     codeHistoryIgnored,
-		Problem:  fmt.Sprintf("message %s carries a history that does not count: %v. It starts anew.", d.ID, err),
+		Problem:  fmt.Sprintf("message %s carries a history that is ignored: %v. Its attempts count from 1.", d.ID, err),
 		Remedy:   remedy,
 	})
 }
 
-// historyFor returns the history that a copy of d, sent now, carries.
+// historyFor returns the history for a copy of d that is sent now.
 func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 	v := d.verdict
 	h := history.History{
@@ -63,7 +63,7 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 	return h.String()
 }
 
-// Seed is what the jitter of d and its copies is drawn from. See history.Seed.
+// Seed returns the seed of the jitter of d and its copies. See history.Seed.
 func (d *Delivery) Seed() string {
 	if d.History == nil {
 		return d.OriginID
@@ -71,7 +71,7 @@ func (d *Delivery) Seed() string {
 	return d.History.Seed()
 }
 
-// made is how many runs of the handler d's history tells of.
+// made returns how many runs of the handler d's history counts.
 func (d *Delivery) made() int {
 	if d.History == nil {
 		return 0
@@ -79,8 +79,8 @@ func (d *Delivery) made() int {
 	return d.History.Attempt
 }
 
-// enqueued is when d itself was sent, by SQS's clock: its retention counts from
-// there. Its lineage may be older.
+// enqueued returns when d itself was sent, by SQS's clock: its retention counts from then.
+// The first message of its lineage may be older.
 func (d *Delivery) enqueued() time.Time {
 	if d.History == nil {
 		return d.Sent
@@ -88,8 +88,8 @@ func (d *Delivery) enqueued() time.Time {
 	return d.History.Enqueued
 }
 
-// hops is how many of d's receives were certainly no attempts: a copy that arrives
-// before it is due is parked. SQS's clock is ahead of ours by that much.
+// hops returns how many of d's receives were certainly no attempts: a copy that arrives
+// before it is due is parked. ahead is how far SQS's clock is ahead of ours.
 func (d *Delivery) hops(ahead time.Duration) int {
 	if h := d.History; h != nil && h.Due.After(local(h.Arrived, ahead)) {
 		return 1
@@ -97,8 +97,8 @@ func (d *Delivery) hops(ahead time.Duration) int {
 	return 0
 }
 
-// countsFrom is the instant, on our clock, since which d's own receives can have
-// been attempts: its first receive or, for a copy that was parked, its due time.
+// countsFrom returns the time, on our clock, from which d's own receives can have been
+// attempts: its first receive or, for a copy that was parked, its due time.
 func (d *Delivery) countsFrom(ahead time.Duration) time.Time {
 	if d.History == nil {
 		return local(d.FirstReceived, ahead)
@@ -110,13 +110,13 @@ func (d *Delivery) countsFrom(ahead time.Duration) time.Time {
 	return from
 }
 
-// CountFit fills in how many attempts d can have had by the policy p. The backoff may be
-// the user's code, so this is no input of a machine.
+// CountFit fills in how many attempts d can have had by the policy p. It is no input of a
+// machine, because the backoff may be the user's code.
 func (d *Delivery) CountFit(p retry.Policy, ahead time.Duration, now time.Time) {
 	d.Fit = p.Attempts(d.Seed(), d.made(), d.Receives-d.hops(ahead), now.Sub(d.countsFrom(ahead)))
 }
 
-// ForSQS removes the two characters that JSON lets through and SQS refuses.
+// ForSQS removes the two characters that JSON permits and SQS refuses.
 var ForSQS = strings.NewReplacer("\uFFFE", "", "\uFFFF", "")
 
 // Shorten cuts s to at most n bytes, between characters.

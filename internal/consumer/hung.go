@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Nothing can end a goroutine from outside. A handler that ignores the end of its
-// context keeps its place for as long as it likes: one such message a minute takes all
-// places soon, and then nothing is worked off any more. Its place is not given to
-// another, since more handlers than Settings.Concurrency would then run. So the health
-// says so, from the first such handler on, and is failing when they have all places: a
-// new process is then the only remedy, and a platform that watches the health starts one.
+// No goroutine can be ended from outside. A handler that ignores the end of its context
+// keeps its place: one such message a minute soon takes all places, and then no message is
+// run any more. Its place cannot be given to another handler, or more than
+// Settings.Concurrency would run. So the health is degraded from the first such handler on,
+// and failing when they have all places: only a new process helps then, and a platform that
+// watches the health starts one.
 
 const (
-	// hungAfter is how long after the end of its context a handler is said to ignore it.
-	// One that cleans up is done by then.
+	// hungAfter: a handler that runs for this long after the end of its context ignores it.
+	// A handler that only cleans up has ended by then.
 	hungAfter = time.Minute
-	// When all places are taken and no handler has ended for stillTimes as long as one
-	// takes on average, and for stillAtLeast, they are said to hang. If none has ended
-	// yet, nobody knows how long they take: then after stillUnknown.
+	// If all places are taken, and no handler has ended for stillTimes the average time of
+	// a handler, and for stillAtLeast, the handlers seem to hang. If none has ended yet,
+	// the average is not known: then they seem to hang after stillUnknown.
 	stillTimes   = 10
 	stillAtLeast = 15 * time.Minute
 	stillUnknown = time.Hour
 )
 
-// hungFrom is when the handler of d, which runs, is taken for one that ignores the end
-// of its context; zero if its context goes on.
+// hungFrom returns when the handler of d, which runs, counts as one that ignores the end of
+// its context; zero if its context has no end yet.
 func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
 	if d.lease.Lost() {
-		at = d.lease.End().Add(hungAfter) // or the loss was earlier
+		at = d.lease.End().Add(hungAfter) // at the latest: the lease may have been lost before its end
 	}
 	if timeout := c.HandlerTimeout; timeout > 0 {
 		if over := d.began.Add(timeout + hungAfter); at.IsZero() || over.Before(at) {
@@ -38,8 +38,8 @@ func (c *Machine) hungFrom(d *Delivery) (at time.Time) {
 	return at
 }
 
-// watchHandler is called by the keeper of leases for each message in a handler. It
-// returns when to look again, zero if there is no need to.
+// watchHandler is called by leasesDue for each message in a handler. It returns when to look
+// again; zero: there is no need.
 func (c *Machine) watchHandler(d *Delivery, now time.Time) time.Time {
 	at := c.hungFrom(d)
 	if d.hung || at.IsZero() || at.After(now) {
@@ -50,15 +50,15 @@ func (c *Machine) watchHandler(d *Delivery, now time.Time) time.Time {
 	}
 	d.hung = true
 	c.hung++
-	c.leaveSolo(d, now) // nobody waits for it
-	c.complain("hung", "a handler ignores the end of its context, and keeps its place", "message", d.Subject(),
+	c.leaveSolo(d, now) // no other message waits for it any longer
+	c.complain("hung", "a handler ignores the end of its context and keeps its place", "message", d.Subject(),
 		"running", now.Sub(d.began).Round(time.Second), "handlers", c.hung, "remedy", remedyHung)
 	return time.Time{}
 }
 
 const remedyHung = "have the handler return when its context ends, and restart the process"
 
-// handlerMoved notes that a handler of d starts or ends.
+// handlerMoved notes that d's handler starts or ends.
 func (c *Machine) handlerMoved(d *Delivery, now time.Time) {
 	c.lastMove = now
 	if d.hung {
@@ -67,8 +67,8 @@ func (c *Machine) handlerMoved(d *Delivery, now time.Time) {
 	}
 }
 
-// hungProblem returns the problem that handlers do not end, and whether they have all places; "" if
-// they do.
+// hungProblem describes, for the health, that handlers do not end, and reports whether they
+// have all places; the problem is empty if they end.
 func (c *Machine) hungProblem(now time.Time) (problem string, all bool) {
 	// In a pool those of all its consumers share the places.
 	full, hung, running, lastMove := c.handlers() >= c.concurrency, c.hung, c.running, c.lastMove

@@ -9,15 +9,15 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// keepLeases renews the lease of every message in our hands, from its receipt
-// until SQS has acknowledged its settlement, and gives up those whose lease has
-// ended. It is called by the alarm that it sets.
+// keepLeases renews the lease of every held message, from its receipt until SQS has
+// acknowledged its settlement, and lets go of messages whose lease has ended. It is called
+// by the alarm that it sets.
 func (c *Machine) keepLeases(now time.Time) {
 	if c.closed {
 		return
 	}
 	due, next := c.leasesDue(now)
-	for len(due) > 0 { // the renewed are due at another time
+	for len(due) > 0 { // the rest is due at another time
 		c.renew(due, now)
 		due, next = c.leasesDue(now)
 	}
@@ -26,13 +26,13 @@ func (c *Machine) keepLeases(now time.Time) {
 	}
 }
 
-// planKeeping makes sure that leases are looked at by at.
+// planKeeping makes sure that keepLeases is called at the given time at the latest.
 func (c *Machine) planKeeping(at time.Time) { c.alarms.Sooner(&c.keeping, at) }
 
-// leasesDue returns the messages to renew now, those that would be due within a tenth
-// of a lease included, so that heartbeats share requests; and when to look again, zero
-// if nothing is held. Messages whose lease has ended are given up. One whose
-// heartbeat has failed is not renewed before its time, even where others are: or all
+// leasesDue returns the messages to renew now, and when to look again, zero if no message is
+// held. It includes the messages that would be due within a tenth of a lease, so that
+// heartbeats share requests. It lets go of messages whose lease has ended. A message whose
+// heartbeat has failed is not renewed before its time, even if others are: otherwise all
 // would be tried again as often as the one whose lease ends first.
 func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	horizon := now.Add(c.Lease / 10)
@@ -59,9 +59,9 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 		case d.lease.Lost():
 			// Its handler has been told; there is no lease to keep.
 		case d.busy():
-			sooner(now.Add(c.Lease / 10)) // look again when the call is over
+			sooner(now.Add(c.Lease / 10)) // the request is over then, most likely
 			if !d.state.settles() {
-				sooner(d.lease.End()) // it must not be started from then on; if it runs, its handler is told
+				sooner(d.lease.End()) // from then on it must not start; if it runs, its handler is told
 			}
 		default:
 			if ready, at := d.lease.Heartbeat(now, horizon); !ready {
@@ -77,9 +77,9 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 		c.lose(d, errLeaseEnded)
 	}
 	if len(ended) > 0 {
-		return nil, now // with the head of a FIFO group its siblings are given back first
+		return nil, now // first the groups of lost heads are given back
 	}
-	if !urgent { // nothing has to go out yet: wait for the first that must
+	if !urgent { // no heartbeat has to go out yet: wait until one must
 		for _, d := range due {
 			sooner(d.lease.RenewAt())
 		}
@@ -94,8 +94,8 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	return due, next
 }
 
-// releaseHeldTooLong gives back a message that has waited for nearly as long as SQS lets
-// anybody hold one. It reports whether it did.
+// releaseHeldTooLong gives back a message that has waited for nearly twelve hours, the
+// longest time for which SQS lets a message be held. It reports whether it did.
 func (c *Machine) releaseHeldTooLong(d *Delivery, now time.Time) bool {
 	if !d.state.waits() || d.lease.Age(now) < holdAtMost {
 		return false
@@ -106,8 +106,8 @@ func (c *Machine) releaseHeldTooLong(d *Delivery, now time.Time) bool {
 	return true
 }
 
-// renew has heartbeats sent for messages that leasesDue has marked. They share requests
-// only with each other, since no other message may be renewed yet.
+// renew plans heartbeats for messages that leasesDue has marked. They share requests only
+// with each other, because no other message may be renewed yet.
 func (c *Machine) renew(due []*Delivery, now time.Time) {
 	for _, d := range due {
 		c.heartbeats.Add(now, calls.Entry[*Delivery]{Cargo: d})
@@ -115,9 +115,9 @@ func (c *Machine) renew(due []*Delivery, now time.Time) {
 	c.heartbeats.Flush()
 }
 
-// Renew fills in the entries that renew the leases of batch, and returns what is left of
-// the batch: those whose lease has ended meanwhile are left out. It is an input just
-// before the request goes out.
+// Renew fills in the entries that renew the leases of batch, and returns batch without the
+// messages whose lease has ended meanwhile. The shell calls it just before the request goes
+// out.
 func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery {
 	now := c.now
 	batch = slices.DeleteFunc(batch, func(d *Delivery) bool { return c.dropPastRenewal(d, now) })

@@ -7,13 +7,13 @@
 // shell, package reprise or a simulation, gives it inputs, which are its exported methods,
 // in sections:
 //
-//	m.Begin(now, ahead) // the time, and how far SQS's clock is ahead
+//	m.Begin(now, ahead) // the time, and how far SQS's clock is ahead of ours
 //	...                 // inputs: what was received, how an attempt ended, SQS's reply
 //	m.End()             // the machine decides what goes on
 //	m.Effects()         // what the shell has to do
 //	m.Next()            // when to begin a section without any other reason, with Ring
 //
-// A section in which nothing changes that anybody waits for needs no End. The shell guards
+// A section needs no End if no worker, poller or alarm waits for what it changes. The shell guards
 // machines that share a [Pool] with one lock.
 package consumer
 
@@ -31,21 +31,21 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Machine decides what becomes of the messages of a consumer.
+// Machine decides what happens to the messages of a consumer.
 type Machine struct {
 	Settings
 
 	// The messages in our hands.
 	held     map[string]*Delivery       // by id
-	ready    fifo                       // leased and free to start
+	ready    fifo                       // leased, and may start now
 	batches  *collector                 // makes batches of them; nil: handlers get one at a time
-	gates    gates                      // what keeps messages from being ready: outages, paused keys
+	gates    gates                      // which keep messages from being ready: outages, paused keys
 	groups   *groups.Machine[*Delivery] // FIFO queues: of the messages that are held
 	waiting  int                        // not started
 	running  int                        // in a handler
-	hung     int                        // of them, those whose handlers ignore the end of their contexts
+	hung     int                        // of running: the handlers that ignore the end of their contexts
 	settling int                        // finished
-	stuck    int                        // of these, refused again and again while SQS answers others
+	stuck    int                        // of settling: SQS refuses them again and again, and answers others
 
 	// The places that they run in, and the goroutines that run and receive them.
 	pool           *Pool                // nil: its handlers have places of their own
@@ -55,13 +55,13 @@ type Machine struct {
 	nextAt         time.Time            // Settings.Rate: when the next handler is due to start
 	turns          turns.User[*Machine] // of the pool's places
 	wholePool      bool                 // Settings.Concurrency was left to the pool
-	solo           *soloTurn            // who may start; its pool's, if it has one
+	solo           *soloTurn            // which messages may start; shared by a pool
 	workers        int                  // goroutines that run handlers
-	workerStarting bool                 // a worker was started that is yet to look for a message
+	workerStarting bool                 // a worker was started and has not yet looked for a message
 	pollers        []*Poller
-	reserved       int // places asked for by receives under way
+	reserved       int // messages that the receives under way ask for
 
-	// Their settlement.
+	// Settlements.
 	deletes    Outbox
 	hides      Outbox
 	copies     Outbox // to the dead-letter queue
@@ -69,17 +69,17 @@ type Machine struct {
 	heartbeats calls.Machine[*Delivery]
 	answered   time.Time    // when SQS last confirmed a settlement or a heartbeat
 	stuckError error        // the last refusal of a message that is stuck
-	unsendable unsendable   // what the dead-letter queue does not take
-	expiring   expirations  // the messages that are left to expire
-	after      afterDeletes // what follows deletes
-	deferred   deferredWork // what the ends of messages mean for others
+	unsendable unsendable   // messages that the dead-letter queue does not accept
+	expiring   expirations  // messages that will expire in the queue
+	after      afterDeletes // runs of Config.AfterDelete
+	deferred   deferredWork // what the end of one message changes for others
 
 	// Knowledge that later decisions use.
 	policy   retry.Policy  // Settings.Retry with the queue's limits filled in
 	facts    Facts         // what the queue's attributes say
 	memory   memory.Memory // of messages no longer in our hands
 	budget   budget.Budget // of messages in flight
-	giveUps  giveups.Watch // whether most messages are given up
+	giveUps  giveups.Watch // notices when most messages are given up
 	taskTime movingAverage // how long handlers take
 	lastMove time.Time     // the latest start or end of a handler
 	waker    waker         // makes parked messages visible
@@ -89,10 +89,10 @@ type Machine struct {
 	effects  []Effect      // that it has left
 	now      time.Time     // of the section under way: see Begin
 	ahead    time.Duration // how far SQS's clock is ahead of ours
-	alarms   alarms.Clock  // of all that waits for a time
+	alarms   alarms.Clock  // of everything that waits for a time
 	keeping  alarms.Alarm  // when leases are looked at
-	startDue alarms.Alarm  // when the next handler may start, for which only that is missing
-	quiet    alarms.Alarm  // ends that most messages are given up, when none is any more
+	startDue alarms.Alarm  // when the next handler may start, if only its time is missing
+	quiet    alarms.Alarm  // when to check whether messages are still given up
 
 	// The stop.
 	draining bool
@@ -103,9 +103,9 @@ type Machine struct {
 	// Reports to users.
 	health        healthState
 	counts        Counts
-	unreported    []Settled            // what the observer is yet to hear of
-	reports       []Report             // what the log and observers are yet to hear of, in order
-	reporting     bool                 // the shell is about it
+	unreported    []Settled            // not yet told to the observer
+	reports       []Report             // not yet told to the log and observers, in order
+	reporting     bool                 // the shell is telling them
 	said          map[string]time.Time // when each rate-limited complaint was last logged
 	deadLetterLog deadLetterLog
 }
@@ -140,7 +140,7 @@ func New(s Settings) *Machine {
 	return c
 }
 
-// outboxes are all of them.
+// outboxes returns all four outboxes.
 func (c *Machine) outboxes() [4]*Outbox {
 	return [...]*Outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
 }

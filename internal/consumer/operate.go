@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// rateBurst is how far handlers may start ahead of their spacing: beyond a
-	// hundred a second a timer for each would cost more than it brings.
+	// rateBurst is how far handlers may start ahead of their even spacing: at more than a
+	// hundred a second, a timer for each start would cost too much.
 	rateBurst = 10 * time.Millisecond
 
-	// rateAhead is how long, at Settings.Rate, a message may have to wait for its
-	// turn: no more are received than start within that time.
+	// rateAhead limits how long a message waits for its start because of Settings.Rate: no
+	// more messages are received than can start within that time.
 	rateAhead = 10 * time.Second
 )
 
@@ -33,7 +33,8 @@ func (c *Machine) SetRate(rate float64) {
 	c.Rate = rate
 }
 
-// SetPaused keeps handlers from starting and messages from being received, or no longer.
+// SetPaused pauses the consumer, so that no handler starts and no message is received, or
+// ends the pause.
 func (c *Machine) SetPaused(paused bool) {
 	c.paused = paused
 	if s := c.solo; s.next != nil && s.owner == c {
@@ -45,7 +46,8 @@ func (c *Machine) SetPaused(paused bool) {
 	}
 }
 
-// SetKeyPaused keeps messages of one key from their handlers, or no longer.
+// SetKeyPaused pauses one key, so that no handler starts for its messages, or ends the
+// pause.
 func (c *Machine) SetKeyPaused(key string, paused bool) {
 	g := c.gates.byKey[key]
 	if g == nil {
@@ -61,14 +63,14 @@ func (c *Machine) SetKeyPaused(key string, paused bool) {
 // SetRetryLaneOf notes that c's queue is the retry lane of other.
 func (c *Machine) SetRetryLaneOf(other *Machine) { c.retryLaneOf = other }
 
-// PoolShare is c's share of its pool.
+// PoolShare returns c's share of its pool.
 func (c *Machine) PoolShare() Share { return Share{c.turns.Priority, c.turns.Weight} }
 
-// Handlers is how many handlers run.
+// Handlers returns how many handlers run.
 func (c *Machine) Handlers() int { return c.handlers() }
 
-// full reports whether as many handlers run as c permits. The limit of its pool does not
-// count: messages wait for other consumers then.
+// full reports whether as many handlers run as c's own concurrency permits. If its pool is
+// the limit, its messages wait for other consumers' handlers instead.
 func (c *Machine) full() bool {
 	if c.pool != nil && c.concurrency >= c.pool.concurrency {
 		return false
@@ -91,8 +93,8 @@ func rateSpacing(rate float64) time.Duration {
 	return time.Duration(float64(time.Second) / rate)
 }
 
-// places is how many messages may be leased at once: those that run and those
-// that wait. A rate limits those that wait further.
+// places returns how many messages may be held at once (all), and how many of them may wait
+// (waiting): fewer if there is a rate.
 func (c *Machine) places() (all, waiting int) {
 	all = c.capacity() + c.Prefetch
 	if c.Rate == 0 {

@@ -8,24 +8,24 @@ import (
 	"github.com/reprise-sqs/reprise/internal/calls"
 )
 
-// Outbox sends settlements by one batch action of SQS, in requests that its calls decide
-// on.
+// Outbox collects settlements for one batch action of SQS. Its calls decide which of them
+// share a request, and when the request goes out.
 type Outbox struct {
 	Request Request
 
 	name   string
 	state  state // of the deliveries in it
-	leased bool  // only what is still leased is sent
-	copies bool  // it sends copies, whose sizes matter
+	leased bool  // messages whose lease has ended are left out
+	copies bool  // it sends copies, whose sizes count
 	calls  calls.Machine[*Delivery]
 	linger alarms.Alarm // rings at the Deadline of calls at the latest
 	taken  int64        // entries that SQS has confirmed
 }
 
-// String returns the name of what it sends.
+// String returns the outbox's name, for logs.
 func (o *Outbox) String() string { return o.name }
 
-// Request says what a request asks for.
+// Request is what a request asks SQS to do.
 type Request uint8
 
 // The requests of outboxes.
@@ -39,15 +39,15 @@ const (
 // Entry is what a request asks for one message.
 type Entry struct {
 	Handle  *string // its newest receipt handle
-	Seconds int32   // of its visibility timeout, or by which its copy is delayed
+	Seconds int32   // its visibility timeout, or the delay of its copy
 	History string  // of a copy that comes again
 	Story   *Story  // of a dead letter
-	Bare    bool    // the copy goes without its story and its trace header
+	Bare    bool    // the copy is sent without its story and its trace header
 }
 
-// put adds d to the outbox.
+// put adds d to an outbox.
 func (c *Machine) put(o *Outbox, d *Delivery, now time.Time) {
-	c.move(d, o.state) // from now on nothing else may be sent about it
+	c.move(d, o.state) // until it is acknowledged, no other request may be about d
 	e := calls.Entry[*Delivery]{Cargo: d, Ends: d.lease.End(), Alone: d.apart}
 	if o.copies {
 		e.Size = copySize(d)
@@ -58,8 +58,8 @@ func (c *Machine) put(o *Outbox, d *Delivery, now time.Time) {
 	}
 }
 
-// lingered is called when an outbox's alarm rings. Under load requests fill up long before:
-// so it is not set anew for each, but here, if those for which it was set have gone.
+// lingered is called when an outbox's alarm rings. Under load, requests fill up long before:
+// so the alarm is not set again for each request, but here, if its request is gone already.
 func (c *Machine) lingered(o *Outbox, now time.Time) {
 	o.calls.Due(now)
 	if at := o.calls.Deadline(); !at.IsZero() {
@@ -67,7 +67,7 @@ func (c *Machine) lingered(o *Outbox, now time.Time) {
 	}
 }
 
-// sendRequests sends the requests that are to go out, heartbeats and settlements.
+// sendRequests sends the requests that are due: heartbeats and settlements.
 func (c *Machine) sendRequests() {
 	for c.heartbeats.Ready() {
 		c.want(Effect{Kind: Heartbeat, Batch: c.heartbeats.Next()})
@@ -83,10 +83,10 @@ func (c *Machine) sendRequests() {
 	}
 }
 
-// Prepare fills in what the request for batch asks for, and returns what is left of the
-// batch: a message whose lease has ended is lost, since a request would now disturb
-// whoever has it. It is an input just before the request goes out: receipt handles are the
-// newest, and seconds are computed now, so that the time until now is part of the backoff.
+// Prepare fills in the entries of the request for batch, and returns batch without the
+// messages whose lease has ended: another consumer may have them, and a request would
+// disturb it. The shell calls Prepare just before the request goes out: so receipt handles
+// are the newest, and the time that has passed is part of the backoff.
 func (c *Machine) Prepare(o *Outbox, batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery {
 	if o.leased {
 		batch = c.dropExpired(batch, c.now)
@@ -107,8 +107,8 @@ func (c *Machine) Prepare(o *Outbox, batch []*Delivery, entries *[MaxBatch]Entry
 	return batch
 }
 
-// Acknowledge takes in the results of the request for batch: what SQS confirmed is no
-// longer ours, what it refused is sent again later.
+// Acknowledge takes in the results of the request for batch: messages that SQS confirmed are
+// no longer held, those that it refused are sent again later.
 func (c *Machine) Acknowledge(o *Outbox, batch []*Delivery, results *[MaxBatch]Failure) {
 	now := c.now
 	if slices.ContainsFunc(results[:len(batch)], func(f Failure) bool { return f.Err == nil }) {
@@ -119,7 +119,7 @@ func (c *Machine) Acknowledge(o *Outbox, batch []*Delivery, results *[MaxBatch]F
 		f := &results[i]
 		switch {
 		case f.Err == nil && d.superseded() && (o == &c.deletes || o == &c.hides):
-			c.settle(d, now) // what was confirmed may have been said of the older handle
+			c.settle(d, now) // SQS may have confirmed it for the older receipt handle only
 		case f.Err == nil:
 			o.taken++
 			c.confirm(o, d, now)

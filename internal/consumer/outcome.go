@@ -7,19 +7,19 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Outcome is what becomes of a message.
+// Outcome is what happens to a message.
 type Outcome uint8
 
 // The outcomes. Package reprise has the same, with what they mean to users.
 const (
 	OutcomeDelete     Outcome = iota // its work is done
-	OutcomeRetry                     // it comes again when its backoff has ended
+	OutcomeRetry                     // it is received again when its backoff has ended
 	OutcomeRelease                   // it is given back, and no attempt is counted
-	OutcomeDeadLetter                // it is given up
-	OutcomeKeep                      // it is given up, and no dead-letter queue takes it
+	OutcomeDeadLetter                // it is given up, and sent to the dead-letter queue
+	OutcomeKeep                      // it is given up, and no dead-letter queue accepts it
 	OutcomeLost                      // another consumer may have it
-	OutcomeHold                      // of an attempt only: it is held, to be run again
-	OutcomePark                      // it was received before it was due
+	OutcomeHold                      // of an attempt only: it is held, and runs again
+	OutcomePark                      // it was received before it was due, and is hidden again
 	outcomes
 )
 
@@ -27,27 +27,27 @@ var outcomeNames = [outcomes]string{"delete", "retry", "release", "dead-letter",
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// FIFO says what becomes of a message group while its head has failed.
+// FIFO says what happens to a message group while its head has failed.
 type FIFO uint8
 
 // The choices. Package reprise has the same, with what they mean to users.
 const (
-	FIFOHold  FIFO = iota // what was received is held, for short waits
-	FIFOBlock             // all is given back to the queue
+	FIFOHold  FIFO = iota // its received messages are held, for short waits
+	FIFOBlock             // all of them are given back to the queue
 	FIFOSkip              // the head is given up
 )
 
-// Opinion is what the user's code, the methods of the error and the functions of the
-// policy, says of an attempt's end. The zero Opinion is of a success.
+// Opinion is how the user's code judges an attempt: the methods of its error, and the
+// functions of the policy. The zero Opinion stands for a success.
 type Opinion struct {
-	Err         error // its text is known: no method of it blocks or panics
+	Err         error // its Error method neither blocks nor panics
 	Cut         Cut
-	Unavailable bool // what the handler needs was not there
+	Unavailable bool // the attempt failed because a dependency was unavailable
 	Decision    retry.Decision
 }
 
-// Cut says whether a handler's error only passes on that its context has ended, and why
-// that has.
+// Cut says whether a handler's error only passes on the end of its context, and why that
+// ended.
 type Cut uint8
 
 // The causes.
@@ -67,10 +67,10 @@ type Verdict struct {
 	Due time.Time
 	Err error
 
-	unavailable bool  // the attempt failed for want of what the handler needs
-	requeue     cause // why a copy is to take the message's place
-	alone       bool  // the copy is to run alone
-	carried     bool  // hidden for now; a copy will carry it on in time
+	unavailable bool  // the attempt failed because a dependency was unavailable
+	requeue     cause // why a copy replaces the message; byVisibility: none does
+	alone       bool  // the copy must run alone
+	carried     bool  // hidden for now; a copy will replace it before it expires
 }
 
 // comesAgain reports whether the message goes back to its queue.
@@ -78,8 +78,8 @@ func (v *Verdict) comesAgain() bool {
 	return v.Outcome == OutcomeRetry || v.Outcome == OutcomeRelease || v.Outcome == OutcomePark
 }
 
-// Failure says why something that SQS was asked to do was not done. Kinds are not exclusive.
-// The zero Failure stands for success.
+// Failure says why SQS did not carry out a request, or one of its entries. It can be of
+// several kinds. The zero Failure stands for success.
 type Failure struct {
 	Err   error
 	Kinds FailureKind
@@ -92,21 +92,22 @@ type FailureKind uint16
 const (
 	// OfEntry: SQS refused this entry of a request that it otherwise answered.
 	OfEntry FailureKind = 1 << iota
-	// BySender: of an entry: the fault is with the entry itself, and not a throttle.
+	// BySender: SQS says that the entry itself is at fault, and it is not a throttle.
 	BySender
-	// Rejected: of a request: SQS has answered that the client is at fault, so nothing of
-	// it was done. Without it the request may have been carried out all the same.
+	// Rejected: SQS has answered that the client is at fault, so it carried out nothing of
+	// the request. Without this kind, the request may have been carried out all the same.
 	Rejected
-	// Unacceptable: SQS refuses what is in the request; sent again it is refused again.
+	// Unacceptable: SQS refuses the content of the request, and will refuse it again.
 	Unacceptable
-	// Lasting: somebody has to grant a permission, mend credentials or create a queue.
+	// Lasting: an operator has to grant a permission, fix credentials or create a queue.
 	Lasting
-	// Denied: a permission is missing; DeniedByKey: that to use the queue's key.
+	// Denied: a permission is missing; DeniedByKey: the permission to use the queue's key.
 	Denied
 	DeniedByKey
 	// OverLimit: the queue's quota of messages in flight is used up.
 	OverLimit
-	// Damaged: it was not asked: the message is not what SQS computed its digest of.
+	// Damaged: no request was made, because the message does not match the digest that SQS
+	// sent with it.
 	Damaged
 )
 

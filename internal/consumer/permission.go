@@ -7,18 +7,17 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// noteDenied reports, once, that the named one of [plan.Features] is off, if f says
-// that its permission is denied. SQS tells of a permission only by a call that needs
-// it, so that this comes at the first such call.
+// noteDenied reports, once, that the named one of [plan.Features] is off, if f says that
+// its permission is denied. SQS shows that a permission is missing only when a call needs
+// it, so the report comes at the first such call.
 func (c *Machine) noteDenied(feature string, f *Failure) {
 	if f.is(Denied | DeniedByKey) {
 		c.findOnce("denied "+feature, c.deniedFinding(feature, f))
 	}
 }
 
-// deniedFinding is what noteDenied reports: by the plan's features, or, where the
-// queue's ARN is not known, by what SQS says itself, which names the action and the
-// resource.
+// deniedFinding returns what noteDenied reports: by the plan's features or, if the queue's
+// ARN is not known, by SQS's own text, which names the action and the resource.
 func (c *Machine) deniedFinding(name string, denied *Failure) plan.Finding {
 	features, _ := plan.Features(c.facts.Plan, c.Settings.Settings)
 	if at := slices.IndexFunc(features, func(f plan.Feature) bool { return f.Name == name }); at >= 0 {
@@ -39,5 +38,5 @@ func (c *Machine) deniedFinding(name string, denied *Failure) plan.Finding {
 	}
 }
 
-// NoteDenied is noteDenied for requests that are no other input.
+// NoteDenied is noteDenied for requests whose results are no other input.
 func (c *Machine) NoteDenied(feature string, f Failure) { c.noteDenied(feature, &f) }

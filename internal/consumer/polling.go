@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-sqs/reprise/internal/lease"
 )
 
-// poller makes one receive after the other, each for as many messages as there is room
-// for. The first lives as long as the consumer. While the queue has more than the pollers
-// bring in there are others, each until its receive is not full.
+// Poller makes one receive after the other, each for as many messages as there is room for.
+// The first poller exists as long as the consumer receives. Others are added while receives
+// come back full; each ends when its receive is not full.
 type Poller struct {
 	state    pollerState
 	extra    bool         // not the first
 	failures int          // of its receives, in a row
-	hurry    bool         // a worker has waited for a message for roomLinger
-	alarm    alarms.Alarm // ends roomLinger, or its pause
+	hurry    bool         // a worker has been idle for roomLinger
+	alarm    alarms.Alarm // rings at the end of roomLinger, or of the pause
 }
 
 type pollerState uint8
@@ -26,22 +26,22 @@ type pollerState uint8
 const (
 	pollerWaiting   pollerState = iota // until there is room
 	pollerReceiving                    // a receive is under way
-	pollerPausing                      // since the last receive failed, or was of no use
+	pollerPausing                      // because the last receive failed or was of no use
 )
 
 const (
-	// roomLinger is how long an idle worker waits for more room before the
-	// consumer asks for less than a worthwhile number of messages.
+	// roomLinger is how long a worker is idle before the consumer asks for fewer messages
+	// than make a receive worth its call.
 	roomLinger = 100 * time.Millisecond
 
-	// settleAllowance is how many finished but unacknowledged messages may exist
-	// beside those waiting and running before receiving pauses: SQS cannot be
-	// given work faster than it acknowledges it.
+	// settleAllowance: receiving pauses while more than this number of messages, plus the
+	// number that may be held, are finished and their settlements not acknowledged. So
+	// messages are not received faster than SQS acknowledges them.
 	settleAllowance = 100
 
 	minPollBackoff     = 200 * time.Millisecond
 	maxPollBackoff     = 20 * time.Second
-	lastingPollBackoff = 30 * time.Second // for what somebody has to mend
+	lastingPollBackoff = 30 * time.Second // if an operator has to act
 
 	emptyPause = time.Second // see answeredAtOnce
 )
@@ -60,8 +60,8 @@ func (c *Machine) addPoller(extra bool) *Poller {
 	return p
 }
 
-// pollOn has each poller that waits for room receive, if there is room. During a drain
-// pollers end instead; when nothing is held either, the drain goes on.
+// pollOn lets each poller that waits for room receive, if there is room. During a drain
+// pollers end instead; when no message is held either, the drain goes on.
 func (c *Machine) pollOn(now time.Time) {
 	if c.draining {
 		c.pollers = slices.DeleteFunc(c.pollers, func(p *Poller) bool { return p.state != pollerReceiving })
@@ -84,16 +84,16 @@ func (c *Machine) pollOn(now time.Time) {
 	}
 }
 
-// ask has p receive n messages, whose places are reserved.
+// ask starts p's receive of n messages, whose places are reserved.
 func (c *Machine) ask(p *Poller, n int) {
 	c.alarms.Stop(&p.alarm)
 	p.state, p.hurry = pollerReceiving, false
 	c.want(Effect{Kind: Receive, Poller: p, N: n})
 }
 
-// reserve takes up to ten places for a receive if that is worthwhile: half of all
-// places are free, or ten, or somebody is in a hurry. Otherwise it reports whether a
-// worker is idle for want of a message.
+// reserve reserves up to ten places for a receive if that is worthwhile: if half of all
+// places are free, or ten, or if hurry is set and a worker is idle. Otherwise it returns 0,
+// and reports whether a worker is idle because there is no message.
 func (c *Machine) reserve(hurry bool) (n int, idle bool) {
 	free, worthwhile, idle := c.room()
 	if free < worthwhile && (!hurry || !idle) {
@@ -104,10 +104,10 @@ func (c *Machine) reserve(hurry bool) (n int, idle bool) {
 	return n, false
 }
 
-// room is how many messages could be taken in now, how many make a receive worth its
-// call, and whether a worker is idle for want of one. What is held for an outage or a
-// pause, or blocked by its FIFO group, takes no room: a few groups with a backlog would
-// take all of it, and few workers.
+// room returns how many more messages could be held now (free), how many make a receive
+// worth its call (worthwhile), and whether a worker is idle because there is no message.
+// Messages that are held for an outage or a pause, or blocked by their FIFO group, do not
+// count: a few groups with a backlog would take all of the room, and few workers.
 func (c *Machine) room() (free, worthwhile int, idle bool) {
 	if c.paused {
 		return 0, 1, false
@@ -130,8 +130,8 @@ func (c *Machine) room() (free, worthwhile int, idle bool) {
 	return free, worthwhile, idle
 }
 
-// Took takes in the messages of p's receive, which was asked for and answered at the given
-// times, in place of the n places reserved for it.
+// Took takes in the messages of p's receive, which was requested and answered at the given
+// times. They use the n places that were reserved for it.
 func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time.Time) {
 	now := c.now
 	c.health.received(now)
@@ -146,7 +146,7 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 		d.lease = lease.Received(asked, granted, c.Lease, spread(c.Lease/10, d.ID))
 		c.admit(d, now)
 		if d.state.waits() && !d.duplicate && d.lease.Over(now) {
-			c.lose(d, errLeaseEnded) // this process was stopped for a while: another may have it by now
+			c.lose(d, errLeaseEnded) // the process was suspended: another may have it by now
 		}
 	}
 	if len(batch) > 0 {
@@ -164,16 +164,16 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	}
 }
 
-// late is for how long at least the reply to a receive has waited to be read: until its
-// time limit the SDK may have repeated the request. The rest passed while the process, or
-// the machine, was stopped.
+// late returns for how long at least the reply to a receive has waited to be read. Until
+// PollTimeout the SDK may have repeated the request; the time beyond it passed while the
+// process, or the machine, was suspended.
 func (c *Machine) late(asked, answered time.Time) time.Duration {
 	return max(0, clocks.Elapsed(asked, answered)-c.PollTimeout)
 }
 
-// answeredAtOnce is how long to wait after an empty receive that was asked for at
-// asked: whoever answers a long poll without waiting, as some servers and proxies
-// do, would be asked thousands of times a second.
+// answeredAtOnce returns how long to wait after an empty receive that was requested at
+// asked. Some servers and proxies answer a long poll without waiting: without a pause they
+// would be asked thousands of times a second.
 func (c *Machine) answeredAtOnce(asked time.Time) time.Duration {
 	if c.now.Sub(asked) < min(emptyPause, c.LongPoll/2) {
 		return emptyPause
@@ -181,8 +181,8 @@ func (c *Machine) answeredAtOnce(asked time.Time) time.Duration {
 	return 0
 }
 
-// maybeAddPoller adds a poller if there is room for another receive: the queue has more
-// than the pollers of now bring in.
+// maybeAddPoller adds a poller if there is room for another receive: a receive was full, so
+// the queue has more messages than the present pollers bring in.
 func (c *Machine) maybeAddPoller() {
 	free, _, _ := c.room()
 	if all, _ := c.places(); c.draining || free < MaxBatch || len(c.pollers)*MaxBatch >= all {
@@ -202,7 +202,7 @@ func (c *Machine) ReceiveFailed(p *Poller, n int, f Failure) {
 		c.endPoller(p)
 		return
 	case c.draining:
-		return // it was cancelled, mostly
+		return // most likely the stop has cancelled it
 	}
 	p.failures++
 	wait := min(maxPollBackoff, minPollBackoff<<min(p.failures-1, 10))
@@ -221,8 +221,8 @@ func (c *Machine) ReceiveFailed(p *Poller, n int, f Failure) {
 	c.pause(p, wait)
 }
 
-// pause keeps p from receiving for about as long as wait; half fixed, half random:
-// consumers that failed together come back apart.
+// pause keeps p from receiving for about as long as wait: half of it fixed, half random, so
+// that consumers that failed together do not receive together again.
 func (c *Machine) pause(p *Poller, wait time.Duration) {
 	if wait == 0 {
 		return

@@ -21,8 +21,8 @@ type Share struct {
 	Weight   int // at least 1
 }
 
-// maxLag is how many starts a consumer may be behind its share, and catch up with,
-// when it has had nothing to start: as many as one receive brings.
+// maxLag is how many starts a consumer may catch up with when it has had no message to
+// start: as many as one receive brings.
 const maxLag = MaxBatch
 
 // maxConcurrent is how many messages may be in the handlers of one consumer.
@@ -31,7 +31,7 @@ const maxConcurrent = 100_000
 // NewPool returns a pool of that many places without machines.
 func NewPool(concurrency int) *Pool { return &Pool{concurrency: concurrency} }
 
-// Concurrency is how many handlers may run at once.
+// Concurrency returns how many handlers may run at once.
 func (p *Pool) Concurrency() int { return p.concurrency }
 
 // SetConcurrency changes how many handlers may run at once. It is a section of its own, at
@@ -53,15 +53,15 @@ func (p *Pool) Join(c *Machine, s Share, whole bool) {
 	c.takeWhole() // which may have changed since the defaults were filled in
 }
 
-// takeWhole lets c use all of its pool, if Settings.Concurrency was left to that.
+// takeWhole lets c use all places of its pool, if Settings.Concurrency was left to the pool.
 func (c *Machine) takeWhole() {
 	if c.wholePool {
 		c.concurrency = min(c.pool.concurrency, maxConcurrent/c.batchSize())
 	}
 }
 
-// Leave takes c, which is closed, out of p when none of its handlers is left, and reports
-// whether it has.
+// Leave takes c, which is closed, out of p if none of c's handlers is left, and reports
+// whether it did.
 func (p *Pool) Leave(c *Machine) bool {
 	if s := &p.solo; s.owner == c {
 		s.next, s.running, s.owner = nil, nil, nil
@@ -77,10 +77,10 @@ func (p *Pool) Leave(c *Machine) bool {
 // Each yields all of p's machines, those of the highest priority first.
 func (p *Pool) Each(yield func(*Machine) bool) { p.order.All(yield) }
 
-// endSection starts a worker where one is wanted the most, and wakes the pollers that have
-// room: those of c, whose state has changed, and of the others that wait for room. A
-// worker has a place from its start to its end, also while it is between two handlers:
-// so what is ready in its own queue finds it there.
+// endSection starts a worker for the machine whose turn it is, and lets pollers receive that
+// have room: those of c, whose state has changed, and those of other machines that have no
+// receive under way. A worker has its place from its start to its end, also between two
+// handlers, so that it can go on with the next message of its own queue.
 func (p *Pool) endSection(c *Machine, now time.Time) {
 	if p.workers() < p.concurrency {
 		if next := p.next(nil, now); next != nil && !next.workerStarting {
@@ -95,14 +95,14 @@ func (p *Pool) endSection(c *Machine, now time.Time) {
 	}
 }
 
-// grants reports whether the worker of c that asks may start a handler. If not, it
-// ends, and its place is another's.
+// grants reports whether the worker of c that asks may start a handler. If not, the worker
+// ends, and another machine can have its place.
 func (p *Pool) grants(c *Machine) bool {
 	return p.workers() <= p.concurrency && p.next(c, c.now) == c
 }
 
-// next is the consumer whose turn it is, of those that have a message to start and a
-// worker for it: the one that asks, or a new one. nil if there is none.
+// next returns the machine whose turn it is, of those that have a message to start and a
+// worker for it: the worker that asks, or a new one. It returns nil if there is none.
 func (p *Pool) next(asks *Machine, now time.Time) *Machine {
 	first := p.order.Next(func(c *Machine) bool {
 		return (c == asks || c.workers < c.concurrency) && c.nextDue(now) != nil
@@ -113,15 +113,15 @@ func (p *Pool) next(asks *Machine, now time.Time) *Machine {
 	return first.Cargo
 }
 
-// charge counts the start of a handler of c against its share of its pool, if it has
-// one.
+// charge counts the start of one of c's handlers against c's share of its pool, if it has a
+// pool.
 func (c *Machine) charge() {
 	if c.pool != nil {
 		c.turns.Used()
 	}
 }
 
-// workers is how many places are taken.
+// workers returns how many places are taken.
 func (p *Pool) workers() (n int) {
 	for c := range p.Each {
 		n += c.workers
@@ -150,9 +150,9 @@ func (p *Pool) places(c *Machine) (left, open int) {
 	return open + c.Prefetch, open
 }
 
-// coming is how many handlers of c are about to take places: for messages that may
-// start, and for those that are being received, but for the one receive with which it
-// waits for its queue.
+// coming returns how many handlers of c are about to take places: for messages that may
+// start, and for those that receives under way may bring. One receive does not count: a
+// consumer always has one, to wait for its queue.
 func (c *Machine) coming(now time.Time) int {
 	n := max(0, c.reserved-MaxBatch)
 	if c.nextDue(now) != nil {
@@ -161,12 +161,13 @@ func (c *Machine) coming(now time.Time) int {
 	return max(0, min((n+c.batchSize()-1)/c.batchSize(), c.concurrency-c.handlers()))
 }
 
-// outranks reports whether a message of a higher priority than c's waits to be started.
+// outranks reports whether a machine of a higher priority than c's has a message to start.
 func (p *Pool) outranks(c *Machine) bool {
 	return p.order.Outranks(&c.turns, func(other *Machine) bool { return other.nextDue(c.now) != nil })
 }
 
-// idle reports whether nothing runs, or is yet to be settled.
+// idle reports whether no handler runs and no message is unsettled. Handlers that hang do
+// not count.
 func (p *Pool) idle() bool {
 	for c := range p.Each {
 		if c.running > c.hung || c.settling > 0 && !c.closed {
@@ -176,7 +177,7 @@ func (p *Pool) idle() bool {
 	return true
 }
 
-// ahead is how long what is here takes, by experience.
+// ahead returns how long the handlers will probably take for all messages that are held.
 func (p *Pool) ahead() (total time.Duration) {
 	for c := range p.Each {
 		handlers := (c.waiting + c.running + c.batchSize() - 1) / c.batchSize()

@@ -13,24 +13,24 @@ import (
 const ProbeTimeout = 30 * time.Second
 
 const (
-	// freshEvery: of so many canaries one is a message that has not failed.
+	// freshEvery: one of this number of canaries is a message that has not failed.
 	freshEvery = 4
-	// freshPatience is how long that is waited for while others are held.
+	// freshPatience is how long to wait for such a message while others are held.
 	freshPatience = 2 * time.Second
-	// A canary may run for twice as long as handlers take, within these bounds,
-	// before there is another: one that hangs may not hide the end of an outage.
+	// A canary may run for twice as long as handlers take, within these bounds; then
+	// another one starts: a canary that hangs must not hide the end of an outage.
 	shortCanary = 15 * time.Second
 	longCanary  = 2 * time.Minute
-	// whilePaused is how often a paused consumer looks whether it can probe.
+	// whilePaused is how often a paused consumer checks whether it can start a canary.
 	whilePaused = 5 * time.Second
 
-	// holdAtMost is how long a message that has not started is held. After twelve
-	// hours SQS would give it to somebody else.
+	// holdAtMost is how long a message that has not started is held. After twelve hours
+	// SQS would give it to another consumer.
 	holdAtMost = retry.MaxVisibility - 15*time.Minute
 )
 
-// turn changes g's breaker, and does what follows from it. What had been let through
-// counts no longer: it may hang for hours.
+// turn changes g's breaker, and applies the consequences. Messages that g had let through no
+// longer count: they may hang for hours.
 func (c *Machine) turn(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 	previous, since := g.state(), g.breaker.Since()
 	change(&g.breaker)
@@ -60,14 +60,13 @@ func (c *Machine) turn(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 	}
 }
 
-// wakeHidden wakes the messages that were hidden for want of what g stands for. Not
-// before that is found to bear some load: waking uses up a receive of each.
+// wakeHidden wakes the messages that were hidden because g's dependency was unavailable. It
+// is called when the dependency bears some load: waking uses up a receive of each message.
 func (c *Machine) wakeHidden(g *Gate, now time.Time) {
 	c.wake(func(r *memory.Note) bool { return r.Unavailable && !r.Asked && r.Key == g.key }, now)
 }
 
-// gateTurned brings the messages of g's key, and what else depends on g, into line with
-// its state.
+// gateTurned brings g's alarm and the messages of g's key into line with g's state.
 func (c *Machine) gateTurned(g *Gate, now time.Time) {
 	c.recount(g)
 	switch {
@@ -117,8 +116,8 @@ func (c *Machine) lookAt(g *Gate, now time.Time) {
 		if g.probing && g.active == 0 {
 			c.complain("probe", "Config.Outage.Probe has not returned, long after its context ended; messages are run in its place", "key", g.key)
 		}
-		// The probe or the canary has not ended: another canary, as long as that leaves
-		// places for others.
+		// The probe or the canary has not ended: start another canary, if that leaves
+		// half of the places to others.
 		if g.active*2 < max(2, c.concurrency) {
 			c.sendCanary(g, now)
 		}
@@ -131,11 +130,12 @@ func (c *Machine) lookAt(g *Gate, now time.Time) {
 	}
 }
 
-// sendCanary lets one message pass, to see what becomes of it. That is one that has
-// failed already, so that no other has to, but now and then it is another, received if
-// none is held: the former may be bad ones. When as many are held as may be, and all of
-// them have failed, it always is another, and one of them makes way: or a producer of
-// so many bad ones would keep all others waiting for good.
+// sendCanary lets one message pass, to see how its attempt ends. It takes a message that has
+// failed already, so that no other message has to fail. Every freshEvery times it takes one
+// that has not failed, or receives one: those that failed may be bad messages. If as many
+// are held as possible, and all of them have failed, it always takes one that has not, and
+// hides one of the others to make room: otherwise a producer of so many bad messages could
+// keep all others waiting for ever.
 func (c *Machine) sendCanary(g *Gate, now time.Time) {
 	g.canaries++
 	g.wanted = true
@@ -152,7 +152,7 @@ func (c *Machine) sendCanary(g *Gate, now time.Time) {
 	for _, list := range lists {
 		for d := c.candidate(list, now); d != nil && g.wanted; d = c.candidate(list, now) {
 			c.stepOut(d)
-			c.begin(d, now) // which may find that it has to be given up, and g wants another
+			c.begin(d, now) // it may have to be given up: then g still wants another
 		}
 	}
 	patience := c.canaryPatience(g)
@@ -162,7 +162,7 @@ func (c *Machine) sendCanary(g *Gate, now time.Time) {
 	c.alarms.Set(&g.look, now.Add(patience))
 }
 
-// canaryPatience is how long a probe or a canary may run before there is another.
+// canaryPatience returns how long a probe or a canary may run before another canary starts.
 func (c *Machine) canaryPatience(g *Gate) time.Duration {
 	if g.probing {
 		return ProbeTimeout + shortCanary
@@ -170,14 +170,13 @@ func (c *Machine) canaryPatience(g *Gate) time.Duration {
 	return min(longCanary, max(shortCanary, 2*c.taskTime.mean))
 }
 
-// freshUpTo is how many messages may be held when another is received to be the
-// canary.
+// freshUpTo returns up to how many held messages another one may be received as the canary.
 func (c *Machine) freshUpTo() int {
 	all, _ := c.places()
 	return 2 * all
 }
 
-// candidate is the message that has been in list longest and may be run.
+// candidate returns the message that has been in list longest and may run now.
 func (c *Machine) candidate(list *fifo, now time.Time) *Delivery {
 	d := list.first
 	for d != nil && c.memory.Recall(d.ID, now).Due.After(now) {
@@ -186,8 +185,8 @@ func (c *Machine) candidate(list *fifo, now time.Time) *Delivery {
 	return d
 }
 
-// shut reports whether the whole consumer receives nothing, because of an outage, but for
-// canary messages: one, if the next message is to be the canary.
+// shut reports whether an outage keeps the whole consumer from receiving. canary is how many
+// messages it may receive all the same: one, if the next message is to be the canary.
 func (c *Machine) shut() (shut bool, canary int) {
 	g := c.gates.byKey[""]
 	if g == nil || c.Keyed {
@@ -199,12 +198,12 @@ func (c *Machine) shut() (shut bool, canary int) {
 	return g.state() == breaker.Open || g.state() == breaker.HalfOpen, 0
 }
 
-// Key is the key of the messages that g stands before: empty for all of a consumer.
+// Key returns the key of g's messages: empty for all messages of a consumer without keys.
 func (g *Gate) Key() string { return g.key }
 
-// ProbeEnded takes in the answer of a probe of g that began then: nil if the dependency is
-// available. n is the number that the effect named: if there have been canaries since, the
-// answer is to a question of old.
+// ProbeEnded takes in the result of a probe of g that began at the given time: nil if the
+// dependency is available. n is the number in the effect: if a canary has started since, the
+// result is out of date and ignored.
 func (c *Machine) ProbeEnded(g *Gate, n int, began time.Time, err error) {
 	g.probing = false
 	if !c.closed && g.state() == breaker.HalfOpen && g.canaries == n {

@@ -9,16 +9,16 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Subject is a message of which is told, as it was at that moment: the shell's own part of
-// the delivery, and what changes from attempt to attempt.
+// Subject is a message that a report is about, as it was at that moment: the shell's own
+// part of the delivery, and what changes from attempt to attempt.
 type Subject struct {
 	Cargo   any
 	Attempt int
 	Trail   string
 }
 
-// Report is what the log or an observer is to be told, in order with other reports and
-// outside of any section: a [Complaint], [Found], [Outage], [GivingUp], [Expiring],
+// Report is an event for the log or an observer. Reports are told in order, outside of any
+// section. A Report is a [Complaint], [Found], [Outage], [GivingUp], [Expiring],
 // [DeadLettered], [Crasher] or [LeftOut].
 type Report interface{ report() }
 
@@ -41,8 +41,8 @@ type Outage struct {
 	Err             error
 }
 
-// GivingUp is that nearly all messages are given up, or no longer. Fields are those of
-// reprise.GivingUp.
+// GivingUp reports that nearly all messages are given up, or that this is over. Fields are
+// those of reprise.GivingUp.
 type GivingUp struct {
 	Over               bool
 	Since, At          time.Time
@@ -78,10 +78,10 @@ type DeadLettered struct {
 	To      string
 }
 
-// Crasher is a message that is given up since it crashes its worker.
+// Crasher is a message that is given up because it crashes its worker.
 type Crasher struct{ Subject Subject }
 
-// LeftOut is how many dead letters of the last ten seconds have no DeadLettered.
+// LeftOut is how many dead letters of the last [DeadLetterInterval] have no DeadLettered.
 type LeftOut int
 
 func (Complaint) report()    {}
@@ -102,8 +102,8 @@ func (c *Machine) tell(r Report) {
 	}
 }
 
-// NextReport takes the next report, which the shell tells when the section has ended; nil
-// if there is none.
+// NextReport takes the next report, for the shell to tell after the section; nil if there is
+// none.
 func (c *Machine) NextReport() Report {
 	if len(c.reports) == 0 {
 		c.reports, c.reporting = nil, false
@@ -114,8 +114,8 @@ func (c *Machine) NextReport() Report {
 	return r
 }
 
-// ReportsLeft has the reports told that are left, by another goroutine: the user's code has
-// ended the one that was about it.
+// ReportsLeft asks for another goroutine to tell the remaining reports: the user's code has
+// ended the goroutine that told them.
 func (c *Machine) ReportsLeft() { c.want(Effect{Kind: TellReports}) }
 
 // Settled is the end of a message's stay. Fields are those of reprise.Settled.
@@ -141,7 +141,7 @@ func (c *Machine) TakeSettled() []Settled {
 // failing messages must not become two million lines.
 const ComplaintEvery = 30 * time.Second
 
-// complain reports a problem, but each kind only so often.
+// complain reports a problem, each kind at most once per [ComplaintEvery].
 func (c *Machine) complain(kind, text string, args ...any) {
 	if c.MayComplain(kind) {
 		c.tell(Complaint{text, args})
@@ -157,10 +157,11 @@ func (c *Machine) MayComplain(kind string) bool {
 	return true
 }
 
-// find reports a finding that comes up while consuming, the first of its code.
+// find reports a finding that comes up while consuming, unless one of the same code was
+// reported before.
 func (c *Machine) find(f plan.Finding) { c.findOnce(f.Code, f) }
 
-// findOnce reports a finding, the first under a name.
+// findOnce reports a finding, unless one under the same name was reported before.
 func (c *Machine) findOnce(name string, f plan.Finding) {
 	key := "finding " + name
 	if _, said := c.said[key]; said {

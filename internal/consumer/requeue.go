@@ -9,18 +9,18 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// cause is why a message is requeued.
+// cause is why a message is requeued, or that it is not.
 type cause uint8
 
 const (
-	byVisibility       cause = iota // it is not
+	byVisibility       cause = iota // it is hidden, not requeued
 	becauseAsked                    // Settings.Via says so
-	becauseAlone                    // it is, or was, to run alone
+	becauseAlone                    // it must run alone, or had to
 	becauseLastReceive              // the next receive would move it to the dead-letter queue
-	becauseReleased                 // a receive that was no attempt must not be taken for one
+	becauseReleased                 // its receive was no attempt, and must not be counted as one
 	becauseRetention                // it would expire while hidden
 	becauseInFlight                 // too many messages of the queue are hidden
-	becauseTooLong                  // one receive cannot hide it so long, and others must know how long
+	becauseTooLong                  // SQS cannot hide it for so long, and other consumers must know the due time
 )
 
 const (
@@ -33,15 +33,15 @@ const (
 	codeUncopyable     = "message-not-copyable"
 )
 
-// route completes a verdict that gives d back: by visibility, by requeue, or, at the
-// last permitted receive and where no copy can be sent, not at all.
+// route completes a verdict that gives d back: by visibility or by requeue. If no copy can
+// be sent, and the queue would not deliver d again, d is given up instead.
 func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 	if !v.comesAgain() {
 		return v
 	}
 	if d.marked() && d.state.waits() && v.Outcome == OutcomeRelease && v.Reason != retry.ReasonUnavailable {
-		// Given back without a run: the next to have it runs it alone. In an outage,
-		// though, it would go round and round, and each receive would count against it.
+		// Given back without a run: the next consumer runs it alone. Not in an outage: it
+		// would be requeued again and again, and each receive would count against it.
 		v.alone = true
 	}
 	v.requeue = c.via(d, v, now)
@@ -57,8 +57,8 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 	return c.withoutCopy(d, v, now)
 }
 
-// reconsider completes the verdict on d once more if d, which was to be hidden, has
-// been received again, and that was its last permitted receive.
+// reconsider completes the verdict on d once more if d, which would be hidden, was received
+// again meanwhile, and that was the last receive that the queue permits.
 func (c *Machine) reconsider(d *Delivery, now time.Time) {
 	limit := c.facts.Plan.MaxReceives
 	if limit == 0 || d.receives < limit || d.receives == d.Receives || d.verdict.requeue != byVisibility || !d.verdict.comesAgain() {
@@ -76,7 +76,7 @@ func (c *Machine) spend(d *Delivery, now time.Time) {
 	known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
 }
 
-// via decides whether v should be carried out by requeue, and why.
+// via decides whether a copy should replace d, and why.
 func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	limit := c.facts.Plan.MaxReceives
 	parked := v.Outcome == OutcomePark
@@ -90,9 +90,9 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	case v.Outcome == OutcomeRetry && (c.Via == plan.ViaRequeue || c.hasRetryLane()):
 		return becauseAsked
 	case v.Outcome == OutcomeRelease && (d.receives > 1 || d.History != nil || v.Reason == retry.ReasonUnavailable):
-		// The first release of all is one receive more, worth at most one attempt.
-		// Further ones would add up until the message seems exhausted, and an outage
-		// makes many.
+		// The first release costs one receive, which counts as one attempt at most.
+		// Further ones would add up until the message seems exhausted; an outage makes
+		// many.
 		return becauseReleased
 	}
 	if c.budget.Spills(v.Due.Sub(now), now) {
@@ -110,19 +110,19 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	return byVisibility
 }
 
-// retentionMargin is how long before the end of its retention a message is no
-// longer hidden: whoever receives it then must find the time to copy it.
+// retentionMargin returns how long before the end of its retention a message must be visible
+// at the latest, so that a consumer has the time to receive and copy it.
 func retentionMargin(retention time.Duration) time.Duration {
 	return min(maxMargin, retention/4)
 }
 
-// knowsDue reports whether d carries its due time along, wherever it is received.
+// knowsDue reports whether d's history carries the due time, for every consumer to read.
 func (d *Delivery) knowsDue(due time.Time) bool {
 	return d.History != nil && !d.History.Due.Before(due)
 }
 
-// copyable reports whether a copy of d can be sent, as far as is known before it is tried,
-// and complains if not.
+// copyable reports whether a copy of d can be sent, as far as that is known before the
+// request, and complains if not.
 func (c *Machine) copyable(d *Delivery, now time.Time) bool {
 	limit := maxMessage
 	if c.facts.Largest > 0 {
@@ -131,7 +131,7 @@ func (c *Machine) copyable(d *Delivery, now time.Time) bool {
 	var problem, remedy string
 	switch size := d.Size + historySize; {
 	case d.uncopyable, now.Before(c.facts.noCopiesUntil):
-		return false // it was said why
+		return false // the reason was logged before
 	case d.Attributes >= maxAttributes:
 		problem = fmt.Sprintf("it has %d message attributes, and the history needs one of the 10 that SQS permits", d.Attributes)
 		remedy = "send it with 9 attributes at most"
@@ -145,7 +145,7 @@ func (c *Machine) copyable(d *Delivery, now time.Time) bool {
 	return false
 }
 
-// cannotCopy notes that d cannot be copied, and says why.
+// cannotCopy notes that d cannot be copied, and logs why.
 func (c *Machine) cannotCopy(d *Delivery, problem, remedy string) {
 	d.uncopyable = true
 	c.complain("uncopyable", "a message cannot be requeued; it is hidden instead, or given up at its last permitted receive",
@@ -158,9 +158,9 @@ func (c *Machine) cannotCopy(d *Delivery, problem, remedy string) {
 	})
 }
 
-// requeue takes the next step: hide the original until it is due, as far as that goes,
-// so that a crash from here on brings it back no earlier; send the copy; and when SQS
-// has confirmed that, delete the original.
+// requeue takes the next step: hide the original until it is due, as far as SQS permits, so
+// that it does not come back earlier if the process crashes; then send the copy; and when
+// SQS has confirmed the copy, delete the original.
 func (c *Machine) requeue(d *Delivery, now time.Time) {
 	switch {
 	case d.copied:
@@ -172,8 +172,8 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 	}
 }
 
-// delayFor is the delay in seconds of the copy that v sends: until it is due, where SQS
-// delays so long. A copy that must wait longer is delayed by a second, so that a consumer
+// delayFor returns the delay in seconds of the copy that v sends: until it is due, if SQS
+// permits so long a delay. A copy that must wait longer is delayed by a second, so that a consumer
 // receives it and hides it: only hidden messages can be woken. Two kinds get the longest
 // delay instead: those whose wait is just over twelve hours, so that one hiding covers the
 // rest, and those sent during a stop, since this consumer might receive them itself.
@@ -193,18 +193,17 @@ func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	return int32((min(wait, plan.MaxDelay) + time.Second - 1) / time.Second)
 }
 
-// exactDelay is the wait up to which the seconds that SQS counts in would show in
-// the spread of the jitter.
+// exactDelay: below this wait, rounding up to SQS's whole seconds would distort the jitter.
 const exactDelay = time.Minute
 
-// requeueRefused decides what to do about a copy that the queue did not take.
+// requeueRefused decides what to do about a copy that the queue did not accept.
 func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 	switch {
 	case f.is(Damaged):
-		c.cannotCopy(d, f.Err.Error(), "see that handlers do not change the message's attributes, and that nothing between here and SQS does")
+		c.cannotCopy(d, f.Err.Error(), "make sure that neither handlers nor a proxy change the message's attributes")
 		c.fallBack(d, now)
 	case !f.is(BySender) && f.is(Unacceptable) && !d.apart:
-		d.apart = true // another of its batch may be meant
+		d.apart = true // SQS may have refused another message of its batch
 		c.settle(d, now)
 	case f.is(BySender | Unacceptable), d.refusedLong(now) && (d.othersTaken() || c.stuck > maxStuck):
 		if !d.bare && d.TraceSize > 0 {
@@ -212,13 +211,13 @@ func (c *Machine) requeueRefused(d *Delivery, f *Failure, now time.Time) {
 			c.settle(d, now)
 			return
 		}
-		c.cannotCopy(d, f.Err.Error(), "see why the queue does not take what it gave out")
+		c.cannotCopy(d, f.Err.Error(), "find out why the queue refuses a message that it has delivered")
 		c.fallBack(d, now)
 	case f.is(Lasting):
 		c.facts.noCopiesUntil = now.Add(refusedFor)
-		problem := "the queue takes no copies of its own messages: " + f.Err.Error()
+		problem := "the queue accepts no copies of its own messages: " + f.Err.Error()
 		if c.hasRetryLane() {
-			problem = "the retry lane takes no messages: " + f.Err.Error()
+			problem = "the retry lane accepts no messages: " + f.Err.Error()
 		}
 		c.health.degrade(problem)
 		c.complain("requeue", problem, "remedy", "permit sqs:SendMessage on the queue")
@@ -252,7 +251,7 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 		c.spend(d, now)
 		c.settle(d, now)
 	case d.lease.Hidden():
-		c.confirm(&c.hides, d, now) // which was the first step
+		c.confirm(&c.hides, d, now) // it is hidden already: that was the first step
 	default:
 		c.settle(d, now)
 	}

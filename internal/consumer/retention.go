@@ -9,20 +9,20 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// maxLastChance bounds how long before the end of its retention a message must be
-// due, so that somebody receives it in time.
+// maxLastChance: a message must be due this long before the end of its retention, at most,
+// so that a consumer receives it in time.
 const maxLastChance = time.Hour
 
 var errExpires = errors.New("its queue would have dropped it before it could be run again")
 
-// expirations are the messages that are left to expire.
+// expirations are the messages that the queue will drop before they can be tried again.
 type expirations struct {
 	waiting     int // announced since the last of them was dropped
 	first, last time.Time
 }
 
-// expiry is when the queue drops d, on our clock. Where SQS did not say when it was
-// sent, that is never: a zero time.
+// expiry returns when the queue drops d, on our clock; zero if SQS did not say when d was
+// sent.
 func (c *Machine) expiry(d *Delivery) time.Time {
 	sent := d.enqueued()
 	if sent.IsZero() {
@@ -31,19 +31,19 @@ func (c *Machine) expiry(d *Delivery) time.Time {
 	return c.local(sent).Add(c.facts.retention())
 }
 
-// expiresBefore reports whether d, if it waits until then, is dropped before anybody can be
-// expected to have received it.
+// expiresBefore reports whether the queue would drop d, if it waits until then, before a
+// consumer is likely to receive it.
 func (c *Machine) expiresBefore(d *Delivery, then time.Time) bool {
 	expires := c.expiry(d)
 	return !expires.IsZero() && then.After(expires.Add(-min(maxLastChance, c.facts.retention()/10)))
 }
 
-// withoutCopy completes a verdict that gives d back by visibility: where the queue
-// would not let it come again, it goes to the dead-letter queue now, with its story.
+// withoutCopy completes a verdict that gives d back by visibility: if the queue would not
+// deliver d again, d goes to the dead-letter queue now, with its story.
 func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 	v = c.atLastReceive(d, v)
 	switch {
-	case !v.comesAgain(), v.Due.IsZero(): // the latter is there to be received
+	case !v.comesAgain(), v.Due.IsZero(): // without a Due it becomes visible at once
 	case c.facts.DeadLetter.URL == "" || now.Before(c.facts.refusedUntil):
 	case c.expiresBefore(d, v.Due):
 		if v.Err == nil {
@@ -54,8 +54,8 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 	return v
 }
 
-// announceExpiry says so, once, if d, which SQS has just hidden, will be dropped before
-// it comes again.
+// announceExpiry reports, once for each message, that the queue will drop d, which SQS has
+// just hidden, before it can be received again.
 func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 	due := d.verdict.Due
 	if due.IsZero() || d.verdict.requeue != byVisibility || d.verdict.carried || !c.expiresBefore(d, due) {
@@ -85,8 +85,7 @@ func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 	c.tell(e)
 }
 
-// problem is what health says of messages that are left to expire; empty if none
-// is.
+// problem describes, for the health, the messages that will expire; empty if there is none.
 func (e *expirations) problem(now time.Time) string {
 	if e.waiting == 0 || now.After(e.last) {
 		return ""
@@ -95,5 +94,5 @@ func (e *expirations) problem(now time.Time) string {
 	if e.waiting == 1 {
 		are = "is"
 	}
-	return fmt.Sprintf("%s %s left to expire, the first at %s: the queue drops what expires before it can be tried again, and no dead-letter queue takes it", plural.Of(e.waiting, "message"), are, e.first.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s %s left to expire, the first at %s: the queue will drop them before they can be tried again, and no dead-letter queue accepts them", plural.Of(e.waiting, "message"), are, e.first.UTC().Format(time.RFC3339))
 }

@@ -6,8 +6,8 @@ import "time"
 // an alarm, a call of an operator. End finds out from the state which requests, workers and
 // pollers go on. No change wakes them by itself, so none can forget to.
 
-// Next is when the machine has to be given a section without any other reason: in it the
-// shell calls [Machine.Ring]. Zero: never.
+// Next returns when the shell must begin a section and call [Machine.Ring] in it, if it has
+// no other reason to begin one earlier. Zero: never.
 func (c *Machine) Next() time.Time { return c.alarms.Next() }
 
 // Ring rings the alarms that are due.
@@ -18,22 +18,22 @@ func (c *Machine) Ring() {
 	}
 }
 
-// RingFailed is called after a panic in Ring, whose alarm is not set again: leases go on
-// being renewed.
+// RingFailed is called after a panic in Ring. The alarm that rang is not set again, so
+// RingFailed sets that of the leases.
 func (c *Machine) RingFailed() { c.planKeeping(c.now.Add(afterPanic)) }
 
-// afterPanic is the time from a panic until leases are looked at.
+// afterPanic is the time from a panic to the next look at the leases.
 const afterPanic = time.Second
 
-// deferredWork is the work that a section leaves to its end: what the end of one message
-// means for others. It is not done where that message is settled or lost, since it
-// settles and loses others in its turn.
+// deferredWork is work that waits for the end of the section: the consequences that the end
+// of one message has for others. It is not done when that message is settled or lost,
+// because it may settle and lose others, which have consequences in turn.
 type deferredWork struct {
 	gone          []*Delivery // of a FIFO queue and no longer held: their groups go on, or are given back
 	withoutResult []*Gate     // have let a message through that told nothing: see endedWithoutResult
 }
 
-// doDeferred empties the list of work, with what that adds to it.
+// doDeferred does the deferred work, and the work that it adds.
 func (c *Machine) doDeferred() {
 	f := &c.deferred
 	if len(f.gone)+len(f.withoutResult) == 0 {
@@ -54,8 +54,8 @@ func (c *Machine) doDeferred() {
 	f.gone, f.withoutResult = f.gone[:0], f.withoutResult[:0]
 }
 
-// End ends a section: it does what the section has left, sends the requests that are due, starts a
-// worker if one is wanted, and has the pollers ask that have room.
+// End ends a section: it does the deferred work, sends the requests that are due, starts a
+// worker if one is needed, and lets pollers receive that have room.
 func (c *Machine) End() {
 	c.doDeferred()
 	c.sendRequests()

@@ -8,70 +8,70 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Settings are what a machine is made of. They do not change while it runs. Defaults are
-// filled in: nothing here is zero for want of a value.
+// Settings configure a machine. They do not change while it runs. The shell has filled in
+// the defaults.
 type Settings struct {
 	plan.Settings // HandlerTimeout, Lease, Via and DeadLetterURL
 
 	Queue  Queue
-	CopyTo Queue // where copies go that come again: Queue, or that of the retry lane
+	CopyTo Queue // where copies of messages to be tried again go: Queue, or the retry lane
 
 	Retry         retry.Policy
 	Concurrency   int           // how many handlers may run at once, at first
-	Prefetch      int           // how many messages may wait for one
+	Prefetch      int           // how many messages may wait for a handler
 	Batch         Batch         // of consumers whose handlers get several messages
 	Rate          float64       // handlers started a second; 0: no limit
 	LongPoll      time.Duration // how long a receive waits for a message
 	PollTimeout   time.Duration // how long a receive can take before the SDK gives up
 	StopBudget    time.Duration
-	SoftBudget    time.Duration // of that, until handlers are told to stop
+	SoftBudget    time.Duration // the part of it before handlers are told to stop
 	InFlightQuota int           // negative: it does not matter
 	FIFO          FIFO
-	Seed          uint64 // of all that is left to chance
+	Seed          uint64 // of all random choices
 
 	BreakerOff bool // no breaker opens
-	Threshold  int  // how many messages must have failed before one does
+	Threshold  int  // how many messages must have failed before a breaker opens
 	Keyed      bool // each Delivery.Key has a breaker of its own
-	HasProbe   bool // a probe tests whether a dependency is available again
+	HasProbe   bool // there is a Config.Outage.Probe
 
-	TellSettled bool // Settled messages are to be told of
-	AfterDelete bool // there is something to do for each deleted message
+	TellSettled bool // there is an Observer.Settled
+	AfterDelete bool // there is a Config.AfterDelete
 }
 
-// Batch says what makes a batch of messages that are ready. The zero Batch is of consumers
-// whose handlers get one message at a time.
+// Batch limits what makes a batch. The zero Batch is that of a consumer whose handlers get
+// one message at a time.
 type Batch struct {
 	Size   int           // the most messages of a batch
 	Linger time.Duration // how long the first waits for others
 	Bytes  int           // the most bytes of a batch
 }
 
-// Queue is a queue by its names. The zero Queue stands for none.
+// Queue names a queue. The zero Queue stands for none.
 type Queue struct {
 	URL, Name string
 	FIFO      bool
 }
 
-// MaxBatch is how many entries a batch request of SQS has at most.
+// MaxBatch is SQS's limit of entries in a batch request.
 const MaxBatch = 10
 
 const (
 	maxBatchBytes = 1_000_000 // of a SendMessageBatch; SQS's limit is 1 MiB
 
-	// sendAtOnce is how many requests of an outbox may be under way together, or the end
-	// of a batch of 10,000 would be 1,000: as many as the library's client keeps
-	// connections.
+	// sendAtOnce is how many requests of an outbox may be under way at once: as many as
+	// the library's client keeps connections. Without a limit, the end of a batch of
+	// 10,000 messages would start 1,000 requests.
 	sendAtOnce = 256
-	// renewAtOnce is how many heartbeat requests may be under way together.
+	// renewAtOnce is how many heartbeat requests may be under way at once.
 	renewAtOnce = 8
 
 	maxLinger   = 250 * time.Millisecond
 	drainLinger = 5 * time.Millisecond
 )
 
-// newCalls returns what decides on the requests of an outbox. A request has at most so
-// many bytes; zero means no limit. On a FIFO queue no settlement waits for others, since
-// its group waits for the acknowledgement.
+// newCalls returns the machine that decides which settlements share a request. bytes limits
+// the size of a request; zero means no limit. On a FIFO queue no settlement waits for
+// others, because its group waits for the acknowledgement.
 func (s *Settings) newCalls(bytes int) calls.Machine[*Delivery] {
 	set := calls.Settings{Entries: MaxBatch, Bytes: bytes, Requests: sendAtOnce, Linger: maxLinger, Hurried: drainLinger}
 	if s.Queue.FIFO {
@@ -80,11 +80,11 @@ func (s *Settings) newCalls(bytes int) calls.Machine[*Delivery] {
 	return calls.New[*Delivery](set)
 }
 
-// batchSize is how many messages a handler gets at once, at most.
+// batchSize returns how many messages a handler gets at once, at most.
 func (s *Settings) batchSize() int { return max(1, s.Batch.Size) }
 
 // takesCopies reports whether messages may be requeued.
 func (s *Settings) takesCopies() bool { return !s.Queue.FIFO && s.Via != plan.ViaVisibility }
 
-// hasRetryLane reports whether copies that come again go to another queue.
+// hasRetryLane reports whether copies of messages to be tried again go to another queue.
 func (s *Settings) hasRetryLane() bool { return s.CopyTo != s.Queue }

@@ -17,16 +17,17 @@ const (
 	minSettleBackoff = 100 * time.Millisecond
 	maxSettleBackoff = 5 * time.Second
 
-	// unsettledMany refusals of one settlement in a row show in the health.
+	// unsettledMany is from how many refusals of one settlement in a row the health is
+	// degraded.
 	unsettledMany = 5
 )
 
-// settle sends d's verdict on its way. A message has one conversation with SQS at a
-// time: while a heartbeat is under way the settlement waits for its end, or the
-// heartbeat could land after it and turn hours of backoff into the length of a lease.
+// settle begins to carry out d's verdict. Only one request about a message is under way at a
+// time: while a heartbeat is under way, the settlement waits for its end. Otherwise SQS
+// could carry out the heartbeat last, and replace hours of backoff by one lease.
 func (c *Machine) settle(d *Delivery, now time.Time) {
 	if c.closed {
-		return // the stop budget has ended: the report names it
+		return // the stop budget has ended: the Report names d as unsettled
 	}
 	if d.lease.Renewing() {
 		c.move(d, stateFinished)
@@ -48,7 +49,7 @@ func (c *Machine) settle(d *Delivery, now time.Time) {
 	}
 }
 
-// hideOf is the entry that hides d.
+// hideOf returns the entry that hides d.
 func (c *Machine) hideOf(d *Delivery, now time.Time) Entry {
 	d.named = d.Handle
 	seconds := c.hideFor(d, now)
@@ -56,8 +57,8 @@ func (c *Machine) hideOf(d *Delivery, now time.Time) Entry {
 	return Entry{Handle: d.Handle, Seconds: seconds}
 }
 
-// dropExpired takes out of batch the messages whose lease has ended: a visibility
-// change would now disturb whoever holds them.
+// dropExpired takes the messages out of batch whose lease has ended: another consumer may
+// hold them, and a change of their visibility would disturb it.
 func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
 	held := batch[:0]
 	for _, d := range batch {
@@ -71,9 +72,9 @@ func (c *Machine) dropExpired(batch []*Delivery, now time.Time) []*Delivery {
 	return held
 }
 
-// hideFor is the visibility timeout that makes d due when its verdict says, as
-// far as SQS's 12 hours reach: when they do not, the message is parked, hidden
-// again when it comes early.
+// hideFor returns the visibility timeout, in seconds, after which d is due. If the wait is
+// longer than SQS's 12 hours, the message is parked: it becomes visible earlier, and the
+// consumer that receives it hides it again.
 func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 	due := d.verdict.Due
 	if due.IsZero() {
@@ -85,7 +86,7 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		visible := now.Add(time.Duration(seconds) * time.Second)
 		missing := due.Sub(visible)
 		if missing <= retry.AllowedShortfall(due.Sub(now)) {
-			// Close enough: the wait is cut short rather than parked for so little.
+			// Close enough: shorten the wait a little rather than park the message.
 			d.verdict.Due = visible
 			c.memory.Note(d.ID, now).Due = visible
 		}
@@ -97,8 +98,8 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 	switch {
 	case o == &c.copies, o == &c.requeues:
-		// There is another: now, and only now, delete the original. Should it come
-		// again it is only deleted.
+		// SQS has the copy: now, and only now, delete the original. If the original is
+		// received again, it is only deleted.
 		d.copied = true
 		note := c.memory.Note(d.ID, now)
 		note.Done, note.Copied, note.Due = true, true, time.Time{}
@@ -122,12 +123,12 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		c.counts.Deleted++
 		switch {
 		case d.lease.Lost() || d.lease.Over(now):
-			// SQS need not have obeyed: others may have had the message meanwhile.
+			// The delete may have had no effect: another consumer may have received it.
 			c.memory.Note(d.ID, now).Done = true
-		case d.ran: // otherwise the note that it is done stays: see below
+		case d.ran: // otherwise the note that it is done stays, as for a dead letter
 			c.memory.Forget(d.ID)
 		}
-		if !d.copied { // or its work is yet to be done
+		if !d.copied { // the work of a copied message is not done yet
 			c.deleted(d)
 		}
 	case OutcomeDeadLetter:
@@ -162,7 +163,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 // refused decides what to do about a settlement that SQS did not carry out.
 func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 	if c.closed {
-		return // cut by the end of the stop budget: the report names it
+		return // the end of the stop budget has cancelled it: the Report names d
 	}
 	c.noteRefusal(o, d, f, now)
 	switch o {
@@ -174,7 +175,7 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 		return
 	}
 	if d.verdict.Outcome == OutcomeDelete || d.copied {
-		// Should it come again, it is deleted without being run.
+		// If it is received again, it is deleted without being run.
 		c.memory.Note(d.ID, now).Done = true
 	}
 	back := d.superseded() && clocks.Passed(d.hiddenUntil, now) // to us: the newer lease stands
@@ -202,8 +203,8 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 	c.settleLater(d, now)
 }
 
-// settleLater tries d's settlement again after a backoff. While it was under way the
-// lease could not be renewed: if that is due, it is done in between.
+// settleLater tries d's settlement again after a backoff. While the request was under way,
+// the lease could not be renewed: if a heartbeat is due, it is sent first.
 func (c *Machine) settleLater(d *Delivery, now time.Time) {
 	if clocks.Passed(d.lease.RenewAt(), now) {
 		c.planKeeping(now)
@@ -217,25 +218,26 @@ func (c *Machine) settleLater(d *Delivery, now time.Time) {
 	})
 }
 
-// lose gives up a message that another consumer may hold by now.
+// lose lets go of a message that another consumer may hold by now. While its handler runs,
+// it only ends the handler's context.
 func (c *Machine) lose(d *Delivery, err error) {
 	if d.state == stateRunning {
 		if !d.lease.Lost() {
 			d.lease.Lose()
 			c.want(Effect{Kind: Interrupt, Delivery: d})
 		}
-		return // until its handler returns
+		return // d is released when its handler has returned
 	}
 	now := c.now
 	if d.state.settles() && (d.verdict.Outcome == OutcomeDelete || d.copied) {
-		// Should it come again, it is deleted without being run.
+		// If it is received again, it is deleted without being run.
 		c.memory.Note(d.ID, now).Done = true
 	}
 	d.verdict = Verdict{Outcome: OutcomeLost, Err: err}
 	c.release(d, now)
 }
 
-// release lets go of d: it is settled, or lost.
+// release stops holding d: it is settled, or lost.
 func (c *Machine) release(d *Delivery, now time.Time) {
 	if d.verdict.Outcome == OutcomeLost {
 		c.counts.Lost++

@@ -8,93 +8,93 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// A message whose work kills the process takes the messages beside it along, and
-// nobody is left to tell. It is found by its receives: more of them than can have
-// been attempts. Such a suspect is sent again with a mark in its history, and who
-// receives the mark runs the message alone. A message that is innocent loses the
-// mark by the end of its run, whatever that is; one that is received with the mark
-// for a third time has killed twice, with nothing beside it, and is dead-lettered.
+// A message whose work kills the process also ends the runs of the messages beside it, and
+// no process is left that could report it. It is found by its receives: there are more than
+// can have been attempts. Such a suspect is sent again with a mark in its history, and the
+// consumer that receives the mark runs the message alone. An innocent message loses the mark
+// when its run ends, whatever the result. A message that is received with the mark for the
+// third time has killed two processes with nothing beside it, and is dead-lettered.
 //
-// Both can be mistaken, since a receive whose reply is lost looks like a death, and
-// the mark can be forged. A message that is to run alone therefore keeps the others
-// from starting for a minute at most while it waits, and for a minute at most while it
-// runs; then they are started beside it. Afterwards the others have nine times as long
-// as they were kept waiting, whoever is next: together, such messages take at most a
-// tenth of the time.
+// Both signs can be wrong: a receive whose reply is lost looks like the death of a process,
+// and the mark can be forged. So a message that must run alone keeps others from starting
+// for at most a minute while it waits, and for at most a minute while it runs; then others
+// start beside it. Afterwards the others may start for nine times as long as they had to
+// wait, whichever message is next: such messages together take at most a tenth of the time.
 //
-// A message that kills after that minute takes along what was started beside it, as it
-// does before it is found. Its own receives still tell: it is dead-lettered after two
-// deaths. Each of the others has lost a receive by each death; one that has lost three
-// becomes a suspect, runs alone, and loses the mark by the end of that run. Two marked
-// messages never run side by side, and one that cannot run within a minute is not kept
-// here but sent again, so that its receives begin anew: no death counts for two.
+// A message that kills later than that minute also ends the runs that were started beside
+// it. Its own receives still reveal it: it is dead-lettered after two deaths. Each death
+// costs each of the others a receive; a message that has lost three becomes a suspect, runs
+// alone, and loses the mark when that run ends. Two marked messages never run side by side.
+// A marked message that cannot run within a minute is not kept here but sent again, so that
+// its receives begin at 1: no death counts for two messages.
 
 const (
-	// unexplainedMany receives without an outcome make a message a suspect.
+	// unexplainedMany is from how many receives without an outcome a message is a suspect.
 	unexplainedMany = 3
-	// deadlyMany receives without an outcome are as many deaths of processes that ran a
-	// marked message, with nothing beside it.
+	// deadlyMany is from how many receives without an outcome a marked message is
+	// dead-lettered: each of them was the death of a process that ran it alone.
 	deadlyMany = 2
-	// suspectsMany suspects are dealt with in suspectsFor.
+	// suspectsMany is how many suspects are run alone within suspectsFor, at most.
 	suspectsMany = 50
 	suspectsFor  = 15 * time.Minute
-	// soloPatience is how long others are not started for the sake of a message
-	// that waits until those running have ended.
+	// soloPatience is how long others do not start while a message that must run alone
+	// waits for the end of those that run.
 	soloPatience = time.Minute
-	// aloneAtMost is how long others are not started while a message runs alone. What
-	// kills a process mostly does so within seconds: it panics in a goroutine of its
-	// own, or takes memory until the system ends it. A longer time would find a few
-	// more without harm to others, and let one forged mark stop everybody for as long.
+	// aloneAtMost is how long others do not start while a message runs alone. Most
+	// messages that kill a process do so within seconds: their work panics in a goroutine
+	// of its own, or takes memory until the system ends the process. A longer time would
+	// protect others from a few more, but let one forged mark stop all others for as long.
 	aloneAtMost = time.Minute
-	// soloRest is how many times as long the others have afterwards.
+	// soloRest is for how many times the time that others had to wait they may start
+	// afterwards.
 	soloRest = 9
-	// queueAlone is for how long a message is given back that finds another waiting.
+	// queueAlone is for how long a message is given back while another must run alone.
 	queueAlone = time.Minute
 )
 
 var (
-	errSuspect = errors.New("it was received again and again without an outcome, as if it crashed whoever runs it")
+	errSuspect = errors.New("it was received again and again without an outcome, as if it crashed its worker")
 	errCrashes = errors.New("it crashes the worker: twice it was run alone, and twice there was no outcome")
 )
 
-// soloTurn is who may start handlers: everybody, or one message, which runs alone.
+// soloTurn says which messages may start: all of them, or one that must run alone.
 type soloTurn struct {
 	next    *Delivery // waits to run alone
-	owner   *Machine  // of that
+	owner   *Machine  // of next
 	running *Delivery // was started alone; after aloneAtMost, others run beside it
-	taken   time.Time // since when no other is started; zero: others are
-	rest    time.Time // others may start until then
+	taken   time.Time // since when no other message may start; zero: others may
+	rest    time.Time // until then others may start
 
 	suspects      int
 	suspectsSince time.Time
 }
 
-// marked reports whether d is to run alone.
+// marked reports whether d must run alone: its history carries the mark.
 func (d *Delivery) marked() bool { return d.History != nil && d.History.Alone > 0 }
 
-// unexplained is how many of d's receives before this one were neither this
-// process's own, which lives, nor the hops of a long wait, nor, of those that can be
-// taken for it, attempts.
+// unexplained returns how many of d's receives before this one may each have killed a
+// process: those that were neither this process's own, nor part of a long wait, nor among
+// the given number of attempts.
 func (c *Machine) unexplained(d *Delivery, attempts int, now time.Time) int {
 	arrived := d.FirstReceived
 	if d.History != nil {
 		arrived = d.History.Arrived
 	}
-	// A wait beyond 12 hours takes a receive for each.
+	// A longer wait than 12 hours takes one receive for each 12 hours.
 	parked := d.hops(c.ahead) + int(now.Sub(c.local(arrived))/(retry.MaxVisibility-time.Hour))
 	known := c.memory.Recall(d.ID, now)
 	return d.receives - 1 - max(attempts+parked, known.Receives, known.Seen)
 }
 
 // suspicious reports whether d was received too often to be explained, even by all the
-// attempts that fit into the time. FIFO siblings are received without running, by the
-// dozen, and there is no telling.
+// attempts that fit into the time. On FIFO queues it is never: messages are received dozens
+// of times there without a run, behind the head of their group.
 func (c *Machine) suspicious(d *Delivery, now time.Time) bool {
 	return !c.Queue.FIFO && d.receives > unexplainedMany && c.unexplained(d, d.Attempt-1-d.made(), now) >= unexplainedMany
 }
 
-// confine deals with d if it is, or seems to be, one that kills. It returns false if d
-// may run like any other.
+// confine dead-letters d if it kills processes, and makes it run alone if it seems to. It
+// returns false if d may run like any other message.
 func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	if d.marked() {
 		if c.unexplained(d, 0, now) >= deadlyMany {
@@ -111,16 +111,17 @@ func (c *Machine) confine(d *Delivery, now time.Time) bool {
 	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
 	v := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, alone: true, Err: errSuspect}
 	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
-		c.isolate(d, now) // without a record of it: the queue's own limit is what is left
+		c.isolate(d, now) // without a mark: only the queue's own maxReceiveCount ends it
 		return true
 	}
 	c.skip(d, v, now)
 	return true
 }
 
-// countSuspect counts one more suspect, and reports whether they are few enough to run
-// alone. Those that were received together with one that kills are not many; where others
-// release messages by the thousand, their receives cannot be explained either.
+// countSuspect counts one more suspect, and reports whether there are few enough to run them
+// alone. Only a few messages are received together with one that kills. If there are many
+// suspects, another program releases messages by the thousand: their receives cannot be
+// explained either.
 func (s *soloTurn) countSuspect(now time.Time) bool {
 	if now.Sub(s.suspectsSince) > suspectsFor {
 		s.suspects, s.suspectsSince = 0, now
@@ -129,15 +130,15 @@ func (s *soloTurn) countSuspect(now time.Time) bool {
 	return s.suspects <= suspectsMany
 }
 
-// giveBackForNow gives d back while another runs alone.
+// giveBackForNow gives d back while another message runs alone.
 func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
 	due := now.Add(queueAlone + spread(queueAlone, d.ID))
 	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: errSuspect}, now)
 }
 
-// isolate has d, which waits, run alone. If another does or will, d is given back for a
-// while; so is a marked one if the others have the workers for longer, since each crash
-// that it waits through here would count against it.
+// isolate makes d, which waits, run alone. If another message runs or waits to run alone, d
+// is given back for a while. So is a marked message if others may start for longer than
+// queueAlone: each crash while it waits here would count against it.
 func (c *Machine) isolate(d *Delivery, now time.Time) {
 	s := c.solo
 	if s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone {
@@ -149,9 +150,9 @@ func (c *Machine) isolate(d *Delivery, now time.Time) {
 	c.claimSolo(now)
 }
 
-// claimSolo stops the starting of others once they have had their time, so that the
-// message that waits to run alone can. While c is paused it could not: the others of
-// its pool are not to wait for that.
+// claimSolo keeps others from starting, once they have had their time, so that the message
+// that waits to run alone can start. It does nothing while c is paused: the message could
+// not start, and other consumers of the pool would wait for nothing.
 func (c *Machine) claimSolo(now time.Time) {
 	s := c.solo
 	d := s.next
@@ -171,19 +172,19 @@ func (c *Machine) claimSolo(now time.Time) {
 	}
 	s.taken = now
 	later(soloPatience, func(then time.Time) {
-		switch { // some handler takes long: the others go on, and d tries again
-		case !s.taken.Equal(now): // they do, since a pause
+		switch { // a handler takes long: others may start, and d tries again later
+		case !s.taken.Equal(now): // a pause has let others start already
 		case d.marked():
 			c.giveBackForNow(d, then)
-		default: // without a copy, to give it back would use up a receive
+		default: // there is no copy: giving it back would use up a receive
 			c.endSolo(then)
 			c.claimSolo(then)
 		}
 	})
 }
 
-// runAlone is called when the message that waited to run alone is started: others are
-// started again when it has ended, or aloneAtMost from now.
+// runAlone is called when the message that waited to run alone starts. Others may start
+// again when it has ended, at the latest after aloneAtMost.
 func (c *Machine) runAlone(now time.Time) {
 	s := c.solo
 	d := s.next
@@ -205,7 +206,8 @@ func (c *Machine) endSolo(now time.Time) {
 	s.taken = time.Time{}
 }
 
-// leaveSolo is called when d no longer waits, or no longer runs.
+// leaveSolo is called when d no longer waits or runs: if it did so alone, others may start
+// again.
 func (c *Machine) leaveSolo(d *Delivery, now time.Time) {
 	s := c.solo
 	switch d {
@@ -219,8 +221,8 @@ func (c *Machine) leaveSolo(d *Delivery, now time.Time) {
 	c.endSolo(now)
 }
 
-// aloneHere reports whether a message can run alone now: no handler runs and nothing is
-// unsettled. Handlers that hang are not counted, or it would wait for them for ever.
+// aloneHere reports whether a message can run alone now: no handler runs, and no message is
+// unsettled. Handlers that hang do not count: the message would wait for them for ever.
 func (c *Machine) aloneHere() bool {
 	if c.pool != nil {
 		return c.pool.idle()
@@ -228,7 +230,7 @@ func (c *Machine) aloneHere() bool {
 	return c.running == c.hung && c.settling == 0
 }
 
-// withLastError is err with what the history of d says of the last attempt.
+// withLastError returns err with the last error in d's history, if there is one.
 func (d *Delivery) withLastError(err error) error {
 	if d.History == nil || d.History.Error == "" {
 		return err

@@ -30,7 +30,7 @@ func (c *Machine) removeReady(d *Delivery, to state) {
 	c.groups.Busy(&d.member)
 }
 
-// nextGranted is the message to start next; nil if none may start.
+// nextGranted returns the message to start next; nil if none may start.
 func (c *Machine) nextGranted() *Delivery {
 	d := c.nextDue(c.now)
 	if d == nil || c.pool != nil && !c.pool.grants(c) {
@@ -39,8 +39,8 @@ func (c *Machine) nextGranted() *Delivery {
 	return d
 }
 
-// nextDue is the message that c would start next, as far as c is concerned: in a pool
-// others may go first.
+// nextDue returns the message that c would start next without its pool, in which other
+// consumers may go first; nil if there is none, or its time has not come.
 func (c *Machine) nextDue(now time.Time) *Delivery {
 	if d := c.nextQueued(); d != nil && c.startsIn(d, now) <= 0 {
 		return d
@@ -48,7 +48,7 @@ func (c *Machine) nextDue(now time.Time) *Delivery {
 	return nil
 }
 
-// nextQueued is nextDue without regard to whether it is yet time.
+// nextQueued is nextDue whether or not its time has come.
 func (c *Machine) nextQueued() *Delivery {
 	s := c.solo
 	switch {
@@ -62,17 +62,17 @@ func (c *Machine) nextQueued() *Delivery {
 	return nil
 }
 
-// startWorker starts a worker of c's. Workers exist only while there is something to
-// start, and each starts the next: so a burst of messages whose handlers return at once
-// is worked off by few goroutines.
+// startWorker starts a worker of c's. Workers exist only while there are messages to start,
+// and each starts the next: so few goroutines run a burst of messages whose handlers return
+// at once.
 func (c *Machine) startWorker() {
 	c.workers++
 	c.workerStarting = true
 	c.want(Effect{Kind: Work})
 }
 
-// startsIn is how long Settings.Rate, or the linger of a batch, keeps d, which is next,
-// from starting.
+// startsIn returns how long Settings.Rate or the linger of a batch keeps d, which is next,
+// from starting; zero or less: it may start now.
 func (c *Machine) startsIn(d *Delivery, now time.Time) (wait time.Duration) {
 	if rate := c.Rate; rate != 0 {
 		ahead := max(0, rateBurst-rateSpacing(rate))

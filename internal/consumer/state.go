@@ -12,20 +12,21 @@ type state uint8
 const (
 	// Leased, not started.
 	stateWaiting   state = iota // just received, or behind the head of its FIFO group
-	stateScheduled              // for its time
+	stateScheduled              // until it is due
 	stateShelved                // behind a gate: an open breaker, or a paused key
 	stateReady                  // for a worker
-	stateAlone                  // until nothing else runs, to run alone
+	stateAlone                  // until no other message runs, to run alone
 
 	stateRunning // in its handler
 
-	// Finished, or not to be run: its settlement is not yet acknowledged.
-	stateFinished   // its heartbeat is under way: settled when that has ended
-	stateSettling   // between two requests: settled after a backoff
-	stateHiding     // its visibility is to be changed: in the outbox, or in a request
-	stateCopying    // its dead letter is to be sent
-	stateRequeueing // the copy that takes its place is to be sent
-	stateDeleting   // it is to be deleted
+	// Finished, or settled without a run: its settlement is not yet acknowledged.
+	stateFinished // its heartbeat is under way: settled when that has ended
+	stateSettling // between two requests: settled after a backoff
+	// In an outbox, or in a request:
+	stateHiding     // its visibility timeout is being changed
+	stateCopying    // its dead letter is being sent
+	stateRequeueing // the copy that replaces it is being sent
+	stateDeleting   // it is being deleted
 
 	stateGone // no longer held
 	states    = iota
@@ -64,8 +65,7 @@ func (s state) settles() bool { return stateFinished <= s && s <= stateDeleting 
 // requested reports whether a request settles the delivery, or an outbox holds it for one.
 func (s state) requested() bool { return stateHiding <= s && s <= stateDeleting }
 
-// move brings d into another state, and keeps the counts right. It panics if the move
-// is not permitted.
+// move changes d's state, and the counts with it. It panics if the move is not permitted.
 func (c *Machine) move(d *Delivery, to state) {
 	from := d.state
 	if !slices.Contains(permitted[from], to) {
@@ -83,8 +83,8 @@ func (c *Machine) move(d *Delivery, to state) {
 	d.state = to
 }
 
-// countOf is the number of the deliveries that are in a state like s; nil if they are
-// not counted.
+// countOf returns the count of the deliveries that are in a state like s; nil if they are not
+// counted.
 func (c *Machine) countOf(s state) *int {
 	switch {
 	case s.waits():

@@ -77,7 +77,7 @@ type Counts struct {
 	Lost                                                   int64
 }
 
-// String is where the machine stands, for whoever searches for a mistake in it.
+// String describes the machine's state, for debugging.
 func (c *Machine) String() string {
 	var pollers []string
 	for _, p := range c.pollers {
@@ -87,7 +87,7 @@ func (c *Machine) String() string {
 		c.now, c.waiting, c.running, c.settling, c.reserved, c.workers, c.workerStarting, pollers, c.breakers(), c.alarms.Next())
 }
 
-// Status says what the consumer is doing at now.
+// Status returns what the consumer is doing at now.
 func (c *Machine) Status(now time.Time) Status {
 	health, problem := c.healthNow(now)
 	return Status{
@@ -111,7 +111,7 @@ func (c *Machine) Status(now time.Time) Status {
 	}
 }
 
-// breakers is what Status says of breakers and paused keys.
+// breakers returns what Status shows of breakers and paused keys.
 func (c *Machine) breakers() (all []Breaker) {
 	for _, g := range c.gates.byKey {
 		if g.state() == breaker.Closed && !g.paused {
@@ -130,9 +130,9 @@ func (c *Machine) breakers() (all []Breaker) {
 	return all
 }
 
-// healthNow is the consumer's health, with what lasts while settlements go on, and
-// would otherwise seem to be well: open breakers, a full quota, messages left to
-// expire, most of them given up.
+// healthNow returns the consumer's health. It adds problems that successful receives and
+// settlements do not end: open breakers, a used-up quota, messages that will expire, most
+// messages given up.
 func (c *Machine) healthNow(now time.Time) (Health, string) {
 	if c.health.state != HealthOK && c.health.state != HealthDegraded {
 		return c.health.state, c.health.problem
@@ -170,7 +170,7 @@ func (c *Machine) healthNow(now time.Time) (Health, string) {
 		} else {
 			add(fmt.Sprintf("%s unavailable since %s (circuit breaker %v, %s held): %s", what, since, b.State, held, b.Problem))
 		}
-		break // one says enough
+		break // one breaker is enough
 	}
 	if all {
 		health = HealthFailing

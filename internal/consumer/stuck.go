@@ -8,19 +8,19 @@ import (
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
-// A request may be refused again and again for what is in one message, which its
-// producer decides. Such a message must not take others
-// along: it is sent in a request of its own, it does not keep the consumer from
-// receiving, and after a while it goes without what can be left out, or is hidden.
+// SQS may refuse a request again and again because of the content of one message, which its
+// producer decides. Such a message must not harm others: its copy is sent in a request of
+// its own, it does not keep the consumer from receiving, and after a while its copy is sent
+// without story and trace header, or the message is hidden.
 
 const (
-	// apartFrom refusals of a copy, it is sent in a request of its own: perhaps
-	// another of its batch is refused, or it is, and the others with it.
+	// apartFrom is from how many refusals a copy is sent in a request of its own: SQS may
+	// have refused the whole batch because of one copy.
 	apartFrom = 3
 
-	// A copy that is refused for no known reason is no longer waited for after
-	// stuckFor if others were taken meanwhile, so that it is the message, and after
-	// stuckForAlone if none was, so that it may be the queue.
+	// A copy that is refused for no known reason is given up after stuckFor if SQS has
+	// accepted others meanwhile, so that the message must be the cause, and after
+	// stuckForAlone if it has not, so that the queue may be the cause.
 	stuckFor      = time.Minute
 	stuckForAlone = 5 * time.Minute
 
@@ -28,9 +28,9 @@ const (
 	// dead-letter queue refuses it for no known reason. Then it is tried again.
 	keptBriefly = 15 * time.Minute
 
-	// maxStuck is how many messages whose settlements are refused, while SQS answers
-	// others, take no room from the messages still to be received: each is held in
-	// memory, and more than that are no accident of a few messages.
+	// maxStuck is how many messages whose settlements SQS refuses, while it answers others,
+	// do not count against the room for new messages. Each of them takes memory, and if
+	// there are more, a few bad messages cannot be the cause.
 	maxStuck = 2 * settleAllowance
 )
 
@@ -39,11 +39,11 @@ type refusals struct {
 	by    *Outbox
 	many  int
 	since time.Time
-	taken int64 // by the outbox, when it refused this first
-	stuck bool  // counted in Machine.stuck
+	taken int64 // Outbox.taken at the first refusal
+	stuck bool  // Machine.stuck counts it
 }
 
-// noteRefusal takes in that SQS has not carried out what o asked for d.
+// noteRefusal counts that SQS has not carried out o's entry for d.
 func (c *Machine) noteRefusal(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 	d.refusals++
 	if d.refused.by != o {
@@ -64,7 +64,7 @@ func (c *Machine) noteRefusal(o *Outbox, d *Delivery, f *Failure, now time.Time)
 	}
 }
 
-// unstick notes that d is not refused any more.
+// unstick notes that SQS no longer refuses d's settlement.
 func (c *Machine) unstick(d *Delivery) {
 	if d.refused.stuck {
 		d.refused.stuck = false
@@ -72,8 +72,8 @@ func (c *Machine) unstick(d *Delivery) {
 	}
 }
 
-// refusedLong reports whether d's copy has been refused for so long, in requests of
-// its own, that it is no longer waited for.
+// refusedLong reports whether d's copy has been refused, in requests of its own, for so long
+// that it is given up.
 func (d *Delivery) refusedLong(now time.Time) bool {
 	enough := stuckForAlone
 	if d.othersTaken() {
@@ -82,30 +82,30 @@ func (d *Delivery) refusedLong(now time.Time) bool {
 	return d.refused.many > apartFrom && clocks.Elapsed(d.refused.since, now) >= enough
 }
 
-// othersTaken reports whether SQS has carried out for others, since it refused d
-// first, what it refuses for d.
+// othersTaken reports whether SQS has accepted entries of the same outbox for other messages
+// since it first refused d's.
 func (d *Delivery) othersTaken() bool { return d.refused.by.taken > d.refused.taken }
 
-// stuckProblem is what health says of messages that are refused while SQS answers
-// others; empty if there are none.
+// stuckProblem describes, for the health, the messages whose settlements SQS refuses while it
+// answers others; empty if there are none.
 func (c *Machine) stuckProblem() string {
 	if c.stuck == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s finished, but SQS refuses again and again to settle them, and answers others: %v", plural.Of(c.stuck, "message"), c.stuckError)
+	return fmt.Sprintf("%s finished, but SQS refuses their settlement again and again, and answers others: %v", plural.Of(c.stuck, "message"), c.stuckError)
 }
 
-// unsendable is what is known of messages that are given up and that the
-// dead-letter queue does not take, though it takes others or is there at least.
+// unsendable describes the messages that are given up and that the dead-letter queue does
+// not accept, although it exists, and may accept others.
 type unsendable struct {
 	until time.Time // when the last of them becomes visible
 	err   error
 }
 
-// problem is what health says of them; empty if there are none.
+// problem describes them for the health; empty if there are none.
 func (u *unsendable) problem(now time.Time) string {
 	if u.err == nil || now.After(u.until) {
 		return ""
 	}
-	return fmt.Sprintf("messages are given up that the dead-letter queue does not take; they are hidden, the last until %s, and then tried again: %v", u.until.UTC().Format(time.RFC3339), u.err)
+	return fmt.Sprintf("messages are given up that the dead-letter queue does not accept; they are hidden, the last until %s, and then tried again: %v", u.until.UTC().Format(time.RFC3339), u.err)
 }

@@ -10,22 +10,21 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// waker makes messages that wait out a backoff visible before its end.
+// waker makes messages visible before the end of their backoff.
 type waker struct {
 	ids    []string // still to be woken
 	active bool     // a request is under way, or the next is planned
 }
 
 const (
-	// wakeMargin is how far from its end a wait must be to be cut short. A standard
-	// queue obeys old handles: a request that lands after the message has become
+	// wakeMargin: a wait that ends within this time is not cut short. A standard queue
+	// accepts old receipt handles: a request that arrives after the message has become
 	// visible by itself could give it to two consumers.
 	wakeMargin = 15 * time.Second
 	wakeAgain  = time.Second // after a throttled request
 
-	// Messages per second: unless experience or Settings.Rate say otherwise; at most.
-	wakeRate    = 10
-	maxWakeRate = 100
+	wakeRate    = 10  // messages a second, if it is not known how long handlers take
+	maxWakeRate = 100 // messages a second, at most
 )
 
 // Wake wakes the parked messages of these keys, of all if there are none, and has their
@@ -63,7 +62,7 @@ func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
 	for r := range c.memory.All() {
 		if wakeable(r, now) && !r.Waking && match(r) {
 			r.Waking = true
-			r.Due = time.Time{} // however soon it comes now, it is not early
+			r.Due = time.Time{} // from now on it is never received too early
 			c.waker.ids = append(c.waker.ids, r.ID)
 		}
 	}
@@ -74,8 +73,8 @@ func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
 	return n
 }
 
-// stopWaking leaves the messages of a key to become visible by themselves: its outage
-// is not over after all.
+// stopWaking lets the messages of a key become visible by themselves: its outage is not over
+// after all.
 func (c *Machine) stopWaking(key string) {
 	c.waker.ids = slices.DeleteFunc(c.waker.ids, func(id string) bool {
 		r := c.memory.Recall(id, c.now)
@@ -87,7 +86,7 @@ func (c *Machine) stopWaking(key string) {
 	})
 }
 
-// park remembers what it takes to wake d, which SQS has just hidden.
+// rememberHandle notes what it takes to wake d, which SQS has just hidden.
 func (c *Machine) rememberHandle(d *Delivery, now time.Time) {
 	if c.Queue.FIFO || c.draining || d.verdict.requeue != byVisibility || d.hiddenUntil.Sub(now) < wakeMargin {
 		return
@@ -103,9 +102,9 @@ func wakeable(r *memory.Note, now time.Time) bool {
 	return r.Handle != nil && !clocks.Passed(r.HiddenUntil.Add(-wakeMargin), now)
 }
 
-// wakeNext makes the next ten messages visible, and comes again until none is left to
-// be woken or the consumer stops. It pauses in between: what makes messages wait for
-// hours is hardly ready to have them all at once.
+// wakeNext makes the next ten messages visible, and is called again after a pause, until
+// none is left or the consumer stops. A dependency that was unavailable for hours is hardly
+// ready for all of its messages at once.
 func (c *Machine) wakeNext(now time.Time) {
 	w := c.nextToWake(now)
 	if c.waker.active = w != nil; w != nil {
@@ -122,7 +121,7 @@ type Waking struct {
 	pause time.Duration // until the next
 }
 
-// nextToWake takes up to ten messages from those to be woken; nil if there is none.
+// nextToWake takes up to ten of the messages to wake; nil if there is none.
 func (c *Machine) nextToWake(now time.Time) *Waking {
 	if c.draining || c.closed {
 		c.waker.ids = nil
@@ -144,9 +143,9 @@ func (c *Machine) nextToWake(now time.Time) *Waking {
 	return w
 }
 
-// Woken takes in the results of w. What was refused for being too much is tried again.
-// Nothing else is: a request whose reply was lost may have been carried out, and the
-// message be with somebody else.
+// Woken takes in the results of w. Entries that SQS throttled are tried again. No others
+// are: a request whose reply was lost may have been carried out, so that another consumer
+// may have the message.
 func (c *Machine) Woken(w *Waking, results *[MaxBatch]Failure) {
 	pause := w.pause
 	for i := range w.ids {
@@ -164,7 +163,7 @@ func (c *Machine) Woken(w *Waking, results *[MaxBatch]Failure) {
 	c.alarms.After(c.now.Add(pause), c.wakeNext)
 }
 
-// wakePause is how long the consumer takes to work off n messages.
+// wakePause returns about how long the consumer takes to run n messages.
 func (c *Machine) wakePause(n int) time.Duration {
 	rate := float64(wakeRate)
 	if c.taskTime.mean > 0 {

@@ -12,20 +12,20 @@ func (c *Machine) Arrive() *Delivery {
 	return c.Take()
 }
 
-// WorkerEnded takes a worker off the count. If the user's code has ended its goroutine,
-// another goes on.
+// WorkerEnded notes that a worker has ended. If the user's code has ended its goroutine, the
+// end of the section starts another.
 func (c *Machine) WorkerEnded() { c.workers-- }
 
-// Escaped notes that the user's code ends each goroutine that is to judge the attempt at d,
-// which is lost: its lease runs out.
+// Escaped notes that the user's code ends each goroutine that tries to judge the attempt at
+// d. The message is lost: its lease is left to end.
 func (c *Machine) Escaped(d *Delivery) { d.lease.Lose() }
 
 // Panicked counts a handler's panic.
 func (c *Machine) Panicked() { c.counts.Panics++ }
 
-// Ended takes in the end of the attempt at d, of which o is said, and begins what follows.
-// trail is what the observer leaves of it; empty: it leaves the one before. It returns what
-// has been decided, and d as it is told of.
+// Ended takes in the end of the attempt at d, which the user's code judges by o, and begins
+// the settlement. trail is what Observer.Starting returned; empty: the trail before it
+// stays. It returns the verdict, and d as the log and observers are told of it.
 func (c *Machine) Ended(d *Delivery, o Opinion, trail string, took time.Duration, now time.Time) (Verdict, Subject) {
 	v := c.throughBreaker(d, c.judge(d, o, now), o, took, now)
 	d.leaveTrail(trail)
@@ -44,7 +44,7 @@ func (c *Machine) Take() *Delivery {
 	return d
 }
 
-// setOff takes d, which is nextGranted, to its handler.
+// setOff moves d, which nextGranted has returned, to its handler.
 func (c *Machine) setOff(d *Delivery) {
 	now := c.now
 	switch d.state {
@@ -76,7 +76,7 @@ func (c *Machine) judge(d *Delivery, o Opinion, ended time.Time) Verdict {
 	case o.Cut == CutStopping:
 		return c.route(d, releasedAtStop(err), ended)
 	case o.Cut == CutLeaseLost:
-		// Interrupted, but a redelivery has brought the message back meanwhile.
+		// The lease was lost, but the message has been received again meanwhile.
 		due := ended.Add(c.leastRelease(d))
 		return c.byGroup(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: err}, ended)
 	}
@@ -95,10 +95,9 @@ func (c *Machine) judge(d *Delivery, o Opinion, ended time.Time) Verdict {
 	return c.byGroup(d, v, ended)
 }
 
-// atLastReceive is v, unless v would give a message back whose next receive the queue's
-// RedrivePolicy forbids: SQS would then move it to the dead-letter queue without
-// running it and without a word. Where no copy takes its place it goes there now, with
-// its story.
+// atLastReceive returns v, unless v would give a message back whose next receive the queue's
+// RedrivePolicy forbids: SQS would then move it to the dead-letter queue without a run and
+// without a story. If no copy replaces it, it goes there now, with its story.
 func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
 	limit := c.facts.Plan.MaxReceives
 	if limit == 0 || d.receives < limit || !v.comesAgain() {
@@ -116,15 +115,14 @@ const (
 	maxRelease = 5 * time.Minute
 )
 
-// leastRelease is the shortest time for which a handler's Release of d holds:
-// each receive counts against the queue's maxReceiveCount, so a message that is
-// released again and again comes back more and more slowly.
+// leastRelease returns the shortest wait after a handler's Release of d. Each receive counts
+// against the queue's maxReceiveCount, so the wait grows with each release in a row.
 func (c *Machine) leastRelease(d *Delivery) time.Duration {
 	releases := c.releases(d, c.now)
 	return min(maxRelease, minRelease<<min(releases, 20))
 }
 
-// releases is how often in a row d was released, as far as is known.
+// releases returns how often in a row d was released, as far as that is known.
 func (c *Machine) releases(d *Delivery, now time.Time) int {
 	n := c.memory.Recall(d.ID, now).Releases
 	if d.History != nil {
@@ -133,7 +131,7 @@ func (c *Machine) releases(d *Delivery, now time.Time) int {
 	return n
 }
 
-// finish ends d's time in its handler and begins its settlement.
+// finish frees d's place in its handler and begins d's settlement.
 func (c *Machine) finish(d *Delivery, v Verdict, took time.Duration, now time.Time) {
 	c.handlerMoved(d, now)
 	c.leaveSolo(d, now)
@@ -149,7 +147,7 @@ func (c *Machine) finish(d *Delivery, v Verdict, took time.Duration, now time.Ti
 	d.verdict = v
 	d.ran = true
 	if v.Outcome == OutcomeLost {
-		if v.Reason == retry.ReasonPermanent { // not to be run again here
+		if v.Reason == retry.ReasonPermanent { // this process must not run it again
 			known := c.memory.Note(d.ID, now)
 			known.Spent, known.Reason, known.Err = true, v.Reason, v.Err
 			known.Runs, known.Receives = max(known.Runs, d.Attempt), d.receives
@@ -164,8 +162,7 @@ func (c *Machine) finish(d *Delivery, v Verdict, took time.Duration, now time.Ti
 	c.settle(d, now)
 }
 
-// remember notes a failed attempt, or a release, for when the message comes
-// again.
+// remember notes a failed attempt or a release, for the next receive of the message.
 func (c *Machine) remember(d *Delivery, now time.Time) {
 	known := c.memory.Note(d.ID, now)
 	known.Receives = d.receives
@@ -189,8 +186,8 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 	}
 }
 
-// rememberLost notes a message that was lost, so that its next receive is not a
-// riddle: one that waited here was not run, and none was lost to a crash.
+// rememberLost notes a message that was lost, so that its next receive can be explained: no
+// process has crashed and, if the message waited here, it was not run.
 func (c *Machine) rememberLost(d *Delivery, now time.Time) {
 	known := c.memory.Note(d.ID, now)
 	known.Seen = d.receives

@@ -103,6 +103,7 @@ type part struct {
 	kills            int       // processes, since it was redriven last
 	hiddenUntil      time.Time // SQS has confirmed to hide hiddenID until then, by the service's clock
 	hiddenID         string
+	parked           []time.Time // the last times at which a copy of it was asked for while it waited
 }
 
 // kind is what is special about a message.

@@ -139,6 +139,9 @@ func (m *machine) asks(action world.Action, batch []entry) {
 		}
 		l.talking = action
 		m.checkPatience(e.ID, p, now)
+		if action == world.Send && e.outcome == OutcomePark {
+			m.checkCopies(p, now)
+		}
 		switch {
 		case action == world.Delete && !p.handled && !m.copied[p.body]:
 			f.broken(world.DeletesWhatIsDone, "%s deletes %s", m.Name, p.body)
@@ -167,6 +170,19 @@ func (m *machine) checkPatience(id string, p *part, now time.Time) {
 		asked = asked[1:]
 	}
 	m.asked[id] = asked
+}
+
+// checkCopies checks how often p is copied while it waits: a chain of copies costs as much
+// as working it off again and again.
+func (m *machine) checkCopies(p *part, now time.Time) {
+	const many, within = 12, 10 * time.Minute
+	p.parked = append(p.parked, now)
+	if before := len(p.parked) - many; before >= 0 {
+		if took := now.Sub(p.parked[before]); took < within && !m.f.leaky {
+			m.f.broken(world.FewCopies, "%s is the latest to copy %s, %d times within %v", m.Name, p.body, many, took)
+		}
+		p.parked = p.parked[1:]
+	}
 }
 
 func (m *machine) answered(batch []entry) {

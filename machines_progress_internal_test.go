@@ -96,8 +96,8 @@ func (f *machines) receivable(q *world.Queue) map[uint64]int {
 func (f *machines) checkNewcomers(fresh []*part) {
 	for _, p := range fresh {
 		set := p.queue.Settings()
-		if _, inFlight, _ := p.queue.Counts(); set.InFlightLimit > 0 && inFlight >= set.InFlightLimit {
-			continue // SQS hands out no more while others wait for hours
+		if _, inFlight, _ := p.queue.Counts(); set.InFlightLimit > 0 && inFlight+maxBatch > set.InFlightLimit {
+			continue // SQS hands out hardly any while others wait for hours
 		}
 		if !p.ran && !p.refused {
 			f.broken(world.NewOnesGoOn, "%s, by %s", p.body, f.states())

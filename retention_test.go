@@ -330,3 +330,49 @@ func TestExpiryByTheServersClock(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsBeyondTheRetentionTakeFewCopies: a wait that no message of the queue can be hidden
+// for takes a copy at once, which carries the due time, and then one for each time that
+// a copy comes near the end of its retention.
+func TestWaitsBeyondTheRetentionTakeFewCopies(t *testing.T) {
+	for _, tt := range []struct {
+		retention string
+		wait      time.Duration
+		copies    int
+	}{
+		{"21600", 4 * time.Hour, 0}, // six hours; a copy is sent an hour and a half before their end
+		{"21600", 5 * time.Hour, 2}, // which no copy is hidden for
+		{"21600", 8 * time.Hour, 2},
+		{"21600", 11 * time.Hour, 3},
+		{"21600", 30 * time.Hour, 7},                 //
+		{"57600", 30 * time.Hour, 3},                 // sixteen hours: hidden for twelve
+		{"1209600", 30 * time.Hour, 1},               // the longest
+		{"60", 10 * time.Minute, 14},                 // the shortest
+		{"60", 44*time.Second + time.Millisecond, 0}, // until a quarter of it is left
+	} {
+		t.Run(tt.retention+"s, "+tt.wait.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": tt.retention})
+				client := &spy{Client: q.Direct()}
+				var j journal
+				began := time.Now()
+				q.ConsumeWith(client, j.handler(func(_ context.Context, m *reprise.Message) error {
+					if m.Attempt == 1 {
+						return reprise.RetryAfter(tt.wait, errUnavailable)
+					}
+					if early := tt.wait - time.Since(began); early > 0 {
+						t.Errorf("it runs %v early", early)
+					} else if early < -time.Minute {
+						t.Errorf("it runs %v late", -early)
+					}
+					return nil
+				}), reprise.Config{Retry: retry.Policy{MaxAge: -1}})
+				q.Send("order")
+				q.WaitEmpty(48 * time.Hour)
+				if runs := j.of("order"); len(runs) != 2 || len(client.sends) != tt.copies {
+					t.Errorf("%d runs, %d copies; want 2 and %d", len(runs), len(client.sends), tt.copies)
+				}
+			})
+		})
+	}
+}

@@ -67,10 +67,10 @@ type Verdict struct {
 	Due time.Time
 	Err error
 
-	unavailable bool  // the attempt failed because a dependency was unavailable
-	requeue     cause // why a copy replaces the message; byVisibility: none does
-	alone       bool  // the copy must run alone
-	carried     bool  // hidden for now; a copy will replace it before it expires
+	unavailable bool      // the attempt failed because a dependency was unavailable
+	requeue     cause     // why a copy replaces the message; byVisibility: none does
+	alone       bool      // the copy must run alone
+	carriedBy   time.Time // hidden until then at most, so that a copy can replace it before it expires
 }
 
 // comesAgain reports whether the message goes back to its queue.

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	maxMargin = 24 * time.Hour // see retentionMargin
+	maxMargin = 24 * time.Hour // see longestCopy
 
 	maxMessage  = 1 << 20 // bytes, SQS's limit
 	historySize = len(history.Attribute) + len("String") + history.MaxSize
@@ -49,8 +49,8 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 		return v
 	}
 	// Hidden only until it can still be copied, so that it cannot expire.
-	if v.requeue == byVisibility && c.takesCopies() && c.expiresBefore(d, v.Due) && c.copyable(d, now) {
-		v.carried = true
+	if latest := c.copiedBy(d); v.requeue == byVisibility && c.takesCopies() && !latest.IsZero() && v.Due.After(latest) && c.copyable(d, now) {
+		v.carriedBy = latest
 		return v
 	}
 	v.requeue = byVisibility
@@ -100,9 +100,11 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	}
 	seconds, short := retry.Visibility(now.Add(-d.lease.Age(now)), now, v.Due)
 	visible := now.Add(time.Duration(seconds) * time.Second)
-	retention := c.facts.retention()
-	switch sent := d.enqueued(); {
-	case !sent.IsZero() && visible.After(c.local(sent).Add(retention-retentionMargin(retention))):
+	switch latest := c.copiedBy(d); {
+	case !latest.IsZero() && visible.After(latest):
+		if d.knowsDue(v.Due) && latest.After(now) && v.Due.Sub(now) > c.longestCopy() {
+			return byVisibility // a copy could not wait for so long either: this one does first, for as long as it can
+		}
 		return becauseRetention
 	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
 		return becauseTooLong
@@ -110,10 +112,20 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	return byVisibility
 }
 
-// retentionMargin returns how long before the end of its retention a message must be visible
-// at the latest, so that a consumer has the time to receive and copy it.
-func retentionMargin(retention time.Duration) time.Duration {
-	return min(maxMargin, retention/4)
+// copiedBy returns until when d may be hidden if a copy will replace it: a consumer must then
+// have the time to receive and copy it. Zero where SQS did not say when d was sent.
+func (c *Machine) copiedBy(d *Delivery) time.Time {
+	sent := d.enqueued()
+	if sent.IsZero() {
+		return sent
+	}
+	return c.local(sent).Add(c.longestCopy())
+}
+
+// longestCopy returns how long a copy can wait until the next one must be sent.
+func (c *Machine) longestCopy() time.Duration {
+	retention := c.facts.retention()
+	return retention - min(maxMargin, retention/4)
 }
 
 // knowsDue reports whether d's history carries the due time, for every consumer to read.
@@ -182,7 +194,8 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 // of its wait.
 func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	wait := max(v.Due.Sub(now), time.Second)
-	parked := (wait > plan.MaxDelay || v.unavailable) && v.requeue != becauseInFlight
+	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before anybody sees it
+	parked := (wait > longest || v.unavailable) && v.requeue != becauseInFlight
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
 	if parked && !justMisses && !c.draining {
 		return 1
@@ -190,7 +203,7 @@ func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	if wait < exactDelay {
 		return int32(wait / time.Second)
 	}
-	return int32((min(wait, plan.MaxDelay) + time.Second - 1) / time.Second)
+	return int32((min(wait, longest) + time.Second - 1) / time.Second)
 }
 
 // exactDelay: below this wait, rounding up to SQS's whole seconds would distort the jitter.

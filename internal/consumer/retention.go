@@ -58,7 +58,7 @@ func (c *Machine) withoutCopy(d *Delivery, v Verdict, now time.Time) Verdict {
 // just hidden, before it can be received again.
 func (c *Machine) announceExpiry(d *Delivery, now time.Time) {
 	due := d.verdict.Due
-	if due.IsZero() || d.verdict.requeue != byVisibility || d.verdict.carried || !c.expiresBefore(d, due) {
+	if due.IsZero() || d.verdict.requeue != byVisibility || !d.verdict.carriedBy.IsZero() || !c.expiresBefore(d, due) {
 		return
 	}
 	note := c.memory.Note(d.ID, now)

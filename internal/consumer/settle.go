@@ -81,6 +81,10 @@ func (c *Machine) hideFor(d *Delivery, now time.Time) int32 {
 		return 0 // at once: see releasedAtStop
 	}
 	requested := now.Add(-d.lease.Age(now))
+	if by := d.verdict.carriedBy; d.verdict.requeue == byVisibility && by.After(now) {
+		seconds, _ := retry.Visibility(requested, now, by)
+		return seconds
+	}
 	seconds, short := retry.Visibility(requested, now, due)
 	if short && d.verdict.requeue == byVisibility {
 		visible := now.Add(time.Duration(seconds) * time.Second)

@@ -60,6 +60,7 @@ const (
 	ForgedAreIgnored    = "a forged history does not count where histories are signed"
 	KillersEnd          = "a message that kills processes is given up after a few"
 	NoSuspects          = "in calm, no message is suspected of killing its process"
+	FewCopies           = "a message that waits is copied a few times in ten minutes at most"
 	WorkGetsOn          = "after an outage, work gets on at nearly the rate at which the dependency answers"
 	NobodyWaits         = "in calm, no due message waits while a consumer has nothing to do"
 )

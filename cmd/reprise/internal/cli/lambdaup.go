@@ -144,7 +144,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
-	d.Host(running)
+	d.Add(daemon.LambdaPart(running, d.SQS().Pages()))
 	a.announce(d, cfg)
 	fmt.Fprintf(a.stdout, "Lambda API    %s\n", d.URL())
 	a.announceFunctions(running, loaded, d.URL())

@@ -71,6 +71,25 @@ func newConsumer(of Consume, measured bool) (_ *consumer, err error) {
 	return c, nil
 }
 
+// keepPaused pauses c, or keys of it, as an operator has paused the consumer of the same queue that
+// it replaces: settings that change do not end a pause.
+func (c *consumer) keepPaused(replaced []*consumer) {
+	for _, old := range replaced {
+		if old.of.QueueURL != c.of.QueueURL {
+			continue
+		}
+		status := old.Status()
+		if status.Paused {
+			c.Pause()
+		}
+		for _, b := range status.Breakers {
+			if b.Paused {
+				_ = c.PauseKey(b.Key) // it fails if messages have no keys any more
+			}
+		}
+	}
+}
+
 // start starts the consumer.
 func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -93,6 +112,12 @@ func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc) {
 // themselves. Several goroutines may call drain.
 func (c *consumer) drain(ctx context.Context, endPolls func()) error {
 	defer c.kill()
+	if c.stop == nil { // replaced before Run has started it
+		if c.of.Stopped != nil {
+			c.of.Stopped()
+		}
+		return nil
+	}
 	c.stop()
 	for ctx.Err() == nil {
 		if endPolls != nil {

@@ -73,6 +73,7 @@ func (cs *consumers) replace(wanted []Consume) error {
 			problems = append(problems, err)
 			continue
 		}
+		c.keepPaused(cs.retirees())
 		made = append(made, c)
 	}
 	cs.mu.Lock()
@@ -130,6 +131,23 @@ func (cs *consumers) Consumers() []*reprise.Consumer {
 	var found []*reprise.Consumer
 	for _, c := range cs.all() {
 		found = append(found, c.Consumer)
+	}
+	return found
+}
+
+// Consumed is a queue that is consumed.
+type Consumed struct {
+	QueueURL string
+	Client   reprise.Client
+	Config   reprise.Config // as it was given
+	*reprise.Consumer
+}
+
+// Consumed returns the queues that are consumed, in the order in which they were given.
+func (cs *consumers) Consumed() []Consumed {
+	var found []Consumed
+	for _, c := range cs.all() {
+		found = append(found, Consumed{c.of.QueueURL, c.of.Client, c.of.Config, c.Consumer})
 	}
 	return found
 }

@@ -22,7 +22,8 @@ import (
 // daemon takes orders. It is there, and not a path of the SQS server, so that exactly those
 // who may read the messages on disk may use it, the daemon's user and the superuser,
 // whatever address, keys and certificates the server has. The only order is to write a
-// backup to a new directory, which the daemon does as its own user.
+// backup to a new directory, which the daemon does as its own user. The parts are served
+// there too.
 const controlSocket = "control.sock"
 
 // backupOrder is the body of POST /backup.
@@ -48,7 +49,7 @@ func (d *Daemon) openControl() {
 func (d *Daemon) startControl() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /backup", d.serveBackup)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: readHeaderTimeout,
+	server := &http.Server{Handler: d.before(mux), ReadHeaderTimeout: readHeaderTimeout,
 		ErrorLog: slog.NewLogLogger(d.cfg.Logger.Handler(), slog.LevelWarn)}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(d.control) }()

@@ -46,6 +46,7 @@ type Config struct {
 // and runs once.
 type Daemon struct {
 	consumers
+	parts
 
 	cfg      Config
 	listener net.Listener
@@ -54,7 +55,6 @@ type Daemon struct {
 	control  net.Listener     // the socket in the journal's directory; nil if there is none
 	http     *http.Server
 	metrics  *metrics
-	lambda   Lambda // beside the server; nil if there is none
 	steps    stopStack
 }
 
@@ -76,7 +76,7 @@ func New(cfg Config) (_ *Daemon, err error) {
 	if err := d.openServer(); err != nil {
 		return nil, err
 	}
-	d.http = newHTTPServer(d.routes(), cfg.Logger)
+	d.http = newHTTPServer(d.before(d.routes()), cfg.Logger)
 	d.http.ConnState = d.metrics.connection
 	if err := d.createQueues(cfg.Queues); err != nil {
 		return nil, err
@@ -156,12 +156,9 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 		d.startControl()
 	}
 	d.startHTTP(fail)
+	d.parts.start(&d.steps)
 	d.consumers.start(ctx, fail)
 	d.steps.push("the consumers", d.consumers.stop)
-	if d.lambda != nil {
-		d.lambda.Start()
-		d.steps.push("the functions", d.lambda.Stop)
-	}
 	select {
 	case <-drain:
 	case <-ctx.Done():

@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -47,6 +50,36 @@ func listen(flag, addr string, allowRemote, verifies bool) (net.Listener, error)
 		return nil, fmt.Errorf("address %s is not one of this machine's: pass an %s like 127.0.0.1:%s", addr, flag, examplePorts[flag])
 	case err != nil:
 		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return l, nil
+}
+
+// UnixPrefix begins an address that is the path of a Unix socket.
+const UnixPrefix = "unix:"
+
+// listenForAdmin listens on addr, the value of --admin-addr.
+func listenForAdmin(addr string) (net.Listener, error) {
+	path, isSocket := strings.CutPrefix(addr, UnixPrefix)
+	if !isSocket {
+		const allowRemote = true // without a token it shows health and metrics alone, and loopback is the default: another address is meant
+		return listen("--admin-addr", addr, allowRemote, false)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("--admin-addr %s: %w", addr, err)
+	case info.Mode()&fs.ModeSocket == 0:
+		return nil, fmt.Errorf("--admin-addr %s: a file of another kind is there: pass another path, or remove it", addr)
+	default:
+		if conn, err := new(net.Dialer).DialContext(context.Background(), "unix", path); err == nil {
+			_ = conn.Close() // nothing was written
+			return nil, fmt.Errorf("--admin-addr %s: another process listens there: stop it, or pass another path", addr)
+		}
+	}
+	l, err := listenPrivately(path)
+	if err != nil {
+		return nil, fmt.Errorf("--admin-addr %s: %w: pass the path of a socket in a folder that this user may write, such as unix:/run/reprise/admin.sock", addr, err)
 	}
 	return l, nil
 }

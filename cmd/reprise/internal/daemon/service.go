@@ -5,14 +5,12 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Lambda answers Lambda's API at the daemon's address. It is started when the server
-// answers, and stopped while the server still answers.
+// Lambda answers Lambda's API at the daemon's address.
 type Lambda interface {
 	http.Handler
 	// Refuse answers a request with status 403 and err, in the form of the API that the
@@ -33,10 +31,20 @@ func (d *Daemon) Journal() *journal.Journal { return d.journal }
 // CreateQueues creates queues in addition to those of the configuration.
 func (d *Daemon) CreateQueues(queues []Queue) error { return d.createQueues(queues) }
 
-// Host makes l a part of the daemon, which must not run yet.
-func (d *Daemon) Host(l Lambda) {
-	d.lambda = l
-	d.http.Handler = besides(l, d.sqs.Pages(), d.http.Handler)
+// LambdaPart returns l as a part of a daemon whose server has these rules for pages. An invoke takes
+// as long as its function.
+func LambdaPart(l Lambda, pages *sqsserver.PageGuard) Part {
+	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := pages.Check(r); err != nil {
+			l.Refuse(w, r, err)
+			return
+		}
+		pages.AllowOrigin(w.Header(), r)
+		if r.Method != http.MethodOptions { // else the answer consists of the headers
+			l.ServeHTTP(w, r)
+		}
+	})
+	return Part{Name: "the functions", Takes: isForLambda, Handler: WithoutTimeLimit(guarded), Start: l.Start, Stop: l.Stop}
 }
 
 // versionPath matches how the paths of Lambda's API begin: with the date of a version. No
@@ -47,30 +55,7 @@ var versionPath = regexp.MustCompile(`^/\d{4}-\d{2}-\d{2}/`)
 // path as those to SQS.
 const tableTarget = "DynamoDB_"
 
-// besides sends requests for Lambda's or DynamoDB's API to lambda, unless pages refuses
-// them, and all others to rest. The server's time limits do not hold for an invoke, which
-// takes as long as its function.
-func besides(lambda Lambda, pages *sqsserver.PageGuard, rest http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !versionPath.MatchString(r.URL.Path) && !strings.HasPrefix(r.Header.Get("X-Amz-Target"), tableTarget) {
-			rest.ServeHTTP(w, r)
-			return
-		}
-		if err := pages.Check(r); err != nil {
-			lambda.Refuse(w, r, err)
-			return
-		}
-		pages.AllowOrigin(w.Header(), r)
-		if r.Method == http.MethodOptions {
-			return // the answer consists of the headers
-		}
-		controller := http.NewResponseController(w)
-		for _, set := range []func(time.Time) error{controller.SetReadDeadline, controller.SetWriteDeadline} {
-			if err := set(time.Time{}); err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-		}
-		lambda.ServeHTTP(w, r)
-	})
+// isForLambda reports whether a request is for Lambda's or DynamoDB's API.
+func isForLambda(r *http.Request) bool {
+	return versionPath.MatchString(r.URL.Path) || strings.HasPrefix(r.Header.Get("X-Amz-Target"), tableTarget)
 }

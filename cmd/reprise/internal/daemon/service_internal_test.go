@@ -21,9 +21,9 @@ func (fakeLambda) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusForbidden)
 }
 
-// TestBesides: Lambda's paths, and no others, are Lambda's; an invoke outlives the
+// TestLambdaPart: Lambda's paths, and no others, are Lambda's; an invoke outlives the
 // server's time limits, and a web page cannot make one.
-func TestBesides(t *testing.T) {
+func TestLambdaPart(t *testing.T) {
 	const limit = 20 * time.Millisecond
 	lambda := fakeLambda{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {
@@ -37,7 +37,9 @@ func TestBesides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(besides(lambda, pages, sqs))
+	var ps parts
+	ps.Add(LambdaPart(lambda, pages))
+	server := httptest.NewUnstartedServer(ps.before(sqs))
 	server.Config.ReadTimeout, server.Config.WriteTimeout = limit, limit
 	server.Start()
 	defer server.Close()

@@ -13,17 +13,17 @@ import (
 // socketMode lets only the user connect: most systems require write permission for it.
 const socketMode = 0o600
 
-// newDirectory is the directory in which a socket is made before it is moved to its place.
-// The path in it is longer than the final one, so a path that is too long for a socket
-// fails here.
-const newDirectory = "control.new"
+// newSuffix makes the path of a socket that of the directory in which it is made before it is
+// moved to its place. The path in there is longer than the final one, so a path that is too long
+// for a socket fails here.
+const newSuffix = ".new"
 
 // listenPrivately listens on a Unix socket to which no other user can connect at any time. A
 // new socket's mode depends on the umask, which is shared by all goroutines and so cannot
 // be changed here. Therefore the socket is made in a private directory, gets its mode
 // there, and is then moved.
 func listenPrivately(path string) (_ net.Listener, err error) {
-	dir := filepath.Join(filepath.Dir(path), newDirectory)
+	dir := path + newSuffix
 	if err := os.RemoveAll(dir); err != nil { // left by a crash
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,8 +16,9 @@ import (
 
 // WorkerConfig configures a [Worker].
 type WorkerConfig struct {
-	// AdminAddr is the host:port on which health and metrics are served, without
-	// authentication. Empty: they are not served.
+	// AdminAddr is the host:port on which health and metrics, which ask for no authentication, and
+	// the parts are served; unix:PATH is a Unix socket that other users cannot connect to. Empty:
+	// they are not served.
 	AdminAddr string
 	// AllowedOrigins are web pages of other machines that may call AdminAddr; it may also
 	// be called by their hosts' names: see sqsserver.PageGuard. Default: none.
@@ -29,9 +31,11 @@ type WorkerConfig struct {
 // [NewWorker] and runs once.
 type Worker struct {
 	consumers
+	parts
 	cfg      WorkerConfig
 	listener net.Listener // nil without an AdminAddr
 	http     *http.Server
+	pages    *sqsserver.PageGuard
 	process  *prometheus.Registry // the metrics of the process
 	steps    stopStack
 }
@@ -46,8 +50,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w.measured = true
 	var err error
-	const allowRemote = true // it is read-only, and loopback by default: another address is meant
-	if w.listener, err = listen("--admin-addr", cfg.AdminAddr, allowRemote, false); err != nil {
+	if w.listener, err = listenForAdmin(cfg.AdminAddr); err != nil {
 		return nil, err
 	}
 	pages, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{
@@ -65,18 +68,26 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	mux.HandleFunc("/", func(out http.ResponseWriter, _ *http.Request) {
 		http.Error(out, "only GET /health and GET /metrics are served here", http.StatusNotFound)
 	})
-	w.http = newHTTPServer(pages.Handler(mux), cfg.Logger)
+	w.pages = pages
+	w.http = newHTTPServer(w.before(pages.Handler(mux)), cfg.Logger)
 	return w, nil
 }
 
 // AdminURL returns the URL of health and metrics, as programs on this machine can reach
-// it; empty if they are not served.
+// it, or unix:PATH; empty if they are not served.
 func (w *Worker) AdminURL() string {
 	if w.listener == nil {
 		return ""
 	}
+	if strings.HasPrefix(w.cfg.AdminAddr, UnixPrefix) {
+		return w.cfg.AdminAddr
+	}
 	return localURL("http", w.listener)
 }
+
+// Pages returns the rule by which requests of web pages are refused, for parts; nil without an
+// AdminAddr.
+func (w *Worker) Pages() *sqsserver.PageGuard { return w.pages }
 
 // Consume makes these the queues that are consumed, now or while Run runs. A consumer whose
 // queue and Settings are among them goes on. The others drain, and only then the new ones
@@ -93,6 +104,7 @@ func (w *Worker) Run(ctx context.Context, drain <-chan struct{}) error {
 	defer fail(nil)
 	if w.http != nil {
 		w.startHTTP(fail)
+		w.parts.start(&w.steps)
 	}
 	w.consumers.start(ctx, fail)
 	w.steps.push("the consumers", w.consumers.stop)

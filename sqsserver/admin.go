@@ -73,26 +73,14 @@ func (s *Server) Admin() http.Handler {
 // fromHere refuses requests from other machines and from all web pages, even those that may use
 // the queues: a page may send them without its user's knowledge.
 func (s *Server) fromHere(r *http.Request) error {
-	if !isLoopbackAddrPort(r.RemoteAddr) {
-		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", AdminPath, r.RemoteAddr)
-	}
-	if !isLoopbackHost(r.Host) {
-		return fmt.Errorf("%s is not to be called by the name %s, which web pages can point here: use localhost or 127.0.0.1", AdminPath, quoted(r.Host))
-	}
-	for _, name := range proxyHeaders {
-		if _, present := r.Header[name]; present {
-			return fmt.Errorf("%s is not for requests that a proxy passes on, as the header %s says: call the server itself", AdminPath, name)
-		}
+	if err := CheckLocal(r, AdminPath); err != nil {
+		return err
 	}
 	if _, present := r.Header["Origin"]; present || slices.Contains(r.Header["Sec-Fetch-Site"], "same-site") {
 		return fmt.Errorf("%s is not for web pages, whatever their origin: call it from a program", AdminPath)
 	}
 	return s.pages.judge(r)
 }
-
-// proxyHeaders are headers that proxies add. Their presence counts, not their value: a proxy that
-// does not know its client may leave them empty. Not all proxies add one.
-var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Client-Ip", "X-Real-Ip", "Via"}
 
 // faultsForm is all faults as the wire has them.
 type faultsForm[F any] struct {

@@ -183,6 +183,29 @@ func (g *PageGuard) judge(r *http.Request) error {
 	return nil
 }
 
+// CheckLocal returns why a request does not come straight from a client of this machine, which
+// what, a path or a name, requires; nil if it does. The client's address and the Host have to be
+// loopback ones, and no header may tell of a proxy. Web pages of this machine pass: see
+// [PageGuard].
+func CheckLocal(r *http.Request, what string) error {
+	if !isLoopbackAddrPort(r.RemoteAddr) {
+		return fmt.Errorf("%s is for clients on the server's own machine, and %s is not", what, r.RemoteAddr)
+	}
+	if !isLoopbackHost(r.Host) {
+		return fmt.Errorf("%s is not to be called by the name %s, which web pages can point here: use localhost or 127.0.0.1", what, quoted(r.Host))
+	}
+	for _, name := range proxyHeaders {
+		if _, present := r.Header[name]; present {
+			return fmt.Errorf("%s is not for requests that a proxy passes on, as the header %s says: call the server itself", what, name)
+		}
+	}
+	return nil
+}
+
+// proxyHeaders are headers that proxies add. Their presence counts, not their value: a proxy that
+// does not know its client may leave them empty. Not all proxies add one.
+var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Client-Ip", "X-Real-Ip", "Via"}
+
 // judgeProgram permits the one program to which the address host was given.
 func judgeProgram(r *http.Request, host string) error {
 	_, fromPage := r.Header["Origin"]

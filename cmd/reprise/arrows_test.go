@@ -23,10 +23,11 @@ import (
 const arrows = `
 package                     | of this module                                          | library and adapters                    | requirements
 .                           | cli                                                     |                                         |
-internal/cli                | awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
+internal/cli                | admin awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
                             | demo diskfault interrupt journal operate plural         | sqsserver                               |
                             | redrive review terminal                                 |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
+internal/admin              | operate terminal                                        | root plan retry sqsserver               |
 internal/release            | cli                                                     |                                         | cobra x
 internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml
 internal/delivery           | awstarget choice forward                                | root adapters/dynamostore               | aws cobra

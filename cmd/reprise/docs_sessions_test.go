@@ -95,6 +95,14 @@ func (s *session) play(block string) string {
 			s.fill()
 			continue
 		}
+		if run, isRun := strings.CutPrefix(command[1], "reprise run "); isRun {
+			args := strings.Fields(strings.TrimSuffix(run, "&"))
+			p := startIn(s.t, s.env, append([]string{"run", "--admin-addr", "127.0.0.1:0"}, args...)...)
+			admin, _, _ := strings.Cut(p.await("admin         "), "/health")
+			s.env = append(s.env, "REPRISE_ADMIN_URL="+admin)
+			p.await("msg=consuming")
+			continue
+		}
 		if setting, isExport := strings.CutPrefix(command[1], "export "); isExport {
 			s.env = append(s.env, strings.ReplaceAll(setting, sdkEndpoint, s.endpoint))
 			continue

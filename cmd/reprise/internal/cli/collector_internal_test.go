@@ -34,7 +34,7 @@ func TestRoomForGarbage(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	start := func() {
 		t.Helper()
-		d, err := new(serverFlags).start(daemon.Config{Addr: "127.0.0.1:0", Region: "us-east-1", Logger: slog.New(slog.DiscardHandler)})
+		d, err := new(serverFlags).start(new(app), daemon.Config{Addr: "127.0.0.1:0", Region: "us-east-1", Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

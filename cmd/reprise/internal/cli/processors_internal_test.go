@@ -35,7 +35,7 @@ func TestProcessorForSyncs(t *testing.T) {
 		if test.dir != "" {
 			cfg.Journal = journal.Options{Dir: filepath.Join(t.TempDir(), test.dir)}
 		}
-		d, err := new(serverFlags).start(cfg)
+		d, err := new(serverFlags).start(new(app), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -66,7 +65,11 @@ func (a *app) runQueues(f *queuesFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	described, err := t.describe(ctx, urls)
+	refs := make([]operate.Ref, len(urls))
+	for i, url := range urls {
+		refs[i] = operate.Ref{URL: url, Client: t.client}
+	}
+	described, err := operate.Describe(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -107,34 +110,4 @@ func (f *queuesFlags) find(ctx context.Context, names []string) (t target, urls 
 		urls = append(urls, page.QueueUrls...)
 	}
 	return t, urls, nil
-}
-
-// describers is how many queues are described at once.
-const describers = 8
-
-// describe asks for the attributes of queues. What is denied, or gone meanwhile, is noted.
-func (t target) describe(ctx context.Context, urls []string) ([]operate.Described, error) {
-	described := make([]operate.Described, len(urls))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(describers, len(urls)) {
-		workers.Go(func() {
-			for i := range next {
-				described[i].URL = urls[i]
-				var err error
-				if described[i].Attributes, err = t.attributes(ctx, urls[i]); err != nil {
-					described[i].Problem = apiText(err.Error())
-				}
-			}
-		})
-	}
-	for i := range urls {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return described, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
@@ -28,6 +29,7 @@ type runFlags struct {
 	aws          awsFlags
 	admin        string
 	allowOrigins []string
+	api          adminFlags
 	consume      consumeFlags
 	log          logFlags
 }
@@ -51,8 +53,8 @@ queue's maxReceiveCount is the limit.
 
 ` + delivery.AboutTarget + `
 
-GET /health and GET /metrics are served on --admin-addr. By default only this
-machine can reach it.
+GET /health, GET /metrics and the admin API are served on --admin-addr. By default only
+this machine can reach it. ` + aboutAdmin + `
 
 SIGTERM and the first Ctrl-C stop gracefully, within --stop-budget: running attempts
 end, messages that have not begun are given back, and on AWS an idle consumer waits
@@ -69,8 +71,9 @@ restarting does not help until they are changed.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.consume.queue, "queue", "q", "", "`URL or name` of the queue; with --config: only this one of the file")
 	f.aws.register(flags)
-	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health and /metrics; port 0: any free one; none: do not serve them")
+	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health, /metrics and the admin API, or unix:PATH; port 0: any free one; none: do not serve them")
 	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, "let --admin-addr be called by the host of this `origin`, scheme://host[:port], and by the origin's web pages; repeatable (default: localhost and loopback addresses)")
+	f.api.register(flags)
 	f.consume.register(cmd)
 	f.log.register(flags)
 	return cmd
@@ -97,6 +100,10 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	api, err := f.api.config(a)
+	if err != nil {
+		return err
+	}
 	worker := daemon.WorkerConfig{Logger: c.logger, AllowedOrigins: f.allowOrigins}
 	if f.admin != "none" {
 		worker.AdminAddr = f.admin
@@ -112,6 +119,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 			if w, err = daemon.NewWorker(worker); err != nil {
 				return err
 			}
+			adminOfWorker(api, w, worker)
 		}
 		return w.Consume(all)
 	}
@@ -122,7 +130,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 		found[i].announce(a, q)
 	}
 	if at := w.AdminURL(); at != "" {
-		fmt.Fprintf(a.stdout, "admin         %s/health, %s/metrics\n", at, at)
+		fmt.Fprintf(a.stdout, "admin         %s/health, /metrics, %s\n", at, admin.Path)
 	}
 	go c.watch()
 	return settled(w.Run(a.ctx, a.drain))

@@ -21,6 +21,7 @@ type serverFlags struct {
 	allowRemote bool
 	storage     storageFlags
 	serving     servingFlags
+	admin       adminFlags
 	region      serverRegion
 	log         logFlags
 }
@@ -32,6 +33,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	f.region.register(flags)
 	f.storage.register(cmd)
 	f.serving.register(cmd)
+	f.admin.register(flags)
 	f.log.register(flags)
 }
 
@@ -123,7 +125,7 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 		}
 		cfg.Queues = append(cfg.Queues, q)
 	}
-	d, err := f.server.start(cfg)
+	d, err := f.server.start(a, cfg)
 	if err != nil {
 		return err
 	}
@@ -139,9 +141,13 @@ func ownQueue(name string) error {
 	return nil
 }
 
-// start makes the server. Its error names the flags that permit a reachable address, which
+// start makes the server with its admin API. Its error names the flags that permit a reachable address, which
 // only commands with serverFlags have.
-func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
+func (f *serverFlags) start(a *app, cfg daemon.Config) (*daemon.Daemon, error) {
+	api, err := f.admin.config(a)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Journal.Dir != "" {
 		processorForSyncs()
 	}
@@ -150,6 +156,9 @@ func (f *serverFlags) start(cfg daemon.Config) (*daemon.Daemon, error) {
 		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", err)
 	}
 	roomForGarbage() // not before: opening a large journal leaves much garbage
+	if err == nil {
+		adminOfDaemon(api, d, cfg)
+	}
 	return d, err
 }
 

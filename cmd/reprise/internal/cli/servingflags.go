@@ -38,6 +38,7 @@ secret comes from --secret-file or ` + secretVariable + `.
 GET /health answers with a line of JSON, GET /metrics with Prometheus's metrics.
 Programs on this machine can set faults, and with --memory the time, by /_reprise/;
 with --access-key only if --admin is given.
+` + aboutAdmin + ` With --access-key it needs the token.
 docs/server.md describes all of this, and the file of --faults.`
 
 func (f *servingFlags) register(cmd *cobra.Command) {
@@ -53,7 +54,7 @@ func (f *servingFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.serving.LogRequests, "request-log", false, "log each request, without bodies")
 	flags.StringSliceVar(&f.serving.AllowedOrigins, "allow-origin", nil, aboutAllowOrigin)
 	flags.BoolVar(&f.serving.Admin, "admin", false, "serve /_reprise/, which asks for no signature, although there is an --access-key")
-	flags.BoolVar(&f.serving.NoAdmin, "no-admin", false, "do not serve /_reprise/")
+	flags.BoolVar(&f.serving.NoAdmin, "no-admin", false, "do not serve /_reprise/ and the admin API")
 	flags.BoolVar(&f.serving.NoMetrics, "no-metrics", false, "do not serve /metrics")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsMutuallyExclusive("secret", "secret-file")

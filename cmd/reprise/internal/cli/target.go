@@ -8,10 +8,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
 // aboutOperatorEndpoint describes the endpoint of the commands for operators.
@@ -56,11 +56,7 @@ func (t target) failed(ctx context.Context, err error, action string) error {
 
 // attributes returns all attributes of the queue at url.
 func (t target) attributes(ctx context.Context, url string) (map[string]string, error) {
-	out, err := t.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
-	if err != nil {
-		return nil, err
-	}
-	return out.Attributes, nil
+	return operate.Ref{URL: url, Client: t.client}.Attributes(ctx)
 }
 
 // urlOf returns the URL of the queue with an ARN, which is in t's region.

@@ -79,7 +79,7 @@ func (a *app) runUp(cmd *cobra.Command, f *upFlags) error {
 	if cfg.Queues, err = upQueues(queues, file.Queues); err != nil {
 		return err
 	}
-	d, err := f.server.start(cfg)
+	d, err := f.server.start(a, cfg)
 	if err != nil {
 		return err
 	}

@@ -86,8 +86,11 @@ func (h *httpSettings) check() error {
 		return wrong("client-key", " needs --client-cert, the file with its certificate")
 	}
 	for setting, place := range map[string]string{"bearer-token": h.bearer, "basic-auth": h.basic, "hmac-secret": h.hmac} {
-		if kind, name, _ := strings.Cut(place, ":"); place != "" && (name == "" || kind != "file" && kind != "env") {
-			return wrong(setting, " is not the place of a secret: pass file:PATH or env:VARIABLE, not the secret itself")
+		if place == "" {
+			continue
+		}
+		if err := checkPlace(setting, place); err != nil {
+			return err
 		}
 	}
 	_, err := h.header()

@@ -26,6 +26,21 @@ func (s *Secrets) Variable(name string) (string, error) {
 	return value, nil
 }
 
+// Read returns the secret of a setting at a place, after it has checked that it is one.
+func (s *Secrets) Read(setting, place string) (string, error) {
+	if err := checkPlace(setting, place); err != nil {
+		return "", err
+	}
+	return s.at(setting, place)
+}
+
+func checkPlace(setting, place string) error {
+	if kind, name, _ := strings.Cut(place, ":"); name == "" || kind != "file" && kind != "env" {
+		return wrong(setting, " is not the place of a secret: pass file:PATH or env:VARIABLE, not the secret itself")
+	}
+	return nil
+}
+
 // at returns the secret at a place, file:PATH or env:VARIABLE, without space around it.
 func (s *Secrets) at(setting, place string) (string, error) {
 	kind, name, _ := strings.Cut(place, ":")

@@ -1,0 +1,157 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+)
+
+// Keys are what pause, resume, wake and probe take.
+type Keys struct {
+	// Keys are those that messages have by the consumer's setting. Default: the whole consumer is
+	// meant.
+	Keys []string `json:"keys,omitempty"`
+}
+
+func (k Keys) check() error {
+	if k.Keys != nil && len(k.Keys) == 0 {
+		return errors.New("keys is empty: name some, or leave it out for the whole consumer")
+	}
+	return nil
+}
+
+// Concurrency is how many handlers may run at once.
+type Concurrency struct {
+	Concurrency int `json:"concurrency"`
+}
+
+// Rate is how many handlers may start a second; 0: any number.
+type Rate struct {
+	Rate *float64 `json:"rate"`
+}
+
+func (r Rate) check() error {
+	if r.Rate == nil {
+		return errors.New("rate is missing: send how many handlers may start a second, 0 for any number")
+	}
+	return nil
+}
+
+// Done is the reply to an action.
+type Done struct {
+	// Consumer is the consumer afterwards.
+	Consumer Consumer `json:"consumer"`
+	// Woken is how many messages wake makes visible, Probing how many breakers probe.
+	Woken   int `json:"woken,omitempty"`
+	Probing int `json:"probing,omitempty"`
+}
+
+// act makes an operation of what is done to a consumer. The log gets one line for each that is
+// carried out or tried.
+func act[T any](a *API, name string, do func(*reprise.Consumer, T) (Done, error)) func(http.ResponseWriter, *http.Request) error {
+	return answer(func(r *http.Request) (done Done, err error) {
+		var how T
+		if err := readBody(r, &how); err != nil {
+			return done, err
+		}
+		c, err := a.find(r.PathValue("queue"))
+		if err != nil {
+			return done, err
+		}
+		if done, err = do(c.Consumer, how); err != nil {
+			err = problem(http.StatusBadRequest, "bad-request", "%v", err)
+		}
+		a.audit(r, name, c.URL, how, err)
+		done.Consumer = consumerOf(c)
+		return done, err
+	})
+}
+
+func pause(c *reprise.Consumer, k Keys) (Done, error) {
+	return Done{}, eachKey(k, c.Pause, c.PauseKey)
+}
+
+func resume(c *reprise.Consumer, k Keys) (Done, error) {
+	return Done{}, eachKey(k, c.Resume, c.ResumeKey)
+}
+
+func eachKey(k Keys, whole func(), one func(string) error) error {
+	if k.Keys == nil {
+		whole()
+	}
+	for _, key := range k.Keys {
+		if err := one(key); err != nil { // of the first already
+			return fmt.Errorf("key %q: messages of this queue have no keys: set outage-key for it", key)
+		}
+	}
+	return nil
+}
+
+func setConcurrency(c *reprise.Consumer, to Concurrency) (Done, error) {
+	return Done{}, c.SetConcurrency(to.Concurrency)
+}
+
+func setRate(c *reprise.Consumer, to Rate) (Done, error) {
+	return Done{}, c.SetRate(*to.Rate)
+}
+
+func wake(c *reprise.Consumer, k Keys) (Done, error) {
+	return Done{Woken: c.Wake(k.Keys...)}, nil
+}
+
+func probe(c *reprise.Consumer, k Keys) (Done, error) {
+	return Done{Probing: c.Probe(k.Keys...)}, nil
+}
+
+// audit logs an action, whatever the log level.
+func (a *API) audit(r *http.Request, name, queue string, how any, err error) {
+	with, _ := json.Marshal(how) // it was read from JSON
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "admin action", 0)
+	line.AddAttrs(slog.String("action", name), slog.String("queue", queue), slog.String("with", string(with)), slog.String("remote", remote(r)))
+	if err != nil {
+		line.AddAttrs(slog.Any("error", err))
+	}
+	_ = a.cfg.Logger.Handler().Handle(context.WithoutCancel(r.Context()), line) // as the log's other lines
+}
+
+// remote is who calls.
+func remote(r *http.Request) string {
+	if byUnixSocket(r) {
+		return "unix socket"
+	}
+	return r.RemoteAddr
+}
+
+// readBody reads the body of a request: one JSON value, without members that into does not have.
+func readBody[T any](r *http.Request, into *T) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if err == nil {
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("it goes on after its JSON")
+		}
+	}
+	if err == nil {
+		if checked, ok := any(*into).(interface{ check() error }); ok {
+			err = checked.check()
+		}
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return problem(http.StatusRequestEntityTooLarge, "too-large", "the body has more than %d bytes: no request needs so many", maxBody)
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it is empty: send at least {}")
+	}
+	if err != nil {
+		return problem(http.StatusBadRequest, "bad-request", "the body cannot be used: %v", err)
+	}
+	return nil
+}

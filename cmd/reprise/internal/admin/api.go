@@ -1,0 +1,236 @@
+// Package admin is the admin API of a process that consumes queues or serves them: JSON under
+// [Path], as openapi.json describes it. The commands of operators call it, and so does whatever
+// else watches or steers the process.
+package admin
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// Path begins the paths of all requests.
+const Path = "/admin/v1/"
+
+// Description describes the API in OpenAPI 3.1.
+//
+//go:embed openapi.json
+var Description []byte
+
+// Config configures an [API].
+type Config struct {
+	// Version is that of the program.
+	Version string
+	// Consumers returns those of the process now.
+	Consumers func() []Running
+	// Queues describes the queues that the process knows; complete reports that these are all of the
+	// account and region.
+	Queues func(ctx context.Context) (described []operate.Described, complete bool, err error)
+	// Token is what requests that come by TCP must have. Default: none; then only clients of this
+	// machine may call.
+	Token string
+	// NeedsToken refuses requests by TCP if there is no Token.
+	NeedsToken bool
+	// ReadOnly refuses what changes something.
+	ReadOnly bool
+	// Pages has the rules for web pages. It is required.
+	Pages *sqsserver.PageGuard
+	// Logger gets a line for each action and for refused clients. It is required.
+	Logger *slog.Logger
+}
+
+// Running is a consumer of the process, and its queue.
+type Running struct {
+	URL, RetryLaneURL string
+	*reprise.Consumer
+}
+
+// API answers requests under [Path].
+type API struct {
+	cfg   Config
+	guard guard
+	mux   *http.ServeMux
+}
+
+// route is an operation of the API.
+type route struct {
+	method, path string // below Path
+	// action says that it changes something: read-only mode refuses it, and it is logged.
+	action bool
+	serve  func(http.ResponseWriter, *http.Request) error
+}
+
+// New returns the API.
+func New(cfg Config) *API {
+	a := &API{cfg: cfg, guard: guard{cfg: &cfg}, mux: http.NewServeMux()}
+	allowed := make(map[string]string) // methods by path
+	for _, r := range a.routes() {
+		a.mux.Handle(r.method+" "+Path+r.path, a.handler(r))
+		if allowed[r.path] != "" {
+			allowed[r.path] += ", "
+		}
+		allowed[r.path] += r.method
+	}
+	for path, methods := range allowed {
+		a.mux.HandleFunc(Path+path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", methods)
+			writeError(w, problem(http.StatusMethodNotAllowed, "method-not-allowed", "%s is not a method of %s: use %s", r.Method, r.URL.Path, methods))
+		})
+	}
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, problem(http.StatusNotFound, "not-found", "there is nothing at %s: GET %sopenapi.json describes what there is", r.URL.Path, Path))
+	})
+	return a
+}
+
+func (a *API) routes() []route {
+	return []route{
+		{"GET", "{$}", false, answer(a.process)},
+		{"GET", "openapi.json", false, a.description},
+		{"GET", "queues", false, answer(a.queues)},
+		{"GET", "consumers", false, answer(a.consumers)},
+		{"GET", "consumers/{queue}", false, answer(a.consumer)},
+		{"POST", "consumers/{queue}/pause", true, act(a, "pause", pause)},
+		{"POST", "consumers/{queue}/resume", true, act(a, "resume", resume)},
+		{"POST", "consumers/{queue}/concurrency", true, act(a, "concurrency", setConcurrency)},
+		{"POST", "consumers/{queue}/rate", true, act(a, "rate", setRate)},
+		{"POST", "consumers/{queue}/wake", true, act(a, "wake", wake)},
+		{"POST", "consumers/{queue}/probe", true, act(a, "probe", probe)},
+	}
+}
+
+// Takes reports whether a request is for the API.
+func Takes(r *http.Request) bool {
+	return r.URL.Path+"/" == Path || strings.HasPrefix(r.URL.Path, Path)
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // whoever opens a reply in a browser
+	if err := a.guard.check(r); err != nil {
+		writeError(w, err)
+		return
+	}
+	if r.URL.Path+"/" == Path {
+		http.Redirect(w, r, Path, http.StatusPermanentRedirect)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// maxBody is far more than a request needs.
+const maxBody = 64 << 10
+
+func (a *API) handler(route route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := error(nil)
+		if route.action {
+			err = a.guard.checkAction(r)
+		}
+		if err == nil {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			err = route.serve(w, r)
+		}
+		if err != nil {
+			writeError(w, err)
+		}
+	})
+}
+
+// answer makes an operation of a func that returns what is answered as JSON.
+func answer[T any](reply func(*http.Request) (T, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		v, err := reply(r)
+		if err == nil {
+			writeJSON(w, http.StatusOK, v)
+		}
+		return err
+	}
+}
+
+// Process is what runs.
+type Process struct {
+	Version string `json:"version"`
+	// ReadOnly says that actions are refused.
+	ReadOnly bool `json:"read_only"`
+	// Consumers is how many there are.
+	Consumers int `json:"consumers"`
+	// Description is the path of the description of the API.
+	Description string `json:"description"`
+}
+
+func (a *API) process(*http.Request) (Process, error) {
+	return Process{a.cfg.Version, a.cfg.ReadOnly, len(a.cfg.Consumers()), Path + "openapi.json"}, nil
+}
+
+func (a *API) description(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(Description) // the client may have gone
+	return nil
+}
+
+// queuesTimeout bounds how long SQS is waited for.
+const queuesTimeout = 20 * time.Second
+
+// Queues are the queues that the process knows.
+type Queues struct {
+	Queues []operate.Queue `json:"queues"`
+}
+
+func (a *API) queues(r *http.Request) (Queues, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), queuesTimeout)
+	defer cancel()
+	described, complete, err := a.cfg.Queues(ctx)
+	if err != nil {
+		return Queues{}, problem(http.StatusBadGateway, "sqs-failed", "the queues cannot be described: %v", err)
+	}
+	return Queues{operate.Queues(described, retry.Policy{}, plan.Settings{}, complete)}, nil
+}
+
+// Error is the reply to a request that failed.
+type Error struct {
+	// Text says what is wrong, and what to do. Code is one of a closed set.
+	Text string `json:"error"`
+	Code string `json:"code"`
+
+	status int
+}
+
+func (e *Error) Error() string { return e.Text }
+
+func problem(status int, code, format string, args ...any) *Error {
+	return &Error{fmt.Sprintf(format, args...), code, status}
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	failed, ok := errors.AsType[*Error](err)
+	if !ok {
+		failed = problem(http.StatusInternalServerError, "failed", "%v", err)
+	}
+	writeJSON(w, failed.status, failed)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // the client may have gone
+}

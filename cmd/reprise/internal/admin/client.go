@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+// Client calls the API of a process.
+type Client struct {
+	address string // as it was given
+	base    string // of all URLs
+	token   string
+	http    *http.Client
+}
+
+// unixPrefix begins an address that is the path of a Unix socket.
+const unixPrefix = "unix:"
+
+// NewClient returns a client for an address: a URL, host:port, or unix:PATH. The token may be empty.
+func NewClient(address, token string) (*Client, error) {
+	c := &Client{address: address, base: address, token: token}
+	transport := http.DefaultTransport.(*http.Transport).Clone() // it is one
+	if socket, isSocket := strings.CutPrefix(address, unixPrefix); isSocket {
+		if socket == "" {
+			return nil, fmt.Errorf("%q has no path: pass one like unix:/run/reprise/admin.sock", address)
+		}
+		c.base = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}
+	} else if !strings.Contains(address, "://") {
+		c.base = "http://" + address
+	}
+	u, err := url.Parse(c.base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("%q is not the address of a process: pass one like http://127.0.0.1:9325 or unix:/run/reprise/admin.sock", address)
+	}
+	c.base = strings.TrimRight(c.base, "/")
+	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // another server must not get the token
+	}}
+	return c, nil
+}
+
+// Consumers returns the consumers of the process.
+func (c *Client) Consumers(ctx context.Context) ([]Consumer, error) {
+	var all Consumers
+	err := c.call(ctx, http.MethodGet, "consumers", nil, &all)
+	return all.Consumers, err
+}
+
+// Consumer returns the consumer of a queue, which is given by name or URL.
+func (c *Client) Consumer(ctx context.Context, queue string) (found Consumer, err error) {
+	err = c.call(ctx, http.MethodGet, "consumers/"+url.PathEscape(queue), nil, &found)
+	return found, err
+}
+
+// Act has something done to the consumer of a queue; how is [Keys], [Concurrency] or [Rate].
+func (c *Client) Act(ctx context.Context, queue, action string, how any) (done Done, err error) {
+	err = c.call(ctx, http.MethodPost, "consumers/"+url.PathEscape(queue)+"/"+action, how, &done)
+	return done, err
+}
+
+// maxReply is more than any reply has.
+const maxReply = 64 << 20
+
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	var sent io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+Path+path, sent)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // without the URL, which is that of a socket's stand-in
+		}
+		return fmt.Errorf("no process answers at %s: %w: is one running? reprise run prints its admin address at the start, serve and up their endpoint: pass it with --admin", c.address, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return fmt.Errorf("reading the reply of %s: %w", c.address, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(text, into); err != nil {
+			return fmt.Errorf("%s is not the admin API: %w: pass the address of a reprise process with --admin", c.address, err)
+		}
+		return nil
+	}
+	failed := Error{status: response.StatusCode}
+	if json.Unmarshal(text, &failed) != nil || failed.Text == "" {
+		return fmt.Errorf("%s answers with status %s: %s: pass the address of a reprise process of this version with --admin", c.address, response.Status, terminal.Line(string(text), maxShown))
+	}
+	return &failed
+}
+
+// maxShown bounds how many bytes of a text of others are shown.
+const maxShown = 500

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// adminFlags are the flags of every command that serves the admin API.
+type adminFlags struct {
+	token    string // its place
+	readOnly bool
+}
+
+const aboutAdmin = `The admin API, ` + admin.Path + `, shows and steers what runs: see reprise consumers
+and reprise pause. Only programs of this machine may call it, or with --admin-token
+whoever has the token; the pages of a browser may not.`
+
+func (f *adminFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.token, "admin-token", "", "`place` of the token of the admin API: file:PATH or env:VARIABLE (default: none; only this machine may call)")
+	flags.BoolVar(&f.readOnly, "admin-read-only", false, "refuse what changes something by the admin API")
+}
+
+// minToken is the length of the shortest token: nobody guesses as many.
+const minToken = 16
+
+// config returns what the flags set.
+func (f *adminFlags) config(a *app) (cfg admin.Config, err error) {
+	cfg.Version, cfg.ReadOnly = version(), f.readOnly
+	if f.token == "" {
+		return cfg, nil
+	}
+	if cfg.Token, err = a.secrets.Read("admin-token", f.token); err != nil {
+		return cfg, err
+	}
+	if len(cfg.Token) < minToken {
+		return cfg, usage(fmt.Errorf("--admin-token: the token has %d characters: use at least %d, such as those that openssl rand -hex 32 prints", len(cfg.Token), minToken))
+	}
+	return cfg, nil
+}
+
+// adminPart is the admin API as a part of a daemon or worker.
+func adminPart(cfg admin.Config) daemon.Part {
+	return daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: admin.New(cfg)}
+}
+
+// running returns the consumers for the admin API.
+func running(consumed []daemon.Consumed) (all []admin.Running) {
+	for _, c := range consumed {
+		all = append(all, admin.Running{URL: c.QueueURL, RetryLaneURL: c.Config.RetryLane.URL, Consumer: c.Consumer})
+	}
+	return all
+}
+
+// adminOfDaemon adds the admin API to a daemon.
+func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
+	if of.Serving.NoAdmin {
+		return
+	}
+	cfg.Pages, cfg.Logger, cfg.NeedsToken = d.SQS().Pages(), of.Logger, len(of.Serving.Credentials) > 0
+	cfg.Consumers = func() []admin.Running { return running(d.Consumed()) }
+	cfg.Queues = func(ctx context.Context) (described []operate.Described, complete bool, err error) {
+		server := d.SQS()
+		for _, q := range server.Queues() {
+			found := operate.Described{URL: d.URL() + "/" + q.Account + "/" + q.Name}
+			out, err := server.GetQueueAttributes(ctx, &sqsserver.GetQueueAttributesInput{QueueUrl: q.URL, AttributeNames: []string{"All"}})
+			if err != nil {
+				found.Problem = err.Error() // it has been deleted meanwhile
+			} else {
+				found.Attributes = out.Attributes
+			}
+			described = append(described, found)
+		}
+		return described, true, nil
+	}
+	d.Add(adminPart(cfg))
+}
+
+// adminOfWorker adds the admin API to a worker. Its queues are those that are consumed, and the
+// queues that these name.
+func adminOfWorker(cfg admin.Config, w *daemon.Worker, of daemon.WorkerConfig) {
+	if of.AdminAddr == "" {
+		return
+	}
+	cfg.Pages, cfg.Logger = w.Pages(), of.Logger
+	cfg.Consumers = func() []admin.Running { return running(w.Consumed()) }
+	cfg.Queues = func(ctx context.Context) ([]operate.Described, bool, error) {
+		described, err := describeConsumed(ctx, w.Consumed())
+		return described, false, err
+	}
+	w.Add(adminPart(cfg))
+}
+
+func describeConsumed(ctx context.Context, consumed []daemon.Consumed) ([]operate.Described, error) {
+	var refs []operate.Ref
+	add := func(url string, client operate.AttributeReader) {
+		if url != "" && !slices.ContainsFunc(refs, func(r operate.Ref) bool { return r.URL == url }) {
+			refs = append(refs, operate.Ref{URL: url, Client: client})
+		}
+	}
+	for _, c := range consumed {
+		add(c.QueueURL, c.Client)
+	}
+	clients := slices.Clone(refs) // by the index of what is described
+	described, err := operate.Describe(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range described {
+		add(described[i].DeadLetterURL(), clients[i].Client)
+	}
+	for _, c := range consumed {
+		add(c.Config.DeadLetterURL, c.Client)
+		add(c.Config.RetryLane.URL, c.Client)
+	}
+	more, err := operate.Describe(ctx, refs[len(described):])
+	return append(described, more...), err
+}

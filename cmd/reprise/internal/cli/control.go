@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+)
+
+// controlFlags are the flags of commands that call the admin API of a running process.
+type controlFlags struct {
+	address, token string
+	output         outputFlags
+	all            bool
+	keys           []string
+}
+
+// The environment variables of the flags.
+const (
+	adminVariable      = "REPRISE_ADMIN_URL"
+	adminTokenVariable = "REPRISE_ADMIN_TOKEN"
+)
+
+const aboutControl = `The process is a reprise run, up or serve, found by --admin: by default what listens at
+` + defaultAdminAddr + `, where reprise run does, else at ` + defaultAddr + `, where up does.
+What is set here is forgotten when the process ends; a pause outlives a change of its
+configuration file.`
+
+func (f *controlFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.address, "admin", "", "`URL` of the process, or unix:PATH (default "+adminVariable+", then this machine)")
+	flags.StringVar(&f.token, "admin-token", "", "`place` of the process's token: file:PATH or env:VARIABLE (default "+adminTokenVariable+")")
+	f.output.register(flags)
+}
+
+// client returns a client of the process.
+func (f *controlFlags) client(ctx context.Context, a *app) (client *admin.Client, err error) {
+	token := ""
+	if place := cmp.Or(f.token, os.Getenv(adminTokenVariable)); place != "" {
+		if token, err = a.secrets.Read("admin-token", place); err != nil {
+			return nil, err
+		}
+	}
+	if address := cmp.Or(f.address, os.Getenv(adminVariable)); address != "" {
+		if client, err = admin.NewClient(address, token); err != nil {
+			return nil, usage(fmt.Errorf("--admin: %w", err))
+		}
+		return client, nil
+	}
+	client, err = admin.NewClient("http://"+defaultAdminAddr, token)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := client.Consumers(ctx); errors.Is(err, syscall.ECONNREFUSED) {
+		return admin.NewClient("http://"+defaultAddr, token)
+	}
+	return client, nil
+}
+
+func (a *app) consumers() *cobra.Command {
+	var f controlFlags
+	cmd := &cobra.Command{
+		Use:   "consumers [QUEUE...]",
+		Short: "Show what a running process consumes: state, counts, breakers",
+		Long: `Show the consumers of a running process, or those of the queues that are named: whether
+they are paused, how many handlers run and may, messages that wait, what has become of
+messages, and circuit breakers: since when, why, until when.
+
+` + aboutControl,
+		Example: `  reprise consumers
+  reprise consumers orders --json | jq .breakers
+  reprise consumers --admin unix:/run/reprise/admin.sock`,
+	}
+	cmd.RunE = run(func(queues []string) error { return a.runConsumers(&f, queues) })
+	f.register(cmd)
+	return cmd
+}
+
+func (a *app) runConsumers(f *controlFlags, queues []string) error {
+	ctx, stop := a.interruptible()
+	defer stop()
+	client, err := f.client(ctx, a)
+	if err != nil {
+		return err
+	}
+	var found []admin.Consumer
+	if len(queues) == 0 {
+		found, err = client.Consumers(ctx)
+	}
+	for _, queue := range queues {
+		c, problem := client.Consumer(ctx, queue)
+		if problem != nil {
+			return problem
+		}
+		found = append(found, c)
+	}
+	if err != nil {
+		return err
+	}
+	if !f.output.asJSON(a) {
+		fmt.Fprint(a.stdout, admin.ConsumersText(found, time.Now(), a.width()))
+		return nil
+	}
+	for i := range found {
+		if err := a.printJSON(&found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyActions are the commands that are about a consumer or about keys of its messages.
+func (a *app) keyActions() (all []*cobra.Command) {
+	for _, action := range []struct{ name, short, long string }{
+		{"pause", "Pause consumers of a running process, or keys", `Keep consumers from starting handlers and from receiving, until reprise resume. What runs
+ends; what has been received is held under lease, up to the twelve hours that SQS allows.
+With --key only messages of these keys are kept from the handlers.`},
+		{"resume", "Resume what was paused", `End a pause. Messages of a key that were hidden while it was paused come back when their
+time has passed: reprise wake hastens it.`},
+		{"wake", "Run now what waits for its retry", `Make messages visible that the process has hidden to wait out a backoff, whatever is left
+of it, at a rate that the consumer can work off; attempts stay counted. Open breakers
+probe at once. Messages of FIFO queues, those that are due within 15 s, and those that
+another process has hidden are not woken.`},
+		{"probe", "Have open circuit breakers probe now", `Have open circuit breakers test at once whether what failed is back. If it is, messages
+that wait for it run.`},
+	} {
+		var f controlFlags
+		cmd := &cobra.Command{
+			Use:   action.name + " (QUEUE... | --all)",
+			Short: action.short,
+			Long:  action.long + "\n\n" + aboutControl,
+			Example: `  reprise ` + action.name + ` orders
+  reprise ` + action.name + ` --all
+  reprise ` + action.name + ` orders --key acme --admin http://127.0.0.1:9325`,
+		}
+		cmd.RunE = run(func(queues []string) error {
+			if f.all == (len(queues) > 0) {
+				return usage(errors.New("name the queues, or pass --all for all that the process consumes"))
+			}
+			how := admin.Keys{Keys: f.keys}
+			return a.act(&f, queues, action.name, how)
+		})
+		f.register(cmd)
+		cmd.Flags().BoolVar(&f.all, "all", false, "all queues that the process consumes")
+		cmd.Flags().StringArrayVar(&f.keys, "key", nil, "only messages of this `key`, see --outage-key of reprise run; repeatable")
+		all = append(all, cmd)
+	}
+	return all
+}
+
+func (a *app) concurrency() *cobra.Command {
+	var f controlFlags
+	cmd := &cobra.Command{
+		Use:   "concurrency QUEUE NUMBER",
+		Short: "Change how many handlers of a running process run at once",
+		Long: `Change how many handlers of a queue may run at once. Those that run are left to end. It
+holds until the queue's settings change.
+
+` + aboutControl,
+		Example: `  reprise concurrency orders 4`,
+		Args:    cobra.ExactArgs(2),
+	}
+	cmd.RunE = run(func(args []string) error {
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return usage(fmt.Errorf("NUMBER is %q: pass how many handlers may run at once, such as 20", args[1]))
+		}
+		return a.act(&f, args[:1], cmd.Name(), admin.Concurrency{Concurrency: n})
+	})
+	f.register(cmd)
+	return cmd
+}
+
+func (a *app) rate() *cobra.Command {
+	var f controlFlags
+	cmd := &cobra.Command{
+		Use:   "rate QUEUE (NUMBER | none)",
+		Short: "Change how many handlers of a running process start per second",
+		Long: `Change how many handlers of a queue may start per second, from 0.001 to 1,000,000; none
+is no limit. It holds until the queue's settings change.
+
+` + aboutControl,
+		Example: `  reprise rate orders 2.5
+  reprise rate orders none`,
+		Args: cobra.ExactArgs(2),
+	}
+	cmd.RunE = run(func(args []string) error {
+		var perSecond float64
+		var err error
+		if args[1] != "none" {
+			perSecond, err = strconv.ParseFloat(args[1], 64)
+		}
+		if err != nil || args[1] != "none" && !(perSecond > 0) {
+			return usage(fmt.Errorf("NUMBER is %q: pass how many handlers may start per second, such as 2.5, or none for no limit", args[1]))
+		}
+		return a.act(&f, args[:1], cmd.Name(), admin.Rate{Rate: &perSecond})
+	})
+	f.register(cmd)
+	return cmd
+}
+
+// act has something done to the consumers of queues, of all if there are none, and prints them.
+func (a *app) act(f *controlFlags, queues []string, action string, how any) error {
+	ctx, stop := a.interruptible()
+	defer stop()
+	client, err := f.client(ctx, a)
+	if err != nil {
+		return err
+	}
+	if len(queues) == 0 {
+		all, err := client.Consumers(ctx)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return errors.New("the process consumes no queue: there is nothing to " + action)
+		}
+		for _, c := range all {
+			queues = append(queues, c.URL)
+		}
+	}
+	var after []admin.Consumer
+	for _, queue := range queues {
+		done, err := client.Act(ctx, queue, action, how)
+		if err != nil {
+			return err
+		}
+		switch action {
+		case "wake":
+			fmt.Fprintf(a.stderr, "reprise: %s: %s will be visible before the end of the backoff\n", done.Consumer.Queue, plural.Of(done.Woken, "message"))
+		case "probe":
+			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", done.Consumer.Queue, plural.Of(done.Probing, "breaker"))
+		}
+		if after = append(after, done.Consumer); f.output.asJSON(a) {
+			if err := a.printJSON(&done); err != nil {
+				return err
+			}
+		}
+	}
+	if !f.output.asJSON(a) {
+		fmt.Fprint(a.stdout, admin.ConsumersText(after, time.Now(), a.width()))
+	}
+	return nil
+}

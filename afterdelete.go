@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// afterDelete runs Config.AfterDelete for what waits for it, until nothing does.
+// afterDelete runs Config.AfterDelete for the deleted messages that wait for it, until none
+// is left.
 func (c *Consumer) afterDelete() {
 	defer func() { // even if the user's code ends this goroutine
 		c.enter().AfterDeleteEnded()
@@ -16,7 +17,8 @@ func (c *Consumer) afterDelete() {
 	}
 }
 
-// nextDeleted returns the next message, as a copy: the observer may have kept another.
+// nextDeleted returns a copy of the next message: the observer may have kept the one that it
+// was given.
 func (c *Consumer) nextDeleted() *Message {
 	deleted, ok := c.enter().NextDeleted()
 	c.leave()

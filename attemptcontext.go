@@ -7,19 +7,17 @@ import (
 	"time"
 )
 
-// attemptContext is the context of one attempt. Most handlers of small messages
-// never look at theirs, and a standard cancellable context costs as much as the
-// rest of a message's way through the consumer: so it is made when it is first
-// looked at. From then on it is an ordinary context of package context, to which
-// this one only points.
+// attemptContext is the context of one attempt. A standard cancellable context costs as much
+// as the rest of the consumer's work for a small message, and most handlers never use it: so
+// it is made at its first use. From then on attemptContext only points to it.
 type attemptContext struct {
 	parent context.Context
-	batch  *batchContext // of which this is one message's; nil: of none
-	msg    *Message      // as the handler has it; nil: that of a batch
+	batch  *batchContext // of the batch that the message is part of; nil: of none
+	msg    *Message      // the handler's; nil: this is the context of a batch
 
 	mu    sync.Mutex
-	live  *liveContext // nil until looked at
-	ended error        // the cause, if it ended before it was looked at
+	live  *liveContext // nil until the first use
+	ended error        // the cause, if it ended before the first use
 }
 
 // liveContext is a standard context with the means to end it.
@@ -33,12 +31,12 @@ type liveContext struct {
 func (c *attemptContext) start(parent context.Context, timeout time.Duration) {
 	c.parent = parent
 	if timeout > 0 {
-		timed, free := context.WithTimeout(parent, timeout) // its timer must run whether or not the handler looks
+		timed, free := context.WithTimeout(parent, timeout) // the timer must run even if the handler never uses the context
 		c.make(timed, free)
 	}
 }
 
-// make builds the standard context. The caller holds c.mu, or nobody else has c.
+// make makes the standard context. The caller holds c.mu, or is the only one that has c.
 func (c *attemptContext) make(parent context.Context, free context.CancelFunc) {
 	c.live = &liveContext{free: free}
 	c.live.Context, c.live.cancel = context.WithCancelCause(parent)
@@ -47,7 +45,7 @@ func (c *attemptContext) make(parent context.Context, free context.CancelFunc) {
 	}
 }
 
-// look returns the standard context.
+// look returns the standard context, and makes it at its first use.
 func (c *attemptContext) look() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +55,7 @@ func (c *attemptContext) look() context.Context {
 	return c.live
 }
 
-// end cancels the context with cause. Later ends change nothing.
+// end cancels the context with cause. Only the first call has an effect.
 func (c *attemptContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +74,7 @@ func (c *attemptContext) end(cause error) {
 	}
 }
 
-// cause is context.Cause of the context, without making it.
+// cause returns what context.Cause would, without making the standard context.
 func (c *attemptContext) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +91,7 @@ func (c *attemptContext) Deadline() (time.Time, bool) { return c.look().Deadline
 func (c *attemptContext) Done() <-chan struct{}       { return c.look().Done() }
 func (c *attemptContext) Err() error                  { return c.look().Err() }
 
-// Value also finds the message, without making the context.
+// Value also finds the message, without making the standard context.
 func (c *attemptContext) Value(key any) any {
 	if key == (messageKey{}) && c.msg != nil {
 		return c.msg

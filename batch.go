@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// BatchHandler works on several messages at once: one insert of a thousand rows in
-// place of a thousand inserts. See [NewBatchConsumer].
+// BatchHandler works on several messages at once: one insert of a thousand rows instead of a
+// thousand inserts. See [NewBatchConsumer].
 //
 // HandleBatch returns nil if all messages succeeded, or one verdict for each: errs[i]
 // is on ms[i], and settles it as the error of a [Handler] would. Each message has
@@ -16,16 +16,15 @@ import (
 // the batch; so is a slice of any other length, an empty one included. ms may be
 // reordered, and verdicts then follow it.
 //
-// On FIFO queues a batch can hold several messages of a group, in order. Behind the
-// first that fails, whatever its verdict, the rest of its group in the batch is run
-// again, behind it: what the handler says of them is ignored, and counts as no
-// attempt. So a handler that works message by message stops a group at its first
-// failure, and may return any verdict on what is behind.
+// On FIFO queues a batch can have several messages of a group, in order. If one of them
+// fails, the messages of its group behind it run again, after it: their verdicts are
+// ignored, and no attempt is counted for them. So a handler that works message by message
+// stops a group at its first failure, and may return any verdict on the rest.
 //
 // The context ends as a Handler's does. It is that of the whole batch: its
 // [context.Cause] is [ErrLeaseLost] only when the leases on all of its messages are
-// lost. When some are, the others' work goes on: [MessageContext] tells which, and
-// what is returned on those is ignored, except success, which still deletes. HandleBatch
+// lost. When some leases are lost, the work on the others goes on: [MessageContext] tells
+// which, and the verdicts on those are ignored, except success, which still deletes. HandleBatch
 // is called concurrently, at most [Config].Concurrency calls at once.
 type BatchHandler interface {
 	HandleBatch(ctx context.Context, ms []*Message) (errs []error)
@@ -37,36 +36,35 @@ type BatchHandlerFunc func(ctx context.Context, ms []*Message) []error
 // HandleBatch calls f.
 func (f BatchHandlerFunc) HandleBatch(ctx context.Context, ms []*Message) []error { return f(ctx, ms) }
 
-// BatchConfig says how a consumer of batches works. The zero BatchConfig works.
+// BatchConfig configures a consumer of batches. The zero BatchConfig works.
 //
-// Size, Linger and Bytes say when what has been received goes to the [BatchHandler]:
-// when it is Size messages or Bytes, or when the first of them was received Linger ago,
-// whichever comes first, and a handler is free. Messages that wait keep their leases.
-// When the consumer stops, what waits runs at once if there is time for it, and is given
-// back otherwise; so are messages that wait for a [Handler]. An outage's canary
-// runs alone, and what follows it while handlers are started again does not linger.
+// A batch goes to the [BatchHandler] when it has Size messages or Bytes, or when its first
+// message was received Linger ago, whichever comes first, and a handler is free. Messages
+// that wait keep their leases. When the consumer stops, messages that wait run at once if
+// there is time for them, and are given back otherwise, as those are that wait for a
+// [Handler]. In an outage the canary runs alone, and while handlers are started again
+// afterwards messages do not linger.
 type BatchConfig struct {
-	// Config says the rest. Its Concurrency counts batches, at once; Prefetch is a batch
-	// by default, ten messages at least; HandlerTimeout is for a batch; and Rate counts
-	// messages, a batch of ten taking the time of ten.
+	// Config has the other settings. Concurrency counts batches; the default of Prefetch is
+	// one batch, ten messages at least; HandlerTimeout is that of a batch; and Rate counts
+	// messages: a batch of ten uses up the rate of ten.
 	Config
 
-	// Size is the most messages of a batch, from 1 to 10,000, and together with
-	// Concurrency 100,000 in handlers at once. More than the default asks for a
-	// Linger long enough to receive them. Default: 10, as many as one receive brings.
+	// Size is how many messages a batch has at most, from 1 to 10,000; Size times
+	// Concurrency is at most 100,000. More than the default needs a Linger that is long
+	// enough to receive them. Default: 10, as many as one receive brings.
 	Size int
 
 	// Linger is how long the first message of a batch may wait for others after its
-	// receipt, at most 1 h. Negative: not at all; a batch is then what is here when
-	// a handler is free. Default: 1 s.
+	// receipt, at most 1 h. Negative: not at all; a batch is then made of the messages that
+	// are ready when a handler is free. Default: 1 s.
 	Linger time.Duration
 
-	// Bytes is the most that the bodies and attributes of a batch may have, in bytes
-	// as SQS counts them; a larger message is a batch of its own. It bounds the memory
-	// for messages too: receiving pauses while the consumer holds as much as
-	// Concurrency batches and one more may have, whatever the messages are waiting
-	// for. What receives under way bring comes on top. Default: 16 MiB, so that ten of
-	// the largest messages make a batch.
+	// Bytes is how many bytes the bodies and attributes of a batch may have together, as
+	// SQS counts them; a larger message is a batch of its own. It also limits the memory
+	// for messages: receiving pauses while the consumer holds as many bytes as Concurrency
+	// batches and one more may have. The messages of receives under way come on top.
+	// Default: 16 MiB, so that ten of the largest messages make a batch.
 	Bytes int
 }
 
@@ -79,7 +77,7 @@ const (
 	maxBatchLinger = time.Hour
 )
 
-// batchDefaults returns b with the defaults of what a batch is.
+// batchDefaults returns b with the defaults of Size, Linger and Bytes.
 func (b BatchConfig) batchDefaults() BatchConfig {
 	if b.Size == 0 {
 		b.Size = defaultBatchSize
@@ -96,7 +94,8 @@ func (b BatchConfig) batchDefaults() BatchConfig {
 	return b
 }
 
-// validateBatch returns every problem of what a batch is, with its defaults filled in.
+// validateBatch returns every problem of Size, Linger and Bytes, whose defaults are filled
+// in.
 func (b BatchConfig) validateBatch() []error {
 	var problems []error
 	bad := func(field string, value any, problem string) {
@@ -114,5 +113,5 @@ func (b BatchConfig) validateBatch() []error {
 	return problems
 }
 
-// batchSize is how many messages a handler gets at once, at most.
+// batchSize returns how many messages a handler gets at once, at most.
 func (c *Consumer) batchSize() int { return max(1, c.batch.Size) }

@@ -21,13 +21,13 @@ type batch struct {
 	panicked       bool
 }
 
-// run is that of the i-th message.
+// run returns the run of the i-th message.
 func (b *batch) run(i int) *run { return b.ends[i].Cargo.(*run) }
 
-// errUnnamed is the error of messages whose places the handler has overwritten.
+// errUnnamed is the verdict on all messages if the handler has replaced messages in ms.
 var errUnnamed = errors.New("HandleBatch changed its messages: ms may be reordered, but must keep each of them once")
 
-// workBatches is work for a BatchHandler.
+// workBatches is work, for a BatchHandler.
 func (c *Consumer) workBatches() {
 	var current *batch // its handler is running
 	defer func() {
@@ -50,8 +50,8 @@ func (c *Consumer) workBatches() {
 	}
 }
 
-// takeBatch takes the next batch to run, if one is due, and starts another worker
-// for the one behind it.
+// takeBatch takes the next batch to run; nil if none is due. It starts another worker for the
+// batch behind it.
 func (c *Consumer) takeBatch() *batch {
 	m := c.enter()
 	defer c.leave()
@@ -72,7 +72,7 @@ func (c *Consumer) takeBatch() *batch {
 	return b
 }
 
-// handleBatch runs the handler. A panic of it, and only of it, is caught here.
+// handleBatch runs the handler, and recovers a panic of the handler only.
 func (c *Consumer) handleBatch(b *batch) {
 	defer func() {
 		b.ended = time.Now()
@@ -85,7 +85,7 @@ func (c *Consumer) handleBatch(b *batch) {
 	}()
 	errs := c.batchHandler.HandleBatch(b.ctx, b.shown)
 	if err := b.sort(errs); err != nil {
-		c.log.Error("batch handler returned what cannot be understood; all messages of the batch are retried", "messages", len(b.ends), "error", err)
+		c.log.Error("batch handler returned an invalid result; all messages of the batch are retried", "messages", len(b.ends), "error", err)
 		b.fail(err)
 	}
 }
@@ -115,9 +115,8 @@ func (b *batch) fail(err error) {
 	}
 }
 
-// endBatch judges the attempts of b, settles its messages and tells of them. Each
-// step is done whatever becomes of this goroutine, which the user's code may end, in
-// the one before.
+// endBatch judges the attempts of b, settles its messages and reports the attempts. Each
+// step is done even if the user's code ends this goroutine in the step before.
 func (c *Consumer) endBatch(b *batch) {
 	defer c.tellBatch(b)
 	defer c.settleBatch(b)
@@ -132,7 +131,7 @@ func (c *Consumer) endBatch(b *batch) {
 func (c *Consumer) settleBatch(b *batch) {
 	for i := range b.ends {
 		e := &b.ends[i]
-		if e.Trail = b.run(i).trail; e.Escaped { // by code that ends the goroutine each time
+		if e.Trail = b.run(i).trail; e.Escaped { // the user's code has ended each goroutine that judged it
 			e.Opinion.Err = errGoexit
 		}
 	}
@@ -155,7 +154,7 @@ func (c *Consumer) tellBatch(b *batch) {
 	c.tellSettled()
 }
 
-// each calls f for 0 to n-1: for all of them, even if one call ends the goroutine.
+// each calls f for 0 to n-1, for all of them even if a call ends the goroutine.
 func each(n int, f func(i int)) { eachFrom(0, n, f) }
 
 func eachFrom(i, n int, f func(i int)) {
@@ -169,15 +168,15 @@ func eachFrom(i, n int, f func(i int)) {
 	}
 }
 
-// batchContext is the context of a batch. It ends with its messages' leases when
-// all of them are lost.
+// batchContext is the context of a batch. It ends when the leases of all its messages are
+// lost.
 type batchContext struct {
 	attemptContext
 
 	mu   sync.Mutex
 	ends []consumer.End // nil when it has ended
 	lost int
-	runs map[*Message]*run // where the handler has reordered, or asked
+	runs map[*Message]*run // made when the handler has reordered ms or calls MessageContext
 }
 
 type batchKey struct{}
@@ -190,7 +189,7 @@ func (c *batchContext) Value(key any) any {
 	return c.attemptContext.Value(key)
 }
 
-// leaseLost notes that one message's lease is lost.
+// leaseLost notes that the lease of one more message is lost.
 func (c *batchContext) leaseLost() {
 	c.mu.Lock()
 	c.lost++
@@ -201,7 +200,8 @@ func (c *batchContext) leaseLost() {
 	}
 }
 
-// forget lets go of the messages: of those that run again, each leads here.
+// forget drops the references to the messages: messages that run again keep a reference to
+// this context, and would keep all others in memory.
 func (c *batchContext) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,9 +230,8 @@ func (c *batchContext) find(i int, m *Message) *run {
 // MessageContext returns the context of m, one of the messages of the batch whose
 // [BatchHandler] was given ctx, or a context made from it. It ends with that of the
 // batch and, with the [context.Cause] [ErrLeaseLost], when the lease on m is lost:
-// another consumer may hold m then, and to work on it would be in vain. It has the
-// values of the batch's context. Of any other message it returns ctx, which is right
-// where a [Handler] was given it.
+// another consumer may hold m then, and work on it would be in vain. It has the values of the
+// batch's context. For any other message it returns ctx, as a [Handler] needs it.
 func MessageContext(ctx context.Context, m *Message) context.Context {
 	if b, ok := ctx.Value(batchKey{}).(*batchContext); ok {
 		if r := b.find(0, m); r != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// InFlight is how much of a queue SQS counts as in flight: received or hidden, by
-// whomever, and not yet deleted. Beyond the quota it hands out no more, and mostly
-// without an error: the queue just seems empty.
+// InFlight is how many messages of a queue SQS counts as in flight: received or hidden, by
+// any consumer, and not yet deleted. When the quota is used up, receives bring no messages,
+// mostly without an error: the queue seems empty.
 type InFlight struct {
 	// Queue is how many messages of the whole queue were in flight, Visible how many
 	// waited to be received, both as SQS counts them: approximately, about a minute
 	// before AsOf.
 	Queue, Visible int
-	// AsOf is when they were read: zero if they never were. After the start they are
-	// read only where the quota could matter, at most once a minute.
+	// AsOf is when the counts were read: zero if never. After the start they are read only
+	// if the quota could matter, at most once a minute.
 	AsOf time.Time
 	// Quota is how many may be in flight: Config.InFlightQuota.
 	Quota int
-	// Full says that receives bring nothing since the quota is used up.
+	// Full reports whether receives bring nothing because the quota is used up.
 	Full bool
 }
 
@@ -53,19 +53,19 @@ func (c *Consumer) readInFlight() {
 	}
 }
 
-// overLimit says that a receive was refused since the queue's quota of messages in
+// overLimit reports whether a receive was refused because the queue's quota of messages in
 // flight is used up.
 func overLimit(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && strings.HasSuffix(api.ErrorCode(), "OverLimit")
 }
 
-// counted gives m the queue's counts, if they were told.
+// counted gives m the queue's counts, if attributes has them.
 func counted(m *consumer.Machine, attributes map[string]string) {
 	hidden, err := strconv.Atoi(attributes[string(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)])
 	if err != nil {
 		return
 	}
-	visible, _ := strconv.Atoi(attributes[string(types.QueueAttributeNameApproximateNumberOfMessages)]) // zero if not told
+	visible, _ := strconv.Atoi(attributes[string(types.QueueAttributeNameApproximateNumberOfMessages)]) // zero if it is absent
 	m.Counted(hidden, visible)
 }

@@ -72,7 +72,7 @@ func (m *meteredClient) counts() Calls {
 	}
 }
 
-// failureOf is what the machine is told of a request that failed with err.
+// failureOf returns what the machine needs to know about a request that failed with err.
 func failureOf(err error) consumer.Failure {
 	f := consumer.Failure{Err: err}
 	note := func(is bool, k consumer.FailureKind) {
@@ -89,11 +89,11 @@ func failureOf(err error) consumer.Failure {
 	return f
 }
 
-// unacceptable says that SQS refused a request for what is in it: sending it
-// again unchanged is no use.
+// unacceptable reports whether SQS refused a request because of its content, so that it would
+// refuse the same request again.
 func unacceptable(err error) bool {
 	if reply, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && reply.HTTPStatusCode() == http.StatusRequestEntityTooLarge {
-		return true // said by a proxy, mostly
+		return true // most likely by a proxy
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -107,23 +107,22 @@ func unacceptable(err error) bool {
 	return false
 }
 
-// throttled says that an entry of a batch was refused with this code for being too
-// much, which SQS may call the sender's fault, and which passes.
+// throttled reports whether code means that an entry of a batch was throttled: SQS may call
+// that the sender's fault, but it passes.
 func throttled(code string) bool {
 	_, ok := awsretry.DefaultThrottleErrorCodes[code]
 	return ok || code == "KmsThrottled" || code == "KMS.ThrottlingException"
 }
 
-// ambiguous says that a request which failed with err may have been carried out all
-// the same.
+// ambiguous reports whether SQS may have carried out a request that failed with err.
 func ambiguous(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return !ok || api.ErrorFault() != smithy.FaultClient
 }
 
-// lasting says that err will not pass by itself: somebody has to grant a
-// permission, mend credentials or create a queue. The names are SQS's, in their
-// modelled and their query-protocol spellings.
+// lasting reports whether err will not pass by itself: an operator has to grant a
+// permission, fix credentials or create a queue. The codes are SQS's, as the API model and
+// as the Query protocol spell them.
 func lasting(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {

@@ -8,18 +8,18 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// serverClock estimates how far SQS's clock is ahead of ours, so that ages
-// computed from SQS's timestamps are not wrong by our clock's error.
+// serverClock estimates how far SQS's clock is ahead of ours, so that our clock's error does
+// not falsify ages that are computed from SQS's timestamps.
 type serverClock struct {
 	ahead atomic.Int64 // nanoseconds
 }
 
-// skewNoise is what a Date header, which counts whole seconds, and a call's
-// latency can seem to differ without any clock being wrong.
+// skewNoise is the largest difference that may not be an error of a clock: a Date header
+// counts whole seconds, and a reply takes its time.
 const skewNoise = 3 * time.Second
 
-// observe learns from a reply's Date header, which the SDK keeps as the
-// difference to our clock.
+// observe reads the difference between the clocks from a reply: the SDK computes it from the
+// Date header.
 func (s *serverClock) observe(reply middleware.Metadata) {
 	skew, ok := awsmiddleware.GetAttemptSkew(reply)
 	if !ok {
@@ -39,5 +39,5 @@ func (s *serverClock) local(t time.Time) time.Time {
 	return t.Add(-s.lead())
 }
 
-// lead is how far SQS's clock is ahead of ours.
+// lead returns how far SQS's clock is ahead of ours.
 func (s *serverClock) lead() time.Duration { return time.Duration(s.ahead.Load()) }

@@ -15,25 +15,26 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Config says how a [Consumer] works. The zero Config works and is good; a
-// Config is copied by [New] and cannot change afterwards.
+// Config configures a [Consumer]. The zero Config is a good start. [New] copies it, so that
+// later changes have no effect.
 type Config struct {
-	// Concurrency is how many handlers run at once. Default: 10; of a consumer that
-	// [Pool.Add] makes, as many as the pool has places.
+	// Concurrency is how many handlers run at once, from 1 to 100,000. Default: 10; for a
+	// consumer that [Pool.Add] makes, as many as the pool has places.
 	Concurrency int
 
-	// Prefetch is how many messages may wait, leased, for a free handler, so
-	// that a freed slot does not cost a receive of one. Negative: none, at more
-	// calls per message; in a Pool that is full of others' handlers, one handler's
-	// messages all the same, or it would never have a turn. On FIFO queues those that wait behind the head of their
-	// group come on top: nine at most for each head. Default: 10.
+	// Prefetch is how many messages may wait, leased, for a free handler, so that a handler
+	// that becomes free does not cost a receive of one message. At most 10,000. Negative:
+	// none, at more calls per message; in a Pool whose places are all taken by others, the
+	// messages of one handler may wait all the same, or the consumer would never have a
+	// turn. On FIFO queues, messages that wait behind the head of their group come on top:
+	// nine at most for each head. Default: 10.
 	Prefetch int
 
-	// LongPoll is how long a receive waits for a message. A stop waits for it too, unless
-	// the endpoint says that it takes back what a cancelled receive was being handed, as
-	// package sqsserver does: SQS leaves that hidden for the time of Lease. A shorter one
-	// takes more calls, 86,400 a day for an idle consumer with one of 1 s. Whole seconds
-	// from 1 s to 20 s. Default: 20 s.
+	// LongPoll is how long a receive waits for a message. A stop waits for it too, because
+	// SQS may be sending messages to a receive, and leaves them hidden for Lease if it is
+	// cancelled; it does not wait if the endpoint makes them visible again, as package
+	// sqsserver does. A shorter LongPoll takes more calls: 86,400 a day for an idle
+	// consumer at 1 s. Whole seconds from 1 s to 20 s. Default: 20 s.
 	LongPoll time.Duration
 
 	// Rate is how many handlers may start per second, evenly spaced, bursts of 10 ms
@@ -46,83 +47,80 @@ type Config struct {
 	// Default: the zero [retry.Policy].
 	Retry retry.Policy
 
-	// Via says how messages that are to come again are given back: hidden, or sent
-	// again as a copy with its history. Default: ViaAuto.
+	// Via says how a message to be tried again is given back: hidden, or sent again as a
+	// copy with its history. Default: ViaAuto.
 	Via Via
 
 	// RetryLane is a second queue, for retries, so that they do not wait behind this
 	// queue's backlog. Default: none.
 	RetryLane RetryLane
 
-	// FIFO says what becomes of a FIFO queue's message group while one of its
-	// messages has failed. Other queues' messages do not wait for each other.
-	// Default: FIFOHold.
+	// FIFO says what happens to a message group of a FIFO queue while one of its messages
+	// has failed. On standard queues it has no effect. Default: FIFOHold.
 	FIFO FIFO
 
-	// InFlightQuota is how many messages of the queue SQS lets be in flight, those of
-	// other consumers included; AWS can raise it. Near it retries are sent as delayed
-	// copies where Via permits, for what is hidden counts. Negative: the queue's count
-	// is not watched. Default: 120,000, as on AWS.
+	// InFlightQuota is how many messages of the queue may be in flight, those of other
+	// consumers included; AWS can raise it. Hidden messages count: near the quota, retries
+	// are sent as delayed copies if Via permits. Negative: the queue's count is not
+	// watched. Default: 120,000, as on AWS.
 	InFlightQuota int
 
-	// HandlerTimeout ends the handler's context after one attempt has taken this
-	// long. A handler that goes on keeps its place; see HealthFailing. Default: none.
+	// HandlerTimeout is the time after which the context of an attempt ends. A handler that
+	// goes on keeps its place; see HealthFailing. Default: 0, no timeout.
 	HandlerTimeout time.Duration
 
-	// Lease is the visibility timeout asked for at each receive and renewed,
-	// from receipt until the message is settled. It bounds how long messages
-	// stay hidden when the process dies. Whole seconds from 2 s to 1 h.
-	// Default: 1 min.
+	// Lease is the visibility timeout of each receive. Heartbeats renew it until the
+	// message is settled. If the process dies, its messages stay hidden for about as long.
+	// Whole seconds from 2 s to 1 h. Default: 1 min.
 	Lease time.Duration
 
 	// StopBudget is the time from the end of Run's context to Run's return. It
 	// covers the outstanding long poll (see LongPoll), running handlers and the
-	// last settlements. Kubernetes kills after 30 s unless told otherwise.
+	// last settlements. By default Kubernetes kills a process after 30 s.
 	// Default: 25 s.
 	StopBudget time.Duration
 
-	// DeadLetterURL is the queue that receives what is given up. Default: the
+	// DeadLetterURL is the URL of the queue for messages that are given up. Default: the
 	// target of the queue's own RedrivePolicy.
 	DeadLetterURL string
 
-	// Name says which consumer wrote a dead letter's story. Default: the host's
+	// Name is the consumer's name in the stories of its dead letters. Default: the host's
 	// name.
 	Name string
 
-	// SigningKeys are the secrets by which consumers of this queue recognise what they
-	// have written into messages for each other. The first signs the histories of
-	// copies and the stories of dead letters; histories signed by any of them count. With
-	// keys, a history that is not signed, or not for this very message, is ignored: the
-	// message begins anew. All consumers of a queue and its retry lane need the same keys. To rotate
-	// them, add the new one at the end everywhere, then put it first, and remove the
-	// old one when nothing that it has signed can still be waiting, which is a year at
-	// most. Default: none; then whoever may send to the queue can write a history, by
-	// which it can delay or give up its own message, and claim another's
-	// [Message].OriginID. At most 16.
+	// SigningKeys sign what consumers of this queue write into messages for each other: the
+	// histories of copies and the stories of dead letters. The first key signs; a history
+	// that any of them has signed is accepted. With keys, a history that is not signed for
+	// this very message is ignored, and its attempts count from 1. All consumers of a queue
+	// and its retry lane need the same keys. To rotate them, add the new key at the end
+	// everywhere, then put it first, and remove the old one when no message that it has
+	// signed can still be waiting, which is a year at most. At most 16. Default: none; then
+	// any producer of the queue can write a history, which can delay its own message, have
+	// it given up, or claim another message's [Message].OriginID.
 	SigningKeys []SigningKey
 
-	// Outage says how the consumer recognises that what its handlers need is
+	// Outage says how the consumer recognises that a dependency of its handlers is
 	// unavailable, and what it does then. Default: the zero [Outage], which is on.
 	Outage Outage
-	// AfterDelete is called when SQS has confirmed the delete of a message whose
-	// work is done, for what must not happen before, such as removing a payload that
-	// is kept elsewhere. It is not called for messages that are retried, released or
-	// dead-lettered. It takes no handler's place; at most Concurrency calls run at
-	// once, and receiving pauses when too many wait. A stop waits for them within
-	// StopBudget, at whose end their context ends. If the process dies after the
-	// delete it is never called: what depends on it needs another way to be cleaned
-	// up. Default: none.
+
+	// AfterDelete is called when SQS has confirmed the delete of a message whose work is
+	// done, for work that must not happen before, such as removing a payload that is stored
+	// elsewhere. It is not called for messages that are retried, released or
+	// dead-lettered. It takes no handler's place; at most Concurrency calls run at once,
+	// and receiving pauses when too many wait. A stop waits for them; their context ends
+	// with StopBudget. If the process dies after the delete, it is never called: such
+	// payloads need another way to be cleaned up. Default: none.
 	AfterDelete func(ctx context.Context, m *Message)
 
-	// Observer is told what happens. Default: nobody.
+	// Observer is told what happens. Default: the zero [Observer], which does nothing.
 	Observer Observer
 
-	// Logger gets what an operator must know: failures, findings, state changes.
+	// Logger logs what an operator must know: failures, findings, changes of state.
 	// Nothing is logged for a message that succeeds. Default: slog.Default().
 	Logger *slog.Logger
 
-	// seed fixes what a consumer leaves to chance, for tests that must repeat. Zero:
-	// each draws its own.
+	// seed is that of the consumer's random choices, for tests that must be repeatable.
+	// Zero: a random one.
 	seed uint64
 }
 
@@ -224,7 +222,7 @@ func (c Config) validate() error {
 	return errors.Join(problems...)
 }
 
-// queueURL is a queue's URL taken apart.
+// queueURL is the URL of a queue, and its parts.
 type queueURL struct {
 	url  string
 	base string // scheme, host and whatever path stands before the account
@@ -233,8 +231,7 @@ type queueURL struct {
 	fifo bool
 }
 
-// parseQueueURL takes apart a URL of the form SQS gives out:
-// scheme://host/account/name.
+// parseQueueURL parses a queue URL of SQS's form: scheme://host/account/name.
 func parseQueueURL(raw string) (queueURL, error) {
 	const remedy = "pass the URL that GetQueueUrl returns, like https://sqs.us-east-1.amazonaws.com/123456789012/orders"
 	if raw == "" {
@@ -264,12 +261,12 @@ func parseQueueURL(raw string) (queueURL, error) {
 	}, nil
 }
 
-// plain is what the machine knows of the queue.
+// plain returns the queue as the machine knows it.
 func (q queueURL) plain() consumer.Queue {
 	return consumer.Queue{URL: q.url, Name: q.name, FIFO: q.fifo}
 }
 
-// place names the queue whatever the host is called by: two endpoints can lead to it.
+// place names the queue without its host: two endpoints can lead to the same queue.
 func (q queueURL) place() string { return q.acct + "/" + q.name }
 
 // sibling returns the URL of the queue that arn names, in the same service as q:

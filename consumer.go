@@ -1,4 +1,4 @@
-// Package reprise works off Amazon SQS queues whose work sometimes fails.
+// Package reprise consumes Amazon SQS queues, and retries work that fails.
 //
 // A [Consumer] receives messages, runs a [Handler] for each, and settles what
 // the handler decided: deleted, retried after a backoff with jitter, released,
@@ -12,9 +12,9 @@
 //	}
 //	return consumer.Run(ctx) // blocks; nil after a clean drain
 //
-// When a message is tried again and when it is given up is the business of
-// package [github.com/reprise-sqs/reprise/retry], which is pure: the same policy
-// can be shown, simulated and run.
+// Package [github.com/reprise-sqs/reprise/retry] decides when a message is tried again and
+// when it is given up. Its functions are pure, so that the same policy can be shown,
+// simulated and run.
 package reprise
 
 import (
@@ -29,15 +29,15 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// Consumer works off one queue. It is made by [New] or [NewBatchConsumer], or in a
-// [Pool] by [Pool.Add] or [Pool.AddBatch], and runs once.
+// Consumer consumes one queue. [New] or [NewBatchConsumer] makes it or, in a [Pool],
+// [Pool.Add] or [Pool.AddBatch]. It runs once.
 //
-// It is the shell of a [consumer.Machine], which decides. Whatever waits or calls, a
-// handler, a request or an observer, does so here, and without the mutex.
+// It is the shell of a [consumer.Machine], which makes the decisions. Handlers, requests and
+// observers run here, and without the mutex.
 type Consumer struct {
 	cfg         Config
 	queue       queueURL
-	copyTo      queueURL       // where copies go that come again: queue, or that of the retry lane
+	copyTo      queueURL       // where copies of messages to be tried again go: queue, or the retry lane
 	batch       consumer.Batch // zero: handlers get one message at a time
 	pool        *Pool          // nil: its handlers have places of their own
 	retryLaneOf *Consumer      // whose retry lane its queue is; nil: nobody's
@@ -58,12 +58,12 @@ type Consumer struct {
 	stopWork  context.CancelCauseFunc //
 	stopCalls context.CancelFunc      //
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
-	emptied   chan struct{}           // capacity 1, used while draining: look again
+	emptied   chan struct{}           // capacity 1: tells drain to look whether all is settled
 
 	pollLimit, settleLimit deadline
 
-	// returnsCancelled: the endpoint makes messages visible again that a cancelled
-	// receive was being handed.
+	// returnsCancelled: the endpoint makes the messages of a cancelled receive visible
+	// again.
 	returnsCancelled atomic.Bool
 
 	started atomic.Bool
@@ -73,7 +73,7 @@ type Consumer struct {
 	report     Report                      // by mu
 	deadLetter queueURL                    // by mu: zero if there is none, or it is not known
 	ringsAt    time.Time                   // by mu: when the timer of arm fires; zero: it is not set
-	callers    goroutines[consumer.Effect] // by mu: for requests and whatever else is started
+	callers    goroutines[consumer.Effect] // by mu: for all effects but handlers
 	workers    goroutines[struct{}]        // by mu: for handlers
 }
 
@@ -83,8 +83,8 @@ type Consumer struct {
 // budget ended first, and an error at once if Run was called before. With a
 // Config.RetryLane it consumes that queue too, and both drain side by side.
 //
-// Trouble with SQS does not end Run: it is logged, shown by [Consumer.Status],
-// and retried.
+// Errors of SQS do not end Run: they are logged and shown by [Consumer.Status], and the
+// requests are retried.
 func (c *Consumer) Run(ctx context.Context) error {
 	switch {
 	case c.retryLaneOf != nil:
@@ -139,7 +139,7 @@ func (c *Consumer) makeContexts(ctx context.Context) {
 	c.settleCtx, c.stopCalls = context.WithCancel(c.runCtx)
 }
 
-// Status says what the consumer is doing. It may be called at any time from any
+// Status returns what the consumer is doing. It may be called at any time from any
 // goroutine.
 func (c *Consumer) Status() Status {
 	m := c.lock()
@@ -147,8 +147,7 @@ func (c *Consumer) Status() Status {
 	return statusOf(m.Status(m.Now()), c.client.counts())
 }
 
-// Report says what became of every message. It is complete once Run has
-// returned; before that it is zero.
+// Report returns what happened to every message. It is zero until Run has returned.
 func (c *Consumer) Report() Report {
 	c.lock()
 	defer c.unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// StoryAttribute is the message attribute that a dead letter carries its [Story]
-// in, as JSON.
+// StoryAttribute is the name of the message attribute in which a dead letter carries its
+// [Story], as JSON.
 const StoryAttribute = "reprise-story"
 
 // Story says why a message was given up. It travels with the dead letter in the
@@ -22,8 +22,8 @@ type Story struct {
 	// skip, crash, or receives where the queue's maxReceiveCount was used up before
 	// the attempts were.
 	Reason string `json:"reason"`
-	// Attempts is how many times the handler ran, as far as is known; Receives is
-	// SQS's count.
+	// Attempts is how many times the handler ran, as far as that is known; Receives is
+	// SQS's count of receives.
 	Attempts int `json:"attempts"`
 	Receives int `json:"receives"`
 	// Sent and First are SQS's timestamps of the message; Last is when it was
@@ -31,11 +31,11 @@ type Story struct {
 	Sent  time.Time `json:"sent,omitzero"`
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last"`
-	// Error is the last error's text, at most 1,000 bytes of it.
+	// Error is the text of the last error, cut to 1,000 bytes.
 	Error string `json:"error,omitempty"`
-	// Source is the queue that it was given up on, or whose retry lane that is; an ARN
-	// where that is known, else a URL. Message and Origin are its ids, as it was given up
-	// and as it was sent.
+	// Source is the queue on which the message was given up or, for a retry lane, the queue
+	// of that lane: an ARN if that is known, else a URL. Message is the id of the message
+	// that was given up, Origin the id of the message that the producer sent.
 	Source  string `json:"source"`
 	Message string `json:"message"`
 	Origin  string `json:"origin"`
@@ -43,8 +43,8 @@ type Story struct {
 	Consumer string `json:"consumer"`
 }
 
-// sendDeadLetters sends up to ten messages to the dead-letter queue: everything the sender
-// sent, and the story where there is room for it.
+// sendDeadLetters sends up to ten messages to the dead-letter queue, each as its producer
+// sent it, and with its story if there is room for it.
 func (c *Consumer) sendDeadLetters(target queueURL, batch []*consumer.Delivery, asked []consumer.Entry) results {
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i := range batch {
@@ -74,7 +74,7 @@ func (c *Consumer) sendBatch(url string, entries []types.SendMessageBatchRequest
 	return sortReply(maxBatch, len(out.Successful), func(i int) *string { return out.Successful[i].Id }, out.Failed, err)
 }
 
-// deadLetterOf is d's dead letter in target.
+// deadLetterOf returns d's dead letter for target.
 func (c *Consumer) deadLetterOf(d *delivery, e *consumer.Entry, target queueURL) types.SendMessageBatchRequestEntry {
 	entry := d.resend(e.Bare)
 	story := c.story(d, e.Story)
@@ -87,9 +87,9 @@ func (c *Consumer) deadLetterOf(d *delivery, e *consumer.Entry, target queueURL)
 			StringValue: &story,
 		}
 	} else {
-		delete(entry.MessageAttributes, StoryAttribute) // one that its sender has written
-		// Each one, not now and then: the log is all that is left of the story.
-		c.log.Warn("a dead letter goes without its story", "message", message(d.Subject()), "story", story)
+		delete(entry.MessageAttributes, StoryAttribute) // its producer may have written one
+		// Log each one, without a rate limit: the log is all that is left of the story.
+		c.log.Warn("a dead letter is sent without its story", "message", message(d.Subject()), "story", story)
 	}
 	if target.fifo {
 		entry.MessageDeduplicationId = &d.ID
@@ -100,7 +100,7 @@ func (c *Consumer) deadLetterOf(d *delivery, e *consumer.Entry, target queueURL)
 	return entry
 }
 
-// story is a dead letter's Story as JSON, in characters that SQS accepts.
+// story returns a dead letter's Story as JSON, without characters that SQS refuses.
 func (c *Consumer) story(d *delivery, told *consumer.Story) string {
 	s := Story{
 		Reason:   told.Reason.String(),
@@ -125,10 +125,10 @@ func (c *Consumer) story(d *delivery, told *consumer.Story) string {
 	return consumer.ForSQS.Replace(string(text))
 }
 
-const maxAttributes = 10 // that SQS lets one message have
+const maxAttributes = 10 // SQS's limit of message attributes
 
-// sizeOf is the size of a message as SQS counts it: body, and names, types and values of
-// its attributes, the history apart.
+// sizeOf returns the size of a message as SQS counts it: its body, and the names, types and
+// values of attributes.
 func sizeOf(body *string, attributes map[string]types.MessageAttributeValue) int {
 	size := len(deref(body))
 	for name, a := range attributes {

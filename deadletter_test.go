@@ -194,7 +194,7 @@ func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 				t.Errorf("a dead letter of %d bytes with %d attributes", len(m.Body), len(m.Attributes))
 			}
 		}
-		if !strings.Contains(log.String(), "goes without its story") {
+		if !strings.Contains(log.String(), "is sent without its story") {
 			t.Error("the log does not tell the story")
 		}
 	})

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// deadline gives calls a context that ends when a call should have, so that a
-// connection that has died silently does not keep its messages for ever. Calls
-// that begin together share one: a context with a timer for every request was a
-// tenth of the cost of a message.
+// deadline gives calls a context with a time limit, so that a connection that has died
+// silently does not keep its messages for ever. Calls that begin together share a context: a
+// context with a timer for each request was a tenth of the cost of a message.
 type deadline struct {
 	limit time.Duration
 
 	mu      sync.Mutex
 	current context.Context
-	release context.CancelFunc // called by the timer in any case: kept for the sake of form
+	release context.CancelFunc // never called: the timer releases the context; go vet wants it kept
 	ends    time.Time
 }
 
-// limitSlack is for how long calls share a context, and so how much later than
-// its limit a call may end.
+// limitSlack is how long calls share a context, and so how much later than its limit a call
+// may end.
 const limitSlack = 2 * time.Second
 
-// context returns a context that ends no earlier than the limit from now, at most
-// limitSlack later, or with parent, which is always the same one.
+// context returns a context that ends after the limit, at most limitSlack later, or with
+// parent. Every call must pass the same parent.
 func (d *deadline) context(parent context.Context) context.Context {
 	now := time.Now()
 	d.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// delivery is one message in this consumer's hands: the machine's part of it, and what the
-// machine need not know.
+// delivery is one message that this consumer holds: the machine's part of it, and the part
+// that the machine need not know.
 type delivery struct {
 	consumer.Delivery
 
@@ -20,19 +20,19 @@ type delivery struct {
 	deduplicationID string
 	traceHeader     string
 
-	told  atomic.Pointer[Message] // of which observers were told last; nil: of none
-	run   *run                    // of its handler: the latest
-	first run                     // the storage of most
+	told  atomic.Pointer[Message] // what observers were told last; nil: nothing yet
+	run   *run                    // the latest run of its handler
+	first run                     // the storage of the first run: most deliveries have only one
 }
 
-// run is what one run of the handler gets to see. A later run of the same delivery
-// has its own: the handler may have kept what it was given.
+// run is one run of a delivery's handler. A later run has its own context and Message,
+// because the handler may have kept these.
 type run struct {
 	ctx   attemptContext
-	shown Message // the handler's copy of the message, to do with as it likes
-	trail string  // that the observer leaves of it
+	shown Message // the handler's own copy of the message, which it may change
+	trail string  // what Observer.Starting returned
 
-	// Of a batch.
+	// In a batch:
 	err    error // what the handler returned for it
 	judged bool  // err is known
 }
@@ -40,9 +40,9 @@ type run struct {
 // ofMachine returns the delivery that d is part of.
 func ofMachine(d *consumer.Delivery) *delivery { return d.Cargo.(*delivery) }
 
-// taken returns the delivery that d is part of, with a new run of its handler; nil if d is.
-// It is called in the section in which the machine has taken d to be run: from then on its
-// lease may be lost.
+// taken returns the delivery that d is part of, with a new run; nil if d is nil. It must be
+// called in the section in which the machine took d: after it the lease may be lost, which
+// ends the context of the run.
 func taken(d *consumer.Delivery) *delivery {
 	if d == nil {
 		return nil
@@ -56,13 +56,13 @@ func taken(d *consumer.Delivery) *delivery {
 	return taken
 }
 
-// show gives the handler's run its message.
+// show fills in the message for the handler's run.
 func (d *delivery) show() {
 	d.write(&d.run.shown, d.Attempt, d.Trail)
 	d.run.ctx.msg = &d.run.shown
 }
 
-// write makes m the message as it was at its attempt of that number.
+// write fills in m with the message as it was at that attempt.
 func (d *delivery) write(m *Message, attempt int, trail string) {
 	*m = Message{
 		ID: d.ID, OriginID: d.OriginID, Body: deref(d.raw.Body), GroupID: d.GroupID, DeduplicationID: d.deduplicationID,
@@ -72,7 +72,8 @@ func (d *delivery) write(m *Message, attempt int, trail string) {
 	}
 }
 
-// message is the message of which is told: mostly the same of all events of an attempt.
+// message returns the Message for the log and observers. Most events of an attempt share
+// one.
 func message(s consumer.Subject) *Message {
 	d := s.Cargo.(*delivery)
 	if m := d.told.Load(); m != nil && m.Attempt == s.Attempt && m.Trail == s.Trail {
@@ -94,7 +95,7 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 	d.attributes = raw.MessageAttributes
 	d.Received = received
 	d.Receives = 1
-	for name, value := range raw.Attributes { // they are few: a look-up for each takes longer
+	for name, value := range raw.Attributes { // there are few: looking up each name would take longer
 		switch types.MessageSystemAttributeName(name) {
 		case types.MessageSystemAttributeNameMessageGroupId:
 			d.GroupID = value
@@ -116,13 +117,13 @@ func (d *delivery) fill(raw *types.Message, received time.Time) {
 	}
 }
 
-// measure sets the sizes of d, when it is known what of it is a history.
+// measure sets the sizes of d, without its history. It must be called after recallHistory.
 func (d *delivery) measure() {
 	d.Size, d.Attributes, d.TraceSize = sizeOf(d.raw.Body, d.attributes), len(d.attributes), len(d.traceHeader)
 }
 
 // milliseconds parses SQS's timestamps: milliseconds since 1970, in decimal.
-// What is absent or no number is the zero time.
+// It returns the zero time if s is not a number, or empty.
 func milliseconds(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {

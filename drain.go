@@ -4,22 +4,21 @@ import (
 	"time"
 )
 
-// stopGrace is the end of the stop budget that is kept for handlers to notice
-// that they should return, and for the last settlements.
+// stopGrace is the last part of the stop budget: for handlers to return when their contexts
+// have ended, and for the last settlements.
 const stopGrace = 3 * time.Second
 
-// pollPatience is how long a stop leaves receives alone in any case: a reply may be on its
-// way.
+// pollPatience is how long a stop waits at least before it cancels a receive: its reply may
+// be on its way.
 const pollPatience = 100 * time.Millisecond
 
 // drain ends the consumer's work within the stop budget.
 //
-// The outstanding long polls are left to return by themselves at first: SQS may
-// be handing them messages, and a cancelled poll strands those until their lease
-// runs out. Where the endpoint says that it takes them back, polls are cancelled as
-// soon as no reply can be on its way. What has not started is released, or run where
-// experience says that there is time. When only the grace is left, polls and handlers
-// are cancelled.
+// At first the outstanding long polls may return by themselves: SQS may be sending messages
+// on them, and a cancelled poll leaves those hidden until their lease ends. If the endpoint
+// makes them visible again, polls are cancelled after pollPatience. Messages that have not
+// started are released, or run if the average handler leaves time for them. When only
+// stopGrace is left, polls and handlers are cancelled.
 func (c *Consumer) drain() error {
 	began := time.Now()
 	budget, soft := c.cfg.StopBudget, c.softBudget()
@@ -57,20 +56,20 @@ func (c *Consumer) drain() error {
 	return nil
 }
 
-// softBudget is how long a stop lets handlers and receives go on.
+// softBudget returns how long a stop lets handlers and receives go on.
 func (c *Consumer) softBudget() time.Duration {
 	return c.cfg.StopBudget - min(stopGrace, c.cfg.StopBudget/4)
 }
 
-// beginStop has the consumer take in nothing more, and gives back what has not started.
+// beginStop ends receiving, and gives back the messages that have not started.
 func (c *Consumer) beginStop() {
 	held, polls := c.enter().Stop()
 	c.leave()
 	c.log.Info("stopping", "held", held, "receives", polls, "budget", c.cfg.StopBudget)
 }
 
-// stopHandlers ends the contexts of receives and handlers, and reports whether a receive
-// was cancelled that may be bringing messages.
+// stopHandlers ends the contexts of receives and handlers. It reports whether it cancelled a
+// receive whose messages may stay hidden.
 func (c *Consumer) stopHandlers() (stranded bool) {
 	m := c.enter()
 	stranded = m.Receives() > 0 && !c.returnsCancelled.Load()
@@ -81,8 +80,8 @@ func (c *Consumer) stopHandlers() (stranded bool) {
 	return stranded
 }
 
-// leavePolls cancels the receives that are outstanding when a stop begins, or says that
-// they are waited for, for so long at most.
+// leavePolls cancels the outstanding receives if the endpoint makes their messages visible
+// again; otherwise it logs that the stop waits for them, for most at most.
 func (c *Consumer) leavePolls(most time.Duration) {
 	if c.returnsCancelled.Load() {
 		c.stopPolls()
@@ -91,20 +90,20 @@ func (c *Consumer) leavePolls(most time.Duration) {
 	polls := c.lock().Receives()
 	c.unlock()
 	if polls > 0 {
-		c.log.Info("stopping waits for the outstanding long poll: SQS may be handing it messages, which a cancelled one would leave hidden",
+		c.log.Info("stopping: waiting for the outstanding long poll, because SQS leaves the messages of a cancelled one hidden for the lease",
 			"receives", polls, "longest", min(c.cfg.LongPoll, most), "lease", c.cfg.Lease)
 	}
 }
 
-// idle reports whether nothing is held and nothing is on its way.
+// idle reports whether no message is held and no receive is under way.
 func (c *Consumer) idle() bool {
 	m := c.lock()
 	defer c.unlock()
 	return m.Empty()
 }
 
-// close ends what is left, waits for every goroutine of ours, and returns the
-// report. Handlers that have not returned cannot be ended, only named.
+// close cancels what is left, waits for every goroutine of ours, and returns the report.
+// Handlers that have not returned cannot be ended; the report names their messages.
 func (c *Consumer) close(stranded bool, began time.Time) Report {
 	c.enter().Close()
 	c.leave()

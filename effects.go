@@ -7,18 +7,18 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// startEffects starts the effects that the machine has left. It is called with the lock held.
+// startEffects starts the effects of the section. The caller holds the lock.
 func (c *Consumer) startEffects() { c.guarded.Effects(c.platform.startEffect) }
 
-// platform is what a consumer runs on: the system, or a simulation of it. Its methods are
-// called with the consumer's lock held.
+// platform is what a consumer runs on: the system, or a simulation. Its methods are called
+// with the consumer's lock held.
 type platform interface {
 	now() time.Time
 	ring(in time.Duration)       // calls Consumer.ring once after this time; replaces the call before
 	startEffect(consumer.Effect) // starts the effect and does not wait for it
 }
 
-// system is the platform of the world outside: its clock, one timer, and goroutines.
+// system is the real platform: the clock, one timer, and goroutines.
 type system struct {
 	*Consumer
 	timer *time.Timer // nil: it was never set
@@ -44,10 +44,10 @@ func (s *system) startEffect(e consumer.Effect) {
 	case consumer.Emptied:
 		select {
 		case c.emptied <- struct{}{}:
-		default: // it is told already
+		default: // drain has not read the last one yet
 		}
 	case consumer.Probe, consumer.RunAfterDelete:
-		// Not awaited by drain: it is the user's code, which may ignore its context.
+		// drain does not wait for these: the user's code may ignore its context.
 		c.callers.run(c.mu, e)
 	default:
 		c.tasks.Add(1)
@@ -55,7 +55,7 @@ func (s *system) startEffect(e consumer.Effect) {
 	}
 }
 
-// runEffect carries e out, in a goroutine of its own.
+// runEffect carries out e. It is called in a goroutine of its own.
 func (c *Consumer) runEffect(e consumer.Effect) {
 	switch e.Kind {
 	case consumer.Probe:

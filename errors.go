@@ -24,19 +24,19 @@ var (
 	ErrDrainTimeout = errors.New("reprise: the stop budget ended before every message was settled")
 )
 
-// Permanent marks err as one that no retry can mend: the message is
-// dead-lettered now. It unwraps to err. See [retry.Permanent].
+// Permanent marks err as one that no retry can fix: the message is dead-lettered now. The
+// result unwraps to err. See [retry.Permanent].
 func Permanent(err error) error { return retry.Permanent(err) }
 
-// RetryAfter asks for the next attempt not before d from now, instead of the
-// policy's backoff. The policy's limits still apply. It unwraps to err. See
+// RetryAfter asks for the next attempt after d at the earliest, instead of after the policy's
+// backoff. The policy's limits still apply. The result unwraps to err. See
 // [retry.RetryAfter].
 func RetryAfter(d time.Duration, err error) error { return retry.RetryAfter(d, err) }
 
 // Release gives the message back to the queue for d without counting an
 // attempt, for work that should not start now rather than work that failed.
 // SQS still counts the receive, so repeated releases of a message wait longer
-// each time: at least 1 s, doubling up to 5 min. It unwraps to reason. See
+// each time: at least 1 s, doubling up to 5 min. The result unwraps to reason. See
 // [retry.Release].
 func Release(d time.Duration, reason error) error { return retry.Release(d, reason) }
 
@@ -48,7 +48,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error says what was panicked with, without the stack.
+// Error returns the panic's value as text, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
 
 // Unwrap returns the panic's value if it was an error.

@@ -16,9 +16,9 @@ const (
 	learnTimeout = 10 * time.Second
 )
 
-// learn reads the queue's attributes, and those of its dead-letter queue, once,
-// and reports where they conflict with the policy. Without the permission it says
-// so and goes on. It returns false if reading failed for a passing reason.
+// learn reads the attributes of the queue and of its dead-letter queue once, and reports
+// conflicts with the policy. If the permission is missing, it reports that. It returns false
+// if reading failed for a reason that may pass.
 func (c *Consumer) learn(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	}
 	facts.Plan, err = plan.ReadQueue(attributes)
 	if err != nil {
-		c.complain("queue-attributes", "the queue's attributes are not all understood", "error", err)
+		c.complain("queue-attributes", "some of the queue's attributes cannot be read", "error", err)
 	}
 	facts.Plan.FIFO = c.queue.fifo // SQS binds the type to the name
 	facts.ARN = facts.Plan.ARN
@@ -48,24 +48,25 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	if deadLetter.url == "" && facts.Plan.DeadLetterARN != "" {
 		deadLetter, err = c.queue.sibling(facts.Plan.DeadLetterARN)
 		if err != nil {
-			c.complain("redrive-policy", "the queue's RedrivePolicy is not understood", "error", err)
+			c.complain("redrive-policy", "the queue's RedrivePolicy cannot be read", "error", err)
 		}
 	}
 	var unseen error
 	if deadLetter.url != "" {
-		// Only for a finding: whoever may send there need not be allowed to look.
+		// Only for findings: the consumer may have the permission to send there, and not to
+		// read the attributes.
 		dead, err := c.attributes(ctx, deadLetter.url, types.QueueAttributeNameAll)
 		if err != nil {
 			unseen = err
 		} else if err := facts.Plan.ReadDeadLetter(dead); err != nil {
-			c.complain("queue-attributes", "the dead-letter queue's attributes are not all understood", "error", err)
+			c.complain("queue-attributes", "some of the dead-letter queue's attributes cannot be read", "error", err)
 		}
 	}
 
 	facts.DeadLetter = deadLetter.plain()
 	m := c.lock()
 	c.deadLetter = deadLetter
-	policy := m.Learned(facts) // guarded: the plan asks the user's own code for its waits
+	policy := m.Learned(facts) // guarded: the plan calls the user's backoff
 	if unseen != nil {
 		m.NoteDenied("dead-letter-attributes", failureOf(unseen))
 	}
@@ -79,7 +80,7 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	return true
 }
 
-// learnAgain tries again to read what could not be read before.
+// learnAgain tries again to read the queue's attributes.
 func (c *Consumer) learnAgain() {
 	learned := false
 	defer func() { // even if the user's code has ended this goroutine
@@ -96,7 +97,7 @@ const (
 	codeNoQueue    = "queue-does-not-exist"
 )
 
-// unreadable is the finding that the queue's attributes cannot be read, for err.
+// unreadable returns the finding that the queue's attributes cannot be read because of err.
 func unreadable(err error) plan.Finding {
 	if missing(err) {
 		return plan.Finding{
@@ -110,7 +111,7 @@ func unreadable(err error) plan.Finding {
 		Severity: plan.Warning,
 		Code:     codeUnreadable,
 		Problem:  "its attributes cannot be read, so its redrive limit, retention and dead-letter queue are not known: " + err.Error(),
-		Remedy:   "see why; they are read again every minute.",
+		Remedy:   "find the cause; the attributes are read again every minute.",
 	}
 	if denied(err) {
 		f.Remedy = "permit sqs:GetQueueAttributes on the queue."

@@ -7,22 +7,22 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// GivingUp says that many different messages are given up, for whatever reason, and
-// hardly one succeeds: mostly the handler or what it calls is misconfigured, and
-// nothing is wrong with the messages. See [Observer].GivingUp and [Status].GivingUp.
+// GivingUp reports that many different messages are given up, and hardly one succeeds: most
+// likely the handler or one of its dependencies is misconfigured, and nothing is wrong with
+// the messages. See [Observer].GivingUp and [Status].GivingUp.
 type GivingUp struct {
-	// Over says that it has ended: messages succeed again, or none has been given up
-	// for ten minutes. Of a Status it is false.
+	// Over reports whether it has ended: messages succeed again, or none has been given up
+	// for ten minutes. In a Status it is false.
 	Over bool
-	// Since is when the first of these messages was given up; At is when this was
-	// found to begin or to end, or when the Status was taken.
+	// Since is when the first of these messages was given up. At is when the consumer
+	// noticed the beginning or the end, or when the Status was taken.
 	Since, At time.Time
 	// GivenUp and Succeeded count the messages of the last hour that were given up and
 	// that succeeded, the last 50 at most.
 	GivenUp, Succeeded int
 	// Total counts the messages given up since Since.
 	Total int
-	// PerMinute is the rate at which messages have been given up of late.
+	// PerMinute is how many messages have been given up per minute lately.
 	PerMinute float64
 	// Reason is the most frequent reason, Problem the text of the latest error.
 	Reason  retry.Reason
@@ -32,17 +32,17 @@ type GivingUp struct {
 // String is one sentence for an operator.
 func (g GivingUp) String() string { return consumer.GivingUp(g).String() }
 
-// logLeftOut logs how many dead letters had no line.
+// logLeftOut logs how many dead letters were not logged one by one.
 func (c *Consumer) logLeftOut(n int) {
-	c.log.Warn("more messages dead-lettered, without a line for each", "count", n, "within", consumer.DeadLetterInterval)
+	c.log.Warn("more messages dead-lettered, not logged one by one", "count", n, "within", consumer.DeadLetterInterval)
 }
 
 // tellGivingUp tells the log and the observer of e.
 func (c *Consumer) tellGivingUp(e GivingUp) {
 	if e.Over {
-		c.log.Info("messages are no longer given up by the many", "given_up", e.Total, "since", e.Since, "lasted", e.At.Sub(e.Since).Round(time.Second))
+		c.log.Info("messages are no longer given up in large numbers", "given_up", e.Total, "since", e.Since, "lasted", e.At.Sub(e.Since).Round(time.Second))
 	} else {
-		c.log.Warn("many messages are given up and hardly one succeeds: mostly the handler or what it calls is misconfigured",
+		c.log.Warn("many messages are given up and hardly one succeeds: most likely the handler or one of its dependencies is misconfigured",
 			"given_up", e.GivenUp, "succeeded", e.Succeeded, "per_minute", e.PerMinute, "reason", e.Reason.String(), "error", e.Problem)
 	}
 	if f := c.cfg.Observer.GivingUp; f != nil {

@@ -177,7 +177,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 				c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
 					return reprise.Permanent(errors.New("no such account"))
 				}), reprise.Config{Logger: slog.New(log), LongPoll: time.Second}) // so that a stop takes less than an interval
-				const line, rest = "level=WARN msg=\"message dead-lettered\"", "more messages dead-lettered, without a line for each"
+				const line, rest = "level=WARN msg=\"message dead-lettered\"", "more messages dead-lettered, not logged one by one"
 				for range 7 { // one after the other: each has its line
 					q.Send("order")
 					time.Sleep(5 * time.Second)

@@ -5,23 +5,22 @@ import (
 	"sync"
 )
 
-// goroutines does work of one kind in goroutines that it keeps for the next. A goroutine
-// that has made a call through the SDK has grown its stack to several times its
-// first size, and to grow it anew for each request and each burst of handlers
-// costs more than everything else that is done for a message. run and retire are
-// called with the mutex held that run is given.
+// goroutines does work of one kind in goroutines that it reuses. A call through the SDK grows
+// the stack of its goroutine to several times its first size; growing it again for each
+// request and each burst of handlers would cost more than all other work for a message. The
+// caller of run and retire holds the mutex that it passes to run.
 type goroutines[Work any] struct {
 	do       func(Work)     // without the lock
-	handlers bool           // it runs handlers, and nothing is known of the stacks they need
+	handlers bool           // it runs handlers, whose stacks may have any size
 	idle     []chan Work    // of goroutines that wait for work; closed to end them
-	parked   sync.WaitGroup // counts idle, and those of them that are retiring
+	parked   sync.WaitGroup // counts the goroutines in idle, and those of them that retire
 	retired  bool
 }
 
 // run does w in a goroutine.
 func (g *goroutines[Work]) run(mu *sync.Mutex, w Work) {
 	if n := len(g.idle); n > 0 {
-		next := g.idle[n-1] // the one whose stack is warm
+		next := g.idle[n-1] // its stack was used most recently
 		g.idle = g.idle[:n-1]
 		g.parked.Done()
 		next <- w
@@ -36,7 +35,7 @@ func (g *goroutines[Work]) run(mu *sync.Mutex, w Work) {
 	}
 }
 
-// loop is the life of a goroutine that is given its work by next.
+// loop is what a goroutine runs: it does the work that arrives on next.
 func (g *goroutines[Work]) loop(mu *sync.Mutex, next chan Work) {
 	for w := range next {
 		g.do(w)
@@ -47,9 +46,9 @@ func (g *goroutines[Work]) loop(mu *sync.Mutex, next chan Work) {
 	g.parked.Done()
 }
 
-// loopOnLargeStack is loop on a stack that stays as large as a call has made it: each
-// cycle of the garbage collector halves those of which less than a quarter is in use,
-// wherever they wait, and a busy process has many cycles a second.
+// loopOnLargeStack is loop on a stack that stays as large as a call has made it. Each cycle
+// of the garbage collector halves the stacks of which less than a quarter is in use, also of
+// goroutines that wait, and a busy process has many cycles a second.
 //
 //go:noinline
 func (g *goroutines[Work]) loopOnLargeStack(mu *sync.Mutex, next chan Work) {
@@ -58,10 +57,10 @@ func (g *goroutines[Work]) loopOnLargeStack(mu *sync.Mutex, next chan Work) {
 	runtime.KeepAlive(&used)
 }
 
-// callStack is what a call through the SDK makes of a stack.
+// callStack is the size of a stack, in bytes, after a call through the SDK.
 const callStack = 32 << 10
 
-// keep keeps the goroutine of next for later work, unless all have retired.
+// keep keeps the goroutine of next for later work. It returns false if goroutines retire.
 func (g *goroutines[Work]) keep(mu *sync.Mutex, next chan Work) bool {
 	mu.Lock()
 	defer mu.Unlock()
@@ -73,7 +72,7 @@ func (g *goroutines[Work]) keep(mu *sync.Mutex, next chan Work) bool {
 	return true
 }
 
-// retire ends the goroutines that are idle, and those that are at work when they have done.
+// retire ends the idle goroutines at once, and the others when they have done their work.
 func (g *goroutines[Work]) retire() {
 	g.retired = true
 	for _, next := range g.idle {

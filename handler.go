@@ -29,9 +29,9 @@ type HandlerFunc func(ctx context.Context, m *Message) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, m *Message) error { return f(ctx, m) }
 
-// MessageFrom returns the message whose handler was given ctx, or a context made from it:
-// for code that a handler calls, and for the functions of [JSON], which are not given it.
-// For a message of a batch, pass the context that [MessageContext] returns. The
+// MessageFrom returns the message of the handler that got ctx, or a context derived from it.
+// It is for code that a handler calls, and for functions passed to [JSON], which do not get
+// the message. For a message of a batch, pass the context that [MessageContext] returns. The
 // result is nil outside of a handler.
 func MessageFrom(ctx context.Context) *Message {
 	m, _ := ctx.Value(messageKey{}).(*Message)
@@ -41,8 +41,8 @@ func MessageFrom(ctx context.Context) *Message {
 // messageKey is the key of a context's message.
 type messageKey struct{}
 
-// withMessage returns ctx if it is of m, as in a consumer, and otherwise one that is: in a
-// test, or behind middleware that gives its handler another message than it got.
+// withMessage returns a context whose message is m: in a consumer ctx itself, otherwise a new
+// one, for example in a test, or behind middleware that replaces the message.
 func withMessage(ctx context.Context, m *Message) context.Context {
 	if MessageFrom(ctx) == m {
 		return ctx

@@ -12,16 +12,15 @@ import (
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// HistoryAttribute is the message attribute in which a message that was requeued,
-// which is a copy, carries what happened before it, as JSON. It belongs to the
-// consumer: handlers do not see it, dead letters do not carry it, and one that
-// was not written for this sending to this queue is ignored; with
-// [Config].SigningKeys, so is one that is not signed by one of them.
+// HistoryAttribute is the name of the message attribute in which a copy carries the history
+// of the messages that it replaces, as JSON. Only consumers use it: handlers do not see it,
+// and dead letters do not carry it. A history is ignored if it was not written for this
+// sending to this queue or, with [Config].SigningKeys, if none of the keys has signed it.
 const HistoryAttribute = "reprise-history"
 
-// recallHistory takes in the history that d carries, if it carries one. If that does not
-// count it returns why: it is not plausible, or cannot be trusted. The caller does not
-// hold c.mu.
+// recallHistory reads the history that d carries, if it carries one. If the history must be
+// ignored, it returns why: it is not plausible (ignored), or not signed as it must be
+// (untrusted). The caller does not hold c.mu.
 func (c *Consumer) recallHistory(d *delivery) (ignored, untrusted error) {
 	attribute, ok := d.raw.MessageAttributes[HistoryAttribute]
 	if !ok {
@@ -63,8 +62,8 @@ func (c *Consumer) signHistory(e *types.SendMessageBatchRequestEntry) {
 	e.MessageAttributes[HistoryAttribute] = a
 }
 
-// withoutHistory is attributes as the sender attached them. The map itself belongs
-// to the client.
+// withoutHistory returns the attributes that the producer attached. It does not change the
+// map, which belongs to the client.
 func withoutHistory(attributes map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
 	if _, ok := attributes[HistoryAttribute]; !ok {
 		return attributes

@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// JSON returns a Handler that decodes the message's body into a T and passes
-// it to f. A body that does not decode is a [Permanent] error: running the
-// handler again cannot mend it. [MessageFrom] tells f of the message; see also
-// [JSONMessage].
+// JSON returns a Handler that decodes the message's body into a T and passes it to f. A body
+// that cannot be decoded is a [Permanent] error: another attempt would fail too. f gets the
+// message by [MessageFrom]; see also [JSONMessage].
 func JSON[T any](f func(ctx context.Context, v T) error) Handler {
 	if f == nil {
 		return HandlerFunc(nil) // which New refuses
@@ -25,7 +24,7 @@ func JSON[T any](f func(ctx context.Context, v T) error) Handler {
 	})
 }
 
-// JSONMessage is [JSON] for functions that want the message too: its attempt, its ids, its
+// JSONMessage is [JSON] for a function that needs the message too: its attempt, its ids, its
 // group or its attributes.
 func JSONMessage[T any](f func(ctx context.Context, v T, m *Message) error) Handler {
 	if f == nil {
@@ -40,12 +39,11 @@ func JSONMessage[T any](f func(ctx context.Context, v T, m *Message) error) Hand
 	})
 }
 
-// JSONBatch is [JSON] for batches: f gets what the messages' bodies hold, vs[i] from
-// ms[i], and returns nil if all succeeded, or one verdict for each, errs[i] on what it got
-// as vs[i]. A body that does not decode is a [Permanent] error of its message, which f
-// does not get; if none decodes, f is not called. Of a FIFO queue's group f gets what
-// stands before such a message: what stands behind it is run again, as [BatchHandler]
-// says.
+// JSONBatch is [JSON] for batches: vs[i] is the decoded body of ms[i]. f returns nil if all
+// succeeded, or one verdict for each: errs[i] is the verdict on vs[i]. A body that cannot be
+// decoded is a [Permanent] error of its message, which f does not get; if none can be
+// decoded, f is not called. In a group of a FIFO queue, f gets the messages before such a
+// message; those behind it run again, as [BatchHandler] says.
 func JSONBatch[T any](f func(ctx context.Context, vs []T, ms []*Message) (errs []error)) BatchHandler {
 	if f == nil {
 		return BatchHandlerFunc(nil) // which New refuses
@@ -72,17 +70,17 @@ func JSONBatch[T any](f func(ctx context.Context, vs []T, ms []*Message) (errs [
 	})
 }
 
-// errBehind is the verdict on a message of a FIFO group behind one that does not decode,
-// which says nothing: the message is run again.
+// errBehind is the verdict on a message of a FIFO group behind one that cannot be decoded. It
+// is ignored: the message runs again.
 var errBehind = errors.New("a message before it in its group cannot be decoded")
 
-// decodeAll decodes the bodies of ms. It returns what they hold, and of which messages;
-// and an error for each of the others.
+// decodeAll decodes the bodies of ms. It returns the values and their messages, and an error
+// for each of the other messages.
 func decodeAll[T any](ms []*Message) (vs []T, decoded []*Message, errs []error) {
 	vs, decoded, errs = make([]T, 0, len(ms)), make([]*Message, 0, len(ms)), make([]error, len(ms))
 	stopped := make(map[string]bool) // FIFO groups
 	for i, m := range ms {
-		fifo := m.DeduplicationID != "" // else a group is a tenant, without an order
+		fifo := m.DeduplicationID != "" // on standard queues a group has no order
 		if fifo && stopped[m.GroupID] {
 			errs[i] = errBehind
 			continue

@@ -28,8 +28,8 @@ func (c *Consumer) heartbeat(batch []*consumer.Delivery) {
 	if len(batch) == 0 {
 		return
 	}
-	// No retries by the SDK, which would go on after the lease: the next look at
-	// the leases is soon enough, and knows better.
+	// The SDK must not retry: it could do so after the end of the lease. The machine soon
+	// looks at the leases again, and knows which may still be renewed.
 	ctx, cancel := context.WithTimeout(c.settleCtx, min(heartbeatTimeout, c.cfg.Lease/5))
 	defer cancel()
 	replied = c.changeVisibility(ctx, OpHeartbeat, entries[:len(batch)], withoutRetries)

@@ -75,7 +75,7 @@ func TestIdleStop(t *testing.T) {
 				if report.Stranded != tt.cut {
 					t.Errorf("stranded: %v, want %v", report.Stranded, tt.cut)
 				}
-				if said := strings.Contains(log.String(), "level=INFO msg=\"stopping waits for the outstanding long poll"); said != tt.waits {
+				if said := strings.Contains(log.String(), "level=INFO msg=\"stopping: waiting for the outstanding long poll"); said != tt.waits {
 					t.Errorf("said that it waits: %v, want %v:\n%s", said, tt.waits, &log)
 				}
 			})

@@ -6,9 +6,9 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// Observers returns an observer that tells all of them, in order: your own beside
-// one that makes metrics, say. Each Starting gets the context of the one before;
-// the last trail that is not empty is left.
+// Observers returns an observer that calls all of them in order: for example your own, and
+// one that makes metrics. Each Starting gets the context that the one before returned; of
+// their trails the last one that is not empty counts.
 func Observers(all ...Observer) Observer {
 	return Observer{
 		Received: tellAll(all, func(o Observer) func(context.Context, Received) { return o.Received }),
@@ -24,8 +24,8 @@ func Observers(all ...Observer) Observer {
 	}
 }
 
-// tellAll returns one func for those that the observers have for an event, and nil
-// if they have none: what nobody listens to must cost nothing.
+// tellAll returns a func that calls the observers' funcs for an event; nil if they have none,
+// so that an event without a func costs nothing.
 func tellAll[E any](all []Observer, event func(Observer) func(context.Context, E)) func(context.Context, E) {
 	var told []func(context.Context, E)
 	for _, o := range all {

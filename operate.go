@@ -9,12 +9,13 @@ const (
 	maxRate = 1e6
 )
 
-// SetConcurrency changes how many handlers may run at once, at first
-// Config.Concurrency. Handlers that run are left to end, so that the number falls
-// as they do. In a pool it is the most of the pool's places that the consumer takes,
-// its retry lane aside; without a pool the two share so many. It may be called at any
-// time from any goroutine, before Run and after it has returned too, and so be driven
-// by whatever watches the handlers' dependency: see [Observer].Attempt.
+// SetConcurrency changes how many handlers may run at once; at first that is
+// Config.Concurrency. Running handlers are not interrupted, so a lower number takes effect as
+// they end. In a pool, the consumer takes at most n of the pool's places, without its retry
+// lane; without a pool, the consumer and its retry lane share n. It may be called at any time
+// from any goroutine, also before Run and after Run has returned: for example by code that
+// watches the handlers' dependency. See [Observer].Attempt. It fails if n is less than 1 or
+// more than 100,000, for batches divided by BatchConfig.Size.
 func (c *Consumer) SetConcurrency(n int) error {
 	if most := maxConcurrent / c.batchSize(); n < 1 || n > most {
 		return fmt.Errorf("reprise: a concurrency of %d is out of range: set 1 to %d handlers, or call Pause", n, most)
@@ -51,12 +52,12 @@ func validRate(perSecond float64) bool {
 	return perSecond == 0 || perSecond >= minRate && perSecond <= maxRate
 }
 
-// Pause keeps the consumer from starting handlers and from receiving, until
-// [Consumer.Resume]. Running handlers end. What has been received, and what a
-// receive under way still brings, is held: its leases are renewed, up to the
-// twelve hours that SQS allows, and no receive of it is used up. Its retry lane is
-// paused with it. It may be called at any time from any goroutine; before Run it lets
-// Run begin paused.
+// Pause stops the consumer from starting handlers and from receiving, until
+// [Consumer.Resume]. Running handlers are not interrupted. Messages that were received, or
+// that a receive under way still brings, are held: their leases are renewed for up to the
+// twelve hours that SQS permits, and they use up no further receives. The retry lane is
+// paused too. It may be called at any time from any goroutine; if it is called before Run,
+// Run begins paused.
 func (c *Consumer) Pause() { c.setPaused(true) }
 
 // Resume ends a [Consumer.Pause].
@@ -70,16 +71,16 @@ func (c *Consumer) setPaused(paused bool) {
 	c.leave()
 }
 
-// PauseKey keeps messages of one key, as Config.Outage.Key tells it, from their
-// handlers until [Consumer.ResumeKey]; all others go on. As many as the consumer
-// can have waiting are held, no more than half of them of one key; what comes
-// beyond that is hidden for growing times, which does use up receives. In the retry
-// lane the key is paused too. It may be called at any time from any goroutine. It
+// PauseKey stops the consumer from starting handlers for the messages of one key, as
+// Config.Outage.Key returns it, until [Consumer.ResumeKey]; other messages go on. Messages of
+// paused keys are held: at most as many as Concurrency plus Prefetch, and half of that for
+// one key. Further ones are hidden, for a longer time each time, which uses up receives. In
+// the retry lane the key is paused too. It may be called at any time from any goroutine. It
 // fails if there is no Config.Outage.Key.
 func (c *Consumer) PauseKey(key string) error { return c.setKeyPaused(key, true) }
 
-// ResumeKey ends a [Consumer.PauseKey]. What was hidden meanwhile comes back when
-// its time has passed: [Consumer.Wake] hastens it.
+// ResumeKey ends a [Consumer.PauseKey]. Messages that were hidden meanwhile become visible
+// when their time has passed; [Consumer.Wake] makes them visible earlier.
 func (c *Consumer) ResumeKey(key string) error { return c.setKeyPaused(key, false) }
 
 func (c *Consumer) setKeyPaused(key string, paused bool) error {

@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-sqs/reprise/internal/breaker"
 )
 
-// BreakerState is where the circuit breaker over the handlers' outcomes stands.
-// It is a closed set, fit for a metric label.
+// BreakerState is the state of a circuit breaker, which watches how attempts end. It is a
+// closed set, fit for a metric label.
 type BreakerState uint8
 
 // The states of a breaker.
 const (
-	// BreakerClosed: handlers run as they are configured to.
+	// BreakerClosed: handlers run normally.
 	BreakerClosed = BreakerState(breaker.Closed)
-	// BreakerOpen: what the handlers need is unavailable; none is started.
+	// BreakerOpen: the handlers' dependency is unavailable; no handler starts.
 	BreakerOpen = BreakerState(breaker.Open)
 	// BreakerHalfOpen: a probe is under way.
 	BreakerHalfOpen = BreakerState(breaker.HalfOpen)
-	// BreakerRamping: it answers again; more and more handlers run at once.
+	// BreakerRamping: the dependency answers again; more and more handlers run at once.
 	BreakerRamping = BreakerState(breaker.Ramping)
 
 	breakerStates = BreakerRamping + 1
@@ -34,55 +34,52 @@ var breakerStateNames = [breakerStates]string{"closed", "open", "half-open", "ra
 func (s BreakerState) String() string { return nameOf(breakerStateNames[:], uint8(s), "BreakerState") }
 
 const (
-	// defaultThreshold is how many distinct messages must have failed. Fewer could
-	// be a handful of slow ones.
+	// defaultThreshold is how many different messages must have failed. If there are fewer,
+	// they could be just a few slow ones.
 	defaultThreshold = 20
 	maxThreshold     = 1000
 )
 
-// Outage says how a [Consumer] recognises an outage of what its handlers need, and
-// how it finds the end of one.
+// Outage says how a [Consumer] recognises that a dependency of its handlers is unavailable,
+// and that it is available again.
 //
-// A circuit breaker watches how attempts end. When nearly all fail because
-// something is unavailable, it opens: no handler is started and nothing is
-// received, so that no message uses up receives or attempts for nothing. Messages
-// that were received already, and those that fail then, are held under their
-// lease. From time to time a probe is made; when one succeeds, handlers are
-// started again, one at a time at first, then more and more, for as long as no
-// fewer attempts succeed than usual. Then messages that this process had hidden
-// for want of the dependency are made visible, at the rate at which they can be
-// worked off.
+// A circuit breaker watches how attempts end. When nearly all fail because something is
+// unavailable, it opens: no handler starts and no message is received, so that no message
+// uses up receives or attempts in vain. Messages that were received already, and those that
+// fail meanwhile, are held under their lease. From time to time the consumer probes the
+// dependency. When a probe succeeds, handlers start again: one at a time at first, then more
+// and more, while as many attempts succeed as usual. Then messages that this process has
+// hidden because of the outage are made visible, as fast as the handlers can run them.
 //
-// The zero Outage does all that, carefully: a breaker opens when 20 different
-// messages have failed so and nothing else has happened in between. Each consumer
-// decides for itself.
+// The zero Outage does all of this, and is careful: a breaker opens when 20 different
+// messages have failed because something is unavailable, and no attempt has ended otherwise
+// in between. Each consumer decides for itself.
 type Outage struct {
-	// Off keeps breakers from opening.
+	// Off turns breakers off: none opens.
 	Off bool
 
-	// Unavailable says whether an attempt failed because something is unavailable,
-	// rather than for a reason of the message's own. Steering errors that are not
-	// retries, [Permanent] and [Release], are not asked about. Default:
+	// Unavailable reports whether an attempt failed because something is unavailable, and
+	// not because of the message. It is not called for [Permanent] and [Release]. Default:
 	// [IsUnavailable].
 	Unavailable func(error) bool
 
-	// Key returns what a message needs, a tenant or a host, say: then each key has
-	// a breaker of its own, receiving goes on while one is open, and an outage of
-	// one delays no messages but its own. Of the keys whose messages fail a
-	// thousand are watched. It is called once for each message received. Default:
-	// nil; one breaker for the whole consumer.
+	// Key returns the dependency of a message, for example a tenant or a host. Then each key
+	// has a breaker of its own, receiving goes on while one is open, and an outage of one
+	// key delays only its own messages. At most 1,000 keys whose messages fail are watched
+	// at once. It is called once for each message received. Default: nil; one breaker for
+	// the whole consumer.
 	Key func(*Message) string
 
-	// Probe tests whether what a key needs, or the whole consumer with the empty
-	// key, is available again: nil says so. Its context ends after 30 s; of one that
-	// does not return then messages take the place. Default: nil; a probe is a run
-	// of the handler with one of the messages held, which counts as no attempt if it
+	// Probe tests whether the dependency of a key is available again, or with the empty key
+	// that of the whole consumer: it returns nil if so. Its context ends after 30 s; if it
+	// does not return then, messages are run as probes instead. Default: nil; a probe is a
+	// run of the handler with one of the held messages, which counts as no attempt if it
 	// fails.
 	Probe func(ctx context.Context, key string) error
 
-	// Threshold is how many different messages must have failed before a breaker
-	// opens, from 1 to 1,000. What else happens in between asks for as many
-	// failures again, so 20 stands for 95 % of the recent attempts. Default: 20.
+	// Threshold is how many different messages must have failed before a breaker opens, from
+	// 1 to 1,000. Each attempt that ends otherwise in between takes Threshold failures
+	// more, so that 20 means 95 % of the recent attempts. Default: 20.
 	Threshold int
 }
 
@@ -100,15 +97,15 @@ func (o Outage) withDefaults() Outage {
 type OutageEvent struct {
 	// Key is the breaker's key: empty for the whole consumer's.
 	Key string
-	// State is what the breaker has become, Previous what it was.
+	// State is the new state, Previous the one before.
 	State, Previous BreakerState
-	// At is when that was, Since when the outage began.
+	// At is when the state changed, Since when the outage began.
 	At, Since time.Time
 	// NextProbe is when a probe is due: zero unless the State is BreakerOpen.
 	NextProbe time.Time
-	// Held is how many messages wait for the outage to end, under lease.
+	// Held is how many messages are held under lease until the outage ends.
 	Held int
-	// Err is the latest failure for want of the dependency.
+	// Err is the latest error that counted as unavailable.
 	Err error
 }
 
@@ -122,25 +119,25 @@ type BreakerStatus struct {
 	Since time.Time
 	// NextProbe is when a probe is due: zero unless the State is BreakerOpen.
 	NextProbe time.Time
-	// Held is how many messages wait, under lease.
+	// Held is how many messages are held under lease.
 	Held int
-	// Level is how many messages may run at once while the State is BreakerRamping:
-	// one also stands for one with pauses in between. Zero otherwise.
+	// Level is how many messages may run at once while the State is BreakerRamping; 1 can
+	// also mean one at a time with pauses in between. Zero in other states.
 	Level int
-	// Paused says that PauseKey has been called.
+	// Paused reports whether the key is paused: see Consumer.PauseKey.
 	Paused bool
-	// Problem is the text of the latest failure for want of the dependency.
+	// Problem is the text of the latest error that counted as unavailable.
 	Problem string
 }
 
-// isUnavailable asks the user's code whether err is for want of the dependency.
-// The caller does not hold c.mu.
+// isUnavailable asks the user's code whether err means that something is unavailable. The
+// caller does not hold c.mu.
 func (c *Consumer) isUnavailable(err, passedOn error) (unavailable bool) {
 	if c.cfg.Outage.Off {
 		return false
 	}
 	if errors.Is(passedOn, context.DeadlineExceeded) {
-		err = errors.Join(err, passedOn) // which context.Canceled does not say
+		err = errors.Join(err, passedOn) // context.Canceled alone does not show the timeout
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -151,7 +148,8 @@ func (c *Consumer) isUnavailable(err, passedOn error) (unavailable bool) {
 	return c.cfg.Outage.Unavailable(err)
 }
 
-// nameKeys fills in the messages' keys, by the user's code: c.mu is not held.
+// nameKeys fills in the messages' keys. It calls the user's code: the caller does not hold
+// c.mu.
 func (c *Consumer) nameKeys(batch []delivery) {
 	if c.cfg.Outage.Key == nil {
 		return
@@ -161,7 +159,7 @@ func (c *Consumer) nameKeys(batch []delivery) {
 	}
 }
 
-// keyOf returns the key of d; the empty one if the user's code panics.
+// keyOf returns the key of d; an empty one if the user's code panics.
 func (c *Consumer) keyOf(d *delivery) (key string) {
 	defer func() {
 		if v := recover(); v != nil {

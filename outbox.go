@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-const maxBatch = consumer.MaxBatch // entries in any batch request of SQS
+const maxBatch = consumer.MaxBatch // SQS's limit of entries in a batch request
 
-// results are those of the entries of a request, by position.
+// results are the results of a request's entries, by position.
 type results = [maxBatch]consumer.Failure
 
 // deliver sends a batch and takes in the results. If the user's code, a Client or an
-// Observer, ends this goroutine, what it was about is tried again.
+// Observer, ends this goroutine, the machine tries the batch again.
 func (c *Consumer) deliver(o *consumer.Outbox, batch []*consumer.Delivery) {
 	var entries [maxBatch]consumer.Entry
 	m := c.enter()
@@ -42,7 +42,7 @@ func (c *Consumer) deliver(o *consumer.Outbox, batch []*consumer.Delivery) {
 	}
 }
 
-// unanswered are the results of n entries of which no reply is known.
+// unanswered returns the results of n entries without a reply.
 func unanswered(n int) (replied results) {
 	for i := range n {
 		replied[i] = consumer.Failure{Err: consumer.ErrUnanswered}
@@ -50,21 +50,21 @@ func unanswered(n int) (replied results) {
 	return replied
 }
 
-// The ids of batch entries are positions: a message id could stand in one batch
-// twice, and SQS refuses the whole batch then.
+// positions are the ids of batch entries. Message ids would not do: one could be in a batch
+// twice, and SQS would refuse the whole batch.
 var positions = [maxBatch]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
-// refusal is what SQS said of an entry that it did not carry out.
+// refusal is SQS's error for one entry of a batch.
 type refusal struct {
 	code, message string
-	ours          bool // sending it again unchanged is no use
+	ours          bool // the entry is at fault: SQS would refuse it again
 }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
 
-// sortReply sorts the reply to a request with n entries, or err, by position: success for
-// each entry that SQS confirmed, a failure for every other, those that the reply forgets
-// included. id returns the i-th confirmed entry's id.
+// sortReply returns the results of a request with n entries, by position: success for each
+// entry that SQS confirmed, a failure for every other one, also for those that the reply
+// does not mention. id returns the id of the i-th confirmed entry.
 func sortReply(n, confirmed int, id func(i int) *string, failed []types.BatchResultErrorEntry, err error) results {
 	replied := unanswered(n)
 	if err != nil {
@@ -91,7 +91,8 @@ func sortReply(n, confirmed int, id func(i int) *string, failed []types.BatchRes
 	return replied
 }
 
-// position reads an entry's id back.
+// position returns the position that is an entry's id. It returns false if the id is none of
+// the n positions.
 func position(id *string, n int) (int, bool) {
 	if id == nil {
 		return 0, false

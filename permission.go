@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// denied says that we lack the permission for a call.
+// denied reports whether we lack the permission for a call.
 func denied(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && (api.ErrorCode() == "AccessDenied" || api.ErrorCode() == "AccessDeniedException")
@@ -20,13 +20,13 @@ func missing(err error) bool {
 	return ok && (api.ErrorCode() == "QueueDoesNotExist" || api.ErrorCode() == "AWS.SimpleQueueService.NonExistentQueue")
 }
 
-// deniedByKey says that we lack the permission to use a queue's key.
+// deniedByKey reports whether we lack the permission to use the queue's KMS key.
 func deniedByKey(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && (api.ErrorCode() == "KmsAccessDenied" || api.ErrorCode() == "KMS.AccessDeniedException")
 }
 
-// planSettings is the part of the configuration that plans are made from.
+// planSettings returns the part of the configuration that a plan depends on.
 func (c *Consumer) planSettings() plan.Settings {
 	return plan.Settings{
 		HandlerTimeout: c.cfg.HandlerTimeout,

@@ -8,9 +8,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// guarded returns p with the user's own code in it, backoff functions and rules,
-// made safe to call where a panic would cost more than an attempt. report is told
-// of each panic.
+// guarded returns p with the user's code in it, backoffs and rules, made safe against panics,
+// because the machine calls it where a panic would cost more than an attempt. report is
+// called for each panic.
 func guarded(p retry.Policy, report func(problem string)) retry.Policy {
 	p.Backoff = guardedBackoff(p.Backoff, report)
 	rules := make([]retry.Rule, len(p.Rules))
@@ -31,8 +31,8 @@ func guarded(p retry.Policy, report func(problem string)) retry.Policy {
 	return p
 }
 
-// guardedBackoff wraps a backoff of the user's; those of package retry cannot
-// panic.
+// guardedBackoff wraps a backoff of the user's. Those of package retry cannot panic and are
+// returned as they are.
 func guardedBackoff(b retry.Backoff, report func(problem string)) retry.Backoff {
 	switch b.(type) {
 	case nil, retry.Exponential, retry.Constant, retry.Linear, retry.Polynomial, retry.List:

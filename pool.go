@@ -11,35 +11,33 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// Pool is a number of places for handlers that several consumers share: each has a
-// queue, a handler and a Config of its own, and takes its turns by its [Share]. A place
-// that one has no use for is the others'.
+// Pool lets several consumers share a number of places for handlers. Each consumer has its
+// own queue, handler and Config, and takes its turns by its [Share]. If one consumer has no
+// message for a place, the others can use it.
 //
-// Priorities are strict: a handler is started only while no message of a higher
-// priority is ready to be, so that a queue that keeps the pool busy starves those
-// below it. What is running is not interrupted: where handlers of a lower priority
-// take long, a Config.Concurrency below the pool's leaves places that they cannot
-// take. Among consumers of one priority, handlers are started in proportion to the
-// weights, for as long as all of them have messages. One that had none, or whose
-// receives were slow, makes up for it with at most ten starts.
+// Priorities are strict: a handler starts only if no message of a higher priority is ready,
+// so a queue that keeps the pool busy starves those of lower priorities. Running handlers are
+// not interrupted: if handlers of a lower priority take long, give their consumer a
+// Config.Concurrency below the pool's, so that some places stay free. Among consumers of one
+// priority, handlers start in proportion to the weights while all of them have messages. A
+// consumer that had none, or whose receives were slow, catches up with at most ten starts.
 //
-// A message that is received runs soon: each consumer receives for the places that
-// are free and for its Config.Prefetch, for the latter only while nothing of a
-// higher priority waits. Since the queues cannot be asked together, each may bring
-// one receive more. A consumer that is paused, or whose breaker is open, takes no
-// places.
+// A received message runs soon: each consumer receives for the places that are free and for
+// its Config.Prefetch, for the latter only while no message of a higher priority waits. The
+// queues cannot be asked together, so each consumer may receive up to ten messages more. A
+// consumer that is paused, or whose breaker is open, takes no places.
 //
-// A message that seems to kill the process runs alone in the whole pool. All state
-// of a pool's consumers is under one lock, so that what one pool can do in a second
-// is about what one consumer can.
+// A message that seems to kill the process runs alone in the whole pool. All consumers of a
+// pool share one lock, so that a pool can handle about as many messages a second as one
+// consumer.
 type Pool struct {
-	mu      sync.Mutex // of its consumers too
-	private bool       // a consumer's and its retry lane's, which know no other
+	mu      sync.Mutex // also guards its consumers
+	private bool       // made for one consumer and its retry lane
 	machine *consumer.Pool
 	shells  map[*consumer.Machine]*Consumer // of the machines in it
 }
 
-// PoolConfig says how a [Pool] works. The zero PoolConfig works.
+// PoolConfig configures a [Pool]. The zero PoolConfig works.
 type PoolConfig struct {
 	// Concurrency is how many handlers run at once, of all queues together.
 	// Default: 10.
@@ -50,33 +48,33 @@ type PoolConfig struct {
 type PoolStatus struct {
 	// Concurrency is how many handlers may run at once: see Pool.SetConcurrency.
 	Concurrency int
-	// Handlers is how many do.
+	// Handlers is how many handlers run.
 	Handlers int
-	// Queues are the consumers of the pool that have not stopped, those of the highest
-	// priority first, and otherwise as they were made.
+	// Queues are the consumers of the pool that have not stopped, in descending order of
+	// their priorities, and those of one priority in the order in which they were added.
 	Queues []PoolQueue
 }
 
 // PoolQueue is one consumer of a pool.
 type PoolQueue struct {
-	// URL is its queue's.
+	// URL is that of its queue.
 	URL string
-	// Share is what it has of the pool.
+	// Share is its share of the pool.
 	Share Share
-	// Handlers is how many of the pool's places it has.
+	// Handlers is how many of the pool's places it uses.
 	Handlers int
 	Status   Status
 }
 
-// Share is when a consumer of a [Pool] has its turn. The zero Share has the same share
-// as any other.
+// Share decides when a consumer of a [Pool] has its turn. Consumers with the zero Share take
+// equal turns.
 type Share struct {
 	// Priority is the consumer's rank: while a message of a higher priority is ready, no
-	// handler of a lower one is started. It may be negative. Default: 0.
+	// handler of a lower priority starts. It may be negative. Default: 0.
 	Priority int
-	// Weight is the consumer's part of what those of its priority start while all of them
-	// have messages: one of weight 3 starts three handlers for each that one of weight
-	// 1 starts. From 1 to 1,000. Default: 1.
+	// Weight is the consumer's part among those of its priority: while both have messages,
+	// a consumer of weight 3 starts three handlers for each that one of weight 1 starts.
+	// From 1 to 1,000. Default: 1.
 	Weight int
 }
 
@@ -87,7 +85,7 @@ func (s Share) withDefaults() Share {
 	return s
 }
 
-// validate returns every problem of s, which errors call name.
+// validate returns every problem of s. name is what the errors call s.
 func (s Share) validate(name string) []error {
 	if s.Weight < 0 || s.Weight > maxWeight {
 		return []error{fmt.Errorf("%s.Weight is %d: set 1 to %d, or 0 for 1", name, s.Weight, maxWeight)}
@@ -107,9 +105,9 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	return p, nil
 }
 
-// Add makes a consumer as [New] does, with a share of the pool's places, and adds it
-// to the pool. Unless its Concurrency says otherwise it may take all of them. One that
-// is added while the pool runs has to be run by itself.
+// Add makes a consumer as [New] does, and adds it to the pool. By default it may take all of
+// the pool's places; its Config.Concurrency limits that. A consumer that is added while the
+// pool runs must be run by its own [Consumer.Run].
 func (p *Pool) Add(c Client, queueURL string, h Handler, s Share, cfg Config) (*Consumer, error) {
 	return spec{client: c, url: queueURL, handler: h, pool: p, share: s, cfg: cfg}.consumer()
 }
@@ -120,11 +118,10 @@ func (p *Pool) AddBatch(c Client, queueURL string, h BatchHandler, s Share, cfg 
 	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, pool: p, share: s, cfg: cfg.Config}.consumer()
 }
 
-// Run runs every consumer of the pool until ctx ends, and returns when all have
-// drained, side by side, each within its StopBudget: nil if all did, or what their
-// Run returned, joined. Consumers that should stop at different times are run one
-// by one instead, each with a context of its own. It is an error if there is none,
-// or if one has been run already.
+// Run runs every consumer of the pool until ctx ends. Then all drain at the same time, each
+// within its StopBudget. Run returns nil if all have drained, otherwise the joined errors of
+// [Consumer.Run]. To stop consumers at different times, call their Run instead, each with its
+// own context. Run fails if the pool has no consumers, or if one was run already.
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	var all []*Consumer
@@ -145,7 +142,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	return consumeAll(ctx, all)
 }
 
-// size is how many handlers may run at once.
+// size returns how many handlers may run at once.
 func (p *Pool) size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,10 +152,10 @@ func (p *Pool) size() int {
 	return p.machine.Concurrency()
 }
 
-// SetConcurrency changes how many handlers may run at once, at first
-// PoolConfig.Concurrency. Handlers that run are left to end. Consumers whose
-// Config.Concurrency was not set may use all of it. It may be called at any time
-// from any goroutine.
+// SetConcurrency changes how many handlers may run at once, from 1 to 100,000; at first that
+// is PoolConfig.Concurrency. Running handlers are not interrupted. Consumers whose
+// Config.Concurrency was not set may use all places. It may be called at any time from any
+// goroutine.
 func (p *Pool) SetConcurrency(n int) error {
 	if n < 1 || n > maxConcurrent {
 		return fmt.Errorf("reprise: a pool's concurrency of %d is out of range: set 1 to %d handlers", n, maxConcurrent)
@@ -204,8 +201,8 @@ func (p *Pool) admit(c *Consumer, s Share, whole bool) {
 	p.machine.Join(c.guarded, consumer.Share(s.withDefaults()), whole)
 }
 
-// closed takes c, which is closed, out of p when none of its handlers is left. It is called
-// with the lock held.
+// closed takes c, which is closed, out of p if none of its handlers is left. The caller holds
+// the lock.
 func (p *Pool) closed(c *Consumer) {
 	if p.machine.Leave(c.guarded) {
 		delete(p.shells, c.guarded)

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// runProbe asks the user's probe whether the dependency is back. If there are more
-// canaries when it returns, its answer is to a question of old.
+// runProbe calls Config.Outage.Probe, and tells the machine the result. The machine ignores
+// it if another canary has started meanwhile.
 func (c *Consumer) runProbe(g *consumer.Gate, n int, began time.Time) {
 	err := errors.New("Config.Outage.Probe called runtime.Goexit")
 	defer func() {
@@ -24,12 +24,11 @@ func (c *Consumer) runProbe(g *consumer.Gate, n int, began time.Time) {
 	ctx, cancel := context.WithTimeout(c.workCtx, consumer.ProbeTimeout)
 	defer cancel()
 	if err = c.cfg.Outage.Probe(ctx, g.Key()); err != nil {
-		err = fixedText{err, err.Error()} // which Status asks for under c.mu
+		err = fixedText{err, err.Error()} // Status calls its Error method under c.mu
 	}
 }
 
-// logOutage logs the beginning and the end of an outage; its probes are of no
-// interest.
+// logOutage logs the beginning and the end of an outage, not its probes.
 func (c *Consumer) logOutage(e OutageEvent) {
 	switch {
 	case e.State == BreakerOpen && e.Previous == BreakerClosed:

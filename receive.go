@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// pollGrace is how much longer than its long poll a receive may take: its connection
-	// has died silently then.
+	// pollGrace is how much longer than its long poll a receive may take. If it takes
+	// longer, its connection has died silently.
 	pollGrace = 20 * time.Second
 )
 
-// errReceiveCut is why a receive came to nothing whose goroutine has ended.
+// errReceiveCut is the error of a receive whose goroutine the user's code has ended.
 var errReceiveCut = errors.New("the Client, Config.Outage.Key or the logger panicked or called runtime.Goexit")
 
 var allAttributes = []string{"All"}
 
-// The system attributes that decide about a message, or that a copy of it must
-// carry on.
+// systemAttributes are those that the consumer needs, or that a copy must have too.
 var systemAttributes = []types.MessageSystemAttributeName{
 	types.MessageSystemAttributeNameApproximateReceiveCount,
 	types.MessageSystemAttributeNameApproximateFirstReceiveTimestamp,
@@ -38,7 +37,7 @@ var systemAttributes = []types.MessageSystemAttributeName{
 
 // receive asks for n messages, whose places are reserved for p, and takes them in.
 func (c *Consumer) receive(p *consumer.Poller, n int) {
-	err := errReceiveCut // until we know better
+	err := errReceiveCut // unless this goroutine gets further
 	answered := false
 	defer func() {
 		if !answered {
@@ -60,7 +59,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	subjects := took(c.enter(), p, n, batch, requested, now, room[:0])
 	c.leave()
 	answered = true
-	c.tellSettled() // of those that came too late
+	c.tellSettled() // of messages whose lease had ended before they arrived
 	if f := c.cfg.Observer.Received; f != nil {
 		for i := range batch {
 			d := &batch[i]
@@ -72,7 +71,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 // askFor makes one long poll for n messages.
 func (c *Consumer) askFor(n int) (out *sqs.ReceiveMessageOutput, err error) {
 	ctx := c.pollLimit.context(c.pollCtx)
-	var cut error // by a stop, at no cost to anybody: no failure of the request
+	var cut error // a stop has cancelled the receive, which does no harm: it counts as no failure
 	err = c.client.call(ctx, OpReceive, n, func() (int, error) {
 		var err error
 		out, err = c.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -98,7 +97,8 @@ func (c *Consumer) askFor(n int) (out *sqs.ReceiveMessageOutput, err error) {
 	return out, cmp.Or(err, cut)
 }
 
-// observeEndpoint learns from a reply whether a receive may be cancelled.
+// observeEndpoint notes whether the endpoint makes the messages of a cancelled receive visible
+// again, which its replies say.
 func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
 	if returns := replies.ReturnsCancelled(reply); returns != c.returnsCancelled.Load() {
 		c.returnsCancelled.Store(returns)
@@ -123,8 +123,8 @@ func (c *Consumer) unpack(messages []types.Message, now time.Time) []delivery {
 	return batch
 }
 
-// took gives m the messages of p's receive, in a section, and appends to subjects what
-// they are then. A server may send more than it was asked for.
+// took gives m the messages of p's receive, in a section, and appends their subjects, as they
+// are then. There may be more than n: a server may send more than it was asked for.
 func took(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requested, answered time.Time, subjects []consumer.Subject) []consumer.Subject {
 	var room [maxBatch]*consumer.Delivery
 	received := room[:0]
@@ -138,9 +138,9 @@ func took(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requ
 	return subjects
 }
 
-// countFits fills in how many attempts each message can have had. On FIFO queues
-// failing neighbours burn receives too, by the dozen, so that there only runs seen
-// here count. The backoff may be the user's code: c.mu is not held.
+// countFits fills in how many attempts each message can have had. On FIFO queues it does not:
+// there a failing head uses up dozens of receives of the messages behind it, so only runs in
+// this process count. The backoff may be the user's code: the caller does not hold c.mu.
 func (c *Consumer) countFits(batch []delivery, now time.Time) {
 	if c.queue.fifo {
 		return

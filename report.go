@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
-// Calls counts requests to SQS by kind. Retries inside the SDK are not seen.
+// Calls counts requests to SQS by kind. Retries inside the SDK are not counted.
 type Calls struct {
 	Receives, Deletes, Visibilities, Heartbeats, Sends, Attributes int64
 }
@@ -19,12 +19,12 @@ func (c Calls) Total() int64 {
 	return c.Receives + c.Deletes + c.Visibilities + c.Heartbeats + c.Sends + c.Attributes
 }
 
-// Counts says what has become of messages.
+// Counts counts what happened to messages.
 type Counts struct {
 	// Received counts deliveries, duplicates included.
 	Received int64
-	// Duplicates counts deliveries of messages that were in our hands already:
-	// they are not run twice.
+	// Duplicates counts deliveries of messages that the consumer held already: they are not
+	// run twice.
 	Duplicates int64
 	// Attempts counts runs of the handler, Panics those that panicked. A batch is an
 	// attempt of each of its messages, and panics once.
@@ -41,13 +41,13 @@ type Counts struct {
 	// Requeued counts those of Retried, Released and Parked for which a copy was
 	// sent in place of the message.
 	Requeued int64
-	// Woken counts messages that were made visible before their backoff had ended.
+	// Woken counts messages that were made visible before the end of their backoff.
 	Woken int64
-	// Expiring counts messages that were hidden though their queue will drop them
-	// before they can be tried again.
+	// Expiring counts messages that were hidden although their queue will drop them before
+	// they can be tried again.
 	Expiring int64
-	// Untrusted counts deliveries whose history was ignored: it is implausible or, with
-	// Config.SigningKeys, not signed by one of them for that message.
+	// Untrusted counts deliveries whose history was ignored: it was implausible or, with
+	// Config.SigningKeys, none of the keys had signed it for that message.
 	Untrusted int64
 	// Lost counts messages whose lease ended before they were settled.
 	Lost int64
@@ -62,11 +62,11 @@ const (
 	HealthNew = Health(consumer.HealthNew)
 	// HealthOK: receiving and settling.
 	HealthOK = Health(consumer.HealthOK)
-	// HealthDegraded: working, but something needs an operator's attention: see
+	// HealthDegraded: working, but a problem needs an operator's attention: see
 	// Status.Problem.
 	HealthDegraded = Health(consumer.HealthDegraded)
-	// HealthFailing: receives fail, or all places are taken by handlers that ignored the
-	// end of their contexts: only a restart of the process ends these.
+	// HealthFailing: receives fail, or all places are taken by handlers that ignore the end
+	// of their contexts, which only a restart of the process ends.
 	HealthFailing = Health(consumer.HealthFailing)
 	// HealthStopping: draining.
 	HealthStopping = Health(consumer.HealthStopping)
@@ -84,34 +84,34 @@ func (h Health) String() string { return nameOf(healthNames[:], uint8(h), "Healt
 // Status is a consumer's state at one moment.
 type Status struct {
 	Health Health
-	// Problem says what is wrong, in words: empty when nothing is.
+	// Problem describes what is wrong: empty if there is no problem.
 	Problem string
-	// Running, Waiting and Settling count the messages this process holds: in a
+	// Running, Waiting and Settling count the messages that this consumer holds: in a
 	// handler, leased but not started, and finished but not yet acknowledged.
 	Running, Waiting, Settling int
-	// Processing counts all that this process has in its hands: Running, Waiting and
+	// Processing counts all messages that this consumer holds: Running, Waiting and
 	// Settling together.
 	Processing int
-	// InBackoff counts the failed messages that this process has hidden, or holds as
-	// FIFOHold says, and that are not yet due.
+	// InBackoff counts the failed messages that are not yet due: hidden by this process, or
+	// held by it as FIFOHold says.
 	InBackoff int
-	// InFlight is the whole queue's count of messages in flight, about a minute old:
-	// what all processes have in their hands or have hidden.
+	// InFlight is the queue's count of messages in flight, which all processes hold or have
+	// hidden, about a minute old.
 	InFlight InFlight
-	// Pollers counts the goroutines that receive, or wait for room or for a
-	// backoff to end.
+	// Pollers counts the receives under way, and those that wait for room or for the end of
+	// a backoff.
 	Pollers int
 	// Concurrency is how many handlers may run at once: see SetConcurrency.
 	Concurrency int
 	// Rate is how many handlers may start per second, 0 if there is no limit: see SetRate.
 	Rate float64
-	// Paused says that the whole consumer is paused.
+	// Paused reports whether the whole consumer is paused.
 	Paused bool
-	// Breakers are the breakers that are not closed, and the keys that are paused,
-	// by key: nil in good times.
+	// Breakers are the breakers that are not closed, and the keys that are paused, in order
+	// of their keys: nil if there are none.
 	Breakers []BreakerStatus
-	// GivingUp says that many different messages are given up and hardly one succeeds:
-	// nil in good times.
+	// GivingUp is set while many different messages are given up and hardly one succeeds:
+	// otherwise nil.
 	GivingUp *GivingUp
 	// LastReceive is when a receive last succeeded, LastSettle when SQS last
 	// acknowledged a settlement: zero if never.
@@ -120,7 +120,7 @@ type Status struct {
 	Calls                   Calls
 }
 
-// Report says what became of every message, at the end of Run.
+// Report says, at the end of Run, what happened to every message.
 type Report struct {
 	Counts Counts
 	Calls  Calls
@@ -130,23 +130,23 @@ type Report struct {
 	// Unsettled names the messages that were finished but whose settlement SQS did
 	// not acknowledge in time. They come again when their leases run out.
 	Unsettled []string
-	// AfterDeletes is how many messages were deleted whose Config.AfterDelete had not
-	// returned within the stop budget, or had not begun.
+	// AfterDeletes is for how many deleted messages Config.AfterDelete had not begun or not
+	// returned within the stop budget.
 	AfterDeletes int
-	// Stranded says that a receive had to be cancelled: messages that SQS handed
-	// to it, if any, come again after Config.Lease.
+	// Stranded reports whether a receive had to be cancelled. Messages that SQS had sent to
+	// it, if any, become visible again after Config.Lease.
 	Stranded bool
 	// Took is how long the stop took.
 	Took time.Duration
 }
 
-// Drained says that every message we knew of was settled, and what follows its
-// delete done. See also Stranded.
+// Drained reports whether every message that the consumer held was settled, and every
+// Config.AfterDelete has returned. See also Stranded.
 func (r Report) Drained() bool {
 	return len(r.Abandoned) == 0 && len(r.Unsettled) == 0 && r.AfterDeletes == 0
 }
 
-// String is one line for a log.
+// String returns one line for a log.
 func (r Report) String() string {
 	var b strings.Builder
 	n := r.Counts
@@ -160,7 +160,7 @@ func (r Report) String() string {
 		{n.Requeued, "requeued as copies"},
 		{n.Held, "failures of FIFO messages held here"},
 		{n.Expiring, "left to expire"},
-		{n.Kept, "kept for want of a dead-letter queue"},
+		{n.Kept, "kept because no dead-letter queue accepts them"},
 		{n.Lost, "lost to the end of their lease"},
 		{int64(len(r.Abandoned)), "abandoned in their handlers"},
 		{int64(len(r.Unsettled)), "not settled in time"},

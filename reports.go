@@ -4,9 +4,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// reportInOrder tells the log and observers all that they are to be told in order.
+// reportInOrder tells the log and observers the machine's reports, in order.
 func (c *Consumer) reportInOrder() {
-	exited := true // by the user's code, until we return
+	exited := true // unless we return, the user's code has ended this goroutine
 	defer func() {
 		if exited {
 			c.lock().ReportsLeft()
@@ -51,7 +51,7 @@ func (c *Consumer) tellReport(r consumer.Report) {
 	}
 }
 
-// shownArgs are the arguments of a complaint as they are logged.
+// shownArgs returns the arguments of a complaint as they are logged.
 func shownArgs(args []any) []any {
 	for i, a := range args {
 		if s, ok := a.(consumer.Subject); ok {
@@ -61,7 +61,7 @@ func shownArgs(args []any) []any {
 	return args
 }
 
-// tellSettled tells the observer of the messages released since the last call.
+// tellSettled tells the observer of the messages that were settled since the last call.
 func (c *Consumer) tellSettled() {
 	f := c.cfg.Observer.Settled
 	if f == nil {
@@ -79,7 +79,7 @@ func (c *Consumer) tellSettled() {
 	}
 }
 
-// statusOf is a machine's Status, as it is shown.
+// statusOf converts a machine's Status.
 func statusOf(s consumer.Status, calls Calls) Status {
 	status := Status{
 		Health: Health(s.Health), Problem: s.Problem,

@@ -15,25 +15,25 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// Via says how a message that is to come again is given back to its queue.
+// Via says how a message to be tried again is given back to its queue.
 type Via = plan.Via
 
 const (
-	// ViaAuto hides the message until it is due. Where that would lose it or what
-	// is known of it, a copy with its history is sent and the original deleted: at
-	// the last receive that the queue's RedrivePolicy permits, near the end of the
-	// queue's retention, for a wait beyond SQS's 12 hours, for a message that is
-	// released again, and for waits while the queue's quota of messages in flight is
-	// nearly used up: delayed copies are not in flight. A wait of more than a year is
-	// cut to a year. Copies need sqs:SendMessage on the queue. On FIFO queues, where a
-	// copy would come out of turn, messages are only ever hidden.
+	// ViaAuto hides the message until it is due. If that would lose the message or its
+	// history, a copy with the history is sent and the original is deleted: at the last
+	// receive that the queue's RedrivePolicy permits; near the end of the queue's
+	// retention; for a wait of more than SQS's 12 hours; for a message that is released
+	// again; and while the queue's quota of messages in flight is nearly used up, because
+	// delayed copies are not in flight. A wait of more than a year is cut to a year. Copies
+	// need sqs:SendMessage on the queue. On FIFO queues a copy would come out of order:
+	// there messages are only hidden.
 	ViaAuto = plan.ViaAuto
-	// ViaVisibility only hides. Waits beyond 12 hours are then kept by the process
-	// that set them, and at its last permitted receive a message is dead-lettered.
+	// ViaVisibility only hides. Then only the process that set a wait of more than 12 hours
+	// knows its end, and at its last permitted receive a message is dead-lettered.
 	ViaVisibility = plan.ViaVisibility
-	// ViaRequeue sends a copy for each retry, so that attempts are counted exactly
-	// in the whole fleet, at one or two requests more for ten retries. It is
-	// refused for FIFO queues.
+	// ViaRequeue sends a copy for each retry, so that all consumers of the queue count
+	// attempts exactly. It costs one or two requests more for ten retries. FIFO queues do
+	// not permit it.
 	ViaRequeue = plan.ViaRequeue
 )
 
@@ -64,7 +64,7 @@ func (c *Consumer) sendCopies(batch []*consumer.Delivery, asked []consumer.Entry
 	return replied
 }
 
-// copyOf is the copy that takes d's place in its queue.
+// copyOf returns the copy that replaces d.
 func (c *Consumer) copyOf(d *delivery, e *consumer.Entry) types.SendMessageBatchRequestEntry {
 	entry := d.resend(e.Bare)
 	if entry.MessageAttributes == nil {
@@ -75,8 +75,8 @@ func (c *Consumer) copyOf(d *delivery, e *consumer.Entry) types.SendMessageBatch
 	return entry
 }
 
-// resend is everything that d's sender sent, to send again; if bare is set, without
-// the trace header.
+// resend returns an entry that sends d again as its producer sent it; if bare is set,
+// without the trace header.
 func (d *delivery) resend(bare bool) types.SendMessageBatchRequestEntry {
 	entry := types.SendMessageBatchRequestEntry{
 		MessageBody:       d.raw.Body,
@@ -93,8 +93,8 @@ func (d *delivery) resend(bare bool) types.SendMessageBatchRequestEntry {
 	return entry
 }
 
-// intact says that raw is what SQS computed its digests of. What has no digest is
-// not known to be.
+// intact reports whether raw matches the digests that SQS sent with it. It returns false if
+// a digest is missing.
 func intact(raw *types.Message) bool {
 	body := md5.Sum([]byte(deref(raw.Body)))
 	if hex.EncodeToString(body[:]) != deref(raw.MD5OfBody) {

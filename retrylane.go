@@ -2,35 +2,36 @@ package reprise
 
 import "fmt"
 
-// RetryLane is a queue beside a consumer's own that what has failed goes to, so that
-// it does not wait behind that queue's backlog: what is to be retried is sent there, as
-// a copy with its history that is due when the policy says, and so are all other copies.
-// [Consumer.Run] consumes it too, with the same handler and the same Config, MaxAttempts
-// included, which is best set. The two share the places of their pool; without one, those
-// of Config.Concurrency. Each has its own Rate and breaker.
+// RetryLane is a second queue for messages that have failed, so that they do not wait behind
+// the backlog of the consumer's own queue. A message to be retried is sent there as a copy
+// with its history, which is due when the policy says; all other copies are sent there too.
+// [Consumer.Run] also consumes the lane, with the same handler and the same Config; set
+// MaxAttempts, because the two queues' maxReceiveCounts may differ. Queue and lane share the
+// places of their pool or, without one, those of Config.Concurrency. Each has its own Rate
+// and breaker.
 //
-// Dead letters of the lane name the consumer's queue as their source. Sending there needs
-// sqs:SendMessage on the lane; where it takes nothing, retries are hidden in their own
-// queue. Standard queues only.
+// Dead letters of the lane name the consumer's queue as their source. Copies need
+// sqs:SendMessage on the lane; if it accepts none, messages are hidden in their own queue.
+// Only standard queues can have a lane.
 type RetryLane struct {
-	// URL is the lane's. It is no other queue's lane, and not the dead-letter queue.
-	// Default: none; there is no lane.
+	// URL is that of the lane. It must be neither another queue's lane nor the dead-letter
+	// queue. Default: empty; there is no lane.
 	URL string
-	// Share is when the lane has its turn, beside its queue and the rest of the pool: one
-	// turn to one of the queue's by default.
+	// Share decides when the lane has its turn, beside its queue and the other consumers of
+	// the pool. Default: the zero Share, one turn for each turn of the queue.
 	Share Share
 }
 
-// A retry lane has a consumer of its own. Nothing about it is new but where copies go:
-// what is to be retried is requeued to the lane, with its history, and the lane's
-// consumer takes it from there.
+// A retry lane has its own consumer. The only difference is where copies are sent: a message
+// to be retried is requeued to the lane, with its history, and the lane's consumer receives
+// it there.
 
-// RetryLane returns the consumer of Config.RetryLane, which runs when c does: for its
-// Status, and to operate it by itself. It is nil if there is none.
+// RetryLane returns the consumer of Config.RetryLane, which runs when c does; nil if there is
+// none. It has its own Status, and can be operated by itself.
 func (c *Consumer) RetryLane() *Consumer { return c.retryLane }
 
-// retryLaneQueue returns the queue that copies go to, and what is wrong with Config.RetryLane
-// if that is another than queue, the consumer's own. c has its defaults filled in.
+// retryLaneQueue returns the queue to which copies are sent, queue itself if there is no lane,
+// and every problem of Config.RetryLane. The defaults of c are filled in.
 func (c Config) retryLaneQueue(queue queueURL) (retryLane queueURL, problems []error) {
 	if c.RetryLane == (RetryLane{}) {
 		return queue, nil
@@ -57,8 +58,8 @@ func (c Config) retryLaneQueue(queue queueURL) (retryLane queueURL, problems []e
 	return retryLane, append(problems, c.RetryLane.Share.validate("Config.RetryLane.Share")...)
 }
 
-// checkRetryLane returns an error if c's retry lane is that of another queue too: what it
-// gives up would name the wrong one as its source. The caller holds p.mu.
+// checkRetryLane returns an error if c's retry lane is that of another queue too: its dead
+// letters would name the wrong queue as their source. The caller holds p.mu.
 func (p *Pool) checkRetryLane(c *Consumer) error {
 	if !c.hasRetryLane() {
 		return nil
@@ -71,5 +72,5 @@ func (p *Pool) checkRetryLane(c *Consumer) error {
 	return nil
 }
 
-// hasRetryLane says that what is retried goes to another queue.
+// hasRetryLane reports whether copies are sent to another queue.
 func (c *Consumer) hasRetryLane() bool { return c.copyTo != c.queue }

@@ -7,11 +7,11 @@ import (
 )
 
 // Every input of a consumer's machine stands between enter and leave: the end of a handler,
-// a reply, a timer, a call of an operator. At the end of the section the machine finds out
-// what goes on, and the shell starts the effects.
+// a reply, a timer, a call of an operator. At the end of the section the machine decides what
+// goes on, and the shell starts the effects.
 //
-// lock alone is used where nothing is changed that anybody waits for: to look, and to
-// take what is to be logged or told.
+// lock and unlock are enough for a section that changes nothing that workers or pollers wait
+// for: to read the state, or to take the next report.
 
 // enter begins a section that may change what workers and pollers wait for. It takes
 // the lock, which leave gives back.
@@ -29,8 +29,8 @@ func (c *Consumer) leave() {
 	c.unlock()
 }
 
-// lock takes the lock to look, or to change what nobody waits for, and begins a section.
-// unlock gives the lock back.
+// lock takes the lock and begins a section that changes nothing that workers or pollers wait
+// for. unlock ends it.
 func (c *Consumer) lock() *consumer.Machine {
 	c.mu.Lock()
 	c.guarded.Begin(c.platform.now(), c.clock.lead())
@@ -44,7 +44,7 @@ func (c *Consumer) unlock() {
 }
 
 // finishSection arms the timers and starts the effects of all of p's consumers, since a change of
-// one can concern the others. It is called with the lock held.
+// one can concern the others. The caller holds the lock.
 func (p *Pool) finishSection(now time.Time) {
 	for m := range p.machine.Each {
 		shell := p.shells[m]
@@ -53,9 +53,9 @@ func (p *Pool) finishSection(now time.Time) {
 	}
 }
 
-// arm sets the timer to when the machine has to be asked again. It is called with the lock
-// held. If it fires earlier it is left alone, and set again when it does: most alarms are
-// stopped, or set to later, before they ring.
+// arm sets the timer to the next alarm of the machine. The caller holds the lock. A timer that
+// fires earlier is not changed, but set again when it fires: most alarms are stopped or
+// postponed before they ring.
 func (c *Consumer) arm(now time.Time) {
 	next := c.guarded.Next()
 	if next.IsZero() || !c.ringsAt.IsZero() && !next.Before(c.ringsAt) {

@@ -22,10 +22,10 @@ type SenderClient interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 }
 
-// Outgoing is a message to send. It is plain data; what its maps hold must not be
-// changed after it has been handed to a [Sender].
+// Outgoing is a message to send. It is plain data. Do not change its map after passing it to
+// a [Sender].
 type Outgoing struct {
-	// Body is the message's text. SQS takes no empty one.
+	// Body is the message's text. SQS does not accept an empty one.
 	Body string
 	// Attributes are the message attributes, at most ten. Default: none.
 	Attributes map[string]types.MessageAttributeValue
@@ -35,61 +35,59 @@ type Outgoing struct {
 	// GroupID is the message group: on FIFO queues, which require it, the unit of
 	// ordering; on standard queues the fair-queue tenant. Default: none.
 	GroupID string
-	// DeduplicationID makes SQS drop what is sent again under the same id within
-	// five minutes. FIFO queues only, which require it unless
-	// SenderConfig.ContentDeduplication says otherwise.
+	// DeduplicationID makes a FIFO queue drop messages that are sent with the same id within
+	// five minutes. FIFO queues require it unless SenderConfig.ContentDeduplication is set;
+	// other queues do not permit it.
 	DeduplicationID string
-	// Delay hides the message at first, for at most 15 min, rounded up to whole
-	// seconds. Not on FIFO queues. Default: the queue's delay.
+	// Delay is how long the message is hidden at first, at most 15 min, rounded up to whole
+	// seconds. FIFO queues do not permit it. Default: the queue's delay.
 	Delay time.Duration
 }
 
-// Sent is what became of an [Outgoing].
+// Sent is the result of sending an [Outgoing].
 type Sent struct {
 	// ID is the message id that SQS gave the message.
 	ID string
 	// SequenceNumber is the message's place in a FIFO queue, in decimal; empty on
 	// standard queues.
 	SequenceNumber string
-	// Err is why the message was not sent: nil if and only if SQS has acknowledged
-	// it. If it is an [ErrUnconfirmed], SQS may have it all the same.
+	// Err is why the message was not sent: nil if and only if SQS has acknowledged it. If it
+	// wraps [ErrUnconfirmed], SQS may have the message all the same.
 	Err error
 }
 
 var (
-	// ErrUnconfirmed is part of the error of a message that SQS may or may not
-	// have: a request with it ended without a reply that says so. Any other error
-	// means that SQS does not have it.
+	// ErrUnconfirmed is wrapped in the error of a message that SQS may or may not have: a
+	// request with it ended without a clear reply. Any other error means that SQS does not
+	// have the message.
 	ErrUnconfirmed = errors.New("reprise: SQS may have the message, but has not confirmed it")
 
-	// ErrSenderClosed is part of the error of a message that was handed to a
-	// Sender after its Close, or was still unsent when Close gave up.
+	// ErrSenderClosed is wrapped in the error of a message that was passed to a Sender after
+	// Close, or was still unsent when Close gave up.
 	ErrSenderClosed = errors.New("reprise: the sender is closed")
 )
 
-// Sender sends messages to one queue in few requests: ten at a time, or fewer
-// when the first has waited for a short linger, from however many goroutines they
-// come. Each message gets its own answer, and none is dropped without one.
+// Sender sends messages to one queue in few requests: ten messages in each, or fewer if the
+// first of them has waited for a short linger. They may come from many goroutines. Each
+// message gets its own result, and none is dropped without one.
 //
-// What SQS fails to take is sent again, alone and with backoff, for as long as
-// the caller's context lasts, or SenderConfig.Tries times: throttles, failures of
-// the service, lost connections. What that cannot mend is answered at once or, where
-// it is the queue's trouble (it is missing, access is denied), after three requests.
-// The SDK's own retries are not used.
+// If SQS throttles, the service fails or a connection is lost, the message is sent again,
+// alone and with backoff, until its context ends or it was in SenderConfig.Tries requests. If
+// sending again cannot help, the message fails at once or, if the queue is missing or access
+// is denied, after three requests. The SDK's own retries are not used.
 //
-// A request whose reply is lost may have been carried out. On a standard queue
-// the message is then sent twice: consumers must bear duplicates in any case. A
-// FIFO queue drops the second by its deduplication id, unless it comes more than
-// five minutes after the first.
+// SQS may have carried out a request whose reply is lost. On a standard queue the message is
+// then sent twice; consumers must tolerate duplicates in any case. A FIFO queue drops the
+// second one by its deduplication id, unless it comes more than five minutes after the first.
 //
-// On a FIFO queue the messages of a group are sent in the order in which they
-// were handed over, each when SQS has answered for the one before: in one batch,
-// the failure of one would let its successors overtake it. So batches fill from
-// different groups, and a single group has a request for each message. A message
-// that is given up is left out; its successors go on.
+// On a FIFO queue the messages of a group are sent in the order in which they were passed to
+// the Sender, each when SQS has answered for the one before: if they shared a batch and one
+// failed, the later ones would overtake it. So a batch has messages of different groups, and a
+// single group needs a request for each message. If a message is given up, the next ones of
+// its group are sent all the same.
 //
-// A Sender may be used by many goroutines. It has goroutines of its own only
-// while it has messages. Close it, so that none is left unsent.
+// Many goroutines may use a Sender. It has goroutines of its own only while it has messages.
+// Close it, so that no message is left unsent.
 type Sender struct {
 	client SenderClient
 	queue  queueURL
@@ -103,7 +101,7 @@ type Sender struct {
 
 	requests atomic.Int64 // made so far
 
-	mu      sync.Mutex // guards what follows; see step
+	mu      sync.Mutex // guards the fields below; see step
 	machine *sending.Machine
 	callers goroutines[[]*sending.Message]
 	timer   *time.Timer
@@ -156,12 +154,12 @@ func NewSender(c SenderClient, queueURL string, cfg SenderConfig) (*Sender, erro
 	return s, nil
 }
 
-// Send sends messages and waits for SQS's answer to each: result i is message
-// i's. The error is nil if SQS has acknowledged all of them; otherwise it counts
-// those that it has not, and wraps the error of the first.
+// Send sends messages and waits for SQS's answer to each: result i is that of message i. The
+// error is nil if SQS has acknowledged all of them; otherwise it says how many it has not, and
+// wraps the first error.
 //
-// Messages beyond SenderConfig.MaxWaiting wait for room without being sent. When
-// ctx ends, Send returns at once; what is not in a request by then is not sent.
+// Messages beyond SenderConfig.MaxWaiting or MaxBytes wait for room before they are sent. When
+// ctx ends, Send returns at once; messages that are not in a request by then are not sent.
 func (s *Sender) Send(ctx context.Context, messages ...Outgoing) ([]Sent, error) {
 	if len(messages) == 0 {
 		return nil, nil
@@ -207,17 +205,17 @@ func (s *Sender) Send(ctx context.Context, messages ...Outgoing) ([]Sent, error)
 	return call.results, call.err()
 }
 
-// Submit hands m over and returns; done is told what became of it. It blocks only
-// while there is no room (SenderConfig.MaxWaiting, MaxBytes), and never where both
-// limits are off. If it returns an error, m is not sent and done is not called;
-// otherwise done is called exactly once, maybe before Submit returns.
+// Submit passes m to the sender and returns; done gets the result later. Submit blocks only
+// while there is no room (SenderConfig.MaxWaiting, MaxBytes), and never if both limits are
+// off. If it returns an error, m is not sent and done is not called; otherwise done is called
+// exactly once, perhaps before Submit returns.
 //
-// ctx bounds the wait for room and then the message itself: when it has ended,
-// no further request is made for it. That is looked at before each request.
+// ctx limits the wait for room, and then the sending: after its end no further request with m
+// is made.
 //
-// Calls of done come from the sender's goroutines, at the same time and in no
-// order. One that blocks holds back the answers to its batch, and Flush and Close. It
-// may hand over messages, but must not wait for Flush or Close.
+// The sender's goroutines call the done functions, concurrently and in no order. One that
+// blocks delays the other results of its batch, and Flush and Close. It may submit messages,
+// but must not wait for Flush or Close.
 func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error {
 	if done == nil {
 		return errors.New("submitting a message: the function to be told is nil: pass one, or use Send")
@@ -259,9 +257,9 @@ func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error 
 	return p.refused
 }
 
-// Flush sends what is gathered without waiting for more, and waits until every
-// message handed over before has been answered, those that still wait for room
-// included, and Submit's functions have returned. The error is that of ctx.
+// Flush sends the messages passed to the sender before, without a linger. It returns when SQS
+// has answered for all of them, also for those that wait for room, and the done functions of
+// Submit have returned. It returns an error only if ctx ends first: the cause of its end.
 func (s *Sender) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	f := &sending.Flush{Cargo: done}
@@ -275,19 +273,19 @@ func (s *Sender) Flush(ctx context.Context) error {
 	}
 }
 
-// SenderStatus says how far a [Sender] is.
+// SenderStatus is the state of a [Sender] at one moment.
 type SenderStatus struct {
-	// Waiting is how many messages the sender has taken in and not answered;
-	// Blocked is how many more wait for room.
+	// Waiting is how many messages the sender has accepted that have no result yet; Blocked
+	// is how many more wait for room.
 	Waiting, Blocked int
 	// Requests counts the requests made so far, those under way included.
 	Requests int64
-	// Sent counts the messages that SQS has acknowledged; Failed counts those
-	// that were taken in and answered with an error.
+	// Sent counts the messages that SQS has acknowledged; Failed counts the accepted
+	// messages that have failed.
 	Sent, Failed int64
 }
 
-// Status returns how far the sender is. It does not wait.
+// Status returns the sender's state. It does not block.
 func (s *Sender) Status() SenderStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,22 +295,21 @@ func (s *Sender) Status() SenderStatus {
 	return status
 }
 
-// Unsent is a message that a Sender had taken and could not send before Close
-// ended it.
+// Unsent is a message that a Sender had accepted and could not send before the end of Close.
 type Unsent struct {
 	Message Outgoing
-	// Err is why, as it was said to whoever handed the message over. If it is an
-	// [ErrUnconfirmed], SQS may have the message.
+	// Err is why, as in the message's [Sent]. If it wraps [ErrUnconfirmed], SQS may have the
+	// message.
 	Err error
 }
 
-// Close sends what the sender has taken, takes nothing more, and returns when all
-// is answered and every goroutine has ended. Messages that wait for room are
-// turned away. When ctx ends, requests are cut off and the rest is given up.
+// Close sends the messages that the sender has accepted, accepts no more, and returns when
+// all of them have a result and every goroutine of the sender has ended. Messages that wait
+// for room fail with [ErrSenderClosed]. When ctx ends, requests are cancelled and the
+// remaining messages are given up.
 //
-// It returns the messages that were answered with an error since it was called;
-// the error is nil if there is none. A second call waits for the first and
-// returns nothing.
+// It returns the messages that have failed since it was called; the error is nil if there are
+// none. A second call waits for the first, and returns no messages.
 func (s *Sender) Close(ctx context.Context) ([]Unsent, error) {
 	done, again := make(chan struct{}), false
 	s.step(ErrSenderClosed, func(now time.Time) {

@@ -7,39 +7,38 @@ import (
 	"time"
 )
 
-// SenderConfig says how a [Sender] works. The zero SenderConfig works and is good;
-// it is copied by [NewSender] and cannot change afterwards.
+// SenderConfig configures a [Sender]. The zero SenderConfig is a good start. [NewSender] copies
+// it, so that later changes have no effect.
 type SenderConfig struct {
-	// Linger is how long a message may wait for others to share its request. A
-	// batch that is full goes at once. Negative: not at all, for messages that
-	// come one at a time and are waited for. Default: 20 ms.
+	// Linger is how long a message may wait for others to share its request. A full batch is
+	// sent at once. Negative: not at all, for callers that send one message at a time and
+	// wait for it. Default: 20 ms.
 	Linger time.Duration
 
-	// Requests is how many requests may be under way at once. While all are,
-	// messages gather, and batches become fuller. Default: 10.
+	// Requests is how many requests may be under way at once. While that many are, further
+	// messages collect, so that batches become fuller. Default: 10.
 	Requests int
 
-	// MaxWaiting is how many messages the sender takes in before SQS has answered
-	// for them; whoever hands over more is blocked. Negative: no limit.
-	// Default: 1000.
+	// MaxWaiting is how many messages without an answer of SQS the sender accepts; Send and
+	// Submit block while there are as many. Negative: no limit. Default: 1,000.
 	MaxWaiting int
 
-	// MaxBytes limits the size of those messages, bodies and attributes together,
-	// to no less than one message's 1 MiB. Negative: no limit. Default: 16 MiB.
+	// MaxBytes limits the size of those messages in bytes, bodies and attributes together.
+	// At least 1 MiB, the largest message. Negative: no limit. Default: 16 MiB.
 	MaxBytes int
 
-	// Tries is how many requests a message may be in before it is given up with the
-	// error of the last. A request that SQS refuses for what is in another of its
-	// messages does not count. Default: any number, while the message's context lasts.
+	// Tries is how many requests with a message are made before it is given up with the
+	// error of the last one. A request that SQS refuses because of another message in it
+	// does not count. Default: 0, no limit until the message's context ends.
 	Tries int
 
-	// ContentDeduplication says that the FIFO queue has ContentBasedDeduplication,
-	// so that messages need no deduplication id: SQS then takes messages with the
-	// same body within five minutes for one. Default: each needs an id.
+	// ContentDeduplication says that the FIFO queue has ContentBasedDeduplication, so that
+	// messages need no deduplication id: SQS then drops a message if one with the same body
+	// was sent within five minutes. Default: false, each message needs an id.
 	ContentDeduplication bool
 
-	// Logger is told, twice a minute at most, that sending fails and goes on.
-	// Default: slog.Default().
+	// Logger logs, at most twice a minute, that sending fails and is tried again. Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 
@@ -49,8 +48,8 @@ const (
 	defaultMaxWaiting   = 1000
 	defaultMaxBytes     = 16 << 20
 
-	// SQS's limits. The bytes are those of one message and of a whole request
-	// alike: bodies, and names, types and values of attributes.
+	// SQS's limits. maxSendBytes is that of one message and that of a whole request:
+	// bodies, and names, types and values of attributes.
 	maxSendBytes = 1 << 20
 	maxSendDelay = 15 * time.Minute
 )
@@ -96,13 +95,13 @@ func (c SenderConfig) validate(fifo bool) error {
 	return errors.Join(problems...)
 }
 
-// check returns m's size, and what SQS would refuse of it for certain, whatever
-// the queue's attributes: one such message can make it refuse its whole batch.
+// check returns m's size, and an error if SQS would refuse m whatever the queue's attributes
+// are: one such message could make it refuse the whole batch.
 func (s *Sender) check(m *Outgoing) (size int, err error) {
 	size = m.size()
 	switch {
 	case m.Body == "":
-		err = errors.New("the body is empty, which SQS does not take: send at least one character")
+		err = errors.New("the body is empty, which SQS does not accept: send at least one character")
 	case size > maxSendBytes:
 		err = fmt.Errorf("the body and the attributes are %d bytes long, more than SQS's limit of %d: send less, or a reference to it", size, maxSendBytes)
 	case len(m.Attributes) > maxAttributes:
@@ -124,7 +123,7 @@ func (s *Sender) check(m *Outgoing) (size int, err error) {
 	return size, nil
 }
 
-// size is what SQS counts of m against its limits.
+// size returns m's size in bytes, as SQS counts it.
 func (m *Outgoing) size() int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {

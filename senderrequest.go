@@ -15,19 +15,19 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// lastingTries is how many requests a message is in before it is given up for a
-// reason that lasts. The first may fail by a clock that the SDK then corrects, or
-// because the queue is a second old.
+// lastingTries is how many requests with a message are made before it is given up for a
+// lasting reason. The first may fail because our clock is wrong, which the SDK then corrects,
+// or because the queue was created only a second ago.
 const lastingTries = 3
 
-// sendBackoff says when what SQS failed to take is sent again.
+// sendBackoff says when a message that SQS did not accept is sent again.
 var sendBackoff = retry.Policy{
 	Backoff: retry.Exponential{Base: 100 * time.Millisecond, Max: 5 * time.Second},
 	Jitter:  retry.Equal,
 }
 
-// deliver sends a batch and passes the answers on. If the user's code, a client or a
-// context, ends this goroutine, the request has failed.
+// deliver sends a batch and passes the results on. If the user's code, a client or a context,
+// ends this goroutine, the request has failed.
 func (s *Sender) deliver(batch []*sending.Message) {
 	defer s.tasks.Done()
 	var sent [maxBatch]Sent
@@ -45,8 +45,9 @@ func (s *Sender) deliver(batch []*sending.Message) {
 	}
 }
 
-// passOn passes the answers to a batch on, and has what failed sent again. dropped are
-// messages that were taken out of the batch, and whose submitters are yet to be told.
+// passOn gives the machine the results of a batch, which decides what is sent again, and calls
+// the submitters. dropped are messages that were taken out of the batch, and whose submitters
+// have not been called yet.
 func (s *Sender) passOn(batch []*sending.Message, sent *[maxBatch]Sent, failed error, dropped []*parcel) {
 	var results [sending.MaxEntries]sending.Result
 	for i := range batch {
@@ -64,8 +65,8 @@ func (s *Sender) passOn(batch []*sending.Message, sent *[maxBatch]Sent, failed e
 	s.call(calls)
 }
 
-// causes returns why the contexts of a batch's messages have ended, by position;
-// nil if none has. A context may be the user's own code: s.mu is not held.
+// causes returns why the contexts of a batch's messages have ended, by position; nil if none
+// has. A context may be the user's own code: the caller does not hold s.mu.
 func causes(batch []*sending.Message) (ended []error) {
 	for i, m := range batch {
 		p := parcelOf(m)
@@ -80,7 +81,7 @@ func causes(batch []*sending.Message) (ended []error) {
 	return ended
 }
 
-// dropEnded takes the messages out of batch whose context has ended.
+// dropEnded takes the messages whose context has ended out of batch.
 func (s *Sender) dropEnded(batch []*sending.Message, ended []error) (live []*sending.Message, dropped []*parcel) {
 	live = batch[:0]
 	for i, m := range batch {
@@ -94,8 +95,8 @@ func (s *Sender) dropEnded(batch []*sending.Message, ended []error) (live []*sen
 	return live, dropped
 }
 
-// request sends up to ten messages. failed is why it failed as a whole: nothing
-// in sent is then acknowledged.
+// request sends up to ten messages. failed is why the request failed as a whole: then no
+// message in sent is acknowledged.
 func (s *Sender) request(batch []*sending.Message) (sent [maxBatch]Sent, failed error) {
 	entries := make([]types.SendMessageBatchRequestEntry, len(batch))
 	for i, m := range batch {
@@ -129,7 +130,7 @@ func (s *Sender) request(batch []*sending.Message) (sent [maxBatch]Sent, failed 
 	return sent, failed
 }
 
-// entry is m as SQS takes it, but for its id.
+// entry returns m as an entry of a request, without the entry's id.
 func (m *Outgoing) entry() types.SendMessageBatchRequestEntry {
 	entry := types.SendMessageBatchRequestEntry{
 		MessageBody:       &m.Body,
@@ -150,8 +151,8 @@ func (m *Outgoing) entry() types.SendMessageBatchRequestEntry {
 	return entry
 }
 
-// verdictOf says what err means for a message, the answer to it in a request; failed is
-// why the request failed as a whole.
+// verdictOf returns what err, a message's result in a request, means for the message; failed
+// is why the request failed as a whole.
 func verdictOf(err, failed error) sending.Verdict {
 	if err == nil {
 		return sending.Taken
@@ -188,7 +189,7 @@ func mayHaveSent(err error) bool {
 	return !ok || reply.HTTPStatusCode() < 400 || reply.HTTPStatusCode() > 499
 }
 
-// call logs a complaint, and tells those who submitted messages.
+// call logs a complaint, and calls the functions of those who submitted messages.
 func (s *Sender) call(calls userCalls) {
 	if calls.complaint != nil {
 		s.log.Error("sending failed; trying again", "error", calls.complaint)
@@ -204,15 +205,15 @@ func (s *Sender) call(calls userCalls) {
 	s.callBack(calls.answered)
 }
 
-// callBack calls functions, which are the user's code. One that panics, or ends its
-// goroutine, keeps nobody else's answer back.
+// callBack calls the functions that were passed to Submit. If one panics or ends this
+// goroutine, the others are called all the same.
 func (s *Sender) callBack(answers []*parcel) {
 	if len(answers) == 0 {
 		return
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			s.log.Error("a function that was told of a sent message panicked", "panic", v, "stack", string(debug.Stack()))
+			s.log.Error("a function passed to Submit panicked", "panic", v, "stack", string(debug.Stack()))
 		}
 		s.callBack(answers)
 	}()

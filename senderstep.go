@@ -9,37 +9,37 @@ import (
 	"github.com/reprise-sqs/reprise/internal/sending"
 )
 
-// parcel is one message of a Sender, and who waits for its answer.
+// parcel is one message of a Sender, and the caller that waits for its result.
 type parcel struct {
-	sending.Message // the Sender's machine's
+	sending.Message // the machine's part
 
 	message  Outgoing
 	ctx      context.Context // Submit's; Send watches its own
 	tell     func(Sent)      // Submit's
 	call     *sendCall       // Send's
-	at       int             // its place among call's
-	sent     Sent            // what its last request said of it; in the end, its answer
-	admitted chan struct{}   // closed when a Submit that was blocked goes on
-	refused  error           // why that Submit did not hand it over
+	at       int             // its position in call.results
+	sent     Sent            // its result in the latest request; at the end its final result
+	admitted chan struct{}   // closed when a blocked Submit may return
+	refused  error           // what that Submit returns
 }
 
 func parcelOf(m *sending.Message) *parcel { return m.Cargo.(*parcel) }
 
-// sendCall is one call of Send. Guarded by Sender.mu until done is closed.
+// sendCall is one call of Send. Sender.mu guards it until done is closed.
 type sendCall struct {
 	results []Sent
 	left    int
 	done    chan struct{} // closed when none is left
 }
 
-// answered counts one result that is final.
+// answered counts one more final result.
 func (c *sendCall) answered() {
 	if c.left--; c.left == 0 {
 		close(c.done)
 	}
 }
 
-// fail answers every message that has no error yet with err.
+// fail sets err as the result of every message that has no error yet.
 func (c *sendCall) fail(err error) ([]Sent, error) {
 	for i := range c.results {
 		if c.results[i].Err == nil {
@@ -67,11 +67,10 @@ func (c *sendCall) err() error {
 	return fmt.Errorf("%d of %d messages were not sent, the first: %w", failed, len(c.results), first)
 }
 
-// step gives the machine an input, and carries out what follows from it. cause is why
-// messages are given up if the input gives any up. Everything that the Sender does goes
-// through here: nothing else starts a request or sets the timer.
+// step gives the machine an input, and applies the consequences. cause is the error of
+// messages that the input gives up. Only step starts requests and sets the timer.
 //
-// It calls no code of the user's: it returns what is to be called without the lock.
+// It calls no user code: it returns the calls that the caller must make without the lock.
 func (s *Sender) step(cause error, input func(now time.Time)) (calls userCalls) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,13 +95,13 @@ func (s *Sender) step(cause error, input func(now time.Time)) (calls userCalls) 
 	return calls
 }
 
-// userCalls are calls of the user's code that follow from a step.
+// userCalls are the calls of user code that follow from a step.
 type userCalls struct {
-	answered  []*parcel // whoever submitted them is to be told
+	answered  []*parcel // whose submitters must be called
 	complaint error     // to be logged; nil: nothing
 }
 
-// applyEffect carries out one effect, except for calls of the user's code.
+// applyEffect carries out one effect. Calls of user code it adds to calls.
 func (s *Sender) applyEffect(e sending.Effect, cause error, calls *userCalls) {
 	if e.Kind == sending.Flushed {
 		close(e.Flush.Cargo.(chan struct{}))
@@ -127,7 +126,7 @@ func (s *Sender) applyEffect(e sending.Effect, cause error, calls *userCalls) {
 		}
 		p.sent.Err = p.givenUp(cause)
 		s.answer(p, e.From, calls)
-	case sending.Abandoned: // nobody waits for p.call
+	case sending.Abandoned: // Send has returned already
 		s.counts.Failed++
 		p.call.results[p.at].Err = p.givenUp(cause)
 	case sending.Complain:
@@ -135,8 +134,8 @@ func (s *Sender) applyEffect(e sending.Effect, cause error, calls *userCalls) {
 	}
 }
 
-// answer passes p.sent on to whoever handed p over. A message that never had room does
-// not count as unsent: the Sender had not taken it.
+// answer passes p.sent on to the caller that waits for it. A message that never had room does
+// not count as unsent: the Sender had not accepted it.
 func (s *Sender) answer(p *parcel, from sending.State, calls *userCalls) {
 	switch {
 	case p.sent.Err == nil:
@@ -158,8 +157,8 @@ func (s *Sender) answer(p *parcel, from sending.State, calls *userCalls) {
 	calls.answered = append(calls.answered, p)
 }
 
-// wakeBy sets the timer, unless it fires by then in any case: under load batches
-// fill long before, and it would be set for each in vain.
+// wakeBy sets the timer, unless it fires before that anyway: under load batches fill long
+// before, and setting the timer for each would be in vain.
 func (s *Sender) wakeBy(at, now time.Time) {
 	switch {
 	case s.timer == nil:
@@ -169,7 +168,7 @@ func (s *Sender) wakeBy(at, now time.Time) {
 		s.tasks.Add(1)
 		s.timer.Reset(at.Sub(now))
 	case !at.Before(s.firesAt) || !s.timer.Stop():
-		return // tick looks again
+		return // tick sets it again
 	default:
 		s.timer.Reset(at.Sub(now))
 	}
@@ -185,7 +184,7 @@ func (s *Sender) tick() {
 	})
 }
 
-// givenUp is the error of a message that is not sent again because of cause.
+// givenUp returns the error of a message that is not sent again because of cause.
 func (p *parcel) givenUp(cause error) error {
 	err := cause
 	if p.sent.Err != nil {
@@ -194,7 +193,7 @@ func (p *parcel) givenUp(cause error) error {
 	return p.failure(err)
 }
 
-// failure is err, or an ErrUnconfirmed because of it.
+// failure returns err, wrapped in ErrUnconfirmed if SQS may have the message.
 func (p *parcel) failure(err error) error {
 	if p.Unsure() {
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// settleTimeout ends a settlement whose connection has died silently.
+// settleTimeout is the time limit of a settlement, for connections that have died silently.
 const settleTimeout = 30 * time.Second
 
 // sendDeletes deletes up to ten messages.

@@ -18,11 +18,10 @@ import (
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// SigningKey signs what consumers write into messages for other consumers and for
-// operators: the history of a copy, and the [Story] of a dead letter. Every producer of
-// a queue can write both; with a key only those who have it can. The zero
-// SigningKey is not valid: make one with [NewSigningKey] or [ParseSigningKeys]. It
-// never shows its secret when it is printed or logged.
+// SigningKey signs what consumers write into messages: the history of a copy for other
+// consumers, and the [Story] of a dead letter for operators. Any producer of a queue could
+// write both; with a key, only those who have the key can. The zero SigningKey is not valid:
+// make one with [NewSigningKey] or [ParseSigningKeys]. Its secret is never printed or logged.
 type SigningKey struct {
 	id     string
 	secret []byte
@@ -34,9 +33,9 @@ const (
 	maxKeys   = 16
 )
 
-// NewSigningKey returns a key. Its id travels with every signature, so that keys can
-// be rotated: 1 to 32 letters, digits, dots, hyphens and underscores. The secret has at
-// least 32 bytes, which should be random; it is copied.
+// NewSigningKey returns a key. Its id is part of every signature, so that keys can be
+// rotated: 1 to 32 letters, digits, dots, hyphens and underscores. The secret has at least 32
+// bytes, which should be random; it is copied.
 func NewSigningKey(id string, secret []byte) (SigningKey, error) {
 	switch {
 	case !plausibleKeyID(id):
@@ -47,11 +46,10 @@ func NewSigningKey(id string, secret []byte) (SigningKey, error) {
 	return SigningKey{id, slices.Clone(secret)}, nil
 }
 
-// ParseSigningKeys reads keys from text: one a line, as ID:SECRET, of which the first
-// is to sign. Empty lines and those that begin with # count for nothing. The secret is
-// the line's text behind the first colon, without the spaces around it: 32 characters or
-// more, such as openssl rand -base64 32 prints. It is an error if there is no key. No
-// error quotes a secret.
+// ParseSigningKeys reads keys from text: one per line, as ID:SECRET; the first key signs.
+// Empty lines and lines that begin with # are ignored. The secret is the text after the first
+// colon, without spaces around it: 32 bytes or more, for example what openssl rand -base64 32
+// prints. It fails if there is no key. No error contains a secret.
 func ParseSigningKeys(text string) ([]SigningKey, error) {
 	var keys []SigningKey
 	n := 0
@@ -77,16 +75,17 @@ func ParseSigningKeys(text string) ([]SigningKey, error) {
 	return keys, validateKeys(keys)
 }
 
-// ID is the name by which the key's signatures tell it from others.
+// ID returns the key's id, which is part of its signatures.
 func (k SigningKey) ID() string { return k.id }
 
-// Format implements [fmt.Formatter]: whatever the verb, it prints the id alone.
+// Format implements [fmt.Formatter]: with every verb it prints only the id.
 func (k SigningKey) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "signing key %s", k.id) }
 
-// LogValue implements [slog.LogValuer]: the id alone.
+// LogValue implements [slog.LogValuer]: it logs only the id.
 func (k SigningKey) LogValue() slog.Value { return slog.StringValue("signing key " + k.id) }
 
-// validateKeys reports keys that NewSigningKey has not made, or that share an id.
+// validateKeys returns an error if there are too many keys, if one was not made by
+// NewSigningKey, or if two have the same id.
 func validateKeys(keys []SigningKey) error {
 	if len(keys) > maxKeys {
 		return fmt.Errorf("there are %d signing keys: keep %d at most, the one that signs and those that have signed what is still on its way", len(keys), maxKeys)
@@ -113,9 +112,10 @@ func plausibleKeyID(s string) bool {
 	return ok
 }
 
-// A signature is the last member of the JSON object that it signs, so that the object
-// stays one: ,"signature":"ID:MAC"}. What stands before it is signed byte by byte, and
-// with it the message that carries it. Inside a JSON string the quotes would be escaped.
+// A signature is the last member of the JSON object that it signs, so that the text remains
+// a JSON object: ,"signature":"ID:MAC"}. It signs the bytes before it, and the message that
+// carries them. It cannot be confused with the inside of a JSON string, where quotes are
+// escaped.
 const (
 	signatureOpens  = `,"signature":"`
 	signatureCloses = `"}`
@@ -123,10 +123,10 @@ const (
 	_               = uint(maxSignature - len(signatureOpens) - maxKeyID - len(":") - 43 - len(signatureCloses)) // not more than the room
 )
 
-// signed is what a signature is bound to, beside the text.
+// signed is what a signature covers beside the text.
 type signed struct {
-	kind    string // of text: a history is no story
-	place   string // where the text counts
+	kind    string // of the text: historyKind or storyKind
+	place   string // the queue for which the text is valid: see queueURL.place
 	content [sha256.Size]byte
 }
 
@@ -135,8 +135,8 @@ const (
 	storyKind   = "reprise-story-1"
 )
 
-// sign returns text, which is a JSON object, with a signature by the first of keys; as
-// it is if there is none.
+// sign returns text, a JSON object, with a signature by the first of keys; unchanged if there
+// is no key.
 func (s signed) sign(text string, keys []SigningKey) string {
 	open, isObject := strings.CutSuffix(text, "}")
 	if len(keys) == 0 || !isObject {
@@ -151,7 +151,7 @@ var (
 	errSignature  = errors.New("its signature is not valid for this message on this queue")
 )
 
-// verify returns an error unless text was signed by one of keys for the same s.
+// verify returns an error unless one of keys has signed text for s.
 func (s signed) verify(text string, keys []SigningKey) error {
 	inner, ok := strings.CutSuffix(text, signatureCloses)
 	at := strings.LastIndex(inner, signatureOpens)
@@ -166,7 +166,7 @@ func (s signed) verify(text string, keys []SigningKey) error {
 		if k.id != id {
 			continue
 		}
-		// Compared as text: decoders pass over line breaks.
+		// Compare the encoded text: base64 decoders ignore line breaks.
 		if !hmac.Equal([]byte(code), []byte(s.mac(inner[:at], k))) {
 			return errSignature
 		}
@@ -175,8 +175,8 @@ func (s signed) verify(text string, keys []SigningKey) error {
 	return errUnknownKey
 }
 
-// mac is the code of s and text under k, 43 characters. Every part whose length varies,
-// but the last, begins with its length.
+// mac returns the authentication code of s and text under k, 43 characters. Each part of
+// variable length but the last is preceded by its length.
 func (s signed) mac(text string, k SigningKey) string {
 	h := hmac.New(sha256.New, k.secret)
 	head := make([]byte, 0, 256)
@@ -188,13 +188,13 @@ func (s signed) mac(text string, k SigningKey) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// IdempotencyKey names the work that m asks for, the same for a message and all of its
-// copies: OriginID, a dot, and 22 characters of the digest of body, group and attributes.
+// IdempotencyKey returns a key for the work that m asks for, the same for a message and all of
+// its copies: OriginID, a dot, and 22 characters of the digest of body, group and attributes.
 //
-// OriginID alone can be claimed by whoever may send to the queue, unless the consumer has
-// [Config].SigningKeys. A message that claims another's origin has another key, unless it
-// also is what that one is, to the byte; and then it asks for the very same work. Middleware that
-// changes messages must therefore change copies of one message alike.
+// OriginID alone is not enough: without [Config].SigningKeys, any producer of the queue can
+// claim another message's OriginID. Such a message has another key, unless its content is
+// equal byte by byte; then it asks for the same work. So middleware that changes messages must
+// change all copies of a message in the same way.
 func (m *Message) IdempotencyKey() string {
 	var room [128]byte // OriginID has 128 bytes at most, and 36 on AWS
 	digest := m.digest()
@@ -203,17 +203,16 @@ func (m *Message) IdempotencyKey() string {
 	return string(base64.RawURLEncoding.AppendEncode(key, digest[:16]))
 }
 
-// digest is the digest of what m's sender has chosen.
+// digest returns the digest of the content that m's producer chose.
 func (m *Message) digest() [sha256.Size]byte {
 	return contentDigest(m.Body, m.GroupID, m.Attributes, HistoryAttribute)
 }
 
-// contentDigest is the SHA-256 of a message's content: body, group, and the names, types
-// and values of its attributes. The history is no part of it, nor
-// is the attribute called except.
+// contentDigest returns the SHA-256 of a message's content: its body, its group, and the
+// names, types and values of its attributes, without the history and the attribute except.
 func contentDigest(body, group string, attributes map[string]types.MessageAttributeValue, except string) [sha256.Size]byte {
 	var room [512]byte // most messages have no more than that, and take no allocation
-	// The body is read as it is: a copy of a megabyte for each message would be a lot.
+	// Read the body in place: a copy could take a megabyte for each message.
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(body), len(body))) //nolint:gosec // G103: Sum256 only reads
 	text := append(room[:0], sum[:]...)
 	text = appendSized(text, group)

@@ -12,10 +12,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// New returns a consumer of the queue at queueURL that runs h for each message.
-// It checks everything that can be checked without a call, reports all problems
-// in one error, and starts nothing: see [Consumer.Run]. A *sqs.Client is a
-// [Client] as it is.
+// New returns a consumer of the queue at queueURL that runs h for each message. It checks
+// everything that can be checked without a request, and returns all problems in one error. It
+// starts nothing: see [Consumer.Run]. A *sqs.Client is a [Client].
 func New(c Client, queueURL string, h Handler, cfg Config) (*Consumer, error) {
 	return spec{client: c, url: queueURL, handler: h, cfg: cfg}.consumer()
 }
@@ -26,7 +25,8 @@ func NewBatchConsumer(c Client, queueURL string, h BatchHandler, cfg BatchConfig
 	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, cfg: cfg.Config}.consumer()
 }
 
-// spec is what a consumer is made of. That of its retry lane is made of the same.
+// spec has the arguments of New and its like. The consumer of the retry lane is made of the
+// same spec.
 type spec struct {
 	client       Client
 	url          string
@@ -38,8 +38,8 @@ type spec struct {
 	cfg          Config
 }
 
-// consumer makes the consumer and, if it has one, that of its retry lane, and has them
-// join their pool.
+// consumer makes the consumer and, if it has a retry lane, that of the lane, and adds them to
+// their pool.
 func (s spec) consumer() (*Consumer, error) {
 	withRetryLane := s.cfg.RetryLane != RetryLane{}
 	if withRetryLane && s.pool == nil {
@@ -74,7 +74,7 @@ func (s spec) consumer() (*Consumer, error) {
 	return c, nil
 }
 
-// build makes the consumer by itself, unless there are problems.
+// build makes one consumer, or returns all problems of its spec.
 func (s spec) build() (*Consumer, error) {
 	var problems []error
 	if s.client == nil {
@@ -141,7 +141,7 @@ func (s spec) build() (*Consumer, error) {
 	return c, nil
 }
 
-// machineSettings are the settings of c's machine.
+// machineSettings returns the settings of c's machine.
 func (c *Consumer) machineSettings() consumer.Settings {
 	cfg := &c.cfg
 	return consumer.Settings{
@@ -169,8 +169,8 @@ func (c *Consumer) machineSettings() consumer.Settings {
 	}
 }
 
-// batches returns what the batches of a consumer of batches are, zero for others, and what
-// is wrong with the handler or with their settings.
+// batches returns the limits of batches, zero for a consumer of single messages, and every
+// problem of the handler and of these limits.
 func (s spec) batches() (consumer.Batch, []error) {
 	if s.batch == nil {
 		if f, isFunc := s.handler.(HandlerFunc); s.handler == nil || isFunc && f == nil {

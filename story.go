@@ -11,12 +11,11 @@ import (
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// ReadStory returns the story of a dead letter, as it was received from the queue at
-// queueURL with all of its attributes, those of SQS among them. The story is trusted if
-// one of keys has signed it, for this letter, sent to this queue at that time. Otherwise
-// whoever may send to the queue can have written it, or its like for another letter, and
-// nothing should be decided by it alone. The error is that of a letter without a story
-// that can be read.
+// ReadStory returns the story of a dead letter that was received from the queue at queueURL
+// with all of its message attributes and system attributes. The story is trusted if one of
+// keys has signed it for this letter, when it was sent to this queue. Otherwise any producer
+// of the queue may have written it, or copied it from another letter: decide nothing by it
+// alone. It returns an error if the letter has no story that can be read.
 func ReadStory(queueURL string, letter *types.Message, keys []SigningKey) (story Story, trusted bool, err error) {
 	attribute, ok := letter.MessageAttributes[StoryAttribute]
 	if !ok {
@@ -35,18 +34,18 @@ func ReadStory(queueURL string, letter *types.Message, keys []SigningKey) (story
 	}
 	sent := milliseconds(letter.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)])
 	if sent.IsZero() || story.Last.Sub(sent).Abs() > history.SendingTolerance {
-		return story, false, nil // a copy of it was sent later, by whoever
+		return story, false, nil // somebody has sent a copy of it later
 	}
 	group := letter.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
 	content := contentDigest(deref(letter.Body), group, letter.MessageAttributes, StoryAttribute)
 	return story, signed{storyKind, queue.place(), content}.verify(text, keys) == nil, nil
 }
 
-// SignStory signs the story of a dead letter that is about to be sent to the queue at
-// queueURL, by the first of keys, for [ReadStory] to trust it. Consumers do so
-// themselves: it is for programs that change a dead letter on its way. Whatever else
-// is to be in the letter must be there. It does nothing if there is no key, or no
-// story. The story gets longer by 128 bytes at most.
+// SignStory signs the story of a dead letter that will be sent to the queue at queueURL, with
+// the first of keys, so that [ReadStory] trusts it. Consumers do so themselves: SignStory is
+// for programs that change a dead letter on its way. The letter must be complete, because the
+// signature covers its content. SignStory does nothing if there is no key or no story. It
+// makes the story at most 128 bytes longer.
 func SignStory(queueURL string, letter *types.SendMessageBatchRequestEntry, keys []SigningKey) error {
 	queue, err := parseQueueURL(queueURL)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// survive runs f and reports whether it returned rather than panicked.
+// survive runs f, recovers its panic, and reports whether f returned.
 func (c *Consumer) survive(name string, f func()) (returned bool) {
 	defer func() {
 		if returned {
@@ -28,8 +28,7 @@ func (c *Consumer) survive(name string, f func()) (returned bool) {
 	return true
 }
 
-// tell calls an observer. A panic of it, which is the user's code, is logged and
-// harms nothing.
+// tell calls an observer, which is user code, and logs its panic.
 func (c *Consumer) tell(f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -39,9 +38,9 @@ func (c *Consumer) tell(f func()) {
 	f()
 }
 
-// complain logs a problem, but each kind only so often: a queue of two million
-// failing messages must not become two million lines. The caller does not hold
-// c.mu, for a logger may block.
+// complain logs a problem, but each kind at most once per [consumer.ComplaintEvery]: a queue
+// of two million failing messages must not become two million lines. The caller does not hold
+// c.mu, because a logger may block.
 func (c *Consumer) complain(kind, text string, args ...any) {
 	due := c.lock().MayComplain(kind)
 	c.unlock()
@@ -50,7 +49,7 @@ func (c *Consumer) complain(kind, text string, args ...any) {
 	}
 }
 
-// hostname is the default of Config.Name.
+// hostname returns the default of Config.Name.
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -59,7 +58,7 @@ func hostname() string {
 	return name
 }
 
-// safeLog is a slog.Handler whose panics, which are the user's code, harm nothing.
+// safeLog is a slog.Handler that turns panics of the user's handler into errors.
 type safeLog struct{ slog.Handler }
 
 func (s safeLog) Handle(ctx context.Context, r slog.Record) (err error) {

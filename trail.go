@@ -6,15 +6,14 @@ import (
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// starting tells the observer that d's handler is about to run, and returns the
-// context that its run is to have, which is parent or derives from it. c.mu is not
-// held.
+// starting tells the observer that d's handler is about to run, and returns the context for
+// that run: parent, or a context derived from it. The caller does not hold c.mu.
 func (c *Consumer) starting(d *delivery, parent context.Context) context.Context {
 	f := c.cfg.Observer.Starting
 	if f == nil {
 		return parent
 	}
-	d.run.ctx.parent = parent // for whoever judges, should f end the goroutine
+	d.run.ctx.parent = parent // needed to judge the attempt if f ends this goroutine
 	ctx := parent
 	c.tell(func() {
 		its, trail := f(parent, message(d.Subject()))
@@ -28,7 +27,7 @@ func (c *Consumer) starting(d *delivery, parent context.Context) context.Context
 	return ctx
 }
 
-// afterwards is the context of what is told of a run after its end.
+// afterwards returns the context for the observer after the end of a run.
 func (c *Consumer) afterwards(r *run) context.Context {
 	if c.cfg.Observer.Starting == nil {
 		return c.runCtx

@@ -16,10 +16,10 @@ import (
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// Unavailable marks err as caused by something that is unavailable: the message is
-// retried like after any error, but if nearly all fail so, the consumer's circuit
-// breaker opens. See [Outage]. Errors that say so by themselves need no mark: see
-// [IsUnavailable]. It unwraps to err and never returns nil.
+// Unavailable marks err as caused by something that is unavailable. The message is retried as
+// after any error, but if nearly all messages fail so, the consumer's circuit breaker opens:
+// see [Outage]. Errors for which [IsUnavailable] returns true need no mark. The result unwraps
+// to err, and is never nil.
 func Unavailable(err error) error { return &unavailableError{err} }
 
 type unavailableError struct{ cause error }
@@ -33,8 +33,7 @@ func (e *unavailableError) Error() string {
 
 func (e *unavailableError) Unwrap() error { return e.cause }
 
-// IsUnavailable reports whether err is the failure of something that is
-// unavailable, as clients report it:
+// IsUnavailable reports whether err means that something is unavailable:
 //
 //   - it is marked by [Unavailable], or is a timeout, [context.DeadlineExceeded]
 //     included;
@@ -47,12 +46,12 @@ func (e *unavailableError) Unwrap() error { return e.cause }
 //     08, 53 or 58, 57014 or 57P, and Redis' LOADING, CLUSTERDOWN and their like;
 //   - [driver.ErrBadConn].
 //
-// [io.EOF] alone does not count, since decoders return it for an empty message. Nor
-// do panics, [context.Canceled], and URLs that cannot be asked for.
+// [io.EOF] alone does not count, because decoders return it for an empty message. Panics,
+// [context.Canceled] and invalid URLs do not count either.
 //
-// A decoder that reads half a JSON document returns [io.ErrUnexpectedEOF], whether
-// it is a reply that was cut or a message that was sent so. Decode messages by [JSON]
-// or json.Unmarshal, whose errors differ, or return the error by [Permanent].
+// A decoder that reads half of a JSON document returns [io.ErrUnexpectedEOF], both for a
+// reply that was cut and for a message that was sent so. Decode messages by [JSON] or
+// json.Unmarshal, whose errors differ, or wrap the error by [Permanent].
 func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[*PanicError](err); ok {
 		return false
@@ -88,8 +87,8 @@ func connectionFailed(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// operationFailed reports whether a network operation failed, other than by being
-// cancelled, or for an address that is wrong by itself, as one from a message may be.
+// operationFailed reports whether a network operation failed. It does not count if it was
+// cancelled, or if the address is invalid, which may come from a message.
 func operationFailed(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || errors.Is(op, context.Canceled) {
@@ -99,8 +98,7 @@ func operationFailed(err error) bool {
 	return !wrong
 }
 
-// unavailableTexts begin the errors of connections whose types clients keep to
-// themselves.
+// unavailableTexts are beginnings of errors of connections whose types are not exported.
 var unavailableTexts = []string{
 	"http2: server sent GOAWAY", "http2: client connection lost", "stream error: stream ID ",
 	"http: server closed idle connection", "net/http: HTTP/1.x transport connection broken",
@@ -219,7 +217,7 @@ func unavailableRedis(reply string) bool {
 	return strings.HasPrefix(reply, "ERR max number of clients reached")
 }
 
-// inChain reports whether is does so of err or of anything that it wraps.
+// inChain reports whether is returns true for err or for an error that it wraps.
 func inChain(err error, is func(error) bool) bool {
 	if err == nil {
 		return false

@@ -7,18 +7,17 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// Wake makes messages visible that this process has hidden to wait out a backoff,
-// without regard to what is left of it: all of them, or those of the given keys
-// (see Config.Outage.Key). It is for an operator who knows that what failed is
-// mended. Wake returns how many messages it will wake, at the rate at which the
-// consumer can work them off. They keep the count of their attempts. Where a
-// breaker is open it makes a probe at once: the end of an outage by itself wakes
-// what waits for it, but for waits that a handler has set by [RetryAfter].
+// Wake makes messages visible before the end of their backoff, if this process has hidden
+// them: all of them, or those of the given keys (see Config.Outage.Key). It is for an
+// operator who knows that the cause of the failures is fixed. Wake returns how many messages
+// it will wake; it does so as fast as the handlers can run them. Their attempts still count.
+// Open breakers probe at once. The end of an outage also wakes the messages that were hidden
+// because of it, but not those whose handler has set the wait by [RetryAfter].
 //
-// Messages of FIFO queues are not woken, since their groups' later messages wait
-// with them, nor are those that are due within 15 s, those that are just being
-// hidden or copied, those that another process has hidden, or those beyond the
-// 50,000 that this one remembers: they come when their time has passed.
+// Some messages are not woken, and become visible when their time has passed: those of FIFO
+// queues, because later messages of their groups wait with them; those that are due within
+// 15 s; those that are being hidden or copied at the moment; those that another process has
+// hidden; and those beyond the 50,000 that this process remembers.
 func (c *Consumer) Wake(keys ...string) int {
 	inRetryLane := 0 // where retries wait, if there is one
 	if c.retryLane != nil {
@@ -29,9 +28,9 @@ func (c *Consumer) Wake(keys ...string) int {
 	return inRetryLane + m.Wake(keys...)
 }
 
-// Probe has the open breakers of the given keys, of all if there are none, test at once whether
-// what failed is back, and returns how many will. Unlike [Consumer.Wake] it wakes no messages by
-// itself: if the test succeeds, the end of the outage does.
+// Probe makes the open breakers of the given keys, or all open breakers if no key is given,
+// probe their dependency at once, and returns how many will. Unlike [Consumer.Wake], Probe
+// wakes no messages itself: the end of the outage does, if the probe succeeds.
 func (c *Consumer) Probe(keys ...string) int {
 	inRetryLane := 0
 	if c.retryLane != nil {
@@ -42,11 +41,11 @@ func (c *Consumer) Probe(keys ...string) int {
 	return inRetryLane + m.Probe(keys...)
 }
 
-// wakeTimeout ends a request that wakes messages: far less than the time for which they
-// are still hidden.
+// wakeTimeout is the time limit of a request that wakes messages. It is far below the time
+// for which they are still hidden.
 const wakeTimeout = 5 * time.Second
 
-// makeVisible makes the request w.
+// makeVisible makes w's messages visible.
 func (c *Consumer) makeVisible(w *consumer.Waking) {
 	replied := unanswered(len(w.Handles))
 	defer func() { // even if the user's code ends this goroutine

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// work runs handlers until nothing is ready.
+// work runs handlers until no message is ready.
 func (c *Consumer) work() {
-	var current *delivery // its handler is running, or is being judged
+	var current *delivery // whose handler runs, or whose attempt is judged
 	var started time.Time
 	defer func() {
 		defer c.workerEnded()
@@ -34,8 +34,8 @@ func (c *Consumer) work() {
 	}
 }
 
-// workerEnded takes a worker off the count. If the user's code has ended its
-// goroutine, another goes on.
+// workerEnded notes that a worker has ended. If the user's code has ended its goroutine, the
+// machine starts another.
 func (c *Consumer) workerEnded() {
 	m := c.enter()
 	defer c.leave()
@@ -45,9 +45,9 @@ func (c *Consumer) workerEnded() {
 	}
 }
 
-// exited ends an attempt at d during which the user's code has ended the goroutine
-// by runtime.Goexit: it has failed. If the code that judges it does so again, d is
-// lost: its lease runs out.
+// exited ends an attempt at d in which the user's code has ended the goroutine by
+// runtime.Goexit: the attempt has failed. If the code that judges it does so again, d is lost:
+// its lease is left to end.
 func (c *Consumer) exited(d *delivery, started time.Time) {
 	now := time.Now()
 	o, judged := consumer.Opinion{Err: errGoexit}, false
@@ -62,10 +62,10 @@ func (c *Consumer) exited(d *delivery, started time.Time) {
 	judged = true
 }
 
-// ended settles an attempt of which o is said. If more is set, it also takes the next
-// message to run, and returns it with the time: under the same lock, unless somebody has to
-// be told of this attempt. Then it does so after telling, since an observer may end the
-// goroutine.
+// ended begins the settlement of d after an attempt, which the user's code judges by o. If
+// more is set, it also takes the next message to run, and returns it with the time: under the
+// same lock, unless the log or an observer is told of this attempt. Then it takes the message
+// after telling, because an observer may end the goroutine.
 func (c *Consumer) ended(d *delivery, o consumer.Opinion, started, now time.Time, more bool) (next *delivery, then time.Time) {
 	quiet := o.Err == nil && c.cfg.Observer.Attempt == nil
 	finished := d.run
@@ -75,7 +75,7 @@ func (c *Consumer) ended(d *delivery, o consumer.Opinion, started, now time.Time
 		next = taken(machine.Take())
 	}
 	c.leave()
-	finished.ctx.end(context.Canceled) // after judging by its cause
+	finished.ctx.end(context.Canceled) // only now: judging has used its cause
 	if quiet {
 		return next, now
 	}
@@ -89,15 +89,15 @@ func (c *Consumer) ended(d *delivery, o consumer.Opinion, started, now time.Time
 	return next, time.Now()
 }
 
-// opinionOf asks the user's code what err means. The caller does not hold c.mu: that
-// code may block, panic, or ask for Status.
+// opinionOf asks the user's code what err means. The caller does not hold c.mu, because that
+// code may block, panic, or call Status.
 func (c *Consumer) opinionOf(d *delivery, err error, ended time.Time) (o consumer.Opinion) {
 	if err == nil {
 		return consumer.Opinion{}
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			// A typed nil, most often.
+			// Most often err is a nil pointer in an interface.
 			o = c.opinionOf(d, &PanicError{Value: fmt.Sprintf("a method of the returned error (%T) panicked: %v", err, v), Stack: debug.Stack()}, ended)
 		}
 	}()
@@ -123,7 +123,7 @@ func (c *Consumer) opinionOf(d *delivery, err error, ended time.Time) (o consume
 	return o
 }
 
-// cutBy is what the machine is told of the cause of a context's end.
+// cutBy converts the cause of a context's end for the machine.
 func cutBy(cause error) consumer.Cut {
 	switch {
 	case cause == nil:
@@ -136,7 +136,7 @@ func cutBy(cause error) consumer.Cut {
 	return consumer.CutElse
 }
 
-// fixedText is an error whose text has been asked for once and for all.
+// fixedText is an error whose Error method is called only once, when it is made.
 type fixedText struct {
 	error
 	text string
@@ -159,7 +159,7 @@ func (c *Consumer) takeReady() *delivery {
 	return taken(m.Take())
 }
 
-// handle runs the handler. A panic of it, and only of it, is caught here.
+// handle runs the handler, and recovers a panic of the handler only.
 func (c *Consumer) handle(d *delivery) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -170,8 +170,7 @@ func (c *Consumer) handle(d *delivery) (err error) {
 	return c.handler.Handle(&d.run.ctx, &d.run.shown)
 }
 
-// attempted reports the end of an attempt, by a Handler. Nothing is logged for a
-// success.
+// attempted reports the end of an attempt of a Handler. A success is not logged.
 func (c *Consumer) attempted(r *run, s consumer.Subject, v consumer.Verdict, err error, started, ended time.Time) {
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		c.lock().Panicked()

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -242,6 +243,41 @@ func TestQueuesOfARun(t *testing.T) {
 	}
 	if fmt.Sprint(names) != "[lane orders orders-dead]" {
 		t.Errorf("queues %v", names)
+	}
+}
+
+// TestLiveEvents: a stream tells of each attempt within a moment, outlives the server's write timeout
+// where it is quiet, and does not hold up the stop.
+func TestLiveEvents(t *testing.T) {
+	t.Parallel()
+	target := newControlled(t)
+	endpoint := orders(t)
+	p, admin := runQueue(t, endpoint, "--url", target.URL)
+	response, err := http.Get(admin + "/admin/v1/events?queue=orders&type=attempt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	sendOrders(t, endpoint, 3)
+	lines := bufio.NewScanner(response.Body)
+	seen := 0
+	for seen < 3 && lines.Scan() {
+		if text, isData := strings.CutPrefix(lines.Text(), "data: "); isData {
+			if e := records(t, text)[0]; e["queue"] != "orders" || e["outcome"] != "delete" || e["attempt"] != 1.0 {
+				t.Errorf("event %v", e)
+			}
+			seen++
+		}
+	}
+	if seen != 3 {
+		t.Errorf("%d events of 3", seen)
+	}
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	if code, output := p.wait(); code != 0 || strings.Contains(output, "cutting off") {
+		t.Errorf("exit code %d after %v:\n%s", code, time.Since(began), output)
+	}
+	for lines.Scan() { // to its end, which comes with the process's
 	}
 }
 

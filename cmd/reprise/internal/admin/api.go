@@ -38,6 +38,8 @@ type Config struct {
 	// Queues describes the queues that the process knows; complete reports that these are all of the
 	// account and region.
 	Queues func(ctx context.Context) (described []operate.Described, complete bool, err error)
+	// Events has what consumers do. It is required; whoever stops the process calls its Stop.
+	Events *Events
 	// Token is what requests that come by TCP must have. Default: none; then only clients of this
 	// machine may call.
 	Token string
@@ -102,6 +104,7 @@ func (a *API) routes() []route {
 		{"GET", "queues", false, answer(a.queues)},
 		{"GET", "consumers", false, answer(a.consumers)},
 		{"GET", "consumers/{queue}", false, answer(a.consumer)},
+		{"GET", "events", false, a.watch},
 		{"POST", "consumers/{queue}/pause", true, act(a, "pause", pause)},
 		{"POST", "consumers/{queue}/resume", true, act(a, "resume", resume)},
 		{"POST", "consumers/{queue}/concurrency", true, act(a, "concurrency", setConcurrency)},

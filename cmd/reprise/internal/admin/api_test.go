@@ -76,7 +76,7 @@ func serve(t *testing.T, change func(*admin.Config)) *served {
 	t.Helper()
 	s := &served{description: readDescription(t), log: new(journal)}
 	cfg := admin.Config{
-		Version: "v1", Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Version: "v1", Events: new(admin.Events), Logger: slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Queues: func(context.Context) ([]operate.Described, bool, error) {
 			return []operate.Described{
 				{URL: queueURL + "orders", Attributes: map[string]string{

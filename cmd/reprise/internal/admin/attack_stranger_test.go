@@ -1,17 +1,22 @@
 package admin_test
 
-// Holds off: a client of another machine, another user of this one, and whoever guesses tokens.
+// Holds off: a client of another machine, another user of this one, whoever guesses tokens, and
+// viewers that do not read.
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 )
 
@@ -111,6 +116,50 @@ func TestAttackRedirectedToken(t *testing.T) {
 	case header := <-got:
 		t.Errorf("the other server got %q", header)
 	default:
+	}
+}
+
+// TestAttackStrangerSlowViewers: viewers that do not read hold up no consumer, and lose events, of
+// which they are told the number; more than 64 are refused.
+func TestAttackStrangerSlowViewers(t *testing.T) {
+	events := new(admin.Events)
+	s := serve(t, func(cfg *admin.Config) { cfg.Events = events })
+	slow := s.stream("")
+	for range 63 {
+		s.stream("?queue=other")
+	}
+	if status, _ := s.call("GET", admin.Path+"events", ""); status != 503 {
+		t.Errorf("a 65th stream: %d", status)
+	}
+	observer := events.Observer(queueURL + "orders")
+	var told atomic.Int64
+	tell := func(err error) {
+		observer.Attempt(t.Context(), reprise.Attempt{Message: message("m"), Err: err})
+		told.Add(1)
+	}
+	long := errors.New(strings.Repeat("x", 1900))
+	for range 20_000 { // far more than the stream and the buffers of the sockets have room for
+		tell(long)
+	}
+	go func() { // the number of the lost comes with the next event
+		for t.Context().Err() == nil {
+			tell(nil)
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	seen, lost := int64(0), int64(0)
+	for lost == 0 || seen+lost != told.Load() {
+		switch name, data := slow.next(); name {
+		case "attempt":
+			seen++
+		case "lost":
+			lost += decode[admin.LostEvent](t, data).Events
+		default:
+			t.Fatalf("the stream ends after %d events, with %d lost of %d", seen, lost, told.Load())
+		}
+	}
+	if seen < 256 {
+		t.Errorf("%d events were seen, want at least those that fit", seen)
 	}
 }
 

@@ -13,3 +13,22 @@ func Routes() (all []string) {
 	slices.Sort(all)
 	return all
 }
+
+// Watch has viewers watch, who read at once, until stop is called.
+func Watch(e *Events, viewers int) (stop func()) {
+	ended := make(chan struct{})
+	for range viewers {
+		v := &viewer{events: make(chan event, maxUnread), stop: make(chan struct{})}
+		e.add(v)
+		go func() {
+			for {
+				select {
+				case <-v.events:
+				case <-ended:
+					return
+				}
+			}
+		}()
+	}
+	return func() { close(ended) }
+}

@@ -17,6 +17,7 @@ import (
 type adminFlags struct {
 	token    string // its place
 	readOnly bool
+	events   admin.Events // of the consumers, to be watched by the API
 }
 
 const aboutAdmin = `The admin API, ` + admin.Path + `, shows and steers what runs: see reprise consumers
@@ -33,7 +34,7 @@ const minToken = 16
 
 // config returns what the flags set.
 func (f *adminFlags) config(a *app) (cfg admin.Config, err error) {
-	cfg.Version, cfg.ReadOnly = version(), f.readOnly
+	cfg.Version, cfg.ReadOnly, cfg.Events = version(), f.readOnly, &f.events
 	if f.token == "" {
 		return cfg, nil
 	}
@@ -48,7 +49,7 @@ func (f *adminFlags) config(a *app) (cfg admin.Config, err error) {
 
 // adminPart is the admin API as a part of a daemon or worker.
 func adminPart(cfg admin.Config) daemon.Part {
-	return daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: admin.New(cfg)}
+	return daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: admin.New(cfg), Stop: cfg.Events.Stop}
 }
 
 // running returns the consumers for the admin API.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/configfile"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 )
@@ -29,6 +30,7 @@ type consumption struct {
 	given  []*pflag.Flag
 	logger *slog.Logger
 	region string // of functions that are named without one
+	events *admin.Events
 	// locate fills in where the queues are. It may create them.
 	locate func(queues []*consumed, file configfile.Config) error
 	// consume replaces the queues that are consumed.
@@ -108,7 +110,9 @@ func (c *consumption) apply(queues []*consumed, file configfile.Config) error {
 	}
 	var all []daemon.Consume
 	for _, q := range queues {
-		all = append(all, q.consumer(c.pools[q.Pool]))
+		consume := q.consumer(c.pools[q.Pool])
+		consume.Config.Observer = reprise.Observers(c.events.Observer(consume.QueueURL), consume.Config.Observer)
+		all = append(all, consume)
 	}
 	c.current = all
 	return c.consume(all)

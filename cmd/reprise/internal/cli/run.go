@@ -92,7 +92,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	c.logger, c.region = f.log.logger(a), f.aws.region
+	c.logger, c.region, c.events = f.log.logger(a), f.aws.region, &f.api.events
 	if err := checkOrigins(f.allowOrigins); err != nil {
 		return err
 	}

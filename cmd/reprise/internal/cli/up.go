@@ -68,7 +68,7 @@ func (a *app) runUp(cmd *cobra.Command, f *upFlags) error {
 	if err != nil {
 		return err
 	}
-	c.logger, c.region = cfg.Logger, cfg.Region
+	c.logger, c.region, c.events = cfg.Logger, cfg.Region, &f.server.admin.events
 	queues, err := c.read(file)
 	if err != nil {
 		return err

@@ -1,0 +1,305 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Events passes on what consumers do to those who watch the API, as it happens. While nobody does,
+// it costs a consumer next to nothing. The zero Events is ready.
+type Events struct {
+	watched atomic.Int32 // len(viewers), to be looked at without the lock
+
+	mu      sync.Mutex
+	viewers map[*viewer]struct{}
+	stopped bool
+}
+
+// viewer is a stream. What does not fit into its queue is lost to it, and counted.
+type viewer struct {
+	queues, types []string // the only ones that it wants; empty: all
+	events        chan event
+	lost          atomic.Int64
+	stop          chan struct{} // closed by Stop
+}
+
+// event is one that is ready to be written.
+type event struct {
+	name string
+	data []byte
+}
+
+const (
+	// maxViewers and maxUnread bound the memory of streams.
+	maxViewers = 64
+	maxUnread  = 256
+)
+
+// The names of events.
+const (
+	EventAttempt = "attempt"
+	EventSettled = "settled"
+	EventBreaker = "breaker"
+	EventLost    = "lost"
+)
+
+var eventNames = []string{EventAttempt, EventSettled, EventBreaker}
+
+// AttemptEvent is a run of a handler, at its end: see reprise.Attempt.
+type AttemptEvent struct {
+	Queue      string    `json:"queue"`
+	URL        string    `json:"url"`
+	At         time.Time `json:"at"`
+	Message    string    `json:"message"` // its id
+	Origin     string    `json:"origin,omitempty"`
+	Group      string    `json:"group,omitempty"`
+	Attempt    int       `json:"attempt"`
+	DurationMS float64   `json:"duration_ms"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason,omitempty"`
+	Due        time.Time `json:"due,omitzero"`
+	Error      string    `json:"error,omitempty"`
+}
+
+// SettledEvent is the end of a message's stay with a consumer: see reprise.Settled.
+type SettledEvent struct {
+	Queue    string    `json:"queue"`
+	URL      string    `json:"url"`
+	At       time.Time `json:"at"`
+	Message  string    `json:"message"`
+	Origin   string    `json:"origin,omitempty"`
+	Outcome  string    `json:"outcome"`
+	Reason   string    `json:"reason,omitempty"`
+	Due      time.Time `json:"due,omitzero"`
+	Requeued bool      `json:"requeued,omitempty"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// BreakerEvent is a circuit breaker that opens, half-opens, ramps up or closes: see
+// reprise.OutageEvent.
+type BreakerEvent struct {
+	Queue     string    `json:"queue"`
+	URL       string    `json:"url"`
+	At        time.Time `json:"at"`
+	Key       string    `json:"key"`
+	State     string    `json:"state"`
+	Previous  string    `json:"previous"`
+	Since     time.Time `json:"since,omitzero"`
+	NextProbe time.Time `json:"next_probe,omitzero"`
+	Held      int       `json:"held"`
+	Error     string    `json:"error,omitempty"`
+}
+
+// LostEvent says that a viewer was too slow.
+type LostEvent struct {
+	// Events is how many it has lost since the stream began or it was told last.
+	Events int64 `json:"events"`
+}
+
+// Observer returns one that passes on what a consumer of the queue at url does.
+func (e *Events) Observer(url string) reprise.Observer {
+	queue := operate.NameOf(url)
+	return reprise.Observer{
+		Attempt: func(_ context.Context, a reprise.Attempt) {
+			e.publish(EventAttempt, url, func() any {
+				return AttemptEvent{
+					Queue: queue, URL: url, At: a.Started.Add(a.Duration).UTC(), Message: a.Message.ID, Origin: originOf(a.Message), Group: a.Message.GroupID,
+					Attempt: a.Message.Attempt, DurationMS: float64(a.Duration.Microseconds()) / 1000, Outcome: a.Outcome.String(), Reason: nameOf(a.Reason),
+					Due: a.Due.UTC(), Error: textOf(a.Err),
+				}
+			})
+		},
+		Settled: func(_ context.Context, s reprise.Settled) {
+			e.publish(EventSettled, url, func() any {
+				return SettledEvent{
+					Queue: queue, URL: url, At: time.Now().UTC(), Message: s.Message.ID, Origin: originOf(s.Message), Outcome: s.Outcome.String(),
+					Reason: nameOf(s.Reason), Due: s.Due.UTC(), Requeued: s.Requeued, Error: textOf(s.Err),
+				}
+			})
+		},
+		Outage: func(_ context.Context, o reprise.OutageEvent) {
+			e.publish(EventBreaker, url, func() any {
+				return BreakerEvent{
+					Queue: queue, URL: url, At: o.At.UTC(), Key: o.Key, State: o.State.String(), Previous: o.Previous.String(),
+					Since: o.Since.UTC(), NextProbe: o.NextProbe.UTC(), Held: o.Held, Error: textOf(o.Err),
+				}
+			})
+		},
+	}
+}
+
+// publish makes an event, if anybody wants it, and gives it to those who have room for it. It does
+// not block: it runs on the consumers' own paths.
+func (e *Events) publish(name, url string, content func() any) {
+	if e.watched.Load() == 0 {
+		return
+	}
+	e.mu.Lock()
+	var wanted []*viewer
+	for v := range e.viewers {
+		if v.wants(name, url) {
+			wanted = append(wanted, v)
+		}
+	}
+	e.mu.Unlock()
+	if len(wanted) == 0 {
+		return
+	}
+	data, err := json.Marshal(content()) // once for all
+	if err != nil {
+		return // it cannot be: the events are plain data
+	}
+	for _, v := range wanted {
+		select {
+		case v.events <- event{name, data}:
+		default:
+			v.lost.Add(1)
+		}
+	}
+}
+
+func (v *viewer) wants(name, url string) bool {
+	return (len(v.types) == 0 || slices.Contains(v.types, name)) &&
+		(len(v.queues) == 0 || slices.Contains(v.queues, url) || slices.Contains(v.queues, operate.NameOf(url)))
+}
+
+// Stop ends all streams; none begins afterwards. A process that stops must not wait for them.
+func (e *Events) Stop(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	for v := range e.viewers {
+		close(v.stop)
+	}
+	e.viewers = nil
+	return nil
+}
+
+// add adds a viewer; it is false if there are too many, or none may be added any more.
+func (e *Events) add(v *viewer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped || len(e.viewers) >= maxViewers {
+		return false
+	}
+	if e.viewers == nil {
+		e.viewers = make(map[*viewer]struct{})
+	}
+	e.viewers[v] = struct{}{}
+	e.watched.Store(int32(len(e.viewers))) //nolint:gosec // G115: at most maxViewers
+	return true
+}
+
+func (e *Events) remove(v *viewer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.viewers, v)
+	e.watched.Store(int32(len(e.viewers))) //nolint:gosec // G115: at most maxViewers
+}
+
+const (
+	// pingEvery keeps proxies and clients from taking a quiet stream for a dead one.
+	pingEvery = 15 * time.Second
+	// writeWithin is how long a viewer may keep the process from writing, before it is cut off.
+	writeWithin = 10 * time.Second
+)
+
+// watch streams events until the viewer goes or the process stops.
+func (a *API) watch(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	v := &viewer{queues: query["queue"], types: query["type"], events: make(chan event, maxUnread), stop: make(chan struct{})}
+	for _, name := range v.types {
+		if !slices.Contains(eventNames, name) {
+			return problem(http.StatusBadRequest, "bad-request", "type is %q: pass one of %q, or leave it out for all", name, eventNames)
+		}
+	}
+	if !a.cfg.Events.add(v) {
+		return problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or the process stops: try again later", maxViewers)
+	}
+	defer a.cfg.Events.remove(v)
+	controller := http.NewResponseController(w)
+	if err := controller.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(text string) error {
+		if err := controller.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+			return err
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			return err
+		}
+		if err := controller.Flush(); err != nil {
+			return err
+		}
+		return controller.SetWriteDeadline(time.Time{}) // HTTP/2 would end a quiet stream at the deadline
+	}
+	a.stream(r.Context(), v, send)
+	return nil // the head has been written
+}
+
+// stream writes v's events, with what it has lost, until it goes or is stopped.
+func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
+	const reconnectIn = 2 * time.Second
+	err := send(fmt.Sprintf("retry: %d\n\n", reconnectIn.Milliseconds()))
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for err == nil {
+		select {
+		case e := <-v.events:
+			err = send(v.lostText() + fmt.Sprintf("event: %s\ndata: %s\n\n", e.name, e.data))
+		case <-ping.C:
+			err = send(v.lostText() + ": still here\n\n")
+		case <-v.stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lostText is an event about what v has lost since it was told last; empty if it has lost nothing.
+func (v *viewer) lostText() string {
+	lost := v.lost.Swap(0)
+	if lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf("event: %s\ndata: {\"events\":%d}\n\n", EventLost, lost)
+}
+
+// originOf is a message's first id, empty if it is the message's own.
+func originOf(m *reprise.Message) string {
+	if m.OriginID == m.ID {
+		return ""
+	}
+	return m.OriginID
+}
+
+// nameOf is the name of a reason, empty if there is none.
+func nameOf(reason retry.Reason) string {
+	if reason == 0 {
+		return ""
+	}
+	return reason.String()
+}
+
+// maxError bounds how many bytes of an error an event has.
+const maxError = 2000
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return terminal.Shorten(err.Error(), maxError)
+}

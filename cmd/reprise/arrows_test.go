@@ -25,7 +25,7 @@ package                     | of this module                                    
 .                           | cli                                                     |                                         |
 internal/cli                | admin awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
                             | demo diskfault interrupt journal operate plural         | sqsserver                               |
-                            | redrive review terminal                                 |                                         |
+                            | redrive review telemetry terminal                       |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
 internal/admin              | operate terminal                                        | root plan retry sqsserver               |
 internal/release            | cli                                                     |                                         | cobra x
@@ -33,7 +33,7 @@ internal/configfile         | daemon yamltext                                   
 internal/delivery           | awstarget choice forward                                | root adapters/dynamostore               | aws cobra
                             |                                                         | adapters/s3payload idempotency retry    |
 internal/awstarget          |                                                         | root                                    | aws
-internal/daemon             | awsclient journal                                       | root adapters/repriseotel sqsserver     | aws telemetry x
+internal/daemon             | awsclient journal telemetry                             | root adapters/repriseotel sqsserver     | aws telemetry x
 internal/awsclient          |                                                         | root sqsserver                          | aws
 internal/journal            |                                                         | sqsserver                               | pebble
 internal/diskfault          |                                                         |                                         | pebble
@@ -57,6 +57,7 @@ internal/children           |                                                   
 internal/choice             |                                                         |                                         |
 internal/interrupt          |                                                         |                                         |
 internal/plural             |                                                         |                                         |
+internal/telemetry          |                                                         |                                         | telemetry
 internal/terminal           |                                                         |                                         | x
 internal/yamltext           |                                                         |                                         | yaml
 

@@ -31,6 +31,7 @@ type runFlags struct {
 	allowOrigins []string
 	api          adminFlags
 	consume      consumeFlags
+	watch        watchFlags
 	log          logFlags
 }
 
@@ -56,6 +57,8 @@ queue's maxReceiveCount is the limit.
 GET /health, GET /metrics and the admin API are served on --admin-addr. By default only
 this machine can reach it. ` + aboutAdmin + `
 
+` + aboutWatching + `
+
 SIGTERM and the first Ctrl-C stop gracefully, within --stop-budget: running attempts
 end, messages that have not begun are given back, and on AWS an idle consumer waits
 for its last receive, up to --long-poll.
@@ -71,10 +74,11 @@ restarting does not help until they are changed.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.consume.queue, "queue", "q", "", "`URL or name` of the queue; with --config: only this one of the file")
 	f.aws.register(flags)
-	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health, /metrics and the admin API, or unix:PATH; port 0: any free one; none: do not serve them")
+	flags.StringVar(&f.admin, "admin-addr", defaultAdminAddr, "`host:port` for /health, /livez, /readyz, /scale, /metrics and the admin API, or unix:PATH; port 0: any free one; none: do not serve them")
 	flags.StringSliceVar(&f.allowOrigins, "allow-origin", nil, "let --admin-addr be called by the host of this `origin`, scheme://host[:port], and by the origin's web pages; repeatable (default: localhost and loopback addresses)")
 	f.api.register(flags)
 	f.consume.register(cmd)
+	f.watch.register(cmd)
 	f.log.register(flags)
 	return cmd
 }
@@ -104,7 +108,11 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	worker := daemon.WorkerConfig{Logger: c.logger, AllowedOrigins: f.allowOrigins}
+	watching, err := f.watch.options(a, c.logger)
+	if err != nil {
+		return err
+	}
+	worker := daemon.WorkerConfig{Logger: c.logger, AllowedOrigins: f.allowOrigins, Watching: watching}
 	if f.admin != "none" {
 		worker.AdminAddr = f.admin
 	}
@@ -132,6 +140,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 	if at := w.AdminURL(); at != "" {
 		fmt.Fprintf(a.stdout, "admin         %s/health, /metrics, %s\n", at, admin.Path)
 	}
+	f.watch.announce(a, watching, w.ProfilesURL())
 	go c.watch()
 	return settled(w.Run(a.ctx, a.drain))
 }

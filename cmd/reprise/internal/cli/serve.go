@@ -23,6 +23,7 @@ type serverFlags struct {
 	serving     servingFlags
 	admin       adminFlags
 	region      serverRegion
+	watch       watchFlags
 	log         logFlags
 }
 
@@ -34,6 +35,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	f.storage.register(cmd)
 	f.serving.register(cmd)
 	f.admin.register(flags)
+	f.watch.register(cmd)
 	f.log.register(flags)
 }
 
@@ -48,8 +50,13 @@ func (f *serverFlags) config(a *app) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	watching, err := f.watch.options(a, logger)
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	return daemon.Config{
-		Addr: f.addr, AllowRemote: f.allowRemote, Region: f.region.name(),
+		Watching: watching,
+		Addr:     f.addr, AllowRemote: f.allowRemote, Region: f.region.name(),
 		Journal: storage, Serving: serving, Logger: logger,
 	}, nil
 }
@@ -73,6 +80,8 @@ its address. The account is 000000000000.
 ` + aboutStorage + `
 
 ` + aboutServing + `
+
+` + aboutWatching + `
 
 --config reads flags, queues and faults from a file, which reprise run and
 reprise up can share: see reprise config --help.`,
@@ -130,6 +139,7 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	a.announce(d, cfg)
+	f.server.watch.announce(a, cfg.Watching, d.ProfilesURL())
 	return d.Run(a.ctx, a.drain)
 }
 

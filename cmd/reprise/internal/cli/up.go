@@ -36,7 +36,9 @@ otherwise. To consume a queue that exists, on AWS or elsewhere, use reprise run.
 
 ` + aboutStorage + `
 
-` + aboutServing,
+` + aboutServing + `
+
+` + aboutWatching,
 		Example: `  reprise up --url http://localhost:8080/work
   reprise up --exec './ship.sh' --concurrency 4 --timeout 5m
   reprise up --queue orders --url http://localhost:8080 \
@@ -99,6 +101,7 @@ func (a *app) runUp(cmd *cobra.Command, f *upFlags) error {
 	}
 	warnOfEndpoint(d.URL(), cfg.Logger)
 	a.announce(d, cfg)
+	f.server.watch.announce(a, cfg.Watching, d.ProfilesURL())
 	for _, q := range queues {
 		dead := "by the queue's RedrivePolicy"
 		if name := deadLetterOf(q, cfg.Queues); name != "" {

@@ -36,6 +36,14 @@ func TestAttackPageListeners(t *testing.T) {
 	keyedAdmin, without := serve(Serving{Credentials: keys, Admin: true}), serve(Serving{NoAdmin: true})
 	allowing := serve(Serving{AllowedOrigins: []string{"https://app.example"}})
 	run := worker(t, workerConfig(quiet, "http://prometheus.lan:9325"))
+	p, err := newProfiles("127.0.0.1:0", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.close() })
+	web := httptest.NewServer(p.http.Handler)
+	t.Cleanup(web.Close)
+	profiled := web.URL
 	for _, test := range []struct {
 		url, host, origin string
 		status            int
@@ -66,7 +74,17 @@ func TestAttackPageListeners(t *testing.T) {
 		{run + "/health", "", "https://evil.example", 403, "may not use the server"},
 		{run + "/metrics", "evil.example", "", 403, "by the name"},
 		{run + "/metrics", "prometheus.lan:9325", "", 200, "reprise_"},
-		{run + "/", "", "", 404, "GET /health and GET /metrics"},
+		{run + "/", "", "", 404, "only GET /health"},
+		{open + "/scale?queue=q", "evil.example", "", 403, "by the name"},
+		{open + "/readyz", "", "https://evil.example", 403, "may not use the server"},
+		{keyed + "/livez", "evil.example", "", 403, "by the name"},
+		{run + "/scale", "evil.example", "", 403, "by the name"},
+		{run + "/readyz", "", "https://evil.example", 403, "may not use the server"},
+		{profiled + "/debug/pprof/cmdline", "", "", 200, "test"},
+		{profiled + "/debug/pprof/heap", "evil.example", "", 403, "by the name"},
+		{profiled + "/debug/pprof/heap", "", "https://evil.example", 403, "may not use the server"},
+		{open + "/debug/pprof/heap", "", "", 404, ""},
+		{run + "/debug/pprof/heap", "", "", 404, ""},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, test.url, http.NoBody)
 		if err != nil {

@@ -32,6 +32,7 @@ type consumer struct {
 	*reprise.Consumer
 	of      Consume
 	metrics *consumerMetrics // nil if it is not measured
+	price   float64          // see Watching.RequestPrice
 
 	stop  context.CancelFunc // of Run's context
 	ended chan struct{}      // closed when Run has returned err
@@ -45,12 +46,12 @@ type consumer struct {
 const killGrace = 3 * time.Second
 
 // newConsumer makes a consumer. measured is false if nothing would show its metrics.
-func newConsumer(of Consume, measured bool) (_ *consumer, err error) {
-	c := &consumer{of: of, ended: make(chan struct{})}
+func newConsumer(of Consume, measured bool, watching Watching) (_ *consumer, err error) {
+	c := &consumer{of: of, ended: make(chan struct{}), price: watching.RequestPrice}
 	c.killed, c.kill = context.WithCancel(context.Background())
 	cfg := of.Config
 	if measured {
-		if c.metrics, err = newConsumerMetrics(of.QueueURL); err != nil {
+		if c.metrics, err = newConsumerMetrics(of.QueueURL, watching.Exporter.Tracers()); err != nil {
 			return nil, err
 		}
 		cfg.Observer = reprise.Observers(c.metrics.telemetry.Observer(), cfg.Observer)
@@ -100,6 +101,7 @@ func (c *consumer) start(ctx context.Context, fail context.CancelCauseFunc) {
 		if running.Err() == nil {
 			fail(fmt.Errorf("the consumer of %s ended by itself: %w", c.of.QueueURL, c.err))
 		}
+		c.logCost()
 		if c.of.Stopped != nil {
 			c.of.Stopped()
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	notrace "go.opentelemetry.io/otel/trace/noop"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/reprise-sqs/reprise/adapters/repriseotel"
 )
@@ -18,8 +18,8 @@ type consumerMetrics struct {
 	registry  *prometheus.Registry
 }
 
-// newConsumerMetrics measures a consumer of the queue at url.
-func newConsumerMetrics(url string) (*consumerMetrics, error) {
+// newConsumerMetrics measures a consumer of the queue at url, and traces it by tracers.
+func newConsumerMetrics(url string, tracers trace.TracerProvider) (*consumerMetrics, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(
 		exporter.WithRegisterer(registry),
@@ -30,7 +30,7 @@ func newConsumerMetrics(url string) (*consumerMetrics, error) {
 	}
 	telemetry, err := repriseotel.New(url, repriseotel.Config{
 		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
-		TracerProvider: notrace.NewTracerProvider(),
+		TracerProvider: tracers,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 // consumers are those of a [Daemon] or of a [Worker].
 type consumers struct {
 	measured    bool
+	watching    Watching
 	answerPolls func() // see consumer.drain
 
 	mu       sync.Mutex
@@ -68,7 +69,7 @@ func (cs *consumers) replace(wanted []Consume) error {
 	var made []*consumer
 	problems := []error{drained}
 	for _, w := range added {
-		c, err := newConsumer(w, cs.measured)
+		c, err := newConsumer(w, cs.measured, cs.watching)
 		if err != nil {
 			problems = append(problems, err)
 			continue

@@ -38,6 +38,8 @@ type Config struct {
 	Queues []Queue
 	// Serving is how the server treats its clients.
 	Serving Serving
+	// Watching is how the daemon is watched besides.
+	Watching Watching
 	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 }
@@ -55,6 +57,7 @@ type Daemon struct {
 	control  net.Listener     // the socket in the journal's directory; nil if there is none
 	http     *http.Server
 	metrics  *metrics
+	profiles *profiles // nil: none are served
 	steps    stopStack
 }
 
@@ -63,7 +66,9 @@ type Daemon struct {
 // not run must be closed.
 func New(cfg Config) (_ *Daemon, err error) {
 	d := &Daemon{cfg: cfg}
+	d.watching = cfg.Watching
 	d.metrics = newMetrics(func() *sqsserver.Server { return d.sqs })
+	d.metrics.registry.MustRegister(collect(d.collectCosts))
 	d.listener, err = listen("--addr", cfg.Addr, cfg.AllowRemote, len(cfg.Serving.Credentials) > 0)
 	if err != nil {
 		return nil, err
@@ -73,6 +78,11 @@ func New(cfg Config) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	if cfg.Watching.PprofAddr != "" {
+		if d.profiles, err = newProfiles(cfg.Watching.PprofAddr, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
 	if err := d.openServer(); err != nil {
 		return nil, err
 	}
@@ -87,13 +97,13 @@ func New(cfg Config) (_ *Daemon, err error) {
 	for _, queue := range d.sqs.MissingQueues(slices.Sorted(maps.Keys(cfg.Serving.Faults))...) {
 		cfg.Logger.Warn("faults are set for a queue that does not exist; they take effect once it is created", "queue", queue)
 	}
-	d.measured, d.answerPolls = !cfg.Serving.NoMetrics, d.sqs.EndPolls
+	d.measured, d.answerPolls = !cfg.Serving.NoMetrics || cfg.Watching.Exporter != nil, d.sqs.EndPolls
 	return d, nil
 }
 
 // Close releases the address and the journal of a Daemon that was not run.
 func (d *Daemon) Close() error {
-	err := d.listener.Close()
+	err := errors.Join(d.listener.Close(), d.profiles.close())
 	if d.control != nil {
 		err = errors.Join(err, d.control.Close())
 	}
@@ -118,6 +128,9 @@ func (d *Daemon) QueueURL(name string) string { return d.URL() + "/" + Account +
 func (d *Daemon) QueueARN(name string) string {
 	return "arn:aws:sqs:" + d.cfg.Region + ":" + Account + ":" + name
 }
+
+// ProfilesURL returns where profiles are served; empty: nowhere.
+func (d *Daemon) ProfilesURL() string { return d.profiles.url() }
 
 // MissingQueues returns those of the names that no queue of the server has.
 func (d *Daemon) MissingQueues(names ...string) []string { return d.sqs.MissingQueues(names...) }
@@ -155,8 +168,10 @@ func (d *Daemon) Run(ctx context.Context, drain <-chan struct{}) error {
 	if d.control != nil {
 		d.startControl()
 	}
+	d.profiles.start(&d.steps, fail)
 	d.startHTTP(fail)
 	d.parts.start(&d.steps)
+	d.startExporter(d.metrics.registry, &d.steps)
 	d.consumers.start(ctx, fail)
 	d.steps.push("the consumers", d.consumers.stop)
 	select {

@@ -76,12 +76,15 @@ func (h *fewHandshakes) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// routes sends GET /health and /metrics to this daemon, and everything else to the SQS
+// routes sends GET /health, /livez, /readyz, /scale and /metrics to this daemon, and everything else to the SQS
 // server and its admin API. Paths that require no signature are guarded against web pages.
 func (d *Daemon) routes() http.Handler {
 	mux := http.NewServeMux()
 	pages := d.sqs.Pages()
 	mux.Handle("GET /health", pages.Handler(http.HandlerFunc(d.serveHealth)))
+	mux.Handle("GET /livez", pages.Handler(http.HandlerFunc(d.serveLive)))
+	mux.Handle("GET /readyz", pages.Handler(http.HandlerFunc(d.serveReady)))
+	mux.Handle("GET /scale", pages.Handler(atMost(maxScrapes, d.serveScale)))
 	if !d.cfg.Serving.NoMetrics {
 		mux.Handle("GET /metrics", pages.Handler(atMost(maxScrapes, d.serveMetrics)))
 	}

@@ -23,7 +23,7 @@ func (e *ReachableError) Error() string {
 }
 
 // examplePorts are the default ports of the flags.
-var examplePorts = map[string]string{"--addr": "9324", "--admin-addr": "9325"}
+var examplePorts = map[string]string{"--addr": "9324", "--admin-addr": "9325", "--pprof-addr": "6060"}
 
 // listen listens on addr, the value of flag. An address that other machines can reach is
 // refused with a [*ReachableError], unless the server verifies signatures or allowRemote

@@ -23,6 +23,8 @@ type WorkerConfig struct {
 	// AllowedOrigins are web pages of other machines that may call AdminAddr; it may also
 	// be called by their hosts' names: see sqsserver.PageGuard. Default: none.
 	AllowedOrigins []string
+	// Watching is how the worker is watched besides.
+	Watching Watching
 	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 }
@@ -37,6 +39,8 @@ type Worker struct {
 	http     *http.Server
 	pages    *sqsserver.PageGuard
 	process  *prometheus.Registry // the metrics of the process
+	profiles *profiles            // nil: none are served
+	counted  counted
 	steps    stopStack
 }
 
@@ -44,12 +48,18 @@ type Worker struct {
 // and [Worker.Run] is called.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	w := &Worker{cfg: cfg, process: prometheus.NewRegistry()}
-	w.process.MustRegister(collect(collectProcess))
+	w.watching, w.measured = cfg.Watching, cfg.Watching.Exporter != nil
+	w.process.MustRegister(collect(collectProcess), collect(w.collectCosts))
+	var err error
+	if cfg.Watching.PprofAddr != "" {
+		if w.profiles, err = newProfiles(cfg.Watching.PprofAddr, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.AdminAddr == "" {
 		return w, nil
 	}
 	w.measured = true
-	var err error
 	if w.listener, err = listenForAdmin(cfg.AdminAddr); err != nil {
 		return nil, err
 	}
@@ -60,13 +70,16 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		},
 	})
 	if err != nil {
-		return nil, errors.Join(err, w.listener.Close())
+		return nil, errors.Join(err, w.listener.Close(), w.profiles.close())
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", w.serveHealth)
+	mux.HandleFunc("GET /livez", w.serveLive)
+	mux.HandleFunc("GET /readyz", w.serveReady)
+	mux.Handle("GET /scale", atMost(maxScrapes, w.serveScale))
 	mux.HandleFunc("GET /metrics", w.serveMetrics)
 	mux.HandleFunc("/", func(out http.ResponseWriter, _ *http.Request) {
-		http.Error(out, "only GET /health and GET /metrics are served here", http.StatusNotFound)
+		http.Error(out, "only GET /health, /livez, /readyz, /scale and /metrics are served here", http.StatusNotFound)
 	})
 	w.pages = pages
 	w.http = newHTTPServer(w.before(pages.Handler(mux)), cfg.Logger)
@@ -89,6 +102,9 @@ func (w *Worker) AdminURL() string {
 // AdminAddr.
 func (w *Worker) Pages() *sqsserver.PageGuard { return w.pages }
 
+// ProfilesURL returns where profiles are served; empty: nowhere.
+func (w *Worker) ProfilesURL() string { return w.profiles.url() }
+
 // Consume makes these the queues that are consumed, now or while Run runs. A consumer whose
 // queue and Settings are among them goes on. The others drain, and only then the new ones
 // begin, so that messages have one consumer of this process at a time. If some cannot be
@@ -106,6 +122,8 @@ func (w *Worker) Run(ctx context.Context, drain <-chan struct{}) error {
 		w.startHTTP(fail)
 		w.parts.start(&w.steps)
 	}
+	w.profiles.start(&w.steps, fail)
+	w.startExporter(w.process, &w.steps)
 	w.consumers.start(ctx, fail)
 	w.steps.push("the consumers", w.consumers.stop)
 	select {

@@ -163,7 +163,7 @@ func TestNothingIsAcknowledgedBeforeItIsSynced(t *testing.T) {
 				do := test.do(k)
 				result := make(chan error, 1)
 				go func() { result <- do() }()
-				time.Sleep(time.Hour) // of the bubble: whatever can happen has happened
+				time.Sleep(time.Hour) // virtual time: enough for everything that can happen
 				synctest.Wait()
 				select {
 				case err := <-result:

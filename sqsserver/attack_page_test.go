@@ -113,8 +113,9 @@ var pageRule = []struct {
 
 var allowedPages = []string{"https://app.example", "http://queues.lan:9324"}
 
-// TestAttackPageRule: the rule, and every surface of the server that asks for no signature
-// has it. What is refused says why in the form of the protocol, and no page may read it.
+// TestAttackPageRule checks the rule, and that every part of the server that needs no
+// signature applies it. A refusal gives the reason in the form of the protocol, and no page
+// may read it.
 func TestAttackPageRule(t *testing.T) {
 	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput()})
 	defer server.Close()
@@ -233,8 +234,8 @@ func TestAttackPagePrivateNetwork(t *testing.T) {
 	}
 }
 
-// TestAttackPageProgramOnly: what is for one program takes its exact address and nothing
-// of a browser.
+// TestAttackPageProgramOnly: a handler that is for one program accepts only requests to its
+// exact address, and none of a browser.
 func TestAttackPageProgramOnly(t *testing.T) {
 	guard, err := sqsserver.NewPageGuard(sqsserver.PageGuardConfig{Host: "127.0.0.1:4000"})
 	if err != nil {
@@ -260,7 +261,7 @@ func TestAttackPageProgramOnly(t *testing.T) {
 	}
 }
 
-// TestAttackPageAdmin: the presence of a header tells of a page or a proxy, whatever is in it.
+// TestAttackPageAdmin: a header of a page or a proxy is enough for a refusal, with any value.
 func TestAttackPageAdmin(t *testing.T) {
 	server := sqsserver.New(sqsserver.Config{AllowedOrigins: allowedPages, Logger: withoutOutput()})
 	defer server.Close()
@@ -319,7 +320,7 @@ func TestAttackPageFillsNoLog(t *testing.T) {
 	})
 }
 
-// TestAttackPageOriginSetting: what permits nobody, or too many, is refused as a setting.
+// TestAttackPageOriginSetting: a setting that permits no origin, or too many, is refused.
 func TestAttackPageOriginSetting(t *testing.T) {
 	for _, text := range []string{"", "*", "null", "app.example", "https://", "https://*.example", "https://app.example/", "https://app.example/page",
 		"https://user@app.example", "https://app.example:", "https://app.example:http", "https://app example", "https://bücher.example", "https://app.example?x", "https://app.example#x"} {

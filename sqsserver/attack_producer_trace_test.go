@@ -121,8 +121,8 @@ func TestAttackUncountedValue(t *testing.T) {
 	}
 }
 
-// TestAttackUnboundedAttributes: what a queue keeps of a text that somebody chose is
-// bounded, and no error is as long as what it quotes.
+// TestAttackUnboundedAttributes: a queue keeps only a limited length of a text that a client
+// chose, and no error quotes such a text in full.
 func TestAttackUnboundedAttributes(t *testing.T) {
 	b := newTestServer(t, nil)
 	large := strings.Repeat(" ", 3<<20)

@@ -1,8 +1,8 @@
 package sqsserver_test
 
-// Holds off: a client without a key, which may connect and send any bytes. It writes into
-// the credential, of which a server without keys verifies nothing, what becomes a part of
-// the names of queues, of metrics and of what operators read.
+// Holds off: a client without a key, which may connect and send any bytes. It chooses
+// the text of the credential, which a server without keys does not verify, and which becomes
+// a part of the names of queues, of metrics and of texts for operators.
 
 import (
 	"net/http/httptest"

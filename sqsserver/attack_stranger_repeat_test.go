@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestAttackRequestsThatMultiply: what is named, listed or repeated in a request costs a
-// few times its length, most of it for the buffers that it is read into, and an answer
-// does not repeat what is long.
+// TestAttackRequestsThatMultiply: names, lists and repetitions in a request take a few times
+// their length in memory, most of it for the buffers that the request is read into, and a
+// reply does not repeat long texts.
 func TestAttackRequestsThatMultiply(t *testing.T) {
 	const body = 8<<20 - 1000
 	stamp := time.Now().UTC().Format("20060102T150405Z")

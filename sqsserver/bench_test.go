@@ -59,7 +59,7 @@ func BenchmarkDirect(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(10*b.N), "ns/message")
 }
 
-// discard is a reply that nobody reads; it keeps the body for one look.
+// discard is a ResponseWriter that keeps only the last body, for a check.
 type discard struct {
 	header http.Header
 	body   []byte

@@ -14,10 +14,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestBodiesInEveryForm: a body is the same whatever it was sent in, JSON with any
-// escapes, the Query protocol or a call, and whatever it is received in, before and
-// after a restart. Its digest, the size that counts and the group of content-based
-// deduplication are those of what it means.
+// TestBodiesInEveryForm: a body is received as it was sent, before and after a restart, in
+// every combination of forms: JSON with any escapes, the Query protocol or a method call. Its
+// digest, its size and its content-based deduplication are those of the decoded text.
 func TestBodiesInEveryForm(t *testing.T) {
 	for _, body := range []struct{ name, json, plain string }{
 		{"plain", `plain`, "plain"},

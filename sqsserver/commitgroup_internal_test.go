@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Only who has been kept waiting has waited in vain: after a pause, in which nobody
-// was, those who come are gathered.
+// After a pause without requests, the next requests are gathered in a group again: only a
+// wait of a request can be in vain.
 func TestGatheringAfterPause(t *testing.T) {
 	for _, test := range []struct {
 		name    string

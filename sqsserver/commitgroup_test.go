@@ -90,7 +90,7 @@ func TestClientsShareSyncs(t *testing.T) {
 	}
 }
 
-// A group is not kept open where that would be for nobody: for a client alone, on a
+// A group is not kept open if no further request would join it: for a single client, on a
 // fast disk, or for longer than a stalled disk would take.
 func TestGroupsWaitForNobodyElse(t *testing.T) {
 	for _, test := range []struct {
@@ -110,7 +110,7 @@ func TestGroupsWaitForNobodyElse(t *testing.T) {
 		{"clients that think", 2 * time.Millisecond,
 			[]client{{every: 20 * time.Millisecond, sends: 50}, {first: time.Millisecond, every: 20 * time.Millisecond, sends: 50}},
 			5 * time.Millisecond, 3700 * time.Microsecond},
-		// The rest of the first one's sync, half of it for nobody, and the second one's.
+		// The rest of the first sync, half of a sync in vain, and the second sync.
 		{"a slow disk", 10 * time.Millisecond,
 			[]client{{sends: 1}, {first: time.Millisecond, sends: 1}},
 			24 * time.Millisecond, 24 * time.Millisecond},

@@ -62,9 +62,9 @@ func printed(value any) string {
 	return string(text)
 }
 
-// trim removes what is as good as absent: the metadata that the SDK adds, and
-// members that are null, false or empty. That this server leaves empty members out
-// as AWS does, TestReplies sees.
+// trim removes members that mean the same as absent ones: the metadata that the SDK adds, and
+// members that are null, false or empty. TestReplies checks that this server leaves empty
+// members out, as AWS does.
 func trim(value any) any {
 	object, isObject := value.(map[string]any)
 	if list, isList := value.([]any); isList {

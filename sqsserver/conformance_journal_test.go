@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// The conformance suite on a server whose bodies are in its journal only, and on
-// one that is started anew before each request.
+// The conformance suite on a server whose bodies are only in its journal, and on one that is
+// restarted before each request.
 func TestConformanceWithJournal(t *testing.T) {
 	for _, c := range allCases(t) {
 		if !c.fits("typed") {
@@ -36,8 +36,8 @@ func TestConformanceWithJournal(t *testing.T) {
 	}
 }
 
-// notKept are the cases, by the beginning of their names, that a server started
-// anew does not pass, and why.
+// notKept has the cases, by the beginning of their names, that a restarted server does not
+// pass, and why.
 var notKept = map[string]string{
 	"attempts/": "the attempts of receives are not kept",
 	"fifo/a group that was served goes behind the others": "whose turn it is among groups is not kept",

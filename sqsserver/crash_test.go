@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// A machine that crashes under load, again and again, at random moments and with
-// any part of what was not synced on its disk: what was acknowledged is there,
-// once, and in order; what was deleted stays away; what was received and then
-// covered by a later acknowledgement is counted.
+// A machine crashes under load, again and again, at random moments, with any part of the
+// unsynced writes on its disk. Then every acknowledged message is there, once, and in order;
+// deleted messages do not come back; and a receive is counted if a later request was
+// acknowledged.
 func TestCrashes(t *testing.T) {
 	seeds := 60
 	if testing.Short() {
@@ -57,7 +57,7 @@ type crashWorld struct {
 	acked    int // operations, lest the test tests nothing
 }
 
-// fate is what is known of a message, which is known by its body.
+// fate is what the test knows of a message, which its body identifies.
 type fate struct {
 	queue                     string
 	sent, deleting, isDeleted bool // acknowledged; tried; acknowledged
@@ -240,8 +240,8 @@ func (w *crashWorld) crash() {
 	w.crashed = false
 }
 
-// present lists what is in the queues, by body, and fails if a body is there
-// twice, or a FIFO group out of order.
+// present lists the messages in the queues, by body, and fails if a body is there twice, or a
+// FIFO group is out of order.
 func (w *crashWorld) present() map[string]sqsserver.MessageInfo {
 	all := map[string]sqsserver.MessageInfo{}
 	for _, queue := range []string{"q", "f.fifo", "dead"} {
@@ -265,7 +265,7 @@ func (w *crashWorld) present() map[string]sqsserver.MessageInfo {
 	return all
 }
 
-// audit compares what is there with what was acknowledged.
+// audit compares the messages that are there with those that were acknowledged.
 func (w *crashWorld) audit() {
 	present := w.present()
 	for body := range present {
@@ -300,7 +300,7 @@ func (w *crashWorld) audit() {
 	}
 	w.resend()
 	present = w.present()
-	for body, f := range w.sent { // what nobody was told is settled by the crash
+	for body, f := range w.sent { // the crash has decided about requests without a reply
 		_, there := present[body]
 		f.sent, f.deleting, f.isDeleted = true, !there, !there
 	}

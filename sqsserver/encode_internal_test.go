@@ -90,7 +90,7 @@ func TestSystemAttributesAll(t *testing.T) {
 	}
 }
 
-// FuzzEncode has encoding/json read what is written.
+// FuzzEncode checks by encoding/json that the encoded text can be read.
 func FuzzEncode(f *testing.F) {
 	f.Add("id", "body \"quoted\" \\ \n\x00é😀\u2028", "name", "String", "value", []byte{1}, uint64(7), false)
 	f.Add("", "\xff\xed\xa0\x80", "", "", "", []byte(nil), uint64(0), true)

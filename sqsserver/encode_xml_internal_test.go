@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzEncodeXML has encoding/xml read what is written.
+// FuzzEncodeXML checks by encoding/xml that the encoded text can be read.
 func FuzzEncodeXML(f *testing.F) {
 	f.Add("id", "body \"quoted\" <&> \r\n\t]]>é😀\u2028", "name", "String", "value", []byte{1}, uint64(7), false)
 	f.Add("", "\xff\xed\xa0\x80\uffff", "", "", "", []byte(nil), uint64(0), true)

@@ -27,12 +27,11 @@ var (
 //	AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... \
 //	go test ./sqsserver -run TestConformanceAgainstEndpoint -timeout 2h -endpoint https://sqs.eu-west-1.amazonaws.com
 //
-// It makes some 250 queues, named reprise-..., which it deletes, and sends some
-// thousand requests, which cost less than a cent. What is this server's own choice
-// is left out, and so are waits of more than -endpoint.wait. Counts of messages and
-// changes of attributes take up to a minute on AWS, so that cases about them may
-// fail there. Without an endpoint it is this server's over TCP, which holds the
-// test itself to its word.
+// It makes about 250 queues, named reprise-..., which it deletes, and sends about a thousand
+// requests, which cost less than a cent. It leaves out cases that are this server's own
+// choice, and waits of more than -endpoint.wait. Counts of messages and changes of attributes
+// take up to a minute on AWS, so that cases about them may fail there. Without -endpoint it
+// runs against this server over TCP, which tests the test itself.
 func TestConformanceAgainstEndpoint(t *testing.T) {
 	endpoint, longest := *endpointFlag, *longestWait
 	if endpoint == "" {
@@ -76,8 +75,8 @@ func valueOr(value, fallback string) string {
 	return value
 }
 
-// namingTransport gives the queues of a script names that nobody else has, and none has
-// had: a deleted name cannot be used for a minute.
+// namingTransport gives the queues of a script names that were never used before: a deleted
+// name cannot be used for a minute.
 type namingTransport struct {
 	transport
 	prefix string

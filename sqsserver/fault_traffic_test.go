@@ -69,8 +69,8 @@ func TestFaultSlowReply(t *testing.T) {
 	}
 }
 
-// A client that does not wait for a slow reply finds what was done: a message that
-// was sent is there, one that was received is visible again.
+// A slow reply delays a client, but not the effect of its request: if the client leaves, a
+// message that it sent is there, and one that it received is visible again.
 func TestFaultSlowReplyToWhoGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestServer(t, nil)

@@ -36,8 +36,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// FuzzForm compares the decoding of parameters with that of net/url, and what each
-// action reads of them with what it reads when they come in another order.
+// FuzzForm compares the decoding of parameters with that of net/url, and checks that each
+// action reads the same from the parameters in another order.
 func FuzzForm(f *testing.F) {
 	f.Add("Action=SendMessage&MessageBody=a%20b+c&MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v")
 	f.Add("SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1.MessageBody=x&SendMessageBatchRequestEntry.1.MessageAttribute.2.Value.BinaryValue=AQID")
@@ -73,8 +73,8 @@ func FuzzForm(f *testing.F) {
 			if decodeQuery(f, in) != nil {
 				continue
 			}
-			// What was read does not depend on the order of the parameters, if
-			// none is given twice.
+			// The result does not depend on the order of the parameters, if none is
+			// given twice.
 			parameters := strings.Split(text, "&")
 			slices.Reverse(parameters)
 			g.parse([]byte(strings.Join(parameters, "&")))

@@ -63,8 +63,8 @@ func (r *reply) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReceivedMessagesAreNew: a message has nothing of what was received in its place
-// before.
+// TestReceivedMessagesAreNew: a message has no field of a message that was received in the
+// same place before.
 func TestReceivedMessagesAreNew(t *testing.T) {
 	one := engine.Delivery{Receives: 3, Message: engine.Message{Payload: &content{
 		body: body{text: "a", quoted: true}, bodyMD5: digestBody([]byte("a")), sender: "somebody", traceHeader: "Root=1",

@@ -287,8 +287,7 @@ type flushFailingWriter struct{ http.ResponseWriter }
 
 func (w flushFailingWriter) FlushError() error { return errors.New("broken pipe") }
 
-// leavingClient is the context of a client that is there when its request is
-// taken and gone when it is to be answered.
+// leavingClient is the context of a client that leaves between its request and the reply.
 type leavingClient struct {
 	context.Context
 	asked bool

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Receives are written in a moment even if nobody waits for them, without sync;
-// then the server is at rest.
+// Receives are written soon, without sync, even though no request waits for that; then the
+// server is idle.
 func TestReceivesAreWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})

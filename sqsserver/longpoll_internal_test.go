@@ -51,7 +51,7 @@ func TestPollServedTooLateGivesBack(t *testing.T) {
 	})
 }
 
-// The timer is armed only while somebody waits for a hidden message.
+// The timer is armed only while a long poll waits for a hidden message.
 func TestTimerIsArmedOnlyForPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})

@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// A long poll ends with the event that makes a message available, whatever that
-// is.
+// A long poll ends with the event that makes a message available, for every such event.
 func TestLongPollWakes(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -292,8 +291,8 @@ func TestInFlightLimit(t *testing.T) {
 	})
 }
 
-// Messages that a receive passes over because they go to the dead-letter queue do not hide
-// what is behind it from a short poll, however much it is.
+// Messages that a receive moves to the dead-letter queue, however many, do not hide the
+// messages behind them from a short poll.
 func TestShortPollSeesBehindABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const backlog = 500

@@ -31,7 +31,7 @@ func TestIsLoopbackAddr(t *testing.T) {
 		{&net.TCPAddr{IP: net.IPv6loopback, Port: 1}, true},
 		{text("127.0.0.1:1"), true},
 		{text("[::ffff:127.0.0.1]:1"), true},
-		{text("[::1%lo]:1"), true}, // the end of a connection, of which no browser has made the text
+		{text("[::1%lo]:1"), true}, // the address of a connection, not a text from a browser
 
 		{nil, false},
 		{&net.TCPAddr{Port: 1}, false}, // all addresses of the machine

@@ -14,9 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// memoryJournal is a journal whose disk is memory: with a sync that can be made
-// slow, be blocked, or fail, and of which a crash leaves what was synced and some
-// of the rest.
+// memoryJournal is a journal in memory. Its sync can be slow, be blocked, or fail. A crash
+// leaves the synced commits and some of the others.
 type memoryJournal struct {
 	delay     func() time.Duration // of each sync; nil: none
 	beforeGet func()               // nil: nothing
@@ -184,8 +183,8 @@ func (j *memoryJournal) fail(err error) {
 	j.failure = err
 }
 
-// crash makes this journal fail from now on and returns one with what a crash of
-// the machine leaves: what was synced, and of what was not the first n commits.
+// crash makes this journal fail from now on, and returns one with the commits that a crash of
+// the machine leaves: those that were synced, and the first n of the others.
 func (j *memoryJournal) crash(n func(unsynced int) int) *memoryJournal {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -52,7 +52,7 @@ func (b *testServer) visible(url string) (count string) {
 func TestMoveTaskPace(t *testing.T) {
 	for _, test := range []struct {
 		rate sqsserver.OptionalInt
-		want []string // what is moved after each of 300 ms
+		want []string // the messages moved after each 300 ms
 	}{
 		{sqsserver.OptionalInt{}, []string{"150", "300", "450", "600"}},
 		{sqsserver.Int(500), []string{"150", "300", "450", "600"}},
@@ -123,7 +123,7 @@ func TestMoveTaskEnds(t *testing.T) {
 		b.move(sqsserver.Int(1))
 		for range 30 {
 			time.Sleep(time.Second)
-			b.receive(b.url) // gets what was moved, and
+			b.receive(b.url) // gets the moved messages, and
 			b.receive(b.url) // sends it back
 		}
 		if got := b.visible(dead); got != "5" {

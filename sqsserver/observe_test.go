@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// The observer learns of each request what an operator wants to know, once, and nothing of
-// what is in it.
+// The observer is called once for each request, with what an operator needs to know, and
+// without the content of messages.
 func TestOnRequest(t *testing.T) {
 	var seen []sqsserver.Request
 	server := sqsserver.New(sqsserver.Config{OnRequest: func(r sqsserver.Request) { seen = append(seen, r) }})
@@ -93,8 +93,8 @@ func TestOnRequestOfFailures(t *testing.T) {
 	}
 }
 
-// FuzzServeHTTP: whatever comes is answered, in the protocol in which it came,
-// without a defect: no panic, and no failure of the server.
+// FuzzServeHTTP: every request is answered in its own protocol, without a panic or an internal
+// failure.
 func FuzzServeHTTP(f *testing.F) {
 	type seed struct{ method, target, path, contentType, body string }
 	for _, s := range []seed{

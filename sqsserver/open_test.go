@@ -116,7 +116,7 @@ func TestRestartBringsEverythingBack(t *testing.T) {
 		}
 
 		// What comes of it is the same, too.
-		k.send("f.fifo", "f0") // a duplicate of what is deleted
+		k.send("f.fifo", "f0") // a duplicate of a deleted message
 		if n := len(k.snapshot().Messages["f.fifo"]); n != 29 {
 			t.Errorf("%d messages in the FIFO queue, want 29: a duplicate is recognized", n)
 		}

@@ -283,7 +283,7 @@ func TestAccountsAndRegions(t *testing.T) {
 	}
 }
 
-// Both protocols say the same to whoever is in the process.
+// Method calls in the process see no difference between the two protocols.
 func TestQueryMembersAreThoseOfJSON(t *testing.T) {
 	server := newServer(t)
 	b := &testServer{T: t, server: server}

@@ -309,8 +309,8 @@ func TestSignatureInTheURL(t *testing.T) {
 		{"another algorithm", with("X-Amz-Algorithm", "MD5"), 400, "must be AWS4-HMAC-SHA256"},
 		{"a host that is not signed", with("X-Amz-SignedHeaders", "date"), 403, "'Host' must be a 'SignedHeader'"},
 		{"another action", with("Action", "PurgeQueue"), 403, "does not match"},
-		// Values of one name are signed in their own order: whoever changed that in the
-		// request would choose which one is read.
+		// Values of one name are signed in their order: by another order an attacker could
+		// choose which one is read.
 		{"a body that stands twice", func(a *attempt) { a.query["MessageBody"] = []string{"a", "b"} }, 400, "'MessageBody' must stand once"},
 		{"two lifetimes", func(a *attempt) { a.query["X-Amz-Expires"] = []string{"3600", "60"} }, 400, "'X-Amz-Expires' must stand once"},
 		// A parameter that net/url leaves out of a query must not be read by another parser.

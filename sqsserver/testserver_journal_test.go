@@ -29,7 +29,7 @@ func openJournalServer(t *testing.T, journal *memoryJournal, config sqsserver.Co
 	return k
 }
 
-// restart closes the server and opens another one on what it leaves.
+// restart closes the server and opens another one on the same journal.
 func (k *journalServer) restart() *journalServer {
 	k.t.Helper()
 	if err := k.Close(); err != nil {

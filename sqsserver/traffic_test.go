@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Producers, consumers that give up at random, and faults, all at once: every
-// message is received in the end, and none is invented. It is the race detector's
-// to find what is not guarded.
+// Producers, consumers that give up at random, and faults, all at once: in the end every
+// message has been received, and no other one. The race detector finds data that no lock
+// guards.
 func TestConcurrentTraffic(t *testing.T) {
 	const producers, perProducer, consumers = 4, 500, 8
 	b := newTestServer(t, map[string]string{"VisibilityTimeout": "43200"})
@@ -89,8 +89,8 @@ func TestConcurrentTraffic(t *testing.T) {
 		}
 		return true
 	})
-	// What is left are copies of duplicates whose newer handle has not deleted
-	// them yet; nothing that was never deleted.
+	// Only messages that were deleted by an older receipt handle may be left, not one that
+	// was never deleted.
 	messages, err := b.server.Messages("q", sqsserver.Page{})
 	if err != nil {
 		t.Fatal(err)

@@ -66,8 +66,7 @@ func (d queryJSONTransport) call(ctx context.Context, action string, input []byt
 	return result, "", "", err
 }
 
-// mapped makes maps of lists of names and values, and leaves out what is null or an
-// empty list.
+// mapped makes maps of lists of names and values, and leaves out nulls and empty lists.
 func mapped(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"compress/gzip"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"math"
@@ -118,9 +119,11 @@ func (c *collector) sum(name, label, value string) (sum float64, found bool) {
 // the last of it when they stop.
 func TestOTLP(t *testing.T) {
 	t.Parallel()
+	traced := make(chan string, 100) // the traceparent of each post
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) == "bad" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
+			traced <- r.Header.Get("Traceparent")
 		}
 	}))
 	t.Cleanup(target.Close)
@@ -187,6 +190,13 @@ func TestOTLP(t *testing.T) {
 			}
 		}
 		checkSpans(t, c, "dead-letter", "delete")
+		// The post of the dead letter continues its attempt's span.
+		parent := strings.Split(<-traced, "-")
+		if len(parent) != 4 || !slices.ContainsFunc(c.spans, func(s *tracespb.Span) bool {
+			return hex.EncodeToString(s.GetTraceId()) == parent[1] && hex.EncodeToString(s.GetSpanId()) == parent[2] && s.GetName() == "process orders"
+		}) {
+			t.Errorf("the target got the traceparent %q, which is no attempt's", parent)
+		}
 		if got := c.resource["service.name"]; got != "shop" {
 			t.Errorf("service.name is %q, want that of OTEL_SERVICE_NAME", got)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/telemetry"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -253,7 +254,7 @@ func (c *consumed) makeTarget(a *app, logger *slog.Logger, around delivery.Surro
 	if around.Queue, err = queueName("--queue", c.name); err != nil {
 		return usage(c.at(err))
 	}
-	around.Version, around.Secrets, around.Logger = version(), &a.secrets, logger
+	around.Version, around.Secrets, around.Logger, around.Trace = version(), &a.secrets, logger, telemetry.Inject
 	around.Stdout, around.Stderr = a.stdout.commands(), a.commandErrors()
 	if c.target, err = c.Target(around); err != nil {
 		return c.explain(err)

@@ -1,10 +1,12 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -219,6 +221,8 @@ type Surroundings struct {
 	QueueARN string
 	Invoker  awstarget.Invoker
 	Sender   awstarget.Sender
+	// Trace is forward.HTTPConfig.Trace.
+	Trace func(context.Context, http.Header)
 	// Stdout and Stderr get what commands write.
 	Stdout, Stderr io.Writer
 	Logger         *slog.Logger
@@ -258,7 +262,7 @@ func (s *Settings) Target(around Surroundings) (reprise.Handler, error) {
 		}
 		return awstarget.NewQueue(around.Sender, strings.HasSuffix(s.ToQueue, ".fifo"), transform), nil
 	}
-	cfg := forward.HTTPConfig{Queue: around.Queue, Statuses: statuses, UserAgent: "reprise/" + around.Version, Logger: around.Logger}
+	cfg := forward.HTTPConfig{Queue: around.Queue, Statuses: statuses, UserAgent: "reprise/" + around.Version, Logger: around.Logger, Trace: around.Trace}
 	if err := s.http.apply(&cfg, around.Secrets); err != nil {
 		return nil, err
 	}

@@ -68,6 +68,9 @@ type HTTPConfig struct {
 	// deletes the message, and after anything else the policy retries it. Statuses and
 	// Retry-After are ignored, and the headers are the daemon's own alone.
 	Beanstalk bool
+	// Trace adds what continues the trace of ctx to the headers of a request. Default: nothing is
+	// added.
+	Trace func(ctx context.Context, header http.Header)
 	// Connections is how many idle connections are kept for the next messages: as
 	// many as handlers run at once. Default: 10.
 	Connections int
@@ -142,6 +145,9 @@ func (h *HTTP) Handle(ctx context.Context, m *reprise.Message) error {
 		return fmt.Errorf("posting to the target: %w", err)
 	}
 	h.setHeaders(req.Header, m)
+	if h.cfg.Trace != nil && !h.cfg.Beanstalk {
+		h.cfg.Trace(ctx, req.Header)
+	}
 	if h.cfg.Secret != nil {
 		req.Header.Set("X-Reprise-Signature", Signature(h.cfg.Secret, time.Now(), m.Body))
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -206,8 +208,11 @@ func (e *Exporter) Tracers() trace.TracerProvider {
 	return e.tracers
 }
 
-// Traces reports whether traces are sent.
-func (e *Exporter) Traces() bool { return e != nil && e.tracers != nil }
+// Inject adds the trace context of ctx, if it has one, to the headers of a request (W3C's
+// traceparent and tracestate).
+func Inject(ctx context.Context, header http.Header) {
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+}
 
 // Start sends the metrics that from gathers, from now on.
 func (e *Exporter) Start(from prometheus.Gatherer) {

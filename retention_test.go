@@ -2,6 +2,8 @@ package reprise_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -336,24 +339,42 @@ func TestExpiryByTheServersClock(t *testing.T) {
 // a copy comes near the end of its retention.
 func TestWaitsBeyondTheRetentionTakeFewCopies(t *testing.T) {
 	for _, tt := range []struct {
-		retention string
+		retention string // in seconds
+		receives  int    // the queue's limit; 0: none
 		wait      time.Duration
 		copies    int
 	}{
-		{"21600", 4 * time.Hour, 0}, // six hours; a copy is sent an hour and a half before their end
-		{"21600", 5 * time.Hour, 2}, // which no copy is hidden for
-		{"21600", 8 * time.Hour, 2},
-		{"21600", 11 * time.Hour, 3},
-		{"21600", 30 * time.Hour, 7},                 //
-		{"57600", 30 * time.Hour, 3},                 // sixteen hours: hidden for twelve
-		{"1209600", 30 * time.Hour, 1},               // the longest
-		{"60", 10 * time.Minute, 14},                 // the shortest
-		{"60", 44*time.Second + time.Millisecond, 0}, // until a quarter of it is left
+		{"21600", 0, 4 * time.Hour, 0}, // six hours; a copy is sent an hour and a half before their end
+		{"21600", 0, 5 * time.Hour, 2}, // which no copy is hidden for
+		{"21600", 0, 8 * time.Hour, 2},
+		{"21600", 0, 11 * time.Hour, 3},
+		{"21600", 0, 30 * time.Hour, 7},                  //
+		{"57600", 0, 30 * time.Hour, 3},                  // sixteen hours: hidden for twelve
+		{"1209600", 0, 30 * time.Hour, 1},                // the longest
+		{"1209600", 0, 14*time.Hour + 14*time.Minute, 1}, //
+		{"1209600", 0, 87262626262626, 1},                // a little more than twice twelve hours
+		{"1209600", 0, 500 * time.Hour, 2},               //
+		{"60", 0, 10 * time.Minute, 14},                  // the shortest
+		{"60", 0, 44*time.Second + time.Millisecond, 0},  // until a quarter of it is left
+		{"1209600", 1, time.Hour, 4},                     // nobody may receive a copy but to run it
+		{"1209600", 2, 30 * time.Hour, 3},                // or to hide it once
+		{"1209600", 3, 30 * time.Hour, 2},
+		{"60", 1, 8 * time.Minute, 11},
 	} {
-		t.Run(tt.retention+"s, "+tt.wait.String(), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v, %d receives, %ss", tt.wait, tt.receives, tt.retention), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, map[string]string{"MessageRetentionPeriod": tt.retention})
-				client := &spy{Client: q.Direct()}
+				if tt.receives > 0 {
+					q.NewDeadLetterQueue(tt.receives)
+				}
+				client, received := &spy{Client: q.Direct()}, 0
+				client.receive = func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+					out, err := client.Client.ReceiveMessage(ctx, in)
+					if err == nil {
+						received += len(out.Messages)
+					}
+					return out, err
+				}
 				var j journal
 				began := time.Now()
 				q.ConsumeWith(client, j.handler(func(_ context.Context, m *reprise.Message) error {
@@ -366,9 +387,14 @@ func TestWaitsBeyondTheRetentionTakeFewCopies(t *testing.T) {
 						t.Errorf("it runs %v late", -early)
 					}
 					return nil
-				}), reprise.Config{Retry: retry.Policy{MaxAge: -1}})
+				}), reprise.Config{Retry: retry.Policy{MaxAttempts: 2, MaxAge: -1}})
 				q.Send("order")
-				q.WaitEmpty(48 * time.Hour)
+				q.WaitEmpty(tt.wait + time.Hour)
+				seconds, _ := strconv.Atoi(tt.retention)
+				schedule := plan.NewSchedule(retry.Policy{Backoff: retry.Constant(tt.wait), Jitter: retry.None, MaxAttempts: 2, MaxAge: -1}, plan.Queue{MaxReceives: tt.receives, Retention: time.Duration(seconds) * time.Second}, plan.Settings{})
+				if planned := schedule.Expected; planned.Copies != tt.copies || planned.Receives != received {
+					t.Errorf("the plan counts %d copies and %d receives, want %d and %d", planned.Copies, planned.Receives, tt.copies, received)
+				}
 				if runs := j.of("order"); len(runs) != 2 || len(client.sends) != tt.copies {
 					t.Errorf("%d runs, %d copies; want 2 and %d", len(runs), len(client.sends), tt.copies)
 				}

@@ -50,7 +50,7 @@ func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Dur
 	expires := add(c.sent, c.retention)
 	permitted := c.maxReceives - c.receives
 	switch {
-	case c.always || c.copies && (hides > permitted || to >= expires):
+	case c.always || c.copies && (hides > permitted || hides > 1 || min(to, from+longestHide) > add(c.sent, LongestCopy(c.retention))):
 		return c.requeue(wait, to), 0, 0
 	case hides > permitted:
 		// The message is hidden as often as it may be received again, and given up at
@@ -70,41 +70,50 @@ func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Dur
 	return leg, 0, 0
 }
 
-// requeue carries the message by copies. A copy is delayed for its first quarter
-// of an hour and then hidden, as often as it may be received and until a minute
-// before its retention ends; then the next one is sent.
+// requeue carries the message by copies: one now, which knows when it is due, and another one
+// each time that LongestCopy has passed.
 func (c *carrier) requeue(wait, to time.Duration) Leg {
-	reach := max(c.retention-time.Minute, c.retention/2)
-	if c.maxReceives <= MaxReceives {
-		reach = min(reach, MaxDelay+time.Duration(c.maxReceives-1)*longestHide)
+	reach, hides := LongestCopy(c.retention), hidesFor
+	switch {
+	case c.maxReceives == 1: // nobody may receive a copy before it is due
+		reach, hides = min(reach, MaxDelay), func(time.Duration) int { return 0 }
+	case c.maxReceives <= MaxReceives:
+		reach = min(reach, time.Duration(c.maxReceives-1)*longestHide)
 	}
 	before := int(max(wait-1, 0) / reach) // copies before the last
 	rest := wait - time.Duration(before)*reach
-	c.receives = receivesOfCopy(rest)
+	c.receives = 1
+	switch {
+	case rest <= min(MaxDelay, reach): // SQS delays it so long itself
+	case rest > retry.MaxVisibility-time.Minute && rest < retry.MaxVisibility+MaxDelay:
+		c.receives += hides(rest - MaxDelay) // delayed first, so that one receive hides it for the rest
+	default:
+		c.receives += hides(rest)
+	}
 	c.sent = to - rest
 	return Leg{
 		Carry:    CarryRequeue,
-		Receives: before*receivesOfCopy(reach) + c.receives,
+		Receives: before*(1+hides(reach)) + c.receives,
 		Copies:   before + 1,
 	}
 }
 
-// receivesOfCopy is how often a copy with a total wait of d is received.
-func receivesOfCopy(d time.Duration) int {
-	if d <= MaxDelay {
-		return 1
-	}
-	return 1 + hidesFor(d-MaxDelay)
+// LongestCopy returns how long a copy can wait on a queue of that retention until the next one must
+// be sent: three quarters of the retention, and all but a day of it if that is longer. The rest is
+// the time for a consumer to receive and copy it.
+func LongestCopy(retention time.Duration) time.Duration {
+	return retention - min(24*time.Hour, retention/4)
 }
 
-// hidesFor is how often a message must be hidden to wait for d: for the policy's allowed shortfall
-// it is not hidden again.
+// hidesFor is how often a message must be hidden to wait for d: the last time serves for a little
+// more than it takes.
 func hidesFor(d time.Duration) int {
-	if d <= longestHide {
-		return 1
+	n := 1 + max(int(d/longestHide)-2, 0)
+	d -= time.Duration(n-1) * longestHide
+	for ; d > longestHide+retry.AllowedShortfall(d); d -= longestHide {
+		n++
 	}
-	d -= retry.AllowedShortfall(d)
-	return max(int((d+longestHide-1)/longestHide), 1)
+	return n
 }
 
 // add adds, at most to the longest duration; b is not negative.

@@ -298,9 +298,9 @@ func TestScheduleEnds(t *testing.T) {
 		{
 			name: "a wait that outlives several copies", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(2*time.Hour), 2 }),
 			queue: plan.Queue{Retention: time.Hour},
-			// Each copy is replaced a minute before it is gone: 59 + 59 + 2 minutes, of
-			// which the first two are received after 15 minutes and hidden once more.
-			want: plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 1 + 2 + 2 + 1, Copies: 3, After: 2 * time.Hour},
+			// Each copy is replaced when a quarter of its retention is left: 45 + 45 + 30
+			// minutes, and each is received and hidden once.
+			want: plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 1 + 2 + 2 + 2, Copies: 3, After: 2 * time.Hour},
 		},
 		{
 			name: "the last receive comes when the message is gone", policy: change(func(p *retry.Policy) { p.Backoff = retry.Constant(30 * time.Hour) }),
@@ -309,11 +309,15 @@ func TestScheduleEnds(t *testing.T) {
 		},
 		{
 			name: "parking", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(30*time.Hour), 3 }),
-			want: plan.End{Stop: plan.StopAttempts, Attempts: 3, Receives: 7, After: 60 * time.Hour},
+			settings: visibility,
+			want:     plan.End{Stop: plan.StopAttempts, Attempts: 3, Receives: 7, After: 60 * time.Hour},
 		},
 		{
-			name: "parking for as long as two receives serve, less what is allowed", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(87262626262626), 2 }),
-			want: plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 3, After: 87262626262626},
+			name: "parking for as long as two receives serve, less what is allowed", policy: change(func(p *retry.Policy) {
+				p.Backoff, p.MaxAttempts = retry.Constant(86_390*time.Second+retry.AllowedShortfall(12*time.Hour)), 2
+			}),
+			settings: visibility,
+			want:     plan.End{Stop: plan.StopAttempts, Attempts: 2, Receives: 3, After: 86_390*time.Second + retry.AllowedShortfall(12*time.Hour)},
 		},
 		{
 			name: "a copy that is hidden once", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(12*time.Hour+10*time.Minute), 2 }),
@@ -334,7 +338,7 @@ func TestScheduleEnds(t *testing.T) {
 		{
 			name: "thirty days on a queue that keeps messages for four", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAge = retry.Constant(3*day), 30*day }),
 			queue: plan.Queue{Retention: 4 * day},
-			want:  plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 1 + 6 + 8*7, Copies: 8, After: 27 * day},
+			want:  plan.End{Stop: plan.StopAttempts, Attempts: 10, Receives: 1 + 9*7, Copies: 9, After: 27 * day},
 		},
 		{
 			name: "more than a list holds", policy: change(func(p *retry.Policy) { p.Backoff, p.MaxAttempts = retry.Constant(time.Second), -1 }),
@@ -480,4 +484,53 @@ func FuzzSchedule(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWaitsAreCarried: how a wait is served, at the limits of what hiding, delays and copies can do.
+func TestWaitsAreCarried(t *testing.T) {
+	const twice = 43_631_313_131_313 // ns: eleven hours, 59 minutes and 55 seconds are 99 % of it
+	requeue, visibility := plan.Settings{Via: plan.ViaRequeue}, plan.Settings{Via: plan.ViaVisibility}
+	for _, tt := range []struct {
+		wait      time.Duration
+		retention time.Duration // 0: 14 days
+		receives  int           // the queue's limit; 0: none
+		settings  plan.Settings
+		want      plan.Leg
+	}{
+		{wait: 3 * time.Hour, retention: 4 * time.Hour, want: plan.Leg{Carry: plan.CarryHide, Receives: 1}},
+		{wait: 3*time.Hour + 1, retention: 4 * time.Hour, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 2 + 1}},
+		{wait: 7 * time.Hour, retention: 4 * time.Hour, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 3, Receives: 2 + 2 + 2}},
+		{wait: 15 * time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 1}},
+		{wait: 15*time.Minute + 1, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 2}},
+		{wait: 12*time.Hour + 15*time.Minute - 1, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 2}},
+		{wait: 12*time.Hour + 15*time.Minute, settings: requeue, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 3}},
+		{wait: 24*time.Hour + 10*time.Minute, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 1, Receives: 4}},
+		{wait: 30 * time.Hour, receives: 3, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 2, Receives: 3 + 2}},
+		{wait: time.Hour, receives: 1, want: plan.Leg{Carry: plan.CarryRequeue, Copies: 4, Receives: 4}},
+		{wait: twice, want: plan.Leg{Carry: plan.CarryHide, Receives: 1}},
+		{wait: twice + 100, settings: visibility, want: plan.Leg{Carry: plan.CarryPark, Receives: 2}},
+		{wait: 30 * time.Hour, settings: visibility, want: plan.Leg{Carry: plan.CarryPark, Receives: 3}},
+	} {
+		t.Run(fmt.Sprintf("%v of %v, %d receives, %v", tt.wait, tt.retention, tt.receives, tt.settings.Via), func(t *testing.T) {
+			q := plan.Queue{Retention: tt.retention, MaxReceives: tt.receives}
+			if q.Retention == 0 {
+				q.Retention = 14 * 24 * time.Hour
+			}
+			p := retry.Policy{Backoff: retry.Constant(tt.wait), Jitter: retry.None, MaxAttempts: 2, MaxAge: -1}
+			if got := plan.NewSchedule(p, q, tt.settings).Attempts[1].Leg; got != tt.want {
+				t.Errorf("carried as %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCopiesBeginAnew: the retention of a copy counts from when it is sent, also where it is the
+// last of several.
+func TestCopiesBeginAnew(t *testing.T) {
+	waits := []time.Duration{7 * time.Hour, 90 * time.Minute}
+	p := retry.Policy{Backoff: retry.Func(func(n int) time.Duration { return waits[min(n, len(waits))-1] }), Jitter: retry.None, MaxAttempts: 3, MaxAge: -1}
+	s := plan.NewSchedule(p, plan.Queue{Retention: 4 * time.Hour}, plan.Settings{})
+	if got := s.Attempts[2].Leg; got.Carry != plan.CarryHide {
+		t.Errorf("an hour and a half after a copy's first hour, it is carried as %+v, want it hidden", got)
+	}
 }

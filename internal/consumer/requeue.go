@@ -24,8 +24,6 @@ const (
 )
 
 const (
-	maxMargin = 24 * time.Hour // see longestCopy
-
 	maxMessage  = 1 << 20 // bytes, SQS's limit
 	historySize = len(history.Attribute) + len("String") + history.MaxSize
 
@@ -102,7 +100,7 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	visible := now.Add(time.Duration(seconds) * time.Second)
 	switch latest := c.copiedBy(d); {
 	case !latest.IsZero() && visible.After(latest):
-		if d.knowsDue(v.Due) && latest.After(now) && v.Due.Sub(now) > c.longestCopy() {
+		if d.knowsDue(v.Due) && latest.Sub(now) > c.longestCopy()/10 && v.Due.Sub(now) > c.longestCopy() {
 			return byVisibility // a copy could not wait for so long either: this one does first, for as long as it can
 		}
 		return becauseRetention
@@ -123,10 +121,7 @@ func (c *Machine) copiedBy(d *Delivery) time.Time {
 }
 
 // longestCopy returns how long a copy can wait until the next one must be sent.
-func (c *Machine) longestCopy() time.Duration {
-	retention := c.facts.retention()
-	return retention - min(maxMargin, retention/4)
-}
+func (c *Machine) longestCopy() time.Duration { return plan.LongestCopy(c.facts.retention()) }
 
 // knowsDue reports whether d's history carries the due time, for every consumer to read.
 func (d *Delivery) knowsDue(due time.Time) bool {
@@ -195,7 +190,7 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	wait := max(v.Due.Sub(now), time.Second)
 	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before anybody sees it
-	parked := (wait > longest || v.unavailable) && v.requeue != becauseInFlight
+	parked := (wait > longest || v.unavailable) && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
 	if parked && !justMisses && !c.draining {
 		return 1

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// After a pause without requests, the next requests are gathered in a group again: only a
-// wait of a request can be in vain.
+// A group was kept open in vain only if a request waited for it: after a pause in which none
+// waited, the next requests are gathered again.
 func TestGatheringAfterPause(t *testing.T) {
 	for _, test := range []struct {
 		name    string

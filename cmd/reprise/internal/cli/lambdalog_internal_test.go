@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// TestFunctionLog: names are aligned, each line of a text has one, and what is no
-// terminal gets no colours.
+// TestFunctionLog: names are aligned, each line of a text has one, and only a terminal gets
+// colours.
 func TestFunctionLog(t *testing.T) {
 	var out bytes.Buffer
 	log := newFunctionLog(terminal.Plain(&out, 80, true), []template.Function{{Name: "F"}, {Name: "RetryHandler"}})

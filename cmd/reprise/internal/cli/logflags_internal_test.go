@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/choice"
 )
 
-// TestDurationsInLogs: a duration reads alike in both forms of the log. slog's JSON has
-// nanoseconds, which nobody takes for the 25 s of a stop budget.
+// TestDurationsInLogs: a duration has the same form in text and JSON logs. slog's JSON has
+// nanoseconds, in which nobody recognises the 25 s of a stop budget.
 func TestDurationsInLogs(t *testing.T) {
 	for format, want := range map[string]string{"text": "budget=25s", "json": `"budget":"25s"`} {
 		var out bytes.Buffer

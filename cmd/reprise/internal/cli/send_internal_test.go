@@ -179,9 +179,8 @@ func TestSendAllFields(t *testing.T) {
 	}
 }
 
-// TestSendAllErrors: a broken input does not keep back what came before it. A request
-// that fails as a whole to its last try ends the sending, and so does an interrupt;
-// what is left then is not named.
+// TestSendAllErrors: messages before an invalid line are sent. Sending ends if the last try of
+// a whole request fails, or at an interrupt; the remaining messages are not listed then.
 func TestSendAllErrors(t *testing.T) {
 	const url = "http://localhost/0/q"
 	torn := errors.New("the file is torn")

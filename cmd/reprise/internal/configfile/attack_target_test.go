@@ -1,7 +1,7 @@
 package configfile_test
 
-// Holds off a configuration or a file of faults that somebody else wrote and that is small
-// enough to be looked through: it may not exhaust the memory of the server that reads it.
+// Holds off the author of a configuration or of a file of faults that is small enough to be
+// read through: it must not exhaust the memory of the server that reads it.
 
 import (
 	"runtime"

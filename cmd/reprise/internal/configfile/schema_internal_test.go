@@ -63,7 +63,7 @@ func TestSchemaHasTheKinds(t *testing.T) {
 }
 
 // TestSchemaHasTheAttributes: an attribute that the SDK knows is in the schema if the
-// server's CreateQueue knows it, whatever it thinks of the value.
+// server's CreateQueue knows it, even if it refuses the value.
 func TestSchemaHasTheAttributes(t *testing.T) {
 	server := sqsserver.New(sqsserver.Config{Logger: slog.New(slog.DiscardHandler)})
 	defer server.Close()

@@ -125,7 +125,7 @@ func TestStopCutsSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// That it goes on says that the handler waits for the rest.
+	// 100 Continue shows that the handler waits for the rest.
 	if _, err := conn.Write([]byte("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}

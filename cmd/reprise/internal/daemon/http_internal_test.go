@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Whoever looks every few seconds whether the port is open fills no log; whoever
-// fails to speak TLS is named.
+// Health checks that only open the port are not logged; a client that fails to speak TLS is
+// logged with its address.
 func TestProbesAreNotLogged(t *testing.T) {
 	var log bytes.Buffer // read when the server has ended
 	server := newHTTPServer(http.NotFoundHandler(), slog.New(slog.NewTextHandler(&log, nil)))

@@ -39,8 +39,8 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// drip writes text and then a byte every second, and returns what it was answered
-// and how long the connection lasted.
+// drip writes text and then a byte every second, and returns the reply and how long the
+// connection lasted.
 func drip(conn net.Conn, text string) (answer string, lasted time.Duration) {
 	begin := time.Now()
 	answered := make(chan string, 1)
@@ -56,9 +56,9 @@ func drip(conn net.Conn, text string) (answer string, lasted time.Duration) {
 	return <-answered, time.Since(begin)
 }
 
-// Clients that are slow, or that do not read, are cut after a time, and hold
-// nothing: no message is sent by half a request, and those that were received for
-// a reply that nobody reads are visible again.
+// Connections of clients that are slow, or that do not read, are closed after a time, and have
+// no effect: half a request sends no message, and the messages of a reply that the client does
+// not read are visible again.
 func TestSlowClients(t *testing.T) {
 	const header = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.%s\r\n"
 	visible := func(t *testing.T, s *sqsserver.Server) (visible, inFlight int) {

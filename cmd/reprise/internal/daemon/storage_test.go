@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
-// TestDiskFails: the send is not acknowledged, health says so while there is still
-// somebody to ask, and the daemon ends by itself with the remedy.
+// TestDiskFails: if the disk fails, the send is not acknowledged, the health reports it while
+// the server still answers, and the daemon ends by itself with the remedy.
 func TestDiskFails(t *testing.T) {
 	var failing atomic.Bool
 	disk := diskfault.Wrap(vfs.NewMem(), func(op errorfs.Op) error {
@@ -67,7 +67,7 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// What cannot be read is said once, not again by what is closed because of it.
+// A read error is logged once, and not again when the server closes because of it.
 func TestUnreadableIsSaidOnce(t *testing.T) {
 	var failing atomic.Bool
 	disk := diskfault.Wrap(vfs.NewMem(), func(op errorfs.Op) error {

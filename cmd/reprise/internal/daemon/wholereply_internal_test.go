@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// countingListener counts what is written to its connections.
+// countingListener counts the writes to its connections.
 type countingListener struct {
 	net.Listener
 	writes *atomic.Int64
@@ -66,8 +66,8 @@ func serveWhole(t *testing.T, writes *atomic.Int64, fail *atomic.Bool) (get func
 	}, learned
 }
 
-// aroundTheBuffer are sizes of replies one of which, whatever the length of the header,
-// fills the buffer to the last byte.
+// aroundTheBuffer are sizes of replies. With every length of the header, one of them fills the
+// buffer to the last byte.
 func aroundTheBuffer() (sizes []int) {
 	for n := replyBuffer - 300; n <= replyBuffer; n++ {
 		sizes = append(sizes, n)
@@ -75,8 +75,7 @@ func aroundTheBuffer() (sizes []int) {
 	return sizes
 }
 
-// TestRepliesAreWrittenWhole: a reply is one write whatever its size, but for those that
-// are too long to be copied.
+// TestRepliesAreWrittenWhole: a reply is one write, unless it is too long to be copied.
 func TestRepliesAreWrittenWhole(t *testing.T) {
 	var writes atomic.Int64
 	get, learned := serveWhole(t, &writes, new(atomic.Bool))

@@ -21,8 +21,8 @@ var elsewhere = map[string]string{
 	"Outage.Unavailable": "the verdicts of targets, see --unavailable-status",
 }
 
-// TestEveryFieldHasASetting: each field of the library's configuration has a setting, which
-// exists, and another value of which makes another value of the field.
+// TestEveryFieldHasASetting: each field of the library's configuration has a setting, and the
+// field follows the setting's value.
 func TestEveryFieldHasASetting(t *testing.T) {
 	values := map[string]string{
 		"concurrency": "7", "prefetch": "3", "long-poll": "7s", "rate": "2.5", "retry": "constant(3s) attempts=4",

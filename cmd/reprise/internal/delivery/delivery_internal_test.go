@@ -18,7 +18,7 @@ func signingKeyFile(t *testing.T) string {
 	return name
 }
 
-// TestCheck: every mistake names its setting, what is wrong and what to do.
+// TestCheck: every error names the setting, the problem and the remedy.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		queue    string
@@ -72,8 +72,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSharedSettings: what is set for all queues is no mistake in a queue that has no use
-// for it, and the queue's own target replaces that of all.
+// TestSharedSettings: a setting for all queues is no error in a queue that has no use for it,
+// and a queue's own target replaces the common one.
 func TestSharedSettings(t *testing.T) {
 	s := settingsOf(t, "url", "http://localhost", "retry-status", "404", "weight", "3")
 	s.ShareAll()

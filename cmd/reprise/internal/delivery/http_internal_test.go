@@ -42,7 +42,7 @@ func targetOf(t *testing.T, settings ...string) (reprise.Handler, error) {
 	return s.Target(Surroundings{Queue: "orders", Secrets: new(Secrets), Logger: slog.New(slog.DiscardHandler)})
 }
 
-// TestBeanstalkSettings: --beanstalk alone has the daemon's options; what is given wins.
+// TestBeanstalkSettings: --beanstalk alone sets the daemon's options; options on the command line win.
 func TestBeanstalkSettings(t *testing.T) {
 	s := settingsOf(t, "beanstalk", "true", "concurrency", "5")
 	s.Complete()

@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/forward"
 )
 
-// These tests hold off a producer: whoever may send to the queue, and nothing else, on
-// SQS or on a server that takes more than SQS does. It sends names and values that no
-// HTTP header and no environment variable can carry.
+// These tests hold off a producer, which may only send to the queue, on SQS or on a server
+// that accepts more than SQS does. It sends names and values that no HTTP header and no
+// environment variable can carry.
 
 // uncarriable is a message all of whose texts have been chosen by a producer.
 func uncarriable(attributes map[string]string) *reprise.Message {

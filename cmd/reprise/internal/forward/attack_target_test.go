@@ -1,8 +1,8 @@
 //go:build unix
 
-// This file holds off a target that the operator has named and does not control: an
-// endpoint that may reply what it likes, a command that may print what it likes, for
-// whatever a producer has sent it.
+// This file holds off a target that the operator has named and does not control: an endpoint
+// that may reply with anything, or a command that may print anything, to any message of a
+// producer.
 
 package forward_test
 

@@ -84,8 +84,8 @@ func TestBeanstalk(t *testing.T) {
 	}
 }
 
-// TestHTTPAuthorization: headers, authorization and signature are sent, and what is signed
-// is the body with the time.
+// TestHTTPAuthorization: headers, authorization and signature are sent, and the signature
+// covers the body and the time.
 func TestHTTPAuthorization(t *testing.T) {
 	const secret = "a secret of many bytes"
 	var header http.Header

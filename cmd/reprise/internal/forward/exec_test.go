@@ -133,7 +133,7 @@ func TestExecErrorTail(t *testing.T) {
 	}
 }
 
-// TestExecStopsWholeGroup: at the end of the context the command and what it
+// TestExecStopsWholeGroup: at the end of the context the command and the processes that it
 // started are gone, even if they ignore SIGTERM.
 func TestExecStopsWholeGroup(t *testing.T) {
 	for _, test := range []struct{ name, command string }{
@@ -179,7 +179,7 @@ func TestExecStopsWholeGroup(t *testing.T) {
 	}
 }
 
-// gone says that no process has this id, or that it is dead and only not reaped.
+// gone reports whether no process has this id, or it is dead and only not reaped.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestHTTPChangedStatuses: flags have the last word; a Retry-After holds for what is
-// tried again.
+// TestHTTPChangedStatuses: flags win over the defaults; a Retry-After counts only if the
+// message is retried.
 func TestHTTPChangedStatuses(t *testing.T) {
 	statuses, err := forward.Statuses(
 		forward.Change{Flag: "--permanent-status", Verdict: forward.Permanent, Codes: []string{"404", " 503"}},

@@ -36,7 +36,7 @@ func wideFiles(t *testing.T, dir string) (wide []string, all int) {
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // an open journal removes what it needs no more
+			return nil // an open journal removes files that it no longer needs
 		}
 		if err != nil {
 			return err
@@ -70,8 +70,8 @@ func churn(t *testing.T, j *Journal) {
 	}
 }
 
-// TestAttackJournalFiles: whatever the umask and the directory's mode, nobody else may
-// use a file of a journal or of its backup.
+// TestAttackJournalFiles: with every umask and mode of the directory, no other user may use a
+// file of a journal or of its backup.
 func TestAttackJournalFiles(t *testing.T) {
 	temp := t.TempDir()
 	wideUmask(t)
@@ -140,9 +140,9 @@ func TestAttackOlderFiles(t *testing.T) {
 	}
 }
 
-// TestAttackPlantedDirectory: a directory or link that somebody else has put where the
-// journal is to be is refused, and modes that volumes of containers have are warned of.
-// The files are this user's, so the tests call themselves another.
+// TestAttackPlantedDirectory: a directory or link that another user has put in the journal's
+// place is refused, and a warning is logged for modes that volumes of containers have. The
+// files are this user's, so the test pretends to be another user.
 func TestAttackPlantedDirectory(t *testing.T) {
 	temp := t.TempDir()
 	wideUmask(t)

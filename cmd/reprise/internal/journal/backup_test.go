@@ -89,8 +89,8 @@ func TestBackupRefuses(t *testing.T) {
 	mustClose(t, j)
 }
 
-// TestFailedBackup has backups fail at each of their changes: the journal goes on,
-// and what is left is no journal.
+// TestFailedBackup makes a backup fail at each of its changes: the journal goes on, and the
+// remains of the backup are not taken for a journal.
 func TestFailedBackup(t *testing.T) {
 	const to = "/data/backup"
 	for n := 1; ; n++ {

@@ -24,8 +24,8 @@ type committer interface {
 }
 
 // BenchmarkCommit commits groups of calls, each of ten messages of 1 KiB with their
-// state, and deletes what was sent eight groups before, as a queue that is drained.
-// The log is a ceiling: it appends and syncs, and never gives space back.
+// state, and deletes the messages of eight groups before, like a queue that is consumed. The
+// log is the upper bound: it only appends and syncs, and never frees space.
 func BenchmarkCommit(b *testing.B) {
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		for _, group := range []int{1, 16, 128} {

@@ -20,9 +20,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// script is a sequence of batches that a seed gives, with the contents after each.
-// Every batch sets the key of its number, so that what is found says how many of
-// them are there.
+// script is a sequence of batches drawn from a seed, with the contents after each. Every batch
+// sets the key of its number, so that the keys show how many batches are there.
 type script struct {
 	batches [][]change
 	synced  []bool
@@ -89,7 +88,7 @@ func applied(before map[string]string, changes []change) map[string]string {
 // cut is a disk as a crash left it, and what had been promised by then.
 type cut struct {
 	disk  *vfs.MemFS
-	acked int // batches that are to be there
+	acked int // batches that must be there
 	begun int // batches that may be
 	where string
 }
@@ -142,7 +141,7 @@ func (c *cutter) run(t *testing.T, j sqsserver.Journal, s script) {
 	}
 }
 
-// violation opens what a crash left, and says what is wrong with it.
+// violation opens the files that a crash left, and returns what is wrong with them.
 func (c cut) violation(s script, disk vfs.FS) (string, error) {
 	var log strings.Builder
 	j, err := journal.Open(small(journal.Options{Dir: dir, FS: disk, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))}))
@@ -307,7 +306,7 @@ func TestNoAcknowledgementBeforeSync(t *testing.T) {
 	case <-done:
 		t.Fatal("Commit returned without a sync")
 	}
-	for range 100 { // whoever does not wait for the sync has had the time to return
+	for range 100 { // a commit that does not wait for the sync would have returned
 		time.Sleep(100 * time.Microsecond)
 	}
 	close(release)

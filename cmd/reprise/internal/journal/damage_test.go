@@ -38,8 +38,8 @@ func usedDisk(t *testing.T) (disk *vfs.MemFS, batches int) {
 	return crashed, batches
 }
 
-// TestDamage flips bits in each file. Whatever is found must be all that was
-// acknowledged, or an error that says where and what to do: never a part of it.
+// TestDamage flips bits in each file. Opening must give everything that was acknowledged, or
+// an error that names the place and the remedy: never a part of it.
 func TestDamage(t *testing.T) {
 	// TestDamagedLog has the log's end, which may lose the last batch; here that
 	// changes nothing.
@@ -148,8 +148,8 @@ func TestTornLog(t *testing.T) {
 	}
 }
 
-// TestMissingFile removes each file. What is there must be all, for a crash may
-// leave files that are no longer needed, or an error that names the file.
+// TestMissingFile removes each file. Opening must give everything, because a crash may leave
+// files that are no longer needed, or an error that names the file.
 func TestMissingFile(t *testing.T) {
 	disk, _ := usedDisk(t)
 	healthy := open(t, journal.Options{FS: disk.CrashClone(vfs.CrashCloneCfg{})})
@@ -186,8 +186,8 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// namesFile reports whether err says that the file is damaged, at least by its
-// number or, where Pebble does not tell more, by its kind.
+// namesFile reports whether err names the damaged file, at least by its number or, if Pebble
+// reports no more, by its kind.
 func namesFile(err error, name string) bool {
 	number, _, _ := strings.Cut(name, ".")
 	kind := kindOf(name)

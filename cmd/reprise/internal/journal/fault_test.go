@@ -118,7 +118,7 @@ func TestFailedDisk(t *testing.T) {
 			if !errors.Is(err, f.err) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), test.remedy) {
 				t.Errorf("Commit: %v\nwant the cause, the directory, and %q", err, test.remedy)
 			}
-			time.Sleep(20 * time.Millisecond) // for what was under way in the background
+			time.Sleep(20 * time.Millisecond) // for the work under way in the background
 			f.over.Store(true)
 			for range 3 {
 				if again := commit(j, true, numbered(acked+2)...); again == nil || again.Error() != err.Error() {
@@ -142,7 +142,7 @@ func TestFailedDisk(t *testing.T) {
 			if j.Err() == nil || j.Err().Error() != err.Error() {
 				t.Errorf("Err = %v, want the failure", j.Err())
 			}
-			if log.Len() > 0 { // whoever gets the error says it, once
+			if log.Len() > 0 { // the caller that gets the error logs it once
 				t.Errorf("the failure is logged, too:\n%s", &log)
 			}
 
@@ -154,7 +154,7 @@ func TestFailedDisk(t *testing.T) {
 	}
 }
 
-// numbered is a batch that says that it is the nth, and fills the disk.
+// numbered returns a batch with its number, and large enough to fill the disk.
 func numbered(n int) []change {
 	return []change{{numberKey, strconv.Itoa(n)}, {"b" + strconv.Itoa(n), strings.Repeat("x", 20<<10)}}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestTablesEndAtFrontier: no table has both what is deleted at the front of a backlog
-// and what is sent at its end, or all between would be written again with it. Another
-// queue, whose keys come behind, changes nothing in that.
+// TestTablesEndAtFrontier: no table has both keys that are deleted at the front of a backlog
+// and keys that are sent at its end; otherwise all keys between would be written again too. A
+// second queue, whose keys come after, does not change that.
 func TestTablesEndAtFrontier(t *testing.T) {
 	j := open(t, journal.WithMemTable(journal.Options{FS: vfs.NewMem()}, 1<<20))
 	defer mustClose(t, j)
@@ -61,8 +61,8 @@ func TestTablesEndAtFrontier(t *testing.T) {
 // number is that of a messageKey.
 func number(key []byte) int { return int(binary.BigEndian.Uint64(key[len(key)-8:])) }
 
-// TestFewTablesEndAtFrontier: many busy queues have not as many tables, each of which
-// would be a file.
+// TestFewTablesEndAtFrontier: many busy queues do not make as many tables, because each table
+// is a file.
 func TestFewTablesEndAtFrontier(t *testing.T) {
 	j := open(t, journal.WithMemTable(journal.Options{FS: vfs.NewMem()}, 8<<20))
 	defer mustClose(t, j)

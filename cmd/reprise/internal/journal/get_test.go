@@ -48,8 +48,8 @@ func getOne(j sqsserver.Journal, key string) (string, error) {
 	return "", errors.New("Get has returned nothing")
 }
 
-// TestGet asks for keys, some of which were never there or are there no more, of a
-// journal with its records in memory, in tables, and beside them.
+// TestGet reads keys, some of which never existed or no longer exist, from a journal with its
+// records in memory, in tables, and beside them.
 func TestGet(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 0))
 	fs := vfs.NewMem()
@@ -102,8 +102,7 @@ func TestGet(t *testing.T) {
 	mustClose(t, j)
 }
 
-// TestGetUntilBreak: whoever has seen enough leaves nothing open, which Close would
-// report.
+// TestGetUntilBreak: a loop that breaks leaves nothing open, which Close would report.
 func TestGetUntilBreak(t *testing.T) {
 	j := open(t, journal.Options{FS: vfs.NewMem()})
 	mustCommit(t, j, change{"b1", "1"}, change{"b2", "2"})
@@ -119,8 +118,8 @@ func TestGetUntilBreak(t *testing.T) {
 	mustClose(t, j)
 }
 
-// TestGetSeesWhatWasCommitted: a sequence sees what was committed before it begins,
-// as often as it is ranged over, and nothing that is committed meanwhile.
+// TestGetSeesWhatWasCommitted: a sequence has the commits before the beginning of each range
+// over it, and none that are made meanwhile.
 func TestGetSeesWhatWasCommitted(t *testing.T) {
 	j := open(t, journal.Options{FS: vfs.NewMem()})
 	values := j.Get([][]byte{[]byte("b1"), []byte("b2")})
@@ -143,8 +142,8 @@ func TestGetSeesWhatWasCommitted(t *testing.T) {
 	mustClose(t, j)
 }
 
-// checkGet asks a damaged journal for keys. What it finds before it fails must be
-// the beginning of what is there, and what it finds else must be that.
+// checkGet reads keys from a damaged journal. If it fails, the values before must be the first
+// of those that are there; if it does not, they must be all of them.
 func checkGet(t *testing.T, fs vfs.FS, want []change) (failure error) {
 	t.Helper()
 	j, err := journal.Open(journal.Options{Dir: dir, FS: fs})

@@ -22,7 +22,7 @@ type change struct{ key, value string }
 
 const (
 	gone      = "!"       // delete
-	goneOnce  = "!once"   // delete what was set once
+	goneOnce  = "!once"   // delete a key that was set once
 	goneUntil = "!until " // delete up to the key that follows
 )
 
@@ -181,7 +181,7 @@ func TestEmptyBatch(t *testing.T) {
 	if err := commit(j, false, change{"a", "1"}); err != nil {
 		t.Fatal(err)
 	}
-	mustCommit(t, j) // syncs what was committed before
+	mustCommit(t, j) // syncs the commits before
 	after := open(t, journal.Options{FS: fs.CrashClone(vfs.CrashCloneCfg{})})
 	checkContents(t, after, "", change{"a", "1"})
 	mustClose(t, after)
@@ -217,8 +217,8 @@ func TestSyncIntervalClose(t *testing.T) {
 	mustClose(t, late)
 }
 
-// What is written into a directory that was deleted is gone with the process: nothing
-// more is acknowledged.
+// Writes into a deleted directory are lost when the process ends: no further commit is
+// acknowledged.
 func TestDirectoryDeletedWhileOpen(t *testing.T) {
 	temp := filepath.Join(t.TempDir(), "journal")
 	j := open(t, journal.Options{Dir: temp})

@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/journal"
 )
 
-// TestMissingLog removes each log of a crashed journal, and of a backup: whoever opens
-// or checks it is told which, nothing is changed, and what is said to open the rest
-// opens what was acknowledged before the log, and no part of what came later.
+// TestMissingLog removes each log of a crashed journal, and of a backup: opening or checking
+// it fails with the log's name and changes nothing. The remedy in the error opens everything
+// that was acknowledged before that log, and no part of what came later.
 func TestMissingLog(t *testing.T) {
 	for name, disk := range map[string]*vfs.MemFS{
 		"one":      crashedDisk(t, 1, false),
@@ -176,9 +176,8 @@ func TestNoLogs(t *testing.T) {
 	}
 }
 
-// TestCrashAtLogs cuts the power at every change that has to do with logs, and, in the
-// recovery from there, at every one again: whatever is left is opened, with all that
-// was acknowledged.
+// TestCrashAtLogs cuts the power at every change of a log and, during the recovery from it, at
+// every change again: the journal can always be opened, with everything that was acknowledged.
 func TestCrashAtLogs(t *testing.T) {
 	s := newScript(rand.New(rand.NewPCG(1, 0)), 60)
 	c := newCutter(vfs.NewCrashableMem(), 1, 1)

@@ -144,6 +144,34 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 	}
 }
 
+// Message returns a message of a queue, named by its name, URL or ARN, without receiving it.
+func (s *Server) Message(queue, messageID string) (MessageInfo, error) {
+	q := s.find(&s.direct, queue)
+	if q == nil {
+		return MessageInfo{}, fmt.Errorf("sqsserver: message %q of queue %q: %w", messageID, queue, errQueueDoesNotExist())
+	}
+	id, err := parseUUID(messageID)
+	if err != nil {
+		return MessageInfo{}, fmt.Errorf("sqsserver: message %q of queue %q: %w", messageID, queue, err)
+	}
+	var found []engine.Delivery
+	err = s.underLock(q, func(now time.Time) {
+		if receipt, ok := s.engine.Find(q.engine, id); ok && s.engine.Has(now, q.engine, receipt) {
+			found = s.engine.Messages(now, q.engine, receipt.Number-1<<32, 1)
+		}
+	})
+	if err == nil {
+		found, err = s.loadBodies(q, found)
+	}
+	switch {
+	case err != nil:
+		return MessageInfo{}, err
+	case len(found) == 0:
+		return MessageInfo{}, fmt.Errorf("sqsserver: message %q of queue %q: %w", messageID, queue, errNoMessage)
+	}
+	return messageInfo(&found[0]), nil
+}
+
 func messageInfo(d *engine.Delivery) MessageInfo {
 	c := d.Payload.(*content)
 	state := Visible
@@ -257,6 +285,8 @@ func (s *Server) DeadLetter(queue, messageID string) error {
 	})
 }
 
+var errNoMessage = errors.New("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
+
 // onMessage does something to a message for an operator.
 func (s *Server) onMessage(what, queue, messageID string, do func(time.Time, *engine.Queue, engine.Receipt) error) error {
 	q := s.find(&s.direct, queue)
@@ -273,7 +303,7 @@ func (s *Server) onMessage(what, queue, messageID string, do func(time.Time, *en
 		if receipt, found := s.engine.Find(q.engine, id); found {
 			refused = do(now, q.engine, receipt)
 		} else {
-			refused = errors.New("the queue has no such message; it may have been deleted, have expired, or have been dead-lettered")
+			refused = errNoMessage
 		}
 		synced = s.pendingCommit()
 	})

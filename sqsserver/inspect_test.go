@@ -215,3 +215,37 @@ func TestWaitEmpty(t *testing.T) {
 		}
 	})
 }
+
+// TestMessage: one message, in whatever state it is, is that of the list; others are not there.
+func TestMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestServer(t, nil)
+		b.send("in flight")
+		b.receive(b.url)
+		b.send("visible")
+		b.send("delayed", func(in *sqsserver.SendMessageInput) { in.DelaySeconds = sqsserver.Int(60) })
+		all, err := b.server.Messages(b.url, sqsserver.Page{})
+		if err != nil || len(all) != 3 {
+			t.Fatalf("%d messages, %v", len(all), err)
+		}
+		for _, want := range all {
+			got, err := b.server.Message(b.url, want.ID)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%v (-list +one):\n%s", err, diff)
+			}
+		}
+		if err := b.server.Delete(b.url, all[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct{ queue, id, want string }{
+			{b.url, all[1].ID, "no such message"},
+			{b.url, "00000000-0000-0000-0000-000000000000", "no such message"},
+			{b.url, "x", "not a UUID"},
+			{"absent", all[0].ID, "does not exist"},
+		} {
+			if got, err := b.server.Message(test.queue, test.id); err == nil || !strings.Contains(err.Error(), test.want) || got.ID != "" {
+				t.Errorf("%s of %s: %+v, %v; want %q", test.id, test.queue, got, err, test.want)
+			}
+		}
+	})
+}

@@ -213,6 +213,9 @@ func TestControlOfAServer(t *testing.T) {
 			t.Errorf("the API has %s, the command prints %s", reply.Queues[i], rows[i])
 		}
 	}
+	if status, text := fetch(t, http.DefaultClient, endpoint+"/admin/v1/queues/orders-dead/messages"); status != 200 || strings.TrimSpace(text) != `{"messages":[]}` {
+		t.Errorf("messages: %d %s", status, text)
+	}
 	_, keyed := serve(t, "--access-key", "AKID", "--secret", "s3cret")
 	if got := reprise(t, "", "consumers", "--admin", keyed); got.code != 1 || !strings.Contains(got.stderr, "start the process with --admin-token") {
 		t.Errorf("a server with keys: %+v", got)

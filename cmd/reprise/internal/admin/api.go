@@ -38,6 +38,8 @@ type Config struct {
 	// Queues describes the queues that the process knows; complete reports that these are all of the
 	// account and region.
 	Queues func(ctx context.Context) (described []operate.Described, complete bool, err error)
+	// Server has the queues of the process. Default: it has none of its own.
+	Server *sqsserver.Server
 	// Events has what consumers do. It is required; whoever stops the process calls its Stop.
 	Events *Events
 	// Token is what requests that come by TCP must have. Default: none; then only clients of this
@@ -102,6 +104,10 @@ func (a *API) routes() []route {
 		{"GET", "{$}", false, answer(a.process)},
 		{"GET", "openapi.json", false, a.description},
 		{"GET", "queues", false, answer(a.queues)},
+		{"GET", "queues/{queue}/messages", false, answer(a.messages)},
+		{"GET", "queues/{queue}/messages/{message}", false, answer(a.message)},
+		{"GET", "queues/{queue}/dead", false, answer(a.dead)},
+		{"GET", "stories/{message}", false, answer(a.story)},
 		{"GET", "consumers", false, answer(a.consumers)},
 		{"GET", "consumers/{queue}", false, answer(a.consumer)},
 		{"GET", "events", false, a.watch},

@@ -217,7 +217,7 @@ func TestActions(t *testing.T) {
 		}
 	}
 	for op := range at[map[string]any](t, s.document, "paths") {
-		if _, action, isAction := strings.Cut(op, "{queue}/"); isAction && !s.seen[action+" 200"] {
+		if _, action, isAction := strings.Cut(op, "/consumers/{queue}/"); isAction && !s.seen[action+" 200"] {
 			t.Errorf("the test has not called %s", action)
 		}
 	}

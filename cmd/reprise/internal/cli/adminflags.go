@@ -66,6 +66,7 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 		return
 	}
 	cfg.Pages, cfg.Logger, cfg.NeedsToken = d.SQS().Pages(), of.Logger, len(of.Serving.Credentials) > 0
+	cfg.Server = d.SQS()
 	cfg.Consumers = func() []admin.Running { return running(d.Consumed()) }
 	cfg.Queues = func(ctx context.Context) (described []operate.Described, complete bool, err error) {
 		server := d.SQS()

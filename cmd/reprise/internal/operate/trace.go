@@ -52,6 +52,8 @@ func readCopy(m types.Message) *Copy {
 type Found struct {
 	Queue   string
 	Message Message
+	// State is where it stands in the queue. Default: visible.
+	State string
 }
 
 // Event is something that happened to a message.
@@ -119,7 +121,7 @@ func (f *Found) events(now time.Time) []Event {
 			add(m.Sent, f.Queue, "dead-lettered", m.ID)
 		}
 	}
-	add(now, f.Queue, "is here", m.ID, fmt.Sprintf("visible, received %s", plural.Of(m.Receives, "time")))
+	add(now, f.Queue, "is here", m.ID, fmt.Sprintf("%s, received %s", cmp.Or(f.State, "visible"), plural.Of(m.Receives, "time")))
 	return events
 }
 

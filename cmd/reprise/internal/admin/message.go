@@ -1,0 +1,251 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// Message is a message of the process's own server, in whatever state it is.
+type Message struct {
+	operate.Message
+	// State is visible, delayed or in flight; Due is when it becomes visible, if it is not.
+	State string    `json:"state"`
+	Due   time.Time `json:"due,omitzero"`
+	// BodyBytes is the length of the body, of which a list has only the beginning.
+	BodyBytes int `json:"body_bytes"`
+}
+
+// Messages is a page of a queue.
+type Messages struct {
+	Messages []Message `json:"messages"`
+	// Next is what after has to be for the next page; empty: there is none.
+	Next string `json:"next,omitempty"`
+}
+
+// Dead are the dead letters of a queue in groups.
+type Dead struct {
+	Groups []operate.Group `json:"groups"`
+	// Messages is how many the queue has.
+	Messages int `json:"messages"`
+}
+
+// Story is what the messages of the server tell of one of them.
+type Story struct {
+	Events []operate.Event `json:"events"`
+}
+
+const (
+	defaultLimit, maxLimit = 100, 1000 // messages of a page
+	defaultBody, maxBodies = 1000, 16 << 20
+	// scanned is how many messages one request looks at for those of a state.
+	scanned = 20_000
+	// pageSize is how many messages a look at all of a queue has in memory at a time.
+	pageSize = 500
+	// lookTimeout bounds a look at all messages.
+	lookTimeout = 50 * time.Second
+)
+
+// server returns the server of the process.
+func (a *API) server() (*sqsserver.Server, error) {
+	if a.cfg.Server == nil {
+		return nil, problem(http.StatusNotImplemented, "no-server", "this process has no queues of its own, and SQS shows a message only to who receives it: "+
+			"use reprise peek, search, dead or trace, which receive messages and give them back")
+	}
+	return a.cfg.Server, nil
+}
+
+func (a *API) messages(r *http.Request) (page Messages, err error) {
+	server, err := a.server()
+	if err != nil {
+		return page, err
+	}
+	query := r.URL.Query()
+	limit, err := number(query, "limit", defaultLimit, maxLimit)
+	if err != nil {
+		return page, err
+	}
+	shown, err := number(query, "body", defaultBody, maxBodies)
+	if err != nil {
+		return page, err
+	}
+	state := query.Get("state")
+	if state != "" && state != string(sqsserver.Visible) && state != string(sqsserver.Delayed) && state != string(sqsserver.InFlight) {
+		return page, problem(http.StatusBadRequest, "bad-request", "state is %q: pass visible, delayed or in flight, or leave it out for all", state)
+	}
+	after := uint64(0)
+	if text := query.Get("after"); text != "" {
+		if after, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return page, problem(http.StatusBadRequest, "bad-request", "after is %q: pass next of the page before", text)
+		}
+	}
+	queue, look := r.PathValue("queue"), min(limit, pageSize)
+	if state != "" {
+		look = pageSize
+	}
+	page.Messages = []Message{}
+	bytes := 0
+	for looked := 0; looked < scanned; {
+		infos, err := server.Messages(queue, sqsserver.Page{After: after, Limit: look})
+		if err != nil {
+			return page, inspectError(err)
+		}
+		for i := range infos {
+			looked++
+			after = infos[i].Number
+			if state != "" && string(infos[i].State) != state {
+				continue
+			}
+			m := messageOf(queue, &infos[i])
+			m.Body = beginning(m.Body, shown)
+			page.Messages = append(page.Messages, m)
+			if bytes += len(m.Body); len(page.Messages) == limit || bytes >= maxBodies {
+				page.Next = strconv.FormatUint(after, 10)
+				return page, nil
+			}
+		}
+		if len(infos) < look {
+			return page, nil
+		}
+		if r.Context().Err() != nil {
+			return page, r.Context().Err()
+		}
+	}
+	page.Next = strconv.FormatUint(after, 10)
+	return page, nil
+}
+
+func (a *API) message(r *http.Request) (m Message, err error) {
+	server, err := a.server()
+	if err != nil {
+		return m, err
+	}
+	queue := r.PathValue("queue")
+	info, err := server.Message(queue, r.PathValue("message"))
+	if err != nil {
+		return m, inspectError(err)
+	}
+	return messageOf(queue, &info), nil
+}
+
+func (a *API) dead(r *http.Request) (dead Dead, err error) {
+	server, err := a.server()
+	if err != nil {
+		return dead, err
+	}
+	queue := r.PathValue("queue")
+	var groups operate.Groups
+	err = each(r.Context(), server, queue, func(info *sqsserver.MessageInfo) {
+		m := messageOf(queue, info)
+		groups.Add(&m.Message)
+		dead.Messages++
+	})
+	dead.Groups = groups.List()
+	return dead, err
+}
+
+func (a *API) story(r *http.Request) (s Story, err error) {
+	server, err := a.server()
+	if err != nil {
+		return s, err
+	}
+	selection := operate.Selection{IDs: []string{r.PathValue("message")}}
+	var found []operate.Found
+	for _, q := range server.Queues() {
+		err := each(r.Context(), server, q.ARN, func(info *sqsserver.MessageInfo) {
+			if m := messageOf(q.URL, info); selection.Matches(&m.Message, server.Now()) {
+				found = append(found, operate.Found{Queue: q.Name, Message: m.Message, State: m.State})
+			}
+		})
+		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Code != "no-such-queue") { // deleted meanwhile
+			return s, err
+		}
+	}
+	if len(found) == 0 {
+		return s, problem(http.StatusNotFound, "no-such-message", "no message of the server is, or was, %q: it may have been deleted or have expired", r.PathValue("message"))
+	}
+	return Story{operate.Trace(found, server.Now())}, nil
+}
+
+// each looks at all messages of a queue.
+func each(ctx context.Context, server *sqsserver.Server, queue string, look func(*sqsserver.MessageInfo)) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	for page := (sqsserver.Page{Limit: pageSize}); ; {
+		infos, err := server.Messages(queue, page)
+		if err != nil {
+			return inspectError(err)
+		}
+		for i := range infos {
+			look(&infos[i])
+		}
+		if len(infos) < pageSize {
+			return nil
+		}
+		page.After = infos[len(infos)-1].Number
+		if ctx.Err() != nil {
+			return problem(http.StatusServiceUnavailable, "failed", "not all messages of queue %q could be looked at within %v", queue, lookTimeout)
+		}
+	}
+}
+
+// messageOf is a message as the commands of operators know it.
+func messageOf(queue string, info *sqsserver.MessageInfo) Message {
+	text := func(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
+	m := types.Message{
+		MessageId: &info.ID, Body: &info.Body, MessageAttributes: make(map[string]types.MessageAttributeValue),
+		Attributes: map[string]string{
+			"SentTimestamp": text(info.Sent), "ApproximateReceiveCount": strconv.Itoa(info.Receives),
+			"MessageGroupId": info.Group, "MessageDeduplicationId": info.Deduplication, "DeadLetterQueueSourceArn": info.Source,
+		},
+	}
+	if !info.FirstReceived.IsZero() {
+		m.Attributes["ApproximateFirstReceiveTimestamp"] = text(info.FirstReceived)
+	}
+	for i := range info.Attributes {
+		a := &info.Attributes[i]
+		m.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue, BinaryValue: a.BinaryValue}
+	}
+	return Message{operate.Read(queue, m, nil), string(info.State), info.Due.UTC(), len(info.Body)}
+}
+
+// inspectError explains why messages cannot be seen.
+func inspectError(err error) error {
+	if _, noQueue := errors.AsType[*sqsserver.Error](err); noQueue {
+		return problem(http.StatusNotFound, "no-such-queue", "%v: GET %squeues lists those that do", err, Path)
+	}
+	return problem(http.StatusNotFound, "no-such-message", "%v", err)
+}
+
+// number reads a parameter, from 1 to most.
+func number(query url.Values, name string, otherwise, most int) (int, error) {
+	text := query.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, problem(http.StatusBadRequest, "bad-request", "%s is %q: pass 1 to %d, or leave it out for %d", name, text, most, otherwise)
+	}
+	return n, nil
+}
+
+// beginning is at most n bytes of text, of whole characters.
+func beginning(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

@@ -1,0 +1,158 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// withMessages is an API of a server with messages in all states, and dead letters.
+func withMessages(t *testing.T) (*served, *sqsserver.Server) {
+	t.Helper()
+	server := sqsserver.New(sqsserver.Config{})
+	t.Cleanup(func() { server.Close() })
+	for _, queue := range []string{"dead", "orders"} {
+		if _, err := server.CreateQueue(t.Context(), &sqsserver.CreateQueueInput{QueueName: queue}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func(queue string, delay int32, body string, attributes ...sqsserver.MessageAttribute) {
+		t.Helper()
+		in := &sqsserver.SendMessageInput{QueueUrl: queue}
+		in.MessageBody, in.MessageAttributes = body, attributes
+		if delay > 0 {
+			in.DelaySeconds = sqsserver.Int(delay)
+		}
+		if _, err := server.SendMessage(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("orders", 0, "first")
+	if out, err := server.ReceiveMessage(t.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: "orders"}); err != nil || len(out.Messages) != 1 {
+		t.Fatal(out, err)
+	}
+	send("orders", 60, "later")
+	for i := range 10 {
+		send("orders", 0, fmt.Sprint(i, " </script>\u202e", strings.Repeat("\u00e9", 1000)),
+			sqsserver.MessageAttribute{Name: "bytes", DataType: "Binary", BinaryValue: []byte{0, 255}}, sqsserver.MessageAttribute{Name: "tenant", DataType: "String", StringValue: "acme"})
+	}
+	for i := range 5 {
+		story := fmt.Sprintf(`{"reason":"permanent","error":"card ending in %d was refused","attempts":2,"source":"arn:aws:sqs:us-east-1:000000000000:orders","origin":"o-%d","message":"m-%d","last":"2026-01-02T03:04:05Z"}`, 4000+i, i, i)
+		send("dead", 0, "{}", sqsserver.MessageAttribute{Name: reprise.StoryAttribute, DataType: "String", StringValue: story})
+	}
+	return serve(t, func(cfg *admin.Config) { cfg.Server = server }), server
+}
+
+// TestMessages: a queue in pages, in all states or in one, with the beginning of each body; nothing is
+// received by that.
+func TestMessages(t *testing.T) {
+	s, server := withMessages(t)
+	states := make(map[string]int)
+	after, pages := "", 0
+	for {
+		status, text := s.call("GET", admin.Path+"queues/orders/messages?limit=5&body=101&after="+after, "")
+		page := decode[admin.Messages](t, text)
+		if status != 200 || len(page.Messages) > 5 {
+			t.Fatalf("%d, %d messages", status, len(page.Messages))
+		}
+		for _, m := range page.Messages {
+			states[m.State]++
+			if len(m.Body) > 101 || !utf8.ValidString(m.Body) || m.BodyBytes < len(m.Body) || (m.State != "visible") == m.Due.IsZero() {
+				t.Errorf("message %+v", m)
+			}
+		}
+		pages++
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if states["visible"] != 10 || states["delayed"] != 1 || states["in flight"] != 1 || pages != 3 {
+		t.Errorf("%v on %d pages", states, pages)
+	}
+	for state, want := range map[string]int{"visible": 10, "delayed": 1, "in flight": 1} {
+		_, text := s.call("GET", admin.Path+"queues/orders/messages?state="+url.QueryEscape(state), "")
+		if page := decode[admin.Messages](t, text); len(page.Messages) != want || page.Next != "" {
+			t.Errorf("%s: %d messages", state, len(page.Messages))
+		}
+	}
+	_, text := s.call("GET", admin.Path+"queues/orders/messages?state=visible&limit=1", "")
+	id := decode[admin.Messages](t, text).Messages[0].ID
+	_, text = s.call("GET", admin.Path+"queues/orders/messages/"+id, "")
+	m := decode[admin.Message](t, text)
+	if len(m.Body) != m.BodyBytes || m.BodyBytes < 2000 || m.Receives != 0 || m.Attributes["tenant"].Value != "acme" || len(m.Attributes["bytes"].Binary) != 2 {
+		t.Errorf("message %+v", m)
+	}
+	if strings.Contains(text, "</script>") {
+		t.Errorf("a body could end a script that the reply is put into: %.200s", text)
+	}
+	for _, info := range server.Queues() {
+		if info.Name == "orders" && (info.Visible != 10 || info.InFlight != 1) {
+			t.Errorf("after the looks: %+v", info)
+		}
+	}
+}
+
+// TestDeadAndStories: dead letters by reason and error, and the story of one by its first id.
+func TestDeadAndStories(t *testing.T) {
+	s, _ := withMessages(t)
+	_, text := s.call("GET", admin.Path+"queues/dead/dead", "")
+	dead := decode[admin.Dead](t, text)
+	if len(dead.Groups) != 1 || dead.Messages != 5 || dead.Groups[0].Count != 5 || dead.Groups[0].Pattern != "card ending in <n> was refused" || dead.Groups[0].Source != "orders" {
+		t.Errorf("%s", text)
+	}
+	_, text = s.call("GET", admin.Path+"queues/dead/messages?limit=1", "")
+	if m := decode[admin.Messages](t, text).Messages[0]; m.Death == nil || m.Death.Origin != "o-0" || len(m.Attributes) != 0 {
+		t.Errorf("a dead letter: %s", text)
+	}
+	for _, id := range []string{"o-3", "m-3"} {
+		_, text = s.call("GET", admin.Path+"stories/"+id, "")
+		events := decode[admin.Story](t, text).Events
+		if n := len(events); n < 3 || events[n-1].Event != "is here" || events[n-1].Detail != "visible, received 0 times" || !strings.Contains(text, "card ending in 4003 was refused") {
+			t.Errorf("%s: %s", id, text)
+		}
+	}
+	_, text = s.call("GET", admin.Path+"queues/orders/messages?state=in+flight", "")
+	_, text = s.call("GET", admin.Path+"stories/"+decode[admin.Messages](t, text).Messages[0].ID, "")
+	if !strings.Contains(text, "in flight, received 1 time") {
+		t.Errorf("the story of a message in flight: %s", text)
+	}
+}
+
+// TestLookMistakes name the input and the remedy.
+func TestLookMistakes(t *testing.T) {
+	s, _ := withMessages(t)
+	for _, test := range []struct {
+		path   string
+		status int
+		code   string
+	}{
+		{"queues/absent/messages", 404, "no-such-queue"},
+		{"queues/absent/messages/x", 404, "no-such-queue"},
+		{"queues/absent/dead", 404, "no-such-queue"},
+		{"queues/orders/messages/x", 404, "no-such-message"},
+		{"queues/orders/messages/00000000-0000-0000-0000-000000000000", 404, "no-such-message"},
+		{"queues/orders/messages?limit=0", 400, "bad-request"},
+		{"queues/orders/messages?limit=1001", 400, "bad-request"},
+		{"queues/orders/messages?body=x", 400, "bad-request"},
+		{"queues/orders/messages?after=x", 400, "bad-request"},
+		{"queues/orders/messages?state=gone", 400, "bad-request"},
+		{"stories/x", 404, "no-such-message"},
+	} {
+		status, text := s.call("GET", admin.Path+test.path, "")
+		if got := decode[admin.Error](t, text); status != test.status || got.Code != test.code {
+			t.Errorf("%s: %d %s", test.path, status, text)
+		}
+	}
+	without := serve(t, nil)
+	for _, path := range []string{"queues/orders/messages", "queues/orders/messages/x", "queues/orders/dead", "stories/x"} {
+		if status, text := without.call("GET", admin.Path+path, ""); status != 501 || !strings.Contains(text, "use reprise peek") {
+			t.Errorf("%s without a server: %d %s", path, status, text)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -284,6 +285,46 @@ func TestLiveEvents(t *testing.T) {
 	}
 }
 
+// TestTail: each attempt is a line, as it ends, until Ctrl-C.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	target := newControlled(t)
+	target.broken.Store(true)
+	endpoint := orders(t)
+	p, admin := runQueue(t, endpoint, "--url", target.URL, "--outage", "off", "--retry", "constant(1h) jitter=none attempts=9")
+	table, lines := start(t, "tail", "--admin", admin, "--json=false"), start(t, "tail", "orders", "--type", "settled", "--admin", admin)
+	// Neither prints anything before the first event: send until both have begun.
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for {
+			sendOrders(t, endpoint, 1)
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	if line := table.await(" orders "); !strings.Contains(line, "attempt 1") || !strings.Contains(line, ": retry, due ") || !strings.Contains(line, "closed for repairs") {
+		t.Errorf("the table has %s", line)
+	}
+	if e := records(t, "{"+lines.await("{"))[0]; e["event"] != "settled" || e["queue"] != "orders" || e["outcome"] != "retry" {
+		t.Errorf("an event %v", e)
+	}
+	close(stop)
+	sending.Wait()
+	table.signal(os.Interrupt)
+	if code, output := table.wait(); code != 0 {
+		t.Errorf("after Ctrl-C: %d, %s", code, output)
+	}
+	p.signal(syscall.SIGTERM)
+	p.wait()
+	if code, output := lines.wait(); code != 1 || !strings.Contains(output, "has ended the stream") {
+		t.Errorf("after the end of the process: %d, %s", code, output)
+	}
+}
+
 // TestControlMistakes are named, with the remedy.
 func TestControlMistakes(t *testing.T) {
 	t.Parallel()
@@ -305,6 +346,7 @@ func TestControlMistakes(t *testing.T) {
 		{[]string{"rate", "orders", "0"}, 2, "or none for no limit"},
 		{[]string{"rate", "orders", "NaN"}, 2, "or none for no limit"},
 		{[]string{"rate", "orders", "1e9"}, 1, "out of range"},
+		{[]string{"tail", "--type", "x"}, 1, "type is"},
 		{[]string{"consumers", "absent"}, 1, `does not consume queue "absent"`},
 		{[]string{"consumers", "--admin-token", "0123456789abcdef"}, 2, "pass file:PATH or env:VARIABLE, not the secret itself"},
 		{[]string{"consumers", "--admin", "ftp://x"}, 2, "unix:/run/reprise/admin.sock"},

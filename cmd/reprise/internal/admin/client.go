@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -75,17 +76,65 @@ func (c *Client) Act(ctx context.Context, queue, action string, how any) (done D
 const maxReply = 64 << 20
 
 func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	response, err := c.open(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return fmt.Errorf("reading the reply of %s: %w", c.address, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s is not the admin API: %w: pass the address of a reprise process with --admin", c.address, err)
+	}
+	return nil
+}
+
+// Watch calls each with the events of queues, of all if there are none, and of types, likewise, until
+// ctx ends, each returns an error, or the process ends the stream.
+func (c *Client) Watch(ctx context.Context, queues, types []string, each func(name string, data json.RawMessage) error) error {
+	query := url.Values{"queue": queues, "type": types}
+	response, err := c.open(ctx, http.MethodGet, "events?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, maxEvent)
+	name := ""
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			name = text
+		}
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Valid([]byte(text)) {
+			if err := each(name, json.RawMessage(text)); err != nil {
+				return err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(fmt.Errorf("the process at %s has ended the stream", c.address), lines.Err())
+}
+
+// maxEvent is more than any event has.
+const maxEvent = 1 << 20
+
+// open makes a request, and returns a reply whose status is 200.
+func (c *Client) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var sent io.Reader = http.NoBody
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sent = bytes.NewReader(text)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.base+Path+path, sent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -98,24 +147,18 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which is that of a socket's stand-in
 		}
-		return fmt.Errorf("no process answers at %s: %w: is one running? reprise run prints its admin address at the start, serve and up their endpoint: pass it with --admin", c.address, err)
+		return nil, fmt.Errorf("no process answers at %s: %w: is one running? reprise run prints its admin address at the start, serve and up their endpoint: pass it with --admin", c.address, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
-	if err != nil {
-		return fmt.Errorf("reading the reply of %s: %w", c.address, err)
-	}
-	if response.StatusCode == http.StatusOK {
-		if err := json.Unmarshal(text, into); err != nil {
-			return fmt.Errorf("%s is not the admin API: %w: pass the address of a reprise process with --admin", c.address, err)
-		}
-		return nil
-	}
 	failed := Error{status: response.StatusCode}
-	if json.Unmarshal(text, &failed) != nil || failed.Text == "" {
-		return fmt.Errorf("%s answers with status %s: %s: pass the address of a reprise process of this version with --admin", c.address, response.Status, terminal.Line(string(text), maxShown))
+	if err != nil || json.Unmarshal(text, &failed) != nil || failed.Text == "" {
+		return nil, fmt.Errorf("%s answers with status %s: %s: pass the address of a reprise process of this version with --admin", c.address, response.Status, terminal.Line(string(text), maxShown))
 	}
-	return &failed
+	return nil, &failed
 }
 
 // maxShown bounds how many bytes of a text of others are shown.

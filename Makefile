@@ -63,7 +63,7 @@ functions: ## build the Lambda functions for arm64 and x86_64 into bin/functions
 	done; done
 
 test: ## run every test of every module, with the race detector
-	$(GO) test -race -timeout 15m work
+	$(GO) test -race -timeout 40m work
 
 short: ## run every test without the race detector
 	$(GO) test work

@@ -233,8 +233,8 @@ func TestConsumeAnew(t *testing.T) {
 	second.Client, second.QueueURL = first.Client, first.QueueURL
 	replaced := make(chan error)
 	go func() { replaced <- r.Consume([]daemon.Consume{second}) }()
-	for before.Status().Health != reprise.HealthStopping {
-		time.Sleep(time.Millisecond)
+	for before.Status().Health != reprise.HealthStopping || before.Status().Pollers > 0 {
+		time.Sleep(time.Millisecond) // a long poll of it would get b, and there is time to run it
 	}
 	r.send(t, "b")
 	select {

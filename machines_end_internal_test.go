@@ -14,6 +14,9 @@ func (f *machines) workedOff() bool {
 	return true
 }
 
+// expired reports whether the queue has kept p for its retention: it may drop p any time.
+func (f *machines) expired(p *part) bool { return f.sqs.Now().Sub(p.enqueued) >= f.retention }
+
 // mustGo reports whether p cannot stay in its queue for ever: what is given up can where no
 // dead-letter queue takes it, or not this message, and a forged history delays its message.
 func (f *machines) mustGo(p *part) bool {
@@ -49,7 +52,7 @@ func (f *machines) checkEnd() {
 		}
 	}
 	for _, p := range f.parts {
-		switch expired := f.sqs.Now().Sub(p.enqueued) >= f.retention; {
+		switch expired := f.expired(p); {
 		case p.handled || left[p]:
 		case p.refused:
 		case expired && !f.calm:

@@ -184,7 +184,7 @@ func (m *machine) settled(e Settled) {
 	p := f.byBody[e.Message.Body]
 	m.told++
 	p.kept = p.kept || e.Outcome == OutcomeKeep
-	if e.Outcome == OutcomeLost && f.calm {
+	if e.Outcome == OutcomeLost && f.calm && !f.expired(p) {
 		f.broken(world.NoLeaseIsLostInCalm, "%s, by %s: %v", p.body, m.Name, e.Err)
 	}
 	f.loop.Note(m.Name, "settled: "+e.Outcome.String(), int64(p.number))

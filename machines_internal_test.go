@@ -103,7 +103,7 @@ type part struct {
 	kills            int       // processes, since it was redriven last
 	hiddenUntil      time.Time // SQS has confirmed to hide hiddenID until then, by the service's clock
 	hiddenID         string
-	parked           []time.Time // the last times at which a copy of it was asked for while it waited
+	parked           []time.Time // the last times at which a copy of it was confirmed while it waited
 }
 
 // kind is what is special about a message.
@@ -180,6 +180,18 @@ func (f *machines) all() []*world.Queue {
 		return f.queues
 	}
 	return append(slices.Clip(f.queues), f.lane)
+}
+
+// inQueues returns how many messages of the queues that are worked off are p.
+func (f *machines) inQueues(p *part) (many int) {
+	for _, q := range f.all() {
+		for _, d := range q.Messages() {
+			if f.partOf(&d) == p {
+				many++
+			}
+		}
+	}
+	return many
 }
 
 func (f *machines) partOf(d *engine.Delivery) *part { return f.byBody[d.Payload.(*letter).body] }

@@ -139,9 +139,6 @@ func (m *machine) asks(action world.Action, batch []entry) {
 		}
 		l.talking = action
 		m.checkPatience(e.ID, p, now)
-		if action == world.Send && e.outcome == OutcomePark {
-			m.checkCopies(p, now)
-		}
 		switch {
 		case action == world.Delete && !p.handled && !m.copied[p.body]:
 			f.broken(world.DeletesWhatIsDone, "%s deletes %s", m.Name, p.body)
@@ -172,13 +169,15 @@ func (m *machine) checkPatience(id string, p *part, now time.Time) {
 	m.asked[id] = asked
 }
 
-// checkCopies checks how often p is copied while it waits: a chain of copies costs as much
-// as working it off again and again.
-func (m *machine) checkCopies(p *part, now time.Time) {
+// checkCopies checks how often p, which was just copied, is copied while it waits: a chain of
+// copies costs as much as working it off again and again. It leaves out messages whose copies
+// have become several, because the reply to a send was lost: each has a chain of its own.
+func (m *machine) checkCopies(p *part) {
 	const many, within = 12, 10 * time.Minute
+	now := p.enqueued
 	p.parked = append(p.parked, now)
 	if before := len(p.parked) - many; before >= 0 {
-		if took := now.Sub(p.parked[before]); took < within && !m.f.leaky {
+		if took := now.Sub(p.parked[before]); took < within && !m.f.leaky && m.f.inQueues(p) <= 2 { // the copy and its original
 			m.f.broken(world.FewCopies, "%s is the latest to copy %s, %d times within %v", m.Name, p.body, many, took)
 		}
 		p.parked = p.parked[1:]
@@ -204,6 +203,9 @@ func (m *machine) confirmed(action world.Action, e entry, c world.Entry) {
 		m.copied[p.body] = true
 		p.hiddenUntil = time.Time{}
 		p.enqueued = f.sqs.Now() // or a little before
+		if e.outcome == OutcomePark {
+			m.checkCopies(p)
+		}
 	case action == world.Delete || !newest:
 	default:
 		l.until = f.sqs.Now().Add(c.Visibility)

@@ -114,6 +114,9 @@ func (c *Machine) Acknowledge(o *Outbox, batch []*Delivery, results *[MaxBatch]F
 	if slices.ContainsFunc(results[:len(batch)], func(f Failure) bool { return f.Err == nil }) {
 		c.answered = now
 	}
+	if c.TellSettled {
+		c.unreported = slices.Grow(c.unreported, len(batch)) // at once, not by doubling
+	}
 	for i, d := range batch {
 		c.move(d, stateSettling)
 		f := &results[i]

@@ -79,7 +79,7 @@ func (c *Consumer) handleBatch(b *batch) {
 		if v := recover(); v != nil {
 			p := &PanicError{Value: v, Stack: debug.Stack()}
 			b.panicked = true
-			c.log.Error("batch handler panicked", "messages", len(b.ends), "panic", p.Value, "stack", string(p.Stack))
+			c.logPanic(p, "batch handler panicked", "messages", len(b.ends))
 			b.fail(p)
 		}
 	}()

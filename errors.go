@@ -44,7 +44,8 @@ func Release(d time.Duration, reason error) error { return retry.Release(d, reas
 type PanicError struct {
 	// Value is what was passed to panic.
 	Value any
-	// Stack is the panicking goroutine's stack.
+	// Stack is the panicking goroutine's stack. A consumer logs each panic, but one stack in
+	// 30 seconds at most; its observer gets them all.
 	Stack []byte
 }
 

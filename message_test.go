@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // TestLogsOfAMessageSayWhichItIs, and not what it holds.
@@ -91,4 +92,33 @@ func TestConsumerLogsMessagesAsGroups(t *testing.T) {
 			t.Errorf("%d lines are about messages, want those of the panic and of the message that is kept", groups)
 		}
 	})
+}
+
+// TestFewStacksOfPanicsAreLogged: each panic of a handler is logged, and in half a minute one
+// stack at most: a message that has handlers panic must not fill the disk.
+func TestFewStacksOfPanicsAreLogged(t *testing.T) {
+	burst := func() { panic("burst") }
+	for name, consume := range map[string]func(*reprisetest.Queue, reprise.Config) *reprisetest.Consumer{
+		"messages": func(q *reprisetest.Queue, cfg reprise.Config) *reprisetest.Consumer {
+			return q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { burst(); return nil }), cfg)
+		},
+		"batches": func(q *reprisetest.Queue, cfg reprise.Config) *reprisetest.Consumer {
+			return q.ConsumeBatch(reprise.BatchHandlerFunc(func(context.Context, []*reprise.Message) []error { burst(); return nil }), reprise.BatchConfig{Config: cfg, Size: 1})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				var out lines
+				c := consume(q, reprise.Config{Logger: slog.New(slog.NewJSONHandler(&out, nil)), Retry: retry.Policy{Backoff: retry.Constant(10 * time.Second), Jitter: retry.None}})
+				q.Send("one")
+				time.Sleep(65 * time.Second)
+				c.Stop()
+				panics, stacks := strings.Count(out.b.String(), "handler panicked"), strings.Count(out.b.String(), `"stack":"goroutine`)
+				if panics < 6 || stacks < 2 || stacks > 3 {
+					t.Errorf("%d panics are logged, and %d stacks of them: want at least 6, and 2 or 3", panics, stacks)
+				}
+			})
+		})
+	}
 }

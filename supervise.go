@@ -49,6 +49,18 @@ func (c *Consumer) complain(kind, text string, args ...any) {
 	}
 }
 
+// logPanic logs that a handler panicked, with its stack if none was logged within
+// [consumer.ComplaintEvery]: stacks of two million messages would fill the disk.
+func (c *Consumer) logPanic(p *PanicError, text string, args ...any) {
+	args = append(args, "panic", p.Value)
+	withStack := c.lock().MayComplain("stack of a panic")
+	c.unlock()
+	if withStack {
+		args = append(args, "stack", string(p.Stack))
+	}
+	c.log.Error(text, args...)
+}
+
 // hostname returns the default of Config.Name.
 func hostname() string {
 	name, err := os.Hostname()

@@ -175,7 +175,7 @@ func (c *Consumer) attempted(r *run, s consumer.Subject, v consumer.Verdict, err
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		c.lock().Panicked()
 		c.unlock()
-		c.log.Error("handler panicked", "message", message(s), "panic", panicked.Value, "stack", string(panicked.Stack))
+		c.logPanic(panicked, "handler panicked", "message", message(s))
 	}
 	c.tellAttempt(r, s, v, err, started, ended)
 }

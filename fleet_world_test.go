@@ -36,7 +36,7 @@ type fleet struct {
 	twins    bool   // a copy may be there beside its original, or twice
 	jumped   bool   // the server's clock has: what copies say of their time is not trusted
 	outages  bool   // the handlers' dependency fails at times, and waits may be cut short
-	curse    error  // what sends of some messages fail with, whoever sends them and whenever; nil: there are none such
+	curse    error  // the error of every send of some messages; nil: there are no such messages
 	twice    uint64 // percentage of the deliveries that end before their lease does
 	faults   []sqsserver.Fault
 	cfg      reprise.Config // of the next node that starts
@@ -255,9 +255,9 @@ func (f *fleet) settleDown() {
 	f.mu.Lock()
 	f.mended = true
 	f.mu.Unlock()
-	// What was given up while the dead-letter queue could not be reached may be
-	// hidden for 12 hours, twice, and what failed before for as long as its policy
-	// says.
+	// A message that was given up while the dead-letter queue could not be reached may
+	// be hidden for 12 hours, twice, and one that failed before for as long as its
+	// policy says.
 	f.checkNewcomers()
 	for since := time.Now(); time.Since(since) < 48*time.Hour && f.unfinished(); {
 		time.Sleep(10 * time.Minute)

@@ -144,8 +144,8 @@ func checkStartsAnew(t *testing.T, q *reprisetest.Queue, text string) {
 	}
 }
 
-// TestWaitsAndAgesBeyondAYear: times beyond a year in a copy's history are not accepted, whoever
-// wrote them. The consumer itself writes no such times: a message with a longer wait, for example
+// TestWaitsAndAgesBeyondAYear: times beyond a year in a copy's history are not accepted from
+// any sender. The consumer itself writes no such times: a message with a longer wait, for example
 // by a Retry-After, does not run again at once, again and again, and an older message keeps its
 // history.
 func TestWaitsAndAgesBeyondAYear(t *testing.T) {

@@ -117,8 +117,8 @@ func TestNothingButAttemptsExhausts(t *testing.T) {
 }
 
 // TestInnocentsAreNotExhaustedByCrashes: a message that was received as often as
-// it may be attempted, and never run, is not given up unrun: whoever makes the last
-// attempt gives it up at once, so that one which still comes has an attempt left.
+// it may be attempted, and never run, is not given up unrun: the consumer that makes the
+// last attempt gives it up at once, so a message that is received again has an attempt left.
 func TestInnocentsAreNotExhaustedByCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -142,7 +142,7 @@ func (f *machines) probe(ctx context.Context, key string) error {
 	return nil
 }
 
-// What consumers tell their users.
+// The following methods are what consumers call: observers and hooks.
 
 func (m *machine) attempted(e Attempt) {
 	id := e.Message.ID

@@ -169,8 +169,8 @@ func TestSenderToldFunctionsDoNoHarm(t *testing.T) {
 	})
 }
 
-// TestSenderTellsInItsOwnGoroutines: whoever calls Close gets what was not sent,
-// however those end who are told of it.
+// TestSenderTellsInItsOwnGoroutines: Close returns the messages that were not sent, even if
+// functions that are told of them panic or do not return.
 func TestSenderTellsInItsOwnGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := senderThrough(t, sendFunc(func(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {

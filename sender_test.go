@@ -289,8 +289,8 @@ func TestSenderKeepsToSQSsSizes(t *testing.T) {
 	}
 }
 
-// TestSenderHoldsBack: no more is taken in than permitted, by number and by size;
-// whoever brings more waits for room, in turn, or gives up.
+// TestSenderHoldsBack: the Sender takes in no more messages than permitted, by number and by
+// size; a caller with more waits for room, in turn, or gives up.
 func TestSenderHoldsBack(t *testing.T) {
 	large := strings.Repeat("x", 512<<10)
 	for name, test := range map[string]struct {

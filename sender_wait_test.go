@@ -229,7 +229,7 @@ func TestSenderFlush(t *testing.T) {
 		if n := len(a.all()); n != 15 || len(p.requests()) != 2 {
 			t.Errorf("%d answers after %d requests, want 15 after 2", n, len(p.requests()))
 		}
-		// What comes after a flush lingers again.
+		// A message after a flush lingers again.
 		if err := s.Submit(t.Context(), reprise.Outgoing{Body: "later"}, a.add); err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ type entry struct {
 	alone   bool // the copy is to run alone
 }
 
-// What an observer calls the actions that SQS does not tell apart.
+// These are actions that are one call to SQS, and for which observers have several names.
 const (
 	heartbeat world.Action = "heartbeat"
 	wakeUp    world.Action = "wake"

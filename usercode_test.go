@@ -301,8 +301,8 @@ func TestObserverThatAsksForStatus(t *testing.T) {
 	})
 }
 
-// TestProbeErrorThatPanics: the text of a probe's error is asked for once, where a
-// panic of it does no harm, and not by whoever asks for Status.
+// TestProbeErrorThatPanics: Error of a probe's error is called once, where a panic does no
+// harm, and not when Status is called.
 func TestProbeErrorThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -51,8 +51,8 @@ func (s *seen) Handle(ctx context.Context, m *reprise.Message) error {
 	return nil
 }
 
-// TestUnwrap: the handler sees what was inside, everything else as it was; and
-// whoever stands outside sees the message as it came.
+// TestUnwrap: the handler sees the inner message, and everything else unchanged; middleware
+// outside of Unwrap sees the message as it was received.
 func TestUnwrap(t *testing.T) {
 	var got seen
 	body := sample(t, "sns")

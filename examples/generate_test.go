@@ -109,7 +109,7 @@ func generate() []string {
 		(*generator).order, (*generator).order, (*generator).payment, (*generator).payment, (*generator).push,
 		(*generator).build, (*generator).parcel, (*generator).chat, (*generator).chat, (*generator).signup, (*generator).meeting,
 	}
-	// What no receiver should accept, and two that crash the demo's.
+	// Messages that no receiver should accept, and two that crash that of the demo.
 	unacceptable := map[int]func(*generator) string{
 		23:  func(g *generator) string { return encode(g.paymentOf(-1250)) },
 		61:  func(g *generator) string { return cut(encode(g.order())) },

@@ -1,7 +1,7 @@
 package idempotency_test
 
-// Producers: whoever may send to the queue, knows the ids of others' messages, and may
-// know what they hold. Consumers have no signing keys here.
+// Producers may send to the queue, know the ids of others' messages, and may know what these
+// hold. Consumers have no signing keys here.
 
 import (
 	"bytes"

@@ -327,8 +327,9 @@ func TestLostClaimEndsItsMessagesContext(t *testing.T) {
 	})
 }
 
-// TestNothingIsRecordedBehindALostClaim of its group: that message is run again, by
-// whoever has its key now, and what stands behind it has to come after that.
+// TestNothingIsRecordedBehindALostClaim: where a claim is lost, the consumer that has it now
+// runs its message again. Later messages of the group must run after that, so that nothing is
+// recorded for them here.
 func TestNothingIsRecordedBehindALostClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGate()

@@ -170,8 +170,8 @@ func (d *digests) Acquire(ctx context.Context, batch []idempotency.Request) ([]i
 	return d.Memory.Acquire(ctx, batch)
 }
 
-// TestLongDigestsAreDigested: whoever returns the payload itself gets no store into
-// trouble, and payloads are told apart by all of what is returned.
+// TestLongDigestsAreDigested: a function may return the payload itself: the store gets a short
+// digest, and payloads that differ anywhere have different ones.
 func TestLongDigestsAreDigested(t *testing.T) {
 	store := &digests{Memory: idempotency.NewMemory(idempotency.MemoryConfig{})}
 	once, _ := guard(t, store, idempotency.Config{Digest: func(m *reprise.Message) []byte { return []byte(m.Body) }})

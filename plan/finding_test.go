@@ -42,7 +42,7 @@ func with(q plan.Queue, f func(*plan.Queue)) plan.Queue {
 }
 
 func TestCheck(t *testing.T) {
-	// What every FIFO queue is told, beside the finding of the case.
+	// Every FIFO queue has this finding, beside that of the case.
 	ignored := []string{plan.CodeFIFOBlocks}
 	visibility := plan.Settings{Via: plan.ViaVisibility}
 	for _, tt := range []struct {
@@ -533,7 +533,7 @@ func TestMaxAttempts(t *testing.T) {
 	}
 }
 
-// TestCheckGravestFirst: whoever reads only the first finding reads the worst.
+// TestCheckGravestFirst: the first finding is the worst, for readers who stop there.
 func TestCheckGravestFirst(t *testing.T) {
 	q := plan.Queue{FIFO: true, MaxReceives: 3, ContentDeduplication: true, Visibility: time.Second}
 	found := plan.Check(retry.Policy{MaxAttempts: 20}, q, plan.Settings{HandlerTimeout: 13 * time.Hour, FunctionTimeout: time.Hour})

@@ -268,7 +268,7 @@ func TestFeaturesOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestDenied: whoever is refused a call learns which features are off.
+// TestDenied: a call that is denied is reported with the features that are off for it.
 func TestDenied(t *testing.T) {
 	all := features(t, with(sound, func(q *plan.Queue) { q.KMSKey = key }), plan.Settings{ByName: true})
 	for _, tt := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/plural"
 )
 
-// Of long schedules only the beginning and the end are shown.
+// A long schedule is cut: its beginning and its end are shown.
 const (
 	shownFirst = 40
 	shownLast  = 3

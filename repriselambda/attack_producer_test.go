@@ -1,7 +1,7 @@
 package repriselambda_test
 
-// Producers: whoever may send to the queue of a function, or to the retry queue of
-// asynchronous functions, and so can forge records, dead letters and histories.
+// Producers may send to the queue of a function, or to the retry queue of asynchronous
+// functions, and so can forge records, dead letters and histories.
 
 import (
 	"encoding/json"
@@ -22,9 +22,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestAttackRecordsOfOtherFunctions: the retry handler is no deputy of whoever may send
-// to its queue. Of the functions that its role may invoke it invokes those alone that
-// are allowed, whether a forged record or a forged dead letter names others; these go to
+// TestAttackRecordsOfOtherFunctions: a producer cannot have the retry handler invoke just
+// any function that its role may invoke. It invokes only those that are allowed, whether a forged record or a forged dead letter names others; these go to
 // the dead-letter queue, and the others' retries go their way.
 func TestAttackRecordsOfOtherFunctions(t *testing.T) {
 	for _, tt := range []struct {

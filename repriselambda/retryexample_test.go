@@ -59,8 +59,8 @@ func ExampleRetryHandler() {
 	// 0 messages come again
 }
 
-// What was invoked before the retry handler died is not invoked again. The store has
-// to be one that survives it.
+// A function that the retry handler invoked before it died is not invoked again. The store
+// must outlive the retry handler.
 func ExampleRetryConfig_middleware() {
 	sqsClient, lambdaClient := agreeable{}, new(willing)
 	store := idempotency.NewMemory(idempotency.MemoryConfig{}) // stands for one of DynamoDB

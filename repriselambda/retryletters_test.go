@@ -134,7 +134,7 @@ func TestRedrive(t *testing.T) {
 					t.Errorf("invoked %+v, want three times, first with the payload alone and at once", again)
 				}
 				letters, stories := s.letters()
-				if len(letters) != 1 && len(letters) != 2 { // the first may still be in flight to whoever redrives
+				if len(letters) != 1 && len(letters) != 2 { // the redrive may have the first in flight
 					t.Fatalf("%d dead letters", len(letters))
 				}
 				if l := letters[len(letters)-1]; l.Body != order || l.Attributes["reprise-attempts"] != "3" || l.Attributes["reprise-reason"] != "attempts" {

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// What a fortnight costs that a consumer spends waiting for one retry.
+// BenchmarkIdleFortnight: a consumer waits for one retry, for a fortnight.
 func BenchmarkIdleFortnight(b *testing.B) {
 	clients := []struct {
 		name   string

@@ -115,7 +115,7 @@ func TestRestartBringsEverythingBack(t *testing.T) {
 			t.Fatalf("after the restart (-before +after):\n%s", diff)
 		}
 
-		// What comes of it is the same, too.
+		// The servers behave the same afterwards, too.
 		k.send("f.fifo", "f0") // a duplicate of a deleted message
 		if n := len(k.snapshot().Messages["f.fifo"]); n != 29 {
 			t.Errorf("%d messages in the FIFO queue, want 29: a duplicate is recognized", n)

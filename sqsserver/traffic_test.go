@@ -70,8 +70,8 @@ func TestConcurrentTraffic(t *testing.T) {
 				for _, e := range result.Failed {
 					err := b.server.ChangeMessageVisibility(t.Context(), &sqsserver.ChangeMessageVisibilityInput{
 						QueueUrl: b.url, ReceiptHandle: out.Messages[e.Id[0]-'a'].ReceiptHandle, VisibilityTimeout: sqsserver.Int(0)})
-					// Of a duplicate whose delete failed here, another consumer's may
-					// have succeeded: the message is gone.
+					// Where the delete of a duplicate failed here, another consumer may
+					// have deleted the message.
 					if err != nil && !isCode(err, "InvalidParameterValue") {
 						t.Error(err)
 					}

@@ -50,7 +50,7 @@ func TestAttackLongTraceContext(t *testing.T) {
 }
 
 // TestAttackContextOfTheConsumer: a message without a context, or with a broken one, has
-// no part in the trace of whoever runs the consumer.
+// no part in the trace in which the consumer runs.
 func TestAttackContextOfTheConsumer(t *testing.T) {
 	own := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}}))
 	for _, header := range []string{"", "Root=;Parent=", strings.Repeat("x", 10_000)} {

@@ -69,7 +69,7 @@ func ExampleTelemetry_Observer() {
 	fmt.Println(config.Concurrency)
 }
 
-// What the handler starts from its context belongs to the attempt.
+// A span that the handler starts from its context is a child of the attempt's span.
 func Example() {
 	provider := sdktrace.NewTracerProvider()
 	telemetry, err := repriseotel.New("https://sqs.us-east-1.amazonaws.com/123456789012/orders", repriseotel.Config{
@@ -82,9 +82,9 @@ func Example() {
 	}
 	observer := telemetry.Observer()
 
-	// What the consumer does:
+	// The consumer does this:
 	ctx, trail := observer.Starting(context.Background(), &reprise.Message{ID: "m-1", Body: "order", Attempt: 1})
-	// What the handler may do:
+	// The handler may do this:
 	span := trace.SpanFromContext(ctx)
 	span.AddEvent("shipped")
 

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// What the Python programs have in common: AWS's library in front of boto3.
+// preamble begins each Python program: AWS's library in front of boto3.
 const preamble = `
 import os, boto3, sqs_extended_client
 sqs = boto3.client("sqs")

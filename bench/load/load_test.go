@@ -89,7 +89,7 @@ func chunked(h http.Handler) http.Handler {
 	})
 }
 
-// What a server refuses is an error, and what it says is in it.
+// TestRefusals: a request that a server refuses is an error with the server's text.
 func TestRefusals(t *testing.T) {
 	const entry = `{"Id":"0","MessageId":"m"}`
 	for name, test := range map[string]struct {

@@ -21,7 +21,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// What an installation came to is remembered; one that failed is tried again.
+// TestInstall: the result of an installation is remembered; one that failed is tried again.
 func TestInstall(t *testing.T) {
 	cache, tries := t.TempDir(), 0
 	s := Server{Name: "one", folder: "one", install: func(dir string) error {
@@ -63,7 +63,7 @@ func TestQuietly(t *testing.T) {
 	}
 }
 
-// What servers are started with names their port and their data.
+// TestCommands: the commands that start servers name their port and their data.
 func TestCommands(t *testing.T) {
 	for _, s := range All() {
 		if s.command == nil {

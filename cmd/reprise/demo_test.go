@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Of the first 24 messages of this seed the service refuses some; none crashes it, which would be
+// The service refuses some of the first 24 messages of this seed; none crashes it: that would be
 // retried for 15 seconds.
 var fewMessages = []string{"demo", "--messages", "24", "--seed", "11"}
 

@@ -27,8 +27,8 @@ const (
 	flowBacklog = 60 * flowRate
 	flowBody    = 1 << 10
 
-	// What disk and memory must stay below: the backlog is 30 MiB; Pebble's tables in
-	// memory and their logs are 32 MiB each, and disk is given back in their steps.
+	// Disk and memory must stay below these: the backlog is 30 MiB; Pebble's tables in
+	// memory and their logs are 32 MiB each, and disk is given back in steps of that size.
 	flowMaxDisk   = 512 << 20
 	flowMaxMemory = 512 << 20
 )

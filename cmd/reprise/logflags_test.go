@@ -54,7 +54,7 @@ func TestLogFlags(t *testing.T) {
 			for line := range strings.Lines(stderr.String()) {
 				var record struct{ Level, Msg string }
 				if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "reprise: stopping") {
-					continue // for whoever has pressed Ctrl-C
+					continue // for the user who has pressed Ctrl-C
 				}
 				if err := json.Unmarshal([]byte(line), &record); err != nil {
 					t.Errorf("%v: %s", err, line)

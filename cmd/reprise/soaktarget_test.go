@@ -77,7 +77,7 @@ func (s *soakTarget) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.note("done", number)
 		panic(http.ErrAbortHandler) // the answer is lost
 	case draw < 185:
-		time.Sleep(soakTimeout + time.Second) // whoever asked has gone
+		time.Sleep(soakTimeout + time.Second) // the client has gone
 		s.note("done", number)
 	default:
 		s.note("done", number)

@@ -129,8 +129,8 @@ func (c *Machine) Renew(batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery
 }
 
 // dropPastRenewal settles or gives up d if its lease has ended while it waited for its
-// heartbeat, and reports whether it has: a visibility change would now disturb whoever
-// holds the message.
+// heartbeat, and reports whether it has: a visibility change would now disturb the
+// consumer that holds the message.
 func (c *Machine) dropPastRenewal(d *Delivery, now time.Time) bool {
 	if !d.lease.Over(now) && d.state != stateGone {
 		return false

@@ -180,13 +180,13 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 }
 
 // delayFor returns the delay in seconds of the copy that v sends: until it is due, if SQS
-// permits so long a delay. A copy that must wait longer is delayed by a second, so that a consumer
-// receives it and hides it: only hidden messages can be woken. Two kinds get the longest
-// delay instead: those whose wait is just over twelve hours, so that one hiding covers the
-// rest, and those sent during a stop, since this consumer might receive them itself.
-// The delay is at least a second: the SDK leaves a zero out, and the queue's own would
-// apply. Short delays are rounded down: whoever receives the copy holds it for the rest
-// of its wait.
+// permits so long a delay. A copy that must wait longer is delayed by a second, so that a
+// consumer receives it and hides it: only hidden messages can be woken. Two kinds of copies
+// get the longest delay instead: those whose wait is just over twelve hours, so that hiding
+// them once covers the rest, and those sent during a stop, since this consumer might receive
+// them itself. The delay is at least a second: the SDK leaves out a zero, and then SQS uses
+// the queue's own delay. Short delays are rounded down: the consumer that receives the copy
+// holds it for the rest of its wait.
 func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	wait := max(v.Due.Sub(now), time.Second)
 	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before anybody sees it

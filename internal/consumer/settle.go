@@ -192,7 +192,7 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 	}
 	if f.is(BySender) || d.lease.Over(now) {
 		// The handle is no longer good, or not certain to be: on a standard queue
-		// SQS would obey it and disturb whoever holds the message now.
+		// SQS would obey it and disturb the consumer that holds the message now.
 		c.lose(d, f.Err)
 		return
 	}

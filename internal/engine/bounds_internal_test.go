@@ -259,8 +259,8 @@ func TestStandardCycleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What a waiting message costs beside its payload: the record without the
-// payload's header, the entry among the ages, and its index.
+// TestSizeOfAWaitingMessage: a waiting message takes, beside its payload, the record without
+// the payload's header, the entry among the ages, and its index.
 func TestSizeOfAWaitingMessage(t *testing.T) {
 	size := unsafe.Sizeof(record{}) - unsafe.Sizeof(record{}.payload) + unsafe.Sizeof(entry{}) + unsafe.Sizeof(uint32(0))
 	if size > 108 {

@@ -236,7 +236,8 @@ func TestRecordOfMovesAndReplays(t *testing.T) {
 	}
 }
 
-// What a purge has removed can be read later, whatever has come into the queue since.
+// TestRemovedMessagesDoNotChange: messages that a purge removed can be read later, after new
+// ones were sent.
 func TestRemovedMessagesDoNotChange(t *testing.T) {
 	l := newLab(t, engine.Settings{})
 	tape := newTape(t)

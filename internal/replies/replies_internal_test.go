@@ -135,7 +135,7 @@ func TestOtherProtocols(t *testing.T) {
 	}
 }
 
-// What was read stays as it is when the buffers are used again.
+// TestRepliesDoNotShare: replies do not change when the buffers are used again.
 func TestRepliesDoNotShare(t *testing.T) {
 	sdk := protocol(t)
 	var first, second sqs.ReceiveMessageOutput

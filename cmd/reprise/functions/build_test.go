@@ -79,7 +79,7 @@ func checkBinary(t *testing.T, path string, machine elf.Machine) {
 		t.Errorf("it has %d bytes, more than %d", info.Size(), maxBinary)
 	}
 	if info.Mode()&0o111 != 0o111 {
-		t.Errorf("its mode is %v: it must be executable by whoever Lambda runs it as", info.Mode())
+		t.Errorf("its mode is %v: every user must be able to execute it, since Lambda chooses the user", info.Mode())
 	}
 	binary, err := elf.Open(path)
 	if err != nil {

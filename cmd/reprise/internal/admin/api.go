@@ -40,7 +40,7 @@ type Config struct {
 	Queues func(ctx context.Context) (described []operate.Described, complete bool, err error)
 	// Server has the queues of the process. Default: it has none of its own.
 	Server *sqsserver.Server
-	// Events has what consumers do. It is required; whoever stops the process calls its Stop.
+	// Events has what consumers do. It is required; the code that stops the process calls its Stop.
 	Events *Events
 	// Token is what requests that come by TCP must have. Default: none; then only clients of this
 	// machine may call.
@@ -129,7 +129,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // whoever opens a reply in a browser
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // for replies that are opened in a browser
 	if err := a.guard.check(r); err != nil {
 		writeError(w, err)
 		return

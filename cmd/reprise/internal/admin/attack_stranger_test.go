@@ -1,7 +1,7 @@
 package admin_test
 
-// Holds off: a client of another machine, another user of this one, whoever guesses tokens, and
-// viewers that do not read.
+// Holds off: a client of another machine, another user of this one, a client that guesses
+// tokens, and viewers that do not read.
 
 import (
 	"context"

@@ -19,7 +19,7 @@ import (
 //   - Of web pages only those that this very address serves may call: the Origin is the Host, and
 //     Sec-Fetch-Site says same-origin. The rules of [sqsserver.PageGuard] hold too, against names
 //     that were pointed at this machine.
-//   - Whoever connects to a Unix socket may call: its permissions decide who can.
+//   - Any process that can connect to a Unix socket may call: the socket's permissions decide.
 //   - By TCP a call needs the token. Without one only clients of this machine may call, by a loopback
 //     name and through no proxy, and nobody if the queues ask for signatures.
 //   - What changes something has to be JSON, which a page of another origin cannot send unasked, and

@@ -22,7 +22,7 @@ type adminFlags struct {
 
 const aboutAdmin = `The admin API, ` + admin.Path + `, shows and steers what runs: see reprise consumers
 and reprise pause. Only programs of this machine may call it, or with --admin-token
-whoever has the token; the pages of a browser may not.`
+clients that have the token; the pages of a browser may not.`
 
 func (f *adminFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.token, "admin-token", "", "`place` of the token of the admin API: file:PATH or env:VARIABLE (default: none; only this machine may call)")

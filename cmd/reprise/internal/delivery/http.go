@@ -132,7 +132,7 @@ func (h *httpSettings) apply(cfg *forward.HTTPConfig, secrets *Secrets) (err err
 			return err
 		}
 		if len(secret) < minSecret {
-			return wrong("hmac-secret", ": the secret is shorter than %d bytes: whoever has seen a signature could guess it", minSecret)
+			return wrong("hmac-secret", ": the secret is shorter than %d bytes: a reader of a signature could guess it", minSecret)
 		}
 		cfg.Secret = []byte(secret)
 	}

@@ -106,7 +106,7 @@ func New(ctx context.Context, cfg Config) (*Exporter, error) {
 	}
 	otel.SetErrorHandler(&fewErrors{log: cfg.Logger})
 	e := &Exporter{cfg: cfg}
-	// What comes later wins: the environment.
+	// Later sources override earlier ones: the environment is the last.
 	e.resource, err = resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithAttributes(attribute.String("service.name", "reprise"), attribute.String("service.version", cfg.Version),

@@ -115,7 +115,7 @@ func (f *fleet) end(ctx context.Context, n *node, p *part, m *reprise.Message, r
 	case 6:
 		p.permanent = true
 		if heard {
-			n.givenUp[m.ID] = true
+			n.givenUp[m.ID] = time.Now()
 		}
 		return reprise.Permanent(errUnavailable)
 	}

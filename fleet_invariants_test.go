@@ -44,8 +44,8 @@ func (f *fleet) checkRun(n *node, p *part, m *reprise.Message, before []string) 
 	if early := time.Until(p.promised); p.promisedID == m.ID && early > 0 && !f.leaky && !f.outages {
 		f.broken(world.NeverEarlyAnywhere, p, "it runs %v early on node %d", early, n.number)
 	}
-	if n.givenUp[m.ID] {
-		f.broken(world.GivenUpForGood, p, "it runs again on node %d", n.number)
+	if at, said := n.givenUp[m.ID]; said && time.Since(at) < 12*time.Hour { // node n remembers it
+		f.broken(world.GivenUpForGood, p, "it runs again on node %d, %v later", n.number, time.Since(at))
 	}
 	if n.worked[m.ID] && !f.leaky {
 		f.broken(world.DoneOnce, p, "it runs again on node %d", n.number)

@@ -43,7 +43,7 @@ type node struct {
 	copied    map[string]bool      // tokens of which SQS has confirmed a copy
 	counted   map[string]*failures // by message id
 	setTimes  map[string]time.Time // by message id: what its handlers have asked for
-	givenUp   map[string]bool      // by message id: its handlers have said so
+	givenUp   map[string]time.Time // by message id: when its handlers have last said so
 	worked    map[string]bool      // by message id: its handlers have succeeded
 	hooked    map[string]bool      // by message id: AfterDelete was called
 	newest    map[string]*hold     // by message id: the latest receipt
@@ -74,7 +74,7 @@ func (f *fleet) start() *node {
 		copied:   make(map[string]bool),
 		counted:  make(map[string]*failures),
 		setTimes: make(map[string]time.Time),
-		givenUp:  make(map[string]bool),
+		givenUp:  make(map[string]time.Time),
 		worked:   make(map[string]bool),
 		hooked:   make(map[string]bool),
 		newest:   make(map[string]*hold),

@@ -39,7 +39,7 @@ func (c *Machine) mayGoAlong(s *Delivery, now time.Time) bool {
 	if !s.state.waits() || known.Done || known.Spent || known.Due.After(now) || s.marked() {
 		return false
 	}
-	if g := c.gates.byKey[s.Key]; g != nil && (g.paused || g.state() != breaker.Closed) {
+	if g := c.gates.byKey[s.Key]; g != nil && (g.Paused || g.State() != breaker.Closed) {
 		return false
 	}
 	_, exhausted := c.policy.Exhausted(s.Attempt, c.local(s.FirstReceived), c.local(s.Sent), now)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/alarms"
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/gate"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -27,27 +28,15 @@ type formerGate struct {
 	known   bool
 }
 
-// Gate decides when the messages of one key, or all messages, may go to their handlers.
+// Gate is that of one key, with the messages that it holds.
 type Gate struct {
+	gate.Gate
 	key     string
-	breaker breaker.Breaker
-	paused  bool
-
-	held    fifo // messages that have not failed
-	tried   fifo // messages that have failed because the dependency was unavailable
-	holding int  // how many are in held and tried
-	trying  int  // how many are in tried
-	shelved int  // how many of them gates.shelved counts
-
-	active   int          // messages let through since the breaker last changed, and not yet ended
-	wanted   bool         // half-open: the next message is the canary
-	fresh    bool         // the canary must be a message that has not failed
-	waitFor  time.Time    // ramping: messages that have failed wait for others until then
-	rested   time.Time    // ramping: no handler starts before
-	probing  bool         // Settings.Outage.Probe has not returned
-	canaries int          // started so far
-	look     alarms.Alarm // rings when a probe is due, or when more messages may pass
-	cause    error        // the latest error that counted as unavailable
+	held    fifo         // messages that have not failed
+	tried   fifo         // messages that have failed because the dependency was unavailable
+	counted int          // how many of them gates.shelved counts
+	look    alarms.Alarm // rings when a probe is due, or when more messages may pass
+	cause   error        // the latest error that counted as unavailable
 }
 
 const (
@@ -56,35 +45,12 @@ const (
 	// A key's messages are hidden if there is no room to hold them, longer each time.
 	minAway = time.Minute
 	maxAway = 10 * time.Minute
-
-	// rampPatience is how long, while ramping, messages that have failed wait for others
-	// to run first.
-	rampPatience = time.Second
-	// rampIdle: while ramping, if no handler has run for this time, more may run at once
-	// and hidden messages are woken.
-	rampIdle = 2 * time.Second
 )
-
-// state returns the state of g's breaker.
-func (g *Gate) state() breaker.State { return g.breaker.State() }
-
-// admits reports whether one more message may pass.
-func (g *Gate) admits(now time.Time) bool {
-	switch {
-	case g.paused:
-		return false
-	case g.state() == breaker.Ramping:
-		return g.active < g.breaker.Level() && !now.Before(g.rested)
-	case g.state() == breaker.HalfOpen:
-		return g.wanted
-	}
-	return g.state() == breaker.Closed
-}
 
 // gateShut reports whether a gate keeps d from its handler.
 func (c *Machine) gateShut(d *Delivery, now time.Time) bool {
 	g := c.gates.byKey[d.Key]
-	return g != nil && !g.admits(now)
+	return g != nil && !g.Admits(now)
 }
 
 // readyOrShelve makes d ready for a worker, or holds it behind its gate.
@@ -95,21 +61,14 @@ func (c *Machine) readyOrShelve(d *Delivery, now time.Time) {
 		return
 	}
 	d.tried = d.tried || c.memory.Recall(d.ID, now).Unavailable
-	another := g.fresh && d.tried && g.holding < c.freshUpTo()
-	switch {
-	case another || !g.admits(now):
+	if !g.AdmitsThis(d.tried, c.freshUpTo(), now) {
 		c.shelve(g, d, now)
-	default:
-		if g.state() != breaker.Closed {
-			d.gate, d.round = g, g.breaker.Round()
-			g.active++
-			g.wanted, g.fresh = false, false
-		}
-		if !d.tried {
-			g.waitFor = time.Time{}
-		}
-		c.addReady(d)
+		return
 	}
+	if g.Pass(d.tried) {
+		d.gate, d.round = g, g.Breaker.Round()
+	}
+	c.addReady(d)
 }
 
 // shelve holds d behind g. If each key has its gate, receiving goes on for other keys: so
@@ -121,10 +80,9 @@ func (c *Machine) shelve(g *Gate, d *Delivery, now time.Time) {
 	}
 	c.move(d, stateShelved)
 	d.shelf = g
-	g.holding++
+	g.Hold(d.tried)
 	c.gates.bytes += d.size
 	if d.tried {
-		g.trying++
 		g.tried.push(d)
 	} else {
 		g.held.push(d)
@@ -160,10 +118,10 @@ func (c *Machine) roomToHold(g *Gate) bool {
 	if c.batches != nil && c.gates.bytes >= c.heldAtMost()/2 {
 		return false
 	}
-	if g.state() == breaker.Ramping {
-		return g.holding-g.trying < share // those in held count against the room for others
+	if g.State() == breaker.Ramping {
+		return g.Untried() < share // they count against the room for others
 	}
-	return c.gates.shelved < all && g.holding < share
+	return c.gates.shelved < all && g.Holding() < share
 }
 
 // sentAway returns the verdict on a message that waits for its key, if there is no room to
@@ -181,10 +139,9 @@ func (c *Machine) stepOut(d *Delivery) {
 	if g := d.shelf; g != nil {
 		c.move(d, stateWaiting)
 		d.shelf = nil
-		g.holding--
+		g.Unhold(d.tried)
 		c.gates.bytes -= d.size
 		if d.tried {
-			g.trying--
 			g.tried.remove(d)
 		} else {
 			g.held.remove(d)
@@ -204,7 +161,7 @@ func (c *Machine) leaveGate(d *Delivery) *Gate {
 	g := d.gate
 	if g != nil {
 		d.gate = nil
-		g.active--
+		g.Ended()
 	}
 	return g
 }
@@ -214,33 +171,26 @@ func (c *Machine) leaveGate(d *Delivery) *Gate {
 func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
 	switch {
 	case c.draining:
-	case g.state() == breaker.HalfOpen && g.active == 0 && !g.wanted:
+	case g.State() == breaker.HalfOpen && g.Active() == 0 && !g.Wanted():
 		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
-	case g.state() == breaker.Ramping:
+	case g.State() == breaker.Ramping:
 		c.letThrough(g, now)
 	}
 }
 
-// recount brings gates.shelved up to date with g. While g is ramping, held messages that
-// have not failed count against the room: otherwise a backlog would be received only to be
-// held. Messages that have failed do not: otherwise no other message could be received.
+// recount brings gates.shelved up to date with g.
 func (c *Machine) recount(g *Gate) {
-	shelved := g.holding
-	if g.state() == breaker.Ramping && !g.paused {
-		shelved = g.trying
-	}
-	c.gates.shelved += shelved - g.shelved
-	g.shelved = shelved
+	shelved := g.Shelved()
+	c.gates.shelved += shelved - g.counted
+	g.counted = shelved
 }
 
-// letThrough lets as many of the held messages pass as g admits. While ramping, messages
-// that have failed pass only if no other has come for rampPatience: they alone may be the
-// reason why the breaker opened.
+// letThrough lets as many of the held messages pass as g admits.
 func (c *Machine) letThrough(g *Gate, now time.Time) {
-	for n := g.holding; n > 0 && g.admits(now); n-- {
+	for n := g.Holding(); n > 0 && g.Admits(now); n-- {
 		d := g.held.first
 		if d == nil {
-			if g.state() == breaker.Ramping && !g.awaitOthers(now) {
+			if g.State() == breaker.Ramping && !g.AwaitOthers(now) {
 				break
 			}
 			d = g.tried.first
@@ -251,35 +201,11 @@ func (c *Machine) letThrough(g *Gate, now time.Time) {
 	c.awaitTurn(g, now)
 }
 
-// awaitOthers begins the time for which messages that have failed wait for others, if it
-// has not begun, and reports whether it is over.
-func (g *Gate) awaitOthers(now time.Time) bool {
-	if g.waitFor.IsZero() {
-		g.waitFor = now.Add(rampPatience)
-	}
-	return !now.Before(g.waitFor)
-}
-
-// awaitTurn sets g's alarm while g is ramping: to when more held messages may pass or, if
-// none is held, to when g has been idle for rampIdle.
+// awaitTurn sets g's alarm while g is ramping.
 func (c *Machine) awaitTurn(g *Gate, now time.Time) {
-	if g.state() != breaker.Ramping || g.paused || g.active >= g.breaker.Level() {
-		return
+	if at := g.NextTurn(now); !at.IsZero() {
+		c.alarms.Set(&g.look, at)
 	}
-	if g.holding == 0 {
-		if g.breaker.Promising() {
-			c.alarms.Set(&g.look, now.Add(rampIdle))
-		}
-		return
-	}
-	at := g.rested
-	if g.held.first == nil && g.waitFor.After(at) {
-		at = g.waitFor
-	}
-	if at.Before(now) {
-		at = now
-	}
-	c.alarms.Set(&g.look, at)
 }
 
 // addGate makes the gate of a key.
@@ -287,13 +213,14 @@ func (c *Machine) addGate(key string) *Gate {
 	if c.gates.byKey == nil {
 		c.gates.byKey = make(map[string]*Gate)
 	}
-	g := &Gate{key: key, breaker: breaker.New(c.Threshold)}
+	b := breaker.New(c.Threshold)
 	if former := &c.gates.former; !c.Keyed {
 		if former.known {
-			g.breaker = former.breaker
+			b = former.breaker
 		}
-		g.breaker.Succeeded(int(min(c.counts.Deleted-former.deleted, math.MaxInt32)))
+		b.Succeeded(int(min(c.counts.Deleted-former.deleted, math.MaxInt32)))
 	}
+	g := &Gate{Gate: gate.New(b), key: key}
 	g.look.Do = func(now time.Time) { c.lookAt(g, now) }
 	c.gates.byKey[key] = g
 	return g
@@ -305,8 +232,8 @@ func (c *Machine) watch(key string) *Gate {
 	if len(c.gates.byKey) >= maxGates {
 		var oldest *Gate
 		for _, g := range c.gates.byKey {
-			idle := g.state() == breaker.Closed && !g.paused && g.holding == 0 && !g.probing
-			if idle && (oldest == nil || g.breaker.LastFailure().Before(oldest.breaker.LastFailure())) {
+			idle := g.State() == breaker.Closed && g.Idle()
+			if idle && (oldest == nil || g.Breaker.LastFailure().Before(oldest.Breaker.LastFailure())) {
 				oldest = g
 			}
 		}
@@ -318,14 +245,13 @@ func (c *Machine) watch(key string) *Gate {
 	return c.addGate(key)
 }
 
-// dropIdleGate drops g if it holds no message and its breaker has seen no failure lately.
-// It keeps g while its probe is under way, so that no second probe starts.
+// dropIdleGate drops g if it is idle and its breaker has seen no failure lately.
 func (c *Machine) dropIdleGate(g *Gate) {
-	if g.breaker.Quiet() && !g.paused && g.holding == 0 && !g.probing {
+	if g.Breaker.Quiet() && g.Idle() {
 		c.alarms.Stop(&g.look)
 		delete(c.gates.byKey, g.key)
 		if !c.Keyed {
-			c.gates.former = formerGate{g.breaker, c.counts.Deleted, true}
+			c.gates.former = formerGate{g.Breaker, c.counts.Deleted, true}
 		}
 	}
 }

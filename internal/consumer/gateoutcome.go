@@ -28,15 +28,15 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 		if let == g {
 			c.deferred.withoutResult = append(c.deferred.withoutResult, g)
 		}
-	case g.state() == breaker.Closed:
-		if g.breaker.Attempted(d.OriginID, o.Unavailable, now) {
+	case g.State() == breaker.Closed:
+		if g.Breaker.Attempted(d.OriginID, o.Unavailable, now) {
 			c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
 		}
 		c.dropIdleGate(g)
 	case let == g:
 		c.passedAndEnded(g, d, o.Unavailable, took, now)
 	}
-	blind := g.state() == breaker.Open || g.state() == breaker.HalfOpen || g.state() == breaker.Ramping && (let != g || !g.breaker.Rising())
+	blind := g.State() == breaker.Open || g.State() == breaker.HalfOpen || g.State() == breaker.Ramping && (let != g || !g.Breaker.Rising())
 	if o.Unavailable && blind {
 		return c.heldInOutage(g, d, v, now)
 	}
@@ -45,27 +45,24 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 
 // passedAndEnded takes in the end of an attempt at a message that g let through.
 func (c *Machine) passedAndEnded(g *Gate, d *Delivery, unavailable bool, took time.Duration, now time.Time) {
-	if g.state() != breaker.Ramping {
+	if g.State() != breaker.Ramping {
 		c.canaryEnded(g, unavailable, took, now)
 		return
 	}
 	c.ramp(g, now, func(b *breaker.Breaker) {
 		b.Ended(d.round, d.OriginID, unavailable, took, c.capacity(), now, c.chance.Float64())
-		g.rested = now.Add(b.Rest(took))
+		g.Rest(now.Add(b.Rest(took)))
 	})
 }
 
 // ramp changes g's breaker, which is ramping, and applies the consequences.
 func (c *Machine) ramp(g *Gate, now time.Time, change func(*breaker.Breaker)) {
-	b := g.breaker
-	change(&b)
-	if b.State() != breaker.Ramping {
+	rising := g.Breaker.Rising()
+	b, ramping := g.Ramp(change)
+	switch {
+	case !ramping:
 		c.turn(g, now, func(old *breaker.Breaker) { *old = b })
 		return
-	}
-	rising := g.breaker.Rising()
-	g.breaker = b
-	switch {
 	case b.Rising() && !rising:
 		c.wakeHidden(g, now)
 	case rising && !b.Rising():
@@ -79,7 +76,7 @@ func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now
 	switch {
 	case !unavailable:
 		c.turn(g, now, func(b *breaker.Breaker) { b.Answered(took, now) })
-	case g.state() == breaker.HalfOpen:
+	case g.State() == breaker.HalfOpen:
 		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
 	}
 }
@@ -114,7 +111,7 @@ func (c *Machine) holdAgain(d *Delivery, v Verdict, now time.Time) {
 		known.Due, known.Asked = v.Due, true // the handler asked for it: it is not woken before
 		known.Unrun(d.Attempt, d.receives)
 	}
-	if g := c.gates.byKey[d.Key]; g != nil && !g.admits(now) {
+	if g := c.gates.byKey[d.Key]; g != nil && !g.Admits(now) {
 		c.shelve(g, d, now)
 	} else {
 		c.begin(d, now)

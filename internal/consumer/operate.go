@@ -56,7 +56,7 @@ func (c *Machine) SetKeyPaused(key string, paused bool) {
 		}
 		g = c.addGate(key)
 	}
-	g.paused = paused
+	g.Paused = paused
 	c.gateTurned(g, c.now)
 }
 

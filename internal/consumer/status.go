@@ -114,14 +114,14 @@ func (c *Machine) Status(now time.Time) Status {
 // breakers returns what Status shows of breakers and paused keys.
 func (c *Machine) breakers() (all []Breaker) {
 	for _, g := range c.gates.byKey {
-		if g.state() == breaker.Closed && !g.paused {
+		if g.State() == breaker.Closed && !g.Paused {
 			continue
 		}
-		s := Breaker{Key: g.key, State: g.state(), Since: g.breaker.Since(), NextProbe: g.breaker.NextProbe(), Held: g.holding, Paused: g.paused}
-		if g.state() == breaker.Ramping {
-			s.Level = g.breaker.Level()
+		s := Breaker{Key: g.key, State: g.State(), Since: g.Breaker.Since(), NextProbe: g.Breaker.NextProbe(), Held: g.Holding(), Paused: g.Paused}
+		if g.State() == breaker.Ramping {
+			s.Level = g.Breaker.Level()
 		}
-		if g.state() != breaker.Closed && g.cause != nil {
+		if g.State() != breaker.Closed && g.cause != nil {
 			s.Problem = g.cause.Error()
 		}
 		all = append(all, s)

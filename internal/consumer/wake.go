@@ -33,7 +33,7 @@ func (c *Machine) Wake(keys ...string) int {
 	c.Probe(keys...)
 	return c.wake(func(r *memory.Note) bool {
 		g := c.gates.byKey[r.Key]
-		return isNamed(keys, r.Key) && (g == nil || g.state() == breaker.Closed || g.state() == breaker.Ramping)
+		return isNamed(keys, r.Key) && (g == nil || g.State() == breaker.Closed || g.State() == breaker.Ramping)
 	}, c.now)
 }
 
@@ -41,8 +41,8 @@ func (c *Machine) Wake(keys ...string) int {
 // once. It returns how many breakers will probe.
 func (c *Machine) Probe(keys ...string) (probing int) {
 	for _, g := range c.gates.byKey {
-		if g.state() == breaker.Open && isNamed(keys, g.key) {
-			g.breaker.ProbeNow()
+		if g.State() == breaker.Open && isNamed(keys, g.key) {
+			g.Breaker.ProbeNow()
 			c.alarms.Set(&g.look, c.now)
 			probing++
 		}
@@ -168,8 +168,8 @@ func (c *Machine) wakePause(n int) time.Duration {
 	rate := float64(wakeRate)
 	if c.taskTime.mean > 0 {
 		concurrency := c.capacity()
-		if g := c.gates.byKey[""]; g != nil && g.state() == breaker.Ramping {
-			concurrency = min(concurrency, g.breaker.Level())
+		if g := c.gates.byKey[""]; g != nil && g.State() == breaker.Ramping {
+			concurrency = min(concurrency, g.Breaker.Level())
 		}
 		rate = float64(concurrency) / c.taskTime.mean.Seconds()
 	}

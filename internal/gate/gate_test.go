@@ -1,0 +1,223 @@
+package gate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/breaker"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// open opens the gate's breaker.
+func open(g *Gate) { g.Turn(func(b *breaker.Breaker) { b.Open(start, 0.5) }) }
+
+// halfOpen has a gate whose breaker was just opened, and is probed.
+func halfOpen() *Gate {
+	g := New(breaker.New(3))
+	open(&g)
+	g.Turn((*breaker.Breaker).Probe)
+	return &g
+}
+
+// ramping has a gate whose breaker is ramping: a canary has succeeded.
+func ramping() *Gate {
+	g := halfOpen()
+	g.Turn(func(b *breaker.Breaker) { b.Answered(time.Second, start) })
+	return g
+}
+
+func TestAdmits(t *testing.T) {
+	closed := New(breaker.New(3))
+	if !closed.Admits(start) || closed.Shut() {
+		t.Error("a closed breaker keeps messages back")
+	}
+	if closed.Pass(false) || closed.Active() != 0 {
+		t.Error("messages count behind a closed breaker")
+	}
+	for name, shut := range map[string]*Gate{"open": new(New(breaker.New(3))), "half-open": halfOpen()} {
+		if name == "open" {
+			open(shut)
+		}
+		if shut.State().String() != name || shut.Admits(start) || !shut.Shut() {
+			t.Errorf("%s: state %v, admits %v, shut %v", name, shut.State(), shut.Admits(start), shut.Shut())
+		}
+	}
+	for name, g := range map[string]*Gate{"closed": &closed, "ramping": ramping()} {
+		if !g.Admits(start) || g.Shut() {
+			t.Errorf("%s: no message passes", name)
+		}
+		g.Paused = true
+		if g.Admits(start) || !g.Shut() {
+			t.Errorf("%s: messages pass a gate that is paused", name)
+		}
+	}
+}
+
+func TestRampingAdmitsUpToTheLevel(t *testing.T) {
+	g := ramping()
+	level := g.Breaker.Level()
+	for range level {
+		if !g.Admits(start) || !g.Pass(true) {
+			t.Fatalf("of %d, only %d may pass", level, g.Active())
+		}
+	}
+	if g.Admits(start) {
+		t.Errorf("more than %d may pass", level)
+	}
+	if at := g.NextTurn(start); !at.IsZero() {
+		t.Errorf("while all of the level run, more pass at %v", at)
+	}
+	g.Ended()
+	if !g.Admits(start) {
+		t.Error("no other passes after one has ended")
+	}
+	g.Rest(start.Add(time.Second))
+	if g.Admits(start.Add(time.Second - 1)) {
+		t.Error("one passes before the rest is over")
+	}
+	if !g.Admits(start.Add(time.Second)) {
+		t.Error("none passes when the rest is over")
+	}
+}
+
+// TestTurnForgetsWhatPassed: messages that were let through may hang for hours.
+func TestTurnForgetsWhatPassed(t *testing.T) {
+	g := ramping()
+	g.Pass(true)
+	g.Rest(start.Add(time.Hour))
+	g.AwaitOthers(start)
+	g.Turn(func(b *breaker.Breaker) { b.Open(start, 0.5) })
+	g.Turn((*breaker.Breaker).Probe)
+	for range freshEvery {
+		g.WantCanary(1)
+	}
+	g.Turn(func(b *breaker.Breaker) { b.Answered(time.Second, start) })
+	if g.Active() != 0 || g.Wanted() || g.WantsFresh() || !g.Admits(start) {
+		t.Errorf("%d are active, a canary is wanted: %v, one is admitted: %v", g.Active(), g.Wanted(), g.Admits(start))
+	}
+	g.Hold(true)
+	if at := g.NextTurn(start); !at.Equal(start) {
+		t.Errorf("a message that is held passes at %v, want at once", at)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	g := ramping()
+	g.Hold(true)
+	g.Hold(true)
+	g.Hold(false)
+	g.Unhold(true)
+	if g.Holding() != 2 || g.Untried() != 1 || g.Idle() {
+		t.Errorf("%d are held, %d of them have not failed, idle: %v", g.Holding(), g.Untried(), g.Idle())
+	}
+	if got := g.Shelved(); got != 1 {
+		t.Errorf("ramping: %d do not count against the room, want that which has failed", got)
+	}
+	g.Paused = true
+	if got := g.Shelved(); got != 2 {
+		t.Errorf("paused: %d do not count against the room, want both", got)
+	}
+	g.Paused = false
+	g.Turn(func(b *breaker.Breaker) { b.Open(start, 0.5) })
+	if got := g.Shelved(); got != 2 {
+		t.Errorf("open: %d do not count against the room, want both", got)
+	}
+}
+
+func TestIdle(t *testing.T) {
+	for name, busy := range map[string]func(*Gate){
+		"paused":  func(g *Gate) { g.Paused = true },
+		"holding": func(g *Gate) { g.Hold(false) },
+		"probing": func(g *Gate) { g.Probe() },
+	} {
+		g := New(breaker.New(3))
+		if !g.Idle() {
+			t.Error("a new gate is not idle")
+		}
+		if busy(&g); g.Idle() {
+			t.Errorf("%s: it is idle", name)
+		}
+	}
+}
+
+func TestRamp(t *testing.T) {
+	g := ramping()
+	level := g.Breaker.Level()
+	for range 10 {
+		if _, on := g.Ramp(func(b *breaker.Breaker) { b.Idle(1000, start) }); !on {
+			t.Fatal("a change that goes on ramping was not made")
+		}
+	}
+	if g.Breaker.Level() <= level {
+		t.Errorf("after ten changes the level is %d, and was %d before", g.Breaker.Level(), level)
+	}
+	b, on := g.Ramp(func(b *breaker.Breaker) { b.Open(start, 0.5) })
+	if on || b.State() != breaker.Open || g.State() != breaker.Ramping {
+		t.Errorf("a change that ends the ramp was made, to %v of a gate that is %v: %v", b.State(), g.State(), on)
+	}
+}
+
+// TestAwaitOthers: messages that have failed wait for a second for others, from when one could
+// have passed, and again after one that had not failed.
+func TestAwaitOthers(t *testing.T) {
+	g := ramping()
+	g.Hold(true)
+	if g.AwaitOthers(start) {
+		t.Error("they do not wait")
+	}
+	if at := g.NextTurn(start); !at.Equal(start.Add(rampPatience)) {
+		t.Errorf("they pass at %v", at)
+	}
+	if g.AwaitOthers(start.Add(rampPatience - 1)) {
+		t.Error("they pass too early")
+	}
+	if !g.AwaitOthers(start.Add(rampPatience)) {
+		t.Error("they do not pass")
+	}
+	g.Pass(true)
+	g.Ended()
+	if !g.AwaitOthers(start.Add(rampPatience)) {
+		t.Error("the next waits again")
+	}
+	g.Pass(false)
+	g.Ended()
+	if g.AwaitOthers(start.Add(rampPatience)) {
+		t.Error("they do not wait again after one that has not failed")
+	}
+	g.Rest(start.Add(time.Minute))
+	if at := g.NextTurn(start); !at.Equal(start.Add(time.Minute)) {
+		t.Errorf("they pass at %v, before the rest is over", at)
+	}
+	g.Hold(false)
+	g.Rest(start)
+	if at := g.NextTurn(start.Add(time.Second)); !at.Equal(start.Add(time.Second)) {
+		t.Errorf("one that has not failed passes at %v, want at once", at)
+	}
+}
+
+func TestNextTurn(t *testing.T) {
+	g := ramping()
+	if !g.Breaker.Promising() {
+		t.Fatal("the ramp does not promise more")
+	}
+	if at := g.NextTurn(start); !at.Equal(start.Add(rampIdle)) || !g.IdleRamp() {
+		t.Errorf("without messages it goes on at %v, idle: %v", at, g.IdleRamp())
+	}
+	g.Pass(false)
+	if g.IdleRamp() {
+		t.Error("it is idle while a handler runs")
+	}
+	g.Ended()
+	g.Hold(false)
+	if g.IdleRamp() {
+		t.Error("it is idle while a message is held")
+	}
+	g.Paused = true
+	if at := g.NextTurn(start); !at.IsZero() {
+		t.Errorf("paused, it goes on at %v", at)
+	}
+	if at := halfOpen().NextTurn(start); !at.IsZero() {
+		t.Errorf("half-open, it goes on at %v", at)
+	}
+}

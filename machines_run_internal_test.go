@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/reprise-sqs/reprise/internal/world"
 )
@@ -51,11 +50,15 @@ func TestMachines(t *testing.T) {
 	}
 }
 
+// longFleet is the seed of a fleet whose consumers give back messages that they have held for
+// twelve hours.
+const longFleet = 59
+
 // TestMachinesRepeat: the same seed gives the same run, to the nanosecond.
 func TestMachinesRepeat(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
-		if newMachines(seed).lives > 24*time.Hour {
-			continue // consumers give back what they have held for twelve hours in the order of a map
+		if seed == 30 {
+			seed = longFleet
 		}
 		once, err := machinesOf.Trace(seed)
 		again, wrong := machinesOf.Trace(seed)

@@ -41,7 +41,7 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 			next = t
 		}
 	}
-	var ended []*Delivery
+	var ended, tooLong []*Delivery
 	urgent := false
 	for _, d := range c.held {
 		if d.state == stateRunning {
@@ -50,8 +50,8 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 			}
 		}
 		switch {
-		case c.releaseHeldTooLong(d, now):
-			sooner(now.Add(c.Lease / 10))
+		case d.heldTooLong(now):
+			tooLong = append(tooLong, d)
 		case d.lease.Over(now) && !(d.busy() && d.state.settles()):
 			if !d.lease.Lost() {
 				ended = append(ended, d)
@@ -72,11 +72,17 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 			urgent = urgent || d.lease.Urgent(now)
 		}
 	}
+	slices.SortFunc(tooLong, asReceived)
+	for _, d := range tooLong {
+		if d.state.waits() { // it was not given back with another of its group
+			c.giveBackHeld(d, now)
+		}
+	}
 	slices.SortFunc(ended, asReceived)
 	for _, d := range ended {
 		c.lose(d, errLeaseEnded)
 	}
-	if len(ended) > 0 {
+	if len(ended)+len(tooLong) > 0 {
 		return nil, now // first the groups of lost heads are given back
 	}
 	if !urgent { // no heartbeat has to go out yet: wait until one must
@@ -94,16 +100,17 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	return due, next
 }
 
-// releaseHeldTooLong gives back a message that has waited for nearly twelve hours, the
-// longest time for which SQS lets a message be held. It reports whether it did.
-func (c *Machine) releaseHeldTooLong(d *Delivery, now time.Time) bool {
-	if !d.state.waits() || d.lease.Age(now) < holdAtMost {
-		return false
-	}
+// heldTooLong reports whether d has waited for nearly twelve hours, the longest time for which
+// SQS lets a message be held.
+func (d *Delivery) heldTooLong(now time.Time) bool {
+	return d.state.waits() && d.lease.Age(now) >= holdAtMost
+}
+
+// giveBackHeld gives back d, which has waited for too long.
+func (c *Machine) giveBackHeld(d *Delivery, now time.Time) {
 	c.memory.Note(d.ID, now).Unrun(d.Attempt, d.receives)
 	due := now.Add(minAway + spread(minAway, d.ID))
 	c.giveBackWaiting(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonUnavailable, Due: due}, now)
-	return true
 }
 
 // renew plans heartbeats for messages that leasesDue has marked. They share requests only

@@ -3,12 +3,10 @@ package reprise
 import (
 	"errors"
 	"maps"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
@@ -40,13 +38,7 @@ func (c *Consumer) recallHistory(d *delivery) (ignored, untrusted error) {
 	if err != nil || untrusted != nil {
 		return err, untrusted
 	}
-	p := &consumer.Past{History: h, Enqueued: d.Sent, Arrived: d.FirstReceived}
-	if h.NotBefore > 0 {
-		p.Due = c.clock.local(time.UnixMilli(h.NotBefore))
-	}
-	d.History = p
-	d.OriginID, d.Trail = h.Origin, h.Trail
-	d.Sent, d.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
+	d.Adopt(h, c.clock.lead())
 	return nil, nil
 }
 

@@ -109,14 +109,7 @@ func (c *Consumer) opinionOf(d *delivery, err error, ended time.Time) (o consume
 	}
 	policy := c.lock().Policy()
 	c.unlock()
-	o.Decision = policy.Decide(retry.Failure{
-		N:     d.Attempt,
-		Seed:  d.Seed(),
-		Sent:  c.clock.local(d.Sent),
-		First: c.clock.local(d.FirstReceived),
-		Ended: ended,
-		Err:   err,
-	})
+	o.Decision = d.Decide(policy, err, ended, c.clock.lead())
 	if o.Decision.Action != retry.ActionRelease && o.Decision.Reason != retry.ReasonPermanent {
 		o.Unavailable = c.isUnavailable(err, passedOn)
 	}

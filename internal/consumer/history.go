@@ -63,6 +63,31 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 	return h.String()
 }
 
+// Adopt takes in the history that d carries, which the shell has checked. It precedes
+// [Machine.Took].
+func (d *Delivery) Adopt(h history.History, ahead time.Duration) {
+	p := &Past{History: h, Enqueued: d.Sent, Arrived: d.FirstReceived}
+	if h.NotBefore > 0 {
+		p.Due = local(time.UnixMilli(h.NotBefore), ahead)
+	}
+	d.History = p
+	d.OriginID, d.Trail = h.Origin, h.Trail
+	d.Sent, d.FirstReceived = time.UnixMilli(h.Sent), time.UnixMilli(h.First)
+}
+
+// Decide asks the policy p what follows d's attempt, which failed with err. Like
+// [Delivery.CountFit] it is no input of a machine.
+func (d *Delivery) Decide(p retry.Policy, err error, ended time.Time, ahead time.Duration) retry.Decision {
+	return p.Decide(retry.Failure{
+		N:     d.Attempt,
+		Seed:  d.Seed(),
+		Sent:  local(d.Sent, ahead),
+		First: local(d.FirstReceived, ahead),
+		Ended: ended,
+		Err:   err,
+	})
+}
+
 // Seed returns the seed of the jitter of d and its copies. See history.Seed.
 func (d *Delivery) Seed() string {
 	if d.History == nil {

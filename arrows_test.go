@@ -43,6 +43,7 @@ var arrows = map[string][]string{
 	"internal/replies":            {"internal/awsjson"},
 	"internal/sending":            {"retry"},
 	"internal/sigv4":              {},
+	"internal/simulation":         {"internal/consumer", "internal/engine", "internal/history", "internal/world", "plan", "retry"},
 	"internal/turns":              {},
 	"internal/variants":           {},
 	"internal/world":              {"internal/engine"},

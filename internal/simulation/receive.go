@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/consumer"
+	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/history"
+)
+
+// Copy is the payload of a copy that a consumer has sent in the place of a message. [Spec.Handler]
+// gets the payload in it.
+type Copy struct {
+	Payload any
+	History string
+}
+
+// DeadLetter is the payload of a message that a consumer has given up. [Spec.Handler] gets the
+// payload in it, should somebody move it back.
+type DeadLetter struct {
+	Payload any
+	Story   consumer.Story
+}
+
+// delivery is a message in the consumer's hands: the machine's part of it, and ours.
+type delivery struct {
+	consumer.Delivery
+	payload any
+
+	runs  int // of its handler: how often one has begun or ended
+	place int // in Consumer.running
+	began time.Time
+	does  Run
+}
+
+// ID returns the id of the message that a Subject of the machine's reports is about.
+func ID(s consumer.Subject) string { return s.Cargo.(*delivery).ID }
+
+// receiving is a receive under way.
+type receiving struct {
+	poller *consumer.Poller
+	n      int
+	over   bool
+}
+
+func (c *Consumer) receive(p *consumer.Poller, n int) {
+	asked := c.now()
+	r := &receiving{poller: p, n: n}
+	c.receiving = append(c.receiving, r)
+	c.Queue.Receive(c.link, n, c.Settings.Lease, c.Settings.LongPoll, func(got []engine.Delivery, err error) {
+		if r.over {
+			return // a stop has cancelled it, and what it brings is stranded
+		}
+		c.receiveEnds(r)
+		if err != nil {
+			c.enter().ReceiveFailed(p, n, Failure(err))
+			c.leave()
+			return
+		}
+		c.readClock()
+		answered := c.now()
+		batch, ignored := c.unpack(got, answered)
+		m := c.enter()
+		for _, d := range ignored {
+			m.IgnoredHistory(d.delivery, d.err, nil)
+		}
+		m.Took(p, n, batch, asked, answered)
+		c.leave()
+	})
+}
+
+func (c *Consumer) receiveEnds(r *receiving) {
+	r.over = true
+	for i := range c.receiving {
+		if c.receiving[i] == r {
+			c.receiving = append(c.receiving[:i], c.receiving[i+1:]...)
+			return
+		}
+	}
+}
+
+// readClock learns SQS's time, as a consumer does from a reply's Date.
+func (c *Consumer) readClock() {
+	c.ahead = c.Service.Now().Sub(c.Process.Now())
+	if c.ahead.Abs() < skewNoise {
+		c.ahead = 0
+	}
+}
+
+// ignored is a message whose history does not count.
+type ignored struct {
+	delivery *consumer.Delivery
+	err      error
+}
+
+// unpack makes deliveries of the messages of a receive. They share what they need of memory, since
+// most of them end together.
+func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consumer.Delivery, bad []ignored) {
+	own := make([]delivery, len(got))
+	batch = make([]*consumer.Delivery, len(got))
+	handles := handlesOf(got)
+	for i := range own {
+		d, from := &own[i], &got[i]
+		d.Cargo, d.payload = d, from.Payload
+		d.ID = from.ID.String()
+		d.OriginID, d.GroupID, d.Handle = d.ID, from.Group, &handles[i]
+		d.Sent, d.FirstReceived = from.SentAt.Truncate(time.Millisecond), from.FirstReceived.Truncate(time.Millisecond)
+		d.Received, d.Receives, d.Size = now, from.Receives, c.Size
+		if from.Sequence > 0 {
+			d.SetSequence(fmt.Sprintf("%020d", from.Sequence))
+		}
+		if err := c.open(d); err != nil {
+			bad = append(bad, ignored{&d.Delivery, err})
+		}
+		if d.Receives > 1 && !c.Settings.Queue.FIFO {
+			d.CountFit(c.machine.Policy(), c.ahead, now)
+		}
+		if c.Key != nil {
+			d.Key = c.Key(d.payload)
+		}
+		batch[i] = &d.Delivery
+	}
+	return batch, bad
+}
+
+// open takes the sender's payload out of a copy or a dead letter.
+func (c *Consumer) open(d *delivery) error {
+	switch p := d.payload.(type) {
+	case *DeadLetter:
+		d.payload = p.Payload
+	case *Copy:
+		d.payload = p.Payload
+		h, err := history.Read(p.History, c.Settings.Queue.Name, d.Sent)
+		if err != nil {
+			return err
+		}
+		d.Adopt(h, c.ahead)
+	}
+	return nil
+}
+
+const handleSize = 12
+
+// handlesOf are the receipt handles of messages.
+func handlesOf(got []engine.Delivery) []string {
+	var room [10 * handleSize]byte
+	all := room[:0]
+	for i := range got {
+		all = binary.BigEndian.AppendUint64(all, got[i].Receipt.Number)
+		all = binary.BigEndian.AppendUint32(all, got[i].Receipt.Generation)
+	}
+	text := string(all)
+	handles := make([]string, len(got))
+	for i := range handles {
+		handles[i] = text[i*handleSize:][:handleSize]
+	}
+	return handles
+}
+
+func receiptOf(handle string) engine.Receipt {
+	raw := []byte(handle)
+	return engine.Receipt{Number: binary.BigEndian.Uint64(raw), Generation: binary.BigEndian.Uint32(raw[8:])}
+}

@@ -31,13 +31,5 @@ func (s *serverClock) observe(reply middleware.Metadata) {
 	s.ahead.Store(int64(skew))
 }
 
-// local translates an instant of SQS's clock to ours. Zero stays zero.
-func (s *serverClock) local(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.Add(-s.lead())
-}
-
 // lead returns how far SQS's clock is ahead of ours.
 func (s *serverClock) lead() time.Duration { return time.Duration(s.ahead.Load()) }

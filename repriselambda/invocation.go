@@ -71,13 +71,28 @@ func (in *invocation) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageI
 		return &sqs.ReceiveMessageOutput{}, nil
 	}
 	messages := make([]types.Message, len(in.event.Records))
-	positions := make([]string, len(messages))
+	positions := positionsOf(len(messages))
 	for i := range messages {
-		positions[i] = strconv.Itoa(i)
 		messages[i] = in.event.Records[i].message()
 		messages[i].ReceiptHandle = &positions[i]
 	}
 	return &sqs.ReceiveMessageOutput{Messages: messages}, nil
+}
+
+// positionsOf returns the numbers below n as text. They share one string.
+func positionsOf(n int) []string {
+	var text []byte
+	ends := make([]int, n)
+	for i := range n {
+		text = strconv.AppendInt(text, int64(i), 10)
+		ends[i] = len(text)
+	}
+	all, start := string(text), 0
+	positions := make([]string, n)
+	for i, end := range ends {
+		positions[i], start = all[start:end], end
+	}
+	return positions
 }
 
 // DeleteMessageBatch leaves the messages to Lambda.

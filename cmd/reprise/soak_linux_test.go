@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -306,7 +308,22 @@ func (s *soak) awaitEmpty() {
 			}
 		}
 	}
-	s.t.Fatalf("%d messages are still in the queue", left)
+	for _, r := range s.roles[1:] {
+		text := r.last().output.text()
+		s.t.Logf("%s printed last:\n%s", r.last().name(), text[max(0, len(text)-2000):])
+	}
+	s.t.Fatalf("%d messages are still in the queue:\n%s", left, s.inQueue())
+}
+
+// inQueue returns the messages of the queue in all states, as the server describes them.
+func (s *soak) inQueue() string {
+	response, err := http.Get("http://" + s.wire.server + "/admin/v1/queues/" + soakQueue + "/messages")
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 8<<10))
+	return fmt.Sprint(string(text), err)
 }
 
 // deadLetters returns the keys of the dead letters, each as often as it is there.

@@ -109,7 +109,8 @@ type life struct {
 	output  output
 	ended   chan struct{}
 	begin   time.Time
-	killed  int64 // when; 0: it was not
+	killed  int64 // from when it was being killed; 0: it was not
+	gone    int64 // by when it was
 	samples []sample
 }
 
@@ -181,6 +182,7 @@ func (s *soak) keepKilling(ctx context.Context, r *role) {
 			killed, l.killed = true, time.Now().UnixNano()
 			_ = l.cmd.Process.Kill() // it has not been waited for
 			<-l.ended
+			l.gone = time.Now().UnixNano()
 		}
 		if r.name == "serve" {
 			s.serving.Store(time.Now().UnixNano())

@@ -187,11 +187,11 @@ func (s *soak) receiptOf(a *attempt) (latest *receipt) {
 }
 
 // killedBetween reports whether a role, or a life of it as X-Runner names it, was killed in
-// that time.
+// that time. On a busy machine a process goes on for a while after it is told to be killed.
 func (s *soak) killedBetween(who string, from, to int64) bool {
 	for _, r := range s.roles {
 		for _, l := range r.lives {
-			if (who == r.name || who == l.name()) && from <= l.killed && l.killed <= to {
+			if (who == r.name || who == l.name()) && from <= l.gone && l.killed <= to && l.killed > 0 {
 				return true
 			}
 		}

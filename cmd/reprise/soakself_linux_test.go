@@ -43,12 +43,20 @@ func TestSoakAudit(t *testing.T) {
 		}, []string{"without a documented cause"}},
 		{"run was killed before its delete", func(s *soak, done map[string][]*attempt) {
 			again(s, done, second, second+2, 2)
-			s.roles[1].lives[0].killed = second + 2
+			s.roles[1].lives[0].killed, s.roles[1].lives[0].gone = second+2, second+2
 		}, nil},
 		{"server was killed between two receives", func(s *soak, done map[string][]*attempt) {
 			again(s, done, second+4, second+5, 1)
-			s.roles[0].lives[0].killed = second + 3
+			s.roles[0].lives[0].killed, s.roles[0].lives[0].gone = second+3, second+3
 		}, nil},
+		{"run went on for a while after it was told to be killed", func(s *soak, done map[string][]*attempt) {
+			again(s, done, second, second+2, 2)
+			s.roles[1].lives[0].killed, s.roles[1].lives[0].gone = 1, second+1
+		}, nil},
+		{"run was killed before its work", func(s *soak, done map[string][]*attempt) {
+			again(s, done, second, second+2, 2)
+			s.roles[1].lives[0].killed, s.roles[1].lives[0].gone = 1, 2
+		}, []string{"without a documented cause"}},
 		{"target was killed after its work", func(s *soak, done map[string][]*attempt) {
 			again(s, done, second, second+2, 2)
 			done["1"][0].answered = 0

@@ -50,8 +50,10 @@ type soakTarget struct {
 	attempts atomic.Int64
 }
 
-// ServeHTTP fails as targets do, by a hash of the message and the attempt: it answers with
-// errors, cuts connections before and after its work, and takes too long.
+// ServeHTTP fails as targets do, by a hash of the message and the request: it answers with
+// errors, cuts connections before and after its work, and takes too long. The attempt's number
+// would not do: it stays the same in an outage, which a message that fails each time, and that
+// is the last one of the queue, would prolong without end.
 func (s *soakTarget) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || len(body) < soakKey {
@@ -61,7 +63,7 @@ func (s *soakTarget) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	number := fmt.Sprintf("%d.%d", os.Getpid(), s.attempts.Add(1))
 	s.note("start", number, key, r.Header.Get("X-Aws-Sqsd-Msgid"), r.Header.Get("X-Runner"))
 	hash := fnv.New32a()
-	_, _ = io.WriteString(hash, key+r.Header.Get("X-Reprise-Attempt"))
+	_, _ = io.WriteString(hash, key+number)
 	time.Sleep(time.Duration(hash.Sum32()%20) * time.Millisecond)
 	switch draw := hash.Sum32() / 20 % 1000; {
 	case strings.HasPrefix(key, hopeless):

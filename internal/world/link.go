@@ -69,61 +69,86 @@ func (k *Link) faults(a Action) Faults {
 // there is an answer. got runs once, in the process: with nil when the answer has arrived,
 // otherwise with an error.
 func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
-	f := k.faults(a)
-	sent, done := k.loop.now, false
-	finish := func(err error) {
-		k.process.run(func() {
-			if !done {
-				done = true
-				got(err)
-			}
-		})
-	}
-	// giveUp and carry are the two ends of a request. Most requests have a reply. Only the
-	// others, and those that still wait, need an event for the timeout.
-	giveUp := func(why string) {
-		k.loop.Note(k.process.Name, why, 0)
-		k.loop.After(k.Timeout-time.Duration(k.loop.now-sent), k.process.Name, func() { finish(ErrLost) })
-	}
-	carry := func(err error) {
-		takes := k.Latency.draw(k.loop)
-		if k.blocked() || err == nil && k.loop.Chance(f.LoseReply) {
-			giveUp("loses a reply")
-			return
-		}
-		if time.Duration(k.loop.now-sent)+takes > k.Timeout {
-			giveUp("has waited for a reply too long")
-			return
-		}
-		k.loop.After(takes, k.process.Name, func() { finish(err) })
-	}
+	r := &request{Link: k, faults: k.faults(a), sent: k.loop.now, act: act, got: got}
 	takes := k.Latency.draw(k.loop)
-	if k.blocked() || k.loop.Chance(f.LoseRequest) || takes > k.Timeout {
-		giveUp("loses a request")
+	if k.blocked() || k.loop.Chance(r.faults.LoseRequest) || takes > k.Timeout {
+		r.giveUp("loses a request")
 		return
 	}
-	k.loop.After(takes, k.process.Name, func() {
-		refuse := func(err error, how string) {
-			k.loop.Note(k.process.Name, how, 0)
-			carry(err)
+	k.loop.After(takes, k.process.Name, r.arrive)
+}
+
+// request is a request under way. Most requests have a reply: only the others, and those that
+// still wait for theirs, have an event for the timeout.
+type request struct {
+	*Link
+	faults   Faults
+	sent     int64
+	act      func(answer func())
+	got      func(error)
+	err      error // of the reply
+	answered bool
+	done     bool
+}
+
+// arrive is called when the request arrives.
+func (r *request) arrive() {
+	switch f := &r.faults; {
+	case r.loop.Chance(f.Throttle):
+		r.refuse(ErrThrottled, "is throttled")
+	case r.loop.Chance(f.Fail):
+		r.refuse(ErrServer, "gets an error of the service")
+	case r.loop.Chance(f.Deny):
+		r.refuse(ErrDenied, "is denied access")
+	case r.loop.Chance(f.DenyKey):
+		r.refuse(ErrKey, "is denied the queue's key")
+	default:
+		r.act(r.answer)
+		if !r.answered { // nothing is noted: most long polls are answered in time
+			r.timeOut()
 		}
-		switch {
-		case k.loop.Chance(f.Throttle):
-			refuse(ErrThrottled, "is throttled")
-		case k.loop.Chance(f.Fail):
-			refuse(ErrServer, "gets an error of the service")
-		case k.loop.Chance(f.Deny):
-			refuse(ErrDenied, "is denied access")
-		case k.loop.Chance(f.DenyKey):
-			refuse(ErrKey, "is denied the queue's key")
-		default:
-			answered := false
-			act(func() { answered = true; carry(nil) })
-			if !answered { // nothing is noted: most long polls are answered in time
-				k.loop.After(k.Timeout-time.Duration(k.loop.now-sent), k.process.Name, func() { finish(ErrLost) })
-			}
-		}
-	})
+	}
+}
+
+func (r *request) refuse(err error, how string) {
+	r.loop.Note(r.process.Name, how, 0)
+	r.err = err
+	r.reply()
+}
+
+func (r *request) answer() {
+	r.answered = true
+	r.reply()
+}
+
+// reply sends the reply.
+func (r *request) reply() {
+	takes := r.Latency.draw(r.loop)
+	switch {
+	case r.blocked() || r.err == nil && r.loop.Chance(r.faults.LoseReply):
+		r.giveUp("loses a reply")
+	case time.Duration(r.loop.now-r.sent)+takes > r.Timeout:
+		r.giveUp("has waited for a reply too long")
+	default:
+		r.loop.after(takes, r.process, r.process.Name, func() { r.finish(r.err) })
+	}
+}
+
+func (r *request) giveUp(why string) {
+	r.loop.Note(r.process.Name, why, 0)
+	r.timeOut()
+}
+
+// timeOut has the request count as lost at the end of its timeout, unless its reply comes before.
+func (r *request) timeOut() {
+	r.loop.after(r.Timeout-time.Duration(r.loop.now-r.sent), r.process, r.process.Name, func() { r.finish(ErrLost) })
+}
+
+func (r *request) finish(err error) {
+	if !r.done {
+		r.done = true
+		r.got(err)
+	}
 }
 
 // Passes reports whether a request would be answered now if it took no time.

@@ -29,6 +29,7 @@ type Loop struct {
 type event struct {
 	at    int64
 	order uint64
+	in    *Process // runs do, if it is alive then; nil: the loop does
 	who   string
 	do    func()
 }
@@ -51,8 +52,12 @@ func (l *Loop) Since() time.Duration { return time.Duration(l.now) }
 // After runs do when d has passed; if d is 0 or less, after the other events that are due now.
 // The error of too many events names who.
 func (l *Loop) After(d time.Duration, who string, do func()) {
+	l.after(d, nil, who, do)
+}
+
+func (l *Loop) after(d time.Duration, in *Process, who string, do func()) {
 	l.last++
-	l.push(event{l.now + int64(max(d, 0)), l.last, who, do})
+	l.push(event{l.now + int64(max(d, 0)), l.last, in, who, do})
 }
 
 // Run runs the events up to end, where the time then is. If too many events run at one time it
@@ -67,7 +72,11 @@ func (l *Loop) Run(end time.Duration) error {
 			l.err = fmt.Errorf("world: %s has asked for %d events at one time, %v after the start: a machine must ask for a later time than now when it has nothing to do", next.who, MostAtOnce, l.Since())
 			break
 		}
-		next.do()
+		if next.in == nil {
+			next.do()
+		} else {
+			next.in.run(next.do)
+		}
 	}
 	if l.err == nil {
 		l.now, l.atOnce = max(l.now, int64(end)), 0

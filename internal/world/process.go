@@ -65,14 +65,14 @@ func (p *Process) CutOff(d time.Duration) {
 
 // After runs do when d has passed by the process's clock, if the process is alive then.
 func (p *Process) After(d time.Duration, do func()) {
-	p.loop.After(time.Duration(float64(d)/(1+p.drift)), p.Name, func() { p.run(do) })
+	p.loop.after(time.Duration(float64(d)/(1+p.drift)), p, p.Name, do)
 }
 
 func (p *Process) run(do func()) {
 	switch {
 	case p.dead:
 	case p.Asleep():
-		p.loop.After(time.Duration(p.asleep-p.loop.now), p.Name, func() { p.run(do) })
+		p.loop.after(time.Duration(p.asleep-p.loop.now), p, p.Name, do)
 	default:
 		do()
 	}
@@ -106,7 +106,7 @@ func (t *Timer) Set(at time.Time) {
 		return // an earlier event checks the timer, and adds the next event
 	}
 	t.armed = due
-	l.After(time.Duration(due-l.now), t.process.Name, func() { t.process.run(func() { t.look(due) }) })
+	l.after(time.Duration(due-l.now), t.process, t.process.Name, func() { t.look(due) })
 }
 
 // look is the event that was added for the time due.

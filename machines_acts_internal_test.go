@@ -53,6 +53,9 @@ func drawMachineActs(seed uint64, of nature) (acts []machineAct) {
 	if random.IntN(12) == 0 {
 		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(time.Hour))), "flood", random.IntN(4), 0})
 	}
+	if !of.calm && random.IntN(16) == 0 {
+		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(of.lives))), "fail the region of", 0, time.Hour})
+	}
 	slices.SortStableFunc(acts, func(a, b machineAct) int { return int(a.at - b.at) })
 	return acts
 }
@@ -98,6 +101,7 @@ func (f *machines) Live(acts []machineAct) error {
 func (f *machines) mend() {
 	f.checkRate()
 	f.mended = true
+	f.sqs.Down = false
 	clear(f.down)
 	f.back = f.loop.Now()
 	if f.front != nil {
@@ -155,6 +159,9 @@ func (f *machines) do(a machineAct) {
 		f.sqs.SetClock(a.take / 10)
 	case "redrive":
 		f.redrive()
+	case "fail the region of":
+		f.sqs.Down = true
+		f.loop.After(a.take, "fate", func() { f.sqs.Down = false })
 	case "outage":
 		f.fail(a)
 	case "disturb":

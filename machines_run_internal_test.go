@@ -24,7 +24,7 @@ var machinesReached = []string{
 	"runs a batch", "probes", "pauses a key", "is denied the queue's key", "has a request refused for what is in it",
 	"suspects a message", "is killed by a message", "believes a forged history", "wakes a message", "announces that a message expires",
 	"gives back a message held for 11 hours", "sends copies at a small quota", "has put a copy in the place of a message",
-	"has sent message", "is told after the delete", "settled: keep", "drops message",
+	"finds the service down", "has sent message", "is told after the delete", "settled: keep", "drops message",
 	"gives up: permanent", "gives up: attempts", "gives up: age", "gives up: retention", "gives up: skip", "gives up: crash", "gives up: receives",
 }
 

@@ -31,6 +31,10 @@ var (
 // Service is SQS: queues of internal/engine with batches, long polls and faults of
 // entries. Its own clock is the loop's, or runs ahead of it: see [Service.SetClock].
 type Service struct {
+	// Down is whether the service answers each request with an error, as in the outage of a
+	// region. Long polls that wait go on.
+	Down bool
+
 	loop   *Loop
 	engine *engine.Engine
 	queues map[string]*Queue
@@ -198,6 +202,10 @@ func (q *Queue) ChangeVisibility(k *Link, entries []Entry, got func([]Entry, err
 func (q *Queue) batch(k *Link, a Action, entries []Entry, got func([]Entry, error), each func(*Entry) error) {
 	var refused error
 	k.Do(a, func(answer func()) {
+		if refused = q.service.fails(k); refused != nil {
+			answer()
+			return
+		}
 		if refused = q.refuses(a, entries); refused != nil {
 			k.loop.Note(k.process.Name, "has a request refused for what is in it", int64(len(entries)))
 			answer()
@@ -215,6 +223,15 @@ func (q *Queue) batch(k *Link, a Action, entries []Entry, got func([]Entry, erro
 		q.service.stir()
 		answer()
 	}, func(err error) { got(entries, cmp.Or(err, refused)) })
+}
+
+// fails returns the error of a request over k while the service is down.
+func (s *Service) fails(k *Link) error {
+	if !s.Down {
+		return nil
+	}
+	k.loop.Note(k.process.Name, "finds the service down", 0)
+	return ErrServer
 }
 
 // refuses returns why a batch is refused as a whole.
@@ -237,6 +254,10 @@ func (q *Queue) Receive(k *Link, count int, visibility, wait time.Duration, got 
 	var deliveries []engine.Delivery
 	var refused error
 	k.Do(Receive, func(answer func()) {
+		if refused = s.fails(k); refused != nil {
+			answer()
+			return
+		}
 		p := &poll{count: count, visibility: visibility, answer: func(d []engine.Delivery, err error) {
 			deliveries, refused = d, err
 			answer()

@@ -330,3 +330,24 @@ func TestTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceDown: a service that is down carries nothing out and answers with an error, until it is up.
+func TestServiceDown(t *testing.T) {
+	s := newSQS(t)
+	q := s.Create("q", engine.Settings{})
+	q.Put(engine.Message{ID: a})
+	s.Down = true
+	var sent error
+	q.Send(s.link, []world.Entry{{Message: engine.Message{ID: b}}}, func(_ []world.Entry, err error) { sent = err })
+	down := s.receive(q, time.Hour, 0)
+	s.run(time.Second)
+	if !errors.Is(sent, world.ErrServer) || !errors.Is(down.err, world.ErrServer) || len(q.Messages()) != 1 {
+		t.Errorf("down: a send %v, a receive %v, %d messages; want errors of the service and 1", sent, down.err, len(q.Messages()))
+	}
+	s.Down = false
+	up := s.receive(q, time.Hour, 0)
+	s.run(2 * time.Second)
+	if up.err != nil || len(up.ids) != 1 {
+		t.Errorf("up again: %v, %v", up.ids, up.err)
+	}
+}

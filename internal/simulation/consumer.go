@@ -34,6 +34,36 @@ type Spec struct {
 	Attempted func(Attempt)
 	Settled   func(consumer.Settled) // the Cargo of its Subject is opaque: see [ID]
 	Reported  func(consumer.Report)
+	Requested func(Request)
+}
+
+// Request is a request that has ended, or that gets no reply any more.
+type Request struct {
+	Kind     RequestKind
+	Messages int  // in the request, of a receive in its reply
+	Failed   bool // nothing is known of its messages
+}
+
+// RequestKind is what a request is for.
+type RequestKind uint8
+
+// The kinds of requests.
+const (
+	ReceiveRequest    RequestKind = iota // a long poll
+	DeleteRequest                        // done, or replaced by a copy
+	HideRequest                          // the wait before the next attempt
+	RenewRequest                         // a heartbeat
+	WakeRequest                          // the end of a wait, when a dependency is back
+	CopyRequest                          // copies to be tried again
+	DeadLetterRequest                    // messages that are given up
+	RequestKinds                         // how many there are
+)
+
+// requested reports a request. A batch of which nothing was left to ask has made none.
+func (c *Consumer) requested(kind RequestKind, messages int, err error) {
+	if c.Requested != nil && (messages > 0 || kind == ReceiveRequest) {
+		c.Requested(Request{kind, messages, err != nil})
+	}
 }
 
 // Requests that get no reply count as lost after these times, as in the root package.

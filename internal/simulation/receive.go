@@ -38,6 +38,9 @@ type delivery struct {
 // ID returns the id of the message that a Subject of the machine's reports is about.
 func ID(s consumer.Subject) string { return s.Cargo.(*delivery).ID }
 
+// PayloadOf returns the payload, as it was sent, of the message that a Subject is about.
+func PayloadOf(s consumer.Subject) any { return s.Cargo.(*delivery).payload }
+
 // receiving is a receive under way.
 type receiving struct {
 	poller *consumer.Poller
@@ -50,6 +53,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	r := &receiving{poller: p, n: n}
 	c.receiving = append(c.receiving, r)
 	c.Queue.Receive(c.link, n, c.Settings.Lease, c.Settings.LongPoll, func(got []engine.Delivery, err error) {
+		c.requested(ReceiveRequest, len(got), err)
 		if r.over {
 			return // a stop has cancelled it, and what it brings is stranded
 		}

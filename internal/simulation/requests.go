@@ -17,6 +17,7 @@ func (c *Consumer) send(o *consumer.Outbox, batch []*consumer.Delivery) {
 	batch = c.enter().Prepare(o, batch, &asked)
 	c.leave()
 	done := func(got []world.Entry, err error) {
+		c.requested(kindOf[o.Request], len(got), err)
 		replied := resultsOf(got, err)
 		c.enter().Acknowledge(o, batch, &replied)
 		c.leave()
@@ -45,6 +46,12 @@ func (c *Consumer) send(o *consumer.Outbox, batch []*consumer.Delivery) {
 		}
 		c.Queue.Send(c.link, entries, done)
 	}
+}
+
+// kindOf says what the requests of an outbox are for.
+var kindOf = [...]RequestKind{
+	consumer.DeleteMessages: DeleteRequest, consumer.HideMessages: HideRequest,
+	consumer.SendDeadLetters: DeadLetterRequest, consumer.SendCopies: CopyRequest,
 }
 
 // fill makes entries of what is asked for messages that are received.
@@ -86,6 +93,7 @@ func (c *Consumer) heartbeat(batch []*consumer.Delivery) {
 	batch = m.Renew(batch, asked)
 	c.leave()
 	done := func(got []world.Entry, err error) {
+		c.requested(RenewRequest, len(got), err)
 		replied := resultsOf(got, err)
 		c.enter().Renewed(batch, asked, &replied, requested)
 		c.leave()
@@ -105,6 +113,7 @@ func (c *Consumer) wake(w *consumer.Waking) {
 		entries[i].Receipt = receiptOf(*handle)
 	}
 	c.Queue.ChangeVisibility(c.beats, entries, func(got []world.Entry, err error) {
+		c.requested(WakeRequest, len(got), err)
 		replied := resultsOf(got, err)
 		c.enter().Woken(w, &replied)
 		c.leave()

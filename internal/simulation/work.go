@@ -30,6 +30,7 @@ type Run struct {
 // Attempt is a run of the handler that has ended.
 type Attempt struct {
 	ID, OriginID   string
+	Payload        any // as it was sent
 	Attempt        int
 	Started, Ended time.Time
 	Err            error
@@ -113,7 +114,7 @@ func (c *Consumer) returns(r *delivery, number int, does Run, cut consumer.Cut) 
 	c.leave()
 	if c.Attempted != nil {
 		c.Attempted(Attempt{
-			ID: r.ID, OriginID: r.OriginID, Attempt: told.Attempt,
+			ID: r.ID, OriginID: r.OriginID, Payload: r.payload, Attempt: told.Attempt,
 			Started: began, Ended: now, Err: does.Err, Outcome: v.Outcome, Reason: v.Reason, Due: v.Due,
 		})
 	}

@@ -1,0 +1,133 @@
+package simulate
+
+import (
+	"math"
+	"time"
+
+	"github.com/reprise-sqs/reprise/plan"
+)
+
+// The limits of a [Scenario].
+const (
+	// MaxMessages is how many messages may arrive.
+	MaxMessages = 10_000_000
+	// MaxHorizon is the longest simulated time.
+	MaxHorizon = 366 * 24 * time.Hour
+	// MaxBuckets is how many periods [Result.Series] may have.
+	MaxBuckets = 10_000
+
+	maxConsumers   = 1000
+	maxConcurrency = 100_000
+	maxRate        = 1e6 // messages a second
+	maxListed      = 10_000
+)
+
+// WithDefaults returns the scenario with every default filled in, as it is simulated.
+func (s Scenario) WithDefaults() Scenario {
+	fill(&s.Traffic.Bytes, 1024)
+	fill(&s.Queue.Retention, plan.DefaultRetention)
+	fill(&s.Queue.InFlightQuota, plan.MaxInFlight)
+	if s.Queue.FIFO {
+		fill(&s.Queue.Groups, 100)
+		fill(&s.Fleet.Waits, "hold")
+	}
+	fill(&s.Handler.Takes, Constant(100*time.Millisecond))
+	if s.Dependency.Capacity > 0 {
+		fill(&s.Dependency.Burst, max(s.Dependency.Capacity, 1))
+		fill(&s.Dependency.Rejects, 10*time.Millisecond)
+	}
+	s.Dependency.Outages = append([]Outage(nil), s.Dependency.Outages...)
+	for i := range s.Dependency.Outages {
+		fill(&s.Dependency.Outages[i].Share, 1)
+	}
+	f := &s.Fleet
+	fill(&f.Consumers, 1)
+	fill(&f.Concurrency, 10)
+	fill(&f.Prefetch, 10)
+	fill(&f.Lease, time.Minute)
+	fill(&f.LongPoll, 20*time.Second)
+	fill(&f.Via, plan.ViaAuto.String())
+	fill(&f.Threshold, 20)
+	f.Restarts = append([]Restart(nil), f.Restarts...)
+	for i := range f.Restarts {
+		fill(&f.Restarts[i].Consumers, f.Consumers)
+	}
+	fill(&s.Network.Latency, 2*time.Millisecond)
+	fill(&s.Network.Spread, time.Millisecond)
+	s.Policy.MaxAttempts = plan.MaxAttempts(s.Policy, s.Queue.plan())
+	s.Policy = s.Policy.WithDefaults()
+	return s
+}
+
+// fill sets a field that is zero.
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// plan is what package plan knows of the queue.
+func (q Queue) plan() plan.Queue {
+	return plan.Queue{FIFO: q.FIFO, Retention: q.Retention, Delay: q.Delay, MaxReceives: q.MaxReceives, Visibility: visibility}
+}
+
+// messages is how many messages are expected to arrive until the horizon.
+func (s *Scenario) messages() float64 {
+	t := &s.Traffic
+	n := float64(t.Backlog) + t.Rate*t.until(s.Horizon).Seconds()
+	for _, b := range t.Bursts {
+		n += float64(b.Messages)
+	}
+	for _, k := range t.Series {
+		n += float64(k)
+	}
+	return n
+}
+
+// until is when the messages of Rate end.
+func (t *Traffic) until(horizon time.Duration) time.Duration {
+	if t.For > 0 {
+		return t.For
+	}
+	return horizon
+}
+
+// attemptsOf is how many attempts a message is expected to need outside of outages.
+func (s *Scenario) attemptsOf() float64 {
+	fails := func(n int) float64 {
+		if len(s.Handler.Fails) == 0 {
+			return 0
+		}
+		return s.Handler.Fails[min(n, len(s.Handler.Fails))-1]
+	}
+	most := s.Policy.MaxAttempts
+	if most < 0 {
+		most = math.MaxInt32
+	}
+	usual, always, reached := 0.0, 0.0, 1.0
+	for n := 1; n <= most && n <= maxListed; n++ {
+		usual += reached
+		always++
+		if reached *= fails(n); reached < 1e-9 && s.Handler.Always == 0 {
+			break
+		}
+	}
+	return s.Handler.Permanent + (1-s.Handler.Permanent)*((1-s.Handler.Always)*usual+s.Handler.Always*always)
+}
+
+// bottleneck is how many attempts a second can be made in the long run, and which field limits it.
+func (s *Scenario) bottleneck() (rate float64, field string) {
+	takes := s.Handler.Takes.Mean()
+	if s.Fleet.Timeout > 0 {
+		takes = min(takes, s.Fleet.Timeout)
+	}
+	rate, field = float64(s.Fleet.Consumers*s.Fleet.Concurrency)/takes.Seconds(), "fleet.concurrency"
+	if r := s.Fleet.Rate * float64(s.Fleet.Consumers); r > 0 && r < rate {
+		rate, field = r, "fleet.rate"
+	}
+	if c := s.Dependency.Capacity; c > 0 && c < rate {
+		rate, field = c, "dependency.capacity"
+	}
+	return rate, field
+}

@@ -1,0 +1,15 @@
+// Package simulate says what a retry policy does before production does: a [Scenario] describes
+// traffic, a policy, a queue, handlers and what they depend on, and [Run] lets the machines of the
+// real consumer and of the real queue work it off in virtual time. A day takes seconds, and a seed
+// gives the same [Result] each time, byte for byte.
+//
+// [NewSchedule] needs no queue: it draws the attempts of many messages from a policy alone.
+// [Contend] repeats the published experiment that compares the jitters.
+//
+// The model: messages arrive as [Traffic] says; consumers receive them over a network with latency
+// and faults; each run of a handler makes one request to a dependency that may have a capacity and
+// outages, takes a drawn time and fails with a drawn chance. All draws belong to the message and
+// its attempt, so that two policies are compared on the same traffic and the same luck. Not
+// modelled are batches, pools, retry lanes, what handlers themselves leave behind, and a dependency
+// that becomes slower under load.
+package simulate

@@ -9,28 +9,27 @@ import (
 // BatchHandler works on several messages at once: one insert of a thousand rows instead of a
 // thousand inserts. See [NewBatchConsumer].
 //
-// HandleBatch returns nil if all messages succeeded, or one verdict for each: errs[i]
-// is on ms[i], and settles it as the error of a [Handler] would. Each message has
-// an attempt, a lease, a backoff and a dead letter of its own: one that fails costs
-// its neighbours nothing. A panic is an attempt that failed, of every message of
-// the batch; so is a slice of any other length, an empty one included. ms may be
-// reordered, and verdicts then follow it.
+// HandleBatch returns nil if all messages succeeded, or one verdict for each message: errs[i] is
+// the verdict on ms[i], and settles it as the error of a [Handler] would. Each message has an
+// attempt, a lease, a backoff and a dead letter of its own: a message that fails does not affect
+// the others. A panic is an attempt that failed, of every message of the batch; so is a slice of
+// any other length, an empty one included. ms may be reordered, and verdicts then follow it.
 //
 // On FIFO queues a batch can have several messages of a group, in order. If one of them
 // fails, the messages of its group behind it run again, after it: their verdicts are
 // ignored, and no attempt is counted for them. So a handler that works message by message
 // stops a group at its first failure, and may return any verdict on the rest.
 //
-// The context ends as a Handler's does. It is that of the whole batch: its
-// [context.Cause] is [ErrLeaseLost] only when the leases on all of its messages are
-// lost. When some leases are lost, the work on the others goes on: [MessageContext] tells
-// which, and the verdicts on those are ignored, except success, which still deletes. HandleBatch
-// is called concurrently, at most [Config].Concurrency calls at once.
+// The context ends as a Handler's does. It is that of the whole batch: its [context.Cause] is
+// [ErrLeaseLost] only when the leases on all of its messages are lost. When some leases are
+// lost, the work on the other messages continues: [MessageContext] tells which are lost, and the
+// verdicts on those are ignored, except success, which still deletes. HandleBatch is called
+// concurrently, at most [Config].Concurrency calls at once.
 type BatchHandler interface {
 	HandleBatch(ctx context.Context, ms []*Message) (errs []error)
 }
 
-// BatchHandlerFunc lets an ordinary function be a [BatchHandler].
+// BatchHandlerFunc is an adapter that makes an ordinary function a [BatchHandler].
 type BatchHandlerFunc func(ctx context.Context, ms []*Message) []error
 
 // HandleBatch calls f.

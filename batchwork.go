@@ -24,8 +24,8 @@ type batch struct {
 // run returns the run of the i-th message.
 func (b *batch) run(i int) *run { return b.ends[i].Cargo.(*run) }
 
-// errUnnamed is the verdict on all messages if the handler has replaced messages in ms.
-var errUnnamed = errors.New("HandleBatch changed its messages: ms may be reordered, but must keep each of them once")
+// errMessagesChanged is the verdict on all messages if the handler has replaced messages in ms.
+var errMessagesChanged = errors.New("HandleBatch changed its messages: ms may be reordered, but must keep each of them once")
 
 // workBatches is work, for a BatchHandler.
 func (c *Consumer) workBatches() {
@@ -84,14 +84,14 @@ func (c *Consumer) handleBatch(b *batch) {
 		}
 	}()
 	errs := c.batchHandler.HandleBatch(b.ctx, b.shown)
-	if err := b.sort(errs); err != nil {
+	if err := b.setVerdicts(errs); err != nil {
 		c.log.Error("batch handler returned an invalid result; all messages of the batch are retried", "messages", len(b.ends), "error", err)
 		b.fail(err)
 	}
 }
 
-// sort gives each message its verdict.
-func (b *batch) sort(errs []error) error {
+// setVerdicts gives each message its verdict.
+func (b *batch) setVerdicts(errs []error) error {
 	switch {
 	case errs == nil:
 		return nil
@@ -101,7 +101,7 @@ func (b *batch) sort(errs []error) error {
 	for i, err := range errs {
 		r := b.ctx.find(i, b.shown[i])
 		if r == nil || r.judged {
-			return errUnnamed
+			return errMessagesChanged
 		}
 		r.err, r.judged = err, true
 	}

@@ -26,8 +26,8 @@ type Config struct {
 	// that becomes free does not cost a receive of one message. At most 10,000. Negative:
 	// none, at more calls per message; in a Pool whose places are all taken by others, the
 	// messages of one handler may wait all the same, or the consumer would never have a
-	// turn. On FIFO queues, messages that wait behind the head of their group come on top:
-	// nine at most for each head. Default: 10.
+	// turn. On FIFO queues, messages that wait behind the head of their group are held in
+	// addition: nine at most for each head. Default: 10.
 	Prefetch int
 
 	// LongPoll is how long a receive waits for a message. A stop waits for it too, because
@@ -66,7 +66,7 @@ type Config struct {
 	InFlightQuota int
 
 	// HandlerTimeout is the time after which the context of an attempt ends. A handler that
-	// goes on keeps its place; see HealthFailing. Default: 0, no timeout.
+	// runs on keeps its place; see HealthFailing. Default: 0, no timeout.
 	HandlerTimeout time.Duration
 
 	// Lease is the visibility timeout of each receive. Heartbeats renew it until the
@@ -225,7 +225,7 @@ func (c Config) validate() error {
 // queueURL is the URL of a queue, and its parts.
 type queueURL struct {
 	url  string
-	base string // scheme, host and whatever path stands before the account
+	base string // scheme, host and any path before the account
 	acct string // account id
 	name string
 	fifo bool

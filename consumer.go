@@ -1,10 +1,10 @@
 // Package reprise consumes Amazon SQS queues, and retries work that fails.
 //
-// A [Consumer] receives messages, runs a [Handler] for each, and settles what
-// the handler decided: deleted, retried after a backoff with jitter, released,
-// or dead-lettered with the story of its failures. It keeps the lease on every
-// message it holds from receipt until SQS has acknowledged the settlement,
-// batches its calls, and drains without loss when it is stopped.
+// A [Consumer] receives messages, runs a [Handler] for each, and then does with the message
+// what the handler decided: it deletes it, retries it after a backoff with jitter, releases
+// it, or dead-letters it with the story of its failures. It keeps the lease on every message
+// it holds from receipt until SQS has acknowledged the settlement, batches its calls, and
+// drains without loss when it is stopped.
 //
 //	consumer, err := reprise.New(sqsClient, queueURL, reprise.JSON(ship), reprise.Config{})
 //	if err != nil {
@@ -40,7 +40,7 @@ type Consumer struct {
 	copyTo      queueURL       // where copies of messages to be tried again go: queue, or the retry lane
 	batch       consumer.Batch // zero: handlers get one message at a time
 	pool        *Pool          // nil: its handlers have places of their own
-	retryLaneOf *Consumer      // whose retry lane its queue is; nil: nobody's
+	retryLaneOf *Consumer      // whose retry lane its queue is; nil: its queue is no retry lane
 	clock       serverClock
 	log         *slog.Logger
 
@@ -54,7 +54,7 @@ type Consumer struct {
 	pollCtx   context.Context         // of receives
 	workCtx   context.Context         // of handlers; ends with cause ErrStopping
 	settleCtx context.Context         // of settlements and heartbeats
-	stopPolls context.CancelFunc      // each closes the context above it
+	stopPolls context.CancelFunc      // these three end the three contexts above
 	stopWork  context.CancelCauseFunc //
 	stopCalls context.CancelFunc      //
 	tasks     sync.WaitGroup          // every goroutine of ours that is not in a handler
@@ -147,7 +147,7 @@ func (c *Consumer) Status() Status {
 	return statusOf(m.Status(m.Now()), c.client.counts())
 }
 
-// Report returns what happened to every message. It is zero until Run has returned.
+// Report returns a report on what happened to all messages. It is zero until Run has returned.
 func (c *Consumer) Report() Report {
 	c.lock()
 	defer c.unlock()

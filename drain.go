@@ -8,8 +8,8 @@ import (
 // have ended, and for the last settlements.
 const stopGrace = 3 * time.Second
 
-// pollPatience is how long a stop waits at least before it cancels a receive: its reply may
-// be on its way.
+// pollPatience is the least time that a stop waits before it cancels a receive: its reply may be
+// on its way.
 const pollPatience = 100 * time.Millisecond
 
 // drain ends the consumer's work within the stop budget.
@@ -33,7 +33,7 @@ func (c *Consumer) drain() error {
 		select {
 		case <-c.emptied:
 		case <-patience.C:
-			c.leavePolls(soft)
+			c.cancelOrAwaitPolls(soft)
 		case <-softTimer.C:
 			stranded = c.stopHandlers()
 		case <-hardTimer.C:
@@ -56,7 +56,7 @@ func (c *Consumer) drain() error {
 	return nil
 }
 
-// softBudget returns how long a stop lets handlers and receives go on.
+// softBudget returns how long handlers and receives may continue after a stop has begun.
 func (c *Consumer) softBudget() time.Duration {
 	return c.cfg.StopBudget - min(stopGrace, c.cfg.StopBudget/4)
 }
@@ -80,9 +80,9 @@ func (c *Consumer) stopHandlers() (stranded bool) {
 	return stranded
 }
 
-// leavePolls cancels the outstanding receives if the endpoint makes their messages visible
-// again; otherwise it logs that the stop waits for them, for most at most.
-func (c *Consumer) leavePolls(most time.Duration) {
+// cancelOrAwaitPolls cancels the outstanding receives if the endpoint makes their messages visible
+// again; otherwise it logs that the stop waits for them, up to limit.
+func (c *Consumer) cancelOrAwaitPolls(limit time.Duration) {
 	if c.returnsCancelled.Load() {
 		c.stopPolls()
 		return
@@ -91,7 +91,7 @@ func (c *Consumer) leavePolls(most time.Duration) {
 	c.unlock()
 	if polls > 0 {
 		c.log.Info("stopping: waiting for the outstanding long poll, because SQS leaves the messages of a cancelled one hidden for the lease",
-			"receives", polls, "longest", min(c.cfg.LongPoll, most), "lease", c.cfg.Lease)
+			"receives", polls, "longest", min(c.cfg.LongPoll, limit), "lease", c.cfg.Lease)
 	}
 }
 
@@ -117,8 +117,8 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	c.callers.retire()
 	c.workers.retire()
 	c.leave()
-	c.callers.parked.Wait()
-	c.workers.parked.Wait()
+	c.callers.idlers.Wait()
+	c.workers.idlers.Wait()
 
 	m := c.enter()
 	defer c.leave()

@@ -13,7 +13,7 @@ type goroutines[Work any] struct {
 	do       func(Work)     // without the lock
 	handlers bool           // it runs handlers, whose stacks may have any size
 	idle     []chan Work    // of goroutines that wait for work; closed to end them
-	parked   sync.WaitGroup // counts the goroutines in idle, and those of them that retire
+	idlers   sync.WaitGroup // counts the goroutines in idle, and those that retire from it
 	retired  bool
 }
 
@@ -22,7 +22,7 @@ func (g *goroutines[Work]) run(mu *sync.Mutex, w Work) {
 	if n := len(g.idle); n > 0 {
 		next := g.idle[n-1] // its stack was used most recently
 		g.idle = g.idle[:n-1]
-		g.parked.Done()
+		g.idlers.Done()
 		next <- w
 		return
 	}
@@ -43,7 +43,7 @@ func (g *goroutines[Work]) loop(mu *sync.Mutex, next chan Work) {
 			return
 		}
 	}
-	g.parked.Done()
+	g.idlers.Done()
 }
 
 // loopOnLargeStack is loop on a stack that stays as large as a call has made it. Each cycle
@@ -68,7 +68,7 @@ func (g *goroutines[Work]) keep(mu *sync.Mutex, next chan Work) bool {
 		return false
 	}
 	g.idle = append(g.idle, next)
-	g.parked.Add(1)
+	g.idlers.Add(1)
 	return true
 }
 

@@ -19,11 +19,11 @@ const (
 	// the leases end; and memory for up to Concurrency plus Prefetch more messages, ten at
 	// least. Beyond that number, and for longer waits, the group is blocked.
 	FIFOHold = FIFO(consumer.FIFOHold)
-	// FIFOBlock gives all of them back to the queue: the head is hidden until it is due,
-	// and so are the received messages behind it. No message is held, and any consumer can
-	// go on with the group. The cost: each wait uses up a receive of every message that was
-	// given back, so that maxReceiveCount must be a multiple of MaxAttempts, and attempts
-	// are counted only as far as this process has seen them.
+	// FIFOBlock gives all of them back to the queue: the head is hidden until it is due, and
+	// so are the received messages behind it. No message is held, and any consumer can
+	// continue with the group. The cost: each wait uses up a receive of every message that was
+	// given back, so that maxReceiveCount must be a multiple of MaxAttempts, and attempts are
+	// counted only as far as this process has seen them.
 	FIFOBlock = FIFO(consumer.FIFOBlock)
 	// FIFOSkip dead-letters the head at its first failure, with its story, and the group
 	// goes on: no group ever waits. The cost: there are no retries, the messages behind it
@@ -40,8 +40,8 @@ var fifoNames = [fifoChoices]string{"hold", "block", "skip"}
 // String returns hold, block or skip.
 func (f FIFO) String() string { return nameOf(fifoNames[:], uint8(f), "FIFO") }
 
-// codeSkipNowhere is the code of the finding that FIFOSkip has no dead-letter queue.
-const codeSkipNowhere = "fifo-skip-without-dead-letter-queue"
+// codeSkipWithoutDeadLetter is the code of the finding that FIFOSkip has no dead-letter queue.
+const codeSkipWithoutDeadLetter = "fifo-skip-without-dead-letter-queue"
 
 // checkChoice reports a Config.FIFO that the queue does not permit. The caller does
 // not hold c.mu.
@@ -51,7 +51,7 @@ func (c *Consumer) checkChoice(deadLetter queueURL) {
 	}
 	c.found(plan.Finding{
 		Severity: plan.Error,
-		Code:     codeSkipNowhere,
+		Code:     codeSkipWithoutDeadLetter,
 		Problem:  "Config.FIFO is FIFOSkip, but there is no dead-letter queue for the skipped messages: failed messages are retried, and their groups wait.",
 		Remedy:   "give the queue a RedrivePolicy, or set Config.DeadLetterURL.",
 	})

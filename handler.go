@@ -23,7 +23,7 @@ type Handler interface {
 	Handle(ctx context.Context, m *Message) error
 }
 
-// HandlerFunc lets an ordinary function be a [Handler].
+// HandlerFunc is an adapter that makes an ordinary function a [Handler].
 type HandlerFunc func(ctx context.Context, m *Message) error
 
 // Handle calls f.

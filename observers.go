@@ -7,8 +7,8 @@ import (
 )
 
 // Observers returns an observer that calls all of them in order: for example your own, and
-// one that makes metrics. Each Starting gets the context that the one before returned; of
-// their trails the last one that is not empty counts.
+// one that makes metrics. Each Starting gets the context that the one before returned; the
+// last trail that is not empty is used.
 func Observers(all ...Observer) Observer {
 	return Observer{
 		Received: tellAll(all, func(o Observer) func(context.Context, Received) { return o.Received }),

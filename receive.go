@@ -56,7 +56,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	now := time.Now()
 	batch := c.unpack(out.Messages, now)
 	var room [maxBatch]consumer.Subject
-	subjects := took(c.enter(), p, n, batch, requested, now, room[:0])
+	subjects := handOver(c.enter(), p, n, batch, requested, now, room[:0])
 	c.leave()
 	answered = true
 	c.tellSettled() // of messages whose lease had ended before they arrived
@@ -98,7 +98,7 @@ func (c *Consumer) askFor(n int) (out *sqs.ReceiveMessageOutput, err error) {
 }
 
 // observeEndpoint notes whether the endpoint makes the messages of a cancelled receive visible
-// again, which its replies say.
+// again, as its replies report.
 func (c *Consumer) observeEndpoint(reply middleware.Metadata) {
 	if returns := replies.ReturnsCancelled(reply); returns != c.returnsCancelled.Load() {
 		c.returnsCancelled.Store(returns)
@@ -118,14 +118,14 @@ func (c *Consumer) unpack(messages []types.Message, now time.Time) []delivery {
 			c.unlock()
 		}
 	}
-	c.countFits(batch, now)
+	c.countPossibleAttempts(batch, now)
 	c.nameKeys(batch)
 	return batch
 }
 
-// took gives m the messages of p's receive, in a section, and appends their subjects, as they
+// handOver gives m the messages of p's receive, in a section, and appends their subjects, as they
 // are then. There may be more than n: a server may send more than it was asked for.
-func took(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requested, answered time.Time, subjects []consumer.Subject) []consumer.Subject {
+func handOver(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requested, answered time.Time, subjects []consumer.Subject) []consumer.Subject {
 	var room [maxBatch]*consumer.Delivery
 	received := room[:0]
 	for i := range batch {
@@ -138,10 +138,10 @@ func took(m *consumer.Machine, p *consumer.Poller, n int, batch []delivery, requ
 	return subjects
 }
 
-// countFits fills in how many attempts each message can have had. On FIFO queues it does not:
-// there a failing head uses up dozens of receives of the messages behind it, so only runs in
-// this process count. The backoff may be the user's code: the caller does not hold c.mu.
-func (c *Consumer) countFits(batch []delivery, now time.Time) {
+// countPossibleAttempts fills in how many attempts each message can have had, but not on FIFO
+// queues: there a failing head uses up dozens of receives of the messages behind it, so only runs
+// in this process count. The backoff may be the user's code: the caller does not hold c.mu.
+func (c *Consumer) countPossibleAttempts(batch []delivery, now time.Time) {
 	if c.queue.fifo {
 		return
 	}
@@ -149,7 +149,7 @@ func (c *Consumer) countFits(batch []delivery, now time.Time) {
 	c.unlock()
 	for i := range batch {
 		if d := &batch[i]; d.Receives > 1 {
-			d.CountFit(policy, c.clock.lead(), now)
+			d.CountPossibleAttempts(policy, c.clock.lead(), now)
 		}
 	}
 }

@@ -120,7 +120,7 @@ type Status struct {
 	Calls                   Calls
 }
 
-// Report says, at the end of Run, what happened to every message.
+// Report describes, at the end of Run, what happened to all messages.
 type Report struct {
 	Counts Counts
 	Calls  Calls

@@ -50,10 +50,10 @@ func (c Config) retryLaneQueue(queue queueURL) (retryLane queueURL, problems []e
 		refuse("on a FIFO queue a retry would come out of turn: leave it empty")
 	}
 	if dead, err := parseQueueURL(c.DeadLetterURL); err == nil && dead == retryLane {
-		refuse("it is Config.DeadLetterURL too, so that what is given up would be run again: name another")
+		refuse("it is Config.DeadLetterURL too, so messages that are given up would be run again: name another queue")
 	}
 	if c.Via == ViaVisibility {
-		refuse("what goes there are copies: set Config.Via to ViaAuto")
+		refuse("messages are sent there as copies: set Config.Via to ViaAuto")
 	}
 	return retryLane, append(problems, c.RetryLane.Share.validate("Config.RetryLane.Share")...)
 }

@@ -173,7 +173,7 @@ func TestRetryLaneIsChecked(t *testing.T) {
 		{"the queue itself", q, at(q.URL() + "/"), "is the queue itself"},
 		{"of a FIFO queue", fifo, at(lane.URL()), "out of turn"},
 		{"a FIFO queue", q, at(fifo.URL()), "out of turn"},
-		{"the dead-letter queue", q, dead, "what is given up would be run again"},
+		{"the dead-letter queue", q, dead, "messages that are given up would be run again"},
 		{"hiding only", q, hiding, "set Config.Via to ViaAuto"},
 		{"too heavy", q, heavy, "Config.RetryLane.Share.Weight is 1001: set 1 to 1000"},
 		{"no concurrency", q, idle, "Config.Concurrency is -1"},

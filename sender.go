@@ -218,7 +218,7 @@ func (s *Sender) Send(ctx context.Context, messages ...Outgoing) ([]Sent, error)
 // but must not wait for Flush or Close.
 func (s *Sender) Submit(ctx context.Context, m Outgoing, done func(Sent)) error {
 	if done == nil {
-		return errors.New("submitting a message: the function to be told is nil: pass one, or use Send")
+		return errors.New("submitting a message: the done function is nil: pass one, or use Send")
 	}
 	size, err := s.check(&m)
 	if err != nil {
@@ -332,7 +332,7 @@ func (s *Sender) Close(ctx context.Context) ([]Unsent, error) {
 	return s.end()
 }
 
-// end gives up what is left and waits for every goroutine of ours.
+// end gives up the messages that are left, and waits for every goroutine of ours.
 func (s *Sender) end() ([]Unsent, error) {
 	defer close(s.closed)
 	s.step(nil, func(time.Time) {
@@ -346,7 +346,7 @@ func (s *Sender) end() ([]Unsent, error) {
 	s.tasks.Wait()
 
 	calls := s.step(ErrSenderClosed, s.machine.Discard)
-	s.callers.parked.Wait()
+	s.callers.idlers.Wait()
 	s.tasks.Go(func() { s.call(calls) }) // one of the functions may end the goroutine
 	s.tasks.Wait()
 	unsent := s.unsent

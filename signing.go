@@ -88,7 +88,7 @@ func (k SigningKey) LogValue() slog.Value { return slog.StringValue("signing key
 // NewSigningKey, or if two have the same id.
 func validateKeys(keys []SigningKey) error {
 	if len(keys) > maxKeys {
-		return fmt.Errorf("there are %d signing keys: keep %d at most, the one that signs and those that have signed what is still on its way", len(keys), maxKeys)
+		return fmt.Errorf("there are %d signing keys: keep %d at most: the key that signs, and those that have signed messages which are still in the queues", len(keys), maxKeys)
 	}
 	seen := make(map[string]bool, len(keys))
 	for _, k := range keys {

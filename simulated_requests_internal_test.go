@@ -136,7 +136,7 @@ func (s *simulated) receive(p *consumer.Poller, n int) {
 		s.readClock()
 		answered := s.now()
 		batch := s.unpack(messages, answered)
-		subjects := took(s.enter(), p, n, batch, requested, answered, nil)
+		subjects := handOver(s.enter(), p, n, batch, requested, answered, nil)
 		s.leave()
 		s.tellSettled()
 		if f := s.cfg.Observer.Received; f != nil {

@@ -64,7 +64,7 @@ func (s *simulated) runBatch(b *batch) {
 	}
 	s.begin(&shift{cause: b.ctx.cause, ends: func(errs []error) {
 		b.ended = s.now()
-		if err := b.sort(errs); err != nil {
+		if err := b.setVerdicts(errs); err != nil {
 			panic(err)
 		}
 		for i := range b.ends {

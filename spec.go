@@ -25,8 +25,8 @@ func NewBatchConsumer(c Client, queueURL string, h BatchHandler, cfg BatchConfig
 	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, cfg: cfg.Config}.consumer()
 }
 
-// spec has the arguments of New and its like. The consumer of the retry lane is made of the
-// same spec.
+// spec has the arguments of New, NewBatchConsumer, Pool.Add and Pool.AddBatch. The consumer
+// of the retry lane is made of the same spec.
 type spec struct {
 	client       Client
 	url          string

@@ -23,7 +23,7 @@ func ReadStory(queueURL string, letter *types.Message, keys []SigningKey) (story
 	}
 	text := deref(attribute.StringValue)
 	if err := json.Unmarshal([]byte(text), &story); err != nil {
-		return Story{}, false, fmt.Errorf("the attribute %s is no story: %w", StoryAttribute, err)
+		return Story{}, false, fmt.Errorf("the attribute %s is not a story: %w", StoryAttribute, err)
 	}
 	if len(keys) == 0 {
 		return story, false, nil
@@ -34,7 +34,7 @@ func ReadStory(queueURL string, letter *types.Message, keys []SigningKey) (story
 	}
 	sent := milliseconds(letter.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)])
 	if sent.IsZero() || story.Last.Sub(sent).Abs() > history.SendingTolerance {
-		return story, false, nil // somebody has sent a copy of it later
+		return story, false, nil // it was sent here again later, as a copy
 	}
 	group := letter.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
 	content := contentDigest(deref(letter.Body), group, letter.MessageAttributes, StoryAttribute)

@@ -20,7 +20,7 @@ func (c *Consumer) survive(name string, f func()) (returned bool) {
 		}
 		c.lock().Degrade(fmt.Sprintf("the %s panicked and was restarted: %v", name, v))
 		c.unlock()
-		// The logger may be what panicked.
+		// The panic may have come from the logger.
 		defer func() { _ = recover() }()
 		c.log.Error("a part of the consumer panicked; restarting it", "part", name, "panic", v, "stack", string(stack))
 	}()

@@ -47,11 +47,11 @@ const (
 //
 //	client := sqs.NewFromConfig(cfg, reprise.Tuned(reprise.Transport{}))
 //
-// It keeps as many connections as a consumer uses at once. It also prevents that net/http
-// drops connections in use: the SDK closes a request's body when the reply's headers arrive,
-// which net/http can take for a failed write. Then net/http closes the connection, in 2 to 3 %
-// of the calls on a fast network, sometimes before the reply is read: ten messages are then in
-// flight that no consumer has.
+// It keeps as many connections as a consumer uses at once. It also keeps net/http from
+// dropping connections in use: the SDK closes a request's body when the reply's headers
+// arrive, which net/http can mistake for a failed write. Then net/http closes the connection,
+// in 2 to 3 % of the calls on a fast network, sometimes before the reply is read: ten messages
+// are then in flight that no consumer has.
 //
 // Other HTTP settings of the client stay as they are: proxies, certificates, the SDK's
 // handling of redirects. If the client's HTTPClient is not the SDK's own, Tuned changes only

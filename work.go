@@ -120,13 +120,13 @@ func (c *Consumer) opinionOf(d *delivery, err error, ended time.Time) (o consume
 func cutBy(cause error) consumer.Cut {
 	switch {
 	case cause == nil:
-		return consumer.CutNot
+		return consumer.CutNone
 	case errors.Is(cause, ErrStopping):
 		return consumer.CutStopping
 	case errors.Is(cause, ErrLeaseLost):
 		return consumer.CutLeaseLost
 	}
-	return consumer.CutElse
+	return consumer.CutOther
 }
 
 // fixedText is an error whose Error method is called only once, when it is made.

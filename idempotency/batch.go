@@ -207,15 +207,15 @@ func (b *batch) handle(ctx context.Context, next reprise.BatchHandler) {
 		})()
 	}
 	errs := next.HandleBatch(ctx, ms)
-	if err := b.sort(ms, errs); err != nil {
+	if err := b.setVerdicts(ms, errs); err != nil {
 		for _, p := range open {
 			p.err = err
 		}
 	}
 }
 
-// sort assigns the verdicts to the messages, in whichever order the handler has left them.
-func (b *batch) sort(ms []*reprise.Message, errs []error) error {
+// setVerdicts assigns the verdicts to the messages, in whichever order the handler has left them.
+func (b *batch) setVerdicts(ms []*reprise.Message, errs []error) error {
 	switch {
 	case errs == nil:
 		return nil

@@ -115,13 +115,13 @@ func newMetrics(meter metric.Meter, q queue) (*metrics, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("making the instruments: %w", err)
 	}
-	m.putTogether()
+	m.makeAttributes()
 	m.begin()
 	return m, nil
 }
 
-// putTogether makes the attributes.
-func (m *metrics) putTogether() {
+// makeAttributes makes the attributes.
+func (m *metrics) makeAttributes() {
 	m.ofQueue = attributesOf(destinationName(m.queue.name))
 	conventional := attributesOf(m.queue.attributes()...)
 	m.ofReceive = conventional.with(operationName(operationReceive))

@@ -100,7 +100,7 @@ func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
 		switch {
 		case d.state != stateScheduled:
 		case d.lease.Over(now):
-			c.lose(d, errLeaseEnded) // a machine that slept: another may have it by now
+			c.lose(d, errLeaseEnded) // the computer slept: another consumer may have it by now
 		default:
 			c.awaited(d)
 			c.begin(d, now)
@@ -130,15 +130,14 @@ func (c *Machine) attemptNumber(d *Delivery, now time.Time) int {
 	if d.receives == known.Receives+1 {
 		return n
 	}
-	fit := d.Fit
+	fit := d.PossibleAttempts
 	if limit := c.policy.MaxAttempts; limit > 0 && c.facts.DeadLetter.URL != "" {
 		fit = min(fit, limit)
 	}
 	return max(n, fit)
 }
 
-// parked returns the verdict on d, which is not yet due. It keeps the due time that is
-// remembered.
+// parked returns the verdict on d, which is not yet due. It keeps the remembered due time.
 func (d *Delivery) parked(known *memory.Note) Verdict {
 	v := Verdict{Outcome: OutcomePark, Reason: retry.ReasonPolicy, Due: known.Due, unavailable: known.Unavailable}
 	if known.Asked {

@@ -37,8 +37,8 @@ func (c *Machine) NextDeleted() (Subject, bool) {
 	return s, true
 }
 
-// AfterDeleteEnded takes in that the goroutine of a [RunAfterDelete] has ended. If the user's code
-// has ended it, another goes on.
+// AfterDeleteEnded takes in that the goroutine of a [RunAfterDelete] has ended. If the
+// user's code ended it, another goroutine takes over.
 func (c *Machine) AfterDeleteEnded() {
 	c.after.running--
 	c.startAfterDeletes()

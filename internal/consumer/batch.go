@@ -2,8 +2,8 @@ package consumer
 
 import "time"
 
-// collector decides what makes a batch of the messages that are ready. It holds none of
-// them: the next batch is the beginning of Machine.ready, until a worker takes it.
+// collector decides which of the ready messages make a batch. It holds none of them: until
+// a worker takes it, the next batch is the beginning of Machine.ready.
 type collector struct {
 	Batch
 
@@ -21,8 +21,8 @@ func (l *load) add(messages, bytes int) {
 	l.bytes += bytes
 }
 
-// lingers returns how long the messages that are ready wait for more, before a handler gets
-// them as a batch. first is the first of them.
+// lingers returns how long the ready messages wait for more, before a handler gets them as
+// a batch. first is the first of them.
 func (c *Machine) lingers(first *Delivery, now time.Time) time.Duration {
 	b, behind := c.batches, c.groups.Counts()
 	full := b.ready.messages+behind.Along >= b.Size || b.ready.bytes+behind.AlongBytes >= b.Bytes
@@ -51,8 +51,8 @@ func (c *Machine) uncountBytes(d *Delivery) {
 // heldAtMost returns how many bytes of messages may be held: see BatchConfig.Bytes.
 func (c *Machine) heldAtMost() int { return (c.concurrency + 1) * c.batches.Bytes }
 
-// withinBytes limits what room returns by the bytes that are held. By their number, there
-// is room for free messages.
+// withinBytes lowers the results of room if many bytes are held. free is the room by the
+// number of messages alone.
 func (c *Machine) withinBytes(free, worthwhile int) (int, int) {
 	b := c.batches
 	if b == nil || b.held == 0 {

@@ -15,7 +15,7 @@ import (
 // if they had not been run. A lost lease counts as a failure here: some consumer will run
 // the lost message again, and the rest of its group must come after it.
 
-// fillWithGroup adds the messages to batch that may run with d, the head of their group, as
+// fillWithGroup adds to batch the messages that may run with d, the head of their group, as
 // far as they fit. It reports whether all of them did.
 func (c *Machine) fillWithGroup(batch *[]End, d *Delivery, fits func(*Delivery) bool) bool {
 	now := c.now

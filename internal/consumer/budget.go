@@ -63,7 +63,7 @@ func (c *Machine) Counted(hidden, visible int) {
 	case c.Queue.FIFO:
 		f.Problem += "on a FIFO queue no copies can relieve it, so that groups are not held, and of a failed group only the head is hidden."
 	case c.Via == plan.ViaVisibility:
-		f.Problem += "Config.Via forbids to relieve it by copies."
+		f.Problem += "Config.Via does not permit copies, which would relieve it."
 		f.Remedy = "set Config.Via to ViaAuto; or " + f.Remedy
 	default:
 		f.Problem += "retries are sent as delayed copies, which are not in flight, the longest waits first."
@@ -77,7 +77,7 @@ func (c *Machine) CountDenied(err error) {
 	c.find(plan.Finding{
 		Severity: plan.Warning,
 		Code:     plan.CodeInFlight,
-		Problem:  "how many messages of the queue are in flight cannot be read, so that retries are hidden until SQS hands out no more: " + err.Error(),
+		Problem:  "the number of messages in flight cannot be read, so retries are hidden, not copied, even when SQS's quota is nearly used up: " + err.Error(),
 		Remedy:   "permit sqs:GetQueueAttributes on the queue.",
 	})
 }

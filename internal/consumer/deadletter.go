@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// MaxStoryError is how many bytes of an error a story tells.
+	// MaxStoryError is how many bytes of an error's text a story contains at most.
 	MaxStoryError = 1000
 
 	maxAttributes = 10 // SQS's limit of message attributes

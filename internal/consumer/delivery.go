@@ -22,7 +22,7 @@ type Delivery struct {
 	Receives              int       // SQS's count at this receive
 	Handle                *string   // the newest receipt handle
 	Key                   string    // of its breaker, as Config.Outage.Key returned it
-	Fit                   int       // how many attempts fit into the time since its first receive
+	PossibleAttempts      int       // how many attempts fit into the time since its first receive
 	History               *Past     // of the messages that it is a copy of; nil: it is no copy
 	Size                  int       // in bytes, as SQS counts it, without its history
 	Attributes            int       // how many message attributes its sender attached
@@ -42,11 +42,11 @@ type Delivery struct {
 
 	state   state
 	lease   lease.Lease
-	verdict Verdict // while it is scheduled: how to settle it if it has to leave before
+	verdict Verdict // while it is scheduled: how to settle it if it must be settled before it is due
 
-	duplicate bool // the same message was held already, and has taken over its receipt handle
+	duplicate bool // the message was held already; that delivery has taken over the receipt handle
 	ran       bool // its handler was run
-	tried     bool // an attempt has failed for want of what its handler needs
+	tried     bool // an attempt has failed because a dependency was unavailable
 
 	copied     bool // SQS has confirmed its copy
 	uncopyable bool // it cannot be requeued

@@ -166,8 +166,8 @@ func (c *Machine) leaveGate(d *Delivery) *Gate {
 	return g
 }
 
-// endedWithoutResult is called when a message that g has let through says nothing about the
-// dependency: it was lost, released, or given up as a bad message.
+// endedWithoutResult is called when the end of a message that g has let through shows
+// nothing about the dependency: it was lost, released, or given up as a bad message.
 func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
 	switch {
 	case c.draining:

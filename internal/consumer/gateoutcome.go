@@ -22,7 +22,7 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 	if o.Unavailable {
 		g.cause = o.Err
 	}
-	told := v.Outcome == OutcomeDelete || v.Outcome != OutcomeLost && o.Decision.Action != retry.ActionRelease && o.Cut == CutNot && o.Decision.Reason != retry.ReasonPermanent
+	told := v.Outcome == OutcomeDelete || v.Outcome != OutcomeLost && o.Decision.Action != retry.ActionRelease && o.Cut == CutNone && o.Decision.Reason != retry.ReasonPermanent
 	switch {
 	case !told && !o.Unavailable:
 		if let == g {

@@ -28,7 +28,7 @@ func (h *healthState) failing(problem string) {
 	}
 }
 
-// received notes a receive that succeeded: whatever made receives fail is over.
+// received notes a receive that succeeded: the cause of failed receives is gone.
 func (h *healthState) received(now time.Time) {
 	h.lastReceive = now
 	if h.state == HealthFailing {
@@ -39,7 +39,7 @@ func (h *healthState) received(now time.Time) {
 // settled notes an acknowledged settlement.
 func (h *healthState) settled(now time.Time) { h.lastSettle = now }
 
-// mended notes that what degraded the consumer works again.
+// mended notes that the cause of a degradation is gone.
 func (h *healthState) mended() {
 	if h.state == HealthDegraded {
 		h.set(HealthOK, "")

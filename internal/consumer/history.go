@@ -76,7 +76,7 @@ func (d *Delivery) Adopt(h history.History, ahead time.Duration) {
 }
 
 // Decide asks the policy p what follows d's attempt, which failed with err. Like
-// [Delivery.CountFit] it is no input of a machine.
+// [Delivery.CountPossibleAttempts] it is no input of a machine.
 func (d *Delivery) Decide(p retry.Policy, err error, ended time.Time, ahead time.Duration) retry.Decision {
 	return p.Decide(retry.Failure{
 		N:     d.Attempt,
@@ -135,10 +135,10 @@ func (d *Delivery) countsFrom(ahead time.Duration) time.Time {
 	return from
 }
 
-// CountFit fills in how many attempts d can have had by the policy p. It is no input of a
-// machine, because the backoff may be the user's code.
-func (d *Delivery) CountFit(p retry.Policy, ahead time.Duration, now time.Time) {
-	d.Fit = p.Attempts(d.Seed(), d.made(), d.Receives-d.hops(ahead), now.Sub(d.countsFrom(ahead)))
+// CountPossibleAttempts fills in how many attempts d can have had by the policy p. It is
+// no input of a machine, because the backoff may be the user's code.
+func (d *Delivery) CountPossibleAttempts(p retry.Policy, ahead time.Duration, now time.Time) {
+	d.PossibleAttempts = p.Attempts(d.Seed(), d.made(), d.Receives-d.hops(ahead), now.Sub(d.countsFrom(ahead)))
 }
 
 // ForSQS removes the two characters that JSON permits and SQS refuses.

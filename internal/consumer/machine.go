@@ -35,7 +35,7 @@ import (
 type Machine struct {
 	Settings
 
-	// The messages in our hands.
+	// The messages that we hold.
 	held     map[string]*Delivery       // by id
 	ready    fifo                       // leased, and may start now
 	batches  *collector                 // makes batches of them; nil: handlers get one at a time
@@ -49,7 +49,7 @@ type Machine struct {
 
 	// The places that they run in, and the goroutines that run and receive them.
 	pool           *Pool                // nil: its handlers have places of their own
-	retryLaneOf    *Machine             // whose retry lane its queue is; nil: nobody's
+	retryLaneOf    *Machine             // whose retry lane its queue is; nil: its queue is no retry lane
 	concurrency    int                  // how many handlers may run at once
 	paused         bool                 // no handler may start, and nothing is received
 	nextAt         time.Time            // Settings.Rate: when the next handler is due to start
@@ -77,13 +77,13 @@ type Machine struct {
 	// Knowledge that later decisions use.
 	policy   retry.Policy  // Settings.Retry with the queue's limits filled in
 	facts    Facts         // what the queue's attributes say
-	memory   memory.Memory // of messages no longer in our hands
+	memory   memory.Memory // of messages that we no longer hold
 	budget   budget.Budget // of messages in flight
 	giveUps  giveups.Watch // notices when most messages are given up
 	taskTime movingAverage // how long handlers take
 	lastMove time.Time     // the latest start or end of a handler
-	waker    waker         // makes parked messages visible
-	chance   *rand.Rand    // the jitter of our own waits; retries leave nothing to chance
+	waker    waker         // makes hidden messages visible
+	chance   *rand.Rand    // the jitter of our own waits; that of retries is computed from the message
 
 	// The section under way, and time.
 	effects  []Effect      // that it has left
@@ -97,7 +97,7 @@ type Machine struct {
 	// The stop.
 	draining bool
 	softEnd  time.Time // while draining: handlers should have ended by then
-	hardEnd  time.Time // while draining: what is not settled by then will not be
+	hardEnd  time.Time // while draining: nothing is settled after it
 	closed   bool      // nothing may be started any more
 
 	// Reports to users.

@@ -52,18 +52,18 @@ type Cut uint8
 
 // The causes.
 const (
-	CutNot       Cut = iota // the error is the handler's own
+	CutNone      Cut = iota // the error is the handler's own
 	CutStopping             // the consumer stops
 	CutLeaseLost            // the message's lease has ended
-	CutElse                 // the handler's timeout, or a cause of the user's
+	CutOther                // the handler's timeout, or another cause that the user's code has set
 )
 
 // Verdict is what the end of an attempt decides.
 type Verdict struct {
 	Outcome Outcome
 	Reason  retry.Reason
-	// Due is when the message should be visible again, on our clock; zero with
-	// OutcomeRelease: at once.
+	// Due is when the message should be visible again, on our clock; with OutcomeRelease,
+	// zero means at once.
 	Due time.Time
 	Err error
 

@@ -34,7 +34,7 @@ func (c *Machine) deniedFinding(name string, denied *Failure) plan.Finding {
 		Severity: plan.Warning,
 		Code:     plan.CodePermission,
 		Problem:  name + " is off, because a permission for it is denied: " + denied.Err.Error(),
-		Remedy:   "permit the action that is named there on the resource that is named there.",
+		Remedy:   "permit the action that SQS names, on the resource that it names.",
 	}
 }
 

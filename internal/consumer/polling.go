@@ -61,7 +61,7 @@ func (c *Machine) addPoller(extra bool) *Poller {
 }
 
 // pollOn lets each poller that waits for room receive, if there is room. During a drain
-// pollers end instead; when no message is held either, the drain goes on.
+// pollers end instead; when no message is held either, the drain continues.
 func (c *Machine) pollOn(now time.Time) {
 	if c.draining {
 		c.pollers = slices.DeleteFunc(c.pollers, func(p *Poller) bool { return p.state != pollerReceiving })
@@ -164,7 +164,7 @@ func (c *Machine) Took(p *Poller, n int, batch []*Delivery, asked, answered time
 	}
 }
 
-// late returns for how long at least the reply to a receive has waited to be read. Until
+// late returns the least time for which the reply to a receive has waited to be read. Until
 // PollTimeout the SDK may have repeated the request; the time beyond it passed while the
 // process, or the machine, was suspended.
 func (c *Machine) late(asked, answered time.Time) time.Duration {
@@ -213,7 +213,7 @@ func (c *Machine) ReceiveFailed(p *Poller, n int, f Failure) {
 	}
 	if f.is(Lasting) {
 		wait = lastingPollBackoff
-		problem = fmt.Sprintf("receiving fails and will not mend by itself: %v", f.Err)
+		problem = fmt.Sprintf("receiving fails and will not recover by itself: %v", f.Err)
 	}
 	c.health.failing(problem)
 	c.noteDenied("receive", &f)

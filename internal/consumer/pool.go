@@ -144,7 +144,7 @@ func (p *Pool) places(c *Machine) (left, open int) {
 	case p.outranks(c):
 		return open, open
 	case open == 0 && own > 0 && others > 0:
-		// Without a Prefetch it would never have anything to take its turn with.
+		// Without a Prefetch it would never hold a message to start when its turn comes.
 		return max(c.Prefetch, c.batchSize()), open
 	}
 	return open + c.Prefetch, open

@@ -127,7 +127,7 @@ func (c *Machine) lookAt(g *Gate, now time.Time) {
 // next one that is received passes.
 func (c *Machine) sendCanary(g *Gate, now time.Time) {
 	if g.WantCanary(c.freshUpTo()) {
-		// Only behind others: while nothing is received, a longer wait is of no use.
+		// minAway is enough: while nothing is received, hiding it for longer does not help.
 		c.sendAway(cmp.Or(c.candidate(&g.tried, now), g.tried.first), g, minAway, now)
 	}
 	lists := []*fifo{&g.tried, &g.held}

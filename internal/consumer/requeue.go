@@ -101,7 +101,7 @@ func (c *Machine) via(d *Delivery, v Verdict, now time.Time) cause {
 	switch latest := c.copiedBy(d); {
 	case !latest.IsZero() && visible.After(latest):
 		if d.knowsDue(v.Due) && latest.Sub(now) > c.longestCopy()/10 && v.Due.Sub(now) > c.longestCopy() {
-			return byVisibility // a copy could not wait for so long either: this one does first, for as long as it can
+			return byVisibility // a copy could not wait for so long either: hide this one first, for as long as SQS permits
 		}
 		return becauseRetention
 	case short && v.Due.Sub(visible) > retry.AllowedShortfall(v.Due.Sub(now)) && !d.knowsDue(v.Due):
@@ -189,10 +189,10 @@ func (c *Machine) requeue(d *Delivery, now time.Time) {
 // holds it for the rest of its wait.
 func (c *Machine) delayFor(v Verdict, now time.Time) int32 {
 	wait := max(v.Due.Sub(now), time.Second)
-	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before anybody sees it
-	parked := (wait > longest || v.unavailable) && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
+	longest := min(plan.MaxDelay, c.longestCopy()) // or the queue would drop the copy before a consumer receives it
+	hideInstead := (wait > longest || v.unavailable) && v.requeue != becauseInFlight && c.facts.Plan.MaxReceives != 1
 	justMisses := wait > retry.MaxVisibility-time.Minute && wait < retry.MaxVisibility+plan.MaxDelay
-	if parked && !justMisses && !c.draining {
+	if hideInstead && !justMisses && !c.draining {
 		return 1
 	}
 	if wait < exactDelay {

@@ -30,7 +30,7 @@ const afterPanic = time.Second
 // because it may settle and lose others, which have consequences in turn.
 type deferredWork struct {
 	gone          []*Delivery // of a FIFO queue and no longer held: their groups go on, or are given back
-	withoutResult []*Gate     // have let a message through that told nothing: see endedWithoutResult
+	withoutResult []*Gate     // have let a message through whose end shows nothing: see endedWithoutResult
 }
 
 // doDeferred does the deferred work, and the work that it adds.

@@ -25,7 +25,7 @@ type Settings struct {
 	PollTimeout   time.Duration // how long a receive can take before the SDK gives up
 	StopBudget    time.Duration
 	SoftBudget    time.Duration // the part of it before handlers are told to stop
-	InFlightQuota int           // negative: it does not matter
+	InFlightQuota int           // negative: it is not watched
 	FIFO          FIFO
 	Seed          uint64 // of all random choices
 

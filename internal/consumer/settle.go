@@ -17,8 +17,8 @@ const (
 	minSettleBackoff = 100 * time.Millisecond
 	maxSettleBackoff = 5 * time.Second
 
-	// unsettledMany is from how many refusals of one settlement in a row the health is
-	// degraded.
+	// unsettledMany is the number of refusals of one settlement, in a row, that degrades the
+	// health.
 	unsettledMany = 5
 )
 

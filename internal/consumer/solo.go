@@ -29,12 +29,12 @@ import (
 // its receives begin at 1: no death counts for two messages.
 
 const (
-	// unexplainedMany is from how many receives without an outcome a message is a suspect.
+	// unexplainedMany is the number of receives without an outcome that makes a message a suspect.
 	unexplainedMany = 3
-	// deadlyMany is from how many receives without an outcome a marked message is
-	// dead-lettered: each of them was the death of a process that ran it alone.
+	// deadlyMany is the number of receives without an outcome after which a marked message is
+	// dead-lettered: in each of them a process died that ran it alone.
 	deadlyMany = 2
-	// suspectsMany is how many suspects are run alone within suspectsFor, at most.
+	// suspectsMany is how many suspects at most are run alone within suspectsFor.
 	suspectsMany = 50
 	suspectsFor  = 15 * time.Minute
 	// soloPatience is how long others do not start while a message that must run alone
@@ -48,7 +48,7 @@ const (
 	// soloRest is for how many times the time that others had to wait they may start
 	// afterwards.
 	soloRest = 9
-	// queueAlone is for how long a message is given back while another must run alone.
+	// queueAlone is how long a message is given back for while another must run alone.
 	queueAlone = time.Minute
 )
 
@@ -81,9 +81,9 @@ func (c *Machine) unexplained(d *Delivery, attempts int, now time.Time) int {
 		arrived = d.History.Arrived
 	}
 	// A longer wait than 12 hours takes one receive for each 12 hours.
-	parked := d.hops(c.ahead) + int(now.Sub(c.local(arrived))/(retry.MaxVisibility-time.Hour))
+	inLongWaits := d.hops(c.ahead) + int(now.Sub(c.local(arrived))/(retry.MaxVisibility-time.Hour))
 	known := c.memory.Recall(d.ID, now)
-	return d.receives - 1 - max(attempts+parked, known.Receives, known.Seen)
+	return d.receives - 1 - max(attempts+inLongWaits, known.Receives, known.Seen)
 }
 
 // suspicious reports whether d was received too often to be explained, even by all the

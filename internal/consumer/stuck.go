@@ -14,8 +14,8 @@ import (
 // without story and trace header, or the message is hidden.
 
 const (
-	// apartFrom is from how many refusals a copy is sent in a request of its own: SQS may
-	// have refused the whole batch because of one copy.
+	// apartFrom is the number of refusals after which a copy is sent in a request of its own:
+	// SQS may have refused the whole batch because of one copy.
 	apartFrom = 3
 
 	// A copy that is refused for no known reason is given up after stuckFor if SQS has

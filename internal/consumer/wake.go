@@ -27,7 +27,7 @@ const (
 	maxWakeRate = 100 // messages a second, at most
 )
 
-// Wake wakes the parked messages of these keys, of all if there are none, and has their
+// Wake wakes the hidden messages of these keys, or of all keys if none is given, and makes their
 // breakers probe. It returns how many messages will be woken.
 func (c *Machine) Wake(keys ...string) int {
 	c.Probe(keys...)
@@ -37,8 +37,8 @@ func (c *Machine) Wake(keys ...string) int {
 	}, c.now)
 }
 
-// Probe makes the next probe of the open breakers of these keys, of all if there are none, due at
-// once. It returns how many breakers will probe.
+// Probe makes the next probe of the open breakers of these keys, or of all if none is given, due
+// at once. It returns how many breakers will probe.
 func (c *Machine) Probe(keys ...string) (probing int) {
 	for _, g := range c.gates.byKey {
 		if g.State() == breaker.Open && isNamed(keys, g.key) {
@@ -53,7 +53,7 @@ func (c *Machine) Probe(keys ...string) (probing int) {
 // isNamed reports whether key is one of keys; if there are none, all keys are meant.
 func isNamed(keys []string, key string) bool { return len(keys) == 0 || slices.Contains(keys, key) }
 
-// wake wakes the parked messages that match.
+// wake wakes the hidden messages that match.
 func (c *Machine) wake(match func(*memory.Note) bool, now time.Time) int {
 	if c.draining || c.closed {
 		return 0

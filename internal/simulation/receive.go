@@ -119,7 +119,7 @@ func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consum
 			bad = append(bad, ignored{&d.Delivery, err})
 		}
 		if d.Receives > 1 && !c.Settings.Queue.FIFO {
-			d.CountFit(c.machine.Policy(), c.ahead, now)
+			d.CountPossibleAttempts(c.machine.Policy(), c.ahead, now)
 		}
 		if c.Key != nil {
 			d.Key = c.Key(d.payload)

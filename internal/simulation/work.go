@@ -70,14 +70,14 @@ func (c *Consumer) run(d *consumer.Delivery) {
 	if timeout := c.Settings.HandlerTimeout; timeout > 0 && r.does.Takes > timeout {
 		c.Process.After(timeout, func() {
 			if r.runs == number {
-				c.cut(r, consumer.CutElse)
+				c.cut(r, consumer.CutOther)
 			}
 		})
 		if !r.does.Ignores {
 			return
 		}
 	}
-	c.Process.After(r.does.Takes, func() { c.returns(r, number, r.does, consumer.CutNot) })
+	c.Process.After(r.does.Takes, func() { c.returns(r, number, r.does, consumer.CutNone) })
 }
 
 // cut ends the context of a handler that runs.
@@ -86,7 +86,7 @@ func (c *Consumer) cut(r *delivery, cause consumer.Cut) {
 		return
 	}
 	number, does := r.runs, Run{Err: context.Canceled}
-	if cause == consumer.CutElse {
+	if cause == consumer.CutOther {
 		does = Run{Err: context.DeadlineExceeded, Unavailable: true}
 	}
 	c.Process.After(heed, func() { c.returns(r, number, does, cause) })

@@ -79,17 +79,7 @@ func javascriptSDK(t *testing.T, code string) *exec.Cmd {
 
 func javaSDK(t *testing.T, code string) *exec.Cmd {
 	t.Helper()
-	java, mvn := installed(t, "java"), installed(t, "mvn")
-	classes := filepath.Join(t.TempDir(), "classpath")
-	resolve := exec.CommandContext(t.Context(), mvn, "--offline", "--quiet", "--batch-mode", "--file", sdkFile(t, "pom.xml"),
-		"dependency:build-classpath", "-Dmdep.outputFile="+classes)
-	if out, err := resolve.CombinedOutput(); err != nil {
-		t.Skipf("skipped: the AWS SDK for Java is not installed (mvn dependency:build-classpath in cmd/reprise/testdata/sdks): %s", bytes.TrimSpace(out))
-	}
-	classpath, err := os.ReadFile(classes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	java, classes := installed(t, "java"), classpath(t, "sdks")
 	program := `import java.net.URI;
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
@@ -101,7 +91,23 @@ class Page {
 ` + code + `	}
 }
 `
-	return exec.CommandContext(t.Context(), java, "--class-path", strings.TrimSpace(string(classpath)), written(t, "Page.java", program))
+	return exec.CommandContext(t.Context(), java, "--class-path", classes, written(t, "Page.java", program))
+}
+
+// classpath is where Java finds what the pom.xml in a folder of testdata requires, if Maven has it.
+func classpath(t *testing.T, folder string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "classpath")
+	resolve := exec.CommandContext(t.Context(), installed(t, "mvn"), "--offline", "--quiet", "--batch-mode", "--file", filepath.Join("testdata", folder, "pom.xml"),
+		"dependency:build-classpath", "-Dmdep.outputFile="+file)
+	if out, err := resolve.CombinedOutput(); err != nil {
+		t.Skipf("skipped: not all packages for Java are there (mvn dependency:build-classpath in cmd/reprise/testdata/%s): %s", folder, bytes.TrimSpace(out))
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // sdkFile is a path beside what names the SDKs.

@@ -31,7 +31,9 @@ type Result struct {
 	// messages in flight; PeakOpen the most that were sent and not yet settled.
 	PeakRequests, PeakInFlight, PeakOpen int
 
-	Outages  []Recovery
+	Outages []Recovery
+	// Trace has the attempts of the first messages, in the order of their ends: see Scenario.Trace.
+	Trace    []Traced
 	Requests Requests
 	// Notes are what a reader should know.
 	Notes []string
@@ -152,6 +154,17 @@ func (r Result) Cost() float64 {
 		price = FIFOPrice
 	}
 	return float64(r.Requests.Units) / 1e6 * price
+}
+
+// Traced is an attempt of a message.
+type Traced struct {
+	Message int    // in the order in which they were sent, the first is 0
+	ID      string // of the message as it was sent
+	Attempt int    // its number, as the policy counts
+	// Started and Ended are its times. Due is when the message is to be tried again; zero: never.
+	Started, Ended, Due time.Duration
+	Succeeded           bool
+	Outcome             string // of the message: delete, retry, release, dead-letter, keep, lost or hold
 }
 
 // Quantiles describes durations. The zero Quantiles has none.

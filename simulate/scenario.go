@@ -26,6 +26,8 @@ type Scenario struct {
 	// Bucket is the length of the periods of [Result.Series]. Default: such that there are some
 	// hundreds. Periods are joined where there would be more than MaxBuckets.
 	Bucket time.Duration `yaml:"bucket,omitempty"`
+	// Trace is of how many messages, the first ones, [Result.Trace] has every attempt. Default: none.
+	Trace int `yaml:"trace,omitempty"`
 	// Seed selects the draws. Default: 0, a seed like any other.
 	Seed uint64 `yaml:"seed,omitempty"`
 }

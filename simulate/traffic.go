@@ -116,14 +116,19 @@ func (r *run) put(n int) {
 // envelope is m as it is sent.
 func (r *run) envelope(m *message) engine.Message {
 	i := uint64(m.number)
-	e := engine.Message{Payload: m, Delay: -1}
-	binary.BigEndian.PutUint64(e.ID[:8], draw(r.Seed, forID, i, 0))
-	binary.BigEndian.PutUint64(e.ID[8:], draw(r.Seed, forIDRest, i, 0))
+	e := engine.Message{Payload: m, Delay: -1, ID: idOf(r.Seed, int(m.number))}
 	if r.Queue.FIFO {
 		e.Group = strconv.FormatUint(draw(r.Seed, forGroup, i, 0)%uint64(r.Queue.Groups), 10)
 		e.Dedup = strconv.FormatUint(i, 10)
 	}
 	return e
+}
+
+// idOf is the id of a message, which selects its jitter.
+func idOf(seed uint64, number int) (id engine.ID) {
+	binary.BigEndian.PutUint64(id[:8], draw(seed, forID, uint64(number), 0))
+	binary.BigEndian.PutUint64(id[8:], draw(seed, forIDRest, uint64(number), 0))
+	return id
 }
 
 // unitBytes is how many bytes are billed as one request.

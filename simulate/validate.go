@@ -32,6 +32,7 @@ func (s Scenario) Validate() error {
 	c.network(&d.Network)
 	c.between("horizon", s.Horizon, 0, MaxHorizon)
 	c.between("bucket", s.Bucket, 0, MaxHorizon)
+	c.count("trace", s.Trace, 0, MaxMessages)
 	if len(c) == 0 {
 		c.ends(&d)
 	}

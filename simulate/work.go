@@ -164,6 +164,9 @@ func (r *run) attempted(n *node, a simulation.Attempt) {
 	r.running--
 	counts := &r.result.Attempts
 	r.result.Last = now
+	if int(one.number) < r.Trace {
+		r.trace(one, a)
+	}
 	switch {
 	case a.Err == nil:
 		counts.Succeeded++
@@ -191,6 +194,18 @@ func (r *run) attempted(n *node, a simulation.Attempt) {
 		one.waits = true
 		r.waiting++
 	}
+}
+
+// trace lists an attempt.
+func (r *run) trace(one *message, a simulation.Attempt) {
+	traced := Traced{
+		Message: int(one.number), ID: a.OriginID, Attempt: a.Attempt,
+		Started: a.Started.Sub(epoch), Ended: a.Ended.Sub(epoch), Succeeded: a.Err == nil, Outcome: a.Outcome.String(),
+	}
+	if !a.Due.IsZero() {
+		traced.Due = a.Due.Sub(epoch)
+	}
+	r.result.Trace = append(r.result.Trace, traced)
 }
 
 // settles takes in what SQS has confirmed.

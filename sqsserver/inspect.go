@@ -28,6 +28,9 @@ type QueueInfo struct {
 	InFlight int
 	Delayed  int
 	Polls    int // long polls that wait now
+	// Oldest is when the oldest message was sent, in whatever state it is. A message that was
+	// dead-lettered keeps the time of its first queue. Zero: the queue is empty.
+	Oldest time.Time
 
 	DeadLetter  string // ARN of the dead-letter queue; "": there is none
 	MaxReceives int    // maxReceiveCount; 0: there is none
@@ -63,6 +66,7 @@ func (s *Server) info(q *queue) (QueueInfo, error) {
 			DeadLetter: q.attributes.redrive.target, MaxReceives: q.attributes.redrive.maxReceives,
 		}
 		info.Visible, info.InFlight, info.Delayed = s.engine.Counts(now, q.engine)
+		info.Oldest, _ = s.engine.Oldest(now, q.engine)
 		for w := q.waiters.first; w != nil; w = w.next {
 			info.Polls++
 		}

@@ -41,7 +41,7 @@ func TestQueues(t *testing.T) {
 			{
 				Name: "q", Account: "000000000000", Region: "us-east-1", ARN: "arn:aws:sqs:us-east-1:000000000000:q",
 				URL: "http://sqs.us-east-1.localhost/000000000000/q", Created: created, Tags: map[string]string{"team": "a"},
-				Visible: 1, InFlight: 1, Delayed: 2,
+				Visible: 1, InFlight: 1, Delayed: 2, Oldest: created,
 				DeadLetter: "arn:aws:sqs:us-east-1:000000000000:dead", MaxReceives: 5,
 			},
 		}

@@ -37,6 +37,17 @@ func (e *Engine) Counts(now time.Time, q *Queue) (visible, inFlight, delayed int
 	return q.messages.live - hidden, q.inFlight, hidden - q.inFlight
 }
 
+// Oldest returns when the oldest message of q was sent, in whatever state it is. False means
+// that q is empty.
+func (e *Engine) Oldest(now time.Time, q *Queue) (sent time.Time, ok bool) {
+	q.settleDue(e.tick(now))
+	oldest, ok := q.ages.first()
+	if !ok {
+		return time.Time{}, false
+	}
+	return instant(oldest.key), true
+}
+
 // settleDue makes visible and drops everything that is due.
 func (q *Queue) settleDue(t int64) {
 	q.exposeDue(t, math.MaxInt)

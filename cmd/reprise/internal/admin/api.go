@@ -40,6 +40,10 @@ type Config struct {
 	Queues func(ctx context.Context) (described []operate.Described, complete bool, err error)
 	// Server has the queues of the process. Default: it has none of its own.
 	Server *sqsserver.Server
+	// Traffic returns what clients did to the queues of Server, by ARN. Default: nobody counts.
+	Traffic func() map[string]Traffic
+	// RequestPrice is what a million requests to SQS cost, in dollars. Default: the list price.
+	RequestPrice float64
 	// Events has what consumers do. It is required; the code that stops the process calls its Stop.
 	Events *Events
 	// Token is what requests that come by TCP must have. Default: none; then only clients of this
@@ -64,6 +68,7 @@ type Running struct {
 // API answers requests under [Path].
 type API struct {
 	cfg   Config
+	since time.Time // when it was made: about the start of the process
 	guard guard
 	mux   *http.ServeMux
 }
@@ -78,7 +83,7 @@ type route struct {
 
 // New returns the API.
 func New(cfg Config) *API {
-	a := &API{cfg: cfg, guard: guard{cfg: &cfg}, mux: http.NewServeMux()}
+	a := &API{cfg: cfg, since: time.Now(), guard: guard{cfg: &cfg}, mux: http.NewServeMux()}
 	allowed := make(map[string]string) // methods by path
 	for _, r := range a.routes() {
 		a.mux.Handle(r.method+" "+Path+r.path, a.handler(r))
@@ -111,6 +116,7 @@ func (a *API) routes() []route {
 		{"GET", "consumers", false, answer(a.consumers)},
 		{"GET", "consumers/{queue}", false, answer(a.consumer)},
 		{"GET", "events", false, a.watch},
+		{"GET", "stats", false, answer(a.stats)},
 		{"POST", "consumers/{queue}/pause", true, act(a, "pause", pause)},
 		{"POST", "consumers/{queue}/resume", true, act(a, "resume", resume)},
 		{"POST", "consumers/{queue}/concurrency", true, act(a, "concurrency", setConcurrency)},

@@ -53,6 +53,9 @@ func NewClient(address, token string) (*Client, error) {
 	return c, nil
 }
 
+// Address returns the address as it was given.
+func (c *Client) Address() string { return c.address }
+
 // Consumers returns the consumers of the process.
 func (c *Client) Consumers(ctx context.Context) ([]Consumer, error) {
 	var all Consumers
@@ -64,6 +67,12 @@ func (c *Client) Consumers(ctx context.Context) ([]Consumer, error) {
 func (c *Client) Consumer(ctx context.Context, queue string) (found Consumer, err error) {
 	err = c.call(ctx, http.MethodGet, "consumers/"+url.PathEscape(queue), nil, &found)
 	return found, err
+}
+
+// Stats returns the queues and consumers of the process, with what has happened since its start.
+func (c *Client) Stats(ctx context.Context) (s Stats, err error) {
+	err = c.call(ctx, http.MethodGet, "stats", nil, &s)
+	return s, err
 }
 
 // Act has something done to the consumer of a queue; how is [Keys], [Concurrency] or [Rate].

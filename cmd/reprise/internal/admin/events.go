@@ -16,14 +16,15 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Events passes on what consumers do to those who watch the API, as it happens. While nobody does,
-// it costs a consumer next to nothing. The zero Events is ready.
+// Events passes on what consumers do to those who watch the API, as it happens, and counts their
+// attempts. While nobody watches, it costs a consumer next to nothing. The zero Events is ready.
 type Events struct {
 	watched atomic.Int32 // len(viewers), to be looked at without the lock
 
 	mu      sync.Mutex
 	viewers map[*viewer]struct{}
 	stopped bool
+	tallies map[string]*tally // by the queue's URL
 }
 
 // viewer is a stream. What does not fit into its queue is lost to it, and counted.
@@ -109,9 +110,10 @@ type LostEvent struct {
 
 // Observer returns one that passes on what a consumer of the queue at url does.
 func (e *Events) Observer(url string) reprise.Observer {
-	queue := operate.NameOf(url)
+	queue, tally := operate.NameOf(url), e.tally(url)
 	return reprise.Observer{
 		Attempt: func(_ context.Context, a reprise.Attempt) {
+			tally.add(&a)
 			e.publish(EventAttempt, url, func() any {
 				return AttemptEvent{
 					Queue: queue, URL: url, At: a.Started.Add(a.Duration).UTC(), Message: a.Message.ID, Origin: originOf(a.Message), Group: a.Message.GroupID,

@@ -66,12 +66,19 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 		return
 	}
 	cfg.Pages, cfg.Logger, cfg.NeedsToken = d.SQS().Pages(), of.Logger, len(of.Serving.Credentials) > 0
-	cfg.Server = d.SQS()
+	cfg.Server, cfg.RequestPrice = d.SQS(), of.Watching.RequestPrice
+	cfg.Traffic = func() map[string]admin.Traffic {
+		all := make(map[string]admin.Traffic)
+		for arn, n := range d.Traffic() {
+			all[arn] = admin.Traffic{Sent: n.Sent, Received: n.Received, Deleted: n.Deleted}
+		}
+		return all
+	}
 	cfg.Consumers = func() []admin.Running { return running(d.Consumed()) }
 	cfg.Queues = func(ctx context.Context) (described []operate.Described, complete bool, err error) {
 		server := d.SQS()
 		for _, q := range server.Queues() {
-			found := operate.Described{URL: d.URL() + "/" + q.Account + "/" + q.Name}
+			found := operate.Described{URL: d.URL() + "/" + q.Account + "/" + q.Name, Oldest: q.Oldest}
 			out, err := server.GetQueueAttributes(ctx, &sqsserver.GetQueueAttributesInput{QueueUrl: q.URL, AttributeNames: []string{"All"}})
 			if err != nil {
 				found.Problem = err.Error() // it has been deleted meanwhile
@@ -91,7 +98,7 @@ func adminOfWorker(cfg admin.Config, w *daemon.Worker, of daemon.WorkerConfig) {
 	if of.AdminAddr == "" {
 		return
 	}
-	cfg.Pages, cfg.Logger = w.Pages(), of.Logger
+	cfg.Pages, cfg.Logger, cfg.RequestPrice = w.Pages(), of.Logger, of.Watching.RequestPrice
 	cfg.Consumers = func() []admin.Running { return running(w.Consumed()) }
 	cfg.Queues = func(ctx context.Context) ([]operate.Described, bool, error) {
 		described, err := describeConsumed(ctx, w.Consumed())

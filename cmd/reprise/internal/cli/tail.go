@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,11 +37,10 @@ shown leaves events out, and tells how many.
 func (a *app) runTail(f *controlFlags, queues, types []string) error {
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	defer cancel(nil)
-	stopped := errors.New("stopped")
 	go func() {
 		select {
 		case <-a.drain:
-			cancel(stopped)
+			cancel(errStopped)
 		case <-ctx.Done():
 		}
 	}()
@@ -66,10 +64,7 @@ func (a *app) runTail(f *controlFlags, queues, types []string) error {
 		}
 		return err
 	})
-	if errors.Is(err, stopped) || errors.Is(context.Cause(ctx), stopped) {
-		return nil
-	}
-	return err
+	return stoppedOr(ctx, err)
 }
 
 // eventLine is an event for people.

@@ -115,6 +115,31 @@ func (m *metrics) request(r sqsserver.Request) {
 	}
 }
 
+// Traffic is how many messages requests of clients sent to a queue, received and deleted.
+type Traffic struct{ Sent, Received, Deleted int64 }
+
+// Traffic returns that of all queues that had any, by ARN.
+func (d *Daemon) Traffic() map[string]Traffic { return d.metrics.traffic() }
+
+func (m *metrics) traffic() map[string]Traffic {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]Traffic)
+	for l, count := range m.messages {
+		of, n := all[l.arn()], int64(count) //nolint:gosec // G115: far fewer
+		switch l.action {
+		case "SendMessage", "SendMessageBatch":
+			of.Sent += n
+		case "ReceiveMessage":
+			of.Received += n
+		case "DeleteMessage", "DeleteMessageBatch":
+			of.Deleted += n
+		}
+		all[l.arn()] = of
+	}
+	return all
+}
+
 // maxQueueMetrics is how many queues have metrics of their own. Of more there are only
 // totals: anybody may ask for the metrics, of 100,000 queues they would be 40 MB.
 const maxQueueMetrics = 1000

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/plan"
@@ -21,6 +22,9 @@ type Described struct {
 	Attributes map[string]string
 	// Problem is why there are no attributes; empty: there are.
 	Problem string
+	// Oldest is when the oldest message was sent. Zero: there is none, or it is not known, since
+	// SQS's API does not tell.
+	Oldest time.Time
 }
 
 // Queue is a queue as an operator sees it.
@@ -35,6 +39,8 @@ type Queue struct {
 	Visible  int `json:"visible"`
 	InFlight int `json:"in_flight"`
 	Delayed  int `json:"delayed"`
+	// Oldest is when the oldest message was sent, if that is known.
+	Oldest time.Time `json:"oldest,omitzero"`
 	// DeadLetterQueue is the name of the queue for its dead letters, and MaxReceives after how many
 	// receives SQS moves a message there.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
@@ -81,6 +87,7 @@ func Queues(described []Described, p retry.Policy, settings plan.Settings, compl
 			Visible:  number(d.Attributes["ApproximateNumberOfMessages"]),
 			InFlight: number(d.Attributes["ApproximateNumberOfMessagesNotVisible"]),
 			Delayed:  number(d.Attributes["ApproximateNumberOfMessagesDelayed"]),
+			Oldest:   d.Oldest.UTC(),
 		}
 		if d.Problem != "" {
 			queues[i].add(plan.Error, CodeUnreadable, "the queue's attributes cannot be read: "+d.Problem, "permit sqs:GetQueueAttributes on the queue.")

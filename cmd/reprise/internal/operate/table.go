@@ -50,7 +50,7 @@ func (t Table) Text(width int) string {
 	for _, cells := range rows {
 		var line strings.Builder
 		for i, cell := range cells {
-			if i == last {
+			if i == last && !t.Right[i] {
 				line.WriteString(cut(cell, room))
 				continue
 			}

@@ -32,3 +32,6 @@ func (e *movingAverage) add(d time.Duration) {
 	}
 	e.mean += (d - e.mean) / 8
 }
+
+// planKeeping makes sure that keepLeases is called at the given time at the latest.
+func (c *Machine) planKeeping(at time.Time) { c.alarms.Sooner(&c.keeping, at) }

@@ -3,8 +3,6 @@ package consumer
 import (
 	"slices"
 	"time"
-
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // Start begins to receive, unless stopped is set: the stop would have to wait for the long
@@ -63,12 +61,6 @@ func (c *Machine) Left() (abandoned, unsettled []string) {
 // [DeadLettered].
 func (c *Machine) DeadLettersLeftOut() int { return c.deadLetterLog.next() }
 
-// Empty reports whether no message is held, no receive or worker is left, and no
-// Config.AfterDelete runs or waits.
-func (c *Machine) Empty() bool {
-	return len(c.held) == 0 && len(c.pollers) == 0 && c.workers == 0 && c.after.left() == 0
-}
-
 // releaseUnstarted gives back the messages that no handler has started on, unless there is
 // time to run them.
 func (c *Machine) releaseUnstarted(now time.Time) {
@@ -92,26 +84,4 @@ func (c *Machine) releaseUnstarted(now time.Time) {
 	for _, o := range c.outboxes() {
 		o.calls.Flush()
 	}
-}
-
-// releasedAtStop is the verdict on a message that a stop gives back; err is the error of
-// its handler, if that ran. It has no Due: the message becomes visible at once, for
-// another consumer.
-func releasedAtStop(err error) Verdict {
-	return Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Err: err}
-}
-
-// timeAllows reports whether handlers that would start now can be expected to end before
-// handlers are cancelled. Releasing a message uses up one of its receives; starting and then
-// cancelling it uses up a receive and the work.
-func (c *Machine) timeAllows(now time.Time) bool {
-	if c.taskTime.mean == 0 || c.paused {
-		return false // no handler has ended yet, so its time is unknown; or none may start
-	}
-	turns := 1 + (c.waiting+c.running)/c.capacity()
-	expected := c.taskTime.mean * time.Duration(turns)
-	if c.pool != nil {
-		expected = c.taskTime.mean + c.pool.ahead()
-	}
-	return now.Add(2 * expected).Before(c.softEnd)
 }

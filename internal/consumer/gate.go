@@ -7,7 +7,6 @@ import (
 	"github.com/reprise-sqs/reprise/internal/alarms"
 	"github.com/reprise-sqs/reprise/internal/breaker"
 	"github.com/reprise-sqs/reprise/internal/gate"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // gates keep messages from their handlers: a gate exists for each breaker that has seen
@@ -53,152 +52,11 @@ func (c *Machine) gateShut(d *Delivery, now time.Time) bool {
 	return g != nil && !g.Admits(now)
 }
 
-// readyOrShelve makes d ready for a worker, or holds it behind its gate.
-func (c *Machine) readyOrShelve(d *Delivery, now time.Time) {
-	g := c.gates.byKey[d.Key]
-	if g == nil {
-		c.addReady(d)
-		return
-	}
-	d.tried = d.tried || c.memory.Recall(d.ID, now).Unavailable
-	if !g.AdmitsThis(d.tried, c.freshUpTo(), now) {
-		c.shelve(g, d, now)
-		return
-	}
-	if g.Pass(d.tried) {
-		d.gate, d.round = g, g.Breaker.Round()
-	}
-	c.addReady(d)
-}
-
-// shelve holds d behind g. If each key has its gate, receiving goes on for other keys: so
-// the number of held messages is limited, and the others are hidden.
-func (c *Machine) shelve(g *Gate, d *Delivery, now time.Time) {
-	if !c.roomToHold(g) {
-		c.sendAway(d, g, maxAway, now)
-		return
-	}
-	c.move(d, stateShelved)
-	d.shelf = g
-	g.Hold(d.tried)
-	c.gates.bytes += d.size
-	if d.tried {
-		g.tried.push(d)
-	} else {
-		g.held.push(d)
-	}
-	c.recount(g)
-	c.awaitTurn(g, now)
-}
-
-// sendAway hides d, which waits, because there is no room to hold it behind g: for a longer
-// time each time, up to most.
-func (c *Machine) sendAway(d *Delivery, g *Gate, most time.Duration, now time.Time) {
-	away := c.sentAway(d, most, g.cause, now)
-	releases := c.releases(d, now)
-	known := c.memory.Note(d.ID, now)
-	known.Releases = releases + 1
-	if known.Asked && known.Due.After(away.Due) { // the handler asked for a longer wait
-		away.Due, away.Reason = known.Due, retry.ReasonRetryAfter
-	}
-	known.Due = away.Due
-	known.Unrun(d.Attempt, d.receives)
-	c.skip(d, away, now)
-}
-
-// roomToHold reports whether one more message may be held behind g. Where each key has
-// its gate, one key may hold half of the places, all keys together all of them, and all
-// keys of a batch consumer together half of the bytes.
-func (c *Machine) roomToHold(g *Gate) bool {
-	if !c.Keyed {
-		return true
-	}
-	all, _ := c.places()
-	share := max(1, all/2)
-	if c.batches != nil && c.gates.bytes >= c.heldAtMost()/2 {
-		return false
-	}
-	if g.State() == breaker.Ramping {
-		return g.Untried() < share // they count against the room for others
-	}
-	return c.gates.shelved < all && g.Holding() < share
-}
-
-// sentAway returns the verdict on a message that waits for its key, if there is no room to
-// hold it: it is hidden, for a longer time each time, up to most, because each time uses up
-// a receive.
-func (c *Machine) sentAway(d *Delivery, most time.Duration, cause error, now time.Time) Verdict {
-	releases := c.releases(d, now)
-	wait := min(most, minAway<<min(releases, 10))
-	wait += spread(wait/4, d.ID)
-	return Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonUnavailable, Due: now.Add(wait), Err: cause, unavailable: true}
-}
-
-// stepOut takes d out of the messages that are ready, or out of those behind its gate.
-func (c *Machine) stepOut(d *Delivery) {
-	if g := d.shelf; g != nil {
-		c.move(d, stateWaiting)
-		d.shelf = nil
-		g.Unhold(d.tried)
-		c.gates.bytes -= d.size
-		if d.tried {
-			g.tried.remove(d)
-		} else {
-			g.held.remove(d)
-		}
-		c.recount(g)
-		return
-	}
-	c.removeReady(d, stateWaiting)
-	if g := c.leaveGate(d); g != nil {
-		c.deferred.withoutResult = append(c.deferred.withoutResult, g)
-	}
-}
-
-// leaveGate notes that the run for which a gate let d through is over, and returns the gate;
-// nil if there was none.
-func (c *Machine) leaveGate(d *Delivery) *Gate {
-	g := d.gate
-	if g != nil {
-		d.gate = nil
-		g.Ended()
-	}
-	return g
-}
-
-// endedWithoutResult is called when the end of a message that g has let through shows
-// nothing about the dependency: it was lost, released, or given up as a bad message.
-func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
-	switch {
-	case c.draining:
-	case g.State() == breaker.HalfOpen && g.Active() == 0 && !g.Wanted():
-		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
-	case g.State() == breaker.Ramping:
-		c.letThrough(g, now)
-	}
-}
-
 // recount brings gates.shelved up to date with g.
 func (c *Machine) recount(g *Gate) {
 	shelved := g.Shelved()
 	c.gates.shelved += shelved - g.counted
 	g.counted = shelved
-}
-
-// letThrough lets as many of the held messages pass as g admits.
-func (c *Machine) letThrough(g *Gate, now time.Time) {
-	for n := g.Holding(); n > 0 && g.Admits(now); n-- {
-		d := g.held.first
-		if d == nil {
-			if g.State() == breaker.Ramping && !g.AwaitOthers(now) {
-				break
-			}
-			d = g.tried.first
-		}
-		c.stepOut(d)
-		c.begin(d, now)
-	}
-	c.awaitTurn(g, now)
 }
 
 // awaitTurn sets g's alarm while g is ramping.
@@ -254,4 +112,10 @@ func (c *Machine) dropIdleGate(g *Gate) {
 			c.gates.former = formerGate{g.Breaker, c.counts.Deleted, true}
 		}
 	}
+}
+
+// freshUpTo returns up to how many held messages another one may be received as the canary.
+func (c *Machine) freshUpTo() int {
+	all, _ := c.places()
+	return 2 * all
 }

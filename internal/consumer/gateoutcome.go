@@ -55,32 +55,6 @@ func (c *Machine) passedAndEnded(g *Gate, d *Delivery, unavailable bool, took ti
 	})
 }
 
-// ramp changes g's breaker, which is ramping, and applies the consequences.
-func (c *Machine) ramp(g *Gate, now time.Time, change func(*breaker.Breaker)) {
-	rising := g.Breaker.Rising()
-	b, ramping := g.Ramp(change)
-	switch {
-	case !ramping:
-		c.turn(g, now, func(old *breaker.Breaker) { *old = b })
-		return
-	case b.Rising() && !rising:
-		c.wakeHidden(g, now)
-	case rising && !b.Rising():
-		c.stopWaking(g.key)
-	}
-	c.letThrough(g, now)
-}
-
-// canaryEnded takes in the end of a probe or of a canary's run.
-func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now time.Time) {
-	switch {
-	case !unavailable:
-		c.turn(g, now, func(b *breaker.Breaker) { b.Answered(took, now) })
-	case g.State() == breaker.HalfOpen:
-		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
-	}
-}
-
 // heldInOutage returns the verdict on a message whose attempt failed while its breaker was
 // not closed: no attempt is counted, and the message is held. A message that is given up for
 // its age, or because its queue would drop it, stays given up.

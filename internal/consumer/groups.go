@@ -68,17 +68,6 @@ func (c *Machine) byGroup(d *Delivery, v Verdict, now time.Time) Verdict {
 	return c.route(d, v, now)
 }
 
-// mayHold reports whether d, the head of its group, and the messages behind it may be held
-// here until d is due.
-func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
-	wait := due.Sub(now)
-	if !c.Queue.FIFO || c.FIFO == FIFOBlock || c.draining || c.budget.High(now) || d.lease.Age(now)+wait >= holdAtMost || c.expiresBefore(d, due) {
-		return false
-	}
-	all, _ := c.places()
-	return c.groups.MayHold(&d.member, wait, max(all, MaxBatch))
-}
-
 // holdGroup takes d back from its handler, and runs it again when it is due; the messages
 // behind it wait with it.
 func (c *Machine) holdGroup(d *Delivery, v Verdict, now time.Time) {

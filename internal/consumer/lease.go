@@ -26,9 +26,6 @@ func (c *Machine) keepLeases(now time.Time) {
 	}
 }
 
-// planKeeping makes sure that keepLeases is called at the given time at the latest.
-func (c *Machine) planKeeping(at time.Time) { c.alarms.Sooner(&c.keeping, at) }
-
 // leasesDue returns the messages to renew now, and when to look again, zero if no message is
 // held. It includes the messages that would be due within a tenth of a lease, so that
 // heartbeats share requests. It lets go of messages whose lease has ended. A message whose

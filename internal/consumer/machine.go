@@ -139,8 +139,3 @@ func New(s Settings) *Machine {
 	}
 	return c
 }
-
-// outboxes returns all four outboxes.
-func (c *Machine) outboxes() [4]*Outbox {
-	return [...]*Outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
-}

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"math"
 	"time"
 )
 
@@ -19,6 +18,17 @@ const (
 func (c *Machine) SetConcurrency(n int) {
 	c.concurrency = n
 	c.wholePool = false
+}
+
+// SetConcurrency changes how many handlers may run at once. It is a section of its own, at
+// now.
+func (p *Pool) SetConcurrency(n int, now time.Time) {
+	p.concurrency = n
+	for c := range p.Each {
+		c.now = now
+		c.takeWhole()
+	}
+	p.endSection(nil, now)
 }
 
 // SetRate changes how many handlers may start a second; 0: no limit. The next start keeps the new
@@ -68,38 +78,3 @@ func (c *Machine) PoolShare() Share { return Share{c.turns.Priority, c.turns.Wei
 
 // Handlers returns how many handlers run.
 func (c *Machine) Handlers() int { return c.handlers() }
-
-// full reports whether as many handlers run as c's own concurrency permits. If its pool is
-// the limit, its messages wait for other consumers' handlers instead.
-func (c *Machine) full() bool {
-	if c.pool != nil && c.concurrency >= c.pool.concurrency {
-		return false
-	}
-	return c.handlers() >= c.concurrency
-}
-
-// countStart counts a handler's start against the rate.
-func (c *Machine) countStart(now time.Time) {
-	if c.Rate == 0 {
-		return
-	}
-	if c.nextAt.Before(now) {
-		c.nextAt = now
-	}
-	c.nextAt = c.nextAt.Add(rateSpacing(c.Rate))
-}
-
-func rateSpacing(rate float64) time.Duration {
-	return time.Duration(float64(time.Second) / rate)
-}
-
-// places returns how many messages may be held at once (all), and how many of them may wait
-// (waiting): fewer if there is a rate.
-func (c *Machine) places() (all, waiting int) {
-	all = c.capacity() + c.Prefetch
-	if c.Rate == 0 {
-		return all, all
-	}
-	ahead := math.Ceil(c.Rate * rateAhead.Seconds())
-	return all, int(min(float64(all), max(ahead, float64(c.batchSize()))))
-}

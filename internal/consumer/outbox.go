@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/alarms"
@@ -58,6 +57,12 @@ func (c *Machine) put(o *Outbox, d *Delivery, now time.Time) {
 	}
 }
 
+// copySize returns the size of a copy of d in a batch request, with a story or a history,
+// and with the trace header: SQS does not count that, but the request carries it.
+func copySize(d *Delivery) int {
+	return d.Size + d.TraceSize + max(historySize, MaxStoryError+1000)
+}
+
 // lingered is called when an outbox's alarm rings. Under load, requests fill up long before:
 // so the alarm is not set again for each request, but here, if its request is gone already.
 func (c *Machine) lingered(o *Outbox, now time.Time) {
@@ -83,52 +88,7 @@ func (c *Machine) sendRequests() {
 	}
 }
 
-// Prepare fills in the entries of the request for batch, and returns batch without the
-// messages whose lease has ended: another consumer may have them, and a request would
-// disturb it. The shell calls Prepare just before the request goes out: so receipt handles
-// are the newest, and the time that has passed is part of the backoff.
-func (c *Machine) Prepare(o *Outbox, batch []*Delivery, entries *[MaxBatch]Entry) []*Delivery {
-	if o.leased {
-		batch = c.dropExpired(batch, c.now)
-	}
-	for i, d := range batch {
-		switch o.Request {
-		case DeleteMessages:
-			d.named = d.Handle
-			entries[i] = Entry{Handle: d.Handle}
-		case HideMessages:
-			entries[i] = c.hideOf(d, c.now)
-		case SendDeadLetters:
-			entries[i] = Entry{Story: c.story(d, c.now), Bare: d.bare}
-		case SendCopies:
-			entries[i] = Entry{History: c.historyFor(d, c.now), Seconds: c.delayFor(d.verdict, c.now), Bare: d.bare}
-		}
-	}
-	return batch
-}
-
-// Acknowledge takes in the results of the request for batch: messages that SQS confirmed are
-// no longer held, those that it refused are sent again later.
-func (c *Machine) Acknowledge(o *Outbox, batch []*Delivery, results *[MaxBatch]Failure) {
-	now := c.now
-	if slices.ContainsFunc(results[:len(batch)], func(f Failure) bool { return f.Err == nil }) {
-		c.answered = now
-	}
-	if c.TellSettled {
-		c.unreported = slices.Grow(c.unreported, len(batch)) // at once, not by doubling
-	}
-	for i, d := range batch {
-		c.move(d, stateSettling)
-		f := &results[i]
-		switch {
-		case f.Err == nil && d.superseded() && (o == &c.deletes || o == &c.hides):
-			c.settle(d, now) // SQS may have confirmed it for the older receipt handle only
-		case f.Err == nil:
-			o.taken++
-			c.confirm(o, d, now)
-		default:
-			c.refused(o, d, f, now)
-		}
-	}
-	o.calls.Ended()
+// outboxes returns all four outboxes.
+func (c *Machine) outboxes() [4]*Outbox {
+	return [...]*Outbox{&c.deletes, &c.hides, &c.copies, &c.requeues}
 }

@@ -115,3 +115,10 @@ func (f *Failure) is(k FailureKind) bool { return f.Kinds&k != 0 }
 
 // ErrUnanswered is the error of an entry that a reply does not mention.
 var ErrUnanswered = errors.New("the reply did not mention this entry")
+
+// releasedAtStop is the verdict on a message that a stop gives back; err is the error of
+// its handler, if that ran. It has no Due: the message becomes visible at once, for
+// another consumer.
+func releasedAtStop(err error) Verdict {
+	return Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Err: err}
+}

@@ -34,17 +34,6 @@ func NewPool(concurrency int) *Pool { return &Pool{concurrency: concurrency} }
 // Concurrency returns how many handlers may run at once.
 func (p *Pool) Concurrency() int { return p.concurrency }
 
-// SetConcurrency changes how many handlers may run at once. It is a section of its own, at
-// now.
-func (p *Pool) SetConcurrency(n int, now time.Time) {
-	p.concurrency = n
-	for c := range p.Each {
-		c.now = now
-		c.takeWhole()
-	}
-	p.endSection(nil, now)
-}
-
 // Join makes c one of p's. If whole is set it may use all of p.
 func (p *Pool) Join(c *Machine, s Share, whole bool) {
 	c.pool, c.solo, c.wholePool = p, &p.solo, whole
@@ -76,24 +65,6 @@ func (p *Pool) Leave(c *Machine) bool {
 
 // Each yields all of p's machines, those of the highest priority first.
 func (p *Pool) Each(yield func(*Machine) bool) { p.order.All(yield) }
-
-// endSection starts a worker for the machine whose turn it is, and lets pollers receive that
-// have room: those of c, whose state has changed, and those of other machines that have no
-// receive under way. A worker has its place from its start to its end, also between two
-// handlers, so that it can go on with the next message of its own queue.
-func (p *Pool) endSection(c *Machine, now time.Time) {
-	if p.workers() < p.concurrency {
-		if next := p.next(nil, now); next != nil && !next.workerStarting {
-			next.startWorker()
-		}
-	}
-	for other := range p.Each {
-		other.planStart(now)
-		if other == c || other.reserved == 0 {
-			other.pollOn(now)
-		}
-	}
-}
 
 // grants reports whether the worker of c that asks may start a handler. If not, the worker
 // ends, and another machine can have its place.

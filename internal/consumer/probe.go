@@ -143,12 +143,6 @@ func (c *Machine) sendCanary(g *Gate, now time.Time) {
 	c.alarms.Set(&g.look, now.Add(g.CanaryPatience(c.taskTime.mean)))
 }
 
-// freshUpTo returns up to how many held messages another one may be received as the canary.
-func (c *Machine) freshUpTo() int {
-	all, _ := c.places()
-	return 2 * all
-}
-
 // candidate returns the message that has been in list longest and may run now.
 func (c *Machine) candidate(list *fifo, now time.Time) *Delivery {
 	d := list.first
@@ -185,4 +179,58 @@ func (c *Machine) ProbeEnded(g *Gate, n int, began time.Time, err error) {
 		c.canaryEnded(g, err != nil, c.now.Sub(began), c.now)
 	}
 	c.dropIdleGate(g)
+}
+
+// letThrough lets as many of the held messages pass as g admits.
+func (c *Machine) letThrough(g *Gate, now time.Time) {
+	for n := g.Holding(); n > 0 && g.Admits(now); n-- {
+		d := g.held.first
+		if d == nil {
+			if g.State() == breaker.Ramping && !g.AwaitOthers(now) {
+				break
+			}
+			d = g.tried.first
+		}
+		c.stepOut(d)
+		c.begin(d, now)
+	}
+	c.awaitTurn(g, now)
+}
+
+// endedWithoutResult is called when the end of a message that g has let through shows
+// nothing about the dependency: it was lost, released, or given up as a bad message.
+func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
+	switch {
+	case c.draining:
+	case g.State() == breaker.HalfOpen && g.Active() == 0 && !g.Wanted():
+		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
+	case g.State() == breaker.Ramping:
+		c.letThrough(g, now)
+	}
+}
+
+// canaryEnded takes in the end of a probe or of a canary's run.
+func (c *Machine) canaryEnded(g *Gate, unavailable bool, took time.Duration, now time.Time) {
+	switch {
+	case !unavailable:
+		c.turn(g, now, func(b *breaker.Breaker) { b.Answered(took, now) })
+	case g.State() == breaker.HalfOpen:
+		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
+	}
+}
+
+// ramp changes g's breaker, which is ramping, and applies the consequences.
+func (c *Machine) ramp(g *Gate, now time.Time, change func(*breaker.Breaker)) {
+	rising := g.Breaker.Rising()
+	b, ramping := g.Ramp(change)
+	switch {
+	case !ramping:
+		c.turn(g, now, func(old *breaker.Breaker) { *old = b })
+		return
+	case b.Rising() && !rising:
+		c.wakeHidden(g, now)
+	case rising && !b.Rising():
+		c.stopWaking(g.key)
+	}
+	c.letThrough(g, now)
 }

@@ -96,3 +96,18 @@ func (e *expirations) problem(now time.Time) string {
 	}
 	return fmt.Sprintf("%s %s left to expire, the first at %s: the queue will drop them before they can be tried again, and no dead-letter queue accepts them", plural.Of(e.waiting, "message"), are, e.first.UTC().Format(time.RFC3339))
 }
+
+// atLastReceive returns v, unless v would give a message back whose next receive the queue's
+// RedrivePolicy forbids: SQS would then move it to the dead-letter queue without a run and
+// without a story. If no copy replaces it, it goes there now, with its story.
+func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
+	limit := c.facts.Plan.MaxReceives
+	if limit == 0 || d.receives < limit || !v.comesAgain() {
+		return v
+	}
+	reason := retry.ReasonReceives
+	if v.Outcome == OutcomeRetry && d.Attempt >= limit {
+		reason = retry.ReasonAttempts // each receive was an attempt
+	}
+	return Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(v.Err)}
+}

@@ -69,3 +69,21 @@ func (c *Machine) End() {
 	c.planStart(c.now)
 	c.pollOn(c.now)
 }
+
+// endSection starts a worker for the machine whose turn it is, and lets pollers receive that
+// have room: those of c, whose state has changed, and those of other machines that have no
+// receive under way. A worker has its place from its start to its end, also between two
+// handlers, so that it can go on with the next message of its own queue.
+func (p *Pool) endSection(c *Machine, now time.Time) {
+	if p.workers() < p.concurrency {
+		if next := p.next(nil, now); next != nil && !next.workerStarting {
+			next.startWorker()
+		}
+	}
+	for other := range p.Each {
+		other.planStart(now)
+		if other == c || other.reserved == 0 {
+			other.pollOn(now)
+		}
+	}
+}

@@ -93,31 +93,6 @@ func (c *Machine) suspicious(d *Delivery, now time.Time) bool {
 	return !c.Queue.FIFO && d.receives > unexplainedMany && c.unexplained(d, d.Attempt-1-d.made(), now) >= unexplainedMany
 }
 
-// confine dead-letters d if it kills processes, and makes it run alone if it seems to. It
-// returns false if d may run like any other message.
-func (c *Machine) confine(d *Delivery, now time.Time) bool {
-	if d.marked() {
-		if c.unexplained(d, 0, now) >= deadlyMany {
-			c.tell(Crasher{d.Subject()})
-			c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonCrash, Err: errCrashes}, now)
-			return true
-		}
-		c.isolate(d, now)
-		return true
-	}
-	if !c.suspicious(d, now) || !c.solo.countSuspect(now) {
-		return false
-	}
-	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
-	v := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, alone: true, Err: errSuspect}
-	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
-		c.isolate(d, now) // without a mark: only the queue's own maxReceiveCount ends it
-		return true
-	}
-	c.skip(d, v, now)
-	return true
-}
-
 // countSuspect counts one more suspect, and reports whether there are few enough to run them
 // alone. Only a few messages are received together with one that kills. If there are many
 // suspects, another program releases messages by the thousand: their receives cannot be
@@ -128,26 +103,6 @@ func (s *soloTurn) countSuspect(now time.Time) bool {
 	}
 	s.suspects++
 	return s.suspects <= suspectsMany
-}
-
-// giveBackForNow gives d back while another message runs alone.
-func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
-	due := now.Add(queueAlone + spread(queueAlone, d.ID))
-	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: errSuspect}, now)
-}
-
-// isolate makes d, which waits, run alone. If another message runs or waits to run alone, d
-// is given back for a while. So is a marked message if others may start for longer than
-// queueAlone: each crash while it waits here would count against it.
-func (c *Machine) isolate(d *Delivery, now time.Time) {
-	s := c.solo
-	if s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone {
-		c.giveBackForNow(d, now)
-		return
-	}
-	c.move(d, stateAlone)
-	s.next, s.owner = d, c
-	c.claimSolo(now)
 }
 
 // claimSolo keeps others from starting, once they have had their time, so that the message

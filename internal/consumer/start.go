@@ -1,6 +1,9 @@
 package consumer
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // addReady appends d to the messages that are ready to be started. For a batch handler, a
 // message that a gate has let through goes first, and does not linger.
@@ -96,4 +99,54 @@ func (c *Machine) planStart(now time.Time) {
 	if wait := c.startsIn(d, now); wait > 0 {
 		c.alarms.Sooner(&c.startDue, now.Add(wait))
 	}
+}
+
+// timeAllows reports whether handlers that would start now can be expected to end before
+// handlers are cancelled. Releasing a message uses up one of its receives; starting and then
+// cancelling it uses up a receive and the work.
+func (c *Machine) timeAllows(now time.Time) bool {
+	if c.taskTime.mean == 0 || c.paused {
+		return false // no handler has ended yet, so its time is unknown; or none may start
+	}
+	turns := 1 + (c.waiting+c.running)/c.capacity()
+	expected := c.taskTime.mean * time.Duration(turns)
+	if c.pool != nil {
+		expected = c.taskTime.mean + c.pool.ahead()
+	}
+	return now.Add(2 * expected).Before(c.softEnd)
+}
+
+// full reports whether as many handlers run as c's own concurrency permits. If its pool is
+// the limit, its messages wait for other consumers' handlers instead.
+func (c *Machine) full() bool {
+	if c.pool != nil && c.concurrency >= c.pool.concurrency {
+		return false
+	}
+	return c.handlers() >= c.concurrency
+}
+
+// countStart counts a handler's start against the rate.
+func (c *Machine) countStart(now time.Time) {
+	if c.Rate == 0 {
+		return
+	}
+	if c.nextAt.Before(now) {
+		c.nextAt = now
+	}
+	c.nextAt = c.nextAt.Add(rateSpacing(c.Rate))
+}
+
+func rateSpacing(rate float64) time.Duration {
+	return time.Duration(float64(time.Second) / rate)
+}
+
+// places returns how many messages may be held at once (all), and how many of them may wait
+// (waiting): fewer if there is a rate.
+func (c *Machine) places() (all, waiting int) {
+	all = c.capacity() + c.Prefetch
+	if c.Rate == 0 {
+		return all, all
+	}
+	ahead := math.Ceil(c.Rate * rateAhead.Seconds())
+	return all, int(min(float64(all), max(ahead, float64(c.batchSize()))))
 }

@@ -177,3 +177,9 @@ func (c *Machine) healthNow(now time.Time) (Health, string) {
 	}
 	return health, problem
 }
+
+// Empty reports whether no message is held, no receive or worker is left, and no
+// Config.AfterDelete runs or waits.
+func (c *Machine) Empty() bool {
+	return len(c.held) == 0 && len(c.pollers) == 0 && c.workers == 0 && c.after.left() == 0
+}

@@ -95,42 +95,6 @@ func (c *Machine) judge(d *Delivery, o Opinion, ended time.Time) Verdict {
 	return c.byGroup(d, v, ended)
 }
 
-// atLastReceive returns v, unless v would give a message back whose next receive the queue's
-// RedrivePolicy forbids: SQS would then move it to the dead-letter queue without a run and
-// without a story. If no copy replaces it, it goes there now, with its story.
-func (c *Machine) atLastReceive(d *Delivery, v Verdict) Verdict {
-	limit := c.facts.Plan.MaxReceives
-	if limit == 0 || d.receives < limit || !v.comesAgain() {
-		return v
-	}
-	reason := retry.ReasonReceives
-	if v.Outcome == OutcomeRetry && d.Attempt >= limit {
-		reason = retry.ReasonAttempts // each receive was an attempt
-	}
-	return Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(v.Err)}
-}
-
-const (
-	minRelease = time.Second
-	maxRelease = 5 * time.Minute
-)
-
-// leastRelease returns the shortest wait after a handler's Release of d. Each receive counts
-// against the queue's maxReceiveCount, so the wait grows with each release in a row.
-func (c *Machine) leastRelease(d *Delivery) time.Duration {
-	releases := c.releases(d, c.now)
-	return min(maxRelease, minRelease<<min(releases, 20))
-}
-
-// releases returns how often in a row d was released, as far as that is known.
-func (c *Machine) releases(d *Delivery, now time.Time) int {
-	n := c.memory.Recall(d.ID, now).Releases
-	if d.History != nil {
-		n = max(n, d.History.Releases)
-	}
-	return n
-}
-
 // finish frees d's place in its handler and begins d's settlement.
 func (c *Machine) finish(d *Delivery, v Verdict, took time.Duration, now time.Time) {
 	c.handlerMoved(d, now)
@@ -160,39 +124,4 @@ func (c *Machine) finish(d *Delivery, v Verdict, took time.Duration, now time.Ti
 		c.remember(d, now)
 	}
 	c.settle(d, now)
-}
-
-// remember notes a failed attempt or a release, for the next receive of the message.
-func (c *Machine) remember(d *Delivery, now time.Time) {
-	known := c.memory.Note(d.ID, now)
-	known.Receives = d.receives
-	known.Trail = d.Trail
-	switch d.verdict.Outcome {
-	case OutcomeRelease:
-		if c.draining {
-			return
-		}
-		known.Runs = max(known.Runs, d.Attempt-1)
-		known.Releases = c.releases(d, now) + 1
-		known.Due = d.verdict.Due
-	case OutcomeRetry:
-		known.Runs = max(known.Runs, d.Attempt)
-		known.Releases = 0
-		known.Due = d.verdict.Due
-		known.Unavailable = d.verdict.unavailable
-	case OutcomeDeadLetter:
-		known.Runs = max(known.Runs, d.Attempt)
-		known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
-	}
-}
-
-// rememberLost notes a message that was lost, so that its next receive can be explained: no
-// process has crashed and, if the message waited here, it was not run.
-func (c *Machine) rememberLost(d *Delivery, now time.Time) {
-	known := c.memory.Note(d.ID, now)
-	known.Seen = d.receives
-	known.Trail = d.Trail
-	if d.state.waits() {
-		known.Runs, known.Receives = max(known.Runs, d.Attempt-1), d.receives
-	}
 }

@@ -1,0 +1,142 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// begin decides what a message that is next in line needs: a run of the handler,
+// or, by what is remembered of it, only a settlement.
+func (c *Machine) begin(d *Delivery, now time.Time) {
+	if !c.groups.Begin(&d.member) {
+		return
+	}
+	known := c.memory.Recall(d.ID, now)
+	due := known.Due
+	if known.Receives == 0 && d.History != nil { // the memory knows nothing of this copy
+		due = d.History.Due
+	}
+	switch {
+	case known.Done:
+		// Its work is done; only its delete was not acknowledged.
+		d.copied = known.Copied
+		c.skip(d, Verdict{Outcome: OutcomeDelete}, now)
+		return
+	case known.Spent:
+		d.watched = true                               // giveUps counted it when it was given up
+		c.memory.Note(d.ID, now).Receives = d.receives // this receive was no attempt
+		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: known.Reason, Err: known.Err}, now)
+		return
+	case due.After(now):
+		note := c.memory.Note(d.ID, now)
+		note.Unrun(d.Attempt, d.receives) // this receive was no attempt
+		note.Due = due
+		if parked := d.parked(note); due.Sub(now) <= shortHold || c.mayHold(d, due, now) {
+			c.await(d, parked, now) // it is leased, so it can wait here
+		} else {
+			c.skip(d, parked, now) // hide it again, and remember it for as long again
+		}
+		return
+	}
+	first, sent := c.local(d.FirstReceived), c.local(d.Sent)
+	if reason, exhausted := c.policy.Exhausted(d.Attempt, first, sent, now); exhausted {
+		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: reason, Err: d.withLastError(errExhausted)}, now)
+		return
+	}
+	if c.draining && (c.gateShut(d, now) || !c.timeAllows(now)) {
+		c.skip(d, releasedAtStop(nil), now)
+		return
+	}
+	if !c.gateShut(d, now) && c.confine(d, now) {
+		return
+	}
+	c.readyOrShelve(d, now)
+}
+
+// await holds d until v.Due. If d has to leave earlier, for example at a stop, it is
+// settled as v says.
+func (c *Machine) await(d *Delivery, v Verdict, now time.Time) {
+	d.verdict = v
+	c.move(d, stateScheduled)
+	c.groups.Hold(&d.member)
+	c.alarms.After(now.Add(v.Due.Sub(now)), func(now time.Time) {
+		switch {
+		case d.state != stateScheduled:
+		case d.lease.Over(now):
+			c.lose(d, errLeaseEnded) // the computer slept: another consumer may have it by now
+		default:
+			c.awaited(d)
+			c.begin(d, now)
+		}
+	})
+}
+
+// mayHold reports whether d, the head of its group, and the messages behind it may be held
+// here until d is due.
+func (c *Machine) mayHold(d *Delivery, due, now time.Time) bool {
+	wait := due.Sub(now)
+	if !c.Queue.FIFO || c.FIFO == FIFOBlock || c.draining || c.budget.High(now) || d.lease.Age(now)+wait >= holdAtMost || c.expiresBefore(d, due) {
+		return false
+	}
+	all, _ := c.places()
+	return c.groups.MayHold(&d.member, wait, max(all, MaxBatch))
+}
+
+// parked returns the verdict on d, which is not yet due. It keeps the remembered due time.
+func (d *Delivery) parked(known *memory.Note) Verdict {
+	v := Verdict{Outcome: OutcomePark, Reason: retry.ReasonPolicy, Due: known.Due, unavailable: known.Unavailable}
+	if known.Asked {
+		v.Reason = retry.ReasonRetryAfter
+	}
+	if d.History != nil {
+		v.unavailable = v.unavailable || d.History.Unavailable
+	}
+	return v
+}
+
+// confine dead-letters d if it kills processes, and makes it run alone if it seems to. It
+// returns false if d may run like any other message.
+func (c *Machine) confine(d *Delivery, now time.Time) bool {
+	if d.marked() {
+		if c.unexplained(d, 0, now) >= deadlyMany {
+			c.tell(Crasher{d.Subject()})
+			c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonCrash, Err: errCrashes}, now)
+			return true
+		}
+		c.isolate(d, now)
+		return true
+	}
+	if !c.suspicious(d, now) || !c.solo.countSuspect(now) {
+		return false
+	}
+	c.complain("suspect", "a message seems to crash the worker; it is run alone", "message", d.Subject())
+	v := Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, alone: true, Err: errSuspect}
+	if c.via(d, v, now) == byVisibility || !c.copyable(d, now) {
+		c.isolate(d, now) // without a mark: only the queue's own maxReceiveCount ends it
+		return true
+	}
+	c.skip(d, v, now)
+	return true
+}
+
+// isolate makes d, which waits, run alone. If another message runs or waits to run alone, d
+// is given back for a while. So is a marked message if others may start for longer than
+// queueAlone: each crash while it waits here would count against it.
+func (c *Machine) isolate(d *Delivery, now time.Time) {
+	s := c.solo
+	if s.next != nil || s.running != nil || d.marked() && s.rest.Sub(now) > queueAlone {
+		c.giveBackForNow(d, now)
+		return
+	}
+	c.move(d, stateAlone)
+	s.next, s.owner = d, c
+	c.claimSolo(now)
+}
+
+// giveBackForNow gives d back while another message runs alone.
+func (c *Machine) giveBackForNow(d *Delivery, now time.Time) {
+	due := now.Add(queueAlone + spread(queueAlone, d.ID))
+	c.skip(d, Verdict{Outcome: OutcomeRelease, Reason: retry.ReasonRelease, Due: due, Err: errSuspect}, now)
+}

@@ -1,0 +1,59 @@
+package consumer
+
+import "time"
+
+const (
+	minRelease = time.Second
+	maxRelease = 5 * time.Minute
+)
+
+// releases returns how often in a row d was released, as far as that is known.
+func (c *Machine) releases(d *Delivery, now time.Time) int {
+	n := c.memory.Recall(d.ID, now).Releases
+	if d.History != nil {
+		n = max(n, d.History.Releases)
+	}
+	return n
+}
+
+// leastRelease returns the shortest wait after a handler's Release of d. Each receive counts
+// against the queue's maxReceiveCount, so the wait grows with each release in a row.
+func (c *Machine) leastRelease(d *Delivery) time.Duration {
+	releases := c.releases(d, c.now)
+	return min(maxRelease, minRelease<<min(releases, 20))
+}
+
+// remember notes a failed attempt or a release, for the next receive of the message.
+func (c *Machine) remember(d *Delivery, now time.Time) {
+	known := c.memory.Note(d.ID, now)
+	known.Receives = d.receives
+	known.Trail = d.Trail
+	switch d.verdict.Outcome {
+	case OutcomeRelease:
+		if c.draining {
+			return
+		}
+		known.Runs = max(known.Runs, d.Attempt-1)
+		known.Releases = c.releases(d, now) + 1
+		known.Due = d.verdict.Due
+	case OutcomeRetry:
+		known.Runs = max(known.Runs, d.Attempt)
+		known.Releases = 0
+		known.Due = d.verdict.Due
+		known.Unavailable = d.verdict.unavailable
+	case OutcomeDeadLetter:
+		known.Runs = max(known.Runs, d.Attempt)
+		known.Spent, known.Reason, known.Err = true, d.verdict.Reason, d.verdict.Err
+	}
+}
+
+// rememberLost notes a message that was lost, so that its next receive can be explained: no
+// process has crashed and, if the message waited here, it was not run.
+func (c *Machine) rememberLost(d *Delivery, now time.Time) {
+	known := c.memory.Note(d.ID, now)
+	known.Seen = d.receives
+	known.Trail = d.Trail
+	if d.state.waits() {
+		known.Runs, known.Receives = max(known.Runs, d.Attempt-1), d.receives
+	}
+}

@@ -48,12 +48,14 @@ func New(ctx context.Context, endpoint Endpoint, region string) (*sqs.Client, er
 }
 
 // NewLambda returns a client of Lambda, with the settings of [New]. It repeats no request:
-// an invoke whose answer is lost may have run.
+// an invoke whose answer is lost may have run. It waits for a reply as long as the context
+// permits: functions run for up to 15 minutes.
 func NewLambda(ctx context.Context, endpoint Endpoint, region string) (*lambda.Client, error) {
 	cfg, err := settings(ctx, endpoint, region)
 	if err != nil {
 		return nil, err
 	}
+	cfg.HTTPClient = patient(cfg.HTTPClient.(httpClient))
 	return lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		if endpoint.URL != "" {
 			o.BaseEndpoint = &endpoint.URL

@@ -25,7 +25,10 @@ func (e *RedirectError) Error() string {
 func (*RedirectError) RetryableError() bool { return false }
 
 // httpClient is an HTTP client that follows no redirects.
-type httpClient struct{ client *http.Client }
+type httpClient struct {
+	client    *http.Client
+	transport *http.Transport // the client's
+}
 
 // newHTTPClient returns a client with the certificates and proxies of the SDK's client
 // configured, if there is one. Its connections are set up as [reprise.Tuned] does it, which
@@ -44,7 +47,18 @@ func newHTTPClient(configured aws.HTTPClient) httpClient {
 	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = connections, connections
 	transport.ResponseHeaderTimeout = headerTimeout
 	transport.DisableCompression = true // SQS compresses nothing
-	return httpClient{&http.Client{
+	return over(transport)
+}
+
+// patient returns a client like c that waits for the head of a reply without a limit of its own.
+func patient(c httpClient) httpClient {
+	transport := c.transport.Clone()
+	transport.ResponseHeaderTimeout = 0
+	return over(transport)
+}
+
+func over(transport *http.Transport) httpClient {
+	return httpClient{transport: transport, client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -1,7 +1,6 @@
 package awsclient_test
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -155,12 +154,14 @@ func TestEndpointFromEnvironment(t *testing.T) {
 // setEnv leaves no AWS settings but those given.
 func setEnv(t *testing.T, env map[string]string) {
 	t.Helper()
-	for _, name := range []string{
-		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
-		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-	} {
-		t.Setenv(name, env[name])
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, "") // which restores it
+		}
 	}
-	t.Setenv("AWS_CONFIG_FILE", cmp.Or(env["AWS_CONFIG_FILE"], "/nonexistent"))
+	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
 }

@@ -164,12 +164,14 @@ func sendJSON(t *testing.T, endpoint, queue, body string, story map[string]any) 
 var (
 	anyID      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	anySeconds = regexp.MustCompile(` +\d+s  `) // a column
+	anyJob     = regexp.MustCompile(`job-[A-Z2-7]{12}`)
 	anyTime    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
 // stable is text without what differs from run to run.
 func (s *session) stable(text string) string {
 	text = anyID.ReplaceAllString(text, "ID")
+	text = anyJob.ReplaceAllString(text, "JOB")
 	text = anySeconds.ReplaceAllString(text, " Ns  ")
 	return anyTime.ReplaceAllString(text, "TIME")
 }

@@ -1,14 +1,11 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/reprise-sqs/reprise"
 )
@@ -108,25 +105,6 @@ func wake(c *reprise.Consumer, k Keys) (Done, error) {
 
 func probe(c *reprise.Consumer, k Keys) (Done, error) {
 	return Done{Probing: c.Probe(k.Keys...)}, nil
-}
-
-// audit logs an action, whatever the log level.
-func (a *API) audit(r *http.Request, name, queue string, how any, err error) {
-	with, _ := json.Marshal(how) // it was read from JSON
-	line := slog.NewRecord(time.Now(), slog.LevelInfo, "admin action", 0)
-	line.AddAttrs(slog.String("action", name), slog.String("queue", queue), slog.String("with", string(with)), slog.String("remote", remote(r)))
-	if err != nil {
-		line.AddAttrs(slog.Any("error", err))
-	}
-	_ = a.cfg.Logger.Handler().Handle(context.WithoutCancel(r.Context()), line) // as the log's other lines
-}
-
-// remote is who calls.
-func remote(r *http.Request) string {
-	if byUnixSocket(r) {
-		return "unix socket"
-	}
-	return r.RemoteAddr
 }
 
 // readBody reads the body of a request: one JSON value, without members that into does not have.

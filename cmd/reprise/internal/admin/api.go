@@ -38,6 +38,9 @@ type Config struct {
 	// Queues describes the queues that the process knows; complete reports that these are all of the
 	// account and region.
 	Queues func(ctx context.Context) (described []operate.Described, complete bool, err error)
+	// JobQueue finds a queue that jobs may act on, by name or URL. Errors that are no *Error are
+	// failures of the process. It is required.
+	JobQueue func(ctx context.Context, queue string) (JobQueue, error)
 	// Server has the queues of the process. Default: it has none of its own.
 	Server *sqsserver.Server
 	// Traffic returns what clients did to the queues of Server, by ARN. Default: nobody counts.
@@ -71,6 +74,7 @@ type API struct {
 	since time.Time // when it was made: about the start of the process
 	guard guard
 	mux   *http.ServeMux
+	jobs  jobs
 }
 
 // route is an operation of the API.
@@ -117,6 +121,11 @@ func (a *API) routes() []route {
 		{"GET", "consumers/{queue}", false, answer(a.consumer)},
 		{"GET", "events", false, a.watch},
 		{"GET", "stats", false, answer(a.stats)},
+		{"GET", "jobs", false, answer(a.listJobs)},
+		{"GET", "jobs/{job}", false, answer(a.job)},
+		{"GET", "jobs/{job}/messages", false, answer(a.exported)},
+		{"POST", "jobs", true, answer(a.createJob)},
+		{"DELETE", "jobs/{job}", true, answer(a.cancelJob)},
 		{"POST", "consumers/{queue}/pause", true, act(a, "pause", pause)},
 		{"POST", "consumers/{queue}/resume", true, act(a, "resume", resume)},
 		{"POST", "consumers/{queue}/concurrency", true, act(a, "concurrency", setConcurrency)},

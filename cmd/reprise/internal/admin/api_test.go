@@ -69,6 +69,7 @@ type served struct {
 	*httptest.Server
 	*description
 	log *journal
+	api *admin.API
 }
 
 // serve serves an API that change configures.
@@ -95,7 +96,8 @@ func serve(t *testing.T, change func(*admin.Config)) *served {
 	if cfg.Pages == nil {
 		cfg.Pages = pages(t, cfg.Logger)
 	}
-	s.Server = httptest.NewServer(admin.New(cfg))
+	s.api = admin.New(cfg)
+	s.Server = httptest.NewServer(s.api)
 	t.Cleanup(s.Close)
 	return s
 }

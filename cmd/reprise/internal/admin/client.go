@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -79,6 +80,49 @@ func (c *Client) Stats(ctx context.Context) (s Stats, err error) {
 func (c *Client) Act(ctx context.Context, queue, action string, how any) (done Done, err error) {
 	err = c.call(ctx, http.MethodPost, "consumers/"+url.PathEscape(queue)+"/"+action, how, &done)
 	return done, err
+}
+
+// StartJob starts a job, and returns it as it begins.
+func (c *Client) StartJob(ctx context.Context, request JobRequest) (j Job, err error) {
+	err = c.call(ctx, http.MethodPost, "jobs", request, &j)
+	return j, err
+}
+
+// Jobs returns those that run, and the last that have ended, the newest first.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	var list JobList
+	err := c.call(ctx, http.MethodGet, "jobs", nil, &list)
+	return list.Jobs, err
+}
+
+// Job returns a job.
+func (c *Client) Job(ctx context.Context, id string) (j Job, err error) {
+	err = c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape(id), nil, &j)
+	return j, err
+}
+
+// CancelJob has a job end after what is under way.
+func (c *Client) CancelJob(ctx context.Context, id string) (j Job, err error) {
+	err = c.call(ctx, http.MethodDelete, "jobs/"+url.PathEscape(id), nil, &j)
+	return j, err
+}
+
+// Exported calls each with the messages that a job has exported.
+func (c *Client) Exported(ctx context.Context, id string, each func(*operate.Message) error) error {
+	for after := ""; ; {
+		var page Exported
+		if err := c.call(ctx, http.MethodGet, "jobs/"+url.PathEscape(id)+"/messages?after="+after, nil, &page); err != nil {
+			return err
+		}
+		for i := range page.Messages {
+			if err := each(&page.Messages[i]); err != nil {
+				return err
+			}
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
 }
 
 // maxReply is more than any reply has.

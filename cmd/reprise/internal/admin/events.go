@@ -52,10 +52,11 @@ const (
 	EventAttempt = "attempt"
 	EventSettled = "settled"
 	EventBreaker = "breaker"
+	EventJob     = "job"
 	EventLost    = "lost"
 )
 
-var eventNames = []string{EventAttempt, EventSettled, EventBreaker}
+var eventNames = []string{EventAttempt, EventSettled, EventBreaker, EventJob}
 
 // AttemptEvent is a run of a handler, at its end: see reprise.Attempt.
 type AttemptEvent struct {

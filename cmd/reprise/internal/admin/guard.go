@@ -22,8 +22,8 @@ import (
 //   - Any process that can connect to a Unix socket may call: the socket's permissions decide.
 //   - By TCP a call needs the token. Without one only clients of this machine may call, by a loopback
 //     name and through no proxy, and nobody if the queues ask for signatures.
-//   - What changes something has to be JSON, which a page of another origin cannot send unasked, and
-//     is refused in read-only mode.
+//   - What changes something has to be JSON or a DELETE, which a page of another origin cannot send
+//     unasked, and is refused in read-only mode.
 type guard struct {
 	cfg *Config
 
@@ -93,6 +93,9 @@ func (g *guard) checkClient(r *http.Request) *Error {
 func (g *guard) checkAction(r *http.Request) error {
 	if g.cfg.ReadOnly {
 		return problem(http.StatusForbidden, "read-only", "the admin API of this process is read-only: start it without --admin-read-only")
+	}
+	if r.Method == http.MethodDelete {
+		return nil // pages of other origins cannot send it unasked, and it has no content
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the Content-Type is %q: send application/json", r.Header.Get("Content-Type"))

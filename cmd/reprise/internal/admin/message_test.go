@@ -46,7 +46,7 @@ func withMessages(t *testing.T) (*served, *sqsserver.Server) {
 		story := fmt.Sprintf(`{"reason":"permanent","error":"card ending in %d was refused","attempts":2,"source":"arn:aws:sqs:us-east-1:000000000000:orders","origin":"o-%d","message":"m-%d","last":"2026-01-02T03:04:05Z"}`, 4000+i, i, i)
 		send("dead", 0, "{}", sqsserver.MessageAttribute{Name: reprise.StoryAttribute, DataType: "String", StringValue: story})
 	}
-	return serve(t, func(cfg *admin.Config) { cfg.Server = server }), server
+	return serve(t, func(cfg *admin.Config) { cfg.Server, cfg.JobQueue = server, jobQueue }), server
 }
 
 // TestMessages: a queue in pages, in all states or in one, with the beginning of each body; nothing is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/spf13/pflag"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
@@ -49,7 +50,8 @@ func (f *adminFlags) config(a *app) (cfg admin.Config, err error) {
 
 // adminPart is the admin API as a part of a daemon or worker.
 func adminPart(cfg admin.Config) daemon.Part {
-	return daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: admin.New(cfg), Stop: cfg.Events.Stop}
+	api := admin.New(cfg)
+	return daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Stop: api.Stop}
 }
 
 // running returns the consumers for the admin API.
@@ -89,6 +91,16 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 		}
 		return described, true, nil
 	}
+	cfg.JobQueue = func(_ context.Context, queue string) (admin.JobQueue, error) {
+		var found []string
+		for _, q := range d.SQS().Queues() {
+			if url := d.URL() + "/" + q.Account + "/" + q.Name; queue == q.Name || queue == url || queue == q.ARN {
+				found = append(found, url)
+			}
+		}
+		url, err := admin.OneQueue(queue, found)
+		return admin.JobQueue{URL: url, Client: d.Client()}, err
+	}
 	d.Add(adminPart(cfg))
 }
 
@@ -101,13 +113,29 @@ func adminOfWorker(cfg admin.Config, w *daemon.Worker, of daemon.WorkerConfig) {
 	cfg.Pages, cfg.Logger, cfg.RequestPrice = w.Pages(), of.Logger, of.Watching.RequestPrice
 	cfg.Consumers = func() []admin.Running { return running(w.Consumed()) }
 	cfg.Queues = func(ctx context.Context) ([]operate.Described, bool, error) {
-		described, err := describeConsumed(ctx, w.Consumed())
+		_, described, err := describeConsumed(ctx, w.Consumed())
 		return described, false, err
+	}
+	cfg.JobQueue = func(ctx context.Context, queue string) (admin.JobQueue, error) {
+		refs, _, err := describeConsumed(ctx, w.Consumed())
+		if err != nil {
+			return admin.JobQueue{}, err
+		}
+		var found []string
+		clients := make(map[string]*sqs.Client)
+		for _, ref := range refs {
+			if client, ok := ref.Client.(*sqs.Client); ok && (queue == ref.URL || queue == operate.NameOf(ref.URL)) {
+				found, clients[ref.URL] = append(found, ref.URL), client
+			}
+		}
+		url, err := admin.OneQueue(queue, found)
+		return admin.JobQueue{URL: url, Client: clients[url]}, err
 	}
 	w.Add(adminPart(cfg))
 }
 
-func describeConsumed(ctx context.Context, consumed []daemon.Consumed) ([]operate.Described, error) {
+// describeConsumed returns the queues that are consumed, and those that they name.
+func describeConsumed(ctx context.Context, consumed []daemon.Consumed) ([]operate.Ref, []operate.Described, error) {
 	var refs []operate.Ref
 	add := func(url string, client operate.AttributeReader) {
 		if url != "" && !slices.ContainsFunc(refs, func(r operate.Ref) bool { return r.URL == url }) {
@@ -120,7 +148,7 @@ func describeConsumed(ctx context.Context, consumed []daemon.Consumed) ([]operat
 	clients := slices.Clone(refs) // by the index of what is described
 	described, err := operate.Describe(ctx, refs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range described {
 		add(described[i].DeadLetterURL(), clients[i].Client)
@@ -130,5 +158,5 @@ func describeConsumed(ctx context.Context, consumed []daemon.Consumed) ([]operat
 		add(c.Config.RetryLane.URL, c.Client)
 	}
 	more, err := operate.Describe(ctx, refs[len(described):])
-	return append(described, more...), err
+	return refs, append(described, more...), err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
@@ -36,10 +37,14 @@ What is set here is forgotten when the process ends; a pause outlives a change o
 configuration file.`
 
 func (f *controlFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
+	f.registerProcess(cmd.Flags())
+	f.output.register(cmd.Flags())
+}
+
+// registerProcess adds the flags that name the process.
+func (f *controlFlags) registerProcess(flags *pflag.FlagSet) {
 	flags.StringVar(&f.address, "admin", "", "`URL` of the process, or unix:PATH (default "+adminVariable+", then this machine)")
 	flags.StringVar(&f.token, "admin-token", "", "`place` of the process's token: file:PATH or env:VARIABLE (default "+adminTokenVariable+")")
-	f.output.register(flags)
 }
 
 // client returns a client of the process.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
@@ -18,6 +19,7 @@ type deadFlags struct {
 	all    bool
 	dryRun bool
 	file   string
+	job    jobFlags
 }
 
 const aboutPartial = `If not all letters could be looked at, the exit code is 3: when the command is
@@ -229,6 +231,8 @@ export them before. On a terminal the command first shows them in groups, and as
 those that were shown are deleted. Otherwise pass --dry-run to see what would be
 deleted, then --yes.
 
+` + aboutJob + `
+
 ` + aboutPartial + `
 
 ` + aboutSelection + `
@@ -243,10 +247,19 @@ deleted, then --yes.
 	flags.BoolVar(&f.all, "all", false, "delete all letters")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be deleted")
 	f.look.registerLook(cmd)
+	f.job.register(flags)
 	return cmd
 }
 
 func (a *app) runDeadDelete(f *deadFlags, queue string) error {
+	if f.job.job {
+		if !f.dryRun && !f.look.yes {
+			return usage(errors.New("a job does not ask: pass --dry-run to see how many letters would be deleted, then --yes"))
+		}
+		return a.runJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{
+			Action: admin.JobDelete, Queue: queue, All: f.all, DryRun: f.dryRun, Force: true,
+		}, verbs{"dead letter", "deleted", "would be deleted"})
+	}
 	d, err := a.deadPass(f, queue)
 	if err != nil {
 		return err

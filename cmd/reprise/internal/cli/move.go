@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
@@ -19,6 +20,7 @@ type moveFlags struct {
 	look   peekFlags
 	rate   float64
 	dryRun bool
+	job    jobFlags
 }
 
 func (a *app) move() *cobra.Command {
@@ -37,6 +39,8 @@ Messages that arrive after the start, or that TO refuses, stay, are counted, and
 the exit code 3. FROM counts as empty when three long polls in a row find nothing. What
 a killed command was working on is visible again after 15 minutes.
 
+` + aboutJob + `
+
 ` + aboutSelection + `
 
 ` + aboutOperatorEndpoint,
@@ -54,6 +58,7 @@ a killed command was working on is visible again after 15 minutes.
 	f.look.selection.register(flags)
 	f.look.aws.register(flags)
 	f.look.signing.Register(flags)
+	f.job.register(flags)
 	return cmd
 }
 
@@ -70,6 +75,12 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 	}
 	if _, err := queueName("TO", to); err != nil {
 		return usage(err)
+	}
+	words := verbs{"message", "moved", "would be moved"}
+	if f.job.job {
+		return a.runJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{
+			Action: admin.JobMove, Queue: from, To: to, Limit: f.look.limit, Rate: f.rate, DryRun: f.dryRun, Force: f.look.yes,
+		}, words)
 	}
 	l, err := a.look(&f.look, from)
 	if err != nil {
@@ -89,7 +100,6 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 		Client: l.target.client, QueueURL: l.target.url, To: target, Whole: true,
 		Max: f.look.limit, Rate: f.rate, DryRun: f.dryRun, Logger: a.logger(), Keys: l.pass.Keys,
 	}
-	words := verbs{"message", "moved", "would be moved"}
 	report, err := a.sendBack(&r, selection, words)
 	left := a.printRedrive(&r, report, err == nil, words)
 	switch {

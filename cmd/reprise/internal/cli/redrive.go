@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/awsclient"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
@@ -23,6 +24,7 @@ type redriveFlags struct {
 	selection selectionFlags
 	aws       awsFlags
 	signing   delivery.Signing
+	job       jobFlags
 }
 
 func (a *app) redrive() *cobra.Command {
@@ -53,6 +55,8 @@ QUEUE counts as empty when three long polls in a row find nothing. Letters that
 others have received are hidden, and so are, for 15 minutes, those that a killed run
 was working on. Every look at a letter, also by --dry-run, counts as a receive.
 
+` + aboutJob + `
+
 ` + aboutEndpoint,
 		Example: `  reprise redrive orders-dead --dry-run
   reprise redrive orders-dead --reason attempts --error '503' --newer-than 24h --rate 50
@@ -71,6 +75,7 @@ was working on. Every look at a letter, also by --dry-run, counts as a receive.
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be sent where")
 	f.aws.register(flags)
 	f.signing.Register(flags)
+	f.job.register(flags)
 	return cmd
 }
 
@@ -89,6 +94,15 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 		if err := f.checkTask(); err != nil {
 			return usage(err)
 		}
+	}
+	words := verbs{"dead letter", "sent back", "would be sent back"}
+	if f.job.job {
+		if f.task {
+			return usage(errors.New("--task has SQS move the letters, and --job a process: use one of them"))
+		}
+		return a.runJob(&f.job, f.aws, &f.selection, admin.JobRequest{
+			Action: admin.JobRedrive, Queue: queue, To: f.to, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, Force: true,
+		}, words)
 	}
 	logger := a.logger()
 	keys, err := f.signing.Keys(&a.secrets, logger)
@@ -109,7 +123,6 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 			return err
 		}
 	}
-	words := verbs{"dead letter", "sent back", "would be sent back"}
 	if f.task {
 		if err := a.runMoveTask(client, r.QueueURL, r.To, f.rate); err != nil {
 			if _, done := errors.AsType[*failure](err); done {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -38,44 +37,39 @@ func (f *selectionFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.newer, "newer-than", 0, "sent less than so long ago")
 }
 
-func (f *selectionFlags) selection() (operate.Selection, error) {
-	s := operate.Selection{IDs: f.ids, Reasons: f.reasons, Source: f.from, Group: f.group, OlderThan: f.older, NewerThan: f.newer}
+// criteria are what the flags say.
+func (f *selectionFlags) criteria() (c operate.Criteria, err error) {
+	c = operate.Criteria{IDs: f.ids, Reasons: f.reasons, Source: f.from, Group: f.group, Error: f.err, Body: f.body, Where: f.where}
 	if f.older < 0 || f.newer < 0 {
-		return s, fmt.Errorf("--older-than is %v and --newer-than %v: pass positive durations, such as 2h", f.older, f.newer)
+		return c, fmt.Errorf("--older-than is %v and --newer-than %v: pass positive durations, such as 2h", f.older, f.newer)
 	}
-	for _, p := range []struct {
-		flag, text string
-		to         **regexp.Regexp
-	}{{"--error", f.err, &s.Error}, {"--body", f.body, &s.Body}} {
-		if p.text == "" {
-			continue
-		}
-		compiled, err := regexp.Compile(p.text)
-		if err != nil {
-			return s, fmt.Errorf("%s %q: %w: see https://golang.org/s/re2syntax", p.flag, p.text, err)
-		}
-		*p.to = compiled
+	if f.older > 0 {
+		c.OlderThan = f.older.String()
+	}
+	if f.newer > 0 {
+		c.NewerThan = f.newer.String()
 	}
 	for _, text := range f.attributes {
 		name, pattern, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return s, fmt.Errorf("--attribute %q is not of the form name=pattern", text)
+			return c, fmt.Errorf("--attribute %q is not of the form name=pattern", text)
 		}
-		compiled, err := regexp.Compile(pattern)
-		if err != nil {
-			return s, fmt.Errorf("--attribute %q: %w: see https://golang.org/s/re2syntax", text, err)
+		if c.Attributes == nil {
+			c.Attributes = make(map[string]string)
 		}
-		if s.Attributes == nil {
-			s.Attributes = make(map[string]*regexp.Regexp)
-		}
-		s.Attributes[name] = compiled
+		c.Attributes[name] = pattern
 	}
-	for _, text := range f.where {
-		c, err := operate.ParseCondition(text)
-		if err != nil {
-			return s, fmt.Errorf("--where %w", err)
-		}
-		s.Where = append(s.Where, c)
+	return c, nil
+}
+
+func (f *selectionFlags) selection() (operate.Selection, error) {
+	c, err := f.criteria()
+	if err != nil {
+		return operate.Selection{}, err
 	}
-	return s, nil
+	s, err := c.Selection()
+	if err != nil {
+		err = fmt.Errorf("--%w", err)
+	}
+	return s, err
 }

@@ -30,7 +30,7 @@ shown leaves events out, and tells how many.
 	}
 	cmd.RunE = run(func(queues []string) error { return a.runTail(&f, queues, types) })
 	f.register(cmd)
-	cmd.Flags().StringSliceVar(&types, "type", []string{admin.EventAttempt, admin.EventBreaker}, "`types` of events: attempt, settled, breaker")
+	cmd.Flags().StringSliceVar(&types, "type", []string{admin.EventAttempt, admin.EventBreaker}, "`types` of events: attempt, settled, breaker, job")
 	return cmd
 }
 
@@ -88,6 +88,10 @@ func eventLine(name string, data []byte) (text string, err error) {
 			whose += " of key " + e.Key
 		}
 		text = fmt.Sprintf("%s %s %s is %s, %s held", at(e.At), e.Queue, whose, e.State, plural.Of(e.Held, "message")) + detail(time.Time{}, e.Error)
+	case admin.EventJob:
+		var j admin.Job
+		err = json.Unmarshal(data, &j)
+		text = fmt.Sprintf("%s %s %s %s is %s, %d done of %s", at(time.Now()), j.Queue, j.ID, j.Action, j.State, j.Done, plural.Of(j.Matched, "message")) + detail(time.Time{}, j.Problem)
 	case admin.EventLost:
 		var e admin.LostEvent
 		err = json.Unmarshal(data, &e)

@@ -1,0 +1,208 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// work does what a job is for.
+func (a *API) work(ctx context.Context, j *job) error {
+	switch j.request.Action {
+	case JobRedrive, JobMove:
+		return a.send(ctx, j)
+	}
+	if a.cfg.Server != nil {
+		return a.inspect(ctx, j)
+	}
+	return a.receive(ctx, j)
+}
+
+// send sends messages to other queues. Each is received, so that nobody else can send it too, and
+// deleted only when SQS has confirmed the message that was sent for it.
+func (a *API) send(ctx context.Context, j *job) error {
+	if err := checkReceives(ctx, j); err != nil {
+		return err
+	}
+	r := redrive.Redrive{
+		Client: j.from.Client, QueueURL: j.from.URL, To: j.to.URL, Whole: j.request.Action == JobMove,
+		Max: j.request.Limit, Rate: j.request.Rate, DryRun: j.request.DryRun, Logger: a.cfg.Logger,
+		Select: func(m *types.Message, now time.Time) bool {
+			letter := operate.Read(j.from.URL, *m, nil)
+			matches := j.selection.Matches(&letter, now)
+			a.update(j, func(s *Job) {
+				s.Looked++
+				if matches {
+					s.Matched++
+				}
+			})
+			return matches
+		},
+		Progress: func(sent int) { a.update(j, func(s *Job) { s.Done = sent }) },
+	}
+	report, err := r.Run(ctx, j.stop)
+	a.update(j, func(s *Job) {
+		s.Sent, s.Left, s.Done, s.Failed = report.Sent, report.Left, 0, 0
+		for _, n := range report.Sent {
+			s.Done += n
+		}
+		for _, n := range report.Left {
+			s.Failed += n
+		}
+	})
+	return err
+}
+
+// checkReceives refuses to receive all messages of a queue that loses some to its dead-letter queue by
+// that.
+func checkReceives(ctx context.Context, j *job) error {
+	if j.request.Force {
+		return nil
+	}
+	attributes, err := operate.Ref{URL: j.from.URL, Client: j.from.Client}.Attributes(ctx)
+	if err != nil {
+		return err
+	}
+	if q, err := plan.ReadQueue(attributes); err == nil && q.MaxReceives > 0 {
+		return fmt.Errorf("all messages would be received, and SQS moves those that were received %d times already to the dead-letter queue: set force to do it all the same", q.MaxReceives)
+	}
+	return nil
+}
+
+// inspect deletes or exports visible messages of the process's own queue, without receiving them.
+func (a *API) inspect(ctx context.Context, j *job) error {
+	server, began := a.cfg.Server, time.Now()
+	for page := (sqsserver.Page{Limit: pageSize}); ; {
+		infos, err := server.Messages(j.from.URL, page)
+		if err != nil {
+			return err
+		}
+		for i := range infos {
+			if infos[i].State != sqsserver.Visible { // somebody works on it
+				continue
+			}
+			m := messageOf(j.from.URL, &infos[i]).Message
+			if !a.look(j, &m, server.Now()) {
+				continue
+			}
+			var failed error
+			if j.request.Action == JobDelete && !j.request.DryRun {
+				failed = server.Delete(j.from.URL, m.ID)
+			}
+			enough, err := a.count(j, &m, failed)
+			if err != nil || enough {
+				return err
+			}
+			if !a.pace(ctx, j, began) {
+				return context.Cause(ctx)
+			}
+		}
+		if len(infos) < pageSize {
+			return nil
+		}
+		page.After = infos[len(infos)-1].Number
+		if !a.pace(ctx, j, began) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// look counts a message that was looked at, and reports whether it is selected.
+func (a *API) look(j *job, m *operate.Message, now time.Time) bool {
+	matches := j.selection.Matches(m, now)
+	a.update(j, func(s *Job) {
+		s.Looked++
+		if matches {
+			s.Matched++
+		}
+	})
+	return matches
+}
+
+// maxExport bounds the memory that the messages of an export take.
+const maxExport = 64 << 20
+
+// count counts a message that was dealt with, and reports whether these are enough.
+func (a *API) count(j *job, m *operate.Message, failed error) (enough bool, err error) {
+	a.update(j, func(s *Job) {
+		if failed != nil {
+			s.Failed++
+			s.Problem = textOf(failed)
+			return
+		}
+		s.Done++
+		if j.request.Action == JobExport && !j.request.DryRun {
+			if j.bytes += len(m.Body) + 1000; j.bytes > maxExport {
+				err = fmt.Errorf("the export has more than %d bytes: narrow the selection, or use reprise dead export, which writes a file", maxExport)
+				return
+			}
+			j.exported = append(j.exported, *m)
+		}
+		enough = j.request.Limit > 0 && s.Done >= j.request.Limit
+	})
+	return enough, err
+}
+
+// pace waits until the rate permits the next message, and reports whether the job goes on.
+func (a *API) pace(ctx context.Context, j *job, began time.Time) bool {
+	wait := time.Duration(0)
+	if j.request.Rate > 0 && !j.request.DryRun {
+		wait = time.Until(began.Add(time.Duration(float64(j.Done) / j.request.Rate * float64(time.Second))))
+	}
+	timer := time.NewTimer(max(wait, 0))
+	defer timer.Stop()
+	select {
+	case <-j.stop:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// jobLease is how long messages stay hidden if the process is killed.
+const jobLease = 15 * time.Minute
+
+// receive deletes or exports messages of a queue of SQS, which shows a message only to who receives it.
+func (a *API) receive(ctx context.Context, j *job) error {
+	if err := checkReceives(ctx, j); err != nil {
+		return err
+	}
+	began, enough := time.Now(), false
+	pass := operate.Pass{Client: j.from.Client, QueueURL: j.from.URL, Polls: 3, Lease: jobLease}
+	outcome, err := pass.Run(ctx, j.stop, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
+		if enough { // what was selected before has been dealt with
+			return nil, operate.ErrEnough
+		}
+		verdicts := make([]operate.Verdict, len(batch))
+		for i := range batch {
+			if enough || !a.look(j, &batch[i], now) {
+				continue
+			}
+			var err error
+			if enough, err = a.count(j, &batch[i], nil); err != nil {
+				return nil, err
+			}
+			if j.request.Action == JobDelete && !j.request.DryRun {
+				verdicts[i] = operate.Delete
+			}
+		}
+		a.pace(ctx, j, began) // if the job is stopped, the pass notices it by itself
+		return verdicts, nil
+	})
+	a.update(j, func(s *Job) {
+		if j.request.Action == JobDelete && !j.request.DryRun {
+			s.Done, s.Failed = outcome.Deleted, outcome.NotDeleted
+		}
+		s.Problem = outcome.Partial
+	})
+	return err
+}

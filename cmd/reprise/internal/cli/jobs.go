@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+)
+
+// jobFlags have what a command does done by a running process.
+type jobFlags struct {
+	job     bool
+	control controlFlags
+}
+
+const aboutJob = `With --job a running process does it, found by --admin as for reprise consumers, on a
+queue that it knows. It goes on when this command is stopped: reprise jobs shows how far
+it is, and cancels it.`
+
+func (f *jobFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.job, "job", false, "have a running process do it, as a job that outlives this command")
+	f.control.registerProcess(flags)
+}
+
+func (a *app) jobs() *cobra.Command {
+	var f controlFlags
+	cmd := &cobra.Command{
+		Use:   "jobs [JOB]",
+		Short: "List the jobs of a running process, and cancel them",
+		Long: `List the jobs of a running process, or show one: those that run, and the last hundred that
+have ended. Commands with --job start them, and POST /admin/v1/jobs. A process forgets
+its jobs when it ends; what they have not done is still in the queue.
+
+` + aboutControl,
+		Example: `  reprise redrive orders-dead --error '503' --rate 50 --job
+  reprise jobs
+  reprise jobs cancel job-4QHZKTWMJ2XB`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.RunE = run(func(ids []string) error { return a.runJobs(&f, ids) })
+	f.register(cmd)
+	var c controlFlags
+	cancel := &cobra.Command{
+		Use:     "cancel JOB...",
+		Short:   "Have jobs end after what is under way",
+		Long:    "Have jobs end after the batch under way. What they have done stays done.\n\n" + aboutControl,
+		Example: `  reprise jobs cancel job-4QHZKTWMJ2XB`,
+		Args:    cobra.MinimumNArgs(1),
+	}
+	cancel.RunE = run(func(ids []string) error { return a.runCancel(&c, ids) })
+	c.register(cancel)
+	cmd.AddCommand(cancel)
+	return cmd
+}
+
+func (a *app) runJobs(f *controlFlags, ids []string) error {
+	ctx, stop := a.interruptible()
+	defer stop()
+	client, err := f.client(ctx, a)
+	if err != nil {
+		return err
+	}
+	var found []admin.Job
+	if len(ids) == 0 {
+		found, err = client.Jobs(ctx)
+	}
+	for _, id := range ids {
+		j, problem := client.Job(ctx, id)
+		if problem != nil {
+			return problem
+		}
+		found = append(found, j)
+	}
+	if err != nil {
+		return err
+	}
+	return a.printJobs(f, found)
+}
+
+func (a *app) runCancel(f *controlFlags, ids []string) error {
+	ctx, stop := a.interruptible()
+	defer stop()
+	client, err := f.client(ctx, a)
+	if err != nil {
+		return err
+	}
+	var after []admin.Job
+	for _, id := range ids {
+		j, err := client.CancelJob(ctx, id)
+		if err != nil {
+			return err
+		}
+		after = append(after, j)
+	}
+	return a.printJobs(f, after)
+}
+
+// remoteWidth is the width from which on there is room for who asked.
+const remoteWidth = 120
+
+// printJobs prints a line for each job, and below them what is wrong.
+func (a *app) printJobs(f *controlFlags, jobs []admin.Job) error {
+	t := operate.Table{
+		Header: []string{"job", "action", "queue", "state", "since", "looked", "matched", "done", "left", "by"},
+		Right:  []bool{false, false, false, false, true, true, true, true, true, false},
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if f.output.asJSON(a) {
+			if err := a.printJSON(j); err != nil {
+				return err
+			}
+			continue
+		}
+		action := j.Action
+		if j.DryRun {
+			action += " (dry run)"
+		}
+		by := ""
+		if a.width() >= remoteWidth {
+			by = j.Remote
+		}
+		t.Rows = append(t.Rows, []string{
+			j.ID, action, j.Queue, j.State, operate.Ago(time.Since(j.Created)), strconv.Itoa(j.Looked), strconv.Itoa(j.Matched), strconv.Itoa(j.Done), strconv.Itoa(j.Failed), by,
+		})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	a.printTable(t.WithoutEmpty())
+	for _, j := range jobs {
+		if j.Problem != "" {
+			fmt.Fprintf(a.stdout, "%s: %s\n", j.ID, apiText(j.Problem))
+		}
+	}
+	return nil
+}
+
+const (
+	// followEvery is the time between two looks at a job.
+	followEvery = 500 * time.Millisecond
+	// lostFor is how long a process may be out of reach before a command gives up waiting for its job.
+	lostFor = 30 * time.Second
+)
+
+// runJob has a process do it, and waits for the end.
+func (a *app) runJob(f *jobFlags, aws awsFlags, selection *selectionFlags, request admin.JobRequest, words verbs) error {
+	if aws != (awsFlags{}) {
+		return usage(errors.New("--job has a process do it, which has its own endpoint and region: leave --endpoint and --region out, or --job"))
+	}
+	var err error
+	if request.Selection, err = selection.criteria(); err != nil {
+		return usage(err)
+	}
+	s, err := selection.selection()
+	if err != nil {
+		return usage(err)
+	}
+	if request.Action != admin.JobDelete {
+		request.All = s.Empty()
+	} else if s.Empty() != request.All {
+		return usage(errors.New("say which letters to delete: pass --reason, --error, --id or another of the flags, or --all for all"))
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	client, err := f.control.client(ctx, a)
+	if err != nil {
+		return err
+	}
+	j, err := client.StartJob(ctx, request)
+	if err != nil {
+		return err
+	}
+	id := j.ID
+	fmt.Fprintf(a.stderr, "reprise: %s began\n", id)
+	j, err = a.follow(ctx, client, j, words)
+	if ctx.Err() != nil {
+		return unsettled(fmt.Errorf("%s goes on in the process: reprise jobs %s shows how far it is, reprise jobs cancel %s ends it", id, id, id))
+	}
+	if err != nil {
+		return err
+	}
+	return a.printJob(&j, words)
+}
+
+// follow waits for the end of a job, and shows its progress on a terminal. It goes on when the process
+// was out of reach for a while.
+func (a *app) follow(ctx context.Context, client *admin.Client, j admin.Job, words verbs) (admin.Job, error) {
+	screen := terminal.New(a.stderr.file, os.Getenv)
+	defer screen.Done()
+	for reached := time.Now(); j.State == admin.JobRunning; {
+		verb := words.done
+		if j.DryRun {
+			verb = words.would
+		}
+		screen.Redraw(fmt.Sprintf("%s %s; looked at %d, of which %d matched", plural.Of(j.Done, words.noun), verb, j.Looked, j.Matched))
+		select {
+		case <-time.After(followEvery):
+		case <-ctx.Done():
+			return j, context.Cause(ctx)
+		}
+		now, err := client.Job(ctx, j.ID)
+		if _, answered := errors.AsType[*admin.Error](err); answered {
+			return j, fmt.Errorf("%w: what is left is still in the queue", err)
+		}
+		if err == nil {
+			j, reached = now, time.Now()
+		} else if time.Since(reached) > lostFor {
+			return j, err
+		}
+	}
+	return j, nil
+}
+
+// printJob prints what a job has done, as the command does without a process.
+func (a *app) printJob(j *admin.Job, words verbs) error {
+	verb := words.done
+	if j.DryRun {
+		verb = words.would
+	}
+	for _, url := range slices.Sorted(maps.Keys(j.Sent)) {
+		fmt.Fprintf(a.stdout, "%d %s to %s\n", j.Sent[url], verb, url)
+	}
+	for _, why := range slices.Sorted(maps.Keys(j.Left)) {
+		fmt.Fprintf(a.stdout, "%d left in %s: %ss that %s\n", j.Left[why], j.URL, words.noun, why)
+	}
+	if len(j.Sent)+len(j.Left) == 0 {
+		fmt.Fprintf(a.stdout, "%d %s from %s\n", j.Done, verb, j.URL)
+	}
+	switch {
+	case j.State == admin.JobFailed:
+		return fmt.Errorf("%s failed: %s", j.ID, apiText(j.Problem))
+	case j.State == admin.JobCancelled:
+		return unsettled(fmt.Errorf("%s was cancelled: what is left is still in the queue; run it again to go on", j.ID))
+	case j.Failed > 0:
+		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(j.Failed, words.noun)))
+	case j.Problem != "":
+		return unsettled(errors.New("there may be more: " + apiText(j.Problem)))
+	}
+	return nil
+}

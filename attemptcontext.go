@@ -98,3 +98,14 @@ func (c *attemptContext) Value(key any) any {
 	}
 	return c.look().Value(key)
 }
+
+// leaseLost notes that the lease of one more message is lost.
+func (c *batchContext) leaseLost() {
+	c.mu.Lock()
+	c.lost++
+	all := c.lost == len(c.ends)
+	c.mu.Unlock()
+	if all {
+		c.end(ErrLeaseLost)
+	}
+}

@@ -189,17 +189,6 @@ func (c *batchContext) Value(key any) any {
 	return c.attemptContext.Value(key)
 }
 
-// leaseLost notes that the lease of one more message is lost.
-func (c *batchContext) leaseLost() {
-	c.mu.Lock()
-	c.lost++
-	all := c.lost == len(c.ends)
-	c.mu.Unlock()
-	if all {
-		c.end(ErrLeaseLost)
-	}
-}
-
 // forget drops the references to the messages: messages that run again keep a reference to
 // this context, and would keep all others in memory.
 func (c *batchContext) forget() {

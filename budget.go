@@ -2,13 +2,10 @@ package reprise
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
@@ -51,13 +48,6 @@ func (c *Consumer) readInFlight() {
 	case denied(err):
 		m.CountDenied(err)
 	}
-}
-
-// overLimit reports whether a receive was refused because the queue's quota of messages in
-// flight is used up.
-func overLimit(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && strings.HasSuffix(api.ErrorCode(), "OverLimit")
 }
 
 // counted gives m the queue's counts, if attributes has them.

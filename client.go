@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/reprise-sqs/reprise/internal/consumer"
@@ -139,4 +141,28 @@ func lasting(err error) bool {
 		return true
 	}
 	return false
+}
+
+// attributes reads the named attributes of a queue.
+func (c *Consumer) attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (attributes map[string]string, err error) {
+	err = c.client.call(ctx, OpAttributes, 0, func() (int, error) {
+		out, err := c.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+			QueueUrl:       &url,
+			AttributeNames: names,
+		})
+		if err != nil {
+			return 0, err
+		}
+		attributes = out.Attributes
+		c.observeEndpoint(out.ResultMetadata)
+		return 0, nil
+	})
+	return attributes, err
+}
+
+// overLimit reports whether a receive was refused because the queue's quota of messages in
+// flight is used up.
+func overLimit(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && strings.HasSuffix(api.ErrorCode(), "OverLimit")
 }

@@ -285,3 +285,8 @@ func (q queueURL) sibling(arn string) (queueURL, error) {
 		fifo: strings.HasSuffix(parts[5], ".fifo"),
 	}, nil
 }
+
+// validRate reports whether a rate can be set; NaN cannot.
+func validRate(perSecond float64) bool {
+	return perSecond == 0 || perSecond >= minRate && perSecond <= maxRate
+}

@@ -126,13 +126,3 @@ func (c *Consumer) story(d *delivery, told *consumer.Story) string {
 }
 
 const maxAttributes = 10 // SQS's limit of message attributes
-
-// sizeOf returns the size of a message as SQS counts it: its body, and the names, types and
-// values of attributes.
-func sizeOf(body *string, attributes map[string]types.MessageAttributeValue) int {
-	size := len(deref(body))
-	for name, a := range attributes {
-		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue)) + len(a.BinaryValue)
-	}
-	return size
-}

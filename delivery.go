@@ -1,10 +1,12 @@
 package reprise
 
 import (
+	"maps"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
@@ -130,4 +132,46 @@ func milliseconds(s string) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(n)
+}
+
+// resend returns an entry that sends d again as its producer sent it; if bare is set,
+// without the trace header.
+func (d *delivery) resend(bare bool) types.SendMessageBatchRequestEntry {
+	entry := types.SendMessageBatchRequestEntry{
+		MessageBody:       d.raw.Body,
+		MessageAttributes: maps.Clone(withoutHistory(d.raw.MessageAttributes)),
+	}
+	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" && !bare {
+		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &trace},
+		}
+	}
+	if d.GroupID != "" {
+		entry.MessageGroupId = &d.GroupID
+	}
+	return entry
+}
+
+// sizeOf returns the size of a message as SQS counts it: its body, and the names, types and
+// values of attributes.
+func sizeOf(body *string, attributes map[string]types.MessageAttributeValue) int {
+	size := len(deref(body))
+	for name, a := range attributes {
+		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue)) + len(a.BinaryValue)
+	}
+	return size
+}
+
+// withoutHistory returns the attributes that the producer attached. It does not change the
+// map, which belongs to the client.
+func withoutHistory(attributes map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
+	if _, ok := attributes[HistoryAttribute]; !ok {
+		return attributes
+	}
+	if len(attributes) == 1 {
+		return nil
+	}
+	own := maps.Clone(attributes)
+	delete(own, HistoryAttribute)
+	return own
 }

@@ -131,3 +131,11 @@ func (c *Consumer) close(stranded bool, began time.Time) Report {
 	c.report = report
 	return report
 }
+
+// closed takes c, which is closed, out of p if none of its handlers is left. The caller holds
+// the lock.
+func (p *Pool) closed(c *Consumer) {
+	if p.machine.Leave(c.guarded) {
+		delete(p.shells, c.guarded)
+	}
+}

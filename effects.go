@@ -7,17 +7,6 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// startEffects starts the effects of the section. The caller holds the lock.
-func (c *Consumer) startEffects() { c.guarded.Effects(c.platform.startEffect) }
-
-// platform is what a consumer runs on: the system, or a simulation. Its methods are called
-// with the consumer's lock held.
-type platform interface {
-	now() time.Time
-	ring(in time.Duration)       // calls Consumer.ring once after this time; replaces the call before
-	startEffect(consumer.Effect) // starts the effect and does not wait for it
-}
-
 // system is the real platform: the clock, one timer, and goroutines.
 type system struct {
 	*Consumer
@@ -32,6 +21,13 @@ func (s *system) ring(in time.Duration) {
 	} else {
 		s.timer.Reset(in)
 	}
+}
+
+func (c *Consumer) ringAlarms() {
+	m := c.enter()
+	defer c.leave()
+	c.ringsAt = time.Time{}
+	m.Ring()
 }
 
 func (s *system) startEffect(e consumer.Effect) {
@@ -52,6 +48,15 @@ func (s *system) startEffect(e consumer.Effect) {
 	default:
 		c.tasks.Add(1)
 		c.callers.run(c.mu, e)
+	}
+}
+
+// ring is called when the timer of arm fires.
+func (c *Consumer) ring() {
+	if !c.survive("timer", c.ringAlarms) {
+		m := c.enter()
+		defer c.leave()
+		m.RingFailed()
 	}
 }
 
@@ -87,4 +92,33 @@ func (c *Consumer) runEffect(e consumer.Effect) {
 func (c *Consumer) task(name string, f func()) {
 	defer c.tasks.Done()
 	c.survive(name, f)
+}
+
+// deliver sends a batch and takes in the results. If the user's code, a Client or an
+// Observer, ends this goroutine, the machine tries the batch again.
+func (c *Consumer) deliver(o *consumer.Outbox, batch []*consumer.Delivery) {
+	var entries [maxBatch]consumer.Entry
+	m := c.enter()
+	batch = m.Prepare(o, batch, &entries)
+	target := c.deadLetter
+	c.leave()
+	replied := unanswered(len(batch))
+	defer func() {
+		c.enter().Acknowledge(o, batch, &replied)
+		c.leave()
+		c.tellSettled()
+	}()
+	if len(batch) == 0 {
+		return
+	}
+	switch asked := entries[:len(batch)]; o.Request {
+	case consumer.DeleteMessages:
+		replied = c.sendDeletes(asked)
+	case consumer.HideMessages:
+		replied = c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, asked)
+	case consumer.SendDeadLetters:
+		replied = c.sendDeadLetters(target, batch, asked)
+	case consumer.SendCopies:
+		replied = c.sendCopies(batch, asked)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
@@ -131,19 +130,16 @@ func (c *Consumer) found(f plan.Finding) {
 	}
 }
 
-// attributes reads the named attributes of a queue.
-func (c *Consumer) attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (attributes map[string]string, err error) {
-	err = c.client.call(ctx, OpAttributes, 0, func() (int, error) {
-		out, err := c.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-			QueueUrl:       &url,
-			AttributeNames: names,
-		})
-		if err != nil {
-			return 0, err
-		}
-		attributes = out.Attributes
-		c.observeEndpoint(out.ResultMetadata)
-		return 0, nil
+// checkChoice reports a Config.FIFO that the queue does not permit. The caller does
+// not hold c.mu.
+func (c *Consumer) checkChoice(deadLetter queueURL) {
+	if !c.queue.fifo || c.cfg.FIFO != FIFOSkip || deadLetter.url != "" {
+		return
+	}
+	c.found(plan.Finding{
+		Severity: plan.Error,
+		Code:     codeSkipWithoutDeadLetter,
+		Problem:  "Config.FIFO is FIFOSkip, but there is no dead-letter queue for the skipped messages: failed messages are retried, and their groups wait.",
+		Remedy:   "give the queue a RedrivePolicy, or set Config.DeadLetterURL.",
 	})
-	return attributes, err
 }

@@ -2,7 +2,6 @@ package reprise
 
 import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
-	"github.com/reprise-sqs/reprise/plan"
 )
 
 // FIFO says what happens to a message group of a FIFO queue while one of its messages, the
@@ -42,17 +41,3 @@ func (f FIFO) String() string { return nameOf(fifoNames[:], uint8(f), "FIFO") }
 
 // codeSkipWithoutDeadLetter is the code of the finding that FIFOSkip has no dead-letter queue.
 const codeSkipWithoutDeadLetter = "fifo-skip-without-dead-letter-queue"
-
-// checkChoice reports a Config.FIFO that the queue does not permit. The caller does
-// not hold c.mu.
-func (c *Consumer) checkChoice(deadLetter queueURL) {
-	if !c.queue.fifo || c.cfg.FIFO != FIFOSkip || deadLetter.url != "" {
-		return
-	}
-	c.found(plan.Finding{
-		Severity: plan.Error,
-		Code:     codeSkipWithoutDeadLetter,
-		Problem:  "Config.FIFO is FIFOSkip, but there is no dead-letter queue for the skipped messages: failed messages are retried, and their groups wait.",
-		Remedy:   "give the queue a RedrivePolicy, or set Config.DeadLetterURL.",
-	})
-}

@@ -2,7 +2,6 @@ package reprise
 
 import (
 	"errors"
-	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -52,18 +51,4 @@ func (c *Consumer) signHistory(e *types.SendMessageBatchRequestEntry) {
 	content := contentDigest(deref(e.MessageBody), deref(e.MessageGroupId), e.MessageAttributes, HistoryAttribute)
 	a.StringValue = aws.String(signed{historyKind, c.copyTo.place(), content}.sign(deref(a.StringValue), c.cfg.SigningKeys))
 	e.MessageAttributes[HistoryAttribute] = a
-}
-
-// withoutHistory returns the attributes that the producer attached. It does not change the
-// map, which belongs to the client.
-func withoutHistory(attributes map[string]types.MessageAttributeValue) map[string]types.MessageAttributeValue {
-	if _, ok := attributes[HistoryAttribute]; !ok {
-		return attributes
-	}
-	if len(attributes) == 1 {
-		return nil
-	}
-	own := maps.Clone(attributes)
-	delete(own, HistoryAttribute)
-	return own
 }

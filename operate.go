@@ -47,11 +47,6 @@ func (c *Consumer) setRate(perSecond float64) {
 	c.leave()
 }
 
-// validRate reports whether a rate can be set; NaN cannot.
-func validRate(perSecond float64) bool {
-	return perSecond == 0 || perSecond >= minRate && perSecond <= maxRate
-}
-
 // Pause stops the consumer from starting handlers and from receiving, until
 // [Consumer.Resume]. Running handlers are not interrupted. Messages that were received, or
 // that a receive under way still brings, are held: their leases are renewed for up to the

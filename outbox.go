@@ -13,35 +13,6 @@ const maxBatch = consumer.MaxBatch // SQS's limit of entries in a batch request
 // results are the results of a request's entries, by position.
 type results = [maxBatch]consumer.Failure
 
-// deliver sends a batch and takes in the results. If the user's code, a Client or an
-// Observer, ends this goroutine, the machine tries the batch again.
-func (c *Consumer) deliver(o *consumer.Outbox, batch []*consumer.Delivery) {
-	var entries [maxBatch]consumer.Entry
-	m := c.enter()
-	batch = m.Prepare(o, batch, &entries)
-	target := c.deadLetter
-	c.leave()
-	replied := unanswered(len(batch))
-	defer func() {
-		c.enter().Acknowledge(o, batch, &replied)
-		c.leave()
-		c.tellSettled()
-	}()
-	if len(batch) == 0 {
-		return
-	}
-	switch asked := entries[:len(batch)]; o.Request {
-	case consumer.DeleteMessages:
-		replied = c.sendDeletes(asked)
-	case consumer.HideMessages:
-		replied = c.changeVisibility(c.settleLimit.context(c.settleCtx), OpVisibility, asked)
-	case consumer.SendDeadLetters:
-		replied = c.sendDeadLetters(target, batch, asked)
-	case consumer.SendCopies:
-		replied = c.sendCopies(batch, asked)
-	}
-}
-
 // unanswered returns the results of n entries without a reply.
 func unanswered(n int) (replied results) {
 	for i := range n {

@@ -105,19 +105,6 @@ func NewPool(cfg PoolConfig) (*Pool, error) {
 	return p, nil
 }
 
-// Add makes a consumer as [New] does, and adds it to the pool. By default it may take all of
-// the pool's places; its Config.Concurrency limits that. A consumer that is added while the
-// pool runs must be run by its own [Consumer.Run].
-func (p *Pool) Add(c Client, queueURL string, h Handler, s Share, cfg Config) (*Consumer, error) {
-	return spec{client: c, url: queueURL, handler: h, pool: p, share: s, cfg: cfg}.consumer()
-}
-
-// AddBatch is [Pool.Add] for a consumer as [NewBatchConsumer] makes it. A batch takes
-// one place and one turn.
-func (p *Pool) AddBatch(c Client, queueURL string, h BatchHandler, s Share, cfg BatchConfig) (*Consumer, error) {
-	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, pool: p, share: s, cfg: cfg.Config}.consumer()
-}
-
 // Run runs every consumer of the pool until ctx ends. Then all drain at the same time, each
 // within its StopBudget. Run returns nil if all have drained, otherwise the joined errors of
 // [Consumer.Run]. To stop consumers at different times, call their Run instead, each with its
@@ -140,16 +127,6 @@ func (p *Pool) Run(ctx context.Context) error {
 		}
 	}
 	return consumeAll(ctx, all)
-}
-
-// size returns how many handlers may run at once.
-func (p *Pool) size() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.machine == nil { // the zero Pool
-		return 0
-	}
-	return p.machine.Concurrency()
 }
 
 // SetConcurrency changes how many handlers may run at once, from 1 to 100,000; at first that
@@ -188,23 +165,4 @@ func (p *Pool) Status() PoolStatus {
 		s.Queues = append(s.Queues, q)
 	}
 	return s
-}
-
-// admit makes c one of p's. If whole is set it may use all of p. It is called with the lock
-// held.
-func (p *Pool) admit(c *Consumer, s Share, whole bool) {
-	c.pool, c.mu = p, &p.mu
-	if p.shells == nil {
-		p.shells = make(map[*consumer.Machine]*Consumer)
-	}
-	p.shells[c.guarded] = c
-	p.machine.Join(c.guarded, consumer.Share(s.withDefaults()), whole)
-}
-
-// closed takes c, which is closed, out of p if none of its handlers is left. The caller holds
-// the lock.
-func (p *Pool) closed(c *Consumer) {
-	if p.machine.Leave(c.guarded) {
-		delete(p.shells, c.guarded)
-	}
 }

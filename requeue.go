@@ -75,24 +75,6 @@ func (c *Consumer) copyOf(d *delivery, e *consumer.Entry) types.SendMessageBatch
 	return entry
 }
 
-// resend returns an entry that sends d again as its producer sent it; if bare is set,
-// without the trace header.
-func (d *delivery) resend(bare bool) types.SendMessageBatchRequestEntry {
-	entry := types.SendMessageBatchRequestEntry{
-		MessageBody:       d.raw.Body,
-		MessageAttributes: maps.Clone(withoutHistory(d.raw.MessageAttributes)),
-	}
-	if trace := d.raw.Attributes["AWSTraceHeader"]; trace != "" && !bare {
-		entry.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
-			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: &trace},
-		}
-	}
-	if d.GroupID != "" {
-		entry.MessageGroupId = &d.GroupID
-	}
-	return entry
-}
-
 // intact reports whether raw matches the digests that SQS sent with it. It returns false if
 // a digest is missing.
 func intact(raw *types.Message) bool {

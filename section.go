@@ -43,6 +43,9 @@ func (c *Consumer) unlock() {
 	c.mu.Unlock()
 }
 
+// startEffects starts the effects of the section. The caller holds the lock.
+func (c *Consumer) startEffects() { c.guarded.Effects(c.platform.startEffect) }
+
 // finishSection arms the timers and starts the effects of all of p's consumers, since a change of
 // one can concern the others. The caller holds the lock.
 func (p *Pool) finishSection(now time.Time) {
@@ -65,18 +68,10 @@ func (c *Consumer) arm(now time.Time) {
 	c.platform.ring(next.Sub(now))
 }
 
-// ring is called when the timer of arm fires.
-func (c *Consumer) ring() {
-	if !c.survive("timer", c.ringAlarms) {
-		m := c.enter()
-		defer c.leave()
-		m.RingFailed()
-	}
-}
-
-func (c *Consumer) ringAlarms() {
-	m := c.enter()
-	defer c.leave()
-	c.ringsAt = time.Time{}
-	m.Ring()
+// platform is what a consumer runs on: the system, or a simulation. Its methods are called
+// with the consumer's lock held.
+type platform interface {
+	now() time.Time
+	ring(in time.Duration)       // calls Consumer.ring once after this time; replaces the call before
+	startEffect(consumer.Effect) // starts the effect and does not wait for it
 }

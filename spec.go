@@ -25,6 +25,19 @@ func NewBatchConsumer(c Client, queueURL string, h BatchHandler, cfg BatchConfig
 	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, cfg: cfg.Config}.consumer()
 }
 
+// Add makes a consumer as [New] does, and adds it to the pool. By default it may take all of
+// the pool's places; its Config.Concurrency limits that. A consumer that is added while the
+// pool runs must be run by its own [Consumer.Run].
+func (p *Pool) Add(c Client, queueURL string, h Handler, s Share, cfg Config) (*Consumer, error) {
+	return spec{client: c, url: queueURL, handler: h, pool: p, share: s, cfg: cfg}.consumer()
+}
+
+// AddBatch is [Pool.Add] for a consumer as [NewBatchConsumer] makes it. A batch takes
+// one place and one turn.
+func (p *Pool) AddBatch(c Client, queueURL string, h BatchHandler, s Share, cfg BatchConfig) (*Consumer, error) {
+	return spec{client: c, url: queueURL, batchHandler: h, batch: &cfg, pool: p, share: s, cfg: cfg.Config}.consumer()
+}
+
 // spec has the arguments of New, NewBatchConsumer, Pool.Add and Pool.AddBatch. The consumer
 // of the retry lane is made of the same spec.
 type spec struct {
@@ -189,4 +202,25 @@ func (s spec) batches() (consumer.Batch, []error) {
 		problems = append(problems, fmt.Errorf("Config.Concurrency is %d and BatchConfig.Size %d: lower one, to at most %d messages in handlers at once", n, b.Size, maxConcurrent))
 	}
 	return consumer.Batch{Size: b.Size, Linger: b.Linger, Bytes: b.Bytes}, problems
+}
+
+// size returns how many handlers may run at once.
+func (p *Pool) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.machine == nil { // the zero Pool
+		return 0
+	}
+	return p.machine.Concurrency()
+}
+
+// admit makes c one of p's. If whole is set it may use all of p. It is called with the lock
+// held.
+func (p *Pool) admit(c *Consumer, s Share, whole bool) {
+	c.pool, c.mu = p, &p.mu
+	if p.shells == nil {
+		p.shells = make(map[*consumer.Machine]*Consumer)
+	}
+	p.shells[c.guarded] = c
+	p.machine.Join(c.guarded, consumer.Share(s.withDefaults()), whole)
 }

@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -71,11 +72,13 @@ func (c *Consumer) learn(ctx context.Context) bool {
 	}
 	counted(m, attributes)
 	c.unlock()
-	policy.MaxAttempts = c.cfg.Retry.MaxAttempts
-	for _, f := range plan.Check(policy, facts.Plan, c.planSettings()) {
-		c.found(f)
+	if c.cfg.Observer.Finding != nil || c.log.Enabled(ctx, slog.LevelWarn) { // else nobody hears of findings
+		policy.MaxAttempts = c.cfg.Retry.MaxAttempts
+		for _, f := range plan.Check(policy, facts.Plan, c.planSettings()) {
+			c.found(f)
+		}
+		c.checkChoice(deadLetter)
 	}
-	c.checkChoice(deadLetter)
 	return true
 }
 

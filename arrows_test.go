@@ -171,16 +171,25 @@ func TestArrows(t *testing.T) {
 // TestRequirements checks the run-time requirements of the library: a user of the library gets only
 // the AWS SDK.
 func TestRequirements(t *testing.T) {
+	args := []string{"-deps"}
 	for name := range arrows {
-		for _, p := range list(t, "-deps", path.Join(module, name)) {
-			if p.Standard || p.Module == nil || p.Module.Path == module {
-				continue
+		args = append(args, path.Join(module, name))
+	}
+	packages := list(t, args...)
+	for _, p := range packages {
+		if p.Standard || p.Module == nil || p.Module.Path == module {
+			continue
+		}
+		if !slices.ContainsFunc(requirements, func(r string) bool {
+			return p.Module.Path == r || strings.HasPrefix(p.Module.Path, r+"/")
+		}) {
+			var by []string
+			for _, other := range packages {
+				if slices.Contains(other.Imports, p.ImportPath) {
+					by = append(by, other.ImportPath)
+				}
 			}
-			if !slices.ContainsFunc(requirements, func(r string) bool {
-				return p.Module.Path == r || strings.HasPrefix(p.Module.Path, r+"/")
-			}) {
-				t.Errorf("%s depends on %s: the library's run-time requirements are %v; a new one needs a row in docs/decisions/program.md", name, p.Module.Path, requirements)
-			}
+			t.Errorf("the library depends on %s, which %q import: its run-time requirements are %v; a new one needs a row in docs/decisions/program.md", p.ImportPath, by, requirements)
 		}
 	}
 }

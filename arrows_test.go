@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 	"internal/lease":              {"internal/clocks", "retry"},
 	"internal/memory":             {"retry"},
 	"internal/plural":             {},
+	"internal/race":               {},
 	"internal/replies":            {"internal/awsjson"},
 	"internal/sending":            {"retry"},
 	"internal/sigv4":              {},

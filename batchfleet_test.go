@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -24,7 +25,7 @@ import (
 // messages are never given up and hopeless ones never succeed, and on FIFO queues no
 // message starts while an earlier one of its group is there.
 func TestBatchFleet(t *testing.T) {
-	seeds := 30
+	seeds := race.Fewer(30, 6)
 	if testing.Short() {
 		seeds = 6
 	}

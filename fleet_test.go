@@ -11,14 +11,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/race"
 )
 
 var (
-	fleetSeeds = flag.Int("fleet.seeds", 300, "how many fleets TestFleet runs, each from a seed of its own")
+	fleetSeeds = flag.Int("fleet.seeds", race.Fewer(300, 20), "how many fleets TestFleet runs, each from a seed of its own")
 	fleetFrom  = flag.Uint64("fleet.from", 1, "the first seed of the fleets")
-	fleetTwice = flag.Uint64("fleet.repeats", 6, "how many fleets TestFleetRepeats runs three times")
+	fleetTwice = flag.Int("fleet.repeats", race.Fewer(6, 3), "how many fleets TestFleetRepeats runs three times")
 	fleetUntil = flag.String("fleet.until", "", "an invariant, in its words: TestFleet ends at once when a fleet has broken it")
-	fleetSDK   = flag.Int("fleet.sdk", 12, "how many fleets TestFleetOfSDKs runs")
+	fleetSDK   = flag.Int("fleet.sdk", race.Fewer(12, 4), "how many fleets TestFleetOfSDKs runs")
 )
 
 // TestFleet runs consumers of one queue through everything that its seed has in
@@ -106,7 +108,8 @@ func runFleet(t *testing.T, through tier, seed uint64) (r record) {
 // So one of these may differ, and is printed. Nor does the SDK tier always repeat.
 func TestFleetRepeats(t *testing.T) {
 	var differ []string
-	for seed := *fleetFrom; seed < *fleetFrom+*fleetTwice; seed++ {
+	for i := range *fleetTwice {
+		seed := *fleetFrom + uint64(i)
 		once := runFleet(t, directly, seed)
 		for _, processors := range []int{1, 2} {
 			before := runtime.GOMAXPROCS(processors)

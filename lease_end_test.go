@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -93,8 +94,9 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 // during its lease, and its context ends with the lease, or it comes again.
 func TestNothingStartsAfterItsLease(t *testing.T) {
 	const lease = 15 * time.Second
-	for failing := time.Duration(0); failing <= 3*time.Second; failing += 50 * time.Millisecond { // or as long as the consumer waits
-		for busy := lease - 1500*time.Millisecond; busy < lease; busy += 50 * time.Millisecond {
+	step := time.Duration(race.Fewer(50, 250)) * time.Millisecond
+	for failing := time.Duration(0); failing <= 3*time.Second; failing += step { // or as long as the consumer waits
+		for busy := lease - 1500*time.Millisecond; busy < lease; busy += step {
 			synctest.Test(t, func(t *testing.T) {
 				q := reprisetest.NewQueue(t, nil)
 				broken := &spy{Client: q.Direct()}

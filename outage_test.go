@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -111,14 +112,14 @@ func stateIs(c *reprisetest.Consumer, key string, s reprise.BreakerState) func()
 // soon, and each consumer begins with one call at a time.
 func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const consumers, backlog = 8, 3000
+		consumers, backlog, hours := 8, race.Fewer(3000, 600), race.Fewer(6, 1)
 		q, p := newOutage(t, 50*time.Millisecond, backlog)
 		dead := q.NewDeadLetterQueue(3)
 		var all []*reprisetest.Consumer
 		for range consumers {
 			all = append(all, q.Consume(p, reprise.Config{}))
 		}
-		for range 6 {
+		for range hours {
 			time.Sleep(time.Hour)
 			q.Send(numbered(100)...)
 		}
@@ -128,8 +129,8 @@ func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
 			}
 		}
 		failed := p.failures()
-		if failed > consumers*6*300 {
-			t.Errorf("%d failed runs in six hours", failed)
+		if failed > consumers*hours*300 {
+			t.Errorf("%d failed runs in %d hours", failed, hours)
 		}
 		p.set("", false)
 		recovered := time.Now()

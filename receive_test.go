@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
@@ -90,7 +91,7 @@ func TestPollersAreBounded(t *testing.T) {
 			return nil
 		}), reprise.Config{Concurrency: concurrency, Prefetch: prefetch})
 		most := 0
-		for range 360 {
+		for range race.Fewer(360, 40) {
 			q.Send(numbered(300)...)
 			time.Sleep(10 * time.Second)
 			most = max(most, c.Status().Pollers)

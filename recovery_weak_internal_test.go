@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -35,7 +36,7 @@ const (
 // and one run in thirty takes a few seconds longer, at most twice that wait.
 func TestWeakDependencyRecovers(t *testing.T) {
 	const longestWait = 6 * time.Second // of a probe, after a minute
-	const seeds = 15
+	seeds := race.Fewer(15, 1)          // of machines, in which nothing runs at once
 	messages := 3000
 	if whole := flag.Lookup("recovery.table"); whole != nil && whole.Value.String() == "true" {
 		messages = 10_000

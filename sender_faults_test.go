@@ -17,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -30,9 +31,9 @@ import (
 //   - what has failed is not in the queue, unless its error says that it may be;
 //   - the messages of a FIFO group are in the order in which they were sent.
 func TestSenderUnderFaults(t *testing.T) {
-	direct, sdk := 120, 6
+	direct, sdk := race.Fewer(120, 15), race.Fewer(6, 2)
 	if testing.Short() {
-		direct, sdk = 20, 2
+		direct, sdk = min(direct, 20), min(sdk, 2)
 	}
 	for seed := range uint64(direct + sdk) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

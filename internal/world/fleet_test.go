@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/race"
 	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
 var (
-	fleetSeeds = flag.Uint64("world.seeds", 2000, "how many fleets TestPlainFleets runs")
+	fleetSeeds = flag.Uint64("world.seeds", uint64(race.Fewer(2000, 100)), "how many fleets TestPlainFleets runs")
 	fleetFrom  = flag.Uint64("world.from", 1, "the seed of the first")
 )
 
@@ -315,7 +316,7 @@ func TestPlainFleets(t *testing.T) {
 
 func TestFleetsRepeat(t *testing.T) {
 	traces := make(map[uint64]uint64)
-	for seed := uint64(1); seed <= 50; seed++ {
+	for seed := uint64(1); seed <= uint64(race.Fewer(50, 5)); seed++ {
 		once, err := fleets(false).Trace(seed)
 		again, wrong := fleets(false).Trace(seed)
 		if err := errors.Join(err, wrong); err != nil {

@@ -21,14 +21,16 @@ FUNCTIONS_DIR ?= bin/functions
 MODULES := $(patsubst %/,%,$(dir $(wildcard go.mod */go.mod */*/go.mod)))
 
 # What is fuzzed: packages, or work for all of them.
-FUZZ     ?= work
-FUZZTIME ?= 20s
-N        ?= 100
-MINUTES  ?= 30
-DURATION ?= 30m
-MESSAGES ?= 1000000
-SEEDS    ?= 1000
-MUTANTS  ?= all
+FUZZ      ?= work
+FUZZTIME  ?= 20s
+BENCHTIME ?= 1s
+N         ?= 100
+MINUTES   ?= 30
+DURATION  ?= 30m
+MESSAGES  ?= 1000000
+SEEDS     ?= 1000
+MACHINES  ?= $(SEEDS)00
+MUTANTS   ?= all
 # What mutation mutates: the packages without goroutines, clocks and input or output.
 PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups ./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/turns ./internal/world
 
@@ -38,7 +40,7 @@ TARGETS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windo
 DIST    ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help demo first-minute build functions test short vet lint arrows fleet mutants mutation fuzz fuzz-seeds attack vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
+.PHONY: help demo first-minute build functions test short vet lint arrows fleet full mutants mutation fuzz fuzz-seeds strangers attack vulncheck crash outages poison soak flow backlog bench tidy tidy-check release release-tools manifests clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +73,7 @@ short: ## run every test without the race detector
 vet: ## run go vet over every module
 	$(GO) vet work
 
-lint: $(GOLANGCI_LINT) vet ## run the linters over every module
+lint: $(GOLANGCI_LINT) ## run the linters over every module, go vet's checks among them
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run ./...) || exit 1; done
 
 $(GOLANGCI_LINT):
@@ -81,10 +83,15 @@ $(GOLANGCI_LINT):
 arrows: ## check which package may import which
 	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames|TestLoopbackIsDecidedOnce|TestLambdaStandsApart' -count=1 . ./cmd/reprise
 
-fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts, and a hundred times as many as machines
-	$(GO) test -timeout 0 -run '^TestFleet$$' -fleet.seeds=$(SEEDS)
-	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' -machines.seeds=$(SEEDS)00
-	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(SEEDS)00
+fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts, and MACHINES (a hundred times as many) as machines
+	GOGC=800 $(GO) test -timeout 0 -run '^(TestFleet|TestMachines)$$' . -fleet.seeds=$(SEEDS) -machines.seeds=$(MACHINES)
+	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(MACHINES)
+
+# The packages whose tests make fewer runs with the race detector: see internal/race.
+full: ## run in full, without the race detector, the packages whose tests do less with it; SEEDS and MACHINES as in fleet
+	GOGC=800 $(GO) test -timeout 0 . -fleet.seeds=$(SEEDS) -machines.seeds=$(MACHINES)
+	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
+	$(GO) test -timeout 0 ./cmd/reprise/internal/journal
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)
@@ -96,10 +103,14 @@ fuzz-seeds: ## run every fuzz target over its seeds: inputs made up, and those t
 	$(GO) test -run '^Fuzz' work
 
 fuzz: ## fuzz every fuzz target of FUZZ (work: all packages) for FUZZTIME each: a time (20s) or a count of inputs (4000x)
-	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' $(FUZZ) | while read -r dir package; do \
-		for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); do \
+	@tests=$$(mktemp) && trap 'rm -f "$$tests"' EXIT && found=$$($(GO) env GOCACHE)/fuzz && \
+	$(GO) list -f '{{.Dir}} {{.ImportPath}}' $(FUZZ) | while read -r dir package; do \
+		targets=$$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/^func //'); \
+		[ -z "$$targets" ] || $(GO) test -vet=off -c -fuzz . -o "$$tests" $$package || exit 1; \
+		for target in $$targets; do \
 			echo "fuzz $$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package || exit 1; \
+			(cd $$dir && "$$tests" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x \
+				-test.fuzzcachedir "$$found/$$package" -test.paniconexit0) || exit 1; \
 		done; \
 	done
 
@@ -111,6 +122,9 @@ READS_STRANGERS = . ./sqsserver ./internal/awsjson ./internal/replies ./reprisel
 
 attack: ## attack the program as docs/security.md says, and fuzz what reads strangers' input for FUZZTIME each
 	$(GO) test -count=1 -timeout 15m -run '^TestAttack' work
+	@$(MAKE) --no-print-directory strangers FUZZTIME=$(FUZZTIME)
+
+strangers: ## fuzz what reads the input of strangers for FUZZTIME each
 	@$(MAKE) --no-print-directory fuzz FUZZ='$(READS_STRANGERS)' FUZZTIME=$(FUZZTIME)
 
 vulncheck: $(GOVULNCHECK) ## look for known vulnerabilities in what the modules call; needs the network
@@ -138,8 +152,8 @@ flow: ## let messages flow through a server for MINUTES (30), and print disk, me
 backlog: ## restart the program with MESSAGES (1000000) waiting, and print time and memory
 	REPRISE_BACKLOG=$(MESSAGES) $(GO) test -run '^TestBacklog$$' -count=1 -v -timeout 0 ./cmd/reprise
 
-bench: ## run every benchmark, and the comparisons of bench/
-	$(GO) test -run '^$$' -bench . -benchmem work
+bench: ## run every benchmark for BENCHTIME (1s), and the comparisons of bench/
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem $$(grep -rlE --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
 tidy: ## tidy every module and go.work.sum; the workspace's own modules are not published, so each is told where they are
 	@./.ci/tidy

@@ -2,9 +2,13 @@ package reprise_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,5 +83,74 @@ func TestFailuresOfARun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStepsOfARun: each step of a run ends with its time by the clock and that of the processors,
+// and the end of a run lists all of them.
+func TestStepsOfARun(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed: ", err)
+	}
+	script := `set -euo pipefail
+. .ci/steps
+step "Waits, 100%"
+sleep 0.3
+step Computes
+bash -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'
+steps
+step Passed`
+	printed, err := exec.CommandContext(t.Context(), "bash", "-c", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, printed)
+	}
+	row := regexp.MustCompile(`(?m)^(-- )? *(\d+\.\d) s +(\d+\.\d) s of processors  (.*)$`)
+	var names []string
+	seconds := make(map[string][2]float64)
+	for _, m := range row.FindAllStringSubmatch(string(printed), -1) {
+		wall, _ := strconv.ParseFloat(m[2], 64) // digits, as matched
+		processors, _ := strconv.ParseFloat(m[3], 64)
+		names, seconds[m[4]] = append(names, m[1]+m[4]), [2]float64{wall, processors}
+	}
+	if want := []string{"-- Waits, 100%", "-- Computes", "Waits, 100%", "Computes", "in all"}; !slices.Equal(names, want) {
+		t.Fatalf("it times %q, want %q:\n%s", names, want, printed)
+	}
+	if waits, computes, all := seconds["Waits, 100%"], seconds["Computes"], seconds["in all"]; waits[0] < 0.3 || computes[1] <= waits[1] || all[0] < waits[0] || all[1] < computes[1] {
+		t.Errorf("the times are not those of the steps:\n%s", printed)
+	}
+	if !strings.HasSuffix(string(printed), "\n== Passed\n") {
+		t.Errorf("the last step is not the end:\n%s", printed)
+	}
+}
+
+// TestWhatTheRaceDetectorShortens: make full, which CI runs, runs each package whose tests do less
+// with the race detector.
+func TestWhatTheRaceDetectorShortens(t *testing.T) {
+	_, rest, _ := strings.Cut(readText(t, "Makefile"), "\nfull:")
+	recipe, _, found := strings.Cut(rest, "\n\n")
+	if !found {
+		t.Fatal("the Makefile has no recipe of full")
+	}
+	shortens := regexp.MustCompile(`\brace\.(Enabled|Fewer)\b|\bif raceDetector\b|\bcase raceDetector\b`)
+	packages := make(map[string]bool)
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") || path == "ci_test.go" || !shortens.MatchString(readText(t, path)) {
+			return err
+		}
+		where := filepath.ToSlash(filepath.Dir(path))
+		if where != "." {
+			where = "./" + where
+		}
+		packages[where] = true
+		if !slices.Contains(strings.Fields(recipe), where) {
+			t.Errorf("make full does not run the tests of %s, where %s makes fewer runs with the race detector", where, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(packages) < 3 {
+		t.Errorf("%v make fewer runs with the race detector, want those of make full:%s", packages, recipe)
 	}
 }

@@ -1,0 +1,47 @@
+package consumer
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/reprise-sqs/reprise/internal/breaker"
+)
+
+// TestHeldBytesAreOfWhatIsHeld: the messages of a key that is paused again and again are held each
+// time. Those that went on meanwhile no longer take up the room.
+func TestHeldBytesAreOfWhatIsHeld(t *testing.T) {
+	c := at(New(Settings{Concurrency: 2, Prefetch: 10, Settings: leased, Keyed: true, Batch: Batch{Size: 10, Bytes: 1000}}), 0)
+	d := &Delivery{ID: "a", Key: "key", Size: 400}
+	received(c, d)
+	for n := range 10 {
+		if c.SetKeyPaused("key", true); d.state != stateShelved || c.gates.bytes != d.size {
+			t.Fatalf("pause %d: the message is %v and %d bytes are held, want it to be held with its %d", n+1, d.state, c.gates.bytes, d.size)
+		}
+		if c.SetKeyPaused("key", false); d.state != stateReady || c.gates.bytes != 0 {
+			t.Fatalf("after pause %d the message is %v, and %d bytes are held", n+1, d.state, c.gates.bytes)
+		}
+	}
+}
+
+// TestManyKeysUnpauseNone: where more keys fail than can have a gate, gates that hold nothing back
+// are dropped, and not those of keys that an operator has paused.
+func TestManyKeysUnpauseNone(t *testing.T) {
+	c := at(New(Settings{Concurrency: 2, Prefetch: 10, Settings: leased, Keyed: true, Threshold: 20}), 0)
+	c.SetKeyPaused("paused", true)
+	fail := func(key string) {
+		if g := c.watch(key); g == nil {
+			t.Fatalf("key %s gets no gate", key)
+		} else {
+			g.Breaker.Attempted("id", true, c.now)
+		}
+	}
+	for n := range 2 * maxGates {
+		fail(strconv.Itoa(n))
+	}
+	if len(c.gates.byKey) != maxGates {
+		t.Errorf("there are %d gates, want %d", len(c.gates.byKey), maxGates)
+	}
+	if got := c.breakers(); len(got) != 1 || got[0].Key != "paused" || !got[0].Paused || got[0].State != breaker.Closed {
+		t.Errorf("of paused keys is known %+v", got)
+	}
+}

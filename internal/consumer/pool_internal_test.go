@@ -1,0 +1,17 @@
+package consumer
+
+import "testing"
+
+// TestWaitingForAQueueTakesNoPlaces: each consumer of a pool waits for its queue with a receive of
+// as many messages as there are places, whether or not the others do.
+func TestWaitingForAQueueTakesNoPlaces(t *testing.T) {
+	p := NewPool(MaxBatch)
+	for n := range 4 {
+		c := at(New(Settings{Concurrency: MaxBatch, Settings: leased}), 0)
+		p.Join(c, Share{Weight: 1}, true)
+		c.Start(false)
+		if got := effects(c, Receive); len(got) != 1 || got[0].N != MaxBatch {
+			t.Errorf("consumer %d makes the receives %+v, want one of ten messages", n+1, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package reprise_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -71,16 +72,29 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 				if tt.err != nil {
 					err = tt.err(exit)
 				}
+				var succeeded sync.Map // by body
+				handler := reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
+					err := failsFirst(err).Handle(ctx, m)
+					if err == nil {
+						succeeded.Store(m.Body, true)
+					}
+					return err
+				})
 				var c *reprisetest.Consumer
 				if batches {
-					c = q.ConsumeBatch(together(failsFirst(err)), reprise.BatchConfig{Config: cfg})
+					c = q.ConsumeBatch(together(handler), reprise.BatchConfig{Config: cfg})
 				} else {
-					c = q.Consume(failsFirst(err), cfg)
+					c = q.Consume(handler, cfg)
 				}
 				q.Send(numbered(messages)...)
 				q.WaitEmpty(24 * time.Hour)
 				if calls.Load() < 3 {
 					t.Error("it has ended no goroutine")
+				}
+				for _, body := range numbered(messages) {
+					if _, ok := succeeded.Load(body); !ok {
+						t.Errorf("message %s is gone, and no attempt at it has succeeded", body)
+					}
 				}
 				goesOn(t, q, c)
 			})

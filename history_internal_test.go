@@ -1,7 +1,11 @@
 package reprise
 
 import (
+	"context"
+	"log/slog"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -12,6 +16,36 @@ import (
 func TestHistoryAttributeIsOne(t *testing.T) {
 	if HistoryAttribute != history.Attribute {
 		t.Errorf("HistoryAttribute is %q, and history.Attribute %q", HistoryAttribute, history.Attribute)
+	}
+}
+
+// TestSizeWithoutHistory: the history that a message carries counts neither as one of its
+// attributes nor in its size, since another takes its place in the next copy. A message with nine
+// attributes of its own could be copied only once otherwise.
+func TestSizeWithoutHistory(t *testing.T) {
+	c, err := New(struct{ Client }{}, "https://sqs.eu-west-1.amazonaws.com/1/q",
+		HandlerFunc(func(context.Context, *Message) error { return nil }), Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.UnixMilli(1_772_366_400_000)
+	for _, queue := range []string{"q", "another"} { // of which the history is ignored
+		h := history.History{Queue: queue, Origin: "first", Attempt: 1}
+		h.Date(now, now, now, time.Time{})
+		d := &c.unpack([]types.Message{{
+			MessageId: aws.String("copy"), Body: aws.String("hello"),
+			Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(now.UnixMilli(), 10)},
+			MessageAttributes: map[string]types.MessageAttributeValue{
+				"color":          {DataType: aws.String("String"), StringValue: aws.String("blue")},
+				HistoryAttribute: {DataType: aws.String("String"), StringValue: aws.String(h.String())},
+			},
+		}}, now)[0]
+		if adopted := d.History != nil; adopted != (queue == "q") {
+			t.Errorf("the history of queue %s is adopted: %v", queue, adopted)
+		}
+		if size := len("hello" + "color" + "String" + "blue"); d.Attributes != 1 || d.Size != size {
+			t.Errorf("with a history of queue %s it has %d attributes and %d bytes, want 1 and %d", queue, d.Attributes, d.Size, size)
+		}
 	}
 }
 

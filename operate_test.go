@@ -120,14 +120,14 @@ func TestRateAtRunTime(t *testing.T) {
 		p := &dependency{takes: 10 * time.Millisecond}
 		q.Send(numbered(1000)...)
 		c := q.Consume(p, reprise.Config{Rate: 0.001, Concurrency: 20})
+		before := 0 // the consumer may start the first at once
 		starts := func(during time.Duration) int {
-			p.mu.Lock()
-			before := len(p.starts)
-			p.mu.Unlock()
 			time.Sleep(during)
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return len(p.starts) - before
+			n := len(p.starts) - before
+			before = len(p.starts)
+			return n
 		}
 		if n := starts(10 * time.Second); n != 1 {
 			t.Fatalf("%d starts in 10 s at one in 1000 s", n)

@@ -136,21 +136,22 @@ func (l *Loop) push(e event) {
 }
 
 func (l *Loop) pop() event {
-	first := l.events[0]
+	next := l.events[0]
 	n := len(l.events) - 1
 	e := l.events[n]
 	l.events[n] = event{}
 	l.events = l.events[:n]
 	if n == 0 {
-		return first
+		return next
 	}
 	i := 0
 	for {
-		least := 4*i + 1
-		if least >= n {
+		first := 4*i + 1
+		if first >= n {
 			break
 		}
-		for child := least + 1; child < min(least+4, n); child++ {
+		least := first
+		for child := first + 1; child < min(first+4, n); child++ {
 			if l.events[child].before(&l.events[least]) {
 				least = child
 			}
@@ -162,5 +163,5 @@ func (l *Loop) pop() event {
 		i = least
 	}
 	l.events[i] = e
-	return first
+	return next
 }

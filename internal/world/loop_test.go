@@ -56,6 +56,26 @@ func TestLoopSorts(t *testing.T) {
 	}
 }
 
+// TestLoopSortsWhereCousinsAreSooner: the events are added in the order of the heap's nodes. When
+// the first has run, node 8 is to be filled with one of its children, 33 to 36. From there on each
+// third node is due sooner, until 49, a child of node 12, which is due before all of these.
+func TestLoopSortsWhereCousinsAreSooner(t *testing.T) {
+	l := world.NewLoop(epoch, 7)
+	due := map[int]time.Duration{0: 1, 1: 2, 2: 3, 8: 50, 9: 51, 10: 52, 11: 53, 12: 4, 36: 90, 39: 89, 42: 88, 45: 87, 48: 86, 49: 10}
+	for node := range 60 {
+		at, given := due[node]
+		if !given {
+			at = 100 + time.Duration(node)
+		}
+		l.After(at, "test", func() {
+			if l.Since() != at {
+				t.Errorf("the event for %d ran at %d", at, l.Since())
+			}
+		})
+	}
+	run(t, l, 1000)
+}
+
 func TestLoopStandsStill(t *testing.T) {
 	l := world.NewLoop(epoch, 1)
 	var again func()

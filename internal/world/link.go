@@ -65,30 +65,48 @@ func (k *Link) faults(a Action) Faults {
 	return k.Faults[""]
 }
 
-// Do sends a request. act runs when the request arrives; it calls answer, then or later, when
-// there is an answer. got runs once, in the process: with nil when the answer has arrived,
-// otherwise with an error.
-func (k *Link) Do(a Action, act func(answer func()), got func(error)) {
-	r := &request{Link: k, faults: k.faults(a), sent: k.loop.now, act: act, got: got}
+// exchange is what a request is about.
+type exchange interface {
+	// act is called when the request arrives. It has the request answered, then or later, and
+	// returns after how long at the latest.
+	act() (latest time.Duration)
+	// got is called once, in the process that has sent the request: with nil when the answer has
+	// arrived, otherwise with an error.
+	got(error)
+}
+
+// request is a request under way, which is part of the value that it is about. Most requests have
+// a reply in time: only for the others there is an event at the timeout.
+type request struct {
+	*Link
+	about    exchange
+	faults   Faults
+	sent     int64
+	err      error // of the reply
+	answered bool
+	done     bool
+}
+
+// These are what happens to a request.
+type (
+	arrival request
+	reply   request
+	timeout request
+)
+
+func (a *arrival) happen() { (*request)(a).arrive() }
+func (p *reply) happen()   { (*request)(p).finish(p.err) }
+func (t *timeout) happen() { (*request)(t).finish(ErrLost) }
+
+// send sends r over k.
+func (r *request) send(k *Link, a Action, about exchange) {
+	*r = request{Link: k, about: about, faults: k.faults(a), sent: k.loop.now}
 	takes := k.Latency.draw(k.loop)
 	if k.blocked() || k.loop.Chance(r.faults.LoseRequest) || takes > k.Timeout {
 		r.giveUp("loses a request")
 		return
 	}
-	k.loop.After(takes, k.process.Name, r.arrive)
-}
-
-// request is a request under way. Most requests have a reply: only the others, and those that
-// still wait for theirs, have an event for the timeout.
-type request struct {
-	*Link
-	faults   Faults
-	sent     int64
-	act      func(answer func())
-	got      func(error)
-	err      error // of the reply
-	answered bool
-	done     bool
+	k.loop.after(takes, nil, k.process.Name, (*arrival)(r))
 }
 
 // arrive is called when the request arrives.
@@ -103,9 +121,8 @@ func (r *request) arrive() {
 	case r.loop.Chance(f.DenyKey):
 		r.refuse(ErrKey, "is denied the queue's key")
 	default:
-		r.act(r.answer)
-		if !r.answered { // nothing is noted: most long polls are answered in time
-			r.timeOut()
+		if latest := r.about.act(); latest > r.Timeout-r.passed() && !r.answered {
+			r.timeOut() // nothing is noted: the answer may come sooner
 		}
 	}
 }
@@ -127,10 +144,10 @@ func (r *request) reply() {
 	switch {
 	case r.blocked() || r.err == nil && r.loop.Chance(r.faults.LoseReply):
 		r.giveUp("loses a reply")
-	case time.Duration(r.loop.now-r.sent)+takes > r.Timeout:
+	case r.passed()+takes > r.Timeout:
 		r.giveUp("has waited for a reply too long")
 	default:
-		r.loop.after(takes, r.process, r.process.Name, func() { r.finish(r.err) })
+		r.loop.after(takes, r.process, r.process.Name, (*reply)(r))
 	}
 }
 
@@ -139,15 +156,18 @@ func (r *request) giveUp(why string) {
 	r.timeOut()
 }
 
+// passed is how long ago the request was sent.
+func (r *request) passed() time.Duration { return time.Duration(r.loop.now - r.sent) }
+
 // timeOut has the request count as lost at the end of its timeout, unless its reply comes before.
 func (r *request) timeOut() {
-	r.loop.after(r.Timeout-time.Duration(r.loop.now-r.sent), r.process, r.process.Name, func() { r.finish(ErrLost) })
+	r.loop.after(r.Timeout-r.passed(), r.process, r.process.Name, (*timeout)(r))
 }
 
 func (r *request) finish(err error) {
 	if !r.done {
 		r.done = true
-		r.got(err)
+		r.about.got(err)
 	}
 }
 

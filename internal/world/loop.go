@@ -2,8 +2,6 @@ package world
 
 import (
 	"fmt"
-	"hash"
-	"hash/fnv"
 	"math/rand/v2"
 	"time"
 )
@@ -21,7 +19,7 @@ type Loop struct {
 	atOnce int     // events that have run at this time
 	err    error
 
-	trace hash.Hash64
+	trace trace
 	noted map[string]int
 	tell  func(at time.Duration, text string)
 }
@@ -29,10 +27,18 @@ type Loop struct {
 type event struct {
 	at    int64
 	order uint64
-	in    *Process // runs do, if it is alive then; nil: the loop does
+	in    *Process // it happens there, if the process is alive then; nil: nowhere in particular
 	who   string
-	do    func()
+	what  happening
 }
+
+// happening is what an event does. It is a type of its own where there are most events, those of
+// requests, so that they need no closure.
+type happening interface{ happen() }
+
+type call func()
+
+func (c call) happen() { c() }
 
 // MostAtOnce is how many events may run at one time. A machine that adds events at the same time
 // for ever exceeds it, which ends the run.
@@ -40,7 +46,7 @@ const MostAtOnce = 100_000
 
 // NewLoop returns a loop that begins at start. The same seed gives the same run.
 func NewLoop(start time.Time, seed uint64) *Loop {
-	return &Loop{Random: rand.New(rand.NewPCG(seed, 0)), start: start, trace: fnv.New64a(), noted: make(map[string]int)} //nolint:gosec // G404: a simulation
+	return &Loop{Random: rand.New(rand.NewPCG(seed, 0)), start: start, trace: newTrace, noted: make(map[string]int)} //nolint:gosec // G404: a simulation
 }
 
 // Now returns the loop's time, which no process sees: see [Process.Now].
@@ -52,12 +58,12 @@ func (l *Loop) Since() time.Duration { return time.Duration(l.now) }
 // After runs do when d has passed; if d is 0 or less, after the other events that are due now.
 // The error of too many events names who.
 func (l *Loop) After(d time.Duration, who string, do func()) {
-	l.after(d, nil, who, do)
+	l.after(d, nil, who, call(do))
 }
 
-func (l *Loop) after(d time.Duration, in *Process, who string, do func()) {
+func (l *Loop) after(d time.Duration, in *Process, who string, what happening) {
 	l.last++
-	l.push(event{l.now + int64(max(d, 0)), l.last, in, who, do})
+	l.push(event{l.now + int64(max(d, 0)), l.last, in, who, what})
 }
 
 // Run runs the events up to end, where the time then is. If too many events run at one time it
@@ -73,9 +79,9 @@ func (l *Loop) Run(end time.Duration) error {
 			break
 		}
 		if next.in == nil {
-			next.do()
+			next.what.happen()
 		} else {
-			next.in.run(next.do)
+			next.in.run(next.what)
 		}
 	}
 	if l.err == nil {
@@ -90,14 +96,11 @@ func (l *Loop) Listen(tell func(at time.Duration, text string)) { l.tell = tell 
 
 // Note records an event for the trace: what happened, to whom, and a number. See [Loop.Trace].
 func (l *Loop) Note(who, what string, n int64) {
-	var b [16]byte
-	for i := range 8 {
-		b[i], b[8+i] = byte(l.now>>(8*i)), byte(n>>(8*i))
-	}
 	l.noted[what]++
-	l.trace.Write(b[:])
-	l.trace.Write([]byte(who))
-	l.trace.Write([]byte(what))
+	l.trace.number(l.now)
+	l.trace.number(n)
+	l.trace.text(who)
+	l.trace.text(what)
 	if l.tell != nil {
 		l.tell(l.Since(), fmt.Sprintf("%s %s %d", who, what, n))
 	}
@@ -107,7 +110,29 @@ func (l *Loop) Note(who, what string, n int64) {
 func (l *Loop) Noted() map[string]int { return l.noted }
 
 // Trace returns a hash of all notes with their times, in their order.
-func (l *Loop) Trace() uint64 { return l.trace.Sum64() }
+func (l *Loop) Trace() uint64 { return uint64(l.trace) }
+
+// trace is a hash, FNV-1a: that of hash/fnv costs an allocation for each string.
+type trace uint64
+
+const (
+	newTrace   trace = 14695981039346656037
+	tracePrime trace = 1099511628211
+)
+
+func (t *trace) number(n int64) {
+	for i := range 8 {
+		*t = (*t ^ trace(byte(n>>(8*i)))) * tracePrime
+	}
+}
+
+func (t *trace) text(s string) {
+	h := *t
+	for i := range len(s) {
+		h = (h ^ trace(s[i])) * tracePrime
+	}
+	*t = h
+}
 
 // Chance reports true with probability p.
 func (l *Loop) Chance(p float64) bool { return p > 0 && l.Random.Float64() < p }

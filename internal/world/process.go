@@ -65,16 +65,16 @@ func (p *Process) CutOff(d time.Duration) {
 
 // After runs do when d has passed by the process's clock, if the process is alive then.
 func (p *Process) After(d time.Duration, do func()) {
-	p.loop.after(time.Duration(float64(d)/(1+p.drift)), p, p.Name, do)
+	p.loop.after(time.Duration(float64(d)/(1+p.drift)), p, p.Name, call(do))
 }
 
-func (p *Process) run(do func()) {
+func (p *Process) run(what happening) {
 	switch {
 	case p.dead:
 	case p.Asleep():
-		p.loop.after(time.Duration(p.asleep-p.loop.now), p, p.Name, do)
+		p.loop.after(time.Duration(p.asleep-p.loop.now), p, p.Name, what)
 	default:
-		do()
+		what.happen()
 	}
 }
 
@@ -106,7 +106,7 @@ func (t *Timer) Set(at time.Time) {
 		return // an earlier event checks the timer, and adds the next event
 	}
 	t.armed = due
-	l.after(time.Duration(due-l.now), t.process, t.process.Name, func() { t.look(due) })
+	l.after(time.Duration(due-l.now), t.process, t.process.Name, call(func() { t.look(due) }))
 }
 
 // look is the event that was added for the time due.

@@ -57,10 +57,15 @@ type Queue struct {
 	looks   int64   // when the polls are served next, in the loop's time; a past time: no event
 }
 
+// poll is a receive under way.
 type poll struct {
-	count      int
-	visibility time.Duration
-	answer     func([]engine.Delivery, error)
+	request
+	queue            *Queue
+	count            int
+	visibility, wait time.Duration
+	taken            []engine.Delivery // what the answer brings
+	refused          error
+	taker            func([]engine.Delivery, error)
 }
 
 // NewService returns a service without queues.
@@ -200,30 +205,44 @@ func (q *Queue) ChangeVisibility(k *Link, entries []Entry, got func([]Entry, err
 }
 
 func (q *Queue) batch(k *Link, a Action, entries []Entry, got func([]Entry, error), each func(*Entry) error) {
-	var refused error
-	k.Do(a, func(answer func()) {
-		if refused = q.service.fails(k); refused != nil {
-			answer()
-			return
-		}
-		if refused = q.refuses(a, entries); refused != nil {
-			k.loop.Note(k.process.Name, "has a request refused for what is in it", int64(len(entries)))
-			answer()
-			return
-		}
-		refuse := k.faults(a).FailEntry
-		for i := range entries {
-			if k.loop.Chance(refuse) {
-				k.loop.Note(k.process.Name, "has an entry refused", int64(i))
-				entries[i].Err = ErrRefused
-			} else {
-				entries[i].Err = each(&entries[i])
-			}
-		}
-		q.service.stir()
-		answer()
-	}, func(err error) { got(entries, cmp.Or(err, refused)) })
+	b := &batch{queue: q, action: a, entries: entries, taker: got, each: each}
+	b.send(k, a, b)
 }
+
+// batch is a request with entries under way.
+type batch struct {
+	request
+	queue   *Queue
+	action  Action
+	entries []Entry
+	each    func(*Entry) error
+	refused error
+	taker   func([]Entry, error)
+}
+
+func (b *batch) act() (latest time.Duration) {
+	defer b.answer()
+	if b.refused = b.queue.service.fails(b.Link); b.refused != nil {
+		return 0
+	}
+	if b.refused = b.queue.refuses(b.action, b.entries); b.refused != nil {
+		b.loop.Note(b.process.Name, "has a request refused for what is in it", int64(len(b.entries)))
+		return 0
+	}
+	refuse := b.Link.faults(b.action).FailEntry
+	for i := range b.entries {
+		if e := &b.entries[i]; b.loop.Chance(refuse) {
+			b.loop.Note(b.process.Name, "has an entry refused", int64(i))
+			e.Err = ErrRefused
+		} else {
+			e.Err = b.each(e)
+		}
+	}
+	b.queue.service.stir()
+	return 0
+}
+
+func (b *batch) got(err error) { b.taker(b.entries, cmp.Or(err, b.refused)) }
 
 // fails returns the error of a request over k while the service is down.
 func (s *Service) fails(k *Link) error {
@@ -250,42 +269,49 @@ func (q *Queue) refuses(a Action, entries []Entry) error {
 // Receive receives up to count messages for a visibility timeout (negative: the
 // queue's), and waits for up to wait if there is none.
 func (q *Queue) Receive(k *Link, count int, visibility, wait time.Duration, got func([]engine.Delivery, error)) {
-	s := q.service
-	var deliveries []engine.Delivery
-	var refused error
-	k.Do(Receive, func(answer func()) {
-		if refused = s.fails(k); refused != nil {
-			answer()
-			return
-		}
-		p := &poll{count: count, visibility: visibility, answer: func(d []engine.Delivery, err error) {
-			deliveries, refused = d, err
-			answer()
-		}}
-		q.pollers = append(q.pollers, p)
-		q.serve()
-		s.stir()
-		if i := slices.Index(q.pollers, p); i >= 0 && wait <= 0 {
-			q.giveUp(p)
-		} else if i >= 0 {
-			k.loop.After(wait, "SQS", func() { q.giveUp(p) })
-		}
-	}, func(err error) {
-		if err == nil {
-			err = refused
-		}
-		if err != nil {
-			deliveries = nil
-		}
-		got(deliveries, err)
-	})
+	p := &poll{queue: q, count: count, visibility: visibility, wait: wait, taker: got}
+	p.send(k, Receive, p)
 }
 
-func (q *Queue) giveUp(p *poll) {
+func (p *poll) act() (latest time.Duration) {
+	q := p.queue
+	if p.refused = q.service.fails(p.Link); p.refused != nil {
+		p.answer()
+		return 0
+	}
+	q.pollers = append(q.pollers, p)
+	q.serve()
+	q.service.stir()
+	switch {
+	case p.answered:
+		return 0
+	case p.wait <= 0:
+		p.giveUp()
+		return 0
+	}
+	p.loop.after(p.wait, nil, "SQS", (*waited)(p))
+	return p.wait
+}
+
+// waited is what happens to a poll at the end of its wait.
+type waited poll
+
+func (w *waited) happen() { (*poll)(w).giveUp() }
+
+// giveUp answers the poll without messages, if it still waits for some.
+func (p *poll) giveUp() {
+	q := p.queue
 	if i := slices.Index(q.pollers, p); i >= 0 {
 		q.pollers = slices.Delete(q.pollers, i, i+1)
-		p.answer(nil, nil)
+		p.answer()
 	}
+}
+
+func (p *poll) got(err error) {
+	if err = cmp.Or(err, p.refused); err != nil {
+		p.taken = nil
+	}
+	p.taker(p.taken, err)
 }
 
 // stir serves the polls of queues in which a message has become receivable.
@@ -303,12 +329,12 @@ func (q *Queue) serve() {
 	s := q.service
 	for len(q.pollers) > 0 {
 		p := q.pollers[0]
-		got, err := s.engine.Receive(s.Now(), q.engine, p.count, p.visibility, nil)
-		if err == nil && len(got) == 0 {
+		p.taken, p.refused = s.engine.Receive(s.Now(), q.engine, p.count, p.visibility, nil)
+		if p.refused == nil && len(p.taken) == 0 {
 			break
 		}
 		q.pollers = slices.Delete(q.pollers, 0, 1)
-		p.answer(got, err)
+		p.answer()
 	}
 	q.look()
 }

@@ -5,7 +5,7 @@ import "github.com/reprise-sqs/reprise/internal/world"
 // workedOff reports whether nothing is in the queues but what cannot go.
 func (f *machines) workedOff() bool {
 	for _, q := range f.all() {
-		for _, d := range q.Messages() {
+		for d := range q.All() {
 			if f.mustGo(f.partOf(&d)) {
 				return false
 			}
@@ -38,12 +38,12 @@ func (f *machines) mustGo(p *part) bool {
 func (f *machines) checkEnd() {
 	left := make(map[*part]bool)
 	if f.dead != nil {
-		for _, d := range f.dead.Messages() {
+		for d := range f.dead.All() {
 			left[f.partOf(&d)] = true
 		}
 	}
 	for _, q := range f.all() {
-		for _, d := range q.Messages() {
+		for d := range q.All() {
 			p := f.partOf(&d)
 			left[p] = true
 			if f.mustGo(p) {

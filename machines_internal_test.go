@@ -185,7 +185,7 @@ func (f *machines) all() []*world.Queue {
 // inQueues returns how many messages of the queues that are worked off are p.
 func (f *machines) inQueues(p *part) (many int) {
 	for _, q := range f.all() {
-		for _, d := range q.Messages() {
+		for d := range q.All() {
 			if f.partOf(&d) == p {
 				many++
 			}

@@ -90,7 +90,7 @@ func (m *machine) checkNumber(p *part, msg *Message) {
 // checkOrder checks that no message of p's group was to run before p, but for those that
 // run with it.
 func (m *machine) checkOrder(p *part, with []*part) {
-	for _, d := range m.queue.Messages() {
+	for d := range m.queue.All() {
 		before := m.f.partOf(&d)
 		if before.group == p.group && before.number < p.number && !before.redriven && !slices.Contains(with, before) {
 			m.f.broken(world.InOrder, "%s runs on %s before %s", p.body, m.Name, before.body)

@@ -1,8 +1,6 @@
 package reprise
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/engine"
@@ -33,12 +31,16 @@ func (f *machines) look() {
 				m.leftAlone = nil
 				continue
 			}
+			shared := f.pooled || f.laned // the places may be taken, and by right by the more urgent
+			idles := f.calm && !shared && f.quota == 0
+			if !idles && !f.outages {
+				continue // nothing to check: a Status costs as much as many events
+			}
 			s := m.Status()
 			for _, b := range s.Breakers {
 				m.checkBreaker(b)
 			}
-			shared := f.pooled || f.laned // the places may be taken, and by right by the more urgent
-			if !f.calm || shared || f.quota > 0 || s.Running+s.Waiting+s.Settling > 0 {
+			if !idles || s.Running+s.Waiting+s.Settling > 0 {
 				m.leftAlone = nil
 				continue
 			}
@@ -79,14 +81,19 @@ func (f *machines) receivable(q *world.Queue) map[uint64]int {
 	if visible, _, _ := q.Counts(); visible == 0 {
 		return all
 	}
-	messages := q.Messages()
-	slices.SortFunc(messages, func(a, b engine.Delivery) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	seen := make(map[string]bool) // groups
-	for _, d := range messages {
-		if !seen[d.Group] && d.VisibleAt.IsZero() {
+	heads := make(map[string]engine.Delivery) // by group
+	for d := range q.All() {
+		if !f.fifo && d.VisibleAt.IsZero() {
 			all[d.Receipt.Number] = d.Receives
 		}
-		seen[d.Group] = f.fifo
+		if head, ok := heads[d.Group]; f.fifo && (!ok || d.Sequence < head.Sequence) {
+			heads[d.Group] = d
+		}
+	}
+	for _, d := range heads {
+		if d.VisibleAt.IsZero() {
+			all[d.Receipt.Number] = d.Receives
+		}
 	}
 	return all
 }

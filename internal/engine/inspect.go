@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // Messages shows up to limit messages with a receipt number above after (0 to
 // begin), in the order of these numbers, without receiving them. It skips the free slots between
@@ -14,6 +17,19 @@ func (e *Engine) Messages(now time.Time, q *Queue, after uint64, limit int) []De
 		}
 	}
 	return page
+}
+
+// All yields the messages in the order of [Engine.Messages], without a page in between. The queue
+// must not change meanwhile.
+func (e *Engine) All(now time.Time, q *Queue) iter.Seq[Delivery] {
+	return func(yield func(Delivery) bool) {
+		t := e.tick(now)
+		for slot := uint32(1); slot <= q.messages.used; slot++ {
+			if q.messages.lookup(slot) != nil && !q.expired(slot, t) && !yield(q.delivery(slot, t)) {
+				return
+			}
+		}
+	}
 }
 
 // Find returns the newest receipt of the message with the id, for an operator

@@ -37,9 +37,21 @@ func TestMessagesPagesThroughTheQueueAsItIsNow(t *testing.T) {
 	if len(names) != 598 || !slices.IsSorted(names) {
 		t.Errorf("%d messages, sorted %v; want 598 in the order of sending", len(names), slices.IsSorted(names))
 	}
+	if all := slices.Collect(l.e.All(l.now, l.q)); !slices.Equal(all, l.e.Messages(l.now, l.q, 0, 1000)) || len(all) != 598 {
+		t.Errorf("All yields %d messages, or others than the pages", len(all))
+	}
+	for d := range l.e.All(l.now, l.q) {
+		if name(d.ID) != "m001" {
+			t.Errorf("All begins with %s, want m001", name(d.ID))
+		}
+		break
+	}
 	l.now = epoch.Add(time.Hour)
 	if got := l.e.Messages(l.now, l.q, 0, 10); len(got) != 0 {
 		t.Errorf("%d expired messages are shown", len(got))
+	}
+	if got := slices.Collect(l.e.All(l.now, l.q)); len(got) != 0 {
+		t.Errorf("All yields %d expired messages", len(got))
 	}
 }
 

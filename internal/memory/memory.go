@@ -141,8 +141,8 @@ func (m *Memory) All() iter.Seq[*Note] {
 // InBackoff counts the messages that are not yet due. It reads every note.
 func (m *Memory) InBackoff(now time.Time) int {
 	count := 0
-	for n := range m.All() {
-		if n.Due.After(now) {
+	for e := m.order.Front(); e != nil; e = e.Next() {
+		if e.Value.(*Note).Due.After(now) {
 			count++
 		}
 	}

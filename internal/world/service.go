@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -117,18 +118,13 @@ func (q *Queue) Counts() (visible, inFlight, delayed int) {
 	return q.service.engine.Counts(q.service.Now(), q.engine)
 }
 
-// Messages returns the messages of the queue, without receiving them.
-func (q *Queue) Messages() []engine.Delivery {
-	var all []engine.Delivery
-	for after := uint64(0); ; {
-		page := q.service.engine.Messages(q.service.Now(), q.engine, after, 1000)
-		if len(page) == 0 {
-			return all
-		}
-		all = append(all, page...)
-		after = page[len(page)-1].Receipt.Number
-	}
+// All yields the messages of the queue, without receiving them. The queue must not change meanwhile.
+func (q *Queue) All() iter.Seq[engine.Delivery] {
+	return q.service.engine.All(q.service.Now(), q.engine)
 }
+
+// Messages returns what All yields.
+func (q *Queue) Messages() []engine.Delivery { return slices.Collect(q.All()) }
 
 // Put sends a message without a network, and gives it an id if it has none.
 func (q *Queue) Put(m engine.Message) engine.Sent {

@@ -45,9 +45,9 @@ func Example_plan() {
 	//        12        0s     42m40s     1h25m        0s     1h25m   2h51m  hide
 	//        13        0s      1h25m     2h51m        0s     2h51m   5h41m  hide
 	//        14        0s      2h51m     5h41m        0s     5h41m  11h23m  hide
-	// with the shortest waits: 14 attempts, 2 copies, given up for their number at 0s
-	// with the expected waits: 14 attempts, 15 receives, 2 copies, given up for their number at 5h41m
-	// with the longest waits: 14 attempts, 15 receives, 2 copies, given up for their number at 11h23m
+	// with the shortest waits: 14 attempts, 2 copies, given up at the limit of attempts at 0s
+	// with the expected waits: 14 attempts, 15 receives, 2 copies, given up at the limit of attempts at 5h41m
+	// with the longest waits: 14 attempts, 15 receives, 2 copies, given up at the limit of attempts at 11h23m
 	//
 	// info max-receives-below-attempts the policy allows 14 attempts and the queue 5 receives: at its last permitted receive a message is sent back as a copy, which begins anew.
 }

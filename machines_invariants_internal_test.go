@@ -65,7 +65,7 @@ func (m *machine) checkTurn(p *part, msg *Message) {
 	if early := m.due[msg.ID].Sub(m.now()); early > 0 && !f.outages {
 		f.broken(world.NeverEarly, "%s runs %v early on %s", p.body, early, m.Name)
 	}
-	if at, ok := m.givenUp[msg.ID]; ok && m.now().Sub(at) < memory.Age/2 {
+	if at, ok := m.givenUp[msg.ID]; ok && m.now().Sub(at) < memory.MaxAge/2 {
 		f.broken(world.GivenUpForGood, "%s on %s", p.body, m.Name)
 	}
 	if m.worked[msg.ID] && !p.redriven && !f.leaky {

@@ -24,18 +24,19 @@ type coalescer[In, Out any] struct {
 	atOnce  func(In) (Out, error) // in place of trips, for a store in this process; may be nil
 
 	mu      sync.Mutex
-	waiting []*passenger[In, Out]
-	driving bool // a goroutine makes trips until no caller waits
+	waiting []*caller[In, Out]
+	running bool // a goroutine makes trips until no caller waits
 }
 
-// passenger is one caller. Guarded by the coalescer's mutex until arrived.
-type passenger[In, Out any] struct {
-	in      In
-	out     Out
-	err     error
-	over    bool          // out and err are set
-	left    bool          // the caller does not wait any more
-	arrived chan struct{} // closed by the driver when over
+// caller waits for the answer to one member of a trip. The coalescer's mutex guards it until
+// answered is closed.
+type caller[In, Out any] struct {
+	in       In
+	out      Out
+	err      error
+	over     bool          // out and err are set
+	left     bool          // the caller does not wait any more
+	answered chan struct{} // closed when over
 }
 
 // do makes one call. If ctx ends first the caller leaves, and the trip goes on
@@ -44,7 +45,7 @@ func (c *coalescer[In, Out]) do(ctx context.Context, in In) (Out, error) {
 	if c.atOnce != nil {
 		return c.atOnce(in)
 	}
-	p := &passenger[In, Out]{in: in, arrived: make(chan struct{})}
+	p := &caller[In, Out]{in: in, answered: make(chan struct{})}
 	c.queue(p)
 	return c.await(ctx, p)
 }
@@ -59,9 +60,9 @@ func (c *coalescer[In, Out]) doAll(ctx context.Context, in []In) ([]Out, []error
 		}
 		return out, errs
 	}
-	all := make([]*passenger[In, Out], len(in))
+	all := make([]*caller[In, Out], len(in))
 	for i := range in {
-		all[i] = &passenger[In, Out]{in: in[i], arrived: make(chan struct{})}
+		all[i] = &caller[In, Out]{in: in[i], answered: make(chan struct{})}
 	}
 	c.queue(all...)
 	for i, p := range all {
@@ -70,21 +71,21 @@ func (c *coalescer[In, Out]) doAll(ctx context.Context, in []In) ([]Out, []error
 	return out, errs
 }
 
-// queue adds passengers that wait for a trip.
-func (c *coalescer[In, Out]) queue(p ...*passenger[In, Out]) {
+// queue adds callers that wait for a trip.
+func (c *coalescer[In, Out]) queue(p ...*caller[In, Out]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, p...)
-	if !c.driving && len(c.waiting) > 0 {
-		c.driving = true
-		go c.drive()
+	if !c.running && len(c.waiting) > 0 {
+		c.running = true
+		go c.run()
 	}
 }
 
 // await returns the result of p's trip.
-func (c *coalescer[In, Out]) await(ctx context.Context, p *passenger[In, Out]) (Out, error) {
+func (c *coalescer[In, Out]) await(ctx context.Context, p *caller[In, Out]) (Out, error) {
 	select {
-	case <-p.arrived:
+	case <-p.answered:
 		return p.out, p.err
 	case <-ctx.Done():
 	}
@@ -97,22 +98,23 @@ func (c *coalescer[In, Out]) await(ctx context.Context, p *passenger[In, Out]) (
 	return p.out, ctx.Err()
 }
 
-// drive makes trips until no caller waits.
-func (c *coalescer[In, Out]) drive() {
-	var batch []*passenger[In, Out]
+// run makes trips until no caller waits.
+func (c *coalescer[In, Out]) run() {
+	var batch []*caller[In, Out]
 	defer func() {
 		if batch != nil { // the store ended this goroutine, as t.FailNow does
-			c.arrive(batch, nil, errGoexit)
-			go c.drive()
+			c.answer(batch, nil, errGoexit)
+			go c.run()
 		}
 	}()
 	for {
-		// Let other goroutines run first, so that ready callers come aboard: callers that the last
-		// trip has answered, or a burst of messages, would otherwise have to take the trip after.
+		// Let other goroutines run first, so that callers which are ready join this trip: callers
+		// that the last trip has answered, or a burst of messages, would otherwise have to wait for
+		// the next one.
 		runtime.Gosched()
 		c.mu.Lock()
-		batch = c.board()
-		c.driving = batch != nil
+		batch = c.nextBatch()
+		c.running = batch != nil
 		c.mu.Unlock()
 		if batch == nil {
 			return
@@ -122,27 +124,27 @@ func (c *coalescer[In, Out]) drive() {
 			in[i] = p.in
 		}
 		out, err := trip(c.timeout, c.call, in)
-		c.arrive(batch, out, err)
+		c.answer(batch, out, err)
 	}
 }
 
-// board takes the passengers of the next trip. A passenger whose key is already aboard waits for
-// the trip after it. The caller holds c.mu.
-func (c *coalescer[In, Out]) board() (batch []*passenger[In, Out]) {
+// nextBatch takes the callers of the next trip. A caller whose key is already in it waits for the
+// trip after it. The caller holds c.mu.
+func (c *coalescer[In, Out]) nextBatch() (batch []*caller[In, Out]) {
 	if len(c.waiting) == 1 && !c.waiting[0].left { // the usual case
 		batch, c.waiting = c.waiting, nil
 		return batch
 	}
-	aboard := make(map[string]bool, len(c.waiting))
+	taken := make(map[string]bool, len(c.waiting))
 	staying := c.waiting[:0]
 	for _, p := range c.waiting {
 		key := c.key(p.in)
 		switch {
 		case p.left:
-		case aboard[key] || len(batch) == maxTrip:
+		case taken[key] || len(batch) == maxTrip:
 			staying = append(staying, p)
 		default:
-			aboard[key] = true
+			taken[key] = true
 			batch = append(batch, p)
 		}
 	}
@@ -151,8 +153,8 @@ func (c *coalescer[In, Out]) board() (batch []*passenger[In, Out]) {
 	return batch
 }
 
-// arrive hands out the results of a trip.
-func (c *coalescer[In, Out]) arrive(batch []*passenger[In, Out], out []Out, err error) {
+// answer hands out the results of a trip.
+func (c *coalescer[In, Out]) answer(batch []*caller[In, Out], out []Out, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, p := range batch {
@@ -163,7 +165,7 @@ func (c *coalescer[In, Out]) arrive(batch []*passenger[In, Out], out []Out, err 
 		if p.left && err == nil && c.orphan != nil {
 			go c.orphan(p.in, p.out)
 		}
-		close(p.arrived)
+		close(p.answered)
 	}
 }
 

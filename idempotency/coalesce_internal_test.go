@@ -15,17 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ferry is a store's method that takes a second and notes what each trip had aboard.
-type ferry struct {
+// slowMethod is a store's method that takes a second and notes the members of each trip.
+type slowMethod struct {
 	trips [][]string
 	fails func(trip int) error
 }
 
-func (f *ferry) coalescer() *coalescer[string, string] {
+func (f *slowMethod) coalescer() *coalescer[string, string] {
 	return &coalescer[string, string]{call: f.call, key: func(s string) string { return s }, timeout: time.Minute}
 }
 
-func (f *ferry) call(ctx context.Context, in []string) ([]string, error) {
+func (f *slowMethod) call(ctx context.Context, in []string) ([]string, error) {
 	f.trips = append(f.trips, slices.Sorted(slices.Values(in)))
 	time.Sleep(time.Second)
 	if f.fails != nil {
@@ -58,11 +58,11 @@ func all(c *coalescer[string, string], in ...string) []error {
 	return errs
 }
 
-// TestConcurrentCallersShareTrips: the first goes at once and alone, the others
-// together when it is back, and a key that is aboard already with the trip after.
+// TestConcurrentCallersShareTrips: the first goes at once and alone, the others together
+// when it is back, and a key that is in a trip already goes with the trip after.
 func TestConcurrentCallersShareTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &ferry{}
+		f := &slowMethod{}
 		c := f.coalescer()
 		began := time.Now()
 		for i, err := range all(c, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j") {
@@ -82,8 +82,8 @@ func TestConcurrentCallersShareTrips(t *testing.T) {
 		synctest.Wait()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.driving || len(c.waiting) != 0 {
-			t.Errorf("driving %v, %d waiting; want rest", c.driving, len(c.waiting))
+		if c.running || len(c.waiting) != 0 {
+			t.Errorf("running %v, %d waiting; want rest", c.running, len(c.waiting))
 		}
 	})
 }
@@ -91,7 +91,7 @@ func TestConcurrentCallersShareTrips(t *testing.T) {
 // TestTripsAreBounded in their members.
 func TestTripsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &ferry{}
+		f := &slowMethod{}
 		in := make([]string, 1+2*maxTrip+1)
 		for i := range in {
 			in[i] = fmt.Sprint(i)
@@ -107,11 +107,11 @@ func TestTripsAreBounded(t *testing.T) {
 	})
 }
 
-// TestCallerThatGivesUpHurtsNobody: before its trip it is not aboard, during the trip
-// its result goes to the orphans.
+// TestCallerThatGivesUpHurtsNobody: before its trip it is left out, during the trip its
+// result goes to the orphans.
 func TestCallerThatGivesUpHurtsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &ferry{}
+		f := &slowMethod{}
 		c := f.coalescer()
 		var orphans []string
 		c.orphan = func(_, out string) { orphans = append(orphans, out) }
@@ -147,7 +147,7 @@ func TestCallerThatGivesUpHurtsNobody(t *testing.T) {
 // result arrives either gets it or leaves it to the orphans.
 func TestResultIsNeverLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&ferry{}).coalescer()
+		c := (&slowMethod{}).coalescer()
 		var mu sync.Mutex
 		orphans, results := 0, 0
 		c.orphan = func(_, _ string) { mu.Lock(); defer mu.Unlock(); orphans++ }
@@ -170,7 +170,7 @@ func TestResultIsNeverLost(t *testing.T) {
 // TestNobodyAboardNoTrip: the only caller that waits gives up before its trip.
 func TestNobodyAboardNoTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &ferry{}
+		f := &slowMethod{}
 		c := f.coalescer()
 		c.orphan = func(_, out string) { t.Errorf("an orphan: %s", out) }
 		go all(c, "a")
@@ -191,11 +191,11 @@ func TestNobodyAboardNoTrip(t *testing.T) {
 // ended too. Nobody else takes the result any more: the caller gets it.
 func TestResultThatIsThereIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := (&ferry{}).coalescer()
+		c := (&slowMethod{}).coalescer()
 		for range 64 { // a caller that finds both chooses one of them by chance
-			p := &passenger[string, string]{in: "a", arrived: make(chan struct{})}
+			p := &caller[string, string]{in: "a", answered: make(chan struct{})}
 			c.queue(p)
-			<-p.arrived
+			<-p.answered
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if out, err := c.await(ctx, p); out != "re: a" || err != nil {
@@ -217,7 +217,7 @@ func TestTripThatFailsIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &ferry{fails: func(trip int) error {
+				f := &slowMethod{fails: func(trip int) error {
 					if trip == 2 {
 						return c.fail()
 					}

@@ -44,8 +44,8 @@ var (
 	// payload.
 	ErrMismatch = errors.New("idempotency: the key was completed with another payload")
 
-	// ErrUnrecorded is the reason why a message comes back although its work is done: the store
-	// failed until [Config].Patience ended.
+	// ErrUnrecorded is the reason for which a message comes back although its work is done: the
+	// store failed until [Config].Patience ended.
 	ErrUnrecorded = errors.New("idempotency: the work is done, and recording it failed")
 )
 

@@ -143,7 +143,7 @@ const (
 	maxRecordBackoff = 2 * time.Second
 )
 
-// record completes a claim, with retries until Config.Patience ends. It goes on after the end of
+// record completes a claim, with retries until Config.Patience ends. It continues after the end of
 // the message's context, because the effect has happened.
 func (g *guard) record(ctx context.Context, c Completion) (held bool, err error) {
 	ctx = context.WithoutCancel(ctx)

@@ -35,7 +35,7 @@ func tenant(m *reprise.Message) string { return m.GroupID }
 // wellFormed is what the handler may rely on.
 func wellFormed(_ context.Context, m *reprise.Message) error {
 	if !strings.HasPrefix(m.Body, "{") {
-		return errors.New("the body is no JSON object")
+		return errors.New("the body is not a JSON object")
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func ExampleDecompress() {
 func ExampleValidate() {
 	handler := middleware.Validate(wellFormed)(reprise.JSON(ship))
 	fmt.Println(handler.Handle(context.Background(), &reprise.Message{Body: "o-1"}))
-	// Output: permanent: the message is not valid: the body is no JSON object
+	// Output: permanent: the message is not valid: the body is not a JSON object
 }
 
 // tracing is a middleware of one's own: it works before and after the handler, and

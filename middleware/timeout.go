@@ -14,9 +14,9 @@ import (
 // as unavailability: see [reprise.IsUnavailable].
 var ErrTimeout = fmt.Errorf("middleware: the handler took too long: %w", context.DeadlineExceeded)
 
-// Timeout ends the context of the handler inside it after limit. The attempt then
-// ends as the handler does: one that returns the context's error has failed, and is
-// retried by policy; a handler that ignores its context goes on, because nothing can stop it.
+// Timeout ends the context of the handler inside it after limit. The attempt then ends as the
+// handler does: one that returns the context's error has failed, and is retried by policy; a
+// handler that ignores its context keeps running, because nothing can stop it.
 //
 // The cause distinguishes it from other ends: [ErrTimeout] here, [reprise.ErrStopping] for a stop,
 // [reprise.ErrLeaseLost] for a lost lease. [reprise.Config].HandlerTimeout does the same for the

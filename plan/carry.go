@@ -75,7 +75,7 @@ func (c *carrier) leg(from, to time.Duration) (leg Leg, halt Stop, when time.Dur
 func (c *carrier) requeue(wait, to time.Duration) Leg {
 	reach, hides := LongestCopy(c.retention), hidesFor
 	switch {
-	case c.maxReceives == 1: // nobody may receive a copy before it is due
+	case c.maxReceives == 1: // no consumer may receive a copy before it is due
 		reach, hides = min(reach, MaxDelay), func(time.Duration) int { return 0 }
 	case c.maxReceives <= MaxReceives:
 		reach = min(reach, time.Duration(c.maxReceives-1)*longestHide)

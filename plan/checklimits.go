@@ -165,7 +165,7 @@ func (e *examination) checkDeadLetterRetention() {
 	kept, retention := e.q.DeadLetterRetention, e.q.retention()
 	remedy := "set the dead-letter queue's MessageRetentionPeriod to 14 days."
 	if kept >= MaxRetention {
-		remedy = "lower the queue's own MessageRetentionPeriod: the dead-letter queue's 14 days are the most there is."
+		remedy = "lower the queue's own MessageRetentionPeriod: the dead-letter queue's 14 days are SQS's maximum."
 	}
 	switch {
 	case kept <= 0:

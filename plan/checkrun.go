@@ -59,7 +59,7 @@ func (e *examination) checkFIFO() {
 	}
 	if e.q.ContentDeduplication {
 		e.add(Info, CodeContentDeduplication,
-			"SQS takes messages with equal bodies within 5 minutes for one message, whatever their attributes: messages that are sent or redriven again in that time may be dropped without an error.",
+			"SQS treats messages with equal bodies within 5 minutes as one message, whatever their attributes: messages that are sent or redriven again in that time may be dropped without an error.",
 			"send a MessageDeduplicationId with every message.")
 	}
 }

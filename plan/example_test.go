@@ -29,9 +29,9 @@ func ExampleNewSchedule() {
 	//         6     5h13m      7h49m    10h25m     6h31m     9h46m   13h1m  requeue
 	//         7     7h30m     11h15m       15h     14h1m     21h1m   1d 4h  requeue
 	//         8     7h30m     11h15m       15h    21h31m     1d 8h  1d 19h  requeue
-	// with the shortest waits: 8 attempts, 9 receives, 1 copy, given up for their number at 21h31m
-	// with the expected waits: 8 attempts, 9 receives, 1 copy, given up for their number at 1d 8h
-	// with the longest waits: 8 attempts, 13 receives, 3 copies, given up for their number at 1d 19h
+	// with the shortest waits: 8 attempts, 9 receives, 1 copy, given up at the limit of attempts at 21h31m
+	// with the expected waits: 8 attempts, 9 receives, 1 copy, given up at the limit of attempts at 1d 8h
+	// with the longest waits: 8 attempts, 13 receives, 3 copies, given up at the limit of attempts at 1d 19h
 }
 
 func ExampleCheck() {

@@ -82,8 +82,7 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// String is the end in a few words: "20 attempts, given up for their number at
-// 2d 6h".
+// String is the end in a few words: "20 attempts, given up at the limit of attempts at 2d 6h".
 func (e End) String() string {
 	var costs string
 	if e.Receives != e.Attempts {
@@ -99,9 +98,9 @@ func (e End) String() string {
 func (s Stop) sentence() string {
 	switch s {
 	case StopAttempts:
-		return "given up for their number"
+		return "given up at the limit of attempts"
 	case StopAge:
-		return "given up for its age"
+		return "given up at the age limit"
 	case StopReceives:
 		return "given up at the last receive that the queue permits"
 	case StopRetention:

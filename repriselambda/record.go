@@ -115,15 +115,15 @@ func readFailure(m *reprise.Message) (failure, error) {
 	var r destinationRecord
 	if err := json.Unmarshal(f.payload, &r); err != nil {
 		if !json.Valid(f.payload) {
-			return f, poisonous(reasonNotJSON, "the message is no JSON: %w", err)
+			return f, poisonous(reasonNotJSON, "the message is not JSON: %w", err)
 		}
-		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: %w", err)
+		return f, poisonous(reasonShape, "the message is not a record of an on-failure destination: %w", err)
 	}
 	if absent := r.absent(); absent != "" {
-		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: it has no %s", absent)
+		return f, poisonous(reasonShape, "the message is not a record of an on-failure destination: it has no %s", absent)
 	}
 	if ahead := time.Until(r.Timestamp); ahead > maxSkew {
-		return f, poisonous(reasonShape, "the message is no record of an on-failure destination: its timestamp is %v ahead", ahead.Round(time.Second))
+		return f, poisonous(reasonShape, "the message is not a record of an on-failure destination: its timestamp is %v ahead", ahead.Round(time.Second))
 	}
 	if r.RequestContext.Condition == conditionSuccess {
 		return f, poisonous(reasonNoFailure, "the function has succeeded: wire the queue to it as the destination on failure, not on success")

@@ -81,7 +81,7 @@ func (r *retrier) work(ctx context.Context, m *reprise.Message, b *batch) opinio
 		return b.giveUp(m, l, bad.reason, bad)
 	}
 	if !r.allowed(f.function) {
-		err := fmt.Errorf("function %.200q is none of RetryConfig.AllowedFunctions", f.function)
+		err := fmt.Errorf("function %.200q is not one of RetryConfig.AllowedFunctions", f.function)
 		b.complain(func() {
 			r.cfg.Logger.Warn("a function is not invoked, since it is not allowed", "message", m, "error", err, "remedy", "add it to RetryConfig.AllowedFunctions, or find out who sends such records")
 		})

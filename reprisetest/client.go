@@ -72,8 +72,8 @@ func inbound(r *http.Request) *http.Request {
 	return &in
 }
 
-// serve reports whether the server answered. A handler that cuts the connection
-// panics with http.ErrAbortHandler; any other panic is a bug and goes on.
+// serve reports whether the server answered. A handler that cuts the connection panics with
+// http.ErrAbortHandler; any other panic is a bug and is not recovered.
 func (t transport) serve(w http.ResponseWriter, r *http.Request) (answered bool) {
 	defer func() {
 		if problem := recover(); problem != nil && problem != http.ErrAbortHandler { //nolint:errorlint // a recovered value, which net/http compares so

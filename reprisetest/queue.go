@@ -211,7 +211,7 @@ func (q *Queue) WaitEmpty(limit time.Duration) {
 	case err != nil:
 		q.tb.Fatalf("reprisetest: %v", err)
 	}
-	time.Sleep(time.Nanosecond) // a bubble's time goes on when all goroutines wait
+	time.Sleep(time.Nanosecond) // a bubble's time advances when all goroutines wait
 }
 
 // describe names the first messages and counts the rest.

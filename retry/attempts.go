@@ -9,9 +9,9 @@ const attemptsWindow = 1024
 // in whole seconds, in the Date of a reply.
 const clockTolerance = time.Second
 
-// Attempts returns the number of a message's current attempt. The history that the message carries
-// has made earlier attempts; since then this is its receives-th receive, at the time elapsed after
-// the first. Without a history made is 0, and everything counts from the first receive.
+// Attempts returns the number of a message's current attempt. The message's history counts made
+// earlier attempts; since then this is its receives-th receive, at the time elapsed after the
+// first. Without a history made is 0, and everything counts from the first receive.
 //
 // The number is made plus the number of receives or, if that is less, plus 1 + the largest number
 // of retries whose waits fit into elapsed, because receives also count releases, crashes, and hops

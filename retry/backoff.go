@@ -117,7 +117,7 @@ func (p Polynomial) withDefaults() Polynomial {
 	return p
 }
 
-// List waits its entries in order; the last repeats. An empty List, which
+// List waits its entries in order; the last one is repeated. An empty List, which
 // [Policy.Validate] refuses, waits 0.
 type List []time.Duration
 

@@ -2,9 +2,9 @@ package retry
 
 import "time"
 
-// MaxVisibility is how long SQS lets one receive hide a message. It counts from
-// the ReceiveMessage request, and SQS refuses to reach it exactly.
-// See https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html.
+// MaxVisibility is how long SQS lets one receive hide a message. It counts from the ReceiveMessage
+// request, and SQS refuses a timeout that reaches it exactly. See
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html.
 const MaxVisibility = 12 * time.Hour
 
 // visibilityMargin keeps requests below MaxVisibility. AWS suggests 43,195 s instead of 43,200 s:

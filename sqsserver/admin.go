@@ -194,7 +194,7 @@ func readStrict(r *http.Request, into any) error {
 		return fmt.Errorf("the body cannot be understood: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the body goes on after its JSON")
+		return errors.New("the body has text after its JSON value")
 	}
 	return nil
 }

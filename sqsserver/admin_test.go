@@ -78,8 +78,8 @@ func TestAdminRefusesNonsense(t *testing.T) {
 	for _, test := range []struct{ method, path, body, want string }{
 		{"PUT", "faults/q", ``, "the body is empty"},
 		{"PUT", "faults/q", `[{"kind":"throttle"}`, "cannot be understood"},
-		{"PUT", "faults/q", `[{"kind":"throttle"}] []`, "goes on"},
-		{"PUT", "faults/q", `[{"kind":"throttle"}]]`, "goes on"},
+		{"PUT", "faults/q", `[{"kind":"throttle"}] []`, "has text after"},
+		{"PUT", "faults/q", `[{"kind":"throttle"}]]`, "has text after"},
 		{"PUT", "faults/q", `[{"kind":"throttle","often":true}]`, `"error": "the body cannot be understood: json: unknown field \"often\""`},
 		{"GET", "", "", "/_reprise/faults or /_reprise/clock"},
 		{"PUT", "faults/q", `[{"kind":"fire"}]`, `\"fire\" is unknown; use one of`},

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// clock is the server's time: that of the machine, or one that has been moved on or
-// runs faster, so that tests need not wait.
+// clock is the server's time: that of the machine, or one that has been advanced or runs faster,
+// so that tests need not wait.
 type clock struct {
 	// setting is nil while the clock is the machine's. It is replaced under the
 	// server's lock and read without it.
 	setting atomic.Pointer[clockSetting]
 }
 
-// clockSetting is a relation between the machine's time and the server's: at the
-// instant real it was virtual, and from then on it goes scale times as fast.
+// clockSetting is a relation between the machine's time and the server's: at the machine's
+// instant real the server's time was virtual, and from then on it runs scale times as fast.
 type clockSetting struct {
 	real, virtual time.Time
 	scale         float64
@@ -50,13 +50,13 @@ func (c *clock) wait(d time.Duration) time.Duration {
 // until returns the machine's time that passes until the server's time is t.
 func (c *clock) until(t time.Time) time.Duration { return c.wait(t.Sub(c.now())) }
 
-// set sets the server's time to virtual, and lets it go scale times as fast as the machine's from
-// now on. The server's lock is held, or the server is not in use yet.
+// set sets the server's time to virtual, and makes it run scale times as fast as the machine's
+// from now on. The server's lock is held, or the server is not in use yet.
 func (c *clock) set(virtual time.Time, scale float64) {
 	c.setting.Store(&clockSetting{real: time.Now(), virtual: virtual, scale: scale})
 }
 
-// scale is how many times as fast the server's time goes.
+// scale is how many times as fast the server's time runs.
 func (c *clock) scale() float64 {
 	if setting := c.setting.Load(); setting != nil {
 		return setting.scale
@@ -74,11 +74,10 @@ var lastTime = time.Unix(0, math.MaxInt64).AddDate(-1, 0, 0)
 
 var errClockOfJournal = errors.New("a server with a journal would record times that are in the future at its next start; use a server in memory")
 
-// Advance moves the server's time on by d at once, as if it had passed with no request in
-// it: delays, visibility timeouts, retention, windows of deduplication and cooldowns end,
-// long polls receive what became visible or return without a message, and move tasks go on.
-// The delays of faults, contexts and connections follow the machine's time and do not
-// change.
+// Advance advances the server's time by d at once, as if it had passed with no request in it:
+// delays, visibility timeouts, retention, windows of deduplication and cooldowns end, long polls
+// receive the messages that became visible, or return without one, and move tasks continue. The
+// delays of faults, contexts and connections follow the machine's time and do not change.
 //
 // It is for tests, and refused on a server with a journal.
 func (s *Server) Advance(d time.Duration) error {

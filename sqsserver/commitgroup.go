@@ -70,8 +70,8 @@ type gathering struct {
 }
 
 const (
-	// minGatheredSync is the duration of a commit from which on the next group is gathered. On
-	// faster disks the processor is the bottleneck, and it has work meanwhile.
+	// minGatheredSync is the duration of a commit from which the next group is gathered. On faster
+	// disks the processor is the bottleneck, and it has work meanwhile.
 	minGatheredSync = time.Millisecond
 
 	// usualReturnTime is how long it may take until all clients that were answered at once send
@@ -81,9 +81,9 @@ const (
 	// maxGathering limits the wait: a sync that took seconds says nothing about the next.
 	maxGathering = 20 * time.Millisecond
 
-	// skippedAfterVain is how many groups are written without waiting after a wait in which no
+	// skippedAfterEmptyWait is how many groups are written without waiting after a wait in which no
 	// client came, so that clients with rare requests wait in every fifth group at most.
-	skippedAfterVain = 4
+	skippedAfterEmptyWait = 4
 )
 
 // begin is called when a group has been written and synced, with the time that it took and
@@ -114,7 +114,7 @@ func (g *gathering) timeLeft(waiting int) time.Duration {
 	case left > 0:
 		g.waited = true
 	case g.waited:
-		g.skip = skippedAfterVain
+		g.skip = skippedAfterEmptyWait
 	}
 	return left
 }

@@ -392,5 +392,5 @@ func errLowOnSpace() *Error {
 
 // errBroken: a panic has interrupted an operation of the engine.
 func errBroken(err error) *Error {
-	return errInternalFailure("The server has stopped: " + err.Error() + ". Its log says more. Start it again.")
+	return errInternalFailure("The server has stopped: " + err.Error() + ". Its log has the details. Start it again.")
 }

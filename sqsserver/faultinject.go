@@ -52,7 +52,7 @@ func (a replyFault) delayOrLose(ctx context.Context) error {
 	return nil
 }
 
-// count returns a number of messages as a reply has it, wrong if the fault says so.
+// count returns a number of messages for a reply: a wrong one if the fault asks for it.
 func (a replyFault) count(name string, n int) string {
 	if a.fault.kind == FaultWrongCounts {
 		random := rand.New(rand.NewPCG(a.fault.random, uint64(len(name)))) // the names differ in length

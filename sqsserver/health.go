@@ -50,7 +50,7 @@ func (s *Server) checkSpace() error {
 
 // stopOnPanic is deferred by every function that takes the lock to change something. After a
 // panic it stops the server and unlocks: the operation was interrupted, so the queues cannot
-// be trusted any more. The panic goes on.
+// be trusted any more. The panic continues.
 func (s *Server) stopOnPanic() {
 	if problem := recover(); problem != nil {
 		s.stopAfterPanic(problem)

@@ -100,7 +100,7 @@ type MessageInfo struct {
 	Group         string
 	Deduplication string // FIFO
 	Sequence      uint64 // FIFO
-	Source        string // ARN of the queue that dead-lettered it; "": none did
+	Source        string // ARN of the queue that dead-lettered it; "": it was not dead-lettered
 	Number        uint64 // in the queue; Page.After takes it
 }
 

@@ -355,8 +355,7 @@ func parseTaskHandle(text string) (handle taskHandle, err error) {
 	return handle, nil
 }
 
-// resumeMoves goes on with the tasks that ran when the server stopped. The lock
-// is held.
+// resumeMoves continues the tasks that ran when the server stopped. The lock is held.
 func (s *Server) resumeMoves() {
 	for _, q := range s.byARN {
 		if task := q.running(); task != nil {

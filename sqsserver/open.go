@@ -116,7 +116,7 @@ func checkFormat(journal Journal) error {
 		}
 	}
 	return journal.Scan(nil, func(key, _ []byte) error {
-		return fmt.Errorf("it has records, such as %q, but none that says their format: it is damaged, or of another program", key)
+		return fmt.Errorf("it has records, such as %q, but none that states their format: it is damaged, or of another program", key)
 	})
 }
 

@@ -271,7 +271,7 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}{
 		{"a newer format", func(j *memoryJournal) { j.data["v"] = "\x03" }, "format"},
 		{"an older format", func(j *memoryJournal) { j.data["v"] = "\x01" }, "reads format 2 only"},
-		{"records without a format", func(j *memoryJournal) { delete(j.data, "v") }, "none that says their format"},
+		{"records without a format", func(j *memoryJournal) { delete(j.data, "v") }, "none that states their format"},
 		{"a newer queue", func(j *memoryJournal) { j.change('q', func(v string) string { return "\x03" + v[1:] }) }, "version is 3"},
 		{"half a queue", func(j *memoryJournal) { j.change('q', func(v string) string { return v[:len(v)/2] }) }, "ends early"},
 		{"an unknown attribute", func(j *memoryJournal) {
@@ -284,7 +284,7 @@ func TestOpenRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		}, "no record"},
 		{"a newer message", func(j *memoryJournal) { j.change('m', func(v string) string { return "\x03" + v[1:] }) }, "version is 3"},
 		{"half a message", func(j *memoryJournal) { j.change('m', func(v string) string { return v[:len(v)/2] }) }, "ends early"},
-		{"more than a message", func(j *memoryJournal) { j.change('m', func(v string) string { return v + "x" }) }, "after its end"},
+		{"more than a message", func(j *memoryJournal) { j.change('m', func(v string) string { return v + "x" }) }, "follow its end"},
 		{"an unknown flag", func(j *memoryJournal) { j.change('m', func(v string) string { return v[:1] + "\xff" + v[2:] }) }, "flags"},
 		{"a key that is too long", func(j *memoryJournal) { j.data[j.keys('m')[0]+"x"] = "" }, "bytes"},
 		{"half an acceptance", func(j *memoryJournal) { j.change('d', func(v string) string { return v[:9] }) }, "ends early"},

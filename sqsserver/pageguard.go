@@ -169,7 +169,7 @@ func (g *PageGuard) judge(r *http.Request) error {
 	}
 	site, fromBrowser := r.Header["Sec-Fetch-Site"]
 	if fromBrowser && (len(site) != 1 || !slices.Contains([]string{"none", "same-origin", "same-site", "cross-site"}, site[0])) {
-		return fmt.Errorf("the header Sec-Fetch-Site is %s, which no browser sends: leave it out", quoted(strings.Join(site, ", ")))
+		return fmt.Errorf("the header Sec-Fetch-Site is %s, a value that no browser sends: leave it out", quoted(strings.Join(site, ", ")))
 	}
 	origins, fromPage := r.Header["Origin"]
 	if fromPage {

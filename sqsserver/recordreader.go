@@ -74,7 +74,7 @@ func (r *record) fail(err error) {
 
 func (r *record) end() error {
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("it goes on for %d bytes after its end", len(r.rest))
+		r.err = fmt.Errorf("%d bytes follow its end", len(r.rest))
 	}
 	return r.err
 }
@@ -99,7 +99,7 @@ func (r *record) byte() byte {
 func (r *record) flag() bool {
 	b := r.byte()
 	if b > 1 {
-		r.fail(fmt.Errorf("%d is neither yes nor no", b))
+		r.fail(fmt.Errorf("%d is not a boolean, 0 or 1", b))
 	}
 	return b == 1
 }

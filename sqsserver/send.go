@@ -131,9 +131,9 @@ func checkSendBatch(a *attributes, entries []SendMessageBatchRequestEntry) error
 	return nil
 }
 
-// checkFIFO checks that a message for a FIFO queue has a group and a deduplication id.
-// Without, the whole batch is refused; whether the ids are valid, and not empty, is checked
-// for each entry by itself.
+// checkFIFO checks that a message for a FIFO queue has a group and a deduplication id. If one
+// has not, the whole batch is refused. The ids themselves are checked for each entry: they must
+// be valid, and not empty.
 func checkFIFO(a *attributes, entry *SendMessageEntry, inBatch bool) error {
 	switch {
 	case !a.fifo:

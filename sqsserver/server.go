@@ -72,7 +72,7 @@ type Config struct {
 	// written, as AWS does. Default: they become visible again at once.
 	KeepUnwritten bool
 
-	// TimeScale is how many times as fast the server's time goes as the machine's, for tests of
+	// TimeScale is how many times as fast as the machine's the server's time runs, for tests of
 	// long times; see Server.Advance. It does not work with a journal. Default: 1.
 	TimeScale float64
 

@@ -311,8 +311,8 @@ func TestSignatureInTheURL(t *testing.T) {
 		{"another action", with("Action", "PurgeQueue"), 403, "does not match"},
 		// Values of one name are signed in their order: by another order an attacker could
 		// choose which one is read.
-		{"a body that stands twice", func(a *attempt) { a.query["MessageBody"] = []string{"a", "b"} }, 400, "'MessageBody' must stand once"},
-		{"two lifetimes", func(a *attempt) { a.query["X-Amz-Expires"] = []string{"3600", "60"} }, 400, "'X-Amz-Expires' must stand once"},
+		{"a body that stands twice", func(a *attempt) { a.query["MessageBody"] = []string{"a", "b"} }, 400, "'MessageBody' must occur once"},
+		{"two lifetimes", func(a *attempt) { a.query["X-Amz-Expires"] = []string{"3600", "60"} }, 400, "'X-Amz-Expires' must occur once"},
 		// A parameter that net/url leaves out of a query must not be read by another parser.
 		{"another body, with a semicolon", adding("MessageBody=forged;"), 400, "invalid semicolon separator"},
 		{"another queue, with a semicolon", adding("QueueUrl=http://;/000000000000/victim"), 400, "invalid semicolon separator"},

@@ -8,7 +8,7 @@
 //
 // A [Machine] is plain data, and its methods are functions of what they are given: it has
 // no clock and no timer, and starts nothing. After each input, take requests from Next
-// while it is Ready. Give Due when it is Deadline.
+// while it is Ready. Call Due at the Deadline.
 package calls
 
 import (
@@ -21,20 +21,20 @@ type Settings struct {
 	Entries  int           // the most entries in one request
 	Bytes    int           // the most bytes in one request; zero: no limit
 	Requests int           // the most requests under way
-	Linger   time.Duration // the longest that an entry waits for others; zero: for those of the same instant
-	Hurried  time.Duration // the longest that it does after Hurry
+	Linger   time.Duration // the longest that an entry waits for others; zero: only for those of the same instant
+	Hurried  time.Duration // the longest that it waits after Hurry
 }
 
-// Entry is what one of the entries of a request is about.
+// Entry is one entry of a request.
 type Entry[T any] struct {
 	Cargo T // by which the caller knows it
 	// Ends is when it will be too late for the request. The entry waits for others for a
 	// tenth of the time until then at most.
 	Ends time.Time
 
-	// These matter only where requests have a limit of bytes, since they carry messages
-	// then. Others name messages, and none of those makes a request too large or is a
-	// reason to refuse it.
+	// Size and Alone matter only if requests have a limit of bytes, since they then carry
+	// messages. Other requests only name messages: no name makes a request too large, or
+	// makes SQS refuse it as a whole.
 
 	Size  int  // in bytes
 	Alone bool // it shares its request with no other
@@ -49,7 +49,7 @@ type Machine[T any] struct {
 	due      time.Time // when open is to be closed, unless it is empty
 	closed   [][]T     // requests that are to go out
 	underWay int       // requests that have gone out and not ended
-	end      time.Time // when all is to be over; zero: there is no hurry
+	end      time.Time // when all requests should have ended; zero: there is no hurry
 }
 
 // New returns a Machine without entries.
@@ -91,8 +91,8 @@ func (m *Machine[T]) linger(now, ends time.Time) time.Duration {
 // tenth is a tenth of the time from now until end.
 func tenth(now, end time.Time) time.Duration { return max(0, end.Sub(now)/10) }
 
-// Hurry takes in that all is to be over by end. Entries that are added from now on wait
-// less for others.
+// Hurry notes that all requests should have ended by end. Entries that are added from now
+// on wait less for others.
 func (m *Machine[T]) Hurry(end time.Time) { m.end = end }
 
 // Flush closes the open request, if it has entries.
@@ -104,7 +104,7 @@ func (m *Machine[T]) Flush() {
 	m.open, m.bytes = nil, 0
 }
 
-// Deadline returns when to give Due; zero if nothing waits for that.
+// Deadline returns when to call Due; zero: never.
 func (m *Machine[T]) Deadline() time.Time {
 	if len(m.open) == 0 {
 		return time.Time{}
@@ -134,5 +134,5 @@ func (m *Machine[T]) Next() []T {
 	return next
 }
 
-// Ended takes in that a request is no longer under way.
+// Ended notes that a request is no longer under way.
 func (m *Machine[T]) Ended() { m.underWay-- }

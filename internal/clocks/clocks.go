@@ -1,14 +1,15 @@
 // Package clocks compares times of a machine that may have slept, and whose wall clock may
 // have been set.
 //
-// While a machine sleeps, its monotonic clock stands still, and SQS goes on counting; its
-// wall clock can jump. So what has passed is the larger of what the two say.
+// While a machine sleeps, its monotonic clock stands still, but SQS keeps counting; its
+// wall clock can be set. So the larger of the two clocks' differences is taken as the time
+// that has passed.
 package clocks
 
 import "time"
 
-// Elapsed is the time from then to now: the larger of what the monotonic and the wall clock
-// say, never less than zero.
+// Elapsed is the time from then to now by the monotonic or the wall clock, whichever shows
+// more, and never less than zero.
 func Elapsed(then, now time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)), 0)
 }

@@ -26,9 +26,9 @@ const maxSettled = 64
 // nothing. Unlike AWS, a FIFO queue looks for available groups behind the
 // first 120,000 messages too.
 //
-// A call settles a bounded number of messages. When a backlog of expired or
-// exhausted ones exceeds that, it may return fewer than there are, or none;
-// the queue is then reported by [Engine.Woken], and the next call goes on.
+// A call settles a bounded number of messages. When a backlog of expired or exhausted ones exceeds
+// that, it may return fewer than there are, or none; the queue is then reported by [Engine.Woken],
+// and the next call continues.
 func (e *Engine) Receive(now time.Time, q *Queue, count int, visibility time.Duration, dst []Delivery) ([]Delivery, error) {
 	t := e.tick(now)
 	q.exposeDue(t, maxSettled)

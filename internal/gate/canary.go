@@ -22,7 +22,7 @@ func (g *Gate) ProbeEnded(number int) (counts bool) {
 // half of the places to other messages.
 func (g *Gate) MoreCanaries(places int) bool { return g.active*2 < max(2, places) }
 
-// WantCanary has the next message pass, to see how its attempt ends. Every freshEvery times that
+// WantCanary lets the next message pass, to see how its attempt ends. Every freshEvery times that
 // is one that has not failed: those that failed may be bad messages. If most messages are held, and
 // all of them have failed, it is always one that has not, and WantCanary reports that the owner
 // must hide another to make room: otherwise a producer of so many bad messages could keep all

@@ -74,9 +74,8 @@ func (g *Gate) Admits(now time.Time) bool {
 	return g.State() == breaker.Closed
 }
 
-// AdmitsThis is Admits for a message, of which is known whether it has failed because the
-// dependency was unavailable (tried). While g waits for one that has not, it keeps up to most of
-// the others.
+// AdmitsThis is Admits for one message; tried reports that it has failed because the dependency
+// was unavailable. While g waits for one that has not, it keeps up to most of the others.
 func (g *Gate) AdmitsThis(tried bool, most int, now time.Time) bool {
 	if g.fresh && tried && g.holding < most {
 		return false
@@ -135,8 +134,9 @@ func (g *Gate) Shelved() int {
 	return g.holding
 }
 
-// Idle reports whether g keeps no message and nothing speaks against forgetting it, but what its
-// breaker knows. It is not idle while its probe is under way, so that no second one starts.
+// Idle reports whether g may be forgotten, as far as it does not depend on its breaker: it holds
+// no message and is not paused. It is not idle while its probe is under way, so that no second one
+// starts.
 func (g *Gate) Idle() bool { return !g.Paused && g.holding == 0 && !g.probing }
 
 // Turn changes the breaker. Messages that g has let through no longer count: they may hang for
@@ -147,8 +147,8 @@ func (g *Gate) Turn(change func(*breaker.Breaker)) {
 	g.waitFor, g.rested = time.Time{}, time.Time{}
 }
 
-// Ramp changes the breaker, which is ramping, if it goes on ramping then. Otherwise it changes
-// nothing and returns the changed breaker, for Turn, and false.
+// Ramp changes the breaker, which is ramping, if it is still ramping afterwards. Otherwise it
+// changes nothing and returns the changed breaker, for Turn, and false.
 func (g *Gate) Ramp(change func(*breaker.Breaker)) (changed breaker.Breaker, ramping bool) {
 	changed = g.Breaker
 	change(&changed)

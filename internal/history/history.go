@@ -59,8 +59,8 @@ const (
 	// writing. Longer waits and ages are written as this long.
 	MaxAge = 366 * 24 * time.Hour
 	// SendingTolerance is how far the time of writing may be from SQS's time of the send: requests
-	// take time, and clocks differ. A message that is redriven, or sent again by somebody else, was
-	// sent later than that.
+	// take time, and clocks differ. A message that is redriven, or sent again by another sender,
+	// was sent later than that.
 	SendingTolerance = 2 * time.Minute
 )
 

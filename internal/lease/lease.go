@@ -1,9 +1,10 @@
-// Package lease keeps the time of a message's lease: the visibility timeout for which SQS
-// leaves a message to who received it, renewed by heartbeats until the message is settled.
+// Package lease keeps the time of a message's lease: the visibility timeout, during which
+// SQS gives the message to no other consumer, renewed by heartbeats until the message is
+// settled.
 //
 // A [Lease] is plain data, and its methods are functions of their arguments. It does not
-// know what the message does meanwhile: its owner asks it what is due, sends the heartbeats
-// and says how they ended.
+// know what happens to the message meanwhile: its owner asks it what is due, sends the
+// heartbeats and reports how they ended.
 package lease
 
 import (
@@ -18,7 +19,7 @@ import (
 // the process dies.
 const MaxRenewal = 10 * time.Minute
 
-// maxSlack bounds what is kept off the end of a lease: see [Slack].
+// maxSlack limits [Slack].
 const maxSlack = time.Second
 
 // Lease is that of one message. The zero value has ended.
@@ -30,8 +31,8 @@ type Lease struct {
 	state     state
 }
 
-// state is what becomes of a lease. A message has one conversation with SQS at a time:
-// while a heartbeat is under way, nothing else is sent about it.
+// state is the state of a lease. Only one request about a message is under way at a time:
+// during a heartbeat, nothing else is sent about it.
 type state uint8
 
 const (
@@ -42,8 +43,8 @@ const (
 	lostRenewing              // lost, and a heartbeat is still under way
 )
 
-// Slack is kept off the end of a lease of that length: a reply has travelled, and so will
-// the next request. A tenth of the lease, at most a second.
+// Slack returns how much earlier than SQS we let a lease of that length end, because the
+// reply took time, and the next request will: a tenth of the lease, at most a second.
 func Slack(length time.Duration) time.Duration { return min(maxSlack, length/10) }
 
 // Received is a lease of the given length for a message whose receive was requested and
@@ -81,7 +82,7 @@ func (l *Lease) RenewAt() time.Time { return l.renewAt }
 // Over reports whether the lease has ended at now.
 func (l *Lease) Over(now time.Time) bool { return clocks.Passed(l.end, now) }
 
-// Age is for how long the message has been held, as SQS counts it at most.
+// Age is the longest time for which SQS may count the message as received.
 func (l *Lease) Age(now time.Time) time.Duration { return clocks.Elapsed(l.requested, now) }
 
 // Renewing reports whether a heartbeat is under way.
@@ -115,14 +116,14 @@ func (l *Lease) Unhide(length time.Duration) {
 	l.renewAt = l.end.Add(-length / 2)
 }
 
-// Shorten records that the message may be hidden only until then, and somebody else's from
-// then on: it is not known whether SQS has obeyed. Of the slack of a lease of length half is
-// enough, since only a request has to travel.
+// Shorten records that the message may be hidden only until then, and may belong to another
+// consumer afterwards: it is not known whether SQS has carried out a request. Half of the
+// slack of a lease of length is enough, since only a request has to travel.
 func (l *Lease) Shorten(until time.Time, length time.Duration) {
 	l.end = until.Add(-Slack(length) / 2)
 }
 
-// Heartbeat returns whether a heartbeat is due by horizon, and when to look again if not.
+// Heartbeat reports whether a heartbeat is due by horizon and, if not, when to look again.
 func (l *Lease) Heartbeat(now, horizon time.Time) (due bool, at time.Time) {
 	switch {
 	case l.Hidden():
@@ -168,13 +169,13 @@ func (l *Lease) Renewed(requested time.Time, length, least, later time.Duration)
 	}
 }
 
-// RenewalFailed has the heartbeat tried again soon, well before the end if there is time.
+// RenewalFailed makes the heartbeat due again soon, well before the end if there is time.
 func (l *Lease) RenewalFailed(now time.Time) {
 	left := l.end.Sub(now)
-	pause := min(left, max(left/4, soonest))
+	pause := min(left, max(left/4, minRetryPause))
 	l.renewAt = now.Add(pause)
-	l.renewFrom = now.Add(min(pause, max(pause*3/4, soonest)))
+	l.renewFrom = now.Add(min(pause, max(pause*3/4, minRetryPause)))
 }
 
-// soonest is how soon a heartbeat that has failed is tried again.
-const soonest = 100 * time.Millisecond
+// minRetryPause is the least time before a failed heartbeat is tried again.
+const minRetryPause = 100 * time.Millisecond

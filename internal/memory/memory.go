@@ -1,10 +1,10 @@
-// Package memory is what one process remembers about messages that failed in it and that it no
+// Package memory stores what one process knows about messages that failed in it and that it no
 // longer holds: how many attempts it made, when the next is due, whether only the delete is
 // missing.
 //
 // SQS does not store these facts. The memory is bounded, belongs to one process, and is lost with
-// it: the consumer works without it, but better with it. A message that succeeds is in it
-// only where its delete may not have worked.
+// it: a consumer works correctly without it, and counts attempts and waits more exactly with it. A
+// message that succeeds is in it only where its delete may not have worked.
 //
 // The package is plain data and functions of their arguments. It has no clock and no lock of its
 // own.
@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// Most is how many messages are remembered at most.
-	Most = 50_000
-	// Age is how long a note is kept after its last change: longer than SQS can hide a message,
+	// MaxNotes is how many messages are remembered at most.
+	MaxNotes = 50_000
+	// MaxAge is how long a note is kept after its last change: longer than SQS can hide a message,
 	// which is twelve hours.
-	Age = 13 * time.Hour
+	MaxAge = 13 * time.Hour
 )
 
 // Memory holds the notes of one consumer. The zero Memory is empty and ready to use.
@@ -78,7 +78,7 @@ func (m *Memory) Recall(id string, now time.Time) *Note {
 		return &nothing
 	}
 	n := e.Value.(*Note)
-	if now.Sub(n.noted) > Age {
+	if now.Sub(n.noted) > MaxAge {
 		m.drop(e)
 		return &nothing
 	}
@@ -97,7 +97,7 @@ func (m *Memory) Note(id string, now time.Time) *Note {
 	if m.notes == nil {
 		m.notes = make(map[string]*list.Element)
 	}
-	for len(m.notes) >= Most || m.order.Len() > 0 && now.Sub(m.order.Front().Value.(*Note).noted) > Age {
+	for len(m.notes) >= MaxNotes || m.order.Len() > 0 && now.Sub(m.order.Front().Value.(*Note).noted) > MaxAge {
 		m.drop(m.order.Front())
 	}
 	n := &Note{ID: id, noted: now}

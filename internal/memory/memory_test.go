@@ -94,16 +94,16 @@ func TestRecallOfNothing(t *testing.T) {
 // the one that has been known for the longest.
 func TestFull(t *testing.T) {
 	var m memory.Memory
-	for i := range memory.Most {
+	for i := range memory.MaxNotes {
 		m.Note(strconv.Itoa(i), start).Runs = 1
 	}
 	m.Note("0", start).Runs = 2
-	if m.Len() != memory.Most || m.Recall("1", start).Runs != 1 {
-		t.Errorf("%d messages are known, want %d", m.Len(), memory.Most)
+	if m.Len() != memory.MaxNotes || m.Recall("1", start).Runs != 1 {
+		t.Errorf("%d messages are known, want %d", m.Len(), memory.MaxNotes)
 	}
 	m.Note("one more", start).Runs = 1
-	if m.Len() != memory.Most {
-		t.Errorf("%d messages are known, want %d", m.Len(), memory.Most)
+	if m.Len() != memory.MaxNotes {
+		t.Errorf("%d messages are known, want %d", m.Len(), memory.MaxNotes)
 	}
 	for id, want := range map[string]int{"0": 2, "1": 0, "2": 1, "one more": 1} {
 		if n := m.Recall(id, start).Runs; n != want {
@@ -117,7 +117,7 @@ func TestOldNotesGoWithTheNext(t *testing.T) {
 	for _, test := range []struct {
 		age  time.Duration
 		want int
-	}{{memory.Age, 3}, {memory.Age + 1, 1}} {
+	}{{memory.MaxAge, 3}, {memory.MaxAge + 1, 1}} {
 		var m memory.Memory
 		m.Note("a", start)
 		m.Note("b", start)

@@ -48,7 +48,7 @@ func load(pattern string) (*pack, error) {
 	}
 	p := &pack{fset: token.NewFileSet(), info: &types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}}
 	if err := json.Unmarshal(out, p); err != nil {
-		return nil, fmt.Errorf("go list names no single package: %w", err)
+		return nil, fmt.Errorf("go list does not name exactly one package: %w", err)
 	}
 	var trees []*ast.File
 	for _, name := range p.GoFiles {

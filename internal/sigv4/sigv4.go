@@ -86,7 +86,7 @@ func Read(r *http.Request, secretOf func(accessKeyID string) (secret string, kno
 	}
 	for name, values := range query {
 		if len(values) > 1 { // their order, which is not signed, decides which one is used
-			return nil, incomplete("The parameter '" + name + "' must stand once in the query string to be signed.")
+			return nil, incomplete("The parameter '" + name + "' must occur once in the query string to be signed.")
 		}
 	}
 	sig := &Signature{request: r, query: query}

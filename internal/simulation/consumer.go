@@ -30,7 +30,7 @@ type Spec struct {
 	// Probe tests whether the dependency is back; nil: a message is run to find out.
 	Probe func() error
 
-	// Each of these is told of what has happened; nil: nobody is.
+	// These functions are told of what has happened; nil: they are skipped.
 	Attempted func(Attempt)
 	Settled   func(consumer.Settled) // the Cargo of its Subject is opaque: see [ID]
 	Reported  func(consumer.Report)
@@ -135,7 +135,7 @@ func (s *Spec) check() error {
 	bad(s.Settings.StopBudget <= 0, fmt.Sprintf("StopBudget is %v: set a positive duration", s.Settings.StopBudget))
 	bad(!s.Settings.BreakerOff && s.Settings.Threshold < 1, "Threshold is not positive: set at least 1, or BreakerOff")
 	bad(s.Settings.Batch.Size > 0, "batches are not simulated: leave Batch zero")
-	bad(s.Settings.AfterDelete, "what follows a delete is not simulated: leave AfterDelete false")
+	bad(s.Settings.AfterDelete, "AfterDelete is not simulated: leave it false")
 	if name := s.Settings.DeadLetterURL; name != "" && s.Service != nil {
 		bad(s.Service.Queue(name) == nil, fmt.Sprintf("DeadLetterURL %q names no queue of the service: create it first", name))
 	}
@@ -221,7 +221,8 @@ func (c *Consumer) now() time.Time {
 	return c.latest
 }
 
-// startEffect begins to carry e out. It begins no section: what needs one is an event of its own.
+// startEffect begins to carry e out. It begins no section: an effect that needs one is an event
+// of its own.
 func (c *Consumer) startEffect(e consumer.Effect) {
 	switch e.Kind {
 	case consumer.Work:

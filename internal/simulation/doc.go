@@ -6,7 +6,8 @@
 // effects (consumer.go); it receives messages (receive.go), runs the model for them (work.go), makes
 // the other requests (requests.go), and stops (stop.go).
 //
-// It does what the shell in the root package does, but for what only users' code and the SDK need:
-// there are no contexts, panics, signatures, digests, logs, trails and trace headers. Left out are
-// batches, pools, retry lanes and what follows a delete; the queue's attributes are known from the start.
+// It does the work of the shell in the root package, without the parts that only
+// users' code and the SDK need: contexts, panics, signatures, digests, logs, trails
+// and trace headers. Batches, pools, retry lanes and AfterDelete are left out; the
+// queue's attributes are known from the start.
 package simulation

@@ -18,13 +18,13 @@ type Copy struct {
 }
 
 // DeadLetter is the payload of a message that a consumer has given up. [Spec.Handler] gets the
-// payload in it, should somebody move it back.
+// payload in it if it is moved back.
 type DeadLetter struct {
 	Payload any
 	Story   consumer.Story
 }
 
-// delivery is a message in the consumer's hands: the machine's part of it, and ours.
+// delivery is a message that the consumer holds: the machine's part of it, and ours.
 type delivery struct {
 	consumer.Delivery
 	payload any
@@ -55,7 +55,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	c.Queue.Receive(c.link, n, c.Settings.Lease, c.Settings.LongPoll, func(got []engine.Delivery, err error) {
 		c.requested(ReceiveRequest, len(got), err)
 		if r.over {
-			return // a stop has cancelled it, and what it brings is stranded
+			return // a stop has cancelled it, and its messages are stranded
 		}
 		c.receiveEnds(r)
 		if err != nil {

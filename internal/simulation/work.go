@@ -22,8 +22,8 @@ type Run struct {
 	Takes       time.Duration
 	Err         error // what it returns; nil: the work is done
 	Unavailable bool  // Err says that a dependency is unavailable
-	// Ignores says that it goes on when its context ends: at its timeout, when its message's lease
-	// is lost, or at a stop. Otherwise it returns [context.Canceled] then.
+	// Ignores reports whether the handler runs on when its context ends: at its timeout, when
+	// its message's lease is lost, or at a stop. Otherwise it returns [context.Canceled] then.
 	Ignores bool
 }
 
@@ -39,8 +39,8 @@ type Attempt struct {
 	Due            time.Time // when the message is to be tried again
 }
 
-// heed is how long a handler takes to return when its context has ended.
-const heed = time.Millisecond
+// returnDelay is how long a handler takes to return when its context has ended.
+const returnDelay = time.Millisecond
 
 // work runs handlers until nothing is ready.
 func (c *Consumer) work() {
@@ -89,10 +89,10 @@ func (c *Consumer) cut(r *delivery, cause consumer.Cut) {
 	if cause == consumer.CutOther {
 		does = Run{Err: context.DeadlineExceeded, Unavailable: true}
 	}
-	c.Process.After(heed, func() { c.returns(r, number, does, cause) })
+	c.Process.After(returnDelay, func() { c.returns(r, number, does, cause) })
 }
 
-// returns takes in the end of a run, unless it has ended before, and goes on with the next.
+// returns handles the end of a run, unless it has ended before, and starts the next.
 func (c *Consumer) returns(r *delivery, number int, does Run, cut consumer.Cut) {
 	if r.runs != number {
 		return
@@ -109,7 +109,7 @@ func (c *Consumer) returns(r *delivery, number int, does Run, cut consumer.Cut) 
 	v, told := m.Ended(&r.Delivery, c.opinionOf(r, does, cut, now), "", now.Sub(began), now)
 	var next *consumer.Delivery
 	if does.Err == nil {
-		next = m.Take() // in the same section, as the shell does if nobody has to be told
+		next = m.Take() // in the same section, as the shell does if no observer has to be told
 	}
 	c.leave()
 	if c.Attempted != nil {

@@ -2,7 +2,7 @@
 //
 // A user of a higher priority goes first. Those of one priority take turns by start-time
 // fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM 1996): each use
-// moves a user's virtual time on by 1/Weight, and the user with the smallest goes first.
+// advances a user's virtual time by 1/Weight, and the user with the smallest goes first.
 //
 // An [Order] is plain data: it has no clock, and does not know what its users do.
 package turns
@@ -33,7 +33,7 @@ type tier[T any] struct {
 	clock    float64 // when the latest use started, in virtual time
 }
 
-// Join makes u, which has no order yet, one of o's. Nothing from before is owed to it.
+// Join makes u, which has no order yet, one of o's. It has no claim to turns from before.
 func (o *Order[T]) Join(u *User[T]) {
 	at, found := slices.BinarySearchFunc(o.tiers, u.Priority, func(t *tier[T], priority int) int { return priority - t.priority })
 	if !found {

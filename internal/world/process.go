@@ -47,8 +47,7 @@ func (p *Process) Crash() {
 // Alive reports whether the process has not crashed.
 func (p *Process) Alive() bool { return !p.dead }
 
-// Sleep stops the process for d, as a laptop's lid or a hypervisor does. Its clock goes
-// on.
+// Sleep stops the process for d, as a laptop's lid or a hypervisor does. Its clock keeps running.
 func (p *Process) Sleep(d time.Duration) {
 	p.loop.Note(p.Name, "sleeps for", int64(d))
 	p.asleep = max(p.asleep, p.loop.now+int64(d))

@@ -84,7 +84,7 @@ func (s *Service) SetClock(d time.Duration) {
 	for _, name := range s.names() {
 		s.queues[name].serve()
 	}
-	s.stir()
+	s.serveWoken()
 }
 
 // names returns the names of the queues, in an order that is the same in every run.
@@ -135,7 +135,7 @@ func (q *Queue) Put(m engine.Message) engine.Sent {
 	}
 	sent := s.engine.Send(s.Now(), q.engine, m)
 	q.look() // it may be delayed
-	s.stir()
+	s.serveWoken()
 	return sent
 }
 
@@ -153,12 +153,12 @@ func (q *Queue) Redrive(to *Queue, limit int) (moved int, err error) {
 		binary.BigEndian.PutUint64(id[8:], s.ids)
 		ok, err := s.engine.Redrive(s.Now(), q.engine, target, id)
 		if err != nil || !ok {
-			s.stir()
+			s.serveWoken()
 			return moved, err
 		}
 		moved++
 	}
-	s.stir()
+	s.serveWoken()
 	return moved, nil
 }
 
@@ -234,7 +234,7 @@ func (b *batch) act() (latest time.Duration) {
 			e.Err = b.each(e)
 		}
 	}
-	b.queue.service.stir()
+	b.queue.service.serveWoken()
 	return 0
 }
 
@@ -277,7 +277,7 @@ func (p *poll) act() (latest time.Duration) {
 	}
 	q.pollers = append(q.pollers, p)
 	q.serve()
-	q.service.stir()
+	q.service.serveWoken()
 	switch {
 	case p.answered:
 		return 0
@@ -310,8 +310,8 @@ func (p *poll) got(err error) {
 	p.taker(p.taken, err)
 }
 
-// stir serves the polls of queues in which a message has become receivable.
-func (s *Service) stir() {
+// serveWoken serves the polls of queues in which a message has become receivable.
+func (s *Service) serveWoken() {
 	for s.woken = s.engine.Woken(s.woken[:0]); len(s.woken) > 0; s.woken = s.engine.Woken(s.woken[:0]) {
 		for _, woken := range s.woken {
 			s.queues[woken.Key()].serve()
@@ -352,6 +352,6 @@ func (q *Queue) look() {
 	q.looks = due
 	s.loop.After(time.Duration(due-s.loop.now), "SQS", func() {
 		q.serve()
-		s.stir()
+		s.serveWoken()
 	})
 }

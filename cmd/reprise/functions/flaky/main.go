@@ -2,7 +2,8 @@
 // retries with. Deploy it, or run it locally, with
 // examples/asynclambda/template.yaml.
 //
-// Its payload says what becomes of it; what it leaves out is said by the environment:
+// Its payload decides how it fails; the environment has the defaults for the members
+// that the payload leaves out:
 //
 //		{"id": "o-1", "fail_until": 4, "fail_percent": 0, "how": "error"}
 //
@@ -44,15 +45,15 @@ type event struct {
 	How         string `json:"how"`
 }
 
-// temper is what becomes of an event that does not say.
-type temper struct {
+// defaults decide about an event that does not.
+type defaults struct {
 	failUntil, failPercent int
 	how                    string
 }
 
-// fromEnvironment reads the temper of a function.
-func fromEnvironment(get func(string) string) (temper, error) {
-	t := temper{how: "error"}
+// fromEnvironment reads the defaults of a function.
+func fromEnvironment(get func(string) string) (defaults, error) {
+	t := defaults{how: "error"}
 	for name, number := range map[string]*int{"FAIL_UNTIL": &t.failUntil, "FAIL_PERCENT": &t.failPercent} {
 		text := get(name)
 		if text == "" {
@@ -60,7 +61,7 @@ func fromEnvironment(get func(string) string) (temper, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return temper{}, fmt.Errorf("%s is %q: set it to a whole number", name, text)
+			return defaults{}, fmt.Errorf("%s is %q: set it to a whole number", name, text)
 		}
 		*number = n
 	}
@@ -68,7 +69,7 @@ func fromEnvironment(get func(string) string) (temper, error) {
 		t.how = how
 	}
 	if !known(t.how) {
-		return temper{}, fmt.Errorf("FAIL_HOW is %q: set it to error, panic, exit or hang", t.how)
+		return defaults{}, fmt.Errorf("FAIL_HOW is %q: set it to error, panic, exit or hang", t.how)
 	}
 	return t, nil
 }
@@ -88,7 +89,7 @@ type done struct {
 }
 
 // handle does nothing, and fails at will.
-func (t temper) handle(ctx context.Context, e event) (done, error) {
+func (t defaults) handle(ctx context.Context, e event) (done, error) {
 	attempt := repriselambda.AttemptFrom(ctx)
 	t = t.of(e)
 	if !known(t.how) {
@@ -110,8 +111,8 @@ func (t temper) handle(ctx context.Context, e event) (done, error) {
 	return done{}, fmt.Errorf("attempt %d of %q failed, as it was asked to", attempt.Number, e.ID)
 }
 
-// of is t, but for what the event says.
-func (t temper) of(e event) temper {
+// of returns t with the settings of the event.
+func (t defaults) of(e event) defaults {
 	if e.FailUntil != nil {
 		t.failUntil = *e.FailUntil
 	}

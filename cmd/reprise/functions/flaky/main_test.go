@@ -34,8 +34,8 @@ func TestFlaky(t *testing.T) {
 		{"payload wins", "FAIL_UNTIL=2 FAIL_PERCENT=100", `{"fail_until":0,"fail_percent":0}`, `{"id":"","attempt":1}`},
 		{"always", "FAIL_PERCENT=100", retry("30", `{}`), `attempt 31 of "" failed`},
 		{"panics", "FAIL_UNTIL=2 FAIL_HOW=panic", `{}`, `panic: attempt 1 of ""`},
-		{"unknown temper", "", `{"how":"softly"}`, `how is "softly": set it to error, panic, exit or hang`},
-		{"unknown temper in the environment", "FAIL_HOW=softly", `{}`, `FAIL_HOW is "softly": set it to error, panic, exit or hang`},
+		{"unknown defaults", "", `{"how":"softly"}`, `how is "softly": set it to error, panic, exit or hang`},
+		{"unknown defaults in the environment", "FAIL_HOW=softly", `{}`, `FAIL_HOW is "softly": set it to error, panic, exit or hang`},
 		{"no number", "FAIL_UNTIL=two", `{}`, `FAIL_UNTIL is "two": set it to a whole number`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -15,13 +15,13 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// environment is what the variables say.
+// environment has the settings of the environment variables.
 type environment struct {
 	retry repriselambda.RetryConfig // but for its clients
 	table string                    // of the idempotency store; empty: none
 }
 
-// read reads the environment. Its error names every variable that makes no sense.
+// read reads the environment. Its error names every variable that is not valid.
 func read(getenv func(string) string) (environment, error) {
 	r := reader{getenv: getenv}
 	env := environment{table: getenv("IDEMPOTENCY_TABLE")}
@@ -40,20 +40,20 @@ func read(getenv func(string) string) (environment, error) {
 	}
 	switch timeout := r.duration("TARGET_TIMEOUT"); {
 	case env.retry.Mode == repriselambda.ModeDirect && timeout == 0:
-		r.bad("TARGET_TIMEOUT", "direct mode waits for the functions", "set the longest timeout of theirs, such as 60")
+		r.bad("TARGET_TIMEOUT", "direct mode waits for the functions", "set the longest timeout of these functions, such as 60")
 	default:
 		env.retry.Timeout = timeout
 	}
 	return env, errors.Join(r.problems...)
 }
 
-// reader reads variables and gathers what is wrong with them.
+// reader reads variables and collects their problems.
 type reader struct {
 	getenv   func(string) string
 	problems []error
 }
 
-// bad notes a variable that makes no sense.
+// bad notes a variable that is not valid.
 func (r *reader) bad(name, problem, remedy string) {
 	r.problems = append(r.problems, fmt.Errorf("%s is %q: %s; %s", name, r.getenv(name), problem, remedy))
 }
@@ -76,7 +76,7 @@ func (r *reader) policy() retry.Policy {
 	if text := r.getenv("RETRY_POLICY"); text != "" {
 		for _, name := range []string{"BASE_BACKOFF", "MAX_RETRIES", "MAX_AGE"} {
 			if r.getenv(name) != "" {
-				r.bad(name, "RETRY_POLICY is set too", "set the one or the other")
+				r.bad(name, "RETRY_POLICY is set too", "set one of the two")
 			}
 		}
 		p = retry.Policy{}
@@ -97,7 +97,7 @@ func (r *reader) policy() retry.Policy {
 	return p
 }
 
-// document is what RETRY_CONFIG says.
+// document is the content of RETRY_CONFIG.
 type document struct {
 	Functions map[string]retry.Policy `json:"functions"`
 	Permanent []string                `json:"permanent"`
@@ -124,7 +124,7 @@ func (r *reader) document() (d document) {
 		_, err = decoder.Token()
 	}
 	if !errors.Is(err, io.EOF) {
-		problem := "something follows the document"
+		problem := "text follows the document"
 		if err != nil {
 			problem = err.Error()
 		}
@@ -133,7 +133,7 @@ func (r *reader) document() (d document) {
 	return d
 }
 
-// list reads what stands between commas.
+// list reads items that are separated by commas.
 func (r *reader) list(name string) (items []string) {
 	for item := range strings.SplitSeq(r.getenv(name), ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -143,7 +143,7 @@ func (r *reader) list(name string) (items []string) {
 	return items
 }
 
-// keys reads signing keys. What is wrong with them is told without the text.
+// keys reads signing keys. Its errors do not contain the text.
 func (r *reader) keys(name string) []reprise.SigningKey {
 	text := r.getenv(name)
 	if text == "" {
@@ -156,8 +156,7 @@ func (r *reader) keys(name string) []reprise.SigningKey {
 	return keys
 }
 
-// number reads a whole number of at least least; otherwise, where there is none, it
-// is standard.
+// number reads a whole number of at least least; it is standard if the variable is not set.
 func (r *reader) number(name string, least, standard int) int {
 	text := r.getenv(name)
 	if text == "" {
@@ -165,14 +164,14 @@ func (r *reader) number(name string, least, standard int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > 1_000_000 {
-		r.bad(name, "it is no whole number in bounds", fmt.Sprintf("set %d to 1000000, or leave it out", least))
+		r.bad(name, "it is not a whole number within the bounds", fmt.Sprintf("set %d to 1000000, or leave it out", least))
 		return standard
 	}
 	return n
 }
 
-// duration reads a positive duration, in seconds unless it says otherwise; zero if
-// there is none.
+// duration reads a positive duration, in seconds unless it has a unit; zero if the variable
+// is not set.
 func (r *reader) duration(name string) time.Duration {
 	text := r.getenv(name)
 	if text == "" {
@@ -183,7 +182,7 @@ func (r *reader) duration(name string) time.Duration {
 		d, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || d <= 0 || d > maxDuration {
-		r.bad(name, "it is no duration from above zero to a year", "set seconds, like 90, or one like 90s, 10m or 24h, or leave it out")
+		r.bad(name, "it is not a duration above zero and up to a year", "set seconds, like 90, or one like 90s, 10m or 24h, or leave it out")
 		return 0
 	}
 	return d

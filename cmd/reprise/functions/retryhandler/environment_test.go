@@ -105,7 +105,7 @@ func TestReadBad(t *testing.T) {
 		{map[string]string{"MAX_AGE": "-5m", "MAX_RETRIES": "-1"}, []string{`MAX_AGE is "-5m"`, `MAX_RETRIES is "-1"`, "set 0 to 1000000"}},
 		{map[string]string{"MAX_RETRIES": "many", "BASE_BACKOFF": "9000h"}, []string{`MAX_RETRIES is "many"`, `BASE_BACKOFF is "9000h"`, "a year"}},
 		{map[string]string{"RETRY_POLICY": "exponental"}, []string{`RETRY_POLICY is "exponental"`, "write it like"}},
-		{map[string]string{"RETRY_POLICY": "constant(1s)", "MAX_AGE": "60"}, []string{`MAX_AGE is "60"`, "set the one or the other"}},
+		{map[string]string{"RETRY_POLICY": "constant(1s)", "MAX_AGE": "60"}, []string{`MAX_AGE is "60"`, "set one of the two"}},
 		{map[string]string{"RETRY_CONFIG": "absent.json"}, []string{`RETRY_CONFIG is "absent.json"`, "path of a file"}},
 		{map[string]string{"RETRY_CONFIG": `{"function": {}}`}, []string{"RETRY_CONFIG", "unknown field", "write it like"}},
 		{map[string]string{"RETRY_CONFIG": `{"functions": {"a": "constant(1x)"}}`}, []string{"RETRY_CONFIG", "1x"}},

@@ -2,8 +2,8 @@
 // asynchronous functions: repriselambda.RetryHandler, set up by its environment.
 //
 // Its event source is the retry queue, with ReportBatchItemFailures. Durations are
-// whole seconds, or like 90s, 10m and 24h. Every variable is optional but where it
-// says otherwise:
+// whole seconds, or like 90s, 10m and 24h. Every variable is optional unless its
+// description says otherwise:
 //
 //	MODE                   envelope (default): the function is invoked asynchronously, in
 //	                       the envelope that counts its retries. direct: synchronously,
@@ -17,11 +17,11 @@
 //	RETRY_POLICY           instead of those three, a policy in the text form of package retry:
 //	                       "exponential(base=2s,max=1h) jitter=full attempts=10 age=12h".
 //	                       What it leaves out has that package's default: 20 attempts, 96h
-//	RETRY_CONFIG           policies by function, and the types of errors that no retry mends,
+//	RETRY_CONFIG           policies by function, and the types of errors that no retry can fix,
 //	                       {"functions": {"NAME or ARN": "POLICY"}, "permanent": ["TYPE"]},
 //	                       or the path of a file with that, such as retry.json, in this
 //	                       function's package
-//	DEAD_LETTER_QUEUE_URL  who gets what is given up. Default: the retry queue's own
+//	DEAD_LETTER_QUEUE_URL  the queue for events that are given up. Default: the retry queue's own
 //	                       dead-letter queue, which needs sqs:GetQueueAttributes
 //	ALLOWED_FUNCTIONS      the functions that may be invoked, by name or ARN, separated by
 //	                       commas: records of others go to the dead-letter queue.

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Keys are what pause, resume, wake and probe take.
+// Keys is the body of pause, resume, wake and probe.
 type Keys struct {
 	// Keys are those that messages have by the consumer's setting. Default: the whole consumer is
 	// meant.
@@ -50,8 +50,8 @@ type Done struct {
 	Probing int `json:"probing,omitempty"`
 }
 
-// act makes an operation of what is done to a consumer. The log gets one line for each that is
-// carried out or tried.
+// act makes an operation that calls do for a consumer. The log gets one line for each call, also
+// for one that fails.
 func act[T any](a *API, name string, do func(*reprise.Consumer, T) (Done, error)) func(http.ResponseWriter, *http.Request) error {
 	return answer(func(r *http.Request) (done Done, err error) {
 		var how T
@@ -114,7 +114,7 @@ func readBody[T any](r *http.Request, into *T) error {
 	err := decoder.Decode(into)
 	if err == nil {
 		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("it goes on after its JSON")
+			err = errors.New("it has text after its JSON value")
 		}
 	}
 	if err == nil {

@@ -1,6 +1,6 @@
 // Package admin is the admin API of a process that consumes queues or serves them: JSON under
-// [Path], as openapi.json describes it. The commands of operators call it, and so does whatever
-// else watches or steers the process.
+// [Path], as openapi.json describes it. The commands of operators call it, and so do other programs
+// that watch or control the process.
 package admin
 
 import (
@@ -43,18 +43,19 @@ type Config struct {
 	JobQueue func(ctx context.Context, queue string) (JobQueue, error)
 	// Server has the queues of the process. Default: it has none of its own.
 	Server *sqsserver.Server
-	// Traffic returns what clients did to the queues of Server, by ARN. Default: nobody counts.
+	// Traffic returns what clients did to the queues of Server, by ARN. Default: they are not counted.
 	Traffic func() map[string]Traffic
 	// RequestPrice is what a million requests to SQS cost, in dollars. Default: the list price.
 	RequestPrice float64
-	// Events has what consumers do. It is required; the code that stops the process calls its Stop.
+	// Events passes on the events of the consumers. It is required; the code that stops the process
+	// calls its Stop.
 	Events *Events
-	// Token is what requests that come by TCP must have. Default: none; then only clients of this
-	// machine may call.
+	// Token must be in requests that come by TCP. Default: none; then only clients of this machine
+	// may call.
 	Token string
 	// NeedsToken refuses requests by TCP if there is no Token.
 	NeedsToken bool
-	// ReadOnly refuses what changes something.
+	// ReadOnly refuses requests that change something.
 	ReadOnly bool
 	// Pages has the rules for web pages. It is required.
 	Pages *sqsserver.PageGuard
@@ -80,7 +81,8 @@ type API struct {
 // route is an operation of the API.
 type route struct {
 	method, path string // below Path
-	// action says that it changes something: read-only mode refuses it, and it is logged.
+	// action reports whether it changes something: then read-only mode refuses it, and it is
+	// logged.
 	action bool
 	serve  func(http.ResponseWriter, *http.Request) error
 }
@@ -103,7 +105,7 @@ func New(cfg Config) *API {
 		})
 	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, problem(http.StatusNotFound, "not-found", "there is nothing at %s: GET %sopenapi.json describes what there is", r.URL.Path, Path))
+		writeError(w, problem(http.StatusNotFound, "not-found", "there is nothing at %s: GET %sopenapi.json describes the API", r.URL.Path, Path))
 	})
 	return a
 }
@@ -175,7 +177,7 @@ func (a *API) handler(route route) http.Handler {
 	})
 }
 
-// answer makes an operation of a func that returns what is answered as JSON.
+// answer makes an operation of a func that returns the answer, which is sent as JSON.
 func answer[T any](reply func(*http.Request) (T, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, err := reply(r)
@@ -186,10 +188,10 @@ func answer[T any](reply func(*http.Request) (T, error)) func(http.ResponseWrite
 	}
 }
 
-// Process is what runs.
+// Process describes the process.
 type Process struct {
 	Version string `json:"version"`
-	// ReadOnly says that actions are refused.
+	// ReadOnly reports whether actions are refused.
 	ReadOnly bool `json:"read_only"`
 	// Consumers is how many there are.
 	Consumers int `json:"consumers"`
@@ -207,7 +209,7 @@ func (a *API) description(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// queuesTimeout bounds how long SQS is waited for.
+// queuesTimeout limits the wait for SQS.
 const queuesTimeout = 20 * time.Second
 
 // Queues are the queues that the process knows.
@@ -227,7 +229,7 @@ func (a *API) queues(r *http.Request) (Queues, error) {
 
 // Error is the reply to a request that failed.
 type Error struct {
-	// Text says what is wrong, and what to do. Code is one of a closed set.
+	// Text names the problem and the remedy. Code is one of a closed set.
 	Text string `json:"error"`
 	Code string `json:"code"`
 

@@ -243,7 +243,7 @@ func TestMistakes(t *testing.T) {
 		{"POST", "consumers/same/pause", "{}", 409, "ambiguous", "2 queues called"},
 		{"POST", "consumers/orders/pause", " ", 400, "bad-request", "at least {}"},
 		{"POST", "consumers/orders/pause", "{", 400, "bad-request", "body cannot be used"},
-		{"POST", "consumers/orders/pause", "{} {}", 400, "bad-request", "goes on after"},
+		{"POST", "consumers/orders/pause", "{} {}", 400, "bad-request", "has text after"},
 		{"POST", "consumers/orders/pause", `{"key":"acme"}`, 400, "bad-request", `unknown field`},
 		{"POST", "consumers/orders/pause", `{"keys":[]}`, 400, "bad-request", "keys is empty"},
 		{"POST", "consumers/mail/pause", `{"keys":["acme"]}`, 400, "bad-request", "set outage-key"},

@@ -24,8 +24,8 @@ type Consumer struct {
 	// number.
 	Concurrency int     `json:"concurrency"`
 	Rate        float64 `json:"rate"`
-	// Running, Waiting and Settling count the messages in its hands, InBackoff those that it has
-	// hidden until their retry.
+	// Running, Waiting and Settling count the messages that it holds, InBackoff those that it
+	// has hidden until their retry.
 	Running   int `json:"running"`
 	Waiting   int `json:"waiting"`
 	Settling  int `json:"settling"`
@@ -42,7 +42,7 @@ type Consumer struct {
 	RetryLane *Consumer `json:"retry_lane,omitempty"`
 }
 
-// Counts are what has become of messages: see reprise.Counts.
+// Counts counts messages by their outcome: see reprise.Counts.
 type Counts struct {
 	Received     int64 `json:"received"`
 	Attempts     int64 `json:"attempts"`

@@ -16,8 +16,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Events passes on what consumers do to those who watch the API, as it happens, and counts their
-// attempts. While nobody watches, it costs a consumer next to nothing. The zero Events is ready.
+// Events passes the events of consumers on to the clients that watch the API, as they happen, and
+// counts their attempts. Without such a client it costs a consumer next to nothing. The zero Events
+// is ready for use.
 type Events struct {
 	watched atomic.Int32 // len(viewers), to be looked at without the lock
 
@@ -27,7 +28,7 @@ type Events struct {
 	tallies map[string]*tally // by the queue's URL
 }
 
-// viewer is a stream. What does not fit into its queue is lost to it, and counted.
+// viewer is a stream. Events that do not fit into its queue are dropped and counted.
 type viewer struct {
 	queues, types []string // the only ones that it wants; empty: all
 	events        chan event
@@ -103,13 +104,13 @@ type BreakerEvent struct {
 	Error     string    `json:"error,omitempty"`
 }
 
-// LostEvent says that a viewer was too slow.
+// LostEvent reports that a viewer was too slow.
 type LostEvent struct {
-	// Events is how many it has lost since the stream began or it was told last.
+	// Events is how many events were dropped since the stream began or since the LostEvent before.
 	Events int64 `json:"events"`
 }
 
-// Observer returns one that passes on what a consumer of the queue at url does.
+// Observer returns an observer that passes on the events of a consumer of the queue at url.
 func (e *Events) Observer(url string) reprise.Observer {
 	queue, tally := operate.NameOf(url), e.tally(url)
 	return reprise.Observer{
@@ -142,8 +143,8 @@ func (e *Events) Observer(url string) reprise.Observer {
 	}
 }
 
-// publish makes an event, if anybody wants it, and gives it to those who have room for it. It does
-// not block: it runs on the consumers' own paths.
+// publish makes an event, if a viewer wants it, and gives it to the viewers that have room for it.
+// It does not block: it runs on the consumers' own paths.
 func (e *Events) publish(name, url string, content func() any) {
 	if e.watched.Load() == 0 {
 		return
@@ -212,7 +213,7 @@ func (e *Events) remove(v *viewer) {
 }
 
 const (
-	// pingEvery keeps proxies and clients from taking a quiet stream for a dead one.
+	// pingEvery keeps proxies and clients from closing a quiet stream as dead.
 	pingEvery = 15 * time.Second
 	// writeWithin is how long a viewer may keep the process from writing, before it is cut off.
 	writeWithin = 10 * time.Second
@@ -252,7 +253,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) error {
 	return nil // the head has been written
 }
 
-// stream writes v's events, with what it has lost, until it goes or is stopped.
+// stream writes v's events, and how many it has lost, until the client goes or v is stopped.
 func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 	const reconnectIn = 2 * time.Second
 	err := send(fmt.Sprintf("retry: %d\n\n", reconnectIn.Milliseconds()))
@@ -272,7 +273,7 @@ func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 	}
 }
 
-// lostText is an event about what v has lost since it was told last; empty if it has lost nothing.
+// lostText is a LostEvent for v, or empty if v has lost nothing since the last one.
 func (v *viewer) lostText() string {
 	lost := v.lost.Swap(0)
 	if lost == 0 {

@@ -20,10 +20,10 @@ import (
 //     Sec-Fetch-Site says same-origin. The rules of [sqsserver.PageGuard] hold too, against names
 //     that were pointed at this machine.
 //   - Any process that can connect to a Unix socket may call: the socket's permissions decide.
-//   - By TCP a call needs the token. Without one only clients of this machine may call, by a loopback
-//     name and through no proxy, and nobody if the queues ask for signatures.
-//   - What changes something has to be JSON or a DELETE, which a page of another origin cannot send
-//     unasked, and is refused in read-only mode.
+//   - By TCP a call needs the token. If no token is set, only clients of this machine may call, by
+//     a loopback name and through no proxy, and no client may if the queues require signatures.
+//   - A request that changes something has to be JSON or a DELETE, which a page of another origin
+//     cannot send unasked, and is refused in read-only mode.
 type guard struct {
 	cfg *Config
 
@@ -79,7 +79,7 @@ func (g *guard) checkClient(r *http.Request) *Error {
 			return problem(http.StatusUnauthorized, "unauthorized", "the admin API of this process asks for its token: send the header Authorization: Bearer TOKEN (commands: --admin-token-file)")
 		}
 	case g.cfg.NeedsToken:
-		return problem(http.StatusForbidden, "forbidden", "the queues ask for signatures, which the admin API does not know: start the process with --admin-token-file")
+		return problem(http.StatusForbidden, "forbidden", "the queues require signatures, which the admin API does not support: start the process with --admin-token-file")
 	default:
 		if err := sqsserver.CheckLocal(r, "the admin API"); err != nil {
 			return problem(http.StatusForbidden, "forbidden", "%v; or start the process with --admin-token-file", err)
@@ -103,7 +103,7 @@ func (g *guard) checkAction(r *http.Request) error {
 	return nil
 }
 
-// logEvery bounds how often refusals are logged, so that nobody can fill the log.
+// logEvery limits how often refusals are logged, so that no client can fill the log.
 const logEvery = 10 * time.Second
 
 func (g *guard) log(r *http.Request, err error) {

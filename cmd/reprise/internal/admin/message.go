@@ -28,7 +28,7 @@ type Message struct {
 // Messages is a page of a queue.
 type Messages struct {
 	Messages []Message `json:"messages"`
-	// Next is what after has to be for the next page; empty: there is none.
+	// Next is the value of after for the next page; empty: there is none.
 	Next string `json:"next,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type Dead struct {
 	Messages int `json:"messages"`
 }
 
-// Story is what the messages of the server tell of one of them.
+// Story is the story of one message, as the messages of the server tell it.
 type Story struct {
 	Events []operate.Event `json:"events"`
 }
@@ -58,7 +58,7 @@ const (
 // server returns the server of the process.
 func (a *API) server() (*sqsserver.Server, error) {
 	if a.cfg.Server == nil {
-		return nil, problem(http.StatusNotImplemented, "no-server", "this process has no queues of its own, and SQS shows a message only to who receives it: "+
+		return nil, problem(http.StatusNotImplemented, "no-server", "this process has no queues of its own, and SQS shows a message only to its receiver: "+
 			"use reprise peek, search, dead or trace, which receive messages and give them back")
 	}
 	return a.cfg.Server, nil

@@ -10,7 +10,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// ConsumersText is a line for each consumer, in so many columns, and below them what is wrong.
+// ConsumersText is a line for each consumer, at most width columns wide, and
+// below them their problems.
 func ConsumersText(consumers []Consumer, now time.Time, width int) string {
 	t := operate.Table{
 		Header: []string{"queue", "running", "rate", "waiting", "backoff", "deleted", "retried", "dead", "state"},
@@ -47,7 +48,7 @@ func (c *Consumer) row(name string) []string {
 	}
 }
 
-// wrong says what is wrong, and which keys wait.
+// wrong returns the consumer's problems, and which keys wait.
 func (c *Consumer) wrong(now time.Time) (texts []string) {
 	for _, b := range c.Breakers {
 		name := "the breaker"

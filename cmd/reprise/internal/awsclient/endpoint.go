@@ -15,8 +15,8 @@ import (
 type Endpoint struct {
 	// URL is its http or https URL. Empty: AWS's own endpoint of the region.
 	URL string
-	// SetBy is the setting that names the URL, such as AWS_ENDPOINT_URL. Messages name it,
-	// since a user may have forgotten it. Empty: the user has just named it, or nobody.
+	// SetBy is the setting that names the URL, such as AWS_ENDPOINT_URL. Messages name it, since
+	// a user may have forgotten it. Empty: the user has just named it, or no setting does.
 	SetBy string
 }
 

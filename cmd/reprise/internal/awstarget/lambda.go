@@ -120,7 +120,7 @@ var notLoaded = []string{"Runtime.ImportModuleError", "Runtime.HandlerNotFound",
 func (l *Lambda) failed(payload []byte) error {
 	var failure FunctionError
 	if err := json.Unmarshal(payload, &failure); err != nil {
-		failure.Message = "its answer is no JSON"
+		failure.Message = "its answer is not JSON"
 	}
 	failure.Type, failure.Message = shortened(failure.Type), shortened(failure.Message)
 	switch {
@@ -132,7 +132,7 @@ func (l *Lambda) failed(payload []byte) error {
 	return &failure
 }
 
-// maxText bounds what a function says: the error travels in the story of a dead letter.
+// maxText limits the text of a function's error, which travels in the story of a dead letter.
 const maxText = 512
 
 func shortened(text string) string {

@@ -38,7 +38,7 @@ func NewQueue(to Sender, fifo bool, transform Transform) *Queue {
 // Handle sends m.
 func (q *Queue) Handle(ctx context.Context, m *reprise.Message) error {
 	out := reprise.Outgoing{Body: m.Body, Attributes: maps.Clone(m.Attributes), GroupID: m.GroupID, TraceHeader: m.TraceHeader}
-	delete(out.Attributes, reprise.StoryAttribute) // of an earlier life as a dead letter
+	delete(out.Attributes, reprise.StoryAttribute) // from when it was a dead letter
 	if q.fifo {
 		out.DeduplicationID = m.OriginID
 		if out.GroupID == "" {

@@ -13,5 +13,5 @@ func prepare(c *Child) {
 
 // signalGroup signals the processes of the command's group.
 func (c *Child) signalGroup(signal syscall.Signal) {
-	_ = syscall.Kill(-c.cmd.Process.Pid, signal) // fails when nobody is left
+	_ = syscall.Kill(-c.cmd.Process.Pid, signal) // fails when no process is left
 }

@@ -21,7 +21,7 @@ type members map[identity]bool
 type process struct {
 	identity
 	parent, group, session int
-	dead                   bool // a zombie: nobody has waited for it yet
+	dead                   bool // a zombie: its parent has not waited for it yet
 	stopped                bool // by a signal or a tracer, so that it can start nothing
 }
 

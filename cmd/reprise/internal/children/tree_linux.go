@@ -13,7 +13,7 @@ const (
 	// killLimit bounds the wait for killed processes to end: one that waits for a disk
 	// that does not answer ends only when the disk does.
 	killLimit = 5 * time.Second
-	// freezeLimit bounds the wait for stopped processes to stand still.
+	// freezeLimit limits the wait until processes have stopped.
 	freezeLimit = time.Second
 	// firstLook and lastLook are the shortest and longest wait between two searches for
 	// processes that are left.
@@ -69,7 +69,7 @@ func KillAll() int {
 	return killed(find)
 }
 
-// freeze stops the processes that find finds until all of them stand still. Otherwise a
+// freeze stops the processes that find finds until it finds only stopped ones. Otherwise a
 // process that is killed could make its running parent start another one, whose origin
 // nothing would show once the parent is killed too.
 func freeze(find func() []process) {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// attributes make a command the leader of a process group. If this program is killed,
-// the command goes on; functions notice that their Runtime API is gone.
+// attributes make a command the leader of a process group. If this program is
+// killed, the command runs on; functions notice that their Runtime API is gone.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // members is unused here: processes cannot be searched for.

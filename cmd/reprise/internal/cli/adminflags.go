@@ -21,16 +21,16 @@ type adminFlags struct {
 	events   admin.Events // of the consumers, to be watched by the API
 }
 
-const aboutAdmin = `The admin API, ` + admin.Path + `, shows and steers what runs: see reprise consumers
+const aboutAdmin = `The admin API, ` + admin.Path + `, shows and controls the process: see reprise consumers
 and reprise pause. Only programs of this machine may call it, or with --admin-token
 clients that have the token; the pages of a browser may not.`
 
 func (f *adminFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.token, "admin-token", "", "`place` of the token of the admin API: file:PATH or env:VARIABLE (default: none; only this machine may call)")
-	flags.BoolVar(&f.readOnly, "admin-read-only", false, "refuse what changes something by the admin API")
+	flags.BoolVar(&f.readOnly, "admin-read-only", false, "refuse requests of the admin API that change something")
 }
 
-// minToken is the length of the shortest token: nobody guesses as many.
+// minToken is the length of the shortest token, too long to be guessed.
 const minToken = 16
 
 // config returns what the flags set.

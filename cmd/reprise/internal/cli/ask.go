@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// canAsk reports whether somebody can be asked: both ends are a terminal.
+// canAsk reports whether there is a user to ask: input and output are a terminal.
 func (a *app) canAsk() bool { return terminal.Is(a.stdin) && terminal.Is(a.stderr.file) }
 
 // ask asks a question, and reports whether the answer was yes. Everything else is no, as are the end

@@ -16,7 +16,7 @@ func (a *app) backup() *cobra.Command {
 		Short: "Copy a server's messages to a new directory, while it runs",
 		Long: `Copy the --data directory of a server to DEST, with everything that was
 acknowledged before. DEST must not exist; its parent directory must. A running
-server writes the copy itself and goes on: this command asks it through a socket
+server writes the copy itself and keeps running: this command asks it through a socket
 in its directory, which only its own user can use. If no server runs, this command
 makes the copy.
 

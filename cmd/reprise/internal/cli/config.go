@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/delivery"
 )
 
-// isConfigKey reports whether a flag can be set in a file too. A secret does not belong
-// into a file that gets committed; queues and faults have keys of their own; the others
-// are about one run of the program.
+// isConfigKey reports whether a flag can be set in a file too. A secret does not belong in
+// a file that gets committed; queues and faults have keys of their own; the others are
+// about one run of the program.
 func isConfigKey(flag *pflag.Flag) bool {
 	if flag == nil {
 		return false

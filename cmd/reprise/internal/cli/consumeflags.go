@@ -48,7 +48,7 @@ type consumed struct {
 	located located
 }
 
-// explain says where in the file the setting is that an error is about.
+// explain adds to an error the place in the file of the setting that it is about.
 func (c *consumed) explain(err error) error {
 	bad, ok := errors.AsType[*delivery.Error](err)
 	if !ok {
@@ -60,8 +60,8 @@ func (c *consumed) explain(err error) error {
 	return usage(c.at(bad))
 }
 
-// placed says where in the file the setting is that err is about; of the queue itself, where
-// the queue is.
+// placed adds to err the place in the file of the setting that it is about or, for the queue
+// itself, of the queue.
 func (c *consumed) placed(err error, setting string) error {
 	if err == nil {
 		return nil
@@ -76,7 +76,7 @@ func (c *consumed) placed(err error, setting string) error {
 	return s.Errorf(": %w", err)
 }
 
-// at says where in the file the queue is that an error is about.
+// at adds to an error the place of the queue in the file.
 func (c *consumed) at(err error) error {
 	if c.queue == nil {
 		return err
@@ -180,7 +180,7 @@ func (c *consumed) override(flags *pflag.FlagSet, given []*pflag.Flag) {
 	}
 }
 
-// check reports what can be found wrong with the settings without a call.
+// check reports the problems of the settings that can be found without a call.
 func (c *consumed) check(pools []configfile.Pool) error {
 	name, err := queueName("--queue", c.name)
 	if err != nil {

@@ -75,9 +75,9 @@ func (a *app) consumers() *cobra.Command {
 	var f controlFlags
 	cmd := &cobra.Command{
 		Use:   "consumers [QUEUE...]",
-		Short: "Show what a running process consumes: state, counts, breakers",
+		Short: "Show the consumers of a running process: state, counts, breakers",
 		Long: `Show the consumers of a running process, or those of the queues that are named: whether
-they are paused, how many handlers run and may, messages that wait, what has become of
+they are paused, how many handlers run and may run, messages that wait, the outcomes of
 messages, and circuit breakers: since when, why, until when.
 
 ` + aboutControl,
@@ -126,17 +126,17 @@ func (a *app) runConsumers(f *controlFlags, queues []string) error {
 // keyActions are the commands that are about a consumer or about keys of its messages.
 func (a *app) keyActions() (all []*cobra.Command) {
 	for _, action := range []struct{ name, short, long string }{
-		{"pause", "Pause consumers of a running process, or keys", `Keep consumers from starting handlers and from receiving, until reprise resume. What runs
-ends; what has been received is held under lease, up to the twelve hours that SQS allows.
+		{"pause", "Pause consumers of a running process, or keys", `Keep consumers from starting handlers and from receiving, until reprise resume. Running
+handlers end; received messages are held under lease, up to the twelve hours that SQS allows.
 With --key only messages of these keys are kept from the handlers.`},
 		{"resume", "Resume what was paused", `End a pause. Messages of a key that were hidden while it was paused come back when their
 time has passed: reprise wake hastens it.`},
-		{"wake", "Run now what waits for its retry", `Make messages visible that the process has hidden to wait out a backoff, whatever is left
-of it, at a rate that the consumer can work off; attempts stay counted. Open breakers
+		{"wake", "Run now the messages that wait for their retry", `Make messages visible that the process has hidden until the end of their backoff, at a
+rate at which the consumer can handle them; attempts stay counted. Open breakers
 probe at once. Messages of FIFO queues, those that are due within 15 s, and those that
 another process has hidden are not woken.`},
-		{"probe", "Have open circuit breakers probe now", `Have open circuit breakers test at once whether what failed is back. If it is, messages
-that wait for it run.`},
+		{"probe", "Make open circuit breakers probe now", `Make open circuit breakers test at once whether their dependency is available again. If
+it is, the messages that wait for it run.`},
 	} {
 		var f controlFlags
 		cmd := &cobra.Command{
@@ -167,8 +167,8 @@ func (a *app) concurrency() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "concurrency QUEUE NUMBER",
 		Short: "Change how many handlers of a running process run at once",
-		Long: `Change how many handlers of a queue may run at once. Those that run are left to end. It
-holds until the queue's settings change.
+		Long: `Change how many handlers of a queue may run at once. Running handlers are not interrupted.
+The change holds until the queue's settings change.
 
 ` + aboutControl,
 		Example: `  reprise concurrency orders 4`,
@@ -213,7 +213,7 @@ is no limit. It holds until the queue's settings change.
 	return cmd
 }
 
-// act has something done to the consumers of queues, of all if there are none, and prints them.
+// act requests an action for the consumers of queues, or of all if none is named, and prints them.
 func (a *app) act(f *controlFlags, queues []string, action string, how any) error {
 	ctx, stop := a.interruptible()
 	defer stop()

@@ -268,7 +268,7 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 	case d.selection.Empty() != f.all:
 		return usage(errors.New("say which letters to delete: pass --reason, --error, --id or another of the flags, or --all for all"))
 	case !f.dryRun && !f.look.yes && !a.canAsk():
-		return usage(errors.New("nobody can be asked here: pass --dry-run to see what would be deleted, then --yes"))
+		return usage(errors.New("there is no terminal to ask on: pass --dry-run to see what would be deleted, then --yes"))
 	case !f.dryRun && f.look.yes:
 		return d.delete(func(*operate.Message) bool { return true })
 	}

@@ -13,7 +13,7 @@ func (a *app) demo() *cobra.Command {
 	var cfg demo.Config
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job at work: a queue, a flaky service, nothing lost",
+		Short: "Show the program at work: a queue, a flaky service, nothing lost",
 		Long:  demo.About,
 		Example: `  reprise demo
   reprise demo --messages 2000 --seed 7

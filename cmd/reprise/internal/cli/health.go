@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// healthTimeout bounds one question to a server, which answers at once or not at all.
+	// healthTimeout limits one request to a server, which answers at once or not at all.
 	healthTimeout = 5 * time.Second
 	// healthPause is the time between two questions of --wait.
 	healthPause = 100 * time.Millisecond
@@ -93,8 +93,8 @@ func (a *app) runHealth(page string, wait time.Duration) error {
 	}
 }
 
-// askHealth returns what page answers, and an error if that is not the health of
-// something that works.
+// askHealth returns the answer of page, and an error unless it is the health of a server
+// or consumer that works.
 func askHealth(ctx context.Context, page string) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

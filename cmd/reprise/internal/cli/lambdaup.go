@@ -56,7 +56,7 @@ template, PATH and TMPDIR, but neither HOME nor credentials, unless --pass-env n
 them. Builds get the whole environment.
 
 The first Ctrl-C lets running invokes end, for up to 25 s. With --data,
-asynchronous invokes survive stops and crashes, and go on at the next start.
+asynchronous invokes survive stops and crashes, and continue at the next start.
 Without it those that still wait for a retry are lost; the exit code is then 3, and
 the message says how many.`,
 		Example: `  reprise lambda up template.yaml
@@ -202,7 +202,7 @@ func queuesOf(t *template.Template) []daemon.Queue {
 	return queues
 }
 
-// announceFunctions prints what runs, what does not, and how to try it.
+// announceFunctions prints which functions run, which do not, and how to try them.
 func (a *app) announceFunctions(s *stack.Stack, t *template.Template, endpoint string) {
 	for _, f := range s.Functions() {
 		fmt.Fprintf(a.stdout, "function      %s\n", f.ARN)

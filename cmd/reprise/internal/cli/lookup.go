@@ -67,7 +67,7 @@ func sameEndpoint(a, b string) bool {
 func hostPort(u *url.URL) string {
 	host, port := u.Hostname(), u.Port()
 	if _, err := netip.ParseAddr(host); err != nil && sqsserver.IsLoopbackName(host) {
-		host = "127.0.0.1" // to what localhost resolves nearly everywhere
+		host = "127.0.0.1" // localhost resolves to it nearly everywhere
 	}
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]

@@ -36,8 +36,8 @@ between leaves both. To send dead letters back to where they came from, use repr
 redrive.
 
 Messages that arrive after the start, or that TO refuses, stay, are counted, and make
-the exit code 3. FROM counts as empty when three long polls in a row find nothing. What
-a killed command was working on is visible again after 15 minutes.
+the exit code 3. FROM counts as empty when three long polls in a row find nothing. The
+messages that a killed command was working on are visible again after 15 minutes.
 
 ` + aboutJob + `
 
@@ -106,14 +106,14 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 	case err != nil:
 		return l.target.failed(a.ctx, err, "ReceiveMessage on FROM, sqs:SendMessage on TO and sqs:DeleteMessage")
 	case report.Stopped:
-		return unsettled(errors.New("stopped: the remaining messages are still in the queue; run it again to go on"))
+		return unsettled(errors.New("stopped: the remaining messages are still in the queue; run it again to continue"))
 	case left > 0:
 		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(left, "message")))
 	}
 	return nil
 }
 
-// verbs are the words for what is done to messages.
+// verbs are the words of reports for an action on messages.
 type verbs struct{ noun, done, would string }
 
 // sendBack runs r for the messages that are selected, and shows the progress on a terminal.

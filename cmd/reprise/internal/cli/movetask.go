@@ -64,7 +64,7 @@ func (a *app) runMoveTask(client *sqs.Client, url, to string, rate float64) erro
 			drain = nil
 			cancelled = true
 			if _, err := client.CancelMessageMoveTask(a.ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: started.TaskHandle}); err != nil {
-				return fmt.Errorf("cancelling the task, which goes on: %w", err)
+				return fmt.Errorf("cancelling the task, which continues: %w", err)
 			}
 		}
 		tasks, err := client.ListMessageMoveTasks(a.ctx, &sqs.ListMessageMoveTasksInput{SourceArn: in.SourceArn})
@@ -88,7 +88,7 @@ func (a *app) runMoveTask(client *sqs.Client, url, to string, rate float64) erro
 			screen.Done()
 			fmt.Fprintln(a.stdout, moved)
 			if cancelled {
-				return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to go on"))
+				return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to continue"))
 			}
 			return unsettled(fmt.Errorf("SQS ended the task as %s: %s; reprise redrive without --task reports what is wrong with which letters", status, apiText(aws.ToString(task.FailureReason))))
 		}

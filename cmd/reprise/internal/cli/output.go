@@ -38,7 +38,7 @@ func (a *app) printTable(t operate.Table) {
 	fmt.Fprint(a.stdout, t.Text(a.width()))
 }
 
-// width is that of the terminal; 80 if the output is none.
+// width is that of the terminal; 80 if the output is not one.
 func (a *app) width() int { return terminal.New(a.stdout.file, os.Getenv).Width() }
 
 // printJSON prints v on one line.
@@ -50,8 +50,8 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// jsonLine is v as a line of JSON. What could steer a terminal is escaped as JSON does it, so that
-// nothing is changed by reading it back.
+// jsonLine is v as a line of JSON. Characters that could control a terminal are
+// escaped as JSON does it, so that reading it back returns the same text.
 func jsonLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -24,7 +24,7 @@ type peekFlags struct {
 	yes       bool
 }
 
-const aboutLook = `SQS shows a message only to who receives it. A look therefore raises its receive
+const aboutLook = `SQS shows a message only to its receiver. A look therefore raises its receive
 count by one, and hides it from consumers until the end of the command, when all are
 given back at once; if the command is killed, %s later. If the queue has a
 RedrivePolicy, SQS moves a message to the dead-letter queue at the first receive after
@@ -158,7 +158,8 @@ func (a *app) look(f *peekFlags, queue string) (*look, error) {
 	return l, nil
 }
 
-// guard refuses to look at all messages of a queue that loses some to its dead-letter queue by that.
+// guard refuses to look at all messages of a queue if that would move some to
+// its dead-letter queue.
 func (l *look) guard(yes bool) error {
 	if l.plan.MaxReceives == 0 || yes {
 		return nil
@@ -202,7 +203,7 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 	return outcome, nil
 }
 
-// note says what the look has cost.
+// note prints the effect of the look on receive counts.
 func (l *look) note(looked, matches, atLimit int) {
 	text := "looked at " + plural.Of(looked, "message")
 	if matches < looked {

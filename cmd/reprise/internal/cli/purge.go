@@ -24,8 +24,8 @@ func (a *app) purge() *cobra.Command {
 		Use:   "purge QUEUE",
 		Short: "Delete all messages of a queue, after asking",
 		Long: `Delete all messages of QUEUE, a name or URL: those that are visible, in flight and
-delayed. They are gone for good. The command shows how many there are, and asks; where
-nobody can be asked, pass --dry-run to see how many there are, then --yes.
+delayed. They are gone for good. The command shows how many there are, and asks; without
+a terminal to ask on, pass --dry-run to see how many there are, then --yes.
 
 SQS purges a queue once in 60 seconds at most, and may take 60 seconds for it; messages
 that are sent meanwhile may be deleted too. To delete some, use reprise dead delete.
@@ -62,13 +62,13 @@ func (a *app) runPurge(f *purgeFlags, queue string) error {
 		return nil
 	case f.yes:
 	case !a.canAsk():
-		return usage(fmt.Errorf("%s: %s: nobody can be asked here whether to delete them: pass --yes", t.url, counts))
+		return usage(fmt.Errorf("%s: %s: there is no terminal to ask on whether to delete them: pass --yes", t.url, counts))
 	case !a.ask(fmt.Sprintf("Delete all messages of %s for good (%s)?", t.url, counts)):
 		return errors.New("nothing was deleted")
 	}
 	_, err = t.client.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &t.url})
 	if _, busy := errors.AsType[*types.PurgeQueueInProgress](err); busy {
-		return fmt.Errorf("queue %q was purged less than 60 seconds ago: what was sent since then is still there, so purge it again in a minute", queue)
+		return fmt.Errorf("queue %q was purged less than 60 seconds ago: messages sent since then are still there, so purge it again in a minute", queue)
 	}
 	if err != nil {
 		return t.failed(ctx, err, "PurgeQueue")

@@ -26,7 +26,7 @@ func (a *app) queues() *cobra.Command {
 	var f queuesFlags
 	cmd := &cobra.Command{
 		Use:   "queues [QUEUE...]",
-		Short: "List queues: what is in them, their dead-letter queues, what is wrong",
+		Short: "List queues: their messages, their dead-letter queues, problems",
 		Long: `List the queues of an account and region, or those that are named: how many messages
 are visible, in flight (being handled, or hidden until their retry) and delayed, where
 dead letters go, and findings: dead letters that wait, a dead-letter queue that does

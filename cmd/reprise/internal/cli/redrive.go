@@ -138,7 +138,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	case err != nil:
 		return queueError(a.ctx, err, "redriving", queue, endpoint)
 	case report.Stopped:
-		return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to go on"))
+		return unsettled(errors.New("stopped: the remaining dead letters are still in the queue; run it again to continue"))
 	case left > 0:
 		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(left, "dead letter")))
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 )
 
-// consumption has a command consume what its flags and its file say, and what the file says
-// when it has changed.
+// consumption makes a command consume the queues of its flags and its file, also after the
+// file has changed.
 type consumption struct {
 	app    *app
 	flags  *consumeFlags
@@ -92,7 +92,7 @@ func (c *consumption) read(file configfile.Config) ([]*consumed, error) {
 	return queues, nil
 }
 
-// apply has the queues consumed.
+// apply makes the process consume the queues.
 func (c *consumption) apply(queues []*consumed, file configfile.Config) error {
 	if err := c.locate(queues, file); err != nil {
 		return err
@@ -137,8 +137,8 @@ func (c *consumption) share(pools []configfile.Pool) error {
 	return nil
 }
 
-// reload reads the file again and has its queues consumed. If it has a mistake, or a queue
-// cannot be found, all goes on as before.
+// reload reads the file again and consumes its queues. If it has a mistake, or a queue
+// cannot be found, nothing changes.
 func (c *consumption) reload() {
 	before := c.current
 	fresh := c.fresh()

@@ -206,7 +206,7 @@ func (f *runFlags) find(ctx context.Context, c *consumed, logger *slog.Logger) (
 		return q, problem(err, "to-queue", c.ToQueue)
 	}
 	if q.deadLetter != "" && redrive.PathOf(q.deadLetter) == redrive.PathOf(q.url) {
-		return q, usage(c.placed(fmt.Errorf("--dead-letter %q is the queue that is consumed: name another queue for what is given up", c.DeadLetter), "dead-letter"))
+		return q, usage(c.placed(fmt.Errorf("--dead-letter %q is the queue that is consumed: name another queue for messages that are given up", c.DeadLetter), "dead-letter"))
 	}
 	out, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
 	if api, ok := errors.AsType[smithy.APIError](err); ok && denials[api.ErrorCode()] {

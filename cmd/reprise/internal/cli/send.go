@@ -145,8 +145,8 @@ func (r refusal) String() string {
 }
 
 const (
-	// sendTries bridges a throttle or a restart of the server, not an outage: somebody
-	// is waiting in front of the terminal.
+	// sendTries is enough for a throttle or a restart of the server, not for an outage: a user is
+	// waiting for the command.
 	sendTries = 6
 
 	// sendLinger is how long a line of a pipe waits for others. Input that is there
@@ -154,9 +154,9 @@ const (
 	sendLinger = time.Second
 )
 
-// sendAll sends messages in their order until there are no more. It goes on past those
-// that SQS refuses, which the report names. The error is that of the sequence, or of a
-// request that failed as a whole, which ends the sending.
+// sendAll sends messages in their order until there are no more. It continues after messages that
+// SQS refuses, which the report names. The error is that of the sequence, or of a request that
+// failed as a whole, which ends the sending.
 func sendAll(ctx context.Context, client reprise.SenderClient, queueURL string, messages iter.Seq2[message, error]) (sendReport, error) {
 	s, err := reprise.NewSender(client, queueURL, reprise.SenderConfig{
 		Linger:     sendLinger,

@@ -30,7 +30,8 @@ func whole(lines iter.Seq2[message, error], fifo bool) iter.Seq2[message, error]
 	}
 }
 
-// decoded returns the message that line is in JSON. What the line does not say is that of the flags.
+// decoded returns the message that line is in JSON. The flags give the members that the line
+// leaves out.
 func decoded(line message, fifo bool) (message, error) {
 	var m operate.Message
 	decoder := json.NewDecoder(strings.NewReader(line.Body))
@@ -79,7 +80,7 @@ func paced(ctx context.Context, messages iter.Seq2[message, error], rate float64
 			n++
 			select {
 			case <-time.After(time.Until(due)):
-			case <-ctx.Done(): // the sender says so
+			case <-ctx.Done(): // the sender reports it
 			}
 			if !yield(m, err) {
 				return

@@ -163,7 +163,7 @@ func (f *serverFlags) start(a *app, cfg daemon.Config) (*daemon.Daemon, error) {
 	}
 	d, err := daemon.New(cfg)
 	if _, reachable := errors.AsType[*daemon.ReachableError](err); reachable {
-		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody there may read and change the queues", err)
+		return nil, fmt.Errorf("%w, or --access-key and a secret, or --allow-remote if everybody who can reach it may read and change the queues", err)
 	}
 	roomForGarbage() // not before: opening a large journal leaves much garbage
 	if err == nil {

@@ -53,7 +53,7 @@ func (f *storageFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.sync, "sync", syncAlways, "`when` to sync the disk: always (before acknowledging) or interval (within --sync-interval)")
 	flags.DurationVar(&f.syncInterval, "sync-interval", defaultSyncInterval, "how much work a crash may lose with --sync interval")
 	flags.DurationVar(&f.syncDelay, "sync-delay", 0, "make every sync take this much longer, to try a slower disk")
-	flags.Int64Var(&f.minFree, "min-free", defaultMinFree, "`MiB` of the disk to leave free: with less, sends are refused while receives and deletes go on; 0: fill the disk")
+	flags.Int64Var(&f.minFree, "min-free", defaultMinFree, "`MiB` of the disk to leave free: with less, sends are refused while receives and deletes continue; 0: fill the disk")
 	flags.BoolVar(&f.existing, "existing", false, "fail if --data has not been used yet, rather than begin anew: for disks that may not be mounted")
 	cmd.MarkFlagsMutuallyExclusive("memory", "data")
 	cmd.MarkFlagsMutuallyExclusive("memory", "existing")
@@ -150,7 +150,7 @@ func storageText(o journal.Options) string {
 	case o.Dir == "":
 		return "memory: messages are lost when this program ends"
 	case o.SyncInterval > 0:
-		return fmt.Sprintf("%s, synced every %v: a crash loses what is younger", o.Dir, o.SyncInterval)
+		return fmt.Sprintf("%s, synced every %v: a crash loses younger changes", o.Dir, o.SyncInterval)
 	}
 	return o.Dir + ", synced before every acknowledgement"
 }

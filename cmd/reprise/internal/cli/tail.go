@@ -18,7 +18,7 @@ func (a *app) tail() *cobra.Command {
 	var types []string
 	cmd := &cobra.Command{
 		Use:   "tail [QUEUE...]",
-		Short: "Show what a running process does, as it happens: attempts, circuit breakers",
+		Short: "Show the events of a running process as they happen: attempts, circuit breakers",
 		Long: `Show each attempt of a running process at its end, and each change of a circuit breaker, of
 all queues or of those that are named, until Ctrl-C. A process that does more than can be
 shown leaves events out, and tells how many.

@@ -22,8 +22,8 @@ type watchFlags struct {
 	cmd *cobra.Command
 }
 
-const aboutWatching = `GET /livez and /readyz answer probes, /scale tells autoscalers how much there is to
-do. OTEL_EXPORTER_OTLP_ENDPOINT or --otlp-endpoint sends what /metrics shows, and
+const aboutWatching = `GET /livez and /readyz answer probes, /scale tells autoscalers how much work there
+is. OTEL_EXPORTER_OTLP_ENDPOINT or --otlp-endpoint sends the metrics of /metrics, and
 traces of attempts, to an OpenTelemetry collector; the other standard variables
 OTEL_* work too: see docs/telemetry.md.`
 
@@ -53,7 +53,7 @@ func (f *watchFlags) options(a *app, logger *slog.Logger) (daemon.Watching, erro
 	return daemon.Watching{Exporter: exporter, RequestPrice: f.price, PprofAddr: f.pprof}, nil
 }
 
-// announce prints where metrics, traces and profiles are to be had, if anywhere.
+// announce prints where metrics and traces are sent, and where profiles are served, if anywhere.
 func (f *watchFlags) announce(a *app, watching daemon.Watching, profiles string) {
 	if watching.Exporter != nil {
 		fmt.Fprintf(a.stdout, "OTLP          %s\n", watching.Exporter.Place())

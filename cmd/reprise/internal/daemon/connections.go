@@ -16,7 +16,8 @@ const logFullEvery = time.Minute
 
 // limitedListener bounds how many connections are open at a time. When it is full it closes
 // the connection that has been idle for longest to accept the next, so that connections
-// without requests keep nobody out. It never closes one with a request, such as a long poll.
+// without requests cannot keep others out. It never closes one with a request, such as a
+// long poll.
 type limitedListener struct {
 	net.Listener
 	logger     *slog.Logger

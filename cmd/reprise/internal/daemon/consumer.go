@@ -19,8 +19,8 @@ type Consume struct {
 	// Default: places of its own, as many as Config.Concurrency.
 	Pool  *reprise.Pool
 	Share reprise.Share
-	// Settings stands for all that the consumer is made of: when consumers are replaced, one
-	// of the same queue with the same Settings goes on.
+	// Settings is a text of all settings of the consumer: when consumers are replaced, one of the
+	// same queue with the same Settings keeps running.
 	Settings string
 	// Stopped is called when the consumer has drained; of a Daemon's, while the server still
 	// answers. Default: nothing is called.

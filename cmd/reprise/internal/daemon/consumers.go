@@ -24,7 +24,7 @@ type consumers struct {
 	stopping bool
 }
 
-// running is what consumers that start later are started with.
+// running has the arguments of start for consumers that start later.
 type running struct {
 	ctx  context.Context
 	fail context.CancelCauseFunc
@@ -60,9 +60,10 @@ func (cs *consumers) drain(ctx context.Context, all []*consumer) error {
 }
 
 // replace makes wanted the queues that are consumed. A consumer whose queue and Settings
-// are among them goes on. The others drain, and only then those that are new begin, so that
-// no two consumers of this process have a queue. If some cannot be made, the others run,
-// and the error says why. Calls must follow each other. After a stop nothing is started.
+// are among them keeps running. The others drain, and only then those that are new begin,
+// so that no two consumers of this process have a queue. If some cannot be made, the
+// others run, and the error says why. Calls must follow each other. After a stop nothing
+// is started.
 func (cs *consumers) replace(wanted []Consume) error {
 	ctx, kept, added := cs.retire(wanted)
 	drained := cs.drain(ctx, cs.retirees())
@@ -92,8 +93,8 @@ func (cs *consumers) replace(wanted []Consume) error {
 	return errors.Join(problems...)
 }
 
-// retire takes those that wanted does not have out of cs, and returns those that stay, and
-// what is to be added.
+// retire takes those that wanted does not have out of cs, and returns those that stay,
+// and those to add.
 func (cs *consumers) retire(wanted []Consume) (ctx context.Context, kept []*consumer, added []Consume) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 )
 
 // controlSocket is the name of the Unix socket in the data directory on which a running
-// daemon takes orders. It is there, and not a path of the SQS server, so that exactly those
-// who may read the messages on disk may use it, the daemon's user and the superuser,
-// whatever address, keys and certificates the server has. The only order is to write a
+// daemon takes requests. It is there, and not a path of the SQS server, so that exactly
+// those who may read the messages on disk may use it, the daemon's user and the superuser,
+// whatever address, keys and certificates the server has. The only request is to write a
 // backup to a new directory, which the daemon does as its own user. The parts are served
 // there too.
 const controlSocket = "control.sock"
@@ -84,8 +84,8 @@ func (d *Daemon) serveBackup(w http.ResponseWriter, r *http.Request) {
 }
 
 // Backup makes dest a copy of the data directory dir, with everything that was acknowledged
-// before the call. If a process runs on dir, that process makes the copy, and goes on;
-// otherwise Backup does. Both paths are absolute, and dest must not exist.
+// before the call. If a process runs on dir, that process makes the copy, and keeps
+// running; otherwise Backup does. Both paths are absolute, and dest must not exist.
 func Backup(ctx context.Context, dir, dest string) error {
 	text, err := json.Marshal(backupOrder{dest})
 	if err != nil {

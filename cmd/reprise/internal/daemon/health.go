@@ -13,9 +13,9 @@ import (
 // health is the answer of GET /health.
 type health struct {
 	// Status is the worst health of the consumers, or ok without one: see reprise.Health. The
-	// answer has status 503 if a consumer fails to receive or is stopping; if the
-	// journal has failed, just before the program ends; and if a server in memory has
-	// met a defect of its own. If the disk is nearly full, ok becomes degraded.
+	// answer has status 503 if a consumer fails to receive or is stopping; if the journal has
+	// failed, just before the program ends; and if a server in memory has stopped because of
+	// a bug. If the disk is nearly full, ok becomes degraded.
 	Status string `json:"status"`
 	// Problem explains a status other than ok.
 	Problem string `json:"problem,omitempty"`

@@ -21,8 +21,8 @@ const (
 	idleTimeout       = 3 * time.Minute // SDKs keep connections for a minute and a half
 	maxHeaderBytes    = 64 << 10
 
-	// maxStreams bounds how many requests of one HTTP/2 connection may be under way. With
-	// net/http's default of 250, one connection cost as much as 250.
+	// maxStreams limits how many requests of one HTTP/2 connection may be under way. With
+	// net/http's default of 250, one connection could cost as much as 250 connections.
 	maxStreams = 32
 )
 

@@ -173,7 +173,7 @@ func atMost(limit int, next http.HandlerFunc) http.HandlerFunc {
 		select {
 		case places <- struct{}{}:
 		default:
-			http.Error(w, fmt.Sprintf("%d others are being answered, as many as may be at a time: try again", limit), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("%d other requests are being answered, the most at a time: try again", limit), http.StatusServiceUnavailable)
 			return
 		}
 		defer func() { <-places }()
@@ -222,8 +222,8 @@ func collectFaults(out chan<- prometheus.Metric, all map[string][]sqsserver.Faul
 	}
 }
 
-// collectMessages gives what became of messages, by queue or in total, and forgets queues
-// that are gone.
+// collectMessages gives the counts of messages by action, by queue or in total, and
+// forgets queues that are gone.
 func (m *metrics) collectMessages(out chan<- prometheus.Metric, queues []sqsserver.QueueInfo) {
 	m.mu.Lock()
 	exists := make(map[string]bool, len(queues))
@@ -272,8 +272,8 @@ func sample(desc *prometheus.Desc, kind prometheus.ValueType, value float64, lab
 	return prometheus.MustNewConstMetric(desc, kind, value, labels...)
 }
 
-// labelValue replaces what would make the whole scrape fail, such as bytes that are not
-// UTF-8: a journal may hold regions from before they were checked.
+// labelValue replaces text that would make the whole scrape fail, such as bytes that
+// are not UTF-8: a journal may hold regions from before they were checked.
 func labelValue(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c != '\n' && unicode.IsControl(c) {

@@ -8,7 +8,7 @@ import (
 
 // Part is something that a [Daemon] or a [Worker] serves and runs beside its own.
 type Part struct {
-	// Name says in errors what it is, such as "the functions".
+	// Name names it in errors, such as "the functions".
 	Name string
 	// Takes reports whether a request is for the part: then Handler answers it. Handler has to guard
 	// itself against web pages, and lifts the time limits of requests that may take longer: see

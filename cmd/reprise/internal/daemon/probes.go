@@ -15,7 +15,7 @@ type readiness struct {
 	Reasons []reason `json:"reasons,omitempty"`
 }
 
-// reason is what is wrong with a part.
+// reason is the problem of a part.
 type reason struct {
 	// Part is server, or the name of a queue that is consumed.
 	Part    string `json:"part"`
@@ -23,7 +23,7 @@ type reason struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// consumers adds what is wrong with consumers. One that has not begun, cannot receive or stops
+// consumers adds the problems of consumers. One that has not begun, cannot receive or stops
 // is not ready.
 func (r *readiness) consumers(all []*consumer) {
 	for _, c := range all {
@@ -60,8 +60,9 @@ func (r *readiness) serve(w http.ResponseWriter) {
 	serveJSON(w, code, r)
 }
 
-// liveness is the answer of GET /livez. It is 503 only for what a restart mends: a queue or a
-// target that is down does not come back by one, and a restart closes the circuit breakers.
+// liveness is the answer of GET /livez. It is 503 only for problems that a restart fixes:
+// it does not bring back a queue or a target that is down, and it closes the circuit
+// breakers.
 type liveness struct {
 	Live    bool   `json:"live"`
 	Problem string `json:"problem,omitempty"`
@@ -87,7 +88,7 @@ func (d *Daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
 	r.serve(w)
 }
 
-// serveLive of a worker that answers at all.
+// serveLive answers for a worker: one that answers at all is alive.
 func (w *Worker) serveLive(out http.ResponseWriter, _ *http.Request) {
 	serveJSON(out, http.StatusOK, liveness{Live: true})
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// scale is the answer of GET /scale?queue=NAME: what tells how many processes are needed. SQS
-// counts a message that waits for its retry as in flight; here it is left out of what there is
-// to do.
+// scale is the answer of GET /scale?queue=NAME, from which an autoscaler decides how many
+// processes are needed. SQS counts a message that waits for its retry as in flight; here it
+// does not count as work to do.
 type scale struct {
 	Queue string `json:"queue"`
 	// Visible messages can be received now, in the whole queue and its retry lane.
@@ -31,8 +31,8 @@ type scale struct {
 }
 
 const (
-	// visibleFor is how long a count is taken for true: SQS's own is a minute old, and each
-	// question costs a request.
+	// visibleFor is how long a count is used: SQS's own is a minute old, and each reading costs
+	// a request.
 	visibleFor     = 10 * time.Second
 	visibleTimeout = 5 * time.Second
 )
@@ -127,7 +127,7 @@ func (d *Daemon) serveScale(out http.ResponseWriter, r *http.Request) {
 		}
 	}
 	all := d.all()
-	if len(all) > 0 && r.URL.Query().Get("queue") == "" { // the dead-letter queue is not meant
+	if len(all) > 0 && r.URL.Query().Get("queue") == "" { // a dead-letter queue does not count
 		names = names[:0]
 		for _, c := range all {
 			names = append(names, path.Base(c.of.QueueURL))

@@ -19,8 +19,8 @@ func (e *StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns what failed.
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// slowOpening is after which time a log line explains why nothing answers yet. Reading a
-// million messages takes about two seconds.
+// slowOpening is the time after which a log line explains why the server does not answer
+// yet. Reading a million messages takes about two seconds.
 const slowOpening = 2 * time.Second
 
 // openServer makes the SQS server, with the messages of its data directory.

@@ -26,7 +26,7 @@ var (
 		"The same for a million messages, at the rate since the consumer began.", []string{"messaging_destination_name"}, nil)
 )
 
-// cost estimates what the consumer's requests have cost.
+// cost estimates the cost of the consumer's requests.
 func (c *consumer) cost() telemetry.Cost {
 	s := c.Status()
 	return telemetry.Estimate(path.Base(c.of.QueueURL), c.price, s.Calls.Total(), s.Counts.Deleted+s.Counts.DeadLettered)
@@ -48,7 +48,7 @@ func (cs *consumers) collectCosts(out chan<- prometheus.Metric) {
 	}
 }
 
-// logCost logs what a consumer's requests have cost, when it has stopped.
+// logCost logs the cost of a consumer's requests when it has stopped.
 func (c *consumer) logCost() {
 	cost, logger := c.cost(), c.of.Config.Logger
 	if cost.Messages == 0 || logger == nil {
@@ -58,8 +58,8 @@ func (c *consumer) logCost() {
 		"dollars", cost.Dollars, "dollars_per_million_messages", cost.PerMillion, "price_per_million_requests", cost.Price, "price_of", cost.PriceOf)
 }
 
-// startExporter sends what registry and the consumers gather, and pushes the step that sends
-// the rest.
+// startExporter exports the metrics of registry and the consumers, and pushes the step that
+// exports the rest.
 func (cs *consumers) startExporter(registry prometheus.Gatherer, steps *stopStack) {
 	exporter := cs.watching.Exporter
 	exporter.Start(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {

@@ -149,7 +149,7 @@ func (l *loader) filters(p place, n *node) []string {
 		}
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(l.scalar(at, pattern)), &object); err != nil {
-			l.refuse(at.at("Pattern"), pattern, "the pattern is no JSON object: %v", err)
+			l.refuse(at.at("Pattern"), pattern, "the pattern is not a JSON object: %v", err)
 			continue
 		}
 		result = append(result, pattern.text)

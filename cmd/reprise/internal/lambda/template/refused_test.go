@@ -142,7 +142,7 @@ func TestRefused(t *testing.T) {
 		{"response type", mapped("FunctionResponseTypes: [ReportItemFailures]", "VisibilityTimeout: 60"),
 			`:6: F, Events.E.Properties.FunctionResponseTypes: "ReportItemFailures" is not known here: write ReportBatchItemFailures`},
 		{"filter", mapped("FilterCriteria: {Filters: [{Pattern: '{'}]}", "VisibilityTimeout: 60"),
-			`:6: F, Events.E.Properties.FilterCriteria.Filters[0].Pattern: the pattern is no JSON object: unexpected end of JSON input`},
+			`:6: F, Events.E.Properties.FilterCriteria.Filters[0].Pattern: the pattern is not a JSON object: unexpected end of JSON input`},
 		{"mapped twice", mapped("BatchSize: 1", "VisibilityTimeout: 60") +
 			"\n  M: {Type: AWS::Lambda::EventSourceMapping, Properties: {EventSourceArn: !GetAtt Q.Arn, FunctionName: F}}",
 			`:8: M: F.E maps the queue to the function, too: keep one`},

@@ -109,7 +109,7 @@ func TestReadBad(t *testing.T) {
 		{map[string]string{"RETRY_CONFIG": "absent.json"}, []string{`RETRY_CONFIG is "absent.json"`, "path of a file"}},
 		{map[string]string{"RETRY_CONFIG": `{"function": {}}`}, []string{"RETRY_CONFIG", "unknown field", "write it like"}},
 		{map[string]string{"RETRY_CONFIG": `{"functions": {"a": "constant(1x)"}}`}, []string{"RETRY_CONFIG", "1x"}},
-		{map[string]string{"RETRY_CONFIG": `{} {}`}, []string{"RETRY_CONFIG", "something follows"}},
+		{map[string]string{"RETRY_CONFIG": `{} {}`}, []string{"RETRY_CONFIG", "text follows"}},
 		{map[string]string{"CONCURRENCY": "0"}, []string{`CONCURRENCY is "0"`, "set 1 to"}},
 		{map[string]string{"REPRISE_SIGNING_KEYS": "id:short"}, []string{"REPRISE_SIGNING_KEYS: line 1", "32 or more"}},
 	} {

@@ -276,7 +276,7 @@ func TestLambdaUpWatch(t *testing.T) {
 	if err := os.Rename(filepath.Dir(source), filepath.Dir(source)+"-gone"); err != nil {
 		t.Fatal(err)
 	}
-	p.await("Python  | not replaced, the build before goes on: function Python: there is no folder")
+	p.await("Python  | not replaced, the build before keeps running: function Python: there is no folder")
 	if err := os.Chtimes(template, time.Now(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -302,8 +302,8 @@ Resources:
   Work: {Type: AWS::SQS::Queue}
 `)
 	got := reprise(t, "", "lambda", "up", template, "--addr", "127.0.0.1:0")
-	want := result{1, "", strings.ReplaceAll(`reprise: FILE:9: Slow, Timeout: "901" is none of the numbers from 1 to 900: write one
-FILE:10: Slow, Layers: layers are not run here: put what is in them into the function's own code
+	want := result{1, "", strings.ReplaceAll(`reprise: FILE:9: Slow, Timeout: "901" is not a number from 1 to 900: write one
+FILE:10: Slow, Layers: layers are not run here: put their content into the function's own code
 FILE:12: Slow, Events.Work.Properties.Queue: there is no resource or parameter "Wrk" (Work?)
 `, "FILE", template)}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {

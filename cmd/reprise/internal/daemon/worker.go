@@ -44,8 +44,8 @@ type Worker struct {
 	steps    stopStack
 }
 
-// NewWorker checks cfg and listens. It consumes nothing until [Worker.Consume] has said what,
-// and [Worker.Run] is called.
+// NewWorker checks cfg and listens. It consumes nothing until [Worker.Consume] has named the
+// queues and [Worker.Run] is called.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	w := &Worker{cfg: cfg, process: prometheus.NewRegistry()}
 	w.watching, w.measured = cfg.Watching, cfg.Watching.Exporter != nil
@@ -105,10 +105,10 @@ func (w *Worker) Pages() *sqsserver.PageGuard { return w.pages }
 // ProfilesURL returns where profiles are served; empty: nowhere.
 func (w *Worker) ProfilesURL() string { return w.profiles.url() }
 
-// Consume makes these the queues that are consumed, now or while Run runs. A consumer whose
-// queue and Settings are among them goes on. The others drain, and only then the new ones
-// begin, so that messages have one consumer of this process at a time. If some cannot be
-// made, the others run, and the error says why. Calls must follow each other.
+// Consume makes these the queues that are consumed, now or while Run runs. A consumer whose queue
+// and Settings are among them keeps running. The others drain, and only then the new ones begin,
+// so that messages have one consumer of this process at a time. If some cannot be made, the others
+// run, and the error says why. Calls must follow each other.
 func (w *Worker) Consume(queues []Consume) error { return w.replace(queues) }
 
 // Run consumes until drain is closed, then drains within the consumers' stop budgets; until

@@ -56,8 +56,8 @@ func (s *Settings) registerConsumer(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.lease, "lease", time.Minute, "visibility timeout that is asked for and renewed, in whole seconds from 2s to 1h: if the program dies, its messages come again after that time")
 	flags.DurationVar(&s.longPoll, "long-poll", 20*time.Second, "how long a receive waits for a message, in whole seconds up to 20s; on AWS an idle consumer takes as long to stop")
 	flags.DurationVar(&s.stopBudget, "stop-budget", 25*time.Second, "how long a graceful stop may take")
-	flags.Var(&s.via, "via", "how messages that are to come again are given back: hidden (visibility), as copies (requeue), or as each needs it (auto)")
-	flags.Var(&s.fifo, "fifo", "what becomes of a FIFO group while one of its messages has failed: held here (hold), given back (block), or continued without it (skip)")
+	flags.Var(&s.via, "via", "how messages to be retried are given back: hidden (visibility), as copies (requeue), or as each needs it (auto)")
+	flags.Var(&s.fifo, "fifo", "how a FIFO group waits after one of its messages has failed: held here (hold), given back (block), or not at all, without that message (skip)")
 	flags.StringVar(&s.DeadLetter, "dead-letter", "", "`URL or name` of the queue for messages that are given up (default the target of the queue's RedrivePolicy)")
 	flags.StringVar(&s.RetryLane, "retry-lane", "", "`URL or name` of a second queue for retries, so that they do not wait behind the backlog (default: none)")
 	flags.IntVar(&s.laneShare.Priority, "retry-lane-priority", 0, "priority of the retry lane; see docs/priorities.md")
@@ -66,8 +66,8 @@ func (s *Settings) registerConsumer(flags *pflag.FlagSet) {
 	flags.StringVar(&s.name, "consumer-name", "", "`name` of this consumer in the stories of dead letters (default the host's name)")
 }
 
-// Config returns the configuration of a consumer, without what depends on the queue:
-// DeadLetterURL and RetryLane.URL. Defaults of its policy are not filled in: see
+// Config returns the configuration of a consumer, without the fields that depend on the
+// queue: DeadLetterURL and RetryLane.URL. Defaults of its policy are not filled in: see
 // [reprise.Config].Retry.
 func (s *Settings) Config(secrets *Secrets, logger *slog.Logger) (reprise.Config, error) {
 	cfg, err := s.consumer()
@@ -87,7 +87,7 @@ func (s *Settings) Policy() (p retry.Policy) {
 	return p
 }
 
-// consumer is Config without what is read from files and the environment.
+// consumer is Config without the fields that are read from files and the environment.
 func (s *Settings) consumer() (reprise.Config, error) {
 	var policy retry.Policy
 	if err := policy.UnmarshalText([]byte(s.retry)); err != nil {
@@ -143,7 +143,7 @@ func (s *Settings) checkConsumer(queue string, cfg reprise.Config) error {
 // nowhere is the beginning of URLs of queues whose places are not known yet.
 const nowhere = "https://sqs.invalid/0/"
 
-// inWords replaces what the library says of its own names by the words of the settings.
+// inWords replaces the library's own names in its errors by the words of the settings.
 var inWords = strings.NewReplacer(nowhere, "", "ViaAuto", "auto", "ViaVisibility", "visibility", "ViaRequeue", "requeue")
 
 // inSettings turns an error of the library about a field of its Config into one about the

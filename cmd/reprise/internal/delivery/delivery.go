@@ -72,7 +72,7 @@ func (s *Settings) Register(flags *pflag.FlagSet) {
 func (s *Settings) RegisterShare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Pool, "pool", "", "`name` of the pool that has the places of its messages (default: places of its own)")
 	flags.IntVar(&s.Share.Priority, "priority", 0, "its messages start before those of a lower priority in the pool")
-	flags.IntVar(&s.Share.Weight, "weight", 1, "its part of what starts in the pool, among queues of the same priority, from 1 to 1000")
+	flags.IntVar(&s.Share.Weight, "weight", 1, "its part of the starts in the pool, among queues of the same priority, from 1 to 1000")
 }
 
 // Override prepares the settings for values of a source that wins over those before it: if
@@ -91,8 +91,8 @@ func (s *Settings) Override(names []string) {
 	}
 }
 
-// ShareAll notes that the values so far were given for all queues alike. Those that another
-// kind of target has no use for are then no mistake.
+// ShareAll notes that the values so far were given for all queues alike. A value that has no
+// effect for a queue's kind of target is then not a mistake.
 func (s *Settings) ShareAll() {
 	s.shared = make(map[string]bool)
 	s.flags.VisitAll(func(flag *pflag.Flag) { s.shared[flag.Name] = flag.Changed })

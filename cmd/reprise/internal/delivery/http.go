@@ -31,13 +31,13 @@ func (h *httpSettings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&h.bearer, "bearer-token", "", "`place` of a token that authorizes the posts: file:PATH or env:VARIABLE")
 	flags.StringVar(&h.basic, "basic-auth", "", "`place` of user:password for basic authentication: file:PATH or env:VARIABLE")
 	flags.StringVar(&h.hmac, "hmac-secret", "", "`place` of a secret that signs the posts in X-Reprise-Signature: file:PATH or env:VARIABLE")
-	flags.StringVar(&h.certificate, "client-cert", "", "`file` with the certificate for TLS that shows who posts, in PEM")
+	flags.StringVar(&h.certificate, "client-cert", "", "`file` with the client certificate for TLS, in PEM")
 	flags.StringVar(&h.key, "client-key", "", "`file` with the private key of --client-cert, in PEM")
 	flags.StringVar(&h.ca, "ca", "", "`file` with the authorities that the target's certificate is checked against, in PEM (default: the system's)")
 	flags.BoolVar(&h.beanstalk, "beanstalk", false, "post as Elastic Beanstalk's worker daemon does: only status 200 deletes, with the daemon's headers, timeouts and waits")
 }
 
-// beanstalk are the settings of the worker daemon: its options, or what it does without.
+// beanstalk are the settings of the worker daemon: its options, or its fixed behaviour.
 var beanstalk = map[string]string{
 	"url":         "http://localhost:80/", // HttpPath
 	"concurrency": "50",                   // HttpConnections

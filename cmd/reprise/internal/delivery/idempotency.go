@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// idempotencySettings say whether work that is done is remembered, so that a message that
+// idempotencySettings decide whether finished work is remembered, so that a message that
 // comes again is deleted and not delivered again.
 type idempotencySettings struct {
 	store     string
@@ -73,8 +73,7 @@ func (i *idempotencySettings) config(queue string, logger *slog.Logger) (idempot
 	return cfg, nil
 }
 
-// Stores are what is remembered of work that is done. Those in memory outlive a change of a
-// queue's settings.
+// Stores remember finished work. Those in memory outlive a change of a queue's settings.
 type Stores struct {
 	// DynamoDB makes a client. It is called once.
 	DynamoDB func() (dynamostore.Client, error)

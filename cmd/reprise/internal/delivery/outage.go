@@ -28,7 +28,7 @@ func (o *outageSettings) register(flags *pflag.FlagSet) {
 	o.state = choice.Of("on", "off")
 	flags.Var(&o.state, "outage", "whether messages are held while the target is down")
 	flags.IntVar(&o.threshold, "outage-threshold", 0, "how many different messages must have failed before they are held (default 20)")
-	flags.StringVar(&o.key, "outage-key", "", "`part` of a message that names what it depends on, so that an outage of one holds no others: attribute:NAME, json:/POINTER or group")
+	flags.StringVar(&o.key, "outage-key", "", "`part` of a message that names its dependency, so that an outage of one dependency holds only its own messages: attribute:NAME, json:/POINTER or group")
 	flags.StringVar(&o.probe, "outage-probe", "", "`URL` that answers 2xx to GET when the target works again; with --outage-key it gets ?key=... (default: a message is tried)")
 }
 

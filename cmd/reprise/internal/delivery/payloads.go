@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/adapters/s3payload"
 )
 
-// payloadSettings say where large bodies are, of which messages have pointers.
+// payloadSettings name the place of large bodies; their messages have pointers to it.
 type payloadSettings struct {
 	at   string
 	keep bool
@@ -51,8 +51,8 @@ type nowhereS3 struct{ s3payload.Client }
 // Payloads reports whether bodies are kept in S3.
 func (s *Settings) Payloads() bool { return s.payloads.at != "" }
 
-// Fetched returns a handler that fetches the bodies that are kept in S3 and then runs h, and
-// what is to be done after a message is deleted, nil if that is nothing.
+// Fetched returns a handler that fetches the bodies that are kept in S3 and then runs
+// h, and the hook to run after a message is deleted, nil if there is none.
 func (s *Settings) Fetched(h reprise.Handler, client s3payload.Client, logger *slog.Logger) (reprise.Handler, func(context.Context, *reprise.Message), error) {
 	payloads, err := s3payload.New(client, s.payloads.config(logger))
 	if err != nil {

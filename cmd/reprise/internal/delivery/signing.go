@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Signing is the setting of the keys that sign what consumers write into messages.
+// Signing is the setting of the keys that sign the histories and stories that consumers
+// write into messages.
 type Signing struct{ file string }
 
 // signingKeysVariable has the keys if no file is named. A flag for them would be unsafe:

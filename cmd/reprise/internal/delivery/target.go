@@ -128,7 +128,7 @@ func (s *Settings) kind() (kind, error) {
 	return found, nil
 }
 
-// only are the settings that make sense for one kind of target alone.
+// only are the settings that have an effect with one kind of target alone.
 var only = map[kind][]string{
 	toURL:    append(verdictNames("status"), httpNames...),
 	toExec:   verdictNames("exit"), // and of the command of --transform
@@ -209,7 +209,7 @@ func (s *Settings) noEffect(name string, target kind) string {
 	return ""
 }
 
-// Surroundings are what targets get of the program.
+// Surroundings are the parts of the program that targets use.
 type Surroundings struct {
 	// Queue is the name of the queue.
 	Queue string

@@ -19,7 +19,7 @@ that it will never accept. Send it real-looking webhooks through a queue, and
 compare the consumer's records with the service's own at the end.
 
 Takes about half a minute, needs no disk and no network beyond this machine. The
-first Ctrl-C drains and reports, the second stops. Exit code 3 says that a
+first Ctrl-C drains and reports, the second stops. Exit code 3 means that a
 promise was broken, or that the time was up.`
 
 const maxMessages = 100_000
@@ -28,7 +28,7 @@ const maxMessages = 100_000
 func (cfg *Config) Flags(flags *flag.FlagSet) {
 	flags.IntVar(&cfg.Messages, "messages", 320, "how many messages to send; the examples are used again and again")
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "repeats the order of the messages, the service's failures and the jitter")
-	flags.BoolVar(&cfg.Keep, "keep", false, "leave everything running after the report, and say how to look at it")
+	flags.BoolVar(&cfg.Keep, "keep", false, "leave everything running after the report, and print how to look at it")
 }
 
 // ErrUsage is wrapped by errors of [Show] about flags.

@@ -64,8 +64,8 @@ var ErrBroken = errors.New("a promise was broken: see the lines marked BROKEN")
 // was up.
 var ErrUnfinished = errors.New("the time was up before every message was settled: is this machine very busy?")
 
-// Run shows the demo. It ends by itself, or gently when drain is closed, or at once
-// with ctx. The error is nil only if every promise was kept.
+// Run shows the demo. It ends by itself, or gracefully when drain is closed, or at once when ctx
+// ends. The error is nil only if every promise was kept.
 func Run(ctx context.Context, drain <-chan struct{}, cfg Config) (err error) {
 	bodies := shuffled(cfg.Messages, cfg.Seed)
 	r := &run{cfg: cfg, bodies: bodies, tally: newTally(len(bodies))}
@@ -158,7 +158,7 @@ func (r *run) run(ctx context.Context, drain <-chan struct{}) error {
 	if settled && r.cfg.Keep {
 		err = r.report()
 		reportable = false // reported already
-		r.invite()
+		r.printCommands()
 		select {
 		case <-drain:
 		case <-watching.Done():
@@ -255,8 +255,7 @@ func (r *run) breakerChanged(e reprise.OutageEvent) {
 	}
 }
 
-// watch shows progress until every message is settled, the time is up, or somebody
-// stops the demo.
+// watch shows progress until every message is settled, the time is up, or the user stops the demo.
 func (r *run) watch(ctx context.Context, drain <-chan struct{}) (settled bool, err error) {
 	limit := time.NewTimer(max(leastLimit, time.Duration(len(r.bodies))*perMessage))
 	defer limit.Stop()
@@ -308,8 +307,8 @@ func (r *run) report() error {
 	return nil
 }
 
-// invite prints what can be tried with a demo that is kept running.
-func (r *run) invite() {
+// printCommands prints commands to try with a demo that is kept running.
+func (r *run) printCommands() {
 	out := r.cfg.Out
 	out.Printf("")
 	out.Printf("Everything is left running until Ctrl-C. Try:")

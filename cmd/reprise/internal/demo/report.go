@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// report is what the demo prints at its end.
+// report is the text that the demo prints at its end.
 type report struct {
 	out      *terminal.Terminal
 	evidence evidence

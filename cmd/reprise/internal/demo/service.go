@@ -117,7 +117,7 @@ func (s *service) URL() string { return "http://" + s.listener.Addr().String() +
 
 // Close ends the service and its requests.
 func (s *service) Close() {
-	_ = s.server.Close() // nobody is left to be told
+	_ = s.server.Close() // no caller is left to return it to
 	s.background.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +270,7 @@ func (s *service) work(ctx context.Context, random *rand.Rand, n int) bool {
 	s.mu.Lock()
 	cut := s.cut
 	if s.hadOutage {
-		cut = nil // there is but one outage
+		cut = nil // there is only one outage
 	}
 	s.mu.Unlock()
 	select {

@@ -17,11 +17,11 @@ import (
 
 // tally records what the consumer's Observer is called with.
 type tally struct {
-	settled chan struct{} // closed when every message has found its end
+	settled chan struct{} // closed when every message is deleted or dead-lettered
 
 	mu   sync.Mutex
-	done int // messages that have found their end
-	dead int // those of them that were given up
+	done int // messages that are deleted or dead-lettered
+	dead int // those of them that were dead-lettered
 	consumerRecords
 }
 

@@ -37,7 +37,7 @@ func Basic(credentials string) (string, error) {
 
 // Signature returns the header X-Reprise-Signature of a request at the time now: its seconds
 // since 1970, and the HMAC-SHA256 of these, a dot and the body, in hexadecimal. A receiver
-// computes the same with the secret, and refuses what is too old.
+// computes the same with the secret, and refuses requests that are too old.
 func Signature(secret []byte, now time.Time, body string) string {
 	at := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, secret)
@@ -61,8 +61,8 @@ func ParseHeaders(lines []string) (http.Header, error) {
 	return header, checkHeader(header)
 }
 
-// checkHeader returns an error if a header cannot be sent, or says something else than the
-// target says of messages.
+// checkHeader returns an error if a header cannot be sent, or has the name of one that the
+// target sets itself.
 func checkHeader(header http.Header) error {
 	own := []string{"Content-Type", "Content-Length", "User-Agent", "Host", "Connection", "Transfer-Encoding", "Authorization", "Idempotency-Key", "X-Idempotency-Key"}
 	for name, values := range header {

@@ -53,14 +53,14 @@ const (
 //	REPRISE_LEFT_OUT                             how many have no REPRISE_ATTR_NAME, if any
 //	REPRISE_RUN_ID                               identifies this run
 //
-// where NAME is the attribute's name in upper case with every character that is no letter or
+// where NAME is the attribute's name in upper case with every character that is not a letter or
 // digit of ASCII replaced by an underscore. Attributes whose names become the same NAME, and
 // values with a zero byte, are in REPRISE_ATTRIBUTES alone. Values over 32 KiB are in neither,
 // and a REPRISE_ATTRIBUTES over 96 KiB is not set. See [ExitPermanent] and [ExitRelease] for the
-// exit codes that steer; 69, 78, 126 (not executable) and 127 (not found) are [Unavailable],
-// every other one is [Retry], and ExecConfig.ExitCodes changes that. When the attempt's context
-// ends, the command and everything it started, as far as package children finds it, are asked to
-// end, and killed a second later.
+// exit codes with a meaning of their own; 69, 78, 126 (not executable) and 127 (not found) are
+// [Unavailable], every other one is [Retry], and ExecConfig.ExitCodes changes that. When the
+// attempt's context ends, the command and everything it started, as far as package children finds
+// it, are asked to end, and killed a second later.
 type Exec struct {
 	cfg            ExecConfig
 	leftOut        leftOut
@@ -285,7 +285,7 @@ func (e *ExitError) Error() string {
 
 // tail keeps the last bytes written to it and passes everything on.
 type tail struct {
-	also io.Writer // nil: nobody
+	also io.Writer // nil: none
 	kept []byte
 	cut  bool
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// Commands may write without end. The output that is passed on is bounded, for each run and, by
+// Commands may write any amount. The output that is passed on is limited, for each run and, by
 // [terminal.Limit], for all runs together. Bytes that are left out are counted.
 const (
 	// maxOutput is how many bytes of one run's output are passed on at once. Of later output only

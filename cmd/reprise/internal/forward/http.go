@@ -64,12 +64,11 @@ type HTTPConfig struct {
 	// TLS has the certificates of https. Default: no client certificate, and the system's
 	// authorities.
 	TLS *tls.Config
-	// Beanstalk makes the target what Elastic Beanstalk's worker daemon is: status 200
-	// deletes the message, and after anything else the policy retries it. Statuses and
-	// Retry-After are ignored, and the headers are the daemon's own alone.
+	// Beanstalk makes the target behave as Elastic Beanstalk's worker daemon: status 200 deletes
+	// the message, and after anything else the policy retries it. Statuses and Retry-After are
+	// ignored, and the headers are the daemon's own alone.
 	Beanstalk bool
-	// Trace adds what continues the trace of ctx to the headers of a request. Default: nothing is
-	// added.
+	// Trace adds headers to a request that continue the trace of ctx. Default: nothing is added.
 	Trace func(ctx context.Context, header http.Header)
 	// Connections is how many idle connections are kept for the next messages: as
 	// many as handlers run at once. Default: 10.

@@ -46,7 +46,7 @@ type LinesConfig struct {
 	// Stderr gets what processes write to their standard error, as ExecConfig.Stderr does.
 	// Default: discarded.
 	Stderr io.Writer
-	// Logger is told when a process that waits for messages ends. Default: nobody is.
+	// Logger logs when a process that waits for messages ends. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -68,14 +68,14 @@ type Request struct {
 	BodyBytes []byte `json:"body_base64,omitempty"`
 }
 
-// Answer is the line by which a process says what becomes of the message.
+// Answer is the line by which a process decides about the message.
 type Answer struct {
 	// ID is that of the request.
 	ID string `json:"id"`
 	// Result is delete, retry, permanent, release or unavailable. Default: delete, or retry
 	// if there is an Error.
 	Result string `json:"result"`
-	// Error says what went wrong.
+	// Error describes the problem.
 	Error string `json:"error"`
 	// After is the least time until the retry or the end of the release, in seconds.
 	After float64 `json:"after"`
@@ -276,7 +276,7 @@ func (l *Lines) start() (_ *lineProcess, err error) {
 		p.err = children.New(cmd, mark, termGrace).Run()
 		cancel()
 		closePipes(stdin, stdout)                                  // now its reader sees the end,
-		time.AfterFunc(pipeGrace, func() { closePipes(p.stdout) }) // although what it has left behind may have it open
+		time.AfterFunc(pipeGrace, func() { closePipes(p.stdout) }) // although a process that it left behind may have it open
 	}()
 	return p, nil
 }

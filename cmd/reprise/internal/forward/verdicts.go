@@ -140,8 +140,8 @@ func (c Codes) onStatus(status int) Verdict {
 // message, and every code that is not here, or death by a signal, is a failure that is retried by
 // the policy.
 const (
-	// ExitPermanent dead-letters the message now, as qmail's delivery programs say
-	// that a failure is permanent.
+	// ExitPermanent dead-letters the message now. qmail's delivery programs use the same code for
+	// a permanent failure.
 	ExitPermanent = 100
 	// ExitRelease gives the message back without counting an attempt.
 	ExitRelease = 101

@@ -17,8 +17,8 @@ func (e Error) Error() string { return "stopped by a second " + e.Signal.String(
 // ExitCode returns the exit code of the program: 128 plus the signal's number.
 func (e Error) ExitCode() int { return 128 + int(e.Signal) }
 
-// Text is printed at the first signal: it says what happens now, and what a second signal
-// does.
+// Text is printed at the first signal: it describes what the program does now, and the
+// effect of a second signal.
 const Text = "stopping gracefully; press Ctrl-C again to stop now"
 
 // Notify listens for SIGINT and SIGTERM. The first calls say, which should print [Text],

@@ -9,9 +9,10 @@ import (
 )
 
 // Backup makes dir a journal with everything that was committed before the call, and perhaps
-// more, while commits go on. dir must not exist yet. On the same file system the backup takes
-// next to no space at first, because it shares files with the journal. It keeps the space of
-// these files occupied, and is lost with the disk: copy a backup that is to last elsewhere.
+// more; commits continue meanwhile. dir must not exist yet. On the same file system the
+// backup takes next to no space at first, because it shares files with the journal. It keeps
+// the space of these files occupied, and is lost with the disk: copy a backup that is to
+// last elsewhere.
 //
 // A backup that fails does not harm the journal. A directory that it leaves behind is not
 // accepted as a journal.

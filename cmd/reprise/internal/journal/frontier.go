@@ -94,9 +94,9 @@ func (f *frontier) begin() {
 	f.begun[0] = ends
 }
 
-// end returns the key before which a table that begins with start must end; nil: it may go on. It
-// is a policy of spans for Pebble, which begins another table behind each span; the policy itself
-// is the same everywhere.
+// end returns the key before which a table that begins with start must end; nil: it need not end.
+// It is a policy of spans for Pebble, which begins another table behind each span; the policy
+// itself is the same everywhere.
 func (f *frontier) end(start []byte) (_ pebble.SpanPolicy, end []byte, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,7 +21,8 @@ import (
 // process can report it. The blocked Pebble keeps its memory until the process ends. Calls of
 // Pebble that may block go through await.
 //
-// Only files in the journal's directory are guarded: when a backup fails, the journal goes on.
+// Only files in the journal's directory are guarded: when a backup fails, the journal keeps
+// working.
 type guard struct {
 	vfs.FS
 	dir    string

@@ -113,7 +113,7 @@ func (l logger) Errorf(format string, args ...any) {
 	l.log.Error(fmt.Sprintf(format, args...))
 }
 
-// Fatalf must not return: Pebble cannot go on.
+// Fatalf must not return: Pebble cannot continue.
 func (l logger) Fatalf(format string, args ...any) {
 	l.guard.stop(fmt.Errorf(format, args...))
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// Group is dead letters that died alike.
+// Group is a group of dead letters that were given up for the same reason, on the same queue,
+// with like errors.
 type Group struct {
 	Reason string `json:"reason"`
 	// Source is the name of the queue that they came from; empty: not known.
 	Source string `json:"source,omitempty"`
-	// Error is the last error of one of them; Pattern is what the errors of all have in common:
+	// Error is the last error of one of them; Pattern is the common text of all their errors:
 	// numbers, ids and times are left out.
 	Error   string    `json:"error,omitempty"`
 	Pattern string    `json:"pattern,omitempty"`
@@ -26,8 +27,9 @@ type Group struct {
 	Samples []string `json:"samples"`
 }
 
-// maxSamples is how many ids a group shows, and maxGroups how many groups there are: an error can
-// be anything, so that there could be as many as letters. The others are counted together.
+// maxSamples is how many ids a group shows, and maxGroups how many groups there are: errors
+// can have any text, so there could be as many groups as letters. The others are counted
+// together.
 const (
 	maxSamples = 3
 	maxGroups  = 1000
@@ -92,7 +94,7 @@ func (g *Groups) List() []Group {
 // maxPattern is how many bytes of an error are compared.
 const maxPattern = 300
 
-// changing is what differs between errors of the same cause.
+// changing are the parts of a text that differ between errors of the same cause.
 var changing = []struct {
 	pattern *regexp.Regexp
 	name    string
@@ -108,8 +110,8 @@ var changing = []struct {
 // code is a number that tells causes apart: a status or an exit code.
 var code = regexp.MustCompile(`(?i)\b(status|code|exit|http|answered|sqlstate)( code| status)?[ :=]*\(?\d{1,5}\b`)
 
-// Pattern is an error without what differs between errors of the same cause: ids, times,
-// addresses, numbers other than codes.
+// Pattern returns an error's text without the parts that differ between errors of the same
+// cause: ids, times, addresses, numbers other than codes.
 func Pattern(err string) string {
 	err = strings.Join(strings.Fields(terminal.Shorten(err, maxPattern)), " ")
 	var b strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// AttributeReader is what Describe calls; *sqs.Client is one.
+// AttributeReader is the part of *sqs.Client that Describe calls.
 type AttributeReader interface {
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
@@ -39,8 +39,8 @@ const (
 	maxProblem = 1000
 )
 
-// Describe asks for the attributes of queues. What is denied, or gone meanwhile, is noted; the
-// error is that of ctx.
+// Describe asks for the attributes of queues. A queue whose attributes are denied, or that is
+// gone meanwhile, gets a Problem; the error is that of ctx.
 func Describe(ctx context.Context, queues []Ref) ([]Described, error) {
 	described := make([]Described, len(queues))
 	next := make(chan int)

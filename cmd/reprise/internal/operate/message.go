@@ -17,7 +17,8 @@ import (
 type Message struct {
 	ID   string `json:"id,omitempty"`
 	Body string `json:"body"`
-	// Attributes are those of its sender, without what consumers wrote, which is in Death and Copy.
+	// Attributes are those of its sender, without those of consumers, which Death and Copy
+	// describe.
 	Attributes map[string]Attribute `json:"attributes,omitempty"`
 	Group      string               `json:"group,omitempty"`
 	// Deduplication is the id by which a FIFO queue knows a message that is sent twice.
@@ -42,7 +43,7 @@ type Attribute struct {
 
 // Death is why a message is in a dead-letter queue.
 type Death struct {
-	// Reason is that of the consumer's story; "receives" for what SQS moved itself.
+	// Reason is that of the consumer's story; "receives" if SQS moved the message itself.
 	Reason   string    `json:"reason"`
 	Error    string    `json:"error,omitempty"`
 	Attempts int       `json:"attempts,omitempty"`

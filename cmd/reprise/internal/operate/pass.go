@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// Client is what a pass calls; *sqs.Client is one.
+// Client is the part of *sqs.Client that a pass calls.
 type Client interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
@@ -27,13 +27,13 @@ type Client interface {
 }
 
 // Pass looks at the messages of a queue, each once. To SQS a look is a receive: it raises the
-// receive count, and hides the message until the end of the pass, when all that it did not delete is
-// given back at once.
+// receive count, and hides the message until the end of the pass, when all messages that it did not
+// delete are given back at once.
 type Pass struct {
 	Client   Client
 	QueueURL string
 	Keys     []reprise.SigningKey // for the stories of dead letters
-	// Most is how many messages it looks at; 0: all that it can get.
+	// Most is how many messages it looks at, at most; 0: no limit.
 	Most int
 	// Polls is how many receives in a row must bring nothing for the queue to count as empty.
 	Polls int
@@ -45,7 +45,7 @@ type Pass struct {
 // ErrEnough is returned by a visit to end the pass.
 var ErrEnough = errors.New("enough")
 
-// Verdict is what becomes of a message.
+// Verdict is what to do with a message.
 type Verdict uint8
 
 const (
@@ -55,13 +55,13 @@ const (
 	Delete
 )
 
-// Outcome is what a pass did.
+// Outcome is the result of a pass.
 type Outcome struct {
 	Looked, Deleted int
 	// NotDeleted are messages whose delete SQS did not confirm. They may be there still.
 	NotDeleted int
-	// Partial is why messages may be left at which the pass has not looked; empty: none are, as far
-	// as SQS tells.
+	// Partial is why the pass may not have looked at all messages; empty: it has, as far as SQS
+	// tells.
 	Partial string
 }
 
@@ -78,9 +78,9 @@ const (
 var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Millisecond, Max: 5 * time.Second}, MaxAttempts: 5}
 
 // Run hands the messages to visit, batch by batch, until the queue seems empty, enough were seen,
-// visit returns an error, of which ErrEnough is none of Run's, or stop is closed. now is SQS's time, as far as it is told. Run gives back
-// what it holds also after a failure, but not after the end of ctx: then that stays hidden until
-// the end of its lease.
+// visit returns an error, or stop is closed. After ErrEnough Run returns nil. now is SQS's time, as
+// far as it is known. Run gives back the messages that it holds also after a failure, but not after
+// the end of ctx: then they stay hidden until the end of their lease.
 func (p Pass) Run(ctx context.Context, stop <-chan struct{}, visit func(batch []Message, now time.Time) ([]Verdict, error)) (o Outcome, err error) {
 	held := make(map[string]string) // receipt handles by message id
 	defer func() { err = errors.Join(err, p.release(ctx, held)) }()
@@ -198,7 +198,7 @@ func unconfirmed(messages []Message, done []types.DeleteMessageBatchResultEntry)
 	return rest
 }
 
-// release lets others receive what is held.
+// release gives the held messages back, so that others can receive them.
 func (p Pass) release(ctx context.Context, held map[string]string) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // Run returns its cause
@@ -239,7 +239,7 @@ func (p Pass) show(ctx context.Context, handles []string) error {
 		return err
 	}
 	for _, f := range out.Failed {
-		if !f.SenderFault { // else it is gone, or somebody else received it
+		if !f.SenderFault { // else it is gone, or another receiver has it
 			return fmt.Errorf("%s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
 		}
 	}

@@ -1,6 +1,6 @@
-// Package operate decides for the commands of operators: what is noteworthy about a queue, which
-// messages a selection names, how dead letters are grouped, and how a pass over a queue gives back
-// what it looked at. Of SQS it needs the API alone.
+// Package operate decides for the commands of operators which facts about a queue are noteworthy,
+// which messages a selection names, how dead letters are grouped, and how a pass over a queue gives
+// its messages back. It needs only the API of SQS.
 package operate
 
 import (
@@ -113,14 +113,14 @@ func Queues(described []Described, p retry.Policy, settings plan.Settings, compl
 	return queues
 }
 
-// diagnose adds the findings about what is in the queue, and those of the plan.
+// diagnose adds the findings about the queue's messages, and those of the plan.
 func (q *Queue) diagnose(own plan.Queue, p retry.Policy, settings plan.Settings, known bool) {
 	if waiting := q.Visible + q.InFlight + q.Delayed; waiting > 0 && len(q.DeadLettersOf) > 0 {
 		q.add(plan.Warning, CodeDeadLetters, fmt.Sprintf("there are %s.", plural.Of(waiting, "dead letter")), "find out why with reprise dead "+q.Name+", then redrive or delete them.")
 	}
 	if q.InFlight >= nearQuota {
 		q.add(plan.Error, CodeInFlight,
-			fmt.Sprintf("%d messages are in flight, and SQS hands out no more of a queue than %d: it then looks empty.", q.InFlight, plan.MaxInFlight),
+			fmt.Sprintf("%d messages are in flight, and SQS permits a queue no more than %d: it then looks empty.", q.InFlight, plan.MaxInFlight),
 			"shorten the waits of the policy, or delete or move messages that cannot succeed.")
 	}
 	if known && len(q.DeadLettersOf) == 0 { // others consume it by a policy
@@ -167,7 +167,7 @@ func near(a, b string) bool {
 	return i > 0 && strings.HasPrefix(b, a[:i+1])
 }
 
-// number reads a count; what is none counts as 0.
+// number reads a count; any other text counts as 0.
 func number(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n

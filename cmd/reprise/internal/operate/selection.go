@@ -109,7 +109,7 @@ func (s *Selection) where(body string) bool {
 	return !slices.ContainsFunc(s.Where, func(c Condition) bool { return !c.holds(document) })
 }
 
-// holds reports whether c holds in a document. A value that is not there is equal to none.
+// holds reports whether c holds in a document. A value that does not exist is equal to no text.
 func (c *Condition) holds(document any) bool {
 	text, found := lookUp(document, c.path)
 	switch c.op {

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
-// Copy is what a message that was sent back as a copy says about the messages before it. Any sender
-// can write it.
+// Copy has the facts about earlier messages that a message which was sent back as a copy carries.
+// Any sender can write them.
 type Copy struct {
 	Origin   string    `json:"origin"`             // the id of the first message
 	Attempts int       `json:"attempts,omitempty"` // runs of the handler before this copy
@@ -65,8 +65,8 @@ type Event struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// Trace tells what happened to a message, as the messages tell that were found, in the order of the
-// times; now is SQS's. Several messages may tell of the same event.
+// Trace returns the events of a message, as the found messages describe them, in the order of
+// their times; now is SQS's. Several messages may describe the same event.
 func Trace(found []Found, now time.Time) []Event {
 	var events []Event
 	for _, f := range found {
@@ -114,7 +114,7 @@ func (f *Found) events(now time.Time) []Event {
 		}
 		switch {
 		case d.At.IsZero():
-			add(m.Sent, from, "sent", m.ID, "SQS moved it to "+f.Queue+" later, at a time that it does not tell")
+			add(m.Sent, from, "sent", m.ID, "SQS moved it to "+f.Queue+" later, at a time that it does not report")
 		default:
 			// Consumers are more exact than SQS, whose milliseconds would come before their own event.
 			add(d.At.Truncate(time.Millisecond), from, "given up", d.Message, strings.TrimSpace(d.Reason+" "+after), d.Error)

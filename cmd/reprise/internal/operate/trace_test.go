@@ -47,7 +47,7 @@ func TestTrace(t *testing.T) {
 			"40 dead is here letter visible, received 2 times", "40 orders is here copy visible, received 2 times",
 		}},
 		{"moved by SQS", []operate.Found{{Queue: "dead", Message: moved}}, []string{
-			"0 orders sent moved SQS moved it to dead later, at a time that it does not tell", "40 dead is here moved visible, received 2 times",
+			"0 orders sent moved SQS moved it to dead later, at a time that it does not report", "40 dead is here moved visible, received 2 times",
 		}},
 	} {
 		var got []string

@@ -35,7 +35,8 @@ func (l letter) date() time.Time {
 func (l letter) moved() string { return l.Attributes["DeadLetterQueueSourceArn"] }
 
 // told returns the queue, an ARN or a URL, that the letter's story names as its source, "" if it
-// has no story, and whether the story is signed with one of keys. Every sender can write a story.
+// has no story, and reports whether the story is signed with one of keys. Every sender can write
+// a story.
 func (l letter) told(deadLetterURL string, keys []reprise.SigningKey) (source string, trusted bool) {
 	story, trusted, err := reprise.ReadStory(deadLetterURL, l.Message, keys)
 	if err != nil {
@@ -56,7 +57,7 @@ var past = [...]string{
 // than 500; SQS does not count them towards the message's size.
 const maxTraceHeader = 1 << 10
 
-// outgoing is the message that is sent back: what its sender sent, or the whole of it.
+// outgoing is the message that is sent back: as its sender sent it, or the whole letter.
 func (l letter) outgoing(fifo, whole bool) reprise.Outgoing {
 	m := reprise.Outgoing{
 		Body:        aws.ToString(l.Body),

@@ -181,7 +181,7 @@ func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
 // maxBrief is how many bytes of an error's text are shown: a service may have written it.
 const maxBrief = 500
 
-// brief returns the text of err without what differs from letter to letter.
+// brief returns the text of err without the parts that differ from letter to letter.
 func brief(err error) string {
 	if errors.Is(err, errSlow) {
 		return errSlow.Error()

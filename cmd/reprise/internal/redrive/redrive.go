@@ -35,7 +35,7 @@ type Redrive struct {
 	Keys []reprise.SigningKey
 	// Max is the maximum number of letters to try to send back. Default: no limit.
 	Max int
-	// Select returns whether a letter is sent back; now is SQS's time. Other letters stay, and the
+	// Select reports whether a letter is sent back; now is SQS's time. Other letters stay, and the
 	// report does not count them. Default: all are.
 	Select func(m *types.Message, now time.Time) bool
 	// Rate is the maximum number of letters a second, on average. Default: no limit.
@@ -193,7 +193,7 @@ func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
 	return nil
 }
 
-// pace waits until so many more letters may be sent back, and reports whether nobody stopped it.
+// pace waits until taken more letters may be sent back, and returns false if it was stopped.
 func (p *run) pace(ctx context.Context, stop <-chan struct{}, taken int) bool {
 	if p.Rate <= 0 || p.DryRun || taken == 0 {
 		return true

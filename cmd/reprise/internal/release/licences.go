@@ -61,8 +61,7 @@ func (r *release) collectLicences(ctx context.Context) error {
 }
 
 // removeCode removes everything but licences: of modules under licences like the MPL
-// go-licenses saves the code, which is to be had under the address in the bill of
-// materials.
+// go-licenses saves the code, which is available under the address in the bill of materials.
 func removeCode(dir string) error {
 	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || isLicence(entry.Name()) {

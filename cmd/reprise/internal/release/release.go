@@ -117,7 +117,7 @@ func (r *release) make(ctx context.Context) (err error) {
 		}
 		fmt.Fprintf(r.log, "%-36s %5.1f s\n", step.name, time.Since(began).Seconds())
 	}
-	fmt.Fprintf(r.log, "%s is in %s. Nothing is published: docs/release.md says how to go on.\n", r.version, r.out)
+	fmt.Fprintf(r.log, "%s is in %s. Nothing is published: docs/release.md describes the next steps.\n", r.version, r.out)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	chartFirst = 20
 	chartLast  = 2
-	// labelWidth is that of the attempt's number, minColumns the narrowest chart that says anything.
+	// labelWidth is that of the attempt's number, minColumns the narrowest chart that is readable.
 	labelWidth = 9
 	minColumns = 20
 )

@@ -1,6 +1,6 @@
 // Package review compares a retry policy with queues, wherever their attributes come from, and
-// writes the result as text, JSON, SARIF or Markdown. [plan] decides; this package gathers what
-// it needs and shows what it finds. It makes no calls and reads no files.
+// writes the result as text, JSON, SARIF or Markdown. [plan] decides; this package gathers its
+// input and shows its findings. It makes no calls and reads no files.
 package review
 
 import (
@@ -33,7 +33,7 @@ type Subject struct {
 	Assumed bool
 }
 
-// Review is what a policy does on one queue.
+// Review describes the effect of a policy on one queue.
 type Review struct {
 	Subject
 	Queue    plan.Queue
@@ -43,11 +43,11 @@ type Review struct {
 	Permissions *plan.Document
 }
 
-// Report is all that is shown.
+// Report is the whole output.
 type Report struct {
 	Policy  retry.Policy
 	Reviews []Review
-	// Notes tell what could not be read.
+	// Notes name the parts that could not be read.
 	Notes []Note
 }
 
@@ -91,7 +91,7 @@ func New(p retry.Policy, s Subject, settings plan.Settings) (Review, error) {
 	return r, nil
 }
 
-// findings returns those of the plan that apply to s, with one about what is not known.
+// findings returns those of the plan that apply to s, with one about unknown attributes.
 func (s Subject) findings(found []plan.Finding) []plan.Finding {
 	if s.Deployed {
 		return found
@@ -110,7 +110,7 @@ func (s Subject) findings(found []plan.Finding) []plan.Finding {
 	if len(s.Unknown) > 0 {
 		found = append(found, plan.Finding{
 			Severity: plan.Warning, Code: CodeUnknown,
-			Problem: fmt.Sprintf("not known before the queue is deployed: %s; what depends on that is not part of this plan.", strings.Join(s.Unknown, ", ")),
+			Problem: fmt.Sprintf("not known before the queue is deployed: %s; this plan leaves out everything that depends on them.", strings.Join(s.Unknown, ", ")),
 			Remedy:  "review the queue once it is deployed; of a template, pass the parameters with --param.",
 		})
 		slices.SortStableFunc(found, func(a, b plan.Finding) int { return int(b.Severity) - int(a.Severity) })

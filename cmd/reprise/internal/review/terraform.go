@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// terraform is what is used of `terraform show -json`, of a plan or of a state. See
-// https://developer.hashicorp.com/terraform/internals/json-format.
+// terraform has the used parts of the output of `terraform show -json`, of a plan or of a state.
+// See https://developer.hashicorp.com/terraform/internals/json-format.
 type terraform struct {
 	FormatVersion string `json:"format_version"`
 	PlannedValues struct {
@@ -80,7 +80,7 @@ var tfAttributes = map[string]string{
 	"redrive_policy":              "RedrivePolicy",
 }
 
-// IsTerraform reports whether text is what `terraform show -json` prints.
+// IsTerraform reports whether text is the output of `terraform show -json`.
 func IsTerraform(text []byte) bool {
 	var t struct {
 		FormatVersion string          `json:"format_version"`
@@ -90,7 +90,7 @@ func IsTerraform(text []byte) bool {
 	return json.Unmarshal(text, &t) == nil && t.FormatVersion != "" && (t.Planned != nil || t.Values != nil)
 }
 
-// Terraform reads the queues of what `terraform show -json` prints about a plan or a state. file
+// Terraform reads the queues in the output of `terraform show -json` about a plan or a state. file
 // is its name.
 func Terraform(file string, text []byte) ([]Subject, error) {
 	var doc terraform

@@ -13,7 +13,7 @@ const (
 	FIFOPrice     = 0.50
 )
 
-// Cost is an estimate of what a consumer's requests cost.
+// Cost is an estimate of the cost of a consumer's requests.
 type Cost struct {
 	Requests int64   `json:"requests"`
 	Messages int64   `json:"messages"`            // that were deleted or dead-lettered
@@ -24,9 +24,10 @@ type Cost struct {
 	PerMillion float64 `json:"dollars_per_million_messages,omitempty"`
 }
 
-// Estimate returns what requests cost that have led to the end of messages. AWS counts each begun
-// 64 KiB of a request as one, and repetitions within the SDK, which are not known here. price is
-// of a million requests; 0: the list price of the kind of queue, which its name tells.
+// Estimate returns the cost of requests, and for each of messages, which they have settled. AWS
+// counts each begun 64 KiB of a request as one, and repetitions within the SDK, which are not
+// known here. price is of a million requests; 0: the list price of the kind of queue, which its
+// name tells.
 func Estimate(queue string, price float64, requests, messages int64) Cost {
 	c := Cost{Requests: requests, Messages: messages, Price: price, PriceOf: "--request-price"}
 	if price == 0 {

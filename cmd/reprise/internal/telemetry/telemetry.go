@@ -1,5 +1,5 @@
-// Package telemetry sends what /metrics shows, and traces, to an OpenTelemetry collector by OTLP,
-// and says what requests to SQS cost.
+// Package telemetry sends the metrics of /metrics, and traces, to an OpenTelemetry collector by
+// OTLP, and estimates the cost of requests to SQS.
 package telemetry
 
 import (
@@ -30,7 +30,8 @@ import (
 	notrace "go.opentelemetry.io/otel/trace/noop"
 )
 
-// Config configures an [Exporter]. What it leaves out is as the environment variables OTEL_* say.
+// Config configures an [Exporter]. The environment variables OTEL_* set the fields that it
+// leaves out.
 type Config struct {
 	// Endpoint is the URL of a collector, without the paths of the signals. Default: that of
 	// OTEL_EXPORTER_OTLP_ENDPOINT; without either nothing is sent.
@@ -48,7 +49,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// The variables that say where to and what. The exporters read the others themselves:
+// The variables that say where to send, and what. The exporters read the others themselves:
 // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -200,7 +201,8 @@ func (c Config) traceOptions() (options []otlptracehttp.Option) {
 	return options
 }
 
-// Tracers returns what makes the spans; of a nil Exporter, or one without traces, nothing.
+// Tracers returns the provider that makes the spans; of a nil Exporter, or one without traces,
+// it makes none.
 func (e *Exporter) Tracers() trace.TracerProvider {
 	if e == nil || e.tracers == nil {
 		return notrace.NewTracerProvider()
@@ -226,7 +228,8 @@ func (e *Exporter) Start(from prometheus.Gatherer) {
 	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e.metrics, options...)), sdkmetric.WithResource(e.resource))
 }
 
-// Stop sends what has not been sent. It fails nothing: a collector that is away is logged.
+// Stop sends the remaining metrics and traces. It returns no error for a collector that cannot
+// be reached: that is logged.
 func (e *Exporter) Stop(ctx context.Context) error {
 	if e == nil {
 		return nil

@@ -74,7 +74,7 @@ func (b *Builder) build(ctx context.Context, f *template.Function) (Built, error
 	case err != nil:
 		return Built{}, err
 	case !info.IsDir():
-		return Built{}, fmt.Errorf("%s is no folder: write the folder that the code is in", code)
+		return Built{}, fmt.Errorf("%s is not a folder: write the folder that the code is in", code)
 	}
 	built := Built{Dir: code}
 	isGo := strings.HasPrefix(f.Runtime, "provided")

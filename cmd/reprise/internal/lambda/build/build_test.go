@@ -121,7 +121,7 @@ func TestBuildFails(t *testing.T) {
 		want  []string
 	}{
 		{nil, template.Code{Path: "absent"}, []string{"function F: there is no folder", "/absent: correct CodeUri"}},
-		{map[string]string{"f": ""}, template.Code{Path: "f"}, []string{"f is no folder"}},
+		{map[string]string{"f": ""}, template.Code{Path: "f"}, []string{"f is not a folder"}},
 		{nil, template.Code{Path: "."}, []string{"has neither a program called bootstrap nor Go files"}},
 		{map[string]string{"go.mod": module, "main.go": "package main\n\nfunc main() { nonsense }\n"}, template.Code{Path: "."}, []string{"go build", "main.go:3", "undefined: nonsense"}},
 		{map[string]string{"bootstrap": elf(another)}, template.Code{Path: "."}, []string{"/bootstrap is for " + name, "without GOARCH"}},

@@ -69,7 +69,7 @@ type destination struct {
 func parseDestination(arn string) (destination, error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" {
-		return destination{}, fmt.Errorf("%q is no ARN: pass the ARN of a queue or of a function", arn)
+		return destination{}, fmt.Errorf("%q is not an ARN: pass the ARN of a queue or of a function", arn)
 	}
 	d := destination{service: parts[2], name: parts[5]}
 	switch {
@@ -85,5 +85,5 @@ func parseDestination(arn string) (destination, error) {
 		d.name, _, _ = strings.Cut(name, ":")
 		return d, nil
 	}
-	return d, fmt.Errorf("%q is a destination of service %s, and only queues and functions are had locally: name one of those, or leave it out", arn, d.service)
+	return d, fmt.Errorf("%q is a destination of service %s, and only queues and functions run locally: name one of those, or leave it out", arn, d.service)
 }

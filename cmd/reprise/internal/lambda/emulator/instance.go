@@ -97,7 +97,7 @@ func (i *instance) live() exitReason {
 	var stdout *os.File
 	i.output, stdout, err = newOutput(i.line)
 	if err != nil {
-		_ = listener.Close() // which nobody has used
+		_ = listener.Close() // no connection was accepted
 		return exitReason{failureExit, "the process's output could not be read: " + err.Error()}
 	}
 	go i.output.run()
@@ -114,7 +114,7 @@ func (i *instance) live() exitReason {
 	err = child.Start()
 	_ = stdout.Close() // the process has its own
 	if err != nil {
-		_ = listener.Close() // which nobody has used
+		_ = listener.Close() // no connection was accepted
 		return exitReason{failureEntrypoint, err.Error()}
 	}
 	served := make(chan struct{})

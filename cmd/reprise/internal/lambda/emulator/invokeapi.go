@@ -219,7 +219,7 @@ func refuseStreaming(http.ResponseWriter, *http.Request) error {
 }
 
 func refuseAction(_ http.ResponseWriter, r *http.Request) error {
-	return unsupported("%s %s is not emulated: the functions are those of the template, and Invoke, GetFunction, GetFunctionConfiguration, GetFunctionConcurrency and ListFunctions are what there is", r.Method, r.URL.Path)
+	return unsupported("%s %s is not emulated: the functions are those of the template, and the actions are Invoke, GetFunction, GetFunctionConfiguration, GetFunctionConcurrency and ListFunctions", r.Method, r.URL.Path)
 }
 
 func unsupported(format string, args ...any) *Error {

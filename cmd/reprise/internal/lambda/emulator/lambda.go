@@ -69,7 +69,7 @@ func (l *Lambda) Refuse(w http.ResponseWriter, err error) {
 
 // Invoke invokes a function, by its name or ARN, and waits for the result. An empty payload is
 // the event {}. An invoke that does not reach the function fails with an [*Error]. If ctx ends
-// first, the invoke goes on without the caller, as it does on Lambda.
+// first, the invoke continues without the caller, as it does on Lambda.
 func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) (Result, error) {
 	name, arn, err := l.cfg.resolve(name, "")
 	if err != nil {
@@ -187,7 +187,7 @@ func (l *Lambda) checkTargets(f Function) error {
 			return fmt.Errorf("function %q: the destination: %w", f.Name, err)
 		}
 		if _, known := l.pools[name]; !known && name != f.Name {
-			return fmt.Errorf("function %q: the destination %q names no function that there is: add it, or leave the destination out", f.Name, arn)
+			return fmt.Errorf("function %q: the destination %q names a function that does not exist: add it, or leave the destination out", f.Name, arn)
 		}
 	}
 	return nil

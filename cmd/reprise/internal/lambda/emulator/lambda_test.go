@@ -239,7 +239,7 @@ func TestConfigProblems(t *testing.T) {
 	}
 	for _, want := range []string{
 		`function "a b": the name must be`, "Command is empty", "Dir is empty", "Timeout is 16m0s", "MemorySize is -1", "PerInstance is -1",
-		"MaxRetryAttempts is 3", "MaxEventAge is 1s", "service sns", "FIFO queue", `DeadLetter "q" is no ARN`,
+		"MaxRetryAttempts is 3", "MaxEventAge is 1s", "service sns", "FIFO queue", `DeadLetter "q" is not an ARN`,
 		`function "g": OnFailure is a queue, but Config.Send is missing`, `function "g" is given twice`, "TimeScale is -1", "IdleTimeout is -1",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -257,7 +257,7 @@ func TestConfigProblems(t *testing.T) {
 		}
 	}
 	for arn, want := range map[string]string{
-		"arn:aws:lambda:us-east-1:000000000000:function:h":      "names no function",
+		"arn:aws:lambda:us-east-1:000000000000:function:h":      "names a function that does not exist",
 		"arn:aws:lambda:eu-west-1:000000000000:function:g":      "not reachable in this region",
 		"arn:aws:lambda:us-east-1:000000000000:function:g:live": "Function not found",
 	} {

@@ -56,7 +56,7 @@ func (c *Config) validate() error {
 		problems = append(problems, fmt.Errorf("AccountID is %q, with which no ARN of a function can be invoked: pass 12 digits", c.AccountID))
 	}
 	if !(c.TimeScale > 0) || math.IsInf(c.TimeScale, 1) { // NaN is not above 0 either
-		problems = append(problems, fmt.Errorf("TimeScale is %v: pass how many times faster AWS's minutes go by, such as 60", c.TimeScale))
+		problems = append(problems, fmt.Errorf("TimeScale is %v: pass how many times faster AWS's minutes pass, such as 60", c.TimeScale))
 	}
 	if c.IdleTimeout < 0 {
 		problems = append(problems, fmt.Errorf("IdleTimeout is %v: pass a positive duration", c.IdleTimeout))
@@ -141,9 +141,9 @@ func (f Function) validate(canSend bool) error {
 		case err != nil:
 			problem("%s %w", target.field, err)
 		case target.field == "DeadLetter" && d.service != "sqs":
-			problem("DeadLetter %q is no queue: name a queue, or make it OnFailure", target.arn)
+			problem("DeadLetter %q is not a queue: name a queue, or make it OnFailure", target.arn)
 		case d.service == "sqs" && !canSend:
-			problem("%s is a queue, but Config.Send is missing: pass what sends to queues", target.field)
+			problem("%s is a queue, but Config.Send is missing: pass a function that sends to queues", target.field)
 		}
 	}
 	return errors.Join(problems...)

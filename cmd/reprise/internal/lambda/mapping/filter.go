@@ -89,7 +89,7 @@ func compileFilter(pattern string) (*filter, error) {
 
 func compileObject(members map[string]any) (*object, error) {
 	if len(members) == 0 {
-		return nil, errors.New("an object without members is no pattern: name a member")
+		return nil, errors.New("an object without members is not a pattern: name a member")
 	}
 	o := &object{members: make(map[string]condition)}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -151,7 +151,7 @@ func compileRules(name string, value any) (rules, error) {
 func compileRule(item any) (rule, error) {
 	switch item := item.(type) {
 	case []any:
-		return rule{}, errors.New("a list in a list is no rule")
+		return rule{}, errors.New("a list in a list is not a rule")
 	case map[string]any:
 		if len(item) != 1 {
 			return rule{}, fmt.Errorf("a rule has one operator, this one has %d", len(item))

@@ -1,6 +1,6 @@
-// Package mapping runs SQS event source mappings on this machine: what Lambda does between a
+// Package mapping runs SQS event source mappings on this machine: the part of Lambda between a
 // queue and a function. It receives, gathers batches, invokes, reads partial batch responses and
-// deletes what succeeded, on the queues of the embedded server.
+// deletes the messages that succeeded, on the queues of the embedded server.
 //
 // Some of it is simpler here. Without a MaximumConcurrency a mapping runs five batches at once,
 // as Lambda does at first, and does not grow to 1,000 under load; provisioned pollers do not

@@ -42,7 +42,7 @@ func failures(reply []byte, messages []message) (map[string]bool, error) {
 		case !isText || id == "":
 			return nil, fmt.Errorf("%w: item %d of batchItemFailures has no itemIdentifier: give it the messageId of a record", errResponse, i)
 		case !known[id]:
-			return nil, fmt.Errorf("%w: itemIdentifier %q is no messageId of the batch", errResponse, id)
+			return nil, fmt.Errorf("%w: itemIdentifier %q is not a messageId of the batch", errResponse, id)
 		}
 		failed[id] = true
 	}

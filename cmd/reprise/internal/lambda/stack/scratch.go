@@ -41,15 +41,15 @@ func newScratch() (_ *scratch, err error) {
 			err = errors.Join(err, s.remove())
 		}
 	}()
-	// Lock the file before it gets its name: other processes take the owner of an unlocked file
-	// for dead.
+	// Lock the file before it gets its name: other processes consider the owner of an unlocked
+	// file dead.
 	made := filepath.Join(dir, scratchLock+".new")
 	if s.lock, err = os.OpenFile(made, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
 	locked, err := tryLock(s.lock)
 	if err != nil || !locked {
-		return nil, fmt.Errorf("locking %s: %w", made, errors.Join(err, errors.New("it is somebody else's")))
+		return nil, fmt.Errorf("locking %s: %w", made, errors.Join(err, errors.New("another user owns it")))
 	}
 	return s, os.Rename(made, filepath.Join(dir, scratchLock))
 }
@@ -72,7 +72,7 @@ func sweepScratch(log *slog.Logger) {
 	}
 	for _, dir := range folders {
 		if err := sweep(dir); err != nil {
-			log.Debug("what a process that was killed has left in the temporary folder cannot be removed", "folder", dir, "error", err)
+			log.Debug("files that a killed process has left in the temporary folder cannot be removed", "folder", dir, "error", err)
 		}
 	}
 }

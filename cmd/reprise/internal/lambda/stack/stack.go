@@ -1,5 +1,6 @@
-// Package stack runs what a template declares: its functions as processes, the mappings between
-// its queues and functions, and, if asked to, builds functions again whose source changes.
+// Package stack runs the resources that a template declares: its functions as processes, and the
+// mappings between its queues and functions. If asked to, it builds functions again whose source
+// changes.
 package stack
 
 import (
@@ -84,7 +85,7 @@ func New(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	s := &Stack{cfg: cfg, stop: func() {}}
 	sweepScratch(cfg.Logger)
 	if s.scratch, err = newScratch(); err != nil {
-		return nil, fmt.Errorf("there is no place for what is built: %w", err)
+		return nil, fmt.Errorf("there is no folder for built files: %w", err)
 	}
 	defer func() {
 		if err != nil {

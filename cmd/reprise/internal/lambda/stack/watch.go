@@ -63,7 +63,7 @@ func (s *Stack) look(ctx context.Context, i int, w *watched) {
 }
 
 // rebuild builds function i and replaces it, and reports whether that succeeded; otherwise the
-// old function goes on.
+// old function keeps running.
 func (s *Stack) rebuild(ctx context.Context, i int, w *watched) bool {
 	f := &s.cfg.Template.Functions[i]
 	start := time.Now()
@@ -75,7 +75,7 @@ func (s *Stack) rebuild(ctx context.Context, i int, w *watched) bool {
 		err = s.lambda.Replace(runnable(f, built))
 	}
 	if err != nil {
-		s.say(f.Name, emulator.SourceTrouble, "not replaced, the build before goes on: %v", err)
+		s.say(f.Name, emulator.SourceTrouble, "not replaced, the build before keeps running: %v", err)
 		return false
 	}
 	s.discard(w.older) // its invokes began two builds ago

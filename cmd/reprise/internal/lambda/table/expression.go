@@ -242,7 +242,7 @@ func (e *expression) sum() value {
 	sign := e.next()
 	if sign != "+" && sign != "-" {
 		if left == nil && e.err == nil {
-			e.err = invalid("an attribute that is not there cannot be set to another")
+			e.err = invalid("an attribute that does not exist cannot be the value of another")
 		}
 		return left
 	}

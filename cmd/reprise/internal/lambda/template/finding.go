@@ -124,7 +124,7 @@ func (l *loader) refuse(p place, n *node, format string, args ...any) {
 	l.report(p, n, true, format, args...)
 }
 
-// warn reports what is not run here. n may be nil.
+// warn reports a part of the template that is not run here. n may be nil.
 func (l *loader) warn(p place, n *node, format string, args ...any) {
 	l.report(p, n, false, format, args...)
 }

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	noLayers   = "layers are not run here: put what is in them into the function's own code"
+	noLayers   = "layers are not run here: put their content into the function's own code"
 	noImages   = "container images are not run here: give the function a zip package (CodeUri, Handler, Runtime)"
 	noFiles    = "shared file systems are not mounted here: make the property depend on a condition"
-	noVPC      = "there is no VPC here: the function reaches what this machine reaches"
+	noVPC      = "there is no VPC here: the function has the network of this machine"
 	noAlias    = "there are no versions and aliases here: every invoke runs the code as it is"
 	noDurable  = "durable execution is not run here: make the property depend on a condition"
 	noURL      = "there are no function URLs here: invoke the function"

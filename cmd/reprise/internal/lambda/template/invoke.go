@@ -133,7 +133,7 @@ func (l *loader) targetARN(p place, n *node, functions bool) string {
 	if functions {
 		what = "queue or function"
 	}
-	l.refuse(p, n, "%q is no %s of this template: add one, and write !GetAtt NAME.Arn", arn, what)
+	l.refuse(p, n, "%q is not a %s of this template: add one, and write !GetAtt NAME.Arn", arn, what)
 	return ""
 }
 

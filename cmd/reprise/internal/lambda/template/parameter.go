@@ -43,7 +43,7 @@ func (l *loader) parameter(p place, m member) *node {
 	} else if t != nil {
 		kind = t.text
 		if !parameterType.MatchString(kind) {
-			l.refuse(p, t, "%q is no type of a parameter%s: write String, Number or CommaDelimitedList", kind, suggest(kind, slices.Values(parameterTypes)))
+			l.refuse(p, t, "%q is not a type of a parameter%s: write String, Number or CommaDelimitedList", kind, suggest(kind, slices.Values(parameterTypes)))
 			return nil
 		}
 	}
@@ -94,7 +94,7 @@ func (l *loader) allowed(p place, value *node, kind string, properties map[strin
 	if isNumber {
 		var err error
 		if number, err = strconv.ParseFloat(value.text, 64); err != nil {
-			l.refuse(p, value, "%s is no number: pass one", shown)
+			l.refuse(p, value, "%s is not a number: pass one", shown)
 			return false
 		}
 	}
@@ -104,7 +104,7 @@ func (l *loader) allowed(p place, value *node, kind string, properties map[strin
 			values[i] = item.text
 		}
 		if !slices.Contains(values, value.text) {
-			l.refuse(p, value, "%s is none of the AllowedValues: pass %s", shown, strings.Join(values, ", "))
+			l.refuse(p, value, "%s is not one of the AllowedValues: pass %s", shown, strings.Join(values, ", "))
 			return false
 		}
 	}
@@ -141,7 +141,7 @@ func (l *loader) within(p place, value *node, lower, upper string, actual float6
 		}
 		limit, err := strconv.ParseFloat(n.text, 64)
 		if err != nil {
-			l.refuse(p.at(name), n, "%q is no number", n.text)
+			l.refuse(p.at(name), n, "%q is not a number", n.text)
 			return false
 		}
 		if broken(limit) {

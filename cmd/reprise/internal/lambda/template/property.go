@@ -15,7 +15,7 @@ type schema map[string]treatment
 // treatment is how a property is treated.
 type treatment struct {
 	kind how
-	// text is what is not done here, or what to do instead.
+	// text tells what is not done here, or what to do instead.
 	text string
 }
 
@@ -114,7 +114,7 @@ func (l *loader) integer(p place, n *node, lowest, highest, fallback int) int {
 	i, err := strconv.Atoi(strings.TrimSpace(l.scalar(p, n)))
 	if err != nil || i < lowest || i > highest {
 		if n.kind == scalar {
-			l.refuse(p, n, "%q is none of the numbers from %d to %d: write one", n.text, lowest, highest)
+			l.refuse(p, n, "%q is not a number from %d to %d: write one", n.text, lowest, highest)
 		}
 		return fallback
 	}

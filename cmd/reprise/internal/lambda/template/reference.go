@@ -226,11 +226,11 @@ func (l *loader) nameOf(r *resource) string {
 		r.name = l.checkQueueName(p, r)
 	} else if r.kind == tableType {
 		if r.name != "" && !tableName.MatchString(r.name) {
-			l.refuse(p, r.properties.get(property), "%q is no name of a table: write 3 to 255 letters, digits, ., - and _", r.name)
+			l.refuse(p, r.properties.get(property), "%q is not a name of a table: write 3 to 255 letters, digits, ., - and _", r.name)
 			r.name = ""
 		}
 	} else if r.name != "" && !functionName.MatchString(r.name) {
-		l.refuse(p, r.properties.get(property), "%q is no name of a function: write up to 64 letters, digits, - and _", r.name)
+		l.refuse(p, r.properties.get(property), "%q is not a name of a function: write up to 64 letters, digits, - and _", r.name)
 		r.name = ""
 	}
 	r.named = true
@@ -252,7 +252,7 @@ func (l *loader) checkQueueName(p place, r *resource) string {
 	case !isFIFO && suffixed:
 		l.refuse(p, n, "%q ends in .fifo, and the queue has no FifoQueue: true: add that, or remove the suffix", r.name)
 	case !queueName.MatchString(base) || len(r.name) > 80:
-		l.refuse(p, n, "%q is no name of a queue: write up to 80 letters, digits, - and _", r.name)
+		l.refuse(p, n, "%q is not a name of a queue: write up to 80 letters, digits, - and _", r.name)
 	default:
 		return r.name
 	}

@@ -52,7 +52,7 @@ func (l *loader) load(root *node) {
 	}
 	l.checkSections(root)
 	if version := root.get("AWSTemplateFormatVersion"); version != nil && version.text != "2010-09-09" {
-		l.refuse(place{resource: "AWSTemplateFormatVersion"}, version, "%q is no version: write 2010-09-09", version.text)
+		l.refuse(place{resource: "AWSTemplateFormatVersion"}, version, "%q is not a version: write 2010-09-09", version.text)
 	}
 	sam := l.transforms(root.get("Transform"))
 	l.loadParameters(root.get("Parameters"))

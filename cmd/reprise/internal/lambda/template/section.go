@@ -96,7 +96,7 @@ var (
 func (l *loader) checkResource(r *resource, kind *node, sam bool) {
 	p := r.place()
 	if !logicalID.MatchString(r.id) {
-		l.refuse(p, nil, "%q is no logical id: write letters and digits", r.id)
+		l.refuse(p, nil, "%q is not a logical id: write letters and digits", r.id)
 	}
 	meant := suggest(r.kind, slices.Values(runTypes)).String()
 	switch {
@@ -104,7 +104,7 @@ func (l *loader) checkResource(r *resource, kind *node, sam bool) {
 	case meant != "":
 		l.refuse(p, kind, "there is no type %s%s: correct it", r.kind, meant)
 	case !resourceType.MatchString(r.kind):
-		l.refuse(p, kind, "%q is no type of a resource: write one, like %s", r.kind, queueType)
+		l.refuse(p, kind, "%q is not a type of a resource: write one, like %s", r.kind, queueType)
 	}
 	if strings.HasPrefix(r.kind, "AWS::Serverless::") && !sam {
 		l.refuse(p, kind, "%s is one of SAM: add Transform: %s", r.kind, samTransform)

@@ -13,11 +13,11 @@ import (
 // Survey has the queues of a template, whether it can run here or not.
 type Survey struct {
 	Queues []SurveyedQueue
-	// Notes tell what of the queues could not be read, by line. None is Refused.
+	// Notes name the parts of the queues that could not be read, by line. None is Refused.
 	Notes []Finding
 }
 
-// SurveyedQueue is an AWS::SQS::Queue with what a retry policy must be compared with.
+// SurveyedQueue is an AWS::SQS::Queue with the values that a retry policy is compared with.
 type SurveyedQueue struct {
 	ID, Name, ARN string
 	// Attributes are as GetQueueAttributes returns them, SQS's defaults included.
@@ -35,7 +35,7 @@ type SurveyedQueue struct {
 var defaultsOfQueues = map[string]string{"VisibilityTimeout": strconv.Itoa(defaultVisibility), "MessageRetentionPeriod": "345600", "DelaySeconds": "0"}
 
 // LoadSurvey reads the queues of a template. Unlike [Load] it takes templates that cannot run
-// here, and whose values are not all known: it leaves those values out, and says so. Its error
+// here, and whose values are not all known: it leaves those values out, and notes that. Its error
 // is [Findings]: the text is not a template.
 func LoadSurvey(text []byte, options Options) (Survey, error) {
 	options.StackName = cmp.Or(options.StackName, "STACK")
@@ -60,7 +60,7 @@ func LoadSurvey(text []byte, options Options) (Survey, error) {
 	l.mappings = root.get("Mappings")
 	l.loadConditions(root.get("Conditions"))
 	l.loadResources(root, sam)
-	l.refusals, l.warnings = kept{}, kept{} // what has nothing to do with queues
+	l.refusals, l.warnings = kept{}, kept{} // these have nothing to do with queues
 
 	for _, r := range l.order {
 		if r.kind == queueType {

@@ -60,7 +60,7 @@ func TestLoadSurvey(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"stack.yaml: parameter Stage: it has no value: pass --param Stage=VALUE",
-		`stack.yaml:29: Refunds, DelaySeconds: "901" is none of the numbers from 0 to 900: write one`,
+		`stack.yaml:29: Refunds, DelaySeconds: "901" is not a number from 0 to 900: write one`,
 		"stack.yaml:31: Refunds, RedrivePolicy.deadLetterTargetArn: Fn::ImportValue reads another stack, and there is none here: make it a parameter, and pass --param",
 	}, notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)

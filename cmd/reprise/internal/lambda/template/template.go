@@ -1,6 +1,6 @@
-// Package template reads SAM and CloudFormation templates, in YAML or JSON, and returns what they
-// declare as plain data: queues, functions, event source mappings. It reads no file and calls no
-// service.
+// Package template reads SAM and CloudFormation templates, in YAML or JSON, and returns the
+// queues, functions and event source mappings that they declare as plain data. It reads no file
+// and calls no service.
 //
 // Everything in a template is used, or known to make no difference to a local run (roles, tags,
 // alarms), or reported as a [Finding]: refused if the stack would run otherwise than on AWS or
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Template is what a template declares.
+// Template has the resources that a template declares.
 type Template struct {
 	Queues    []Queue
 	Functions []Function
 	Mappings  []Mapping
 	Tables    []Table
-	// Warnings are about what is not run here, by line: the first 100, then the number of the
-	// others.
+	// Warnings are about parts that are not run here, by line: the first 100, then the number of
+	// the others.
 	Warnings []Finding
 }
 

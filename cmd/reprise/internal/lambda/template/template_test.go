@@ -107,7 +107,7 @@ Resources:
 		{map[string]string{"Name": "abcde", "Key": "k"}, `t.yaml:4: parameter Name: "abcde" is beyond its MaxLength of 4: pass another`},
 		{map[string]string{"Name": "abc", "Key": "k", "Size": "101"}, `t.yaml:3: parameter Size: "101" is beyond its MaxValue of 100: pass another`},
 		{map[string]string{"Name": "abc", "Key": "k", "Secret": "hunter2-hunter2"}, `t.yaml:6: parameter Secret: the value is beyond its MaxLength of 8: pass another`},
-		{map[string]string{"Name": "abc", "Key": "k", "Size": "ten"}, `t.yaml:3: parameter Size: "ten" is no number: pass one`},
+		{map[string]string{"Name": "abc", "Key": "k", "Size": "ten"}, `t.yaml:3: parameter Size: "ten" is not a number: pass one`},
 		{map[string]string{"Name": "abc", "Key": "k", "Sise": "1"}, `t.yaml: there is no parameter "Sise" (Size?): correct --param`},
 	} {
 		o := options("t.yaml")

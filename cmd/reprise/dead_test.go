@@ -99,7 +99,7 @@ func TestDead(t *testing.T) {
 	}{
 		{[]string{"dead", "delete", "dead", "--yes"}, "or --all for all"},
 		{[]string{"dead", "delete", "dead", "--all", "--reason", "age", "--yes"}, "or --all for all"},
-		{[]string{"dead", "delete", "dead", "--all"}, "nobody can be asked"},
+		{[]string{"dead", "delete", "dead", "--all"}, "there is no terminal to ask on"},
 		{[]string{"dead", "export", "dead", "--json=false"}, "leave --json out"},
 		{[]string{"redrive", "dead", "--rate", "-1"}, "--rate is -1"},
 		{[]string{"redrive", "dead", "--error", "("}, "--error"},
@@ -171,7 +171,7 @@ func TestPurge(t *testing.T) {
 		want string
 		left string
 	}{
-		{[]string{"q"}, 2, "3 visible, 0 in flight, 0 delayed: nobody can be asked", "3"},
+		{[]string{"q"}, 2, "3 visible, 0 in flight, 0 delayed: there is no terminal to ask on", "3"},
 		{[]string{"q", "--dry-run"}, 0, "3 visible, 0 in flight, 0 delayed would be deleted", "3"},
 		{[]string{"absent", "--yes"}, 5, `"absent" does not exist`, "3"},
 		{[]string{"q", "--yes"}, 0, "purged (3 visible", "0"},

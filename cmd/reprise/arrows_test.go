@@ -25,7 +25,7 @@ package                     | of this module                                    
 .                           | cli                                                     |                                         |
 internal/cli                | admin awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
                             | demo diskfault interrupt journal operate plural         | sqsserver                               |
-                            | redrive review telemetry terminal                       |                                         |
+                            | redrive review simreport telemetry terminal             | simulate                                |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
 internal/admin              | latency operate redrive telemetry terminal              | root plan retry sqsserver               | aws
 internal/release            | cli                                                     |                                         | cobra x
@@ -39,6 +39,7 @@ internal/journal            |                                                   
 internal/diskfault          |                                                         |                                         | pebble
 internal/operate            | plural terminal                                         | root plan repriselambda retry           | aws
 internal/review             |                                                         | plan retry                              |
+internal/simreport          | yamltext                                                | retry simulate                          | yaml
 internal/redrive            | terminal                                                | root repriselambda retry                | aws
 
 demo                        | demo interrupt                                          |                                         |

@@ -37,8 +37,8 @@ const about = `Reprise consumes SQS queues whose work sometimes fails.
 
 Exit codes:
   0    done
-  1    something failed, or plan found an error; the message says what, and
-       what to do
+  1    something failed, plan found an error, or simulate did not find what
+       --find looks for; the message says what, and what to do
   2    the command line cannot be understood
   3    done, but not all messages are where they should be: send could not
        send them, redrive or move left some, search or dead could not look at
@@ -116,6 +116,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.top(), a.stats(), a.jobs(), a.consumers(), a.tail(), a.concurrency(), a.rate())
 	root.AddCommand(a.keyActions()...)
 	root.AddCommand(a.configCommand())
+	root.AddCommand(a.simulate())
 	return root
 }
 

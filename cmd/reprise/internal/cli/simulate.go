@@ -1,0 +1,393 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/simreport"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+	"github.com/reprise-sqs/reprise/simulate"
+)
+
+type simulateFlags struct {
+	scenario string
+
+	policy                             string
+	messages                           int
+	rate                               float64
+	lasts                              time.Duration
+	bursts, outages                    []string
+	takes, failing, permanent, always  string
+	capacity                           string
+	consumers, concurrency, prefetch   int
+	lease, timeout, retention, horizon time.Duration
+	maxReceives, groups                int
+	fifo, noBreaker, probe             bool
+	seed                               uint64
+
+	comparing           bool
+	sweep, find, format string
+}
+
+var simulateFormats = []string{"text", "json", "csv", "svg", "html"}
+
+// maxScenario bounds the files that are read: a series of a million periods has some megabytes.
+const maxScenario = 16 << 20
+
+func (a *app) simulate() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate [flags] [VARIANT...]",
+		Short: "Say what a retry policy does, before production",
+		Long: `Simulate a queue and its consumers: the consumer and the queue of this program, with
+models of traffic, handlers, and the dependency that they call, in virtual time. A day
+takes seconds. The same flags and seed give the same result, byte for byte.
+
+The scenario comes from flags, or from a YAML file, which flags then change. Without
+--horizon the simulation ends when every message is settled.
+
+With --compare, each VARIANT is simulated on the same traffic with the same luck, and
+the results are one table. A VARIANT is a policy, or parameters such as breaker=off,
+or several of these with semicolons between; --sweep varies one parameter over a range.
+--find marks what meets all conditions; if nothing does, the exit code is 1. Ctrl-C
+ends the simulation, and what it has found until then is printed; the exit code is 1.
+
+Parameters: ` + simreport.ParameterNames() + `.
+Metrics: ` + simreport.MetricNames() + `.`,
+		Example: `  reprise simulate --messages 10000 --failing 20% --policy 'exponential(base=1s,max=5m)'
+  reprise simulate --rate 50 --for 2h --outage 20m@30m --consumers 4 --compare breaker=on breaker=off
+  reprise simulate --scenario orders.yaml --sweep base=1s..1m --find 'p99<10m, dead=0'
+  reprise simulate --scenario orders.yaml --format html > orders.html`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(func([]string) error { return a.runSimulate(&f, cmd.Flags().Changed, args) })(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.scenario, "scenario", "", "a YAML `file` with the scenario; - is the standard input")
+	flags.StringVar(&f.policy, "policy", "", "retry `policy` (default: that of a consumer)")
+	flags.IntVar(&f.messages, "messages", 0, "how many messages are in the queue at the start")
+	flags.Float64Var(&f.rate, "rate", 0, "how many messages a second arrive, for as long as --for or --horizon")
+	flags.DurationVar(&f.lasts, "for", 0, "how long messages arrive at --rate (default: until the horizon)")
+	flags.StringArrayVar(&f.bursts, "burst", nil, "messages that arrive together: `N@AT`, such as 1000@5m; repeatable")
+	flags.StringVar(&f.takes, "takes", "", "how long a run takes: 100ms, exponential(100ms), uniform(50ms,1s), lognormal(100ms,2s) (default 100ms)")
+	flags.StringVar(&f.failing, "failing", "", "the `share` of attempts that fail, such as 20%; of the first, the second ...: 50%,20%")
+	flags.StringVar(&f.permanent, "permanent", "", "the `share` of messages that fail with a permanent error")
+	flags.StringVar(&f.always, "always", "", "the `share` of messages of which every attempt fails")
+	flags.StringArrayVar(&f.outages, "outage", nil, "an outage of what the handlers call: `FOR@AT`, such as 20m@1h; with :50% only of that share; repeatable")
+	flags.StringVar(&f.capacity, "capacity", "", "how many requests a second that takes, such as `50/s` (default: no limit)")
+	flags.IntVar(&f.consumers, "consumers", 0, "how many consumers there are (default 1)")
+	flags.IntVar(&f.concurrency, "concurrency", 0, "how many handlers each runs at once (default 10)")
+	flags.IntVar(&f.prefetch, "prefetch", 0, "how many messages may wait in each; negative: none (default 10)")
+	flags.DurationVar(&f.lease, "lease", 0, "the visibility timeout of each receive (default 1m)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "when a run is ended (default: never)")
+	flags.BoolVar(&f.noBreaker, "no-breaker", false, "no circuit breaker opens in an outage")
+	flags.BoolVar(&f.probe, "probe", false, "a probe finds out whether the dependency is back")
+	flags.BoolVar(&f.fifo, "fifo", false, "the queue is a FIFO queue")
+	flags.IntVar(&f.groups, "groups", 0, "over how many groups its messages are spread (default 100)")
+	flags.IntVar(&f.maxReceives, "max-receives", 0, "the queue's maxReceiveCount (default: none)")
+	flags.DurationVar(&f.retention, "retention", 0, "how long the queue keeps messages (default 96h)")
+	flags.DurationVar(&f.horizon, "horizon", 0, "when the simulation ends (default: when every message is settled)")
+	flags.Uint64Var(&f.seed, "seed", 0, "selects the draws")
+	flags.BoolVar(&f.comparing, "compare", false, "compare the VARIANTs; with one, also the scenario as it is")
+	flags.StringVar(&f.sweep, "sweep", "", "vary one parameter: `base=1s..1m`, or concurrency=10,20,50")
+	flags.StringVar(&f.find, "find", "", "conditions on metrics, such as `'p99<10m, dead=0'`")
+	flags.StringVar(&f.format, "format", simulateFormats[0], strings.Join(simulateFormats, ", "))
+	cmd.AddCommand(a.simulateSchedule(), a.simulateContention())
+	return cmd
+}
+
+func (a *app) runSimulate(f *simulateFlags, changed func(string) bool, args []string) error {
+	variants, find, err := f.variants(a.stdin, changed, args)
+	if err != nil {
+		return usage(err)
+	}
+	for _, v := range variants {
+		if err := v.Scenario.Validate(); err != nil {
+			return usage(fmt.Errorf("the scenario is invalid%s:\n%w", labelled(v.Label), err))
+		}
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	report := simreport.Report{Find: find}
+	shown := a.progress()
+	var interrupted error
+	for i, v := range variants {
+		result, err := simulate.Run(ctx, v.Scenario, func(p simulate.Progress) { shown.at(i, len(variants), p) })
+		if result == nil {
+			shown.done()
+			return err
+		}
+		report.Runs = append(report.Runs, simreport.Run{Label: v.Label, Result: result})
+		if interrupted = err; err != nil {
+			break
+		}
+	}
+	shown.done()
+	if err := a.printSimulation(f.format, report); err != nil {
+		return err
+	}
+	if interrupted != nil {
+		return fmt.Errorf("%w: the result is that until then", interrupted)
+	}
+	if _, ok := report.Found(); !ok && len(find) > 0 {
+		return errors.New("not all conditions of --find are met")
+	}
+	return nil
+}
+
+func labelled(label string) string {
+	if label == "" {
+		return ""
+	}
+	return " with " + strconv.Quote(label)
+}
+
+// variants reads the flags.
+func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, args []string) ([]simreport.Variant, simreport.Conditions, error) {
+	var s simulate.Scenario
+	var err error
+	if f.scenario != "" {
+		if s, err = readScenario(stdin, f.scenario); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := f.apply(&s, changed); err != nil {
+		return nil, nil, err
+	}
+	var find simreport.Conditions
+	if f.find != "" {
+		if find, err = simreport.ReadConditions(f.find); err != nil {
+			return nil, nil, fmt.Errorf("--find: %w", err)
+		}
+	}
+	switch {
+	case !slices.Contains(simulateFormats, f.format):
+		return nil, nil, fmt.Errorf("--format is %q: pass %s", f.format, strings.Join(simulateFormats, ", "))
+	case len(args) > 0 && !f.comparing:
+		return nil, nil, fmt.Errorf("%q is an argument: pass a policy as --policy, or variants after --compare", args[0])
+	case f.comparing && len(args) == 0:
+		return nil, nil, errors.New("--compare has nothing to compare: pass variants, such as breaker=on breaker=off")
+	case f.comparing && f.sweep != "":
+		return nil, nil, errors.New("--compare and --sweep exclude each other: pass one")
+	case f.sweep != "":
+		all, err := simreport.Sweep(s, f.sweep)
+		if err != nil {
+			err = fmt.Errorf("--sweep: %w", err)
+		}
+		return all, find, err
+	case !f.comparing:
+		return []simreport.Variant{{Scenario: s}}, find, nil
+	}
+	var all []simreport.Variant
+	if len(args) == 1 {
+		all = append(all, simreport.Variant{Label: "as it is", Scenario: s})
+	}
+	for _, arg := range args {
+		v, err := simreport.Vary(s, arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, v)
+	}
+	return all, find, nil
+}
+
+func readScenario(stdin io.Reader, name string) (s simulate.Scenario, err error) {
+	in := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return s, err
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxScenario+1))
+	if err == nil && len(text) > maxScenario {
+		err = fmt.Errorf("it is larger than %d MiB", maxScenario>>20)
+	}
+	if err == nil {
+		s, err = simreport.ReadScenario(text)
+	}
+	if err != nil {
+		err = fmt.Errorf("reading the scenario %s: %w", name, err)
+	}
+	return s, err
+}
+
+// apply changes a scenario by the flags that are passed.
+func (f *simulateFlags) apply(s *simulate.Scenario, changed func(string) bool) error {
+	var problems []error
+	set := func(name string, do func() error) {
+		if !changed(name) {
+			return
+		}
+		if err := do(); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", name, err))
+		}
+	}
+	put(set, "messages", &s.Traffic.Backlog, f.messages)
+	put(set, "rate", &s.Traffic.Rate, f.rate)
+	put(set, "for", &s.Traffic.For, f.lasts)
+	put(set, "consumers", &s.Fleet.Consumers, f.consumers)
+	put(set, "concurrency", &s.Fleet.Concurrency, f.concurrency)
+	put(set, "prefetch", &s.Fleet.Prefetch, f.prefetch)
+	put(set, "lease", &s.Fleet.Lease, f.lease)
+	put(set, "timeout", &s.Fleet.Timeout, f.timeout)
+	put(set, "no-breaker", &s.Fleet.NoBreaker, f.noBreaker)
+	put(set, "probe", &s.Fleet.Probe, f.probe)
+	put(set, "fifo", &s.Queue.FIFO, f.fifo)
+	put(set, "groups", &s.Queue.Groups, f.groups)
+	put(set, "max-receives", &s.Queue.MaxReceives, f.maxReceives)
+	put(set, "retention", &s.Queue.Retention, f.retention)
+	put(set, "horizon", &s.Horizon, f.horizon)
+	put(set, "seed", &s.Seed, f.seed)
+	set("policy", func() error { return s.Policy.UnmarshalText([]byte(f.policy)) })
+	set("takes", func() error { return s.Handler.Takes.UnmarshalText([]byte(f.takes)) })
+	set("permanent", func() (err error) {
+		s.Handler.Permanent, err = simreport.ReadShare(f.permanent)
+		return err
+	})
+	set("always", func() (err error) {
+		s.Handler.Always, err = simreport.ReadShare(f.always)
+		return err
+	})
+	set("failing", func() error {
+		s.Handler.Fails = nil
+		for text := range strings.SplitSeq(f.failing, ",") {
+			p, err := simreport.ReadShare(text)
+			if err != nil {
+				return err
+			}
+			s.Handler.Fails = append(s.Handler.Fails, p)
+		}
+		return nil
+	})
+	set("capacity", func() (err error) {
+		if s.Dependency.Capacity, err = strconv.ParseFloat(strings.TrimSuffix(f.capacity, "/s"), 64); err != nil {
+			err = fmt.Errorf("%q is no rate: pass one such as 50/s", f.capacity)
+		}
+		return err
+	})
+	set("outage", func() error {
+		s.Dependency.Outages = nil
+		for _, text := range f.outages {
+			o, err := readOutage(text)
+			if err != nil {
+				return err
+			}
+			s.Dependency.Outages = append(s.Dependency.Outages, o)
+		}
+		return nil
+	})
+	set("burst", func() error {
+		s.Traffic.Bursts = nil
+		for _, text := range f.bursts {
+			number, at, _ := strings.Cut(text, "@")
+			n, err := strconv.Atoi(number)
+			when, err2 := time.ParseDuration(at)
+			if err != nil || err2 != nil {
+				return fmt.Errorf("%q is no burst: pass messages and when, such as 1000@5m", text)
+			}
+			s.Traffic.Bursts = append(s.Traffic.Bursts, simulate.Burst{At: when, Messages: n})
+		}
+		return nil
+	})
+	return errors.Join(problems...)
+}
+
+// put sets a field to a flag's value.
+func put[T any](set func(string, func() error), name string, field *T, value T) {
+	set(name, func() error {
+		*field = value
+		return nil
+	})
+}
+
+// readOutage reads an outage such as 20m@1h or 20m@1h:50%.
+func readOutage(text string) (o simulate.Outage, err error) {
+	rest, share, partial := strings.Cut(text, ":")
+	long, at, _ := strings.Cut(rest, "@")
+	var err2 error
+	o.For, err = time.ParseDuration(long)
+	if o.At, err2 = time.ParseDuration(at); err != nil || err2 != nil {
+		return o, fmt.Errorf("%q is no outage: pass how long it is and when it begins, such as 20m@1h", text)
+	}
+	if partial {
+		o.Share, err = simreport.ReadShare(share)
+	}
+	return o, err
+}
+
+func (a *app) printSimulation(format string, r simreport.Report) error {
+	var text []byte
+	var err error
+	switch format {
+	case "json":
+		text, err = r.JSON()
+	case "csv":
+		text, err = r.CSV()
+	case "svg":
+		text = []byte(r.SVG())
+	case "html":
+		text = []byte(r.HTML())
+	default:
+		t := terminal.New(a.stdout.file, os.Getenv)
+		text = []byte(r.Text(t.Width(), t.Unicode()))
+	}
+	if err == nil {
+		_, err = a.stdout.Write(text)
+	}
+	return err
+}
+
+// simulationProgress shows how far a long simulation has come.
+type simulationProgress struct {
+	terminal *terminal.Terminal
+	live     bool
+	last     time.Time
+	shown    bool
+}
+
+func (a *app) progress() *simulationProgress {
+	t := terminal.New(a.stderr.file, os.Getenv)
+	return &simulationProgress{terminal: t, live: t.Live(), last: time.Now()}
+}
+
+// Progress is shown when a simulation has run for a second of real time, and every fifth of one.
+const (
+	progressAfter = time.Second
+	progressEvery = 200 * time.Millisecond
+)
+
+func (p *simulationProgress) at(i, of int, now simulate.Progress) {
+	due := progressAfter
+	if p.shown {
+		due = progressEvery
+	}
+	if !p.live || time.Since(p.last) < due {
+		return
+	}
+	p.last, p.shown = time.Now(), true
+	which := ""
+	if of > 1 {
+		which = fmt.Sprintf("%d of %d: ", i+1, of)
+	}
+	p.terminal.Redraw(fmt.Sprintf("simulating %s%v, %d of %d messages settled, %d attempts", which, now.Time.Round(time.Second), now.Settled, now.Arrived, now.Attempts))
+}
+
+func (p *simulationProgress) done() {
+	if p.shown {
+		p.terminal.Redraw("")
+		p.terminal.Done()
+	}
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/simreport"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/simulate"
+)
+
+// aloneFormats are those of what has no queue.
+var aloneFormats = []string{"text", "json", "csv", "svg"}
+
+func (a *app) simulateSchedule() *cobra.Command {
+	var messages int
+	var failing, format string
+	var takes time.Duration
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "schedule POLICY...",
+		Short: "Draw the attempts of many messages from a policy alone",
+		Long: `Draw the attempts of many messages from a policy, without a queue: when each comes, how
+many retries fall together after all messages failed together, and what is known in
+closed form. Waits on SQS are rounded up to whole seconds.`,
+		Example: `  reprise simulate schedule 'exponential(base=1s,max=1h) attempts=10'
+  reprise simulate schedule 'constant(5m) jitter=none' 'constant(5m) jitter=full' --format svg > herd.svg`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&messages, "messages", 10_000, "how many messages are drawn")
+	flags.StringVar(&failing, "failing", "100%", "the `share` of attempts that fail")
+	flags.DurationVar(&takes, "takes", 0, "how long an attempt takes")
+	flags.Uint64Var(&seed, "seed", 0, "selects the messages")
+	flags.StringVar(&format, "format", aloneFormats[0], strings.Join(aloneFormats, ", "))
+	cmd.RunE = run(func(args []string) error {
+		fails, err := simreport.ReadShare(failing)
+		switch {
+		case err != nil:
+			return usage(fmt.Errorf("--failing: %w", err))
+		case fails == 0:
+			return usage(fmt.Errorf("--failing is %s: without failures there is no retry; pass more than 0%%", failing))
+		case messages < 1:
+			return usage(fmt.Errorf("--messages is %d: pass at least 1", messages))
+		case !slices.Contains(aloneFormats, format):
+			return usage(fmt.Errorf("--format is %q: pass %s", format, strings.Join(aloneFormats, ", ")))
+		}
+		ctx, stop := a.interruptible()
+		defer stop()
+		var all simreport.Schedules
+		for _, arg := range args {
+			var p retry.Policy
+			if err := p.UnmarshalText([]byte(arg)); err != nil {
+				return usage(err)
+			}
+			s, err := simulate.NewSchedule(ctx, simulate.Alone{Policy: p, Messages: messages, Fails: fails, Takes: takes, Seed: seed})
+			if err != nil {
+				return err
+			}
+			text, err := p.WithDefaults().MarshalText()
+			if err != nil {
+				return err
+			}
+			all = append(all, simreport.Alone{Policy: string(text), Messages: messages, Forms: simulate.NewForms(p, fails), Schedule: s})
+		}
+		t := terminal.New(a.stdout.file, os.Getenv)
+		return a.printAs(format, func() string { return all.Text(t.Width(), t.Unicode()) }, all.JSON, all.CSV, all.SVG)
+	})
+	return cmd
+}
+
+func (a *app) simulateContention() *cobra.Command {
+	var clients []int
+	var trials int
+	var format string
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "contention",
+		Short: "Repeat the published experiment that compares jitters",
+		Long: `Repeat the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog) with this
+program's policies: clients that begin together write one value with optimistic
+concurrency control, and wait after each conflict.`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.IntSliceVar(&clients, "clients", []int{10, 50, 100, 150, 190}, "the `numbers` of clients")
+	flags.IntVar(&trials, "trials", 100, "how often each is repeated; the results are means")
+	flags.Uint64Var(&seed, "seed", 0, "selects the draws")
+	flags.StringVar(&format, "format", aloneFormats[0], strings.Join(aloneFormats, ", "))
+	cmd.RunE = run(func([]string) error {
+		switch {
+		case !slices.Contains(aloneFormats, format):
+			return usage(fmt.Errorf("--format is %q: pass %s", format, strings.Join(aloneFormats, ", ")))
+		case trials < 1:
+			return usage(fmt.Errorf("--trials is %d: pass at least 1", trials))
+		}
+		ctx, stop := a.interruptible()
+		defer stop()
+		var all simreport.Contention
+		for _, n := range clients {
+			if n < 1 || n > 10_000 {
+				return usage(fmt.Errorf("--clients has %d: pass 1 to 10000", n))
+			}
+			row := simreport.Contended{Clients: n}
+			for _, strategy := range simreport.Strategies {
+				c := simulate.Contention{Clients: n, Trials: trials, Seed: seed}
+				if err := c.Policy.UnmarshalText([]byte(strategy.Policy)); err != nil {
+					return err
+				}
+				got, err := simulate.Contend(ctx, c)
+				if err != nil {
+					return err
+				}
+				row.Strategies = append(row.Strategies, got)
+			}
+			all = append(all, row)
+		}
+		return a.printAs(format, all.Text, all.JSON, all.CSV, all.SVG)
+	})
+	return cmd
+}
+
+// printAs prints one of several forms.
+func (a *app) printAs(format string, text func() string, json, csv func() ([]byte, error), svg func() string) error {
+	var out []byte
+	var err error
+	switch format {
+	case "json":
+		out, err = json()
+	case "csv":
+		out, err = csv()
+	case "svg":
+		out = []byte(svg())
+	default:
+		out = []byte(text())
+	}
+	if err == nil {
+		_, err = a.stdout.Write(out)
+	}
+	return err
+}

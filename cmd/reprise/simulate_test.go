@@ -1,0 +1,128 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestSimulate: scenarios of flags and files are simulated, compared, swept and searched.
+func TestSimulate(t *testing.T) {
+	t.Parallel()
+	file := written(t, "orders.yaml", "traffic: {rate: 20, for: 10m}\nhandler: {fails: [0.2]}\ndependency: {outages: [{at: 3m, for: 2m}]}\nseed: 3\n")
+	for _, test := range []struct {
+		name  string
+		args  []string
+		stdin string
+		code  int
+		want  []string
+	}{
+		{"flags", []string{"--messages", "500", "--failing", "50%", "--policy", "constant(1s) attempts=4"}, "", 0, []string{"500 messages at the start", "ended       settled", "policy      constant(1s)"}},
+		{"file", []string{"--scenario", file}, "", 0, []string{"an outage of 2m at 3m", "unsettled at its end", "20 % fail"}},
+		{"file and flags", []string{"--scenario", file, "--consumers", "3", "--failing", "0%"}, "", 0, []string{"3 × 10 handlers", "0 % fail"}},
+		{"standard input", []string{"--scenario", "-"}, "traffic: {backlog: 7}", 0, []string{"7: 7 done"}},
+		{"outage", []string{"--rate", "10", "--for", "5m", "--outage", "1m@2m:50%", "--capacity", "50/s", "--burst", "100@1m"}, "", 0, []string{"outage of 1m at 2m", "capacity of 50 a second"}},
+		{"comparison", []string{"--scenario", file, "--compare", "breaker=on", "constant(10s); breaker=off"}, "", 0, []string{"A  breaker=on", "B  constant(10s); breaker=off", "cleared"}},
+		{"comparison with itself", []string{"--scenario", file, "--compare", "breaker=off"}, "", 0, []string{"A  as it is", "B  breaker=off"}},
+		{"found", []string{"--scenario", file, "--sweep", "attempts=1,20", "--find", "dead=0"}, "", 0, []string{"* B", "found: attempts=20"}},
+		{"not found", []string{"--scenario", file, "--sweep", "attempts=1,2", "--find", "dead=0"}, "", 1, []string{"none of the variants", "not all conditions"}},
+		{"horizon", []string{"--rate", "500", "--horizon", "1m"}, "", 0, []string{"ended       horizon", "note: traffic.rate is 500"}},
+		{"policy alone", []string{"schedule", "exponential(base=10s,max=1h) attempts=6"}, "", 0, []string{"earliest", "2m35s of waits", "herd"}},
+		{"experiment", []string{"contention", "--clients", "10", "--trials", "5"}, "", 0, []string{"decorrelated"}},
+		{"without traffic", nil, "", 2, []string{"traffic is empty"}},
+		{"never", []string{"--messages", "1", "--failing", "100%", "--policy", "constant(1s) attempts=unlimited age=unlimited"}, "", 2, []string{"it never gives up"}},
+		{"unknown key", []string{"--scenario", "-"}, "traffic: {backlogs: 7}", 2, []string{"backlogs"}},
+		{"no file", []string{"--scenario", "none.yaml"}, "", 2, []string{"none.yaml"}},
+		{"no number", []string{"--messages", "1", "--outage", "20m"}, "", 2, []string{"such as 20m@1h"}},
+		{"stray argument", []string{"--messages", "1", "constant(1s)"}, "", 2, []string{"pass a policy as --policy"}},
+		{"nothing to compare", []string{"--messages", "1", "--compare"}, "", 2, []string{"nothing to compare"}},
+		{"no policy", []string{"--messages", "1", "--compare", "sometimes"}, "", 2, []string{"neither a policy nor"}},
+		{"no metric", []string{"--messages", "1", "--find", "speed>1"}, "", 2, []string{"no metric"}},
+		{"no format", []string{"--messages", "1", "--format", "pdf"}, "", 2, []string{"--format"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := reprise(t, test.stdin, append([]string{"simulate"}, test.args...)...)
+			if got.code != test.code {
+				t.Errorf("exit code %d, want %d: %s", got.code, test.code, got.stderr)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(got.stdout+got.stderr, want) {
+					t.Errorf("does not say %q:\n%s%s", want, got.stdout, got.stderr)
+				}
+			}
+		})
+	}
+	for _, format := range []string{"json", "csv", "svg", "html"} {
+		args := []string{"simulate", "--scenario", file, "--format", format}
+		one, again := reprise(t, "", args...), reprise(t, "", args...)
+		if one.code != 0 || one.stdout != again.stdout || len(one.stdout) < 1000 || format == "json" && !json.Valid([]byte(one.stdout)) {
+			t.Errorf("%s: exit code %d and %d bytes, or two runs differ", format, one.code, len(one.stdout))
+		}
+	}
+}
+
+// TestSimulateInterrupted: Ctrl-C prints what was found until then.
+func TestSimulateInterrupted(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "scenario.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "simulate", "--scenario", pipe, "--format", "json")
+	file, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the program reads, and so heeds signals
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString("traffic: {rate: 100}\nhorizon: 27h\n"); err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	p.signal(syscall.SIGINT)
+	code, output := p.wait()
+	if code != 1 || !strings.Contains(output, "interrupted: the result is that until then") || !strings.Contains(output, `"stop": "interrupted"`) {
+		t.Errorf("exit code %d, want 1, and what was found until then:\n%.2000s", code, output)
+	}
+}
+
+// pictureCommand is a command of a page that draws a picture of the page.
+var pictureCommand = regexp.MustCompile(`(?m)^(reprise simulate .*--format svg) > (\S+\.svg)$`)
+
+// TestPicturesOfSimulate: the pictures of docs/simulate.md are those that its commands draw. With -update
+// they are drawn again.
+func TestPicturesOfSimulate(t *testing.T) {
+	t.Parallel()
+	const page = "docs/simulate.md"
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(t, page)
+	drawn := 0
+	for _, m := range pictureCommand.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", ""), -1) {
+		drawn++
+		got := strings.TrimPrefix(s.play("$ "+m[1]+"\n"), "$ "+m[1]+"\n")
+		path := filepath.Join(root, "docs", m[2])
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if want, err := os.ReadFile(path); err != nil || string(want) != got {
+			t.Errorf("%s is not what %q draws: draw it again with -update (%v)", path, m[1], err)
+		}
+		if !strings.Contains(string(text), "]("+m[2]+")") {
+			t.Errorf("%s does not show %s", page, m[2])
+		}
+	}
+	if drawn < 3 {
+		t.Errorf("%s draws %d pictures, want 3 at least", page, drawn)
+	}
+}

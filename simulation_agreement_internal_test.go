@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -49,6 +50,49 @@ func TestSimulationAgrees(t *testing.T) {
 				t.Errorf("%d and %d messages are dead, %d and %d are left; want equal numbers, and none", shell.dead, other.dead, shell.left, other.left)
 			}
 		})
+	}
+}
+
+// TestSimulationAgreesAtRandom checks the same in random configurations.
+func TestSimulationAgreesAtRandom(t *testing.T) {
+	tried := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: scenarios of a test
+		queue := engine.Settings{FIFO: r.IntN(3) == 0, MaxReceives: 3 + r.IntN(100)}
+		if r.IntN(4) == 0 {
+			queue.Delay = time.Duration(r.IntN(20)) * time.Second
+		}
+		cfg := Config{
+			Concurrency: 1 + r.IntN(40), Prefetch: r.IntN(40) - 1, Lease: time.Duration(2+r.IntN(90)) * time.Second,
+			LongPoll: time.Duration(1+r.IntN(20)) * time.Second, Via: Via(r.IntN(3)), FIFO: FIFO(r.IntN(3)), seed: seed + 1, //nolint:gosec // G115: small numbers
+			Retry: retry.Policy{
+				Backoff: retry.Exponential{Base: time.Duration(1+r.IntN(5000)) * time.Millisecond, Max: time.Duration(10+r.IntN(600)) * time.Second},
+				Jitter:  retry.Jitter(r.IntN(5)), MaxAttempts: 1 + r.IntN(8), MaxAge: -1, //nolint:gosec // G115: small numbers
+			},
+		}
+		if queue.FIFO {
+			cfg.Via = ViaAuto
+		}
+		if r.IntN(3) == 0 {
+			cfg.Rate = 1 + 20*r.Float64()
+		}
+		if r.IntN(4) == 0 {
+			cfg.HandlerTimeout = time.Second // shorter than a run
+		}
+		cfg.Outage.Off = r.IntN(2) == 0
+		shell, other := agreeing(t, queue, cfg, startShell), agreeing(t, queue, cfg, startSimulation)
+		for _, id := range slices.Sorted(maps.Keys(shell.attempts)) {
+			tried += len(shell.attempts[id])
+			if !slices.Equal(shell.attempts[id], other.attempts[id]) {
+				t.Fatalf("seed %d, %+v, %+v: message %s:\n%v in this package,\n%v in internal/simulation", seed, queue, cfg, id, shell.attempts[id], other.attempts[id])
+			}
+		}
+		if len(shell.attempts) != len(other.attempts) || shell.dead != other.dead || shell.left != other.left {
+			t.Fatalf("seed %d, %+v, %+v: %d and %d messages were tried, %d and %d are dead, %d and %d are left", seed, queue, cfg, len(shell.attempts), len(other.attempts), shell.dead, other.dead, shell.left, other.left)
+		}
+	}
+	if tried < 20*agreeingMessages {
+		t.Errorf("%d attempts were compared, want many more", tried)
 	}
 }
 
@@ -126,7 +170,7 @@ func startSimulation(t *testing.T, p place, cfg Config, attempt func(string, int
 	s, err := direct.New(direct.Spec{
 		Settings: c.machineSettings(), Process: p.loop.Start("node", 0, 0), Service: p.sqs, Queue: p.queue, Latency: p.latency, Size: 1,
 		Handler: func(m *direct.Message) direct.Run {
-			return direct.Run{Takes: agreeingRun, Err: attempt(m.OriginID, m.Attempt)}
+			return direct.Run{Takes: agreeingRun, Err: attempt(m.OriginID, m.Attempt), Ignores: true} // as the shell's model does
 		},
 	})
 	if err != nil {

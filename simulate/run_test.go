@@ -215,6 +215,7 @@ func TestInvalid(t *testing.T) {
 		`fleet.via is "x": set auto, visibility, requeue`:       {Traffic: backlog, Fleet: simulate.Fleet{Via: "x"}},
 		"fleet.probe is true: a probe belongs to the breaker":   {Traffic: backlog, Fleet: simulate.Fleet{Probe: true, NoBreaker: true}},
 		"fleet.restarts[0].consumers is 2: set 1 to 1":          {Traffic: backlog, Fleet: simulate.Fleet{Restarts: []simulate.Restart{{Consumers: 2}}}},
+		"fleet.via is requeue: a copy would come out of turn":   {Traffic: backlog, Queue: simulate.Queue{FIFO: true}, Fleet: simulate.Fleet{Via: "requeue"}},
 		"network.throttle is 2: set a share":                    {Traffic: backlog, Network: simulate.Network{Throttle: 2}},
 		"no request succeeds":                                   {Traffic: backlog, Network: simulate.Network{Throttle: 1}},
 		"horizon is -1s: set 0s to":                             {Traffic: backlog, Horizon: -time.Second},

@@ -185,6 +185,9 @@ func (c *checks) fleet(s *Scenario) {
 		c.add("fleet.rate", f.Rate, fmt.Sprintf("set 0.001 to %v runs a second, or leave it out", maxRate))
 	}
 	c.oneOf("fleet.via", f.Via, vias)
+	if s.Queue.FIFO && f.Via == plan.ViaRequeue.String() {
+		c.add("fleet.via", f.Via, "a copy would come out of turn on a FIFO queue: set auto or visibility")
+	}
 	if s.Queue.FIFO {
 		c.oneOf("fleet.waits", f.Waits, waits)
 	} else if f.Waits != "" {

@@ -16,6 +16,7 @@ import (
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	file := written(t, "orders.yaml", "traffic: {rate: 20, for: 10m}\nhandler: {fails: [0.2]}\ndependency: {outages: [{at: 3m, for: 2m}]}\nseed: 3\n")
+	metric := written(t, "sent.json", `{"Datapoints": [{"Timestamp": "2026-01-31T09:02:00Z", "Sum": 7}, {"Timestamp": "2026-01-31T09:00:00Z", "Sum": 3}, {"Timestamp": "2026-01-31T09:01:00Z", "Sum": 2}]}`)
 	for _, test := range []struct {
 		name  string
 		args  []string
@@ -28,6 +29,8 @@ func TestSimulate(t *testing.T) {
 		{"file and flags", []string{"--scenario", file, "--consumers", "3", "--failing", "0%"}, "", 0, []string{"3 × 10 handlers", "0 % fail"}},
 		{"standard input", []string{"--scenario", "-"}, "traffic: {backlog: 7}", 0, []string{"7: 7 done"}},
 		{"outage", []string{"--rate", "10", "--for", "5m", "--outage", "1m@2m:50%", "--capacity", "50/s", "--burst", "100@1m"}, "", 0, []string{"outage of 1m at 2m", "capacity of 50 a second"}},
+		{"arrivals", []string{"--arrivals", metric}, "", 0, []string{"arrivals of 3 periods of 1m", "12: 12 done"}},
+		{"no arrivals", []string{"--arrivals", file}, "", 2, []string{"--arrivals", "0 points"}},
 		{"comparison", []string{"--scenario", file, "--compare", "breaker=on", "constant(10s); breaker=off"}, "", 0, []string{"A  breaker=on", "B  constant(10s); breaker=off", "cleared"}},
 		{"comparison with itself", []string{"--scenario", file, "--compare", "breaker=off"}, "", 0, []string{"A  as it is", "B  breaker=off"}},
 		{"found", []string{"--scenario", file, "--sweep", "attempts=1,20", "--find", "dead=0"}, "", 0, []string{"* B", "found: attempts=20"}},

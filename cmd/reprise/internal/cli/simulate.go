@@ -19,6 +19,7 @@ import (
 
 type simulateFlags struct {
 	scenario string
+	arrivals string
 
 	policy                             string
 	messages                           int
@@ -73,6 +74,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.scenario, "scenario", "", "a YAML `file` with the scenario; - is the standard input")
+	flags.StringVar(&f.arrivals, "arrivals", "", "a `file` with the metric NumberOfMessagesSent as CloudWatch gives it, JSON or CSV: as many messages arrive")
 	flags.StringVar(&f.policy, "policy", "", "retry `policy` (default: that of a consumer)")
 	flags.IntVar(&f.messages, "messages", 0, "how many messages are in the queue at the start")
 	flags.Float64Var(&f.rate, "rate", 0, "how many messages a second arrive, for as long as --for or --horizon")
@@ -160,6 +162,15 @@ func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, arg
 			return nil, nil, err
 		}
 	}
+	if f.arrivals != "" {
+		text, err := readBounded(stdin, f.arrivals)
+		if err == nil {
+			s.Traffic.Series, s.Traffic.Every, err = simreport.ReadArrivals(text)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("--arrivals: %s: %w", f.arrivals, err)
+		}
+	}
 	if err := f.apply(&s, changed); err != nil {
 		return nil, nil, err
 	}
@@ -202,11 +213,23 @@ func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, arg
 }
 
 func readScenario(stdin io.Reader, name string) (s simulate.Scenario, err error) {
+	text, err := readBounded(stdin, name)
+	if err == nil {
+		s, err = simreport.ReadScenario(text)
+	}
+	if err != nil {
+		err = fmt.Errorf("reading the scenario %s: %w", name, err)
+	}
+	return s, err
+}
+
+// readBounded reads a file, or the standard input if its name is a dash.
+func readBounded(stdin io.Reader, name string) ([]byte, error) {
 	in := stdin
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
 		defer func() { _ = file.Close() }() // it was only read
 		in = file
@@ -215,13 +238,7 @@ func readScenario(stdin io.Reader, name string) (s simulate.Scenario, err error)
 	if err == nil && len(text) > maxScenario {
 		err = fmt.Errorf("it is larger than %d MiB", maxScenario>>20)
 	}
-	if err == nil {
-		s, err = simreport.ReadScenario(text)
-	}
-	if err != nil {
-		err = fmt.Errorf("reading the scenario %s: %w", name, err)
-	}
-	return s, err
+	return text, err
 }
 
 // apply changes a scenario by the flags that are passed.

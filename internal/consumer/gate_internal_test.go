@@ -3,8 +3,10 @@ package consumer
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // TestHeldBytesAreOfWhatIsHeld: the messages of a key that is paused again and again are held each
@@ -43,5 +45,38 @@ func TestManyKeysUnpauseNone(t *testing.T) {
 	}
 	if got := c.breakers(); len(got) != 1 || got[0].Key != "paused" || !got[0].Paused || got[0].State != breaker.Closed {
 		t.Errorf("of paused keys is known %+v", got)
+	}
+}
+
+// TestWaitAskedForInAnOutage: a message whose handler has asked for a wait is not visible before
+// it is over, also if it fails in an outage and cannot be held.
+func TestWaitAskedForInAnOutage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		asked time.Duration // 0: the handler has not asked for a wait
+		stop  bool
+	}{
+		"held":                     {},
+		"held, and asked for":      {asked: time.Hour},
+		"not held":                 {stop: true},
+		"not held, and asked for":  {asked: time.Hour, stop: true},
+		"asked for less than ours": {asked: time.Second, stop: true},
+	} {
+		c := at(New(Settings{Concurrency: 2, Settings: leased, Threshold: 1}), 0)
+		d := &Delivery{ID: "a"}
+		received(c, d)
+		c.Arrive()
+		c.draining = tt.stop
+		g := c.addGate("")
+		v := Verdict{Outcome: OutcomeRetry, Reason: retry.ReasonPolicy, Due: c.now, Err: errFails}
+		if tt.asked > 0 {
+			v.Reason, v.Due = retry.ReasonRetryAfter, c.now.Add(tt.asked)
+		}
+		got := c.heldInOutage(g, d, v, c.now)
+		if held := got.Outcome == OutcomeHold; held == tt.stop {
+			t.Errorf("%s: it is held: %v", name, held)
+		}
+		if tt.asked > 0 && got.Due.Before(v.Due) {
+			t.Errorf("%s: it comes again at %v, want %v at the earliest", name, got.Due, v.Due)
+		}
 	}
 }

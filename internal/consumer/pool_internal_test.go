@@ -15,3 +15,24 @@ func TestWaitingForAQueueTakesNoPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnConcurrencyInAPool: a consumer may take all places of its pool, however many there are,
+// until it is given a concurrency of its own.
+func TestOwnConcurrencyInAPool(t *testing.T) {
+	p := NewPool(5)
+	c := at(New(Settings{Settings: leased}), 0)
+	p.Join(c, Share{Weight: 1}, true)
+	check := func(want int) {
+		t.Helper()
+		if got := c.Status(c.now).Concurrency; got != want {
+			t.Errorf("its concurrency is %d, want %d", got, want)
+		}
+	}
+	check(5)
+	p.SetConcurrency(20, c.now)
+	check(20)
+	c.SetConcurrency(3)
+	check(3)
+	p.SetConcurrency(50, c.now)
+	check(3)
+}

@@ -3,6 +3,8 @@ package consumer
 import (
 	"testing"
 	"time"
+
+	"github.com/reprise-sqs/reprise/internal/history"
 )
 
 // TestFewSuspects: 50 suspects are run alone in a quarter of an hour at most, since each keeps
@@ -22,5 +24,25 @@ func TestFewSuspects(t *testing.T) {
 			t.Errorf("in quarter %d of an hour %d suspects run alone, want %d", quarter+1, alone, suspectsMany)
 		}
 		now = now.Add(time.Second)
+	}
+}
+
+// TestMarkedMessageDoesNotWaitForLong: while it waits to run alone, each death of the process would
+// count against it. If others may start for longer than a minute, it is given back.
+func TestMarkedMessageDoesNotWaitForLong(t *testing.T) {
+	for others, want := range map[time.Duration]state{
+		0:                stateAlone,
+		queueAlone:       stateAlone,
+		queueAlone + 1:   stateRequeueing,
+		10 * time.Minute: stateRequeueing,
+	} {
+		queue := Queue{URL: "https://sqs.eu-west-1.amazonaws.com/1/q", Name: "q"}
+		c := at(New(Settings{Queue: queue, CopyTo: queue, Concurrency: 1, Settings: leased}), 0)
+		c.solo.rest = c.now.Add(others)
+		d := &Delivery{ID: "a", OriginID: "a", Sent: c.now, FirstReceived: c.now, Receives: 1}
+		d.Adopt(history.History{Origin: "a", Alone: 1, Sent: c.now.UnixMilli(), First: c.now.UnixMilli()}, 0)
+		if received(c, d); d.state != want && !(want == stateRequeueing && d.state == stateHiding) {
+			t.Errorf("where others may start for %v, it is %v, want %v", others, d.state, want)
+		}
 	}
 }

@@ -25,3 +25,22 @@ func TestLostIsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestReleasesInARow: the wait of a release grows with the releases before it, until an attempt
+// comes between.
+func TestReleasesInARow(t *testing.T) {
+	c := at(New(Settings{Concurrency: 1, Settings: leased}), 0)
+	d := &Delivery{ID: "a"}
+	for n, tt := range []struct {
+		ends Outcome
+		want int // releases in a row
+	}{
+		{OutcomeRelease, 1}, {OutcomeRelease, 2}, {OutcomeRelease, 3}, {OutcomeRetry, 0}, {OutcomeRelease, 1},
+	} {
+		d.Attempt = n + 1
+		d.verdict = Verdict{Outcome: tt.ends, Due: c.now.Add(time.Minute)}
+		if c.remember(d, c.now); c.releases(d, c.now) != tt.want {
+			t.Errorf("after end %d, %v, there are %d releases in a row, want %d", n+1, tt.ends, c.releases(d, c.now), tt.want)
+		}
+	}
+}

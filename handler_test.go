@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,5 +41,65 @@ func TestUndecodableJSONIsDeadLetteredWithItsReason(t *testing.T) {
 				t.Errorf("story %+v, want %s", s, tt.want)
 			}
 		})
+	}
+}
+
+// TestContextEndsWithItsHandler: what a handler has started with its context ends with it, whether
+// it succeeds or fails, and whether or not anybody observes it.
+func TestContextEndsWithItsHandler(t *testing.T) {
+	attempt := reprise.Observer{Attempt: func(context.Context, reprise.Attempt) {}}
+	for name, tt := range map[string]struct {
+		observer reprise.Observer
+		fails    error
+	}{
+		"success":           {},
+		"observed success":  {observer: attempt},
+		"failure":           {fails: errUnavailable},
+		"observed failure":  {observer: attempt, fails: errUnavailable},
+		"permanent failure": {fails: reprise.Permanent(errUnavailable)},
+	} {
+		for _, batches := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				began, ended := 0, make(chan error, 10)
+				handler := reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
+					if began++; began > 1 {
+						return nil
+					}
+					go func() {
+						<-ctx.Done()
+						ended <- context.Cause(ctx)
+					}()
+					return tt.fails
+				})
+				// Not by q.Consume, whose handlers get contexts that it ends itself.
+				cfg := reprise.Config{Observer: tt.observer, Logger: slog.New(slog.DiscardHandler)}
+				c, err := reprise.New(q.Direct(), q.URL(), handler, cfg)
+				if batches {
+					c, err = reprise.NewBatchConsumer(q.Direct(), q.URL(), together(handler), reprise.BatchConfig{Config: cfg})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				running, stop := context.WithCancel(t.Context())
+				stopped := make(chan error, 1)
+				go func() { stopped <- c.Run(running) }()
+				q.Send("1")
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				select {
+				case cause := <-ended:
+					if cause != context.Canceled {
+						t.Errorf("%s, in batches %v: the context ends with %v", name, batches, cause)
+					}
+				default:
+					t.Errorf("%s, in batches %v: the context does not end", name, batches)
+				}
+				stop()
+				if err := <-stopped; err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

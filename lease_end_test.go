@@ -359,3 +359,36 @@ func TestHideOfUnknownEffectIsRepeatedInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestHeartbeatsEndWithinTheLease: a heartbeat that hangs is given up while there is time for
+// another, also where leases are short.
+func TestHeartbeatsEndWithinTheLease(t *testing.T) {
+	for lease, want := range map[time.Duration]time.Duration{
+		5 * time.Second:  time.Second,
+		10 * time.Second: 2 * time.Second,
+		time.Minute:      5 * time.Second,
+	} {
+		t.Run(lease.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := reprisetest.NewQueue(t, nil)
+				watch := &spy{Client: q.Direct()}
+				var limit time.Duration // of the first heartbeat
+				watch.hide = func(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+					if end, ok := ctx.Deadline(); ok && limit == 0 {
+						limit = time.Until(end)
+					}
+					return watch.Client.ChangeMessageVisibilityBatch(ctx, in)
+				}
+				q.ConsumeWith(watch, reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+					time.Sleep(lease)
+					return nil
+				}), reprise.Config{Lease: lease})
+				q.Send("slow")
+				q.WaitEmpty(time.Hour)
+				if limit != want {
+					t.Errorf("heartbeats may take %v, want %v", limit, want)
+				}
+			})
+		})
+	}
+}

@@ -105,7 +105,10 @@ func commands(text string) []string {
 	return found
 }
 
-var isReprise = regexp.MustCompile(`^(go run \./cmd/reprise|reprise) `)
+var (
+	isReprise = regexp.MustCompile(`^(go run \./cmd/reprise|reprise) `)
+	redirect  = regexp.MustCompile(` > \S+$`) // of what is only parsed, into the repository
+)
 
 func checkCommand(t *testing.T, b block, command string) {
 	switch {
@@ -117,7 +120,7 @@ func checkCommand(t *testing.T, b block, command string) {
 	case isReprise.MatchString(command):
 		line := isReprise.ReplaceAllLiteralString(command, `"$REPRISE" `)
 		if b.info == "sh parsed" {
-			line = strings.TrimSuffix(strings.TrimSpace(line), "&") + " --help"
+			line = redirect.ReplaceAllLiteralString(strings.TrimSuffix(strings.TrimSpace(line), "&"), "") + " --help"
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Dir = root

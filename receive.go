@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/replies"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 const (
@@ -145,11 +146,17 @@ func (c *Consumer) countPossibleAttempts(batch []delivery, now time.Time) {
 	if c.queue.fifo {
 		return
 	}
-	policy := c.lock().Policy()
-	c.unlock()
+	var policy *retry.Policy // read when the first message needs it: most have not been received before
 	for i := range batch {
-		if d := &batch[i]; d.Receives > 1 {
-			d.CountPossibleAttempts(policy, c.clock.lead(), now)
+		d := &batch[i]
+		if d.Receives <= 1 {
+			continue
 		}
+		if policy == nil {
+			current := c.lock().Policy()
+			c.unlock()
+			policy = &current
+		}
+		d.CountPossibleAttempts(*policy, c.clock.lead(), now)
 	}
 }

@@ -25,6 +25,7 @@ func TestDynamoDB(t *testing.T) {
 			store, _ := open(t, client)
 			return store
 		},
+		Games: 2, // one message at a time and in batches; moto takes seconds of a processor for each
 	})
 }
 

@@ -58,7 +58,8 @@ func compiled(t *testing.T, source string) string {
 		t.Fatal(err)
 	}
 	built := filepath.Join(t.TempDir(), "program")
-	cmd := exec.Command("go", "build", "-overlay", written(t, "overlay.json", string(overlay)), "-o", built, "./program-of-a-page")
+	args := append([]string{"build", "-overlay", written(t, "overlay.json", string(overlay)), "-o", built}, buildFlags...)
+	cmd := exec.Command("go", append(args, "./program-of-a-page")...)
 	cmd.Env = os.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -5,6 +5,7 @@ package main_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,10 +20,16 @@ func TestConformanceAgainstTheProgram(t *testing.T) {
 		t.Skip("skipped: it builds another test; run it without -short")
 	}
 	_, endpoint := keep(t, t.TempDir(), "--access-key", "AKID", "--secret", "s3cret")
+	// Built as the program is, so that little is compiled for it.
+	binary := filepath.Join(t.TempDir(), "sqsserver.test")
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"test", "-c", "-o", binary}, buildFlags...), "./sqsserver")...)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the suite: %v\n%s", err, out)
+	}
 	suite := func(secret string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "go", "test", "./sqsserver", "-run", "^TestConformanceAgainstEndpoint$",
-			"-count=1", "-v", "-endpoint", endpoint, "-endpoint.wait", "0s")
-		cmd.Dir = root
+		cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^TestConformanceAgainstEndpoint$", "-test.v", "-endpoint", endpoint, "-endpoint.wait", "0s")
+		cmd.Dir = filepath.Join(root, "sqsserver")
 		cmd.Env = append(os.Environ(), "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY="+secret)
 		out, err := cmd.CombinedOutput()
 		return string(out), err

@@ -153,7 +153,7 @@ backlog: ## restart the program with MESSAGES (1000000) waiting, and print time 
 	REPRISE_BACKLOG=$(MESSAGES) $(GO) test -run '^TestBacklog$$' -count=1 -v -timeout 0 ./cmd/reprise
 
 bench: ## run every benchmark for BENCHTIME (1s), and the comparisons of bench/
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem $$(grep -rlE --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem $$(grep -rlE --include='*_test.go' --exclude-dir=testdata --exclude-dir=node_modules '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
 tidy: ## tidy every module and go.work.sum; the workspace's own modules are not published, so each is told where they are
 	@./.ci/tidy

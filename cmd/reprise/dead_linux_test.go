@@ -74,3 +74,48 @@ func TestPurgeAsks(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadEditor: the body opens in the operator's editor; only yes sends it, and an editor that fails
+// changes nothing.
+func TestDeadEditor(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "q", "--queue", "dead")
+	sendJSON(t, endpoint, "dead", "wrong", nil)
+	for _, test := range []struct {
+		editor, answer string
+		code           int
+		want           string
+		left           string
+	}{
+		{"false", "y\n", 1, "nothing was sent", "1"},
+		{"true", "y\n", 1, "nothing was changed, and nothing sent", "1"},
+		{"sed -i s/wrong/right/", "n\n", 1, "nothing was sent, and nothing deleted", "1"},
+		{"sed -i s/wrong/right/", "y\n", 0, "1 sent back to " + *queueURL(endpoint, "q"), "0"},
+	} {
+		master, slave := openTerminal(t, 120)
+		cmd := exec.Command(program, "dead", "edit", "dead", "--body", "wrong", "--to", "q", "--endpoint", endpoint)
+		cmd.Env = environment("TERM=xterm", "EDITOR="+test.editor)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		slave.Close()
+		if _, err := io.WriteString(master, test.answer); err != nil {
+			t.Fatal(err)
+		}
+		screen, err := io.ReadAll(master)
+		if err != nil && !errors.Is(err, syscall.EIO) {
+			t.Fatal(err)
+		}
+		master.Close()
+		if code := exitCode(t, cmd.Wait()); code != test.code || !strings.Contains(string(screen), test.want) {
+			t.Errorf("%s, %q: exit code %d:\n%s", test.editor, test.answer, code, screen)
+		}
+		if visible, inFlight := visibleIn(t, endpoint, "dead"); visible != test.left || inFlight != "0" {
+			t.Errorf("%s, %q: %s visible and %s in flight, want %s", test.editor, test.answer, visible, inFlight, test.left)
+		}
+	}
+	if got := received(t, endpoint, "q", 1); len(got) != 1 || got[0] != "right" {
+		t.Errorf("sent was %q", got)
+	}
+}

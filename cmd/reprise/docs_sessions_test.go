@@ -24,7 +24,7 @@ import (
 
 // sessionPages have blocks marked "console": what a user types, behind "$ ", and what the program
 // then printed. They are one session from the first block to the last.
-var sessionPages = []string{"docs/operate.md", "docs/simulate.md"}
+var sessionPages = []string{"docs/operate.md", "docs/runbook.md", "docs/simulate.md"}
 
 // TestSessionsOfThePages types what the pages have, and compares what is printed. Ids, times and
 // the server's port differ from run to run. With -update the pages get what is printed.

@@ -29,7 +29,7 @@ func (a *app) dead() *cobra.Command {
 	var f deadFlags
 	cmd := &cobra.Command{
 		Use:   "dead QUEUE",
-		Short: "Show why letters are in a dead-letter queue, in groups; delete or export some",
+		Short: "Show why letters are in a dead-letter queue, in groups; delete, export, import, edit",
 		Long: `Look at the dead letters of QUEUE, a name or URL, and count those that died alike: for
 the same reason, on the same queue, with the same error, of which ids, times, addresses
 and numbers are left out. Why a letter died is in the story that a consumer gave it, in
@@ -51,7 +51,7 @@ can write a story: nothing is decided by it here.
 		RunE: run(func(args []string) error { return a.runDead(&f, args[0]) }),
 	}
 	f.look.registerLook(cmd)
-	cmd.AddCommand(a.deadDelete(), a.deadExport())
+	cmd.AddCommand(a.deadDelete(), a.deadExport(), a.deadImport(), a.deadEdit())
 	return cmd
 }
 

@@ -62,6 +62,12 @@ func (f *selectionFlags) criteria() (c operate.Criteria, err error) {
 	return c, nil
 }
 
+// empty reports that no flag is given.
+func (f *selectionFlags) empty() bool {
+	s, err := f.selection()
+	return err == nil && s.Empty()
+}
+
 func (f *selectionFlags) selection() (operate.Selection, error) {
 	c, err := f.criteria()
 	if err != nil {

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -33,18 +36,31 @@ func whole(lines iter.Seq2[message, error], fifo bool) iter.Seq2[message, error]
 // decoded returns the message that line is in JSON. The flags give the members that the line
 // leaves out.
 func decoded(line message, fifo bool) (message, error) {
-	var m operate.Message
+	m, err := parseMessage(line)
+	if err != nil {
+		return line, err
+	}
+	return line.filled(&m, fifo)
+}
+
+// parseMessage reads a line of JSON.
+func parseMessage(line message) (m operate.Message, err error) {
 	decoder := json.NewDecoder(strings.NewReader(line.Body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {
-		return line, fmt.Errorf(`%s is not a message in JSON: %w: write lines such as {"body":"...","attributes":{"name":{"type":"String","value":"..."}},"group":"..."}, as reprise dead export does`, line.source, err)
+		return m, fmt.Errorf(`%s is not a message in JSON: %w: write lines such as {"body":"...","attributes":{"name":{"type":"String","value":"..."}},"group":"..."}, as reprise dead export does`, line.source, err)
 	}
 	if decoder.More() {
-		return line, fmt.Errorf("%s has more than one JSON value: write one message on a line", line.source)
+		return m, fmt.Errorf("%s has more than one JSON value: write one message on a line", line.source)
 	}
 	if m.Body == "" {
-		return line, fmt.Errorf("%s has no body: SQS has no empty messages", line.source)
+		return m, fmt.Errorf("%s has no body: SQS has no empty messages", line.source)
 	}
+	return m, nil
+}
+
+// filled returns the message with what m's sender gave it.
+func (line message) filled(m *operate.Message, fifo bool) (message, error) {
 	line.Body, line.TraceHeader = m.Body, m.TraceHeader
 	line.GroupID = cmp.Or(m.Group, line.GroupID)
 	if fifo {
@@ -59,13 +75,30 @@ func decoded(line message, fifo bool) (message, error) {
 		if line.Attributes == nil {
 			line.Attributes = make(map[string]types.MessageAttributeValue)
 		}
-		value := types.MessageAttributeValue{DataType: &a.Type, BinaryValue: a.Binary}
-		if a.Binary == nil {
-			value.StringValue = &a.Value
-		}
-		line.Attributes[name] = value
+		line.Attributes[name] = attributeValue(a)
 	}
 	return line, nil
+}
+
+// attributeValue is an attribute as SQS takes it.
+func attributeValue(a operate.Attribute) types.MessageAttributeValue {
+	value := types.MessageAttributeValue{DataType: &a.Type, BinaryValue: a.Binary}
+	if a.Binary == nil {
+		value.StringValue = &a.Value
+	}
+	return value
+}
+
+// readText reads all of a text that may become the body of a message.
+func readText(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
+	if err == nil && len(text) > maxMessage {
+		err = fmt.Errorf("it has more than %d bytes, which is SQS's limit", maxMessage)
+	}
+	if err == nil && !utf8.Valid(text) {
+		err = errors.New("it is not UTF-8, as the bodies of messages are")
+	}
+	return string(text), err
 }
 
 // paced returns the messages, so many a second on average.

@@ -59,6 +59,9 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 		messages := make([]reprise.Outgoing, len(wave))
 		for i, l := range wave {
 			messages[i] = l.outgoing(q.fifo, p.Whole)
+			if p.Edit != nil {
+				p.Edit(&messages[i])
+			}
 		}
 		results, _ := q.sender.Send(ctx, messages...) // each result has its error
 		for i, l := range wave {

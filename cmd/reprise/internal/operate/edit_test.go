@@ -1,0 +1,69 @@
+package operate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+)
+
+// TestDifference: only the lines that differ are shown, of JSON as it reads indented.
+func TestDifference(t *testing.T) {
+	with := func(body string, attributes ...string) *operate.Message {
+		m := &operate.Message{Body: body}
+		for i := 0; i+2 < len(attributes); i += 3 {
+			if m.Attributes == nil {
+				m.Attributes = make(map[string]operate.Attribute)
+			}
+			m.Attributes[attributes[i]] = operate.Attribute{Type: attributes[i+1], Value: attributes[i+2]}
+		}
+		return m
+	}
+	for _, test := range []struct {
+		name          string
+		before, after *operate.Message
+		want          string
+	}{
+		{"nothing", with("x", "a", "String", "1"), with("x", "a", "String", "1"), ""},
+		{"text", with("one\ntwo\nthree"), with("one\n2\nthree"), "body\n- two\n+ 2\n"},
+		{"JSON", with(`{"a":1,"b":2}`), with("{\"a\":1,\"b\":3}\n"), "body\n-   \"b\": 2\n+   \"b\": 3\n"},
+		{"spacing of JSON", with(`{"a":1}`), with(`{"a": 1}`), "body\n- {\"a\":1}\n+ {\"a\": 1}\n"},
+		{"JSON that was none", with("{"), with("{}"), "body\n- {\n+ {}\n"},
+		{"a line more", with("a\nb"), with("a\nb\nb"), "body\n+ b\n"},
+		{"attributes", with("x", "gone", "String", "1", "changed", "Number", "2"), with("x", "changed", "Number", "3", "new", "String", "4"), strings.Join([]string{
+			"attribute changed", "- Number 2", "+ Number 3", "attribute gone", "- String 1", "attribute new", "+ String 4", "",
+		}, "\n")},
+	} {
+		if diff := cmp.Diff(test.want, operate.Difference(test.before, test.after)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestApply: an edit changes a copy of the message; a type stays, and mistakes are named.
+func TestApply(t *testing.T) {
+	before := operate.Message{Body: "x", Attributes: map[string]operate.Attribute{"n": {Type: "Number", Value: "1"}, "bytes": {Type: "Binary", Binary: []byte{1}}}}
+	body, empty := "y", ""
+	after, err := (&operate.Edit{Body: &body, Set: map[string]string{"n": "2", "new": "z"}, Remove: []string{"bytes"}}).Apply(before)
+	want := operate.Message{Body: "y", Attributes: map[string]operate.Attribute{"n": {Type: "Number", Value: "2"}, "new": {Type: "String", Value: "z"}}}
+	if diff := cmp.Diff(want.Attributes, after.Attributes); err != nil || after.Body != "y" || diff != "" || len(before.Attributes) != 2 || before.Attributes["n"].Value != "1" {
+		t.Errorf("%v, %+v (-want +got):\n%s", err, after, diff)
+	}
+	many := make(map[string]string)
+	for _, name := range strings.Split("abcdefghi", "") {
+		many[name] = "1"
+	}
+	for want, edit := range map[string]*operate.Edit{
+		"empty":                {Body: &empty},
+		"has no attribute":     {Remove: []string{"absent"}},
+		"is binary":            {Set: map[string]string{"bytes": "x"}},
+		"written by consumers": {Set: map[string]string{"reprise-history": "x"}},
+		"SQS permits 10":       {Set: many},
+	} {
+		if _, err := edit.Apply(before); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", edit, err, want)
+		}
+	}
+}

@@ -344,6 +344,9 @@ func TestServiceDown(t *testing.T) {
 	if !errors.Is(sent, world.ErrServer) || !errors.Is(down.err, world.ErrServer) || len(q.Messages()) != 1 {
 		t.Errorf("down: a send %v, a receive %v, %d messages; want errors of the service and 1", sent, down.err, len(q.Messages()))
 	}
+	if n := s.loop.Noted()["finds the service down"]; n != 2 {
+		t.Errorf("noted %d times, want 2", n)
+	}
 	s.Down = false
 	up := s.receive(q, time.Hour, 0)
 	s.run(2 * time.Second)

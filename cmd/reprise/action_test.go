@@ -95,7 +95,7 @@ func stopServer(t *testing.T, file string) {
 }
 
 // freeAddress returns an address with a port that was free a moment ago.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -62,7 +62,7 @@ func reopen(t *testing.T, when, dir string, messages int) *process {
 }
 
 // cpuTime returns the processor time of a process, which does not depend on other load.
-func cpuTime(t *testing.T, pid int) time.Duration {
+func cpuTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(soakTargetVariable); addr != "" {
 		runSoakTarget(addr)
 	}
+	if where := os.Getenv(posterVariable); where != "" {
+		runPoster(where)
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "reprise-test-")
 		if err != nil {

@@ -103,7 +103,8 @@ func TestControl(t *testing.T) {
 		t.Errorf("the breaker %v", b)
 	}
 	got := reprise(t, "", "consumers", "--admin", admin, "--json=false")
-	if !strings.Contains(got.stdout, "the breaker is open for ") {
+	if !strings.Contains(got.stdout, "the breaker is open for ") || !strings.Contains(got.stdout, " and holds ") || !strings.Contains(got.stdout, "or now by reprise probe orders") ||
+		!strings.Contains(got.stdout, "in backoff: reprise wake orders starts") {
 		t.Errorf("the table:\n%s", got.stdout)
 	}
 	target.broken.Store(false)

@@ -27,7 +27,7 @@ internal/cli                | admin awsclient children choice configfile daemon 
                             | demo diskfault interrupt journal operate plural         | sqsserver                               |
                             | redrive review simreport telemetry terminal             | simulate                                |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
-internal/admin              | latency operate redrive telemetry terminal              | root plan retry sqsserver               | aws
+internal/admin              | latency operate plural redrive telemetry terminal       | root plan retry sqsserver               | aws
 internal/release            | cli                                                     |                                         | cobra x
 internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml
 internal/delivery           | awstarget choice forward                                | root adapters/dynamostore               | aws cobra

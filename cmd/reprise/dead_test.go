@@ -47,15 +47,18 @@ func TestDead(t *testing.T) {
 		}
 	}
 
-	got := run("dead", "dead")
-	var groups []string
-	for _, g := range records(t, got.stdout) {
-		groups = append(groups, fmt.Sprint(g["count"], " ", g["reason"], " ", g["source"], " ", g["pattern"]))
+	var got result
+	for told, args := range map[string][]string{"has 20 messages in the queue; none was received": nil, "raised their receive counts": {"--newer-than", "24h"}} {
+		got = run(append([]string{"dead", "dead"}, args...)...)
+		var groups []string
+		for _, g := range records(t, got.stdout) {
+			groups = append(groups, fmt.Sprint(g["count"], " ", g["reason"], " ", g["source"], " ", g["pattern"]))
+		}
+		if diff := cmp.Diff([]string{"14 attempts orders order <n>: connection refused", "5 permanent orders bad order", "1 unknown <nil> <nil>"}, groups); diff != "" || got.code != 0 || !strings.Contains(got.stderr, told) {
+			t.Errorf("exit code %d, groups (-want +got):\n%s%s", got.code, diff, got.stderr)
+		}
+		left("20")
 	}
-	if diff := cmp.Diff([]string{"14 attempts orders order <n>: connection refused", "5 permanent orders bad order", "1 unknown <nil> <nil>"}, groups); diff != "" || got.code != 0 {
-		t.Errorf("exit code %d, groups (-want +got):\n%s%s", got.code, diff, got.stderr)
-	}
-	left("20")
 
 	file := filepath.Join(t.TempDir(), "letters.jsonl")
 	if got = run("dead", "export", "dead", "--reason", "permanent", "--file", file); got.code != 0 || !strings.Contains(got.stderr, "exported 5 dead letters of 20") {

@@ -125,6 +125,12 @@ func (c *Client) Exported(ctx context.Context, id string, each func(*operate.Mes
 	}
 }
 
+// Dead returns the dead letters of a queue of the process, which is given by name or URL.
+func (c *Client) Dead(ctx context.Context, queue string) (dead Dead, err error) {
+	err = c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(queue)+"/dead", nil, &dead)
+	return dead, err
+}
+
 // maxReply is more than any reply has.
 const maxReply = 64 << 20
 

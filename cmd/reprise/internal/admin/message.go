@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -143,14 +145,43 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 		return dead, err
 	}
 	queue := r.PathValue("queue")
-	var groups operate.Groups
-	err = each(r.Context(), server, queue, func(info *sqsserver.MessageInfo) {
-		m := messageOf(queue, info)
-		groups.Add(&m.Message)
-		dead.Messages++
+	pages := make(chan []sqsserver.MessageInfo)
+	groups := make([]operate.Groups, runtime.GOMAXPROCS(0))
+	var readers sync.WaitGroup
+	for i := range groups {
+		readers.Go(func() {
+			for page := range pages {
+				for j := range page {
+					m := operate.ReadDead(queue, letterOf(&page[j]))
+					groups[i].Add(&m)
+				}
+			}
+		})
+	}
+	err = eachPage(r.Context(), server, queue, func(page []sqsserver.MessageInfo) {
+		dead.Messages += len(page)
+		pages <- page
 	})
-	dead.Groups = groups.List()
+	close(pages)
+	readers.Wait()
+	for i := range groups[1:] {
+		groups[0].Merge(&groups[i+1])
+	}
+	dead.Groups = groups[0].List()
 	return dead, err
+}
+
+// letterOf is a message with what says why it is a dead letter.
+func letterOf(info *sqsserver.MessageInfo) types.Message {
+	m := types.Message{
+		MessageId: &info.ID, MessageAttributes: make(map[string]types.MessageAttributeValue, len(info.Attributes)),
+		Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(info.Sent.UnixMilli(), 10), "DeadLetterQueueSourceArn": info.Source},
+	}
+	for i := range info.Attributes {
+		a := &info.Attributes[i]
+		m.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue}
+	}
+	return m
 }
 
 func (a *API) story(r *http.Request) (s Story, err error) {
@@ -178,6 +209,15 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 
 // each looks at all messages of a queue.
 func each(ctx context.Context, server *sqsserver.Server, queue string, look func(*sqsserver.MessageInfo)) error {
+	return eachPage(ctx, server, queue, func(page []sqsserver.MessageInfo) {
+		for i := range page {
+			look(&page[i])
+		}
+	})
+}
+
+// eachPage is each for some messages at a time.
+func eachPage(ctx context.Context, server *sqsserver.Server, queue string, look func([]sqsserver.MessageInfo)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	for page := (sqsserver.Page{Limit: pageSize}); ; {
@@ -185,9 +225,7 @@ func each(ctx context.Context, server *sqsserver.Server, queue string, look func
 		if err != nil {
 			return inspectError(err)
 		}
-		for i := range infos {
-			look(&infos[i])
-		}
+		look(infos)
 		if len(infos) < pageSize {
 			return nil
 		}

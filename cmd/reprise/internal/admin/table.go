@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -48,7 +49,7 @@ func (c *Consumer) row(name string) []string {
 	}
 }
 
-// wrong returns the consumer's problems, and which keys wait.
+// wrong returns the consumer's problems, which keys wait, until when, and which command ends it.
 func (c *Consumer) wrong(now time.Time) (texts []string) {
 	for _, b := range c.Breakers {
 		name := "the breaker"
@@ -59,12 +60,19 @@ func (c *Consumer) wrong(now time.Time) (texts []string) {
 		case b.Paused:
 			texts = append(texts, name+" is paused")
 		case b.State == "open" && !b.NextProbe.IsZero():
-			texts = append(texts, fmt.Sprintf("%s is open for %s, next probe in %s: %s", name, operate.Ago(now.Sub(b.Since)), operate.Ago(b.NextProbe.Sub(now)), b.Problem))
+			texts = append(texts, fmt.Sprintf("%s is open for %s and holds %s, next probe in %s, or now by reprise probe %s: %s",
+				name, operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"), operate.Ago(b.NextProbe.Sub(now)), c.Queue, b.Problem))
 		case b.State != "closed":
 			texts = append(texts, fmt.Sprintf("%s is %s: %s", name, b.State, b.Problem))
 		}
 	}
-	if len(texts) == 0 && c.Problem != "" {
+	if c.Paused {
+		texts = append(texts, "paused until reprise resume "+c.Queue)
+	}
+	if c.InBackoff > 0 {
+		texts = append(texts, fmt.Sprintf("%s in backoff: reprise wake %s starts their next attempts now", plural.Of(c.InBackoff, "message"), c.Queue))
+	}
+	if len(c.Breakers) == 0 && c.Problem != "" {
 		texts = append(texts, c.Problem)
 	}
 	return texts

@@ -37,7 +37,8 @@ func TestRows(t *testing.T) {
 			}},
 		}
 	}
-	const problems = `orders: the breaker is open for 5m, next probe in 10s: 503\u0007
+	const problems = `orders: the breaker is open for 5m and holds 0 messages, next probe in 10s, or now by reprise probe orders: 503\u0007
+orders: 9 messages in backoff: reprise wake orders starts their next attempts now
 denied: it cannot be read
 `
 	for _, test := range []struct {

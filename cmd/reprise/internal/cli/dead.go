@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,9 @@ and numbers are left out. Why a letter died is in the story that a consumer gave
 the account of a retry handler, or with SQS, if it moved the letter itself. Any sender
 can write a story: nothing is decided by it here.
 
+A reprise server tells this machine the groups of its own queue, without a receive, unless
+flags select letters or it has an access key. Otherwise the letters are received:
+
 ` + fmt.Sprintf(aboutLook, longLook) + `
 ` + aboutPartial + `
 
@@ -66,6 +70,9 @@ func (f *peekFlags) registerLook(cmd *cobra.Command) {
 }
 
 func (a *app) runDead(f *deadFlags, queue string) error {
+	if known, err := a.deadOfServer(f, queue); known || err != nil {
+		return err
+	}
 	d, err := a.deadPass(f, queue)
 	if err != nil {
 		return err
@@ -79,6 +86,38 @@ func (a *app) runDead(f *deadFlags, queue string) error {
 	}
 	d.look.note(outcome.Looked, d.selected, d.atLimit)
 	return partial(outcome)
+}
+
+// deadOfServer prints the groups that a reprise server knows of its own queue, and reports whether
+// there is one that tells them to this machine. Nothing is received for it, and in-flight and
+// delayed letters count too.
+func (a *app) deadOfServer(f *deadFlags, queue string) (known bool, err error) {
+	selection, err := f.look.selection.selection()
+	if err != nil {
+		return false, usage(err)
+	}
+	if !selection.Empty() {
+		return false, nil
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	t, err := f.look.aws.target(ctx, "QUEUE", queue)
+	if err != nil || t.found.Endpoint.URL == "" {
+		return false, err
+	}
+	server, err := admin.NewClient(t.found.Endpoint.URL, "")
+	if err != nil {
+		return false, nil // the endpoint has a path: it is another server's
+	}
+	dead, err := server.Dead(ctx, t.url)
+	if err != nil {
+		return false, context.Cause(ctx) // the letters are received
+	}
+	if err := a.printGroups(dead.Groups, f.look.output.asJSON(a), time.Now()); err != nil {
+		return true, err
+	}
+	fmt.Fprintf(a.stderr, "reprise: the server has %s in the queue; none was received for this\n", plural.Of(dead.Messages, "message"))
+	return true, nil
 }
 
 // partial is the error of a pass that has not looked at everything.
@@ -146,15 +185,18 @@ func (d *deadPass) gather(visit func(*operate.Message) (operate.Verdict, error))
 }
 
 func (d *deadPass) printGroups() error {
-	groups := d.groups.List()
-	if !d.look.json {
+	return d.look.app.printGroups(d.groups.List(), d.look.json, d.now)
+}
+
+func (a *app) printGroups(groups []operate.Group, asJSON bool, now time.Time) error {
+	if !asJSON {
 		if len(groups) > 0 {
-			d.look.app.printTable(operate.GroupsTable(groups, d.now, d.look.app.width()))
+			a.printTable(operate.GroupsTable(groups, now, a.width()))
 		}
 		return nil
 	}
 	for _, g := range groups {
-		if err := d.look.app.printJSON(g); err != nil {
+		if err := a.printJSON(g); err != nil {
 			return err
 		}
 	}

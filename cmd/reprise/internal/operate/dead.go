@@ -37,7 +37,27 @@ const (
 
 // Groups gathers dead letters.
 type Groups struct {
-	byKey map[[3]string]*Group
+	byKey    map[[3]string]*Group
+	patterns map[string]string // of errors that were seen before
+}
+
+// maxPatterns is how many errors are remembered: most letters of an outage have the same, and to
+// find a pattern takes longer than all the rest.
+const maxPatterns = 10_000
+
+// pattern is Pattern of an error.
+func (g *Groups) pattern(err string) string {
+	if known, ok := g.patterns[err]; ok {
+		return known
+	}
+	found := Pattern(err)
+	if g.patterns == nil {
+		g.patterns = make(map[string]string)
+	}
+	if len(g.patterns) < maxPatterns {
+		g.patterns[strings.Clone(err)] = found // without the message around it
+	}
+	return found
 }
 
 // Add counts a letter.
@@ -49,7 +69,7 @@ func (g *Groups) Add(m *Message) {
 	if m.Death != nil {
 		d = *m.Death
 	}
-	pattern := Pattern(d.Error)
+	pattern := g.pattern(d.Error)
 	key := [3]string{d.Reason, NameOf(lastPart(d.Source)), pattern}
 	group := g.byKey[key]
 	if group == nil {
@@ -79,6 +99,35 @@ func (g *Groups) Add(m *Message) {
 	}
 }
 
+// Merge adds what other has gathered.
+func (g *Groups) Merge(other *Groups) {
+	for key, group := range other.byKey {
+		if g.byKey == nil {
+			g.byKey = make(map[[3]string]*Group)
+		}
+		mine := g.byKey[key]
+		if mine == nil && len(g.byKey) < maxGroups {
+			g.byKey[key] = group
+			continue
+		}
+		if mine == nil {
+			key = [3]string{"other"}
+			if mine = g.byKey[key]; mine == nil {
+				mine = &Group{Reason: key[0], First: group.First}
+				g.byKey[key] = mine
+			}
+		}
+		mine.Count += group.Count
+		if group.First.Before(mine.First) {
+			mine.First = group.First
+		}
+		if group.Last.After(mine.Last) {
+			mine.Last = group.Last
+		}
+		mine.Samples = append(mine.Samples, group.Samples[:min(len(group.Samples), maxSamples-len(mine.Samples))]...)
+	}
+}
+
 // List returns the groups, the largest first.
 func (g *Groups) List() []Group {
 	groups := make([]Group, 0, len(g.byKey))
@@ -94,18 +143,39 @@ func (g *Groups) List() []Group {
 // maxPattern is how many bytes of an error are compared.
 const maxPattern = 300
 
-// changing are the parts of a text that differ between errors of the same cause.
+// changing are the parts of a text that differ between errors of the same cause. Regular
+// expressions take most of the time of a million letters: possible reports quickly whether one can
+// match at all.
 var changing = []struct {
-	pattern *regexp.Regexp
-	name    string
+	pattern  *regexp.Regexp
+	name     string
+	possible func(text string) bool
 }{
-	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "<time>"},
-	{regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(:\d+)?\b|\[[0-9a-fA-F:]+\](:\d+)?`), "<address>"},
-	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<id>"},
-	{regexp.MustCompile(`\b[0-9a-zA-Z]*(?:\d[a-zA-Z]+\d|[a-zA-Z]\d[0-9a-zA-Z]*\d)[0-9a-zA-Z]{4,}\b`), "<id>"},
-	{regexp.MustCompile(`\d+(\.\d+)?`), "<n>"},
+	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>", func(text string) bool {
+		return strings.Count(text, "-") >= 4
+	}},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "<time>", func(text string) bool {
+		return strings.Count(text, "-") >= 2 && strings.Count(text, ":") >= 2
+	}},
+	{regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(:\d+)?\b|\[[0-9a-fA-F:]+\](:\d+)?`), "<address>", func(text string) bool {
+		return strings.Count(text, ".") >= 3 || strings.Contains(text, "[")
+	}},
+	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<id>", func(text string) bool { return strings.Contains(text, "0x") }},
+	{regexp.MustCompile(`\b[0-9a-zA-Z]*(?:\d[a-zA-Z]+\d|[a-zA-Z]\d[0-9a-zA-Z]*\d)[0-9a-zA-Z]{4,}\b`), "<id>", mixesDigits},
 }
+
+// mixesDigits reports whether text has a digit beside a letter.
+func mixesDigits(text string) bool {
+	for i := 1; i < len(text); i++ {
+		if isDigit(text[i]) && isLetter(text[i-1]) || isLetter(text[i]) && isDigit(text[i-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 // code is a number that tells causes apart: a status or an exit code.
 var code = regexp.MustCompile(`(?i)\b(status|code|exit|http|answered|sqlstate)( code| status)?[ :=]*\(?\d{1,5}\b`)
@@ -128,9 +198,38 @@ func Pattern(err string) string {
 
 func withoutChanging(text string) string {
 	for _, c := range changing {
-		text = c.pattern.ReplaceAllString(text, c.name)
+		if c.possible(text) {
+			text = c.pattern.ReplaceAllString(text, c.name)
+		}
 	}
-	return text
+	return withoutNumbers(text)
+}
+
+// withoutNumbers replaces numbers, with their fractions, by <n>.
+func withoutNumbers(text string) string {
+	digits := func(from int) int {
+		for from < len(text) && isDigit(text[from]) {
+			from++
+		}
+		return from
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		end := digits(i)
+		if end == i {
+			b.WriteByte(text[i])
+			i++
+			continue
+		}
+		if end < len(text) && text[end] == '.' {
+			if fraction := digits(end + 1); fraction > end+1 {
+				end = fraction
+			}
+		}
+		b.WriteString("<n>")
+		i = end
+	}
+	return b.String()
 }
 
 // wideTable is the width from which on there is room for ids.

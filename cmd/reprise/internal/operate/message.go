@@ -87,6 +87,11 @@ func Read(url string, m types.Message, keys []reprise.SigningKey) Message {
 	return out
 }
 
+// ReadDead is [Read] without what [Groups] does not need.
+func ReadDead(url string, m types.Message) Message {
+	return Message{ID: aws.ToString(m.MessageId), Sent: milliseconds(m.Attributes["SentTimestamp"]), Death: readDeath(url, m, nil)}
+}
+
 // readDeath returns nil if nothing says that m is a dead letter.
 func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
 	text := func(name string) string { return aws.ToString(m.MessageAttributes[name].StringValue) }

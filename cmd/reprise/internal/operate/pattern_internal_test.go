@@ -1,0 +1,52 @@
+package operate
+
+import (
+	"regexp"
+	"testing"
+)
+
+// FuzzWithoutChanging: what says quickly that an expression cannot match is never wrong, and
+// numbers are found as the expression for them finds them.
+func FuzzWithoutChanging(f *testing.F) {
+	for _, text := range []string{
+		"order 17: post http://10.0.3.4:8080/orders after 1.5s", "1234.10.0.0.1", "id 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 at 2026-11-24T10:00:00Z",
+		"[::1]:80 0x7f a1b2c3d4e5f 1.2.3 5. .5 é7é", "[bad] deadbeef-dead-beef-dead-beefdeadbeef",
+	} {
+		f.Add(text)
+	}
+	number := regexp.MustCompile(`\d+(\.\d+)?`)
+	f.Fuzz(func(t *testing.T, text string) {
+		want := text
+		for _, c := range changing {
+			want = c.pattern.ReplaceAllString(want, c.name)
+		}
+		if want = number.ReplaceAllString(want, "<n>"); withoutChanging(text) != want {
+			t.Errorf("%q became %q, want %q", text, withoutChanging(text), want)
+		}
+	})
+}
+
+// TestMergeGroups: groups that were gathered apart are those that would have been gathered together.
+func TestMergeGroups(t *testing.T) {
+	var together Groups
+	parts := make([]Groups, 3)
+	for i := range 3000 {
+		m := Message{ID: string(rune('a' + i%26)), Death: &Death{Reason: "attempts", Error: string(rune('A'+i%50)) + " failed"}}
+		if i%7 == 0 {
+			m.Death = nil
+		}
+		together.Add(&m)
+		parts[i%3].Add(&m)
+	}
+	parts[0].Merge(&parts[1])
+	parts[0].Merge(&parts[2])
+	want, got := together.List(), parts[0].List()
+	if len(got) != len(want) {
+		t.Fatalf("%d groups, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i].Count != want[i].Count || got[i].Pattern != want[i].Pattern || len(got[i].Samples) != maxSamples {
+			t.Errorf("group %d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}

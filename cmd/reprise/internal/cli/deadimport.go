@@ -38,8 +38,7 @@ is imported twice is there twice. Letters that SQS refuses are listed, with thei
 make the exit code 3.
 
 ` + aboutOperatorEndpoint,
-		Example: `  reprise dead export orders-dead --file letters.jsonl
-  reprise dead import orders-dead letters.jsonl --dry-run
+		Example: `  reprise dead import orders-dead letters.jsonl --dry-run
   reprise dead import orders-dead letters.jsonl --rate 100`,
 		Args: cobra.ExactArgs(2),
 		RunE: run(func(args []string) error { return a.runDeadImport(&f, args[0], args[1]) }),

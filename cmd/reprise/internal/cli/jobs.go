@@ -44,8 +44,7 @@ have ended. Commands with --job start them, and POST /admin/v1/jobs. A process f
 its jobs when it ends; what they have not done is still in the queue.
 
 ` + aboutControl,
-		Example: `  reprise redrive orders-dead --error '503' --rate 50 --job
-  reprise jobs
+		Example: `  reprise jobs
   reprise jobs cancel job-4QHZKTWMJ2XB`,
 		Args: cobra.MaximumNArgs(1),
 	}

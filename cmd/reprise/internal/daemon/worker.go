@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,6 +44,10 @@ type Worker struct {
 	counted  counted
 	steps    stopStack
 }
+
+// repliesEnd is how long the stop of a worker waits for replies under way, such as the last event of
+// a stream.
+const repliesEnd = time.Second
 
 // NewWorker checks cfg and listens. It consumes nothing until [Worker.Consume] has named the
 // queues and [Worker.Run] is called.
@@ -146,8 +151,13 @@ func (w *Worker) startHTTP(fail context.CancelCauseFunc) {
 			fail(fmt.Errorf("serving on %v: %w", w.listener.Addr(), err))
 		}
 	}()
-	w.steps.push("the server of health and metrics", func(context.Context) error {
-		err := w.http.Close() // cuts off readers of health and metrics only
+	w.steps.push("the server of health and metrics", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, repliesEnd)
+		defer cancel()
+		err := w.http.Shutdown(ctx)
+		if err != nil { // slow readers of health, metrics and events are cut off
+			err = w.http.Close()
+		}
 		<-served
 		return err
 	})

@@ -121,6 +121,9 @@ func (f *Found) events(now time.Time) []Event {
 			add(m.Sent, f.Queue, "dead-lettered", m.ID)
 		}
 	}
+	if now.Before(m.Sent) {
+		now = m.Sent // the server's clock is ahead of ours
+	}
 	add(now, f.Queue, "is here", m.ID, fmt.Sprintf("%s, received %s", cmp.Or(f.State, "visible"), plural.Of(m.Receives, "time")))
 	return events
 }

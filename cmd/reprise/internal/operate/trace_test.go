@@ -32,6 +32,7 @@ func TestTrace(t *testing.T) {
 	}, nil)
 	moved := read("moved", 0, nil, map[string]string{"DeadLetterQueueSourceArn": "arn:aws:sqs:eu-west-1:1:orders"})
 	plain := read("plain", 0, nil, nil)
+	early := read("early", 41, nil, nil) // by a server whose clock is a minute ahead
 	for _, test := range []struct {
 		name  string
 		found []operate.Found
@@ -40,6 +41,9 @@ func TestTrace(t *testing.T) {
 		{"none", nil, nil},
 		{"not received yet", []operate.Found{{Queue: "orders", Message: plain}}, []string{
 			"0 orders sent plain ", "40 orders is here plain visible, received 2 times",
+		}},
+		{"sent in our future", []operate.Found{{Queue: "orders", Message: early}}, []string{
+			"41 orders sent early ", "41 orders is here early visible, received 2 times",
 		}},
 		{"copy and letter", []operate.Found{{Queue: "dead", Message: letter}, {Queue: "orders", Message: copied}}, []string{
 			"0 orders sent first ", "1 orders received first first ", "10 orders sent back as a copy copy after 2 attempts: due 2026-01-02T12:20:00Z: no",

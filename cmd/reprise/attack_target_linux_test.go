@@ -84,7 +84,7 @@ func TestAttackCommandOnTerminal(t *testing.T) {
 	if send.code != 0 {
 		t.Fatal(send.stderr)
 	}
-	got := untilSaid(t, "level=WARN", "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s",
+	got := untilSaid(t, "reason=permanent", "run", "--queue", "q", "--endpoint", endpoint, "--admin-addr", "none", "--long-poll", "1s",
 		"--exec", `body=$(cat); printf '%s\033]0;pwned\007\033[2J out\n' "$body"; printf '%s\033[2J\2332J err\n' "$body" >&2; exit 100`)
 	if strings.ContainsAny(got, steering) || strings.Contains(got, "\x9b2J") {
 		t.Errorf("the terminal got %q", got)

@@ -92,7 +92,7 @@ func (a Attempts) Wasted() int { return a.Unavailable + a.Rejected + a.Cut + a.R
 type Bucket struct {
 	// At is its start.
 	At time.Duration
-	// What happened in it. Requests is what the dependency saw, Peak the most in one second of it.
+	// Arrived to Dead count what happened in the bucket; Peak is the most requests that the dependency got in one of its seconds.
 	Arrived, Started, Failed, Done, Dead int
 	Peak                                 int
 	// How it was at its end. Waiting is how many messages have failed and wait for their next

@@ -16,8 +16,9 @@ type Group struct {
 	Reason string `json:"reason"`
 	// Source is the name of the queue that they came from; empty: not known.
 	Source string `json:"source,omitempty"`
-	// Error is the last error of one of them; Pattern is the common text of all their errors:
-	// numbers, ids and times are left out.
+	// Error is the last error of the one that died last (of several that died at that time, the
+	// first error by alphabet); Pattern is the common text of all their errors: numbers, ids and
+	// times are left out.
 	Error   string    `json:"error,omitempty"`
 	Pattern string    `json:"pattern,omitempty"`
 	Count   int       `json:"count"`
@@ -91,11 +92,20 @@ func (g *Groups) Add(m *Message) {
 	if group.First.IsZero() || at.Before(group.First) {
 		group.First = at
 	}
-	if at.After(group.Last) {
-		group.Last = at
-	}
+	group.diedAt(at, d.Error)
 	if len(group.Samples) < maxSamples {
 		group.Samples = append(group.Samples, m.ID)
+	}
+}
+
+// diedAt notes that letters of g died until then, the last of them with an error. Readers bring
+// letters in any order, and a group shows the same error whatever the order.
+func (g *Group) diedAt(then time.Time, err string) {
+	switch {
+	case then.After(g.Last):
+		g.Last, g.Error = then, err
+	case then.Equal(g.Last) && err < g.Error:
+		g.Error = err
 	}
 }
 
@@ -116,14 +126,13 @@ func (g *Groups) Merge(other *Groups) {
 				mine = &Group{Reason: key[0], First: group.First}
 				g.byKey[key] = mine
 			}
+			group.Error = ""
 		}
 		mine.Count += group.Count
 		if group.First.Before(mine.First) {
 			mine.First = group.First
 		}
-		if group.Last.After(mine.Last) {
-			mine.Last = group.Last
-		}
+		mine.diedAt(group.Last, group.Error)
 		mine.Samples = append(mine.Samples, group.Samples[:min(len(group.Samples), maxSamples-len(mine.Samples))]...)
 	}
 }

@@ -224,7 +224,7 @@ func TestGroups(t *testing.T) {
 		g.Add(m)
 	}
 	want := []operate.Group{
-		{Reason: "attempts", Source: "orders", Error: "order 1 is late", Pattern: "order <n> is late", Count: 4, First: at.Add(3 * time.Minute), Last: at.Add(9 * time.Minute), Samples: []string{"a", "c", "d"}},
+		{Reason: "attempts", Source: "orders", Error: "order 3 is late", Pattern: "order <n> is late", Count: 4, First: at.Add(3 * time.Minute), Last: at.Add(9 * time.Minute), Samples: []string{"a", "c", "d"}},
 		{Reason: "permanent", Source: "orders", Error: "order 1 is late", Pattern: "order <n> is late", Count: 1, First: at.Add(time.Minute), Last: at.Add(time.Minute), Samples: []string{"b"}},
 		{Reason: "unknown", Count: 1, First: at, Last: at, Samples: []string{"f"}},
 	}

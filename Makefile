@@ -84,12 +84,14 @@ arrows: ## check which package may import which
 	$(GO) test -run 'TestArrows|TestRequirements|TestAdaptersAreModules|TestNoForbiddenNames|TestLoopbackIsDecidedOnce|TestLambdaStandsApart' -count=1 . ./cmd/reprise
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts, and MACHINES (a hundred times as many) as machines
-	GOGC=800 $(GO) test -timeout 0 -run '^(TestFleet|TestMachines)$$' . -fleet.seeds=$(SEEDS) -machines.seeds=$(MACHINES)
+	GOGC=800 $(GO) test -timeout 0 -run '^TestFleet$$' ./internal/fleet -fleet.seeds=$(SEEDS)
+	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' . -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(MACHINES)
 
 # The packages whose tests make fewer runs with the race detector: see internal/race.
 full: ## run in full, without the race detector, the packages whose tests do less with it; SEEDS and MACHINES as in fleet
-	GOGC=800 $(GO) test -timeout 0 . -fleet.seeds=$(SEEDS) -machines.seeds=$(MACHINES)
+	GOGC=800 $(GO) test -timeout 0 . -machines.seeds=$(MACHINES)
+	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./cmd/reprise/internal/journal
 

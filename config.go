@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/chance"
 	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
@@ -119,9 +120,17 @@ type Config struct {
 	// Nothing is logged for a message that succeeds. Default: slog.Default().
 	Logger *slog.Logger
 
-	// seed is that of the consumer's random choices, for tests that must be repeatable.
-	// Zero: a random one.
+	// seed is that of the consumer's random choices, for tests that must be repeatable: see
+	// internal/chance. Zero: a random one.
 	seed uint64
+}
+
+func init() {
+	chance.Seeded = func(config any, seed uint64) any {
+		cfg := config.(Config)
+		cfg.seed = seed
+		return cfg
+	}
 }
 
 const (

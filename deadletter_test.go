@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/chance"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -340,10 +341,10 @@ func TestLostBeforeTheQueueIsKnown(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		var j journal
-		c := q.ConsumeWith(deaf, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Seeded(reprise.Config{
+		c := q.ConsumeWith(deaf, j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), chance.Seeded(reprise.Config{
 			Lease: 30 * time.Second,
 			Retry: retry.Policy{Backoff: retry.Constant(time.Second), MaxAttempts: 3},
-		}, 1)) // the backoff of the receives that are throttled
+		}, 1).(reprise.Config)) // the backoff of the receives that are throttled
 		time.Sleep(50 * time.Second)
 		if n := c.Status().Counts; n.Lost != 1 || n.Kept != 0 {
 			t.Errorf("counts %+v, want the message lost", n)

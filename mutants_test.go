@@ -41,6 +41,7 @@ type mutant struct {
 
 const (
 	mutantsFolder = "testdata/mutants"
+	fleetPackage  = "./internal/fleet" // of TestFleet, which checks the invariants
 	mutantSeeds   = 60
 )
 
@@ -109,6 +110,9 @@ func readMutant(t *testing.T, path string) *mutant {
 	}
 	m := &mutant{name: mutantName(path), patch: full, breaks: said("breaks"), seeds: mutantSeeds}
 	m.test, m.pkg, _ = strings.Cut(said("test"), " ")
+	if m.breaks != "" {
+		m.pkg = fleetPackage
+	}
 	m.pkg = cmp.Or(m.pkg, ".")
 	if s := said("seeds"); s != "" {
 		if m.seeds, err = strconv.Atoi(s); err != nil || m.seeds < 1 {

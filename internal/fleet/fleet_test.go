@@ -1,4 +1,4 @@
-package reprise_test
+package fleet_test
 
 import (
 	"flag"
@@ -95,7 +95,7 @@ func runFleet(t *testing.T, through tier, seed uint64) (r record) {
 			r = f.record()
 		})
 		if t.Failed() {
-			t.Logf("replay it: go test -run '^%s$' -fleet.seeds=1 -fleet.sdk=1 -fleet.from=%d .", through, seed)
+			t.Logf("replay it: go test -run '^%s$' -fleet.seeds=1 -fleet.sdk=1 -fleet.from=%d ./internal/fleet", through, seed)
 		}
 	})
 	return r

@@ -1,7 +1,8 @@
-package reprise_test
+package fleet_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -56,6 +57,8 @@ func (p *part) settledAs(e reprise.Settled) {
 		p.promised, p.promisedID = e.Due, e.Message.ID
 	}
 }
+
+var errUnavailable = errors.New("the warehouse is closed")
 
 // handle is the handler of node n. What it does is drawn from the seed, the
 // message and how often n has run it.

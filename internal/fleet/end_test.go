@@ -1,4 +1,4 @@
-package reprise_test
+package fleet_test
 
 import (
 	"bytes"

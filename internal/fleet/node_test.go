@@ -1,4 +1,4 @@
-package reprise_test
+package fleet_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/chance"
 	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
@@ -81,7 +82,7 @@ func (f *fleet) start() *node {
 		ended:    make(map[string]time.Time),
 		kept:     make(map[string]time.Time),
 	}
-	cfg := reprise.Seeded(f.cfg, f.seed<<16+uint64(n.number))
+	cfg := chance.Seeded(f.cfg, f.seed<<16+uint64(n.number)).(reprise.Config)
 	cfg.Name = fmt.Sprint("node-", n.number)
 	f.named[cfg.Name] = n
 	cfg.Logger = slog.New(storyLog{slog.NewTextHandler(io.Discard, nil), f, n})

@@ -1,6 +1,7 @@
-package reprise_test
+package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,6 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/reprisetest"
@@ -94,7 +98,7 @@ func newFleet(t testing.TB, through tier, seed uint64) *fleet {
 	f.calm = f.random.IntN(4) == 0
 	var attributes map[string]string
 	if f.fifo {
-		attributes = fifoQueue
+		attributes = map[string]string{"FifoQueue": "true"}
 	}
 	f.receives = maxFleetReceives
 	if !f.fifo {
@@ -175,12 +179,21 @@ func keepsOriginals(fault sqsserver.Fault) bool {
 	return fault.Probability > 0.5 && slices.Contains([]string{"", "SendMessageBatch", "DeleteMessageBatch"}, fault.Action)
 }
 
+// curses are ways in which what is between a consumer and its queue may refuse one message.
+var curses = []error{
+	&types.InvalidMessageContents{},
+	&smithy.GenericAPIError{Code: "RequestEntityTooLarge", Fault: smithy.FaultClient},
+	&smithy.GenericAPIError{Code: "Confused", Fault: smithy.FaultClient}, // nobody knows it
+	&smithy.GenericAPIError{Code: "InternalError", Fault: smithy.FaultServer},
+	errors.New("read: connection reset by peer"),
+}
+
 // maybeCurse draws whether there are messages whose copies are refused, and every
 // request with them in it, for as long as they are there. In a FIFO queue such a
 // message keeps its group waiting, as it should.
 func (f *fleet) maybeCurse() {
 	if n := f.draw("curse") % 16; !f.fifo && n < uint64(len(curses)) {
-		f.curse, f.mute = curses[n].err, true
+		f.curse, f.mute = curses[n], true
 	}
 }
 

@@ -3,6 +3,7 @@
 // sum becomes a difference, a condition's "and" an "or", a statement is left out.
 //
 //	go run ./internal/mutation ./internal/breaker ./retry
+//	go run ./internal/mutation -also . ./internal/consumer
 //
 // All mistakes of a package are compiled into one test binary, and a variable of the
 // environment selects one, so that a mutant costs no build. It costs runs of the tests that
@@ -32,6 +33,8 @@ import (
 var (
 	least = flag.Float64("least", 90, "the percentage of mutants that must be killed, those explained left out")
 	list  = flag.Bool("list", false, "print the mutants, and run none")
+	also  = flag.String("also", "", "a package that imports it, whose tests run too against the mutants that its own tests do not kill")
+	quick = flag.Duration("quick", 300*time.Millisecond, "tests of the package of -also that take longer are left out")
 )
 
 func main() {
@@ -78,15 +81,62 @@ func examine(w io.Writer, pattern string) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary folder
-	r, err := p.build(dir)
+	overlay, err := p.overlay().Write(dir)
+	if err != nil {
+		return err
+	}
+	own, err := build(overlay, dir, p.ImportPath, p.Dir)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
+	if err := own.baseline(dir); err != nil {
+		return err
+	}
+	fates := make([]fate, len(mutants))
+	each(mutants, fates, own.one)
+	if *also != "" {
+		if err := another(overlay, dir, mutants, fates); err != nil {
+			return err
+		}
+	}
+	return report(w, p, mutants, reasons, fates, time.Since(began))
+}
+
+// another runs the quick tests of the package of -also against the mutants that are not killed.
+func another(overlay, dir string, mutants []mutant, fates []fate) error {
+	out, err := goList("-f", "{{.ImportPath}}\t{{.Dir}}", *also)
+	if err != nil {
+		return err
+	}
+	path, folder, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
+	dir = filepath.Join(dir, "also")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	r, err := build(overlay, dir, path, folder)
+	if err != nil {
+		return err
+	}
 	if err := r.baseline(dir); err != nil {
 		return err
 	}
-	return report(w, p, mutants, reasons, r.all(mutants), time.Since(began))
+	r.tests = slices.DeleteFunc(r.tests, func(t test) bool { return t.took > *quick })
+	left := make([]mutant, 0, len(mutants))
+	numbers := make([]int, 0, len(mutants))
+	for i, m := range mutants {
+		if fates[i] != killed {
+			left, numbers = append(left, m), append(numbers, i)
+		}
+	}
+	outcomes := make([]fate, len(left))
+	each(left, outcomes, r.together)
+	for i, n := range numbers {
+		if outcomes[i] != unreached {
+			fates[n] = outcomes[i]
+		}
+	}
+	return nil
 }
 
 // fate is the outcome of a mutant.
@@ -112,14 +162,10 @@ type test struct {
 	took    time.Duration
 }
 
-// build makes the binary of the package's tests.
-func (p *pack) build(dir string) (*runner, error) {
-	overlay, err := p.overlay().Write(dir)
-	if err != nil {
-		return nil, err
-	}
-	r := &runner{binary: filepath.Join(dir, "tests"), dir: p.Dir}
-	if err := variants.BuildTests(context.Background(), overlay, p.ImportPath, r.binary); err != nil {
+// build makes the binary of the tests of a package, which is in folder, with the mutants of overlay.
+func build(overlay, dir, path, folder string) (*runner, error) {
+	r := &runner{binary: filepath.Join(dir, "tests"), dir: folder}
+	if err := variants.BuildTests(context.Background(), overlay, path, r.binary); err != nil {
 		return nil, fmt.Errorf("building its tests with the mutants: %w", err)
 	}
 	if _, err := os.Stat(r.binary); err != nil {
@@ -184,15 +230,14 @@ func (r *runner) command(ctx context.Context, variables []string, args ...string
 // only is a pattern that matches the test alone.
 func only(name string) string { return "^" + name + "$" }
 
-// all runs the mutants, as many at once as there are processors.
-func (r *runner) all(mutants []mutant) []fate {
-	fates := make([]fate, len(mutants))
+// each finds the fate of each mutant by its number, of as many at once as there are processors.
+func each(mutants []mutant, fates []fate, one func(number int) fate) {
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := range next {
-				fates[i] = r.one(mutants[i].number)
+				fates[i] = one(mutants[i].number)
 			}
 		})
 	}
@@ -201,7 +246,6 @@ func (r *runner) all(mutants []mutant) []fate {
 	}
 	close(next)
 	wg.Wait()
-	return fates
 }
 
 // one runs the tests that reach a mistake, until one fails.
@@ -215,6 +259,26 @@ func (r *runner) one(number int) fate {
 		}
 	}
 	return outcome
+}
+
+// together is one, with all tests in one process: for tests that take less time than to start it.
+func (r *runner) together(number int) fate {
+	var all test
+	var names []string
+	for _, t := range r.tests {
+		if t.reaches[number] {
+			names = append(names, t.name)
+			all.asked += t.asked
+			all.took += t.took
+		}
+	}
+	if names == nil {
+		return unreached
+	}
+	if all.name = "(" + strings.Join(names, "|") + ")"; r.passes(all, number) {
+		return survived
+	}
+	return killed
 }
 
 // passes runs a test with a mistake. A test that hangs fails: it runs much further than without the mistake

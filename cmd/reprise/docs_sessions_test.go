@@ -5,7 +5,9 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +35,9 @@ func TestSessionsOfThePages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			s := newSession(t, page)
+			if page == "docs/simulate.md" {
+				s.use(withoutRace(t))
+			}
 			path := filepath.Join(root, page)
 			text, err := os.ReadFile(path)
 			if err != nil {
@@ -68,9 +73,7 @@ type session struct {
 func newSession(t *testing.T, page string) *session {
 	t.Helper()
 	s := &session{t: t, dir: t.TempDir()}
-	if err := os.Symlink(program, filepath.Join(s.dir, "reprise")); err != nil {
-		t.Fatal(err)
-	}
+	s.use(program)
 	s.env = append(environment(), "PATH="+s.dir+":"+os.Getenv("PATH"))
 	for _, b := range blocks(t, page) {
 		first, _, _ := strings.Cut(b.text, "\n")
@@ -81,6 +84,18 @@ func newSession(t *testing.T, page string) *session {
 		}
 	}
 	return s
+}
+
+// use has the session's commands run a binary of the program.
+func (s *session) use(binary string) {
+	s.t.Helper()
+	name := filepath.Join(s.dir, "reprise")
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	if err := os.Symlink(binary, name); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // play runs the commands of a block, and returns it with what they print.

@@ -7,11 +7,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -45,9 +48,43 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
 			return 1
 		}
+		runMoreAtOnce()
 		return m.Run()
 	}())
 }
+
+// runMoreAtOnce has twice as many tests run at once as there are processors, unless -parallel
+// says how many: these tests wait for processes, leases and backoffs most of their time.
+func runMoreAtOnce() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
+}
+
+// withoutRace returns the program as users have it. With the race detector a simulation, which is
+// one goroutine's, takes ten times as long and shows nothing more.
+func withoutRace(t *testing.T) string {
+	t.Helper()
+	if len(buildFlags) == 0 {
+		return program
+	}
+	binary, err := buildWithoutRace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+var buildWithoutRace = sync.OnceValues(func() (string, error) {
+	binary := program + "-without-race"
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the program without the race detector: %w\n%s", err, out)
+	}
+	return binary, nil
+})
 
 // environment is the same on every machine: no AWS settings, no terminal.
 func environment(extra ...string) []string {
@@ -133,8 +170,9 @@ func startCommand(t *testing.T, env []string, name string, args ...string) *proc
 	return p
 }
 
-// patience bounds waits, so that a failure names what did not come.
-const patience = 60 * time.Second
+// patience bounds waits, so that a failure names what did not come. It is longer than the
+// visibility timeout of the tests' queues, so that a message comes again within it.
+const patience = 2 * time.Minute
 
 // await returns the rest of the next line that contains text.
 func (p *process) await(text string) string {

@@ -1,10 +1,12 @@
 package consumer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // This file has the commands of scripts: see script_internal_test.go.
@@ -39,7 +41,11 @@ func (s *side) end(list string) {
 		}
 		for i := range ends {
 			v := ends[i].Verdict
-			s.say("%s", strings.Join(read(fmt.Sprint(ends[i].Delivery.ID, " ended: ", v.Outcome, " ", reasonName(v.Reason), " ", s.dueIn(v.Due), " ", errorText(v.Err))), " "))
+			words := read(fmt.Sprint(ends[i].Delivery.ID, " ended: ", v.Outcome, " ", reasonName(v.Reason), " ", s.dueIn(v.Due), " ", errorText(v.Err)))
+			if trail := ends[i].Subject.Trail; trail != "" {
+				words = append(words, "trail", trail)
+			}
+			s.say("%s", strings.Join(words, " "))
 		}
 		s.startRun(s.Take)
 	})
@@ -115,7 +121,7 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"wake":             func() { s.say("%d will be woken", s.Wake(w...)) },
 		"probe":            func() { s.say("%d will probe", s.Probe(w...)) },
 		"learned":          func() { s.Learned(s.factsOf(w)) },
-		"unlearned":        func() { s.Unlearned(s.factsOf(append(w, "pending"))) },
+		"unlearned":        func() { s.Unlearned(s.factsOf(w)) },
 		"learn-later":      s.LearnLater,
 		"leave":            func() { s.say("left the pool: %v", s.driver.pool.Leave(s.Machine)) },
 		"count-denied":     func() { s.CountDenied(errRefused) },
@@ -123,6 +129,10 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"lane-of":          func() { s.SetRetryLaneOf(s.driver.byName(rest).Machine) },
 		"note-denied":      func() { s.NoteDenied(w[0], failure(w[1:])) },
 		"degrade":          func() { s.Degrade(rest) },
+		"ignored-history":  func() { s.ignoredHistory(w) },
+		"panicked":         s.Panicked,
+		"reports-left":     s.ReportsLeft,
+		"ring-failed":      s.RingFailed,
 	}[verb]
 	switch {
 	case do != nil:
@@ -198,7 +208,20 @@ func (s *side) receive(list string) {
 	}
 	e := s.receives[0]
 	s.receives = s.receives[1:]
-	s.section(func() { s.Took(e.Poller, e.N, batch, s.driver.now, s.driver.now) })
+	asked := s.driver.now // SQS had messages, and answered at once
+	if batch == nil {
+		asked = e.asked
+	}
+	s.section(func() {
+		s.Took(e.Poller, e.N, batch, asked, s.driver.now)
+		for _, d := range batch {
+			if d.Duplicate() {
+				s.say("%s is held already", *d.Handle)
+			} else if !d.Held() {
+				s.say("%s is let go", *d.Handle)
+			}
+		}
+	})
 }
 
 // endMany receives so many messages, and ends all of their handlers in the same way.
@@ -223,6 +246,17 @@ func (s *side) endMany(verb string, w words) {
 		}
 	}
 }
+
+// ignoredHistory is a message whose history does not read, or is not signed.
+func (s *side) ignoredHistory(w words) {
+	if w[1] == "unsigned" {
+		s.IgnoredHistory(s.message(w[0]), nil, errUnsigned)
+	} else {
+		s.IgnoredHistory(s.message(w[0]), errRefused, nil)
+	}
+}
+
+var errUnsigned = errors.New("it is not signed")
 
 func failure(w words) Failure {
 	f := Failure{Err: errRefused}
@@ -249,18 +283,29 @@ func (s *side) sayCounts() {
 func (s *side) sayStatus() {
 	c := s.Status(s.driver.now)
 	health := []string{"new", "ok", "degraded", "failing", "stopping", "stopped"}[c.Health]
-	text := fmt.Sprintf("%s: %d running, %d waiting, %d settling, %d held, %d in backoff, %d pollers, concurrency %d", health, c.Running, c.Waiting, c.Settling, c.Processing, c.InBackoff, c.Pollers, c.Concurrency)
+	text := fmt.Sprintf("%s: %d running, %d waiting, %d settling, %d held, %d in backoff, %d pollers, %d handlers of %d", health, c.Running, c.Waiting, c.Settling, c.Processing, c.InBackoff, c.Pollers, s.Handlers(), c.Concurrency)
 	if c.Paused {
 		text += ", paused"
 	}
 	if c.Rate > 0 {
 		text += fmt.Sprintf(", rate %v", c.Rate)
 	}
+	text += lastTime(", last receive at ", c.LastReceive) + lastTime(", last settlement at ", c.LastSettle)
+	if c.InFlight.Quota > 0 {
+		text += fmt.Sprintf(", %d of %d in flight and %d visible, full %v", c.InFlight.Queue, c.InFlight.Quota, c.InFlight.Visible, c.InFlight.Full)
+	}
 	if c.Problem != "" {
 		text += ": " + c.Problem
 	}
 	s.say("%s", text)
 	for _, b := range c.Breakers {
-		s.say("breaker %s: %v, held %d, level %d, paused %v: %s", b.Key, b.State, b.Held, b.Level, b.Paused, b.Problem)
+		s.say("breaker %s: %v, held %d, level %d, paused %v%s: %s", b.Key, b.State, b.Held, b.Level, b.Paused, lastTime(", probe at ", b.NextProbe), b.Problem)
 	}
+}
+
+func lastTime(words string, at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return words + at.Sub(noon).Round(time.Millisecond).String()
 }

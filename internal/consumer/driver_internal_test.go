@@ -30,7 +30,7 @@ type side struct {
 	driver   *driver
 	name     string
 	shows    string             // the kinds of effects that are written down though most scenes do not need them
-	receives []Effect           // that are under way
+	receives []receiving        // that are under way
 	runs     map[string][]*End  // in handlers: a batch or one message, by each of its messages
 	probes   []Effect           // that are under way
 	refuses  map[string]Failure // by request, or by request and message
@@ -38,6 +38,12 @@ type side struct {
 	late     bool               // requests do not go out yet
 	waiting  []func()           // requests that wait for one of these
 	finishes []Effect           // runs of Config.AfterDelete
+}
+
+// receiving is a receive that is under way.
+type receiving struct {
+	Effect
+	asked time.Time
 }
 
 func newDriver(t *testing.T) *driver { return &driver{t: t, now: noon} }
@@ -85,7 +91,7 @@ func (s *side) carry(e Effect) {
 	case Interrupt:
 		s.say("interrupt %s", e.Delivery.ID)
 	case Receive:
-		s.receives = append(s.receives, e)
+		s.receives = append(s.receives, receiving{e, s.driver.now})
 		if strings.Contains(s.shows, "receive") {
 			s.say("receive %d", e.N)
 		}

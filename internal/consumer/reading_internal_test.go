@@ -81,7 +81,7 @@ func (d *driver) consumer(w words) {
 	queue := standard
 	s := Settings{
 		Concurrency: w.number(d, "concurrency", 1), Prefetch: w.number(d, "prefetch", 9),
-		LongPoll: 20 * time.Second, PollTimeout: 42 * time.Second,
+		LongPoll: w.span(d, "poll", 20*time.Second), PollTimeout: 42 * time.Second,
 		StopBudget: 13 * time.Second, SoftBudget: 10 * time.Second,
 		InFlightQuota: w.number(d, "quota", -1), Threshold: w.number(d, "threshold", 3),
 		Keyed: w.has("keyed"), HasProbe: w.has("probe"), BreakerOff: w.has("breaker-off"),
@@ -116,8 +116,8 @@ func (d *driver) consumer(w words) {
 
 // factsOf returns what is known about a queue.
 func (s *side) factsOf(w words) Facts {
-	f := Facts{ARN: "arn:" + cmp.Or(s.name, "q"), DeadLetter: Queue{URL: "https://sqs/dead", Name: "dead"}, Largest: w.number(s.driver, "largest", 0)}
-	f.Plan = plan.Queue{ARN: f.ARN, FIFO: s.Queue.FIFO, MaxReceives: w.number(s.driver, "receives", 10), Retention: w.span(s.driver, "retention", 96*time.Hour), DeadLetterARN: "arn:dead"}
+	f := Facts{ARN: cmp.Or(w.get("arn"), "arn:"+cmp.Or(s.name, "q")), DeadLetter: Queue{URL: "https://sqs/dead", Name: "dead"}, Largest: w.number(s.driver, "largest", 0)}
+	f.Plan = plan.Queue{ARN: f.ARN, FIFO: s.Queue.FIFO, MaxReceives: w.number(s.driver, "receives", 10), Retention: w.span(s.driver, "retention", 96*time.Hour), DeadLetterARN: f.ARN + "-dead", KMSKey: w.get("kms")}
 	if f.Pending = w.has("pending"); f.Pending || w.has("no-dead") {
 		f.DeadLetter, f.Plan.DeadLetterARN, f.Plan.MaxReceives = Queue{}, "", 0
 	}

@@ -30,25 +30,29 @@ type scene struct {
 	commands []string
 }
 
-func TestLeases(t *testing.T)      { follow(t, "leases") }
-func TestSettlements(t *testing.T) { follow(t, "settlements") }
-func TestRefusals(t *testing.T)    { follow(t, "refusals") }
-func TestGivenUp(t *testing.T)     { follow(t, "givenup") }
-func TestCopies(t *testing.T)      { follow(t, "copies") }
-func TestRetention(t *testing.T)   { follow(t, "retention") }
-func TestPolling(t *testing.T)     { follow(t, "polling") }
-func TestStops(t *testing.T)       { follow(t, "stops") }
-func TestPauses(t *testing.T)      { follow(t, "pauses") }
-func TestGroups(t *testing.T)      { follow(t, "groups") }
-func TestBatches(t *testing.T)     { follow(t, "batches") }
-func TestOutages(t *testing.T)     { follow(t, "outages") }
-func TestRamps(t *testing.T)       { follow(t, "ramps") }
-func TestKeys(t *testing.T)        { follow(t, "keys") }
-func TestAlone(t *testing.T)       { follow(t, "alone") }
-func TestHung(t *testing.T)        { follow(t, "hung") }
-func TestPools(t *testing.T)       { follow(t, "pools") }
-func TestWakes(t *testing.T)       { follow(t, "wakes") }
-func TestQuota(t *testing.T)       { follow(t, "quota") }
+func TestLeases(t *testing.T)       { follow(t, "leases") }
+func TestSettlements(t *testing.T)  { follow(t, "settlements") }
+func TestReceipts(t *testing.T)     { follow(t, "receipts") }
+func TestRefusals(t *testing.T)     { follow(t, "refusals") }
+func TestGivenUp(t *testing.T)      { follow(t, "givenup") }
+func TestCopies(t *testing.T)       { follow(t, "copies") }
+func TestLastReceives(t *testing.T) { follow(t, "lastreceives") }
+func TestRetention(t *testing.T)    { follow(t, "retention") }
+func TestPolling(t *testing.T)      { follow(t, "polling") }
+func TestStops(t *testing.T)        { follow(t, "stops") }
+func TestPauses(t *testing.T)       { follow(t, "pauses") }
+func TestGroups(t *testing.T)       { follow(t, "groups") }
+func TestBatches(t *testing.T)      { follow(t, "batches") }
+func TestOutages(t *testing.T)      { follow(t, "outages") }
+func TestCanaries(t *testing.T)     { follow(t, "canaries") }
+func TestRamps(t *testing.T)        { follow(t, "ramps") }
+func TestKeys(t *testing.T)         { follow(t, "keys") }
+func TestAlone(t *testing.T)        { follow(t, "alone") }
+func TestHung(t *testing.T)         { follow(t, "hung") }
+func TestPools(t *testing.T)        { follow(t, "pools") }
+func TestWakes(t *testing.T)        { follow(t, "wakes") }
+func TestQuota(t *testing.T)        { follow(t, "quota") }
+func TestReports(t *testing.T)      { follow(t, "reports") }
 
 // TestEveryScriptIsFollowed: no file of testdata/scripts is forgotten here.
 func TestEveryScriptIsFollowed(t *testing.T) {

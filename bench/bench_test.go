@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// BenchmarkRawLoop is the floor: see startRawLoop.
+// BenchmarkRawLoop is the lower bound of the cost: see startRawLoop.
 func BenchmarkRawLoop(b *testing.B) {
 	for _, way := range ways() {
 		b.Run(way.name, func(b *testing.B) {
@@ -19,7 +19,7 @@ func BenchmarkRawLoop(b *testing.B) {
 	}
 }
 
-// BenchmarkConsumer is the consumer, its handler trivial.
+// BenchmarkConsumer measures the consumer with a trivial handler.
 func BenchmarkConsumer(b *testing.B) {
 	for _, way := range ways() {
 		for _, concurrency := range []int{1, 4, 10, 100} {
@@ -51,7 +51,7 @@ func ways() []way {
 	}
 }
 
-// work has c work off a thousand messages at a time, and ends it.
+// work has c process a thousand messages at a time, and ends it.
 func work(b *testing.B, c *contender) {
 	const messages = 1000
 	c.queue.Work(messages)

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/serving"
 )
 
-// comparison is what a name on the command line selects.
+// comparison is a comparison that the command line can name.
 type comparison struct {
 	name, about string
 	parts       []func(io.Writer, scale) error

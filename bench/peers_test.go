@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// Every comparison with other consumers runs to its end, on the server too, and
-// its table has a row for each of them.
+// Every comparison with other consumers runs to its end, also on the server, and its table has a
+// row for each of them.
 func TestPeersRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the program, which takes a while: run without -short")
@@ -38,8 +38,8 @@ func TestPeersRun(t *testing.T) {
 	}
 }
 
-// A gate lets through as many messages as it is told to, and answers what it holds
-// like SQS: with nothing, after a long poll.
+// A gate passes as many messages as it is told to, and answers other receives as SQS does: with no
+// messages, after a long poll.
 func TestGateHoldsReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue, gate := canned.New(), newGate()
@@ -82,7 +82,7 @@ func receiveAndDelete(t *testing.T, client *sqs.Client) int {
 	return len(out.Messages)
 }
 
-// Two receives that race for the last messages leave nothing allowed, whichever
+// Two receives that compete for the last messages use up all that is permitted, whichever of them
 // gets more than it has reserved.
 func TestGateCountsWhatRacesBring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestGateCountsWhatRacesBring(t *testing.T) {
 	})
 }
 
-// Work that is not done in time is an error, not a figure.
+// If work is not done in time, the result is an error, not a figure.
 func TestGateLosesPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := newGate().work(5, time.Minute)
@@ -110,7 +110,7 @@ func TestGateLosesPatience(t *testing.T) {
 	})
 }
 
-// A receive that is held ends with its context, and with the gate's closing.
+// A receive that waits ends with its context, and when the gate is closed.
 func TestGateEndsReceives(t *testing.T) {
 	gate := newGate()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// warehouse works on so many calls at once; others share its time.
+// warehouse works on a limited number of calls at once; further calls share its time.
 type warehouse struct {
 	mu      sync.Mutex
 	bears   int
@@ -39,7 +39,7 @@ func (w *warehouse) Handle(context.Context, *reprise.Message) error {
 	return nil
 }
 
-// bear changes how many calls the warehouse bears, and forgets the slowest.
+// bear changes how many calls the warehouse can bear, and forgets the slowest call.
 func (w *warehouse) bear(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *warehouse) sinceReset() time.Duration {
 	return w.slowest
 }
 
-// backlog is enough work for long.
+// backlog is enough work for a long time.
 func backlog(q *reprisetest.Queue, n int) {
 	bodies := make([]string, n)
 	for i := range bodies {
@@ -98,8 +98,8 @@ func TestFindsWhatIsBorne(t *testing.T) {
 	})
 }
 
-// TestFailuresAreNotMeasured: calls that fail at once are no sign that more are
-// borne, and those that time out none that fewer are.
+// TestFailuresAreNotMeasured: calls that fail at once are no sign that the
+// dependency bears more, and calls that time out are no sign that it bears fewer.
 func TestFailuresAreNotMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -117,7 +117,7 @@ func TestFailuresAreNotMeasured(t *testing.T) {
 	})
 }
 
-// TestPlacesAreGivenBack whatever becomes of a run.
+// TestPlacesAreGivenBack: each run gives its place back, however it ends.
 func TestPlacesAreGivenBack(t *testing.T) {
 	l := newLimiter(t, adaptive.Config{Most: 1})
 	for _, handler := range []func(){
@@ -146,8 +146,8 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestWaitingForAPlaceIsNoAttempt: a run that is interrupted while it waits goes back
-// with what interrupted it.
+// TestWaitingForAPlaceIsNoAttempt: a run that is interrupted while it waits for a place returns the
+// cause of the interruption.
 func TestWaitingForAPlaceIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, adaptive.Config{Most: 1})

@@ -90,8 +90,9 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailedTripLeavesNoClaims: nobody would learn of them. That holds though the
-// trip's time was up before the last of them failed.
+// TestFailedTripLeavesNoClaims: if some calls of a batch fail, the claims that the others acquired
+// are released, because the caller does not learn of them. That holds even if the context ended
+// before the last call failed.
 func TestFailedTripLeavesNoClaims(t *testing.T) {
 	for _, timeIsUp := range []bool{false, true} {
 		t.Run(fmt.Sprint("time is up: ", timeIsUp), func(t *testing.T) {
@@ -119,7 +120,8 @@ func TestFailedTripLeavesNoClaims(t *testing.T) {
 	}
 }
 
-// TestCallsForEachMethod: one, and one more where a lease outlasts the retention.
+// TestCallsForEachMethod: each method makes one call, and one more where a lease outlasts the
+// retention.
 func TestCallsForEachMethod(t *testing.T) {
 	client := &meddler{Client: connect(t)}
 	store := newStore(t, client, dynamostore.Config{Table: newTable(t, connect(t))})
@@ -160,7 +162,7 @@ func TestCallsForEachMethod(t *testing.T) {
 	count("releasing", 1, func() error { _, err := store.Release(t.Context(), []idempotency.Claim{c}); return err })
 }
 
-// TestItemsAreOfTheirTimes: what the table has after each step.
+// TestItemsAreOfTheirTimes: the table has these attributes after each step.
 func TestItemsAreOfTheirTimes(t *testing.T) {
 	client := connect(t)
 	store, table := open(t, client)
@@ -202,7 +204,8 @@ func TestItemsAreOfTheirTimes(t *testing.T) {
 
 }
 
-// TestResultsThatAreJSON are where Powertools has them, as they are.
+// TestResultsThatAreJSON: results that are JSON are kept unchanged, in the attribute that
+// Powertools uses.
 func TestResultsThatAreJSON(t *testing.T) {
 	client := connect(t)
 	store, table := open(t, client)
@@ -222,7 +225,8 @@ func TestResultsThatAreJSON(t *testing.T) {
 	}
 }
 
-// TestForeignItemIsAnError, and nothing runs.
+// TestForeignItemIsAnError: for an item that is not an idempotency record, the store returns an
+// error, and nothing runs.
 func TestForeignItemIsAnError(t *testing.T) {
 	client := connect(t)
 	store, table := open(t, client)

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// Orders that a Lambda function in Python also gets, and of which each is worked off
-// once, by either. There it says
+// A Lambda function in Python gets the same orders. Each is worked off once, by either side. The
+// function has
 //
 //	@idempotent(
 //	    persistence_store=DynamoDBPersistenceLayer(table_name="idempotency"),

@@ -17,14 +17,14 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// awkward is what JSON writers escape differently.
+// awkward has characters that JSON writers escape differently.
 const awkward = "ö \"\\\b\f\n\r\t\x01\x7f\u2028<&>🚀"
 
 // byID is the message's own id.
 func byID(m *reprise.Message) (string, error) { return m.ID, nil }
 
-// TestKeysArePowertools: what version 3.37.0 for Python and 2.35.0 for TypeScript put
-// into their tables.
+// TestKeysArePowertools: the keys are those that Powertools 3.37.0 for Python and 2.35.0 for
+// TypeScript write into their tables.
 func TestKeysArePowertools(t *testing.T) {
 	for _, c := range []struct {
 		prefix, value, python, typescript string
@@ -55,7 +55,7 @@ func num[N int64 | string](n N) types.AttributeValue {
 
 type attributes = map[string]types.AttributeValue
 
-// TestPowertoolsItemsAreRead as those versions wrote them, but for the times.
+// TestPowertoolsItemsAreRead: items are read as those versions wrote them, except for the times.
 func TestPowertoolsItemsAreRead(t *testing.T) {
 	client := connect(t)
 	table := newTable(t, client)
@@ -134,8 +134,8 @@ func order(id string, amount int) *reprise.Message {
 	return &reprise.Message{ID: "id of " + id, Body: string(body)}
 }
 
-// TestPowertoolsForPython itself, at the same table: each side knows what the other
-// has done, is doing, and has given up.
+// TestPowertoolsForPython runs Powertools itself on the same table: each side sees which work the
+// other has done, is doing and has given up.
 func TestPowertoolsForPython(t *testing.T) {
 	client := connect(t)
 	store, table := open(t, client)

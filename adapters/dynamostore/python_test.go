@@ -15,12 +15,12 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// functionTime is how much time its context says that the function has left.
+// functionTime is the time that the function has left, as its context says.
 const functionTime = 3 * time.Second
 
-// functionSource is a Lambda function with Powertools. It is invoked for each line that
-// it reads, and says what happens. What ends a process passes through Powertools, and
-// leaves what a killed function leaves.
+// functionSource is a Lambda function with Powertools. It is invoked for each line that it reads,
+// and prints the result. An exception that ends the process passes through Powertools and leaves
+// the same record as a function that is killed.
 const functionSource = `
 import json, os, sys, boto3
 from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, IdempotencyConfig, idempotent
@@ -89,8 +89,8 @@ func startFunction(t *testing.T, table string) *function {
 	return f
 }
 
-// says invokes the function with m, lets it end in a way, and fails the test unless it
-// says what is wanted.
+// says invokes the function with m and lets it end as given. It fails the test unless the function
+// prints the expected text.
 func (f *function) says(t *testing.T, m *reprise.Message, end, want string) {
 	t.Helper()
 	line, _ := json.Marshal([]string{m.Body, end}) // strings can be marshalled

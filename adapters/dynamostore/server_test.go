@@ -21,9 +21,9 @@ import (
 	"github.com/reprise-sqs/reprise/adapters/dynamostore"
 )
 
-// moto runs moto's DynamoDB on a port of its choice until its input ends. It answers
-// one request at a time, for moto's conditions and writes are not one step: of two
-// threads both could acquire a key.
+// moto runs moto's DynamoDB on a free port until its input ends. The server answers one request at
+// a time: moto checks conditions and writes in two steps, so that two threads could both acquire a
+// key.
 const moto = `
 import os, sys, threading
 from moto.server import DomainDispatcherApplication, create_backend_app
@@ -42,7 +42,7 @@ threading.Thread(target=end, daemon=True).start()
 server.serve_forever()
 `
 
-// endpoint is the server's, and absent why there is none.
+// endpoint is the server's address; absent is the reason why there is no server.
 var endpoint, absent string
 
 func TestMain(m *testing.M) {
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// missing says what is missing to run Python with a module, if something is.
+// missing returns the reason why Python cannot run with a module; empty if it can.
 func missing(module string) string {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -151,7 +151,7 @@ func open(t testing.TB, client *dynamodb.Client) (*dynamostore.Store, string) {
 	return newStore(t, client, dynamostore.Config{Table: table}), table
 }
 
-// item is what a table has under an id.
+// item returns the item of the table under an id.
 func item(t testing.TB, client *dynamodb.Client, table, id string) map[string]types.AttributeValue {
 	t.Helper()
 	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{

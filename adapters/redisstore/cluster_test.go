@@ -69,7 +69,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
-// TestCluster: a batch goes to all nodes, whatever the keys, braces included.
+// TestCluster: a batch goes to all nodes, whatever its keys are, also keys with braces.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: startCluster(t), ContextTimeoutEnabled: true})

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// Each message's work once, for all processes that share a Redis server.
+// The work of each message is done once by all processes that share a Redis server.
 func Example() {
 	run := func(ctx context.Context, sqsClient reprise.Client, queueURL string, handler reprise.Handler) error {
 		client := redis.NewClient(&redis.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})

@@ -37,8 +37,8 @@ func ask(t testing.TB, s idempotency.Store, r idempotency.Request) idempotency.A
 	return answers[0]
 }
 
-// TestTimesAreTheServers: in a bubble where it is the year 2000 and no time passes,
-// claims end when they do for the server.
+// TestTimesAreTheServers: claims end by the clock of the server, also where ours stands still in
+// the year 2000, in a bubble.
 func TestTimesAreTheServers(t *testing.T) {
 	needProgram(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -68,8 +68,8 @@ func TestTimesAreTheServers(t *testing.T) {
 	})
 }
 
-// TestServerDropsRecords when their retention ends: those of completed keys, of
-// released ones, and of claims whose process died.
+// TestServerDropsRecords: the server drops records when their retention ends: those of completed
+// keys, of released keys, and of claims whose process died.
 func TestServerDropsRecords(t *testing.T) {
 	client := connect(t)
 	prefix := newPrefix()
@@ -107,8 +107,8 @@ func TestServerDropsRecords(t *testing.T) {
 	})
 }
 
-// TestTokensGrowThoughTheClockDoesNot: after a failover to a server whose clock is
-// behind, for instance, while the record is there.
+// TestTokensGrowThoughTheClockDoesNot: tokens grow while the record exists, also after a failover
+// to a server whose clock is behind.
 func TestTokensGrowThoughTheClockDoesNot(t *testing.T) {
 	client := connect(t)
 	store, err := redisstore.New(client, redisstore.Config{Prefix: "ahead:"})
@@ -131,7 +131,8 @@ func TestTokensGrowThoughTheClockDoesNot(t *testing.T) {
 	}
 }
 
-// TestSilentServerDoesNotHoldCallersUp beyond their context.
+// TestSilentServerDoesNotHoldCallersUp: if the server does not answer, calls end with their
+// context.
 func TestSilentServerDoesNotHoldCallersUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,7 +149,7 @@ func TestSilentServerDoesNotHoldCallersUp(t *testing.T) {
 	}
 }
 
-// TestForeignKeyIsAnError of the trip: the prefix is somebody else's.
+// TestForeignKeyIsAnError: the trip fails if a key under the prefix belongs to another program.
 func TestForeignKeyIsAnError(t *testing.T) {
 	client := connect(t)
 	store, err := redisstore.New(client, redisstore.Config{Prefix: "foreign:"})
@@ -180,8 +181,9 @@ func TestForeignKeyIsAnError(t *testing.T) {
 	}
 }
 
-// TestFailedTripLeavesNoClaims: nobody would learn of them, and their messages would
-// wait for the leases to end. That holds though the trip's time is up.
+// TestFailedTripLeavesNoClaims: if a trip fails, the claims that it has acquired are released,
+// because the caller does not learn of them; otherwise their messages would wait for the leases to
+// end. That holds even if the context has ended.
 func TestFailedTripLeavesNoClaims(t *testing.T) {
 	for name, failed := range map[string]func(*redis.Client, context.CancelFunc) redisstore.Client{
 		"refused":    func(c *redis.Client, _ context.CancelFunc) redisstore.Client { return c },
@@ -210,7 +212,7 @@ func TestFailedTripLeavesNoClaims(t *testing.T) {
 	}
 }
 
-// stopping is a client that ends the context of a call which has answered.
+// stopping is a client that ends the context of a call after the reply.
 type stopping struct {
 	*redis.Client
 	stop context.CancelFunc
@@ -221,7 +223,7 @@ func (s stopping) Pipelined(ctx context.Context, fill func(redis.Pipeliner) erro
 	return s.Client.Pipelined(ctx, fill)
 }
 
-// stand is a client that answers each call of a pipeline with the same.
+// stand is a client that answers each call of a pipeline with the same reply.
 type stand struct {
 	reply any
 	err   error
@@ -237,7 +239,7 @@ func (s stand) Pipelined(ctx context.Context, fill func(redis.Pipeliner) error) 
 	return cmds, s.err
 }
 
-// TestStrangeRepliesLetNothingRun.
+// TestStrangeRepliesLetNothingRun: an unknown reply of the script is an error, and nothing runs.
 func TestStrangeRepliesLetNothingRun(t *testing.T) {
 	errLimited := errors.New("limited")
 	for name, client := range map[string]stand{
@@ -258,7 +260,7 @@ func TestStrangeRepliesLetNothingRun(t *testing.T) {
 	}
 }
 
-// TestDefaults: a client there has to be; the prefix has one.
+// TestDefaults: the client is required; the prefix has a default.
 func TestDefaults(t *testing.T) {
 	if _, err := redisstore.New(nil, redisstore.Config{}); err == nil || !strings.Contains(err.Error(), "redis.NewClient") {
 		t.Errorf("a nil client: %v", err)

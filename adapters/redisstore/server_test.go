@@ -23,7 +23,7 @@ type server struct {
 	cmd *exec.Cmd
 }
 
-// program is the server's program, and absent why there is none.
+// program is the server's program; absent is the reason why there is none.
 var program, absent = findProgram()
 
 func findProgram() (path, absent string) {
@@ -112,7 +112,7 @@ func needProgram(t testing.TB) {
 
 var errNotYet = errors.New("not yet")
 
-// eventually waits until there is no error.
+// eventually repeats a check until it returns no error.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	if err := within10s(check); err != nil {
@@ -131,7 +131,7 @@ func within10s(check func() error) (err error) {
 
 var prefixes atomic.Int32
 
-// newPrefix returns a prefix that no other test uses, nor another run of the same.
+// newPrefix returns a prefix that no other test and no other run of this test uses.
 func newPrefix() string { return "test" + strconv.Itoa(int(prefixes.Add(1))) + ":" }
 
 // newStore returns a store under a prefix of its own.

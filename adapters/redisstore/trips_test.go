@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency"
 )
 
-// odometer is a hook of go-redis that counts round trips where they happen: on its
-// connections, one whenever something is written after something has been read.
+// odometer is a hook of go-redis that counts round trips on its connections: one for each write
+// after a read.
 type odometer struct{ trips atomic.Int64 }
 
 func (o *odometer) DialHook(dial redis.DialHook) redis.DialHook {
@@ -36,7 +36,7 @@ func (o *odometer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return next
 }
 
-// countedConn is one connection, which has one user at a time.
+// countedConn is one connection, which one goroutine uses at a time.
 type countedConn struct {
 	net.Conn
 	odometer *odometer
@@ -56,8 +56,8 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// TestTenMessagesAreOneTripEachWay, and two if the server does not know the script
-// yet.
+// TestTenMessagesAreOneTripEachWay: ten messages take one round trip to claim and one to complete,
+// and two if the server does not know the script yet.
 func TestTenMessagesAreOneTripEachWay(t *testing.T) {
 	for _, size := range []int{10, 256} {
 		t.Run(fmt.Sprint(size, " messages"), func(t *testing.T) {
@@ -118,7 +118,8 @@ func TestTenMessagesAreOneTripEachWay(t *testing.T) {
 	}
 }
 
-// TestScriptsThatTheServerForgets are sent again, in a batch of which it knows some.
+// TestScriptsThatTheServerForgets: scripts that the server has forgotten are sent again, also in a
+// batch of which the server knows some scripts.
 func TestScriptsThatTheServerForgets(t *testing.T) {
 	client := connect(t)
 	store := newStore(t, client)
@@ -134,8 +135,7 @@ func TestScriptsThatTheServerForgets(t *testing.T) {
 	}
 }
 
-// BenchmarkTenMessages is ten new messages at once: how long they take, and how many
-// round trips.
+// BenchmarkTenMessages measures ten new messages at once: the time, and the number of round trips.
 func BenchmarkTenMessages(b *testing.B) {
 	var counted odometer
 	client := connect(b, &counted)

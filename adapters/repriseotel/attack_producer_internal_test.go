@@ -1,5 +1,5 @@
-// This file holds off a producer that may send to one queue: the trace context that it
-// writes into a message is the context of that message's spans, and costs little.
+// The attacker of this file is a producer that may send to one queue: the trace context that it
+// writes into a message becomes the context of that message's spans only, and costs little.
 
 package repriseotel
 
@@ -18,8 +18,8 @@ import (
 
 var everything = newPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
 
-// TestAttackLongTraceContext: what is longer than any context is not read, whatever it
-// begins with, and takes no memory in proportion to its length.
+// TestAttackLongTraceContext: a text longer than any context is not read, whatever it begins with,
+// and takes no memory in proportion to its length.
 func TestAttackLongTraceContext(t *testing.T) {
 	const xray = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8"
 	const w3c = "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01"
@@ -60,8 +60,7 @@ func TestAttackContextOfTheConsumer(t *testing.T) {
 	}
 }
 
-// FuzzAttackXRay: whatever a header says, nothing panics, and what is found is a whole
-// context.
+// FuzzAttackXRay: no header causes a panic, and each context that is found is complete.
 func FuzzAttackXRay(f *testing.F) {
 	f.Add("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1")
 	f.Add("Root=1-5759e988-bd862e3fe1be46a994272793;Root=;Parent=53995c3f42cd8ad8;;=")

@@ -39,8 +39,8 @@ func measured(t *testing.T, queueURL string) (*repriseotel.Telemetry, *sdkmetric
 	return telemetry, reader
 }
 
-// readings are the values of metrics: the count and the sum of histograms. What is
-// still zero is left out, where that is asked for.
+// readings returns the values of metrics: the count and the sum of histograms. Values of zero are
+// left out on request.
 func readings(t *testing.T, reader *sdkmetric.ManualReader, zeros bool) string {
 	t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -81,8 +81,8 @@ func readings(t *testing.T, reader *sdkmetric.ManualReader, zeros bool) string {
 	return b.String()
 }
 
-// verdict lets the handler do what the body says, for a time of its own: what ends
-// at the same time may share a request, or may not.
+// verdict has the handler end as the body says, each message after a different time: handlers that
+// end at the same time may share a request or not.
 func verdict(_ context.Context, m *reprise.Message) error {
 	time.Sleep(time.Duration(len(m.Body)) * time.Second)
 	switch m.Body {
@@ -112,8 +112,8 @@ func verdict(_ context.Context, m *reprise.Message) error {
 
 var bodies = []string{"succeeds", "fails once", "asks to wait", "is given back", "is hopeless", "fails every time", "panics", "takes its time"}
 
-// TestMetricsOfAllThatHappens: names, units, kinds, attributes and values, of one
-// message for each thing that can become of one.
+// TestMetricsOfAllThatHappens: names, units, kinds, attributes and values, with one message for
+// each possible outcome.
 func TestMetricsOfAllThatHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -157,7 +157,7 @@ func TestMetricsOfAllThatHappens(t *testing.T) {
 	})
 }
 
-// TestMetricsBeginWithZero: what counts is there before it has counted anything.
+// TestMetricsBeginWithZero: counters exist before they have counted anything.
 func TestMetricsBeginWithZero(t *testing.T) {
 	telemetry, reader := measured(t, orders)
 	consumer, err := reprise.New(sqs.New(sqs.Options{}), orders, reprise.HandlerFunc(verdict), reprise.Config{Observer: telemetry.Observer()})
@@ -170,8 +170,8 @@ func TestMetricsBeginWithZero(t *testing.T) {
 	golden(t, "metrics-first.txt", readings(t, reader, true))
 }
 
-// TestConsumersThatShareTelemetry are all seen: what has become of the one is not
-// hidden by the other.
+// TestConsumersThatShareTelemetry: consumers that share telemetry are all measured: the values of
+// one do not hide those of another.
 func TestConsumersThatShareTelemetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -195,7 +195,8 @@ func TestConsumersThatShareTelemetry(t *testing.T) {
 	})
 }
 
-// TestNothingToWatch is an error at once, not when metrics are collected.
+// TestNothingToWatch: Watch without a consumer is an error at once, not only when metrics are
+// collected.
 func TestNothingToWatch(t *testing.T) {
 	telemetry, _ := measured(t, orders)
 	if _, err := telemetry.Watch(nil); err == nil || !strings.Contains(err.Error(), "reprise.New") {
@@ -218,8 +219,8 @@ func gauges(readings string) string {
 	return b.String()
 }
 
-// TestMetricsOfAnOutage: the breaker's state, what is held, and that to hold is no
-// retry.
+// TestMetricsOfAnOutage: the breaker's state and the held messages are measured, and a held message
+// does not count as a retry.
 func TestMetricsOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -247,8 +248,8 @@ func TestMetricsOfAnOutage(t *testing.T) {
 	})
 }
 
-// TestMetricsOfRequestsThatFail have the code of the error, and those of a FIFO
-// queue's held failures count as retries.
+// TestMetricsOfRequestsThatFail: failed requests have the code of the error, and held failures of a
+// FIFO queue count as retries.
 func TestMetricsOfRequestsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
@@ -274,8 +275,8 @@ func TestMetricsOfRequestsThatFail(t *testing.T) {
 	})
 }
 
-// TestTurnedOff: without providers that do something the consumer is given no func
-// to call, so that it pays nothing.
+// TestTurnedOff: with providers that do nothing, the consumer gets no function to call, so
+// telemetry costs nothing.
 func TestTurnedOff(t *testing.T) {
 	telemetry, err := repriseotel.New("https://sqs.us-east-1.amazonaws.com/123456789012/orders", repriseotel.Config{
 		TracerProvider: notrace.NewTracerProvider(),

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestValuesOfANewerLibrary: outcomes, reasons, operations and states that were not known
-// when this module was built are counted under the names that the library has for them.
+// TestValuesOfANewerLibrary: outcomes, reasons, operations and states that a newer library adds are
+// counted under the names that the library gives them.
 func TestValuesOfANewerLibrary(t *testing.T) {
 	const newer = 200
 	reader := sdkmetric.NewManualReader()

@@ -59,8 +59,8 @@ func traced(t *testing.T) context.Context {
 	return propagation.TraceContext{}.Extract(t.Context(), carrier)
 }
 
-// TestInjectKeepsWithinSQSsLimits: ten attributes, one of which a consumer needs
-// for itself, and 1 MiB. What the caller's map holds is left alone.
+// TestInjectKeepsWithinSQSsLimits: SQS permits ten attributes, one of which the consumer needs, and
+// 1 MiB. Inject does not change the caller's map.
 func TestInjectKeepsWithinSQSsLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -105,8 +105,8 @@ func TestInjectKeepsWithinSQSsLimits(t *testing.T) {
 	}
 }
 
-// TestInjectWritesTheTraceFirst: of a propagator that has more to say, whose fields
-// are in no order, what has no room is not the trace.
+// TestInjectWritesTheTraceFirst: if the fields of a propagator do not all fit, the trace is
+// written, and other fields are left out, in whatever order the propagator names them.
 func TestInjectWritesTheTraceFirst(t *testing.T) {
 	tenant, err := baggage.NewMember("tenant", "acme")
 	if err != nil {
@@ -127,7 +127,8 @@ func TestInjectWritesTheTraceFirst(t *testing.T) {
 	}
 }
 
-// TestInjectLeavesNothingOfAnotherTrace: a trace state belongs to its own trace only.
+// TestInjectLeavesNothingOfAnotherTrace: a trace state of an earlier trace is removed, since it
+// belongs to that trace only.
 func TestInjectLeavesNothingOfAnotherTrace(t *testing.T) {
 	m := reprise.Outgoing{Body: "order", Attributes: map[string]types.MessageAttributeValue{
 		"traceparent": stringValue("00-00000000000000000000000000000001-0000000000000001-01"),
@@ -145,7 +146,7 @@ func TestInjectLeavesNothingOfAnotherTrace(t *testing.T) {
 	}
 }
 
-// TestInjectWithoutATrace leaves the message as it is.
+// TestInjectWithoutATrace: without a trace the message stays unchanged.
 func TestInjectWithoutATrace(t *testing.T) {
 	m := reprise.Outgoing{Body: "order"}
 	newTelemetry(t, repriseotel.Config{}).Inject(t.Context(), &m)
@@ -176,7 +177,7 @@ const (
 	xrayHeader          = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
 )
 
-// TestCreationContext: where it is read from, and when there is none.
+// TestCreationContext: from where the creation context is read, and when there is none.
 func TestCreationContext(t *testing.T) {
 	w3c := map[string]types.MessageAttributeValue{"traceparent": stringValue("00-" + w3cTrace + "-" + w3cSpan + "-01")}
 	for _, tt := range []struct {
@@ -203,7 +204,7 @@ func TestCreationContext(t *testing.T) {
 	}
 }
 
-// checkCreation holds a span's parent and link against a context; none if empty.
+// checkCreation compares a span's parent and link with a context; empty means none.
 func checkCreation(t *testing.T, s sdktrace.ReadOnlySpan, traceID, spanID string) {
 	t.Helper()
 	if traceID == "" {
@@ -222,8 +223,8 @@ func checkCreation(t *testing.T, s sdktrace.ReadOnlySpan, traceID, spanID string
 	}
 }
 
-// TestXRayHeaderArrives with the message, as SQS has it of a producer that X-Ray
-// traces.
+// TestXRayHeaderArrives: the X-Ray header that SQS has from a traced producer arrives with the
+// message.
 func TestXRayHeaderArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -234,7 +235,7 @@ func TestXRayHeaderArrives(t *testing.T) {
 	})
 }
 
-// TestPropagatorOfYourOwn: whatever it carries arrives, with the trace or without.
+// TestPropagatorOfYourOwn: all fields of a user's propagator arrive, with the trace and without.
 func TestPropagatorOfYourOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -270,8 +271,8 @@ func send(t *testing.T, q *reprisetest.Queue, telemetry *repriseotel.Telemetry, 
 	}
 }
 
-// TestSendKeepsAContextThatIsThere: a message that was made in a span of its own is
-// not said to be made by the request that sends it.
+// TestSendKeepsAContextThatIsThere: a message that already has the context of a span keeps it: Send
+// does not replace it by the context of the request.
 func TestSendKeepsAContextThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -302,7 +303,7 @@ func TestSendKeepsAContextThatIsThere(t *testing.T) {
 	})
 }
 
-// TestQueueURL: what it says of the queue, and what it must be.
+// TestQueueURL: the attributes that are read from a queue's URL, and the URLs that are refused.
 func TestQueueURL(t *testing.T) {
 	for url, want := range map[string]string{
 		orders: "messaging.destination.name=orders server.address=sqs.us-east-1.amazonaws.com cloud.region=us-east-1",

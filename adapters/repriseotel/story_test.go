@@ -55,7 +55,7 @@ func (p *process) telemetry(t *testing.T, q *reprisetest.Queue, cfg repriseotel.
 	return telemetry
 }
 
-// counted makes ids that name their process, so that a story is the same each time.
+// counted makes ids that name their process, so that the story is the same in each run.
 type counted struct {
 	process string
 
@@ -82,7 +82,7 @@ func (c *counted) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 	return id
 }
 
-// story tells the spans of processes as trees, in the order of their start.
+// story writes the spans of processes as trees, in the order of their start.
 func story(processes ...*process) string {
 	type told struct {
 		process *process
@@ -135,7 +135,7 @@ func describe(b *strings.Builder, indent string, label map[trace.SpanID]string, 
 	}
 }
 
-// values writes attributes, with what differs from run to run left out.
+// values writes attributes, without those that differ from run to run.
 func values(all []attribute.KeyValue) string {
 	var parts []string
 	for _, kv := range all {
@@ -148,7 +148,7 @@ func values(all []attribute.KeyValue) string {
 	return strings.Join(parts, " ")
 }
 
-// golden holds got against a file.
+// golden compares got with a file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -166,11 +166,11 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// every retries after exactly a minute.
+// every is a backoff of exactly one minute.
 var every = retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: 9}
 
-// worker is a handler that works for a second, starts a span of its own, and fails
-// before attempt n.
+// worker is a handler that works for a second and starts a span of its own. It fails before attempt
+// n.
 func worker(p *process, n int) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		_, span := p.provider.Tracer("shop").Start(ctx, "ship")
@@ -200,9 +200,8 @@ func produce(t *testing.T, q *reprisetest.Queue, web *process, cfg repriseotel.C
 	}
 }
 
-// fiveAttempts lets one message fail four times: twice by visibility in process a,
-// which then sends a copy, since the queue permits three receives; and once more in
-// process b.
+// fiveAttempts has one message fail four times: twice by visibility in process a, which then sends
+// a copy because the queue permits three receives, and once more in process b.
 func fiveAttempts(t *testing.T, q *reprisetest.Queue, a, b *process, cfg repriseotel.Config) {
 	t.Helper()
 	first := q.ConsumeWith(q.Client(), worker(a, 5), reprise.Config{Retry: every, Observer: a.telemetry(t, q, cfg).Observer()})
@@ -213,8 +212,8 @@ func fiveAttempts(t *testing.T, q *reprisetest.Queue, a, b *process, cfg reprise
 	synctest.Wait()
 }
 
-// TestOneMessageIsOneStory: a message over five attempts and two processes, from
-// the request that sent it on. Names, kinds, parents, links, events, attributes.
+// TestOneMessageIsOneStory: the names, kinds, parents, links, events and attributes of all spans of
+// a message, from the request that sent it, over five attempts and two processes.
 func TestOneMessageIsOneStory(t *testing.T) {
 	for file, cfg := range map[string]repriseotel.Config{"story.txt": {}, "story-own-traces.txt": {OwnTraces: true}} {
 		t.Run(file, func(t *testing.T) {

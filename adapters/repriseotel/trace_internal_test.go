@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestOtherObserversBeginSpansAndLeaveTrails: telemetry ends the spans that it has
-// begun itself, and remembers nothing of runs that it will not be told of by name.
+// TestOtherObserversBeginSpansAndLeaveTrails: telemetry ends only the spans that it has begun
+// itself, and remembers nothing of runs of which it learns no end.
 func TestOtherObserversBeginSpansAndLeaveTrails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -58,8 +58,8 @@ func TestOtherObserversBeginSpansAndLeaveTrails(t *testing.T) {
 	})
 }
 
-// TestNothingIsRememberedOfMessagesThatAreGone, whatever became of them: deleted,
-// held and run again, retried, dead-lettered, lost.
+// TestNothingIsRememberedOfMessagesThatAreGone: deleted, held and run again, retried, dead-lettered
+// or lost.
 func TestNothingIsRememberedOfMessagesThatAreGone(t *testing.T) {
 	for name, attributes := range map[string]map[string]string{
 		"standard": nil,

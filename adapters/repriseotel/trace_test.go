@@ -42,9 +42,8 @@ func runs(p *process) (all []sdktrace.ReadOnlySpan) {
 	return all
 }
 
-// TestRunsOfAMessageWithoutAContext share the trace that the first began, each a
-// child of the one before; and none belongs to the span in which the consumer was
-// started.
+// TestRunsOfAMessageWithoutAContext: the runs share the trace that the first run began, each as a
+// child of the run before. None belongs to the span in which the consumer was started.
 func TestRunsOfAMessageWithoutAContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -79,7 +78,7 @@ func TestRunsOfAMessageWithoutAContext(t *testing.T) {
 	})
 }
 
-// TestSpanOfEachOutcome: what a run's span says, by how the run ends.
+// TestSpanOfEachOutcome: the span of a run for each way in which the run can end.
 func TestSpanOfEachOutcome(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -145,7 +144,7 @@ func TestSpanOfEachOutcome(t *testing.T) {
 	}
 }
 
-// TestLostLeaseIsSeen: a run whose lease ends, and a settlement that SQS never
+// TestLostLeaseIsSeen: spans show a run whose lease ends, and a settlement that SQS never
 // acknowledges.
 func TestLostLeaseIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,8 +178,8 @@ func TestLostLeaseIsSeen(t *testing.T) {
 	})
 }
 
-// TestSpansThatAreNotSampled cost no span for the settlement, and still lead the
-// next attempt to this one.
+// TestSpansThatAreNotSampled: for a span that is not sampled no settlement span is made, and the
+// next attempt still continues its trace.
 func TestSpansThatAreNotSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -204,7 +203,8 @@ func TestSpansThatAreNotSampled(t *testing.T) {
 	})
 }
 
-// TestEachMessageOfABatchHasItsRun: with its own context, and its own end.
+// TestEachMessageOfABatchHasItsRun: each message of a batch has a span with its own context and its
+// own end.
 func TestEachMessageOfABatchHasItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -1,6 +1,6 @@
-// This file holds off a producer that may send to one queue: by a pointer that it has
-// written itself, a consumer must not read or delete, with its own permissions, what the
-// producer may not, nor take what S3 answers to it for an outage that stops all others.
+// The attacker of this file is a producer that may send to one queue. By a pointer that it has
+// forged, it must not make a consumer read or delete objects to which the producer has no access,
+// nor make the consumer take S3's answer for an outage that stops all other messages.
 
 package s3payload_test
 
@@ -28,8 +28,8 @@ import (
 
 const aUUID = "123e4567-e89b-42d3-a456-426614174000"
 
-// TestAttackForgedPointer: an object outside of the bucket and the prefix that are
-// configured is neither read nor deleted, and the message is refused for good.
+// TestAttackForgedPointer: an object outside of the configured bucket and prefix is neither read
+// nor deleted, and the message is refused for good.
 func TestAttackForgedPointer(t *testing.T) {
 	for _, at := range []string{
 		"secrets/orders/" + aUUID, "payloads/invoices/" + aUUID, "payloads/orders/../invoices/" + aUUID, "payloads/" + aUUID,
@@ -55,8 +55,8 @@ func TestAttackForgedPointer(t *testing.T) {
 	}
 }
 
-// TestAttackForgedPointerOfAConsumer: the consumer of a queue dead-letters such a message
-// with the reason, and nothing is deleted after it.
+// TestAttackForgedPointerOfAConsumer: the consumer dead-letters such a message with the reason, and
+// then deletes no object.
 func TestAttackForgedPointerOfAConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStorage()
@@ -82,9 +82,9 @@ func TestAttackForgedPointerOfAConsumer(t *testing.T) {
 	})
 }
 
-// TestAttackDeleteByGuess: in a bucket without a prefix for payloads, an object whose
-// name can be guessed is not deleted; one with the name of a payload is, and under a
-// prefix every one, as it is a payload.
+// TestAttackDeleteByGuess: in a bucket without a prefix for payloads, an object whose name can be
+// guessed is not deleted, and one with the name of a payload is. Under a prefix every object is a
+// payload, and is deleted.
 func TestAttackDeleteByGuess(t *testing.T) {
 	for _, test := range []struct {
 		prefix, key string
@@ -109,8 +109,8 @@ func TestAttackDeleteByGuess(t *testing.T) {
 	}
 }
 
-// TestAttackSizeOfAnObject: how much is read and held is bounded by Config, not by what
-// the message or the reply says.
+// TestAttackSizeOfAnObject: Config limits how much is read and held, whatever the message or the
+// reply says.
 func TestAttackSizeOfAnObject(t *testing.T) {
 	for _, said := range []string{"1001", "9223372036854775807", "99999999999999999999", "1e9", "5"} {
 		store := newStorage()
@@ -140,9 +140,9 @@ func TestAttackNestedPointer(t *testing.T) {
 	}
 }
 
-// TestAttackPointersThatLookLikeAnOutage: S3's answers about one object, which a forged
-// pointer can provoke, fail the message alone; only those that every object would get
-// count as unavailable.
+// TestAttackPointersThatLookLikeAnOutage: an answer of S3 about one object, which a forged pointer
+// can provoke, fails that message alone. Only answers that every object would get count as
+// unavailable.
 func TestAttackPointersThatLookLikeAnOutage(t *testing.T) {
 	const permanent, plain, unavailable = "permanent", "plain", "unavailable"
 	for _, tt := range []struct {
@@ -218,8 +218,8 @@ func TestAttackPointersThatLookLikeAnOutage(t *testing.T) {
 	}
 }
 
-// denying answers for an object that does not exist as S3 does to a role without
-// s3:ListBucket, or to a key that it does not like.
+// denying answers like S3 for an object that does not exist, to a role without s3:ListBucket or for
+// a key that S3 refuses.
 type denying struct {
 	*storage
 	code string
@@ -235,8 +235,8 @@ func (d denying) GetObject(ctx context.Context, in *s3.GetObjectInput, opts ...f
 	return d.storage.GetObject(ctx, in, opts...)
 }
 
-// TestAttackForgedPointersOpenNoBreaker: 25 pointers to objects that do not exist hold up
-// nobody else's messages, and each is retried and dead-lettered with S3's answer.
+// TestAttackForgedPointersOpenNoBreaker: 25 pointers to objects that do not exist delay no other
+// messages, and each is retried and dead-lettered with S3's answer.
 func TestAttackForgedPointersOpenNoBreaker(t *testing.T) {
 	for _, code := range []string{"AccessDenied", "InvalidURI", "InvalidRequest", "KeyTooLongError"} {
 		t.Run(code, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// TestCostOfMessagesWithTheirBody: none, where it is fetched and where it is removed.
+// TestCostOfMessagesWithTheirBody: for a message that contains its body, Fetch and Remove make no
+// call and allocate nothing.
 func TestCostOfMessagesWithTheirBody(t *testing.T) {
 	p := newPayloads(t, newStorage())
 	h := p.Fetch(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil }))
@@ -28,7 +29,7 @@ func TestCostOfMessagesWithTheirBody(t *testing.T) {
 	}
 }
 
-// TestCostOfSmallMessages: what is not offloaded costs nothing to send.
+// TestCostOfSmallMessages: sending a message that is not offloaded costs nothing more.
 func TestCostOfSmallMessages(t *testing.T) {
 	p := newPayloads(t, newStorage())
 	m := reprise.Outgoing{Body: "order", Attributes: map[string]types.MessageAttributeValue{"tenant": text("acme")}}

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/middleware"
 )
 
-// Order is what the examples' messages hold.
+// Order is the content of the examples' messages.
 type Order struct {
 	ID    string   `json:"id"`
 	Items []string `json:"items"`
@@ -27,7 +27,7 @@ func ship(_ context.Context, o Order) error {
 	return nil
 }
 
-// Both sides: a sender whose messages may be of any size, and a consumer of them.
+// Both sides: a sender whose messages may have any size, and their consumer.
 func Example() {
 	send := func(ctx context.Context, cfg aws.Config, queueURL string, orders ...reprise.Outgoing) error {
 		payloads, err := s3payload.New(s3.NewFromConfig(cfg), s3payload.Config{Bucket: "shop-payloads", Prefix: "orders/"})
@@ -58,8 +58,8 @@ func Example() {
 	_, _ = send, consume // they need AWS: the tests of this package do the same against servers of their own
 }
 
-// Compress what is large first: it may then fit into its message, or is at least a
-// smaller object. The handler's side has the reverse order.
+// Compress large bodies first: the result may fit into the message, or is at least a smaller
+// object. The handler's side has the reverse order.
 func ExamplePayloads_Offload_compressed() {
 	payloads, err := s3payload.New(newStorage(), s3payload.Config{Bucket: "shop-payloads", Threshold: 1000}) // an S3 client, elsewhere
 	if err != nil {

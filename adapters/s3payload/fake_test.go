@@ -26,32 +26,31 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// storage is an S3 in memory, for bubbles: with the errors, and the delays, that a test
-// wants.
+// storage is an S3 in memory for bubbles, with errors and delays as a test sets them.
 type storage struct {
 	mu       sync.Mutex
 	objects  map[string]string // by bucket/key
 	failures map[string][]error
 	calls    map[string]int
 	delay    time.Duration           // of every call
-	reader   func(string) io.Reader  // makes of an object what is read of it
+	reader   func(string) io.Reader  // changes the content that is read of an object
 	unsized  bool                    // replies do not say how long an object is
 	deleting func(bucketKey string)  // is told before an object goes
-	wrong    func(body string) int64 // what a reply says instead
+	wrong    func(body string) int64 // the length that a reply names instead of the real one
 }
 
 func newStorage() *storage {
 	return &storage{objects: make(map[string]string), failures: make(map[string][]error), calls: make(map[string]int)}
 }
 
-// fail lets the next calls of an operation fail, each with one of the errors.
+// fail has the next calls of an operation fail, each with one of the errors.
 func (s *storage) fail(operation string, errs ...error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures[operation] = append(s.failures[operation], errs...)
 }
 
-// keys returns what there is.
+// keys returns the names of all objects.
 func (s *storage) keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +63,8 @@ func (s *storage) count(operation string) int {
 	return s.calls[operation]
 }
 
-// begin is what all calls have in common. The caller holds s.mu afterwards, unless it
-// returns an error.
+// begin does the part that all calls have in common. It locks s.mu unless it returns an error; the
+// caller unlocks it.
 func (s *storage) begin(ctx context.Context, operation string) error {
 	if s.delay > 0 {
 		select {
@@ -129,7 +128,7 @@ func (s *storage) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput, _ 
 	if s.deleting != nil {
 		s.deleting(*in.Bucket + "/" + *in.Key)
 	}
-	delete(s.objects, *in.Bucket+"/"+*in.Key) // of what does not exist S3 says nothing
+	delete(s.objects, *in.Bucket+"/"+*in.Key) // S3 reports no error if it does not exist
 	return &s3.DeleteObjectOutput{}, nil
 }
 
@@ -140,7 +139,7 @@ func reply(code string, fault smithy.ErrorFault) error {
 
 var errBroken = errors.New("the connection broke")
 
-// newPayloads keeps payloads of more than 100 bytes, unless change says otherwise.
+// newPayloads keeps bodies of more than 100 bytes in S3, unless change sets something else.
 func newPayloads(tb testing.TB, client s3payload.Client, change ...func(*s3payload.Config)) *s3payload.Payloads {
 	tb.Helper()
 	cfg := s3payload.Config{Bucket: "payloads", Prefix: "orders/", Threshold: 100, Logger: slog.New(slog.NewTextHandler(tb.Output(), nil))}
@@ -179,7 +178,7 @@ func number(value string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String("Number"), StringValue: aws.String(value)}
 }
 
-// pointing is a message that points to an object of so many bytes.
+// pointing returns a message that points to an object of the given number of bytes.
 func pointing(bucket, key string, size int) *reprise.Message {
 	return &reprise.Message{
 		ID:         "m-1",

@@ -17,11 +17,10 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestPayloadsUnderFaults: a hundred messages through everything that SQS and S3 do
-// wrong, handlers that fail, retries by hiding and by copies, and consumers that are
-// killed. No object goes before the work of its message is done, so no work is left
-// undone for want of its payload; and what stays is what something points to, or
-// what nobody could remove any more.
+// TestPayloadsUnderFaults: a hundred messages meet all faults of SQS and S3, handlers that fail,
+// retries by hiding and by copies, and consumers that are killed. No object is deleted before the
+// work of its message is done, so that no work is lost because its payload is missing. Only objects
+// stay that a message points to, or that could not be removed.
 func TestPayloadsUnderFaults(t *testing.T) {
 	for _, via := range []reprise.Via{reprise.ViaAuto, reprise.ViaRequeue} {
 		t.Run(via.String(), func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// watched fails the test if something is asked for outside of orders/ in payloads.
+// watched fails the test if any object outside of orders/ in payloads is requested.
 type watched struct {
 	*storage
 	t *testing.T
@@ -41,9 +41,9 @@ func (w watched) check(bucket, key string) {
 	}
 }
 
-// TestFetchFails: what S3 says of the object itself, or what it has is not what the
-// message says, dead-letters the message; what every object would get is an outage.
-// TestAttackPointersThatLookLikeAnOutage has S3's answers between the two.
+// TestFetchFails: if S3 refuses the object itself, or the object differs from what the message
+// says, the message is dead-lettered. An answer that every object would get is an outage.
+// TestAttackPointersThatLookLikeAnOutage has the answers of S3 between the two.
 func TestFetchFails(t *testing.T) {
 	const body = "this order has just 27 byte"
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestFetchFails(t *testing.T) {
 	}
 }
 
-// TestFetchOfUnsaidSize: a reply need not say how long the object is.
+// TestFetchOfUnsaidSize: a reply need not name the length of the object.
 func TestFetchOfUnsaidSize(t *testing.T) {
 	store := newStorage()
 	store.unsized = true
@@ -101,8 +101,8 @@ func TestFetchOfUnsaidSize(t *testing.T) {
 	}
 }
 
-// TestFetchEnds: with the handler's context, as the consumer wants it told, and after
-// Config.Timeout, which counts as an outage.
+// TestFetchEnds: Fetch ends with the handler's context, with an error that the consumer
+// understands, and after Config.Timeout, which counts as an outage.
 func TestFetchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStorage()
@@ -125,7 +125,7 @@ func TestFetchEnds(t *testing.T) {
 	})
 }
 
-// TestStopInTheMiddleOfAFetch gives the message back, and counts no attempt.
+// TestStopInTheMiddleOfAFetch: a stop gives the message back, and counts no attempt.
 func TestStopInTheMiddleOfAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

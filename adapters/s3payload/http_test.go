@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// newS3 starts an S3 of other people's making with the buckets, on loopback, and
-// returns the real SDK's client of it, and where it is.
+// newS3 starts an S3 server of another project with the buckets, on loopback, and returns a client
+// of the real SDK and the server's address.
 func newS3(t *testing.T, buckets ...string) (client *s3.Client, url string) {
 	t.Helper()
 	backend := s3mem.New()
@@ -65,8 +65,8 @@ func objects(t *testing.T, client *s3.Client, bucket string) map[string]string {
 	return found
 }
 
-// TestOverHTTP: the SDKs of both services, an S3 server, and payloads of many sizes,
-// through a retry and a dead letter.
+// TestOverHTTP: payloads of many sizes go through a retry and a dead letter, with the SDKs of both
+// services and an S3 server.
 func TestOverHTTP(t *testing.T) {
 	client, _ := newS3(t, "payloads")
 	q := reprisetest.NewQueue(t, nil)
@@ -113,7 +113,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// TestMissingOverHTTP: a real client's error for an object that is not there.
+// TestMissingOverHTTP: the error of a real client for an object that does not exist.
 func TestMissingOverHTTP(t *testing.T) {
 	client, _ := newS3(t, "payloads")
 	q := reprisetest.NewQueue(t, nil)

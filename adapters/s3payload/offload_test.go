@@ -28,7 +28,7 @@ import (
 
 const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
 
-// TestNewRefuses settings that cannot work, all in one error.
+// TestNewRefuses: New reports all settings that cannot work in one error.
 func TestNewRefuses(t *testing.T) {
 	_, err := s3payload.New(nil, s3payload.Config{Prefix: "größer/", Allow: []s3payload.Location{{Prefix: "x"}}, Threshold: 1<<20 + 1, MaxSize: -1, Timeout: -1})
 	for _, want := range []string{
@@ -46,7 +46,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestPrefixes are checked by the rules of AWS's library for Java.
+// TestPrefixes: prefixes are checked by the rules of AWS's library for Java.
 func TestPrefixes(t *testing.T) {
 	for prefix, want := range map[string]string{
 		"":                        "",
@@ -68,8 +68,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestOffload: what it makes of a message that is too large, to the letter, as AWS's
-// library for Java writes it.
+// TestOffload: a message that is too large becomes exactly the message that AWS's library for Java
+// writes.
 func TestOffload(t *testing.T) {
 	store := newStorage()
 	p := newPayloads(t, store)
@@ -134,8 +134,8 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestOffloadRefuses what a consumer could not read or SQS would not take, before
-// anything is written.
+// TestOffloadRefuses: a message that a consumer could not read or that SQS would refuse is refused
+// before anything is written.
 func TestOffloadRefuses(t *testing.T) {
 	body := strings.Repeat("order ", 100)
 	many := make(map[string]types.MessageAttributeValue)
@@ -157,8 +157,7 @@ func TestOffloadRefuses(t *testing.T) {
 	}
 }
 
-// TestSend: messages large and small arrive as they were handed over; the limits of SQS
-// are none.
+// TestSend: large and small messages arrive unchanged; the limits of SQS do not apply.
 func TestSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -204,7 +203,8 @@ func TestSend(t *testing.T) {
 	})
 }
 
-// TestSendKeepsOrder: uploads take their time, ten at once, and a group keeps its order.
+// TestSendKeepsOrder: a group keeps its order, though ten uploads are under way at once and take
+// different times.
 func TestSendKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
@@ -232,7 +232,7 @@ func TestSendKeepsOrder(t *testing.T) {
 	})
 }
 
-// slow is a storage whose writes take the longer the earlier they were begun.
+// slow is a storage whose earlier writes take longer than later ones.
 type slow struct {
 	*storage
 	now, most atomic.Int64 // writes at once
@@ -247,8 +247,8 @@ func (s *slow) PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...fun
 	return s.storage.PutObject(ctx, in, opts...)
 }
 
-// TestSendFails: what cannot be offloaded is not sent; of what SQS has surely not taken
-// nothing stays in S3, of what it may have everything.
+// TestSendFails: a message that cannot be offloaded is not sent. If SQS has certainly not accepted
+// a message, its object is deleted; if SQS may have accepted it, the object stays.
 func TestSendFails(t *testing.T) {
 	body := strings.Repeat("order ", 100)
 	for _, tt := range []struct {
@@ -300,7 +300,7 @@ func TestSendFails(t *testing.T) {
 	}
 }
 
-// TestSendOfSeveral: each has its own answer, in its place.
+// TestSendOfSeveral: each message has its own result, at its own index.
 func TestSendOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -330,7 +330,7 @@ func TestSendOfSeveral(t *testing.T) {
 	})
 }
 
-// panicking is a client that panics at some objects.
+// panicking is a client that panics for some objects.
 type panicking struct{ *storage }
 
 func (s panicking) PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
@@ -341,8 +341,8 @@ func (s panicking) PutObject(ctx context.Context, in *s3.PutObjectInput, opts ..
 	return s.storage.PutObject(ctx, in, opts...)
 }
 
-// TestCompressThenOffload: what is compressed may be small enough, and if it is not, it
-// is a smaller object. On the other side the payload is fetched, then decompressed.
+// TestCompressThenOffload: a compressed body may be small enough for its message, or is a smaller
+// object. The consumer fetches the payload, then decompresses it.
 func TestCompressThenOffload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

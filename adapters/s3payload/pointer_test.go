@@ -64,9 +64,9 @@ func TestPointersOfTheExtendedClients(t *testing.T) {
 	}
 }
 
-// TestPointersThatAreRefused: a pointer is what anybody may have written who may send to
-// the queue. One that is malformed or leads elsewhere is dead-lettered, with the reason,
-// and S3 is not asked; nor does Remove follow it.
+// TestPointersThatAreRefused: anybody who may send to the queue can have written a pointer. A
+// pointer that is malformed or leads elsewhere is dead-lettered with the reason, S3 is not asked,
+// and Remove does not follow it.
 func TestPointersThatAreRefused(t *testing.T) {
 	pointer := func(bucket, key string) string { return pointing(bucket, key, 0).Body }
 	for _, tt := range []struct{ name, body, size, want string }{
@@ -102,7 +102,7 @@ func TestPointersThatAreRefused(t *testing.T) {
 				t.Error("S3 was asked for it")
 			}
 			if tt.name == "too large" {
-				return // that Config does not want it is no reason to leave it
+				return // a pointer outside of Config may still be well-formed
 			}
 			p.Remove(t.Context(), m)
 			if store.count("delete") > 0 || p.Stats().NotRemoved != 1 {
@@ -112,12 +112,13 @@ func TestPointersThatAreRefused(t *testing.T) {
 	}
 }
 
-// reasonOf is why a policy would give a message up whose handler fails so.
+// reasonOf returns the reason for which a policy gives a message up whose handler fails with this
+// error.
 func reasonOf(err error) retry.Reason {
 	return (retry.Policy{}).Decide(retry.Failure{N: 1, Err: err}).Reason
 }
 
-// TestAllowedLocations: what Config.Allow names is read, and removed.
+// TestAllowedLocations: objects in the locations of Config.Allow are read and removed.
 func TestAllowedLocations(t *testing.T) {
 	store := newStorage()
 	p := newPayloads(t, store, func(c *s3payload.Config) {
@@ -144,7 +145,8 @@ func TestAllowedLocations(t *testing.T) {
 	}
 }
 
-// TestMessagesWithTheirBody pass as they are, whatever they look like.
+// TestMessagesWithTheirBody: messages that contain their body pass unchanged, whatever it looks
+// like.
 func TestMessagesWithTheirBody(t *testing.T) {
 	store := newStorage()
 	p := newPayloads(t, store)
@@ -193,8 +195,7 @@ func TestSplitHandle(t *testing.T) {
 	}
 }
 
-// FuzzFetch: whatever a message says, nothing but what is permitted is asked for, and
-// nothing panics.
+// FuzzFetch: for no message is an object requested that is not permitted, and nothing panics.
 func FuzzFetch(f *testing.F) {
 	f.Add(pointing("payloads", "orders/1", 0).Body, "5")
 	f.Add(pointing("payloads", "orders/../1", 0).Body, "5")

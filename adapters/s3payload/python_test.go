@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// preamble begins each Python program: AWS's library in front of boto3.
+// preamble is the beginning of each Python program: AWS's library in front of boto3.
 const preamble = `
 import os, boto3, sqs_extended_client
 sqs = boto3.client("sqs")
@@ -30,8 +30,8 @@ url = os.environ["QUEUE"]
 payload = "größer 🚀 " * 50_000
 `
 
-// fromPython sends what the library writes: the present format and the legacy one, in
-// one message and in a batch, with a key of its own, and a message that is small.
+// fromPython sends messages by AWS's library: the present format and the legacy one, alone and in a
+// batch, with a key of its own, and a small message.
 const fromPython = preamble + `
 attributes = {"tenant": {"DataType": "String", "StringValue": "acme"}}
 sqs.send_message(QueueUrl=url, MessageBody=payload + "1", MessageAttributes=dict(attributes))
@@ -45,7 +45,7 @@ sqs.always_through_s3 = True
 sqs.send_message(QueueUrl=url, MessageBody="small, in S3", MessageAttributes=dict(attributes, S3Key={"DataType": "String", "StringValue": "a key/of its own"}))
 `
 
-// toPython receives everything, prints what it got, and deletes it.
+// toPython receives everything, prints the messages, and deletes them.
 const toPython = preamble + `
 got = []
 while True:
@@ -60,7 +60,7 @@ while True:
 print("\n".join(sorted(got)))
 `
 
-// python runs a program against the servers and returns what it has printed.
+// python runs a program against the servers and returns its output.
 func python(t *testing.T, q *reprisetest.Queue, s3URL, program string) string {
 	t.Helper()
 	name, err := exec.LookPath("python3")
@@ -94,8 +94,8 @@ func lastLine(text []byte) string {
 
 var pythonPayload = strings.Repeat("größer 🚀 ", 50_000)
 
-// TestFromPython: messages that AWS's library for Python has sent are read, and their
-// objects removed, but for one with a name of its sender's in a bucket without a prefix.
+// TestFromPython: messages that AWS's library for Python has sent are read, and their objects are
+// removed, except for an object in a bucket without a prefix whose name its sender chose.
 func TestFromPython(t *testing.T) {
 	client, url := newS3(t, "payloads")
 	q := reprisetest.NewQueue(t, nil)
@@ -162,7 +162,7 @@ func TestToPython(t *testing.T) {
 	}
 }
 
-// copied says that all messages are copies with a history.
+// copied reports whether all messages are copies with a history.
 func copied(messages []sqsserver.MessageInfo) bool {
 	for _, m := range messages {
 		if !slices.ContainsFunc(m.Attributes, func(a sqsserver.MessageAttribute) bool { return a.Name == reprise.HistoryAttribute }) {

@@ -26,7 +26,7 @@ import (
 
 var errWarehouse = errors.New("the warehouse is busy")
 
-// shop is a queue with its dead letters, and S3.
+// shop is a queue with its dead-letter queue, and S3.
 type shop struct {
 	t       *testing.T
 	q, dead *reprisetest.Queue
@@ -35,8 +35,8 @@ type shop struct {
 	payload string
 }
 
-// newShop has one order on its queue, whose payload is in S3. The test fails when an
-// object goes while a message points to it.
+// newShop returns a shop with one order in its queue, whose payload is in S3. The test fails if an
+// object is deleted while a message points to it.
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	q := reprisetest.NewQueue(t, nil)
@@ -56,8 +56,7 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-// handler calls f with the number of the run, once the body has been seen to be the
-// payload.
+// handler checks that the body is the payload, and calls f with the number of the run.
 func (s *shop) handler(f func(run int) error) reprise.Handler {
 	runs := 0 // of one message: they do not overlap
 	return s.p.Fetch(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
@@ -69,7 +68,7 @@ func (s *shop) handler(f func(run int) error) reprise.Handler {
 	}))
 }
 
-// objects is how many there are, when everything under way has ended.
+// objects returns the number of objects when everything under way has ended.
 func (s *shop) objects() int {
 	synctest.Wait()
 	return len(s.store.keys())
@@ -77,7 +76,7 @@ func (s *shop) objects() int {
 
 func succeed(int) error { return nil }
 
-// failing fails before the given run.
+// failing returns a handler that fails before the given run.
 func failing(before int) func(int) error {
 	return func(run int) error {
 		if run < before {
@@ -87,8 +86,8 @@ func failing(before int) func(int) error {
 	}
 }
 
-// TestObjectGoesAfterItsMessage: when SQS has confirmed the delete, once, and not
-// before, through retries, copies and lost replies.
+// TestObjectGoesAfterItsMessage: the object is deleted once, and only after SQS has confirmed the
+// delete of the message, through retries, copies and lost replies.
 func TestObjectGoesAfterItsMessage(t *testing.T) {
 	everyHour := retry.Policy{Backoff: retry.Constant(time.Hour)}
 	for _, tt := range []struct {
@@ -140,7 +139,7 @@ func TestObjectGoesAfterItsMessage(t *testing.T) {
 	}
 }
 
-// TestObjectStaysWithoutRemove: what nobody asked to be removed is the lifecycle rule's.
+// TestObjectStaysWithoutRemove: without Config.AfterDelete objects are left to the lifecycle rule.
 func TestObjectStaysWithoutRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -152,8 +151,8 @@ func TestObjectStaysWithoutRemove(t *testing.T) {
 	})
 }
 
-// TestObjectStaysWithItsDeadLetter, whatever it was given up for; and when somebody has
-// redriven it, and it is done, the object goes.
+// TestObjectStaysWithItsDeadLetter: the object of a dead letter stays, whatever the reason is. When
+// the dead letter is redriven and done, the object is deleted.
 func TestObjectStaysWithItsDeadLetter(t *testing.T) {
 	for _, tt := range []struct {
 		name, reason string
@@ -184,7 +183,7 @@ func TestObjectStaysWithItsDeadLetter(t *testing.T) {
 	}
 }
 
-// keptFor checks that there is a dead letter which points to the object and says why.
+// keptFor checks that a dead letter points to the object and has the reason.
 func (s *shop) keptFor(reason string) {
 	s.t.Helper()
 	letters := s.dead.Messages()
@@ -197,7 +196,7 @@ func (s *shop) keptFor(reason string) {
 	}
 }
 
-// redrive moves the dead letters back.
+// redrive moves the dead letters back to the queue.
 func (s *shop) redrive() {
 	s.t.Helper()
 	if _, err := s.q.Server().StartMessageMoveTask(s.t.Context(), &sqsserver.StartMessageMoveTaskInput{SourceArn: s.dead.ARN(), DestinationArn: s.q.ARN()}); err != nil {
@@ -206,8 +205,8 @@ func (s *shop) redrive() {
 	s.dead.WaitEmpty(time.Minute)
 }
 
-// TestObjectStaysThroughCrashes: a message at which the process dies again and again
-// is given up with its payload.
+// TestObjectStaysThroughCrashes: a message that kills the process again and again is given up with
+// its payload.
 func TestObjectStaysThroughCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -232,8 +231,8 @@ func TestObjectStaysThroughCrashes(t *testing.T) {
 	})
 }
 
-// TestUnreadableIsDeadLetteredWithItsReason: the object has gone, and no retry brings
-// it back.
+// TestUnreadableIsDeadLetteredWithItsReason: if the object is gone, the message is dead-lettered:
+// no retry would bring it back.
 func TestUnreadableIsDeadLetteredWithItsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -248,8 +247,8 @@ func TestUnreadableIsDeadLetteredWithItsReason(t *testing.T) {
 	})
 }
 
-// TestDeliveredAgainAfterItsDelete: SQS may deliver what it has deleted. The work is
-// done and its payload gone, so the message is dead-lettered and says so.
+// TestDeliveredAgainAfterItsDelete: SQS may deliver a deleted message again. Its work is done and
+// its payload gone, so it is dead-lettered with that reason.
 func TestDeliveredAgainAfterItsDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -263,9 +262,9 @@ func TestDeliveredAgainAfterItsDelete(t *testing.T) {
 	})
 }
 
-// TestDuplicatesOfWhatIsDone: SQS delivers what it has deleted, or has two copies since
-// the reply to the first was lost. With idempotency outside, a duplicate is known for
-// what it is before its payload, which is gone, is fetched.
+// TestDuplicatesOfWhatIsDone: SQS delivers a deleted message again, or has two copies because the
+// first reply was lost. With idempotency around Fetch, a duplicate is recognised before its
+// payload, which is gone, is fetched.
 func TestDuplicatesOfWhatIsDone(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -294,8 +293,8 @@ func TestDuplicatesOfWhatIsDone(t *testing.T) {
 	}
 }
 
-// TestBehindATopic: what its publisher has offloaded is fetched from inside the
-// notification, and stays, since the topic's other queues point to it too.
+// TestBehindATopic: a payload that the publisher of a topic has offloaded is fetched from inside
+// the notification. It stays, because the topic's other queues point to it too.
 func TestBehindATopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -326,8 +325,8 @@ func TestBehindATopic(t *testing.T) {
 	})
 }
 
-// TestRemoveFails: the message is done all the same. It is counted, and said without
-// filling the log.
+// TestRemoveFails: the message is done in any case. The failure is counted, and logged at most
+// twice a minute.
 func TestRemoveFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -355,7 +354,7 @@ func TestRemoveFails(t *testing.T) {
 	})
 }
 
-// TestRemoveThatHangs ends with Config.Timeout.
+// TestRemoveThatHangs: Remove ends after Config.Timeout.
 func TestRemoveThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStorage()

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency/sqlstore"
 )
 
-// metered is a store whose trips are counted.
+// metered is a store that counts its trips.
 type metered struct {
 	idempotency.Store
 	acquires, completes atomic.Int64
@@ -28,8 +28,8 @@ func (m *metered) Complete(ctx context.Context, batch []idempotency.Completion) 
 	return m.Store.Complete(ctx, batch)
 }
 
-// BenchmarkTenMessages is ten new messages at once, on PostgreSQL: how long they take,
-// and how many round trips to claim and to record them.
+// BenchmarkTenMessages measures ten new messages at once on PostgreSQL: the time, and the round
+// trips to claim and to record them.
 func BenchmarkTenMessages(b *testing.B) {
 	db := openPostgres(b)
 	store, err := sqlstore.New(db, sqlstore.Postgres, table())

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency/sqlstore"
 )
 
-// The effect and its record in one transaction on PostgreSQL: the process may be
-// killed at any point.
+// The effect and its record are in one transaction on PostgreSQL: the process may be killed at any
+// point.
 func Example_transaction() {
 	run := func(ctx context.Context, client reprise.Client, queueURL string) error {
 		db, err := sql.Open("pgx", "postgres://localhost/shop")

@@ -30,7 +30,7 @@ type cluster struct {
 	as  *syscall.SysProcAttr
 }
 
-// postgres is the cluster, or nil with the reason why there is none.
+// postgres returns the cluster, or nil with the reason why there is none.
 var (
 	postgres       *cluster
 	postgresAbsent string
@@ -86,7 +86,7 @@ func startPostgres() (c *cluster, err error) {
 	return c, nil
 }
 
-// postgresBin finds the folder of the server's programs, which Debian keeps apart.
+// postgresBin finds the folder of the server's programs, which Debian keeps outside of PATH.
 func postgresBin() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(path), nil

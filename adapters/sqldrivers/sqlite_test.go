@@ -49,7 +49,7 @@ func TestSQLite(t *testing.T) {
 	})
 }
 
-// TestSQLiteWithoutItsTable: the first message's error says how the table comes to be.
+// TestSQLiteWithoutItsTable: the error of the first message says how to create the table.
 func TestSQLiteWithoutItsTable(t *testing.T) {
 	store, err := sqlstore.New(openSQLite(t), sqlstore.SQLite, sqlstore.Config{})
 	if err != nil {

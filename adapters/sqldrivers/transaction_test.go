@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-sqs/reprise/idempotency/sqlstore"
 )
 
-// Order is what the examples' messages hold.
+// Order is the content of the examples' messages.
 type Order struct {
 	ID     string `json:"id"`
 	Amount int    `json:"amount"`
@@ -66,7 +66,7 @@ func create(t *testing.T, db *sql.DB, statements ...string) {
 	}
 }
 
-// effects is how many rows the handler has left.
+// effects returns how many rows the handler has written.
 func effects(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM bookings").Scan(&n); err != nil {
@@ -82,11 +82,10 @@ func message(o Order) *reprise.Message {
 
 var dialectNames = map[string]sqlstore.Dialect{"PostgreSQL": sqlstore.Postgres, "SQLite": sqlstore.SQLite}
 
-// errKilled is what a store says to a process that has been killed.
+// errKilled is the error of a store whose process has been killed.
 var errKilled = errors.New("killed")
 
-// killed is a store whose process dies after the handler: nothing is recorded,
-// nothing released.
+// killed is a store whose process dies after the handler: nothing is recorded or released.
 type killed struct{ idempotency.Store }
 
 func (killed) Complete(context.Context, []idempotency.Completion) ([]bool, error) {
@@ -95,8 +94,8 @@ func (killed) Complete(context.Context, []idempotency.Completion) ([]bool, error
 
 func (killed) Release(context.Context, []idempotency.Claim) ([]bool, error) { return nil, errKilled }
 
-// TestEffectInTheTransactionHappensOnce, though the process is killed after the
-// commit, before the middleware has recorded anything.
+// TestEffectInTheTransactionHappensOnce: the effect happens once, even if the process is killed
+// after the commit, before the middleware has recorded anything.
 func TestEffectInTheTransactionHappensOnce(t *testing.T) {
 	for name, dialect := range dialectNames {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +127,8 @@ func TestEffectInTheTransactionHappensOnce(t *testing.T) {
 	}
 }
 
-// TestOvertakenTransactionIsRolledBack: the effect of a claim that another has
-// overtaken does not happen.
+// TestOvertakenTransactionIsRolledBack: if another process has taken over the claim, the effect is
+// rolled back.
 func TestOvertakenTransactionIsRolledBack(t *testing.T) {
 	for name, dialect := range dialectNames {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +158,7 @@ func TestOvertakenTransactionIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestTransactionOutsideAHandler is an error that says what is missing.
+// TestTransactionOutsideAHandler: outside of a handler there is no claim, and the error says so.
 func TestTransactionOutsideAHandler(t *testing.T) {
 	db, store := bookings(t, sqlstore.SQLite)
 	if err := book(db, store).Handle(t.Context(), message(Order{ID: "order-1"})); err == nil {
@@ -170,7 +169,7 @@ func TestTransactionOutsideAHandler(t *testing.T) {
 	}
 }
 
-// TestPurgeRemovesWhatIsOver and nothing else.
+// TestPurgeRemovesWhatIsOver: Purge removes records whose retention has ended, and no others.
 func TestPurgeRemovesWhatIsOver(t *testing.T) {
 	for name, dialect := range dialectNames {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +209,7 @@ func TestPurgeRemovesWhatIsOver(t *testing.T) {
 	}
 }
 
-// statements counts what PostgreSQL is sent.
+// statements counts the statements that PostgreSQL gets.
 type statements struct {
 	mu   sync.Mutex
 	sent []string
@@ -225,7 +224,7 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.Tra
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestBatchIsOneStatement, whatever becomes of its members.
+// TestBatchIsOneStatement: a batch is one statement, whatever the results of its members are.
 func TestBatchIsOneStatement(t *testing.T) {
 	openPostgres(t) // or skip
 	config, err := pgx.ParseConfig("host=" + postgres.dir + " user=postgres dbname=postgres")
@@ -275,7 +274,8 @@ func TestBatchIsOneStatement(t *testing.T) {
 	}
 }
 
-// TestSchemaMayBeRunAgain, and its statements be run by others.
+// TestSchemaMayBeRunAgain: the schema can be run again, and its statements can be run by other
+// programs.
 func TestSchemaMayBeRunAgain(t *testing.T) {
 	for name, dialect := range dialectNames {
 		t.Run(name, func(t *testing.T) {

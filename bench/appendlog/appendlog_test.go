@@ -26,8 +26,8 @@ func create(t testing.TB, o appendlog.Options) *appendlog.Log {
 	return log
 }
 
-// A log with and one without reserve keep what is set, within the reserve and
-// beyond it, and forget what is deleted.
+// A log with a reserve and one without it keep the values that are set, within the reserve and
+// beyond it, and forget the deleted ones.
 func TestLog(t *testing.T) {
 	for _, reserve := range []int64{0, 50, 1 << 20} {
 		t.Run(fmt.Sprint(reserve), func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// A server over the log can do what it does over any journal.
+// A server with this log does the same as with any other journal.
 func TestServer(t *testing.T) {
 	log, err := appendlog.Create(appendlog.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -115,9 +115,9 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// BenchmarkCommit commits groups of calls, each of ten messages of 1 KiB with
-// their state, and deletes what was sent eight groups before: the ceiling for a
-// journal's own benchmark of the same shape.
+// BenchmarkCommit commits groups of calls, each of ten messages of 1 KiB with their state, and
+// deletes the messages that were sent eight groups before: the upper bound for a journal's own
+// benchmark of the same shape.
 func BenchmarkCommit(b *testing.B) {
 	body, state := make([]byte, 1<<10), make([]byte, 48)
 	for _, delay := range []time.Duration{0, time.Millisecond} {

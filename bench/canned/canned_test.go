@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// Every way in hands out what the SDK, with its checksums on, takes for valid
-// messages: each once, and none after it was deleted.
+// Every way to the queue returns messages that the SDK, with its checksums on, accepts as valid:
+// each once, and none after it was deleted.
 func TestEveryWayInServesDistinctMessages(t *testing.T) {
 	served := canned.New()
 	server := httptest.NewServer(served)
@@ -62,8 +62,8 @@ func TestEveryWayInServesDistinctMessages(t *testing.T) {
 	}
 }
 
-// Other consumers delete one by one, give batch entries ids of their own and ask
-// for the queue's URL.
+// Other consumers delete messages one by one, use their own ids for batch entries, and ask for the
+// queue's URL.
 func TestOtherConsumersCalls(t *testing.T) {
 	ctx, queue := t.Context(), canned.New()
 	client := queue.SDK()

@@ -45,7 +45,7 @@ var awsFailures = []failure{
 	{"AWS SDK", "a 403", "AccessDenied", false, answers("403 Forbidden", "AccessDenied")},
 }
 
-// answers has a queue answer with an error.
+// answers has a queue answer each call with an error.
 func answers(status, code string) func(*testing.T) error {
 	body := `{"__type":"com.amazonaws.sqs#` + code + `","message":"no"}`
 	head := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n", status, len(body))

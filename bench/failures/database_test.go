@@ -115,9 +115,9 @@ var redisFailures = []failure{
 	}},
 }
 
-// underLoad calls call from eight goroutines, stops the server under them, and goes
-// on until each of them has failed three times. Every failure must count. It returns
-// one that is wanted.
+// underLoad calls call from eight goroutines, stops the server during the calls, and goes on until
+// each goroutine has failed three times. Every failure must count as unavailable. It returns one of
+// the expected failures.
 func underLoad(t *testing.T, stop func(), wanted func(error) bool, call func() error) error {
 	t.Helper()
 	const callers, failures = 8, 3
@@ -184,8 +184,8 @@ func openPostgres(t *testing.T, addr string) *sql.DB {
 	return db
 }
 
-// startPostgres starts the tests' PostgreSQL, or skips the test. There is one at a
-// time: making its files takes longer than all else.
+// startPostgres starts the PostgreSQL of the tests, or skips the test. One runs at a time, because
+// making its files takes longer than the rest of the test.
 func startPostgres(t *testing.T, options ...string) *process.Process {
 	t.Helper()
 	c, err := newCluster()
@@ -209,7 +209,7 @@ func startPostgres(t *testing.T, options ...string) *process.Process {
 	return server
 }
 
-// cluster is the files of a PostgreSQL.
+// cluster has the files of a PostgreSQL server.
 type cluster struct {
 	dir string
 	bin string // where its programs are
@@ -263,7 +263,7 @@ func (c *cluster) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// postgresBin finds the folder of the server's programs, which Debian keeps apart.
+// postgresBin finds the folder of the server's programs, which Debian keeps outside of PATH.
 func postgresBin() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -297,7 +297,7 @@ func openRedis(t *testing.T, addr string) *redis.Client {
 	return client
 }
 
-// redisReplies asks a server that says hello as Redis does, and then replies.
+// redisReplies calls a server that greets as Redis does, and then sends this reply.
 func redisReplies(reply string) func(*testing.T) error {
 	return func(t *testing.T) error {
 		addr := accepting(t, func(conn net.Conn) {
@@ -334,8 +334,8 @@ func startProcess(t *testing.T, command func(host, port string) *exec.Cmd) *proc
 	return p
 }
 
-// cutting forwards connections to addr, and cuts one when its client sends a text
-// that contains at.
+// cutting forwards connections to addr, and closes a connection when its client sends a text that
+// contains at.
 func cutting(t *testing.T, addr, at string) string {
 	return accepting(t, func(client net.Conn) {
 		server, err := net.Dial("tcp", addr)

@@ -20,7 +20,7 @@ type failure struct {
 	fail func(t *testing.T) error
 }
 
-// table is docs/outages.md's, in its order.
+// table has the rows of docs/outages.md in their order.
 func table() []failure {
 	return slices.Concat(httpFailures, http2Failures, tlsFailures, grpcFailures, postgresFailures, redisFailures, awsFailures, ownFailures)
 }
@@ -34,7 +34,7 @@ func (f failure) row() string {
 	return fmt.Sprintf("| %s | %s | `%s` | %s |", f.client, f.how, f.says, counts)
 }
 
-// TestFailures makes each failure, and holds what IsUnavailable says of it.
+// TestFailures makes each failure, and compares the answer of IsUnavailable with the table.
 func TestFailures(t *testing.T) {
 	for _, f := range table() {
 		t.Run(f.client+" "+f.how, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// chain shows an error with the types of what it wraps.
+// chain writes an error with the types of the errors that it wraps.
 func chain(err error) string {
 	var b strings.Builder
 	for e := err; e != nil; {

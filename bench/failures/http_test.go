@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ownFailures are no failures of the dependency: they are the message's, the
-// handler's, or the consumer's own.
+// ownFailures are not failures of the dependency: they are caused by the message, the handler or
+// the consumer itself.
 var ownFailures = []failure{
 	{"a handler", "an empty message body, by `json.Decoder`", "EOF", false, func(*testing.T) error {
 		var v any
@@ -86,7 +86,7 @@ var httpFailures = []failure{
 	}},
 }
 
-// get returns what asks for a URL and reads the answer.
+// get returns a function that requests a URL and reads the reply.
 func get(url string) func(*testing.T) error {
 	return func(t *testing.T) error {
 		transport := new(http.Transport)
@@ -151,7 +151,7 @@ func accepting(t *testing.T, serve func(net.Conn)) (addr string) {
 	return listener.Addr().String()
 }
 
-// closedAddr is an address where nobody listens.
+// closedAddr is an address on which nothing listens.
 func closedAddr(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -162,7 +162,7 @@ func closedAddr(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// nowhere resolves names by a DNS server, on a socket of its own, that knows none.
+// nowhere resolves names by a DNS server, on a socket of its own, that knows no name.
 func nowhere(t *testing.T) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -187,8 +187,8 @@ func nowhere(t *testing.T) *net.Resolver {
 	}}
 }
 
-// brokenPipe writes to a connection whose other side has gone: by net, since
-// net/http may read the reset before it writes again.
+// brokenPipe writes to a connection whose other side is closed. It uses net, because net/http may
+// read the reset before it writes again.
 func brokenPipe(t *testing.T) error {
 	gone := make(chan struct{})
 	conn, err := net.Dial("tcp", accepting(t, func(conn net.Conn) {
@@ -206,7 +206,7 @@ func brokenPipe(t *testing.T) error {
 	}
 	<-gone
 	for {
-		// The first write after the reset is told of that, each later one of the pipe.
+		// The first write after the reset returns the reset, each later one a broken pipe.
 		if _, err := conn.Write([]byte("OST / HTTP/1.1\r\n")); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			return err
 		}

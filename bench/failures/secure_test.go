@@ -27,8 +27,8 @@ var tlsFailures = []failure{
 		return do(t.Context(), trusting(srv, &tls.Config{MaxVersion: tls.VersionTLS12}), srv.URL)
 	}},
 	{"TLS", "a client certificate is wanted", "remote error: tls: handshake failure", true, func(t *testing.T) error {
-		// With TLS 1.3 the handshake is over for the client before it is refused, and
-		// what it writes then may fail first.
+		// With TLS 1.3 the client's handshake is over before the server refuses it, and the client's next
+		// write may fail first.
 		srv := secure(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, nil)
 		return do(t.Context(), trusting(srv, new(tls.Config)), srv.URL)
 	}},
@@ -96,15 +96,15 @@ func secure(t *testing.T, cfg *tls.Config, handle http.HandlerFunc) *httptest.Se
 	return srv
 }
 
-// trusting is a transport that takes the server's certificate.
+// trusting is a transport that accepts the server's certificate.
 func trusting(srv *httptest.Server, cfg *tls.Config) *http.Transport {
 	cfg.RootCAs = x509.NewCertPool()
 	cfg.RootCAs.AddCert(srv.Certificate())
 	return &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
 }
 
-// framed asks a server that answers a request by answer, frame by frame, and then
-// closes the connection.
+// framed calls a server that answers a request by answer, frame by frame, and then closes the
+// connection.
 func framed(t *testing.T, answer func(f *http2.Framer, stream uint32) error) error {
 	srv := secure(t, &tls.Config{NextProtos: []string{"h2"}}, nil)
 	addr := accepting(t, func(raw net.Conn) {

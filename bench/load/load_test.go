@@ -64,7 +64,7 @@ func step(t *testing.T, name string, calls int, do func(int) (load.Report, error
 	}
 }
 
-// holds checks how many messages are in a queue.
+// holds checks the number of messages in a queue.
 func holds(t *testing.T, server *sqsserver.Server, queue string, visible, inFlight int) {
 	t.Helper()
 	for _, q := range server.Queues() {
@@ -74,7 +74,7 @@ func holds(t *testing.T, server *sqsserver.Server, queue string, visible, inFlig
 	}
 }
 
-// chunked has replies framed in chunks, of which a body takes several.
+// chunked sends replies in chunks, several for each body.
 func chunked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
@@ -89,7 +89,7 @@ func chunked(h http.Handler) http.Handler {
 	})
 }
 
-// TestRefusals: a request that a server refuses is an error with the server's text.
+// TestRefusals: for a request that a server refuses, the error has the server's text.
 func TestRefusals(t *testing.T) {
 	const entry = `{"Id":"0","MessageId":"m"}`
 	for name, test := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-sqs/reprise/bench/process"
 )
 
-// child makes this test a process for its tests: one that listens on this address,
-// or, without one, that fails.
+// child makes this test binary a process for the tests: one that listens on this address or,
+// without an address, one that fails.
 const child = "REPRISE_PROCESS_TEST"
 
 func TestMain(m *testing.M) {
@@ -88,7 +88,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A process that does not start says why.
+// The error of a process that does not start has the reason.
 func TestFailedStart(t *testing.T) {
 	_, err := process.Start("127.0.0.1:1", command(""))
 	if err == nil || !strings.Contains(err.Error(), "there is no disk") || !strings.Contains(err.Error(), "exit status 3") {

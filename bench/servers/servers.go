@@ -97,7 +97,7 @@ func (s Server) Installed(cache string) error {
 // Command is the command of the server on a port, with an empty directory for its data.
 func (s Server) Command(cache, data, port string) (*exec.Cmd, error) {
 	if s.command == nil {
-		return nil, errors.New("nobody who could install it has said how it is started: add that to bench/servers")
+		return nil, errors.New("the command that starts it is not known: add it to bench/servers")
 	}
 	dir, err := filepath.Abs(filepath.Join(cache, s.folder))
 	if err != nil {

@@ -31,7 +31,7 @@ func canned(replies map[string]reply) http.HandlerFunc {
 		for name, values := range known.Header {
 			header[name] = values
 		}
-		_, _ = w.Write(known.Body) // who has gone asks again
+		_, _ = w.Write(known.Body) // a client that is gone asks again
 	}
 }
 

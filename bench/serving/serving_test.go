@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every comparison runs to its end and has a row for what it is about.
+// Every comparison runs to its end and has a row for its subject.
 func TestComparisons(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the processor time of another process is read on Linux only")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Carries out action.yml: downloads a release, starts the server, waits until it works, and
-# tells the following steps where it is. It ends with the job.
+# tells the following steps its address. The server ends with the job.
 set -euo pipefail
 
 fail() {

@@ -3,7 +3,7 @@ locals {
 }
 
 # A record that embeds an event and its response can be larger than SQS takes, and
-# the function's role may lack the permission: then this is all that is left of it.
+# the function's role may lack the permission: then only this metric shows the loss.
 resource "aws_cloudwatch_metric_alarm" "destination" {
   alarm_name          = "${var.name}-destination"
   alarm_description   = "Failures of the function do not reach the retry queue, and are lost"
@@ -50,7 +50,7 @@ resource "aws_cloudwatch_metric_alarm" "dead_letter_age" {
   alarm_actions       = local.alarm_actions
 }
 
-# A record of which the handler dies comes again after the visibility timeout, 6 or 90
+# A record that crashes the handler comes again after the visibility timeout, 6 or 90
 # minutes: the first crash raises the alarm, and the next ones do not raise it anew.
 resource "aws_cloudwatch_metric_alarm" "handler" {
   alarm_name          = "${var.name}-handler"
@@ -68,7 +68,7 @@ resource "aws_cloudwatch_metric_alarm" "handler" {
   alarm_actions       = local.alarm_actions
 }
 
-# What it is not let take comes back after the visibility timeout, and retries are late.
+# Messages of throttled invocations come back after the visibility timeout, so retries are late.
 resource "aws_cloudwatch_metric_alarm" "throttle" {
   alarm_name          = "${var.name}-throttle"
   alarm_description   = "The retry handler is throttled, by its own concurrency or the account's"

@@ -25,7 +25,7 @@ data "aws_partition" "current" {}
 data "aws_region" "current" {}
 data "aws_caller_identity" "current" {}
 
-# What is given up, with the reason in the attributes.
+# Messages that are given up, with the reason in their attributes.
 resource "aws_sqs_queue" "dead_letter" {
   name                      = "${var.name}-dead-letters"
   message_retention_seconds = 1209600
@@ -45,7 +45,7 @@ resource "aws_sqs_queue" "retry" {
   })
 }
 
-# Lambda sends to the destination in the name of the function's own role.
+# Lambda sends to the destination with the permissions of the function's role.
 data "aws_iam_policy_document" "destination" {
   statement {
     sid       = "Destination"
@@ -110,8 +110,8 @@ resource "aws_lambda_function" "handler" {
   }
 }
 
-# Lambda takes retries for an endless loop, and stops it after 16 rounds. This one
-# ends by the policy. The function needs the same, which it sets itself.
+# Lambda takes retries for a recursive loop, and stops it after 16 rounds. These retries
+# end by the policy. The function needs the same, which it sets itself.
 resource "aws_lambda_function_recursion_config" "handler" {
   function_name  = aws_lambda_function.handler.function_name
   recursive_loop = "Allow"

@@ -1,4 +1,4 @@
-# What the handler needs, and no more.
+# Exactly the permissions that the handler needs.
 resource "aws_iam_role" "handler" {
   name               = "${var.name}-handler"
   assume_role_policy = data.aws_iam_policy_document.assume.json

@@ -12,8 +12,8 @@ import { Construct } from 'constructs';
 /** What is retried, how often and for how long. Only functions and code must be set. */
 export interface RetriesProps {
   /**
-   * The functions to retry. Their asynchronous invocation becomes this construct's: no
-   * retries of Lambda's own, and the retry queue as the destination on failure.
+   * The functions to retry. The construct configures their asynchronous invocation: no
+   * retries by Lambda itself, and the retry queue as the destination on failure.
    */
   readonly functions: lambda.IFunction[];
   /** The handler's binary, such as Code.fromAsset('bin/functions/arm64/retryhandler') after make functions. */
@@ -102,8 +102,8 @@ export class Retries extends Construct {
       architecture: props.architecture ?? lambda.Architecture.ARM_64,
       memorySize: 128,
       timeout,
-      // Lambda takes retries for an endless loop, and stops it after 16 rounds. This one
-      // ends by the policy. The functions need the same.
+      // Lambda takes retries for a recursive loop, and stops it after 16 rounds. These retries
+      // end by the policy. The functions need the same.
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       logGroup,
       role: this.role(props.functions, logGroup, table),
@@ -177,17 +177,17 @@ export class Retries extends Construct {
     };
     const period = Duration.minutes(1);
     // A record that embeds an event and its response can be larger than SQS takes: then
-    // this is all that is left of it.
+    // only this metric shows the loss.
     props.functions.forEach((f, i) =>
       alarm(`DestinationAlarm${i}`, 'Failures of the function do not reach the retry queue, and are lost', f.metric('DestinationDeliveryFailures', { statistic: 'Sum', period }), 1),
     );
     alarm('DeadLetterAlarm', 'Events were given up. Their dead letters say why', this.deadLetterQueue.metricApproximateNumberOfMessagesVisible({ period }), 1);
     // SQS deletes dead letters after 14 days, unread.
     alarm('DeadLetterAgeAlarm', 'Dead letters are ten days old, and will be deleted in four', this.deadLetterQueue.metricApproximateAgeOfOldestMessage({ period: Duration.minutes(5) }), 864000);
-    // A record of which the handler dies comes again after the visibility timeout, 6 or 90
+    // A record that crashes the handler comes again after the visibility timeout, 6 or 90
     // minutes: the first crash raises the alarm, and the next ones do not raise it anew.
     alarm('HandlerAlarm', 'The retry handler crashes, or runs out of time', this.handler.metricErrors({ period }), 1, 120, 1);
-    // What it is not let take comes back after the visibility timeout, and retries are late.
+    // Messages of throttled invocations come back after the visibility timeout, so retries are late.
     alarm('ThrottleAlarm', "The retry handler is throttled, by its own concurrency or the account's", this.handler.metricThrottles({ period }), 1, 5);
     // Waiting retries are hidden, and SQS hides no more than 120,000 messages of a queue.
     alarm('InFlightAlarm', 'The retry queue is about to have as many hidden messages as SQS permits', this.retryQueue.metricApproximateNumberOfMessagesNotVisible({ period }), 100000);

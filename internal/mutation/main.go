@@ -34,7 +34,10 @@ var (
 	least = flag.Float64("least", 90, "the percentage of mutants that must be killed, those explained left out")
 	list  = flag.Bool("list", false, "print the mutants, and run none")
 	also  = flag.String("also", "", "a package that imports it, whose tests run too against the mutants that its own tests do not kill")
-	quick = flag.Duration("quick", 300*time.Millisecond, "tests of the package of -also that take longer are left out")
+	quick = flag.Duration("quick", 300*time.Millisecond, "with -also and -together: tests that take longer are left out")
+	files = flag.String("files", "", "mutate only these files, by their names with commas between (all)")
+
+	together = flag.Bool("together", false, "run the quick tests that reach a mutant in one process: for packages of many tests")
 )
 
 func main() {
@@ -94,7 +97,12 @@ func examine(w io.Writer, pattern string) error {
 		return err
 	}
 	fates := make([]fate, len(mutants))
-	each(mutants, fates, own.one)
+	if *together {
+		own.leaveOutSlow()
+		each(mutants, fates, own.together)
+	} else {
+		each(mutants, fates, own.one)
+	}
 	if *also != "" {
 		if err := another(overlay, dir, mutants, fates); err != nil {
 			return err
@@ -121,7 +129,7 @@ func another(overlay, dir string, mutants []mutant, fates []fate) error {
 	if err := r.baseline(dir); err != nil {
 		return err
 	}
-	r.tests = slices.DeleteFunc(r.tests, func(t test) bool { return t.took > *quick })
+	r.leaveOutSlow()
 	left := make([]mutant, 0, len(mutants))
 	numbers := make([]int, 0, len(mutants))
 	for i, m := range mutants {
@@ -259,6 +267,10 @@ func (r *runner) one(number int) fate {
 		}
 	}
 	return outcome
+}
+
+func (r *runner) leaveOutSlow() {
+	r.tests = slices.DeleteFunc(r.tests, func(t test) bool { return t.took > *quick })
 }
 
 // together is one, with all tests in one process: for tests that take less time than to start it.

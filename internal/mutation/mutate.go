@@ -54,6 +54,9 @@ type walk struct {
 func (p *pack) mutate() []mutant {
 	var mutants []mutant
 	for _, f := range p.files {
+		if *files != "" && !slices.Contains(strings.Split(*files, ","), filepath.Base(f.path)) {
+			continue
+		}
 		for _, d := range f.tree.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Body == nil {

@@ -24,6 +24,7 @@ func TestEveryValueHasAName(t *testing.T) {
 		"Outcome":      {0, uint8(reprise.OutcomePark), func(v uint8) fmt.Stringer { return reprise.Outcome(v) }},
 		"Health":       {0, uint8(reprise.HealthStopped), func(v uint8) fmt.Stringer { return reprise.Health(v) }},
 		"BreakerState": {0, uint8(reprise.BreakerRamping), func(v uint8) fmt.Stringer { return reprise.BreakerState(v) }},
+		"Stage":        {0, uint8(reprise.StageGivenUp), func(v uint8) fmt.Stringer { return reprise.Stage(v) }},
 		"FIFO":         {0, uint8(reprise.FIFOSkip), func(v uint8) fmt.Stringer { return reprise.FIFO(v) }},
 		"Via":          {0, uint8(reprise.ViaRequeue), func(v uint8) fmt.Stringer { return reprise.Via(v) }},
 		"Severity":     {0, uint8(plan.Error), func(v uint8) fmt.Stringer { return plan.Severity(v) }},

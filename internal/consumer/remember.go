@@ -40,6 +40,7 @@ func (c *Machine) remember(d *Delivery, now time.Time) {
 		known.Runs = max(known.Runs, d.Attempt)
 		known.Releases = 0
 		known.Due = d.verdict.Due
+		known.Reason, known.Problem = d.verdict.Reason, problemOf(d.verdict.Err)
 		known.Unavailable = d.verdict.unavailable
 	case OutcomeDeadLetter:
 		known.Runs = max(known.Runs, d.Attempt)

@@ -132,6 +132,14 @@ func (m *Machine[T]) MayHold(msg *Member[T], wait time.Duration, most int) bool 
 // next input.
 func (m *Machine[T]) Behind(msg *Member[T]) []*Member[T] { return msg.group.behind }
 
+// Head returns the head of the group that msg is in; nil if there is none at the moment.
+func (m *Machine[T]) Head(msg *Member[T]) *Member[T] {
+	if msg.group == nil {
+		return nil
+	}
+	return msg.group.head
+}
+
 // Along notes that a batch takes the first n messages behind msg, the head, along.
 func (m *Machine[T]) Along(msg *Member[T], n int) {
 	g := msg.group

@@ -48,9 +48,10 @@ type Note struct {
 	Spent  bool // given up: this process must not run it again
 	Kept   bool // hidden once, because its dead-letter queue did not accept it for a while
 
-	Reason retry.Reason // of the end of the last attempt, and its error
-	Err    error
-	Trail  string // the observer's trail of the last attempt
+	Reason  retry.Reason // of the end of the last attempt
+	Err     error        // its error, if Spent
+	Problem string       // the beginning of its error's text, otherwise
+	Trail   string       // the observer's trail of the last attempt
 
 	Announced   bool // its expiry has been announced
 	Unavailable bool // its last attempt failed because a dependency was unavailable

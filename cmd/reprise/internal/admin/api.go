@@ -66,6 +66,8 @@ type Config struct {
 // Running is a consumer of the process, and its queue.
 type Running struct {
 	URL, RetryLaneURL string
+	// Policy is the text of its retry policy. Default: it is not told.
+	Policy string
 	*reprise.Consumer
 }
 
@@ -121,6 +123,7 @@ func (a *API) routes() []route {
 		{"GET", "stories/{message}", false, answer(a.story)},
 		{"GET", "consumers", false, answer(a.consumers)},
 		{"GET", "consumers/{queue}", false, answer(a.consumer)},
+		{"GET", "consumers/{queue}/messages/{message}", false, answer(a.held)},
 		{"GET", "events", false, a.watch},
 		{"GET", "stats", false, answer(a.stats)},
 		{"GET", "jobs", false, answer(a.listJobs)},

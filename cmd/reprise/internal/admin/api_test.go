@@ -218,7 +218,10 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s is logged as %q", test.path, line)
 		}
 	}
-	for op := range at[map[string]any](t, s.document, "paths") {
+	for op, item := range at[map[string]any](t, s.document, "paths") {
+		if item.(map[string]any)["post"] == nil {
+			continue
+		}
 		if _, action, isAction := strings.Cut(op, "/consumers/{queue}/"); isAction && !s.seen[action+" 200"] {
 			t.Errorf("the test has not called %s", action)
 		}

@@ -44,6 +44,16 @@ type Dead struct {
 // Story is the story of one message, as the messages of the server tell it.
 type Story struct {
 	Events []operate.Event `json:"events"`
+	// Places are where its messages are now.
+	Places []Place `json:"places"`
+}
+
+// Place is a message of a story, and the queue that it is in.
+type Place struct {
+	Queue   string  `json:"queue"` // its name
+	Message Message `json:"message"`
+	// Head is the id of the first message of its FIFO group that is hidden, if that is another.
+	Head string `json:"head,omitempty"`
 }
 
 const (
@@ -192,9 +202,20 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 	selection := operate.Selection{IDs: []string{r.PathValue("message")}}
 	var found []operate.Found
 	for _, q := range server.Queues() {
+		hidden := make(map[string]string) // by FIFO group, the id of its first message that is
 		err := each(r.Context(), server, q.ARN, func(info *sqsserver.MessageInfo) {
+			head := ""
+			if q.FIFO {
+				if head = hidden[info.Group]; head == "" && info.State != sqsserver.Visible {
+					hidden[info.Group] = info.ID
+				}
+			}
 			if m := messageOf(q.URL, info); selection.Matches(&m.Message, server.Now()) {
-				found = append(found, operate.Found{Queue: q.Name, Message: m.Message, State: m.State})
+				f := operate.Facts{Message: &m.Message, State: m.State, Due: m.Due, Head: head}
+				a.ask(&f, q.Name)
+				standing := f.Explain()
+				found = append(found, operate.Found{Queue: q.Name, Message: m.Message, Standing: &standing})
+				s.Places = append(s.Places, Place{Queue: q.Name, Message: m, Head: head})
 			}
 		})
 		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Code != "no-such-queue") { // deleted meanwhile
@@ -204,7 +225,8 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 	if len(found) == 0 {
 		return s, problem(http.StatusNotFound, "no-such-message", "no message of the server is, or was, %q: it may have been deleted or have expired", r.PathValue("message"))
 	}
-	return Story{operate.Trace(found, server.Now())}, nil
+	s.Events = operate.Trace(found, server.Now())
+	return s, nil
 }
 
 // each looks at all messages of a queue.

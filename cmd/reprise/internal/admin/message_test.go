@@ -1,14 +1,21 @@
 package admin_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/reprisetest"
+	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -155,4 +162,43 @@ func TestLookMistakes(t *testing.T) {
 			t.Errorf("%s without a server: %d %s", path, status, text)
 		}
 	}
+}
+
+// TestHeld: a consumer tells where a message stands that it has hidden until its retry, and of others
+// that it does not know them.
+func TestHeld(t *testing.T) {
+	q := reprisetest.NewQueue(t, nil)
+	id := q.Send("order")[0]
+	c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errors.New("broken") }),
+		reprise.Config{Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None, MaxAttempts: 7}, Logger: slog.New(slog.DiscardHandler)})
+	s := serve(t, func(cfg *admin.Config) {
+		cfg.Server = q.Server()
+		cfg.Consumers = func() []admin.Running {
+			return []admin.Running{{URL: q.URL(), Policy: "constant(1h)", Consumer: c.Consumer}}
+		}
+	})
+	path := admin.Path + "consumers/" + url.PathEscape(q.URL()) + "/messages/"
+	for {
+		status, text := s.call("GET", path+id, "")
+		if status != 200 {
+			continue // not yet received
+		}
+		h := decode[operate.Held](t, text)
+		if h.Stage != "backoff" {
+			continue
+		}
+		if h.ID != id || h.Attempt != 2 || h.MaxAttempts != 7 || h.Problem != "broken" || h.Policy != "constant(1h)" || time.Until(h.Until) < 30*time.Minute {
+			t.Errorf("%s", text)
+		}
+		break
+	}
+	if status, text := s.call("GET", path+"absent", ""); status != 404 || decode[admin.Error](t, text).Code != "no-such-message" {
+		t.Errorf("an unknown message: %d %s", status, text)
+	}
+	_, text := s.call("GET", admin.Path+"stories/"+id, "")
+	story := decode[admin.Story](t, text)
+	if last := story.Events[len(story.Events)-1]; last.Standing == nil || last.Standing.State != operate.StandingRetry || last.Detail != "waiting for a retry, received 1 time" || len(story.Places) != 1 {
+		t.Errorf("its story: %s", text)
+	}
+	c.Crash() // its long poll need not end
 }

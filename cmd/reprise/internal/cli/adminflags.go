@@ -57,7 +57,8 @@ func adminPart(cfg admin.Config) daemon.Part {
 // running returns the consumers for the admin API.
 func running(consumed []daemon.Consumed) (all []admin.Running) {
 	for _, c := range consumed {
-		all = append(all, admin.Running{URL: c.QueueURL, RetryLaneURL: c.Config.RetryLane.URL, Consumer: c.Consumer})
+		policy, _ := c.Config.Retry.WithDefaults().MarshalText() // one with rules has none
+		all = append(all, admin.Running{URL: c.QueueURL, RetryLaneURL: c.Config.RetryLane.URL, Policy: string(policy), Consumer: c.Consumer})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,9 @@ type peekFlags struct {
 	output    outputFlags
 	signing   delivery.Signing
 	selection selectionFlags
+	control   controlFlags // the process that is asked why messages wait
 	limit     int
+	hidden    bool
 	yes       bool
 }
 
@@ -41,19 +44,26 @@ func (a *app) peek() *cobra.Command {
 	var f peekFlags
 	cmd := &cobra.Command{
 		Use:   "peek QUEUE",
-		Short: "Look at messages of a queue, and give them back",
-		Long: `Look at messages that are visible in QUEUE, a name or URL, and give them back.
+		Short: "Look at messages of a queue, and say why they wait",
+		Long: `Look at messages that are visible in QUEUE, a name or URL, say for what each waits, and
+give them back. With --hidden those that are in flight or delayed are shown as well, who
+works on them, or until when they wait and why: a reprise server tells that.
+
+` + aboutWitnesses + `
 
 ` + fmt.Sprintf(aboutLook, shortLook) + `
 
 ` + aboutOperatorEndpoint,
 		Example: `  reprise peek orders
+  reprise peek orders --hidden --json | jq .standing
   reprise peek orders-dead --limit 1 --json | jq .death`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runPeek(&f, args[0]) }),
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.limit, "limit", 10, "how many messages to look at, up to 1000")
+	flags.BoolVar(&f.hidden, "hidden", false, "show up to as many that are in flight or delayed, too")
+	f.control.registerProcess(flags)
 	f.output.register(flags)
 	f.aws.register(flags)
 	f.signing.Register(flags)
@@ -67,6 +77,20 @@ func (a *app) runPeek(f *peekFlags, queue string) error {
 	l, err := a.look(f, queue)
 	if err != nil {
 		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	w, err := f.control.witnesses(ctx, a, l.target)
+	if err != nil {
+		return err
+	}
+	if f.hidden { // before the look hides messages, too
+		if l.first, err = w.hidden(ctx, l.target, f.limit); err != nil {
+			return err
+		}
+	}
+	l.standing = func(m *operate.Message) *operate.Standing {
+		return w.explain(ctx, l.target.url, m.ID, operate.Facts{Message: m})
 	}
 	l.pass.Most, l.pass.Polls, l.pass.Lease = f.limit, 1, shortLook
 	_, err = l.run(operate.Selection{}, 0)
@@ -137,6 +161,10 @@ type look struct {
 	pass   operate.Pass
 	json   bool
 	plan   plan.Queue // what is known of the queue
+	// first are messages that are printed before those of the pass.
+	first []operate.Message
+	// standing says why a message waits. Default: that is not said.
+	standing func(*operate.Message) *operate.Standing
 }
 
 func (a *app) look(f *peekFlags, queue string) (*look, error) {
@@ -169,9 +197,17 @@ func (l *look) guard(yes bool) error {
 
 // run prints the messages that are selected, at most limit; 0: all.
 func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, error) {
-	var found []operate.Message
-	var last time.Time
+	found, last := l.first, time.Now()
+	if l.json {
+		for i := range l.first {
+			if err := l.app.printJSON(&l.first[i]); err != nil {
+				return operate.Outcome{}, err
+			}
+		}
+		found = nil
+	}
 	matches, atLimit := 0, 0
+	unknown := ""
 	outcome, err := l.pass.Run(l.app.ctx, l.app.drain, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
 		last = now
 		for i := range batch {
@@ -182,6 +218,10 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 				continue
 			}
 			matches++
+			if l.standing != nil {
+				batch[i].Standing = l.standing(&batch[i])
+				unknown = cmp.Or(unknown, batch[i].Standing.Unknown)
+			}
 			if !l.json {
 				found = append(found, batch[i])
 			} else if err := l.app.printJSON(&batch[i]); err != nil {
@@ -197,6 +237,9 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 		l.app.printTable(operate.MessagesTable(found, l.plan.MaxReceives, last))
 	}
 	l.note(outcome.Looked, matches, atLimit)
+	if unknown != "" {
+		fmt.Fprintf(l.app.stderr, "reprise: not known: %s\n", unknown)
+	}
 	if err != nil {
 		return outcome, l.target.lookFailed(l.app.ctx, err)
 	}

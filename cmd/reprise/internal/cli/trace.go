@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/plan"
 )
 
@@ -19,9 +20,15 @@ func (a *app) trace() *cobra.Command {
 		Long: `Tell what happened to the message with the id ID, as it was sent or as it was called
 later, from what is in the queues that are named and in their dead-letter queues: when
 it was sent and received first, which attempts failed, when and why it was given up,
-where it is now. The copies that consumers send, and dead letters, tell of the messages
-before them. What only a log has, such as each attempt, is not there, nor is a message
-that is in flight, delayed or deleted: if it is not found, the exit code is 1.
+where it is now, why it waits, and until when. The copies that consumers send, and dead letters, tell of the messages
+before them. What only a log has, such as each attempt, is not there. If the message is
+not found, the exit code is 1.
+
+` + aboutWitnesses + `
+
+A reprise server tells this machine the story without a receive, of all of its queues,
+unless it has an access key. Otherwise the messages are received, and those in flight,
+delayed or deleted are not found, unless a process that was asked holds them:
 
 ` + fmt.Sprintf(aboutLook, longLook) + `
 Of a queue with a RedrivePolicy that can move many messages, so --yes is needed. With
@@ -35,6 +42,7 @@ the dead-letter queue alone, reprise trace ID QUEUE-dead, it is not.
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.yes, "yes", false, "look although SQS may move messages to the dead-letter queue for it")
+	f.control.registerProcess(flags)
 	f.output.register(flags)
 	f.aws.register(flags)
 	f.signing.Register(flags)
@@ -45,6 +53,30 @@ func (a *app) runTrace(f *peekFlags, id string, queues []string) error {
 	looks, err := a.looks(f, queues)
 	if err != nil {
 		return err
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	w, err := f.control.witnesses(ctx, a, looks[0].target)
+	if err != nil {
+		return err
+	}
+	events, known, err := w.traceOfServer(ctx, id, looks)
+	switch {
+	case err != nil:
+		return err
+	case known && len(events) == 0:
+		return fmt.Errorf("no message of the server has, or had, the id %q, and no process that was asked holds one: it has been deleted or has expired, or was never there", id)
+	case known:
+		if err := a.printEvents(f, events); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.stderr, "reprise: the server and its consumers told this; nothing was received for it")
+		return nil
+	}
+	for _, l := range looks {
+		if err := l.guard(f.yes); err != nil {
+			return err
+		}
 	}
 	selection := operate.Selection{IDs: []string{id}}
 	var found []operate.Found
@@ -57,7 +89,8 @@ func (a *app) runTrace(f *peekFlags, id string, queues []string) error {
 			now = at
 			for i := range batch {
 				if selection.Matches(&batch[i], at) {
-					found = append(found, operate.Found{Queue: name, Message: batch[i]})
+					standing := w.explain(ctx, l.target.url, batch[i].ID, operate.Facts{Message: &batch[i]})
+					found = append(found, operate.Found{Queue: name, Message: batch[i], Standing: standing})
 				}
 			}
 			return nil, nil
@@ -69,26 +102,43 @@ func (a *app) runTrace(f *peekFlags, id string, queues []string) error {
 			incomplete = name + ": " + outcome.Partial
 		}
 	}
-	events := operate.Trace(found, now)
-	switch {
-	case f.output.asJSON(a):
-		for _, e := range events {
-			if err := a.printJSON(e); err != nil {
-				return err
-			}
-		}
-	case len(events) > 0:
-		a.printTable(operate.TraceTable(events, a.width()))
+	matches := len(found)
+	if matches == 0 {
+		found = w.holders(ctx, id, looks)
 	}
-	looks[0].note(looked, len(found), 0)
+	if err := a.printEvents(f, operate.Trace(found, now)); err != nil {
+		return err
+	}
+	looks[0].note(looked, matches, 0)
 	switch {
 	case incomplete != "":
 		return unsettled(errors.New("there may be more: " + incomplete))
 	case len(found) == 0:
-		return fmt.Errorf("no message that is visible in these queues or their dead-letter queues has, or had, the id %q: it may be in flight, delayed, in another queue, or deleted", id)
+		return fmt.Errorf("no message that is visible in these queues or their dead-letter queues has, or had, the id %q: it may be in flight, delayed, in another queue, or deleted: SQS does not tell; if it is in flight, reprise trace with --admin asks the process that consumes the queue", id)
 	}
 	return nil
 }
+
+func (a *app) printEvents(f *peekFlags, events []operate.Event) error {
+	if !f.output.asJSON(a) {
+		if len(events) > 0 {
+			a.printTable(operate.TraceTable(events, a.width()))
+			if last := events[len(events)-1].Standing; last != nil {
+				fmt.Fprintln(a.stdout, terminal.Line("now: "+last.Text(), maxStanding))
+			}
+		}
+		return nil
+	}
+	for _, e := range events {
+		if err := a.printJSON(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxStanding bounds the line that says why a message waits.
+const maxStanding = 2 << 10
 
 // looks returns looks at the queues and at their dead-letter queues, each once.
 func (a *app) looks(f *peekFlags, queues []string) ([]*look, error) {
@@ -103,9 +153,6 @@ func (a *app) looks(f *peekFlags, queues []string) ([]*look, error) {
 			continue
 		}
 		seen[l.target.url] = true
-		if err := l.guard(f.yes); err != nil {
-			return nil, err
-		}
 		looks = append(looks, l)
 		if l.plan.DeadLetterARN == "" {
 			continue

@@ -30,6 +30,8 @@ type Message struct {
 	Receives int    `json:"receives,omitempty"`
 	Death    *Death `json:"death,omitempty"`
 	Copy     *Copy  `json:"copy,omitempty"`
+	// Standing is why it waits, if that was asked for.
+	Standing *Standing `json:"standing,omitempty"`
 
 	raw types.Message
 }
@@ -134,7 +136,8 @@ func milliseconds(text string) time.Time {
 // MessagesTable is a line for each message. maxReceives is the queue's, which is
 // shown beside it: SQS moves a message at the receive after those. 0: none.
 func MessagesTable(messages []Message, maxReceives int, now time.Time) Table {
-	t := Table{Header: []string{"id", "sent", "receives", "group", "why", "body"}, Right: []bool{false, true, true, false, false, false}}
+	t := Table{Header: []string{"id", "sent", "receives", "group", "why", "state", "body"}, Right: make([]bool, 7)}
+	t.Right[1], t.Right[2] = true, true
 	for i := range messages {
 		m := &messages[i]
 		receives := strconv.Itoa(m.Receives)
@@ -145,7 +148,11 @@ func MessagesTable(messages []Message, maxReceives int, now time.Time) Table {
 		if m.Death != nil {
 			why = m.Death.Reason
 		}
-		t.Rows = append(t.Rows, []string{m.ID, Ago(now.Sub(m.Sent)), receives, m.Group, why, m.Body})
+		state := ""
+		if m.Standing != nil && m.Death == nil {
+			state = m.Standing.State
+		}
+		t.Rows = append(t.Rows, []string{m.ID, Ago(now.Sub(m.Sent)), receives, m.Group, why, state, m.Body})
 	}
 	return t.WithoutEmpty()
 }

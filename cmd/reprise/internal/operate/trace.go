@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,8 +51,8 @@ func readCopy(m types.Message) *Copy {
 type Found struct {
 	Queue   string
 	Message Message
-	// State is where it stands in the queue. Default: visible.
-	State string
+	// Standing is why it is there. Default: it is visible, and no more is known.
+	Standing *Standing
 }
 
 // Event is something that happened to a message.
@@ -63,6 +62,8 @@ type Event struct {
 	Event  string    `json:"event"`
 	ID     string    `json:"id,omitempty"` // of the message, as it was called then
 	Detail string    `json:"detail,omitempty"`
+	// Standing is why the message is where it is, of the event that says where.
+	Standing *Standing `json:"standing,omitempty"`
 }
 
 // Trace returns the events of a message, as the found messages describe them, in the order of
@@ -76,12 +77,20 @@ func Trace(found []Found, now time.Time) []Event {
 	return slices.Compact(events)
 }
 
-func (f *Found) events(now time.Time) []Event {
+func (f *Found) events(now time.Time) (events []Event) {
 	m := &f.Message
-	var events []Event
 	add := func(at time.Time, queue, event, id string, details ...string) {
 		details = slices.DeleteFunc(details, func(text string) bool { return text == "" })
-		events = append(events, Event{at, queue, event, id, strings.Join(details, ": ")})
+		events = append(events, Event{at, queue, event, id, strings.Join(details, ": "), nil})
+	}
+	defer func() {
+		if len(events) > 0 {
+			events[len(events)-1].Standing = f.Standing
+		}
+	}()
+	if m.Sent.IsZero() { // a consumer alone knows it
+		add(now, f.Queue, "is here", m.ID, f.Standing.place())
+		return events
 	}
 	if c := m.Copy; c != nil && m.Death == nil {
 		add(c.Sent, f.Queue, "sent", c.Origin)
@@ -124,7 +133,7 @@ func (f *Found) events(now time.Time) []Event {
 	if now.Before(m.Sent) {
 		now = m.Sent // the server's clock is ahead of ours
 	}
-	add(now, f.Queue, "is here", m.ID, fmt.Sprintf("%s, received %s", cmp.Or(f.State, "visible"), plural.Of(m.Receives, "time")))
+	add(now, f.Queue, "is here", m.ID, f.Standing.place()+", received "+plural.Of(m.Receives, "time"))
 	return events
 }
 

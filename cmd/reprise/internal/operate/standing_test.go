@@ -1,0 +1,72 @@
+package operate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+)
+
+// TestExplain: the first rule that applies says why a message waits, and until when.
+func TestExplain(t *testing.T) {
+	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	in := func(d time.Duration) time.Time { return at.Add(d) }
+	plain := &operate.Message{ID: "m"}
+	copied := &operate.Message{ID: "m", Copy: &operate.Copy{Attempts: 2, Due: in(time.Hour), Error: "no"}}
+	dead := &operate.Message{ID: "m", Death: &operate.Death{Reason: "attempts", Attempts: 12, At: at, Error: "503"}}
+	for name, test := range map[string]struct {
+		facts operate.Facts
+		want  string
+	}{
+		"a consumer's word goes first": {
+			operate.Facts{Message: dead, State: "in flight", Held: &operate.Held{Stage: "running", Attempt: 2, MaxAttempts: 5, Since: at, LeaseEnd: in(time.Minute)}},
+			"working, attempt 2 of 5, since 2026-01-02T12:00:00Z, until 2026-01-02T12:01:00Z: its handler runs; the lease is renewed before it ends",
+		},
+		"backoff": {
+			operate.Facts{Held: &operate.Held{Stage: "backoff", Attempt: 3, MaxAttempts: 5, Until: in(time.Hour), Problem: "503", Policy: "constant(1h) jitter=none"}},
+			"waiting for a retry, attempt 3 of 5, until 2026-01-02T13:00:00Z: the policy is constant(1h) jitter=none: 503",
+		},
+		"retry-after": {
+			operate.Facts{Held: &operate.Held{Stage: "due", Attempt: 3, Until: in(time.Hour), Reason: "retry-after"}},
+			"waiting for a retry, attempt 3, until 2026-01-02T13:00:00Z: the handler has set the wait; the consumer holds it until then",
+		},
+		"breaker of a key": {
+			operate.Facts{Held: &operate.Held{Stage: "breaker", Attempt: 1, Key: "acme", Since: at, Until: in(time.Minute), Problem: "refused"}},
+			"held back, attempt 1, since 2026-01-02T12:00:00Z, until 2026-01-02T12:01:00Z: the circuit breaker of key acme is not closed: held until a probe succeeds: refused",
+		},
+		"group":         {operate.Facts{Held: &operate.Held{Stage: "group", Attempt: 1, Head: "h"}}, "held back, attempt 1: behind h of its FIFO group"},
+		"settling":      {operate.Facts{Held: &operate.Held{Stage: "settling", Attempt: 1, Outcome: "delete"}}, "settling: SQS has not yet acknowledged its settlement: delete"},
+		"given up":      {operate.Facts{Held: &operate.Held{Stage: "given-up", Reason: "permanent", Problem: "no"}}, "given up: permanent: no dead-letter queue has accepted it, and its handler does not run again in this process: no"},
+		"newer process": {operate.Facts{Held: &operate.Held{Stage: "levitating", Attempt: 1}}, "held back, attempt 1: levitating"},
+
+		"delayed":       {operate.Facts{Message: plain, State: "delayed", Due: in(time.Minute)}, "delayed, until 2026-01-02T12:01:00Z: sent with a delay"},
+		"delayed copy":  {operate.Facts{Message: copied, State: "delayed", Due: in(time.Minute)}, "waiting for a retry, attempt 3, until 2026-01-02T13:00:00Z: sent back as a copy, and delayed by the queue until its retry is due: no"},
+		"in flight":     {operate.Facts{Message: plain, State: "in flight", Due: in(time.Minute)}, "in flight, until 2026-01-02T12:01:00Z: received, and not yet visible again"},
+		"not on SQS":    {operate.Facts{}, "not known: whether it is in flight, delayed or deleted: SQS shows a message to its receiver only"},
+		"dead":          {operate.Facts{Message: dead, State: "visible"}, "dead, since 2026-01-02T12:00:00Z: given up: attempts after 12 attempts; it stays until it is redriven or deleted, or expires: 503"},
+		"behind a head": {operate.Facts{Message: plain, State: "visible", Head: "h"}, "held back: behind h of its FIFO group, which is hidden"},
+		"no consumer":   {operate.Facts{Message: plain}, "visible: for a consumer to receive it; not known: what its consumers wait for"},
+		"paused":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Paused: true, Outage: "x"}}, "held back: the queue is paused until reprise resume"},
+		"outage":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Outage: "refused", NextProbe: in(time.Minute)}}, "held back, until 2026-01-02T12:01:00Z: the circuit breaker is open"},
+		"no place":      {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 10, Concurrency: 10}}, "visible: for a free place: 10 of 10 handlers run"},
+		"rate":          {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 1, Concurrency: 10, Rate: 2.5}}, "visible: for a receive: handlers start at 2.5/s"},
+		"next":          {operate.Facts{Message: copied, Consumer: &operate.Busy{Running: 1, Concurrency: 10}}, "visible, attempt 3: for the next receive: 1 of 10 handlers run: no"},
+	} {
+		test.facts.Address = "http://here"
+		s := test.facts.Explain()
+		if got := s.Text(); !strings.HasPrefix(got, test.want) && !strings.Contains(got, test.want) {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
+		}
+		if known := test.facts.Held != nil || test.facts.Consumer != nil; (s.Consumer != "") != known {
+			t.Errorf("%s: according to %q", name, s.Consumer)
+		}
+	}
+	for stage := range reprise.StageGivenUp + 1 {
+		held := operate.Held{Stage: stage.String(), Attempt: 1}
+		if s := (&operate.Facts{Held: &held}).Explain(); s.Why == held.Stage || s.Why == "" || s.State == "" {
+			t.Errorf("stage %v is explained as %+v", stage, s)
+		}
+	}
+}

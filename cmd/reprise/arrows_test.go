@@ -24,7 +24,7 @@ const arrows = `
 package                     | of this module                                          | library and adapters                    | requirements
 .                           | cli                                                     |                                         |
 internal/cli                | admin awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
-                            | demo diskfault interrupt journal operate plural         | sqsserver                               |
+                            | demo diskfault interrupt journal operate plural queuebench | sqsserver                               |
                             | redrive review simreport telemetry terminal             | simulate                                |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
 internal/admin              | latency operate plural redrive telemetry terminal       | root plan retry sqsserver               | aws
@@ -40,6 +40,7 @@ internal/diskfault          |                                                   
 internal/operate            | plural terminal                                         | root plan repriselambda retry           | aws
 internal/review             |                                                         | plan retry                              |
 internal/simreport          | yamltext                                                | retry simulate                          | yaml
+internal/queuebench         | latency                                                 |                                         | aws
 internal/redrive            | terminal                                                | root repriselambda retry                | aws
 
 demo                        | demo interrupt                                          |                                         |

@@ -41,8 +41,11 @@ Exit codes:
        --find looks for; the message says what, and what to do
   2    the command line cannot be understood
   3    done, but not all messages are where they should be: send could not
-       send them, redrive or move left some, search or dead could not look at
-       all, up or run could not settle them in time, lambda up lost events, lambda invoke's function failed, demo found a promise broken
+       send them, redrive or move left some, a job was cancelled or goes on
+       without the command, search, dead or trace could not look at all, bench
+       left messages of its own, up or run could not settle all in time, lambda
+       up lost events, lambda invoke's function failed, demo found a promise
+       broken
   4    the data directory cannot be used or is damaged, or its disk failed: the
        message says what to do; restarting does not help until that is done
   5    run cannot reach its queue with these AWS settings and permissions: the
@@ -112,7 +115,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate(versionLine())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send("reprise"), a.redrive(), a.lambda(), a.backup(), a.check(), a.health(), a.version())
-	root.AddCommand(a.plan(), a.queues(), a.peek(), a.search(), a.dead(), a.move(), a.purge(), a.trace())
+	root.AddCommand(a.plan(), a.queues(), a.peek(), a.search(), a.dead(), a.move(), a.purge(), a.trace(), a.benchCommand())
 	root.AddCommand(a.top(), a.stats(), a.jobs(), a.consumers(), a.tail(), a.concurrency(), a.rate())
 	root.AddCommand(a.keyActions()...)
 	root.AddCommand(a.configCommand())

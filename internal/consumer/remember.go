@@ -58,3 +58,14 @@ func (c *Machine) rememberLost(d *Delivery, now time.Time) {
 		known.Runs, known.Receives = max(known.Runs, d.Attempt-1), d.receives
 	}
 }
+
+// maxProblem bounds the text of the error that is remembered of a failed attempt.
+const maxProblem = 200
+
+// problemOf returns the beginning of err's text.
+func problemOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return Shorten(err.Error(), maxProblem)
+}

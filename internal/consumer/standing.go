@@ -50,9 +50,6 @@ type Standing struct {
 	Problem               string
 }
 
-// maxProblem bounds the text of the error that is remembered of a failed attempt.
-const maxProblem = 200
-
 // Standing returns where the message with that id stands at now, or, if there is none, the first
 // held message that comes from the one with that id. It reports false if c knows neither.
 func (c *Machine) Standing(id string, now time.Time) (Standing, bool) {
@@ -149,12 +146,4 @@ func (c *Machine) remembered(id string, now time.Time) (Standing, bool) {
 		return s, true
 	}
 	return s, known.Due.After(now)
-}
-
-// problemOf returns the beginning of err's text.
-func problemOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return Shorten(err.Error(), maxProblem)
 }

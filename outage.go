@@ -22,7 +22,8 @@ const (
 	BreakerOpen = BreakerState(breaker.Open)
 	// BreakerHalfOpen: a probe is under way.
 	BreakerHalfOpen = BreakerState(breaker.HalfOpen)
-	// BreakerRamping: the dependency answers again; more and more handlers run at once.
+	// BreakerRamping: the dependency answers again, or it was overloaded soon after an outage; more
+	// and more handlers run at once.
 	BreakerRamping = BreakerState(breaker.Ramping)
 
 	breakerStates = BreakerRamping + 1
@@ -50,6 +51,10 @@ const (
 // dependency. When a probe succeeds, handlers start again: one at a time at first, then more
 // and more, while as many attempts succeed as usual. Then messages that this process has
 // hidden because of the outage are made visible, as fast as the handlers can run them.
+//
+// For as long as the outage has lasted, a minute to an hour, the consumer compares the share of
+// attempts that succeed with the usual one: if it is lower, the dependency is overloaded by the
+// backlog, and fewer handlers run at once again.
 //
 // The zero Outage does all of this, and is careful: a breaker opens when 20 different
 // messages have failed because something is unavailable, and no attempt has ended otherwise

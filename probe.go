@@ -35,6 +35,8 @@ func (c *Consumer) logOutage(e OutageEvent) {
 		c.log.Warn("dependency unavailable: circuit breaker open, holding messages", "key", e.Key, "held", e.Held, "error", e.Err)
 	case e.State == BreakerOpen && e.Previous == BreakerRamping:
 		c.log.Warn("dependency unavailable again: circuit breaker open", "key", e.Key, "since", e.Since, "error", e.Err)
+	case e.State == BreakerRamping && e.Previous == BreakerClosed:
+		c.log.Warn("dependency overloaded after an outage: circuit breaker ramping up again", "key", e.Key, "error", e.Err)
 	case e.State == BreakerRamping:
 		c.log.Info("dependency answers again: circuit breaker ramping up", "key", e.Key, "since", e.Since)
 	case e.State == BreakerClosed:

@@ -21,8 +21,8 @@ const (
 	Open
 	// HalfOpen: a probe is under way.
 	HalfOpen
-	// Ramping: the dependency answers again; a level, found by trial, limits how many handlers run
-	// at once.
+	// Ramping: the dependency answers again, or is overloaded after an outage; a level, found by
+	// trial, limits how many handlers run at once.
 	Ramping
 )
 
@@ -43,6 +43,11 @@ const (
 	probeShare = 15 // one part in probeShare
 	firstProbe = 3 * time.Second
 	lastProbe  = 16 * time.Second
+
+	// A breaker that a ramp has closed is on trial for as long as the outage has lasted, within
+	// these bounds: about as long as its backlog keeps every handler busy.
+	shortTrial = time.Minute
+	longTrial  = time.Hour
 )
 
 // Breaker is a circuit breaker over the outcomes of attempts. Make one with New.
@@ -56,6 +61,10 @@ const (
 // Only that rule opens it, while it is closed and while it is ramping; while it is ramping the
 // failures need not be of distinct messages. An error rate that is harmless before an outage is
 // harmless after it.
+//
+// A dependency may bear the whole ramp and fail later: it takes a burst of requests, or becomes
+// slower by and by. So a breaker that a ramp has closed is on trial at first: if fewer attempts
+// succeed than usual, by the test of the ramp, it ramps up again, from a lower level.
 type Breaker struct {
 	threshold int
 	state     State
@@ -68,7 +77,11 @@ type Breaker struct {
 	outcomes         int // all outcomes, counted or not; halved with the others
 	lastFailure      time.Time
 
-	probeAt time.Time // open: the next probe
+	probeAt  time.Time // open: the next probe
+	trialEnd time.Time // zero if not on trial; kept through a relapse
+
+	relapsed  bool      // ramping: since a relapse
+	fullSince time.Time // ramping: the level is full since then; zero: it is not
 
 	usual   share // of outcomes that are successes, apart from outages and overload
 	unusual int   // failures since the last success: an outage, if it opens
@@ -106,23 +119,36 @@ func (b *Breaker) ProbeNow() { b.probeAt = time.Time{} }
 // ramping.
 func (b *Breaker) LastFailure() time.Time { return b.lastFailure }
 
-// Quiet reports whether the breaker's state is that of a new one: it is closed, and nothing has
-// failed recently.
+// Quiet reports whether the breaker's state is that of a new one: it is closed, not on trial, and
+// nothing has failed recently.
 func (b *Breaker) Quiet() bool {
-	return b.state == Closed && b.failures == 0 && b.usual.value > quietShare
+	return b.state == Closed && b.trialEnd.IsZero() && b.failures == 0 && b.usual.value > quietShare
 }
 
-// Attempted handles the end of an attempt at a message while the breaker is closed, and reports
-// whether the caller must open the breaker.
-func (b *Breaker) Attempted(id string, failed bool, now time.Time) (opens bool) {
-	if failed {
+// Attempted handles the end of an attempt at a message while the breaker is closed. It returns the
+// state that the caller must change it to: by Open, or to Ramping by Relapse; or Closed.
+func (b *Breaker) Attempted(id string, failed bool, now time.Time) State {
+	if !now.Before(b.trialEnd) {
+		b.trialEnd = time.Time{}
+	}
+	overloaded := false
+	switch {
+	case !b.trialEnd.IsZero():
+		overloaded = b.ramp.tried(&b.usual, failed)
+	case failed:
 		b.unusual++
-	} else {
+	default:
 		bad := min(b.unusual, b.threshold)
 		b.usual.add(1, bad, float64(1+bad))
 		b.unusual = 0
 	}
-	return b.opens(id, failed, now)
+	switch {
+	case b.opens(id, failed, now):
+		return Open
+	case overloaded:
+		return Ramping
+	}
+	return Closed
 }
 
 // opens is the opening rule.
@@ -164,12 +190,13 @@ func (b *Breaker) Open(now time.Time, chance float64) {
 	switch b.state {
 	case Closed:
 		b.since, b.opened = now, now
+		b.trialEnd = time.Time{}
 		b.ramp.tooHigh = 0
 	case Ramping:
 		b.opened = now
 		b.ramp.tooHigh = max(leastLevel, b.ramp.level/2)
 	}
-	b.state = Open
+	b.state, b.relapsed = Open, false
 	wait := min(lastProbe, max(firstProbe, now.Sub(b.opened)/probeShare))
 	b.probeAt = now.Add(time.Duration(float64(wait) * (0.5 + chance)))
 }
@@ -185,20 +212,40 @@ func (b *Breaker) Answered(took time.Duration, now time.Time) {
 	b.ramp.start(b.usual, took, now)
 }
 
+// Relapse has a breaker that is closed ramp up again, because attempts fail at full, the number of
+// handlers that run at once without a limit. took is how long the latest attempt took.
+func (b *Breaker) Relapse(took time.Duration, full int, now time.Time) {
+	b.forget()
+	b.state = Ramping
+	b.since, b.opened = now, now
+	b.relapsed = true
+	b.ramp.level = float64(full)
+	b.ramp.rising = false
+	b.ramp.lower(&b.usual, lowest(took), now)
+}
+
 // Ended handles the end of an attempt that began while the breaker was ramping, in the round that
 // Round returned at that time. full is how many handlers run at once without a limit: when the
-// level has reached it the breaker closes.
+// level has reached it the breaker closes. Failures at another level are ignored: if that was too
+// high, its rejections would open the breaker, since they end before its successes do.
 func (b *Breaker) Ended(round int, id string, failed bool, took time.Duration, full int, now time.Time, chance float64) {
+	current := round == b.ramp.round // otherwise it began at another level
+	if failed && !current {
+		return
+	}
 	if b.opens(id, failed, now) || failed && b.failures >= b.threshold*(b.others+1) {
 		b.Open(now, chance)
 		return
 	}
-	if round != b.ramp.round {
-		return // it began at another level
+	if !current {
+		return
 	}
 	b.ramp.ended(&b.usual, failed, took, now)
-	b.closeAt(full)
+	b.closeAt(full, now)
 }
+
+// Overloaded reports whether the breaker is ramping up since a relapse.
+func (b *Breaker) Overloaded() bool { return b.relapsed }
 
 // Promising reports whether, while ramping, the evidence of the current round is for its level.
 func (b *Breaker) Promising() bool { return b.ramp.evidence <= 0 }
@@ -208,15 +255,29 @@ func (b *Breaker) Promising() bool { return b.ramp.evidence <= 0 }
 func (b *Breaker) Idle(full int, now time.Time) {
 	b.ramp.raise()
 	b.ramp.next(now)
-	b.closeAt(full)
+	b.closeAt(full, now)
 }
 
-// closeAt closes the breaker if the level is full.
-func (b *Breaker) closeAt(full int) {
-	if b.ramp.level >= float64(full) {
-		// The outage's failures say nothing about other times.
-		*b = Breaker{threshold: b.threshold, usual: b.usual, lastFailure: b.lastFailure}
+// closeAt closes the breaker if the level is full: at once the first time, so that it does not
+// take long to recover, and after a relapse when the level has been full for a while.
+func (b *Breaker) closeAt(full int, now time.Time) {
+	switch {
+	case b.ramp.level < float64(full):
+		b.fullSince = time.Time{}
+		return
+	case b.relapsed && b.fullSince.IsZero():
+		b.fullSince = now
 	}
+	b.ramp.level = float64(full)
+	if b.relapsed && now.Sub(b.fullSince) < shortTrial {
+		return
+	}
+	end := now.Add(min(longTrial, max(shortTrial, now.Sub(b.since))))
+	if b.trialEnd.After(end) {
+		end = b.trialEnd
+	}
+	// The outage's failures say nothing about other times.
+	*b = Breaker{threshold: b.threshold, usual: b.usual, lastFailure: b.lastFailure, trialEnd: end, ramp: ramp{level: float64(full), usually: b.ramp.usually}}
 }
 
 // Round returns the number of the current round of the ramp, for Ended.

@@ -33,7 +33,7 @@ func TestOpensAtNearTotalFailure(t *testing.T) {
 		b := New(threshold)
 		at := 0
 		for i, outcome := range test.word {
-			if b.Attempted(fmt.Sprint("m", i), outcome == 'u', epoch.Add(time.Duration(i)*time.Second)) {
+			if b.Attempted(fmt.Sprint("m", i), outcome == 'u', epoch.Add(time.Duration(i)*time.Second)) == Open {
 				at = i + 1
 				break
 			}
@@ -54,7 +54,7 @@ func TestOpensAtNearTotalFailure(t *testing.T) {
 func TestCountsMessages(t *testing.T) {
 	b := New(threshold)
 	for i := range 10_000 {
-		if b.Attempted(fmt.Sprint("m", i%19), true, epoch.Add(time.Duration(i)*time.Second)) {
+		if b.Attempted(fmt.Sprint("m", i%19), true, epoch.Add(time.Duration(i)*time.Second)) != Closed {
 			t.Fatalf("opened at failure %d of 19 messages", i)
 		}
 	}
@@ -66,7 +66,7 @@ func TestForgets(t *testing.T) {
 	for i := range 19 {
 		b.Attempted(fmt.Sprint("m", i), true, epoch)
 	}
-	if b.Attempted("m20", true, epoch.Add(forgetAfter+1)) {
+	if b.Attempted("m20", true, epoch.Add(forgetAfter+1)) != Closed {
 		t.Error("opened by failures longer ago than forgetAfter")
 	}
 }
@@ -79,12 +79,12 @@ func TestOldSuspectsAreForgotten(t *testing.T) {
 	now := epoch
 	for i := range 100 * 360 {
 		now = now.Add(10 * time.Second)
-		opens := b.Attempted("poison", true, now)
+		opens := b.Attempted("poison", true, now) != Closed
 		switch {
 		case i%360 == 359:
 			b.Attempted("fine", false, now)
 		case i%120 == 60:
-			opens = b.Attempted(fmt.Sprint(i), true, now) || opens
+			opens = b.Attempted(fmt.Sprint(i), true, now) != Closed || opens
 		}
 		if opens {
 			t.Fatalf("opens after %v: %d suspects, %d failures, %d others", now.Sub(epoch), len(b.suspects), b.failures, b.others)
@@ -234,11 +234,10 @@ func TestSlowHandlersBegin(t *testing.T) {
 	}
 }
 
-// FuzzBreaker holds what must be true of every history: a breaker opens only after
-// threshold distinct failures since it last opened, closed or began to ramp, and
-// when at least four of five of the last outcomes were failures; a level is
-// between the lowest and the full one, and rises by no more than steepest; probes
-// are due within half a minute.
+// FuzzBreaker holds what must be true of every history: a closed breaker opens only
+// after threshold distinct failures since it closed, and any breaker when at least four of five of the last outcomes were failures; a level is
+// between the lowest and the full one, which it reaches after a relapse only, and
+// rises by no more than steepest; probes are due within half a minute.
 func FuzzBreaker(f *testing.F) {
 	f.Add(uint8(3), uint8(10), []byte("\x00\x02\x04\x06\x08\x0a"))
 	f.Add(uint8(1), uint8(1), []byte("\x00\x01\x00\x01\x01\x01\x00"))
@@ -259,8 +258,11 @@ func FuzzBreaker(f *testing.F) {
 			}
 			switch before {
 			case Closed:
-				if b.Attempted(fmt.Sprint(id), failed, now) {
+				switch b.Attempted(fmt.Sprint(id), failed, now) {
+				case Open:
 					b.Open(now, chance)
+				case Ramping:
+					b.Relapse(time.Duration(h)*10*time.Millisecond, int(full), now)
 				}
 			case Open:
 				b.Probe()
@@ -272,12 +274,12 @@ func FuzzBreaker(f *testing.F) {
 				}
 			case Ramping:
 				b.Ended(b.Round(), fmt.Sprint(id), failed, time.Duration(h)*10*time.Millisecond, int(full), now, chance)
-				if b.State() == Ramping && (b.ramp.level < leastLevel || b.ramp.level >= float64(full) || b.ramp.level > max(1, level*steepest)+1e-9) {
+				if b.State() == Ramping && (b.ramp.level < leastLevel || b.ramp.level > float64(full) || b.ramp.level == float64(full) && !b.relapsed || b.ramp.level > max(1, level*steepest)+1e-9) {
 					t.Fatalf("level %v after %v, full at %d", b.ramp.level, level, full)
 				}
 			}
 			if b.State() == Open && before != Open && before != HalfOpen {
-				if len(distinct) < int(threshold) {
+				if before == Closed && len(distinct) < int(threshold) {
 					t.Fatalf("opens after failures of %d messages, threshold %d", len(distinct), threshold)
 				}
 				if n := lastFailures(recent, int(threshold)); n < int(threshold)*4/5 {

@@ -19,10 +19,11 @@ import (
 //
 // The bounds and factors were found by simulation: recovery_test.go.
 type ramp struct {
-	level   float64 // attempts at once; below 1 with pauses in between
-	tooHigh float64 // the level to which a level that was too high was lowered; 0: none was too high
-	growth  float64 // the factor of the next raise at or above tooHigh
-	rising  bool    // the latest conclusion was that the level is borne
+	level   float64       // attempts at once; below 1 with pauses in between
+	tooHigh float64       // the level to which a level that was too high was lowered; 0: none was too high
+	growth  float64       // the factor of the next raise at or above tooHigh
+	rising  bool          // the latest conclusion was that the level is borne
+	usually time.Duration // how long attempts take that succeed: a moving average
 
 	round    int // its number: outcomes of other rounds are ignored
 	began    time.Time
@@ -59,6 +60,9 @@ const (
 	enoughFor     = 2.0
 	enoughAgain   = 1.0
 	enoughMore    = 0.1
+	// On trial the evidence is added up anew from each outcome on, for up to an hour, so that the
+	// test has hundreds of thousands of chances to be wrong.
+	enoughOnTrial = 12.0
 
 	// The share of the usual successes that is assumed to remain at a level that is too high: half
 	// of them if a round has few outcomes, two thirds from manyAtOnce on, where a round has enough
@@ -78,6 +82,9 @@ const (
 	// evidence for the level is enough.
 	idleRound = 30 * time.Second
 
+	// usuallyOf is the weight of the moving average of how long attempts take: one part in it.
+	usuallyOf = 8
+
 	// Outcomes of levels that may be too high, but were not found to be, count with this factor,
 	// and at most as this number.
 	doubtfulPart = 0.1
@@ -92,6 +99,7 @@ func (r *ramp) start(usual share, took time.Duration, now time.Time) {
 	}
 	r.growth = gentlest
 	r.rising = false
+	r.usually = took
 	r.next(now)
 	r.count(usual, false) // the probe
 }
@@ -105,11 +113,14 @@ func lowest(took time.Duration) float64 {
 	return max(leastLevel, duty)
 }
 
-// rest returns the pause after an attempt of the given duration.
+// rest returns the pause after an attempt of the given duration. After one that was rejected at once
+// it is as long as after one that succeeds: otherwise an overloaded dependency would get more
+// attempts than another.
 func (r *ramp) rest(took time.Duration) time.Duration {
 	if r.level >= 1 {
 		return 0
 	}
+	took = max(took, r.usually)
 	return min(longestRest, time.Duration(float64(took)*(1/r.level-1)))
 }
 
@@ -140,6 +151,9 @@ func (r *ramp) count(usual share, failed bool) {
 // to a conclusion.
 func (r *ramp) ended(usual *share, failed bool, took time.Duration, now time.Time) {
 	r.count(*usual, failed)
+	if !failed {
+		r.usually += (took - r.usually) / usuallyOf
+	}
 	least := lowest(took)
 	if r.evidence >= enoughAgainst {
 		r.rising = false
@@ -177,6 +191,18 @@ func (r *ramp) ended(usual *share, failed bool, took time.Duration, now time.Tim
 			r.outcomes, r.good = 0, 0
 		}
 	}
+}
+
+// tried handles the end of an attempt on trial, at the full level, and reports whether the level is
+// too high. It adds up the evidence since this was least (the CUSUM test: E. S. Page, Continuous
+// Inspection Schemes, 1954).
+func (r *ramp) tried(usual *share, failed bool) (tooHigh bool) {
+	r.count(*usual, failed)
+	if r.evidence <= 0 {
+		usual.add(r.good, r.outcomes-r.good, float64(r.outcomes))
+		r.outcomes, r.good, r.evidence = 0, 0, 0
+	}
+	return r.evidence >= enoughOnTrial
 }
 
 // raise raises the level, but not beyond one that was too high.

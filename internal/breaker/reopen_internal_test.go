@@ -72,13 +72,13 @@ func TestFailuresAreWeighed(t *testing.T) {
 	b := New(2)
 	b.Attempted("a", true, now)
 	b.Attempted("x", false, now)
-	if b.Attempted("b", true, now) || !b.Attempted("c", true, now) {
+	if b.Attempted("b", true, now) != Closed || b.Attempted("c", true, now) != Open {
 		t.Error("a failure counts although as many attempts have succeeded since")
 	}
 	for after, opens := range map[time.Duration]bool{forgetAfter: true, forgetAfter + 1: false} {
 		b := New(2)
 		b.Attempted("a", true, now)
-		if b.Attempted("b", true, now.Add(after)) != opens {
+		if (b.Attempted("b", true, now.Add(after)) == Open) != opens {
 			t.Errorf("a failure %v behind another opens it: %t", after, !opens)
 		}
 	}

@@ -255,8 +255,11 @@ func (s *simulation) judge(c *consumer, w *work, round int, failed bool, took ti
 	name := string(rune(w.id))
 	switch {
 	case before == Closed:
-		if c.Attempted(name, failed, s.now) {
+		switch c.Attempted(name, failed, s.now) {
+		case Open:
 			c.Open(s.now, s.random.Float64())
+		case Ramping:
+			c.Relapse(took, s.concurrency, s.now)
 		}
 	case before == HalfOpen && c.canary && !failed:
 		c.Answered(took, s.now)

@@ -29,8 +29,11 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 			c.deferred.withoutResult = append(c.deferred.withoutResult, g)
 		}
 	case g.State() == breaker.Closed:
-		if g.Breaker.Attempted(d.OriginID, o.Unavailable, now) {
+		switch g.Breaker.Attempted(d.OriginID, o.Unavailable, now) {
+		case breaker.Open:
 			c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
+		case breaker.Ramping:
+			c.turn(g, now, func(b *breaker.Breaker) { b.Relapse(took, c.capacity(), now) })
 		}
 		c.dropIdleGate(g)
 	case let == g:
@@ -48,6 +51,9 @@ func (c *Machine) passedAndEnded(g *Gate, d *Delivery, unavailable bool, took ti
 	if g.State() != breaker.Ramping {
 		c.canaryEnded(g, unavailable, took, now)
 		return
+	}
+	if d.tried && !unavailable {
+		g.TriedSucceeded()
 	}
 	c.ramp(g, now, func(b *breaker.Breaker) {
 		b.Ended(d.round, d.OriginID, unavailable, took, c.capacity(), now, c.chance.Float64())

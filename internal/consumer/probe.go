@@ -43,7 +43,7 @@ func (c *Machine) turn(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 		c.tell(Outage{Key: g.key, State: state, Previous: previous, At: now, Since: since, NextProbe: g.Breaker.NextProbe(), Held: g.Holding(), Err: g.cause})
 	}
 	switch {
-	case state == breaker.Open && previous == breaker.Ramping:
+	case state == breaker.Open && previous == breaker.Ramping, state == breaker.Ramping && previous == breaker.Closed:
 		c.stopWaking(g.key)
 	case state == breaker.Closed:
 		c.wakeHidden(g, now)
@@ -69,7 +69,7 @@ func (c *Machine) gateTurned(g *Gate, now time.Time) {
 	default:
 		c.alarms.Stop(&g.look)
 	}
-	if g.Shut() {
+	if g.Shut() || g.State() == breaker.Ramping {
 		for d := c.ready.first; d != nil; {
 			next := d.next
 			if d.Key == g.key {
@@ -79,7 +79,8 @@ func (c *Machine) gateTurned(g *Gate, now time.Time) {
 			}
 			d = next
 		}
-	} else {
+	}
+	if !g.Shut() {
 		c.letThrough(g, now)
 	}
 	c.dropIdleGate(g)
@@ -185,6 +186,9 @@ func (c *Machine) ProbeEnded(g *Gate, n int, began time.Time, err error) {
 func (c *Machine) letThrough(g *Gate, now time.Time) {
 	for n := g.Holding(); n > 0 && g.Admits(now); n-- {
 		d := g.held.first
+		if g.TurnOfTried() {
+			d = g.tried.first
+		}
 		if d == nil {
 			if g.State() == breaker.Ramping && !g.AwaitOthers(now) {
 				break

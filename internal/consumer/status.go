@@ -165,9 +165,12 @@ func (c *Machine) healthNow(now time.Time) (Health, string) {
 			what = fmt.Sprintf("dependency of key %q", b.Key)
 		}
 		since, held := b.Since.UTC().Format(time.RFC3339), plural.Of(b.Held, "message")
-		if b.State == breaker.Ramping {
+		switch {
+		case c.gates.byKey[b.Key].Breaker.Overloaded():
+			add(fmt.Sprintf("%s overloaded since %s (circuit breaker ramping up, %s at once, %s held); last error: %s", what, since, plural.Of(b.Level, "message"), held, b.Problem))
+		case b.State == breaker.Ramping:
 			add(fmt.Sprintf("%s answers again, after an outage since %s (circuit breaker ramping up, %s at once, %s held); last error: %s", what, since, plural.Of(b.Level, "message"), held, b.Problem))
-		} else {
+		default:
 			add(fmt.Sprintf("%s unavailable since %s (circuit breaker %v, %s held): %s", what, since, b.State, held, b.Problem))
 		}
 		break // one breaker is enough

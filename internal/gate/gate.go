@@ -19,6 +19,10 @@ const (
 	// rampPatience is how long, while ramping, messages that have failed wait for others
 	// to run first.
 	rampPatience = time.Second
+	// othersPerTried is how many of the others pass, while the level rises, before one that has
+	// failed may. If all of those fail again, four of five outcomes are still as usual, which
+	// lowers no level.
+	othersPerTried = 4
 	// rampIdle: while ramping, if no handler has run for this time, more may run at once
 	// and hidden messages are woken.
 	rampIdle = 2 * time.Second
@@ -48,6 +52,9 @@ type Gate struct {
 	probing  bool      // the user's probe has not returned
 	waitFor  time.Time // ramping: messages that have failed wait for others until then
 	rested   time.Time // ramping: no handler starts before
+	others   int       // messages that passed and had not failed, since one passed that had
+	passed   int       // messages that passed and had not failed
+	credit   int       // how many that have failed may pass: see TurnOfTried
 }
 
 // New returns a gate that holds no message.
@@ -90,8 +97,14 @@ func (g *Gate) Pass(tried bool) (counts bool) {
 		g.active++
 		g.wanted, g.fresh = false, false
 	}
-	if !tried {
-		g.waitFor = time.Time{}
+	if tried {
+		g.others, g.credit = 0, max(0, g.credit-1)
+		return counts
+	}
+	g.waitFor = time.Time{}
+	g.others++
+	if g.passed++; g.passed%othersPerTried == 0 {
+		g.giveCredit()
 	}
 	return counts
 }
@@ -145,6 +158,7 @@ func (g *Gate) Turn(change func(*breaker.Breaker)) {
 	change(&g.Breaker)
 	g.active, g.wanted, g.fresh = 0, false, false
 	g.waitFor, g.rested = time.Time{}, time.Time{}
+	g.others, g.passed, g.credit = 0, 0, 0
 }
 
 // Ramp changes the breaker, which is ramping, if it is still ramping afterwards. Otherwise it
@@ -163,13 +177,29 @@ func (g *Gate) Rest(until time.Time) { g.rested = until }
 
 // AwaitOthers begins the time for which messages that have failed wait for others, if it has not
 // begun, and reports whether it is over. While g is ramping, messages that have failed pass only
-// then: they alone may be the reason why the breaker opened.
+// then, or if TurnOfTried: they alone may be the reason why the breaker opened.
 func (g *Gate) AwaitOthers(now time.Time) (over bool) {
 	if g.waitFor.IsZero() {
 		g.waitFor = now.Add(rampPatience)
 	}
 	return !now.Before(g.waitFor)
 }
+
+// TurnOfTried reports whether, while g is ramping, a message that has failed passes next: because
+// no other waits, or enough others have passed. Every four others give one of them credit to pass,
+// and one that succeeds gives its credit on: so they do not wait for as long as others keep coming,
+// they use what the dependency bears beyond those, and bad messages among them do not lower the
+// level.
+func (g *Gate) TurnOfTried() bool {
+	return g.trying > 0 && g.credit > 0 && (g.Untried() == 0 || g.others >= othersPerTried) &&
+		g.State() == breaker.Ramping && g.Breaker.Rising()
+}
+
+// TriedSucceeded notes that a message that had failed before has succeeded.
+func (g *Gate) TriedSucceeded() { g.giveCredit() }
+
+// giveCredit lets one more message pass that has failed: as many as may run at once at the most.
+func (g *Gate) giveCredit() { g.credit = min(g.credit+1, g.Breaker.Level()) }
 
 // NextTurn returns when more messages may pass while g is ramping or, if none is held, when g has
 // been idle for long enough; zero if only the end of a handler can change that.
@@ -183,7 +213,7 @@ func (g *Gate) NextTurn(now time.Time) (at time.Time) {
 		return time.Time{}
 	}
 	at = g.rested
-	if g.Untried() == 0 && g.waitFor.After(at) {
+	if g.Untried() == 0 && g.waitFor.After(at) && !g.TurnOfTried() {
 		at = g.waitFor
 	}
 	if at.Before(now) {

@@ -221,3 +221,51 @@ func TestNextTurn(t *testing.T) {
 		t.Errorf("half-open, it goes on at %v", at)
 	}
 }
+
+// TestTurnOfTried: while the level rises, messages that have failed get credit from others that pass,
+// and keep it while they succeed. They pass when no other waits, or after enough others.
+func TestTurnOfTried(t *testing.T) {
+	g := ramping()
+	g.Breaker.Idle(1000, start) // now it rises
+	level := g.Breaker.Level()
+	g.Hold(true)
+	g.Hold(false)
+	for n := range othersPerTried {
+		if g.TurnOfTried() {
+			t.Fatalf("it is their turn after %d others", n)
+		}
+		g.Pass(false)
+	}
+	if !g.TurnOfTried() {
+		t.Fatal("it is not their turn after enough others")
+	}
+	g.Pass(true)
+	if g.TurnOfTried() {
+		t.Error("another passes after one")
+	}
+	if g.TriedSucceeded(); g.TurnOfTried() {
+		t.Error("another passes before others that wait")
+	}
+	if g.Unhold(false); !g.TurnOfTried() {
+		t.Error("it is not their turn although the last has succeeded, and no other waits")
+	}
+	if at := g.NextTurn(start); level > g.Active() && !at.Equal(start) {
+		t.Errorf("it is their turn, but they pass at %v", at)
+	}
+	g.Unhold(true)
+	if g.TurnOfTried() {
+		t.Error("it is the turn of none")
+	}
+	for range 10 * level {
+		g.TriedSucceeded()
+	}
+	if g.credit != level {
+		t.Errorf("a credit of %d at a level of %d", g.credit, level)
+	}
+	g.Hold(true)
+	g.Turn(func(b *breaker.Breaker) { b.Relapse(time.Second, 10, start) })
+	g.TriedSucceeded()
+	if g.TurnOfTried() {
+		t.Error("it is their turn while the level is too high")
+	}
+}

@@ -248,6 +248,8 @@ func (r *run) breakerChanged(e reprise.OutageEvent) {
 		r.progress.say(fmt.Sprintf("a canary fails: %d held, the next in %.1f s", e.Held, next))
 	case e.State == reprise.BreakerOpen:
 		r.progress.say(fmt.Sprintf("the breaker opens again: %d held, a canary in %.1f s", e.Held, next))
+	case e.State == reprise.BreakerRamping && e.Previous == reprise.BreakerClosed:
+		r.progress.say("the service is overloaded: fewer messages are run at once")
 	case e.State == reprise.BreakerRamping:
 		r.progress.say("a canary succeeds: work begins again, slowly at first")
 	case e.State == reprise.BreakerClosed:

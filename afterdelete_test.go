@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestAfterDeleteFollowsTheDelete: it is called once for each message whose work is
-// done, when the queue no longer has it, with the message as it came; and not for
-// those that are retried, requeued, released or dead-lettered.
+// TestAfterDeleteFollowsTheDelete: AfterDelete is called once for each message whose work is done,
+// after the queue has deleted it, with the message as it was received. It is not called for
+// messages that are retried, requeued, released or dead-lettered.
 func TestAfterDeleteFollowsTheDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -57,9 +57,9 @@ func TestAfterDeleteFollowsTheDelete(t *testing.T) {
 	})
 }
 
-// TestAfterDeleteIsNotForCopies: a copy has taken the message's place, in its queue
-// or in the dead-letter queue, and the original could not be deleted. It comes again, and is then
-// deleted; but the copy still needs the objects that the hook would remove.
+// TestAfterDeleteIsNotForCopies: a copy has replaced the message, in its queue or in the
+// dead-letter queue, and the original could not be deleted. It is received again and deleted,
+// without a call of AfterDelete: the copy still needs the objects that the hook would remove.
 func TestAfterDeleteIsNotForCopies(t *testing.T) {
 	throttled := func(action string) sqsserver.Fault {
 		return sqsserver.Fault{Kind: sqsserver.FaultThrottle, Action: action}
@@ -100,8 +100,8 @@ func TestAfterDeleteIsNotForCopies(t *testing.T) {
 	}
 }
 
-// TestAfterDeleteIsBounded: slow ones take no handler's place, no more run at once
-// than handlers may, and receiving waits for them before they pile up.
+// TestAfterDeleteIsBounded: slow runs of AfterDelete take no handler's place, as many run at once
+// as handlers may, and receiving waits for them before they accumulate.
 func TestAfterDeleteIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -126,8 +126,8 @@ func TestAfterDeleteIsBounded(t *testing.T) {
 	})
 }
 
-// TestAfterDeleteThatMisbehaves: a panic, the end of its goroutine, or no return at
-// all harm no other; a stop waits for the last until its budget ends.
+// TestAfterDeleteThatMisbehaves: if AfterDelete panics, ends its goroutine or never returns, the
+// other messages are not affected; a stop waits for a run that never returns until its budget ends.
 func TestAfterDeleteThatMisbehaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -131,7 +131,7 @@ func leaf(rel string) string {
 	return ""
 }
 
-// TestArrows holds the permitted imports between the project's packages.
+// TestArrows compares the imports between the project's packages with the permitted ones.
 func TestArrows(t *testing.T) {
 	seen := 0
 	for _, p := range list(t, "work") {
@@ -197,9 +197,9 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// TestAdaptersAreModules holds that each adapter is a module of its own, so that a
-// program that uses one does not get the requirements of the others, and that its
-// package is named as its folder, so that it can be imported without an alias.
+// TestAdaptersAreModules checks that each adapter is a module of its own, so that a program that
+// uses one does not get the requirements of the others, and that its package has the name of its
+// folder, so that it can be imported without an alias.
 func TestAdaptersAreModules(t *testing.T) {
 	found := 0
 	for _, p := range list(t, "work") {
@@ -220,7 +220,7 @@ func TestAdaptersAreModules(t *testing.T) {
 	}
 }
 
-// TestNoForbiddenNames keeps out packages that are named for being a package.
+// TestNoForbiddenNames: no package has a name that says nothing about its content.
 func TestNoForbiddenNames(t *testing.T) {
 	for _, p := range list(t, "work") {
 		switch base := path.Base(p.ImportPath); base {
@@ -230,9 +230,9 @@ func TestNoForbiddenNames(t *testing.T) {
 	}
 }
 
-// TestLoopbackIsDecidedOnce holds that one function says which addresses and names are
-// this machine's: who may listen where without credentials, and which requests come from
-// web pages, must not be answered in two ways.
+// TestLoopbackIsDecidedOnce: one function decides which addresses and names belong to this machine.
+// Two rules depend on it: where the server may listen without credentials, and which requests come
+// from web pages.
 func TestLoopbackIsDecidedOnce(t *testing.T) {
 	const owner = "sqsserver/loopback.go"
 	decides := regexp.MustCompile(`\.IsLoopback\(|[=!]= "localhost"|Suffix\([^)]*"\.localhost"`)

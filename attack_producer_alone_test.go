@@ -50,9 +50,9 @@ func gaps(j *journal, body string, from, until time.Time) (longest, all time.Dur
 	return longest, all
 }
 
-// TestAttackForgedAloneStopsOthersForAMinute: the handler of a message with a forged
-// mark takes two hours. The others are started again a minute after it, in consumers,
-// in batches and in both queues of a pool.
+// TestAttackForgedAloneStopsOthersForAMinute: the handler of a message with a forged mark takes two
+// hours. Other messages are started again after a minute, in consumers, in batches and in both
+// queues of a pool.
 func TestAttackForgedAloneStopsOthersForAMinute(t *testing.T) {
 	for _, kind := range []string{"consumer", "batches", "pool"} {
 		t.Run(kind, func(t *testing.T) {
@@ -103,9 +103,9 @@ func TestAttackForgedAloneStopsOthersForAMinute(t *testing.T) {
 	}
 }
 
-// TestAttackForgedAloneInARow: ten messages with a forged mark, each of which runs for
-// half a minute or for an hour, and another beside each. The others have nine tenths of
-// the time, and are never kept from starting for longer than two minutes.
+// TestAttackForgedAloneInARow: ten messages with a forged mark each run for half a minute or for an
+// hour, with another such message beside each. The other messages get nine tenths of the time, and
+// never wait for longer than two minutes.
 func TestAttackForgedAloneInARow(t *testing.T) {
 	all := []time.Duration{61 * time.Second, 5 * time.Second, 30 * time.Second, time.Hour}
 	for _, takes := range all[:race.Fewer(len(all), 1)] {
@@ -147,8 +147,8 @@ func TestAttackForgedAloneInARow(t *testing.T) {
 	}
 }
 
-// TestAttackForgedMarkIsNobodysWithKeys: with signing keys the mark of a producer does
-// not count: the message runs beside the others.
+// TestAttackForgedMarkIsNobodysWithKeys: with signing keys the mark of a producer does not count:
+// the message runs beside the others.
 func TestAttackForgedMarkIsNobodysWithKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys, err := reprise.ParseSigningKeys("1:" + strings.Repeat("k", 44))
@@ -169,9 +169,9 @@ func TestAttackForgedMarkIsNobodysWithKeys(t *testing.T) {
 	})
 }
 
-// TestAttackLateKillerIsFound: a message kills its process after three minutes, when
-// the others run beside it again. It is found nevertheless, by two crashes in processes that ran it
-// alone at first, and no other message is given up, although others run at each of its crashes.
+// TestAttackLateKillerIsFound: a message kills its process after three minutes, when others run
+// beside it again. It is dead-lettered after two crashes in processes that ran it alone at first,
+// and no other message is given up, although others ran at each crash.
 func TestAttackLateKillerIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

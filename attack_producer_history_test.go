@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// besides has a consumer deal with a forged message, sent thrice, and with others, of
-// which one fails once and one always. It reports whatever becomes of the others that
-// would not have become of them alone, and returns what became of the forged ones: how
-// many ran, were dead-lettered, and are still in the queue after ten minutes.
+// besides has a consumer process a forged message, sent three times, and other messages, of which
+// one fails once and one always. It reports every difference between the results of the others and
+// their results without the forged message. It returns how many forged messages ran, were
+// dead-lettered, and are still in the queue after ten minutes.
 func besides(t *testing.T, forge func(q *reprisetest.Queue, victim string) string) (ran, dead, waiting int) {
 	t.Helper()
 	q := reprisetest.NewQueue(t, nil)
@@ -86,9 +86,9 @@ func besides(t *testing.T, forge func(q *reprisetest.Queue, victim string) strin
 	return ran, dead, waiting
 }
 
-// TestAttackEachFieldOfAHistory: every field, at both of its ends and beyond them, does
-// no more than delay or give up the message that has it. The victim is another message, whose
-// id is known, and which is in backoff.
+// TestAttackEachFieldOfAHistory: a forged value of any field, at both of its limits and beyond
+// them, can only delay or give up the message that carries it. The victim is another message, in
+// backoff, whose id the attacker knows.
 func TestAttackEachFieldOfAHistory(t *testing.T) {
 	const year = 366 * 24 * 3600_000
 	type fate struct{ ran, dead, waiting int }
@@ -147,8 +147,8 @@ func TestAttackEachFieldOfAHistory(t *testing.T) {
 	}
 }
 
-// TestAttackStoryOnALiveMessage: a story that a producer attaches is replaced when its
-// message is given up, and decides nothing before.
+// TestAttackStoryOnALiveMessage: a story that a producer attaches has no effect, and is replaced
+// when its message is given up.
 func TestAttackStoryOnALiveMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -167,8 +167,8 @@ func TestAttackStoryOnALiveMessage(t *testing.T) {
 	})
 }
 
-// FuzzAttackHistory: no text in the place of a history keeps another message from its
-// run or drops its own; and with signing keys it does nothing at all.
+// FuzzAttackHistory: no text in the attribute of the history keeps another message from its run, or
+// loses its own message. With signing keys it has no effect at all.
 func FuzzAttackHistory(f *testing.F) {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() // of every bubble's start
 	for _, member := range []string{`"attempt":1000000`, `"alone":1`, fmt.Sprintf(`"notBefore":%d`, now+3600_000), `"releases":7`, `"unavailable":true`, `"trail":"x"`, `"generation":9`, `"error":"\u009b"`} {

@@ -11,13 +11,13 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// These tests attack as a producer, who may send to the queue, and nothing else. It knows messages
-// on which the handler hangs for ever. No library can end such a handler, but the consumer reports
-// that it holds a place.
+// The attacker of these tests is a producer that may send to the queue and has no other permission.
+// It knows messages on which the handler hangs for ever. No library can end such a handler, but the
+// consumer reports that it keeps a place.
 
-// TestAttackHandlersThatIgnoreTheirEnd: the health is degraded by the first handler that
-// ignores the end of its context, and failing when all places are taken by such, so
-// that the platform restarts the process; it is ok again when they have ended.
+// TestAttackHandlersThatIgnoreTheirEnd: the health is degraded from the first handler that ignores
+// the end of its context, and failing when such handlers take all places, so that the platform
+// restarts the process. It is ok again when they have ended.
 func TestAttackHandlersThatIgnoreTheirEnd(t *testing.T) {
 	for _, kind := range []string{"consumer", "batches", "pool"} {
 		t.Run(kind, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestAttackHandlersThatIgnoreTheirEnd(t *testing.T) {
 	}
 }
 
-// TestAttackHandlersThatHangWithoutTimeout: where no timeout is set, the health is
-// degraded when all places have been taken for long and no handler has ended.
+// TestAttackHandlersThatHangWithoutTimeout: without a timeout, the health is degraded when all
+// places have been taken for long and no handler has ended.
 func TestAttackHandlersThatHangWithoutTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -94,7 +94,8 @@ func TestAttackHandlersThatHangWithoutTimeout(t *testing.T) {
 	})
 }
 
-// TestLongHandlersAreNotSaidToHang: handlers of 40 minutes each keep all places, and end.
+// TestLongHandlersAreNotSaidToHang: handlers that take 40 minutes each, and end, are not reported
+// though they take all places.
 func TestLongHandlersAreNotSaidToHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -110,8 +111,8 @@ func TestLongHandlersAreNotSaidToHang(t *testing.T) {
 }
 
 // TestAttackHungHandlerHoldsUpNoSuspect: a message with a forged mark hangs for ever. An innocent
-// message that is suspected after it runs nevertheless, soon after the hanging one is reported, in
-// a consumer and in a pool.
+// message that becomes a suspect later runs soon after the hanging handler is reported, in a
+// consumer and in a pool.
 func TestAttackHungHandlerHoldsUpNoSuspect(t *testing.T) {
 	for _, kind := range []string{"consumer", "pool"} {
 		t.Run(kind, func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestAttackForgedOutage(t *testing.T) {
 }
 
 // TestAttackForgedOutageThatAsksToWait: as many messages as can be held at once ask for a retry in
-// twelve hours. Others are tried meanwhile.
+// twelve hours. Others are tried nevertheless.
 func TestAttackForgedOutageThatAsksToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

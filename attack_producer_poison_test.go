@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// These tests attack as a producer, who may send to the queue, and nothing else. Once a minute it
-// sends a message that does as much harm as it can. The other messages of the queue must lose no
-// more than the time of its handlers.
+// The attacker of these tests is a producer that may send to the queue and has no other permission.
+// Once a minute it sends a message that does as much harm as possible. The other messages of the
+// queue must lose only the time of its handlers.
 
 var poisonTime = flag.Duration("poison.time", 30*time.Minute, "for how long TestAttackPoisonCostsItsShare has the queue poisoned; docs/tuning.md has the table of 6h")
 
@@ -38,16 +38,16 @@ const (
 // poison is one kind of message that does harm.
 type poison struct {
 	kind string
-	// handle is what the handler does with it, and send how it is sent: as a message whose
-	// body begins with poison, if nil.
+	// handle is the handler's work on the message. send sends it; nil: as a message whose body begins
+	// with poison.
 	handle func(ctx context.Context, p *poisoned) error
 	send   func(t *testing.T, p *poisoned, i int)
-	// client stands between the consumer and the queue; nil: nothing does.
+	// client is put between the consumer and the queue; nil: none.
 	client func(p *poisoned) reprise.Client
 	cfg    reprise.Config
 	fifo   bool
-	// costs is the permitted cost for the others, as a share, beyond the time of its handlers and
-	// of restarts.
+	// costs is the permitted additional cost for the others, as a share: besides the time of its
+	// handlers and of restarts.
 	costs float64
 	// health is the worst health; "" if it is always ok.
 	health string
@@ -55,7 +55,7 @@ type poison struct {
 	probed bool
 }
 
-// poisoned is a consumer under such messages, and what became of the others.
+// poisoned is a consumer that gets such messages, and the results of the others.
 type poisoned struct {
 	q        *reprisetest.Queue
 	c        *reprisetest.Consumer
@@ -365,9 +365,8 @@ func (kind *poison) measure(t *testing.T, period time.Duration) (share float64, 
 	return share, p
 }
 
-// TestAttackPoisonCostsItsShare: a queue whose consumer is busy gets a harmful message
-// a minute. The others get all the time that its handlers and the restarts leave, less two
-// hundredths.
+// TestAttackPoisonCostsItsShare: a queue whose consumer is busy gets a harmful message each minute.
+// The others get all the time that its handlers and the restarts leave, less two hundredths.
 func TestAttackPoisonCostsItsShare(t *testing.T) {
 	healthy := poison{kind: "none", send: func(*testing.T, *poisoned, int) {}}
 	_, without := healthy.measure(t, *poisonTime)

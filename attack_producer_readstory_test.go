@@ -12,11 +12,10 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// This test holds off a producer: somebody who may send to the dead-letter queue, or to a
-// queue whose messages SQS moves there, and who writes a story of its own.
+// The attacker of this test is a producer that may send to the dead-letter queue, or to a queue
+// whose messages SQS moves there, and writes a story of its own.
 
-// FuzzAttackStory: no text that a producer makes up is a trusted story, where there are
-// keys and where there are none.
+// FuzzAttackStory: no text of a producer becomes a trusted story, with keys or without.
 func FuzzAttackStory(f *testing.F) {
 	key, err := reprise.NewSigningKey("k1", []byte(strings.Repeat("s", 32)))
 	if err != nil {

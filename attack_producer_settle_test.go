@@ -19,14 +19,14 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// These tests attack as a producer, who may send to one queue, and nothing else. Whatever it sends,
-// the messages of others are still received, handled and settled.
+// The attacker of these tests is a producer that may send to one queue and has no other permission.
+// Whatever it sends, the messages of others are still received, handled and settled.
 
-// cursed begins the body of a message that no request with it in it gets through.
+// cursed is the beginning of the body of a message that makes every request that contains it fail.
 const cursed = "cursed"
 
-// refuseCursed makes sends fail, as a whole, with err, when one of the copies is
-// of a cursed message; permit may let some of these through.
+// refuseCursed has a whole send fail with err if it contains the copy of a cursed message; permit
+// may accept some of them.
 func refuseCursed(watch *spy, err error, permit func(types.SendMessageBatchRequestEntry) bool) {
 	watch.send = func(ctx context.Context, in *sqs.SendMessageBatchInput) (*sqs.SendMessageBatchOutput, error) {
 		for _, e := range in.Entries {
@@ -38,8 +38,7 @@ func refuseCursed(watch *spy, err error, permit func(types.SendMessageBatchReque
 	}
 }
 
-// curses are ways in which what is between the consumer and its queue may refuse one
-// message.
+// curses are ways in which a proxy between the consumer and its queue may refuse one message.
 var curses = []struct {
 	name string
 	err  error
@@ -52,9 +51,9 @@ var curses = []struct {
 }
 
 // TestAttackUncopyableDeadLetters: 400 messages that are given up, and whose copies are always
-// refused, come before 100 good ones and some that are given up too. The good ones are handled, the
-// others dead-lettered with their stories, messages that cannot be copied are kept, and the health
-// reports it.
+// refused, come before 100 good ones and some other messages that are given up. The good ones are
+// handled, the others dead-lettered with their stories. Messages that cannot be copied are kept,
+// and the health reports it.
 func TestAttackUncopyableDeadLetters(t *testing.T) {
 	for _, tt := range curses[:race.Fewer(len(curses), 1)] {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestAttackUncopyableDeadLetters(t *testing.T) {
 	}
 }
 
-// TestAttackUncopyableRetries is the same for copies that are to come again.
+// TestAttackUncopyableRetries is the same for copies of messages that are to be retried.
 func TestAttackUncopyableRetries(t *testing.T) {
 	for _, tt := range curses[:race.Fewer(len(curses), 1)] {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,8 +137,8 @@ func TestAttackUncopyableRetries(t *testing.T) {
 	}
 }
 
-// TestAttackCopyWithoutWhatCanBeLeftOut: what can be copied only without its trace
-// header, and without its story, is dead-lettered so.
+// TestAttackCopyWithoutWhatCanBeLeftOut: a message that can be copied only without its trace header
+// and its story is dead-lettered without them.
 func TestAttackCopyWithoutWhatCanBeLeftOut(t *testing.T) {
 	for _, tt := range curses[:race.Fewer(len(curses), 1)] {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +165,7 @@ func TestAttackCopyWithoutWhatCanBeLeftOut(t *testing.T) {
 }
 
 // TestAttackStuckDeletes: 300 messages can never be deleted, others can. The others go on; the
-// consumer reports the problem, and holds no more than it should.
+// consumer reports the problem, and holds no more messages than permitted.
 func TestAttackStuckDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

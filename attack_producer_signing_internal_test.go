@@ -1,7 +1,7 @@
 package reprise
 
-// Producers that may write any text into the attribute of a history or a story, and may
-// have read signed ones, but have no key.
+// The attackers are producers that may write any text into the attribute of a history or a story,
+// and may have read signed ones, but have no key.
 
 import (
 	"strings"
@@ -83,7 +83,7 @@ func TestAttackDigestIsUnambiguous(t *testing.T) {
 	}
 }
 
-// BenchmarkSigning is what a copy costs more with keys, and the first receive of one.
+// BenchmarkSigning measures the additional cost of a copy with keys, and of its first receive.
 func BenchmarkSigning(b *testing.B) {
 	key, err := NewSigningKey("k1", []byte(strings.Repeat("x", 32)))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// signingKey is a key with that id, and a secret that belongs to it.
+// signingKey returns a key with that id and a secret that depends on it.
 func signingKey(t testing.TB, id string) reprise.SigningKey {
 	t.Helper()
 	key, err := reprise.NewSigningKey(id, []byte(strings.Repeat(id, 32)))
@@ -34,7 +34,7 @@ func signingKey(t testing.TB, id string) reprise.SigningKey {
 	return key
 }
 
-// seen keeps what handlers were given.
+// seen keeps the messages that handlers got.
 type seen struct {
 	mu       sync.Mutex
 	messages []reprise.Message
@@ -61,7 +61,7 @@ func (s *seen) of(id string) (runs []reprise.Message) {
 	return runs
 }
 
-// count is how many runs there were for one body.
+// count returns how many runs one body had.
 func (s *seen) count(body string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,13 +123,13 @@ func TestAttackHistoryWithoutKey(t *testing.T) {
 	}
 }
 
-// withMember is a JSON object with one more member at its end.
+// withMember returns a JSON object with one more member at its end.
 func withMember(object, name, value string) string {
 	return fmt.Sprintf("%s,%q:%q}", strings.TrimSuffix(object, "}"), name, value)
 }
 
-// signedFor has a story signed by key, and takes its signature over for text, under the
-// id of a key: what somebody with a key of one's own can do at most.
+// signedFor has a story signed by key, and puts the signature on text, under the id of a key: this
+// is the most that somebody with a key of their own can do.
 func signedFor(q *reprisetest.Queue, key reprise.SigningKey, id, text string) string {
 	e := types.SendMessageBatchRequestEntry{MessageBody: aws.String("order"), MessageAttributes: map[string]types.MessageAttributeValue{
 		reprise.StoryAttribute: {DataType: aws.String("String"), StringValue: &text},
@@ -140,9 +140,9 @@ func signedFor(q *reprisetest.Queue, key reprise.SigningKey, id, text string) st
 	return strings.Replace(*e.MessageAttributes[reprise.StoryAttribute].StringValue, `"foreign:`, `"`+id+`:`, 1)
 }
 
-// TestAttackHistoryCopiedFromAnother: a producer that can read the copies in the queue
-// takes over a history with a valid signature. It counts only for exactly the same content, sent to
-// the same queue within minutes; and there it is true.
+// TestAttackHistoryCopiedFromAnother: a producer that can read the copies in the queue reuses a
+// history with a valid signature. It counts only for exactly the same content, sent to the same
+// queue within minutes, for which it is true.
 func TestAttackHistoryCopiedFromAnother(t *testing.T) {
 	attribute := func(name, value string) sqsserver.MessageAttribute {
 		return sqsserver.MessageAttribute{Name: name, DataType: "String", StringValue: value}
@@ -292,8 +292,8 @@ func TestAttackHistoryInTheRetryLane(t *testing.T) {
 	})
 }
 
-// TestSigningKeysRotate: consumers that accept two keys accept the messages of a consumer with one
-// of them, whichever of the two they sign with.
+// TestSigningKeysRotate: consumers that accept two keys accept the messages of a consumer that has
+// one of them, whichever key they sign with.
 func TestSigningKeysRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k1, k2 := signingKey(t, "k1"), signingKey(t, "k2")
@@ -327,8 +327,8 @@ func TestSigningKeysRotate(t *testing.T) {
 	})
 }
 
-// TestAttackStory: the story of a dead letter is trusted where a consumer with the key
-// has written it, and no other, whatever is forged or taken over.
+// TestAttackStory: the story of a dead letter is trusted only if a consumer with the key has
+// written it, whatever an attacker forges or reuses.
 func TestAttackStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := []reprise.SigningKey{signingKey(t, "k1")}
@@ -394,7 +394,7 @@ func TestAttackStory(t *testing.T) {
 	})
 }
 
-// TestAttackSigningKeysAreNotShown: no way of printing a configuration shows a secret.
+// TestAttackSigningKeysAreNotShown: no printed form of a configuration contains a secret.
 func TestAttackSigningKeysAreNotShown(t *testing.T) {
 	const secret = "secret-secret-secret-secret-secret"
 	keys, err := reprise.ParseSigningKeys("# ours\n\n 2026-11 : " + secret + "\r\nold:" + secret + secret + "\n")

@@ -1,5 +1,5 @@
-// This file holds off a producer that may send to one queue, and that writes into its
-// messages what only the consumer writes into dead letters.
+// The attacker of this file is a producer that may send to one queue, and writes into its messages
+// the attributes that only the consumer writes into dead letters.
 
 package reprise_test
 
@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestAttackForgedStoryIsNotKept: a dead letter has the consumer's story or none, also if
-// the message is so large that the consumer's finds no room.
+// TestAttackForgedStoryIsNotKept: a dead letter has the consumer's story or none, also if the
+// message is so large that there is no room for the consumer's story.
 func TestAttackForgedStoryIsNotKept(t *testing.T) {
 	const forged = `{"source":"arn:aws:sqs:us-east-1:000000000000:payroll","message":"another"}`
 	for _, test := range []struct {

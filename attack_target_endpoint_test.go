@@ -12,10 +12,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// This test holds off an endpoint that answers in place of SQS, and can answer whatever it
-// likes.
+// The attacker of this test is an endpoint that answers in place of SQS, with any reply.
 
-// TestAttackEndlessReply: a reply without an end is an error, not all of the memory.
+// TestAttackEndlessReply: an endless reply is an error, and does not take all memory.
 func TestAttackEndlessReply(t *testing.T) {
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")

@@ -27,7 +27,7 @@ type batchLog struct {
 	started []time.Time
 }
 
-// handler records each batch and lets f decide; nil succeeds.
+// handler records each batch and calls f for the result; nil: success.
 func (l *batchLog) handler(f func(ctx context.Context, ms []*reprise.Message) []error) reprise.BatchHandler {
 	return reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
 		var bodies []string
@@ -45,7 +45,7 @@ func (l *batchLog) handler(f func(ctx context.Context, ms []*reprise.Message) []
 	})
 }
 
-// together handles the messages of a batch side by side.
+// together handles the messages of a batch at the same time.
 func together(h reprise.Handler) reprise.BatchHandler {
 	return reprise.BatchHandlerFunc(func(ctx context.Context, ms []*reprise.Message) []error {
 		errs := make([]error, len(ms))
@@ -58,7 +58,7 @@ func together(h reprise.Handler) reprise.BatchHandler {
 	})
 }
 
-// sizes returns how many messages the batches had.
+// sizes returns the number of messages of each batch.
 func (l *batchLog) sizes() (sizes []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,9 +75,8 @@ func (l *batchLog) all() []string {
 	return slices.Concat(l.bodies...)
 }
 
-// TestBatchesShareTheirCalls: a hundred messages in batches of ten, each of which
-// fails at first, take ten calls of a kind for each thing that is done to all of
-// them, through the SDK and without it.
+// TestBatchesShareTheirCalls: for a hundred messages in batches of ten, each of which fails once,
+// each kind of request is made ten times for all of them, through the SDK and without it.
 func TestBatchesShareTheirCalls(t *testing.T) {
 	for name, client := range map[string]func(*reprisetest.Queue) reprise.Client{
 		"SDK":    func(q *reprisetest.Queue) reprise.Client { return q.Client() },
@@ -128,8 +127,8 @@ func TestBatchesShareTheirCalls(t *testing.T) {
 	}
 }
 
-// TestWhenABatchGoes: what is sent at the start, and what every second afterwards,
-// and the batches that become of it, with the seconds in which they begin.
+// TestWhenABatchGoes: messages that are sent at the start and every second afterwards, and the
+// resulting batches, with the seconds in which they begin.
 func TestWhenABatchGoes(t *testing.T) {
 	type batch struct {
 		Second, Messages int
@@ -178,9 +177,9 @@ func TestWhenABatchGoes(t *testing.T) {
 	}
 }
 
-// TestBatchOfTenThousandKeepsItsLeases: messages come in for five minutes until ten
-// thousand are here, and the handler takes ten more. None is lost to anybody who
-// would take it, and renewals share requests.
+// TestBatchOfTenThousandKeepsItsLeases: ten thousand messages arrive within five minutes, and the
+// handler takes ten more minutes. No lease is lost to another consumer, and renewals share
+// requests.
 func TestBatchOfTenThousandKeepsItsLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := race.Fewer(10_000, 1000)
@@ -223,9 +222,9 @@ func TestBatchOfTenThousandKeepsItsLeases(t *testing.T) {
 	})
 }
 
-// TestBatchMemoryIsBoundedByBytes: a backlog of large messages, handlers that are
-// stuck, places for thousands: receiving stops at the bytes of the batches and one
-// more, and goes on when they are done.
+// TestBatchMemoryIsBoundedByBytes: with a backlog of large messages, handlers that are stuck and
+// places for thousands, receiving stops at the bytes of all batches and one more, and goes on when
+// batches are done.
 func TestBatchMemoryIsBoundedByBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, messages = 100 << 10, 200
@@ -252,7 +251,7 @@ func TestBatchMemoryIsBoundedByBytes(t *testing.T) {
 	})
 }
 
-// TestBatchRefused: every bad setting with its name, the problem and the remedy.
+// TestBatchRefused: each bad setting is reported with its name, the problem and the remedy.
 func TestBatchRefused(t *testing.T) {
 	q := reprisetest.NewQueue(t, nil)
 	h := (&batchLog{}).handler(nil)
@@ -291,8 +290,8 @@ func TestBatchRefused(t *testing.T) {
 	}
 }
 
-// TestStopWithAHalfBatch: what lingers at a stop is given back unrun when nothing is
-// known of how long it takes, and run when there is time for it.
+// TestStopWithAHalfBatch: messages that linger when a stop begins are given back if the usual time
+// of handlers is not known, and run if there is time for them.
 func TestStopWithAHalfBatch(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		t.Run(fmt.Sprintf("known=%v", known), func(t *testing.T) {
@@ -326,8 +325,8 @@ func TestStopWithAHalfBatch(t *testing.T) {
 	}
 }
 
-// TestEndOfALargeBatchIsPaced: ten thousand messages that are done together are not
-// a thousand requests at once.
+// TestEndOfALargeBatchIsPaced: ten thousand messages that end together do not start a thousand
+// requests at once.
 func TestEndOfALargeBatchIsPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

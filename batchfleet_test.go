@@ -70,15 +70,15 @@ func newBatchFleet(t *testing.T, seed uint64) *batchFleet {
 	return f
 }
 
-// draw is a number below n that is hashed from the seed and what it is about, so
-// that a seed repeats whatever order goroutines run in.
+// draw returns a number below n that is hashed from the seed and its subject, so that a seed gives
+// the same draws in whatever order goroutines run.
 func (f *batchFleet) draw(about string, n int) int {
 	h := fnv.New64a()
 	fmt.Fprint(h, f.seed, about)
 	return int((h.Sum64() >> 17) % uint64(n))
 }
 
-// calm says that nothing but messages goes wrong.
+// calm reports whether only messages fail, not requests.
 func (f *batchFleet) calm() bool { return f.draw("calm", 3) == 0 }
 
 func (f *batchFleet) run() {
@@ -161,8 +161,8 @@ func (f *batchFleet) verdict(m *reprise.Message) error {
 	return nil
 }
 
-// checkStart: a batch is within its bounds, has no message twice, and has its groups
-// in order, with nothing before them.
+// checkStart checks that a batch is within its limits, has no message twice, and has its groups in
+// order, with no earlier message of them missing.
 func (f *batchFleet) checkStart(ms []*reprise.Message) {
 	bytes := 0
 	first, last := make(map[string]string), make(map[string]string)
@@ -188,7 +188,7 @@ func (f *batchFleet) checkStart(ms []*reprise.Message) {
 	}
 }
 
-// check: what must be so at the end.
+// check checks what must hold at the end.
 func (f *batchFleet) check(consumers []*reprisetest.Consumer) {
 	dead := make(map[string]int)
 	for _, m := range f.dead.Messages() {

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestBatchTakesAGroupInOrder: messages of several groups, ten of a group in one
-// batch, in order; and the messages received behind them wait until they are deleted.
+// TestBatchTakesAGroupInOrder: a batch has messages of several groups, ten of each, in order.
+// Messages that are received behind them wait until they are deleted.
 func TestBatchTakesAGroupInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -58,9 +58,9 @@ func TestBatchTakesAGroupInOrder(t *testing.T) {
 	})
 }
 
-// TestNothingOvertakesAFailureInABatch: the third of six messages of a group fails.
-// Those before it are deleted; those behind it succeed, and yet run again, behind
-// it, and that was no attempt. Whatever Config.FIFO says, and whatever the failure.
+// TestNothingOvertakesAFailureInABatch: the third of six messages of a group fails. The messages
+// before it are deleted. Those behind it have succeeded, but run again behind it, and their first
+// run counts as no attempt. This holds for every Config.FIFO and every kind of failure.
 func TestNothingOvertakesAFailureInABatch(t *testing.T) {
 	six := []string{"a01", "a02", "a03", "a04", "a05", "a06"}
 	rest := []string{"a03", "a04", "a05", "a06"}
@@ -131,8 +131,8 @@ func TestNothingOvertakesAFailureInABatch(t *testing.T) {
 	}
 }
 
-// TestGroupOfABatchGoesOnWhenAllIsDeleted: the delete of one of three that succeeded
-// is refused for long. What came behind them does not start before it is gone.
+// TestGroupOfABatchGoesOnWhenAllIsDeleted: the delete of one of three messages that succeeded is
+// refused for long. The messages behind them do not start before it is deleted.
 func TestGroupOfABatchGoesOnWhenAllIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -157,8 +157,8 @@ func TestGroupOfABatchGoesOnWhenAllIsDeleted(t *testing.T) {
 	})
 }
 
-// TestGroupFillsABatchAtOnce: what waits behind the head of its group goes along, and
-// so counts for what makes a batch full.
+// TestGroupFillsABatchAtOnce: messages that wait behind the head of their group go into its batch,
+// so they count when it is decided whether the batch is full.
 func TestGroupFillsABatchAtOnce(t *testing.T) {
 	for name, batch := range map[string]reprise.BatchConfig{
 		"by number": {Size: 5, Linger: time.Hour},
@@ -179,9 +179,9 @@ func TestGroupFillsABatchAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeaseLostInsideAGroup: SQS takes one of three messages of a group away while
-// the batch runs. The messages behind it come again behind it, although their work succeeded; the
-// failed message before it is retried by itself.
+// TestLeaseLostInsideAGroup: SQS ends the lease of one of three messages of a group while the batch
+// runs. The messages behind it run again behind it, although their work succeeded; the failed
+// message before it is retried by itself.
 func TestLeaseLostInsideAGroup(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lost  string
@@ -240,8 +240,8 @@ func TestLeaseLostInsideAGroup(t *testing.T) {
 	}
 }
 
-// TestStopWhileAGroupStalls: a message is due again, but the delete of the one before
-// it in its group takes long, when the consumer is stopped. It is given back, and not run.
+// TestStopWhileAGroupStalls: the consumer is stopped when a message is due again, but the delete of
+// the one before it in its group takes long. The message is given back, and not run.
 func TestStopWhileAGroupStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -273,8 +273,8 @@ func TestStopWhileAGroupStalls(t *testing.T) {
 	})
 }
 
-// TestBatchKeepsOrderThroughFailures: groups, failures of every kind, refused
-// settlements, lost leases and a restart: what succeeds does so in order.
+// TestBatchKeepsOrderThroughFailures: messages of a group succeed in order, through failures of
+// every kind, refused settlements, lost leases and a restart.
 func TestBatchKeepsOrderThroughFailures(t *testing.T) {
 	for name, faults := range map[string][]sqsserver.Fault{
 		"no faults":        nil,

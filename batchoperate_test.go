@@ -154,8 +154,8 @@ func TestOperatingABatchConsumer(t *testing.T) {
 	})
 }
 
-// TestCanaryOfAKeyRunsAlone: one tenant's messages fail because their dependency is unavailable,
-// between those of another tenant, whose batches they do not spoil any more.
+// TestCanaryOfAKeyRunsAlone: the messages of one tenant fail because their dependency is
+// unavailable. They no longer share batches with another tenant's messages.
 func TestCanaryOfAKeyRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -199,8 +199,8 @@ func TestCanaryOfAKeyRunsAlone(t *testing.T) {
 	})
 }
 
-// TestPausedBytesLeaveRoomForOthers: the large messages of a paused key, a backlog of
-// them, take no more than half of the memory.
+// TestPausedBytesLeaveRoomForOthers: a backlog of large messages of a paused key takes no more than
+// half of the memory.
 func TestPausedBytesLeaveRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 100 << 10
@@ -231,8 +231,8 @@ func TestPausedBytesLeaveRoomForOthers(t *testing.T) {
 	})
 }
 
-// TestRunningBytesLeaveRoomToHold: a batch of large messages runs for long. A message
-// of a paused key is held meanwhile: to hide it would use up a receive.
+// TestRunningBytesLeaveRoomToHold: a batch of large messages runs for long. A message of a paused
+// key is held meanwhile, because hiding it would use up a receive.
 func TestRunningBytesLeaveRoomToHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 100 << 10
@@ -260,8 +260,8 @@ func TestRunningBytesLeaveRoomToHold(t *testing.T) {
 	})
 }
 
-// TestSuspectHasABatchOfItsOwn: a message was received four times without an outcome.
-// It runs with nothing beside it that could die with it, though others are ready.
+// TestSuspectHasABatchOfItsOwn: a message was received four times without an outcome. It runs in a
+// batch of its own, although others are ready.
 func TestSuspectHasABatchOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -31,7 +31,7 @@ func byBody(ms []*reprise.Message, verdicts map[string]error) []error {
 	return errs
 }
 
-// attempts collects what an observer hears of attempts, by body.
+// attempts collects the attempts that an observer is told of, by body.
 type attempts struct {
 	mu  sync.Mutex
 	all map[string][]reprise.Attempt
@@ -113,8 +113,8 @@ func TestOneBadMessageCostsItsNeighboursNothing(t *testing.T) {
 	})
 }
 
-// TestBatchThatFailsWhole: what goes wrong with a call is an attempt that failed, of
-// each of its messages, with an error that names it; other batches go on.
+// TestBatchThatFailsWhole: if a call fails as a whole, the attempt at each of its messages has
+// failed, with an error that names the cause; other batches go on.
 func TestBatchThatFailsWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail func(ms []*reprise.Message) []error
@@ -172,8 +172,8 @@ func TestBatchThatFailsWhole(t *testing.T) {
 	}
 }
 
-// TestVerdictsFollowTheirMessages: a handler that sorts its batch returns verdicts in
-// the order that it made.
+// TestVerdictsFollowTheirMessages: a handler that sorts its batch returns verdicts in the new
+// order.
 func TestVerdictsFollowTheirMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -190,8 +190,8 @@ func TestVerdictsFollowTheirMessages(t *testing.T) {
 	})
 }
 
-// TestHandlerTimeoutIsForTheBatch: its context ends, and what the handler has not
-// done by then is an attempt that failed.
+// TestHandlerTimeoutIsForTheBatch: the timeout ends the context of the whole batch, and the
+// attempts at messages that the handler has not finished have failed.
 func TestHandlerTimeoutIsForTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -219,8 +219,8 @@ func TestHandlerTimeoutIsForTheBatch(t *testing.T) {
 	})
 }
 
-// TestLeaseLostInABatch: the server takes some messages of a batch back. Those that
-// it left go on, and are settled; the batch's context ends when none is left.
+// TestLeaseLostInABatch: the server takes some messages of a batch back. The others go on, and are
+// settled; the batch's context ends when all leases are lost.
 func TestLeaseLostInABatch(t *testing.T) {
 	for name, tt := range map[string]struct {
 		losses int
@@ -276,8 +276,8 @@ func TestLeaseLostInABatch(t *testing.T) {
 
 type contextKey string
 
-// TestMessageContext: it has what an observer gave the message, ends with the batch,
-// and is the context itself of what is not in it.
+// TestMessageContext: the context of a message in a batch has the values of the observer and ends
+// with the batch. For a message that is not in the batch it is the batch's own context.
 func TestMessageContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -324,8 +324,8 @@ func TestMessageContext(t *testing.T) {
 	})
 }
 
-// TestHeldMessageKeepsNoOther: a message of a batch waits to be run again. Those that
-// were with it and are gone take no memory.
+// TestHeldMessageKeepsNoOther: a message of a batch waits to be run again. The other messages of
+// the batch, which are gone, take no memory.
 func TestHeldMessageKeepsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)

@@ -29,7 +29,7 @@ func smallQuota(t *testing.T, quota int, attributes map[string]string) *repriset
 	return reprisetest.NewQueueOn(t, server, attributes)
 }
 
-// inFlight is how many of q's messages are in flight.
+// inFlight returns how many of q's messages are in flight.
 func inFlight(q *reprisetest.Queue) (n int) {
 	for _, m := range q.Messages() {
 		if m.State == sqsserver.InFlight {
@@ -62,9 +62,9 @@ func (f *findings) count(code string) (n int) {
 	return n
 }
 
-// TestInFlightCountIsReadOnlyWhereItMatters: an idle consumer, and one with some
-// hundreds in backoff, never ask for it; one with a notable part of the quota does,
-// once a minute at most.
+// TestInFlightCountIsReadOnlyWhereItMatters: an idle consumer, and one with some hundreds in
+// backoff, never read the count. One with a notable part of the quota reads it, once a minute at
+// most.
 func TestInFlightCountIsReadOnlyWhereItMatters(t *testing.T) {
 	for _, test := range []struct {
 		failing     int
@@ -88,9 +88,9 @@ func TestInFlightCountIsReadOnlyWhereItMatters(t *testing.T) {
 	}
 }
 
-// TestRetriesSpillToCopiesNearTheQuota: all messages fail and wait for 14 minutes,
-// far more than may be in flight. Before the quota is used up retries become
-// delayed copies, so that every message is tried in its turn.
+// TestRetriesSpillToCopiesNearTheQuota: all messages fail and wait for 14 minutes, far more than
+// may be in flight. Before the quota is used up retries become delayed copies, so that every
+// message is tried.
 func TestRetriesSpillToCopiesNearTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quota, messages = 100, 400
@@ -182,9 +182,9 @@ func TestFIFONearTheQuotaHidesOnlyHeads(t *testing.T) {
 	})
 }
 
-// TestFullQuotaBehindEmptyReceives: the queue's quota is used up by messages in
-// backoff, and long polls bring nothing without an error. The consumer recognises
-// it, says it in words, asks less often, and goes on when there is room again.
+// TestFullQuotaBehindEmptyReceives: the queue's quota is used up by messages in backoff, and long
+// polls return no messages and no error. The consumer detects it, reports it, receives less often,
+// and goes on when there is room again.
 func TestFullQuotaBehindEmptyReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quota, messages = 20, 50

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// spy passes calls on and keeps their inputs. A hook, where set, is called instead of the client;
+// spy passes calls on and keeps their inputs. If a hook is set, it is called instead of the client;
 // it may call the client itself.
 type spy struct {
 	reprise.Client
@@ -75,7 +75,7 @@ func (s *spy) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInpu
 	return through(ctx, in, opts, s.send, s.Client.SendMessageBatch)
 }
 
-// calls returns which calls were made, in order.
+// calls returns the calls that were made, in order.
 func (s *spy) calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,15 +86,14 @@ func (s *spy) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributes
 	return through(ctx, in, opts, s.attributes, s.Client.GetQueueAttributes)
 }
 
-// hideCount is the number of visibility requests so far.
+// hideCount returns the number of visibility requests so far.
 func (s *spy) hideCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.hides)
 }
 
-// refuseAll is the answer of SQS to visibility changes whose handles it does not
-// know any more.
+// refuseAll is SQS's answer to visibility changes by handles that it no longer knows.
 func refuseAll(in *sqs.ChangeMessageVisibilityBatchInput) *sqs.ChangeMessageVisibilityBatchOutput {
 	out := &sqs.ChangeMessageVisibilityBatchOutput{}
 	for _, e := range in.Entries {
@@ -103,8 +102,8 @@ func refuseAll(in *sqs.ChangeMessageVisibilityBatchInput) *sqs.ChangeMessageVisi
 	return out
 }
 
-// TestClientThatBreaksItsContract: a Client may be the user's own code. What it
-// does wrong counts as a failed call, which is tried again.
+// TestClientThatBreaksItsContract: a Client may be the user's own code. A mistake of it counts as a
+// failed call, which is tried again.
 func TestClientThatBreaksItsContract(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -176,8 +175,8 @@ func TestCallTellsEntries(t *testing.T) {
 	})
 }
 
-// TestRefusalIsOfTheEntryItNames: one entry in the middle of a batch is refused for
-// good. Its message is lost; its neighbours are deleted, and not a second time.
+// TestRefusalIsOfTheEntryItNames: SQS refuses one entry in the middle of a batch for good. Its
+// message is lost; the messages beside it are deleted once.
 func TestRefusalIsOfTheEntryItNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bad, invalid = 3, "ReceiptHandleIsInvalid"
@@ -218,9 +217,9 @@ func TestRefusalIsOfTheEntryItNames(t *testing.T) {
 	})
 }
 
-// TestThrottledEntriesAreTriedAgain: SQS may throttle single entries of a batch, and
-// say that it is the sender's fault. That passes: no lease is taken for lost, no
-// settlement is given up, and no message goes unsent.
+// TestThrottledEntriesAreTriedAgain: SQS may throttle single entries of a batch, and report it as
+// the sender's fault. Such a refusal passes: no lease counts as lost, no settlement is given up,
+// and no message stays unsent.
 func TestThrottledEntriesAreTriedAgain(t *testing.T) {
 	for _, code := range []string{"RequestThrottled", "ThrottlingException", "KMS.ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {

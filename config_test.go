@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestNewRefuses every bad input with its name, the problem and the remedy, and
-// starts nothing.
+// TestNewRefuses: New reports each bad input with its name, the problem and the remedy, and starts
+// nothing.
 func TestNewRefuses(t *testing.T) {
 	q := reprisetest.NewQueue(t, nil)
 	client, url, h := q.Direct(), q.URL(), reprise.HandlerFunc(succeed)
@@ -87,7 +87,7 @@ func TestRunTwice(t *testing.T) {
 	}
 }
 
-// TestPanicErrorUnwraps to the panic's value where that is an error.
+// TestPanicErrorUnwraps: a PanicError unwraps to the panic's value if that is an error.
 func TestPanicErrorUnwraps(t *testing.T) {
 	if err := error(&reprise.PanicError{Value: errUnavailable}); !errors.Is(err, errUnavailable) {
 		t.Error("does not unwrap to its value")

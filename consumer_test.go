@@ -18,7 +18,7 @@ import (
 
 var errUnavailable = errors.New("the warehouse is closed")
 
-// journal records what a handler saw. It is safe for concurrent use.
+// journal records the messages of a handler. It is safe for concurrent use.
 type journal struct {
 	mu   sync.Mutex
 	runs []run
@@ -57,7 +57,7 @@ func (j *journal) bodies() (bodies []string) {
 	return bodies
 }
 
-// handler records each run and lets f decide.
+// handler records each run and calls f for the result.
 func (j *journal) handler(f func(ctx context.Context, m *reprise.Message) error) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		j.add(m)
@@ -65,12 +65,12 @@ func (j *journal) handler(f func(ctx context.Context, m *reprise.Message) error)
 	})
 }
 
-// succeed is a handler's work that cannot fail.
+// succeed is a handler that always succeeds.
 func succeed(context.Context, *reprise.Message) error { return nil }
 
-// TestExponentialBackoffByVisibility runs 1, 2, 4 ... 32768 seconds of backoff,
-// 18 hours in all, and holds every attempt against the policy: never early,
-// late by less than a second and the call.
+// TestExponentialBackoffByVisibility runs 1, 2, 4 ... 32768 seconds of backoff, 18 hours in all,
+// and compares every attempt with the policy: no attempt is early, and none is late by more than a
+// second and the call.
 func TestExponentialBackoffByVisibility(t *testing.T) {
 	for _, jitter := range []retry.Jitter{retry.None, retry.Full} {
 		t.Run(jitter.String(), func(t *testing.T) {
@@ -112,10 +112,9 @@ func TestExponentialBackoffByVisibility(t *testing.T) {
 	}
 }
 
-// TestTwelveHoursCountFromTheReceive: the 12 hours that SQS hides a message
-// count from its receive. A handler that ran 40 minutes before it failed leaves
-// 11 h 20 min, and a request beyond that would be refused and leave the lease's
-// minute.
+// TestTwelveHoursCountFromTheReceive: the 12 hours for which SQS hides a message count from its
+// receive. A handler that ran for 40 minutes before it failed leaves 11 h 20 min. SQS would refuse
+// a longer request, and then only the lease's minute would be left.
 func TestTwelveHoursCountFromTheReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -136,7 +135,7 @@ func TestTwelveHoursCountFromTheReceive(t *testing.T) {
 		if len(runs) != 2 {
 			t.Fatalf("%d attempts, want 2", len(runs))
 		}
-		// The wait is parked over two receives, since 40 minutes are more than may be cut.
+		// The wait takes two receives, since 40 minutes are more than may be cut.
 		failed := runs[0].started.Add(40 * time.Minute)
 		if got := runs[1].started.Sub(failed); got < 12*time.Hour || got > 12*time.Hour+2*time.Second {
 			t.Errorf("the second attempt came %v after the first failed, want 12h", got)
@@ -147,8 +146,8 @@ func TestTwelveHoursCountFromTheReceive(t *testing.T) {
 	})
 }
 
-// TestSlowPollIsNoFailure: SQS answers a long poll when its 20 s are over, and the
-// answer takes a few seconds to get here.
+// TestSlowPollIsNoFailure: SQS answers a long poll after its 20 s, and the reply takes a few
+// seconds more to arrive.
 func TestSlowPollIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -166,8 +165,8 @@ func TestSlowPollIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestWaitOfTwelveHoursIsOneWait: SQS hides a message for a few seconds less. The
-// message is not received and hidden a second time for so little.
+// TestWaitOfTwelveHoursIsOneWait: SQS hides a message for a few seconds less than twelve hours. The
+// message is not received and hidden again for the rest.
 func TestWaitOfTwelveHoursIsOneWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -187,9 +186,9 @@ func TestWaitOfTwelveHoursIsOneWait(t *testing.T) {
 	})
 }
 
-// TestWaitsBeyondTwelveHours: SQS hides a message for 12 hours at most, so that
-// a longer wait takes several hops. They are no attempts, however many, and
-// their sum is the wait, less the hundredth that may be cut for want of a hop.
+// TestWaitsBeyondTwelveHours: SQS hides a message for 12 hours at most, so a longer wait takes
+// several receives. They do not count as attempts, however many there are, and together they last
+// as long as the wait, less at most a hundredth.
 func TestWaitsBeyondTwelveHours(t *testing.T) {
 	for _, wait := range []time.Duration{24 * time.Hour, 40 * time.Hour, 96 * time.Hour} {
 		t.Run(wait.String(), func(t *testing.T) {
@@ -217,9 +216,9 @@ func TestWaitsBeyondTwelveHours(t *testing.T) {
 	}
 }
 
-// TestNothingRunsBeforeItsTime: SQS's clock and ours differ. A message that
-// comes a little early waits here; one that comes much too early is hidden
-// again. Neither runs before its time.
+// TestNothingRunsBeforeItsTime: SQS's clock and ours differ. A message that is received a little
+// early waits here; one that is received much too early is hidden again. Neither runs before its
+// time.
 func TestNothingRunsBeforeItsTime(t *testing.T) {
 	const wait = time.Minute
 	for _, tt := range []struct {

@@ -17,8 +17,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/alarms"
 )
 
-// TestTheLockHandsOutTheCore finds functions that reach a consumer's core but by the
-// methods that take its lock. Those that make a consumer have it to themselves.
+// TestTheLockHandsOutTheCore finds functions that use a consumer's machine without one of the
+// methods that take its lock. Functions that make a consumer are exempt, because no other goroutine
+// has it yet.
 func TestTheLockHandsOutTheCore(t *testing.T) {
 	permitted := []string{"lock", "leave", "startEffects", "arm", "build", "consumer", "admit", "closed", "checkRetryLane"}
 	files, err := filepath.Glob("*.go")
@@ -58,8 +59,8 @@ func TestTheLockHandsOutTheCore(t *testing.T) {
 	}
 }
 
-// TestAlarmThatPanics: a mistake in what one alarm does costs neither the process nor the
-// leases of other messages.
+// TestAlarmThatPanics: a panic in one alarm ends neither the process nor the leases of other
+// messages.
 func TestAlarmThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(struct{ Client }{}, "https://sqs.eu-west-1.amazonaws.com/1/q",
@@ -70,7 +71,7 @@ func TestAlarmThatPanics(t *testing.T) {
 		kept := 0
 		m := c.enter()
 		m.Start(true)
-		// A mistake in the machine is what this is about: there is no other way to make one.
+		// Only a mistake in the machine makes an alarm panic, so the test makes one.
 		fields := reflect.ValueOf(m).Elem()
 		keeping := (*alarms.Alarm)(fields.FieldByName("keeping").Addr().UnsafePointer())
 		clock := (*alarms.Clock)(fields.FieldByName("alarms").Addr().UnsafePointer())

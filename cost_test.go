@@ -111,7 +111,7 @@ func single(client reprise.Client, url string, cfg reprise.Config) (*reprise.Con
 	return reprise.New(client, url, reprise.HandlerFunc(succeed), cfg)
 }
 
-// TestAllocationsPerMessage: the allocations that the consumer adds to the SDK's own. A received
+// TestAllocationsPerMessage: the allocations that the consumer adds to those of the SDK. A received
 // batch is one allocation, a delete batch a few.
 func TestAllocationsPerMessage(t *testing.T) {
 	batches := func(size int) func(reprise.Client, string, reprise.Config) (*reprise.Consumer, error) {
@@ -151,8 +151,7 @@ func TestAllocationsPerMessage(t *testing.T) {
 	}
 }
 
-// TestAllocationsInAPool: what a pool adds to a consumer's allocations for a message is
-// nothing.
+// TestAllocationsInAPool: a pool adds no allocation for a message.
 func TestAllocationsInAPool(t *testing.T) {
 	const messages = 20_000
 	pool := poolOf(t, 10)

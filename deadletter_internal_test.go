@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// TestDeadLettersOfOneOrigin: two copies say that they replace the same message, as any producer
-// can make them do. Given up within five minutes, they are two dead letters for a FIFO queue: of
-// two with one deduplication id it would drop the second.
+// TestDeadLettersOfOneOrigin: two copies name the same message as their origin, which any producer
+// can cause. If they are given up within five minutes, a FIFO dead-letter queue gets both: it would
+// drop the second of two messages with one deduplication id.
 func TestDeadLettersOfOneOrigin(t *testing.T) {
 	dead, err := parseQueueURL("https://sqs.eu-west-1.amazonaws.com/1/dead.fifo")
 	if err != nil {

@@ -40,8 +40,8 @@ func storyOf(t *testing.T, m sqsserver.MessageInfo) reprise.Story {
 	return reprise.Story{}
 }
 
-// TestPermanentIsDeadLetteredAtOnce, with everything the sender sent and the
-// story of what happened.
+// TestPermanentIsDeadLetteredAtOnce: the dead letter has everything that the sender sent, and the
+// story.
 func TestPermanentIsDeadLetteredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -77,8 +77,8 @@ func TestPermanentIsDeadLetteredAtOnce(t *testing.T) {
 	})
 }
 
-// TestExhaustedIsDeadLetteredWithTheReason, by attempts and by age, and never
-// by a hot loop.
+// TestExhaustedIsDeadLetteredWithTheReason: messages are given up by attempts and by age, and never
+// retried in a tight loop.
 func TestExhaustedIsDeadLetteredWithTheReason(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -115,9 +115,8 @@ func TestExhaustedIsDeadLetteredWithTheReason(t *testing.T) {
 	}
 }
 
-// TestNothingIsDroppedWithoutADeadLetterQueue: a message that is given up and
-// has nowhere to go stays hidden as long as SQS permits, is not run again, and
-// is not silently there.
+// TestNothingIsDroppedWithoutADeadLetterQueue: a message that is given up without a dead-letter
+// queue stays hidden for as long as SQS permits, is not run again, and is reported.
 func TestNothingIsDroppedWithoutADeadLetterQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -150,8 +149,8 @@ func TestNothingIsDroppedWithoutADeadLetterQueue(t *testing.T) {
 	})
 }
 
-// TestDeadLetterQueueRefuses: without the permission to send there the message is
-// kept, and goes when the queue takes messages again.
+// TestDeadLetterQueueRefuses: without the permission to send to the dead-letter queue the message
+// is kept, and is dead-lettered when the queue accepts messages again.
 func TestDeadLetterQueueRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -170,8 +169,8 @@ func TestDeadLetterQueueRefuses(t *testing.T) {
 	})
 }
 
-// TestDeadLetterOfTheLargestMessage: a message as large as SQS takes leaves no
-// room for a story. It goes without, and the story goes to the log.
+// TestDeadLetterOfTheLargestMessage: a message of the largest size that SQS accepts leaves no room
+// for a story. It is dead-lettered without it, and the story is logged.
 func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -201,8 +200,8 @@ func TestDeadLetterOfTheLargestMessage(t *testing.T) {
 	})
 }
 
-// TestDeadLetterQueueIsTriedAgain: a dead-letter queue that has refused messages takes
-// those that are given up a minute after it was mended.
+// TestDeadLetterQueueIsTriedAgain: after a dead-letter queue has refused messages, it is used again
+// within a minute of its repair.
 func TestDeadLetterQueueIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -229,7 +228,7 @@ func TestDeadLetterQueueIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestStoryOfALongError is cut, where all of it would be more than a queue takes.
+// TestStoryOfALongError: a story whose full text would exceed the size limit of a queue is cut.
 func TestStoryOfALongError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -248,8 +247,8 @@ func TestStoryOfALongError(t *testing.T) {
 	})
 }
 
-// TestTenAttributesBreakNoDeadLetter: they are all that SQS takes, which leaves
-// no room for a story. The message goes without.
+// TestTenAttributesBreakNoDeadLetter: a message with ten attributes, SQS's limit, leaves no room
+// for a story. It is dead-lettered without it.
 func TestTenAttributesBreakNoDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -267,8 +266,8 @@ func TestTenAttributesBreakNoDeadLetter(t *testing.T) {
 	})
 }
 
-// TestOneRefusedDeadLetterHoldsUpNoOther: a message too large for the dead-letter
-// queue is kept. Those behind it go.
+// TestOneRefusedDeadLetterHoldsUpNoOther: a message too large for the dead-letter queue is kept.
+// Those behind it are dead-lettered.
 func TestOneRefusedDeadLetterHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -287,9 +286,9 @@ func TestOneRefusedDeadLetterHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestGivenUpBeforeTheQueueIsKnown: the queue's attributes cannot be read at the
-// start, so whether there is a dead-letter queue is not known. A message that is
-// given up meanwhile is held, not hidden for 12 hours, and goes when it is known.
+// TestGivenUpBeforeTheQueueIsKnown: the queue's attributes cannot be read at the start, so it is
+// not known whether there is a dead-letter queue. A message that is given up meanwhile is held, not
+// hidden for 12 hours, and dead-lettered when the queue is known.
 func TestGivenUpBeforeTheQueueIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -316,10 +315,10 @@ func TestGivenUpBeforeTheQueueIsKnown(t *testing.T) {
 	})
 }
 
-// TestLostBeforeTheQueueIsKnown: a message seems exhausted by the time since its first
-// receive, whether there is a dead-letter queue is not known, and its lease ends. At that time it
-// is known neither that no queue takes it nor that its attempts are used up: when it comes again,
-// and the queue is known to move it only after its last receive, it has one attempt left.
+// TestLostBeforeTheQueueIsKnown: a message seems exhausted by the time since its first receive, it
+// is not known whether there is a dead-letter queue, and its lease ends. Neither is certain then:
+// that no queue accepts it, and that its attempts are used up. When it is received again, and the
+// queue is known to move it only after its last receive, it has one attempt left.
 func TestLostBeforeTheQueueIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

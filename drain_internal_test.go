@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSoftBudget: handlers have three quarters of a short stop, and all but three seconds of a
-// longer one.
+// TestSoftBudget: handlers may run for three quarters of a short stop budget, and for all but three
+// seconds of a longer one.
 func TestSoftBudget(t *testing.T) {
 	for budget, want := range map[time.Duration]time.Duration{
 		time.Second:      750 * time.Millisecond,

@@ -15,9 +15,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestStopInMidPollStrandsNothing: a message arrives in the long poll that was
-// under way when the stop began. It is released, not stranded for the length of
-// a lease.
+// TestStopInMidPollStrandsNothing: a message arrives in the long poll that was under way when the
+// stop began. It is released, not left hidden for the length of a lease.
 func TestStopInMidPollStrandsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -58,8 +57,8 @@ func TestReceiveThatHangsIsReported(t *testing.T) {
 	})
 }
 
-// TestLateArrivalsRunIfTimeAllows: handlers are known to be quick, so what
-// arrives during the stop is run rather than released: a release burns a receive.
+// TestLateArrivalsRunIfTimeAllows: if handlers are known to be quick, messages that arrive during
+// the stop are run rather than released, because a release uses up a receive.
 func TestLateArrivalsRunIfTimeAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -76,7 +75,8 @@ func TestLateArrivalsRunIfTimeAllows(t *testing.T) {
 	})
 }
 
-// TestStopReleasesWhatHasNotStarted while running handlers end.
+// TestStopReleasesWhatHasNotStarted: a stop releases messages that have not started, while running
+// handlers end.
 func TestStopReleasesWhatHasNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -99,8 +99,8 @@ func TestStopReleasesWhatHasNotStarted(t *testing.T) {
 	})
 }
 
-// TestStoppingHandlerIsReleased: a handler that returns because it was told to
-// stop costs no attempt, and its message is visible at once.
+// TestStoppingHandlerIsReleased: a handler that returns because of the stop uses up no attempt, and
+// its message is visible at once.
 func TestStoppingHandlerIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -157,8 +157,8 @@ func TestReleasedMessageComesBack(t *testing.T) {
 	})
 }
 
-// TestReleaseCutByTheBudgetIsUnsettled: a release that is under way when the budget
-// ends was not acknowledged: the message is no lost one, and the drain not clean.
+// TestReleaseCutByTheBudgetIsUnsettled: a release that is under way when the budget ends was not
+// acknowledged: the message counts as unsettled, not as lost, and the drain is not clean.
 func TestReleaseCutByTheBudgetIsUnsettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -180,9 +180,8 @@ func TestReleaseCutByTheBudgetIsUnsettled(t *testing.T) {
 	})
 }
 
-// TestLastMillisecondsSettle: what a handler decides when the stop budget is all
-// but over waits for no companions. A copy whose original is not deleted any more
-// would be a second message.
+// TestLastMillisecondsSettle: when the stop budget is nearly over, settlements do not wait for
+// others. A copy whose original is not deleted in time would be a second message.
 func TestLastMillisecondsSettle(t *testing.T) {
 	failed := errors.New("failed")
 	for name, test := range map[string]struct {
@@ -212,8 +211,8 @@ func TestLastMillisecondsSettle(t *testing.T) {
 	}
 }
 
-// TestAbandonedHandlerIsNamed: a handler that ignores its context cannot be
-// ended. Run returns in time nevertheless, and reports the message.
+// TestAbandonedHandlerIsNamed: a handler that ignores its context cannot be ended. Run returns in
+// time nevertheless, and reports the message.
 func TestAbandonedHandlerIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -237,8 +236,8 @@ func TestAbandonedHandlerIsNamed(t *testing.T) {
 	})
 }
 
-// TestDeletesSurviveTheStop: deletes are throttled when the stop begins. They
-// are on a context that the stop does not cancel, and are tried until done.
+// TestDeletesSurviveTheStop: deletes are throttled when the stop begins. The stop does not cancel
+// their context, and they are repeated until they succeed.
 func TestDeletesSurviveTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -252,8 +251,8 @@ func TestDeletesSurviveTheStop(t *testing.T) {
 	})
 }
 
-// TestReceiveErrors: passing ones are retried with backoff, lasting ones are said
-// at once and tried rarely; both show in the health, which recovers.
+// TestReceiveErrors: passing errors are retried with backoff; lasting ones are reported at once and
+// retried rarely. Both show in the health, which recovers.
 func TestReceiveErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -273,9 +272,9 @@ func TestReceiveErrors(t *testing.T) {
 	})
 }
 
-// TestAttemptsAreNotReceives: twelve consumers come and go, each drain burning
-// a receive of a message in backoff; its attempts are those that ran. No copy
-// tells of them: what counts is the time that has passed.
+// TestAttemptsAreNotReceives: twelve consumers start and stop, and each stop uses up a receive of a
+// message in backoff. Only its runs count as attempts, although no copy carries their number: the
+// time that has passed limits it.
 func TestAttemptsAreNotReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -309,8 +308,8 @@ func TestAttemptsAreNotReceives(t *testing.T) {
 	})
 }
 
-// TestStopNoticesALoss: what a stop waits for last is lost to the end of its
-// lease. That ends the wait: nothing is held any more.
+// TestStopNoticesALoss: the last message that a stop waits for is lost by the end of its lease.
+// That ends the stop, since no message is held any more.
 func TestStopNoticesALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

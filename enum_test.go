@@ -12,9 +12,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestEveryValueHasAName: whatever number an enumeration holds, String returns a name, of
-// its own for each value that is declared. A label that comes from another version must
-// not panic.
+// TestEveryValueHasAName: for every number String returns a name, and a distinct one for each
+// declared value. A label of another version must not panic.
 func TestEveryValueHasAName(t *testing.T) {
 	for kind, of := range map[string]struct {
 		first, last uint8 // that are declared

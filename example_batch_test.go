@@ -16,13 +16,13 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Reading is what the example's sensors send.
+// Reading is a measurement of the example's sensors.
 type Reading struct {
 	Sensor  string  `json:"sensor"`
 	Celsius float64 `json:"celsius"`
 }
 
-// readings stands for a table in which sensors measure.
+// readings stands for a table of measurements.
 var readings = struct {
 	InsertAll func(context.Context, []Reading) error
 }{}
@@ -44,7 +44,7 @@ func consumeReadings(ctx context.Context, sqsClient *sqs.Client, queueURL string
 	return consumer.Run(ctx)
 }
 
-// Rows are inserted together; a message that is none is given up by itself.
+// Rows are inserted together; a message that is not a row is given up by itself.
 func ExampleNewBatchConsumer() {
 	server := httptest.NewServer(sqsserver.New(sqsserver.Config{}))
 	defer server.Close()

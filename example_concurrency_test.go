@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// additiveIncrease finds the concurrency that a dependency bears: a little more
-// with each success, a third less with each failure for want of the dependency.
+// additiveIncrease finds the concurrency that a dependency can bear: it adds a little with each
+// success, and removes a third when the dependency is unavailable.
 type additiveIncrease struct {
 	mu          sync.Mutex
 	consumer    interface{ SetConcurrency(n int) error }
 	limit, most float64
 }
 
-// drive sets what is to be driven: the consumer, which is made after its Config.
+// drive sets the consumer to adjust, which is made after its Config.
 func (a *additiveIncrease) drive(c interface{ SetConcurrency(n int) error }) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,8 +42,8 @@ func (a *additiveIncrease) attempt(_ context.Context, e reprise.Attempt) {
 	}
 }
 
-// The concurrency follows what the warehouse bears. Any limiter that wants to know
-// how attempts end can be hooked in like this.
+// The concurrency follows the load that the warehouse can bear. Any limiter that needs the results
+// of attempts can be connected in this way.
 func ExampleConsumer_SetConcurrency() {
 	var (
 		ctx       context.Context

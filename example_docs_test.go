@@ -52,7 +52,7 @@ func Example_plan() {
 	// info max-receives-below-attempts the policy allows 14 attempts and the queue 5 receives: at its last permitted receive a message is sent back as a copy, which begins anew.
 }
 
-// webhooks stands for what a handler calls.
+// webhooks stands for a service that a handler calls.
 var webhooks webhookService
 
 type webhookService struct{}

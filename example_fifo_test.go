@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// One account's bookings stay in order, though the first fails at first. Other accounts go
-// on meanwhile.
+// One account's bookings stay in order, although the first one fails at first. Other accounts go on
+// meanwhile.
 func ExampleFIFO() {
 	client, closeServer := localSQS()
 	defer closeServer()

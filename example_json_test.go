@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// A handler of orders that wants to know which attempt this is, and whose.
+// A handler of orders that reads the number of the attempt and the message's id.
 func ExampleJSONMessage() {
 	handler := reprise.JSONMessage(func(_ context.Context, o Order, m *reprise.Message) error {
 		fmt.Printf("order %s of tenant %s, attempt %d\n", o.ID, m.GroupID, m.Attempt)
@@ -18,7 +18,7 @@ func ExampleJSONMessage() {
 	// Output: order o-1 of tenant red, attempt 2
 }
 
-// Code far below a handler asks the context.
+// Code called by a handler gets the message from the context.
 func ExampleMessageFrom() {
 	charge := func(ctx context.Context, o Order) error {
 		slog.InfoContext(ctx, "charging", "order", o.ID, "message", reprise.MessageFrom(ctx))

@@ -22,8 +22,8 @@ func sendOne(ctx context.Context, client *sqs.Client, name, body string) string 
 	return url
 }
 
-// A message that cannot be worked off yet has not failed: it comes back later, and
-// uses up no attempt.
+// A message whose work cannot be done yet has not failed: it comes back later, and uses up no
+// attempt.
 func ExampleRelease() {
 	client, closeServer := localSQS()
 	defer closeServer()
@@ -50,8 +50,8 @@ func ExampleRelease() {
 	// <nil>
 }
 
-// A consumer is paused for maintenance. What it holds keeps its lease, and loses neither a
-// receive nor an attempt.
+// A consumer is paused for maintenance. The messages that it holds keep their leases, and lose
+// neither a receive nor an attempt.
 func ExampleConsumer_Pause() {
 	client, closeServer := localSQS()
 	defer closeServer()
@@ -79,7 +79,7 @@ func ExampleConsumer_Pause() {
 	// <nil>
 }
 
-// Two observers on one consumer: one of the user's own, and one that a package gives.
+// Two observers on one consumer: one of the user's own, and one of a package.
 func ExampleObservers() {
 	client, closeServer := localSQS()
 	defer closeServer()

@@ -43,7 +43,7 @@ func consumeWithLane(ctx context.Context, sqsClient *sqs.Client, ordersURL, lane
 	return consumer.Run(ctx)
 }
 
-// An order that fails at first comes again by way of the lane.
+// An order that fails at first comes back through the retry lane.
 func ExampleConfig_retryLane() {
 	client, closeServer := localSQS()
 	defer closeServer()
@@ -103,7 +103,7 @@ func ExamplePool_Run() {
 	// <nil>
 }
 
-// One worker for two queues: what is urgent comes first, whatever waits in the other.
+// One worker for two queues: urgent messages go first, whatever waits in the other queue.
 func ExamplePool() {
 	client, closeServer := localSQS()
 	defer closeServer()

@@ -26,7 +26,7 @@ func consumeSigned(ctx context.Context, sqsClient *sqs.Client, queueURL string, 
 
 var _ = consumeSigned
 
-// The first key signs, all are accepted, and none is shown.
+// The first key signs, all are accepted, and no secret is printed.
 func ExampleParseSigningKeys() {
 	keys, err := reprise.ParseSigningKeys("2026-11:" + strings.Repeat("x", 44) + "\n2026-05:" + strings.Repeat("y", 44))
 	fmt.Println(keys, err)

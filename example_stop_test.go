@@ -28,8 +28,8 @@ func consumeUntilSignal(sqsClient *sqs.Client, queueURL string, handler reprise.
 	return consumer.Run(ctx) // after the first it drains, within Config.StopBudget
 }
 
-// The first Ctrl-C, or SIGTERM, stops gently: handlers end, and what has not started goes
-// back to the queue. A second one is not caught any more.
+// The first Ctrl-C, or SIGTERM, stops gracefully: handlers end, and messages that have not started
+// go back to the queue. A second one is no longer caught.
 func ExampleConsumer_Run() {
 	client, closeServer := localSQS()
 	defer closeServer()

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// Order is what the example's queue holds.
+// Order is the content of the example's queue.
 type Order struct {
 	ID  string `json:"id"`
 	SKU string `json:"sku"`

@@ -15,7 +15,8 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestQueueThatDoesNotExist: that is what is found, not that a permission is missing.
+// TestQueueThatDoesNotExist: the finding says that the queue does not exist, not that a permission
+// is missing.
 func TestQueueThatDoesNotExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -30,10 +30,9 @@ func groups(q *reprisetest.Queue, names string, n int) {
 
 var fifoQueue = map[string]string{"FifoQueue": "true"}
 
-// TestFIFOOrderSurvivesFailures: groups run side by side, order holds inside
-// each, through failures, partial settlement failures, lost leases, panics and
-// a restart. A run counts when it succeeds: what succeeds must succeed in
-// order.
+// TestFIFOOrderSurvivesFailures: groups run at the same time, and each keeps its order through
+// failures, refused settlements, lost leases, panics and a restart. A run counts when it succeeds:
+// messages must succeed in order.
 func TestFIFOOrderSurvivesFailures(t *testing.T) {
 	for name, faults := range map[string][]sqsserver.Fault{
 		"no faults":        nil,
@@ -84,8 +83,8 @@ func TestFIFOOrderSurvivesFailures(t *testing.T) {
 				q.WaitEmpty(24 * time.Hour)
 
 				for g, bodies := range succeeded {
-					// A message whose delete was refused may succeed again, at once or
-					// behind nobody: never after a later one.
+					// A message whose delete was refused may succeed again, at once or before any other: never
+					// after a later one.
 					once := slices.Compact(slices.Clone(bodies))
 					if !slices.IsSorted(once) || len(once) != 20 {
 						t.Errorf("group %s succeeded as %v", g, bodies)
@@ -99,8 +98,8 @@ func TestFIFOOrderSurvivesFailures(t *testing.T) {
 	}
 }
 
-// TestFIFOSiblingsCostNoAttempts: messages behind a failing one are received
-// with it again and again; when their turn comes it is their first run.
+// TestFIFOSiblingsCostNoAttempts: messages behind a failing one are received with it again and
+// again; when their turn comes it is their first run.
 func TestFIFOSiblingsCostNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -125,9 +124,9 @@ func TestFIFOSiblingsCostNoAttempts(t *testing.T) {
 	})
 }
 
-// TestFIFOSiblingsCostNoAttemptsElsewhere: siblings of a failing head have been
-// received by a process that is gone. The one that comes after it knows their
-// receive counts only, and the minutes into which as many attempts would fit.
+// TestFIFOSiblingsCostNoAttemptsElsewhere: the messages behind a failing head have been received by
+// a process that has ended. The next process knows only how often they were received, and the time
+// since then, into which as many attempts would fit.
 func TestFIFOSiblingsCostNoAttemptsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -149,8 +148,8 @@ func TestFIFOSiblingsCostNoAttemptsElsewhere(t *testing.T) {
 	})
 }
 
-// TestFIFOOrderIsOfSequenceNumbers: what comes before its time, by a proxy that
-// shuffles or by receives that overtake each other, waits for its turn.
+// TestFIFOOrderIsOfSequenceNumbers: a message that arrives before its turn, because a proxy changes
+// the order or receives overtake each other, waits for its turn.
 func TestFIFOOrderIsOfSequenceNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -175,7 +174,7 @@ func TestFIFOOrderIsOfSequenceNumbers(t *testing.T) {
 	})
 }
 
-// TestFIFODeadLetterLetsTheGroupGoOn, and the dead letter keeps its group.
+// TestFIFODeadLetterLetsTheGroupGoOn: the group goes on after a dead letter, which keeps its group.
 func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -202,9 +201,9 @@ func TestFIFODeadLetterLetsTheGroupGoOn(t *testing.T) {
 	})
 }
 
-// TestFIFODeadLettersOfOneDeduplicationID: SQS has taken two messages under one
-// deduplication id, more than five minutes apart. Given up together they are two
-// dead letters: under that id SQS would take one, and drop the other.
+// TestFIFODeadLettersOfOneDeduplicationID: SQS has accepted two messages with one deduplication id,
+// more than five minutes apart. Given up together they are two dead letters: with that id SQS would
+// accept one, and drop the other.
 func TestFIFODeadLettersOfOneDeduplicationID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -223,8 +222,8 @@ func TestFIFODeadLettersOfOneDeduplicationID(t *testing.T) {
 	})
 }
 
-// TestFIFOLostSibling: a message that waits behind the one that runs is taken
-// away by the server. Those behind it must not run before it comes again.
+// TestFIFOLostSibling: the server takes back a message that waits behind the one that runs. Those
+// behind it must not run before it is received again.
 func TestFIFOLostSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -263,9 +262,9 @@ func idOf(q *reprisetest.Queue, body string) string {
 	return ""
 }
 
-// TestFIFOBacklogOfFewGroups: SQS hands out messages of one group as long as it has
-// some, so that a receive brings one to run and nine that wait for it. These leave room for other
-// groups: all workers have work, and groups that take an hour for each message, or whose key is
+// TestFIFOBacklogOfFewGroups: SQS returns messages of one group while it has some, so that a
+// receive brings one message to run and nine that wait behind it. These leave room for other
+// groups: all workers have work, and groups whose messages take an hour each, or whose key is
 // paused, delay no other group.
 func TestFIFOBacklogOfFewGroups(t *testing.T) {
 	const names = "abcdefghijklmnopqrst"

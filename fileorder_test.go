@@ -12,11 +12,12 @@ import (
 	"testing"
 )
 
-// mostInACycle is how many files of a package may call each other in a circle.
+// mostInACycle is how many files of a package may call each other in a cycle.
 const mostInACycle = 3
 
-// TestFilesHaveAnOrder: the files of the shell and of the consumer's machine call those below them, so that a
-// reader need not go back and forth. What a function literal calls does not count: it is called later.
+// TestFilesHaveAnOrder: the files of the shell and of the consumer's machine call files below them,
+// so that a reader need not go back and forth. Calls in a function literal do not count: they are
+// made later.
 func TestFilesHaveAnOrder(t *testing.T) {
 	for _, folder := range []string{".", "internal/consumer"} {
 		t.Run(folder, func(t *testing.T) { checkOrder(t, callsBetweenFiles(t, folder)) })

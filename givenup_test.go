@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestKeptMessageKeepsItsError: a message is given up where no dead-letter queue takes
-// it, and kept, for a day. The story that goes with it in the end tells the error for
-// which it was given up, whether its handler had run here or not.
+// TestKeptMessageKeepsItsError: a message is given up without a dead-letter queue that accepts it,
+// and kept for a day. Its story has the error for which it was given up, whether its handler had
+// run in this process or not.
 func TestKeptMessageKeepsItsError(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -68,9 +68,9 @@ func TestKeptMessageKeepsItsError(t *testing.T) {
 	}
 }
 
-// TestStoryCountsRunsNotReceives: a message is given up after its one run. For a minute
-// neither its dead letter nor a visibility change gets through, so that it comes again
-// each time its lease has ended. None of those receives was an attempt.
+// TestStoryCountsRunsNotReceives: a message is given up after its only run. For a minute neither
+// its dead letter nor a visibility change succeeds, so it is received again each time its lease has
+// ended. These receives do not count as attempts.
 func TestStoryCountsRunsNotReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// logged is a log that keeps what is at least of a level.
+// logged is a log that keeps lines of at least one level.
 type logged struct {
 	slog.Handler
 	mu   sync.Mutex
@@ -39,7 +39,7 @@ func (l *logged) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// count returns how many lines contain all of parts.
+// count returns how many lines contain all of the parts.
 func (l *logged) count(parts ...string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,9 +55,9 @@ func (l *logged) count(parts ...string) (n int) {
 	return n
 }
 
-// TestGivingUpByTheMany: a handler that refuses everything shows in the health, the
-// log and to the observer, once when it begins and once when it ends, whether there is
-// a dead-letter queue or not, for messages and for batches.
+// TestGivingUpByTheMany: if a handler refuses all messages, the health, the log and the observer
+// show it, once at the beginning and once at the end, with a dead-letter queue or without, for
+// messages and for batches.
 func TestGivingUpByTheMany(t *testing.T) {
 	for name, test := range map[string]struct{ deadLetters, batch, quiet bool }{
 		"dead-letter queue": {deadLetters: true},
@@ -143,7 +143,7 @@ func consumeAs(q *reprisetest.Queue, batch bool, work reprise.HandlerFunc, cfg r
 	}), reprise.BatchConfig{Config: cfg})
 }
 
-// TestSomeGivenUpIsNoAlarm: half of the messages are bad ones, and the health is ok.
+// TestSomeGivenUpIsNoAlarm: half of the messages are given up, and the health is ok.
 func TestSomeGivenUpIsNoAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -165,8 +165,8 @@ func TestSomeGivenUpIsNoAlarm(t *testing.T) {
 	})
 }
 
-// TestDeadLettersAreLogged: each has a line, as long as they are few; of many the rest
-// is counted, also when the consumer is stopped meanwhile.
+// TestDeadLettersAreLogged: a few dead letters have a line each; of many, the others are counted,
+// also when the consumer is stopped meanwhile.
 func TestDeadLettersAreLogged(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		t.Run(fmt.Sprint("stopped ", stopped), func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestDeadLettersAreLogged(t *testing.T) {
 	}
 }
 
-// TestFailedAttemptsAreLoggedAtDebug, and nothing of a success; the start and the stop
-// at info.
+// TestFailedAttemptsAreLoggedAtDebug: failed attempts are logged at level debug, successes not at
+// all, the start and the stop at level info.
 func TestFailedAttemptsAreLoggedAtDebug(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestFailedAttemptsAreLoggedAtDebug(t *testing.T) {
 	}
 }
 
-// TestGivingUpIsOneSentence for an operator.
+// TestGivingUpIsOneSentence: the event of giving up is one sentence for an operator.
 func TestGivingUpIsOneSentence(t *testing.T) {
 	g := reprise.GivingUp{
 		Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), GivenUp: 49, Succeeded: 1, Total: 100,

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestCodeThatEndsItsGoroutine, as t.FailNow does, wherever the consumer calls code
-// that is not its own: its message or call is tried again, and no place, worker or message is lost.
+// TestCodeThatEndsItsGoroutine: user code may end its goroutine, as t.FailNow does, wherever the
+// consumer calls it. Its message or call is tried again, and no place, worker or message is lost.
 func TestCodeThatEndsItsGoroutine(t *testing.T) {
 	const messages = 60
 	for _, tt := range []struct {
@@ -104,8 +104,8 @@ func TestCodeThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// TestLoopIsRestartedWhole: an observer that ends its goroutine, as t.FailNow
-// does, ends the poller that tells it of a message. The poller is started anew.
+// TestLoopIsRestartedWhole: an observer that ends its goroutine, as t.FailNow does, ends the poller
+// that calls it. The poller is started again.
 func TestLoopIsRestartedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

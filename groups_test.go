@@ -28,9 +28,9 @@ func failFirst(body string, n int) func(context.Context, *reprise.Message) error
 	}
 }
 
-// TestFIFOHeldGroupUsesUpNoReceives: the head of a group fails seven times, more
-// often than the queue permits receives. It and those behind it wait here, and
-// each is received once; attempts are numbered exactly, none comes early.
+// TestFIFOHeldGroupUsesUpNoReceives: the head of a group fails seven times, more often than the
+// queue permits receives. The group waits here, and each message is received once; attempts are
+// numbered exactly, and none is early.
 func TestFIFOHeldGroupUsesUpNoReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -60,8 +60,8 @@ func TestFIFOHeldGroupUsesUpNoReceives(t *testing.T) {
 	})
 }
 
-// TestFIFOHeldHeadIsDeadLetteredAfterItsRuns: exhaustion is by runs, which are
-// exact while the group is held, and the group goes on.
+// TestFIFOHeldHeadIsDeadLetteredAfterItsRuns: a held head is given up after as many runs as
+// permitted, which are counted exactly, and the group goes on.
 func TestFIFOHeldHeadIsDeadLetteredAfterItsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -83,8 +83,8 @@ func TestFIFOHeldHeadIsDeadLetteredAfterItsRuns(t *testing.T) {
 	})
 }
 
-// TestFIFOReleaseIsHeldWithoutAnAttempt: a handler's Release of a head waits here
-// too, and counts no attempt.
+// TestFIFOReleaseIsHeldWithoutAnAttempt: a head that its handler releases waits here too, and its
+// run counts as no attempt.
 func TestFIFOReleaseIsHeldWithoutAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -109,7 +109,7 @@ func TestFIFOReleaseIsHeldWithoutAnAttempt(t *testing.T) {
 }
 
 // TestFIFOLongWaitsBlock: a head that is not due within a minute is given back with the messages
-// behind it, and they come again in order.
+// behind it, and they are received again in order.
 func TestFIFOLongWaitsBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -127,7 +127,8 @@ func TestFIFOLongWaitsBlock(t *testing.T) {
 	})
 }
 
-// TestFIFOBlockGivesTheGroupBack: with FIFOBlock even short waits are the queue's.
+// TestFIFOBlockGivesTheGroupBack: with FIFOBlock messages go back to the queue even for short
+// waits.
 func TestFIFOBlockGivesTheGroupBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -147,7 +148,7 @@ func TestFIFOBlockGivesTheGroupBack(t *testing.T) {
 	})
 }
 
-// TestFIFOSkipDeadLettersAtTheFirstFailure, with the story, and the group goes on at
+// TestFIFOSkipDeadLettersAtTheFirstFailure: the dead letter has its story, and the group goes on at
 // once.
 func TestFIFOSkipDeadLettersAtTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +172,8 @@ func TestFIFOSkipDeadLettersAtTheFirstFailure(t *testing.T) {
 	})
 }
 
-// TestFIFOSkipWithNowhereToSkipTo is a finding, and holds.
+// TestFIFOSkipWithNowhereToSkipTo: without a dead-letter queue FIFOSkip is a finding, and the group
+// is held.
 func TestFIFOSkipWithNowhereToSkipTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -198,9 +200,8 @@ func TestFIFOSkipWithNowhereToSkipTo(t *testing.T) {
 	})
 }
 
-// TestFIFOHeldGroupsLeaveRoomForOthers: far more groups fail than there are
-// places. They are held up to a bound, and blocked beyond; a healthy group goes on
-// as if they were not there.
+// TestFIFOHeldGroupsLeaveRoomForOthers: far more groups fail than there are places. They are held
+// up to a limit, and given back beyond it; a healthy group goes on as without them.
 func TestFIFOHeldGroupsLeaveRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -236,9 +237,8 @@ func TestFIFOHeldGroupsLeaveRoomForOthers(t *testing.T) {
 	})
 }
 
-// TestFIFOStopWhileHolding: the stop comes while a group is held. It ends at once;
-// the head stays hidden until it is due and nothing overtakes it; the next consumer
-// goes on in order.
+// TestFIFOStopWhileHolding: the stop begins while a group is held. It ends at once; the head stays
+// hidden until it is due and no message overtakes it; the next consumer goes on in order.
 func TestFIFOStopWhileHolding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -281,9 +281,9 @@ func TestFIFOStopWhileHolding(t *testing.T) {
 	})
 }
 
-// TestFIFOLeaseLostWhileHolding: the server takes the held head away and another
-// consumer works it off. The first finds out at its next renewal, gives the rest
-// back, and nothing runs out of order.
+// TestFIFOLeaseLostWhileHolding: the server takes the held head back and another consumer processes
+// it. The first consumer learns it at its next renewal, gives the rest back, and no message runs
+// out of order.
 func TestFIFOLeaseLostWhileHolding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -316,8 +316,8 @@ func TestFIFOLeaseLostWhileHolding(t *testing.T) {
 	})
 }
 
-// TestFIFOHeldForTwelveHours: a head that fails every minute for days is given back
-// before SQS's twelve hours end, with its group, and goes on behind nobody.
+// TestFIFOHeldForTwelveHours: a head that fails every minute for days is given back with its group
+// before SQS's twelve hours end, and no message overtakes it.
 func TestFIFOHeldForTwelveHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)

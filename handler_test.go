@@ -12,9 +12,8 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestUndecodableJSONIsDeadLetteredWithItsReason: at once, unchanged, and the story
-// says which type it should have been and what was wrong; the handler does not see
-// it.
+// TestUndecodableJSONIsDeadLetteredWithItsReason: a body that does not decode is dead-lettered at
+// once, unchanged. The story names the expected type and the problem; the handler is not called.
 func TestUndecodableJSONIsDeadLetteredWithItsReason(t *testing.T) {
 	type order struct {
 		Items int `json:"items"`
@@ -44,8 +43,8 @@ func TestUndecodableJSONIsDeadLetteredWithItsReason(t *testing.T) {
 	}
 }
 
-// TestContextEndsWithItsHandler: what a handler has started with its context ends with it, whether
-// it succeeds or fails, and whether or not anybody observes it.
+// TestContextEndsWithItsHandler: goroutines that a handler has started with its context end with
+// it, whether it succeeds or fails, with an observer or without.
 func TestContextEndsWithItsHandler(t *testing.T) {
 	attempt := reprise.Observer{Attempt: func(context.Context, reprise.Attempt) {}}
 	for name, tt := range map[string]struct {
@@ -72,7 +71,7 @@ func TestContextEndsWithItsHandler(t *testing.T) {
 					}()
 					return tt.fails
 				})
-				// Not by q.Consume, whose handlers get contexts that it ends itself.
+				// q.Consume is not used, because it ends the contexts of handlers itself.
 				cfg := reprise.Config{Observer: tt.observer, Logger: slog.New(slog.DiscardHandler)}
 				c, err := reprise.New(q.Direct(), q.URL(), handler, cfg)
 				if batches {

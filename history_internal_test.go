@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// TestHistoryAttributeIsOne: the machine speaks of the attribute that users know.
+// TestHistoryAttributeIsOne: the machine names the same attribute as the documentation.
 func TestHistoryAttributeIsOne(t *testing.T) {
 	if HistoryAttribute != history.Attribute {
 		t.Errorf("HistoryAttribute is %q, and history.Attribute %q", HistoryAttribute, history.Attribute)
@@ -49,7 +49,7 @@ func TestSizeWithoutHistory(t *testing.T) {
 	}
 }
 
-// TestIntact by the digests that AWS returned.
+// TestIntact: content is compared with the digests that AWS returned.
 func TestIntact(t *testing.T) {
 	message := func(change func(*types.Message)) *types.Message {
 		m := &types.Message{

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// forged sends a message with a history of the sender's own making.
+// forged sends a message with a history that its sender has written.
 func forged(q *reprisetest.Queue, body, text string) string {
 	return q.SendMessage(sqsserver.SendMessageEntry{
 		MessageBody:       body,
@@ -28,7 +28,7 @@ func forged(q *reprisetest.Queue, body, text string) string {
 	})
 }
 
-// text is h as it is on the wire, with the names that it has there.
+// text returns h as it is sent, with the names of its members.
 func (h history) text(t *testing.T) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
@@ -41,7 +41,7 @@ func (h history) text(t *testing.T) string {
 	return string(b)
 }
 
-// plausible is a history that counts, if it is sent now.
+// plausible is a history that counts if it is sent now.
 func plausible(q *reprisetest.Queue) history {
 	now := time.Now().UnixMilli()
 	return history{Queue: q.Name(), Origin: "5fea7756-0ea4-451a-a703-a558b933e274", Attempt: 4, Sent: now - 90_000, First: now - 60_000, SentAt: now}
@@ -189,8 +189,8 @@ func TestWaitsAndAgesBeyondAYear(t *testing.T) {
 	})
 }
 
-// TestForgedHistoryHarmsItselfOnly: what a producer can say of a message can delay
-// it, or give it up. The others go their way.
+// TestForgedHistoryHarmsItselfOnly: a forged history can delay its own message or have it given up.
+// Other messages are not affected.
 func TestForgedHistoryHarmsItselfOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -227,7 +227,7 @@ func TestForgedHistoryHarmsItselfOnly(t *testing.T) {
 	})
 }
 
-// TestRedriveDrawsAnew: a copy of another generation waits by other jitter.
+// TestRedriveDrawsAnew: a copy of another generation has other jitter.
 func TestRedriveDrawsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -258,8 +258,7 @@ func TestRedriveDrawsAnew(t *testing.T) {
 	})
 }
 
-// TestRedriveIsCarriedOn: what a message draws anew after a redrive, the copies of
-// it draw too.
+// TestRedriveIsCarriedOn: after a redrive a message draws new jitter, and its copies draw the same.
 func TestRedriveIsCarriedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

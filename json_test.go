@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestJSON: a body that decodes reaches the function, one that does not is
-// permanent and says why.
+// TestJSON: a body that decodes reaches the function; one that does not is a permanent error with
+// the reason.
 func TestJSON(t *testing.T) {
 	type order struct {
 		ID    string `json:"id"`
@@ -42,13 +42,13 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// reasonOf is why a policy would give up on err, or retry it.
+// reasonOf returns the reason for which a policy gives up or retries after err.
 func reasonOf(err error) retry.Reason {
 	return retry.Policy{}.Decide(retry.Failure{N: 1, Err: err}).Reason
 }
 
-// TestJSONMessage: the function gets the value and its message, and the context is of
-// the message that it was given, whatever stands around the handler.
+// TestJSONMessage: the function gets the value and its message, and the context of that message,
+// whatever middleware surrounds the handler.
 func TestJSONMessage(t *testing.T) {
 	sent := &reprise.Message{ID: "m-1", GroupID: "red", Attempt: 3, Body: `"ship"`}
 	opened := *sent // as middleware would, that opens an envelope
@@ -76,8 +76,8 @@ func TestJSONMessage(t *testing.T) {
 	}
 }
 
-// TestMessageFromAHandlersContext, and from what is made of it: the very message that the
-// handler has, with its attempt, also when an observer has given it a context.
+// TestMessageFromAHandlersContext: the context of a handler, and contexts derived from it, give the
+// very message of the handler, with its attempt, also when an observer has replaced the context.
 func TestMessageFromAHandlersContext(t *testing.T) {
 	type key struct{}
 	for name, cfg := range map[string]reprise.Config{
@@ -127,8 +127,8 @@ func TestMessageFromAHandlersContext(t *testing.T) {
 	}
 }
 
-// TestJSONBatch: values with their messages, and verdicts that find their way back past
-// those that do not decode.
+// TestJSONBatch: the function gets values with their messages, and its verdicts go to the right
+// messages although some did not decode.
 func TestJSONBatch(t *testing.T) {
 	batch := func(bodies ...string) (ms []*reprise.Message) {
 		for i, body := range bodies {
@@ -178,8 +178,8 @@ func TestJSONBatch(t *testing.T) {
 	}
 }
 
-// TestJSONBatchStopsAGroup at what does not decode: what stands behind it in its FIFO
-// group is not worked on before that is dead-lettered. A tenant of a fair queue has no
+// TestJSONBatchStopsAGroup: messages of a FIFO group behind one that does not decode are not
+// processed before that one is dead-lettered. The messages of a tenant of a fair queue have no
 // order to keep.
 func TestJSONBatchStopsAGroup(t *testing.T) {
 	for _, fifo := range []bool{true, false} {

@@ -13,10 +13,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestNothingIsLostAtTheLastPermittedReceive: at its last permitted receive,
-// and where no copy takes its place, a message is not given back, whatever asks
-// for it: SQS would move it to the dead-letter queue at the next receive,
-// without a run and without a word. It goes there with its story.
+// TestNothingIsLostAtTheLastPermittedReceive: at its last permitted receive, and if no copy
+// replaces it, a message is never given back: SQS would move it to the dead-letter queue at the
+// next receive, without a run and without a story. It is dead-lettered with its story instead.
 func TestNothingIsLostAtTheLastPermittedReceive(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

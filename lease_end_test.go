@@ -55,8 +55,8 @@ func TestLeaseIsKeptForTwelveHours(t *testing.T) {
 	})
 }
 
-// TestLeaseCountsFromTheRequest: replies to heartbeats take seconds, and then none
-// comes any more. By the time at which SQS ends the lease the handler has been told.
+// TestLeaseCountsFromTheRequest: replies to heartbeats take seconds, and then none arrives any
+// more. The handler is told before SQS ends the lease.
 func TestLeaseCountsFromTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 30 * time.Second
@@ -89,9 +89,9 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 	})
 }
 
-// TestNothingStartsAfterItsLease: no heartbeat gets through, and a place for the next
-// handler is free at about the time at which the leases end. The waiting message either starts
-// during its lease, and its context ends with the lease, or it comes again.
+// TestNothingStartsAfterItsLease: no heartbeat succeeds, and a place for the next handler becomes
+// free at about the time at which the leases end. The waiting message either starts during its
+// lease, and its context ends with the lease, or it is received again.
 func TestNothingStartsAfterItsLease(t *testing.T) {
 	const lease = 15 * time.Second
 	step := time.Duration(race.Fewer(50, 250)) * time.Millisecond
@@ -132,8 +132,8 @@ func TestNothingStartsAfterItsLease(t *testing.T) {
 	}
 }
 
-// TestOneRenewalThatHangs: the shortest lease that there is leaves time for a second
-// renewal, whenever its message's turn for the first comes.
+// TestOneRenewalThatHangs: the shortest possible lease leaves time for a second renewal, whenever
+// the first is due.
 func TestOneRenewalThatHangs(t *testing.T) {
 	for i := range 40 { // the turn is drawn from the id, and the ids are the same in every run
 		synctest.Test(t, func(t *testing.T) {
@@ -220,8 +220,8 @@ func TestRefusedSettlementOfTheOlderHandle(t *testing.T) {
 }
 
 // TestDeleteAfterTheLease: a delete arrives when the lease has ended and another consumer has the
-// message. SQS confirms it, but does nothing. When the message comes again its work is done: it is
-// deleted, not run.
+// message. SQS confirms it, but does not delete. When the message is received again its work is
+// done: it is deleted, not run.
 func TestDeleteAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 10 * time.Second
@@ -258,9 +258,9 @@ func TestDeleteAfterTheLease(t *testing.T) {
 	})
 }
 
-// TestFailedHeartbeatsKeepTheirPauses: no heartbeat succeeds, and the leases of some
-// messages end one after the other. The last heartbeats about the first, at ever
-// shorter pauses, do not take the others along each time.
+// TestFailedHeartbeatsKeepTheirPauses: no heartbeat succeeds, and the leases of some messages end
+// one after the other. The last heartbeats of the first message, at ever shorter pauses, do not
+// renew the others each time.
 func TestFailedHeartbeatsKeepTheirPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 20 * time.Second
@@ -313,9 +313,9 @@ func TestFailedHeartbeatsKeepTheirPauses(t *testing.T) {
 	})
 }
 
-// TestHideOfUnknownEffectIsRepeatedInTime: the reply to a short hide is lost. What is
-// asked about the message from then on takes a while to reach SQS, and another consumer
-// may have it when the hide ends: its lease stays as it is.
+// TestHideOfUnknownEffectIsRepeatedInTime: the reply to a short hide is lost. Later requests about
+// the message take a while to reach SQS, and another consumer may have it when the hide ends: its
+// lease must not be changed.
 func TestHideOfUnknownEffectIsRepeatedInTime(t *testing.T) {
 	for late := 400 * time.Millisecond; late < time.Second; late += 100 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {

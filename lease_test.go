@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestLongHandlerKeepsItsLease: while a handler runs, its message stays ours,
-// with fewer and fewer calls.
+// TestLongHandlerKeepsItsLease: while a handler runs, its lease is kept, with fewer and fewer
+// calls.
 func TestLongHandlerKeepsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -45,15 +45,15 @@ func TestLongHandlerKeepsItsLease(t *testing.T) {
 	})
 }
 
-// takenAway are faults that take a message from us at its first heartbeat, and
-// keep its redelivery away for about a minute.
+// takenAway are faults that end the lease of a message at its first heartbeat, and delay its
+// redelivery by about a minute.
 var takenAway = []sqsserver.Fault{
 	{Kind: sqsserver.FaultLoseLease, Action: "ChangeMessageVisibilityBatch", Limit: 1},
 	{Kind: sqsserver.FaultServerError, Action: "ReceiveMessage", Skip: 1, Limit: 10},
 }
 
-// TestLeaseLostCancelsTheHandler: the server takes the message back; the handler
-// is told why, and what it returns is not settled.
+// TestLeaseLostCancelsTheHandler: the server takes the message back. The handler's context ends
+// with the reason, and its result is not settled.
 func TestLeaseLostCancelsTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -79,9 +79,8 @@ func TestLeaseLostCancelsTheHandler(t *testing.T) {
 	})
 }
 
-// TestLeaseLostAndRegained: the message comes back to the consumer whose handler
-// has just been interrupted. It is given back once more: the interrupted run was
-// no attempt.
+// TestLeaseLostAndRegained: the message is received again by the consumer whose handler has just
+// been interrupted. It is given back once more: the interrupted run counts as no attempt.
 func TestLeaseLostAndRegained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -110,8 +109,8 @@ func TestLeaseLostAndRegained(t *testing.T) {
 	})
 }
 
-// TestPermanentAfterTheLeaseWasLost: the verdict comes too late to settle by. It
-// is remembered: when the message comes again it is dead-lettered, not run.
+// TestPermanentAfterTheLeaseWasLost: a permanent error comes too late to be settled. It is
+// remembered: when the message is received again it is dead-lettered, not run.
 func TestPermanentAfterTheLeaseWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -168,8 +167,8 @@ func TestNoVisibilityChangeOnceTheLeaseIsOver(t *testing.T) {
 	})
 }
 
-// TestLossIsToldWhenItHappens, not with the next message that is settled: there
-// may be none for hours.
+// TestLossIsToldWhenItHappens: the observer is told of a loss at once, not with the next message
+// that is settled, which may take hours.
 func TestLossIsToldWhenItHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -197,10 +196,9 @@ func TestLossIsToldWhenItHappens(t *testing.T) {
 	})
 }
 
-// TestLostWhileWaitingIsLetGo: every worker is busy and no heartbeat gets
-// through, for hours: the same few messages are received, wait, are lost and are
-// received again. The consumer keeps nothing of lost messages, not even in its memory of failed
-// ones.
+// TestLostWhileWaitingIsLetGo: every worker is busy and no heartbeat succeeds, for hours: the same
+// few messages are received, wait, are lost and are received again. The consumer keeps nothing of
+// lost messages, not even in its memory of failed ones.
 func TestLostWhileWaitingIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -226,7 +224,8 @@ func TestLostWhileWaitingIsLetGo(t *testing.T) {
 				kept++
 			}
 		}
-		// Those of one receive are allocated together: one that is held keeps ten.
+		// The messages of one receive are allocated together, so that one that is held keeps ten in
+		// memory.
 		if s := c.Status(); len(deliveries) < 10_000 || kept > 10*(s.Waiting+s.Running+1) {
 			t.Errorf("%d of %d deliveries are still in memory, while %d wait and %d run", kept, len(deliveries), s.Waiting, s.Running)
 		}
@@ -236,9 +235,9 @@ func TestLostWhileWaitingIsLetGo(t *testing.T) {
 	})
 }
 
-// TestHeartbeatNeverOverlapsSettlement: a handler ends while a heartbeat for
-// its message is under way. The settlement waits for it: a heartbeat that lands
-// after it would turn hours of backoff into one lease.
+// TestHeartbeatNeverOverlapsSettlement: a handler ends while a heartbeat for its message is under
+// way. The settlement waits for it: a heartbeat that is carried out later would replace hours of
+// backoff by one lease.
 func TestHeartbeatNeverOverlapsSettlement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -266,8 +265,8 @@ func TestHeartbeatNeverOverlapsSettlement(t *testing.T) {
 	})
 }
 
-// slowVisibility makes visibility requests take a while before they have effect,
-// and notices when two are under way together.
+// slowVisibility delays the effect of visibility requests, and notices when two are under way at
+// once.
 type slowVisibility struct {
 	reprise.Client
 	by         time.Duration
@@ -358,10 +357,9 @@ func TestRefusalOfTheOlderHandle(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsThatHang: more leases than heartbeats can be under way together,
-// and no heartbeat is answered. Every handler is told before its lease ends, and
-// takes its time; nothing comes again meanwhile. No heartbeat goes out for a lease
-// that has ended while it waited for its turn.
+// TestHeartbeatsThatHang: there are more leases than heartbeats can be under way at once, and no
+// heartbeat is answered. Every handler is told before its lease ends, and ends later; no message is
+// received again meanwhile. No heartbeat is sent for a lease that has ended while it waited.
 func TestHeartbeatsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const messages = 1000

@@ -22,10 +22,9 @@ func untilStopped(ctx context.Context, _ *reprise.Message) error {
 	return ctx.Err()
 }
 
-// TestNothingButAttemptsExhausts: the queue permits three receives. Forty deploys
-// interrupt a message, forty stops give it back unstarted, forty handlers release
-// it: none of that is an attempt, and none of it uses the message up. Afterwards it
-// has all of its three attempts.
+// TestNothingButAttemptsExhausts: the queue permits three receives. Forty deploys interrupt a
+// message, forty stops give it back unstarted, forty handlers release it: none of these counts as
+// an attempt, and none uses the message up. Afterwards it has all of its three attempts.
 func TestNothingButAttemptsExhausts(t *testing.T) {
 	cfg := reprise.Config{Concurrency: 1, Retry: everyMinute(3)}
 	for _, tt := range []struct {
@@ -117,9 +116,9 @@ func TestNothingButAttemptsExhausts(t *testing.T) {
 	}
 }
 
-// TestInnocentsAreNotExhaustedByCrashes: a message that was received as often as
-// it may be attempted, and never run, is not given up unrun: the consumer that makes the
-// last attempt gives it up at once, so a message that is received again has an attempt left.
+// TestInnocentsAreNotExhaustedByCrashes: a message was received as often as it may be attempted,
+// and never run. It is not given up without a run: the consumer that makes the last attempt gives
+// it up at once, so a message that is received again has an attempt left.
 func TestInnocentsAreNotExhaustedByCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -141,10 +140,9 @@ func TestInnocentsAreNotExhaustedByCrashes(t *testing.T) {
 	})
 }
 
-// TestRetriesOverThirtyDays: the queue keeps messages for four days and permits
-// three receives, waits last from an hour to eleven days, and consumers are
-// stopped, killed and started anew all the time. Every attempt comes, under its own
-// number, not before its time.
+// TestRetriesOverThirtyDays: the queue keeps messages for four days and permits three receives,
+// waits last from an hour to eleven days, and consumers are stopped, killed and started again all
+// the time. Every attempt is made, with its own number, and not before its time.
 func TestRetriesOverThirtyDays(t *testing.T) {
 	const day = 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +172,7 @@ func TestRetriesOverThirtyDays(t *testing.T) {
 		for n := range race.Fewer(31, 5) {
 			for range 24 {
 				time.Sleep(time.Hour)
-				// Copies of copies without end would be one a second, and keep the bubble busy
-				// for as long as nobody looks.
+				// An endless chain of copies would be one a second, and keep the bubble busy for ever.
 				if made := copies.Load(); made > 300 {
 					t.Fatalf("%d copies of three messages by day %d", made, n)
 				}
@@ -250,8 +247,8 @@ func TestViaRequeueCountsExactly(t *testing.T) {
 	})
 }
 
-// TestNearTheEndOfRetentionACopyIsSent: a message that has lain in the queue for
-// most of its retention fails, and is hidden no longer than it exists.
+// TestNearTheEndOfRetentionACopyIsSent: a message that has been in the queue for most of its
+// retention fails, and is not hidden beyond the end of its retention.
 func TestNearTheEndOfRetentionACopyIsSent(t *testing.T) {
 	for _, retention := range []time.Duration{time.Minute, time.Hour, 96 * time.Hour} {
 		t.Run(retention.String(), func(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestIdleStop: an idle consumer stops at once if the endpoint announces that it takes back the
-// messages of a cancelled receive; otherwise it waits until its long poll ends or only the grace is
-// left, and reports it.
+// TestIdleStop: an idle consumer stops at once if the endpoint announces that it makes the messages
+// of a cancelled receive visible again. Otherwise it waits until its long poll ends or only the
+// grace is left, and reports it.
 func TestIdleStop(t *testing.T) {
 	keeping := func(t *testing.T) *reprisetest.Queue {
 		server := sqsserver.New(sqsserver.Config{KeepUnwritten: true, Logger: slog.New(slog.DiscardHandler)})
@@ -83,8 +83,8 @@ func TestIdleStop(t *testing.T) {
 	}
 }
 
-// TestCancelledPollLosesNothing: a message that comes while an idle consumer stops at once
-// is done or is back in the queue.
+// TestCancelledPollLosesNothing: a message that arrives while an idle consumer stops at once is
+// done or is back in the queue.
 func TestCancelledPollLosesNothing(t *testing.T) {
 	for ms := range 21 {
 		after := time.Duration(90+ms) * time.Millisecond // about when the poll is cancelled
@@ -117,8 +117,8 @@ func TestCancelledPollLosesNothing(t *testing.T) {
 	}
 }
 
-// TestLongPollIsAsked for as it is set, and an idle consumer with a short one asks no more
-// often.
+// TestLongPollIsAsked: receives ask for the configured long poll, and an idle consumer with a short
+// one receives no more often.
 func TestLongPollIsAsked(t *testing.T) {
 	for _, tt := range []struct {
 		set  time.Duration

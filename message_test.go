@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestLogsOfAMessageSayWhichItIs, and not what it holds.
+// TestLogsOfAMessageSayWhichItIs: logs identify a message, and do not contain its body.
 func TestLogsOfAMessageSayWhichItIs(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -54,8 +54,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// TestConsumerLogsMessagesAsGroups: a field of logs must not be a string in one
-// line and a group in another, or what stores them refuses one of the two.
+// TestConsumerLogsMessagesAsGroups: a field of logs must not be a string in one line and a group in
+// another, because log stores refuse one of the two.
 func TestConsumerLogsMessagesAsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -94,8 +94,8 @@ func TestConsumerLogsMessagesAsGroups(t *testing.T) {
 	})
 }
 
-// TestFewStacksOfPanicsAreLogged: each panic of a handler is logged, and in half a minute one
-// stack at most: a message that has handlers panic must not fill the disk.
+// TestFewStacksOfPanicsAreLogged: each panic of a handler is logged, with one stack in half a
+// minute at most: a message that makes handlers panic must not fill the disk.
 func TestFewStacksOfPanicsAreLogged(t *testing.T) {
 	burst := func() { panic("burst") }
 	for name, consume := range map[string]func(*reprisetest.Queue, reprise.Config) *reprisetest.Consumer{

@@ -91,7 +91,7 @@ func TestMutants(t *testing.T) {
 
 func mutantName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".patch") }
 
-// readMutant reads a patch and checks what it says of itself.
+// readMutant reads a patch and checks its header.
 func readMutant(t *testing.T, path string) *mutant {
 	t.Helper()
 	text := readText(t, path)
@@ -161,7 +161,7 @@ func (m *mutant) apply(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One line of context is enough: a change beside a mistake does not unmake it.
+	// One line of context is enough: a change next to a mistake does not remove it.
 	git := exec.CommandContext(t.Context(), "git", "apply", "-C1", m.patch)
 	git.Dir = dir
 	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository's, whatever lies around the folder

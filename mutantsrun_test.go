@@ -127,8 +127,8 @@ func (b testBinary) command(t *testing.T, variant string, args ...string) (outpu
 	return string(out), err
 }
 
-// runWithoutMistake shows that the tests which are to see mutants pass when there is no
-// mistake in the same binary.
+// runWithoutMistake checks that the tests for the mutants pass in the same binary without a
+// mistake.
 func runWithoutMistake(t *testing.T, tests testBinary, mutants []*mutant) {
 	var names []string
 	for _, m := range mutants {
@@ -146,7 +146,7 @@ func runWithoutMistake(t *testing.T, tests testBinary, mutants []*mutant) {
 	}
 }
 
-// run runs what is to see m, prints what did, and fails if nothing does.
+// run runs the test or fleets that must notice m, prints which of them did, and fails if none does.
 func (m *mutant) run(t *testing.T, tests testBinary) {
 	t.Helper()
 	args := []string{"-test.run=^" + m.test + "$"}

@@ -10,8 +10,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// TestObserversTellEveryEventToAll, in order, and have no func for events without a listener. This
-// holds for all events: a new one that is not passed on fails.
+// TestObserversTellEveryEventToAll: each event is passed on to all observers in order, and events
+// without a listener have no function. This is checked for all events, so a new one that is not
+// passed on fails.
 func TestObserversTellEveryEventToAll(t *testing.T) {
 	events := reflect.TypeFor[reprise.Observer]()
 	for field := range events.Fields() {
@@ -50,8 +51,8 @@ func TestObserversTellEveryEventToAll(t *testing.T) {
 	}
 }
 
-// TestObserversStartInTurn: each derives from the context of the one before, and
-// the last trail that is one is left.
+// TestObserversStartInTurn: each observer derives its context from that of the one before, and the
+// last trail that is not empty counts.
 func TestObserversStartInTurn(t *testing.T) {
 	type key string
 	start := func(name key, trail string) reprise.Observer {

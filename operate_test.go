@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestOperatorsErrors name the input and the remedy.
+// TestOperatorsErrors: errors name the input and the remedy.
 func TestOperatorsErrors(t *testing.T) {
 	c, err := reprise.New(new(sqs.Client), "https://sqs.us-east-1.amazonaws.com/123456789012/orders", reprise.HandlerFunc(succeed), reprise.Config{})
 	if err != nil {
@@ -53,8 +53,8 @@ func newError(cfg reprise.Config) error {
 	return err
 }
 
-// TestConcurrencyAtRunTime: raised, more handlers start at once; lowered, they
-// become fewer as they end.
+// TestConcurrencyAtRunTime: when the concurrency is raised, more handlers start at once; when it is
+// lowered, the surplus handlers end by themselves.
 func TestConcurrencyAtRunTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -79,8 +79,8 @@ func TestConcurrencyAtRunTime(t *testing.T) {
 	})
 }
 
-// TestRateSpacesStarts: handlers start a tenth of a second apart, however many
-// could run, and no more messages are leased than will start soon.
+// TestRateSpacesStarts: handlers start a tenth of a second apart, however many could run, and no
+// more messages are leased than will start soon.
 func TestRateSpacesStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -112,8 +112,8 @@ func TestRateSpacesStarts(t *testing.T) {
 	})
 }
 
-// TestRateAtRunTime: a new rate holds from the next start on, even if the old one had put that far
-// off, and without a limit all that is there runs.
+// TestRateAtRunTime: a new rate applies from the next start on, even if the old one had put that
+// far off. Without a limit all messages that are held run.
 func TestRateAtRunTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -153,8 +153,8 @@ func TestRateAtRunTime(t *testing.T) {
 	})
 }
 
-// TestRateIsKeptExactly at any rate: bursts aside, as many handlers start as it
-// says, and one message at a time is not received for want of a better number.
+// TestRateIsKeptExactly: at any rate as many handlers start as it permits, except for bursts, and a
+// consumer with a low rate does not receive one message at a time.
 func TestRateIsKeptExactly(t *testing.T) {
 	for _, rate := range []float64{0.05, 1, 333, 5000} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
@@ -179,8 +179,8 @@ func TestRateIsKeptExactly(t *testing.T) {
 	}
 }
 
-// TestConcurrencyFromOutside: a few lines of additive increase and multiplicative
-// decrease keep a consumer at what its dependency bears. See the example.
+// TestConcurrencyFromOutside: a few lines of additive increase and multiplicative decrease keep a
+// consumer at the load that its dependency can bear. See the example.
 func TestConcurrencyFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const messages, bears = 3000, 12
@@ -219,8 +219,8 @@ func TestConcurrencyFromOutside(t *testing.T) {
 	})
 }
 
-// TestPoolConcurrencyChanges while the pool is busy, up and down, and is the most that
-// runs; consumers without a limit of their own follow.
+// TestPoolConcurrencyChanges: the concurrency of a busy pool is raised and lowered, and no more
+// handlers run; consumers without a limit of their own follow.
 func TestPoolConcurrencyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 2), newStarts()

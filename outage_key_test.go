@@ -19,9 +19,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestOneKeyDownHarmsNoOther: a tenant's dead webhook, or those of several, delay
-// their own messages; the others' are still handled at once, and held messages do not fill the
-// consumer.
+// TestOneKeyDownHarmsNoOther: the dead webhooks of one tenant or several delay their own messages.
+// Those of other tenants are still handled at once, and held messages do not fill the consumer.
 func TestOneKeyDownHarmsNoOther(t *testing.T) {
 	for _, down := range [][]string{{"acme"}, {"acme", "coil", "dyne", "echo"}} {
 		t.Run(strings.Join(down, " "), func(t *testing.T) {
@@ -90,7 +89,8 @@ func keysDown(t *testing.T, down []string) {
 	}
 }
 
-// TestCanaryThatIsPausedBeforeItRuns does not count as under way for ever.
+// TestCanaryThatIsPausedBeforeItRuns: a canary whose key is paused before it runs does not count as
+// under way for ever.
 func TestCanaryThatIsPausedBeforeItRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -112,8 +112,8 @@ func TestCanaryThatIsPausedBeforeItRuns(t *testing.T) {
 	})
 }
 
-// TestSentAwayForLongerEachTime: of a key that is paused there is room to hold a few
-// messages. The others are hidden, less and less often, since that takes a receive.
+// TestSentAwayForLongerEachTime: there is room to hold a few messages of a paused key. The others
+// are hidden, for longer each time, since each time uses up a receive.
 func TestSentAwayForLongerEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -132,9 +132,9 @@ func TestSentAwayForLongerEachTime(t *testing.T) {
 	})
 }
 
-// TestMessagesOfAKeyThatIsDownAreNoSuspects: for hours they are received and hidden
-// again by one consumer after the other, since there is no room to hold them. None
-// is taken for one that kills its process, or seems exhausted.
+// TestMessagesOfAKeyThatIsDownAreNoSuspects: messages of an unavailable key are received and hidden
+// again for hours by several consumers, since there is no room to hold them. None of them is
+// treated as one that kills its process, or seems exhausted.
 func TestMessagesOfAKeyThatIsDownAreNoSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestOutageKeepsItsStart: probes fail for an hour, and the dependency fails once more
-// while it recovers. Until the breaker has closed all of that is one outage, which
-// began when the breaker opened first; the next outage begins later.
+// TestOutageKeepsItsStart: probes fail for an hour, and the dependency fails once more while it
+// recovers. Until the breaker has closed, all of that is one outage, which began when the breaker
+// opened first; the next outage begins later.
 func TestOutageKeepsItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 2*time.Second, 300)

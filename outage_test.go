@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// dependency is what the handlers of a test need: it is down at times, for all or
-// for some, and it watches how it is called.
+// dependency is the service that the handlers of a test call. It is unavailable at times, for all
+// keys or for some, and records its calls.
 type dependency struct {
 	journal
 	takes time.Duration // for each call, whether it answers or not
@@ -47,7 +47,7 @@ func (p *dependency) failures() int {
 	return p.failed
 }
 
-// tenant is the key of a message: what stands before the colon in its body.
+// tenant returns the key of a message: the part of its body before the colon.
 func tenant(m *reprise.Message) string {
 	name, _, _ := strings.Cut(m.Body, ":")
 	return name
@@ -71,8 +71,8 @@ func (p *dependency) Handle(ctx context.Context, m *reprise.Message) error {
 	return nil
 }
 
-// newOutage returns a queue with n messages, and what their handlers call, which is
-// down and takes its time to say so.
+// newOutage returns a queue with n messages, and the dependency of their handlers, which is
+// unavailable and answers slowly.
 func newOutage(t *testing.T, takes time.Duration, n int) (*reprisetest.Queue, *dependency) {
 	q := reprisetest.NewQueue(t, nil)
 	p := &dependency{takes: takes}
@@ -105,11 +105,10 @@ func stateIs(c *reprisetest.Consumer, key string, s reprise.BreakerState) func()
 	return func() bool { return stateOf(c, key) == s }
 }
 
-// TestOutageOfSixHoursDeadLettersNothing: eight consumers, thousands of messages
-// and more coming, three receives each before SQS moves a message away. The
-// dependency is down for six hours. Nothing is dead-lettered, and the outage is
-// called on hundreds of times, not millions. When it is over everything is handled
-// soon, and each consumer begins with one call at a time.
+// TestOutageOfSixHoursDeadLettersNothing: eight consumers get thousands of messages, and more
+// arrive; SQS moves a message away after three receives. The dependency is unavailable for six
+// hours. No message is dead-lettered, and the dependency gets hundreds of calls, not millions.
+// Afterwards everything is handled soon, and each consumer begins with one call at a time.
 func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		consumers, backlog, hours := 8, race.Fewer(3000, 600), race.Fewer(6, 1)
@@ -149,8 +148,8 @@ func TestOutageOfSixHoursDeadLettersNothing(t *testing.T) {
 	})
 }
 
-// TestRecoveryRampsUp: after an outage handlers are started one at first, and
-// twice as many with each round of successes.
+// TestRecoveryRampsUp: after an outage one handler runs at first, and twice as many with each round
+// of successes.
 func TestRecoveryRampsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, time.Second, 200)
@@ -185,8 +184,8 @@ func TestRecoveryRampsUp(t *testing.T) {
 	})
 }
 
-// TestBreakerStaysClosed where failure is not near-total, not of many messages, or
-// not for want of something.
+// TestBreakerStaysClosed: the breaker stays closed if some attempts succeed, if few messages fail,
+// or if the failures have another cause than an unavailable dependency.
 func TestBreakerStaysClosed(t *testing.T) {
 	unavailable := reprise.Unavailable(errUnavailable)
 	for name, test := range map[string]struct {
@@ -245,8 +244,8 @@ func failBut(ok bool, err error) error {
 	return err
 }
 
-// TestBreakerOpensAtTwentyMessages that fail with nothing in between, and the next
-// receive is the one that is not made.
+// TestBreakerOpensAtTwentyMessages: the breaker opens when twenty messages fail with no other
+// outcome between, and the next receive is not made.
 func TestBreakerOpensAtTwentyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 40)
@@ -275,9 +274,8 @@ func TestBreakerOpensAtTwentyMessages(t *testing.T) {
 	})
 }
 
-// TestOpenBreakerHoldsUnderLease: for hours nothing that is held is released or
-// becomes visible, no more is received than canaries, and those count neither as
-// attempts nor as failures.
+// TestOpenBreakerHoldsUnderLease: for hours no held message is released or becomes visible, and
+// only canaries are received, which count neither as attempts nor as failures.
 func TestOpenBreakerHoldsUnderLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, time.Second, 20)
@@ -340,8 +338,8 @@ func TestDrainReleasesHeldMessages(t *testing.T) {
 	}
 }
 
-// TestHandlerAskedToWaitDuringAnOutage: a time that the handler sets by RetryAfter
-// is kept, though the message is held.
+// TestHandlerAskedToWaitDuringAnOutage: the wait that a handler asks for by RetryAfter is kept,
+// although the message is held.
 func TestHandlerAskedToWaitDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -365,8 +363,8 @@ func TestHandlerAskedToWaitDuringAnOutage(t *testing.T) {
 	})
 }
 
-// TestBreakerOfFIFOQueueKeepsOrder: through an outage, in which heads are held and
-// run again as canaries.
+// TestBreakerOfFIFOQueueKeepsOrder: a FIFO queue keeps its order through an outage, in which heads
+// are held and run again as canaries.
 func TestBreakerOfFIFOQueueKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)

@@ -19,12 +19,12 @@ import (
 
 var outageSeeds = flag.Int("outages.seeds", race.Fewer(30, 4), "how many runs TestOutageRuns makes, each from a seed of its own")
 
-// TestOutageRuns runs consumers whose dependency fails and recovers, for all keys or for
-// some, and is slow or hangs. An operator pauses, resumes, wakes and changes the
-// concurrency, SQS fails now and then, and consumers are stopped and started. Always, no
-// consumer runs more handlers than it may, a message runs once at a time, no message is
-// given up, and every delivery is accounted for. When the outages are over, every message
-// is handled: no breaker and no pause holds one for ever.
+// TestOutageRuns runs consumers whose dependency fails and recovers, for all keys or for some, and
+// is slow or hangs. An operator pauses, resumes, wakes and changes the concurrency, SQS fails now
+// and then, and consumers are stopped and started. At any time, no consumer runs more handlers than
+// permitted, a message runs once at a time, no message is given up, and every delivery is accounted
+// for. When the outages are over, every message is handled: no breaker and no pause holds one for
+// ever.
 func TestOutageRuns(t *testing.T) {
 	seeds := *outageSeeds
 	if testing.Short() {
@@ -54,8 +54,8 @@ type outageRun struct {
 	handled map[string]bool
 }
 
-// outageConsumer is one consumer, and how many handlers it may run: the highest
-// concurrency that was ever set.
+// outageConsumer is one consumer, and how many handlers it may run: the highest concurrency that it
+// ever had.
 type outageConsumer struct {
 	*reprisetest.Consumer
 	name string
@@ -103,7 +103,7 @@ func newOutageRun(t *testing.T, seed uint64) *outageRun {
 	if s.random.IntN(2) == 0 {
 		s.q.Fault(
 			sqsserver.Fault{Kind: sqsserver.FaultThrottle, Probability: 0.1},
-			// Not of receives: one that never arrives looks like the end of a process.
+			// No receive is lost, because a reply that never arrives looks like the end of a process.
 			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "ChangeMessageVisibilityBatch", Probability: 0.05},
 			sqsserver.Fault{Kind: sqsserver.FaultLoseReply, Action: "DeleteMessageBatch", Probability: 0.05},
 			sqsserver.Fault{Kind: sqsserver.FaultFailEntry, Probability: 0.1},
@@ -182,7 +182,7 @@ func (s *outageRun) changeDependency() {
 	s.slow = time.Duration(s.random.Int64N(int64(3 * time.Second)))
 }
 
-// operate does what an operator might do.
+// operate makes a random change that an operator could make.
 func (s *outageRun) operate(c *outageConsumer) {
 	key := s.keys[s.random.IntN(len(s.keys))]
 	var err error

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestRetryAfter: the handler's wait stands instead of the policy's.
+// TestRetryAfter: the handler's wait replaces the policy's.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -38,8 +38,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestReleaseCountsNoAttempt, and each release in a row waits longer, since SQS
-// counts the receives.
+// TestReleaseCountsNoAttempt: a release counts as no attempt, and each release in a row waits
+// longer, since SQS counts the receives.
 func TestReleaseCountsNoAttempt(t *testing.T) {
 	for _, via := range []reprise.Via{reprise.ViaAuto, reprise.ViaVisibility} {
 		t.Run(via.String(), func(t *testing.T) {
@@ -77,7 +77,7 @@ func releaseTwelveTimes(t *testing.T, via reprise.Via) {
 	}
 }
 
-// TestHandlerTimeoutIsAnAttempt.
+// TestHandlerTimeoutIsAnAttempt: a handler that its timeout ends has used up an attempt.
 func TestHandlerTimeoutIsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

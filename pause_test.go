@@ -123,7 +123,7 @@ func TestPauseAtAnyTime(t *testing.T) {
 	})
 }
 
-// TestDrainWhilePaused gives back held messages.
+// TestDrainWhilePaused: a stop of a paused consumer gives back held messages.
 func TestDrainWhilePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -201,8 +201,8 @@ func TestPauseIsNoAttempt(t *testing.T) {
 	})
 }
 
-// TestPauseKeyHoldsWhatIsReady: what waits for a worker when its key is paused is
-// held like what comes later.
+// TestPauseKeyHoldsWhatIsReady: messages that wait for a worker when their key is paused are held
+// like those that arrive later.
 func TestPauseKeyHoldsWhatIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

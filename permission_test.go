@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestDeniedPermissionsAreFound: the first call that is denied is reported with the
-// feature that is off, once, and by the resource that lacks the permission.
+// TestDeniedPermissionsAreFound: the first denied call is reported once, with the feature that is
+// off and the resource that lacks the permission.
 func TestDeniedPermissionsAreFound(t *testing.T) {
 	const accessDenied, keyDenied = "AccessDenied", "KmsAccessDenied"
 	for _, tt := range []struct {
@@ -89,7 +89,7 @@ func TestDeniedPermissionsAreFound(t *testing.T) {
 	}
 }
 
-// TestDeniedWithoutAnARN: what SQS says is all that is known.
+// TestDeniedWithoutAnARN: without the queue's ARN, the report has SQS's own text.
 func TestDeniedWithoutAnARN(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

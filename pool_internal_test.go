@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPoolForgetsWhoHasStopped: a program that adds consumers to a pool and stops them, again and
-// again, does not keep them in memory.
+// TestPoolForgetsWhoHasStopped: consumers that a program adds to a pool and stops, again and again,
+// do not stay in memory.
 func TestPoolForgetsWhoHasStopped(t *testing.T) {
 	p, err := NewPool(PoolConfig{})
 	if err != nil {

@@ -31,7 +31,7 @@ func poolOf(t testing.TB, n int) *reprise.Pool {
 // oneReceive is how many messages a receive brings at most.
 const oneReceive = 10
 
-// slowly is client, but each nth receive takes longer.
+// slowly passes calls to client, and delays each nth receive.
 func slowly(client reprise.Client, nth int64, longer time.Duration) reprise.Client {
 	var receives atomic.Int64
 	return &spy{Client: client, receive: func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
@@ -43,7 +43,7 @@ func slowly(client reprise.Client, nth int64, longer time.Duration) reprise.Clie
 	}}
 }
 
-// starts records which queue's handlers were started when, and how many run at once.
+// starts records when the handlers of each queue were started, and how many run at once.
 type starts struct {
 	mu      sync.Mutex
 	queue   []string
@@ -56,7 +56,7 @@ func newStarts() *starts {
 	return &starts{running: make(map[string]int), most: make(map[string]int)}
 }
 
-// handler is one of queue's, which takes so long.
+// handler returns a handler of queue that takes the given time.
 func (s *starts) handler(queue string, took time.Duration) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, _ *reprise.Message) error {
 		s.count(queue, 1)
@@ -102,9 +102,9 @@ func (s *starts) of(queue string, from, to time.Time) (n int) {
 	return n
 }
 
-// TestHigherPriorityGoesFirst: a queue with a backlog keeps a pool busy, and a hundred
-// messages come into one of a higher priority. From then on nothing of the backlog is
-// started until all hundred have been, though it was received long before.
+// TestHigherPriorityGoesFirst: a queue with a backlog keeps a pool busy, and a hundred messages
+// arrive in one of a higher priority. No message of the backlog is started until all hundred have
+// been, although it was received long before.
 func TestHigherPriorityGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
@@ -134,9 +134,9 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 	})
 }
 
-// TestLowerPriorityIsNotReceivedInVain: while messages of a higher priority wait for
-// an hour, those of a lower one stay in their queue, but for the few that were
-// received before; these keep their leases, and lose no receives.
+// TestLowerPriorityIsNotReceivedInVain: while messages of a higher priority wait for an hour, those
+// of a lower one stay in their queue, except the few that were received before; these keep their
+// leases, and lose no receives.
 func TestLowerPriorityIsNotReceivedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
@@ -166,8 +166,8 @@ func TestLowerPriorityIsNotReceivedInVain(t *testing.T) {
 	})
 }
 
-// TestFreedPlaceIsTold: a consumer that finds the pool full of a higher priority's
-// messages, and holds none itself, begins as soon as there is a place.
+// TestFreedPlaceIsTold: a consumer that finds the pool full of messages of a higher priority, and
+// holds none itself, begins as soon as there is a place.
 func TestFreedPlaceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		high, low := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
@@ -188,9 +188,9 @@ func TestFreedPlaceIsTold(t *testing.T) {
 	})
 }
 
-// TestWeightsShareThePool: while all queues have messages, their handlers are started
-// in proportion to the weights: over any time to within one start, and a fraction of
-// one for each queue beyond two.
+// TestWeightsShareThePool: while all queues have messages, their handlers are started in proportion
+// to the weights: in any period to within one start, and a fraction of one for each queue beyond
+// two.
 func TestWeightsShareThePool(t *testing.T) {
 	for _, weights := range [][]int{{1, 1}, {3, 1}, {1, 10}, {5, 3, 2}, {1, 1, 1, 7}, {1000, 999}} {
 		t.Run(fmt.Sprint(weights), func(t *testing.T) {
@@ -369,8 +369,8 @@ func TestPausedAndOpenTakeNoPlaces(t *testing.T) {
 	})
 }
 
-// TestAddRefuses a pool that nobody made, a share that is none, and what New refuses; the
-// pool is then as it was.
+// TestAddRefuses: Add refuses a pool that NewPool has not made, an invalid share, and everything
+// that New refuses; the pool then stays as it was.
 func TestAddRefuses(t *testing.T) {
 	q, h := reprisetest.NewQueue(t, nil), reprise.HandlerFunc(succeed)
 	for name, tt := range map[string]struct {

@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestPoolRunsAndStopsAll within one budget, whatever their priorities: what runs is
-// ended, the rest given back.
+// TestPoolRunsAndStopsAll: all consumers stop within one budget, whatever their priorities: running
+// handlers end, other messages are given back.
 func TestPoolRunsAndStopsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 5), newStarts()
@@ -71,8 +71,9 @@ func TestPoolRunsAndStopsAll(t *testing.T) {
 	})
 }
 
-// TestOneOfAPoolStops, of the highest priority, while others go on: messages that it has not
-// started go back, and the others get its places. A consumer that starts later has its turns.
+// TestOneOfAPoolStops: the consumer of the highest priority stops while others go on. Messages that
+// it has not started are given back, and the others get its places. A consumer that starts later
+// gets its turns.
 func TestOneOfAPoolStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()
@@ -100,8 +101,8 @@ func TestOneOfAPoolStops(t *testing.T) {
 	})
 }
 
-// TestLowPriorityDrains though a higher one keeps the pool busy: its stop ends within
-// its budget, and nothing is stranded.
+// TestLowPriorityDrains: a consumer of a low priority stops within its budget although a higher one
+// keeps the pool busy, and no message is left hidden.
 func TestLowPriorityDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 2), newStarts()
@@ -126,8 +127,8 @@ func TestLowPriorityDrains(t *testing.T) {
 	})
 }
 
-// TestAbandonedHandlersKeepTheirPlaces until they return, even if that is after their
-// consumer has stopped.
+// TestAbandonedHandlersKeepTheirPlaces: handlers keep their places until they return, even if that
+// is after their consumer has stopped.
 func TestAbandonedHandlersKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()
@@ -179,8 +180,8 @@ func TestPanicsFreeTheirPlaces(t *testing.T) {
 	})
 }
 
-// TestBatchesInAPool take one place and one turn each, whatever their size, and linger
-// without one.
+// TestBatchesInAPool: a batch takes one place and one turn, whatever its size, and needs no place
+// while it lingers.
 func TestBatchesInAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 2), newStarts()
@@ -210,9 +211,8 @@ func TestBatchesInAPool(t *testing.T) {
 	})
 }
 
-// TestPoolSparesTheOthersASuspect: a message that kills the process runs with nothing
-// beside it in the whole pool, and is dead-lettered as a crash; the messages of the other queues
-// that died with it are not.
+// TestPoolSparesTheOthersASuspect: a message that kills the process runs alone in the whole pool,
+// and is dead-lettered as a crash. The messages of other queues whose runs it has ended are not.
 func TestPoolSparesTheOthersASuspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, good := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)
@@ -278,10 +278,10 @@ func TestPoolSparesTheOthersASuspect(t *testing.T) {
 	})
 }
 
-// TestPoolOfAFleet: processes, each with a pool over a standard queue, a FIFO queue and
-// one worked off in batches, half of them with a retry lane, are stopped and crash at random while handlers fail and
-// are slow. Nothing is lost, the order of groups holds, no more run than there are
-// places, and at the end no goroutine is left, or the bubble would not end.
+// TestPoolOfAFleet: processes, each with a pool over a standard queue, a FIFO queue and a queue
+// processed in batches, half of them with a retry lane, are stopped and crash at random while
+// handlers fail and are slow. No message is lost, the order of groups holds, no more handlers run
+// than there are places, and at the end no goroutine is left, or the bubble would not end.
 func TestPoolOfAFleet(t *testing.T) {
 	for seed := range uint64(race.Fewer(20, 4)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestNoPrefetchHasTurns: a consumer that holds nothing in advance is not starved by one
-// that keeps all places busy, of its own priority or a lower one.
+// TestNoPrefetchHasTurns: a consumer without a Prefetch gets turns beside one that keeps all places
+// busy, of its own priority or a lower one.
 func TestNoPrefetchHasTurns(t *testing.T) {
 	for _, priority := range []int{0, 1} {
 		t.Run(fmt.Sprint("priority ", priority), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestNoPrefetchHasTurns(t *testing.T) {
 }
 
 // TestPausedSuspectKeepsNobody: a message that must run alone, but cannot because its consumer is
-// paused, does not block the rest of the pool. After the resume it runs.
+// paused, does not block the rest of the pool. It runs after the pause.
 func TestPausedSuspectKeepsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool, s := poolOf(t, 4), newStarts()
@@ -83,7 +83,8 @@ func (r resizing) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return r.Handler.WithAttrs(attrs)
 }
 
-// TestPoolResizedMeanwhile: a consumer that is just being made uses all of the pool too.
+// TestPoolResizedMeanwhile: a consumer that is made while the pool is resized uses all of the pool
+// too.
 func TestPoolResizedMeanwhile(t *testing.T) {
 	q, pool := reprisetest.NewQueue(t, nil), poolOf(t, 1)
 	resize := func() {
@@ -127,8 +128,8 @@ func TestPoolRaised(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItRunsAlone: a handler that runs alone outlasts its consumer's stop.
-// The others of the pool go on without it.
+// TestStoppedWhileItRunsAlone: a handler that runs alone is still running when its consumer has
+// stopped. The others of the pool go on.
 func TestStoppedWhileItRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad, good := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, nil)

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestProbeTestsRecovery without spending a message: while it fails no handler
-// runs, and when it succeeds they do. A panic of it is a failure.
+// TestProbeTestsRecovery: the probe uses up no message. While it fails no handler runs, and when it
+// succeeds they do. A panic of it is a failure.
 func TestProbeTestsRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 100)
@@ -112,8 +112,8 @@ func TestProbeByHand(t *testing.T) {
 	})
 }
 
-// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker always time out, the others
-// would not. The breaker closes nevertheless.
+// TestPoisonIsNotTheOnlyCanary: the messages that opened the breaker always time out, and the
+// others would not. The breaker closes nevertheless.
 func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -169,8 +169,8 @@ func TestHungCanaryDoesNotHangTheProbe(t *testing.T) {
 	})
 }
 
-// TestHungProbeIsReplacedByCanaries: a probe that does not mind its context leaves
-// its place to messages, and is not called again before it returns.
+// TestHungProbeIsReplacedByCanaries: a probe that ignores its context is replaced by messages, and
+// is not called again before it returns.
 func TestHungProbeIsReplacedByCanaries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 30)
@@ -195,8 +195,8 @@ func TestHungProbeIsReplacedByCanaries(t *testing.T) {
 	})
 }
 
-// TestHungProbeIsNotCalledInTheNextOutage either: it would hang as well, and each
-// outage leave one behind.
+// TestHungProbeIsNotCalledInTheNextOutage: a probe that hangs is not called in the next outage
+// either: it would hang again, and each outage would leave a goroutine behind.
 func TestHungProbeIsNotCalledInTheNextOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -235,8 +235,8 @@ func TestHungProbeIsNotCalledInTheNextOutage(t *testing.T) {
 	})
 }
 
-// TestLateProbeChangesNothing: a probe returns at last, when messages have taken
-// its place and the outage is over. It is not taken for the end of another.
+// TestLateProbeChangesNothing: a probe returns after messages have replaced it and the outage is
+// over. It does not count as the end of another probe.
 func TestLateProbeChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 30)
@@ -269,8 +269,8 @@ func TestLateProbeChangesNothing(t *testing.T) {
 	})
 }
 
-// TestLateProbeDecidesNoLaterOutage: a probe of the outage before returns, with good
-// news, when a canary of the next is under way.
+// TestLateProbeDecidesNoLaterOutage: a probe of the previous outage returns with a success when a
+// canary of the next outage is under way.
 func TestLateProbeDecidesNoLaterOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 30)
@@ -303,8 +303,8 @@ func TestLateProbeDecidesNoLaterOutage(t *testing.T) {
 	})
 }
 
-// TestHungCanariesLeavePlaces: the dependency does not even refuse requests any more, so that no
-// canary returns. They take at most half of the places.
+// TestHungCanariesLeavePlaces: the dependency no longer answers at all, so that no canary returns.
+// Canaries take at most half of the places.
 func TestHungCanariesLeavePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -19,10 +19,10 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// What docs/promises.md says, where no test of one mechanism shows it.
+// These tests hold the promises of docs/promises.md that no test of one mechanism shows.
 
-// TestOneSlowMessageHoldsUpNoOther: a message takes three hours; the fifty times
-// ten others, of which many more than ten run at once, take a second each.
+// TestOneSlowMessageHoldsUpNoOther: one message takes three hours; five hundred others, of which
+// many more than ten run at once, take a second each.
 func TestOneSlowMessageHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const concurrency, others = 50, 500
@@ -40,7 +40,7 @@ func TestOneSlowMessageHoldsUpNoOther(t *testing.T) {
 		if s := c.Status(); s.Running != concurrency {
 			t.Errorf("%d handlers run at once, want %d", s.Running, concurrency)
 		}
-		// Forty-nine at once work off the others in eleven rounds.
+		// Forty-nine at once process the others in eleven rounds.
 		time.Sleep(12 * time.Second)
 		if s := c.Status(); s.Counts.Deleted != others || s.Running != 1 {
 			t.Errorf("%d are deleted and %d run beside the slow one, want all %d done", s.Counts.Deleted, s.Running-1, others)
@@ -49,8 +49,8 @@ func TestOneSlowMessageHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestWaitingMessagesKeepTheirLeases: nine messages wait here, for up to nine hours,
-// for the only worker. None comes to the consumer beside it.
+// TestWaitingMessagesKeepTheirLeases: nine messages wait for the only worker, for up to nine hours.
+// Another consumer receives none of them.
 func TestWaitingMessagesKeepTheirLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -69,8 +69,8 @@ func TestWaitingMessagesKeepTheirLeases(t *testing.T) {
 	})
 }
 
-// TestBacklogIsNotBuffered: thousands of messages wait in the queue, not in this
-// process: it takes in what can run, and one batch.
+// TestBacklogIsNotBuffered: thousands of messages wait in the queue, not in this process: it
+// receives as many as can run, and one batch.
 func TestBacklogIsNotBuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const concurrency, prefetch = 20, 10
@@ -88,8 +88,8 @@ func TestBacklogIsNotBuffered(t *testing.T) {
 	})
 }
 
-// TestLoneMessageIsHandledAtOnce, in a queue that is otherwise idle, and where all
-// workers but one are busy for hours.
+// TestLoneMessageIsHandledAtOnce: a single message is handled at once in an idle queue, and where
+// all workers but one are busy for hours.
 func TestLoneMessageIsHandledAtOnce(t *testing.T) {
 	for _, busy := range []int{0, 9} {
 		t.Run(fmt.Sprintf("%d of 10 busy", busy), func(t *testing.T) {
@@ -179,9 +179,9 @@ func TestConsumerNeverStopsSilently(t *testing.T) {
 	}
 }
 
-// TestSickDependencyIsNotHammered by the zero Config: hundreds of messages fail
-// with errors that open no breaker, or are given back by their handlers, for an
-// hour. The waits grow, and there are no more runs than doubling waits permit.
+// TestSickDependencyIsNotHammered: with the zero Config, hundreds of messages fail for an hour with
+// errors that open no breaker, or are given back by their handlers. The waits grow, and there are
+// no more runs than doubling waits permit.
 func TestSickDependencyIsNotHammered(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"failing":    func() error { return errUnavailable },
@@ -246,8 +246,8 @@ func TestStaleHandlesStopNothing(t *testing.T) {
 	}
 }
 
-// TestFIFOGroupHoldsUpNoOther: the first of a hundred messages of a group takes an
-// hour. The other group does not wait for it.
+// TestFIFOGroupHoldsUpNoOther: the first of a hundred messages of a group takes an hour. The other
+// group does not wait for it.
 func TestFIFOGroupHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, fifoQueue)
@@ -274,9 +274,9 @@ func TestFIFOGroupHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestDeadLetterHasItsWholeRetentionAhead: a message that is given up after most of
-// its own retention is a new message in the dead-letter queue, while one that SQS
-// moves there itself is as old as it was, and gone before anybody looks.
+// TestDeadLetterHasItsWholeRetentionAhead: a message that is given up after most of its own
+// retention is a new message in the dead-letter queue. One that SQS moves there itself keeps its
+// age, and is dropped before anybody reads it.
 func TestDeadLetterHasItsWholeRetentionAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -293,8 +293,8 @@ func TestDeadLetterHasItsWholeRetentionAhead(t *testing.T) {
 	})
 }
 
-// TestLeaseIsOursNotTheQueues: the queue hides messages for twelve hours, yet what
-// a killed process held comes again after Config.Lease.
+// TestLeaseIsOursNotTheQueues: the queue hides messages for twelve hours, but the messages of a
+// killed process are received again after Config.Lease.
 func TestLeaseIsOursNotTheQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"VisibilityTimeout": "43200"})

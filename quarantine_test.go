@@ -19,8 +19,8 @@ import (
 type mortals struct {
 	q   *reprisetest.Queue
 	cfg reprise.BatchConfig // Size zero: one message at a time
-	// fuse is how long a poisonous message runs before it kills, takes how long another
-	// takes: half a second if zero.
+	// fuse is how long a poisonous message runs before it kills its process; takes is how long another
+	// message takes: half a second if zero.
 	fuse, takes time.Duration
 
 	mu      sync.Mutex
@@ -88,7 +88,7 @@ func (f *mortals) start(n int) *reprisetest.Consumer {
 	return c
 }
 
-// count counts handlers of a consumer, or what may be as deadly.
+// count counts the handlers of a consumer that run, or those of messages that kill.
 func (f *mortals) count(n, more int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,8 +117,8 @@ func (f *mortals) live(n int, for_ time.Duration) {
 	}
 }
 
-// TestPoisonThatKillsTheProcess among two hundred innocent messages, in three
-// consumers that are started again each time: it is run alone, and dead-lettered as a crash. The
+// TestPoisonThatKillsTheProcess: a poisonous message among two hundred innocent ones, in three
+// consumers that are started again each time, is run alone and dead-lettered as a crash. The
 // innocent messages, which were received with it again and again, are handled, and none is given
 // up.
 func TestPoisonThatKillsTheProcess(t *testing.T) {
@@ -191,8 +191,8 @@ func TestPoisonWithoutCopies(t *testing.T) {
 	})
 }
 
-// TestSuspectThatIsInnocent: it loses the mark by the end of its run, and is
-// retried as others are.
+// TestSuspectThatIsInnocent: an innocent suspect loses the mark at the end of its run, and is
+// retried like others.
 func TestSuspectThatIsInnocent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -225,8 +225,8 @@ func TestSuspectThatIsInnocent(t *testing.T) {
 	})
 }
 
-// TestRunsAlone: while a marked message runs, no other starts; it starts when those
-// that run have ended; and if one takes long, the others do not wait for ever.
+// TestRunsAlone: a marked message starts when the running ones have ended, and no other starts
+// while it runs. If a running one takes long, the others do not wait for ever.
 func TestRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -283,9 +283,9 @@ func TestRunsAlone(t *testing.T) {
 	})
 }
 
-// TestLostLeasesAreNoCrashes: a process that lives, and whose heartbeats fail, loses
-// the lease of a message again and again while its handler runs. It knows whose
-// receives those were: nothing has crashed, and the message is run like any other.
+// TestLostLeasesAreNoCrashes: a live process whose heartbeats fail loses the lease of a message
+// again and again while its handler runs. It knows that these receives were its own: nothing has
+// crashed, and the message is run like any other.
 func TestLostLeasesAreNoCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const losses = 8

@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestReceivesThatFailBackOff: problems that somebody has to fix are retried about twice a minute,
-// other failures after longer and longer waits; and the first failure after a receive that
-// succeeded is tried again at once, however many there were before.
+// TestReceivesThatFailBackOff: failures that an operator must fix are retried about twice a minute,
+// others after longer and longer waits. The first failure after a successful receive is retried at
+// once, however many there were before.
 func TestReceivesThatFailBackOff(t *testing.T) {
 	passing := errors.New("connection reset")
 	denied := &smithy.GenericAPIError{Code: "AccessDenied", Message: "not for you"}
@@ -70,9 +70,9 @@ func TestReceivesThatFailBackOff(t *testing.T) {
 	}
 }
 
-// TestPollersAreBounded: for an hour there are more messages than handlers, which take
-// now longer and now shorter, so that receives come back full and find room by turns.
-// There are no more pollers than there can be receives under way.
+// TestPollersAreBounded: for an hour there are more messages than handlers, whose times vary, so
+// that receives are full and find room in turns. There are no more pollers than there can be
+// receives under way.
 func TestPollersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const concurrency, prefetch = 40, 20
@@ -102,7 +102,7 @@ func TestPollersAreBounded(t *testing.T) {
 	})
 }
 
-// generous is a server that sends more messages than it was asked for.
+// generous is a server that returns more messages than were requested.
 type generous struct{ reprise.Client }
 
 func (g generous) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
@@ -119,7 +119,7 @@ func (g generous) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 	return out, err
 }
 
-// TestMoreMessagesThanAskedFor: whatever a server sends is worked off.
+// TestMoreMessagesThanAskedFor: all messages that a server returns are processed.
 func TestMoreMessagesThanAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -29,7 +29,7 @@ type recovery struct {
 	keyed                            bool          // the messages have one key, with a breaker of its own
 }
 
-// recovered is how it went.
+// recovered is the course of a recovery.
 type recovered struct {
 	took                   time.Duration // from the end of the outage until all was done
 	late                   time.Duration // the most of any message, without its own backoff since
@@ -38,7 +38,7 @@ type recovered struct {
 
 const healthyTime = 500 * time.Millisecond
 
-// run lets the consumers work until nothing is left.
+// run runs the consumers until no message is left.
 func (r recovery) run(t *testing.T, seed uint64) (got recovered) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -174,8 +174,8 @@ func spoken(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// TestOutageEndsOnAnEmptyQueue: when the dependency is back there are no messages left that could
-// show its capacity. The breaker closes nevertheless.
+// TestOutageEndsOnAnEmptyQueue: when the dependency is available again there are no messages left
+// that could show its capacity. The breaker closes nevertheless.
 func TestOutageEndsOnAnEmptyQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, p := newOutage(t, 10*time.Millisecond, 25)
@@ -216,7 +216,7 @@ func TestRampBeginsWithPauses(t *testing.T) {
 				after = append(after, at)
 			}
 		}
-		// The first is the canary, the next two are of the lowest level.
+		// The first is the canary, the next two belong to the lowest level.
 		if gap := after[2].Sub(after[1]); gap < 4*takes {
 			t.Errorf("the second attempt after the outage began %v after the first, want %v at least", gap, 4*takes)
 		}

@@ -69,8 +69,8 @@ func TestWeakDependencyRecovers(t *testing.T) {
 	t.Logf("\n%s", table.String())
 }
 
-// run lets the consumers work until nothing is left. It returns how long that took since the
-// outage, and the most attempts at once by the capacity.
+// run runs the consumers until no message is left. It returns the time since the outage, and the
+// most attempts at once as a share of the capacity.
 func (r weakRecovery) run(t *testing.T, seed uint64) (took time.Duration, overload float64) {
 	l := world.NewLoop(machinesEpoch, seed)
 	sqs := l.NewService()

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// TestReportOfCopies: copies are no part of the dead letters that are counted before them.
+// TestReportOfCopies: a report counts copies separately from the dead letters before them.
 func TestReportOfCopies(t *testing.T) {
 	var r reprise.Report
 	r.Counts.Retried, r.Counts.Requeued = 1, 1

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// history is what a copy carries, as it is on the wire.
+// history is the content of a copy's attribute as it is sent.
 type history struct {
 	Queue, Origin, Error, Trail    string
 	Generation, Attempt, Releases  int
@@ -42,13 +42,13 @@ func historyOf(t *testing.T, m sqsserver.MessageInfo) (h history) {
 	return h
 }
 
-// everyMinute retries after a minute, exactly, as often as is said.
+// everyMinute retries after exactly a minute, up to the given number of attempts.
 func everyMinute(attempts int) retry.Policy {
 	return retry.Policy{Backoff: retry.Constant(time.Minute), Jitter: retry.None, MaxAttempts: attempts, MaxAge: -1}
 }
 
-// TestRequeueHidesThenSendsThenDeletes: a crash at any point leaves the message or
-// its copy, or both, and neither before it is due. The SDK's own client.
+// TestRequeueHidesThenSendsThenDeletes: a crash at any point leaves the message or its copy, or
+// both, and neither is visible before it is due. This test uses the SDK's own client.
 func TestRequeueHidesThenSendsThenDeletes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -91,9 +91,9 @@ func TestRequeueHidesThenSendsThenDeletes(t *testing.T) {
 	}
 }
 
-// TestCopyIsWhatWasSent: type labels, binary values, the trace header and the fair
-// queue's group, and for the handler the same message: no history among its
-// attributes, the origin's id and times.
+// TestCopyIsWhatWasSent: a copy has the type labels, binary values, trace header and fair queue's
+// group of the original. The handler gets the same message: no history among its attributes, and
+// the origin's id and times.
 func TestCopyIsWhatWasSent(t *testing.T) {
 	for name, client := range map[string]func(*reprisetest.Queue) reprise.Client{
 		"SDK":    func(q *reprisetest.Queue) reprise.Client { return q.Client() },
@@ -157,8 +157,8 @@ func TestCopyIsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestOriginalIsKeptUntilTheCopyIsConfirmed: sends fail, entries fail, replies are
-// lost. The original is deleted once a copy is confirmed and not before.
+// TestOriginalIsKeptUntilTheCopyIsConfirmed: sends fail, entries fail, replies are lost. The
+// original is deleted when a copy is confirmed and not before.
 func TestOriginalIsKeptUntilTheCopyIsConfirmed(t *testing.T) {
 	for _, kind := range []sqsserver.FaultKind{sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultFailEntry, sqsserver.FaultDropConnection} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -231,7 +231,8 @@ func TestRequeueHidesWhatComesAgain(t *testing.T) {
 	})
 }
 
-// TestRequeueIsFinishedByAStop within its budget: it is a settlement.
+// TestRequeueIsFinishedByAStop: a stop finishes a requeue within its budget, because it is a
+// settlement.
 func TestRequeueIsFinishedByAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -252,8 +253,8 @@ func TestRequeueIsFinishedByAStop(t *testing.T) {
 	})
 }
 
-// TestDeleteThatFailsAfterTheCopy: the original comes again, to the process that
-// has sent the copy. It is deleted without being run.
+// TestDeleteThatFailsAfterTheCopy: the original is received again by the process that has sent the
+// copy. It is deleted without being run.
 func TestDeleteThatFailsAfterTheCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -281,8 +282,8 @@ func TestDeleteThatFailsAfterTheCopy(t *testing.T) {
 	})
 }
 
-// TestCrashBetweenCopyAndDelete leaves both. The message is not lost, and neither
-// of them runs before it is due.
+// TestCrashBetweenCopyAndDelete: a crash leaves both the copy and the original. The message is not
+// lost, and neither of them runs before it is due.
 func TestCrashBetweenCopyAndDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestRequeueImpossible: no room for the history, no permission to send, a message
-// that is not what SQS says it is. Then it is hidden, and this is reported; at its last permitted
-// receive it is given up, with its story.
+// TestRequeueImpossible: a message without room for the history, without the permission to send, or
+// that does not match its digest cannot be copied. It is hidden instead, which is reported; at its
+// last permitted receive it is given up, with its story.
 func TestRequeueImpossible(t *testing.T) {
 	var ten []sqsserver.MessageAttribute
 	for i := range 10 {
@@ -122,7 +122,8 @@ func TestRequeueImpossible(t *testing.T) {
 	}
 }
 
-// TestRefusedCopiesAreTriedAgain after a minute, not at every message.
+// TestRefusedCopiesAreTriedAgain: copies that were refused are tried again after a minute, not for
+// every message.
 func TestRefusedCopiesAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -152,9 +153,9 @@ func TestRefusedCopiesAreTriedAgain(t *testing.T) {
 	})
 }
 
-// TestDamagedAndRefusedCopiesInOneBatch: of three copies that go together one is left
-// out, since its message is damaged, and one is refused. Each message gets the reply
-// that is its own: none is deleted before its copy is confirmed, and none is sent twice.
+// TestDamagedAndRefusedCopiesInOneBatch: of three copies in one request one is left out, since its
+// message is damaged, and one is refused. Each message gets its own reply: none is deleted before
+// its copy is confirmed, and none is sent twice.
 func TestDamagedAndRefusedCopiesInOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -213,10 +214,10 @@ func TestDamagedAndRefusedCopiesInOneBatch(t *testing.T) {
 	})
 }
 
-// TestHiddenOriginalStaysHidden: the copy of a message that waits for hours has been
-// sent, and the original, hidden for as long, cannot be deleted for most of them. Its
-// lease is not renewed meanwhile: that would end it earlier, and bring it back should
-// this process die.
+// TestHiddenOriginalStaysHidden: the copy of a message that waits for hours has been sent, and the
+// original, hidden for as long, cannot be deleted for most of that time. Its lease is not renewed
+// meanwhile, because that would end it earlier, and the original would be received again if this
+// process ended.
 func TestHiddenOriginalStaysHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 6 * time.Hour

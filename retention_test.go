@@ -41,9 +41,9 @@ func denySends(q *reprisetest.Queue) *spy {
 	return s
 }
 
-// TestWaitBeyondRetentionIsDeadLettered: where no copy can take the place of a
-// message whose wait would end after its queue has dropped it, or shortly before,
-// it is dead-lettered now, with a reason of its own. Shorter waits are served.
+// TestWaitBeyondRetentionIsDeadLettered: if no copy can replace a message whose wait would end
+// after its queue has dropped it, or shortly before, it is dead-lettered now, with a reason of its
+// own. Shorter waits are carried out.
 func TestWaitBeyondRetentionIsDeadLettered(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -104,7 +104,8 @@ func TestWaitBeyondRetentionIsDeadLettered(t *testing.T) {
 	}
 }
 
-// TestLastChanceIsAnHour at the most, however long a queue keeps its messages.
+// TestLastChanceIsAnHour: the last chance to receive a message is an hour at most, however long a
+// queue keeps its messages.
 func TestLastChanceIsAnHour(t *testing.T) {
 	for wait, letters := range map[time.Duration]int{94*time.Hour + 58*time.Minute: 0, 95*time.Hour + 2*time.Minute: 1} {
 		t.Run(wait.String(), func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestLastChanceIsAnHour(t *testing.T) {
 }
 
 // TestGroupGoesOnWhereItsHeadCannotWait: a head whose wait would exceed the retention is given up
-// at once, so that the messages behind it do not wait in vain.
+// at once, so that the messages behind it do not wait for nothing.
 func TestGroupGoesOnWhereItsHeadCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, shortLived(true))
@@ -164,9 +165,8 @@ func (e *expirations) observe(_ context.Context, x reprise.Expiring) {
 	e.when = append(e.when, time.Now())
 }
 
-// TestExpiryIsAnnounced: without a dead-letter queue nothing can be done for a
-// message that must wait beyond its retention. It is announced before it happens:
-// to the observer, in the counts and in the health.
+// TestExpiryIsAnnounced: without a dead-letter queue a message that must wait beyond its retention
+// is lost. The observer, the counts and the health announce it before it happens.
 func TestExpiryIsAnnounced(t *testing.T) {
 	for _, fifo := range []bool{true, false} {
 		t.Run(map[bool]string{true: "FIFO", false: "by visibility only"}[fifo], func(t *testing.T) {
@@ -202,8 +202,8 @@ func TestExpiryIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestExpiriesDoNotAddUp: health counts the messages that are left to expire, not those
-// that have been dropped.
+// TestExpiriesDoNotAddUp: the health counts the messages that are left to expire, not those that
+// have been dropped.
 func TestExpiriesDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, shortLived(false))
@@ -252,8 +252,8 @@ func TestExpiryOfKeptMessagesIsAnnounced(t *testing.T) {
 	})
 }
 
-// TestShortWaitsNearRetentionAreDeadLettered: in the last of its time a message that
-// fails is not held for another try that might come too late.
+// TestShortWaitsNearRetentionAreDeadLettered: a message that fails near the end of its retention is
+// not held for another attempt that could come too late.
 func TestShortWaitsNearRetentionAreDeadLettered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, shortLived(true))
@@ -269,9 +269,9 @@ func TestShortWaitsNearRetentionAreDeadLettered(t *testing.T) {
 	})
 }
 
-// TestExpiryByTheServersClock: this machine's clock is three hours behind SQS's, by
-// which a message is dropped. It is announced, or dead-lettered, for the time at which
-// that happens, as this machine's clock will show it, and no sooner.
+// TestExpiryByTheServersClock: this machine's clock is three hours behind SQS's, by which a message
+// is dropped. The announced time is the one that this machine's clock will show when SQS drops the
+// message, and it is not announced or dead-lettered sooner.
 func TestExpiryByTheServersClock(t *testing.T) {
 	const ahead = 3 * time.Hour
 	for _, test := range []struct {
@@ -334,9 +334,9 @@ func TestExpiryByTheServersClock(t *testing.T) {
 	}
 }
 
-// TestWaitsBeyondTheRetentionTakeFewCopies: a wait that no message of the queue can be hidden
-// for takes a copy at once, which carries the due time, and then one for each time that
-// a copy comes near the end of its retention.
+// TestWaitsBeyondTheRetentionTakeFewCopies: a wait that is longer than any message of the queue can
+// be hidden takes a copy at once, which carries the due time, and then one for each time that a
+// copy comes near the end of its retention.
 func TestWaitsBeyondTheRetentionTakeFewCopies(t *testing.T) {
 	for _, tt := range []struct {
 		retention string // in seconds

@@ -21,9 +21,9 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// TestRetriesDoNotWaitBehindABacklog: with half an hour of fresh messages waiting, what
-// fails comes again when it is due, by way of the lane, as the same message with its
-// attempts counted. Without a lane it waits its turn.
+// TestRetriesDoNotWaitBehindABacklog: with half an hour of new messages waiting, a failed message
+// is received again when it is due, through the lane, as the same message with its attempts
+// counted. Without a lane it waits behind the backlog.
 func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 	for _, withRetryLane := range []bool{false, true} {
 		t.Run(fmt.Sprint("lane ", withRetryLane), func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRetriesDoNotWaitBehindABacklog(t *testing.T) {
 	}
 }
 
-// TestRetryLaneGivesUpInItsQueuesName: what fails for good in the lane is dead-lettered with
+// TestRetryLaneGivesUpInItsQueuesName: a message that is given up in the lane is dead-lettered with
 // the queue that it came from as its source, its origin, and all of its attempts.
 func TestRetryLaneGivesUpInItsQueuesName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestRetryLaneThatTakesNothing(t *testing.T) {
 	})
 }
 
-// TestRetryLaneIsChecked before anything is sent there.
+// TestRetryLaneIsChecked: the lane is checked before any message is sent to it.
 func TestRetryLaneIsChecked(t *testing.T) {
 	q, fifo := reprisetest.NewQueue(t, nil), reprisetest.NewQueue(t, fifoQueue)
 	lane := q.NewQueue(nil)
@@ -196,8 +196,8 @@ func TestRetryLaneIsChecked(t *testing.T) {
 	}
 }
 
-// TestRetryLaneRunsWithItsQueue, and only so: its consumer can be looked at and operated by
-// itself, and a pause is of both.
+// TestRetryLaneRunsWithItsQueue: the lane runs only with its queue. Its consumer can be inspected
+// and operated by itself, and a pause applies to both.
 func TestRetryLaneRunsWithItsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
@@ -262,7 +262,7 @@ func TestRetryLaneRunsWithItsQueue(t *testing.T) {
 	})
 }
 
-// TestWakeReachesTheRetryLane, where retries wait.
+// TestWakeReachesTheRetryLane: a wake also reaches the retry lane, where retries wait.
 func TestWakeReachesTheRetryLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
@@ -320,8 +320,8 @@ func TestRetryLaneSharesTheQueuesPlaces(t *testing.T) {
 	})
 }
 
-// TestRetryLaneOutlivesItsQueuesConsumer: messages that it gives up after that consumer has drained
-// still name that queue as their source.
+// TestRetryLaneOutlivesItsQueuesConsumer: messages that the lane gives up after its queue's
+// consumer has stopped still name that queue as their source.
 func TestRetryLaneOutlivesItsQueuesConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
@@ -351,8 +351,8 @@ func TestRetryLaneOutlivesItsQueuesConsumer(t *testing.T) {
 	})
 }
 
-// TestRetryLaneOfOneThatIsStuck is its successor's: a consumer has stopped but for a handler
-// that does not return, and its lane becomes that of another queue.
+// TestRetryLaneOfOneThatIsStuck: a consumer has stopped except for a handler that does not return,
+// and its lane becomes that of another queue.
 func TestRetryLaneOfOneThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main := reprisetest.NewQueue(t, nil)
@@ -386,7 +386,7 @@ func TestRetryLaneOfOneThatIsStuck(t *testing.T) {
 	})
 }
 
-// TestRetryLaneStopsAtOnce: of two that are run with a context that has ended, one may have
+// TestRetryLaneStopsAtOnce: two consumers are run with a context that has ended. One may have
 // stopped before the other begins.
 func TestRetryLaneStopsAtOnce(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestSenderCloses: everything taken is sent, nothing more is taken, and those who
-// wait for room are turned away.
+// TestSenderCloses: Close sends all accepted messages, accepts no more, and turns away callers that
+// wait for room.
 func TestSenderCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -73,8 +73,8 @@ func TestSenderCloses(t *testing.T) {
 	})
 }
 
-// TestSenderSaysWhatCloseLeft: when Close's context ends, whatever is left is
-// given back, wherever it was, each message to its sender too.
+// TestSenderSaysWhatCloseLeft: when Close's context ends, Close returns all messages that are left,
+// and each caller gets its own result too.
 func TestSenderSaysWhatCloseLeft(t *testing.T) {
 	for name, fault := range map[string]sqsserver.Fault{
 		"in backoff":   {Kind: sqsserver.FaultThrottle},
@@ -131,8 +131,8 @@ func TestSenderSaysWhatCloseLeft(t *testing.T) {
 	}
 }
 
-// TestSenderToldFunctionsDoNoHarm: one that panics, ends its goroutine or brings
-// the next message when there is no room keeps nobody else's answer back.
+// TestSenderToldFunctionsDoNoHarm: a function that panics, ends its goroutine or submits the next
+// message when there is no room delays no other result.
 func TestSenderToldFunctionsDoNoHarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -170,7 +170,7 @@ func TestSenderToldFunctionsDoNoHarm(t *testing.T) {
 }
 
 // TestSenderTellsInItsOwnGoroutines: Close returns the messages that were not sent, even if
-// functions that are told of them panic or do not return.
+// functions that get their results panic or do not return.
 func TestSenderTellsInItsOwnGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := senderThrough(t, sendFunc(func(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -195,8 +195,8 @@ func TestSenderTellsInItsOwnGoroutines(t *testing.T) {
 	})
 }
 
-// TestSenderSurvivesItsClient: a client that panics, ends its goroutine or forgets an
-// entry in its reply is taken for a failed request.
+// TestSenderSurvivesItsClient: if a client panics, ends its goroutine or leaves an entry out of its
+// reply, the request counts as failed.
 func TestSenderSurvivesItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -232,8 +232,8 @@ func (f sendFunc) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatch
 	return f(ctx, in, opts...)
 }
 
-// TestSenderKeepsNoGoroutineWhileIdle: its goroutines end with its last message,
-// not only with Close.
+// TestSenderKeepsNoGoroutineWhileIdle: the sender's goroutines end with its last message, not only
+// with Close.
 func TestSenderKeepsNoGoroutineWhileIdle(t *testing.T) {
 	q := reprisetest.NewQueue(t, nil)
 	before := runtime.NumGoroutine()

@@ -17,8 +17,7 @@ import (
 
 const ordersURL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
 
-// taker takes everything, with replies made beforehand, so that what is measured
-// is the sender.
+// taker accepts everything, with replies made beforehand, so that only the sender is measured.
 type taker struct {
 	replies [11]*sqs.SendMessageBatchOutput
 
@@ -44,8 +43,8 @@ func (c *taker) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInpu
 	return c.replies[len(in.Entries)], nil
 }
 
-// TestSenderCostPerMessage: a tenth of a request, and what a batch costs in
-// allocations shared by ten.
+// TestSenderCostPerMessage: a message costs a tenth of a request, and a tenth of the allocations of
+// a batch.
 func TestSenderCostPerMessage(t *testing.T) {
 	const messages = 1000
 	for name, test := range map[string]struct {

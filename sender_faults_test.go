@@ -44,7 +44,7 @@ func TestSenderUnderFaults(t *testing.T) {
 	}
 }
 
-// traffic is a queue under faults, with a sender and what was sent through it.
+// traffic is a queue under faults, with a sender and the messages that were sent through it.
 type traffic struct {
 	t      *testing.T
 	random *rand.Rand
@@ -93,8 +93,8 @@ func newTraffic(t *testing.T, seed uint64, sdk bool) *traffic {
 	return f
 }
 
-// SendMessageBatch passes a request on, and notes when its end leaves open whether
-// it was carried out.
+// SendMessageBatch passes a request on, and notes whether its error leaves open if it was carried
+// out.
 func (f *traffic) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
 	out, err := f.client.SendMessageBatch(ctx, in, opts...)
 	if _, refused := errors.AsType[smithy.APIError](err); err != nil && !refused {
@@ -188,7 +188,7 @@ func (f *traffic) answered(m reprise.Outgoing, s reprise.Sent) {
 	f.answers[name] = append(f.answers[name], s)
 }
 
-// check holds the answers against the queue.
+// check compares the results with the queue.
 func (f *traffic) check() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

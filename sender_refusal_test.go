@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-sqs/reprise/reprisetest"
 )
 
-// TestSenderRefusesWhatSQSWould: a message that SQS cannot take is answered
-// without a request, with the remedy, and the others are sent.
+// TestSenderRefusesWhatSQSWould: a message that SQS cannot accept gets an error with the remedy,
+// without a request, and the others are sent.
 func TestSenderRefusesWhatSQSWould(t *testing.T) {
 	many := make(map[string]types.MessageAttributeValue)
 	for i := range 11 {
@@ -69,7 +69,7 @@ func TestSenderRefusesWhatSQSWould(t *testing.T) {
 	}
 }
 
-// TestSenderConfigProblems: all of them in one error, with remedies.
+// TestSenderConfigProblems: one error has all problems, with remedies.
 func TestSenderConfigProblems(t *testing.T) {
 	_, err := reprise.NewSender(nil, "orders", reprise.SenderConfig{Requests: -1, MaxBytes: 1000, Tries: -1, ContentDeduplication: true})
 	for _, want := range []string{
@@ -86,8 +86,8 @@ func TestSenderConfigProblems(t *testing.T) {
 	}
 }
 
-// TestSenderDoesNotRepeatWhatIsRefused: an entry that SQS refuses for what is in
-// it is answered, the others of its batch are sent.
+// TestSenderDoesNotRepeatWhatIsRefused: an entry that SQS refuses because of its content gets its
+// error, and the others of its batch are sent.
 func TestSenderDoesNotRepeatWhatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"MaximumMessageSize": "1024"})
@@ -106,8 +106,8 @@ func TestSenderDoesNotRepeatWhatIsRefused(t *testing.T) {
 	})
 }
 
-// TestSenderSinglesOutWhatSpoilsABatch: SQS refuses a whole batch for one message;
-// only that one fails.
+// TestSenderSinglesOutWhatSpoilsABatch: SQS refuses a whole batch because of one message; only that
+// one fails.
 func TestSenderSinglesOutWhatSpoilsABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
@@ -134,8 +134,8 @@ func TestSenderSinglesOutWhatSpoilsABatch(t *testing.T) {
 	})
 }
 
-// TestSenderGivesUpOnAMissingQueue: what lasts is answered after a few requests,
-// not at the end of time.
+// TestSenderGivesUpOnAMissingQueue: after a lasting failure the messages get their error after a
+// few requests.
 func TestSenderGivesUpOnAMissingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -152,9 +152,9 @@ func TestSenderGivesUpOnAMissingQueue(t *testing.T) {
 	})
 }
 
-// TestRefusedTogetherSentAlone: a request is refused as a whole for what is in one of
-// its messages. Each of them is sent again in a request of its own, also where others
-// wait by then: none of those is refused for it.
+// TestRefusedTogetherSentAlone: a request is refused as a whole because of one of its messages.
+// Each of them is sent again in a request of its own, also if others wait by then: none of those is
+// refused because of it.
 func TestRefusedTogetherSentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

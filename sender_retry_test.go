@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// TestSenderRetriesFailedEntriesAlone: of a batch only what was not taken is sent
+// TestSenderRetriesFailedEntriesAlone: only the entries of a batch that were not accepted are sent
 // again, later and later, and each message is in the queue once.
 func TestSenderRetriesFailedEntriesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -44,9 +44,8 @@ func TestSenderRetriesFailedEntriesAlone(t *testing.T) {
 	})
 }
 
-// TestSenderOutlastsTrouble: throttles, failures of the service and lost
-// connections are waited out, in one request after the other, and said now and
-// then.
+// TestSenderOutlastsTrouble: the sender retries through throttles, failures of the service and lost
+// connections, in one request after the other, and logs them from time to time.
 func TestSenderOutlastsTrouble(t *testing.T) {
 	for _, kind := range []sqsserver.FaultKind{sqsserver.FaultThrottle, sqsserver.FaultServerError, sqsserver.FaultDropConnection} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -86,8 +85,8 @@ func TestSenderOutlastsTrouble(t *testing.T) {
 	}
 }
 
-// TestSenderGivesUpAfterItsTries: a message that keeps failing is answered with the
-// error of the last request it may be in; the others of its batch are sent.
+// TestSenderGivesUpAfterItsTries: a message that keeps failing gets the error of its last permitted
+// request; the others of its batch are sent.
 func TestSenderGivesUpAfterItsTries(t *testing.T) {
 	for kind, test := range map[sqsserver.FaultKind]struct {
 		skip   int // chances that succeed
@@ -167,8 +166,8 @@ func TestSenderEndsWithItsCallersContext(t *testing.T) {
 	}
 }
 
-// TestSenderReturnsAtOnceWhenItsContextEnds: from a request under way, whose
-// message is unconfirmed; and from the linger, where nothing is sent.
+// TestSenderReturnsAtOnceWhenItsContextEnds: Send returns from a request under way, whose message
+// is unconfirmed, and from the linger, in which nothing has been sent.
 func TestSenderReturnsAtOnceWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -201,8 +200,8 @@ func TestSenderReturnsAtOnceWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// TestSenderKeepsTheOrderOfAGroup: a message that fails holds back those behind it
-// and no other group; batches fill from different groups.
+// TestSenderKeepsTheOrderOfAGroup: a message that fails delays those behind it in its group and no
+// other group; batches have messages of different groups.
 func TestSenderKeepsTheOrderOfAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
@@ -237,7 +236,7 @@ func TestSenderKeepsTheOrderOfAGroup(t *testing.T) {
 	})
 }
 
-// TestSenderDropsDuplicatesOnFIFO: a lost reply costs nothing there.
+// TestSenderDropsDuplicatesOnFIFO: on a FIFO queue a lost reply causes no duplicate.
 func TestSenderDropsDuplicatesOnFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// postman passes a sender's requests on and keeps what was asked, and when.
+// postman passes a sender's requests on and records them, with their times.
 type postman struct {
 	reprise.SenderClient
 
@@ -83,7 +83,7 @@ func senderThrough(t *testing.T, c reprise.SenderClient, url string, cfg reprise
 	return s
 }
 
-// closeSender closes s, which must have nothing left to send.
+// closeSender closes s, and fails the test if a message is left.
 func closeSender(t *testing.T, s *reprise.Sender) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -119,7 +119,7 @@ func queued(q *reprisetest.Queue) []string {
 	return bodies
 }
 
-// answers collects what the functions of Submit are told.
+// answers collects the results that the functions of Submit get.
 type answers struct {
 	mu   sync.Mutex
 	sent []reprise.Sent
@@ -165,8 +165,7 @@ func TestSenderFillsItsBatches(t *testing.T) {
 	})
 }
 
-// TestSenderSendsAllFields: everything of a message arrives, and no field of it in
-// another.
+// TestSenderSendsAllFields: every field of a message arrives, each in its place.
 func TestSenderSendsAllFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -205,8 +204,8 @@ func TestSenderSendsAllFields(t *testing.T) {
 	})
 }
 
-// TestSenderLingers: what is not a full batch goes when its first message has
-// waited, together with what has come until then; a full one goes at once.
+// TestSenderLingers: a batch that is not full is sent when its first message has waited, together
+// with the messages that have arrived by then; a full batch is sent at once.
 func TestSenderLingers(t *testing.T) {
 	for name, test := range map[string]struct {
 		linger int   // all in milliseconds
@@ -289,8 +288,8 @@ func TestSenderKeepsToSQSsSizes(t *testing.T) {
 	}
 }
 
-// TestSenderHoldsBack: the Sender takes in no more messages than permitted, by number and by
-// size; a caller with more waits for room, in turn, or gives up.
+// TestSenderHoldsBack: the Sender accepts no more messages than permitted, by number and by size;
+// further callers wait for room, in turn, or give up.
 func TestSenderHoldsBack(t *testing.T) {
 	large := strings.Repeat("x", 512<<10)
 	for name, test := range map[string]struct {

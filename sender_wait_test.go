@@ -21,11 +21,11 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// With a linger of an hour, whatever waits for it without need shows.
+// With a linger of an hour, every unnecessary wait shows.
 
-// TestSenderDoesNotLingerInVain: not when a request is full by its size, not while
-// somebody waits for room, not with what is sent again or has stood behind its
-// group during a flush.
+// TestSenderDoesNotLingerInVain: a message does not linger when its request is full by size, while
+// a caller waits for room, when it is sent again, or after it has waited behind its group during a
+// flush.
 func TestSenderDoesNotLingerInVain(t *testing.T) {
 	for name, test := range map[string]struct {
 		cfg      reprise.SenderConfig
@@ -82,8 +82,8 @@ func TestSenderDoesNotLingerInVain(t *testing.T) {
 	}
 }
 
-// failEntries is a reply that refuses the entries whose body is in bodies, for a
-// reason that may pass, and confirms the others.
+// failEntries returns a reply that refuses the entries whose body is in bodies, for a passing
+// reason, and confirms the others.
 func failEntries(in *sqs.SendMessageBatchInput, fails func(body string) bool) *sqs.SendMessageBatchOutput {
 	out := &sqs.SendMessageBatchOutput{}
 	for _, e := range in.Entries {
@@ -96,8 +96,8 @@ func failEntries(in *sqs.SendMessageBatchInput, fails func(body string) bool) *s
 	return out
 }
 
-// TestSenderBackoffIsEachMessagesOwn: one that has failed often does not hold up
-// one that has failed once.
+// TestSenderBackoffIsEachMessagesOwn: a message that has failed often does not delay one that has
+// failed once.
 func TestSenderBackoffIsEachMessagesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := make(chan time.Time, 100)
@@ -132,8 +132,8 @@ func TestSenderBackoffIsEachMessagesOwn(t *testing.T) {
 	})
 }
 
-// TestSenderForgetsWhoHasGone: a message whose Send has returned during a request
-// that then fails is not sent again, and its group goes on.
+// TestSenderForgetsWhoHasGone: a message whose Send has returned during a request that then fails
+// is not sent again, and its group goes on.
 func TestSenderForgetsWhoHasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requested []string
@@ -161,8 +161,8 @@ func TestSenderForgetsWhoHasGone(t *testing.T) {
 	})
 }
 
-// TestSenderPassesRoomOn: the turn of a message that gives up waiting for room goes
-// to the next, and so does the room of one that is withdrawn; each is then sent.
+// TestSenderPassesRoomOn: the turn of a message that stops waiting for room passes to the next, and
+// so does the room of one that is withdrawn; each of these is then sent.
 func TestSenderPassesRoomOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := senderThrough(t, sendFunc(func(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -201,8 +201,8 @@ func TestSenderPassesRoomOn(t *testing.T) {
 	})
 }
 
-// TestSenderFlush: what is gathered goes at once, and Flush returns when it is
-// answered; with nothing there, at once.
+// TestSenderFlush: a flush sends the waiting messages at once and returns when they are answered;
+// without any it returns at once.
 func TestSenderFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -241,8 +241,8 @@ func TestSenderFlush(t *testing.T) {
 	})
 }
 
-// TestSenderFlushEndsWhenAllAreTold: Flush returns after the functions of those that
-// were handed over, however they end, and those whose calls had begun before.
+// TestSenderFlushEndsWhenAllAreTold: Flush returns after the functions of the submitted messages
+// have ended, however they end, and those whose calls had begun before.
 func TestSenderFlushEndsWhenAllAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newSender(t, reprisetest.NewQueue(t, nil), reprise.SenderConfig{Linger: -1})
@@ -276,8 +276,8 @@ func TestSenderFlushEndsWhenAllAreTold(t *testing.T) {
 	})
 }
 
-// TestSenderLingersBesideFlush: what is handed over while a Flush waits for those who
-// are told is gathered as ever.
+// TestSenderLingersBesideFlush: messages that are submitted while a Flush waits for the callers'
+// functions linger as usual.
 func TestSenderLingersBesideFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSender(t, reprisetest.NewQueue(t, nil), reprise.SenderConfig{Linger: 10 * time.Millisecond})
@@ -304,8 +304,8 @@ func TestSenderLingersBesideFlush(t *testing.T) {
 	})
 }
 
-// TestFlushOutlastsNoWithdrawal: a Flush waits for a message that waits for room, and
-// whose caller then gives up. It ends with the others.
+// TestFlushOutlastsNoWithdrawal: a Flush waits for a message that waits for room, and whose caller
+// then gives up. The Flush ends with the other messages.
 func TestFlushOutlastsNoWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -335,8 +335,8 @@ func TestFlushOutlastsNoWithdrawal(t *testing.T) {
 	})
 }
 
-// TestSenderStatus: it says what waits, what is blocked, and what has been done. A
-// message that was never taken in counts for nothing.
+// TestSenderStatus: the status has the messages that wait, those that are blocked, and the results
+// so far. A message that was never accepted does not count.
 func TestSenderStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, map[string]string{"MaximumMessageSize": "1024"})

@@ -30,9 +30,8 @@ func numbered(n int) []string {
 	return bodies
 }
 
-// TestPartialDeleteFailureIsRetriedAlone: SQS answers 200 and refuses three
-// entries of ten. Those three, and no other, are deleted again, and their
-// handlers do not run again.
+// TestPartialDeleteFailureIsRetriedAlone: SQS answers 200 and refuses three entries of ten. Only
+// those three are deleted again, and their handlers do not run again.
 func TestPartialDeleteFailureIsRetriedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -68,8 +67,8 @@ func sizes(ins []*sqs.DeleteMessageBatchInput) (n []int) {
 	return n
 }
 
-// TestPartialVisibilityFailureIsRetriedAlone: the same for the backoff of failed
-// messages, whose due times do not move by it.
+// TestPartialVisibilityFailureIsRetriedAlone: the same for the backoff of failed messages, whose
+// due times stay the same.
 func TestPartialVisibilityFailureIsRetriedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -111,9 +110,8 @@ func firsts(runs []run) map[string]time.Time {
 	return first
 }
 
-// TestSameMessageTwiceInOneBatch: SQS may hand out a message twice in one
-// receive. It is run once, settled once, with the newer handle, and entry ids do
-// not collide.
+// TestSameMessageTwiceInOneBatch: SQS may return a message twice in one receive. It is run once and
+// settled once, with the newer handle, and entry ids do not collide.
 func TestSameMessageTwiceInOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -144,9 +142,8 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 	})
 }
 
-// TestRedeliveryAdoptsTheNewerHandle: a message that is delivered again while
-// its handler runs is not run twice, and settled with the handle of the later
-// receive.
+// TestRedeliveryAdoptsTheNewerHandle: a message that is received again while its handler runs is
+// not run twice, and is settled with the handle of the later receive.
 func TestRedeliveryAdoptsTheNewerHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -186,8 +183,8 @@ func TestRedeliveryAdoptsTheNewerHandle(t *testing.T) {
 	})
 }
 
-// TestDoneButUndeletedIsNotRunAgain: the work is done and every delete fails
-// until the lease ends. When the message comes again it is deleted, not run.
+// TestDoneButUndeletedIsNotRunAgain: the work is done and every delete fails until the lease ends.
+// When the message is received again it is deleted, not run.
 func TestDoneButUndeletedIsNotRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -267,7 +264,8 @@ func TestCallsPerMessage(t *testing.T) {
 	}
 }
 
-// TestIdleQueueIsPolledThreeTimesAMinute, and nothing else is called.
+// TestIdleQueueIsPolledThreeTimesAMinute: an idle queue costs three receives a minute, and no other
+// calls.
 func TestIdleQueueIsPolledThreeTimesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -285,9 +283,9 @@ func TestIdleQueueIsPolledThreeTimesAMinute(t *testing.T) {
 	})
 }
 
-// TestOutageOfSettlements: for ten minutes nothing can be deleted or renewed, so
-// that finished messages fill every place and lose their leases. Then all of them
-// are deleted, and none is run again.
+// TestOutageOfSettlements: for ten minutes no message can be deleted or renewed, so that finished
+// messages fill every place and lose their leases. Then all of them are deleted, and none is run
+// again.
 func TestOutageOfSettlements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const messages = 300
@@ -332,8 +330,8 @@ func TestSettlementsThatHang(t *testing.T) {
 	})
 }
 
-// TestHealthShowsThatSettlingFails: at once what somebody has to mend, after a
-// while what may pass by itself; and no longer than it lasts.
+// TestHealthShowsThatSettlingFails: the health shows at once a failure that an operator must fix,
+// and after a while one that may pass by itself; and it shows it only while it lasts.
 func TestHealthShowsThatSettlingFails(t *testing.T) {
 	throttled := &types.RequestThrottled{}
 	for _, tt := range []struct {

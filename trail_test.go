@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// walk records what an observer and a handler see of trails.
+// walk records the trails that an observer and a handler see.
 type walk struct {
 	node string
 
@@ -32,7 +32,7 @@ func (w walk) note(format string, args ...any) {
 	*w.seen = append(*w.seen, w.node+" "+fmt.Sprintf(format, args...))
 }
 
-// observer leaves "node/attempt", and puts it into the context of the run.
+// observer leaves the trail "node/attempt", and puts it into the context of the run.
 func (w walk) observer() reprise.Observer {
 	return reprise.Observer{
 		Starting: func(ctx context.Context, m *reprise.Message) (context.Context, string) {
@@ -47,7 +47,7 @@ func (w walk) observer() reprise.Observer {
 	}
 }
 
-// fails lets the handler fail before its attempt number n.
+// fails has the handler fail before its attempt number n.
 func (w walk) fails(n int) reprise.Handler {
 	return reprise.HandlerFunc(func(ctx context.Context, m *reprise.Message) error {
 		w.note("runs in the context of %v, after %q", ctx.Value(walkKey{}), m.Trail)
@@ -58,9 +58,9 @@ func (w walk) fails(n int) reprise.Handler {
 	})
 }
 
-// TestTrailFromAttemptToAttempt: what is left of an attempt is seen at the next
-// one, in this process after a wait by visibility, and in another one when a copy
-// carries it. Handlers run in the context that the observer returns.
+// TestTrailFromAttemptToAttempt: the trail of an attempt reaches the next one, in this process
+// after a wait by visibility, and in another one by a copy. Handlers run in the context that the
+// observer returns.
 func TestTrailFromAttemptToAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -144,8 +144,8 @@ func TestTrailOfMessagesThatAreHeld(t *testing.T) {
 	}
 }
 
-// TestTrailThatIsNone: an observer that returns no context, panics, or leaves what
-// has no room does no harm; what was left before stays.
+// TestTrailThatIsNone: an observer that returns no context, panics, or leaves a trail that is too
+// long does no harm; the trail before it stays.
 func TestTrailThatIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)

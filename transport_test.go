@@ -37,8 +37,7 @@ func client(endpoint string, opts ...func(*sqs.Options)) *sqs.Client {
 	}, opts...)
 }
 
-// sdkConnections is the SDK's own HTTP client with its dialled connections
-// passed through wrap.
+// sdkConnections is the SDK's own HTTP client, with wrap around each of its connections.
 func sdkConnections(wrap func(net.Conn) net.Conn) sqs.HTTPClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -51,7 +50,7 @@ func sdkConnections(wrap func(net.Conn) net.Conn) sqs.HTTPClient {
 	})
 }
 
-// over makes a client use h.
+// over returns an option with which a client uses h.
 func over(h sqs.HTTPClient) func(*sqs.Options) {
 	return func(o *sqs.Options) { o.HTTPClient = h }
 }
@@ -98,8 +97,8 @@ func (c slowWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// promptCloser closes a request's body as soon as the headers of the reply are
-// there, as the SDK does, and says that it did.
+// promptCloser closes a request's body as soon as the headers of the reply have arrived, as the SDK
+// does, and reports that it did.
 type promptCloser struct {
 	sqs.HTTPClient
 	closed chan<- struct{}
@@ -123,8 +122,7 @@ func TestTunedCallsShareOneConnection(t *testing.T) {
 			func(o *sqs.Options) { o.HTTPClient = promptCloser{o.HTTPClient, closed} },
 		)
 		for range calls {
-			// The SDK's own client may fail while it reads a reply: that costs its
-			// connection too.
+			// The SDK's own client may fail while it reads a reply, which closes its connection too.
 			_ = receive(t.Context(), c)
 		}
 		return connections.Load()

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// statusError is an HTTP client's error that tells the status of the reply.
+// statusError is an HTTP client's error with the status of the reply.
 type statusError int
 
 func (e statusError) Error() string   { return http.StatusText(int(e)) }
@@ -88,13 +88,13 @@ func TestIsUnavailable(t *testing.T) {
 	}
 }
 
-// throttled is what the SDK returns when DynamoDB has had enough.
+// throttled is the SDK's error when DynamoDB throttles.
 type throttled struct{}
 
 func (*throttled) Error() string     { return "too much" }
 func (*throttled) ErrorCode() string { return "ProvisionedThroughputExceededException" }
 
-// timedOut is what the SDK returns when S3 has waited for the request.
+// timedOut is the SDK's error when S3 has waited too long for the request.
 type timedOut struct{}
 
 func (*timedOut) Error() string     { return "too slow" }

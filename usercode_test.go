@@ -22,14 +22,13 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// The consumer calls code that is not its own: handlers, the methods of what they
-// return, a policy's functions, observers, loggers. Whatever such code does, it
-// may cost an attempt but neither the process nor the consumer. None of it is
-// called under the consumer's mutex: where it would be, a panic or a call of
-// Status freezes the test here, whose timeout then shows who holds it.
+// The consumer calls code of the user: handlers, the methods of their errors, a policy's functions,
+// observers, loggers. A mistake of such code may cost an attempt, but neither the process nor the
+// consumer. None of it is called under the consumer's mutex: if it were, a panic or a call of
+// Status would block the test, whose timeout then shows the goroutine that holds the mutex.
 
-// goesOn fails the test unless c handles one more message and then stops clean.
-// Its handler has to succeed with the body "one more".
+// goesOn fails the test unless c handles one more message and then stops without an error. Its
+// handler has to succeed for the body "one more".
 func goesOn(t *testing.T, q *reprisetest.Queue, c *reprisetest.Consumer) {
 	t.Helper()
 	q.Send("one more")
@@ -44,8 +43,7 @@ func goesOn(t *testing.T, q *reprisetest.Queue, c *reprisetest.Consumer) {
 	}
 }
 
-// failsFirst is a handler that fails the first attempt of every message but "one
-// more" with err.
+// failsFirst is a handler that fails the first attempt of every message but "one more" with err.
 func failsFirst(err error) reprise.Handler {
 	return reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
 		if m.Attempt == 1 && m.Body != "one more" {
@@ -55,9 +53,9 @@ func failsFirst(err error) reprise.Handler {
 	})
 }
 
-// TestPanicCostsOneAttempt and nothing else: neighbours are handled, the message
-// is retried by policy, and so with a handler that ends its goroutine, as
-// t.FailNow does. Either way the attempt is told, and its context ends.
+// TestPanicCostsOneAttempt: a panic costs only one attempt: other messages are handled, the message
+// is retried by the policy, and the same holds for a handler that ends its goroutine, as t.FailNow
+// does. In both cases the observer is told of the attempt, and its context ends.
 func TestPanicCostsOneAttempt(t *testing.T) {
 	for name, burst := range map[string]func(){
 		"panic":  func() { panic("index out of range") },
@@ -112,7 +110,7 @@ func TestPanicCostsOneAttempt(t *testing.T) {
 	}
 }
 
-// trap is an error one of whose methods does what is set; the others behave.
+// trap is an error with one method that misbehaves as set; the others work.
 type trap struct{ message, is, as, unwrap func() }
 
 func (e *trap) Error() string { spring(e.message); return "trap" }
@@ -125,9 +123,9 @@ func spring(f func()) {
 	}
 }
 
-// TestErrorsThatPanic: a typed nil is the oldest of them. The attempt has failed,
-// as a panic of the handler's, and the dead letter's story says of what type the
-// error was.
+// TestErrorsThatPanic: a method of the handler's error panics, for example that of a typed nil. The
+// attempt has failed as after a panic of the handler, and the dead letter's story has the type of
+// the error.
 func TestErrorsThatPanic(t *testing.T) {
 	burst := func() { panic("the error is broken") }
 	for name, err := range map[string]error{
@@ -161,9 +159,9 @@ func TestErrorsThatPanic(t *testing.T) {
 	}
 }
 
-// TestPolicyFunctions: a rule's Match that panics matches nothing, a Backoff that
-// panics waits longest. That a Backoff is asked for retries far ahead, when the
-// plan is checked at the start, harms as little.
+// TestPolicyFunctions: a rule's Match that panics matches nothing, and a Backoff that panics has
+// the longest wait. The check of the plan at the start also calls Backoff for retries far ahead,
+// and survives a panic too.
 func TestPolicyFunctions(t *testing.T) {
 	const rule, usual = time.Minute, time.Second
 	for _, tt := range []struct {
@@ -222,8 +220,8 @@ func TestPolicyFunctions(t *testing.T) {
 	}
 }
 
-// TestLoggerThatPanics: it is told of a panic of the handler's in the worker, of
-// failing receives in the poller, and of failing settlements.
+// TestLoggerThatPanics: the logger panics when it gets a panic of the handler in the worker, a
+// failing receive in the poller, and failing settlements.
 func TestLoggerThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -266,7 +264,7 @@ func observing(f func()) reprise.Observer {
 	}
 }
 
-// TestObserverThatPanics, at every event.
+// TestObserverThatPanics: the observer panics at every event.
 func TestObserverThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -280,7 +278,7 @@ func TestObserverThatPanics(t *testing.T) {
 	})
 }
 
-// TestObserverThatAsksForStatus, at every event.
+// TestObserverThatAsksForStatus: the observer calls Status at every event.
 func TestObserverThatAsksForStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -301,8 +299,8 @@ func TestObserverThatAsksForStatus(t *testing.T) {
 	})
 }
 
-// TestProbeErrorThatPanics: Error of a probe's error is called once, where a panic does no
-// harm, and not when Status is called.
+// TestProbeErrorThatPanics: Error of a probe's error is called once, in a place where a panic does
+// no harm, and not by Status.
 func TestProbeErrorThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -328,8 +326,8 @@ func TestProbeErrorThatPanics(t *testing.T) {
 	})
 }
 
-// TestHandlerThatChangesItsMessage, say to use it again. The consumer settles and
-// orders by what it received.
+// TestHandlerThatChangesItsMessage: a handler may change its message, for example to reuse it. The
+// consumer settles and orders by the values that it received.
 func TestHandlerThatChangesItsMessage(t *testing.T) {
 	for name, attributes := range map[string]map[string]string{"standard": nil, "FIFO": fifoQueue} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,8 @@ func TestRecoveryWakesParkedMessages(t *testing.T) {
 	})
 }
 
-// TestWakeByHand: the operator wakes what waits, whatever it failed of.
+// TestWakeByHand: an operator's Wake wakes all messages in backoff, whatever the cause of their
+// failure.
 func TestWakeByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -96,8 +97,8 @@ func TestWakeByHand(t *testing.T) {
 	})
 }
 
-// TestWakeLetsBeWhatIsDueSoon, what has been received again, and what waits on a
-// FIFO queue: an old handle could take a message from somebody else.
+// TestWakeLetsBeWhatIsDueSoon: a wake leaves out messages that are due soon, that were received
+// again, or that wait on a FIFO queue: an old handle could take a message from another consumer.
 func TestWakeLetsBeWhatIsDueSoon(t *testing.T) {
 	for name, test := range map[string]struct {
 		attributes map[string]string
@@ -131,8 +132,8 @@ func TestWakeLetsBeWhatIsDueSoon(t *testing.T) {
 	}
 }
 
-// TestWakeLetsBeWhatHasComeByItself: while its turn to be woken has not come, a
-// message is delivered, and runs. It is not exposed to anybody else.
+// TestWakeLetsBeWhatHasComeByItself: a message is received by itself and runs before its turn to be
+// woken. It does not become visible to other consumers.
 func TestWakeLetsBeWhatHasComeByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -161,9 +162,9 @@ func TestWakeLetsBeWhatHasComeByItself(t *testing.T) {
 	})
 }
 
-// TestWakeStopsWhenTheOutageIsNotOver: the dependency answers once and is gone
-// again, and nothing is woken, since that uses up receives; later it answers eight
-// times, and few are woken. What is still hidden stays so.
+// TestWakeStopsWhenTheOutageIsNotOver: the dependency answers once and is unavailable again, and no
+// message is woken, since that uses up receives. Later it answers eight times, and few are woken.
+// The others stay hidden.
 func TestWakeStopsWhenTheOutageIsNotOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -203,8 +204,8 @@ func TestWakeStopsWhenTheOutageIsNotOver(t *testing.T) {
 	})
 }
 
-// TestWakeKeepsToTheRate: what is woken is not received sooner than Config.Rate has
-// it run.
+// TestWakeKeepsToTheRate: woken messages are not received sooner than Config.Rate permits them to
+// run.
 func TestWakeKeepsToTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -225,8 +226,8 @@ func TestWakeKeepsToTheRate(t *testing.T) {
 	})
 }
 
-// TestWakeThroughThrottles: a request that SQS refuses for being too much is made
-// again; one whose reply is lost is not, since it may have been carried out.
+// TestWakeThroughThrottles: a wake request that SQS throttles is repeated; one whose reply is lost
+// is not, since it may have been carried out.
 func TestWakeThroughThrottles(t *testing.T) {
 	for kind, want := range map[sqsserver.FaultKind]int{sqsserver.FaultThrottle: 3, sqsserver.FaultLoseReply: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -252,8 +253,8 @@ func TestWakeThroughThrottles(t *testing.T) {
 	}
 }
 
-// TestVisibilityIsZeroedOnlyToDrainOrToWake: through an outage and a recovery no
-// message is exposed at once, which would burn its receives one after the other.
+// TestVisibilityIsZeroedOnlyToDrainOrToWake: during an outage and its recovery no message is made
+// visible at once, which would use up its receives one after the other.
 func TestVisibilityIsZeroedOnlyToDrainOrToWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
@@ -281,9 +282,9 @@ func TestVisibilityIsZeroedOnlyToDrainOrToWake(t *testing.T) {
 	})
 }
 
-// TestRecoveryLetsBeWhatWasAskedToWait: a message that its handler has told to wait for
-// twenty hours comes after twelve, as SQS hides none for longer, and is hidden again.
-// The end of an outage an hour later does not wake it.
+// TestRecoveryLetsBeWhatWasAskedToWait: a message whose handler asked for a wait of twenty hours is
+// received after twelve, SQS's limit, and is hidden again. The end of an outage an hour later does
+// not wake it.
 func TestRecoveryLetsBeWhatWasAskedToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 20 * time.Hour

@@ -29,6 +29,8 @@ func TestJobs(t *testing.T) {
 		{endpoint, []string{"redrive", "dead", "--reason", "permanent", "--limit", "2"}, 0, "2 sent back to " + *queueURL(endpoint, "orders")},
 		{worker, []string{"redrive", "dead", "--reason", "permanent"}, 0, "3 sent back to " + *queueURL(endpoint, "orders")},
 		{worker, []string{"redrive", "dead", "--where", "order=19"}, 3, "dead letters that do not say which queue they came from"},
+		{endpoint, []string{"dead", "export", "dead", "--reason", "attempts"}, 0, `"reason":"attempts"`},
+		{worker, []string{"dead", "export", "dead", "--where", "order=1"}, 0, "exported 1 dead letter of 15"},
 		{endpoint, []string{"move", "dead", "parked", "--where", "order=1"}, 0, "1 moved to " + *queueURL(endpoint, "parked")},
 		{endpoint, []string{"move", "orders", "parked"}, 1, "set force"},
 		{endpoint, []string{"move", "orders", "parked", "--yes"}, 0, "5 moved to " + *queueURL(endpoint, "parked")},
@@ -60,6 +62,35 @@ func TestJobs(t *testing.T) {
 		if !strings.Contains(output, want) {
 			t.Errorf("the log has no %s", want)
 		}
+	}
+}
+
+// TestJobTrustsSignedStories: a job sends letters back to the queue that a story names if the process
+// has the key that signed it. What senders have written, or what has no key here, decides nothing.
+func TestJobTrustsSignedStories(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env  []string
+		code int
+		want string
+	}{
+		"with keys":    {[]string{"REPRISE_SIGNING_KEYS=" + keyText}, 3, "1 sent back to "},
+		"without keys": {nil, 3, "left in the queue: 2 dead letters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, endpoint := serve(t, "--queue", "orders", "--queue", "graves") // which is no queue's dead-letter queue to SQS
+			p := startIn(t, environment(append(c.env, "AWS_ENDPOINT_URL_SQS="+endpoint)...), "run", "--queue", "orders", "--exec", "exit 100", "--dead-letter", "graves", "--admin-addr", "127.0.0.1:0")
+			worker, _, _ := strings.Cut(p.await("admin         "), "/health")
+			sendOrders(t, endpoint, 1)
+			p.await("message dead-lettered")
+			sendJSON(t, endpoint, "graves", "{}", map[string]any{"reason": "permanent", "source": "arn:aws:sqs:us-east-1:000000000000:orders", "message": "m", "origin": "o"})
+			pause := reprise(t, "", "pause", "orders", "--admin", worker)
+			got := reprise(t, "", "redrive", "graves", "--job", "--admin", worker)
+			if text := got.stdout + got.stderr; pause.code != 0 || got.code != c.code || !strings.Contains(text, c.want) || strings.Contains(text, "cHJvZHVj") {
+				t.Errorf("exit codes %d and %d, want %q:\n%s%s", pause.code, got.code, c.want, pause.stderr, text)
+			}
+		})
 	}
 }
 

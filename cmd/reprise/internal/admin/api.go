@@ -128,6 +128,7 @@ func (a *API) routes() []route {
 		{"GET", "stats", false, answer(a.stats)},
 		{"GET", "jobs", false, answer(a.listJobs)},
 		{"GET", "jobs/{job}", false, answer(a.job)},
+		{"GET", "jobs/{job}/events", false, a.jobEvents},
 		{"GET", "jobs/{job}/messages", false, answer(a.exported)},
 		{"POST", "jobs", true, answer(a.createJob)},
 		{"DELETE", "jobs/{job}", true, answer(a.cancelJob)},

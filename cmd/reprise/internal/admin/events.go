@@ -31,6 +31,7 @@ type Events struct {
 // viewer is a stream. Events that do not fit into its queue are dropped and counted.
 type viewer struct {
 	queues, types []string // the only ones that it wants; empty: all
+	job           string   // the only one that it wants events about; empty: events about anything
 	events        chan event
 	lost          atomic.Int64
 	stop          chan struct{} // closed by Stop
@@ -116,7 +117,7 @@ func (e *Events) Observer(url string) reprise.Observer {
 	return reprise.Observer{
 		Attempt: func(_ context.Context, a reprise.Attempt) {
 			tally.add(&a)
-			e.publish(EventAttempt, url, func() any {
+			e.publish(EventAttempt, url, "", func() any {
 				return AttemptEvent{
 					Queue: queue, URL: url, At: a.Started.Add(a.Duration).UTC(), Message: a.Message.ID, Origin: originOf(a.Message), Group: a.Message.GroupID,
 					Attempt: a.Message.Attempt, DurationMS: float64(a.Duration.Microseconds()) / 1000, Outcome: a.Outcome.String(), Reason: nameOf(a.Reason),
@@ -125,7 +126,7 @@ func (e *Events) Observer(url string) reprise.Observer {
 			})
 		},
 		Settled: func(_ context.Context, s reprise.Settled) {
-			e.publish(EventSettled, url, func() any {
+			e.publish(EventSettled, url, "", func() any {
 				return SettledEvent{
 					Queue: queue, URL: url, At: time.Now().UTC(), Message: s.Message.ID, Origin: originOf(s.Message), Outcome: s.Outcome.String(),
 					Reason: nameOf(s.Reason), Due: s.Due.UTC(), Requeued: s.Requeued, Error: textOf(s.Err),
@@ -133,7 +134,7 @@ func (e *Events) Observer(url string) reprise.Observer {
 			})
 		},
 		Outage: func(_ context.Context, o reprise.OutageEvent) {
-			e.publish(EventBreaker, url, func() any {
+			e.publish(EventBreaker, url, "", func() any {
 				return BreakerEvent{
 					Queue: queue, URL: url, At: o.At.UTC(), Key: o.Key, State: o.State.String(), Previous: o.Previous.String(),
 					Since: o.Since.UTC(), NextProbe: o.NextProbe.UTC(), Held: o.Held, Error: textOf(o.Err),
@@ -143,16 +144,16 @@ func (e *Events) Observer(url string) reprise.Observer {
 	}
 }
 
-// publish makes an event, if a viewer wants it, and gives it to the viewers that have room for it.
-// It does not block: it runs on the consumers' own paths.
-func (e *Events) publish(name, url string, content func() any) {
+// publish makes an event of a queue, and of a job if it is about one, if a viewer wants it, and gives
+// it to the viewers that have room for it. It does not block: it runs on the consumers' own paths.
+func (e *Events) publish(name, url, job string, content func() any) {
 	if e.watched.Load() == 0 {
 		return
 	}
 	e.mu.Lock()
 	var wanted []*viewer
 	for v := range e.viewers {
-		if v.wants(name, url) {
+		if v.wants(name, url, job) {
 			wanted = append(wanted, v)
 		}
 	}
@@ -173,8 +174,8 @@ func (e *Events) publish(name, url string, content func() any) {
 	}
 }
 
-func (v *viewer) wants(name, url string) bool {
-	return (len(v.types) == 0 || slices.Contains(v.types, name)) &&
+func (v *viewer) wants(name, url, job string) bool {
+	return (v.job == "" || v.job == job) && (len(v.types) == 0 || slices.Contains(v.types, name)) &&
 		(len(v.queues) == 0 || slices.Contains(v.queues, url) || slices.Contains(v.queues, operate.NameOf(url)))
 }
 
@@ -228,16 +229,26 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) error {
 			return problem(http.StatusBadRequest, "bad-request", "type is %q: pass one of %q, or leave it out for all", name, eventNames)
 		}
 	}
-	if !a.cfg.Events.add(v) {
-		return problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or the process stops: try again later", maxViewers)
-	}
-	defer a.cfg.Events.remove(v)
-	controller := http.NewResponseController(w)
-	if err := controller.SetReadDeadline(time.Time{}); err != nil {
+	send, err := a.begin(w, v)
+	if err != nil {
 		return err
 	}
+	defer a.cfg.Events.remove(v)
+	a.stream(r.Context(), v, send)
+	return nil // the head has been written
+}
+
+// begin adds a viewer, and begins its stream, to which send writes.
+func (a *API) begin(w http.ResponseWriter, v *viewer) (send func(string) error, err error) {
+	controller := http.NewResponseController(w)
+	if err := controller.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	if !a.cfg.Events.add(v) {
+		return nil, problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or the process stops: try again later", maxViewers)
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	send := func(text string) error {
+	return func(text string) error {
 		if err := controller.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 			return err
 		}
@@ -248,9 +259,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return controller.SetWriteDeadline(time.Time{}) // HTTP/2 would end a quiet stream at the deadline
-	}
-	a.stream(r.Context(), v, send)
-	return nil // the head has been written
+	}, nil
 }
 
 // stream writes v's events, and how many it has lost, until the client goes or v is stopped.
@@ -262,7 +271,7 @@ func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 	for err == nil {
 		select {
 		case e := <-v.events:
-			err = send(v.lostText() + fmt.Sprintf("event: %s\ndata: %s\n\n", e.name, e.data))
+			err = send(v.lostText() + e.text())
 		case <-ping.C:
 			err = send(v.lostText() + ": still here\n\n")
 		case <-v.stop:
@@ -272,6 +281,8 @@ func (a *API) stream(ctx context.Context, v *viewer, send func(string) error) {
 		}
 	}
 }
+
+func (e event) text() string { return fmt.Sprintf("event: %s\ndata: %s\n\n", e.name, e.data) }
 
 // lostText is a LostEvent for v, or empty if v has lost nothing since the last one.
 func (v *viewer) lostText() string {

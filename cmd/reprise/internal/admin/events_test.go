@@ -27,7 +27,17 @@ type streamOf struct {
 
 func (s *served) stream(query string) *streamOf {
 	s.t.Helper()
-	response, err := http.Get(s.URL + admin.Path + "events" + query)
+	r := s.open("events" + query)
+	if !r.lines.Scan() || r.lines.Text() != "retry: 2000" {
+		s.t.Fatalf("the stream begins with %q", r.lines.Text())
+	}
+	return r
+}
+
+// open opens the stream at a path below that of the API.
+func (s *served) open(path string) *streamOf {
+	s.t.Helper()
+	response, err := http.Get(s.URL + admin.Path + path)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -35,11 +45,7 @@ func (s *served) stream(query string) *streamOf {
 	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("Cache-Control") != "no-store" {
 		s.t.Fatalf("%d %v", response.StatusCode, response.Header)
 	}
-	r := &streamOf{s, response.Body, bufio.NewScanner(response.Body)}
-	if !r.lines.Scan() || r.lines.Text() != "retry: 2000" {
-		s.t.Fatalf("the stream begins with %q", r.lines.Text())
-	}
-	return r
+	return &streamOf{s, response.Body, bufio.NewScanner(response.Body)}
 }
 
 // next returns the next event; an empty name at the end.
@@ -51,7 +57,10 @@ func (r *streamOf) next() (name, data string) {
 			name = text
 		}
 		if text, ok := strings.CutPrefix(line, "data: "); ok {
-			schema := "/components/schemas/" + strings.ToUpper(name[:1]) + name[1:] + "Event"
+			schema := "/components/schemas/" + strings.ToUpper(name[:1]) + name[1:]
+			if name != admin.EventJob {
+				schema += "Event"
+			}
 			if err := r.validate(schema, text); err != nil {
 				r.t.Errorf("%s %s: %v", name, text, err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
@@ -91,6 +92,10 @@ type Exported struct {
 type JobQueue struct {
 	URL    string
 	Client *sqs.Client
+	// Keys are those with which the consumers of the queue, or those that dead-letter to it, sign what
+	// they write into messages. Default: none; then what messages say of their source is a sender's
+	// word.
+	Keys []reprise.SigningKey
 }
 
 const (
@@ -239,7 +244,7 @@ func (a *API) update(j *job, change func(*Job)) {
 	}
 	a.jobs.mu.Unlock()
 	if publish {
-		a.cfg.Events.publish(EventJob, j.URL, func() any { return snapshot })
+		a.cfg.Events.publish(EventJob, j.URL, snapshot.ID, func() any { return snapshot })
 	}
 }
 

@@ -158,6 +158,49 @@ func TestJobsEnd(t *testing.T) {
 	}
 }
 
+// TestJobStream: a stream of one job begins with the job as it is, also when a client comes back, and
+// ends with its end. That of a job that has ended says how.
+func TestJobStream(t *testing.T) {
+	s, _ := withMessages(t)
+	_, text := s.call("POST", admin.Path+"jobs", `{"action":"delete","queue":"orders","all":true,"rate":0.01}`)
+	id := decode[admin.Job](t, text).ID
+	open := func() *streamOf {
+		r := s.open("jobs/" + id + "/events")
+		if name, data := r.next(); name != admin.EventJob || decode[admin.Job](t, data).ID != id {
+			t.Fatalf("the stream begins with %s %s", name, data)
+		}
+		return r
+	}
+	open().body.Close()
+	first, second := open(), open()
+	s.run(`{"action":"export","queue":"dead","all":true}`) // of which the streams say nothing
+	s.call("DELETE", admin.Path+"jobs/"+id, "")
+	for _, r := range []*streamOf{first, second} {
+		state := ""
+		for {
+			name, data := r.next()
+			if name == "" {
+				break
+			}
+			if j := decode[admin.Job](t, data); j.ID == id {
+				state = j.State
+				continue
+			}
+			t.Errorf("another job's event %s", data)
+		}
+		if state != admin.JobCancelled {
+			t.Errorf("the last event says %q", state)
+		}
+	}
+	r := s.open("jobs/" + id + "/events")
+	if name, data := r.next(); name != admin.EventJob || decode[admin.Job](t, data).State != admin.JobCancelled {
+		t.Errorf("the stream of a job that has ended: %s %s", name, data)
+	}
+	if name, data := r.next(); name != "" {
+		t.Errorf("after the end: %s %s", name, data)
+	}
+}
+
 // TestJobMistakes name the input and the remedy, and start nothing.
 func TestJobMistakes(t *testing.T) {
 	s, server := withMessages(t)
@@ -183,6 +226,7 @@ func TestJobMistakes(t *testing.T) {
 		{"POST", "jobs", ``, 415, "application/json"},
 		{"GET", "jobs/job-x", ``, 404, "no job"},
 		{"GET", "jobs/job-x/messages", ``, 404, "no job"},
+		{"GET", "jobs/job-x/events", ``, 404, "no job"},
 		{"GET", "jobs/job-x/messages?after=x", ``, 400, "next of the page before"},
 		{"DELETE", "jobs/job-x", ``, 404, "no job"},
 		{"PUT", "jobs/job-x", `{}`, 405, "use "},

@@ -33,9 +33,9 @@ func (a *API) send(ctx context.Context, j *job) error {
 	}
 	r := redrive.Redrive{
 		Client: j.from.Client, QueueURL: j.from.URL, To: j.to.URL, Whole: j.request.Action == JobMove,
-		Max: j.request.Limit, Rate: j.request.Rate, DryRun: j.request.DryRun, Logger: a.cfg.Logger,
+		Max: j.request.Limit, Rate: j.request.Rate, DryRun: j.request.DryRun, Logger: a.cfg.Logger, Keys: j.from.Keys,
 		Select: func(m *types.Message, now time.Time) bool {
-			letter := operate.Read(j.from.URL, *m, nil)
+			letter := operate.Read(j.from.URL, *m, j.from.Keys)
 			matches := j.selection.Matches(&letter, now)
 			a.update(j, func(s *Job) {
 				s.Looked++
@@ -177,7 +177,7 @@ func (a *API) receive(ctx context.Context, j *job) error {
 		return err
 	}
 	began, enough := time.Now(), false
-	pass := operate.Pass{Client: j.from.Client, QueueURL: j.from.URL, Polls: 3, Lease: jobLease}
+	pass := operate.Pass{Client: j.from.Client, QueueURL: j.from.URL, Keys: j.from.Keys, Polls: 3, Lease: jobLease}
 	outcome, err := pass.Run(ctx, j.stop, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
 		if enough { // what was selected before has been dealt with
 			return nil, operate.ErrEnough

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/spf13/pflag"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
@@ -100,7 +101,7 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 			}
 		}
 		url, err := admin.OneQueue(queue, found)
-		return admin.JobQueue{URL: url, Client: d.Client()}, err
+		return admin.JobQueue{URL: url, Client: d.Client(), Keys: keysOf(d.Consumed())}, err
 	}
 	d.Add(adminPart(cfg))
 }
@@ -130,9 +131,18 @@ func adminOfWorker(cfg admin.Config, w *daemon.Worker, of daemon.WorkerConfig) {
 			}
 		}
 		url, err := admin.OneQueue(queue, found)
-		return admin.JobQueue{URL: url, Client: clients[url]}, err
+		return admin.JobQueue{URL: url, Client: clients[url], Keys: keysOf(w.Consumed())}, err
 	}
 	w.Add(adminPart(cfg))
+}
+
+// keysOf returns the keys with which the consumers of a process sign, of which jobs accept any: the
+// letters of a dead-letter queue may come from several.
+func keysOf(consumed []daemon.Consumed) (keys []reprise.SigningKey) {
+	for _, c := range consumed {
+		keys = append(keys, c.Config.SigningKeys...)
+	}
+	return keys
 }
 
 // describeConsumed returns the queues that are consumed, and those that they name.

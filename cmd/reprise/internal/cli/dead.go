@@ -213,6 +213,10 @@ output or a new file, one line of JSON each: id, body, attributes, group, and wh
 died. The letters stay in the queue. To send a file's messages, edited or not, to a
 queue, use reprise send --messages.
 
+` + aboutJob + `
+A process that is the queue's server reads it without receiving anything, so no
+receive count is raised; it gathers 64 MiB at most, and the file is written at the end.
+
 ` + aboutPartial + `
 
 ` + aboutSelection + `
@@ -226,6 +230,7 @@ queue, use reprise send --messages.
 	}
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "write to this `file`, which must not exist (default: the standard output)")
 	f.look.registerLook(cmd)
+	f.job.register(cmd.Flags())
 	return cmd
 }
 
@@ -233,22 +238,18 @@ func (a *app) runDeadExport(f *deadFlags, queue string) (err error) {
 	if flags := f.look.output.flags; flags.Changed("json") && !f.look.output.json {
 		return usage(errors.New("an export is always JSON: leave --json out; reprise dead prints tables"))
 	}
+	if f.job.job {
+		return a.exportByJob(f, queue)
+	}
 	d, err := a.deadPass(f, queue)
 	if err != nil {
 		return err
 	}
-	write := a.stdout.Write
-	if f.file != "" {
-		file, err := os.OpenFile(f.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, os.ErrExist) {
-			return usage(fmt.Errorf("--file %s exists: name a new file", f.file))
-		}
-		if err != nil {
-			return fmt.Errorf("--file: %w", err)
-		}
-		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
-		write = file.Write
+	write, done, err := a.exportFile(f.file)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, done()) }()
 	outcome, err := d.gather(func(m *operate.Message) (operate.Verdict, error) {
 		text, err := jsonLine(m)
 		if err == nil {
@@ -261,6 +262,45 @@ func (a *app) runDeadExport(f *deadFlags, queue string) (err error) {
 	}
 	fmt.Fprintf(a.stderr, "reprise: exported %s of %d\n", plural.Of(d.selected, "dead letter"), outcome.Looked)
 	return partial(outcome)
+}
+
+// exportFile returns what writes to a new file, or to the standard output if there is no name, and
+// what ends it.
+func (a *app) exportFile(name string) (write func([]byte) (int, error), done func() error, err error) {
+	if name == "" {
+		return a.stdout.Write, func() error { return nil }, nil
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, nil, usage(fmt.Errorf("--file %s exists: name a new file", name))
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--file: %w", err)
+	}
+	return file.Write, func() error { return errors.Join(file.Sync(), file.Close()) }, nil
+}
+
+// exportByJob writes what a job of a process has exported.
+func (a *app) exportByJob(f *deadFlags, queue string) (err error) {
+	write, done, err := a.exportFile(f.file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	words := verbs{"dead letter", "exported", "would be exported"}
+	client, j, err := a.startJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{Action: admin.JobExport, Queue: queue, Force: true}, words)
+	if err != nil {
+		return err
+	}
+	err = client.Exported(a.ctx, j.ID, func(m *operate.Message) error {
+		text, err := jsonLine(m)
+		if err == nil {
+			_, err = write(text)
+		}
+		return err
+	})
+	fmt.Fprintf(a.stderr, "reprise: exported %s of %d\n", plural.Of(j.Done, words.noun), j.Looked)
+	return errors.Join(err, jobOutcome(&j, words))
 }
 
 func (a *app) deadDelete() *cobra.Command {

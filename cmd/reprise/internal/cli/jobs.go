@@ -156,42 +156,45 @@ const (
 
 // runJob has a process do it, and waits for the end.
 func (a *app) runJob(f *jobFlags, aws awsFlags, selection *selectionFlags, request admin.JobRequest, words verbs) error {
-	if aws != (awsFlags{}) {
-		return usage(errors.New("--job has a process do it, which has its own endpoint and region: leave --endpoint and --region out, or --job"))
+	_, j, err := a.startJob(f, aws, selection, request, words)
+	if err != nil {
+		return err
 	}
-	var err error
+	return a.printJob(&j, words)
+}
+
+// startJob has a process start a job, and waits for its end. The client is that of the process.
+func (a *app) startJob(f *jobFlags, aws awsFlags, selection *selectionFlags, request admin.JobRequest, words verbs) (client *admin.Client, j admin.Job, err error) {
+	if aws != (awsFlags{}) {
+		return nil, j, usage(errors.New("--job has a process do it, which has its own endpoint and region: leave --endpoint and --region out, or --job"))
+	}
 	if request.Selection, err = selection.criteria(); err != nil {
-		return usage(err)
+		return nil, j, usage(err)
 	}
 	s, err := selection.selection()
 	if err != nil {
-		return usage(err)
+		return nil, j, usage(err)
 	}
 	if request.Action != admin.JobDelete {
 		request.All = s.Empty()
 	} else if s.Empty() != request.All {
-		return usage(errors.New("say which letters to delete: pass --reason, --error, --id or another of the flags, or --all for all"))
+		return nil, j, usage(errors.New("say which letters to delete: pass --reason, --error, --id or another of the flags, or --all for all"))
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	client, err := f.control.client(ctx, a)
-	if err != nil {
-		return err
+	if client, err = f.control.client(ctx, a); err != nil {
+		return nil, j, err
 	}
-	j, err := client.StartJob(ctx, request)
-	if err != nil {
-		return err
+	if j, err = client.StartJob(ctx, request); err != nil {
+		return nil, j, err
 	}
 	id := j.ID
 	fmt.Fprintf(a.stderr, "reprise: %s began\n", id)
 	j, err = a.follow(ctx, client, j, words)
 	if ctx.Err() != nil {
-		return unsettled(fmt.Errorf("%s goes on in the process: reprise jobs %s shows how far it is, reprise jobs cancel %s ends it", id, id, id))
+		return nil, j, unsettled(fmt.Errorf("%s goes on in the process: reprise jobs %s shows how far it is, reprise jobs cancel %s ends it", id, id, id))
 	}
-	if err != nil {
-		return err
-	}
-	return a.printJob(&j, words)
+	return client, j, err
 }
 
 // follow waits for the end of a job, and shows its progress on a terminal. It goes on when the process
@@ -238,6 +241,11 @@ func (a *app) printJob(j *admin.Job, words verbs) error {
 	if len(j.Sent)+len(j.Left) == 0 {
 		fmt.Fprintf(a.stdout, "%d %s from %s\n", j.Done, verb, j.URL)
 	}
+	return jobOutcome(j, words)
+}
+
+// jobOutcome returns an error if a job has not done all that it was for.
+func jobOutcome(j *admin.Job, words verbs) error {
 	switch {
 	case j.State == admin.JobFailed:
 		return fmt.Errorf("%s failed: %s", j.ID, apiText(j.Problem))

@@ -89,7 +89,7 @@ fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and resta
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(MACHINES)
 
 # The packages whose tests make fewer runs with the race detector: see internal/race.
-full: ## run in full, without the race detector, the packages whose tests do less with it; SEEDS and MACHINES as in fleet
+full: ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
 	GOGC=800 $(GO) test -timeout 0 . -machines.seeds=$(MACHINES)
 	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)

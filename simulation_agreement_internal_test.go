@@ -2,6 +2,7 @@ package reprise
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -53,10 +54,12 @@ func TestSimulationAgrees(t *testing.T) {
 	}
 }
 
+var agreeingSeeds = flag.Int("agree.seeds", 60, "in how many random configurations TestSimulationAgreesAtRandom compares attempts")
+
 // TestSimulationAgreesAtRandom checks the same in random configurations.
 func TestSimulationAgreesAtRandom(t *testing.T) {
 	tried := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(*agreeingSeeds) { //nolint:gosec // G115: a small number
 		r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: scenarios of a test
 		queue := engine.Settings{FIFO: r.IntN(3) == 0, MaxReceives: 3 + r.IntN(100)}
 		if r.IntN(4) == 0 {

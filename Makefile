@@ -85,14 +85,16 @@ arrows: ## check which package may import which
 
 fleet: ## run SEEDS fleets of consumers (1000) through faults, crashes and restarts, and MACHINES (a hundred times as many) as machines
 	GOGC=800 $(GO) test -timeout 0 -run '^TestFleet$$' ./internal/fleet -fleet.seeds=$(SEEDS)
-	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' . -machines.seeds=$(MACHINES)
+	GOGC=800 $(GO) test -timeout 0 -run '^TestMachines$$' ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 -run '^TestPlainFleets$$' ./internal/world -world.seeds=$(MACHINES)
 
 # The packages whose tests make fewer runs with the race detector: see internal/race.
 full: ## run in full, without the race detector, what does less with it, 1,000 simulations of random scenarios among it; SEEDS and MACHINES as in fleet
-	GOGC=800 $(GO) test -timeout 0 . -machines.seeds=$(MACHINES)
+	$(GO) test -timeout 0 .
 	GOGC=800 $(GO) test -timeout 0 ./internal/fleet -fleet.seeds=$(SEEDS)
+	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
+	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
 	$(GO) test -timeout 0 ./cmd/reprise/internal/journal
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails

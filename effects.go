@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// system is the real platform: the clock, one timer, and goroutines.
+// system is the platform: the clock, one timer, and goroutines.
 type system struct {
 	*Consumer
 	timer *time.Timer // nil: it was never set

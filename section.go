@@ -68,8 +68,9 @@ func (c *Consumer) arm(now time.Time) {
 	c.platform.ring(next.Sub(now))
 }
 
-// platform is what a consumer runs on: the system, or a simulation. Its methods are called
-// with the consumer's lock held.
+// platform is what a consumer runs on: the system. It is an interface so that sections, which
+// every file has, know nothing of the effects that come of them. Its methods are called with the
+// consumer's lock held.
 type platform interface {
 	now() time.Time
 	ring(in time.Duration)       // calls Consumer.ring once after this time; replaces the call before

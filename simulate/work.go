@@ -58,7 +58,7 @@ func (r *run) start() error {
 	}
 	if f.Probe {
 		probes := uint64(0)
-		spec.Probe = func() error {
+		spec.Probe = func(string) error {
 			probes++
 			if o := r.outage(); o != nil && unit(draw(r.Seed, forOutage, probes, 1)) < o.Share {
 				return errUnavailable

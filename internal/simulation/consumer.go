@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
+	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/plan"
 )
@@ -13,28 +14,64 @@ import (
 // Spec says what a [Consumer] is made of.
 type Spec struct {
 	// Settings are those of the machine, with their defaults filled in; New sets Queue, CopyTo,
-	// PollTimeout, SoftBudget, Keyed, HasProbe and TellSettled. A DeadLetterURL is the name of a
-	// queue of Service; empty: the target of the queue's own redrive policy.
+	// PollTimeout, SoftBudget, Keyed, HasProbe, TellSettled and AfterDelete. A DeadLetterURL is the
+	// name of a queue of Service; empty: the target of the queue's own redrive policy.
 	Settings consumer.Settings
-	Process  *world.Process // where it runs; its clock must not go back
+	Process  *world.Process // where it runs
 	Service  *world.Service
 	Queue    *world.Queue
+	Lane     *world.Queue  // to which copies are sent; nil: Queue. See [Consumer.IsLaneOf]
 	Latency  world.Latency // of each request, and of each reply
 	Faults   map[world.Action]world.Faults
 	Size     int // of each message, in bytes
 
 	// Handler says what a run of the handler does. It is called when the run begins.
 	Handler func(*Message) Run
+	// BatchHandler does so for a consumer of batches, which Settings.Batch makes it.
+	BatchHandler func([]*Message) Run
 	// Key returns the key of a message's breaker; nil: all have one.
 	Key func(payload any) string
-	// Probe tests whether the dependency is back; nil: a message is run to find out.
-	Probe func() error
+	// Probe tests whether the dependency of a key is back; nil: a message is run to find out.
+	Probe func(key string) error
+	// ProbeTakes is for how long a probe runs; nil: Latency.Base.
+	ProbeTakes func() time.Duration
+	// Measure returns the size of a message and how many attributes it has, without the history of a
+	// copy; of one that was moved back, the payload is a *[DeadLetter]. Nil: Size, and none.
+	Measure func(payload any) (bytes, attributes int)
+	// Damaged reports whether the digest of a message is wrong, whose payload is as Measure's; nil:
+	// none is.
+	Damaged func(payload any) bool
+	// Signs is whether the consumer signs histories, and believes no others.
+	Signs bool
+	// CountsFail is whether the requests for the queue's counts can fail, by Faults of no name.
+	CountsFail bool
+	// Observed is whether the consumer tells an observer of each attempt: then it takes the next
+	// message only after that.
+	Observed bool
 
 	// These functions are told of what has happened; nil: they are skipped.
 	Attempted func(Attempt)
 	Settled   func(consumer.Settled) // the Cargo of its Subject is opaque: see [ID]
+	Deleted   func(consumer.Subject) // Config.AfterDelete
 	Reported  func(consumer.Report)
 	Requested func(Request)
+	Watcher   Watcher
+}
+
+// Watcher is told of what a consumer and its queue say about each message.
+type Watcher interface {
+	Arrived(*engine.Delivery)                                          // a receive has brought it
+	Asks(RequestKind, []Asked)                                         // a request begins
+	Answered(k RequestKind, batch []Asked, got []world.Entry, e error) // it has ended; with an error nothing is known; batch is nil for a WakeRequest
+}
+
+// Asked is a message that a request is about.
+type Asked struct {
+	ID      string
+	Payload any // as it was sent
+	Receipt engine.Receipt
+	Outcome consumer.Outcome
+	History string // that its copy carries
 }
 
 // Request is a request that has ended, or that gets no reply any more.
@@ -59,6 +96,11 @@ const (
 	RequestKinds                         // how many there are
 )
 
+// String returns what a request of the kind does, in the words of a story.
+func (k RequestKind) String() string {
+	return [RequestKinds]string{"receive", "delete", "hide", "renew", "wake", "copy", "dead-letter"}[k]
+}
+
 // requested reports a request. A batch of which nothing was left to ask has made none.
 func (c *Consumer) requested(kind RequestKind, messages int, err error) {
 	if c.Requested != nil && (messages > 0 || kind == ReceiveRequest) {
@@ -78,18 +120,20 @@ const (
 // Consumer is a simulated consumer. It is made by [New].
 type Consumer struct {
 	Spec
+	Link  *world.Link // of most requests
+	Beats *world.Link // of heartbeats, which are not awaited so long
 
 	machine *consumer.Machine
-	link    *world.Link // of most requests
-	beats   *world.Link // of heartbeats, which are not awaited so long
-	start   func(consumer.Effect)
+	pool    *Pool // nil: its handlers have places of their own
+	begin   func(consumer.Effect)
+	dead    *world.Queue // nil: there is none
 
-	latest  time.Time     // that now has returned
 	ahead   time.Duration // how far SQS's clock is ahead of ours, as of the last receive
 	timer   *world.Timer
 	ringsAt time.Time // what the timer is set to; zero: it is not set
 
-	running   []*delivery  // their handlers run
+	running   []*shift     // of the handlers that run
+	cutOff    []cutRun     // those whose contexts have ended since interrupt was called last
 	receiving []*receiving // receives under way
 	onStopped func(Left)   // of the stop under way; nil: there is none
 }
@@ -101,21 +145,29 @@ func New(s Spec) (*Consumer, error) {
 	}
 	set := &s.Settings
 	set.Queue = placeOf(s.Queue)
-	set.CopyTo = set.Queue
+	if set.CopyTo = set.Queue; s.Lane != nil {
+		set.CopyTo = placeOf(s.Lane)
+	} else {
+		s.Lane = s.Queue
+	}
 	set.PollTimeout = set.LongPoll + pollSlack
 	set.SoftBudget = set.StopBudget - min(stopGrace, set.StopBudget/4)
-	set.Keyed, set.HasProbe, set.TellSettled = s.Key != nil, s.Probe != nil, s.Settled != nil
+	set.Keyed, set.HasProbe, set.TellSettled, set.AfterDelete = s.Key != nil, s.Probe != nil, s.Settled != nil, s.Deleted != nil
+	if s.ProbeTakes == nil {
+		s.ProbeTakes = func() time.Duration { return s.Latency.Base }
+	}
 
-	c := &Consumer{Spec: s, machine: consumer.New(s.Settings), latest: s.Process.Now()}
-	c.link = s.Process.NewLink(s.Latency, settleTimeout)
-	c.beats = s.Process.NewLink(s.Latency, min(heartbeatTimeout, set.Lease/5))
-	c.link.Faults, c.beats.Faults = s.Faults, s.Faults
-	c.start = c.startEffect
+	c := &Consumer{Spec: s, machine: consumer.New(s.Settings)}
+	c.Link = s.Process.NewLink(s.Latency, settleTimeout)
+	c.Beats = s.Process.NewLink(s.Latency, min(heartbeatTimeout, set.Lease/5))
+	c.Link.Faults, c.Beats.Faults = s.Faults, s.Faults
+	c.begin = c.startEffect
 	c.timer = s.Process.NewTimer(func() {
 		m := c.enter()
 		c.ringsAt = time.Time{}
 		m.Ring()
 		c.leave()
+		c.interrupt()
 	})
 	return c, nil
 }
@@ -128,14 +180,16 @@ func (s *Spec) check() error {
 			problems = append(problems, errors.New(problem))
 		}
 	}
-	bad(s.Process == nil || s.Service == nil || s.Queue == nil || s.Handler == nil, "Process, Service, Queue or Handler is nil: set all four")
+	handles := s.Handler != nil
+	if s.Settings.Batch.Size > 0 {
+		handles = s.BatchHandler != nil
+	}
+	bad(s.Process == nil || s.Service == nil || s.Queue == nil || !handles, "Process, Service, Queue or Handler is nil, or BatchHandler for batches: set all four")
 	bad(s.Settings.Concurrency < 1, fmt.Sprintf("Concurrency is %d: set at least 1", s.Settings.Concurrency))
 	bad(s.Settings.Lease < 2*time.Second, fmt.Sprintf("Lease is %v: set at least 2s", s.Settings.Lease))
 	bad(s.Settings.LongPoll < time.Second, fmt.Sprintf("LongPoll is %v: set at least 1s", s.Settings.LongPoll))
 	bad(s.Settings.StopBudget <= 0, fmt.Sprintf("StopBudget is %v: set a positive duration", s.Settings.StopBudget))
 	bad(!s.Settings.BreakerOff && s.Settings.Threshold < 1, "Threshold is not positive: set at least 1, or BreakerOff")
-	bad(s.Settings.Batch.Size > 0, "batches are not simulated: leave Batch zero")
-	bad(s.Settings.AfterDelete, "AfterDelete is not simulated: leave it false")
 	if name := s.Settings.DeadLetterURL; name != "" && s.Service != nil {
 		bad(s.Service.Queue(name) == nil, fmt.Sprintf("DeadLetterURL %q names no queue of the service: create it first", name))
 	}
@@ -150,14 +204,14 @@ func placeOf(q *world.Queue) consumer.Queue {
 // Start has the consumer receive.
 func (c *Consumer) Start() {
 	m := c.enter()
-	m.Learned(c.facts())
+	m.Learned(c.learn())
 	c.count(m)
 	m.Start(false)
 	c.leave()
 }
 
-// facts is what the queue's attributes say.
-func (c *Consumer) facts() consumer.Facts {
+// learn returns what the queue's attributes say.
+func (c *Consumer) learn() consumer.Facts {
 	set := c.Queue.Settings()
 	f := consumer.Facts{ARN: c.Queue.Name(), Largest: c.Queue.Largest, Plan: plan.Queue{
 		ARN: c.Queue.Name(), FIFO: set.FIFO, Visibility: set.Visibility, Retention: set.Retention, Delay: set.Delay,
@@ -169,8 +223,8 @@ func (c *Consumer) facts() consumer.Facts {
 			name = set.DeadLetter
 		}
 	}
-	if dead := c.Service.Queue(name); dead != nil {
-		f.DeadLetter, f.Plan.DeadLetterRetention = placeOf(dead), dead.Settings().Retention
+	if c.dead = c.Service.Queue(name); c.dead != nil {
+		f.DeadLetter, f.Plan.DeadLetterRetention = placeOf(c.dead), c.dead.Settings().Retention
 	}
 	return f
 }
@@ -179,6 +233,13 @@ func (c *Consumer) facts() consumer.Facts {
 func (c *Consumer) count(m *consumer.Machine) {
 	visible, inFlight, _ := c.Queue.Counts()
 	m.Counted(inFlight, visible)
+}
+
+// countAgain does so when the machine asks for it.
+func (c *Consumer) countAgain() {
+	if !c.CountsFail || c.Link.Passes("GetQueueAttributes") {
+		c.Operate(c.count)
+	}
 }
 
 // Operate calls do in a section of the machine, as an operator's call does: to pause and resume it, to
@@ -191,75 +252,7 @@ func (c *Consumer) Operate(do func(*consumer.Machine)) {
 // Status returns what the consumer is doing.
 func (c *Consumer) Status() consumer.Status { return c.enter().Status(c.now()) }
 
-// Sections of the machine.
-
-// enter begins a section, which leave ends.
-func (c *Consumer) enter() *consumer.Machine {
-	c.machine.Begin(c.now(), c.ahead)
-	return c.machine
-}
-
-func (c *Consumer) leave() {
-	c.machine.End()
-	if next := c.machine.Next(); !next.IsZero() && (c.ringsAt.IsZero() || next.Before(c.ringsAt)) {
-		c.ringsAt = next
-		c.timer.Set(next)
-	}
-	c.machine.Effects(c.start)
-	if c.Settled != nil {
-		for _, s := range c.machine.TakeSettled() {
-			c.Settled(s)
-		}
-	}
-}
-
-// now never goes back.
-func (c *Consumer) now() time.Time {
-	if now := c.Process.Now(); now.After(c.latest) {
-		c.latest = now
-	}
-	return c.latest
-}
-
-// startEffect begins to carry e out. It begins no section: an effect that needs one is an event
-// of its own.
-func (c *Consumer) startEffect(e consumer.Effect) {
-	switch e.Kind {
-	case consumer.Work:
-		c.Process.After(0, c.work)
-	case consumer.Interrupt:
-		c.cut(e.Delivery.Cargo.(*delivery), consumer.CutLeaseLost)
-	case consumer.Receive:
-		c.receive(e.Poller, e.N)
-	case consumer.Send:
-		c.Process.After(0, func() { c.send(e.Outbox, e.Batch) })
-	case consumer.Heartbeat:
-		c.Process.After(0, func() { c.heartbeat(e.Batch) })
-	case consumer.Wake:
-		c.wake(e.Waking)
-	case consumer.Count:
-		c.Process.After(0, func() { c.Operate(c.count) })
-	case consumer.Probe:
-		c.Process.After(c.Latency.Base, func() {
-			err := c.Probe()
-			c.enter().ProbeEnded(e.Gate, e.N, e.Started, err)
-			c.leave()
-		})
-	case consumer.TellReports:
-		c.Process.After(0, c.tellReports)
-	case consumer.TellSettled: // leave tells of what is settled
-	case consumer.Emptied:
-		c.Process.After(0, c.emptied)
-	default:
-		panic(fmt.Sprintf("simulation: effect %d needs a setting that New refuses", e.Kind))
-	}
-}
-
-// tellReports takes the machine's reports, so that they do not pile up.
-func (c *Consumer) tellReports() {
-	for r := c.enter().NextReport(); r != nil; r = c.machine.NextReport() {
-		if c.Reported != nil {
-			c.Reported(r)
-		}
-	}
+// String says how the consumer is, for the reader of a failure.
+func (c *Consumer) String() string {
+	return fmt.Sprintf("%s: %v, rings at %v", c.Queue.Name(), c.enter(), c.ringsAt)
 }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type Copy struct {
 	Payload any
 	History string
+	Signed  bool // as [Spec.Signs] says
 }
 
 // DeadLetter is the payload of a message that a consumer has given up. [Spec.Handler] gets the
@@ -27,12 +29,11 @@ type DeadLetter struct {
 // delivery is a message that the consumer holds: the machine's part of it, and ours.
 type delivery struct {
 	consumer.Delivery
-	payload any
+	sent    any // its payload, without the history of a copy
+	payload any // without the story of a dead letter either: as it was sent first
 
-	runs  int // of its handler: how often one has begun or ended
-	place int // in Consumer.running
-	began time.Time
-	does  Run
+	shift        // its latest, unless that was in a batch
+	in    *batch // nil: it was in none
 }
 
 // ID returns the id of the message that a Subject of the machine's reports is about.
@@ -52,7 +53,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	asked := c.now()
 	r := &receiving{poller: p, n: n}
 	c.receiving = append(c.receiving, r)
-	c.Queue.Receive(c.link, n, c.Settings.Lease, c.Settings.LongPoll, func(got []engine.Delivery, err error) {
+	c.Queue.Receive(c.Link, n, c.Settings.Lease, c.Settings.LongPoll, func(got []engine.Delivery, err error) {
 		c.requested(ReceiveRequest, len(got), err)
 		if r.over {
 			return // a stop has cancelled it, and its messages are stranded
@@ -68,10 +69,12 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 		batch, ignored := c.unpack(got, answered)
 		m := c.enter()
 		for _, d := range ignored {
-			m.IgnoredHistory(d.delivery, d.err, nil)
+			m.IgnoredHistory(d.delivery, d.err, d.unsigned)
 		}
 		m.Took(p, n, batch, asked, answered)
 		c.leave()
+		c.tellSettled() // of messages whose lease had ended before they arrived
+		c.interrupt()
 	})
 }
 
@@ -97,6 +100,7 @@ func (c *Consumer) readClock() {
 type ignored struct {
 	delivery *consumer.Delivery
 	err      error
+	unsigned error
 }
 
 // unpack makes deliveries of the messages of a receive. They share what they need of memory, since
@@ -107,7 +111,10 @@ func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consum
 	handles := handlesOf(got)
 	for i := range own {
 		d, from := &own[i], &got[i]
-		d.Cargo, d.payload = d, from.Payload
+		if c.Watcher != nil {
+			c.Watcher.Arrived(from)
+		}
+		d.Cargo, d.sent = d, from.Payload
 		d.ID = from.ID.String()
 		d.OriginID, d.GroupID, d.Handle = d.ID, from.Group, &handles[i]
 		d.Sent, d.FirstReceived = from.SentAt.Truncate(time.Millisecond), from.FirstReceived.Truncate(time.Millisecond)
@@ -115,8 +122,11 @@ func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consum
 		if from.Sequence > 0 {
 			d.SetSequence(fmt.Sprintf("%020d", from.Sequence))
 		}
-		if err := c.open(d); err != nil {
-			bad = append(bad, ignored{&d.Delivery, err})
+		if err, unsigned := c.open(d); err != nil || unsigned != nil {
+			bad = append(bad, ignored{&d.Delivery, err, unsigned})
+		}
+		if c.Measure != nil {
+			d.Size, d.Attributes = c.Measure(d.sent)
 		}
 		if d.Receives > 1 && !c.Settings.Queue.FIFO {
 			d.CountPossibleAttempts(c.machine.Policy(), c.ahead, now)
@@ -129,20 +139,30 @@ func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consum
 	return batch, bad
 }
 
-// open takes the sender's payload out of a copy or a dead letter.
-func (c *Consumer) open(d *delivery) error {
-	switch p := d.payload.(type) {
-	case *DeadLetter:
-		d.payload = p.Payload
-	case *Copy:
-		d.payload = p.Payload
+var errUnsigned = errors.New("no signing key has signed it")
+
+// open takes the sender's payload out of a copy or a dead letter. It returns why a history is
+// ignored: it is not plausible, or not signed.
+func (c *Consumer) open(d *delivery) (err, unsigned error) {
+	p, isCopy := d.sent.(*Copy)
+	if isCopy {
+		d.sent = p.Payload
+	}
+	d.payload = d.sent
+	if letter, ok := d.sent.(*DeadLetter); ok {
+		d.payload = letter.Payload
+	}
+	if isCopy {
 		h, err := history.Read(p.History, c.Settings.Queue.Name, d.Sent)
-		if err != nil {
-			return err
+		if c.Signs && !p.Signed {
+			unsigned = errUnsigned
+		}
+		if err != nil || unsigned != nil {
+			return err, unsigned
 		}
 		d.Adopt(h, c.ahead)
 	}
-	return nil
+	return nil, nil
 }
 
 const handleSize = 12

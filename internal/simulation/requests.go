@@ -16,35 +16,49 @@ func (c *Consumer) send(o *consumer.Outbox, batch []*consumer.Delivery) {
 	var asked [consumer.MaxBatch]consumer.Entry
 	batch = c.enter().Prepare(o, batch, &asked)
 	c.leave()
+	sound := batch
+	if o.Request == consumer.SendCopies && c.Damaged != nil {
+		sound = c.leaveOutDamaged(batch, &asked)
+	}
+	kind := kindOf[o.Request]
 	done := func(got []world.Entry, err error) {
-		c.requested(kindOf[o.Request], len(got), err)
+		c.answered(kind, sound, got, err)
 		replied := resultsOf(got, err)
+		if len(sound) < len(batch) {
+			c.insertDamaged(&replied, batch)
+		}
 		c.enter().Acknowledge(o, batch, &replied)
 		c.leave()
+		c.tellSettled()
+		c.interrupt()
 	}
-	if len(batch) == 0 {
+	if len(sound) == 0 {
 		done(nil, nil)
 		return
 	}
-	entries := make([]world.Entry, len(batch))
+	entries := make([]world.Entry, len(sound))
+	switch o.Request {
+	case consumer.DeleteMessages, consumer.HideMessages:
+		fill(entries, asked[:])
+	case consumer.SendDeadLetters:
+		for i, d := range sound {
+			entries[i].Message = deadLetterOf(d, asked[i].Story, c.dead.Settings().FIFO)
+		}
+	case consumer.SendCopies:
+		for i, d := range sound {
+			entries[i].Message = c.copyOf(d, &asked[i])
+		}
+	}
+	c.asks(kind, sound, entries)
 	switch o.Request {
 	case consumer.DeleteMessages:
-		fill(entries, asked[:])
-		c.Queue.Delete(c.link, entries, done)
+		c.Queue.Delete(c.Link, entries, done)
 	case consumer.HideMessages:
-		fill(entries, asked[:])
-		c.Queue.ChangeVisibility(c.link, entries, done)
+		c.Queue.ChangeVisibility(c.Link, entries, done)
 	case consumer.SendDeadLetters:
-		to := c.Service.Queue(c.facts().DeadLetter.Name)
-		for i, d := range batch {
-			entries[i].Message = deadLetterOf(d, asked[i].Story, to.Settings().FIFO)
-		}
-		to.Send(c.link, entries, done)
+		c.dead.Send(c.Link, entries, done)
 	case consumer.SendCopies:
-		for i, d := range batch {
-			entries[i].Message = copyOf(d, &asked[i])
-		}
-		c.Queue.Send(c.link, entries, done)
+		c.Lane.Send(c.Link, entries, done)
 	}
 }
 
@@ -52,6 +66,60 @@ func (c *Consumer) send(o *consumer.Outbox, batch []*consumer.Delivery) {
 var kindOf = [...]RequestKind{
 	consumer.DeleteMessages: DeleteRequest, consumer.HideMessages: HideRequest,
 	consumer.SendDeadLetters: DeadLetterRequest, consumer.SendCopies: CopyRequest,
+}
+
+var errDamaged = errors.New("its digest is wrong, so that a copy might not be what was sent")
+
+// leaveOutDamaged returns the messages of a batch whose digests are right, and has what is asked for
+// them follow each other in asked.
+func (c *Consumer) leaveOutDamaged(batch []*consumer.Delivery, asked *[consumer.MaxBatch]consumer.Entry) (sound []*consumer.Delivery) {
+	for i, d := range batch {
+		if !c.Damaged(d.Cargo.(*delivery).sent) {
+			asked[len(sound)] = asked[i]
+			sound = append(sound, d)
+		}
+	}
+	return sound
+}
+
+// insertDamaged adds the results of the messages that leaveOutDamaged has left out.
+func (c *Consumer) insertDamaged(replied *results, batch []*consumer.Delivery) {
+	of, next := *replied, 0
+	for i, d := range batch {
+		if c.Damaged(d.Cargo.(*delivery).sent) {
+			replied[i] = consumer.Failure{Err: errDamaged, Kinds: consumer.Damaged}
+			continue
+		}
+		replied[i] = of[next]
+		next++
+	}
+}
+
+// asks tells the watcher that a request begins.
+func (c *Consumer) asks(kind RequestKind, batch []*consumer.Delivery, entries []world.Entry) {
+	if c.Watcher != nil {
+		c.Watcher.Asks(kind, askedOf(batch, entries))
+	}
+}
+
+// answered tells the watcher that it has ended.
+func (c *Consumer) answered(kind RequestKind, batch []*consumer.Delivery, got []world.Entry, err error) {
+	c.requested(kind, len(got), err)
+	if c.Watcher != nil && len(got) > 0 {
+		c.Watcher.Answered(kind, askedOf(batch, got), got, err)
+	}
+}
+
+// askedOf is a batch as the watcher sees it, now.
+func askedOf(batch []*consumer.Delivery, entries []world.Entry) []Asked {
+	all := make([]Asked, len(batch))
+	for i, d := range batch {
+		all[i] = Asked{ID: d.ID, Payload: d.Cargo.(*delivery).payload, Receipt: receiptOf(*d.Handle), Outcome: d.Outcome()}
+		if c, ok := entries[i].Message.Payload.(*Copy); ok {
+			all[i].History = c.History
+		}
+	}
+	return all
 }
 
 // fill makes entries of what is asked for messages that are received.
@@ -63,9 +131,9 @@ func fill(entries []world.Entry, asked []consumer.Entry) {
 }
 
 // copyOf is the copy that takes d's place in the queue.
-func copyOf(d *consumer.Delivery, e *consumer.Entry) engine.Message {
+func (c *Consumer) copyOf(d *consumer.Delivery, e *consumer.Entry) engine.Message {
 	m := engine.Message{
-		Payload: &Copy{Payload: d.Cargo.(*delivery).payload, History: e.History},
+		Payload: &Copy{Payload: d.Cargo.(*delivery).sent, History: e.History, Signed: c.Signs},
 		Group:   d.GroupID, Delay: time.Duration(e.Seconds) * time.Second,
 	}
 	if e.Seconds == 0 {
@@ -93,10 +161,12 @@ func (c *Consumer) heartbeat(batch []*consumer.Delivery) {
 	batch = m.Renew(batch, asked)
 	c.leave()
 	done := func(got []world.Entry, err error) {
-		c.requested(RenewRequest, len(got), err)
+		c.answered(RenewRequest, batch, got, err)
 		replied := resultsOf(got, err)
 		c.enter().Renewed(batch, asked, &replied, requested)
 		c.leave()
+		c.tellSettled()
+		c.interrupt()
 	}
 	if len(batch) == 0 {
 		done(nil, nil)
@@ -104,7 +174,8 @@ func (c *Consumer) heartbeat(batch []*consumer.Delivery) {
 	}
 	entries := make([]world.Entry, len(batch))
 	fill(entries, asked[:])
-	c.Queue.ChangeVisibility(c.beats, entries, done)
+	c.asks(RenewRequest, batch, entries)
+	c.Queue.ChangeVisibility(c.Beats, entries, done)
 }
 
 func (c *Consumer) wake(w *consumer.Waking) {
@@ -112,8 +183,8 @@ func (c *Consumer) wake(w *consumer.Waking) {
 	for i, handle := range w.Handles {
 		entries[i].Receipt = receiptOf(*handle)
 	}
-	c.Queue.ChangeVisibility(c.beats, entries, func(got []world.Entry, err error) {
-		c.requested(WakeRequest, len(got), err)
+	c.Queue.ChangeVisibility(c.Beats, entries, func(got []world.Entry, err error) {
+		c.answered(WakeRequest, nil, got, err)
 		replied := resultsOf(got, err)
 		c.enter().Woken(w, &replied)
 		c.leave()

@@ -161,7 +161,7 @@ func TestOutageUsesUpNoAttempts(t *testing.T) {
 					return simulation.Run{Takes: 20 * time.Millisecond}
 				}
 				if probes {
-					spec.Probe = func() error {
+					spec.Probe = func(string) error {
 						probed++
 						if s.process.Now().Before(back) {
 							return errFailed
@@ -240,15 +240,14 @@ func TestPause(t *testing.T) {
 // TestRefusedSpecs checks that what cannot be simulated is refused with a remedy.
 func TestRefusedSpecs(t *testing.T) {
 	for want, change := range map[string]func(*simulation.Spec){
-		"set all four":                 func(s *simulation.Spec) { s.Handler = nil },
-		"Concurrency is 0":             func(s *simulation.Spec) { s.Settings.Concurrency = 0 },
-		"Lease is 1s":                  func(s *simulation.Spec) { s.Settings.Lease = time.Second },
-		"LongPoll is 0s":               func(s *simulation.Spec) { s.Settings.LongPoll = 0 },
-		"StopBudget is 0s":             func(s *simulation.Spec) { s.Settings.StopBudget = 0 },
-		"or BreakerOff":                func(s *simulation.Spec) { s.Settings.Threshold = 0 },
-		"leave Batch zero":             func(s *simulation.Spec) { s.Settings.Batch.Size = 10 },
-		"AfterDelete is not simulated": func(s *simulation.Spec) { s.Settings.AfterDelete = true },
-		"create it first":              func(s *simulation.Spec) { s.Settings.DeadLetterURL = "nowhere" },
+		"set all four":                func(s *simulation.Spec) { s.Handler = nil },
+		"Concurrency is 0":            func(s *simulation.Spec) { s.Settings.Concurrency = 0 },
+		"Lease is 1s":                 func(s *simulation.Spec) { s.Settings.Lease = time.Second },
+		"LongPoll is 0s":              func(s *simulation.Spec) { s.Settings.LongPoll = 0 },
+		"StopBudget is 0s":            func(s *simulation.Spec) { s.Settings.StopBudget = 0 },
+		"or BreakerOff":               func(s *simulation.Spec) { s.Settings.Threshold = 0 },
+		"or BatchHandler for batches": func(s *simulation.Spec) { s.Settings.Batch.Size = 10 },
+		"create it first":             func(s *simulation.Spec) { s.Settings.DeadLetterURL = "nowhere" },
 	} {
 		l := world.NewLoop(epoch, 1)
 		service := l.NewService()

@@ -8,9 +8,14 @@ import (
 
 // Left is how a stop has ended.
 type Left struct {
-	Abandoned []string // ids of messages whose handlers have not returned
-	Unsettled []string // ids of messages that were not settled in time
+	Abandoned    []string // ids of messages whose handlers have not returned
+	Unsettled    []string // ids of messages that were not settled in time
+	AfterDeletes int      // calls of Spec.Deleted that are left
+	Counts       consumer.Counts
 }
+
+// Drained reports whether nothing is left.
+func (l Left) Drained() bool { return len(l.Abandoned)+len(l.Unsettled)+l.AfterDeletes == 0 }
 
 // Stop has the consumer drain: it receives no more and, within Settings.StopBudget, lets handlers end and
 // settles their messages. stopped is called once at the end. Further calls do nothing.
@@ -40,9 +45,12 @@ func (c *Consumer) stopHandlers() {
 		c.enter().ReceiveFailed(r.poller, r.n, Failure(context.Canceled))
 		c.leave()
 	}
-	for _, r := range c.running {
-		c.cut(r, consumer.CutStopping)
+	for _, s := range c.running {
+		if s.cut == consumer.CutNone {
+			c.cut(s, consumer.CutStopping)
+		}
 	}
+	c.interrupt()
 }
 
 // emptied ends a stop if nothing is left.
@@ -59,10 +67,13 @@ func (c *Consumer) stopped() {
 		return
 	}
 	c.onStopped = nil
-	m := c.enter()
-	m.Close()
+	c.enter().Close()
 	c.leave()
-	var left Left
-	left.Abandoned, left.Unsettled = c.enter().Left()
+	c.tellSettled()
+	m := c.enter()
+	c.closed()
+	left := Left{AfterDeletes: m.AfterDeletesLeft(), Counts: m.Status(m.Now()).Counts}
+	left.Abandoned, left.Unsettled = m.Left()
+	c.leave()
 	told(left)
 }

@@ -16,19 +16,34 @@ type Process struct {
 	set   int64
 	shown time.Time
 	drift float64
+
+	steady time.Time // that Steady has returned, when
+	since  int64     // the loop had run for so long
 }
 
 // Start starts a process whose clock is ahead of the loop's by ahead, or behind it if
 // that is negative, and gains drift seconds in a second.
 func (l *Loop) Start(name string, ahead time.Duration, drift float64) *Process {
 	l.Note(name, "starts", 0)
-	return &Process{Name: name, loop: l, set: l.now, shown: l.Now().Add(ahead), drift: drift}
+	shown := l.Now().Add(ahead)
+	return &Process{Name: name, loop: l, set: l.now, shown: shown, drift: drift, steady: shown, since: l.now}
 }
 
 // Now returns the time by the process's clock.
 func (p *Process) Now() time.Time {
 	passed := p.loop.now - p.set
 	return p.shown.Add(time.Duration(passed) + time.Duration(float64(passed)*p.drift))
+}
+
+// Steady returns a time that never goes back, on a clock of the process: the larger of what its
+// clock says and of what has passed since the last call, as programs have it that do not trust either.
+func (p *Process) Steady() time.Time {
+	now := p.steady.Add(time.Duration(p.loop.now - p.since))
+	if wall := p.Now(); wall.After(now) {
+		now = wall
+	}
+	p.steady, p.since = now, p.loop.now
+	return now
 }
 
 // SetClock moves the clock by d, forwards or back.

@@ -1,4 +1,4 @@
-package reprise
+package machines_test
 
 import (
 	"fmt"
@@ -6,32 +6,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/engine"
+	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/simulation"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
-// machines is a fleet of consumers and the queues that they share, all of them state
+// fleet is a fleet of consumers and the queues that they share, all of them state
 // machines in one loop of virtual time. What happens to them is a list of acts, drawn
 // from a seed.
-//
-// machines_draw says what a fleet can be, machines_acts what can happen to it,
-// machines_handlers what its handlers do, and machines_invariants, machines_progress and
-// machines_end what must be true of it.
-type machines struct {
+type fleet struct {
 	nature
 	loop    *world.Loop
 	sqs     *world.Service
-	queues  []*world.Queue   // that messages are sent to
-	lane    *world.Queue     // for retries; nil: there is none
-	dead    *world.Queue     // nil: there is none
-	front   *simulatedSender // nil: messages are sent without a Sender
-	cfg     Config           // of the consumers that start from now on
-	batch   *BatchConfig     // the same
-	nodes   []*node          // that were not stopped, crashed ones included
+	queues  []*world.Queue     // that messages are sent to
+	lane    *world.Queue       // for retries; nil: there is none
+	dead    *world.Queue       // nil: there is none
+	front   *simulation.Sender // nil: messages are sent without a Sender
+	cfg     consumer.Settings  // of the consumers that start from now on
+	nodes   []*node            // that were not stopped, crashed ones included
 	starts  int
 	killers int     // deadly messages
 	parts   []*part // in the order of sending
-	byBody  map[string]*part
 
 	outages     bool            // breakers have opened, and what waits may be woken before its time
 	leaky       bool            // leases may have ended before their time, since the clock of SQS has been set
@@ -48,10 +45,10 @@ type machines struct {
 // node is a process with its consumers: one, or one for each queue, and those of retry
 // lanes.
 type node struct {
-	*host
-	f         *machines
+	*world.Process
+	f         *fleet
 	number    int
-	pool      *Pool // that the fleet's consumers share; nil: they have none, or one with their retry lane
+	pool      *simulation.Pool // that the fleet's consumers share; nil: they have none, or one with their retry lane
 	consumers []*machine
 	paused    bool
 	stopped   bool
@@ -59,9 +56,12 @@ type node struct {
 
 // machine is one consumer of a node.
 type machine struct {
-	*simulated
+	*simulation.Consumer
+	Name      string
 	n         *node
-	f         *machines
+	lane      *machine // the consumer of its retry lane; nil: there is none
+	pool      *simulation.Pool
+	f         *fleet
 	handlers  int
 	limit     int                    // of them: those that run when it is lowered may end
 	wanted    int                    // the limit when as many have ended
@@ -80,10 +80,11 @@ type machine struct {
 
 // lease is what a receipt stands for.
 type lease struct {
-	handle  string
+	receipt engine.Receipt
 	from    time.Time // when it was received, by the service's clock
 	until   time.Time // by the service's clock, at the latest
-	talking world.Action
+	talking bool      // a request about it is under way,
+	about   simulation.RequestKind
 }
 
 // part is one message, and what has become of it and of its copies.
@@ -119,21 +120,22 @@ const (
 	forged       // its sender has written a history into it
 )
 
-var machinesEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newMachines(seed uint64) *machines {
-	l := world.NewLoop(machinesEpoch, seed)
-	f := &machines{loop: l, sqs: l.NewService(), byBody: make(map[string]*part), down: make(map[string]bool), nature: drawNature(l.Random)}
+func newFleet(seed uint64) *fleet {
+	l := world.NewLoop(epoch, seed)
+	f := &fleet{loop: l, sqs: l.NewService(), down: make(map[string]bool), nature: drawNature(l.Random)}
 	f.makeQueues()
 	f.configure()
 	if f.sender {
 		p := l.Start("sender", 0, 0)
-		f.front = newSimulatedSender(p, f.queues[0], world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: time.Second}, f.answered)
+		latency := world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: time.Second}
+		f.front = simulation.NewSender(p, f.queues[0], latency, func(payload any) int { return len(partOf(payload).body) }, f.answered)
 	}
 	return f
 }
 
-func (f *machines) makeQueues() {
+func (f *fleet) makeQueues() {
 	suffix := ""
 	if f.fifo {
 		suffix = ".fifo"
@@ -158,24 +160,30 @@ func (f *machines) makeQueues() {
 	}
 }
 
+// damaged reports whether the digest of a message is wrong. That of a dead letter is right.
+func damaged(payload any) bool {
+	p, first := payload.(*part)
+	return first && p.kind == corrupt
+}
+
 // takes returns why q does not take a message.
-func (f *machines) takes(q *world.Queue, m engine.Message) error {
-	l := m.Payload.(*letter)
-	size := len(l.body)
-	for name, a := range l.attributes {
-		size += len(name) + len(deref(a.DataType)) + len(deref(a.StringValue))
+func (f *fleet) takes(q *world.Queue, m engine.Message) error {
+	p := partOf(m.Payload)
+	size, attributes := measure(m.Payload)
+	if c, ok := m.Payload.(*simulation.Copy); ok {
+		size, attributes = size+len(history.Attribute)+len("String")+len(c.History), attributes+1
 	}
 	switch {
-	case f.byBody[l.body].kind == cursed && !f.mended:
+	case p.kind == cursed && !f.mended:
 		return world.ErrUnacceptable
-	case size > q.Largest, len(l.attributes) > maxAttributes:
+	case size > q.Largest, attributes > mostAttributes:
 		return world.ErrNotTaken
 	}
 	return nil
 }
 
 // all are the queues with messages that are yet to be worked off.
-func (f *machines) all() []*world.Queue {
+func (f *fleet) all() []*world.Queue {
 	if f.lane == nil {
 		return f.queues
 	}
@@ -183,10 +191,10 @@ func (f *machines) all() []*world.Queue {
 }
 
 // inQueues returns how many messages of the queues that are worked off are p.
-func (f *machines) inQueues(p *part) (many int) {
+func (f *fleet) inQueues(p *part) (many int) {
 	for _, q := range f.all() {
 		for d := range q.All() {
-			if f.partOf(&d) == p {
+			if partOf(d.Payload) == p {
 				many++
 			}
 		}
@@ -194,12 +202,44 @@ func (f *machines) inQueues(p *part) (many int) {
 	return many
 }
 
-func (f *machines) partOf(d *engine.Delivery) *part { return f.byBody[d.Payload.(*letter).body] }
+// partOf is the message whose payload, copy or dead letter that is.
+func partOf(payload any) *part {
+	switch p := payload.(type) {
+	case *simulation.Copy:
+		return partOf(p.Payload)
+	case *simulation.DeadLetter:
+		return partOf(p.Payload)
+	}
+	return payload.(*part)
+}
+
+const (
+	mostAttributes = 10 // of a message
+	attributeSize  = len("attribute-0") + len("String") + len("x")
+	storySize      = 500 // about
+)
+
+// measure is how large a message is, without the history of a copy. A dead letter has a story if
+// there is room for one.
+func measure(payload any) (size, attributes int) {
+	if c, ok := payload.(*simulation.Copy); ok {
+		payload = c.Payload
+	}
+	p := partOf(payload)
+	if p.kind == crowded {
+		attributes = mostAttributes
+	}
+	size = len(p.body) + attributes*attributeSize
+	if _, ok := payload.(*simulation.DeadLetter); ok && attributes < mostAttributes {
+		size, attributes = size+storySize, attributes+1
+	}
+	return size, attributes
+}
 
 // answered is called when the Sender has told what became of a message.
-func (f *machines) answered(m engine.Message, err error) {
-	p := f.byBody[m.Payload.(*letter).body]
-	if p.refused = err != nil; p.refused {
+func (f *fleet) answered(m engine.Message, sent bool) {
+	p := partOf(m.Payload)
+	if p.refused = !sent; p.refused {
 		f.loop.Note("sender", "gives up message", int64(p.number))
 		return
 	}
@@ -207,71 +247,108 @@ func (f *machines) answered(m engine.Message, err error) {
 }
 
 // start starts a node.
-func (f *machines) start() {
+func (f *fleet) start() {
 	f.starts++
 	name, ahead := fmt.Sprint("node-", f.starts), time.Duration(0)
 	if !f.calm {
 		ahead = f.loop.Between(-2*time.Second, 2*time.Second)
 	}
 	p := f.loop.Start(name, ahead, 1e-4*(f.loop.Random.Float64()-0.5))
-	n := &node{host: newHost(f.loop, p), f: f, number: f.starts}
+	n := &node{Process: p, f: f, number: f.starts}
 	f.nodes = append(f.nodes, n)
 	if f.pooled {
-		n.pool = newSimulatedPool(f.cfg.Concurrency)
+		n.pool = simulation.NewPool(f.cfg.Concurrency)
 	}
 	for i, q := range f.queues {
 		f.add(n, q, i)
 	}
 	for _, m := range n.consumers {
-		m.start(m.work, m)
+		m.Start()
 	}
 }
 
-// add adds a consumer of q, the i-th queue, to n.
-func (f *machines) add(n *node, q *world.Queue, i int) {
-	cfg := f.cfg
-	cfg.seed += uint64(16*n.number + i) //nolint:gosec // G115: small numbers
-	cfg.Name = n.Name
-	of := simulation{sqs: f.sqs, queue: q, spec: spec{batch: f.batch, pool: n.pool},
-		latency: world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: min(cfg.Lease/30, 2*time.Second)}}
-	if f.pooled {
-		cfg.Concurrency = 0
-		of.share = Share{Priority: i * f.priority, Weight: 1 + 2*i}
+// add adds a consumer of q, the i-th queue, to n, and that of its retry lane.
+func (f *fleet) add(n *node, q *world.Queue, i int) {
+	share, pool := consumer.Share{Priority: i * f.priority, Weight: 1 + 2*i}, n.pool
+	if !f.pooled {
+		share.Weight = 1
 	}
-	if f.laned && i == 0 {
-		cfg.RetryLane.URL = urlOf(f.lane.Name())
+	if !f.laned || i > 0 {
+		m := f.newMachine(n, q, i, nil)
+		if pool != nil {
+			m.join(pool, share)
+		}
+		return
 	}
-	of.cfg = cfg
-	consumers, err := simulate(n.host, of)
+	if pool == nil {
+		pool = simulation.NewPool(f.cfg.Concurrency)
+	}
+	m := f.newMachine(n, q, i, f.lane)
+	m.lane = f.newMachine(n, f.lane, i, nil)
+	m.lane.IsLaneOf(m.Consumer)
+	m.join(pool, share)
+	m.lane.join(pool, consumer.Share{Weight: 1})
+}
+
+// newMachine makes the consumer of q, which sends copies to lane if there is one.
+func (f *fleet) newMachine(n *node, q *world.Queue, i int, lane *world.Queue) *machine {
+	m := &machine{
+		Name: n.Name, n: n, f: f, limit: f.cfg.Concurrency, wanted: f.cfg.Concurrency, busy: make(map[string]int), worked: make(map[string]bool), givenUp: make(map[string]time.Time), due: make(map[string]time.Time), copied: make(map[string]bool),
+		newest: make(map[string]*lease), asked: make(map[string][]time.Time), pausedKey: make(map[string]bool), quiet: make(map[string]time.Time),
+	}
+	of := simulation.Spec{
+		Settings: f.cfg, Process: n.Process, Service: f.sqs, Queue: q, Lane: lane,
+		Latency: world.Latency{Base: time.Millisecond, Spread: 4 * time.Millisecond, Most: min(f.cfg.Lease/30, 2*time.Second)},
+		Handler: func(msg *simulation.Message) simulation.Run { return m.work([]*simulation.Message{msg}) }, BatchHandler: m.work,
+		Measure: measure,
+		Damaged: damaged,
+		Signs:   f.signed, CountsFail: true, Observed: true, Watcher: m,
+		Attempted: m.attempted, Settled: m.settled, Deleted: m.deleted, Reported: m.reported,
+	}
+	of.Settings.Seed += uint64(16*n.number + i) //nolint:gosec // G115: small numbers
+	if f.keyed {
+		of.Key = func(payload any) string { return partOf(payload).key }
+	}
+	if f.probed {
+		of.Probe, of.ProbeTakes = m.probe, func() time.Duration { return f.loop.Between(time.Millisecond, time.Second) }
+	}
+	c, err := simulation.New(of)
 	if err != nil {
 		panic(err)
 	}
-	for _, s := range consumers {
-		n.consumers = append(n.consumers, &machine{
-			simulated: s, n: n, f: f, limit: f.cfg.Concurrency, wanted: f.cfg.Concurrency, busy: make(map[string]int), worked: make(map[string]bool), givenUp: make(map[string]time.Time), due: make(map[string]time.Time), copied: make(map[string]bool),
-			newest: make(map[string]*lease), asked: make(map[string][]time.Time), pausedKey: make(map[string]bool), quiet: make(map[string]time.Time),
-		})
-	}
+	m.Consumer = c
+	n.consumers = append(n.consumers, m)
+	return m
 }
 
-func (f *machines) pause(n *node, paused bool) {
+// join has m take its places from pool, all of them if it can.
+func (m *machine) join(pool *simulation.Pool, share consumer.Share) {
+	m.pool = pool
+	pool.Join(m.Consumer, share, true)
+}
+
+// each calls do in a section of the machine of m's retry lane, if it has one, and in one of m's.
+func (m *machine) each(do func(*consumer.Machine)) {
+	if m.lane != nil {
+		m.lane.Operate(do)
+	}
+	m.Operate(do)
+}
+
+func (f *fleet) pause(n *node, paused bool) {
 	if !n.Alive() || n.stopped {
 		return
 	}
 	n.paused = paused
 	for _, m := range n.consumers {
-		if paused {
-			m.Pause()
-		} else {
-			m.Resume()
-		}
+		m.each(func(c *consumer.Machine) { c.SetPaused(paused) })
 	}
 	if paused {
 		f.loop.Note(n.Name, "is paused", 0)
 	}
 }
 
-func (f *machines) stop(n *node) {
+func (f *fleet) stop(n *node) {
 	f.nodes = slices.DeleteFunc(f.nodes, func(other *node) bool { return other == n })
 	if !n.Alive() || n.stopped {
 		return
@@ -280,11 +357,11 @@ func (f *machines) stop(n *node) {
 	f.loop.Note(n.Name, "is told to stop", 0)
 	for _, m := range n.consumers {
 		began := f.loop.Now()
-		m.stop(func(r Report) { m.checkReport(r, f.loop.Now().Sub(began)) })
+		m.Stop(func(left simulation.Left) { m.checkReport(left, f.loop.Now().Sub(began)) })
 	}
 }
 
-func (f *machines) crash(n *node, after time.Duration) {
+func (f *fleet) crash(n *node, after time.Duration) {
 	if !n.Alive() {
 		return
 	}
@@ -293,12 +370,12 @@ func (f *machines) crash(n *node, after time.Duration) {
 }
 
 // states is how the consumers are, for a reader of a failure.
-func (f *machines) states() string {
+func (f *fleet) states() string {
 	var text strings.Builder
 	for _, n := range f.nodes {
 		for _, m := range n.consumers {
 			if n.Alive() {
-				fmt.Fprintf(&text, "%s: %s; ", n.Name, m.describe())
+				fmt.Fprintf(&text, "%s: %s; ", n.Name, m.Consumer)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package reprise
+package machines_test
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 )
 
 var (
-	machinesSeeds = flag.Uint64("machines.seeds", uint64(race.Fewer(100, 10)), "how many fleets TestMachines runs")
-	machinesFrom  = flag.Uint64("machines.from", 1, "the seed of the first")
+	seeds = flag.Uint64("machines.seeds", uint64(race.Fewer(100, 10)), "how many fleets TestMachines runs")
+	from  = flag.Uint64("machines.from", 1, "the seed of the first")
 )
 
-// machinesReached are the paths that some fleet must take.
-var machinesReached = []string{
+// reached are the paths that some fleet must take.
+var reached = []string{
 	"starts", "crashes", "sleeps for", "is cut off for", "sets its clock by", "loses a request", "loses a reply", "is throttled",
 	"gets an error of the service", "is denied access", "has an entry refused", "is paused", "redrives", "runs for long",
 	"attempt: delete", "attempt: retry", "attempt: release", "attempt: dead-letter", "attempt: hold", "attempt: lost",
@@ -29,24 +29,24 @@ var machinesReached = []string{
 	"gives up: permanent", "gives up: attempts", "gives up: age", "gives up: retention", "gives up: skip", "gives up: crash", "gives up: receives",
 }
 
-// machinesOf are the fleets of all seeds.
-var machinesOf = world.Seeds[machineAct]{
-	Make: func(seed uint64) world.Simulation[machineAct] { return newMachines(seed) },
-	Acts: func(seed uint64) []machineAct { return drawMachineActs(seed, newMachines(seed).nature) },
+// fleets are the fleets of all seeds.
+var fleets = world.Seeds[act]{
+	Make: func(seed uint64) world.Simulation[act] { return newFleet(seed) },
+	Acts: func(seed uint64) []act { return drawActs(seed, newFleet(seed).nature) },
 }
 
 // TestMachines runs fleets of consumers through everything that a seed has in store for
 // them, all of them as state machines in one loop of virtual time.
 func TestMachines(t *testing.T) {
 	if testing.Short() {
-		*machinesSeeds = min(*machinesSeeds, 50)
+		*seeds = min(*seeds, 50)
 	}
-	found := machinesOf.Run(*machinesFrom, *machinesSeeds)
-	fmt.Printf("TestMachines: %v, from %d; %d runs of handlers\n", found, *machinesFrom, found.Noted["runs message"])
+	found := fleets.Run(*from, *seeds)
+	fmt.Printf("TestMachines: %v, from %d; %d runs of handlers\n", found, *from, found.Noted["runs message"])
 	for _, seed := range found.Failed {
-		t.Errorf("seed %d, again with -machines.from=%d -machines.seeds=1:\n%v", seed, seed, machinesOf.Story(seed))
+		t.Errorf("seed %d, again with go test ./internal/machines -machines.from=%d -machines.seeds=1:\n%v", seed, seed, fleets.Story(seed))
 	}
-	if missing := found.Missing(machinesReached); *machinesSeeds >= 500 && len(missing) > 0 {
+	if missing := found.Missing(reached); *seeds >= 500 && len(missing) > 0 {
 		t.Errorf("no fleet has noted %q", missing)
 	}
 }
@@ -62,8 +62,8 @@ func TestMachinesRepeat(t *testing.T) {
 		seeds = append(seeds, seed+3)
 	}
 	for _, seed := range seeds[:race.Fewer(len(seeds), 2)] {
-		once, err := machinesOf.Trace(seed)
-		again, wrong := machinesOf.Trace(seed)
+		once, err := fleets.Trace(seed)
+		again, wrong := fleets.Trace(seed)
 		if err := errors.Join(err, wrong); err != nil {
 			t.Error(err)
 		}

@@ -1,17 +1,20 @@
-package reprise
+package machines_test
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/memory"
+	"github.com/reprise-sqs/reprise/internal/simulation"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
 // broken notes that an invariant does not hold. The first few tell all.
-func (f *machines) broken(invariant, format string, args ...any) {
+func (f *fleet) broken(invariant, format string, args ...any) {
 	if len(f.wrong) == 3 {
 		return
 	}
@@ -19,11 +22,11 @@ func (f *machines) broken(invariant, format string, args ...any) {
 }
 
 // checkRun checks that m may run messages, which are parts, now.
-func (m *machine) checkRun(parts []*part, messages []*Message, keys []string) {
+func (m *machine) checkRun(parts []*part, messages []*simulation.Message, keys []string) {
 	f := m.f
 	all, limit := m.handlers, m.limit
-	if pool := m.Consumer.pool; pool != nil {
-		all, limit = m.n.handlers(), pool.size()
+	if m.pool != nil {
+		all, limit = m.n.handlers(), m.pool.Concurrency()
 	}
 	if all > limit {
 		f.broken(world.Concurrency, "%d on %s, %d are permitted", all, m.Name, limit)
@@ -54,7 +57,7 @@ func (n *node) handlers() (all int) {
 }
 
 // checkTurn checks that p may run now.
-func (m *machine) checkTurn(p *part, msg *Message) {
+func (m *machine) checkTurn(p *part, msg *simulation.Message) {
 	f := m.f
 	if f.keyed && m.pausedKey[p.key] {
 		f.broken(world.PausedIsPaused, "%s, of a key that is paused, on %s", p.body, m.Name)
@@ -62,10 +65,10 @@ func (m *machine) checkTurn(p *part, msg *Message) {
 	if early := p.hiddenUntil.Sub(f.sqs.Now()); p.hiddenID == msg.ID && !f.leaky && !f.outages && early > machinesRange {
 		f.broken(world.NeverEarlyAnywhere, "%s runs %v early on %s", p.body, early, m.Name)
 	}
-	if early := m.due[msg.ID].Sub(m.now()); early > 0 && !f.outages {
+	if early := m.due[msg.ID].Sub(m.Process.Steady()); early > 0 && !f.outages {
 		f.broken(world.NeverEarly, "%s runs %v early on %s", p.body, early, m.Name)
 	}
-	if at, ok := m.givenUp[msg.ID]; ok && m.now().Sub(at) < memory.MaxAge/2 {
+	if at, ok := m.givenUp[msg.ID]; ok && m.Process.Steady().Sub(at) < memory.MaxAge/2 {
 		f.broken(world.GivenUpForGood, "%s on %s", p.body, m.Name)
 	}
 	if m.worked[msg.ID] && !p.redriven && !f.leaky {
@@ -74,9 +77,9 @@ func (m *machine) checkTurn(p *part, msg *Message) {
 }
 
 // checkNumber checks the number of the attempt at p that begins.
-func (m *machine) checkNumber(p *part, msg *Message) {
+func (m *machine) checkNumber(p *part, msg *simulation.Message) {
 	f := m.f
-	if limit := m.cfg.Retry.MaxAttempts; msg.Attempt < 1 || limit > 0 && msg.Attempt > limit {
+	if limit := m.Settings.Retry.MaxAttempts; msg.Attempt < 1 || limit > 0 && msg.Attempt > limit {
 		f.broken(world.Numbered1ToMax, "attempt %d at %s on %s, %d are permitted", msg.Attempt, p.body, m.Name, limit)
 	}
 	if f.signed && msg.OriginID == origin {
@@ -90,8 +93,8 @@ func (m *machine) checkNumber(p *part, msg *Message) {
 // checkOrder checks that no message of p's group was to run before p, but for those that
 // run with it.
 func (m *machine) checkOrder(p *part, with []*part) {
-	for d := range m.queue.All() {
-		before := m.f.partOf(&d)
+	for d := range m.Queue.All() {
+		before := partOf(d.Payload)
 		if before.group == p.group && before.number < p.number && !before.redriven && !slices.Contains(with, before) {
 			m.f.broken(world.InOrder, "%s runs on %s before %s", p.body, m.Name, before.body)
 		}
@@ -99,7 +102,7 @@ func (m *machine) checkOrder(p *part, with []*part) {
 }
 
 // checkKills checks how many processes p has killed.
-func (f *machines) checkKills(p *part) {
+func (f *fleet) checkKills(p *part) {
 	if !f.unexplained && !f.impatient && p.kills > mostKills {
 		f.broken(world.KillersEnd, "%s has killed %d", p.body, p.kills)
 	}
@@ -113,47 +116,53 @@ const (
 	mostKillers = 3
 )
 
-func (m *machine) arrived(d *engine.Delivery) {
-	now := m.f.sqs.Now()
-	m.newest[d.ID.String()] = &lease{handle: handleOf(d.Receipt), from: now, until: d.VisibleAt}
+// Arrived implements simulation.Watcher.
+func (m *machine) Arrived(d *engine.Delivery) {
+	m.newest[d.ID.String()] = &lease{receipt: d.Receipt, from: m.f.sqs.Now(), until: d.VisibleAt}
 }
 
-func (m *machine) asks(action world.Action, batch []entry) {
+// Asks implements simulation.Watcher.
+func (m *machine) Asks(kind simulation.RequestKind, batch []simulation.Asked) {
 	f := m.f
 	now := f.sqs.Now()
-	switch {
-	case action == heartbeat:
+	switch kind {
+	case simulation.RenewRequest:
 		f.loop.Note(m.Name, "renews", int64(len(batch)))
-	case action == world.Send && batch[0].outcome == OutcomeDeadLetter:
+	case simulation.DeadLetterRequest:
 		f.loop.Note(m.Name, "sends a dead letter", int64(len(batch)))
-	case action == world.Send:
+	case simulation.CopyRequest:
 		f.loop.Note(m.Name, "sends a copy", int64(len(batch)))
 	}
 	for _, e := range batch {
-		p, l := f.byBody[e.Body], m.newest[e.ID]
-		if action != world.Send && e.handle != l.handle {
-			f.broken(world.NewestHandle, "%s to %s %s", m.Name, action, p.body)
+		p, l := partOf(e.Payload), m.newest[e.ID]
+		if !sends(kind) && e.Receipt != l.receipt {
+			f.broken(world.NewestHandle, "%s to %s %s", m.Name, kind, p.body)
 		}
-		if l.talking != "" {
-			f.broken(world.OneConversation, "%s asks to %s %s while it asks to %s it", m.Name, action, p.body, l.talking)
+		if l.talking {
+			f.broken(world.OneConversation, "%s asks to %s %s while it asks to %s it", m.Name, kind, p.body, l.about)
 		}
-		l.talking = action
+		l.talking, l.about = true, kind
 		m.checkPatience(e.ID, p, now)
 		switch {
-		case action == world.Delete && !p.handled && !m.copied[p.body]:
+		case kind == simulation.DeleteRequest && !p.handled && !m.copied[p.body]:
 			f.broken(world.DeletesWhatIsDone, "%s deletes %s", m.Name, p.body)
-		case (action == heartbeat || action == world.ChangeVisibility) && f.calm && now.After(l.until):
+		case (kind == simulation.RenewRequest || kind == simulation.HideRequest) && f.calm && now.After(l.until):
 			f.broken(world.LeavesOthersAlone, "%s does so to %s, %v late", m.Name, p.body, now.Sub(l.until))
-		case action != heartbeat && now.Sub(l.from) > 11*time.Hour:
+		case kind != simulation.RenewRequest && now.Sub(l.from) > 11*time.Hour:
 			f.loop.Note(m.Name, "gives back a message held for 11 hours", int64(p.number))
 		}
-		if e.alone {
+		if strings.Contains(e.History, `"alone":1`) {
 			f.loop.Note(m.Name, "suspects a message", int64(p.number))
 			if f.calm && !f.unexplained && !p.steered && p.kind == plain {
 				f.broken(world.NoSuspects, "%s suspects %s", m.Name, p.body)
 			}
 		}
 	}
+}
+
+// sends reports whether requests of the kind send messages.
+func sends(kind simulation.RequestKind) bool {
+	return kind == simulation.CopyRequest || kind == simulation.DeadLetterRequest
 }
 
 // checkPatience checks how often m makes requests about a message.
@@ -184,43 +193,50 @@ func (m *machine) checkCopies(p *part) {
 	}
 }
 
-func (m *machine) answered(batch []entry) {
+// Answered implements simulation.Watcher.
+func (m *machine) Answered(kind simulation.RequestKind, batch []simulation.Asked, got []world.Entry, err error) {
 	for _, e := range batch {
-		m.newest[e.ID].talking = ""
+		m.newest[e.ID].talking = false
+	}
+	for i := range got {
+		switch {
+		case err != nil || got[i].Err != nil:
+		case kind == simulation.WakeRequest:
+			m.f.loop.Note(m.Name, "wakes a message", 0)
+		default:
+			m.confirmed(kind, batch[i], got[i])
+		}
 	}
 }
 
-func (m *machine) confirmed(action world.Action, e entry, c world.Entry) {
+// confirmed takes in that SQS has carried out an entry.
+func (m *machine) confirmed(kind simulation.RequestKind, e simulation.Asked, c world.Entry) {
 	f := m.f
-	if action == wakeUp {
-		f.loop.Note(m.Name, "wakes a message", 0)
-		return
-	}
-	p, l := f.byBody[e.Body], m.newest[e.ID]
-	newest := c.Receipt == receiptOf(l.handle) // or it was received again meanwhile, and that lease stands
+	p, l := partOf(e.Payload), m.newest[e.ID]
+	newest := c.Receipt == l.receipt // or it was received again meanwhile, and that lease stands
 	switch {
-	case action == world.Send:
+	case sends(kind):
 		m.copied[p.body] = true
 		p.hiddenUntil = time.Time{}
 		p.enqueued = f.sqs.Now() // or a little before
-		if e.outcome == OutcomePark {
+		if e.Outcome == consumer.OutcomePark {
 			m.checkCopies(p)
 		}
-	case action == world.Delete || !newest:
+	case kind == simulation.DeleteRequest || !newest:
 	default:
 		l.until = f.sqs.Now().Add(c.Visibility)
-		if action == world.ChangeVisibility && !f.fifo && e.outcome == OutcomeRetry {
+		if kind == simulation.HideRequest && !f.fifo && e.Outcome == consumer.OutcomeRetry {
 			p.hiddenUntil, p.hiddenID = l.until, e.ID
 		}
 	}
 }
 
 // checkReport checks how a consumer has stopped.
-func (m *machine) checkReport(r Report, took time.Duration) {
+func (m *machine) checkReport(r simulation.Left, took time.Duration) {
 	f := m.f
 	f.loop.Note(m.Name, "has stopped", r.Counts.Received)
-	if f.calm && took > m.cfg.StopBudget+time.Second {
-		f.broken(world.WithinBudget, "%s took %v of %v", m.Name, took, m.cfg.StopBudget)
+	if f.calm && took > m.Settings.StopBudget+time.Second {
+		f.broken(world.WithinBudget, "%s took %v of %v", m.Name, took, m.Settings.StopBudget)
 	}
 	c := r.Counts
 	if c.Requeued > 0 && f.quota > 0 {

@@ -1,12 +1,14 @@
-package reprise
+package machines_test
 
-import "github.com/reprise-sqs/reprise/internal/world"
+import (
+	"github.com/reprise-sqs/reprise/internal/world"
+)
 
 // workedOff reports whether nothing is in the queues but what cannot go.
-func (f *machines) workedOff() bool {
+func (f *fleet) workedOff() bool {
 	for _, q := range f.all() {
 		for d := range q.All() {
-			if f.mustGo(f.partOf(&d)) {
+			if f.mustGo(partOf(d.Payload)) {
 				return false
 			}
 		}
@@ -15,11 +17,11 @@ func (f *machines) workedOff() bool {
 }
 
 // expired reports whether the queue has kept p for its retention: it may drop p any time.
-func (f *machines) expired(p *part) bool { return f.sqs.Now().Sub(p.enqueued) >= f.retention }
+func (f *fleet) expired(p *part) bool { return f.sqs.Now().Sub(p.enqueued) >= f.retention }
 
 // mustGo reports whether p cannot stay in its queue for ever: what is given up can where no
 // dead-letter queue takes it, or not this message, and a forged history delays its message.
-func (f *machines) mustGo(p *part) bool {
+func (f *fleet) mustGo(p *part) bool {
 	if p.kind == forged && !f.signed {
 		return false
 	}
@@ -35,16 +37,16 @@ func (f *machines) mustGo(p *part) bool {
 }
 
 // checkEnd checks what has become of the messages.
-func (f *machines) checkEnd() {
+func (f *fleet) checkEnd() {
 	left := make(map[*part]bool)
 	if f.dead != nil {
 		for d := range f.dead.All() {
-			left[f.partOf(&d)] = true
+			left[partOf(d.Payload)] = true
 		}
 	}
 	for _, q := range f.all() {
 		for d := range q.All() {
-			p := f.partOf(&d)
+			p := partOf(d.Payload)
 			left[p] = true
 			if f.mustGo(p) {
 				f.broken(world.NothingIsLeft, "%s is still in %s, visible at %v", p.body, q.Name(), d.VisibleAt)

@@ -1,9 +1,11 @@
-package reprise
+package machines_test
 
 import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -30,7 +32,7 @@ type nature struct {
 }
 
 const (
-	machinesEnd   = 120 * time.Hour // after the end of the faults all is done
+	settling      = 120 * time.Hour // after the end of the faults all is done
 	machinesRange = 90 * time.Second
 )
 
@@ -78,52 +80,48 @@ func drawNature(r *rand.Rand) nature {
 }
 
 // configure draws how the consumers that start from now on are configured.
-func (f *machines) configure() {
+func (f *fleet) configure() {
 	r := f.loop.Random
-	f.cfg = Config{
-		Concurrency: 1 + r.IntN(12),
-		Prefetch:    r.IntN(22) - 1,
-		Lease:       time.Duration(2+r.IntN(40)) * time.Second,
-		StopBudget:  time.Duration(1+r.IntN(30)) * time.Second,
-		Retry:       f.drawPolicy(),
-		seed:        r.Uint64(),
+	f.cfg = consumer.Settings{LongPoll: 20 * time.Second, InFlightQuota: plan.MaxInFlight}
+	f.cfg.Concurrency = 1 + r.IntN(12)
+	prefetch := r.IntN(22) - 1
+	f.cfg.Lease = time.Duration(2+r.IntN(40)) * time.Second
+	f.cfg.StopBudget = time.Duration(1+r.IntN(30)) * time.Second
+	f.cfg.Retry = f.drawPolicy()
+	f.cfg.Seed = r.Uint64()
+	if f.batches && r.IntN(4) > 0 {
+		f.cfg.Batch = consumer.Batch{Size: 1 + r.IntN(30), Linger: time.Duration(r.IntN(3000)-500) * time.Millisecond, Bytes: 1 << (10 + r.IntN(12))}
+		f.cfg.Batch.Linger = max(f.cfg.Batch.Linger, 0)
 	}
-	if f.batch = nil; f.batches && r.IntN(4) > 0 {
-		f.batch = &BatchConfig{Size: 1 + r.IntN(30), Linger: time.Duration(r.IntN(3000)-500) * time.Millisecond, Bytes: 1 << (10 + r.IntN(12))}
+	if f.cfg.Prefetch = max(prefetch, 0); prefetch == 0 {
+		f.cfg.Prefetch = max(10, f.cfg.Batch.Size)
 	}
-	if r.IntN(3) == 0 && f.batch == nil {
+	if r.IntN(3) == 0 && f.cfg.Batch.Size == 0 {
 		f.cfg.HandlerTimeout = 3 * time.Second
 	}
 	if r.IntN(8) == 0 {
 		f.cfg.Rate = float64(2 + r.IntN(50))
 	}
 	if f.fifo {
-		f.cfg.FIFO = FIFO(r.IntN(3))
-	} else if f.cfg.Via = []Via{ViaAuto, ViaAuto, ViaVisibility, ViaRequeue}[r.IntN(4)]; f.laned {
-		f.cfg.Via = ViaAuto
+		f.cfg.FIFO = consumer.FIFO(r.IntN(3))
+	} else if f.cfg.Via = []plan.Via{plan.ViaAuto, plan.ViaAuto, plan.ViaVisibility, plan.ViaRequeue}[r.IntN(4)]; f.laned {
+		f.cfg.Via = plan.ViaAuto
 	}
-	f.cfg.InFlightQuota = f.quota
-	if f.signed {
-		f.cfg.SigningKeys = []SigningKey{{id: "of-the-fleet", secret: []byte("01234567890123456789012345678901")}}
+	if f.quota > 0 {
+		f.cfg.InFlightQuota = f.quota
 	}
-	if f.keyed {
-		f.cfg.Outage.Key = func(m *Message) string { return f.byBody[m.Body].key }
-	}
-	if f.probed {
-		f.cfg.Outage.Probe = f.probe
-	}
-	f.cfg.Outage.Threshold = []int{0, 0, 0, 3}[r.IntN(4)]
+	f.cfg.Threshold = []int{20, 20, 20, 3}[r.IntN(4)]
 	if f.rate > 0 {
 		f.cfg.Retry = retry.Policy{Backoff: retry.Exponential{Base: 2 * time.Second, Max: 2 * time.Minute}, MaxAttempts: -1, MaxAge: -1}
-		f.cfg.Rate, f.cfg.HandlerTimeout, f.cfg.Outage.Threshold = 0, 0, 0
+		f.cfg.Rate, f.cfg.HandlerTimeout, f.cfg.Threshold = 0, 0, 20
 	}
 	f.impatient = f.impatient || f.cfg.Retry.Backoff.Delay(10) < 15*time.Minute
-	f.unexplained = f.unexplained || f.starts > 0 || f.cfg.Via == ViaVisibility // a second policy counts other attempts
-	f.mayEnd = f.mayEnd || f.cfg.Retry.MaxAttempts > 0 || f.cfg.Retry.MaxAge > 0 || f.cfg.FIFO == FIFOSkip
+	f.unexplained = f.unexplained || f.starts > 0 || f.cfg.Via == plan.ViaVisibility // a second policy counts other attempts
+	f.mayEnd = f.mayEnd || f.cfg.Retry.MaxAttempts > 0 || f.cfg.Retry.MaxAge > 0 || f.cfg.FIFO == consumer.FIFOSkip
 }
 
 // drawPolicy draws when messages are tried again.
-func (f *machines) drawPolicy() retry.Policy {
+func (f *fleet) drawPolicy() retry.Policy {
 	r := f.loop.Random
 	most := time.Duration(1+r.IntN(60)) * time.Second
 	p := retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: most}, MaxAttempts: []int{-1, 3, 5}[r.IntN(3)], MaxAge: -1}

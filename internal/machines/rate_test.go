@@ -1,4 +1,4 @@
-package reprise
+package machines_test
 
 import (
 	"time"
@@ -25,7 +25,7 @@ type dependency struct {
 
 // answers reports whether the dependency answers a handler now. It may answer as many at
 // once as it otherwise does in a second.
-func (f *machines) answers() bool {
+func (f *fleet) answers() bool {
 	d, now := &f.dependency, f.loop.Now()
 	spacing := time.Duration(float64(time.Second) / f.rate)
 	if d.ready.Before(now) {
@@ -40,7 +40,7 @@ func (f *machines) answers() bool {
 }
 
 // supply keeps more messages in the queue than the dependency has answers for.
-func (f *machines) supply() {
+func (f *fleet) supply() {
 	if f.rate == 0 {
 		return
 	}
@@ -58,7 +58,7 @@ func (f *machines) supply() {
 }
 
 // checkRate checks how many handlers the dependency has answered in the window.
-func (f *machines) checkRate() {
+func (f *fleet) checkRate() {
 	if f.rate == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package reprise
+package reprise_test
 
 import (
 	"flag"
@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/race"
+	"github.com/reprise-sqs/reprise/internal/simulation"
 	"github.com/reprise-sqs/reprise/internal/world"
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -72,16 +75,16 @@ func TestWeakDependencyRecovers(t *testing.T) {
 // run runs the consumers until no message is left. It returns the time since the outage, and the
 // most attempts at once as a share of the capacity.
 func (r weakRecovery) run(t *testing.T, seed uint64) (took time.Duration, overload float64) {
-	l := world.NewLoop(machinesEpoch, seed)
+	l := world.NewLoop(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), seed)
 	sqs := l.NewService()
 	queue := sqs.Create("main", engine.Settings{Visibility: time.Minute, Retention: 14 * 24 * time.Hour})
 	for i := range r.messages {
-		queue.Put(engine.Message{Delay: -1, Payload: &letter{body: fmt.Sprint(i)}})
+		queue.Put(engine.Message{Delay: -1, Payload: i})
 	}
 	const back = weakHealthy + weakOutage
 	isDown := func() bool { return l.Since() >= weakHealthy && l.Since() < back }
 	running, left := 0, r.messages
-	model := func([]*Message) work {
+	model := func(*simulation.Message) simulation.Run {
 		running++
 		failed, stretch := isDown(), 1.0
 		if l.Since() >= back {
@@ -90,12 +93,12 @@ func (r weakRecovery) run(t *testing.T, seed uint64) (took time.Duration, overlo
 			stretch = max(1, load)
 			failed = l.Chance(1 - 1/stretch)
 		}
-		return work{
-			takes:    time.Duration(float64(weakTakes) * stretch * (0.9 + 0.2*l.Random.Float64())),
-			finished: func() { running-- },
-			errs: func() []error {
+		return simulation.Run{
+			Takes: time.Duration(float64(weakTakes) * stretch * (0.9 + 0.2*l.Random.Float64())),
+			Over:  func() { running-- },
+			Ends: func() []simulation.Result {
 				if failed || isDown() {
-					return []error{Unavailable(errOfHandler)}
+					return []simulation.Result{{Err: errUnavailable, Unavailable: true}}
 				}
 				left--
 				return nil
@@ -103,16 +106,21 @@ func (r weakRecovery) run(t *testing.T, seed uint64) (took time.Duration, overlo
 		}
 	}
 	for n := range r.consumers {
-		cfg := Config{
-			Concurrency: r.concurrency,
-			Retry:       retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1, MaxAge: -1},
-			seed:        l.Random.Uint64(),
-		}
-		p := l.Start(fmt.Sprint("node-", n+1), 0, 0)
-		latency := world.Latency{Base: time.Millisecond, Spread: time.Millisecond, Most: time.Second}
-		if err := simulateOne(newHost(l, p), simulation{sqs: sqs, queue: queue, latency: latency, spec: spec{cfg: cfg}}, model); err != nil {
+		c, err := simulation.New(simulation.Spec{
+			Settings: consumer.Settings{
+				Settings:    plan.Settings{Lease: time.Minute},
+				Retry:       retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: time.Minute}, MaxAttempts: -1, MaxAge: -1},
+				Concurrency: r.concurrency, Prefetch: 10, LongPoll: 20 * time.Second, StopBudget: 25 * time.Second,
+				InFlightQuota: plan.MaxInFlight, Threshold: 20, Seed: l.Random.Uint64(),
+			},
+			Process: l.Start(fmt.Sprint("node-", n+1), 0, 0), Service: sqs, Queue: queue,
+			Latency: world.Latency{Base: time.Millisecond, Spread: time.Millisecond, Most: time.Second},
+			Handler: model, Observed: true,
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
+		c.Start()
 	}
 	for l.Since() < back || left > 0 {
 		if err := l.Run(l.Since() + 100*time.Millisecond); err != nil {

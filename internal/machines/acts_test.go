@@ -1,4 +1,4 @@
-package reprise
+package machines_test
 
 import (
 	"errors"
@@ -8,27 +8,26 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/history"
+	"github.com/reprise-sqs/reprise/internal/simulation"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
-// machineAct is what fate or an operator does to a fleet, at some time after its start.
-type machineAct struct {
+// act is what fate or an operator does to a fleet, at some time after its start.
+type act struct {
 	at   time.Duration
 	what string
 	node int
 	take time.Duration
 }
 
-func (a machineAct) String() string {
+func (a act) String() string {
 	return fmt.Sprintf("%v: %s node %d for %v", a.at.Round(time.Second), a.what, a.node, a.take.Round(time.Second))
 }
 
-func drawMachineActs(seed uint64, of nature) (acts []machineAct) {
+func drawActs(seed uint64, of nature) (acts []act) {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: a simulation
 	kinds := []string{"send", "send", "send", "start", "stop", "roll out", "pause", "limit", "redrive"}
 	if !of.calm {
@@ -36,7 +35,7 @@ func drawMachineActs(seed uint64, of nature) (acts []machineAct) {
 	}
 	if of.rate > 0 {
 		end := of.lives - window - recovery
-		return []machineAct{{time.Duration(random.Int64N(int64(end / 2))), "outage", 0, time.Duration(random.Int64N(int64(end / 2)))}}
+		return []act{{time.Duration(random.Int64N(int64(end / 2))), "outage", 0, time.Duration(random.Int64N(int64(end / 2)))}}
 	}
 	if of.keyed {
 		kinds = append(kinds, "pause a key of")
@@ -45,27 +44,27 @@ func drawMachineActs(seed uint64, of nature) (acts []machineAct) {
 	if long { // consumers that live long enough to hold messages for as long as SQS permits
 		kinds = []string{"send", "pause", "redrive", "disturb"}
 		at := time.Duration(random.Int64N(int64(8 * time.Hour)))
-		acts = append(acts, machineAct{at, "flood", 0, 0}, machineAct{at, "outage", 0, 14 * time.Hour})
+		acts = append(acts, act{at, "flood", 0, 0}, act{at, "outage", 0, 14 * time.Hour})
 	}
 	for range 6 + random.IntN(24) {
-		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(of.lives))), kinds[random.IntN(len(kinds))], random.IntN(4), time.Duration(random.Int64N(int64(20 * time.Minute)))})
+		acts = append(acts, act{time.Duration(random.Int64N(int64(of.lives))), kinds[random.IntN(len(kinds))], random.IntN(4), time.Duration(random.Int64N(int64(20 * time.Minute)))})
 	}
 	if random.IntN(12) == 0 {
-		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(time.Hour))), "flood", random.IntN(4), 0})
+		acts = append(acts, act{time.Duration(random.Int64N(int64(time.Hour))), "flood", random.IntN(4), 0})
 	}
 	if !of.calm && random.IntN(16) == 0 {
-		acts = append(acts, machineAct{time.Duration(random.Int64N(int64(of.lives))), "fail the region of", 0, time.Hour})
+		acts = append(acts, act{time.Duration(random.Int64N(int64(of.lives))), "fail the region of", 0, time.Hour})
 	}
-	slices.SortStableFunc(acts, func(a, b machineAct) int { return int(a.at - b.at) })
+	slices.SortStableFunc(acts, func(a, b act) int { return int(a.at - b.at) })
 	return acts
 }
 
 // Loop implements world.Simulation.
-func (f *machines) Loop() *world.Loop { return f.loop }
+func (f *fleet) Loop() *world.Loop { return f.loop }
 
 // Live implements world.Simulation: it runs the fleet through acts and then, without faults,
 // to its end.
-func (f *machines) Live(acts []machineAct) error {
+func (f *fleet) Live(acts []act) error {
 	for range 1 + f.loop.Random.IntN(3) {
 		f.start()
 	}
@@ -80,7 +79,7 @@ func (f *machines) Live(acts []machineAct) error {
 		if err := f.loop.Run(end); err != nil {
 			return err
 		}
-		if len(f.wrong) > 0 || end > f.lives && (end > f.lives+machinesEnd || f.workedOff()) {
+		if len(f.wrong) > 0 || end > f.lives && (end > f.lives+settling || f.workedOff()) {
 			break
 		}
 	}
@@ -98,21 +97,21 @@ func (f *machines) Live(acts []machineAct) error {
 }
 
 // mend ends all faults.
-func (f *machines) mend() {
+func (f *fleet) mend() {
 	f.checkRate()
 	f.mended = true
 	f.sqs.Down = false
 	clear(f.down)
 	f.back = f.loop.Now()
 	if f.front != nil {
-		f.front.link.Faults = nil
+		f.front.Link.Faults = nil
 	}
 	alive := false
 	for _, n := range f.nodes {
 		alive = alive || n.Alive()
 		f.pause(n, false)
 		for _, m := range n.consumers {
-			m.link.Faults, m.beats.Faults = nil, nil
+			m.Link.Faults, m.Beats.Faults = nil, nil
 			for number := range 3 {
 				if key := keyOf(number); m.pausedKey[key] {
 					m.pauseKey(key, false)
@@ -128,7 +127,7 @@ func (f *machines) mend() {
 	f.loop.After(time.Hour, "fate", func() { f.checkNewcomers(f.parts[fresh:]) })
 }
 
-func (f *machines) do(a machineAct) {
+func (f *fleet) do(a act) {
 	if len(f.nodes) == 0 {
 		f.start()
 	}
@@ -170,8 +169,8 @@ func (f *machines) do(a machineAct) {
 	case "forbid":
 		action := []world.Action{world.Send, world.Delete, world.ChangeVisibility, world.Receive}[a.node]
 		for _, m := range n.consumers {
-			m.link.Faults = map[world.Action]world.Faults{action: {Deny: float64(a.take % 2), DenyKey: 1}}
-			f.loop.After(a.take, "fate", func() { m.link.Faults = nil })
+			m.Link.Faults = map[world.Action]world.Faults{action: {Deny: float64(a.take % 2), DenyKey: 1}}
+			f.loop.After(a.take, "fate", func() { m.Link.Faults = nil })
 		}
 	default:
 		f.operate(n, a)
@@ -179,7 +178,7 @@ func (f *machines) do(a machineAct) {
 }
 
 // operate does what an operator does to a consumer that lives.
-func (f *machines) operate(n *node, a machineAct) {
+func (f *fleet) operate(n *node, a act) {
 	if !n.Alive() {
 		return
 	}
@@ -189,14 +188,14 @@ func (f *machines) operate(n *node, a machineAct) {
 		f.pause(n, true)
 		f.loop.After(a.take, "fate", func() { f.pause(n, false) })
 	case "limit":
-		if m.Consumer.pool == nil { // that of a Pool goes by the clock of the system
+		if m.pool == nil {
 			m.wanted = 1 + a.node*5
 			m.limit = max(m.wanted, m.handlers)
-			_ = m.SetConcurrency(m.wanted)
+			m.Operate(func(c *consumer.Machine) { c.SetConcurrency(m.wanted) })
 		}
 	case "wake":
 		f.outages = true
-		m.Wake()
+		m.each(func(c *consumer.Machine) { c.Wake() })
 	case "pause a key of":
 		key := keyOf(a.node)
 		m.pauseKey(key, true)
@@ -205,32 +204,31 @@ func (f *machines) operate(n *node, a machineAct) {
 }
 
 func (m *machine) pauseKey(key string, paused bool) {
-	if !m.Alive() || m.n.stopped {
+	if !m.Process.Alive() || m.n.stopped {
 		return
 	}
 	for _, m := range m.n.consumers {
-		if m.pausedKey[key] = paused; paused {
-			_ = m.PauseKey(key)
+		m.pausedKey[key] = paused
+		m.each(func(c *consumer.Machine) { c.SetKeyPaused(key, paused) })
+		if paused {
 			m.f.loop.Note(m.Name, "pauses a key", 0)
-		} else {
-			_ = m.ResumeKey(key)
 		}
 	}
 }
 
-func (f *machines) disturb(n *node, by world.Faults) {
+func (f *fleet) disturb(n *node, by world.Faults) {
 	for _, m := range n.consumers {
-		m.link.Faults = map[world.Action]world.Faults{"": by}
-		m.beats.Faults = m.link.Faults
+		m.Link.Faults = map[world.Action]world.Faults{"": by}
+		m.Beats.Faults = m.Link.Faults
 	}
 	if f.front != nil {
 		by.Deny = 0 // it would give messages up
-		f.front.link.Faults = map[world.Action]world.Faults{"": by}
+		f.front.Link.Faults = map[world.Action]world.Faults{"": by}
 	}
 }
 
 // fail lets what handlers need be unavailable for a while, all of it or for one key.
-func (f *machines) fail(a machineAct) {
+func (f *fleet) fail(a act) {
 	key := ""
 	if f.keyed && a.node > 0 {
 		key = keyOf(a.node)
@@ -244,7 +242,7 @@ func (f *machines) fail(a machineAct) {
 
 func keyOf(number int) string { return fmt.Sprint("k", number%3) }
 
-func (f *machines) send(n int) {
+func (f *fleet) send(n int) {
 	r := f.loop.Random
 	for range n {
 		p := &part{number: len(f.parts), queue: f.queues[r.IntN(len(f.queues))], enqueued: f.sqs.Now()}
@@ -267,37 +265,27 @@ func (f *machines) send(n int) {
 		}
 		m.Payload = f.write(p)
 		f.parts = append(f.parts, p)
-		f.byBody[p.body] = p
 		if f.front != nil && p.queue == f.queues[0] && p.kind == plain {
-			f.front.send(m)
+			f.front.Send(m)
 		} else {
 			p.queue.Put(m)
 		}
 	}
 }
 
-// write is the content of p.
-func (f *machines) write(p *part) *letter {
-	l := &letter{attributes: make(map[string]types.MessageAttributeValue), damaged: p.kind == corrupt}
-	text := func(s string) types.MessageAttributeValue {
-		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
-	}
+// write is the payload of p.
+func (f *fleet) write(p *part) any {
 	switch p.kind {
-	case crowded:
-		for i := range maxAttributes {
-			l.attributes[fmt.Sprint("attribute-", i)] = text("x")
-		}
 	case large:
 		p.body += strings.Repeat("x", 3000)
 	case forged:
-		l.attributes[HistoryAttribute] = text(f.forge(p.queue.Name()))
+		return &simulation.Copy{Payload: p, History: f.forge(p.queue.Name())}
 	}
-	l.body = p.body
-	return l
+	return p
 }
 
 // forge draws a history that nobody has.
-func (f *machines) forge(queue string) string {
+func (f *fleet) forge(queue string) string {
 	r := f.loop.Random
 	h := history.History{Queue: queue, Origin: origin, Attempt: r.IntN(10), Releases: r.IntN(30), Alone: r.IntN(2), Unavailable: r.IntN(2) == 0}
 	now := f.sqs.Now()
@@ -313,12 +301,12 @@ func (f *machines) forge(queue string) string {
 // origin is what forged histories say is the first message of theirs.
 const origin = "00000000-0000-0000-0000-00000000f06e"
 
-func (f *machines) redrive() {
+func (f *fleet) redrive() {
 	if f.dead == nil {
 		return
 	}
 	for _, d := range f.dead.Messages() {
-		p := f.partOf(&d)
+		p := partOf(d.Payload)
 		p.redriven, p.hiddenUntil, p.kills, p.enqueued, p.queue = true, time.Time{}, 0, f.sqs.Now(), f.queues[0]
 	}
 	moved, err := f.dead.Redrive(f.queues[0], len(f.parts))

@@ -1,8 +1,10 @@
-package reprise
+package machines_test
 
 import (
 	"time"
 
+	"github.com/reprise-sqs/reprise/internal/breaker"
+	"github.com/reprise-sqs/reprise/internal/consumer"
 	"github.com/reprise-sqs/reprise/internal/engine"
 	"github.com/reprise-sqs/reprise/internal/world"
 )
@@ -14,7 +16,7 @@ const (
 )
 
 // every looks at the fleet from time to time.
-func (f *machines) every() {
+func (f *fleet) every() {
 	f.loop.After(lookEvery, "the observer", func() {
 		f.look()
 		f.every()
@@ -22,7 +24,7 @@ func (f *machines) every() {
 }
 
 // look checks that work gets on.
-func (f *machines) look() {
+func (f *fleet) look() {
 	visible := make(map[*world.Queue]map[uint64]int)
 	for _, n := range f.nodes {
 		for _, m := range n.consumers {
@@ -44,23 +46,23 @@ func (f *machines) look() {
 				m.leftAlone = nil
 				continue
 			}
-			if visible[m.queue] == nil {
-				visible[m.queue] = f.receivable(m.queue)
+			if visible[m.Queue] == nil {
+				visible[m.Queue] = f.receivable(m.Queue)
 			}
 			for number, receives := range m.leftAlone {
-				if now, ok := visible[m.queue][number]; ok && now == receives {
-					f.broken(world.NobodyWaits, "message %d of %s, for %v, %s", number, m.queue.Name(), lookEvery, f.states())
+				if now, ok := visible[m.Queue][number]; ok && now == receives {
+					f.broken(world.NobodyWaits, "message %d of %s, for %v, %s", number, m.Queue.Name(), lookEvery, f.states())
 				}
 			}
-			m.leftAlone = visible[m.queue]
+			m.leftAlone = visible[m.Queue]
 		}
 	}
 }
 
 // checkBreaker checks that the outage which b is about is looked into, and ends.
-func (m *machine) checkBreaker(b BreakerStatus) {
+func (m *machine) checkBreaker(b consumer.Breaker) {
 	f, now := m.f, m.f.loop.Now()
-	if f.mended && now.Sub(f.back) > longestRecovery && m.cfg.HandlerTimeout == 0 && b.State != BreakerClosed && b.Held > 0 { // with none held, others may take all that could be tried
+	if f.mended && now.Sub(f.back) > longestRecovery && m.Settings.HandlerTimeout == 0 && b.State != breaker.Closed && b.Held > 0 { // with none held, others may take all that could be tried
 		f.broken(world.OutagesEnd, "that of %s is %v: %s", m.Name, b.State, f.states())
 	}
 	since, waits := m.quiet[b.Key]
@@ -76,7 +78,7 @@ func (m *machine) checkBreaker(b BreakerStatus) {
 
 // receivable are the receives so far of the messages that a receive from q could bring now, by
 // their numbers: of a FIFO queue the heads of groups.
-func (f *machines) receivable(q *world.Queue) map[uint64]int {
+func (f *fleet) receivable(q *world.Queue) map[uint64]int {
 	all := make(map[uint64]int)
 	if visible, _, _ := q.Counts(); visible == 0 {
 		return all
@@ -100,10 +102,10 @@ func (f *machines) receivable(q *world.Queue) map[uint64]int {
 
 // checkNewcomers checks that messages were run that were sent when the faults had ended,
 // whatever else is there.
-func (f *machines) checkNewcomers(fresh []*part) {
+func (f *fleet) checkNewcomers(fresh []*part) {
 	for _, p := range fresh {
 		set := p.queue.Settings()
-		if _, inFlight, _ := p.queue.Counts(); set.InFlightLimit > 0 && inFlight+maxBatch > set.InFlightLimit {
+		if _, inFlight, _ := p.queue.Counts(); set.InFlightLimit > 0 && inFlight+consumer.MaxBatch > set.InFlightLimit {
 			continue // SQS hands out hardly any while others wait for hours
 		}
 		if !p.ran && !p.refused {

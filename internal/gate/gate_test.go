@@ -240,13 +240,28 @@ func TestTurnOfTried(t *testing.T) {
 		t.Fatal("it is not their turn after enough others")
 	}
 	g.Pass(true)
-	if g.TurnOfTried() {
+	if g.TurnOfTried() || g.credit != 0 {
 		t.Error("another passes after one")
+	}
+	g.Pass(false)
+	for n := range othersPerTried - 1 {
+		if g.credit != 0 {
+			t.Errorf("credit of %d after %d others", g.credit, n+1)
+		}
+		g.Pass(false)
+	}
+	if g.Pass(true); g.credit != 0 {
+		t.Errorf("credit of %d", g.credit)
 	}
 	if g.TriedSucceeded(); g.TurnOfTried() {
 		t.Error("another passes before others that wait")
 	}
-	if g.Unhold(false); !g.TurnOfTried() {
+	g.Pass(true)
+	g.Unhold(false)
+	if g.TurnOfTried() {
+		t.Error("it is their turn without credit")
+	}
+	if g.TriedSucceeded(); !g.TurnOfTried() {
 		t.Error("it is not their turn although the last has succeeded, and no other waits")
 	}
 	if at := g.NextTurn(start); level > g.Active() && !at.Equal(start) {
@@ -264,6 +279,9 @@ func TestTurnOfTried(t *testing.T) {
 	}
 	g.Hold(true)
 	g.Turn(func(b *breaker.Breaker) { b.Relapse(time.Second, 10, start) })
+	if g.credit != 0 || g.others != 0 || g.passed != 0 {
+		t.Errorf("after a turn: %+v", g)
+	}
 	g.TriedSucceeded()
 	if g.TurnOfTried() {
 		t.Error("it is their turn while the level is too high")

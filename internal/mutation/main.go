@@ -37,6 +37,7 @@ var (
 	quick = flag.Duration("quick", 300*time.Millisecond, "with -also and -together: tests that take longer are left out")
 	files = flag.String("files", "", "mutate only these files, by their names with commas between (all)")
 
+	only     = flag.String("run", "^(Test|Fuzz|Example)", "run only the package's tests that match")
 	together = flag.Bool("together", false, "run the quick tests that reach a mutant in one process: for packages of many tests")
 )
 
@@ -185,7 +186,7 @@ func build(overlay, dir, path, folder string) (*runner, error) {
 // baseline runs each test without a mistake.
 func (r *runner) baseline(dir string) error {
 	file := filepath.Join(dir, "seen")
-	names, err := r.command(context.Background(), []string{seenName + "=" + file}, "-test.list", "^(Test|Fuzz|Example)").Output()
+	names, err := r.command(context.Background(), []string{seenName + "=" + file}, "-test.list", *only).Output()
 	if err != nil {
 		return fmt.Errorf("listing its tests: %w", err)
 	}
@@ -206,7 +207,7 @@ func (r *runner) baseline(dir string) error {
 func (r *runner) observe(name, file string) (test, error) {
 	t := test{name: name, reaches: make(map[int]bool)}
 	began := time.Now()
-	if out, err := r.command(context.Background(), []string{seenName + "=" + file}, "-test.run", only(name)).CombinedOutput(); err != nil {
+	if out, err := r.command(context.Background(), []string{seenName + "=" + file}, "-test.run", exactly(name)).CombinedOutput(); err != nil {
 		return t, fmt.Errorf("%s fails without a mistake: %w\n%s", name, err, out)
 	}
 	t.took = time.Since(began)
@@ -235,8 +236,8 @@ func (r *runner) command(ctx context.Context, variables []string, args ...string
 	return cmd
 }
 
-// only is a pattern that matches the test alone.
-func only(name string) string { return "^" + name + "$" }
+// exactly is a pattern that matches the test alone.
+func exactly(name string) string { return "^" + name + "$" }
 
 // each finds the fate of each mutant by its number, of as many at once as there are processors.
 func each(mutants []mutant, fates []fate, one func(number int) fate) {
@@ -299,7 +300,7 @@ func (r *runner) passes(t test, number int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second+10*t.took)
 	defer cancel()
 	variables := []string{fmt.Sprintf("%s=%d", mutantName, number), fmt.Sprintf("%s=%d", limitName, 1000+10*t.asked)}
-	return r.command(ctx, variables, "-test.run", only(t.name)).Run() == nil
+	return r.command(ctx, variables, "-test.run", exactly(t.name)).Run() == nil
 }
 
 // report prints the survivors, and returns an error if there are too many.

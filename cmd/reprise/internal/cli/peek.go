@@ -103,7 +103,8 @@ func (a *app) search() *cobra.Command {
 		Use:   "search QUEUE",
 		Short: "Find messages of a queue by id, body, attribute or error",
 		Long: `Look at all messages that are visible in QUEUE, a name or URL, print those that are
-selected, and give all of them back.
+selected, and give all of them back. The search ends when SQS shows no more messages that
+were there at its start, even if others are being sent.
 
 ` + aboutSelection + `
 
@@ -252,7 +253,11 @@ func (l *look) note(looked, matches, atLimit int) {
 	if matches < looked {
 		text += ", of which " + strconv.Itoa(matches) + " matched"
 	}
-	if looked > 0 {
+	switch {
+	case looked > 0 && l.app.ctx.Err() != nil:
+		text += fmt.Sprintf("; it was stopped before they were given back: they stay hidden from consumers for up to %v", l.pass.Lease)
+		fallthrough
+	case looked > 0:
 		text += "; to SQS a look is a receive: it has raised their receive counts by one"
 	}
 	if atLimit > 0 {

@@ -35,7 +35,8 @@ type Pass struct {
 	Keys     []reprise.SigningKey // for the stories of dead letters
 	// Most is how many messages it looks at, at most; 0: no limit.
 	Most int
-	// Polls is how many receives in a row must bring nothing for the queue to count as empty.
+	// Polls is how many receives in a row must bring nothing that was in the queue at the start for
+	// the pass to end.
 	Polls int
 	// Lease is how long SQS hides a message from others if the pass is killed. A pass looks for half
 	// as long at most, so that it sees no message twice.
@@ -77,14 +78,19 @@ const (
 // deleteRetry is for a delete that SQS failed to carry out.
 var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Millisecond, Max: 5 * time.Second}, MaxAttempts: 5}
 
-// Run hands the messages to visit, batch by batch, until the queue seems empty, enough were seen,
-// visit returns an error, or stop is closed. After ErrEnough Run returns nil. now is SQS's time, as
+// dateUnit is the resolution of SQS's time, the Date of its answers.
+const dateUnit = time.Second
+
+// Run hands the messages to visit, batch by batch, until the queue seems to have none that were there
+// at the start, enough were seen, visit returns an error, or stop is closed. Messages that are sent
+// meanwhile are visited too, but do not prolong the pass. After ErrEnough Run returns nil. now is SQS's time, as
 // far as it is known. Run gives back the messages that it holds also after a failure, but not after
 // the end of ctx: then they stay hidden until the end of their lease.
 func (p Pass) Run(ctx context.Context, stop <-chan struct{}, visit func(batch []Message, now time.Time) ([]Verdict, error)) (o Outcome, err error) {
 	held := make(map[string]string) // receipt handles by message id
 	defer func() { err = errors.Join(err, p.release(ctx, held)) }()
 	began := time.Now()
+	var start time.Time // SQS's, rounded up
 	for empty := 0; empty < max(p.Polls, 1); {
 		room := batchSize
 		if p.Most > 0 {
@@ -109,11 +115,15 @@ func (p Pass) Run(ctx context.Context, stop <-chan struct{}, visit func(batch []
 		if err != nil {
 			return o, err
 		}
+		if start.IsZero() {
+			start = now.Add(dateUnit)
+		}
+		if empty++; slices.ContainsFunc(batch, func(m Message) bool { return !m.Sent.After(start) }) {
+			empty = 0
+		}
 		if len(batch) == 0 {
-			empty++
 			continue
 		}
-		empty = 0
 		o.Looked += len(batch)
 		verdicts, err := visit(batch, now)
 		if errors.Is(err, ErrEnough) {

@@ -236,6 +236,7 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 	})
 	if len(found) > 0 {
 		l.app.printTable(operate.MessagesTable(found, l.plan.MaxReceives, last))
+		fmt.Fprint(l.app.stdout, operate.WaitsText(found, time.Now()))
 	}
 	l.note(outcome.Looked, matches, atLimit)
 	if unknown != "" {

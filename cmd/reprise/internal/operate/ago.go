@@ -20,6 +20,14 @@ func Ago(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Second)) + "s"
 }
 
+// Clock is a time in the local zone, without the date if it is less than twelve hours from now.
+func Clock(t, now time.Time) string {
+	if t = t.Local(); now.Sub(t).Abs() < 12*time.Hour {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
 func twoUnits(n int, unit string, rest int, smaller string) string {
 	if rest == 0 {
 		return strconv.Itoa(n) + unit

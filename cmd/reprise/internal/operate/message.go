@@ -1,15 +1,19 @@
 package operate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/repriselambda"
 )
 
@@ -155,4 +159,67 @@ func MessagesTable(messages []Message, maxReceives int, now time.Time) Table {
 		t.Rows = append(t.Rows, []string{m.ID, Ago(now.Sub(m.Sent)), receives, m.Group, why, state, m.Body})
 	}
 	return t.WithoutEmpty()
+}
+
+// maxReasons is how many reasons WaitsText has, at most.
+const maxReasons = 8
+
+// WaitsText has a line for each reason for which messages wait: how many, in which state, until when,
+// and why.
+func WaitsText(messages []Message, now time.Time) string {
+	type reason struct{ state, why, pattern string }
+	type wait struct {
+		messages    int
+		first, last time.Time
+		problem     string // the pattern, if errors differ in their ids and numbers
+	}
+	var order []reason
+	waits := make(map[reason]*wait)
+	for i := range messages {
+		s := messages[i].Standing
+		if s == nil || s.State == StandingDead {
+			continue
+		}
+		r := reason{s.State, s.Why, Pattern(s.Error)}
+		w := waits[r]
+		if w == nil {
+			w = &wait{first: s.Until, last: s.Until, problem: s.Error}
+			waits[r], order = w, append(order, r)
+		}
+		w.messages++
+		if s.Error != w.problem {
+			w.problem = r.pattern
+		}
+		if s.Until.Before(w.first) {
+			w.first = s.Until
+		}
+		w.last = latest(w.last, s.Until)
+	}
+	var b strings.Builder
+	for i, r := range order {
+		if i == maxReasons {
+			fmt.Fprintf(&b, "and %s: --json has the reason of each message\n", plural.Of(len(order)-i, "more reason"))
+			break
+		}
+		w := waits[r]
+		text := fmt.Sprintf("%d %s%s: %s", w.messages, r.state, untilText(w.first, w.last, now), r.why)
+		if w.problem != "" {
+			text += "; last error: " + w.problem
+		}
+		b.WriteString(terminal.Line(text, maxCell) + "\n")
+	}
+	return b.String()
+}
+
+// untilText is the end of waits of which the first ends at one time and the last at another.
+func untilText(first, last, now time.Time) string {
+	switch {
+	case last.IsZero():
+		return ""
+	case first.IsZero():
+		return ", the last until " + Clock(last, now)
+	case Clock(first, now) == Clock(last, now):
+		return " until " + Clock(last, now)
+	}
+	return ", the first until " + Clock(first, now) + ", the last until " + Clock(last, now)
 }

@@ -111,6 +111,11 @@ func (f *Facts) explain() Standing {
 		}
 	case f.State == StandingDelayed:
 		return Standing{State: StandingDelayed, Until: f.Due, Why: "sent with a delay"}
+	case f.State == StandingInFlight && f.Consumer != nil:
+		return Standing{
+			State: StandingInFlight, Until: f.Due,
+			Why: "received by somebody else than the process that was asked: by another consumer, or by a command such as search that was killed before it gave it back",
+		}
 	case f.State == StandingInFlight:
 		return Standing{
 			State: StandingInFlight, Until: f.Due, Why: "received, and not yet visible again: its handler runs, or it is hidden until its retry",
@@ -142,17 +147,17 @@ func (f *Facts) visible() Standing {
 	c := f.Consumer
 	switch {
 	case c == nil:
-		s.Why, s.Unknown = "for a consumer to receive it", "what its consumers wait for: no process that consumes the queue was found; name it with --admin"
+		s.Why, s.Unknown = "waits for a consumer to receive it", "what its consumers wait for: no process that consumes the queue was found; name it with --admin"
 	case c.Paused:
 		s.State, s.Why = StandingHeld, "the queue is paused until reprise resume"
 	case c.Outage != "":
 		s.State, s.Why, s.Error, s.Since, s.Until = StandingHeld, "the circuit breaker is open, so nothing is received until the next probe", c.Outage, c.OutageSince, c.NextProbe
 	case c.Running >= c.Concurrency:
-		s.Why = fmt.Sprintf("for a free place: %d of %d handlers run", c.Running, c.Concurrency)
+		s.Why = fmt.Sprintf("waits for a free place: %d of %d handlers run", c.Running, c.Concurrency)
 	case c.Rate > 0:
-		s.Why = fmt.Sprintf("for a receive: handlers start at %g/s", c.Rate)
+		s.Why = fmt.Sprintf("waits for a receive: handlers start at %g/s", c.Rate)
 	default:
-		s.Why = fmt.Sprintf("for the next receive: %d of %d handlers run", c.Running, c.Concurrency)
+		s.Why = fmt.Sprintf("waits for the next receive: %d of %d handlers run", c.Running, c.Concurrency)
 	}
 	return s
 }
@@ -191,11 +196,11 @@ func (h *Held) explain() Standing {
 	case "others-alone":
 		s.Why = "another message, which seems to crash its worker, runs alone"
 	case "place":
-		s.Why = "for a free place: as many handlers run as may"
+		s.Why = "waits for a free place: as many handlers run as may"
 	case "rate":
-		s.Why = "for its turn by the rate of the consumer"
+		s.Why = "waits for its turn: the consumer has a rate"
 	case "batch":
-		s.Why = "for its batch to be full or due"
+		s.Why = "waits for its batch to be full or due"
 	case "given-up":
 		s.State, s.Why = StandingGivenUp, h.Reason+": no dead-letter queue has accepted it, and its handler does not run again in this process"
 	default:

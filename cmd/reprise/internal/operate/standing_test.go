@@ -44,15 +44,16 @@ func TestExplain(t *testing.T) {
 		"delayed":       {operate.Facts{Message: plain, State: "delayed", Due: in(time.Minute)}, "delayed, until 2026-01-02T12:01:00Z: sent with a delay"},
 		"delayed copy":  {operate.Facts{Message: copied, State: "delayed", Due: in(time.Minute)}, "waiting for a retry, attempt 3, until 2026-01-02T13:00:00Z: sent back as a copy, and delayed by the queue until its retry is due: no"},
 		"in flight":     {operate.Facts{Message: plain, State: "in flight", Due: in(time.Minute)}, "in flight, until 2026-01-02T12:01:00Z: received, and not yet visible again"},
+		"another's":     {operate.Facts{Message: plain, State: "in flight", Due: in(time.Minute), Consumer: &operate.Busy{}}, "in flight, until 2026-01-02T12:01:00Z: received by somebody else than the process that was asked"},
 		"not on SQS":    {operate.Facts{}, "not known: whether it is in flight, delayed or deleted: SQS shows a message to its receiver only"},
 		"dead":          {operate.Facts{Message: dead, State: "visible"}, "dead, since 2026-01-02T12:00:00Z: given up: attempts after 12 attempts; it stays until it is redriven or deleted, or expires: 503"},
 		"behind a head": {operate.Facts{Message: plain, State: "visible", Head: "h"}, "held back: behind h of its FIFO group, which is hidden"},
-		"no consumer":   {operate.Facts{Message: plain}, "visible: for a consumer to receive it; not known: what its consumers wait for"},
+		"no consumer":   {operate.Facts{Message: plain}, "visible: waits for a consumer to receive it; not known: what its consumers wait for"},
 		"paused":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Paused: true, Outage: "x"}}, "held back: the queue is paused until reprise resume"},
 		"outage":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Outage: "refused", NextProbe: in(time.Minute)}}, "held back, until 2026-01-02T12:01:00Z: the circuit breaker is open"},
-		"no place":      {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 10, Concurrency: 10}}, "visible: for a free place: 10 of 10 handlers run"},
-		"rate":          {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 1, Concurrency: 10, Rate: 2.5}}, "visible: for a receive: handlers start at 2.5/s"},
-		"next":          {operate.Facts{Message: copied, Consumer: &operate.Busy{Running: 1, Concurrency: 10}}, "visible, attempt 3: for the next receive: 1 of 10 handlers run: no"},
+		"no place":      {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 10, Concurrency: 10}}, "visible: waits for a free place: 10 of 10 handlers run"},
+		"rate":          {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 1, Concurrency: 10, Rate: 2.5}}, "visible: waits for a receive: handlers start at 2.5/s"},
+		"next":          {operate.Facts{Message: copied, Consumer: &operate.Busy{Running: 1, Concurrency: 10}}, "visible, attempt 3: waits for the next receive: 1 of 10 handlers run: no"},
 	} {
 		test.facts.Address = "http://here"
 		s := test.facts.Explain()
@@ -68,5 +69,56 @@ func TestExplain(t *testing.T) {
 		if s := (&operate.Facts{Held: &held}).Explain(); s.Why == held.Stage || s.Why == "" || s.State == "" {
 			t.Errorf("stage %v is explained as %+v", stage, s)
 		}
+	}
+}
+
+// TestWaitsText: messages that wait alike are one line, with the first and the last end of their waits.
+func TestWaitsText(t *testing.T) {
+	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	until := func(d time.Duration) string { return operate.Clock(at.Add(d), at) }
+	message := func(state, why, problem string, wait time.Duration) operate.Message {
+		s := &operate.Standing{State: state, Why: why, Error: problem}
+		if wait != 0 {
+			s.Until = at.Add(wait)
+		}
+		return operate.Message{Standing: s}
+	}
+	retries := func(waits ...time.Duration) (all []operate.Message) {
+		for _, w := range waits {
+			all = append(all, message("waiting for a retry", "the policy is p", "503\x1b[2J", w))
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name     string
+		messages []operate.Message
+		want     string
+	}{
+		{"nothing is known", []operate.Message{{}, {Standing: &operate.Standing{State: "dead"}}}, ""},
+		{"no end", []operate.Message{message("visible", "waits", "", 0)}, "1 visible: waits\n"},
+		{"one end", retries(time.Minute, time.Minute), "2 waiting for a retry until " + until(time.Minute) + ": the policy is p; last error: 503\\u001b[2J\n"},
+		{
+			"two ends, and another reason", append(retries(time.Hour, time.Minute), message("held back", "the queue is paused", "", 0)),
+			"2 waiting for a retry, the first until " + until(time.Minute) + ", the last until " + until(time.Hour) + ": the policy is p; last error: 503\\u001b[2J\n" +
+				"1 held back: the queue is paused\n",
+		},
+		{
+			"errors that differ in a number", []operate.Message{message("held back", "paused", "order 12: no", 0), message("held back", "paused", "order 34: no", 0)},
+			"2 held back: paused; last error: order <n>: no\n",
+		},
+		{"one is not known", append(retries(24*time.Hour), retries(0)...), "2 waiting for a retry, the last until " + until(24*time.Hour) + ": the policy is p; last error: 503\\u001b[2J\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := operate.WaitsText(test.messages, at); got != test.want {
+				t.Errorf("got:\n%swant:\n%s", got, test.want)
+			}
+		})
+	}
+	var many []operate.Message
+	for i := range 20 {
+		many = append(many, message("held back", "behind "+strings.Repeat("m", i+1), "", 0))
+	}
+	if got := operate.WaitsText(many, at); strings.Count(got, "\n") != 9 || !strings.Contains(got, "and 12 more reasons: --json") {
+		t.Errorf("20 reasons:\n%s", got)
 	}
 }

@@ -103,7 +103,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("the breaker %v", b)
 	}
 	got := reprise(t, "", "consumers", "--admin", admin, "--json=false")
-	if !strings.Contains(got.stdout, "the breaker is open for ") || !strings.Contains(got.stdout, " and holds ") || !strings.Contains(got.stdout, "or now by reprise probe orders") ||
+	if !strings.Contains(got.stdout, "the breaker is open: outage since ") || !strings.Contains(got.stdout, " held; next probe in ") || !strings.Contains(got.stdout, "or now by reprise probe orders") ||
 		!strings.Contains(got.stdout, "in backoff: reprise wake orders starts") {
 		t.Errorf("the table:\n%s", got.stdout)
 	}
@@ -338,11 +338,12 @@ func TestControlMistakes(t *testing.T) {
 	}{
 		{[]string{"pause"}, 2, "pass --all"},
 		{[]string{"pause", "orders", "--all"}, 2, "pass --all"},
-		{[]string{"pause", "absent"}, 1, `does not consume queue "absent"`},
-		{[]string{"pause", "orders", "--key", "acme"}, 1, "set outage-key"},
+		{[]string{"pause", "absent"}, 1, `does not consume queue "absent", but orders`},
+		{[]string{"pause", "orders", "--key", "acme"}, 1, "set --outage-key"},
 		{[]string{"concurrency", "orders"}, 2, "accepts 2 arg"},
 		{[]string{"concurrency", "orders", "many"}, 2, `NUMBER is "many"`},
-		{[]string{"concurrency", "orders", "0"}, 1, "set 1 to"},
+		{[]string{"concurrency", "orders", "0"}, 2, "reprise pause orders"},
+		{[]string{"concurrency", "orders", "100001"}, 1, "reprise: a concurrency of 100001 is out of range"},
 		{[]string{"rate", "orders", "-1"}, 2, "unknown shorthand flag"},
 		{[]string{"rate", "orders", "0"}, 2, "or none for no limit"},
 		{[]string{"rate", "orders", "NaN"}, 2, "or none for no limit"},

@@ -174,7 +174,7 @@ func TestPurge(t *testing.T) {
 		want string
 		left string
 	}{
-		{[]string{"q"}, 2, "3 visible, 0 in flight, 0 delayed: there is no terminal to ask on", "3"},
+		{[]string{"q"}, 2, "3 visible, 0 in flight, 0 delayed would be deleted, and there is no terminal to confirm that on", "3"},
 		{[]string{"q", "--dry-run"}, 0, "3 visible, 0 in flight, 0 delayed would be deleted", "3"},
 		{[]string{"absent", "--yes"}, 5, `"absent" does not exist`, "3"},
 		{[]string{"q", "--yes"}, 0, "purged (3 visible", "0"},

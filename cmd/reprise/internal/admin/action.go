@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/reprise-sqs/reprise"
 )
@@ -63,7 +64,7 @@ func act[T any](a *API, name string, do func(*reprise.Consumer, T) (Done, error)
 			return done, err
 		}
 		if done, err = do(c.Consumer, how); err != nil {
-			err = problem(http.StatusBadRequest, "bad-request", "%v", err)
+			err = problem(http.StatusBadRequest, "bad-request", "%s", strings.TrimPrefix(err.Error(), "reprise: "))
 		}
 		a.audit(r, name, c.URL, how, err)
 		done.Consumer = consumerOf(c)
@@ -85,7 +86,7 @@ func eachKey(k Keys, whole func(), one func(string) error) error {
 	}
 	for _, key := range k.Keys {
 		if err := one(key); err != nil { // of the first already
-			return fmt.Errorf("key %q: messages of this queue have no keys: set outage-key for it", key)
+			return fmt.Errorf("key %q: messages of this queue have no keys: set --outage-key of reprise run, or outage-key in its configuration file", key)
 		}
 	}
 	return nil

@@ -249,7 +249,7 @@ func TestMistakes(t *testing.T) {
 		{"POST", "consumers/orders/pause", "{} {}", 400, "bad-request", "has text after"},
 		{"POST", "consumers/orders/pause", `{"key":"acme"}`, 400, "bad-request", `unknown field`},
 		{"POST", "consumers/orders/pause", `{"keys":[]}`, 400, "bad-request", "keys is empty"},
-		{"POST", "consumers/mail/pause", `{"keys":["acme"]}`, 400, "bad-request", "set outage-key"},
+		{"POST", "consumers/mail/pause", `{"keys":["acme"]}`, 400, "bad-request", "set --outage-key"},
 		{"POST", "consumers/orders/concurrency", `{}`, 400, "bad-request", "set 1 to"},
 		{"POST", "consumers/orders/concurrency", `{"concurrency":0}`, 400, "bad-request", "set 1 to"},
 		{"POST", "consumers/orders/concurrency", `{"concurrency":1.5}`, 400, "bad-request", "1.5"},

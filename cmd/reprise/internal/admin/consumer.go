@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -85,19 +87,32 @@ func (a *API) consumer(r *http.Request) (Consumer, error) {
 
 // find returns the consumer of a queue that is given by name or URL.
 func (a *API) find(queue string) (found Running, err error) {
-	var urls []string
+	var urls, names []string
 	for _, c := range a.cfg.Consumers() {
+		names = append(names, operate.NameOf(c.URL))
 		if c.URL == queue || operate.NameOf(c.URL) == queue {
 			found, urls = c, append(urls, c.URL)
 		}
 	}
 	switch len(urls) {
 	case 0:
-		return found, problem(http.StatusNotFound, "not-consumed", "this process does not consume queue %q: GET %sconsumers lists those that it does", queue, Path)
+		return found, problem(http.StatusNotFound, "not-consumed", "this process does not consume queue %q, but %s", queue, someOf(names))
 	case 1:
 		return found, nil
 	}
 	return found, problem(http.StatusConflict, "ambiguous", "this process consumes %d queues called %q: name one by its URL, escaped, of %q", len(urls), queue, urls)
+}
+
+// someOf lists names, as many as a sentence can have.
+func someOf(names []string) string {
+	const most = 5
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 func consumerOf(running Running) Consumer {

@@ -35,18 +35,28 @@ func ConsumersText(consumers []Consumer, now time.Time, width int) string {
 }
 
 func (c *Consumer) row(name string) []string {
-	state, rate := c.Health, ""
-	if c.Paused {
-		state = "paused"
-	}
+	rate := ""
 	if c.Rate != 0 {
 		rate = strconv.FormatFloat(c.Rate, 'g', 6, 64) + "/s"
 	}
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
 		name, fmt.Sprintf("%d/%d", c.Running, c.Concurrency), rate, strconv.Itoa(c.Waiting), strconv.Itoa(c.InBackoff),
-		n(c.Counts.Deleted), n(c.Counts.Retried), n(c.Counts.DeadLettered), state,
+		n(c.Counts.Deleted), n(c.Counts.Retried), n(c.Counts.DeadLettered), c.state(),
 	}
+}
+
+// state is the consumer's state in a word or two: that of its breaker says more than "degraded".
+func (c *Consumer) state() string {
+	if c.Paused {
+		return "paused"
+	}
+	for _, b := range c.Breakers {
+		if b.Key == "" && b.State != "closed" {
+			return "breaker " + b.State
+		}
+	}
+	return c.Health
 }
 
 // wrong returns the consumer's problems, which keys wait, until when, and which command ends it.
@@ -59,11 +69,8 @@ func (c *Consumer) wrong(now time.Time) (texts []string) {
 		switch {
 		case b.Paused:
 			texts = append(texts, name+" is paused")
-		case b.State == "open" && !b.NextProbe.IsZero():
-			texts = append(texts, fmt.Sprintf("%s is open for %s and holds %s, next probe in %s, or now by reprise probe %s: %s",
-				name, operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"), operate.Ago(b.NextProbe.Sub(now)), c.Queue, b.Problem))
 		case b.State != "closed":
-			texts = append(texts, fmt.Sprintf("%s is %s: %s", name, b.State, b.Problem))
+			texts = append(texts, fmt.Sprintf("%s is %s: %s; %s; last error: %s", name, b.State, b.outage(now), b.next(now, c.Queue), b.Problem))
 		}
 	}
 	if c.Paused {
@@ -76,4 +83,22 @@ func (c *Consumer) wrong(now time.Time) (texts []string) {
 		texts = append(texts, c.Problem)
 	}
 	return texts
+}
+
+// outage is since when the dependency is unavailable, and how many messages are held for it.
+func (b *Breaker) outage(now time.Time) string {
+	return fmt.Sprintf("outage since %s (%s), %s held", operate.Clock(b.Since, now), operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"))
+}
+
+// next is what the breaker does by itself, and when.
+func (b *Breaker) next(now time.Time, queue string) string {
+	switch {
+	case b.State == "open" && b.NextProbe.IsZero():
+		return "it probes as soon as it has a message"
+	case b.State == "open":
+		return fmt.Sprintf("next probe in %s, or now by reprise probe %s", operate.Ago(b.NextProbe.Sub(now)), queue)
+	case b.State == "half-open":
+		return "a probe runs now"
+	}
+	return fmt.Sprintf("the dependency answers again: %s at once, and more while it bears them", plural.Of(b.Level, "handler"))
 }

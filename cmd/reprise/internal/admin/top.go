@@ -101,15 +101,7 @@ func Rows(now, before *Stats) []Row {
 
 // consumed adds what the queue's consumer does.
 func (r *Row) consumed(c *Consumer, now time.Time) {
-	r.Working, r.Backoff, r.State = &c.Running, &c.InBackoff, c.Health
-	for _, b := range c.Breakers {
-		if b.Key == "" && b.State != "closed" {
-			r.State = "breaker " + b.State
-		}
-	}
-	if c.Paused {
-		r.State = "paused"
-	}
+	r.Working, r.Backoff, r.State = &c.Running, &c.InBackoff, c.state()
 	r.Problems = append(r.Problems, c.wrong(now)...)
 }
 

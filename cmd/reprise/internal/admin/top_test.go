@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestRows(t *testing.T) {
 			}},
 		}
 	}
-	const problems = `orders: the breaker is open for 5m and holds 0 messages, next probe in 10s, or now by reprise probe orders: 503\u0007
+	const problems = `orders: the breaker is open: outage since SINCE (5m), 0 messages held; next probe in 10s, or now by reprise probe orders; last error: 503\u0007
 orders: 9 messages in backoff: reprise wake orders starts their next attempts now
 denied: it cannot be read
 `
@@ -82,7 +83,7 @@ denied
 lane                                                      0        0  ok
 `},
 	} {
-		if diff := cmp.Diff(test.want[1:]+problems, admin.RowsText(admin.Rows(test.now, test.before), 120)); diff != "" {
+		if diff := cmp.Diff(test.want[1:]+strings.Replace(problems, "SINCE", operate.Clock(test.now.At.Add(-5*time.Minute), test.now.At), 1), admin.RowsText(admin.Rows(test.now, test.before), 120)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}

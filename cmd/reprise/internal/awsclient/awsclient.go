@@ -131,7 +131,7 @@ func (e *SettingsError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *SettingsError) Unwrap() error { return e.Err }
 
-var errNoRegion = &SettingsError{errors.New("no AWS region is set: pass --region, set AWS_REGION or the region of the profile, or pass the queue's URL")}
+var errNoRegion = &SettingsError{errors.New("no AWS region is set: pass --region, set AWS_REGION or the region of the profile, or pass the queue's URL; for a server that is not AWS's pass --endpoint, such as http://127.0.0.1:9324 for reprise serve")}
 
 // Find returns a client of SQS by the settings that the AWS CLI uses: the environment, and
 // the profile in the shared files. Arguments that are not empty win. If neither names an

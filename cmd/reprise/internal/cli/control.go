@@ -176,8 +176,8 @@ The change holds until the queue's settings change.
 	}
 	cmd.RunE = run(func(args []string) error {
 		n, err := strconv.Atoi(args[1])
-		if err != nil {
-			return usage(fmt.Errorf("NUMBER is %q: pass how many handlers may run at once, such as 20", args[1]))
+		if err != nil || n < 1 {
+			return usage(fmt.Errorf("NUMBER is %q: pass how many handlers may run at once, such as 20; reprise pause %s lets none start", args[1], args[0]))
 		}
 		return a.act(&f, args[:1], cmd.Name(), admin.Concurrency{Concurrency: n})
 	})
@@ -241,7 +241,7 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		}
 		switch action {
 		case "wake":
-			fmt.Fprintf(a.stderr, "reprise: %s: %s will be visible before the end of the backoff\n", done.Consumer.Queue, plural.Of(done.Woken, "message"))
+			fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, wokenText(done.Woken))
 		case "probe":
 			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", done.Consumer.Queue, plural.Of(done.Probing, "breaker"))
 		}
@@ -255,4 +255,12 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		fmt.Fprint(a.stdout, admin.ConsumersText(after, time.Now(), a.width()))
 	}
 	return nil
+}
+
+// wokenText is what wake has done.
+func wokenText(n int) string {
+	if n == 0 {
+		return "no messages to wake: none that this process has hidden is in backoff for longer than 15 s"
+	}
+	return "woke " + plural.Of(n, "message") + ": they run as fast as the consumer works them off"
 }

@@ -135,6 +135,9 @@ func (a *app) printJobs(f *controlFlags, jobs []admin.Job) error {
 			j.ID, action, j.Queue, j.State, operate.Ago(time.Since(j.Created)), strconv.Itoa(j.Looked), strconv.Itoa(j.Matched), strconv.Itoa(j.Done), strconv.Itoa(j.Failed), by,
 		})
 	}
+	if len(jobs) == 0 {
+		fmt.Fprintln(a.stderr, "reprise: the process has run no jobs since its start")
+	}
 	if len(t.Rows) == 0 {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (a *app) runPurge(f *purgeFlags, queue string) error {
 		return nil
 	case f.yes:
 	case !a.canAsk():
-		return usage(fmt.Errorf("%s: %s: there is no terminal to ask on whether to delete them: pass --yes", t.url, counts))
+		return usage(fmt.Errorf("%s: %s would be deleted, and there is no terminal to confirm that on: pass --yes to delete them", t.url, counts))
 	case !a.ask(fmt.Sprintf("Delete all messages of %s for good (%s)?", t.url, counts)):
 		return errors.New("nothing was deleted")
 	}

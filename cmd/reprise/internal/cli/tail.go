@@ -87,7 +87,11 @@ func eventLine(name string, data []byte) (text string, err error) {
 		if e.Key != "" {
 			whose += " of key " + e.Key
 		}
-		text = fmt.Sprintf("%s %s %s is %s, %s held", at(e.At), e.Queue, whose, e.State, plural.Of(e.Held, "message")) + detail(time.Time{}, e.Error)
+		text = fmt.Sprintf("%s %s %s is %s, %s held", at(e.At), e.Queue, whose, e.State, plural.Of(e.Held, "message"))
+		if !e.NextProbe.IsZero() {
+			text += ", next probe at " + at(e.NextProbe)
+		}
+		text += detail(time.Time{}, e.Error)
 	case admin.EventJob:
 		var j admin.Job
 		err = json.Unmarshal(data, &j)

@@ -65,7 +65,7 @@ func (a *app) runTrace(f *peekFlags, id string, queues []string) error {
 	case err != nil:
 		return err
 	case known && len(events) == 0:
-		return fmt.Errorf("no message of the server has, or had, the id %q, and no process that was asked holds one: it has been deleted or has expired, or was never there", id)
+		return fmt.Errorf("no message of the server has, or had, the id %q, and no process that was asked holds one: it has been deleted or has expired, or was never there; reprise search finds the ids of messages by their content", id)
 	case known:
 		if err := a.printEvents(f, events); err != nil {
 			return err

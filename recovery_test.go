@@ -119,6 +119,11 @@ func (r recovery) worst(t *testing.T, seeds int) (w recovered) {
 	return w
 }
 
+// recoversWithin is how long after an outage a thousand messages are done that take six seconds
+// without one: the wait for a probe of up to 24 s, and the ramp. What was sent away during the outage
+// must not wait beyond its end.
+const recoversWithin = 40 * time.Second
+
 // TestRecovery checks that the consumers recover from an outage, whatever share of attempts fails
 // without one: all is done within one and a half times what it takes without the outage, plus 10 s
 // or 15 % of it, plus the messages' own backoff.
@@ -151,6 +156,9 @@ func TestRecovery(t *testing.T) {
 				allowed := (without.took+healthyTime)*3/2 + max(10*time.Second, r.outage*15/100)
 				if got.late > allowed {
 					t.Errorf("%.0f %% errors, keyed %v: %v after the end of an outage of %v, without its own backoff, a message is done; allowed are %v", share*100, keyed, got.late, r.outage, allowed)
+				}
+				if share == 0 && !keyed && got.took > recoversWithin {
+					t.Errorf("%v after the end of an outage of %v all is done, want %v at most", got.took, r.outage, recoversWithin)
 				}
 				if share == 0 && (got.firstMinute > 50 || got.firstHour > 300) {
 					t.Errorf("keyed %v: an outage of %v got %d attempts in its first minute and %d in its first hour, want 50 and 300 at most", keyed, r.outage, got.firstMinute, got.firstHour)

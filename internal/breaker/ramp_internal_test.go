@@ -52,7 +52,7 @@ func TestStart(t *testing.T) {
 	r := ramp{tooHigh: 0.1, growth: gentle, rising: true, round: 3, outcomes: 9, good: 7, evidence: 3}
 	now := time.Unix(1000, 0)
 	r.start(sure, time.Second, now)
-	want := ramp{level: 0.5, tooHigh: 0.5, growth: gentlest, round: 4, began: now, outcomes: 1, good: 1, evidence: math.Log(0.5)}
+	want := ramp{level: 0.5, tooHigh: 0.5, growth: gentlest, round: 4, began: now, outcomes: 1, good: 1, evidence: math.Log(0.5), usually: time.Second}
 	if !near(r.evidence, want.evidence) {
 		t.Errorf("the evidence is %v, want %v", r.evidence, want.evidence)
 	}

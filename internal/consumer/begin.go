@@ -29,7 +29,7 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		c.memory.Note(d.ID, now).Receives = d.receives // this receive was no attempt
 		c.skip(d, Verdict{Outcome: OutcomeDeadLetter, Reason: known.Reason, Err: known.Err}, now)
 		return
-	case due.After(now):
+	case due.After(now) && !c.outlasted(d):
 		note := c.memory.Note(d.ID, now)
 		note.Unrun(d.Attempt, d.receives) // this receive was no attempt
 		note.Due = due
@@ -53,6 +53,13 @@ func (c *Machine) begin(d *Delivery, now time.Time) {
 		return
 	}
 	c.readyOrShelve(d, now)
+}
+
+// outlasted reports whether d is a copy that was sent to wait for a dependency that has answered
+// since. Its wait is over, like those of the messages that were hidden then and have been woken.
+func (c *Machine) outlasted(d *Delivery) bool {
+	g := c.gates.byKey[d.Key]
+	return g != nil && d.History != nil && d.History.Unavailable && time.UnixMilli(d.History.SentAt).Before(c.server(g.woken))
 }
 
 // await holds d until v.Due. If d has to leave earlier, for example at a stop, it is

@@ -36,6 +36,10 @@ type Gate struct {
 	counted int          // how many of them gates.shelved counts
 	look    alarms.Alarm // rings when a probe is due, or when more messages may pass
 	cause   error        // the latest error that counted as unavailable
+
+	// woken is when messages that were hidden because of an outage were woken last: what was sent away
+	// before has waited enough. Zero: none were, or the outage was not over after all.
+	woken time.Time
 }
 
 const (

@@ -41,7 +41,7 @@ func (c *Machine) historyFor(d *Delivery, now time.Time) string {
 		Attempt:     d.Attempt - 1,
 		Releases:    c.releases(d, now),
 		Trail:       d.Trail,
-		Unavailable: v.unavailable,
+		Unavailable: v.unavailable && v.Reason != retry.ReasonRetryAfter && !c.memory.Recall(d.ID, now).Asked, // a wait that a handler asked for lasts
 	}
 	if before := d.History; before != nil {
 		h.Generation, h.Error = before.Generation, before.Error

@@ -44,6 +44,7 @@ func (c *Machine) turn(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 	}
 	switch {
 	case state == breaker.Open && previous == breaker.Ramping, state == breaker.Ramping && previous == breaker.Closed:
+		g.woken = time.Time{}
 		c.stopWaking(g.key)
 	case state == breaker.Closed:
 		c.wakeHidden(g, now)
@@ -53,6 +54,7 @@ func (c *Machine) turn(g *Gate, now time.Time, change func(*breaker.Breaker)) {
 // wakeHidden wakes the messages that were hidden because g's dependency was unavailable. It
 // is called when the dependency bears some load: waking uses up a receive of each message.
 func (c *Machine) wakeHidden(g *Gate, now time.Time) {
+	g.woken = now
 	c.wake(func(r *memory.Note) bool { return r.Unavailable && !r.Asked && r.Key == g.key }, now)
 }
 

@@ -34,7 +34,8 @@ type History struct {
 	SentAt     int64  `json:"sentAt"`              // when this was written
 	Alone      int    `json:"alone,omitempty"`     // 1: the message must run alone
 	Trail      string `json:"trail,omitempty"`     // the observer's trail of the last attempt
-	// Unavailable reports that the message waits for a dependency that was unavailable.
+	// Unavailable reports that the copy waits for a dependency that was unavailable when it was
+	// sent: the wait may be cut short when the dependency answers again.
 	Unavailable bool `json:"unavailable,omitempty"`
 }
 

@@ -43,7 +43,7 @@ func TestManyKeysUnpauseNone(t *testing.T) {
 	if len(c.gates.byKey) != maxGates {
 		t.Errorf("there are %d gates, want %d", len(c.gates.byKey), maxGates)
 	}
-	if got := c.breakers(); len(got) != 1 || got[0].Key != "paused" || !got[0].Paused || got[0].State != breaker.Closed {
+	if got := c.Breakers(); len(got) != 1 || got[0].Key != "paused" || !got[0].Paused || got[0].State != breaker.Closed {
 		t.Errorf("of paused keys is known %+v", got)
 	}
 }

@@ -84,7 +84,7 @@ func (c *Machine) String() string {
 		pollers = append(pollers, fmt.Sprintf("%d until %v", p.state, p.alarm.At()))
 	}
 	return fmt.Sprintf("at %v: %d waiting, %d running, %d settling, %d reserved, %d workers, workerStarting %v, pollers %q, breakers %+v, next alarm %v",
-		c.now, c.waiting, c.running, c.settling, c.reserved, c.workers, c.workerStarting, pollers, c.breakers(), c.alarms.Next())
+		c.now, c.waiting, c.running, c.settling, c.reserved, c.workers, c.workerStarting, pollers, c.Breakers(), c.alarms.Next())
 }
 
 // Status returns what the consumer is doing at now.
@@ -103,7 +103,7 @@ func (c *Machine) Status(now time.Time) Status {
 		Concurrency: c.concurrency,
 		Rate:        c.Rate,
 		Paused:      c.paused,
-		Breakers:    c.breakers(),
+		Breakers:    c.Breakers(),
 		GivingUp:    c.givingUp(now),
 		LastReceive: c.health.lastReceive,
 		LastSettle:  c.health.lastSettle,
@@ -111,8 +111,11 @@ func (c *Machine) Status(now time.Time) Status {
 	}
 }
 
-// breakers returns what Status shows of breakers and paused keys.
-func (c *Machine) breakers() (all []Breaker) {
+// Holds returns how many messages are held.
+func (c *Machine) Holds() int { return len(c.held) }
+
+// Breakers returns the breakers that are not closed, and the keys that are paused, in the order of the keys.
+func (c *Machine) Breakers() (all []Breaker) {
 	for _, g := range c.gates.byKey {
 		if g.State() == breaker.Closed && !g.Paused {
 			continue
@@ -156,7 +159,7 @@ func (c *Machine) healthNow(now time.Time) (Health, string) {
 	if hung != "" {
 		add(hung)
 	}
-	for _, b := range c.breakers() {
+	for _, b := range c.Breakers() {
 		if b.State == breaker.Closed {
 			continue
 		}

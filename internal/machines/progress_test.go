@@ -36,13 +36,14 @@ func (f *fleet) look() {
 			shared := f.pooled || f.laned // the places may be taken, and by right by the more urgent
 			idles := f.calm && !shared && f.quota == 0
 			if !idles && !f.outages {
-				continue // nothing to check: a Status costs as much as many events
+				continue // nothing to check
 			}
-			s := m.Status()
-			for _, b := range s.Breakers {
-				m.checkBreaker(b)
+			if f.outages {
+				for _, b := range m.Breakers() {
+					m.checkBreaker(b)
+				}
 			}
-			if !idles || s.Running+s.Waiting+s.Settling > 0 {
+			if !idles || m.Holds() > 0 {
 				m.leftAlone = nil
 				continue
 			}

@@ -135,6 +135,7 @@ type Consumer struct {
 	running   []*shift     // of the handlers that run
 	cutOff    []cutRun     // those whose contexts have ended since interrupt was called last
 	receiving []*receiving // receives under way
+	received  []*receiving // those that have ended, to be used again
 	onStopped func(Left)   // of the stop under way; nil: there is none
 }
 
@@ -251,6 +252,10 @@ func (c *Consumer) Operate(do func(*consumer.Machine)) {
 
 // Status returns what the consumer is doing.
 func (c *Consumer) Status() consumer.Status { return c.enter().Status(c.now()) }
+
+// Holds and Breakers return parts of the Status, which costs as much as many events.
+func (c *Consumer) Holds() int                   { return c.enter().Holds() }
+func (c *Consumer) Breakers() []consumer.Breaker { return c.enter().Breakers() }
 
 // String says how the consumer is, for the reader of a failure.
 func (c *Consumer) String() string {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/consumer"
@@ -42,50 +43,65 @@ func ID(s consumer.Subject) string { return s.Cargo.(*delivery).ID }
 // PayloadOf returns the payload, as it was sent, of the message that a Subject is about.
 func PayloadOf(s consumer.Subject) any { return s.Cargo.(*delivery).payload }
 
-// receiving is a receive under way.
+// receiving is a receive under way. Most bring nothing, so that a consumer makes few of them and uses
+// them again.
 type receiving struct {
 	poller *consumer.Poller
 	n      int
-	over   bool
+	asked  time.Time
+	over   bool                           // a stop has cancelled it, and its messages are stranded
+	got    func([]engine.Delivery, error) // takes in its reply
 }
 
 func (c *Consumer) receive(p *consumer.Poller, n int) {
-	asked := c.now()
-	r := &receiving{poller: p, n: n}
+	r := c.newReceive()
+	r.poller, r.n, r.asked = p, n, c.now()
 	c.receiving = append(c.receiving, r)
-	c.Queue.Receive(c.Link, n, c.Settings.Lease, c.Settings.LongPoll, func(got []engine.Delivery, err error) {
+	c.Queue.Receive(c.Link, n, c.Settings.Lease, c.Settings.LongPoll, r.got)
+}
+
+// newReceive returns a receive that is not under way.
+func (c *Consumer) newReceive() *receiving {
+	if last := len(c.received) - 1; last >= 0 {
+		r := c.received[last]
+		c.received = c.received[:last]
+		return r
+	}
+	r := new(receiving)
+	r.got = func(got []engine.Delivery, err error) {
 		c.requested(ReceiveRequest, len(got), err)
-		if r.over {
-			return // a stop has cancelled it, and its messages are stranded
+		if !r.over {
+			c.receiveEnds(r)
+			p, n, asked := r.poller, r.n, r.asked
+			c.received = append(c.received, r)
+			c.took(p, n, got, err, asked)
 		}
-		c.receiveEnds(r)
-		if err != nil {
-			c.enter().ReceiveFailed(p, n, Failure(err))
-			c.leave()
-			return
-		}
-		c.readClock()
-		answered := c.now()
-		batch, ignored := c.unpack(got, answered)
-		m := c.enter()
-		for _, d := range ignored {
-			m.IgnoredHistory(d.delivery, d.err, d.unsigned)
-		}
-		m.Took(p, n, batch, asked, answered)
-		c.leave()
-		c.tellSettled() // of messages whose lease had ended before they arrived
-		c.interrupt()
-	})
+	}
+	return r
 }
 
 func (c *Consumer) receiveEnds(r *receiving) {
-	r.over = true
-	for i := range c.receiving {
-		if c.receiving[i] == r {
-			c.receiving = append(c.receiving[:i], c.receiving[i+1:]...)
-			return
-		}
+	c.receiving = slices.DeleteFunc(c.receiving, func(other *receiving) bool { return other == r })
+}
+
+// took takes in the reply to a receive.
+func (c *Consumer) took(p *consumer.Poller, n int, got []engine.Delivery, err error, asked time.Time) {
+	if err != nil {
+		c.enter().ReceiveFailed(p, n, Failure(err))
+		c.leave()
+		return
 	}
+	c.readClock()
+	answered := c.now()
+	batch, ignored := c.unpack(got, answered)
+	m := c.enter()
+	for _, d := range ignored {
+		m.IgnoredHistory(d.delivery, d.err, d.unsigned)
+	}
+	m.Took(p, n, batch, asked, answered)
+	c.leave()
+	c.tellSettled() // of messages whose lease had ended before they arrived
+	c.interrupt()
 }
 
 // readClock learns SQS's time, as a consumer does from a reply's Date.

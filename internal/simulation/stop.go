@@ -41,6 +41,7 @@ func (c *Consumer) stopHandlers() {
 	c.leave()
 	for len(c.receiving) > 0 {
 		r := c.receiving[0]
+		r.over = true
 		c.receiveEnds(r)
 		c.enter().ReceiveFailed(r.poller, r.n, Failure(context.Canceled))
 		c.leave()

@@ -120,12 +120,16 @@ func (t *Timer) Set(at time.Time) {
 		return // an earlier event checks the timer, and adds the next event
 	}
 	t.armed = due
-	l.after(time.Duration(due-l.now), t.process, t.process.Name, call(func() { t.look(due) }))
+	l.after(time.Duration(due-l.now), t.process, t.process.Name, (*timerLook)(t))
 }
 
-// look is the event that was added for the time due.
-func (t *Timer) look(due int64) {
-	if t.armed == due {
+// timerLook is the event that checks a timer. It is the timer itself, so that it needs no closure.
+type timerLook Timer
+
+func (t *timerLook) happen() { (*Timer)(t).look() }
+
+func (t *Timer) look() {
+	if t.armed <= t.process.loop.now {
 		t.armed = 0
 	}
 	switch {

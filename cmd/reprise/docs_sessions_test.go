@@ -77,7 +77,7 @@ func newSession(t *testing.T, page string) *session {
 	s.env = append(environment(), "PATH="+s.dir+":"+os.Getenv("PATH"))
 	for _, b := range blocks(t, page) {
 		first, _, _ := strings.Cut(b.text, "\n")
-		if name, isFile := strings.CutPrefix(first, "# "); isFile && b.info == "yaml" {
+		if name, isFile := strings.CutPrefix(first, "# "); isFile && (b.info == "yaml" || b.info == "csv") {
 			if err := os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}

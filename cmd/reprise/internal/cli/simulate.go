@@ -20,6 +20,8 @@ import (
 type simulateFlags struct {
 	scenario string
 	arrivals string
+	replay   string
+	fit      *simreport.Fit // of replay; nil: none
 
 	policy                             string
 	messages                           int
@@ -61,12 +63,17 @@ or several of these with semicolons between; --sweep varies one parameter over a
 --find marks what meets all conditions; if nothing does, the exit code is 1. Ctrl-C
 ends the simulation, and what it has found until then is printed; the exit code is 1.
 
+--replay reads what was measured in an incident, finds the failures and outages that
+explain it, and prints what it found and simulated beside the measurements. Flags for
+the policy and the fleet say what ran then; variants say what could have run.
+
 Parameters: ` + simreport.ParameterNames() + `.
 Metrics: ` + simreport.MetricNames() + `.`,
 		Example: `  reprise simulate --messages 10000 --failing 20% --policy 'exponential(base=1s,max=5m)'
   reprise simulate --rate 50 --for 2h --outage 20m@30m --consumers 4 --compare breaker=on breaker=off
   reprise simulate --scenario orders.yaml --sweep base=1s..1m --find 'p99<10m, dead=0'
-  reprise simulate --scenario orders.yaml --format html > orders.html`,
+  reprise simulate --scenario orders.yaml --format html > orders.html
+  reprise simulate --replay incident.csv --no-breaker --compare breaker=off breaker=on`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(func([]string) error { return a.runSimulate(&f, cmd.Flags().Changed, args) })(cmd, args)
@@ -75,6 +82,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.scenario, "scenario", "", "a YAML `file` with the scenario; - is the standard input")
 	flags.StringVar(&f.arrivals, "arrivals", "", "a `file` with the metric NumberOfMessagesSent as CloudWatch gives it, JSON or CSV: as many messages arrive")
+	flags.StringVar(&f.replay, "replay", "", "a `file` with an incident in periods, CSV or JSON: arrived, attempts, done; also oldest, takes, dead")
 	flags.StringVar(&f.policy, "policy", "", "retry `policy` (default: that of a consumer)")
 	flags.IntVar(&f.messages, "messages", 0, "how many messages are in the queue at the start")
 	flags.Float64Var(&f.rate, "rate", 0, "how many messages a second arrive, for as long as --for or --horizon")
@@ -134,6 +142,11 @@ func (a *app) runSimulate(f *simulateFlags, changed func(string) bool, args []st
 		}
 	}
 	shown.done()
+	if f.fit != nil && f.format == simulateFormats[0] {
+		if _, err := io.WriteString(a.stdout, f.fit.Beside(report.Runs[0].Result)); err != nil {
+			return err
+		}
+	}
 	if err := a.printSimulation(f.format, report); err != nil {
 		return err
 	}
@@ -169,6 +182,11 @@ func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, arg
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("--arrivals: %s: %w", f.arrivals, err)
+		}
+	}
+	if f.replay != "" {
+		if err := f.readIncident(stdin, &s); err != nil {
+			return nil, nil, err
 		}
 	}
 	if err := f.apply(&s, changed); err != nil {
@@ -210,6 +228,24 @@ func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, arg
 		all = append(all, v)
 	}
 	return all, find, nil
+}
+
+// readIncident changes s to the scenario that explains the incident of --replay.
+func (f *simulateFlags) readIncident(stdin io.Reader, s *simulate.Scenario) error {
+	if f.arrivals != "" {
+		return errors.New("--replay and --arrivals exclude each other: the file of --replay has the arrivals")
+	}
+	text, err := readBounded(stdin, f.replay)
+	var incident *simreport.Incident
+	if err == nil {
+		incident, err = simreport.ReadIncident(text)
+	}
+	if err != nil {
+		return fmt.Errorf("--replay: %s: %w", f.replay, err)
+	}
+	f.fit = simreport.FitTo(incident)
+	f.fit.Apply(s)
+	return nil
 }
 
 func readScenario(stdin io.Reader, name string) (s simulate.Scenario, err error) {

@@ -41,19 +41,21 @@ func ReadArrivals(text []byte) (counts []int, every time.Duration, err error) {
 
 // metricJSON is what is used of the replies of get-metric-data and get-metric-statistics.
 type metricJSON struct {
-	Results []struct {
-		ID         string            `json:"Id"`
-		Label      string            `json:"Label"`
-		Timestamps []json.RawMessage `json:"Timestamps"`
-		Values     []float64         `json:"Values"`
-		StatusCode string            `json:"StatusCode"`
-	} `json:"MetricDataResults"`
-	NextToken  string `json:"NextToken"`
-	Label      string `json:"Label"`
+	Results    []metricResult `json:"MetricDataResults"`
+	NextToken  string         `json:"NextToken"`
+	Label      string         `json:"Label"`
 	Datapoints []struct {
 		Timestamp json.RawMessage `json:"Timestamp"`
 		Sum       *float64        `json:"Sum"`
 	} `json:"Datapoints"`
+}
+
+type metricResult struct {
+	ID         string            `json:"Id"`
+	Label      string            `json:"Label"`
+	Timestamps []json.RawMessage `json:"Timestamps"`
+	Values     []float64         `json:"Values"`
+	StatusCode string            `json:"StatusCode"`
 }
 
 func pointsOfJSON(text []byte) (points []point, err error) {

@@ -1,0 +1,156 @@
+package simreport
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/simulate"
+)
+
+const (
+	// fewAttempts is how many attempts of a period say something about the share that fails.
+	fewAttempts = 20
+	// stalled: so few attempts for each message that arrives, where nearly all fail or none is
+	// made, are those of a breaker that is open.
+	stalled = 0.5
+)
+
+// Fit is a scenario that is to explain an incident.
+type Fit struct {
+	*Incident
+	Fails   float64 // the share of attempts that fail outside of outages
+	Outages []simulate.Outage
+	Takes   time.Duration // of a run, outside of outages; zero: not measured
+}
+
+// FitTo finds the scenario of an incident. An outage is consecutive periods in which more attempts
+// fail than half way from the usual share to all of them, or in which hardly any are made although
+// messages arrive. A period in which nothing arrives and hardly anything is tried says nothing.
+func FitTo(in *Incident) *Fit {
+	f := &Fit{Incident: in}
+	var shares []float64
+	for _, p := range in.Periods {
+		if p.Attempts >= fewAttempts {
+			shares = append(shares, p.failing())
+		}
+	}
+	usual := 0.0
+	if len(shares) > 0 {
+		slices.Sort(shares)
+		usual = shares[len(shares)/2]
+	}
+	attempts, failed, runs, busy := 0, 0.0, 0, 0.0
+	var down *simulate.Outage
+	var of Period // the sums of the outage
+	end := func() {
+		if down == nil {
+			return
+		}
+		share := 1.0
+		if usual < 1 && of.Attempts > 0 {
+			share = max(0.01, min(1, (of.failing()-usual)/(1-usual)))
+		}
+		down.Share, down.Takes = math.Round(share*1000)/1000, of.Takes
+		f.Outages = append(f.Outages, *down)
+		down, of = nil, Period{}
+	}
+	for i, p := range in.Periods {
+		out := p.Attempts >= fewAttempts && p.failing() > usual+(1-usual)/2 ||
+			p.Arrived >= fewAttempts && float64(p.Attempts) < stalled*float64(p.Arrived) && p.failing() > usual+(1-usual)/2
+		if !out {
+			end()
+			attempts += p.Attempts
+			failed += float64(p.Attempts) * p.failing()
+			runs += p.Attempts
+			busy += float64(p.Attempts) * p.Takes.Seconds()
+			continue
+		}
+		if down == nil {
+			down = &simulate.Outage{At: time.Duration(i) * in.Every}
+		}
+		down.For += in.Every
+		of.Attempts += p.Attempts
+		of.Done += p.Done
+		of.Takes = max(of.Takes, p.Takes)
+	}
+	end()
+	if attempts > 0 {
+		f.Fails = math.Round(failed/float64(attempts)*1000) / 1000
+	}
+	if in.HasTakes && runs > 0 {
+		f.Takes = max(time.Millisecond, ofSeconds(busy/float64(runs)).Round(time.Millisecond))
+	}
+	return f
+}
+
+// failing is the share of attempts that fail.
+func (p Period) failing() float64 {
+	if p.Attempts == 0 {
+		return 1
+	}
+	return max(0, 1-float64(p.Done)/float64(p.Attempts))
+}
+
+// Apply changes s to the scenario that was found: its traffic, how often attempts fail, the outages
+// and, if they were measured, how long runs take.
+func (f *Fit) Apply(s *simulate.Scenario) {
+	s.Traffic.Series, s.Traffic.Every, s.Bucket = make([]int, len(f.Periods)), f.Every, f.Every
+	for i, p := range f.Periods {
+		s.Traffic.Series[i] = p.Arrived
+	}
+	s.Handler.Fails = []float64{f.Fails}
+	s.Dependency.Outages = f.Outages
+	if f.Takes > 0 {
+		s.Handler.Takes = simulate.Exponential(f.Takes)
+	}
+}
+
+// Beside returns the fit, and what was measured beside what was simulated in the same periods.
+func (f *Fit) Beside(r *simulate.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "replay      %d periods of %v from %s\n", len(f.Periods), short(f.Every), f.Start.UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "fit         %.3g %% of the attempts fail", f.Fails*100)
+	if f.Takes > 0 {
+		fmt.Fprintf(&b, "; a run takes %v", f.Takes)
+	}
+	for _, o := range f.Outages {
+		fmt.Fprintf(&b, "; an outage of %v at %v, of %.3g %% of the requests", short(o.For), short(o.At), o.Share*100)
+	}
+	var measured, simulated Period
+	off := 0
+	for i, p := range f.Periods {
+		var got simulate.Bucket
+		if i < len(r.Series) {
+			got = r.Series[i]
+		}
+		measured.Attempts += p.Attempts
+		measured.Done += p.Done
+		measured.Dead += p.Dead
+		measured.Oldest = max(measured.Oldest, p.Oldest)
+		simulated.Attempts += got.Started
+		simulated.Done += got.Done
+		simulated.Dead += got.Dead
+		simulated.Oldest = max(simulated.Oldest, got.Oldest)
+		off += max(p.Attempts-got.Started, got.Started-p.Attempts)
+	}
+	fmt.Fprintf(&b, "\n\n            %12s %12s\n", "measured", "simulated")
+	row := func(name, one, other, note string) {
+		fmt.Fprintf(&b, "%s\n", strings.TrimRight(fmt.Sprintf("%-11s %12s %12s  %s", name, one, other, note), " "))
+	}
+	note := ""
+	if measured.Attempts > 0 {
+		note = fmt.Sprintf("a period differs by %.1f %%", 100*float64(off)/float64(measured.Attempts))
+	}
+	row("attempts", grouped(measured.Attempts), grouped(simulated.Attempts), note)
+	row("done", grouped(measured.Done), grouped(simulated.Done), "")
+	if f.HasDead {
+		row("dead", grouped(measured.Dead), grouped(simulated.Dead), "")
+	}
+	if f.HasOldest {
+		row("oldest", short(measured.Oldest), short(simulated.Oldest), "at the end of a period, at the most")
+	}
+	return b.String() + "\n"
+}

@@ -85,9 +85,14 @@ func (c *Consumer) wrong(now time.Time) (texts []string) {
 	return texts
 }
 
-// outage is since when the dependency is unavailable, and how many messages are held for it.
+// outage is since when the dependency is unavailable, and how many messages are held for it. A ramp may
+// follow an overload as well.
 func (b *Breaker) outage(now time.Time) string {
-	return fmt.Sprintf("outage since %s (%s), %s held", operate.Clock(b.Since, now), operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"))
+	what := "outage"
+	if b.State == "ramping" {
+		what = "outage or overload"
+	}
+	return fmt.Sprintf("%s since %s (%s), %s held", what, operate.Clock(b.Since, now), operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"))
 }
 
 // next is what the breaker does by itself, and when.
@@ -100,5 +105,5 @@ func (b *Breaker) next(now time.Time, queue string) string {
 	case b.State == "half-open":
 		return "a probe runs now"
 	}
-	return fmt.Sprintf("the dependency answers again: %s at once, and more while it bears them", plural.Of(b.Level, "handler"))
+	return fmt.Sprintf("the dependency answers again: at most %s at once, more as they succeed", plural.Of(b.Level, "handler"))
 }

@@ -155,6 +155,23 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestTextOfQueueLimit: a policy without a limit of attempts has the queue's, in the policy as in the
+// schedule.
+func TestTextOfQueueLimit(t *testing.T) {
+	subject := review.Subject{Name: "orders", Deployed: true, Attributes: map[string]string{
+		"QueueArn": ordersARN, "MessageRetentionPeriod": "345600", "RedrivePolicy": `{"deadLetterTargetArn":"` + deadARN + `","maxReceiveCount":7}`,
+	}}
+	p := policy(t, "constant(1s) jitter=none")
+	one, err := review.New(p, subject, plan.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := review.Report{Policy: p, Reviews: []review.Review{one}}.Text(80, true)
+	if len(one.Schedule.Attempts) != 7 || !strings.Contains(text, "attempts=7 ") {
+		t.Errorf("%d attempts; the report:\n%s", len(one.Schedule.Attempts), text)
+	}
+}
+
 // TestChart: every attempt is within the columns, in the order of its times, whatever the policy.
 func TestChart(t *testing.T) {
 	for _, text := range []string{

@@ -17,7 +17,9 @@ func (r Report) Text(columns int, unicode bool) string {
 		}
 		fmt.Fprintf(&b, "queue     %s%s\n", review.Name, inParentheses(review.place()))
 		fmt.Fprintf(&b, "settings  %s\n", review.settings())
-		fmt.Fprintf(&b, "policy    %s\n\n", policyText(r.Policy))
+		p := r.Policy
+		p.MaxAttempts = plan.MaxAttempts(p, review.Queue) // a policy without a limit takes the queue's
+		fmt.Fprintf(&b, "policy    %s\n\n", policyText(p))
 		b.WriteString(review.Schedule.String())
 		b.WriteString("\nwhen each attempt comes: earliest to latest, the dot is the expected time\n\n")
 		b.WriteString(Chart(review.Schedule, columns, unicode))

@@ -99,7 +99,7 @@ func (b *Breaker) outage(now time.Time) string {
 func (b *Breaker) next(now time.Time, queue string) string {
 	switch {
 	case b.State == "open" && b.NextProbe.IsZero():
-		return "it probes as soon as it has a message"
+		return "a probe is due, and starts with the next message"
 	case b.State == "open":
 		return fmt.Sprintf("next probe in %s, or now by reprise probe %s", operate.Ago(b.NextProbe.Sub(now)), queue)
 	case b.State == "half-open":

@@ -28,7 +28,7 @@ func TestConsumersTextOfBreakers(t *testing.T) {
 		},
 		{
 			"open, and a probe is due", admin.Breaker{State: "open", Since: since, Held: 0, Problem: "503"}, "breaker open",
-			"orders: the breaker is open: outage since " + at + " (10m), 0 messages held; it probes as soon as it has a message; last error: 503\n",
+			"orders: the breaker is open: outage since " + at + " (10m), 0 messages held; a probe is due, and starts with the next message; last error: 503\n",
 		},
 		{
 			"half-open", admin.Breaker{State: "half-open", Since: since, Held: 1, Problem: "503"}, "breaker half-open",

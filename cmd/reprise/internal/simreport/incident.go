@@ -113,7 +113,7 @@ func incidentOfCSV(text []byte, points [][]point) error {
 	columns := make(map[int]int) // to measures
 	for {
 		row, err := r.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -32,7 +32,7 @@ SEEDS     ?= 1000
 MACHINES  ?= $(SEEDS)00
 MUTANTS   ?= all
 # What mutation mutates: the packages without goroutines, clocks and input or output.
-PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups ./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/turns ./internal/world
+PACKAGES ?= ./retry ./plan ./internal/alarms ./internal/awsjson ./internal/bodycache ./internal/breaker ./internal/budget ./internal/calls ./internal/clocks ./internal/consumer ./internal/digest ./internal/engine ./internal/gate ./internal/giveups ./internal/groups ./internal/history ./internal/lease ./internal/memory ./internal/plural ./internal/sending ./internal/sigv4 ./internal/turns ./internal/world
 
 # The version of a release, the systems that get a program, and the directory of the result.
 VERSION ?=

@@ -51,6 +51,11 @@ source, that their queue refuses, or that arrive after the start stay in QUEUE,
 are counted, and make the exit code 3. On a FIFO queue the letters of their group
 behind them stay too, and a dry run sees only the first of each group, at most ten.
 
+Up to 16 batches of ten go at once; of a FIFO queue, or to one, one at a time, so that
+each group keeps its order. So a kill can leave both of up to 160 letters. --rate and
+--max hold for all batches together: at no time more letters have gone than --rate has
+permitted since the start.
+
 QUEUE counts as empty when three long polls in a row find nothing. Letters that
 others have received are hidden, and so are, for 15 minutes, those that a killed run
 was working on. Every look at a letter, also by --dry-run, counts as a receive.

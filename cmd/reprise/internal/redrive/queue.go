@@ -51,6 +51,10 @@ func (p *run) open(url string) *queue {
 func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []letter) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendFor, errSlow)
 	defer cancel()
+	if q.fifo { // one batch at a time, in the order in which they were received
+		p.inOrder <- struct{}{}
+		defer func() { <-p.inOrder }()
+	}
 	for len(letters) > 0 {
 		wave, behind := letters, []letter(nil)
 		if q.fifo {
@@ -64,6 +68,7 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 			}
 		}
 		results, _ := q.sender.Send(ctx, messages...) // each result has its error
+		p.mu.Lock()
 		for i, l := range wave {
 			if err := results[i].Err; err != nil {
 				behind = p.refused(q, l, err, behind)
@@ -72,6 +77,7 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 			q.refusals = 0
 			sent = append(sent, l)
 		}
+		p.mu.Unlock()
 		letters = behind
 	}
 	return sent
@@ -108,7 +114,7 @@ func refusedItself(err error) bool {
 	return !whole || ofTheMessage[api.ErrorCode()]
 }
 
-// refused leaves a letter that q did not accept and, to keep the order, the letters of its group
+// refused, which is called with p.mu held, leaves a letter that q did not accept and, to keep the order, the letters of its group
 // behind it. It returns the remaining letters.
 func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
 	p.leave(l, fmt.Sprintf("were not accepted by %s: %s", q.url, brief(err)))
@@ -132,14 +138,19 @@ var deleteRetry = retry.Policy{Backoff: retry.Exponential{Base: 200 * time.Milli
 
 // delete deletes letters that have been sent back.
 func (p *run) delete(ctx context.Context, letters []letter) {
-	if len(letters) == 0 {
-		return
+	for some := range slices.Chunk(letters, maxBatch) {
+		p.deleteBatch(ctx, some)
 	}
+}
+
+func (p *run) deleteBatch(ctx context.Context, letters []letter) {
 	ctx, cancel := context.WithTimeout(ctx, deleteFor)
 	defer cancel()
+	p.mu.Lock()
 	for _, l := range letters {
 		p.undone[l.id()] = true
 	}
+	p.mu.Unlock()
 	for attempt := 1; len(letters) > 0 && ctx.Err() == nil; attempt++ {
 		entries := make([]types.DeleteMessageBatchRequestEntry, len(letters))
 		for i, l := range letters {
@@ -167,6 +178,8 @@ func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEnt
 			gone[i] = true
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var rest []letter
 	for i, l := range letters {
 		if gone[i] {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -48,8 +49,13 @@ type Redrive struct {
 	Edit func(m *reprise.Outgoing)
 	// DryRun receives the letters and sends nothing. SQS counts these receives too.
 	DryRun bool
-	// Progress gets the number of letters sent back so far, after each batch. Default: none.
+	// Progress gets the number of letters sent back so far, after each batch. Calls do not overlap.
+	// Default: none.
 	Progress func(sent int)
+	// AtOnce is how many batches may be under way at once. Default: 16. It is one if the queue or
+	// that of To is a FIFO queue, so that the order within groups is kept, and for a dry run. At a
+	// low Rate there are fewer.
+	AtOnce int
 	// Logger gets failures to send that are retried. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -77,28 +83,45 @@ const (
 	emptyPolls  = 3
 	pollSeconds = 1
 	maxBatch    = 10
+	// defaultAtOnce is how many batches keep the requests of a machine with a few processors busy.
+	defaultAtOnce = 16
+	// maxWait is how long a batch that was received waits for its turn by the rate, at most: far less
+	// than the lease.
+	maxWait = 30 * time.Second
 	// maxReasons bounds the report: reasons can quote messages, so each message could have its
 	// own.
 	maxReasons = 20
 )
 
-// run is one pass over the queue.
+// run is one pass over the queue. Several workers receive, send and delete a batch each. mu guards what
+// changes, but for what lookups guards; no request is made while it is held.
 type run struct {
 	Redrive
+	mu     sync.Mutex
+	freed  *sync.Cond // of mu: a worker has ended its batch
 	report Report
-	own    arn.ARN           // of the dead-letter queue
-	before time.Time         // only letters from before are sent back
-	began  time.Time         // the start, by SQS's clock
-	clock  time.Time         // the start, by this machine's clock
-	to     *queue            // takes all letters; nil: their sources do
-	queues map[string]*queue // by the ARN or the URL that SQS gives them
-	listed map[string]string // the URLs of the queues with this dead-letter queue, by PathOf; nil: not asked yet
-	denied string            // why the queues cannot be listed
-	taken  int               // letters, for Max; the maps below are by message id
-	seen   map[string]bool   // taken
-	sent   map[string]bool   // sent back
-	undone map[string]bool   // sent back and not deleted
-	held   map[string]string // receipt handles of letters that are left
+	own    arn.ARN             // of the dead-letter queue
+	before time.Time           // only letters from before are sent back
+	began  time.Time           // the start, by SQS's clock
+	clock  time.Time           // the start, by this machine's clock
+	to     *queue              // takes all letters; nil: their sources do
+	queues map[string]*queue   // by the ARN or the URL that SQS gives them
+	listed map[string]string   // the URLs of the queues with this dead-letter queue, by PathOf; nil: not asked yet
+	denied string              // why the queues cannot be listed
+	taken  int                 // letters, for Max; the maps below are by message id
+	seen   map[string]bool     // taken
+	sent   map[string]bool     // sent back
+	undone map[string]bool     // sent back and not deleted
+	held   map[string]string   // receipt handles of letters that are left
+	newer  map[string][]letter // letters that were received again while they were being sent
+
+	workers int           // that have not ended
+	asked   int           // letters that the receives under way may bring
+	ended   bool          // no worker goes on
+	problem error         // the first that ended a worker
+	nextAt  time.Time     // Rate: when the next letter may be sent
+	lookups chan struct{} // has a token while queues, listed and denied are in use
+	inOrder chan struct{} // has a token while letters go to a FIFO queue
 }
 
 // Run sends letters back until SQS returns no more, or until stop is closed; then it finishes the
@@ -114,7 +137,11 @@ func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) 
 		sent:    make(map[string]bool),
 		undone:  make(map[string]bool),
 		held:    make(map[string]string),
+		newer:   make(map[string][]letter),
+		lookups: make(chan struct{}, 1),
+		inOrder: make(chan struct{}, 1),
 	}
+	p.freed = sync.NewCond(&p.mu)
 	err := p.begin(ctx)
 	if err == nil {
 		err = p.empty(ctx, stop)
@@ -154,68 +181,44 @@ func (p *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// empty handles one batch after another.
-func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
-	for polls := 0; polls < emptyPolls; {
-		room := maxBatch
-		if p.Max > 0 {
-			room = min(room, p.Max-p.taken)
-		}
-		select {
-		case <-stop:
-			p.report.Stopped = true
-			return nil
-		default:
-		}
-		if room == 0 {
-			return nil
-		}
-		out, err := p.Client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &p.QueueURL, MaxNumberOfMessages: int32(room), WaitTimeSeconds: pollSeconds, VisibilityTimeout: int32(lease / time.Second),
-			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
-		})
-		if err != nil {
-			return err
-		}
-		if polls++; len(out.Messages) > 0 {
-			polls = 0
-		}
-		before := p.taken
-		p.sendBack(ctx, p.sort(ctx, out.Messages))
-		if p.Progress != nil {
-			p.Progress(len(p.sent))
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !p.pace(ctx, stop, p.taken-before) {
-			p.report.Stopped = true
-			return nil
-		}
+// sort returns the letters to send back, by their queues, those that were sent back and are still to
+// be deleted, and when the first may be sent. It keeps the others hidden, and gives back the room of
+// the receive.
+func (p *run) sort(ctx context.Context, room int, messages []types.Message) (back map[*queue][]letter, undeleted []letter, turn time.Time) {
+	chosen, undeleted := p.choose(messages)
+	p.lookups <- struct{}{} // requests may be needed, which the lock must not wait for
+	found, problems := make([]*queue, len(chosen)), make([]string, len(chosen))
+	for i, l := range chosen {
+		found[i], problems[i] = p.queueOf(ctx, l)
 	}
-	return nil
+	<-p.lookups
+
+	back = make(map[*queue][]letter)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := 0
+	for i, l := range chosen {
+		problem := problems[i]
+		if problem == "" {
+			problem = found[i].closed
+		}
+		if problem != "" {
+			p.leave(l, problem)
+			continue
+		}
+		taken++
+		back[found[i]] = append(back[found[i]], l)
+	}
+	p.taken += taken
+	p.asked -= room
+	p.freed.Broadcast()
+	return back, undeleted, p.turn(taken)
 }
 
-// pace waits until taken more letters may be sent back, and returns false if it was stopped.
-func (p *run) pace(ctx context.Context, stop <-chan struct{}, taken int) bool {
-	if p.Rate <= 0 || p.DryRun || taken == 0 {
-		return true
-	}
-	wait := time.NewTimer(time.Duration(float64(taken) / p.Rate * float64(time.Second)))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return true
-	case <-stop:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// sort returns the letters to send back, by their queues. It keeps the others hidden.
-func (p *run) sort(ctx context.Context, messages []types.Message) map[*queue][]letter {
-	back := make(map[*queue][]letter)
-	var undeleted []letter
+// choose returns the messages that are new and selected, and those that were sent back before.
+func (p *run) choose(messages []types.Message) (chosen, undeleted []letter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for i := range messages {
 		l := letter{&messages[i]}
 		if _, known := p.held[l.id()]; known {
@@ -225,6 +228,8 @@ func (p *run) sort(ctx context.Context, messages []types.Message) map[*queue][]l
 		if p.seen[l.id()] {
 			if p.sent[l.id()] {
 				undeleted = append(undeleted, l) // its delete was lost
+			} else {
+				p.newer[l.id()] = append(p.newer[l.id()], l) // a worker is sending it
 			}
 			continue
 		}
@@ -232,17 +237,10 @@ func (p *run) sort(ctx context.Context, messages []types.Message) map[*queue][]l
 			p.held[l.id()] = l.handle()
 			continue
 		}
-		q, problem := p.queueOf(ctx, l)
-		if problem != "" {
-			p.leave(l, problem)
-			continue
-		}
-		p.taken++
 		p.seen[l.id()] = true
-		back[q] = append(back[q], l)
+		chosen = append(chosen, l)
 	}
-	p.delete(ctx, undeleted)
-	return back
+	return chosen, undeleted
 }
 
 // queueOf returns the queue to which l goes, or the reason to leave it.
@@ -250,36 +248,59 @@ func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) 
 	if !l.date().Before(p.before) {
 		return nil, "came after the start: run the command again for them"
 	}
-	if q = p.to; q == nil {
-		q = p.sourceOf(ctx, l)
+	if p.to != nil {
+		return p.to, ""
 	}
-	return q, q.closed
+	return p.sourceOf(ctx, l), ""
 }
 
 // sendBack sends letters to their queues, and deletes those that were confirmed.
 func (p *run) sendBack(ctx context.Context, back map[*queue][]letter) {
 	for q, letters := range back {
 		if p.DryRun {
+			p.mu.Lock()
 			for _, l := range letters {
 				p.held[l.id()] = l.handle()
 			}
 			p.report.Sent[q.url] += len(letters)
+			p.mu.Unlock()
+			continue
+		}
+		p.mu.Lock()
+		closed := q.closed // meanwhile
+		for _, l := range letters {
+			if closed != "" {
+				p.leave(l, closed)
+			}
+		}
+		p.mu.Unlock()
+		if closed != "" {
 			continue
 		}
 		sent := p.send(ctx, q, letters)
+		p.mu.Lock()
+		gone := sent
 		for _, l := range sent {
 			p.sent[l.id()] = true
+			gone = append(gone, p.newer[l.id()]...) // SQS deletes by the newest receipt handle
+			delete(p.newer, l.id())
 		}
 		if len(sent) > 0 {
 			p.report.Sent[q.url] += len(sent)
-			p.delete(ctx, sent)
 		}
+		p.mu.Unlock()
+		p.delete(ctx, gone)
 	}
 }
 
-// leave counts a letter as left, and keeps it hidden until the end of the run.
+// leave counts a letter as left, and keeps it hidden until the end of the run. The caller holds
+// p.mu.
 func (p *run) leave(l letter, why string) {
 	p.held[l.id()] = l.handle()
+	for _, again := range p.newer[l.id()] {
+		p.held[l.id()] = again.handle()
+	}
+	delete(p.newer, l.id())
 	if _, known := p.report.Left[why]; !known && len(p.report.Left) >= maxReasons {
 		why = "were left for other reasons than those: remove the reasons above, and run the command again"
 	}

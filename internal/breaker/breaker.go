@@ -64,7 +64,8 @@ const (
 //
 // A dependency may bear the whole ramp and fail later: it takes a burst of requests, or becomes
 // slower by and by. So a breaker that a ramp has closed is on trial at first: if fewer attempts
-// succeed than usual, by the test of the ramp, it ramps up again, from a lower level.
+// succeed than usual, by the test of the ramp, and enough messages fail, it ramps up again,
+// from a lower level.
 type Breaker struct {
 	threshold int
 	state     State
@@ -79,6 +80,7 @@ type Breaker struct {
 
 	probeAt  time.Time // open: the next probe
 	trialEnd time.Time // zero if not on trial; kept through a relapse
+	rejected []string  // on trial: ids of the messages that failed since the evidence began
 
 	relapsed  bool      // ramping: since a relapse
 	fullSince time.Time // ramping: the level is full since then; zero: it is not
@@ -135,6 +137,14 @@ func (b *Breaker) Attempted(id string, failed bool, now time.Time) State {
 	switch {
 	case !b.trialEnd.IsZero():
 		overloaded = b.ramp.tried(&b.usual, failed)
+		switch {
+		case b.ramp.outcomes == 0: // the evidence begins anew
+			b.rejected = b.rejected[:0]
+		case failed && !slices.Contains(b.rejected, id):
+			b.rejected = append(b.rejected, id)
+		}
+		// A few harmful messages that come together are evidence, and no overload.
+		overloaded = overloaded && len(b.rejected) >= b.threshold*2/5
 	case failed:
 		b.unusual++
 	default:

@@ -51,6 +51,21 @@ func TestRelapse(t *testing.T) {
 	}
 }
 
+// TestHarmfulMessagesAreNoOverload: a few messages that fail again and again, all of them at once now
+// and then, leave a breaker on trial closed while the others succeed.
+func TestHarmfulMessagesAreNoOverload(t *testing.T) {
+	for _, harmful := range []int{1, 5, 7} {
+		b, now := closedByRamp(t, time.Hour)
+		for i := range 1000 {
+			failed := i%100 < harmful
+			if then := b.Attempted(fmt.Sprint("m", i%100), failed, now.Add(time.Duration(i)*time.Second)); then != Closed {
+				t.Errorf("%d harmful messages of 100: after %d attempts it becomes %v", harmful, i+1, then)
+				break
+			}
+		}
+	}
+}
+
 // TestTrialIsNoLimit: whatever share of attempts fails as a rule, and a little more, is borne, and
 // learnt.
 func TestTrialIsNoLimit(t *testing.T) {

@@ -7,22 +7,24 @@
 //	}
 //	once, err := idempotency.New(store, idempotency.Config{})
 //
-// A record is a hash under a key of its own, and each request about a record is a script; a batch
-// is one pipeline of scripts, and so one round trip. A server that does not know a script yet,
-// because it has just started or become the primary, refuses it, and gets its text in a second
-// trip. No script uses two keys: in Redis Cluster each node gets the part of the pipeline for its
-// slots, all at the same time.
+// Each record is a hash under its own key, and each request about a record is a script. A batch of
+// requests is one pipeline of scripts, so it takes one round trip. A server that has just started
+// or become the primary does not know a script yet and refuses it; a second round trip then sends
+// the script's text. Each script uses one key: in Redis Cluster the client sends every node the
+// part of the pipeline for its slots, to all nodes at the same time.
 //
 // All times are the server's, so the clocks of the processes do not matter. The
-// server drops a record when its retention ends; there is nothing to purge.
+// server drops a record when its retention ends, so no purging is needed.
 //
 // If Redis loses a record, its work is done again. So configure it to keep acknowledged records:
 //
-//   - maxmemory-policy has to be noeviction. Every other policy drops records when
-//     memory is full, and some services have another by default.
-//   - A server that is killed loses what was not on its disk: appendfsync everysec
-//     loses about a second, no append-only file everything since the last snapshot.
-//   - A failover loses what the replica had not received: replication does not wait.
+//   - Set maxmemory-policy to noeviction. Every other policy drops records when
+//     memory is full, and some services have another default.
+//   - A server that is killed loses the records that were not on its disk: with
+//     appendfsync everysec those of about a second, without an append-only file
+//     all since the last snapshot.
+//   - A failover loses the records that the replica had not received, because
+//     replication is asynchronous.
 //
 // If that is not acceptable, use a store that does not lose acknowledged records.
 package redisstore
@@ -41,14 +43,13 @@ import (
 // Client is the part of a go-redis client that the store needs: every [redis.UniversalClient] has
 // it, for one server, a Sentinel's primary, or a cluster.
 //
-// Set ContextTimeoutEnabled in its options. Without it calls do not end with their
-// context, [idempotency.Config].Timeout, but only with the client's own timeouts and
-// retries.
+// Set ContextTimeoutEnabled in its options. Without it a call does not end when its context
+// does, after [idempotency.Config].Timeout, but only after the client's own timeouts and retries.
 type Client interface {
 	Pipelined(ctx context.Context, fill func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// Config is where a [Store] keeps its records.
+// Config configures where a [Store] keeps its records.
 type Config struct {
 	// Prefix is put before the key of each record, to separate them from other keys of the server.
 	// Default: "reprise:idempotency:".
@@ -94,12 +95,12 @@ func (s *Store) Acquire(ctx context.Context, batch []idempotency.Request) ([]ide
 	return answers, nil
 }
 
-// giveBackTime limits the time for giving back claims after a failed trip.
+// giveBackTime limits the time for giving back claims after a failed round trip.
 const giveBackTime = time.Second
 
-// giveBack releases the claims that a failed trip has acquired, because the caller does not learn
-// of them: one node of a cluster may be down, while the others have answered. If that fails as
-// well, the claims become free when their leases end.
+// giveBack releases the claims that a failed round trip has acquired, because the caller gets only
+// the error: one node of a cluster may be down, while the others have answered. If releasing fails
+// too, the claims become free when their leases end.
 func (s *Store) giveBack(ctx context.Context, batch []idempotency.Request, replies []*redis.Cmd) {
 	var claims []idempotency.Claim
 	for i, reply := range replies {
@@ -168,7 +169,7 @@ func (s *Store) Extend(ctx context.Context, batch []idempotency.Extension) ([]bo
 	return s.change(ctx, "extending", extend, calls)
 }
 
-// change makes a trip whose replies report whether each claim held.
+// change makes a round trip whose replies report whether each claim was still held.
 func (s *Store) change(ctx context.Context, doing string, script *redis.Script, calls []call) ([]bool, error) {
 	replies, err := s.trip(ctx, script, calls)
 	if err != nil {
@@ -194,8 +195,8 @@ type call struct {
 	args []any
 }
 
-// trip runs a script once for each call, in one pipeline, and in a second one if a server does not
-// know the script.
+// trip runs a script once for each call, in one pipeline. If a server does not know the script, a
+// second pipeline sends its text.
 func (s *Store) trip(ctx context.Context, script *redis.Script, calls []call) ([]*redis.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -208,8 +209,9 @@ func (s *Store) trip(ctx context.Context, script *redis.Script, calls []call) ([
 	return replies, err
 }
 
-// pipeline sends, by hash or by text, the calls that have no reply yet or were refused because the
-// server does not know the script. It returns how many were refused for that reason.
+// pipeline sends the calls that have no reply yet or were refused because the server does not know
+// the script, which is named by its hash or sent as text. It returns how many were refused for that
+// reason.
 func (s *Store) pipeline(ctx context.Context, send func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, calls []call, replies []*redis.Cmd) (missing int, err error) {
 	if len(calls) == 0 {
 		return 0, nil

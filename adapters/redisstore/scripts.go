@@ -6,10 +6,10 @@ import "github.com/redis/go-redis/v9"
 //
 //	token   of the latest claim
 //	until   the end of its lease, or 0 once it was released
-//	digest  of the payload it came with; may be empty
-//	result  what it was completed with; not there while it is not completed
+//	digest  of the payload of the claim; may be empty
+//	result  of the work; missing until the record is completed
 //
-// which the server drops when its retention ends. Arguments are in milliseconds; the
+// The server drops the record when its retention ends. Arguments are in milliseconds; the
 // server's clock is read in microseconds, which a Lua number holds exactly for
 // another two centuries.
 const (

@@ -43,8 +43,8 @@ type metrics struct {
 	ofSettled values[reprise.Outcome, [2]attributes] // not requeued, requeued
 }
 
-// values has a value for each member of an enumeration: made once for the members that were known
-// when this was written, and on demand for members of a newer version of the library.
+// values has a value for each member of an enumeration. The values of members known to this version
+// are made once, those of members that a newer version of the library adds are made on demand.
 type values[K ~uint8, V any] struct {
 	known  []V
 	making func(K) V
@@ -78,7 +78,7 @@ func attributesOf(all ...attribute.KeyValue) attributes {
 	return attributes{all: all, add: []metric.AddOption{option}, record: []metric.RecordOption{option}}
 }
 
-// with is a with more.
+// with returns a with more attributes.
 func (a attributes) with(more ...attribute.KeyValue) attributes {
 	return attributesOf(append(a.all[:len(a.all):len(a.all)], more...)...)
 }
@@ -170,7 +170,7 @@ func (m *metrics) begin() {
 	}
 }
 
-// limits are the reasons for which messages are given up that might have succeeded later.
+// limits are the reasons for giving up messages that might have succeeded later.
 var limits = []retry.Reason{retry.ReasonAttempts, retry.ReasonAge, retry.ReasonReceives, retry.ReasonRetention}
 
 func (m *metrics) observer() reprise.Observer {
@@ -218,7 +218,7 @@ func (m *metrics) call(ctx context.Context, e reprise.Call) {
 	if e.Err != nil {
 		about = about.with(errorType(codeOf(e.Err)))
 	}
-	ctx = context.WithoutCancel(ctx) // a cancelled request has taken time too
+	ctx = context.WithoutCancel(ctx) // record the duration of cancelled requests too
 	m.requests.Record(ctx, e.Duration.Seconds(), about.record...)
 	if e.Operation == reprise.OpHeartbeat && e.Err == nil {
 		m.extensions.Add(ctx, int64(e.Entries-e.Failed), m.ofQueue.add...)

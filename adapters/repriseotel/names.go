@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// All names of telemetry are in this file. Those of the semantic conventions are from the version
-// imported above, in which messaging is still "in development": another version changes this file,
-// and the names that users see.
+// This file has all names of telemetry. Those of the semantic conventions are from the version
+// imported above, in which messaging is still "in development": to use another version, change this
+// file; users then see other names.
 const schemaURL = semconv.SchemaURL
 
 // scope is the name of the instrumentation.

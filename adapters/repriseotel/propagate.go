@@ -36,8 +36,8 @@ type propagator struct {
 	fields []string // the fields that it writes, the most important first
 }
 
-// newPropagator puts the trace before other fields, such as baggage: a composite propagator has its
-// fields in no order.
+// newPropagator puts the trace before other fields, such as baggage, because the fields of a
+// composite propagator have no order.
 func newPropagator(texts propagation.TextMapPropagator) propagator {
 	of := propagation.TraceContext{}.Fields()
 	rank := func(field string) int {
@@ -58,7 +58,7 @@ func newPropagator(texts propagation.TextMapPropagator) propagator {
 // last: m keeps one of SQS's ten attributes free, and its size within SQS's 1 MiB. Without a trace
 // in ctx, m is unchanged.
 //
-// [Telemetry.Send] does this by itself. Inject is for [reprise.Sender.Submit], and for messages
+// [Telemetry.Send] calls Inject by itself. Call it for [reprise.Sender.Submit], and for messages
 // that are sent in another way.
 func (t *Telemetry) Inject(ctx context.Context, m *reprise.Outgoing) { t.propagator.inject(ctx, m) }
 
@@ -110,11 +110,11 @@ func (p propagator) injected(m *reprise.Outgoing) bool {
 	})
 }
 
-// incoming lets a propagator read a message.
+// incoming lets a propagator read the attributes of a received message.
 type incoming map[string]types.MessageAttributeValue
 
-// Get leaves out values that are longer than any propagator writes: parsing them would cost memory,
-// and with the context they would reach the services that the handler calls.
+// Get ignores values that are longer than any propagator writes: parsing them would cost memory, and
+// the context would carry them to the services that the handler calls.
 func (in incoming) Get(key string) string {
 	value := aws.ToString(in[key].StringValue)
 	if len(value) > maxExtracted {
@@ -126,8 +126,8 @@ func (in incoming) Get(key string) string {
 func (in incoming) Set(string, string) {}
 func (in incoming) Keys() []string     { return slices.Collect(maps.Keys(in)) }
 
-// creation returns the context in which m was created, and ctx with that and other propagated
-// values; not valid if m has none.
+// creation returns the context in which m was created, which is not valid if m carries none, and ctx
+// with that and other propagated values.
 func (p propagator) creation(ctx context.Context, m *reprise.Message) (context.Context, trace.SpanContext) {
 	if trace.SpanContextFromContext(ctx).IsValid() { // the context of the code that runs the consumer
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})

@@ -10,7 +10,7 @@
 //
 // Each run of the handler is a span of its own, the parent of the spans that the handler starts
 // from its context. It ends with the outcome of the message, and has an event with the time that
-// the message will wait. It is linked to the context in which the message was created, and to the
+// the message will wait. The span is linked to the context in which the message was created, and to the
 // previous run if that was made in the same process or is recorded in the history of a copy. A
 // settlement is a span too, from the end of the run to SQS's acknowledgement.
 //
@@ -35,7 +35,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Config is where telemetry goes. The zero Config is a good default.
+// Config configures where telemetry is sent. The zero Config is a good default.
 type Config struct {
 	// TracerProvider makes the tracer. A [notrace.TracerProvider] turns traces off, at
 	// no cost. Default: the global one.
@@ -93,8 +93,8 @@ func New(queueURL string, cfg Config) (*Telemetry, error) {
 }
 
 // Observer returns the Config.Observer for a consumer of the queue. With [reprise.Observers] you
-// can combine it with your own: put it after observers that leave trails, or their trails replace
-// its own, and neither settlements nor links between attempts are traced.
+// can combine it with your own observers. Put it after observers that leave trails: otherwise their
+// trails replace this one's, and neither settlements nor links between attempts are traced.
 func (t *Telemetry) Observer() reprise.Observer {
 	var parts []reprise.Observer
 	if t.tracing != nil {

@@ -23,7 +23,7 @@ type tracing struct {
 	about     []attribute.KeyValue // on every span
 }
 
-// spans makes those of one consumer.
+// spans makes the spans of one consumer.
 type spans struct {
 	*tracing
 
@@ -37,8 +37,8 @@ type run struct {
 	ended time.Time // zero: it has not ended, or the end was not yet reported
 }
 
-// begun is the span of a run; the run's context has it under the spans value that started it,
-// because other observers may start spans inside, and leave trails of their own.
+// begun is the span of a run. The run's context has it under the spans value that started it,
+// because other observers may start spans inside it, and leave their own trails.
 type begun struct {
 	span  trace.Span
 	trail string
@@ -165,7 +165,7 @@ func (s *spans) settled(ctx context.Context, e reprise.Settled) {
 	case !ran:
 		return
 	case r.ended.IsZero() && e.Outcome == reprise.OutcomeLost:
-		return // the run's span has it
+		return // the run's span has the outcome
 	case r.ended.IsZero():
 		r.ended = time.Now()
 	}
@@ -199,8 +199,8 @@ func settling(e reprise.Settled) string {
 	return operationHide
 }
 
-// typeOf is the error.type of a run; empty if it did not fail: a message that the
-// handler has released, or that a stop has interrupted, has not.
+// typeOf is the error.type of a run. It is empty if the run did not fail: a run whose message the
+// handler released, or that a stop interrupted, has not failed.
 func typeOf(e reprise.Attempt) string {
 	if e.Err == nil || e.Outcome == reprise.OutcomeRelease && e.Reason == retry.ReasonRelease {
 		return ""

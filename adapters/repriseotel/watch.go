@@ -11,9 +11,9 @@ import (
 )
 
 // Watch makes gauges of the consumer's [reprise.Status], which is read whenever metrics are
-// collected: the messages that it holds, those in backoff, its breakers and its health. stop ends
-// that; a consumer that has stopped reports it in its health. With several watched consumers each
-// gauge is the sum.
+// collected: the messages that it holds, those in backoff, its breakers and its health. Call stop to
+// end this. After the consumer has stopped, its health says so. With several watched consumers each
+// gauge is the sum over them.
 //
 // The counts are this process's own. Status.InFlight, the count of the whole queue, is not among
 // them: CloudWatch has it.
@@ -83,7 +83,7 @@ func (w *watch) observe(o metric.Observer, s reprise.Status) {
 	o.ObserveInt64(w.inFlight, int64(s.InBackoff), w.backoff)
 	states := len(w.ofBreaker.known)
 	for _, b := range s.Breakers {
-		states = max(states, int(b.State)+1) // a newer library may know more
+		states = max(states, int(b.State)+1) // a newer library may have more states
 	}
 	breakers := make([]int64, states)
 	for _, b := range s.Breakers {

@@ -15,12 +15,12 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Fetch is middleware: it gives next the payload as the message's body. The handler does not see
-// the attribute that marks the pointer; [From] returns where the body was. A message that contains
-// its body passes unchanged, at no cost.
+// Fetch is middleware: it passes the payload to next as the message's body. The handler does not
+// see the attribute that marks the pointer; [From] returns the location of the body. A message that
+// contains its body passes unchanged, at no cost.
 //
-// Middleware outside of Fetch sees the received message, the pointer, and so do the queue and its
-// dead-letter queue: a copy or a dead letter still has its payload.
+// Middleware outside of Fetch sees the message as received, with the pointer. Copies and dead letters
+// also have the pointer, so their payload can still be fetched.
 //
 // A message is dead-lettered with the reason if its pointer is malformed or leads outside of the
 // locations in Config, and if the object does not exist, is archived, is larger than Config.MaxSize
@@ -28,8 +28,8 @@ import (
 //
 // Any other 4xx of S3 about one object, such as AccessDenied or InvalidURI, is an ordinary error:
 // the message is retried, and dead-lettered with S3's answer when its attempts are used up. A
-// forged pointer can provoke such an answer, so it must not stop other messages. So a lost
-// permission shows in retries and dead letters. For a missing object S3 answers "access denied"
+// forged pointer can provoke such an answer, so it must not stop other messages. Therefore a lost
+// permission shows as retries and dead letters. For a missing object S3 answers "access denied"
 // unless the consumer has s3:ListBucket: grant it.
 //
 // A failure that would be the same for every object counts as [reprise.Unavailable], so that the
@@ -107,8 +107,8 @@ func wrongSize(from Pointer, got int64) error {
 	return fmt.Errorf("fetching %q: the message says that it has %d bytes, and it has %d or more: it is not what was sent", from, from.Size, got)
 }
 
-// lost reports whether S3 has answered that it does not have the object, or has archived it: it was
-// removed, or archived by a lifecycle rule.
+// lost reports whether S3 has answered that the object does not exist, because it was removed, or
+// that it is archived, by a lifecycle rule.
 func lost(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "InvalidObjectState")
@@ -123,7 +123,7 @@ func refused(err error) bool {
 	if reply, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return reply.HTTPStatusCode()/100 == 4
 	}
-	api, ok := errors.AsType[smithy.APIError](err) // a Client that is not the SDK's
+	api, ok := errors.AsType[smithy.APIError](err) // from a Client other than the SDK's
 	return ok && api.ErrorFault() == smithy.FaultClient
 }
 

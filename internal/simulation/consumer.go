@@ -11,45 +11,47 @@ import (
 	"github.com/reprise-sqs/reprise/plan"
 )
 
-// Spec says what a [Consumer] is made of.
+// Spec configures a [Consumer].
 type Spec struct {
 	// Settings are those of the machine, with their defaults filled in; New sets Queue, CopyTo,
 	// PollTimeout, SoftBudget, Keyed, HasProbe, TellSettled and AfterDelete. A DeadLetterURL is the
-	// name of a queue of Service; empty: the target of the queue's own redrive policy.
+	// name of a queue of Service; empty: the target of the queue's redrive policy.
 	Settings consumer.Settings
-	Process  *world.Process // where it runs
+	Process  *world.Process // that runs the consumer
 	Service  *world.Service
 	Queue    *world.Queue
-	Lane     *world.Queue  // to which copies are sent; nil: Queue. See [Consumer.IsLaneOf]
+	Lane     *world.Queue  // gets the copies; nil: Queue. See [Consumer.IsLaneOf]
 	Latency  world.Latency // of each request, and of each reply
 	Faults   map[world.Action]world.Faults
 	Size     int // of each message, in bytes
 
-	// Handler says what a run of the handler does. It is called when the run begins.
+	// Handler returns what a run of the handler does. It is called when the run begins.
 	Handler func(*Message) Run
-	// BatchHandler does so for a consumer of batches, which Settings.Batch makes it.
+	// BatchHandler is used instead of Handler if Settings.Batch makes this a consumer of batches.
 	BatchHandler func([]*Message) Run
-	// Key returns the key of a message's breaker; nil: all have one.
+	// Key returns the key of a message's breaker; nil: all messages share one breaker.
 	Key func(payload any) string
 	// Probe tests whether the dependency of a key is back; nil: a message is run to find out.
 	Probe func(key string) error
-	// ProbeTakes is for how long a probe runs; nil: Latency.Base.
+	// ProbeTakes returns how long a probe runs; nil: Latency.Base.
 	ProbeTakes func() time.Duration
-	// Measure returns the size of a message and how many attributes it has, without the history of a
-	// copy; of one that was moved back, the payload is a *[DeadLetter]. Nil: Size, and none.
+	// Measure returns the size of a message and its number of attributes, without the history of a
+	// copy. The payload of a message that was moved back is a *[DeadLetter]. Nil: Size, and no
+	// attributes.
 	Measure func(payload any) (bytes, attributes int)
-	// Damaged reports whether the digest of a message is wrong, whose payload is as Measure's; nil:
-	// none is.
+	// Damaged reports whether the digest of a message is wrong. It gets the same payload as Measure.
+	// Nil: no digest is wrong.
 	Damaged func(payload any) bool
-	// Signs is whether the consumer signs histories, and believes no others.
+	// Signs reports whether the consumer signs histories and ignores those that are not signed.
 	Signs bool
-	// CountsFail is whether the requests for the queue's counts can fail, by Faults of no name.
+	// CountsFail reports whether requests for the queue's counts can fail, by the Faults of the empty
+	// action.
 	CountsFail bool
-	// Observed is whether the consumer tells an observer of each attempt: then it takes the next
-	// message only after that.
+	// Observed reports whether the consumer tells an observer of each attempt before it takes the
+	// next message.
 	Observed bool
 
-	// These functions are told of what has happened; nil: they are skipped.
+	// These functions are called after the event that they are named after. Each may be nil.
 	Attempted func(Attempt)
 	Settled   func(consumer.Settled) // the Cargo of its Subject is opaque: see [ID]
 	Deleted   func(consumer.Subject) // Config.AfterDelete
@@ -58,7 +60,7 @@ type Spec struct {
 	Watcher   Watcher
 }
 
-// Watcher is told of what a consumer and its queue say about each message.
+// Watcher gets what a consumer and its queue tell each other about each message.
 type Watcher interface {
 	Arrived(*engine.Delivery)                                          // a receive has brought it
 	Asks(RequestKind, []Asked)                                         // a request begins
@@ -74,11 +76,11 @@ type Asked struct {
 	History string // that its copy carries
 }
 
-// Request is a request that has ended, or that gets no reply any more.
+// Request is a request that has ended, or that will get no reply.
 type Request struct {
 	Kind     RequestKind
-	Messages int  // in the request, of a receive in its reply
-	Failed   bool // nothing is known of its messages
+	Messages int  // in the request; for a receive, in its reply
+	Failed   bool // nothing is known about its messages
 }
 
 // RequestKind is what a request is for.
@@ -121,10 +123,10 @@ const (
 type Consumer struct {
 	Spec
 	Link  *world.Link // of most requests
-	Beats *world.Link // of heartbeats, which are not awaited so long
+	Beats *world.Link // of heartbeats, which have a shorter timeout
 
 	machine *consumer.Machine
-	pool    *Pool // nil: its handlers have places of their own
+	pool    *Pool // nil: the consumer does not share its places
 	begin   func(consumer.Effect)
 	dead    *world.Queue // nil: there is none
 
@@ -197,7 +199,7 @@ func (s *Spec) check() error {
 	return errors.Join(problems...)
 }
 
-// placeOf is what the machine knows of a queue. It has no other URL than its name.
+// placeOf returns what the machine knows about a queue, whose name is also its URL.
 func placeOf(q *world.Queue) consumer.Queue {
 	return consumer.Queue{URL: q.Name(), Name: q.Name(), FIFO: q.Settings().FIFO}
 }
@@ -211,7 +213,7 @@ func (c *Consumer) Start() {
 	c.leave()
 }
 
-// learn returns what the queue's attributes say.
+// learn returns the facts in the queue's attributes.
 func (c *Consumer) learn() consumer.Facts {
 	set := c.Queue.Settings()
 	f := consumer.Facts{ARN: c.Queue.Name(), Largest: c.Queue.Largest, Plan: plan.Queue{
@@ -236,15 +238,15 @@ func (c *Consumer) count(m *consumer.Machine) {
 	m.Counted(inFlight, visible)
 }
 
-// countAgain does so when the machine asks for it.
+// countAgain calls count when the machine asks for it.
 func (c *Consumer) countAgain() {
 	if !c.CountsFail || c.Link.Passes("GetQueueAttributes") {
 		c.Operate(c.count)
 	}
 }
 
-// Operate calls do in a section of the machine, as an operator's call does: to pause and resume it, to
-// change its concurrency or rate, to wake messages.
+// Operate calls do in a section of the machine. It is for calls that an operator makes: to pause and
+// resume the consumer, to change its concurrency or rate, to wake messages.
 func (c *Consumer) Operate(do func(*consumer.Machine)) {
 	do(c.enter())
 	c.leave()
@@ -253,11 +255,11 @@ func (c *Consumer) Operate(do func(*consumer.Machine)) {
 // Status returns what the consumer is doing.
 func (c *Consumer) Status() consumer.Status { return c.enter().Status(c.now()) }
 
-// Holds and Breakers return parts of the Status, which costs as much as many events.
+// Holds and Breakers return parts of the Status: the whole Status costs as much as many events.
 func (c *Consumer) Holds() int                   { return c.enter().Holds() }
 func (c *Consumer) Breakers() []consumer.Breaker { return c.enter().Breakers() }
 
-// String says how the consumer is, for the reader of a failure.
+// String describes the state of the consumer, for messages of failed tests.
 func (c *Consumer) String() string {
 	return fmt.Sprintf("%s: %v, rings at %v", c.Queue.Name(), c.enter(), c.ringsAt)
 }

@@ -1,9 +1,9 @@
 // Package simulation runs consumers in a loop of virtual time: the state machine of internal/consumer
-// beside queues of internal/engine, with a model in the place of the handler. It makes no goroutines
-// and never waits, so that a day of a busy queue takes seconds, the same in every run.
+// with queues of internal/engine, and a model instead of the handler. It starts no goroutines and
+// never waits, so a day of a busy queue takes seconds, and every run has the same result.
 //
-// Read it in this order: a [Spec] says what a [Consumer] is made of (consumer.go), whose machine gets
-// its inputs in sections and leaves effects (section.go); it receives messages (receive.go), runs the
+// Read it in this order: a [Spec] configures a [Consumer] (consumer.go), whose machine gets its
+// inputs in sections and returns effects (section.go); the consumer receives messages (receive.go), runs the
 // model for them, one by one (work.go) or in batches (batch.go), makes the other requests
 // (requests.go), and stops (stop.go). Consumers can share a [Pool] (pool.go), and messages can come
 // from a [Sender] (sender.go).

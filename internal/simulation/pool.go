@@ -20,7 +20,7 @@ func NewPool(concurrency int) *Pool {
 // Concurrency returns how many handlers may run at once.
 func (p *Pool) Concurrency() int { return p.machine.Concurrency() }
 
-// Join makes c, which has not been started, one of the pool's. If whole is set it may use all places.
+// Join adds c, which has not been started, to the pool. If whole is set it may use all places.
 func (p *Pool) Join(c *Consumer, s consumer.Share, whole bool) {
 	c.pool = p
 	p.consumers[c.machine] = c
@@ -31,8 +31,8 @@ func (p *Pool) Join(c *Consumer, s consumer.Share, whole bool) {
 // must be in a pool.
 func (c *Consumer) IsLaneOf(other *Consumer) { c.machine.SetRetryLaneOf(other.machine) }
 
-// finishSection arms the timers and starts the effects of all consumers, since a change of one can
-// concern the others.
+// finishSection arms the timers and starts the effects of all consumers, because a change of one can
+// affect the others.
 func (p *Pool) finishSection(now time.Time) {
 	for m := range p.machine.Each {
 		c := p.consumers[m]
@@ -41,7 +41,7 @@ func (p *Pool) finishSection(now time.Time) {
 	}
 }
 
-// closed takes c, which has stopped, out of its pool if none of its handlers is left.
+// closed removes c, which has stopped, from its pool if none of its handlers is left.
 func (c *Consumer) closed() {
 	if c.pool != nil && c.pool.machine.Leave(c.machine) {
 		delete(c.pool.consumers, c.machine)

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/history"
 )
 
-// Copy is the payload of a copy that a consumer has sent in the place of a message. [Spec.Handler]
+// Copy is the payload of a copy that a consumer has sent to replace a message. [Spec.Handler]
 // gets the payload in it.
 type Copy struct {
 	Payload any
@@ -43,8 +43,7 @@ func ID(s consumer.Subject) string { return s.Cargo.(*delivery).ID }
 // PayloadOf returns the payload, as it was sent, of the message that a Subject is about.
 func PayloadOf(s consumer.Subject) any { return s.Cargo.(*delivery).payload }
 
-// receiving is a receive under way. Most bring nothing, so that a consumer makes few of them and uses
-// them again.
+// receiving is a receive in flight. A consumer reuses them, because most receives are empty.
 type receiving struct {
 	poller *consumer.Poller
 	n      int
@@ -60,7 +59,7 @@ func (c *Consumer) receive(p *consumer.Poller, n int) {
 	c.Queue.Receive(c.Link, n, c.Settings.Lease, c.Settings.LongPoll, r.got)
 }
 
-// newReceive returns a receive that is not under way.
+// newReceive returns a receive that is not in flight.
 func (c *Consumer) newReceive() *receiving {
 	if last := len(c.received) - 1; last >= 0 {
 		r := c.received[last]
@@ -84,7 +83,7 @@ func (c *Consumer) receiveEnds(r *receiving) {
 	c.receiving = slices.DeleteFunc(c.receiving, func(other *receiving) bool { return other == r })
 }
 
-// took takes in the reply to a receive.
+// took handles the reply to a receive.
 func (c *Consumer) took(p *consumer.Poller, n int, got []engine.Delivery, err error, asked time.Time) {
 	if err != nil {
 		c.enter().ReceiveFailed(p, n, Failure(err))
@@ -104,7 +103,7 @@ func (c *Consumer) took(p *consumer.Poller, n int, got []engine.Delivery, err er
 	c.interrupt()
 }
 
-// readClock learns SQS's time, as a consumer does from a reply's Date.
+// readClock notes how far the clock of SQS is ahead. A real consumer reads it from the Date of a reply.
 func (c *Consumer) readClock() {
 	c.ahead = c.Service.Now().Sub(c.Process.Now())
 	if c.ahead.Abs() < skewNoise {
@@ -119,8 +118,8 @@ type ignored struct {
 	unsigned error
 }
 
-// unpack makes deliveries of the messages of a receive. They share what they need of memory, since
-// most of them end together.
+// unpack makes deliveries of the messages of a receive. They share one allocation, because most of
+// them end together.
 func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consumer.Delivery, bad []ignored) {
 	own := make([]delivery, len(got))
 	batch = make([]*consumer.Delivery, len(got))
@@ -157,8 +156,8 @@ func (c *Consumer) unpack(got []engine.Delivery, now time.Time) (batch []*consum
 
 var errUnsigned = errors.New("no signing key has signed it")
 
-// open takes the sender's payload out of a copy or a dead letter. It returns why a history is
-// ignored: it is not plausible, or not signed.
+// open returns the sender's payload in a copy or a dead letter, and an error if its history is
+// ignored because it is not plausible or not signed.
 func (c *Consumer) open(d *delivery) (err, unsigned error) {
 	p, isCopy := d.sent.(*Copy)
 	if isCopy {

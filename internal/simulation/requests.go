@@ -62,7 +62,7 @@ func (c *Consumer) send(o *consumer.Outbox, batch []*consumer.Delivery) {
 	}
 }
 
-// kindOf says what the requests of an outbox are for.
+// kindOf returns the kind of the requests of an outbox.
 var kindOf = [...]RequestKind{
 	consumer.DeleteMessages: DeleteRequest, consumer.HideMessages: HideRequest,
 	consumer.SendDeadLetters: DeadLetterRequest, consumer.SendCopies: CopyRequest,
@@ -70,8 +70,8 @@ var kindOf = [...]RequestKind{
 
 var errDamaged = errors.New("its digest is wrong, so that a copy might not be what was sent")
 
-// leaveOutDamaged returns the messages of a batch whose digests are right, and has what is asked for
-// them follow each other in asked.
+// leaveOutDamaged returns the messages of a batch whose digests are right, and moves their entries to
+// the front of asked.
 func (c *Consumer) leaveOutDamaged(batch []*consumer.Delivery, asked *[consumer.MaxBatch]consumer.Entry) (sound []*consumer.Delivery) {
 	for i, d := range batch {
 		if !c.Damaged(d.Cargo.(*delivery).sent) {
@@ -102,7 +102,7 @@ func (c *Consumer) asks(kind RequestKind, batch []*consumer.Delivery, entries []
 	}
 }
 
-// answered tells the watcher that it has ended.
+// answered tells the watcher that a request has ended.
 func (c *Consumer) answered(kind RequestKind, batch []*consumer.Delivery, got []world.Entry, err error) {
 	c.requested(kind, len(got), err)
 	if c.Watcher != nil && len(got) > 0 {
@@ -110,7 +110,7 @@ func (c *Consumer) answered(kind RequestKind, batch []*consumer.Delivery, got []
 	}
 }
 
-// askedOf is a batch as the watcher sees it, now.
+// askedOf returns a batch as the watcher sees it now.
 func askedOf(batch []*consumer.Delivery, entries []world.Entry) []Asked {
 	all := make([]Asked, len(batch))
 	for i, d := range batch {
@@ -130,7 +130,7 @@ func fill(entries []world.Entry, asked []consumer.Entry) {
 	}
 }
 
-// copyOf is the copy that takes d's place in the queue.
+// copyOf returns the copy that replaces d in the queue.
 func (c *Consumer) copyOf(d *consumer.Delivery, e *consumer.Entry) engine.Message {
 	m := engine.Message{
 		Payload: &Copy{Payload: d.Cargo.(*delivery).sent, History: e.History, Signed: c.Signs},
@@ -142,7 +142,7 @@ func (c *Consumer) copyOf(d *consumer.Delivery, e *consumer.Entry) engine.Messag
 	return m
 }
 
-// deadLetterOf is the message that is sent to the dead-letter queue for d.
+// deadLetterOf returns the message that is sent to the dead-letter queue for d.
 func deadLetterOf(d *consumer.Delivery, story *consumer.Story, fifo bool) engine.Message {
 	m := engine.Message{Payload: &DeadLetter{Payload: d.Cargo.(*delivery).payload, Story: *story}, Group: d.GroupID, Delay: -1}
 	if fifo {
@@ -191,7 +191,7 @@ func (c *Consumer) wake(w *consumer.Waking) {
 	})
 }
 
-// resultsOf are the results of a batch's entries, as the shell sorts them.
+// resultsOf returns the results of a batch's entries, classified as in the shell.
 func resultsOf(got []world.Entry, err error) (replied results) {
 	for i := range got {
 		switch refused := got[i].Err; {
@@ -207,8 +207,8 @@ func resultsOf(got []world.Entry, err error) (replied results) {
 	return replied
 }
 
-// Failure is what the machine is told of a request that failed with err: what the shell tells it of
-// SQS's own error for that.
+// Failure returns what the machine is told about a request that failed with err. It is what the shell
+// reports for SQS's own error of this kind.
 func Failure(err error) consumer.Failure {
 	f := consumer.Failure{Err: err}
 	switch {

@@ -23,7 +23,7 @@ func (c *Consumer) leave() {
 	c.machine.Effects(c.begin)
 }
 
-// arm sets the timer to the next alarm of the machine, unless it rings before.
+// arm sets the timer to the next alarm of the machine, unless it is set to an earlier time.
 func (c *Consumer) arm(now time.Time) {
 	if next := c.machine.Next(); !next.IsZero() && (c.ringsAt.IsZero() || next.Before(c.ringsAt)) {
 		c.ringsAt = next
@@ -70,7 +70,7 @@ func (c *Consumer) startEffect(e consumer.Effect) {
 	}
 }
 
-// tellSettled tells of the messages that were settled since the last call.
+// tellSettled reports the messages that were settled since the last call.
 func (c *Consumer) tellSettled() {
 	if c.Settled != nil {
 		for _, s := range c.machine.TakeSettled() {
@@ -79,7 +79,7 @@ func (c *Consumer) tellSettled() {
 	}
 }
 
-// tellReports takes the machine's reports, so that they do not pile up.
+// tellReports takes the machine's reports, so that they do not accumulate.
 func (c *Consumer) tellReports() {
 	for r := c.enter().NextReport(); r != nil; r = c.machine.NextReport() {
 		if c.Reported != nil {

@@ -28,10 +28,10 @@ type Sender struct {
 type parcel struct {
 	sending.Message
 	message engine.Message
-	sent    bool // SQS has said so of the last request with it
+	sent    bool // SQS has confirmed it in the last request with it
 }
 
-// NewSender makes a sender to q. told is called when SQS has taken a message, or when it is given up.
+// NewSender makes a sender to q. told is called when SQS has accepted a message or it is given up.
 func NewSender(p *world.Process, q *world.Queue, latency world.Latency, size func(payload any) int, told func(m engine.Message, sent bool)) *Sender {
 	s := &Sender{process: p, queue: q, Link: p.NewLink(latency, settleTimeout), size: size, told: told}
 	s.machine = sending.New(sending.Settings{
@@ -43,14 +43,14 @@ func NewSender(p *world.Process, q *world.Queue, latency world.Latency, size fun
 	return s
 }
 
-// Send hands m over.
+// Send gives m to the sender.
 func (s *Sender) Send(m engine.Message) {
 	p := &parcel{Message: sending.Message{Size: s.size(m.Payload), Group: m.Group}, message: m}
 	p.Cargo = p
 	s.step(func(now time.Time) { s.machine.Add(now, &p.Message) })
 }
 
-// step gives the machine an input, and carries out what follows from it.
+// step gives the machine an input, and carries out the effects.
 func (s *Sender) step(input func(now time.Time)) {
 	input(s.process.Now())
 	for _, e := range s.machine.Effects() {
@@ -81,7 +81,8 @@ func (s *Sender) request(batch []*sending.Message) {
 	})
 }
 
-// verdictOf is what became of an entry that was refused, of a request that failed; nil: they did not.
+// verdictOf returns the verdict on an entry that SQS refused or whose request failed. If both errors are
+// nil, SQS has accepted it.
 func verdictOf(refused, failed error) sending.Verdict {
 	kinds := Failure(failed).Kinds
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/consumer"
 )
 
-// Left is how a stop has ended.
+// Left is what a stop has left behind.
 type Left struct {
 	Abandoned    []string // ids of messages whose handlers have not returned
 	Unsettled    []string // ids of messages that were not settled in time
@@ -17,7 +17,7 @@ type Left struct {
 // Drained reports whether nothing is left.
 func (l Left) Drained() bool { return len(l.Abandoned)+len(l.Unsettled)+l.AfterDeletes == 0 }
 
-// Stop has the consumer drain: it receives no more and, within Settings.StopBudget, lets handlers end and
+// Stop makes the consumer drain: it receives nothing more and, within Settings.StopBudget, lets handlers end and
 // settles their messages. stopped is called once at the end. Further calls do nothing.
 func (c *Consumer) Stop(stopped func(Left)) {
 	if c.onStopped != nil || c.machine.Closed() {

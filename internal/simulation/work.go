@@ -23,11 +23,11 @@ type Run struct {
 	Takes       time.Duration
 	Err         error // what it returns; nil: the work is done
 	Unavailable bool  // Err says that a dependency is unavailable
-	// Ends is called when the handler returns by itself, and says what it returns for each message,
-	// in place of Err and Unavailable; if it is nil, these count. A nil result: all have succeeded.
+	// Ends is called when the handler returns by itself, and returns its result for each message,
+	// instead of Err and Unavailable, which are used if Ends is nil. A nil result: all messages have
+	// succeeded.
 	Ends func() []Result
-	// Over is called when the handler has returned, for whatever reason, before Ends is; nil: it is
-	// skipped.
+	// Over, which may be nil, is called when the handler has returned for any reason, before Ends.
 	Over func()
 	// Ignores reports whether the handler runs on when its context ends: at its timeout, when
 	// its message's lease is lost, or at a stop. Otherwise it returns [context.Canceled] then.
@@ -49,7 +49,7 @@ type Attempt struct {
 	Err            error
 	Outcome        consumer.Outcome
 	Reason         retry.Reason
-	Due            time.Time // when the message is to be tried again
+	Due            time.Time // when the next attempt is due
 }
 
 // returnDelay is how long a handler takes to return when its context has ended.
@@ -107,7 +107,7 @@ func (c *Consumer) run(d *consumer.Delivery) {
 	c.goesOn(&r.shift, c.Settings.HandlerTimeout)
 }
 
-// message is d as the model of the handler sees it.
+// message returns d as the model of the handler sees it.
 func (d *delivery) message(now time.Time) *Message {
 	return &Message{
 		ID: d.ID, OriginID: d.OriginID, GroupID: d.GroupID, Payload: d.payload,
@@ -116,14 +116,14 @@ func (d *delivery) message(now time.Time) *Message {
 	}
 }
 
-// starts has s begin, as one of those that run.
+// starts adds s to the running handlers, from now on.
 func (c *Consumer) starts(s *shift) {
 	s.changes++
 	s.began, s.place, s.cut = c.now(), len(c.running), consumer.CutNone
 	c.running = append(c.running, s)
 }
 
-// goesOn has s end when it takes its time, or at its timeout.
+// goesOn schedules the end of s: after its duration, or at its timeout.
 func (c *Consumer) goesOn(s *shift, timeout time.Duration) {
 	changes := s.changes
 	if timeout > 0 && s.does.Takes > timeout {
@@ -140,7 +140,7 @@ func (c *Consumer) goesOn(s *shift, timeout time.Duration) {
 	c.Process.After(s.does.Takes, func() { c.end(s, changes, false) })
 }
 
-// cut ends the context of a handler that runs; interrupt has the handler notice.
+// cut ends the context of a running handler; interrupt makes the handler return.
 func (c *Consumer) cut(s *shift, cause consumer.Cut) {
 	if s.cut == consumer.CutNone {
 		c.cutOff = append(c.cutOff, cutRun{s, s.changes})
@@ -150,7 +150,7 @@ func (c *Consumer) cut(s *shift, cause consumer.Cut) {
 	}
 }
 
-// leaseLost ends the context of the handler that runs for d.
+// leaseLost ends the context of the handler that runs d.
 func (c *Consumer) leaseLost(d *delivery) {
 	if b := d.in; b != nil {
 		d.cut = consumer.CutLeaseLost
@@ -163,7 +163,7 @@ func (c *Consumer) leaseLost(d *delivery) {
 	c.cut(&d.shift, consumer.CutLeaseLost)
 }
 
-// interrupt has the handlers return whose contexts have ended since the last call, unless they ignore that.
+// interrupt makes handlers return whose contexts have ended since the last call, unless they ignore that.
 func (c *Consumer) interrupt() {
 	for _, run := range c.cutOff {
 		if !run.does.Ignores {
@@ -174,7 +174,7 @@ func (c *Consumer) interrupt() {
 	c.cutOff = c.cutOff[:0]
 }
 
-// end ends a run, unless it has ended before. It was cut, or has ended by itself.
+// end ends a run, unless it has ended already. cut reports whether it was cut or ended by itself.
 func (c *Consumer) end(s *shift, changes int, cut bool) {
 	if s.changes != changes {
 		return
@@ -195,7 +195,7 @@ func (c *Consumer) end(s *shift, changes int, cut bool) {
 	}
 }
 
-// results are what the handler of s returns for n messages.
+// results returns the results of the handler of s for n messages.
 func (s *shift) results(n int, cut bool) []Result {
 	switch {
 	case !cut && s.does.Ends != nil:
@@ -206,7 +206,7 @@ func (s *shift) results(n int, cut bool) []Result {
 	return slices.Repeat([]Result{s.cutShort()}, n)
 }
 
-// cutShort is what a handler returns that is cut.
+// cutShort returns the result of a handler that was cut.
 func (s *shift) cutShort() Result {
 	if s.cut == consumer.CutOther {
 		return Result{Err: context.DeadlineExceeded, Unavailable: true}
@@ -246,7 +246,7 @@ func (c *Consumer) returns(r *delivery, cut bool) {
 	c.run(next)
 }
 
-// attempted tells of an attempt.
+// attempted reports an attempt.
 func (c *Consumer) attempted(r *delivery, began, ended time.Time, err error, v consumer.Verdict, told consumer.Subject) {
 	if c.Attempted != nil {
 		c.Attempted(Attempt{

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// empty has workers handle one batch after another, until all have ended.
+// empty starts workers that handle one batch after another, and waits until all have ended.
 func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
 	p.workers, p.nextAt = p.atOnce(), time.Now()
 	var workers sync.WaitGroup
@@ -22,7 +22,7 @@ func (p *run) empty(ctx context.Context, stop <-chan struct{}) error {
 	return p.problem
 }
 
-// atOnce returns how many batches may be under way at once.
+// atOnce returns how many batches may be in flight at once.
 func (p *run) atOnce() int {
 	n := p.AtOnce
 	if n == 0 {
@@ -31,14 +31,14 @@ func (p *run) atOnce() int {
 	if strings.HasSuffix(p.QueueURL, ".fifo") || strings.HasSuffix(p.To, ".fifo") || p.DryRun {
 		return 1
 	}
-	if p.Rate > 0 { // batches wait for their turn under lease
+	if p.Rate > 0 { // batches hold their leases while they wait for the rate
 		n = min(n, int(p.Rate*maxWait.Seconds()/maxBatch))
 	}
 	return max(1, n)
 }
 
-// work handles one batch after another. While others work too, a worker ends when its poll brings
-// nothing; the last one ends after [emptyPolls] of them in a row.
+// work handles one batch after another. A worker ends when its poll is empty and other workers are
+// left; the last worker ends after [emptyPolls] empty polls in a row.
 func (p *run) work(ctx context.Context, stop <-chan struct{}) {
 	polls := 0
 	for room := p.reserve(ctx, stop); room > 0; room = p.reserve(ctx, stop) {
@@ -64,14 +64,14 @@ func (p *run) work(ctx context.Context, stop <-chan struct{}) {
 	p.workers--
 }
 
-// reserve returns how many letters to receive next; 0: none, because the run was stopped, or
-// because as many as permitted were taken. It waits while the rate has no turn for them soon.
+// reserve returns how many letters to receive next; 0: none, because the run was stopped or as many
+// letters as permitted were taken. It waits until the rate permits to send them soon.
 func (p *run) reserve(ctx context.Context, stop <-chan struct{}) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	most := maxBatch
 	if p.Rate > 0 && !p.DryRun {
-		most = max(1, min(maxBatch, int(p.Rate))) // a second's
+		most = max(1, min(maxBatch, int(p.Rate))) // the letters of one second
 		early := p.nextAt.Add(p.takes(most) - maxWait)
 		p.mu.Unlock()
 		p.await(ctx, stop, early)
@@ -99,7 +99,7 @@ func (p *run) reserve(ctx context.Context, stop <-chan struct{}) int {
 	}
 }
 
-// free gives back the room of a receive.
+// free gives back the room that was reserved for a receive.
 func (p *run) free(room int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *run) free(room int) {
 	p.freed.Broadcast()
 }
 
-// handle sends back what a receive with that room has brought.
+// handle sends back the letters of a receive for which room was reserved.
 func (p *run) handle(ctx context.Context, stop <-chan struct{}, room int, messages []types.Message) error {
 	back, undeleted, turn := p.sort(ctx, room, messages)
 	p.delete(ctx, undeleted)
@@ -124,25 +124,25 @@ func (p *run) handle(ctx context.Context, stop <-chan struct{}, room int, messag
 	return context.Cause(ctx)
 }
 
-// turn returns when so many letters may be sent: as soon as the rate has permitted that many since
-// the start. The caller holds p.mu.
+// turn returns when n letters may be sent: as soon as the rate has permitted that many since the
+// start. The caller holds p.mu.
 func (p *run) turn(n int) time.Time {
 	if p.Rate <= 0 || p.DryRun || n == 0 {
 		return time.Time{}
 	}
-	if now := time.Now(); p.nextAt.Before(now.Add(-p.takes(maxBatch))) { // what was not used is lost
+	if now := time.Now(); p.nextAt.Before(now.Add(-p.takes(maxBatch))) { // unused permits expire
 		p.nextAt = now.Add(-p.takes(maxBatch))
 	}
 	p.nextAt = p.nextAt.Add(p.takes(n))
 	return p.nextAt
 }
 
-// takes returns how long so many letters take by the rate.
+// takes returns how long n letters take at the rate.
 func (p *run) takes(n int) time.Duration {
 	return time.Duration(float64(n) / p.Rate * float64(time.Second))
 }
 
-// await waits until then, and returns false if the run ends before.
+// await waits until that time. It returns false if the run ends earlier.
 func (p *run) await(ctx context.Context, stop <-chan struct{}, then time.Time) bool {
 	if then.IsZero() {
 		return true

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// fewAttempts is how many attempts of a period say something about the share that fails.
+	// fewAttempts is the least number of attempts in a period from which the failing share is known.
 	fewAttempts = 20
-	// stalled: so few attempts for each message that arrives, where nearly all fail or none is
-	// made, are those of a breaker that is open.
+	// stalled is the number of attempts per arriving message below which the breaker is taken to be
+	// open, if nearly all of them fail or none is made.
 	stalled = 0.5
 )
 
-// Fit is a scenario that is to explain an incident.
+// Fit is a scenario that explains an incident.
 type Fit struct {
 	*Incident
 	Fails   float64 // the share of attempts that fail outside of outages
@@ -26,9 +26,9 @@ type Fit struct {
 	Takes   time.Duration // of a run, outside of outages; zero: not measured
 }
 
-// FitTo finds the scenario of an incident. An outage is consecutive periods in which more attempts
-// fail than half way from the usual share to all of them, or in which hardly any are made although
-// messages arrive. A period in which nothing arrives and hardly anything is tried says nothing.
+// FitTo finds the scenario of an incident. An outage consists of consecutive periods in which the
+// failing share is nearer to all attempts than to the usual share, or in which hardly any attempts
+// are made although messages arrive. Periods without arrivals and with hardly any attempts are ignored.
 func FitTo(in *Incident) *Fit {
 	f := &Fit{Incident: in}
 	var shares []float64
@@ -86,7 +86,7 @@ func FitTo(in *Incident) *Fit {
 	return f
 }
 
-// failing is the share of attempts that fail.
+// failing returns the share of attempts that fail.
 func (p Period) failing() float64 {
 	if p.Attempts == 0 {
 		return 1
@@ -94,8 +94,8 @@ func (p Period) failing() float64 {
 	return max(0, 1-float64(p.Done)/float64(p.Attempts))
 }
 
-// Apply changes s to the scenario that was found: its traffic, how often attempts fail, the outages
-// and, if they were measured, how long runs take.
+// Apply sets in s the traffic, the share of failing attempts, the outages and, if they were measured,
+// the durations of runs that were found.
 func (f *Fit) Apply(s *simulate.Scenario) {
 	s.Traffic.Series, s.Traffic.Every, s.Bucket = make([]int, len(f.Periods)), f.Every, f.Every
 	for i, p := range f.Periods {
@@ -108,7 +108,7 @@ func (f *Fit) Apply(s *simulate.Scenario) {
 	}
 }
 
-// Beside returns the fit, and what was measured beside what was simulated in the same periods.
+// Beside returns the fit, with the measured and the simulated values of the same periods.
 func (f *Fit) Beside(r *simulate.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "replay      %d periods of %v from %s\n", len(f.Periods), short(f.Every), f.Start.UTC().Format(time.RFC3339))

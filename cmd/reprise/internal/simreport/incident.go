@@ -16,18 +16,18 @@ import (
 	"github.com/reprise-sqs/reprise/simulate"
 )
 
-// Incident is what was measured of a queue and its consumers in consecutive periods, such as those of
-// a metric of CloudWatch.
+// Incident has the measurements of a queue and its consumers in consecutive periods, such as those of
+// a CloudWatch metric.
 type Incident struct {
 	Start time.Time
 	Every time.Duration
-	// Periods are at least two. What was not measured in one is 0.
+	// Periods has at least two elements. A value that was not measured is 0.
 	Periods []Period
 	// HasOldest, HasTakes and HasDead report whether these were measured.
 	HasOldest, HasTakes, HasDead bool
 }
 
-// Period is what was measured in one period.
+// Period has the measurements of one period.
 type Period struct {
 	Arrived, Attempts, Done, Dead int
 	Oldest, Takes                 time.Duration // the oldest message's age at the most, and the mean of a run
@@ -51,7 +51,7 @@ var measures = []measure{
 	{"takes", "", false, func(in *Incident, p *Period, v float64) { p.Takes, in.HasTakes = ofSeconds(v), true }},
 }
 
-// measureOf returns the number of the measure that a heading or a label names; -1: none.
+// measureOf returns the index of the measure that a heading or a label names; -1: none.
 func measureOf(label string) int {
 	for i, m := range measures {
 		if strings.EqualFold(strings.TrimSpace(label), m.name) || m.metric != "" && strings.Contains(label, m.metric) {

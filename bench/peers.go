@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// peerScale is how much is measured in comparisons with other consumers.
+// peerScale sets how much the comparisons with other consumers measure.
 type peerScale struct {
 	canned, served int // messages for each sample, from canned replies and from a server
 
@@ -39,12 +39,12 @@ var (
 	}
 )
 
-// site is the source of a consumer's messages: a queue, and how to make a client of it.
+// site is the source of a consumer's messages: a queue and the constructor of its client.
 type site struct {
 	workload
 	name, url string
 	client    func(...func(*sqs.Options)) *sqs.Client
-	failed    func() error // why its messages could not be handled
+	failed    func() error // returns why its messages could not be handled
 }
 
 // peer is a way to consume a queue, with a trivial handler.
@@ -62,8 +62,8 @@ const (
 	consumerPlain = "consumer, concurrency 100"
 )
 
-// peers are all contenders. Each is measured as its documentation shows it and with our client, so
-// that the gain of the client can be separated from that of the consumer.
+// peers returns all consumers that are compared. Each is measured as its documentation shows it, and
+// with our client, to separate the gain of the client from the gain of the consumer.
 func peers() []peer {
 	fast := []func(*sqs.Options){tuned}
 	gocloud := "gocloud.dev " + version("gocloud.dev") + ", 16 receivers"
@@ -87,7 +87,7 @@ func peers() []peer {
 	}
 }
 
-// version is the version of a module that this program is built with.
+// version returns the version of a module that this program is built with.
 func version(module string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -122,17 +122,17 @@ func peersCanned(w io.Writer, s scale) error {
 	return comparePeers(w, "Beside other consumers, replies canned below net/http", at, s.rounds, s.peers.canned)
 }
 
-// peersServed compares all consumers on a server, in a process of its own whose
-// work is not in the figures. Each has its own queue. An untuned client sometimes loses a reply,
-// whose messages come again after the queue's 5 s: this affects the rate of that round, but not the
-// processor time.
+// peersServed compares all consumers on a server in its own process, whose work is not in the figures.
+// Each consumer has its own queue. An untuned client sometimes loses a reply; its messages become
+// visible again after the queue's 5 s, which affects the rate of that round, but not the processor
+// time.
 func peersServed(w io.Writer, s scale, server *repriseServer) error {
 	at := func(i int) (site, error) { return server.site(fmt.Sprintf("peer-%d", i)) }
 	return comparePeers(w, "Beside other consumers, on reprise serve --memory, the server's work not included", at, s.rounds, s.peers.served)
 }
 
-// comparePeers measures all peers, each at its own site, and prints how they compare to the raw
-// loop and to the consumer.
+// comparePeers measures all peers, each at its own site, and prints their figures relative to the raw
+// loop and to our consumer.
 func comparePeers(w io.Writer, title string, at func(i int) (site, error), rounds, n int) error {
 	var contenders []*contender
 	var sites []site

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// gate is the first middleware of a client. It lets receives through only while there are messages
-// to receive, so that a consumer neither starts before the measurement nor waits at the server
-// after it: other receives are answered like an empty long poll. It also counts calls; a call that
-// the SDK repeats counts once.
+// gate is the first middleware of a client. It passes receives to the server only while there are
+// messages to receive, so that a consumer neither starts before the measurement nor waits for the
+// server after it; it answers other receives like an empty long poll. It also counts calls; a call
+// that the SDK retries counts once.
 type gate struct {
 	calls atomic.Int64
 
@@ -59,12 +59,12 @@ func (g *gate) call(ctx context.Context, in middleware.InitializeInput, next mid
 	if received, ok := out.Result.(*sqs.ReceiveMessageOutput); ok && err == nil {
 		got = len(received.Messages)
 	}
-	g.allow(n - got) // below zero if it got messages that another has reserved
+	g.allow(n - got) // negative if it got messages that another receive has reserved
 	return out, metadata, err
 }
 
-// reserve waits until messages may be received and takes up to most of them.
-// Zero: the poll has ended.
+// reserve waits until messages may be received and reserves up to most of them.
+// It returns zero if the poll has ended.
 func (g *gate) reserve(ctx context.Context, most int) (int, error) {
 	var end <-chan time.Time
 	for {

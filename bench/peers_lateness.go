@@ -18,9 +18,9 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// retryLateness measures how late retries come, with a server that has no other work. Messages are
-// sent over a span; each fails once and asks for its own wait. Send times and waits are drawn from
-// a seed.
+// retryLateness measures how late retries run, with a server that has no other work. Messages are
+// sent over a time span; each fails once and asks for its own wait. Send times and waits are drawn
+// from a seed.
 func retryLateness(w io.Writer, s scale, server *repriseServer) error {
 	url, client, err := server.create("lateness")
 	if err != nil {
@@ -33,8 +33,8 @@ func retryLateness(w io.Writer, s scale, server *repriseServer) error {
 	return l.print(w, s.peers.span)
 }
 
-// lateness is the client and the handler of a consumer; together they record when each message was
-// due and when it came. The body of a message is its number.
+// lateness is the client and the handler of a consumer. They record when each message was due and
+// when it was attempted again. The body of a message is its number.
 type lateness struct {
 	*sqs.Client
 	url string
@@ -43,15 +43,15 @@ type lateness struct {
 	numbers map[string]int // of messages, by receipt handle
 	retries []lateRetry
 	missing int
-	all     chan struct{} // closed when all messages have come
+	all     chan struct{} // closed when all messages were attempted a second time
 }
 
 // lateRetry is the record of one message.
 type lateRetry struct {
 	at      time.Duration // when it is sent, from the beginning
 	wait    time.Duration // that its first attempt asks for
-	due     time.Time     // by that wait
-	visible time.Time     // by the whole seconds of the request, counted from the beginning of the call
+	due     time.Time     // the end of that wait
+	visible time.Time     // the end of the whole seconds of the request, from the start of the call
 	came    time.Time
 }
 
@@ -118,7 +118,7 @@ func (l *lateness) send(ctx context.Context) error {
 
 var errFirst = errors.New("every first attempt fails")
 
-// Handle fails the first attempt at a message and notes when the second comes.
+// Handle fails the first attempt at a message and records the time of the second.
 func (l *lateness) Handle(_ context.Context, m *reprise.Message) error {
 	now := time.Now()
 	n, err := strconv.Atoi(m.Body)
@@ -141,7 +141,7 @@ func (l *lateness) Handle(_ context.Context, m *reprise.Message) error {
 	return nil
 }
 
-// ReceiveMessage notes the messages of the receipt handles.
+// ReceiveMessage records which message each receipt handle belongs to.
 func (l *lateness) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	out, err := l.Client.ReceiveMessage(ctx, in, opts...)
 	if err != nil {
@@ -157,7 +157,7 @@ func (l *lateness) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInp
 	return out, nil
 }
 
-// ChangeMessageVisibilityBatch notes the time until which messages are hidden.
+// ChangeMessageVisibilityBatch records until when messages are hidden.
 func (l *lateness) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, opts ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
 	now := time.Now()
 	l.mu.Lock()
@@ -205,8 +205,8 @@ func (l *lateness) print(w io.Writer, span time.Duration) error {
 	return nil
 }
 
-// percentile is the least value that p per cent of all do not exceed, in tenths
-// of milliseconds. It sorts them.
+// percentile returns the least value that p per cent of all do not exceed, in tenths
+// of milliseconds. It sorts the values.
 func percentile(values []time.Duration, p int) time.Duration {
 	slices.Sort(values)
 	return values[max(0, (len(values)*p+99)/100-1)].Round(100 * time.Microsecond)

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-sqs/reprise/bench/canned"
 )
 
-// leasedMany makes one process hold many messages, nine in ten of them in a handler that waits, and
-// shows the cost: memory, goroutines, heartbeats.
+// leasedMany makes one process hold many messages, nine in ten of them in waiting handlers, and prints
+// the cost: memory, goroutines, heartbeats.
 func leasedMany(w io.Writer, s scale) error {
 	n, lease := s.peers.leased, s.peers.lease
 	q := canned.New()
@@ -79,7 +79,7 @@ type leaseWatch struct {
 	now renewals
 }
 
-// renewals is how many messages had their leases renewed, and at what cost.
+// renewals counts renewed leases and the calls that renewed them.
 type renewals struct {
 	calls, entries int
 	seconds        int // the sum of the seconds for which leases were renewed
@@ -117,7 +117,7 @@ func (l *leaseWatch) take() renewals {
 	return r
 }
 
-// footprint is the memory and the goroutines of this process.
+// footprint returns the memory and the goroutines of this process.
 func footprint() string {
 	runtime.GC()
 	var m runtime.MemStats
@@ -129,7 +129,7 @@ func footprint() string {
 	return fmt.Sprintf("%d goroutines, %s, heap %d MB, stacks %d MB", runtime.NumGoroutine(), resident, m.HeapAlloc>>20, m.StackInuse>>20)
 }
 
-// residentBytes is the process's resident memory, on systems with /proc.
+// residentBytes returns the process's resident memory, on systems with /proc.
 func residentBytes() (int, bool) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

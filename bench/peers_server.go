@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-sqs/reprise/bench/process"
 )
 
-// onServer runs the comparisons that need a server, one after the other.
+// onServer runs the comparisons that need a server, one after another.
 func onServer(w io.Writer, s scale) error {
 	server, err := startServer()
 	if err != nil {
@@ -32,10 +32,10 @@ func onServer(w io.Writer, s scale) error {
 	return server.stop()
 }
 
-// repriseServer is reprise serve --memory, in a process of its own.
+// repriseServer is a reprise serve --memory in its own process.
 type repriseServer struct {
 	process *process.Process
-	dir     string // where it was built
+	dir     string // contains the program
 }
 
 // startServer builds the program and starts it as a server on loopback.
@@ -72,7 +72,7 @@ func (s *repriseServer) stop() error {
 	return os.RemoveAll(s.dir)
 }
 
-// create makes a queue and returns its URL, and a client that is not behind a gate.
+// create makes a queue and returns its URL, and a client without a gate.
 func (s *repriseServer) create(queue string) (url string, client *sqs.Client, err error) {
 	client = canned.Client(s.process.URL(), tuned)
 	made, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
@@ -121,8 +121,7 @@ func (q *served) Fill(n int) {
 	}
 }
 
-// send sends its share of n messages, in batches of ten: beginning with batch first, every every-th
-// batch.
+// send sends its share of n messages in batches of ten: from batch first on, one batch of every ones.
 func (q *served) send(first, every, n int) error {
 	for at := 10 * first; at < n; at += 10 * every {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
@@ -141,7 +140,7 @@ func (q *served) send(first, every, n int) error {
 	return nil
 }
 
-// Work lets the consumer have n messages.
+// Work lets the consumer receive n messages.
 func (q *served) Work(n int) {
 	if q.err != nil {
 		return
@@ -156,8 +155,8 @@ func (q *served) fail(err error) {
 	}
 }
 
-// Calls is how many calls the consumer has made.
+// Calls returns how many calls the consumer has made.
 func (q *served) Calls() int64 { return q.gate.calls.Load() }
 
-// Close ends the receives that wait.
+// Close ends the receives that the gate holds.
 func (q *served) Close() { q.gate.close() }

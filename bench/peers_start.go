@@ -21,7 +21,7 @@ import (
 )
 
 // startGocloud starts goroutines that receive from one subscription of gocloud.dev.
-// By default it parses every body to see whether it is from SNS; with raw it does not.
+// By default it parses every body to find out whether it is from SNS; with raw it does not.
 func startGocloud(raw bool) func(string, site, *sqs.Client) (*contender, error) {
 	return func(name string, at site, client *sqs.Client) (*contender, error) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -56,9 +56,8 @@ func receive(ctx context.Context, subscription *pubsub.Subscription) error {
 	}
 }
 
-// startWatermill starts subscriptions of watermill-aws, which have one message in
-// hand each and delete it before the next. By default it receives one at a time; most sets the
-// number.
+// startWatermill starts subscriptions of watermill-aws. Each handles one message at a time and deletes
+// it before the next. By default a receive asks for one message; most sets the number.
 func startWatermill(most int32) func(string, site, *sqs.Client) (*contender, error) {
 	return func(name string, at site, client *sqs.Client) (*contender, error) {
 		subscriber, err := watermillsqs.NewSubscriber(watermillsqs.SubscriberConfig{
@@ -97,9 +96,9 @@ func startWatermill(most int32) func(string, site, *sqs.Client) (*contender, err
 	}
 }
 
-// startPatron starts components of patron, which handle a received batch and
-// delete it, one batch after the other. By default it receives three at a time without a long poll;
-// here it is configured like the others. Its spans are dropped.
+// startPatron starts components of patron. Each handles a received batch and deletes it, one batch
+// after another. By default a receive asks for three messages without a long poll; here it is
+// configured like the others. Its spans are dropped.
 func startPatron(name string, at site, client *sqs.Client) (*contender, error) {
 	tracePatron()
 	process := func(_ context.Context, batch patronsqs.Batch) {
@@ -132,11 +131,10 @@ func startPatron(name string, at site, client *sqs.Client) (*contender, error) {
 	}}, nil
 }
 
-// tracePatron gives patron the tracing that it needs to run, and other tracers of this process a
-// no-op.
+// tracePatron sets up the tracing that patron needs to run. Other tracers of this process do nothing.
 var tracePatron = sync.OnceFunc(func() {
 	nothing := noop.NewTracerProvider()
-	otel.SetTracerProvider(nothing) // the first is for those who have asked already
+	otel.SetTracerProvider(nothing) // the first provider is for tracers that were requested before
 	patrontrace.Setup("bench", nil, nil)
 	otel.SetTracerProvider(nothing)
 })

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
-// act is what fate or an operator does to a fleet, at some time after its start.
+// act is a fault, or an operator's action on a fleet, at some time after its start.
 type act struct {
 	at   time.Duration
 	what string
@@ -177,7 +177,7 @@ func (f *fleet) do(a act) {
 	}
 }
 
-// operate does what an operator does to a consumer that lives.
+// operate does an operator's action on a running consumer.
 func (f *fleet) operate(n *node, a act) {
 	if !n.Alive() {
 		return
@@ -227,7 +227,7 @@ func (f *fleet) disturb(n *node, by world.Faults) {
 	}
 }
 
-// fail lets what handlers need be unavailable for a while, all of it or for one key.
+// fail makes the dependency of handlers unavailable for a while, for all keys or for one.
 func (f *fleet) fail(a act) {
 	key := ""
 	if f.keyed && a.node > 0 {
@@ -273,7 +273,7 @@ func (f *fleet) send(n int) {
 	}
 }
 
-// write is the payload of p.
+// write returns the payload of p.
 func (f *fleet) write(p *part) any {
 	switch p.kind {
 	case large:
@@ -284,7 +284,7 @@ func (f *fleet) write(p *part) any {
 	return p
 }
 
-// forge draws a history that nobody has.
+// forge draws a history that no consumer has written.
 func (f *fleet) forge(queue string) string {
 	r := f.loop.Random
 	h := history.History{Queue: queue, Origin: origin, Attempt: r.IntN(10), Releases: r.IntN(30), Alone: r.IntN(2), Unavailable: r.IntN(2) == 0}
@@ -298,7 +298,7 @@ func (f *fleet) forge(queue string) string {
 	return text
 }
 
-// origin is what forged histories say is the first message of theirs.
+// origin is the origin in forged histories.
 const origin = "00000000-0000-0000-0000-00000000f06e"
 
 func (f *fleet) redrive() {

@@ -1,10 +1,9 @@
-// Package machines has no code but tests: of fleets of simulated consumers and the queues that they
-// share, as state machines in one loop of virtual time (internal/world, internal/simulation). It makes
-// some dozens of fleets a second where internal/fleet makes one, each with more queues, messages and
-// faults, and the same byte for byte in every run.
+// Package machines has only tests, of fleets of simulated consumers and the queues that they share, as
+// state machines in one loop of virtual time (internal/world, internal/simulation). It runs dozens of
+// fleets in the time that internal/fleet takes for one, each with more queues, messages and faults.
+// Every run of a seed is the same, byte for byte.
 //
-// Read it in this order: the tests and their flags (run_test.go), what a fleet is made of (fleet_test.go),
-// what it can be (nature_test.go), what happens to it (acts_test.go) and what its handlers do
-// (handlers_test.go), and what must be true (invariants_test.go, progress_test.go, rate_test.go,
-// end_test.go).
+// Read it in this order: the tests and their flags (run_test.go), the parts of a fleet (fleet_test.go),
+// its properties (nature_test.go), the acts (acts_test.go), the handlers (handlers_test.go), and the
+// checks (invariants_test.go, progress_test.go, rate_test.go, end_test.go).
 package machines

@@ -4,7 +4,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
-// workedOff reports whether nothing is in the queues but what cannot go.
+// workedOff reports whether the queues contain only messages that cannot be removed.
 func (f *fleet) workedOff() bool {
 	for _, q := range f.all() {
 		for d := range q.All() {
@@ -16,11 +16,11 @@ func (f *fleet) workedOff() bool {
 	return true
 }
 
-// expired reports whether the queue has kept p for its retention: it may drop p any time.
+// expired reports whether the queue has kept p for its retention, so that it may drop p at any time.
 func (f *fleet) expired(p *part) bool { return f.sqs.Now().Sub(p.enqueued) >= f.retention }
 
-// mustGo reports whether p cannot stay in its queue for ever: what is given up can where no
-// dead-letter queue takes it, or not this message, and a forged history delays its message.
+// mustGo reports whether p must leave its queue in the end. A message that is given up may stay if
+// no dead-letter queue accepts it, and so may one that a forged history delays.
 func (f *fleet) mustGo(p *part) bool {
 	if p.kind == forged && !f.signed {
 		return false
@@ -36,7 +36,7 @@ func (f *fleet) mustGo(p *part) bool {
 	return !givenUp || !f.noDeadLetters && p.kind != large && p.kind != cursed
 }
 
-// checkEnd checks what has become of the messages.
+// checkEnd checks the outcome of every message.
 func (f *fleet) checkEnd() {
 	left := make(map[*part]bool)
 	if f.dead != nil {

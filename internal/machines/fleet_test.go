@@ -14,8 +14,8 @@ import (
 )
 
 // fleet is a fleet of consumers and the queues that they share, all of them state
-// machines in one loop of virtual time. What happens to them is a list of acts, drawn
-// from a seed.
+// machines in one loop of virtual time. A list of acts, drawn from a seed, is done to
+// them.
 type fleet struct {
 	nature
 	loop    *world.Loop
@@ -78,7 +78,7 @@ type machine struct {
 	leftAlone map[uint64]int       // what could be received while it had nothing to do
 }
 
-// lease is what a receipt stands for.
+// lease is the lease of a receipt handle.
 type lease struct {
 	receipt engine.Receipt
 	from    time.Time // when it was received, by the service's clock
@@ -87,7 +87,7 @@ type lease struct {
 	about   simulation.RequestKind
 }
 
-// part is one message, and what has become of it and of its copies.
+// part is one message, with the states of it and of its copies.
 type part struct {
 	body, group, key string
 	number           int
@@ -107,7 +107,7 @@ type part struct {
 	parked           []time.Time // the last times at which a copy of it was confirmed while it waited
 }
 
-// kind is what is special about a message.
+// kind has the special properties of a message.
 type kind uint8
 
 const (
@@ -166,7 +166,7 @@ func damaged(payload any) bool {
 	return first && p.kind == corrupt
 }
 
-// takes returns why q does not take a message.
+// takes returns why q does not accept a message; nil: it does.
 func (f *fleet) takes(q *world.Queue, m engine.Message) error {
 	p := partOf(m.Payload)
 	size, attributes := measure(m.Payload)
@@ -182,7 +182,7 @@ func (f *fleet) takes(q *world.Queue, m engine.Message) error {
 	return nil
 }
 
-// all are the queues with messages that are yet to be worked off.
+// all returns the queues whose messages consumers handle.
 func (f *fleet) all() []*world.Queue {
 	if f.lane == nil {
 		return f.queues
@@ -190,7 +190,7 @@ func (f *fleet) all() []*world.Queue {
 	return append(slices.Clip(f.queues), f.lane)
 }
 
-// inQueues returns how many messages of the queues that are worked off are p.
+// inQueues returns how many messages in these queues are p or copies of it.
 func (f *fleet) inQueues(p *part) (many int) {
 	for _, q := range f.all() {
 		for d := range q.All() {
@@ -202,7 +202,7 @@ func (f *fleet) inQueues(p *part) (many int) {
 	return many
 }
 
-// partOf is the message whose payload, copy or dead letter that is.
+// partOf returns the message that a payload, a copy or a dead letter belongs to.
 func partOf(payload any) *part {
 	switch p := payload.(type) {
 	case *simulation.Copy:
@@ -219,7 +219,7 @@ const (
 	storySize      = 500 // about
 )
 
-// measure is how large a message is, without the history of a copy. A dead letter has a story if
+// measure returns the size of a message, without the history of a copy. A dead letter has a story if
 // there is room for one.
 func measure(payload any) (size, attributes int) {
 	if c, ok := payload.(*simulation.Copy); ok {
@@ -236,7 +236,7 @@ func measure(payload any) (size, attributes int) {
 	return size, attributes
 }
 
-// answered is called when the Sender has told what became of a message.
+// answered is called when the Sender has reported the outcome of a message.
 func (f *fleet) answered(m engine.Message, sent bool) {
 	p := partOf(m.Payload)
 	if p.refused = !sent; p.refused {
@@ -321,7 +321,7 @@ func (f *fleet) newMachine(n *node, q *world.Queue, i int, lane *world.Queue) *m
 	return m
 }
 
-// join has m take its places from pool, all of them if it can.
+// join adds m to pool, with all places if it can.
 func (m *machine) join(pool *simulation.Pool, share consumer.Share) {
 	m.pool = pool
 	pool.Join(m.Consumer, share, true)
@@ -369,7 +369,7 @@ func (f *fleet) crash(n *node, after time.Duration) {
 	f.loop.After(after, "fate", f.start)
 }
 
-// states is how the consumers are, for a reader of a failure.
+// states describes the consumers, for the message of a failure.
 func (f *fleet) states() string {
 	var text strings.Builder
 	for _, n := range f.nodes {

@@ -68,7 +68,7 @@ func (m *machine) work(messages []*simulation.Message) simulation.Run {
 	}
 }
 
-// keyOf is the key of p's breaker.
+// keyOf returns the key of p's breaker.
 func (m *machine) keyOf(p *part) string {
 	if m.f.keyed {
 		return p.key
@@ -76,7 +76,7 @@ func (m *machine) keyOf(p *part) string {
 	return ""
 }
 
-// kill has the process die during a run of takes, if that is of a deadly message.
+// kill ends the process during a run that lasts takes, if the run has a deadly message.
 func (m *machine) kill(parts []*part, takes time.Duration) {
 	f := m.f
 	for _, p := range parts {
@@ -166,7 +166,7 @@ func (m *machine) attempted(e simulation.Attempt) {
 	m.f.loop.Note(m.Name, "attempt: "+e.Outcome.String(), int64(partOf(e.Payload).number))
 }
 
-// reported takes in what a consumer tells its users.
+// reported records what a consumer reports to its users.
 func (m *machine) reported(r consumer.Report) {
 	switch r := r.(type) {
 	case consumer.Outage:

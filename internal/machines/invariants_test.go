@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
-// broken notes that an invariant does not hold. The first few tell all.
+// broken records that an invariant does not hold, for the first few times.
 func (f *fleet) broken(invariant, format string, args ...any) {
 	if len(f.wrong) == 3 {
 		return
@@ -48,7 +48,7 @@ func (m *machine) checkRun(parts []*part, messages []*simulation.Message, keys [
 	}
 }
 
-// handlers is how many run on n.
+// handlers returns how many handlers run on n.
 func (n *node) handlers() (all int) {
 	for _, m := range n.consumers {
 		all += m.handlers
@@ -90,8 +90,8 @@ func (m *machine) checkNumber(p *part, msg *simulation.Message) {
 	}
 }
 
-// checkOrder checks that no message of p's group was to run before p, but for those that
-// run with it.
+// checkOrder checks that no earlier message of p's group is left, except those that run in the same
+// batch.
 func (m *machine) checkOrder(p *part, with []*part) {
 	for d := range m.Queue.All() {
 		before := partOf(d.Payload)
@@ -109,10 +109,10 @@ func (f *fleet) checkKills(p *part) {
 }
 
 const (
-	// mostKills is how many processes a message kills before it is found out: some before it
-	// is a suspect, two while it runs alone, and others whose deaths are taken for attempts.
+	// mostKills is how many processes a message kills at most before it is given up: some before it
+	// is a suspect, two while it runs alone, and others whose deaths are counted as attempts.
 	mostKills = 16
-	// mostKillers is how many messages of a fleet kill.
+	// mostKillers is how many messages of a fleet may kill processes.
 	mostKillers = 3
 )
 
@@ -179,8 +179,8 @@ func (m *machine) checkPatience(id string, p *part, now time.Time) {
 }
 
 // checkCopies checks how often p, which was just copied, is copied while it waits: a chain of
-// copies costs as much as working it off again and again. It leaves out messages whose copies
-// have become several, because the reply to a send was lost: each has a chain of its own.
+// copies costs as much as running it repeatedly. It skips messages with more than one copy, which
+// happens when the reply to a send was lost: each copy has its own chain.
 func (m *machine) checkCopies(p *part) {
 	const many, within = 12, 10 * time.Minute
 	now := p.enqueued
@@ -209,7 +209,7 @@ func (m *machine) Answered(kind simulation.RequestKind, batch []simulation.Asked
 	}
 }
 
-// confirmed takes in that SQS has carried out an entry.
+// confirmed records that SQS has carried out an entry.
 func (m *machine) confirmed(kind simulation.RequestKind, e simulation.Asked, c world.Entry) {
 	f := m.f
 	p, l := partOf(e.Payload), m.newest[e.ID]

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/retry"
 )
 
-// nature is what a fleet is for as long as it lives.
+// nature has the properties of a fleet that never change.
 type nature struct {
 	fifo, calm    bool          // calm: nothing goes wrong but handlers
 	lives         time.Duration // until the faults end
@@ -79,7 +79,7 @@ func drawNature(r *rand.Rand) nature {
 	return n
 }
 
-// configure draws how the consumers that start from now on are configured.
+// configure draws the configuration of the consumers that start from now on.
 func (f *fleet) configure() {
 	r := f.loop.Random
 	f.cfg = consumer.Settings{LongPoll: 20 * time.Second, InFlightQuota: plan.MaxInFlight}
@@ -120,7 +120,7 @@ func (f *fleet) configure() {
 	f.mayEnd = f.mayEnd || f.cfg.Retry.MaxAttempts > 0 || f.cfg.Retry.MaxAge > 0 || f.cfg.FIFO == consumer.FIFOSkip
 }
 
-// drawPolicy draws when messages are tried again.
+// drawPolicy draws the retry policy.
 func (f *fleet) drawPolicy() retry.Policy {
 	r := f.loop.Random
 	most := time.Duration(1+r.IntN(60)) * time.Second

@@ -15,7 +15,7 @@ const (
 	longestRecovery = time.Hour       // of a breaker, when the faults have ended
 )
 
-// every looks at the fleet from time to time.
+// every checks the fleet at intervals.
 func (f *fleet) every() {
 	f.loop.After(lookEvery, "the observer", func() {
 		f.look()
@@ -23,7 +23,7 @@ func (f *fleet) every() {
 	})
 }
 
-// look checks that work gets on.
+// look checks that the fleet makes progress.
 func (f *fleet) look() {
 	visible := make(map[*world.Queue]map[uint64]int)
 	for _, n := range f.nodes {
@@ -60,7 +60,7 @@ func (f *fleet) look() {
 	}
 }
 
-// checkBreaker checks that the outage which b is about is looked into, and ends.
+// checkBreaker checks that the outage of b is probed, and ends.
 func (m *machine) checkBreaker(b consumer.Breaker) {
 	f, now := m.f, m.f.loop.Now()
 	if f.mended && now.Sub(f.back) > longestRecovery && m.Settings.HandlerTimeout == 0 && b.State != breaker.Closed && b.Held > 0 { // with none held, others may take all that could be tried
@@ -77,8 +77,8 @@ func (m *machine) checkBreaker(b consumer.Breaker) {
 	}
 }
 
-// receivable are the receives so far of the messages that a receive from q could bring now, by
-// their numbers: of a FIFO queue the heads of groups.
+// receivable returns the messages that a receive from q could bring now, on a FIFO queue only the
+// heads of groups: their receives so far by their numbers.
 func (f *fleet) receivable(q *world.Queue) map[uint64]int {
 	all := make(map[uint64]int)
 	if visible, _, _ := q.Counts(); visible == 0 {
@@ -101,8 +101,8 @@ func (f *fleet) receivable(q *world.Queue) map[uint64]int {
 	return all
 }
 
-// checkNewcomers checks that messages were run that were sent when the faults had ended,
-// whatever else is there.
+// checkNewcomers checks that messages that were sent after the end of the faults have run, whatever
+// other messages are in the queues.
 func (f *fleet) checkNewcomers(fresh []*part) {
 	for _, p := range fresh {
 		set := p.queue.Settings()

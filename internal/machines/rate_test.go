@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-sqs/reprise/internal/world"
 )
 
-// Some fleets have a dependency that answers at a certain rate and refuses all else, and
-// more to do than that: after an outage, work has to get on at nearly that rate.
+// Some fleets have a dependency that answers at a certain rate and refuses all other calls, and more
+// messages than it can answer: after an outage, they must reach nearly that rate.
 
 const (
 	recovery = 5 * time.Minute // from the end of an outage until the rate is measured
@@ -17,14 +17,14 @@ const (
 	nearly = 0.7
 )
 
-// dependency is what handlers ask for, at a rate.
+// dependency is a service that handlers call. It answers at a limited rate.
 type dependency struct {
 	ready    time.Time // when it has made up for all that it has answered
 	answered int       // in the window
 }
 
-// answers reports whether the dependency answers a handler now. It may answer as many at
-// once as it otherwise does in a second.
+// answers reports whether the dependency answers a handler now. A burst may
+// have as many calls as its rate permits in a second.
 func (f *fleet) answers() bool {
 	d, now := &f.dependency, f.loop.Now()
 	spacing := time.Duration(float64(time.Second) / f.rate)
@@ -39,7 +39,7 @@ func (f *fleet) answers() bool {
 	return true
 }
 
-// supply keeps more messages in the queue than the dependency has answers for.
+// supply keeps more messages in the queue than the dependency can answer.
 func (f *fleet) supply() {
 	if f.rate == 0 {
 		return

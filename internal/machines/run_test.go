@@ -35,8 +35,8 @@ var fleets = world.Seeds[act]{
 	Acts: func(seed uint64) []act { return drawActs(seed, newFleet(seed).nature) },
 }
 
-// TestMachines runs fleets of consumers through everything that a seed has in store for
-// them, all of them as state machines in one loop of virtual time.
+// TestMachines runs fleets of consumers through the acts of each seed, as state machines in one loop of
+// virtual time.
 func TestMachines(t *testing.T) {
 	if testing.Short() {
 		*seeds = min(*seeds, 50)
@@ -55,7 +55,7 @@ func TestMachines(t *testing.T) {
 // twelve hours.
 const longFleet = 59
 
-// TestMachinesRepeat: the same seed gives the same run, to the nanosecond.
+// TestMachinesRepeat checks that the same seed gives the same run, to the nanosecond.
 func TestMachinesRepeat(t *testing.T) {
 	seeds := []uint64{1, 2, longFleet}
 	for seed := range uint64(27) {

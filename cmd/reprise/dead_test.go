@@ -4,8 +4,13 @@ package main_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 )
 
 // fillDead puts 20 dead letters of three kinds into a queue.
@@ -158,6 +165,79 @@ func TestSendMessages(t *testing.T) {
 	}
 	if got := reprise(t, `{"body":"x"}`, "send", "--queue", "f.fifo", "--endpoint", endpoint, "--messages"); got.code == 0 || !strings.Contains(got.stderr, `has no "group"`) {
 		t.Errorf("exit code %d, %s", got.code, got.stderr)
+	}
+}
+
+// TestDeadDeleteSparesTheLiving: --all means dead letters. In a queue that is nobody's dead-letter
+// queue, messages that nothing says are dead letters stay.
+func TestDeadDeleteSparesTheLiving(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "plain", "--queue", "orders,dead-letter=dead")
+	fill := func(queue string) {
+		sendJSON(t, endpoint, queue, "{}", nil)
+		sendJSON(t, endpoint, queue, "{}", map[string]any{"reason": "permanent", "message": "m", "origin": "o", "source": "orders"})
+	}
+	fill("plain")
+	fill("dead")
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+		left string
+	}{
+		{[]string{"plain", "--all", "--dry-run"}, 3, "1 dead letter of 2 would be deleted", "2"},
+		{[]string{"plain", "--all", "--dry-run", "--job", "--admin", endpoint}, 3, "1 message left: nothing says", "2"},
+		{[]string{"plain", "--all", "--yes"}, 3, "left 1 message: nothing says that they are dead letters", "1"},
+		{[]string{"plain", "--all", "--yes", "--job", "--admin", endpoint}, 3, "1 message left: nothing says", "1"},
+		{[]string{"plain", "--older-than", "1ms", "--yes"}, 0, "1 dead letter deleted", "0"},
+		{[]string{"dead", "--all", "--yes"}, 0, "2 dead letters deleted", "0"},
+	} {
+		args := append([]string{"dead", "delete"}, test.args...)
+		if !slices.Contains(args, "--job") {
+			args = append(args, "--endpoint", endpoint)
+		}
+		r := reprise(t, "", args...)
+		if visible, _ := visibleIn(t, endpoint, test.args[0]); r.code != test.code || !strings.Contains(r.stdout+r.stderr, test.want) || visible != test.left {
+			t.Errorf("dead delete %q: exit code %d, %s left, want %q:\n%s%s", test.args, r.code, visible, test.want, r.stdout, r.stderr)
+		}
+	}
+}
+
+// TestDeadReceivesNothingUnasked: a server that fails to tell its groups is not asked for the letters by
+// receives, which would raise their counts.
+func TestDeadReceivesNothingUnasked(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "orders,dead-letter=dead")
+	sendJSON(t, endpoint, "dead", "{}", nil)
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	for name, fail := range map[string]http.HandlerFunc{
+		"no reply": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"a failure": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, `{"error":"too slow","code":"failed"}`)
+		},
+	} {
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, admin.Path) {
+				fail(w, r)
+				return
+			}
+			proxy.ServeHTTP(w, r)
+		}))
+		r := reprise(t, "", "dead", "dead", "--endpoint", front.URL)
+		front.Close()
+		if visible, _ := visibleIn(t, endpoint, "dead"); r.code != 1 || !strings.Contains(r.stderr, "has not said what is in the queue") || visible != "1" {
+			t.Errorf("%s: exit code %d, %s visible:\n%s%s", name, r.code, visible, r.stdout, r.stderr)
+		}
+	}
+	list := records(t, reprise(t, "", "peek", "dead", "--endpoint", endpoint, "--json").stdout)
+	if len(list) != 1 || list[0]["receives"] != 1.0 {
+		t.Errorf("after the first receive: %v", list)
 	}
 }
 

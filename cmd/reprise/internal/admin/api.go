@@ -242,6 +242,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
+// Broken reports whether the process has failed at a request that it understands and permits.
+func (e *Error) Broken() bool { return e.status == http.StatusInternalServerError }
+
 func problem(status int, code, format string, args ...any) *Error {
 	return &Error{fmt.Sprintf(format, args...), code, status}
 }

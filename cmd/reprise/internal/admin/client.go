@@ -131,6 +131,18 @@ func (c *Client) Dead(ctx context.Context, queue string) (dead Dead, err error) 
 	return dead, err
 }
 
+// NoReplyError is the error of a request that nobody has answered, or not to the end.
+type NoReplyError struct {
+	address string
+	err     error
+}
+
+func (e *NoReplyError) Error() string {
+	return fmt.Sprintf("no process answers at %s: %v: is one running? reprise run prints its admin address at the start, serve and up their endpoint: pass it with --admin", e.address, e.err)
+}
+
+func (e *NoReplyError) Unwrap() error { return e.err }
+
 // maxReply is more than any reply has.
 const maxReply = 64 << 20
 
@@ -142,7 +154,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
 	if err != nil {
-		return fmt.Errorf("reading the reply of %s: %w", c.address, err)
+		return &NoReplyError{c.address, err}
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s is not the admin API: %w: pass the address of a reprise process with --admin", c.address, err)
@@ -206,7 +218,7 @@ func (c *Client) open(ctx context.Context, method, path string, body any) (*http
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which is that of a socket's stand-in
 		}
-		return nil, fmt.Errorf("no process answers at %s: %w: is one running? reprise run prints its admin address at the start, serve and up their endpoint: pass it with --admin", c.address, err)
+		return nil, &NoReplyError{c.address, err}
 	}
 	if response.StatusCode == http.StatusOK {
 		return response, nil

@@ -27,6 +27,9 @@ type JobRequest struct {
 	// Selection names the messages. It may be empty only if All says that all are meant.
 	Selection operate.Criteria `json:"selection,omitzero"`
 	All       bool             `json:"all,omitempty"`
+	// DeadOnly leaves messages that nothing says are dead letters, unless a queue names this one as its
+	// dead-letter queue.
+	DeadOnly bool `json:"dead_only,omitempty"`
 	// DryRun only counts them, by where they would go.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Limit is how many messages at most, Rate how many a second. Default: any number.
@@ -120,6 +123,8 @@ type job struct {
 	request   JobRequest
 	selection operate.Selection
 	from, to  JobQueue
+	deadOnly  bool
+	alive     int           // messages that were left for it
 	stop      chan struct{} // closed to cancel it: it finishes what is under way
 	stopping  bool
 	cut       context.CancelFunc // ends it at once
@@ -183,6 +188,13 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	var err error
 	if j.from, err = a.cfg.JobQueue(r.Context(), request.Queue); err != nil {
 		return Job{}, err
+	}
+	if request.DeadOnly {
+		named, err := operate.IsDeadLetterQueue(r.Context(), j.from.Client, j.from.URL)
+		if err != nil {
+			return Job{}, err
+		}
+		j.deadOnly = !named
 	}
 	if request.To != "" {
 		if j.to, err = a.cfg.JobQueue(r.Context(), request.To); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -19,10 +20,17 @@ func (a *API) work(ctx context.Context, j *job) error {
 	case JobRedrive, JobMove:
 		return a.send(ctx, j)
 	}
+	look := a.receive
 	if a.cfg.Server != nil {
-		return a.inspect(ctx, j)
+		look = a.inspect
 	}
-	return a.receive(ctx, j)
+	err := look(ctx, j)
+	a.update(j, func(s *Job) {
+		if s.Failed += j.alive; j.alive > 0 {
+			s.Problem = plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue"
+		}
+	})
+	return err
 }
 
 // send sends messages to other queues. Each is received, so that nobody else can send it too, and
@@ -117,13 +125,17 @@ func (a *API) inspect(ctx context.Context, j *job) error {
 // look counts a message that was looked at, and reports whether it is selected.
 func (a *API) look(j *job, m *operate.Message, now time.Time) bool {
 	matches := j.selection.Matches(m, now)
+	alive := matches && j.deadOnly && m.Death == nil
 	a.update(j, func(s *Job) {
 		s.Looked++
-		if matches {
+		switch {
+		case alive:
+			j.alive++
+		case matches:
 			s.Matched++
 		}
 	})
-	return matches
+	return matches && !alive
 }
 
 // maxExport bounds the memory that the messages of an export take.

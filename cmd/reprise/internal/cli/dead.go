@@ -110,8 +110,19 @@ func (a *app) deadOfServer(f *deadFlags, queue string) (known bool, err error) {
 		return false, nil // the endpoint has a path: it is another server's
 	}
 	dead, err := server.Dead(ctx, t.url)
-	if err != nil {
-		return false, context.Cause(ctx) // the letters are received
+	failed, answered := errors.AsType[*admin.Error](err)
+	unanswered, silent := errors.AsType[*admin.NoReplyError](err)
+	if silent {
+		err = unanswered.Unwrap()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case silent, answered && failed.Broken():
+		// The letters are not received instead: that would raise their receive counts.
+		return true, fmt.Errorf("the server at %s has not said what is in the queue: %w: run it again", t.found.Endpoint.URL, err)
+	case err != nil:
+		return false, nil // it is another server, or does not permit it: the letters are received
 	}
 	if err := a.printGroups(dead.Groups, f.look.output.asJSON(a), time.Now()); err != nil {
 		return true, err
@@ -135,6 +146,8 @@ type deadPass struct {
 	groups    operate.Groups
 	selected  int
 	atLimit   int
+	only      bool // messages that nothing says are dead letters are left
+	left      int  // of them
 	now       time.Time
 }
 
@@ -165,6 +178,10 @@ func (d *deadPass) gather(visit func(*operate.Message) (operate.Verdict, error))
 				d.atLimit++
 			}
 			if !d.selection.Matches(m, now) {
+				continue
+			}
+			if d.only && m.Death == nil {
+				d.left++
 				continue
 			}
 			if visit != nil {
@@ -309,7 +326,8 @@ func (a *app) deadDelete() *cobra.Command {
 		Use:   "delete QUEUE (--all | selection)",
 		Short: "Delete selected dead letters, after showing which",
 		Long: `Delete the dead letters of QUEUE that are selected, or all. They are gone for good:
-export them before. On a terminal the command first shows them in groups, and asks; only
+export them before. If no queue names QUEUE as its dead-letter queue, --all leaves the
+messages that nothing says are dead letters; a selection means any messages. On a terminal the command first shows them in groups, and asks; only
 those that were shown are deleted. Otherwise pass --dry-run to see what would be
 deleted, then --yes.
 
@@ -339,7 +357,7 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 			return usage(errors.New("a job does not ask: pass --dry-run to see how many letters would be deleted, then --yes"))
 		}
 		return a.runJob(&f.job, f.look.aws, &f.look.selection, admin.JobRequest{
-			Action: admin.JobDelete, Queue: queue, All: f.all, DryRun: f.dryRun, Force: true,
+			Action: admin.JobDelete, Queue: queue, All: f.all, DeadOnly: f.all, DryRun: f.dryRun, Force: true,
 		}, verbs{"dead letter", "deleted", "would be deleted"})
 	}
 	d, err := a.deadPass(f, queue)
@@ -351,7 +369,15 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 		return usage(errors.New("say which letters to delete: pass --reason, --error, --id or another of the flags, or --all for all"))
 	case !f.dryRun && !f.look.yes && !a.canAsk():
 		return usage(errors.New("there is no terminal to ask on: pass --dry-run to see what would be deleted, then --yes"))
-	case !f.dryRun && f.look.yes:
+	}
+	if f.all {
+		named, err := operate.IsDeadLetterQueue(a.ctx, d.look.target.client, d.look.target.url)
+		if err != nil {
+			return d.look.target.failed(a.ctx, err, "ListDeadLetterSourceQueues")
+		}
+		d.only = !named
+	}
+	if !f.dryRun && f.look.yes {
 		return d.delete(func(*operate.Message) bool { return true })
 	}
 	shown := make(map[string]bool)
@@ -367,12 +393,12 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 	}
 	if f.dryRun || d.selected == 0 {
 		fmt.Fprintf(a.stderr, "reprise: %s of %d would be deleted\n", plural.Of(d.selected, "dead letter"), outcome.Looked)
-		return partial(outcome)
+		return errors.Join(partial(outcome), d.notDead())
 	}
 	if !a.ask(fmt.Sprintf("Delete %s from %s for good?", plural.Of(d.selected, "dead letter"), d.look.target.name)) {
 		return errors.New("nothing was deleted")
 	}
-	again := &deadPass{look: d.look, selection: d.selection}
+	again := &deadPass{look: d.look, selection: d.selection, only: d.only}
 	return again.delete(func(m *operate.Message) bool { return shown[m.ID] })
 }
 
@@ -391,5 +417,14 @@ func (d *deadPass) delete(permitted func(*operate.Message) bool) error {
 	case outcome.NotDeleted > 0:
 		return unsettled(fmt.Errorf("SQS did not confirm that it deleted %s: they may be there still, hidden for up to %v; run it again", plural.Of(outcome.NotDeleted, "dead letter"), longLook))
 	}
-	return partial(outcome)
+	return errors.Join(partial(outcome), d.notDead())
+}
+
+// notDead returns an error if messages were left because nothing says that they are dead letters.
+func (d *deadPass) notDead() error {
+	if d.left == 0 {
+		return nil
+	}
+	return unsettled(fmt.Errorf("left %s: nothing says that they are dead letters, and no queue names %q as its dead-letter queue: reprise purge deletes all, and a selection, such as --older-than 1s, any messages",
+		plural.Of(d.left, "message"), d.look.target.name))
 }

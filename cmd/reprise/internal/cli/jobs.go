@@ -254,6 +254,8 @@ func jobOutcome(j *admin.Job, words verbs) error {
 		return fmt.Errorf("%s failed: %s", j.ID, apiText(j.Problem))
 	case j.State == admin.JobCancelled:
 		return unsettled(fmt.Errorf("%s was cancelled: what is left is still in the queue; run it again to go on", j.ID))
+	case j.Failed > 0 && j.Problem != "":
+		return unsettled(errors.New(apiText(j.Problem)))
 	case j.Failed > 0:
 		return unsettled(fmt.Errorf("left in the queue: %s", plural.Of(j.Failed, words.noun)))
 	case j.Problem != "":

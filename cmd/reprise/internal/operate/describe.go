@@ -76,3 +76,18 @@ func (d *Described) DeadLetterURL() string {
 	}
 	return strings.TrimSuffix(d.URL, NameOf(d.URL)) + lastPart(q.DeadLetterARN)
 }
+
+// SourceLister lists the queues that name another as their dead-letter queue. An [sqs.Client] is one.
+type SourceLister interface {
+	ListDeadLetterSourceQueues(ctx context.Context, in *sqs.ListDeadLetterSourceQueuesInput, opts ...func(*sqs.Options)) (*sqs.ListDeadLetterSourceQueuesOutput, error)
+}
+
+// IsDeadLetterQueue reports whether a queue names the one at url as its dead-letter queue.
+func IsDeadLetterQueue(ctx context.Context, client SourceLister, url string) (bool, error) {
+	one := int32(1)
+	out, err := client.ListDeadLetterSourceQueues(ctx, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &url, MaxResults: &one})
+	if err != nil {
+		return false, err
+	}
+	return len(out.QueueUrls) > 0, nil
+}

@@ -76,6 +76,9 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 			}
 			q.refusals = 0
 			sent = append(sent, l)
+			if time.Since(p.clock) < doubtful {
+				p.made[results[i].ID] = true
+			}
 		}
 		p.mu.Unlock()
 		letters = behind

@@ -113,6 +113,7 @@ type run struct {
 	sent   map[string]bool     // sent back
 	undone map[string]bool     // sent back and not deleted
 	held   map[string]string   // receipt handles of letters that are left
+	made   map[string]bool     // ids of the messages that were sent in the first moments
 	newer  map[string][]letter // letters that were received again while they were being sent
 
 	workers int           // that have not ended
@@ -137,6 +138,7 @@ func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) 
 		sent:    make(map[string]bool),
 		undone:  make(map[string]bool),
 		held:    make(map[string]string),
+		made:    make(map[string]bool),
 		newer:   make(map[string][]letter),
 		lookups: make(chan struct{}, 1),
 		inOrder: make(chan struct{}, 1),
@@ -245,13 +247,29 @@ func (p *run) choose(messages []types.Message) (chosen, undeleted []letter) {
 
 // queueOf returns the queue to which l goes, or the reason to leave it.
 func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) {
-	if !l.date().Before(p.before) {
+	if !l.date().Before(p.before) || p.cameBack(l) {
 		return nil, "came after the start: run the command again for them"
 	}
 	if p.to != nil {
 		return p.to, ""
 	}
 	return p.sourceOf(ctx, l), ""
+}
+
+// doubtful is how long after the start letters may be sent whose dates do not tell that: SQS's time
+// is known to a second.
+const doubtful = 3 * time.Second
+
+// cameBack reports whether l tells that it is a message that this run has sent back. A service that
+// still refuses it at once makes it a dead letter again within the second of the start.
+func (p *run) cameBack(l letter) bool {
+	story, _, err := reprise.ReadStory(p.QueueURL, l.Message, p.Keys)
+	if err != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made[story.Message] || p.made[story.Origin]
 }
 
 // sendBack sends letters to their queues, and deletes those that were confirmed.

@@ -2,6 +2,7 @@ package redrive_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -274,6 +275,29 @@ func TestNotInCircles(t *testing.T) {
 		report := redriven(t, dead, redrive.Redrive{}, failAgain)
 		if report.Sent[source.URL()] != 1 || len(report.Left) != 1 || !slices.Equal(bodies(dead), []string{"again"}) {
 			t.Errorf("report %+v; left %q", report, bodies(dead))
+		}
+	})
+}
+
+// TestNotInCirclesAtOnce: nor is what a consumer gives up again within the second of the start.
+func TestNotInCirclesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, nil)
+		dead := source.NewDeadLetterQueue(100)
+		for i := range 5 {
+			dead.SendMessage(letterOf(source.ARN(), fmt.Sprint("m", i), ""))
+		}
+		refuses := source.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+			return reprise.Permanent(errors.New("refused"))
+		}), reprise.Config{})
+		report := redriven(t, dead, redrive.Redrive{})
+		refuses.Stop()
+		left := 0
+		for _, n := range report.Left {
+			left += n
+		}
+		if report.Sent[source.URL()] != 5 || left != 5 || len(bodies(dead)) != 5 || len(bodies(source)) != 0 {
+			t.Errorf("report %+v; the dead-letter queue has %q, the source %q", report, bodies(dead), bodies(source))
 		}
 	})
 }

@@ -66,6 +66,34 @@ func TestHarmfulMessagesAreNoOverload(t *testing.T) {
 	}
 }
 
+// TestEnoughMessagesAreOverload: eight different messages that fail are an overload, seven are not,
+// however often; and what succeeded long before does not outweigh them.
+func TestEnoughMessagesAreOverload(t *testing.T) {
+	for _, failing := range []int{7, 8} {
+		b, now := closedByRamp(t, time.Hour)
+		for i := range 1000 {
+			b.Attempted(fmt.Sprint("fine", i), false, now)
+		}
+		for i := range 100 {
+			then := b.Attempted(fmt.Sprint("m", i%failing), true, now)
+			if i == 7 && failing == 8 {
+				if then != Ramping {
+					t.Errorf("%d messages have failed: %v, %+v", failing, then, b.ramp)
+				}
+				b.Relapse(10*time.Millisecond, 40, now)
+				if b.failures != 0 || len(b.suspects) != 0 || b.ramp.level < 20 || b.ramp.level > 36 {
+					t.Errorf("after the relapse at 40 handlers: %d failures, level %v", b.failures, b.ramp.level)
+				}
+				break
+			}
+			if then != Closed {
+				t.Errorf("%d of %d messages have failed, %d times: %v", min(i+1, failing), failing, i+1, then)
+				break
+			}
+		}
+	}
+}
+
 // TestTrialIsNoLimit: whatever share of attempts fails as a rule, and a little more, is borne, and
 // learnt.
 func TestTrialIsNoLimit(t *testing.T) {
@@ -77,7 +105,7 @@ func TestTrialIsNoLimit(t *testing.T) {
 		}
 	}
 	b, now := closedByRamp(t, time.Hour)
-	if attempts(&b, 10_000, 1, now.Add(time.Second)); b.usual.value > 0.95 {
+	if attempts(&b, 10_000, 1, now.Add(time.Second)); b.usual.value > 0.95 || b.usual.value < 0.85 {
 		t.Errorf("one in ten fails, and usual is %v", b.usual.value)
 	}
 }

@@ -36,3 +36,10 @@ func panics(f func()) (caught bool) {
 	f()
 	return false
 }
+
+// TestHeadOfNoGroup: the message of a standard queue has no head before it.
+func TestHeadOfNoGroup(t *testing.T) {
+	if head := New[int]().Head(new(Member[int])); head != nil {
+		t.Errorf("the head is %+v", head)
+	}
+}

@@ -230,6 +230,7 @@ func (b *Breaker) Relapse(took time.Duration, full int, now time.Time) {
 	b.since, b.opened = now, now
 	b.relapsed = true
 	b.ramp.level = float64(full)
+	b.ramp.rising = false
 	b.ramp.lower(&b.usual, lowest(took), now)
 }
 

@@ -100,7 +100,7 @@ func TestSomebodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reprisetest.NewQueue(t, nil)
 		b := benchOf(q)
-		b.Client, b.Senders = &thief{Client: b.Client, direct: q.Direct(), q: q}, 1
+		b.Client, b.Receivers = &thief{Client: b.Client}, 1
 		began := time.Now()
 		report, err := b.Run(t.Context(), nil)
 		c := report.Counts
@@ -110,26 +110,26 @@ func TestSomebodyElse(t *testing.T) {
 	})
 }
 
-// thief takes and deletes some of what each of the first ten batches has sent.
+// thief takes away what each of the first ten receives brings, and deletes it.
 type thief struct {
 	queuebench.Client
-	direct *reprisetest.Direct
-	q      *reprisetest.Queue
 	stolen int
 }
 
-func (c *thief) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	out, err := c.Client.SendMessageBatch(ctx, in, opts...)
-	if err == nil && c.stolen < 10 {
-		c.stolen++
-		got, _ := c.direct.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: aws.String(c.q.URL()), VisibilityTimeout: 43200})
-		if got != nil {
-			for _, m := range got.Messages {
-				_, _ = c.direct.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(c.q.URL()), Entries: []types.DeleteMessageBatchRequestEntry{{Id: aws.String("0"), ReceiptHandle: m.ReceiptHandle}}})
-			}
+func (c *thief) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, opts ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := c.Client.ReceiveMessage(ctx, in, opts...)
+	if err != nil || len(out.Messages) == 0 || c.stolen == 10 {
+		return out, err
+	}
+	c.stolen++
+	for _, m := range out.Messages {
+		if _, err := c.Client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
+			QueueUrl: in.QueueUrl, Entries: []types.DeleteMessageBatchRequestEntry{{Id: aws.String("0"), ReceiptHandle: m.ReceiptHandle}},
+		}); err != nil {
+			return nil, err
 		}
 	}
-	return out, err
+	return new(sqs.ReceiveMessageOutput), nil
 }
 
 // TestFaults: entries and requests that SQS refuses or does not answer are counted; what was sent is

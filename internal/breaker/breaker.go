@@ -80,7 +80,7 @@ type Breaker struct {
 
 	probeAt  time.Time // open: the next probe
 	trialEnd time.Time // zero if not on trial; kept through a relapse
-	rejected []string  // on trial: ids of the messages that failed since the evidence began
+	rejected []string  // on trial: ids of messages that failed since the evidence began, as many as are enough
 
 	relapsed  bool      // ramping: since a relapse
 	fullSince time.Time // ramping: the level is full since then; zero: it is not
@@ -136,15 +136,7 @@ func (b *Breaker) Attempted(id string, failed bool, now time.Time) State {
 	overloaded := false
 	switch {
 	case !b.trialEnd.IsZero():
-		overloaded = b.ramp.tried(&b.usual, failed)
-		switch {
-		case b.ramp.outcomes == 0: // the evidence begins anew
-			b.rejected = b.rejected[:0]
-		case failed && !slices.Contains(b.rejected, id):
-			b.rejected = append(b.rejected, id)
-		}
-		// A few harmful messages that come together are evidence, and no overload.
-		overloaded = overloaded && len(b.rejected) >= b.threshold*2/5
+		overloaded = b.tried(id, failed)
 	case failed:
 		b.unusual++
 	default:
@@ -159,6 +151,20 @@ func (b *Breaker) Attempted(id string, failed bool, now time.Time) State {
 		return Ramping
 	}
 	return Closed
+}
+
+// tried handles the end of an attempt on trial, and reports whether the dependency is overloaded. A
+// few harmful messages that come together are evidence, and no overload.
+func (b *Breaker) tried(id string, failed bool) (overloaded bool) {
+	enough := b.threshold * 2 / 5
+	tooHigh := b.ramp.tried(&b.usual, failed)
+	switch {
+	case b.ramp.outcomes == 0: // the evidence begins anew
+		b.rejected = b.rejected[:0]
+	case failed && len(b.rejected) < enough && !slices.Contains(b.rejected, id):
+		b.rejected = append(b.rejected, id)
+	}
+	return tooHigh && len(b.rejected) >= enough
 }
 
 // opens is the opening rule.

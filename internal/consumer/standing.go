@@ -27,14 +27,7 @@ const (
 	StageRate                  // until the rate permits another start
 	StageBatch                 // until its batch is due
 	StageGivenUp               // given up, and no dead-letter queue has accepted it
-	stages
 )
-
-var stageNames = [stages]string{
-	"running", "settling", "backoff", "due", "group", "breaker", "paused-key", "paused", "stopping", "alone", "others-alone", "place", "rate", "batch", "given-up",
-}
-
-func (s Stage) String() string { return stageNames[s] }
 
 // Standing is what a consumer knows of one message. Fields are those of reprise.Standing.
 type Standing struct {

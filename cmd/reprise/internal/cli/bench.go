@@ -47,7 +47,8 @@ func (a *app) benchCommand() *cobra.Command {
 		Short: "Measure a queue: messages per second, latencies, requests and cost",
 		Long: `Send messages to QUEUE, a name or URL, receive them and delete them, and print how many
 a second there were, how long requests took, how long a message was under way, and how many
-requests a message cost. Sends and deletes go in batches of ten, receives are long polls.
+requests a message cost. Sends and deletes go in batches of ten, receives are long polls:
+their time includes the wait for messages.
 
 Without --rate messages are sent as fast as the queue takes them, while at most --waiting
 of them have not been received; with it, at that rate, however many wait.

@@ -106,19 +106,20 @@ type run struct {
 
 	stopSending context.CancelFunc // what was sent is still received
 
-	mu        sync.Mutex
-	next      int       // messages that senders have taken
-	messages  []state   // of each of them
-	latest    []int     // FIFO: by group, the number of the message that was received last
-	allSent   bool      // the senders have ended
-	sendError error     // that ended the sending
-	open      int       // messages that are in the queue, or may be
-	moved     time.Time // when one of them was sent, received or deleted last
-	counts    Counts
-	calls     Calls
-	sentFor   time.Duration // from the beginning to the last message that SQS took
-	doneFor   time.Duration // to the last that was deleted
-	errors    map[string]int
+	mu         sync.Mutex
+	next       int       // messages that senders have taken
+	messages   []state   // of each of them
+	latest     []int     // FIFO: by group, the number of the message that was received last
+	allSent    bool      // the senders have ended
+	sendError  error     // that ended the sending
+	unanswered int       // sends that failed since the last that did not
+	open       int       // messages that are in the queue, or may be
+	moved      time.Time // when one of them was sent, received or deleted last
+	counts     Counts
+	calls      Calls
+	sentFor    time.Duration // from the beginning to the last message that SQS took
+	doneFor    time.Duration // to the last that was deleted
+	errors     map[string]int
 
 	sendTook, receiveTook, deleteTook, journeys latency.Histogram
 }

@@ -177,6 +177,36 @@ func (c *denied) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchI
 	return c.Client.SendMessageBatch(ctx, in, opts...)
 }
 
+// TestSilentServer: when sends are not answered any more, the bench soon sends no more, ends, and says
+// why and what may be left.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		b := benchOf(q)
+		b.Client, b.Senders, b.Messages, b.Rate, b.For = &silent{Client: b.Client, after: 5}, 1, 0, 100, time.Hour
+		began := time.Now()
+		report, err := b.Run(t.Context(), nil)
+		if c := report.Counts; !errors.Is(err, errSilent) || c.Sent == 0 || c.Deleted != c.Sent || c.Left == 0 || c.Left > 50 || time.Since(began) > 2*time.Minute {
+			t.Errorf("%v after %v: %+v", err, time.Since(began), c)
+		}
+	})
+}
+
+var errSilent = errors.New("connection refused")
+
+// silent answers so many batches, and no more.
+type silent struct {
+	queuebench.Client
+	after int
+}
+
+func (c *silent) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	if c.after--; c.after < 0 {
+		return nil, errSilent
+	}
+	return c.Client.SendMessageBatch(ctx, in, opts...)
+}
+
 // TestBodies: a body has the size that was asked for, and names its bench.
 func TestBodies(t *testing.T) {
 	for _, size := range []int{queuebench.MinSize, 1000, 1 << 20} {

@@ -19,6 +19,10 @@ const (
 	batchBytes = 1 << 20
 )
 
+// maxUnanswered is how many sends in a row, each of which the client has repeated, may fail before the
+// bench sends no more.
+const maxUnanswered = 5
+
 // body is the body of a message: JSON, so that other commands find it by --where bench=ID.
 type body struct {
 	Bench   string `json:"bench"`
@@ -167,15 +171,17 @@ func (r *run) sendBatch(ctx context.Context, first, count, group int) {
 	if err != nil {
 		r.calls.Failed++
 		r.failed(codeOf(err))
-		if refusedByService(err) {
-			for n := first; n < first+count; n++ {
-				r.refuse(n)
-			}
-			r.sendError = err // the next would be refused for the same reason
+		refused := refusedByService(err)
+		for n := first; refused && n < first+count; n++ {
+			r.refuse(n) // otherwise SQS may have taken it: it is open
+		}
+		if r.unanswered++; refused || r.unanswered == maxUnanswered {
+			r.sendError = err // the next would fail for the same reason
 			r.stopSending()
 		}
-		return // or SQS may have taken them: they are open
+		return
 	}
+	r.unanswered = 0
 	r.sendTook.Add(took)
 	r.sentFor = time.Since(r.began)
 	r.moved = time.Now()

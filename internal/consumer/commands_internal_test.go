@@ -95,6 +95,8 @@ func (d *driver) carryOut(command string) {
 		s.sayCounts()
 	case "status":
 		s.sayStatus()
+	case "standing":
+		s.sayStanding(rest)
 	default:
 		if !s.operate(verb, rest, w) {
 			d.t.Fatalf("there is no command %q", command)
@@ -301,6 +303,38 @@ func (s *side) sayStatus() {
 	for _, b := range c.Breakers {
 		s.say("breaker %s: %v, held %d, level %d, paused %v%s: %s", b.Key, b.State, b.Held, b.Level, b.Paused, lastTime(", probe at ", b.NextProbe), b.Problem)
 	}
+}
+
+// stages are the names of [Stage] in scripts.
+var stages = []string{
+	"running", "settling", "hidden until it is due", "held until it is due", "behind its group", "behind its breaker", "its key is paused", "the consumer is paused",
+	"the consumer stops", "until nothing else runs", "another runs alone", "until a handler ends", "for the rate", "for its batch", "given up",
+}
+
+// sayStanding writes down what a user sees of one message, by its id or that of its first message.
+func (s *side) sayStanding(id string) {
+	m, known := s.Standing(id, s.driver.now)
+	if !known {
+		s.say("%s is not known", id)
+		return
+	}
+	text := fmt.Sprintf("%s: %s, attempt %d of %d, receives %d", m.ID, stages[m.Stage], m.Attempt, m.MaxAttempts, m.Receives)
+	for _, more := range []struct{ name, text string }{{"of", strings.TrimPrefix(m.OriginID, m.ID)}, {"group", m.GroupID}, {"key", m.Key}, {"behind", m.Head}} {
+		if more.text != "" {
+			text += ", " + more.name + " " + more.text
+		}
+	}
+	text += lastTime(", since ", m.Since) + lastTime(", until ", m.Until) + lastTime(", leased until ", m.LeaseEnd)
+	if m.Stage == StageSettling {
+		text += ", " + m.Outcome.String()
+	}
+	if m.Reason != 0 {
+		text += ", " + reasonName(m.Reason)
+	}
+	if m.Problem != "" {
+		text += ": " + m.Problem
+	}
+	s.say("%s", text)
 }
 
 func lastTime(words string, at time.Time) string {

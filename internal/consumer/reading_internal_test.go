@@ -146,7 +146,7 @@ func (s *side) message(text string) *Delivery {
 	d.SetSequence(w.get("sequence"))
 	if w.has("copy") {
 		h := history.History{
-			Origin: "origin-" + w[0], Attempt: w.number(s.driver, "attempt", 0), Releases: w.number(s.driver, "releases", 0), Generation: w.number(s.driver, "generation", 0),
+			Origin: cmp.Or(w.get("origin"), "origin-"+w[0]), Attempt: w.number(s.driver, "attempt", 0), Releases: w.number(s.driver, "releases", 0), Generation: w.number(s.driver, "generation", 0),
 			Sent: now.Add(-w.span(s.driver, "begun", time.Hour)).UnixMilli(), First: now.Add(-w.span(s.driver, "begun", time.Hour)).UnixMilli(), Error: w.get("error"),
 			Alone: w.number(s.driver, "alone", 0), Unavailable: w.has("unavailable"), SentAt: now.Add(-w.span(s.driver, "written", 0)).UnixMilli(),
 		}

@@ -53,6 +53,7 @@ func TestPools(t *testing.T)        { follow(t, "pools") }
 func TestWakes(t *testing.T)        { follow(t, "wakes") }
 func TestQuota(t *testing.T)        { follow(t, "quota") }
 func TestReports(t *testing.T)      { follow(t, "reports") }
+func TestStandings(t *testing.T)    { follow(t, "standings") }
 
 // TestEveryScriptIsFollowed: no file of testdata/scripts is forgotten here.
 func TestEveryScriptIsFollowed(t *testing.T) {

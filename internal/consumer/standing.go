@@ -43,8 +43,8 @@ type Standing struct {
 	Problem               string
 }
 
-// Standing returns where the message with that id stands at now, or, if there is none, the first
-// held message that comes from the one with that id. It reports false if c knows neither.
+// Standing returns where the message with that id stands at now, or, if there is none, the held
+// message that comes from the one with that id, the first received of several. It reports false if c knows neither.
 func (c *Machine) Standing(id string, now time.Time) (Standing, bool) {
 	d := c.held[id]
 	if d == nil {
@@ -52,9 +52,8 @@ func (c *Machine) Standing(id string, now time.Time) (Standing, bool) {
 			return s, true
 		}
 		for _, other := range c.held {
-			if other.OriginID == id {
+			if other.OriginID == id && (d == nil || asReceived(other, d) < 0) {
 				d = other
-				break
 			}
 		}
 	}
@@ -116,7 +115,7 @@ func (c *Machine) whyNotStarted(now time.Time) (Stage, time.Time) {
 		return StagePaused, time.Time{}
 	case !c.solo.taken.IsZero():
 		return StageOthers, time.Time{}
-	case c.full() || first == nil || c.startsIn(first, now) <= 0:
+	case c.full() || c.startsIn(first, now) <= 0:
 		return StagePlace, time.Time{}
 	case c.batches != nil && c.lingers(first, now) > 0:
 		return StageBatch, first.Received.Add(c.batches.Linger)

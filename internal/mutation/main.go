@@ -3,6 +3,7 @@
 // sum becomes a difference, a condition's "and" an "or", a statement is left out.
 //
 //	go run ./internal/mutation ./internal/breaker ./retry
+//	go run ./internal/mutation -files begin.go,admit.go ./internal/consumer
 //	go run ./internal/mutation -also . ./internal/consumer
 //
 // All mistakes of a package are compiled into one test binary, and a variable of the
@@ -327,6 +328,9 @@ func report(w io.Writer, p *pack, mutants []mutant, reasons map[string]string, f
 		}
 	}
 	for name := range reasons {
+		if *files != "" {
+			break // it may be a mutant of another file
+		}
 		return fmt.Errorf("%s names %q, which is not a mutant any more: remove the line", p.reasonsFile(), name)
 	}
 	share := 100.0

@@ -67,3 +67,13 @@ func TestExplanationsAreTrue(t *testing.T) {
 		})
 	}
 }
+
+// TestOneFile: with -files, explanations of mutants of other files stay unread.
+func TestOneFile(t *testing.T) {
+	*files = "sample.go"
+	defer func() { *files = "" }()
+	_, problem := examineSample(t, "Other: gone -> nothing -- it is in another file\n")
+	if want := "% of the mutants are killed, want 90"; !strings.Contains(problem, want) {
+		t.Errorf("it says %q, want %q", problem, want)
+	}
+}

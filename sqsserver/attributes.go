@@ -49,7 +49,7 @@ func defaultAttributes(fifo bool) *attributes {
 		retention:          345600,
 		visibility:         30,
 		kmsReuse:           defaultKMSReuse,
-		maxSize:            1 << 20,
+		maxSize:            maxMessageSize,
 		deduplicationScope: scopeQueue,
 		throughputLimit:    limitPerQueue,
 		managedEncryption:  true,
@@ -71,7 +71,7 @@ var attributesByName = func() map[string]attribute {
 	byName := make(map[string]attribute)
 	for _, a := range []attribute{
 		number("DelaySeconds", 0, 900, func(a *attributes) *int32 { return &a.delay }),
-		number("MaximumMessageSize", 1024, 1<<20, func(a *attributes) *int32 { return &a.maxSize }),
+		number("MaximumMessageSize", 1024, maxMessageSize, func(a *attributes) *int32 { return &a.maxSize }),
 		number("MessageRetentionPeriod", 60, 1209600, func(a *attributes) *int32 { return &a.retention }),
 		number("ReceiveMessageWaitTimeSeconds", 0, 20, func(a *attributes) *int32 { return &a.wait }),
 		number("VisibilityTimeout", 0, 43200, func(a *attributes) *int32 { return &a.visibility }),

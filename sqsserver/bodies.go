@@ -23,8 +23,8 @@ func (c *content) size() int {
 
 // loadBodies sets the contents of deliveries, without holding the lock. It leaves out messages that
 // were deleted meanwhile. An error means that the journal has failed, or that the server has been
-// closed.
-func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.Delivery, error) {
+// closed. With cache, contents that were read from the journal are kept for receives to come.
+func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery, cache bool) ([]engine.Delivery, error) {
 	if s.writer == nil {
 		return deliveries, nil
 	}
@@ -32,7 +32,7 @@ func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.De
 	if len(cold) == 0 {
 		return deliveries, nil
 	}
-	if err := s.readBodies(q, cold); err != nil {
+	if err := s.readBodies(q, cold, cache); err != nil {
 		return nil, err
 	}
 	loaded := deliveries[:0]
@@ -46,7 +46,7 @@ func (s *Server) loadBodies(q *queue, deliveries []engine.Delivery) ([]engine.De
 
 // readBodies reads the contents of deliveries from the journal, all in one call, since most
 // are next to each other there. Messages that were deleted meanwhile get none.
-func (s *Server) readBodies(q *queue, cold []*engine.Delivery) error {
+func (s *Server) readBodies(q *queue, cold []*engine.Delivery, cache bool) error {
 	w := s.writer
 	if !w.reading.enter() {
 		return errServiceUnavailable()
@@ -64,7 +64,9 @@ func (s *Server) readBodies(q *queue, cold []*engine.Delivery) error {
 		switch {
 		case err == nil:
 			d.Payload = c
-			w.bodies.Add(d.SendNumber, c, c.size(), 0)
+			if cache {
+				w.bodies.Add(d.SendNumber, c, c.size(), 0)
+			}
 		case !errors.Is(err, ErrNotInJournal) || s.stillHas(q, d.Receipt):
 			return w.cannotRead(q, d, err)
 		}

@@ -21,7 +21,7 @@ func TestLoadAfterClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.loadBodies(q, []engine.Delivery{{SendNumber: 1}})
+	_, err = s.loadBodies(q, []engine.Delivery{{SendNumber: 1}}, true)
 	var e *Error
 	if !errors.As(err, &e) || e.Code != codeServiceUnavailable {
 		t.Errorf("load = %v, want ServiceUnavailable", err)

@@ -108,6 +108,11 @@ type MessageInfo struct {
 type Page struct {
 	After uint64 // Number of the last message of the page before. Default: the beginning
 	Limit int    // Default: no limit
+	// Numbers are those of the messages to show, in this order; After and Limit are not used then.
+	// Those that have gone are left out. Default: all messages.
+	Numbers []uint64
+	// WithoutBodies leaves Body empty.
+	WithoutBodies bool
 }
 
 // messagesPerLook is how many messages an inspection reads under the lock at a
@@ -120,6 +125,9 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 	q := s.find(&s.direct, queue)
 	if q == nil {
 		return nil, fmt.Errorf("sqsserver: messages of queue %q: %w", queue, errQueueDoesNotExist())
+	}
+	if page.Numbers != nil {
+		return s.messagesNumbered(q, page)
 	}
 	var infos []MessageInfo
 	for after := page.After; ; {
@@ -136,16 +144,55 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 		if !last {
 			after = deliveries[len(deliveries)-1].Receipt.Number
 		}
-		if deliveries, err = s.loadBodies(q, deliveries); err != nil {
+		if infos, err = s.appendInfos(infos, q, deliveries, page.WithoutBodies); err != nil {
 			return nil, err
-		}
-		for i := range deliveries {
-			infos = append(infos, messageInfo(&deliveries[i]))
 		}
 		if last || len(infos) == page.Limit {
 			return infos, nil
 		}
 	}
+}
+
+// messagesNumbered is Messages of those with the numbers.
+func (s *Server) messagesNumbered(q *queue, page Page) (infos []MessageInfo, err error) {
+	for numbers := range slices.Chunk(page.Numbers, messagesPerLook) {
+		deliveries, err := s.numbered(q, numbers)
+		if err == nil {
+			infos, err = s.appendInfos(infos, q, deliveries, page.WithoutBodies)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return infos, nil
+}
+
+// numbered returns the messages with the numbers, without those that have gone, and without contents.
+func (s *Server) numbered(q *queue, numbers []uint64) (deliveries []engine.Delivery, err error) {
+	err = s.underLock(q, func(now time.Time) {
+		for _, number := range numbers {
+			if d, found := s.engine.Shown(now, q.engine, engine.Receipt{Number: number}); found {
+				deliveries = append(deliveries, d)
+			}
+		}
+	})
+	return deliveries, err
+}
+
+// appendInfos appends what operators see of deliveries. What it reads from the journal does not drive
+// from the cache what consumers will read.
+func (s *Server) appendInfos(infos []MessageInfo, q *queue, deliveries []engine.Delivery, withoutBodies bool) ([]MessageInfo, error) {
+	deliveries, err := s.loadBodies(q, deliveries, false)
+	if err != nil {
+		return nil, err
+	}
+	for i := range deliveries {
+		infos = append(infos, messageInfo(&deliveries[i]))
+		if !withoutBodies {
+			infos[len(infos)-1].Body = deliveries[i].Payload.(*content).body.plain()
+		}
+	}
+	return infos, nil
 }
 
 // Message returns a message of a queue, named by its name, URL or ARN, without receiving it.
@@ -159,23 +206,27 @@ func (s *Server) Message(queue, messageID string) (MessageInfo, error) {
 		return MessageInfo{}, fmt.Errorf("sqsserver: message %q of queue %q: %w", messageID, queue, err)
 	}
 	var found []engine.Delivery
+	var infos []MessageInfo
 	err = s.underLock(q, func(now time.Time) {
-		if receipt, ok := s.engine.Find(q.engine, id); ok && s.engine.Has(now, q.engine, receipt) {
-			found = s.engine.Messages(now, q.engine, receipt.Number-1<<32, 1)
+		if receipt, ok := s.engine.Find(q.engine, id); ok {
+			if d, ok := s.engine.Shown(now, q.engine, receipt); ok {
+				found = []engine.Delivery{d}
+			}
 		}
 	})
 	if err == nil {
-		found, err = s.loadBodies(q, found)
+		infos, err = s.appendInfos(nil, q, found, false)
 	}
 	switch {
 	case err != nil:
 		return MessageInfo{}, err
-	case len(found) == 0:
+	case len(infos) == 0:
 		return MessageInfo{}, fmt.Errorf("sqsserver: message %q of queue %q: %w", messageID, queue, errNoMessage)
 	}
-	return messageInfo(&found[0]), nil
+	return infos[0], nil
 }
 
+// messageInfo is what operators see of a message, without its body.
 func messageInfo(d *engine.Delivery) MessageInfo {
 	c := d.Payload.(*content)
 	state := Visible
@@ -186,7 +237,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 		state = Delayed
 	}
 	return MessageInfo{
-		ID: UUID(d.ID).String(), Body: c.body.plain(), Attributes: c.attributes,
+		ID: UUID(d.ID).String(), Attributes: c.attributes,
 		State: state, Due: d.VisibleAt, Receives: d.Receives, Sent: d.SentAt, FirstReceived: d.FirstReceived,
 		Group: d.Group, Deduplication: d.Dedup, Sequence: publicSequence(d.Sequence), Source: d.Source, Number: d.Receipt.Number,
 	}

@@ -61,7 +61,7 @@ func (s *Server) receiveMessage(ctx context.Context, in *ReceiveMessageInput) (r
 		return received{}, err
 	}
 
-	if deliveries, err = s.loadBodies(r.queue, deliveries); err != nil {
+	if deliveries, err = s.loadBodies(r.queue, deliveries, true); err != nil {
 		return received{}, err
 	}
 	out := newReceived(len(deliveries))

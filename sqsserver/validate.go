@@ -22,6 +22,7 @@ const (
 	maxTraceHeader       = 500 // SQS documents none; that of a PutEvents entry, which EventBridge passes on to SQS
 	maxBatchEntries      = 10
 	maxBatchEntryID      = 80
+	maxMessageSize       = 1 << 20 // the largest MaximumMessageSize
 	maxBatchSize         = 1 << 20 // of a SendMessageBatch, whatever the queue's MaximumMessageSize
 )
 
@@ -59,9 +60,12 @@ func (e *SendMessageEntry) check() error {
 // size returns the bytes that count towards the size of a message: body, and names, types and
 // values of its message attributes. System attributes do not count.
 func (e *SendMessageEntry) size() int {
-	n := e.bodySize()
-	for i := range e.MessageAttributes {
-		a := &e.MessageAttributes[i]
+	return e.bodySize() + attributesSize(e.MessageAttributes)
+}
+
+func attributesSize(attributes []MessageAttribute) (n int) {
+	for i := range attributes {
+		a := &attributes[i]
 		n += len(a.Name) + len(a.DataType) + a.valueSize()
 	}
 	return n

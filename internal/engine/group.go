@@ -11,6 +11,7 @@ type group struct {
 	ready         bool  // FIFO only: is in groups.ready
 	noisy         bool  // standard only: is in groups.noisy and groups.byArrival
 	inFlight      int   // standard only
+	hidden        int   // FIFO only: messages in flight or delayed
 	newestArrival int64 // when the newest message came
 	neighbours    links // among the ready groups or the free slots
 }

@@ -49,6 +49,16 @@ func (e *Engine) Has(now time.Time, q *Queue, r Receipt) bool {
 	return q.find(r, e.tick(now)) != 0
 }
 
+// Shown shows one message. Of the receipt only the number counts.
+func (e *Engine) Shown(now time.Time, q *Queue, r Receipt) (d Delivery, found bool) {
+	t := e.tick(now)
+	slot := q.find(r, t)
+	if slot == 0 {
+		return d, false
+	}
+	return q.delivery(slot, t), true
+}
+
 // delivery shows a message as it is now.
 func (q *Queue) delivery(slot uint32, t int64) Delivery {
 	m := q.messages.at(slot)

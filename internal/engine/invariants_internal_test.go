@@ -107,9 +107,12 @@ func groupInvariants(q *Queue, grouped int) error {
 	for name, i := range q.groups.index {
 		g := q.groups.at(i)
 		grouped -= g.size
-		sequence := uint64(0)
+		sequence, hidden := uint64(0), 0
 		n, err := walk(&q.messages, g.messages, func(slot uint32) error {
 			m := q.messages.lookup(slot)
+			if q.hidden.has(slot) {
+				hidden++
+			}
 			if m == nil || m.group != i || m.sequence <= sequence {
 				return fmt.Errorf("slot %d out of order or not of the group", slot)
 			}
@@ -120,6 +123,8 @@ func groupInvariants(q *Queue, grouped int) error {
 		switch {
 		case err != nil || g.name != name || q.settings.FIFO && n != g.size:
 			return fmt.Errorf("group %q is named %q and has %d of %d messages: %v", name, g.name, n, g.size, err)
+		case q.settings.FIFO && g.hidden != hidden:
+			return fmt.Errorf("group %q counts %d hidden messages and has %d", name, g.hidden, hidden)
 		case g.ready != (first != 0 && !q.hidden.has(first)):
 			return fmt.Errorf("group %q: ready is %v", name, g.ready)
 		case g.ready:

@@ -230,6 +230,7 @@ func (q *Queue) startHidden(slot uint32, until int64) {
 		q.countInFlight(m.group, 1)
 	}
 	if q.settings.FIFO {
+		q.groups.at(m.group).hidden++
 		q.updateReady(m.group)
 	}
 }
@@ -238,6 +239,9 @@ func (q *Queue) startHidden(slot uint32, until int64) {
 // make room for others.
 func (q *Queue) endHidden(slot uint32) {
 	q.hidden.remove(slot)
+	if q.settings.FIFO {
+		q.groups.at(q.messages.at(slot).group).hidden--
+	}
 	if q.messages.at(slot).received == never {
 		return
 	}

@@ -40,6 +40,7 @@ internal/diskfault          |                                                   
 internal/operate            | plural terminal                                         | root plan repriselambda retry           | aws
 internal/review             |                                                         | plan retry                              |
 internal/simreport          | yamltext                                                | retry simulate                          | yaml
+internal/playground         | simreport                                               | plan retry simulate                     |
 internal/queuebench         | latency                                                 |                                         | aws
 internal/redrive            | terminal                                                | root repriselambda retry                | aws
 

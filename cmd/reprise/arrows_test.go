@@ -23,10 +23,12 @@ import (
 const arrows = `
 package                     | of this module                                          | library and adapters                    | requirements
 .                           | cli                                                     |                                         |
-internal/cli                | admin awsclient children choice configfile daemon delivery    | root adapters/dynamostore plan retry    | aws cobra pebble x
-                            | demo diskfault interrupt journal operate plural queuebench | sqsserver                               |
-                            | redrive review simreport telemetry terminal             | simulate                                |
+internal/cli                | admin awsclient children choice configfile daemon       | root adapters/dynamostore plan retry    | aws cobra pebble x
+                            | dashboard delivery demo diskfault interrupt journal     | sqsserver                               |
+                            | operate plural queuebench redrive review                | simulate                                |
+                            | simreport telemetry terminal                            |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
+internal/dashboard          | admin operate plural                                    | plan                                    |
 internal/admin              | latency operate plural redrive telemetry terminal       | root plan retry sqsserver               | aws
 internal/release            | cli                                                     |                                         | cobra x
 internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml

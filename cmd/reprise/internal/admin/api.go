@@ -238,6 +238,7 @@ type Error struct {
 	Code string `json:"code"`
 
 	status int
+	logged bool // by whoever has found it
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -245,8 +246,14 @@ func (e *Error) Error() string { return e.Text }
 // Broken reports whether the process has failed at a request that it understands and permits.
 func (e *Error) Broken() bool { return e.status == http.StatusInternalServerError }
 
+// Unauthorized reports whether the request needs the token.
+func (e *Error) Unauthorized() bool { return e.status == http.StatusUnauthorized }
+
+// Status is the HTTP status of the reply.
+func (e *Error) Status() int { return e.status }
+
 func problem(status int, code, format string, args ...any) *Error {
-	return &Error{fmt.Sprintf(format, args...), code, status}
+	return &Error{Text: fmt.Sprintf(format, args...), Code: code, status: status}
 }
 
 func writeError(w http.ResponseWriter, err error) {

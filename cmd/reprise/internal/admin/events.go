@@ -240,14 +240,23 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) error {
 
 // begin adds a viewer, and begins its stream, to which send writes.
 func (a *API) begin(w http.ResponseWriter, v *viewer) (send func(string) error, err error) {
-	controller := http.NewResponseController(w)
-	if err := controller.SetReadDeadline(time.Time{}); err != nil {
+	if send, err = Stream(w); err != nil {
 		return nil, err
 	}
 	if !a.cfg.Events.add(v) {
 		return nil, problem(http.StatusServiceUnavailable, "too-many", "there are %d streams already, or the process stops: try again later", maxViewers)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	return send, nil
+}
+
+// Stream lifts the time limits of a reply that does not end by itself. Each send has one of its own, so that
+// a client that does not read is cut off.
+func Stream(w http.ResponseWriter) (send func(string) error, err error) {
+	controller := http.NewResponseController(w)
+	if err := controller.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
 	return func(text string) error {
 		if err := controller.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 			return err

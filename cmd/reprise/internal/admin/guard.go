@@ -32,20 +32,27 @@ type guard struct {
 	unsaid int       // refusals since then
 }
 
-// check returns why a request is refused; nil if it is not.
+// check returns why a request is refused, nil if it is not, and logs it.
 func (g *guard) check(r *http.Request) error {
-	if err := g.cfg.Pages.Check(r); err != nil { // which logs it
-		return problem(http.StatusForbidden, "forbidden", "%v", err)
+	if err := g.judge(r, false); err != nil {
+		g.log(r, err)
+		return err
 	}
-	err := checkPage(r)
-	if err == nil && !byUnixSocket(r) {
-		err = g.checkClient(r)
+	return nil
+}
+
+// judge is check without the log. signedIn reports that the client has shown the token before.
+func (g *guard) judge(r *http.Request, signedIn bool) *Error {
+	if err := g.cfg.Pages.Check(r); err != nil {
+		return &Error{Text: err.Error(), Code: "forbidden", status: http.StatusForbidden, logged: true}
 	}
-	if err == nil {
+	if err := checkPage(r); err != nil {
+		return err
+	}
+	if byUnixSocket(r) {
 		return nil
 	}
-	g.log(r, err)
-	return err
+	return g.checkClient(r, signedIn)
 }
 
 // checkPage refuses pages of other origins, those of this machine too: any program may have served
@@ -69,23 +76,27 @@ func byUnixSocket(r *http.Request) bool {
 	return is
 }
 
-func (g *guard) checkClient(r *http.Request) *Error {
+func (g *guard) checkClient(r *http.Request, signedIn bool) *Error {
 	switch {
 	case g.cfg.Token != "":
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		// The digests have one length, so that the time of a comparison tells nothing.
-		given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.cfg.Token))
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-			return problem(http.StatusUnauthorized, "unauthorized", "the admin API of this process asks for its token: send the header Authorization: Bearer TOKEN (commands: --admin-token-file)")
+		if !signedIn && (!strings.EqualFold(scheme, "Bearer") || !g.isToken(token)) {
+			return problem(http.StatusUnauthorized, "unauthorized", "the admin API of this process asks for its token: send the header Authorization: Bearer TOKEN (commands: --admin-token)")
 		}
 	case g.cfg.NeedsToken:
-		return problem(http.StatusForbidden, "forbidden", "the queues require signatures, which the admin API does not support: start the process with --admin-token-file")
+		return problem(http.StatusForbidden, "forbidden", "the queues require signatures, which the admin API does not support: start the process with --admin-token")
 	default:
 		if err := sqsserver.CheckLocal(r, "the admin API"); err != nil {
-			return problem(http.StatusForbidden, "forbidden", "%v; or start the process with --admin-token-file", err)
+			return problem(http.StatusForbidden, "forbidden", "%v; or start the process with --admin-token", err)
 		}
 	}
 	return nil
+}
+
+// isToken compares digests, which have one length, so that the time that it takes tells nothing.
+func (g *guard) isToken(given string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(g.cfg.Token))
+	return g.cfg.Token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
 // checkAction returns why a request that changes something is refused; nil if it is not. It has
@@ -106,7 +117,10 @@ func (g *guard) checkAction(r *http.Request) error {
 // logEvery limits how often refusals are logged, so that no client can fill the log.
 const logEvery = 10 * time.Second
 
-func (g *guard) log(r *http.Request, err error) {
+func (g *guard) log(r *http.Request, err *Error) {
+	if err.logged {
+		return
+	}
 	g.mu.Lock()
 	if now := time.Now(); !g.logged.IsZero() && now.Sub(g.logged) < logEvery {
 		g.unsaid++

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/dashboard"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -49,10 +50,12 @@ func (f *adminFlags) config(a *app) (cfg admin.Config, err error) {
 	return cfg, nil
 }
 
-// adminPart is the admin API as a part of a daemon or worker.
-func adminPart(cfg admin.Config) daemon.Part {
+// addAdmin adds the admin API, and the dashboard on top of it, to a daemon or worker.
+func addAdmin(to interface{ Add(daemon.Part) }, cfg admin.Config) {
 	api := admin.New(cfg)
-	return daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Stop: api.Stop}
+	pages := dashboard.New(dashboard.Config{API: api, Version: cfg.Version, ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Logger: cfg.Logger})
+	to.Add(daemon.Part{Name: "the dashboard", Takes: dashboard.Takes, Handler: pages, Stop: pages.Stop})
+	to.Add(daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Stop: api.Stop})
 }
 
 // running returns the consumers for the admin API.
@@ -103,7 +106,7 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 		url, err := admin.OneQueue(queue, found)
 		return admin.JobQueue{URL: url, Client: d.Client(), Keys: keysOf(d.Consumed())}, err
 	}
-	d.Add(adminPart(cfg))
+	addAdmin(d, cfg)
 }
 
 // adminOfWorker adds the admin API to a worker. Its queues are those that are consumed, and the
@@ -133,7 +136,7 @@ func adminOfWorker(cfg admin.Config, w *daemon.Worker, of daemon.WorkerConfig) {
 		url, err := admin.OneQueue(queue, found)
 		return admin.JobQueue{URL: url, Client: clients[url], Keys: keysOf(w.Consumed())}, err
 	}
-	w.Add(adminPart(cfg))
+	addAdmin(w, cfg)
 }
 
 // keysOf returns the keys with which the consumers of a process sign, of which jobs accept any: the

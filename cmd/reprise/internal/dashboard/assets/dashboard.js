@@ -1,0 +1,21 @@
+// What the pages do beside htmx: say whether the page is live, and draw charts.
+(() => {
+  const connection = () => document.getElementById('connection');
+  let lost = 0; // when the stream was lost
+  const say = (state, text) => {
+    const c = connection();
+    if (!c || c.textContent === text) return;
+    c.className = 'connection ' + state;
+    c.textContent = text;
+  };
+  document.addEventListener('htmx:sse:after:connection', () => { lost = 0; say('live', 'live'); });
+  document.addEventListener('htmx:sse:after:message', () => { lost = 0; say('live', 'live'); });
+  document.addEventListener('htmx:sse:error', (e) => {
+    if (e.detail.status === 401) { location.reload(); return; } // the session has ended
+    lost ||= Date.now();
+    say('lost', 'not connected: the figures are old; trying again');
+  });
+  document.addEventListener('htmx:response:error', (e) => {
+    if (e.detail.ctx?.response?.status === 401) location.reload();
+  });
+})();

@@ -1,0 +1,85 @@
+package dashboard
+
+import (
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+)
+
+// functions are those of templates.
+var functions = template.FuncMap{
+	"asset": assetURL,
+	"count": func(n any) string {
+		switch n := n.(type) {
+		case int:
+			return grouped(int64(n))
+		case int64:
+			return grouped(n)
+		case *int:
+			if n != nil {
+				return grouped(int64(*n))
+			}
+		}
+		return "–"
+	},
+	"rate":   rateText,
+	"ago":    func(at, now time.Time) string { return operate.Ago(now.Sub(at)) },
+	"in":     func(at, now time.Time) string { return operate.Ago(at.Sub(now)) },
+	"utc":    func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+	"stamp":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+	"plural": plural.Of[int],
+	"queue":  queueURL,
+}
+
+// grouped is a number with commas between thousands.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(text) - 3; i > start; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// rateText is a number a second; a dash if it is not known.
+func rateText(r *float64) string {
+	switch {
+	case r == nil:
+		return "–"
+	case *r == 0:
+		return "0"
+	case *r >= 100:
+		return grouped(int64(*r + 0.5))
+	}
+	return strconv.FormatFloat(*r, 'f', 1, 64)
+}
+
+// queueURL is the page of a queue.
+func queueURL(name string) string { return Path + "queues/" + url.PathEscape(name) }
+
+// pathOfURL is the path and query of a URL of this dashboard; Home if it is none.
+func pathOfURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Path != Home && !Takes(&http.Request{URL: u}) {
+		return Home
+	}
+	return u.RequestURI()
+}
+
+// explain is the status and the text of an error for people.
+func explain(err error) (status int, problem string) {
+	if failed, ok := errors.AsType[*admin.Error](err); ok {
+		return failed.Status(), failed.Text
+	}
+	return http.StatusInternalServerError, err.Error()
+}

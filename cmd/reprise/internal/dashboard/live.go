@@ -1,0 +1,85 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+)
+
+// quietFor is how long a stream may say nothing before it says that it is still there.
+const quietFor = 15 * time.Second
+
+// stream sends the live part of a page, and again whenever it has changed, until the viewer goes, its session
+// ends, or the process stops.
+func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
+	end, err := d.begin()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer end()
+	send, err := admin.Stream(w)
+	if err != nil {
+		d.failWith(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	tick := time.NewTicker(p.live)
+	defer tick.Stop()
+	var shown []byte
+	said := time.Time{}
+	for {
+		text, err := d.liveText(r, p)
+		if err != nil {
+			d.cfg.Logger.Error("a page of the dashboard could not be rendered", "page", p.template, "error", err)
+			return
+		}
+		message := ""
+		switch {
+		case !bytes.Equal(text, shown):
+			shown, message = text, eventOf(text)
+		case time.Since(said) >= quietFor:
+			message = ": still here\n\n"
+		}
+		if message != "" {
+			if said = time.Now(); send(message) != nil {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		case <-d.stop:
+			return
+		}
+		if d.cfg.API.Check(r, d.signedIn(r)) != nil { // the session has ended
+			return
+		}
+	}
+}
+
+// liveText is the live part of a page, or what is wrong with it.
+func (d *Dashboard) liveText(r *http.Request, p page) ([]byte, error) {
+	_, data, err := p.data(d.view(r))
+	if err != nil {
+		_, problem := explain(err)
+		return d.text("problem", "trouble", frame{Data: problem})
+	}
+	return d.text(p.template, "live", d.frame(r, p, "", data))
+}
+
+// eventOf is an event whose data is a text of many lines.
+func eventOf(text []byte) string {
+	var b strings.Builder
+	b.Grow(len(text) + len(text)/8)
+	for line := range bytes.Lines(text) {
+		fmt.Fprintf(&b, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

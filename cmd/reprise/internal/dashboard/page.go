@@ -1,0 +1,179 @@
+package dashboard
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+)
+
+// page is a page of the dashboard. Its template, templates/NAME.html, defines "main"; if the page is live, it
+// also defines "live", which "main" shows by {{template "stream" .}} and which is sent anew when it changes.
+type page struct {
+	// path is the pattern of its requests for http.ServeMux, without the method.
+	path string
+	// template is the name of its template, and nav its name in the navigation; empty: it is not in it.
+	template, nav string
+	// live is how often it is looked whether the page has changed; 0: it does not change.
+	live time.Duration
+	// data returns the title and what the template shows.
+	data func(*view) (title string, data any, err error)
+	// actions are what forms of the page ask for, by the last part of the path that they post to. Each returns
+	// what it has done, in a sentence.
+	actions map[string]func(*view) (done string, err error)
+}
+
+// pages are those of the dashboard, in the order of the navigation.
+var pages = []page{overviewPage}
+
+// view is a request for a page.
+type view struct {
+	*http.Request
+	*Dashboard
+	// api calls the admin API for who looks.
+	api *admin.Client
+	now time.Time
+}
+
+func (d *Dashboard) view(r *http.Request) *view {
+	return &view{r, d, d.cfg.API.Inside(r.RemoteAddr), time.Now()}
+}
+
+// frame is what the layout shows, around the Data of the page.
+type frame struct {
+	Title    string
+	Nav      []navItem
+	Version  string
+	ReadOnly bool
+	Session  bool   // there is one to be ended
+	Bare     bool   // without the navigation
+	Stream   string // the URL of the stream of a page that is live
+	Now      time.Time
+	Data     any
+}
+
+type navItem struct {
+	Name, URL string
+	Current   bool
+}
+
+func (d *Dashboard) frame(r *http.Request, p page, title string, data any) frame {
+	f := frame{Title: title, Data: data, Now: time.Now(), Session: d.signedIn(r)}
+	for _, other := range d.pages {
+		if other.nav != "" {
+			f.Nav = append(f.Nav, navItem{other.nav, urlOf(other.path), other.path == p.path})
+		}
+	}
+	if p.live > 0 {
+		query := r.URL.Query()
+		query.Set("live", "1")
+		f.Stream = r.URL.EscapedPath() + "?" + query.Encode()
+	}
+	return f
+}
+
+// urlOf is the path of a pattern without wildcards.
+func urlOf(pattern string) string {
+	if pattern == Home+"{$}" {
+		return Home
+	}
+	return pattern
+}
+
+// page serves p, and its stream.
+func (d *Dashboard) page(p page) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.live > 0 && r.URL.Query().Has("live") {
+			d.stream(w, r, p)
+			return
+		}
+		title, data, err := p.data(d.view(r))
+		if err != nil {
+			d.failWith(w, r, err)
+			return
+		}
+		d.render(w, r, http.StatusOK, p.template, d.frame(r, p, title, data))
+	})
+}
+
+// action serves a form of p.
+func (d *Dashboard) action(_ page, act func(*view) (string, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		done, err := act(d.view(r))
+		n := notice{Done: done, Back: Home}
+		status := http.StatusOK
+		if err != nil {
+			status, n.Problem = explain(err)
+		}
+		if from := r.Header.Get("Referer"); from != "" {
+			n.Back = pathOfURL(from)
+		}
+		if r.Header.Get("Hx-Request") != "" { // it is shown on the page that asks
+			d.renderPart(w, http.StatusOK, "done", "notice", frame{Data: n})
+			return
+		}
+		d.render(w, r, status, "done", frame{Title: "Done", Bare: true, Data: n})
+	})
+}
+
+// notice is what has become of an action.
+type notice struct{ Done, Problem, Back string }
+
+//go:embed templates
+var templateFiles embed.FS
+
+// parse returns the templates of pages, by their name: each is the layout with what the page's own file defines.
+func parse(pages []page) map[string]*template.Template {
+	base := template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+	all := make(map[string]*template.Template)
+	names := []string{"signin", "link", "problem", "done"}
+	for _, p := range pages {
+		names = append(names, p.template)
+	}
+	for _, name := range names {
+		all[name] = template.Must(template.Must(base.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	}
+	return all
+}
+
+// render answers with a page.
+func (d *Dashboard) render(w http.ResponseWriter, _ *http.Request, status int, name string, f frame) {
+	d.renderPart(w, status, name, "layout.html", f)
+}
+
+// renderPart answers with a part of a page. It is whole before it is sent, so that one that fails is not sent
+// half.
+func (d *Dashboard) renderPart(w http.ResponseWriter, status int, name, part string, f frame) {
+	text, err := d.text(name, part, f)
+	if err != nil {
+		d.cfg.Logger.Error("a page of the dashboard could not be rendered", "page", name, "error", err)
+		http.Error(w, "this page could not be rendered: the log has the error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client may have gone
+}
+
+func (d *Dashboard) text(name, part string, f frame) ([]byte, error) {
+	f.Version, f.ReadOnly = d.cfg.Version, d.cfg.ReadOnly
+	if f.Now.IsZero() {
+		f.Now = time.Now()
+	}
+	var b bytes.Buffer
+	err := d.templates[name].ExecuteTemplate(&b, part, f)
+	return b.Bytes(), err
+}
+
+// fail answers with a page that says what is wrong.
+func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	d.render(w, r, status, "problem", frame{Title: "This page cannot be shown", Bare: true, Data: problem})
+}
+
+func (d *Dashboard) failWith(w http.ResponseWriter, r *http.Request, err error) {
+	status, problem := explain(err)
+	d.fail(w, r, status, problem)
+}

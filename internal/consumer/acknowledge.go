@@ -122,7 +122,7 @@ func (c *Machine) confirm(o *Outbox, d *Delivery, now time.Time) {
 		c.put(&c.deletes, d, now)
 		return
 	case o == &c.hides && d.verdict.requeue != byVisibility:
-		d.lease.Hide(now, d.hiddenUntil, spread(d.hiddenUntil.Sub(now)/10, d.ID))
+		d.lease.Hide(now, d.hiddenUntil)
 		c.requeue(d, now)
 		return
 	}

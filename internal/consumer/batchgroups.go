@@ -16,20 +16,17 @@ import (
 // the lost message again, and the rest of its group must come after it.
 
 // fillWithGroup adds to batch the messages that may run with d, the head of their group, as
-// far as they fit. It reports whether all of them did.
-func (c *Machine) fillWithGroup(batch *[]End, d *Delivery, fits func(*Delivery) bool) bool {
+// far as they fit.
+func (c *Machine) fillWithGroup(batch *[]End, d *Delivery, fits func(*Delivery) bool) {
 	now := c.now
 	behind := c.groups.Behind(&d.member)
-	n, full := 0, false
-	for n < len(behind) && !full && c.mayGoAlong(behind[n].Cargo, now) {
-		if full = !fits(behind[n].Cargo); !full {
-			c.setOff(behind[n].Cargo)
-			*batch = append(*batch, End{Delivery: behind[n].Cargo})
-			n++
-		}
+	n := 0
+	for n < len(behind) && c.mayGoAlong(behind[n].Cargo, now) && fits(behind[n].Cargo) {
+		c.setOff(behind[n].Cargo)
+		*batch = append(*batch, End{Delivery: behind[n].Cargo})
+		n++
 	}
 	c.groups.Along(&d.member, n)
-	return !full
 }
 
 // mayGoAlong reports whether s, which waits behind the head of its group, may run in one

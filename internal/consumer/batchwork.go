@@ -30,7 +30,7 @@ func (c *Machine) fill(first *Delivery) []End {
 	most := c.batches.ready.messages + c.groups.Counts().Along
 	batch := make([]End, 0, min(c.batches.Size, max(1, most)))
 	bytes := 0
-	fits := func(d *Delivery) bool {
+	fits := func(d *Delivery) bool { // once a message does not fit, none does
 		bytes += d.size
 		return len(batch) == 0 || len(batch) < c.batches.Size && bytes <= c.batches.Bytes
 	}
@@ -38,8 +38,8 @@ func (c *Machine) fill(first *Delivery) []End {
 	for d := first; d != nil && d.gate == gate && fits(d); d = c.ready.first {
 		c.setOff(d)
 		batch = append(batch, End{Delivery: d})
-		if gate == nil && c.Queue.FIFO && !c.fillWithGroup(&batch, d, fits) {
-			break
+		if gate == nil && c.Queue.FIFO {
+			c.fillWithGroup(&batch, d, fits)
 		}
 	}
 	return batch

@@ -67,7 +67,9 @@ func (d *driver) carryOut(command string) {
 	case "sleep": // of the whole computer: no alarm rings on time
 		d.now = d.now.Add(d.duration(rest))
 	case "receive":
-		s.receive(rest)
+		s.receive(rest, s.driver.now)
+	case "receive-late": // the process was suspended before it could read the reply
+		s.receive(rest, s.receives[0].asked)
 	case "receive-fails":
 		e := s.receives[0]
 		s.receives = s.receives[1:]
@@ -127,14 +129,18 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"learn-later":      s.LearnLater,
 		"leave":            func() { s.say("left the pool: %v", s.driver.pool.Leave(s.Machine)) },
 		"count-denied":     func() { s.CountDenied(errRefused) },
-		"after-delete-end": func() { s.finishes = s.finishes[1:]; s.afterDeleteEnds() },
-		"lane-of":          func() { s.SetRetryLaneOf(s.driver.byName(rest).Machine) },
-		"note-denied":      func() { s.NoteDenied(w[0], failure(w[1:])) },
-		"degrade":          func() { s.Degrade(rest) },
-		"ignored-history":  func() { s.ignoredHistory(w) },
-		"panicked":         s.Panicked,
-		"reports-left":     s.ReportsLeft,
-		"ring-failed":      s.RingFailed,
+		"after-delete-end": s.afterDeleteEnds,
+		"after-delete-exits": func() { // the user's code ends its goroutine
+			s.finishes = s.finishes[1:]
+			s.AfterDeleteEnded()
+		},
+		"lane-of":         func() { s.SetRetryLaneOf(s.driver.byName(rest).Machine) },
+		"note-denied":     func() { s.NoteDenied(w[0], failure(w[1:])) },
+		"degrade":         func() { s.Degrade(rest) },
+		"ignored-history": func() { s.ignoredHistory(w) },
+		"panicked":        s.Panicked,
+		"reports-left":    s.ReportsLeft,
+		"ring-failed":     s.RingFailed,
 	}[verb]
 	switch {
 	case do != nil:
@@ -168,15 +174,23 @@ func (s *side) count(text string) int {
 	return n
 }
 
-// afterDelete runs Config.AfterDelete for the next message that was deleted.
-func (s *side) afterDelete() {
-	if told, ok := s.NextDeleted(); ok {
+// afterDelete runs Config.AfterDelete for the next message that was deleted, and reports whether
+// there is one.
+func (s *side) afterDelete() bool {
+	told, ok := s.NextDeleted()
+	if ok {
 		s.say("after the delete of %v", told.Cargo)
 	}
+	return ok
 }
 
-// afterDeleteEnds ends a run of Config.AfterDelete.
-func (s *side) afterDeleteEnds() { s.AfterDeleteEnded() }
+// afterDeleteEnds ends a run of Config.AfterDelete. Its goroutine ends if there is no other.
+func (s *side) afterDeleteEnds() {
+	if !s.afterDelete() {
+		s.finishes = s.finishes[1:]
+		s.AfterDeleteEnded()
+	}
+}
 
 // sideOf returns the machine that a command names, which is the only one if it names none.
 func (d *driver) sideOf(command *string) *side {
@@ -196,9 +210,8 @@ func (d *driver) byName(name string) *side {
 	return d.sides[slices.IndexFunc(d.sides, func(s *side) bool { return s.name == name })]
 }
 
-// receive answers a receive with messages. Without a receive under way, it is one that the
-// machine did not ask for.
-func (s *side) receive(list string) {
+// receive answers a receive with messages, which SQS had at the time asked.
+func (s *side) receive(list string, asked time.Time) {
 	var batch []*Delivery
 	if list != "" {
 		for text := range strings.SplitSeq(list, ", ") {
@@ -210,7 +223,6 @@ func (s *side) receive(list string) {
 	}
 	e := s.receives[0]
 	s.receives = s.receives[1:]
-	asked := s.driver.now // SQS had messages, and answered at once
 	if batch == nil {
 		asked = e.asked
 	}
@@ -240,7 +252,7 @@ func (s *side) endMany(verb string, w words) {
 		s.driver.made++
 		ids = append(ids, fmt.Sprintf("m%d", s.driver.made))
 		if len(ids) == MaxBatch || n == s.count(w[0])-1 {
-			s.receive(strings.Join(ids, ", "))
+			s.receive(strings.Join(ids, ", "), s.driver.now)
 			for _, id := range ids {
 				s.end(id + " " + how)
 			}

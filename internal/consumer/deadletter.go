@@ -50,6 +50,9 @@ func (c *Machine) keep(d *Delivery, wait time.Duration, now time.Time) {
 	d.verdict.Due = now.Add(wait)
 	note := c.memory.Note(d.ID, now)
 	note.Spent, note.Reason, note.Err = true, d.verdict.Reason, d.verdict.Err
+	if !d.ran {
+		note.Unrun(d.Attempt, d.receives)
+	}
 	c.put(&c.hides, d, now)
 }
 

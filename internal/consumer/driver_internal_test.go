@@ -110,7 +110,9 @@ func (s *side) carry(e Effect) {
 		s.probes = append(s.probes, e)
 	case RunAfterDelete:
 		s.finishes = append(s.finishes, e)
-		s.afterDelete()
+		if !s.afterDelete() {
+			s.say("no delete to follow")
+		}
 	case TellReports:
 		for r := s.NextReport(); r != nil; r = s.NextReport() {
 			s.say("%s", describe(r))

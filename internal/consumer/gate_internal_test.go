@@ -25,6 +25,15 @@ func TestHeldBytesAreOfWhatIsHeld(t *testing.T) {
 	}
 }
 
+// TestKeyWithoutMessages: a key that was paused, and that no message has, leaves nothing behind.
+func TestKeyWithoutMessages(t *testing.T) {
+	c := at(New(Settings{Concurrency: 2, Prefetch: 10, Settings: leased, Keyed: true}), 0)
+	c.SetKeyPaused("key", true)
+	if c.SetKeyPaused("key", false); len(c.gates.byKey) != 0 {
+		t.Errorf("there are %d gates", len(c.gates.byKey))
+	}
+}
+
 // TestManyKeysUnpauseNone: where more keys fail than can have a gate, gates that hold nothing back
 // are dropped, and not those of keys that an operator has paused.
 func TestManyKeysUnpauseNone(t *testing.T) {

@@ -79,7 +79,7 @@ func (c *Machine) heldInOutage(g *Gate, d *Delivery, v Verdict, now time.Time) V
 		}
 		return c.route(d, away, now)
 	}
-	return Verdict{Outcome: OutcomeHold, Reason: retry.ReasonUnavailable, Due: asked, Err: v.Err, unavailable: true}
+	return Verdict{Outcome: OutcomeHold, Reason: retry.ReasonUnavailable, Due: asked, Err: v.Err}
 }
 
 // holdAgain takes d back from its handler, to be run again.

@@ -79,7 +79,7 @@ func (c *Machine) holdGroup(d *Delivery, v Verdict, now time.Time) {
 	}
 	d.verdict = v
 	c.remember(d, now)
-	d.Attempt, d.ran = next, false
+	d.Attempt = next
 	c.move(d, stateWaiting)
 	c.await(d, v, now)
 }

@@ -21,11 +21,9 @@ func (h *healthState) degrade(problem string) {
 	}
 }
 
-// failing notes that receives fail.
+// failing notes that receives fail. Those of a stop are not told of.
 func (h *healthState) failing(problem string) {
-	if h.state < HealthStopping {
-		h.set(HealthFailing, problem)
-	}
+	h.set(HealthFailing, problem)
 }
 
 // received notes a receive that succeeded: the cause of failed receives is gone.

@@ -79,7 +79,7 @@ func (c *Machine) leasesDue(now time.Time) (due []*Delivery, next time.Time) {
 	for _, d := range ended {
 		c.lose(d, errLeaseEnded)
 	}
-	if len(ended)+len(tooLong) > 0 {
+	if ended != nil || tooLong != nil {
 		return nil, now // first the groups of lost heads are given back
 	}
 	if !urgent { // no heartbeat has to go out yet: wait until one must

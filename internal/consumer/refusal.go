@@ -22,10 +22,6 @@ func (c *Machine) refused(o *Outbox, d *Delivery, f *Failure, now time.Time) {
 		c.requeueRefused(d, f, now)
 		return
 	}
-	if d.verdict.Outcome == OutcomeDelete || d.copied {
-		// If it is received again, it is deleted without being run.
-		c.memory.Note(d.ID, now).Done = true
-	}
 	back := d.superseded() && clocks.Passed(d.hiddenUntil, now) // to us: the newer lease stands
 	if o == &c.hides && !f.is(OfEntry|Rejected) && d.hiddenUntil.Before(d.lease.End()) && !back {
 		d.lease.Shorten(d.hiddenUntil, c.Lease) // it may have been hidden

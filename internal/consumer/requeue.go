@@ -59,7 +59,7 @@ func (c *Machine) route(d *Delivery, v Verdict, now time.Time) Verdict {
 // again meanwhile, and that was the last receive that the queue permits.
 func (c *Machine) reconsider(d *Delivery, now time.Time) {
 	limit := c.facts.Plan.MaxReceives
-	if limit == 0 || d.receives < limit || d.receives == d.Receives || d.verdict.requeue != byVisibility || !d.verdict.comesAgain() {
+	if limit == 0 || d.receives < limit || d.receives == d.Receives || d.verdict.requeue != byVisibility {
 		return
 	}
 	d.verdict = c.route(d, d.verdict, now)

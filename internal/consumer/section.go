@@ -35,11 +35,7 @@ type deferredWork struct {
 
 // doDeferred does the deferred work, and the work that it adds.
 func (c *Machine) doDeferred() {
-	f := &c.deferred
-	if len(f.gone)+len(f.withoutResult) == 0 {
-		return
-	}
-	now := c.now
+	f, now := &c.deferred, c.now
 	for i, j := 0, 0; i < len(f.withoutResult) || j < len(f.gone); {
 		if i < len(f.withoutResult) {
 			c.endedWithoutResult(f.withoutResult[i], now)

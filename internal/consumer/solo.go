@@ -106,12 +106,12 @@ func (s *soloTurn) countSuspect(now time.Time) bool {
 }
 
 // claimSolo keeps others from starting, once they have had their time, so that the message
-// that waits to run alone can start. It does nothing while c is paused: the message could
+// that waits to run alone, soloTurn.next, can start. It does nothing while c is paused: the message could
 // not start, and other consumers of the pool would wait for nothing.
 func (c *Machine) claimSolo(now time.Time) {
 	s := c.solo
 	d := s.next
-	if d == nil || c.closed || c.paused || !s.taken.IsZero() {
+	if c.closed || c.paused || !s.taken.IsZero() {
 		return
 	}
 	later := func(wait time.Duration, do func(now time.Time)) {

@@ -105,9 +105,9 @@ func (l *Lease) Lose() {
 
 // Hide records that SQS hides the message from now until then, for longer than a lease: no
 // heartbeat is due, which would shorten that.
-func (l *Lease) Hide(now, until time.Time, later time.Duration) {
+func (l *Lease) Hide(now, until time.Time) {
 	l.state = hidden
-	l.Grant(now, until.Sub(now), later)
+	l.Grant(now, until.Sub(now), 0)
 }
 
 // Unhide has a hidden message's lease renewed again, half of length before it ends.

@@ -71,7 +71,7 @@ func TestHeartbeat(t *testing.T) {
 		{"failed, so not along with others", func(l *Lease) { l.RenewalFailed(after(15 * time.Second)) }, 16 * time.Second, 19 * time.Second, false, false, 15*time.Second + 2625*time.Millisecond},
 		{"failed, and again in time", func(l *Lease) { l.RenewalFailed(after(15 * time.Second)) }, 15*time.Second + 2625*time.Millisecond, 21 * time.Second, true, false, 0},
 		{"failed, and again at once", func(l *Lease) { l.RenewalFailed(after(15 * time.Second)) }, 18*time.Second + 500*time.Millisecond, 21 * time.Second, true, true, 0},
-		{"hidden for longer", func(l *Lease) { l.Hide(start, after(time.Hour), 0) }, 40 * time.Minute, 41 * time.Minute, false, true, time.Hour - time.Second},
+		{"hidden for longer", func(l *Lease) { l.Hide(start, after(time.Hour)) }, 40 * time.Minute, 41 * time.Minute, false, true, time.Hour - time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := fresh()
@@ -143,7 +143,7 @@ func TestRenewalFailed(t *testing.T) {
 
 func TestHide(t *testing.T) {
 	l := Received(start, start, 30*time.Second, 0)
-	l.Hide(after(10*time.Second), after(time.Hour), time.Minute)
+	l.Hide(after(10*time.Second), after(time.Hour))
 	is(t, "the end", l.End(), time.Hour-time.Second)
 	if !l.Hidden() || l.Lost() || l.Renewing() {
 		t.Errorf("it is %+v", l)
@@ -180,7 +180,7 @@ func TestStates(t *testing.T) {
 		{"received again during a heartbeat", []func(*Lease){begin, again}, renewing},
 		{"lost during a heartbeat, and received again", []func(*Lease){begin, lose, again}, renewing},
 		{"and renewed", []func(*Lease){begin, lose, again, end}, kept},
-		{"hidden, and received again", []func(*Lease){func(l *Lease) { l.Hide(start, after(time.Hour), 0) }, again}, kept},
+		{"hidden, and received again", []func(*Lease){func(l *Lease) { l.Hide(start, after(time.Hour)) }, again}, kept},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := Received(start, start, 30*time.Second, 0)

@@ -117,6 +117,7 @@ func (a *API) routes() []route {
 		{"GET", "{$}", false, answer(a.process)},
 		{"GET", "openapi.json", false, a.description},
 		{"GET", "queues", false, answer(a.queues)},
+		{"GET", "queues/{queue}", false, answer(a.queue)},
 		{"GET", "queues/{queue}/messages", false, answer(a.messages)},
 		{"GET", "queues/{queue}/messages/{message}", false, answer(a.message)},
 		{"GET", "queues/{queue}/dead", false, answer(a.dead)},

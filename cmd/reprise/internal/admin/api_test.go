@@ -165,6 +165,18 @@ func TestReads(t *testing.T) {
 	if len(queues) != 2 || queues[0].Findings[0].Code != "attributes-unknown" || queues[1].Visible != 3 || queues[1].Findings[0].Code != "dead-letter-queue-missing" {
 		t.Errorf("queues %s", text)
 	}
+	for _, name := range []string{queues[1].Name, url.PathEscape(queues[1].URL)} {
+		status, text := s.call("GET", "/admin/v1/queues/"+name, "")
+		if got := decode[admin.QueueAttributes](t, text); status != 200 || got.Queue.Visible != 3 || got.Attributes["ApproximateNumberOfMessages"] != "3" || got.DeadLetterAttributes != nil {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if status, text := s.call("GET", "/admin/v1/queues/absent", ""); status != 404 || !strings.Contains(text, "no-such-queue") {
+		t.Errorf("an absent queue: %d %s", status, text)
+	}
+	if status, text := s.call("GET", "/admin/v1/queues/"+queues[0].Name, ""); status != 200 || !strings.Contains(text, `"attributes":{}`) {
+		t.Errorf("a queue that cannot be read: %d %s", status, text)
+	}
 	_, text = s.call("GET", "/admin/v1/consumers", "")
 	if all := decode[admin.Consumers](t, text).Consumers; len(all) != 4 || all[1].RetryLane == nil || all[1].RetryLane.Queue != "mail-retries" {
 		t.Errorf("consumers %s", text)

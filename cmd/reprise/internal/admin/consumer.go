@@ -22,6 +22,8 @@ type Consumer struct {
 	Health  string `json:"health"`
 	Problem string `json:"problem,omitempty"`
 	Paused  bool   `json:"paused"`
+	// Policy is the text of its retry policy; empty: not told.
+	Policy string `json:"policy,omitempty"`
 	// Concurrency is how many handlers may run at once, Rate how many may start a second; 0: any
 	// number.
 	Concurrency int     `json:"concurrency"`
@@ -118,7 +120,7 @@ func someOf(names []string) string {
 func consumerOf(running Running) Consumer {
 	s := running.Status()
 	c := Consumer{
-		Queue: operate.NameOf(running.URL), URL: running.URL, Health: s.Health.String(), Problem: s.Problem, Paused: s.Paused,
+		Queue: operate.NameOf(running.URL), URL: running.URL, Health: s.Health.String(), Problem: s.Problem, Paused: s.Paused, Policy: running.Policy,
 		Concurrency: s.Concurrency, Rate: s.Rate, Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff,
 		LastReceive: s.LastReceive.UTC(), LastSettle: s.LastSettle.UTC(), Calls: s.Calls.Total(),
 		Counts: Counts{

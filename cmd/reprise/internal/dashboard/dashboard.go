@@ -45,7 +45,8 @@ type Dashboard struct {
 	mux       *http.ServeMux
 	samples   *sampler
 	logins    attempts
-	session   []byte // the key of sessions
+	session   []byte        // the key of sessions
+	playing   chan struct{} // has room for one simulation
 
 	streams sync.WaitGroup
 	mu      sync.Mutex
@@ -56,7 +57,7 @@ type Dashboard struct {
 
 // New returns the dashboard.
 func New(cfg Config) *Dashboard {
-	d := &Dashboard{cfg: cfg, pages: pages, templates: parse(pages), mux: http.NewServeMux(), session: cfg.API.SessionKey(), stop: make(chan struct{})}
+	d := &Dashboard{cfg: cfg, pages: pages, templates: parse(pages), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), stop: make(chan struct{})}
 	d.samples = newSampler(cfg.API.Inside("dashboard"), cfg.Own)
 	for _, p := range pages {
 		d.mux.Handle("GET "+p.path, d.page(p))

@@ -27,7 +27,7 @@ type page struct {
 }
 
 // pages are those of the dashboard, in the order of the navigation.
-var pages = []page{overviewPage}
+var pages = []page{overviewPage, playgroundPage}
 
 // view is a request for a page.
 type view struct {

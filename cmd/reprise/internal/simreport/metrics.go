@@ -50,7 +50,7 @@ var metrics = []metric{
 	{"recovered", "longest time after an outage until the backlog is as before", longest(func(v simulate.Recovery) time.Duration { return v.Recovered }), seconds, false},
 	{"cleared", "longest time after an outage until all that waited is settled", longest(func(v simulate.Recovery) time.Duration { return v.Cleared }), seconds, true},
 	{"requests", "requests to SQS", func(r *simulate.Result) float64 { return float64(r.Requests.Total()) }, count, false},
-	{"cost", "of the requests, in US dollars", func(r *simulate.Result) float64 { return r.Cost() }, dollars, true},
+	{"cost", "price of the requests to SQS, in US dollars", func(r *simulate.Result) float64 { return r.Cost() }, dollars, true},
 	{"ended", "when the last attempt ended", inSeconds(func(r *simulate.Result) time.Duration { return r.Last }), seconds, true},
 }
 

@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"middleware":                  {".", "retry"},
 	"envelope":                    {"."},
 	"repriselambda":               {".", "plan", "retry"},
-	"simulate":                    {"internal/consumer", "internal/engine", "internal/simulation", "internal/world", "plan", "retry"},
+	"simulate":                    {"internal/breaker", "internal/consumer", "internal/engine", "internal/simulation", "internal/world", "plan", "retry"},
 }
 
 // leaves are the modules outside the library; every folder of adapters is one, with

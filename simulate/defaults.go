@@ -9,8 +9,10 @@ import (
 
 // The limits of a [Scenario].
 const (
-	// MaxMessages is how many messages may arrive.
+	// MaxMessages is how many messages may arrive one by one, and MaxFluid how many may in a Fluid
+	// scenario.
 	MaxMessages = 10_000_000
+	MaxFluid    = 1_000_000_000_000
 	// MaxHorizon is the longest simulated time.
 	MaxHorizon = 366 * 24 * time.Hour
 	// MaxBuckets is how many periods [Result.Series] may have.
@@ -20,6 +22,9 @@ const (
 	maxConcurrency = 100_000
 	maxRate        = 1e6 // messages a second
 	maxListed      = 10_000
+	maxCount       = 2_000_000_000 // of one field, which 32 bits can hold
+
+	maxFluidOutages = 20
 )
 
 // WithDefaults returns the scenario with every default filled in, as it is simulated.
@@ -56,6 +61,7 @@ func (s Scenario) WithDefaults() Scenario {
 	fill(&s.Network.Spread, time.Millisecond)
 	s.Policy.MaxAttempts = plan.MaxAttempts(s.Policy, s.Queue.plan())
 	s.Policy = s.Policy.WithDefaults()
+	s.Fluid = s.Fluid || s.messages() > MaxMessages
 	return s
 }
 

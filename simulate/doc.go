@@ -3,7 +3,9 @@
 // real consumer and of the real queue work it off in virtual time. A day takes seconds, and a seed
 // gives the same [Result] each time, byte for byte.
 //
-// [NewSchedule] needs no queue: it draws the attempts of many messages from a policy alone.
+// A [Scenario] that is Fluid has expected numbers of messages simulated in the place of single ones, so
+// that a billion messages a day take about a second. [NewSchedule] needs no queue: it draws the
+// attempts of many messages from a policy alone.
 // [Contend] repeats the published experiment that compares the jitters.
 //
 // The model: messages arrive as [Traffic] says; consumers receive them over a network with latency

@@ -17,6 +17,7 @@ const (
 	forOutage
 	forProbe
 	forGroup
+	forFluid
 )
 
 // mix is the finalizer of SplitMix64.

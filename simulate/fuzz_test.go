@@ -45,8 +45,10 @@ func FuzzRun(f *testing.F) {
 		if float64(backlog)+rate*min(time.Duration(lasts), time.Hour).Seconds() > 2000 || rate > 0 && lasts == 0 || consumers > 10 {
 			return // it would take long
 		}
-		if s.Validate() == nil {
-			run(t, s)
+		for _, s.Fluid = range []bool{false, true} {
+			if s.Validate() == nil {
+				run(t, s)
+			}
 		}
 	})
 }

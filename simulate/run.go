@@ -24,6 +24,9 @@ func Run(ctx context.Context, s Scenario, progress func(Progress)) (*Result, err
 		return nil, fmt.Errorf("the scenario is invalid:\n%w", err)
 	}
 	s = s.WithDefaults()
+	if s.Fluid {
+		return runFluid(ctx, &s, progress)
+	}
 	r := newRun(&s)
 	if err := r.begin(); err != nil {
 		return nil, err

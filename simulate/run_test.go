@@ -198,7 +198,9 @@ func TestInvalid(t *testing.T) {
 		"traffic.rate is -1: set 0 to":                          {Traffic: simulate.Traffic{Rate: -1}},
 		"traffic.rate is NaN: set 0 to":                         {Traffic: simulate.Traffic{Rate: math.NaN()}},
 		"it never ends: set traffic.for, or a horizon":          {Traffic: simulate.Traffic{Rate: 1}},
-		"set at most 10000000: less traffic":                    {Traffic: simulate.Traffic{Rate: 1e6}, Horizon: time.Hour},
+		"set at most 1000000000000: less traffic":               {Traffic: simulate.Traffic{Rate: 1e6}, Horizon: 300 * 24 * time.Hour},
+		"queue.fifo is true: a fluid simulation, which more":    {Traffic: backlog, Queue: simulate.Queue{FIFO: true}, Fluid: true},
+		"of a fluid simulation, is 21: set 0 to 20":             {Traffic: backlog, Dependency: simulate.Dependency{Outages: outages(21)}, Fluid: true},
 		"traffic.every is 0s: set it with traffic.series":       {Traffic: simulate.Traffic{Series: []int{1}}},
 		"traffic.for is 1h0m0s: it says how long":               {Traffic: simulate.Traffic{Backlog: 1, For: time.Hour}},
 		"policy: retry: Backoff.Base is -1s":                    {Traffic: backlog, Policy: retry.Policy{Backoff: retry.Exponential{Base: -time.Second}}},
@@ -224,6 +226,14 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("the error is %v, want one that contains %q", err, want)
 		}
 	}
+}
+
+// outages are n outages, one after the other.
+func outages(n int) (all []simulate.Outage) {
+	for i := range n {
+		all = append(all, simulate.Outage{At: time.Duration(i) * time.Minute, For: time.Second})
+	}
+	return all
 }
 
 // TestNotes checks that what cannot clear is named where a horizon has it simulated.

@@ -30,6 +30,11 @@ type Scenario struct {
 	Trace int `yaml:"trace,omitempty"`
 	// Seed selects the draws. Default: 0, a seed like any other.
 	Seed uint64 `yaml:"seed,omitempty"`
+	// Fluid has expected numbers of messages simulated in the place of single messages: a day of a
+	// billion takes about a second. Not for FIFO queues, network faults, rules of a policy, and
+	// traces. The age of a policy becomes a number of attempts, and killed runs end. Default: only
+	// if more than MaxMessages are expected to arrive.
+	Fluid bool `yaml:"fluid,omitempty"`
 }
 
 // Traffic is which messages arrive, and when. Its parts add up.

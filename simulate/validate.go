@@ -30,6 +30,7 @@ func (s Scenario) Validate() error {
 	c.dependency(&d.Dependency)
 	c.fleet(&d)
 	c.network(&d.Network)
+	c.fluid(&d)
 	c.between("horizon", s.Horizon, 0, MaxHorizon)
 	c.between("bucket", s.Bucket, 0, MaxHorizon)
 	c.count("trace", s.Trace, 0, MaxMessages)
@@ -78,7 +79,7 @@ func (c *checks) oneOf(field, value string, of []string) {
 
 func (c *checks) traffic(s *Scenario) {
 	t := &s.Traffic
-	c.count("traffic.backlog", t.Backlog, 0, MaxMessages)
+	c.count("traffic.backlog", t.Backlog, 0, maxCount)
 	c.rate("traffic.rate", t.Rate)
 	c.between("traffic.for", t.For, 0, MaxHorizon)
 	c.count("traffic.bytes", t.Bytes, 0, 1<<20)
@@ -87,12 +88,12 @@ func (c *checks) traffic(s *Scenario) {
 		field := fmt.Sprintf("traffic.bursts[%d].", i)
 		c.between(field+"at", b.At, 0, MaxHorizon)
 		c.between(field+"over", b.Over, 0, MaxHorizon)
-		c.count(field+"messages", b.Messages, 0, MaxMessages)
+		c.count(field+"messages", b.Messages, 0, maxCount)
 	}
 	c.count("the length of traffic.series", len(t.Series), 0, 1_000_000)
 	for i, n := range t.Series {
-		if n < 0 || n > MaxMessages {
-			c.count(fmt.Sprintf("traffic.series[%d]", i), n, 0, MaxMessages)
+		if n < 0 || n > maxCount {
+			c.count(fmt.Sprintf("traffic.series[%d]", i), n, 0, maxCount)
 			break
 		}
 	}
@@ -107,8 +108,8 @@ func (c *checks) traffic(s *Scenario) {
 	switch n := s.messages(); {
 	case t.Rate > 0 && t.For == 0 && s.Horizon == 0:
 		c.add("traffic.rate", t.Rate, "it never ends: set traffic.for, or a horizon")
-	case n > MaxMessages:
-		c.add("the number of messages", math.Round(n), fmt.Sprintf("set at most %d: less traffic, or a shorter horizon", MaxMessages))
+	case n > MaxFluid:
+		c.add("the number of messages", math.Round(n), fmt.Sprintf("set at most %d: less traffic, or a shorter horizon", int64(MaxFluid)))
 	case n == 0:
 		c.add("traffic", "empty", "set traffic.backlog, traffic.rate, traffic.bursts or traffic.series")
 	}
@@ -214,6 +215,32 @@ func (c *checks) network(n *Network) {
 	c.share("network.lose-reply", n.LoseReply)
 	c.share("network.throttle", n.Throttle)
 	c.share("network.fail", n.Fail)
+}
+
+// fluid checks that a fluid scenario has nothing that only single messages have.
+func (c *checks) fluid(s *Scenario) {
+	if !s.Fluid {
+		return
+	}
+	why := fmt.Sprintf("a fluid simulation, which more than %d messages need, does not have it: leave it out, or have fewer messages arrive", MaxMessages)
+	n := &s.Network
+	for _, one := range []struct {
+		field string
+		value any
+		is    bool
+	}{
+		{"queue.fifo", s.Queue.FIFO, s.Queue.FIFO},
+		{"trace", s.Trace, s.Trace > 0},
+		{"network", fmt.Sprintf("%+v", *n), n.LoseRequest+n.LoseReply+n.Throttle+n.Fail > 0},
+		{"policy", "one with rules", len(s.Policy.Rules) > 0},
+	} {
+		if one.is {
+			c.add(one.field, one.value, why)
+		}
+	}
+	if len(s.Dependency.Outages) > maxFluidOutages {
+		c.count("the length of dependency.outages, of a fluid simulation,", len(s.Dependency.Outages), 0, maxFluidOutages)
+	}
 }
 
 // ends checks that a simulation without a horizon ends.

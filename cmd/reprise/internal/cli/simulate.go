@@ -33,7 +33,7 @@ type simulateFlags struct {
 	consumers, concurrency, prefetch   int
 	lease, timeout, retention, horizon time.Duration
 	maxReceives, groups                int
-	fifo, noBreaker, probe             bool
+	fifo, noBreaker, probe, fluid      bool
 	seed                               uint64
 
 	comparing           bool
@@ -62,6 +62,9 @@ the results are one table. A VARIANT is a policy, or parameters such as breaker=
 or several of these with semicolons between; --sweep varies one parameter over a range.
 --find marks what meets all conditions; if nothing does, the exit code is 1. Ctrl-C
 ends the simulation, and what it has found until then is printed; the exit code is 1.
+
+Of more than 10 million messages, or with --fluid, expected numbers are simulated, in
+about a second: nearly the same, but for what chance does.
 
 --replay reads what was measured in an incident, finds the failures and outages that
 explain it, and prints what it found and simulated beside the measurements. Flags for
@@ -107,6 +110,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags.DurationVar(&f.retention, "retention", 0, "how long the queue keeps messages (default 96h)")
 	flags.DurationVar(&f.horizon, "horizon", 0, "when the simulation ends (default: when every message is settled)")
 	flags.Uint64Var(&f.seed, "seed", 0, "selects the draws")
+	flags.BoolVar(&f.fluid, "fluid", false, "simulate expected numbers, not single messages (default: for more than 10 million messages)")
 	flags.BoolVar(&f.comparing, "compare", false, "compare the VARIANTs; with one, also the scenario as it is")
 	flags.StringVar(&f.sweep, "sweep", "", "vary one parameter: `base=1s..1m`, or concurrency=10,20,50")
 	flags.StringVar(&f.find, "find", "", "conditions on metrics, such as `'p99<10m, dead=0'`")
@@ -304,6 +308,7 @@ func (f *simulateFlags) apply(s *simulate.Scenario, changed func(string) bool) e
 	put(set, "retention", &s.Queue.Retention, f.retention)
 	put(set, "horizon", &s.Horizon, f.horizon)
 	put(set, "seed", &s.Seed, f.seed)
+	put(set, "fluid", &s.Fluid, f.fluid)
 	set("policy", func() error { return s.Policy.UnmarshalText([]byte(f.policy)) })
 	set("takes", func() error { return s.Handler.Takes.UnmarshalText([]byte(f.takes)) })
 	set("permanent", func() (err error) {

@@ -81,7 +81,7 @@ func chartTo(r *simulate.Result, value func(simulate.Bucket, time.Duration) floa
 		label := ""
 		switch row {
 		case chartRows - 1:
-			label = number(most)
+			label = brief(most)
 		case 0:
 			label = "0"
 		}
@@ -134,8 +134,9 @@ func attemptsChart(perMessage []int, columns int, unicode bool) string {
 	}
 	var b strings.Builder
 	b.WriteString("attempts of the messages that are settled\n\n")
+	counts := max(labelWidth, len(grouped(most)))
 	bar := func(label string, n int) {
-		width := min(max(columns-2*labelWidth-4, minColumns), 60)
+		width := min(max(columns-labelWidth-counts-4, minColumns), 60)
 		full := "#"
 		if unicode {
 			full = "■"
@@ -144,7 +145,7 @@ func attemptsChart(perMessage []int, columns int, unicode bool) string {
 		if n > 0 {
 			length = max(length, 1)
 		}
-		fmt.Fprintf(&b, "%s\n", strings.TrimRight(fmt.Sprintf("%*s  %*s  %s", labelWidth, label, labelWidth, grouped(n), strings.Repeat(full, length)), " "))
+		fmt.Fprintf(&b, "%s\n", strings.TrimRight(fmt.Sprintf("%*s  %*s  %s", labelWidth, label, counts, grouped(n), strings.Repeat(full, length)), " "))
 	}
 	for i, n := range perMessage {
 		if i <= mostBars && (n > 0 || i > 0) {

@@ -144,4 +144,15 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
+// brief is x as it fits beside a chart.
+func brief(x float64) string {
+	switch {
+	case x >= 1e10:
+		return fmt.Sprintf("%.3g bn", x/1e9)
+	case x >= 1e7:
+		return fmt.Sprintf("%.4g m", x/1e6)
+	}
+	return number(x)
+}
+
 func percent(p float64) string { return strconv.FormatFloat(100*p, 'f', -1, 64) + " %" }

@@ -61,12 +61,12 @@ var parameters = []parameter{
 	{"lease", duration(func(s *simulate.Scenario) *time.Duration { return &s.Fleet.Lease })},
 	{"max-receives", whole(func(s *simulate.Scenario) *int { return &s.Queue.MaxReceives })},
 	{"breaker", func(s *simulate.Scenario, v string) error {
-		if v != "on" && v != "off" {
-			return errors.New("write on or off")
-		}
-		s.Fleet.NoBreaker = v == "off"
-		return nil
+		var on bool
+		err := onOff(&on, v)
+		s.Fleet.NoBreaker = !on
+		return err
 	}},
+	{"fluid", func(s *simulate.Scenario, v string) error { return onOff(&s.Fluid, v) }},
 	{"seed", func(s *simulate.Scenario, v string) (err error) {
 		s.Seed, err = strconv.ParseUint(v, 10, 64)
 		return err
@@ -108,6 +108,14 @@ func ofBackoff(set func(base, most *time.Duration, v time.Duration)) func(*simul
 		}
 		return nil
 	}
+}
+
+func onOff(field *bool, v string) error {
+	if v != "on" && v != "off" {
+		return errors.New("write on or off")
+	}
+	*field = v == "on"
+	return nil
 }
 
 func whole(field func(*simulate.Scenario) *int) func(*simulate.Scenario, string) error {

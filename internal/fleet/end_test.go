@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/internal/world"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -121,6 +123,8 @@ func (f *fleet) checkStory(m messageInfo) {
 		wrong = "there was an error"
 	case f.fifo && story.Attempts > p.total, story.Attempts < 1 && (story.Reason == "permanent" || story.Reason == "skip"):
 		wrong = fmt.Sprintf("there were %d runs", p.total)
+	case f.signed && !f.jumped && !f.signedStory(m):
+		wrong = "no node has signed it"
 	case !f.jumped && (story.First.Before(story.Sent) || story.Last.Before(story.First) || story.Last.After(time.Now())):
 		wrong = "its times are out of order"
 	}
@@ -131,6 +135,24 @@ func (f *fleet) checkStory(m messageInfo) {
 	if m.Body != p.body || !slices.EqualFunc(slices.DeleteFunc(slices.Clone(m.Attributes), ours), slices.DeleteFunc(slices.Clone(p.attributes), ours), sameAttribute) {
 		f.broken(world.KnowsTheMessage, p, "the dead letter is %+v", m)
 	}
+}
+
+// signedStory reports whether one of the fleet's keys has signed the story of a dead letter.
+func (f *fleet) signedStory(m messageInfo) bool {
+	letter := &types.Message{Body: &m.Body, MessageAttributes: make(map[string]types.MessageAttributeValue), Attributes: map[string]string{
+		string(types.MessageSystemAttributeNameSentTimestamp):  fmt.Sprint(m.Sent.UnixMilli()),
+		string(types.MessageSystemAttributeNameMessageGroupId): m.Group,
+	}}
+	for _, a := range m.Attributes {
+		v := types.MessageAttributeValue{DataType: &a.DataType, BinaryValue: a.BinaryValue}
+		if a.BinaryValue == nil {
+			v.StringValue = &a.StringValue
+		}
+		letter.MessageAttributes[a.Name] = v
+	}
+	keys := signingKeys()
+	_, trusted, err := reprise.ReadStory(f.dead.URL(), letter, keys[:])
+	return trusted && err == nil
 }
 
 func sameAttribute(a, b sqsserver.MessageAttribute) bool {

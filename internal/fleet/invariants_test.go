@@ -22,6 +22,9 @@ func (f *fleet) checkRun(n *node, p *part, m *reprise.Message, before []string) 
 	if m.Body != p.body || m.GroupID != p.group || !sameAttributes(m.Attributes, p.attributes) {
 		f.broken(world.KnowsTheMessage, p, "%+v", m)
 	}
+	if f.signed && m.OriginID == forgedOrigin {
+		f.broken(world.ForgedAreIgnored, p, "%+v", m)
+	}
 	if !n.paused.IsZero() && time.Now().After(n.paused) {
 		f.broken(world.PausedIsPaused, p, "it runs on node %d, paused at %s", n.number, clock(n.paused))
 	}

@@ -85,6 +85,10 @@ func (f *fleet) start() *node {
 	cfg := chance.Seeded(f.cfg, f.seed<<16+uint64(n.number)).(reprise.Config)
 	cfg.Name = fmt.Sprint("node-", n.number)
 	f.named[cfg.Name] = n
+	if f.signed {
+		keys, first := signingKeys(), f.draw("signs", n.number)%2
+		cfg.SigningKeys = []reprise.SigningKey{keys[first], keys[1-first]}
+	}
 	cfg.Logger = slog.New(storyLog{slog.NewTextHandler(io.Discard, nil), f, n})
 	cfg.AfterDelete = func(_ context.Context, m *reprise.Message) { f.deleted(n, m) }
 	cfg.Observer = reprise.Observer{

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/internal/history"
 	"github.com/reprise-sqs/reprise/reprisetest"
 	"github.com/reprise-sqs/reprise/retry"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -40,6 +42,7 @@ type fleet struct {
 	twins    bool   // a copy may be there beside its original, or twice
 	jumped   bool   // the server's clock has: what copies say of their time is not trusted
 	outages  bool   // the handlers' dependency fails at times, and waits may be cut short
+	signed   bool   // the consumers sign what they write, and some messages have forged histories
 	curse    error  // the error of every send of some messages; nil: there are no such messages
 	twice    uint64 // percentage of the deliveries that end before their lease does
 	faults   []sqsserver.Fault
@@ -71,6 +74,7 @@ const (
 	maxSlowReceive   = 2 * time.Second / 35 // with a journey there and back, less than what is kept off the shortest lease
 	unsendable       = 4096                 // bytes: larger messages are refused by the dead-letter queue
 	cursedLetters    = 13                   // at the end of the body of a message whose copies nothing takes
+	forgedOrigin     = "a-forged-origin"    // in forged histories
 )
 
 // named is a test under another name, for what is seeded by the test's name.
@@ -96,6 +100,7 @@ func newFleet(t testing.TB, through tier, seed uint64) *fleet {
 	}
 	f.fifo = f.random.IntN(2) == 0
 	f.calm = f.random.IntN(4) == 0
+	f.signed = f.draw("signed")%4 == 0
 	var attributes map[string]string
 	if f.fifo {
 		attributes = map[string]string{"FifoQueue": "true"}
@@ -326,10 +331,35 @@ func (f *fleet) send(n int) {
 			p.body += strings.Repeat("x", cursedLetters)
 		}
 		m.MessageBody, m.MessageGroupId = p.body, p.group
+		if f.signed && f.draw("forged", p.token)%5 == 0 {
+			m.MessageAttributes = append(slices.Clone(p.attributes), f.forgedHistory())
+		}
 		p.id = f.queue.SendMessage(m)
 		f.parts[p.token] = p
 		f.line = append(f.line, p)
 	}
+}
+
+// forgedHistory returns a history as anybody can write it who may send to the queue: of a message
+// that waits for hours, has used up its attempts, and must then run alone.
+func (f *fleet) forgedHistory() sqsserver.MessageAttribute {
+	h := history.History{Queue: f.queue.Name(), Origin: forgedOrigin, Attempt: 5, Alone: 1}
+	now := f.queue.Server().Now()
+	h.Date(now, now, now, now.Add(6*time.Hour))
+	return sqsserver.MessageAttribute{Name: reprise.HistoryAttribute, DataType: "String", StringValue: h.String()}
+}
+
+// signingKeys are those of the consumers. They are about to be replaced: the newer one signs for some
+// nodes, the older one for others, and each node accepts both.
+func signingKeys() [2]reprise.SigningKey {
+	var keys [2]reprise.SigningKey
+	for i := range keys {
+		var err error
+		if keys[i], err = reprise.NewSigningKey(fmt.Sprint("key-", i), bytes.Repeat([]byte{byte(i)}, 32)); err != nil {
+			panic(err)
+		}
+	}
+	return keys
 }
 
 // attributes draws the attributes of a message, in the order of their names.

@@ -50,6 +50,8 @@ const (
 
 	NewOnesGoOn = "a new message is run within an hour when the faults have ended, whatever else is in the queue"
 
+	ForgedAreIgnored = "a forged history does not count where histories are signed"
+
 	NothingIsLost  = "each message is handled, or dead-lettered with its story"
 	StoriesAreTrue = "a dead letter's story is true"
 	NothingIsLeft  = "when the faults have ended, the queue is emptied"
@@ -58,7 +60,6 @@ const (
 // The invariants of the fleets in this loop alone.
 const (
 	NoLeaseIsLostInCalm = "in calm, no lease is lost"
-	ForgedAreIgnored    = "a forged history does not count where histories are signed"
 	KillersEnd          = "a message that kills processes is given up after a few"
 	NoSuspects          = "in calm, no message is suspected of killing its process"
 	FewCopies           = "a message that waits is copied a few times in ten minutes at most"

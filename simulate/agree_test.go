@@ -76,6 +76,12 @@ func newMeeting(t *testing.T, seed uint64) *meeting {
 	if r.IntN(2) == 0 {
 		s.Dependency.Outages = []simulate.Outage{{At: time.Duration(r.IntN(60)) * time.Second, For: time.Duration(1+r.IntN(300)) * time.Second, Share: 0.1 + 0.9*r.Float64()}}
 	}
+	switch r.IntN(4) {
+	case 0:
+		s.Fleet.Batch = simulate.Batch{Size: 2 + r.IntN(20), Linger: 200 * time.Millisecond}
+	case 1:
+		s.Fleet.RetryLane = simulate.RetryLane{Weight: 1 + r.IntN(3), Priority: r.IntN(3) - 1}
+	}
 	return &meeting{fmt.Sprintf("seed %d: %s, %+v", seed, text, s), s, make(map[try]simulate.Traced)}
 }
 
@@ -135,16 +141,17 @@ func (m *meeting) consumed(t *testing.T) map[try]time.Duration {
 			q.Send(fmt.Sprint(i))
 		}
 		began := time.Now()
-		q.Consume(reprise.HandlerFunc(func(_ context.Context, msg *reprise.Message) error {
+		begins := func(msg *reprise.Message) simulate.Traced {
 			i, err := strconv.Atoi(msg.Body)
 			if err != nil {
-				return err
+				t.Error(err)
 			}
 			mu.Lock()
+			defer mu.Unlock()
 			started[try{i, msg.Attempt}] = time.Since(began)
-			mu.Unlock()
-			time.Sleep(m.scenario.Handler.Takes.Mean())
-			end := m.ends[try{i, msg.Attempt}]
+			return m.ends[try{i, msg.Attempt}]
+		}
+		ends := func(msg *reprise.Message, end simulate.Traced) error {
 			switch {
 			case end.Succeeded:
 				return nil
@@ -152,8 +159,38 @@ func (m *meeting) consumed(t *testing.T) map[try]time.Duration {
 				return reprise.Permanent(errors.New("it is faulty"))
 			}
 			return errors.New("it failed")
-		}), cfg)
-		q.WaitEmpty(24 * time.Hour)
+		}
+		queues := []*reprisetest.Queue{q}
+		if l := f.RetryLane; l.Weight > 0 {
+			lane := q.NewQueue(nil)
+			queues = append(queues, lane)
+			cfg.DeadLetterURL = dead.URL()
+			cfg.RetryLane = reprise.RetryLane{URL: lane.URL(), Share: reprise.Share{Weight: l.Weight, Priority: l.Priority}}
+		}
+		if f.Batch.Size > 1 {
+			q.ConsumeBatch(reprise.BatchHandlerFunc(func(_ context.Context, all []*reprise.Message) []error {
+				will, errs := make([]simulate.Traced, len(all)), make([]error, len(all))
+				for i, msg := range all {
+					will[i] = begins(msg)
+				}
+				time.Sleep(m.scenario.Handler.Takes.Mean())
+				for i, msg := range all {
+					errs[i] = ends(msg, will[i])
+				}
+				return errs
+			}), reprise.BatchConfig{Config: cfg, Size: f.Batch.Size, Linger: f.Batch.Linger})
+		} else {
+			q.Consume(reprise.HandlerFunc(func(_ context.Context, msg *reprise.Message) error {
+				will := begins(msg)
+				time.Sleep(m.scenario.Handler.Takes.Mean())
+				return ends(msg, will)
+			}), cfg)
+		}
+		for range 20 { // messages go back and forth between a queue and its lane
+			for _, one := range queues {
+				one.WaitEmpty(24 * time.Hour)
+			}
+		}
 		given := 0
 		for _, end := range m.ends {
 			if end.Outcome == reprise.OutcomeDeadLetter.String() {

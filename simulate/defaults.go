@@ -20,6 +20,7 @@ const (
 
 	maxConsumers   = 1000
 	maxConcurrency = 100_000
+	maxBatch       = 10_000
 	maxRate        = 1e6 // messages a second
 	maxListed      = 10_000
 	maxCount       = 2_000_000_000 // of one field, which 32 bits can hold
@@ -48,7 +49,10 @@ func (s Scenario) WithDefaults() Scenario {
 	f := &s.Fleet
 	fill(&f.Consumers, 1)
 	fill(&f.Concurrency, 10)
-	fill(&f.Prefetch, 10)
+	fill(&f.Prefetch, max(10, f.Batch.Size))
+	if f.Batch.Size > 1 {
+		fill(&f.Batch.Linger, time.Second)
+	}
 	fill(&f.Lease, time.Minute)
 	fill(&f.LongPoll, 20*time.Second)
 	fill(&f.Via, plan.ViaAuto.String())
@@ -128,11 +132,12 @@ func (s *Scenario) bottleneck() (rate float64, field string) {
 	if s.Fleet.Timeout > 0 {
 		takes = min(takes, s.Fleet.Timeout)
 	}
-	rate, field = float64(s.Fleet.Consumers*s.Fleet.Concurrency)/takes.Seconds(), "fleet.concurrency"
+	each := float64(max(1, s.Fleet.Batch.Size)) // messages of a run
+	rate, field = each*float64(s.Fleet.Consumers*s.Fleet.Concurrency)/takes.Seconds(), "fleet.concurrency"
 	if r := s.Fleet.Rate * float64(s.Fleet.Consumers); r > 0 && r < rate {
 		rate, field = r, "fleet.rate"
 	}
-	if c := s.Dependency.Capacity; c > 0 && c < rate {
+	if c := each * s.Dependency.Capacity; c > 0 && c < rate {
 		rate, field = c, "dependency.capacity"
 	}
 	return rate, field

@@ -45,7 +45,7 @@ func (r *run) sample() {
 	}
 	r.findMoved()
 	b := &r.now
-	b.Visible, b.InFlight, b.Delayed = r.queue.Counts()
+	b.Visible, b.InFlight, b.Delayed = r.counts()
 	b.Open = b.Visible + b.InFlight + b.Delayed
 	r.result.PeakOpen = max(r.result.PeakOpen, b.Open)
 	r.result.PeakInFlight = max(r.result.PeakInFlight, b.InFlight)
@@ -93,7 +93,7 @@ func (r *run) requested(q simulation.Request) {
 		}
 		n.Receives++
 		billed = units(q.Messages * r.Traffic.Bytes)
-		_, inFlight, _ := r.queue.Counts()
+		_, inFlight, _ := r.counts()
 		r.result.PeakInFlight = max(r.result.PeakInFlight, inFlight)
 	case simulation.DeleteRequest:
 		n.Deletes++
@@ -148,10 +148,20 @@ func (r *run) outagesBegin() {
 	}
 }
 
-// open is how many messages are in the queue.
+// open is how many messages are in the queue and its retry lane.
 func (r *run) open() int {
-	visible, inFlight, delayed := r.queue.Counts()
+	visible, inFlight, delayed := r.counts()
 	return visible + inFlight + delayed
+}
+
+// counts are those of the queue and its retry lane together.
+func (r *run) counts() (visible, inFlight, delayed int) {
+	visible, inFlight, delayed = r.queue.Counts()
+	if r.lane != nil {
+		v, i, d := r.lane.Counts()
+		visible, inFlight, delayed = visible+v, inFlight+i, delayed+d
+	}
+	return visible, inFlight, delayed
 }
 
 // progressed takes in that a message becomes settled.

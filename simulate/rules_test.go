@@ -205,3 +205,63 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestBatches: a run works on several messages, makes one request, and fails as a whole only if that does.
+func TestBatches(t *testing.T) {
+	s := simulate.Scenario{
+		Traffic: simulate.Traffic{Backlog: 1000}, Policy: policy(t, "constant(5s) jitter=none attempts=4"), Trace: 1000,
+		Handler:    simulate.Handler{Takes: simulate.Constant(100 * time.Millisecond), Fails: []float64{0.3}},
+		Dependency: simulate.Dependency{Outages: []simulate.Outage{{At: 200 * time.Millisecond, For: time.Second}}},
+		Fleet:      simulate.Fleet{Concurrency: 2, NoBreaker: true, Batch: simulate.Batch{Size: 25}},
+	}
+	r := run(t, s)
+	runs := make(map[time.Duration]map[bool]int) // by their end: how their messages ended
+	largest := 0
+	for _, a := range r.Trace {
+		if runs[a.Ended] == nil {
+			runs[a.Ended] = make(map[bool]int)
+		}
+		runs[a.Ended][a.Succeeded]++
+		largest = max(largest, runs[a.Ended][true]+runs[a.Ended][false])
+	}
+	mixed := 0
+	for at, of := range runs {
+		down := at >= 300*time.Millisecond && at < 1300*time.Millisecond
+		if down && of[true] > 0 {
+			t.Errorf("a batch that ends at %v, in the outage, has %d successes", at, of[true])
+		}
+		if !down && of[true] > 0 && of[false] > 0 {
+			mixed++
+		}
+	}
+	if mixed < 10 || largest < 25 || largest > 50 || r.Attempts.Unavailable < 100 || r.PeakRequests > 20 || r.Messages.Done < 980 {
+		t.Errorf("%d batches in which some messages fail, at most %d messages end together, %+v, at most %d requests in a second, %+v", mixed, largest, r.Attempts, r.PeakRequests, r.Messages)
+	}
+}
+
+// TestRetryLane: while a backlog is worked off, retries come when they are due if they have a lane, and
+// with priority none waits.
+func TestRetryLane(t *testing.T) {
+	late := func(lane simulate.RetryLane) time.Duration {
+		r := run(t, simulate.Scenario{
+			Traffic: simulate.Traffic{Backlog: 5000}, Policy: policy(t, "constant(10s) jitter=none attempts=3"), Trace: 5000,
+			Handler: simulate.Handler{Fails: []float64{0.2, 0}}, Fleet: simulate.Fleet{RetryLane: lane},
+		})
+		due := make(map[int]time.Duration)
+		most := time.Duration(0)
+		for _, a := range r.Trace {
+			if at, retried := due[a.Message]; retried {
+				most = max(most, a.Started-at)
+			}
+			due[a.Message] = a.Due
+		}
+		if r.Messages.Done != 5000 || len(due) != 5000 {
+			t.Errorf("%+v: %+v", lane, r.Messages)
+		}
+		return most
+	}
+	none, equal, first := late(simulate.RetryLane{}), late(simulate.RetryLane{Weight: 1}), late(simulate.RetryLane{Weight: 1, Priority: 1})
+	if none < 20*time.Second || equal > 3*time.Second || first > 3*time.Second {
+		t.Errorf("retries are late by up to %v without a lane, %v with one, %v with priority", none, equal, first)
+	}
+}

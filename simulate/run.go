@@ -61,6 +61,7 @@ type run struct {
 	loop    *world.Loop
 	service *world.Service
 	queue   *world.Queue
+	lane    *world.Queue // of retries; nil: there is none
 	dead    *world.Queue // nil: there is none
 	nodes   []*node
 	started int // nodes, in all
@@ -130,6 +131,10 @@ func (r *run) begin() error {
 		}
 	}
 	r.queue = r.service.Create("main"+suffix, settings)
+	if r.Fleet.RetryLane.Weight > 0 {
+		settings.Delay = 0
+		r.lane = r.service.Create("retries", settings)
+	}
 	r.trafficBegins()
 	r.outagesBegin()
 	for range r.Fleet.Consumers {
@@ -176,9 +181,8 @@ func (r *run) slice() error {
 	case made < sliceAttempts/2:
 		r.pace = min(r.pace*2, MaxHorizon)
 	}
-	visible, inFlight, delayed := r.queue.Counts()
 	switch {
-	case r.sources == 0 && visible+inFlight+delayed == 0 && r.running == 0 && r.Horizon == 0:
+	case r.sources == 0 && r.open() == 0 && r.running == 0 && r.Horizon == 0:
 		r.result.Stop = StopSettled
 	case end == MaxHorizon || end == r.Horizon:
 		r.result.Stop = StopHorizon
@@ -199,8 +203,13 @@ func (r *run) finish() {
 	res.Ended, res.Series = r.loop.Since(), r.series.all
 	res.Attempts.Running = r.running
 	left := make(map[*message]bool)
-	for _, d := range r.queue.Messages() {
-		left[messageOf(d.Payload)] = true
+	for _, q := range []*world.Queue{r.queue, r.lane} {
+		if q == nil {
+			continue
+		}
+		for _, d := range q.Messages() {
+			left[messageOf(d.Payload)] = true
+		}
 	}
 	m := &res.Messages
 	m.Arrived = len(r.messages)

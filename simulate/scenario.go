@@ -147,8 +147,35 @@ type Fleet struct {
 	Probe bool `yaml:"probe,omitempty"`
 	// Threshold is after how many failed messages a breaker opens. Default: 20.
 	Threshold int `yaml:"threshold,omitempty"`
+	// Batch has each run of a handler work on several messages: Concurrency then counts runs, and
+	// Handler.Takes and Timeout are those of a run. Default: on one message each.
+	Batch Batch `yaml:"batch,omitempty"`
+	// RetryLane has messages that failed wait in a queue of their own. Default: they wait in the
+	// same queue.
+	RetryLane RetryLane `yaml:"retry-lane,omitempty"`
 	// Restarts are when consumers go, and others come.
 	Restarts []Restart `yaml:"restarts,omitempty"`
+}
+
+// Batch is that of a consumer of batches. The run of a batch makes one request to the dependency, and
+// fails as a whole if that does; otherwise each message fails by itself. Attempts count messages.
+type Batch struct {
+	// Size is how many messages a run has at most, up to 10,000. Default: 1, which is no batch.
+	Size int `yaml:"size,omitempty"`
+	// Linger is how long the first message waits for others, up to 1h. Negative: not at all.
+	// Default: 1s.
+	Linger time.Duration `yaml:"linger,omitempty"`
+}
+
+// RetryLane is a second queue, to which copies of messages that failed are sent. The consumers share
+// their handlers between the two. FIFO queues have none.
+type RetryLane struct {
+	// Weight is how many handlers start for the lane for each one of the queue, while both have
+	// messages: 1 to 1,000. Default: 0, which is no lane.
+	Weight int `yaml:"weight,omitempty"`
+	// Priority is the lane's rank; that of the queue is 0. While a message of the higher one is
+	// ready, no other handler starts. Default: 0; turns are taken by weight.
+	Priority int `yaml:"priority,omitempty"`
 }
 
 // Restart is the end of consumers, and their return.

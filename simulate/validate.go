@@ -197,12 +197,37 @@ func (c *checks) fleet(s *Scenario) {
 	if f.NoBreaker && f.Probe {
 		c.add("fleet.probe", true, "a probe belongs to the breaker: leave it or fleet.no-breaker out")
 	}
+	c.batchAndLane(s)
 	c.count("the length of fleet.restarts", len(f.Restarts), 0, maxListed)
 	for i, r := range f.Restarts {
 		field := fmt.Sprintf("fleet.restarts[%d].", i)
 		c.between(field+"at", r.At, 0, MaxHorizon)
 		c.between(field+"down", r.Down, 0, MaxHorizon)
 		c.count(field+"consumers", r.Consumers, 1, f.Consumers)
+	}
+}
+
+func (c *checks) batchAndLane(s *Scenario) {
+	f := &s.Fleet
+	c.count("fleet.batch.size", f.Batch.Size, 0, maxBatch)
+	if f.Batch.Size > 0 && f.Concurrency > maxConcurrency/f.Batch.Size {
+		c.add("fleet.batch.size", f.Batch.Size, fmt.Sprintf("times fleet.concurrency it is more than %d messages in handlers at once: lower one", maxConcurrency))
+	}
+	if f.Batch.Linger != 0 && f.Batch.Size <= 1 {
+		c.add("fleet.batch.linger", f.Batch.Linger, "it belongs to batches: set fleet.batch.size too, or leave it out")
+	} else if f.Batch.Linger > time.Hour {
+		c.add("fleet.batch.linger", f.Batch.Linger, "set at most 1h0m0s, or a negative duration for none")
+	}
+	l := &f.RetryLane
+	c.count("fleet.retry-lane.weight", l.Weight, 0, 1000)
+	c.count("fleet.retry-lane.priority", l.Priority, math.MinInt32, math.MaxInt32)
+	switch {
+	case l.Weight == 0 && l.Priority != 0:
+		c.add("fleet.retry-lane.priority", l.Priority, "it belongs to a retry lane: set fleet.retry-lane.weight to 1 or more, or leave it out")
+	case l.Weight > 0 && s.Queue.FIFO:
+		c.add("fleet.retry-lane.weight", l.Weight, "on a FIFO queue a retry would come out of turn: leave it or queue.fifo out")
+	case l.Weight > 0 && f.Via == plan.ViaVisibility.String():
+		c.add("fleet.retry-lane.weight", l.Weight, "messages are sent to a lane as copies: set fleet.via to auto or requeue")
 	}
 }
 
@@ -230,6 +255,8 @@ func (c *checks) fluid(s *Scenario) {
 		is    bool
 	}{
 		{"queue.fifo", s.Queue.FIFO, s.Queue.FIFO},
+		{"fleet.batch.size", s.Fleet.Batch.Size, s.Fleet.Batch.Size > 1},
+		{"fleet.retry-lane.weight", s.Fleet.RetryLane.Weight, s.Fleet.RetryLane.Weight > 0},
 		{"trace", s.Trace, s.Trace > 0},
 		{"network", fmt.Sprintf("%+v", *n), n.LoseRequest+n.LoseReply+n.Throttle+n.Fail > 0},
 		{"policy", "one with rules", len(s.Policy.Rules) > 0},

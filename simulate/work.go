@@ -25,6 +25,7 @@ var (
 // node is a consumer of the fleet.
 type node struct {
 	*simulation.Consumer
+	lane    *simulation.Consumer // nil: there is none
 	running int
 }
 
@@ -52,9 +53,13 @@ func (r *run) start() error {
 		Faults: map[world.Action]world.Faults{"": {
 			LoseRequest: r.Network.LoseRequest, LoseReply: r.Network.LoseReply, Throttle: r.Network.Throttle, Fail: r.Network.Fail,
 		}},
-		Handler:   func(m *simulation.Message) simulation.Run { return r.handle(n, m) },
-		Attempted: func(a simulation.Attempt) { r.attempted(n, a) },
-		Settled:   r.settles, Requested: r.requested,
+		Handler:      func(m *simulation.Message) simulation.Run { return r.handle(n, []*simulation.Message{m}) },
+		BatchHandler: func(all []*simulation.Message) simulation.Run { return r.handle(n, all) },
+		Attempted:    func(a simulation.Attempt) { r.attempted(n, a) },
+		Settled:      r.settles, Requested: r.requested,
+	}
+	if f.Batch.Size > 1 {
+		spec.Settings.Batch = consumer.Batch{Size: f.Batch.Size, Linger: max(f.Batch.Linger, 0), Bytes: batchBytes}
 	}
 	if f.Probe {
 		probes := uint64(0)
@@ -66,14 +71,41 @@ func (r *run) start() error {
 			return nil
 		}
 	}
-	c, err := simulation.New(spec)
-	if err != nil {
+	if err := r.join(n, spec); err != nil {
 		return err
 	}
-	n.Consumer = c
 	r.started++
 	r.nodes = append(r.nodes, n)
-	c.Start()
+	n.Start()
+	if n.lane != nil {
+		n.lane.Start()
+	}
+	return nil
+}
+
+// batchBytes is the most bytes of a batch, as in a consumer by default.
+const batchBytes = 16 << 20
+
+// join makes the consumer of n and, if there is a retry lane, that of the lane, which shares its handlers.
+func (r *run) join(n *node, spec simulation.Spec) (err error) {
+	if r.lane == nil {
+		n.Consumer, err = simulation.New(spec)
+		return err
+	}
+	ofLane := spec
+	ofLane.Queue = r.lane
+	ofLane.Settings.Seed = draw(r.Seed, forProbe, uint64(r.started), 1)
+	spec.Lane = r.lane
+	if n.Consumer, err = simulation.New(spec); err != nil {
+		return err
+	}
+	if n.lane, err = simulation.New(ofLane); err != nil {
+		return err
+	}
+	n.lane.IsLaneOf(n.Consumer)
+	pool := simulation.NewPool(r.Fleet.Concurrency)
+	pool.Join(n.Consumer, consumer.Share{Weight: 1}, true)
+	pool.Join(n.lane, consumer.Share{Weight: r.Fleet.RetryLane.Weight, Priority: r.Fleet.RetryLane.Priority}, true)
 	return nil
 }
 
@@ -88,14 +120,46 @@ func (r *run) restart(how Restart) {
 			r.result.Attempts.Cut += n.running
 		} else {
 			n.Stop(func(simulation.Left) {})
+			if n.lane != nil {
+				n.lane.Stop(func(simulation.Left) {})
+			}
 		}
 		r.loop.After(how.Down, "the scenario", func() { _ = r.start() }) // as the first, which could be started
 	}
 }
 
-// handle is the model of the handler.
-func (r *run) handle(n *node, m *simulation.Message) simulation.Run {
-	one, now := m.Payload.(*message), r.loop.Since()
+// handle is the model of the handler, for one message or a batch: one request to the dependency, which
+// the luck of the first message decides.
+func (r *run) handle(n *node, all []*simulation.Message) simulation.Run {
+	now := r.loop.Since()
+	for _, m := range all {
+		r.begins(n, m.Payload.(*message), now)
+	}
+	r.called(now)
+	first := all[0].Payload.(*message)
+	i, k := uint64(first.number), uint64(first.attempts)
+	takes := r.Handler.Takes.draw(draw(r.Seed, forTakes, i, k))
+	if o := r.outage(); o != nil && unit(draw(r.Seed, forOutage, i, k)) < o.Share {
+		if o.Takes > 0 {
+			takes = o.Takes
+		}
+		return simulation.Run{Takes: takes, Err: errUnavailable, Unavailable: true}
+	}
+	if !r.takesRequest(now) {
+		return simulation.Run{Takes: r.Dependency.Rejects, Err: errRejected, Unavailable: true}
+	}
+	if r.Fleet.Batch.Size <= 1 {
+		return simulation.Run{Takes: takes, Err: r.errorOf(all[0])}
+	}
+	results := make([]simulation.Result, len(all))
+	for i, m := range all {
+		results[i].Err = r.errorOf(m)
+	}
+	return simulation.Run{Takes: takes, Ends: func() []simulation.Result { return results }}
+}
+
+// begins notes that an attempt at a message begins.
+func (r *run) begins(n *node, one *message, now time.Duration) {
 	if one.attempts == 0 {
 		one.began = now
 	}
@@ -108,27 +172,18 @@ func (r *run) handle(n *node, m *simulation.Message) simulation.Run {
 	r.running++
 	r.now.Started++
 	r.result.Attempts.Started++
-	r.called(now)
+}
 
-	i, k := uint64(one.number), uint64(one.attempts)
-	takes := r.Handler.Takes.draw(draw(r.Seed, forTakes, i, k))
-	if o := r.outage(); o != nil && unit(draw(r.Seed, forOutage, i, k)) < o.Share {
-		if o.Takes > 0 {
-			takes = o.Takes
-		}
-		return simulation.Run{Takes: takes, Err: errUnavailable, Unavailable: true}
-	}
-	if !r.takesRequest(now) {
-		return simulation.Run{Takes: r.Dependency.Rejects, Err: errRejected, Unavailable: true}
-	}
-	fails := r.Handler.Fails
+// errorOf is how the attempt at a message ends if the dependency takes the request; nil: it succeeds.
+func (r *run) errorOf(m *simulation.Message) error {
+	one, fails := m.Payload.(*message), r.Handler.Fails
 	switch {
 	case one.permanent:
-		return simulation.Run{Takes: takes, Err: errPermanent}
-	case one.always, len(fails) > 0 && unit(draw(r.Seed, forFailure, i, k)) < fails[min(m.Attempt, len(fails))-1]:
-		return simulation.Run{Takes: takes, Err: errFailed}
+		return errPermanent
+	case one.always, len(fails) > 0 && unit(draw(r.Seed, forFailure, uint64(one.number), uint64(one.attempts))) < fails[min(m.Attempt, len(fails))-1]:
+		return errFailed
 	}
-	return simulation.Run{Takes: takes}
+	return nil
 }
 
 // outage is the outage that the dependency has now; nil: none.

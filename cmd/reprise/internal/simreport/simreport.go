@@ -84,6 +84,12 @@ func title(s simulate.Scenario) string {
 		add("an outage of %s at %s", short(o.For), short(o.At))
 	}
 	fleet := fmt.Sprintf("%d × %d handlers", s.Fleet.Consumers, s.Fleet.Concurrency)
+	if n := s.Fleet.Batch.Size; n > 1 {
+		fleet += fmt.Sprintf(" of batches of %d", n)
+	}
+	if s.Fleet.RetryLane.Weight > 0 {
+		fleet += " with a retry lane"
+	}
 	if s.Fleet.NoBreaker {
 		fleet += " without a breaker"
 	}

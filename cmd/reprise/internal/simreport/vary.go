@@ -59,6 +59,8 @@ var parameters = []parameter{
 	{"concurrency", whole(func(s *simulate.Scenario) *int { return &s.Fleet.Concurrency })},
 	{"prefetch", whole(func(s *simulate.Scenario) *int { return &s.Fleet.Prefetch })},
 	{"lease", duration(func(s *simulate.Scenario) *time.Duration { return &s.Fleet.Lease })},
+	{"batch", whole(func(s *simulate.Scenario) *int { return &s.Fleet.Batch.Size })},
+	{"retry-lane", whole(func(s *simulate.Scenario) *int { return &s.Fleet.RetryLane.Weight })},
 	{"max-receives", whole(func(s *simulate.Scenario) *int { return &s.Queue.MaxReceives })},
 	{"breaker", func(s *simulate.Scenario, v string) error {
 		var on bool

@@ -120,6 +120,7 @@ func (a *API) routes() []route {
 		{"GET", "queues/{queue}", false, answer(a.queue)},
 		{"GET", "queues/{queue}/messages", false, answer(a.messages)},
 		{"GET", "queues/{queue}/messages/{message}", false, answer(a.message)},
+		{"GET", "queues/{queue}/due", false, answer(a.due)},
 		{"GET", "queues/{queue}/dead", false, answer(a.dead)},
 		{"GET", "stories/{message}", false, answer(a.story)},
 		{"GET", "consumers", false, answer(a.consumers)},

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
@@ -234,3 +235,36 @@ func (c *Client) open(ctx context.Context, method, path string, body any) (*http
 
 // maxShown bounds how many bytes of a text of others are shown.
 const maxShown = 500
+
+// MessagesPage is which messages of a queue are asked for.
+type MessagesPage struct {
+	State     string // empty: any
+	Selection operate.Criteria
+	After     string // Next of the page before
+	Limit     int
+	Body      int // bytes of each body
+}
+
+// Messages returns a page of a queue of the process, with why each message waits.
+func (c *Client) Messages(ctx context.Context, queue string, p MessagesPage) (page Messages, err error) {
+	query := url.Values{"state": {p.State}, "after": {p.After}, "limit": {strconv.Itoa(p.Limit)}, "body": {strconv.Itoa(p.Body)}, "standing": {"true"}}
+	selection, err := json.Marshal(p.Selection)
+	if err != nil {
+		return page, err
+	}
+	query.Set("selection", string(selection))
+	err = c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(queue)+"/messages?"+query.Encode(), nil, &page)
+	return page, err
+}
+
+// Message returns a message of a queue of the process, with why it waits.
+func (c *Client) Message(ctx context.Context, queue, id string) (m Message, err error) {
+	err = c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(queue)+"/messages/"+url.PathEscape(id)+"?standing=true", nil, &m)
+	return m, err
+}
+
+// Due returns what of a queue of the process comes due when.
+func (c *Client) Due(ctx context.Context, queue string) (d Due, err error) {
+	err = c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(queue)+"/due", nil, &d)
+	return d, err
+}

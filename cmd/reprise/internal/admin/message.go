@@ -2,11 +2,13 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -100,10 +102,15 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 			return page, problem(http.StatusBadRequest, "bad-request", "after is %q: pass next of the page before", text)
 		}
 	}
+	selection, err := selectionOf(query)
+	if err != nil {
+		return page, err
+	}
 	queue, look := r.PathValue("queue"), min(limit, pageSize)
-	if state != "" {
+	if state != "" || !selection.Empty() {
 		look = pageSize
 	}
+	asks := a.asker(queue)
 	page.Messages = []Message{}
 	bytes := 0
 	for looked := 0; looked < scanned; {
@@ -118,6 +125,13 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 				continue
 			}
 			m := messageOf(queue, &infos[i])
+			if !selection.Empty() && !selection.Matches(&m.Message, server.Now()) {
+				continue
+			}
+			if query.Has("standing") {
+				standing := asks.standing(&m, "")
+				m.Standing = &standing
+			}
 			m.Body = beginning(m.Body, shown)
 			page.Messages = append(page.Messages, m)
 			if bytes += len(m.Body); len(page.Messages) == limit || bytes >= maxBodies {
@@ -146,7 +160,30 @@ func (a *API) message(r *http.Request) (m Message, err error) {
 	if err != nil {
 		return m, inspectError(err)
 	}
-	return messageOf(queue, &info), nil
+	m = messageOf(queue, &info)
+	if r.URL.Query().Has("standing") {
+		standing := a.asker(queue).standing(&m, "")
+		m.Standing = &standing
+	}
+	return m, nil
+}
+
+// selectionOf reads the parameter selection; empty: all messages are meant.
+func selectionOf(query url.Values) (s operate.Selection, err error) {
+	text := query.Get("selection")
+	if text == "" {
+		return s, nil
+	}
+	var criteria operate.Criteria
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err = decoder.Decode(&criteria); err == nil {
+		s, err = criteria.Selection()
+	}
+	if err != nil {
+		return s, problem(http.StatusBadRequest, "bad-request", "selection cannot be used: %v", err)
+	}
+	return s, nil
 }
 
 func (a *API) dead(r *http.Request) (dead Dead, err error) {
@@ -202,7 +239,7 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 	selection := operate.Selection{IDs: []string{r.PathValue("message")}}
 	var found []operate.Found
 	for _, q := range server.Queues() {
-		hidden := make(map[string]string) // by FIFO group, the id of its first message that is
+		hidden, asks := make(map[string]string), a.asker(q.Name) // by FIFO group, the id of its first message that is
 		err := each(r.Context(), server, q.ARN, func(info *sqsserver.MessageInfo) {
 			head := ""
 			if q.FIFO {
@@ -211,9 +248,7 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 				}
 			}
 			if m := messageOf(q.URL, info); selection.Matches(&m.Message, server.Now()) {
-				f := operate.Facts{Message: &m.Message, State: m.State, Due: m.Due, Head: head}
-				a.ask(&f, q.Name)
-				standing := f.Explain()
+				standing := asks.standing(&m, head)
 				found = append(found, operate.Found{Queue: q.Name, Message: m.Message, Standing: &standing})
 				s.Places = append(s.Places, Place{Queue: q.Name, Message: m, Head: head})
 			}

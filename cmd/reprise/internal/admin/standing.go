@@ -46,15 +46,28 @@ func heldBy(c Running, message string) *operate.Held {
 	return &h
 }
 
-// ask adds what the process's consumer of a queue, if there is one, knows of a message.
-func (a *API) ask(f *operate.Facts, queue string) {
-	c, err := a.find(queue)
+// asker asks the process's consumer of a queue, if there is one, about its messages.
+type asker struct {
+	of   *Running
+	busy *operate.Busy
+}
+
+func (a *API) asker(queue string) asker {
+	c, err := a.find(operate.NameOf(queue))
 	if err != nil {
-		return
+		return asker{}
 	}
-	f.Held = heldBy(c, f.Message.ID)
 	of := consumerOf(c)
-	f.Consumer = of.Busy()
+	return asker{&c, of.Busy()}
+}
+
+// standing is where a message stands; head is that of operate.Facts.
+func (by asker) standing(m *Message, head string) operate.Standing {
+	f := operate.Facts{Message: &m.Message, State: m.State, Due: m.Due, Head: head, Consumer: by.busy}
+	if by.of != nil {
+		f.Held = heldBy(*by.of, m.ID)
+	}
+	return f.Explain()
 }
 
 // Busy returns why the consumer may be slow to receive.

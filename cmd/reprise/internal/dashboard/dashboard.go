@@ -61,8 +61,14 @@ func New(cfg Config) *Dashboard {
 	d.samples = newSampler(cfg.API.Inside("dashboard"), cfg.Own)
 	for _, p := range pages {
 		d.mux.Handle("GET "+p.path, d.page(p))
+		for name, data := range p.parts {
+			d.mux.Handle("GET "+p.below(name), d.part(p, name, data))
+		}
+		for name, data := range p.figures {
+			d.mux.Handle("GET "+p.below(name), d.figure(data))
+		}
 		for name, act := range p.actions {
-			d.mux.Handle("POST "+strings.TrimSuffix(p.path, "{$}")+"/"+name, d.action(p, act))
+			d.mux.Handle("POST "+p.below(name), d.action(p, act))
 		}
 	}
 	d.mux.HandleFunc("GET "+Path+"assets/{name...}", serveAsset)

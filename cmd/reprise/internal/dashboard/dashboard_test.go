@@ -89,7 +89,7 @@ func serve(t *testing.T, change func(*admin.Config)) *served {
 		change(&cfg)
 	}
 	api := admin.New(cfg)
-	s.pages = dashboard.New(dashboard.Config{API: api, Version: "v1", ReadOnly: cfg.ReadOnly, Own: true, Logger: logger})
+	s.pages = dashboard.New(dashboard.Config{API: api, Version: "v1", ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Logger: logger})
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case dashboard.Takes(r):

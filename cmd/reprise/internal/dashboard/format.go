@@ -6,16 +6,19 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
 // functions are those of templates.
 var functions = template.FuncMap{
-	"asset": assetURL,
+	"asset":  assetURL,
+	"states": func() []string { return []string{"visible", "delayed", "in flight"} },
 	"count": func(n any) string {
 		switch n := n.(type) {
 		case int:
@@ -29,13 +32,17 @@ var functions = template.FuncMap{
 		}
 		return "–"
 	},
-	"rate":   rateText,
-	"ago":    func(at, now time.Time) string { return operate.Ago(now.Sub(at)) },
-	"in":     func(at, now time.Time) string { return operate.Ago(at.Sub(now)) },
-	"utc":    func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" },
-	"stamp":  func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"plural": plural.Of[int],
-	"queue":  queueURL,
+	"rate":    rateText,
+	"ago":     func(at, now time.Time) string { return operate.Ago(now.Sub(at)) },
+	"in":      func(at, now time.Time) string { return operate.Ago(at.Sub(now)) },
+	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+	"plural":  plural.Of[int],
+	"queue":   queueURL,
+	"line":    func(text string, n int) string { return terminal.Line(text, n) },
+	"escape":  terminal.Escape,
+	"message": messageURL,
+	"url":     func(parts ...string) string { return strings.Join(parts, "") },
 }
 
 // grouped is a number with commas between thousands.
@@ -67,6 +74,9 @@ func rateText(r *float64) string {
 // queueURL is the page of a queue.
 func queueURL(name string) string { return Path + "queues/" + url.PathEscape(name) }
 
+// messageURL is the page of a message.
+func messageURL(queue, id string) string { return queueURL(queue) + "/messages/" + url.PathEscape(id) }
+
 // pathOfURL is the path and query of a URL of this dashboard; Home if it is none.
 func pathOfURL(text string) string {
 	u, err := url.Parse(text)
@@ -80,6 +90,9 @@ func pathOfURL(text string) string {
 func explain(err error) (status int, problem string) {
 	if failed, ok := errors.AsType[*admin.Error](err); ok {
 		return failed.Status(), failed.Text
+	}
+	if _, ok := errors.AsType[*noQueueError](err); ok {
+		return http.StatusNotFound, err.Error()
 	}
 	return http.StatusInternalServerError, err.Error()
 }

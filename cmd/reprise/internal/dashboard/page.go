@@ -3,8 +3,10 @@ package dashboard
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
@@ -21,13 +23,23 @@ type page struct {
 	live time.Duration
 	// data returns the title and what the template shows.
 	data func(*view) (title string, data any, err error)
+	// parts are what the page loads by itself later, by the last part of their paths: templates of these names, with
+	// what the funcs return.
+	parts map[string]func(*view) (data any, err error)
+	// figures are what charts ask for, likewise, as JSON.
+	figures map[string]func(*view) (any, error)
 	// actions are what forms of the page ask for, by the last part of the path that they post to. Each returns
 	// what it has done, in a sentence.
 	actions map[string]func(*view) (done string, err error)
 }
 
 // pages are those of the dashboard, in the order of the navigation.
-var pages = []page{overviewPage, playgroundPage}
+var pages = []page{overviewPage, queuePage, playgroundPage}
+
+// below is the path of something that belongs to the page.
+func (p page) below(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(p.path, "{$}"), "/") + "/" + name
+}
 
 // view is a request for a page.
 type view struct {
@@ -96,6 +108,33 @@ func (d *Dashboard) page(p page) http.Handler {
 			return
 		}
 		d.render(w, r, http.StatusOK, p.template, d.frame(r, p, title, data))
+	})
+}
+
+// part serves a part of p that is loaded later.
+func (d *Dashboard) part(p page, name string, data func(*view) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := data(d.view(r))
+		if err != nil {
+			_, problem := explain(err)
+			d.renderPart(w, http.StatusOK, "problem", "trouble", frame{Data: problem})
+			return
+		}
+		d.renderPart(w, http.StatusOK, p.template, name, d.frame(r, p, "", v))
+	})
+}
+
+// figure serves what a chart asks for.
+func (d *Dashboard) figure(data func(*view) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := data(d.view(r))
+		if err != nil {
+			status, problem := explain(err)
+			http.Error(w, problem, status)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v) // the client may have gone
 	})
 }
 

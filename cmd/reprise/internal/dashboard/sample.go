@@ -14,13 +14,14 @@ type sampler struct {
 	api   *admin.Client
 	every time.Duration
 
-	taking sync.Mutex // held while a sample is taken
-	mu     sync.Mutex
-	taken  []*admin.Stats // the oldest first
-	wanted time.Time      // when somebody looked last
-	ended  chan struct{}  // of the goroutine; nil: it does not run
-	quit   chan struct{}
-	over   sync.Once // closes quit
+	taking  sync.Mutex // held while a sample is taken
+	mu      sync.Mutex
+	taken   []*admin.Stats // the oldest first
+	wanted  time.Time      // when somebody looked last
+	history history
+	ended   chan struct{} // of the goroutine; nil: it does not run
+	quit    chan struct{}
+	over    sync.Once // closes quit
 }
 
 const (
@@ -29,6 +30,8 @@ const (
 	sqsEvery = 5 * time.Second
 	// restAfter is how long nobody has to look before the sampler rests.
 	restAfter = time.Minute
+	// maxGap is the longest time between two samples of which a chart shows the rates: it was not looked in between.
+	maxGap = 30 * time.Second
 	// rateOver is the time that rates are of.
 	rateOver = 10 * time.Second
 	// sampleTimeout is longer than the API waits for SQS.
@@ -92,6 +95,11 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var before *admin.Stats
+	if n := len(s.taken); n > 0 && stats.At.Sub(s.taken[n-1].At) < maxGap {
+		before = s.taken[n-1]
+	}
+	s.history.add(&stats, before)
 	s.taken = append(s.taken, &stats)
 	for len(s.taken) > 2 && stats.At.Sub(s.taken[1].At) > rateOver { // the first is not needed any more
 		s.taken = s.taken[1:]

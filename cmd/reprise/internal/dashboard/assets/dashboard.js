@@ -1,4 +1,4 @@
-// What the pages do beside htmx: say whether the page is live, and draw charts.
+// What the pages do beside htmx: say whether the page is live.
 (() => {
   const connection = () => document.getElementById('connection');
   let lost = 0; // when the stream was lost

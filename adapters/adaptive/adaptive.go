@@ -78,11 +78,11 @@ func New(cfg Config) (*Limiter, error) {
 	window := cmp.Or(cfg.Window, defaultWindow)
 	switch {
 	case least < 0 || most < least:
-		return nil, fmt.Errorf("adaptive: Least is %d and Most is %d: name a least concurrency of 1 or more, and a Most that is not below it", least, most)
+		return nil, fmt.Errorf("adaptive: Least is %d and Most is %d: set Least to 1 or more, and Most to Least or more", least, most)
 	case start < least || start > most:
-		return nil, fmt.Errorf("adaptive: Start is %d, which is not within %d and %d, the bounds: move one of them", start, least, most)
+		return nil, fmt.Errorf("adaptive: Start is %d: set it to between Least, %d, and Most, %d", start, least, most)
 	case window < 0:
-		return nil, fmt.Errorf("adaptive: Window is %v: name the time for which durations are collected, or leave it 0 for %v", window, defaultWindow)
+		return nil, fmt.Errorf("adaptive: Window is %v: set how long durations are collected, or 0 for %v", window, defaultWindow)
 	}
 	return &Limiter{limiter: adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).

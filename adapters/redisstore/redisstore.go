@@ -138,7 +138,7 @@ func answer(reply *redis.Cmd) (idempotency.Answer, error) {
 	case "mismatched":
 		return idempotency.Answer{State: idempotency.Mismatched}, nil
 	}
-	return idempotency.Answer{}, fmt.Errorf("the server answered %v, which the script does not", reply.Val())
+	return idempotency.Answer{}, fmt.Errorf("the server answered %v, which the script never returns", reply.Val())
 }
 
 // Complete implements [idempotency.Store].

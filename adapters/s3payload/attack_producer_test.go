@@ -73,7 +73,7 @@ func TestAttackForgedPointerOfAConsumer(t *testing.T) {
 			return nil
 		})), reprise.Config{AfterDelete: p.Remove})
 		q.WaitEmpty(time.Minute)
-		if story := storyOf(t, dead.Messages()[0]); story.Reason != "permanent" || !strings.Contains(story.Error, "where Config permits nothing") {
+		if story := storyOf(t, dead.Messages()[0]); story.Reason != "permanent" || !strings.Contains(story.Error, "which Config does not permit") {
 			t.Errorf("the story is %+v", story)
 		}
 		if len(store.keys()) != 1 {

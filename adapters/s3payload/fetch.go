@@ -85,7 +85,7 @@ func (p *Payloads) get(ctx context.Context, from Pointer) (string, error) {
 	}
 	defer out.Body.Close()
 	if out.ContentLength != nil && *out.ContentLength != from.Size {
-		return "", reprise.Permanent(wrongSize(from, *out.ContentLength))
+		return "", reprise.Permanent(wrongSize(from, fmt.Sprint(*out.ContentLength)))
 	}
 	var body strings.Builder
 	if out.ContentLength != nil {
@@ -96,15 +96,15 @@ func (p *Payloads) get(ctx context.Context, from Pointer) (string, error) {
 	case err != nil:
 		return "", reprise.Unavailable(fmt.Errorf("fetching %q: after %d of %d bytes: %w", from, n, from.Size, err))
 	case n > from.Size:
-		return "", reprise.Permanent(wrongSize(from, n))
+		return "", reprise.Permanent(wrongSize(from, "more"))
 	case n < from.Size:
 		return "", reprise.Unavailable(fmt.Errorf("fetching %q: after %d of %d bytes: %w", from, n, from.Size, io.ErrUnexpectedEOF))
 	}
 	return body.String(), nil
 }
 
-func wrongSize(from Pointer, got int64) error {
-	return fmt.Errorf("fetching %q: the message says that it has %d bytes, and it has %d or more: it is not what was sent", from, from.Size, got)
+func wrongSize(from Pointer, got string) error {
+	return fmt.Errorf("fetching %q: the message declares %d bytes, and the object has %s: it is not the object that was sent with the message", from, from.Size, got)
 }
 
 // lost reports whether S3 has answered that the object does not exist, because it was removed, or

@@ -54,10 +54,10 @@ func TestFetchFails(t *testing.T) {
 	}{
 		{"no such object", func(s *storage) { clear(s.objects) }, true, `fetching "s3://payloads/orders/1": NoSuchKey`},
 		{"an archived object", func(s *storage) { s.fail("get", reply("InvalidObjectState", smithy.FaultClient)) }, true, "InvalidObjectState"},
-		{"a larger object", func(s *storage) { s.objects["payloads/orders/1"] += "+" }, true, "says that it has 27 bytes, and it has 28 or more"},
-		{"a smaller object", func(s *storage) { s.objects["payloads/orders/1"] = body[1:] }, true, "says that it has 27 bytes, and it has 26"},
-		{"a larger object of unsaid size", func(s *storage) { s.objects["payloads/orders/1"] += "+"; s.unsized = true }, true, "and it has 28 or more"},
-		{"a body larger than the reply says", func(s *storage) { s.reader = func(b string) io.Reader { return strings.NewReader(b + b) } }, true, "and it has 28 or more"},
+		{"a larger object", func(s *storage) { s.objects["payloads/orders/1"] += "+" }, true, "declares 27 bytes, and the object has 28:"},
+		{"a smaller object", func(s *storage) { s.objects["payloads/orders/1"] = body[1:] }, true, "declares 27 bytes, and the object has 26:"},
+		{"a larger object of unsaid size", func(s *storage) { s.objects["payloads/orders/1"] += "+"; s.unsized = true }, true, "and the object has more:"},
+		{"a body larger than the reply says", func(s *storage) { s.reader = func(b string) io.Reader { return strings.NewReader(b + b) } }, true, "and the object has more:"},
 		{"a body that ends early", func(s *storage) { s.reader = func(b string) io.Reader { return strings.NewReader(b[:9]) } }, false, "after 9 of 27 bytes: unexpected EOF"},
 		{"a connection that breaks", func(s *storage) {
 			s.reader = func(b string) io.Reader {

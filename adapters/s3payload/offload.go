@@ -57,7 +57,7 @@ func (p *Payloads) place(m *reprise.Outgoing) (*Pointer, error) {
 		if _, err := decode(m.Body, said); err == nil {
 			return nil, nil
 		}
-		problem = fmt.Errorf("it has the attribute %s or %s, which mark the body as a pointer, but the body is not one: use another name", SizeAttribute, LegacySizeAttribute)
+		problem = fmt.Errorf("it has the attribute %s or %s, which marks the body as a pointer, but the body is not one: give the attribute another name", SizeAttribute, LegacySizeAttribute)
 	case len(m.Attributes) > maxUserAttributes:
 		problem = fmt.Errorf("it has %d attributes, and with %s that would be more than SQS's limit of 10: put the rest into the body", len(m.Attributes), SizeAttribute)
 	case attributes > limit:

@@ -145,7 +145,7 @@ func TestOffloadRefuses(t *testing.T) {
 	for want, m := range map[string]reprise.Outgoing{
 		"it has 10 attributes, and with ExtendedPayloadSize that would be more than SQS's limit of 10: put the rest into the body": {Body: body, Attributes: many},
 		"its attributes alone are 206 bytes long, more than 100: put them into the body":                                           {Body: body, Attributes: map[string]types.MessageAttributeValue{"a": text(strings.Repeat("v", 199))}},
-		"use another name": {Body: body, Attributes: map[string]types.MessageAttributeValue{s3payload.LegacySizeAttribute: number("600")}},
+		"give the attribute another name":                             {Body: body, Attributes: map[string]types.MessageAttributeValue{s3payload.LegacySizeAttribute: number("600")}},
 		"its body is 1001 bytes long, more than Config.MaxSize, 1000": {Body: strings.Repeat("b", 1001)},
 	} {
 		store := newStorage()
@@ -262,7 +262,7 @@ func TestSendFails(t *testing.T) {
 	}{
 		{name: "the upload fails", prepare: func(s *storage, _ *reprisetest.Queue) { s.fail("put", reply("AccessDenied", smithy.FaultClient)) },
 			message: reprise.Outgoing{Body: body}, want: "keeping a message's body in S3: writing \"s3://payloads/orders/"},
-		{name: "it cannot be offloaded", message: reprise.Outgoing{Body: body, Attributes: map[string]types.MessageAttributeValue{s3payload.SizeAttribute: number("1")}}, want: "use another name"},
+		{name: "it cannot be offloaded", message: reprise.Outgoing{Body: body, Attributes: map[string]types.MessageAttributeValue{s3payload.SizeAttribute: number("1")}}, want: "give the attribute another name"},
 		{name: "the sender refuses it", message: reprise.Outgoing{Body: body, Delay: time.Hour}, want: "the delay is 1h0m0s"},
 		{name: "SQS refuses it", message: reprise.Outgoing{Body: body, Attributes: map[string]types.MessageAttributeValue{"AWS.x": text("v")}}, want: "InvalidParameterValue"},
 		{name: "SQS refuses it until time runs out", prepare: func(_ *storage, q *reprisetest.Queue) {

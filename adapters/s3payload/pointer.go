@@ -106,11 +106,11 @@ func unmarshal(text string, values ...any) error {
 func (c *Config) permit(p Pointer) error {
 	switch {
 	case !slices.ContainsFunc(c.Allow, func(l Location) bool { return l.has(p) }):
-		return fmt.Errorf("the pointer leads to %.200q, where Config permits nothing: if payloads are kept there, name it in Config.Allow", p)
+		return fmt.Errorf("the pointer names %.200q, which Config does not permit: if payloads are kept there, add the place to Config.Allow", p)
 	case len(p.Key) > maxKey:
 		return fmt.Errorf("the pointer's key has %d bytes, more than S3's limit of %d", len(p.Key), maxKey)
 	case climbs(p.Key):
-		return fmt.Errorf("the pointer's key %.200q has . or .. for a part: some servers would leave the permitted prefix by it", p.Key)
+		return fmt.Errorf("the pointer's key %.200q contains . or .. between slashes, which some servers resolve to a place outside the permitted prefix", p.Key)
 	}
 	return nil
 }

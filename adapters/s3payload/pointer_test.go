@@ -83,10 +83,10 @@ func TestPointersThatAreRefused(t *testing.T) {
 		{"no size", pointer("payloads", "orders/1"), "", `is "": want a number`},
 		{"a negative size", pointer("payloads", "orders/1"), "-5", `is "-5"`},
 		{"too large", pointer("payloads", "orders/1"), "67108865", "its 67108865 bytes are more than Config.MaxSize, 67108864"},
-		{"another bucket", pointer("secrets", "orders/1"), "5", `leads to "s3://secrets/orders/1", where Config permits nothing: if payloads are kept there, name it in Config.Allow`},
-		{"another prefix", pointer("payloads", "invoices/1"), "5", "where Config permits nothing"},
-		{"the allowed bucket's other prefix", pointer("archive", "2025/1"), "5", "where Config permits nothing"},
-		{"out of the prefix", pointer("payloads", "orders/../invoices/1"), "5", "has . or .. for a part"},
+		{"another bucket", pointer("secrets", "orders/1"), "5", `names "s3://secrets/orders/1", which Config does not permit: if payloads are kept there, add the place to Config.Allow`},
+		{"another prefix", pointer("payloads", "invoices/1"), "5", "which Config does not permit"},
+		{"the allowed bucket's other prefix", pointer("archive", "2025/1"), "5", "which Config does not permit"},
+		{"out of the prefix", pointer("payloads", "orders/../invoices/1"), "5", "contains . or .. between slashes"},
 		{"a key that S3 would not take", pointer("payloads", "orders/"+strings.Repeat("k", 1018)), "5", "has 1025 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (p *Payloads) Remove(ctx context.Context, m *reprise.Message) {
 		err = p.cfg.permit(pointer)
 	}
 	if err == nil && !p.cfg.removable(pointer) {
-		err = fmt.Errorf("the pointer leads to %.200q, whose name does not end in a UUID as those of payloads do, in a bucket without a prefix for payloads: any sender could have named it; give payloads a prefix of their own", pointer)
+		err = fmt.Errorf("%.200q is not deleted: its key does not end in a UUID, so it may not be a payload, and payloads have no prefix that would show it; set a Prefix for payloads", pointer)
 	}
 	if err == nil {
 		err = p.delete(ctx, pointer)

@@ -30,11 +30,11 @@ type fleet struct {
 	killers int     // deadly messages
 	parts   []*part // in the order of sending
 
-	outages     bool            // breakers have opened, and what waits may be woken before its time
-	leaky       bool            // leases may have ended before their time, since the clock of SQS has been set
+	outages     bool            // breakers have opened: messages may be woken before they are due
+	leaky       bool            // leases may have ended early, because SQS's clock was set
 	mayEnd      bool            // some consumer gives messages up by its policy
 	unexplained bool            // some receives have outcomes that other consumers cannot know or explain
-	impatient   bool            // some consumer tries again so often that deaths are taken for attempts
+	impatient   bool            // some consumer retries so fast that crashes count as attempts
 	down        map[string]bool // keys of which the dependency is down; "": of all
 	back        time.Time       // the end of the latest outage
 	mended      bool            // nothing goes wrong any more
@@ -63,18 +63,18 @@ type machine struct {
 	pool      *simulation.Pool
 	f         *fleet
 	handlers  int
-	limit     int                    // of them: those that run when it is lowered may end
-	wanted    int                    // the limit when as many have ended
+	limit     int                    // the most handlers; when it is lowered, those that run may end
+	wanted    int                    // the limit as soon as no more run
 	busy      map[string]int         // handlers, by message id and FIFO group
 	worked    map[string]bool        // by message id: its handlers have succeeded
-	givenUp   map[string]time.Time   // by message id: when it has said that it gives the message up, by its clock
-	due       map[string]time.Time   // by message id: when it has said that a failed one is tried again, by its clock
+	givenUp   map[string]time.Time   // by message id: when it reported giving the message up, on its clock
+	due       map[string]time.Time   // by message id: when it reported the next attempt to be due, on its clock
 	copied    map[string]bool        // bodies of which SQS has confirmed a copy
 	newest    map[string]*lease      // by message id: the latest receipt
 	asked     map[string][]time.Time // by message id: the latest requests
 	pausedKey map[string]bool
-	told      int64                // messages of which it has said what became of them
-	quiet     map[string]time.Time // by key of a breaker: no handler has started since, while messages wait behind it
+	told      int64                // messages whose outcome it has reported
+	quiet     map[string]time.Time // by breaker key: since when messages wait behind it and no handler has started
 	leftAlone map[uint64]int       // what could be received while it had nothing to do
 }
 
@@ -83,7 +83,7 @@ type lease struct {
 	receipt engine.Receipt
 	from    time.Time // when it was received, by the service's clock
 	until   time.Time // by the service's clock, at the latest
-	talking bool      // a request about it is under way,
+	talking bool      // a request about it is under way, namely:
 	about   simulation.RequestKind
 }
 
@@ -95,11 +95,11 @@ type part struct {
 	kind             kind
 	ran              bool
 	handled          bool
-	refused          bool      // its Sender has said that it was not sent
+	refused          bool      // its Sender reported that it was not sent
 	redriven         bool      // it has lost its place in its group
-	steered          bool      // a handler has said when it is to come again
+	steered          bool      // a handler has chosen when it is retried
 	permanent        bool      // a handler has called it a permanent failure
-	kept             bool      // a consumer has kept it, since nothing takes it as a dead letter
+	kept             bool      // a consumer has kept it, because no dead-letter queue accepts it
 	enqueued         time.Time // when it, or its latest copy, was sent, by the service's clock at the earliest
 	kills            int       // processes, since it was redriven last
 	hiddenUntil      time.Time // SQS has confirmed to hide hiddenID until then, by the service's clock

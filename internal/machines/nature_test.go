@@ -16,19 +16,19 @@ type nature struct {
 	receives      int           // the queues' maxReceiveCount
 	noDeadLetters bool
 	retention     time.Duration // of the queues
-	delay         time.Duration // the same
+	delay         time.Duration // of the queues
 	quota         int           // of messages in flight; 0: that of SQS
-	groups        int           // of a FIFO queue's messages
+	groups        int           // message groups of a FIFO queue
 	pooled        bool          // each node consumes two queues, in a pool
 	priority      int           // of the second; 0: they share by weights
 	laned         bool          // what fails goes to a retry lane
-	batches       bool          // handlers get many messages
+	batches       bool          // handlers get batches
 	keyed         bool          // messages have keys, with a breaker each
 	probed        bool          // breakers have probes
 	signed        bool          // histories and stories are signed
 	sender        bool          // messages are sent by a Sender
 	rate          float64       // how many handlers a second their dependency answers; 0: all
-	odd           []kind        // messages that there are, beside plain ones
+	odd           []kind        // kinds of messages beside plain ones
 }
 
 const (

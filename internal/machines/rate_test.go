@@ -19,8 +19,8 @@ const (
 
 // dependency is a service that handlers call. It answers at a limited rate.
 type dependency struct {
-	ready    time.Time // when it has made up for all that it has answered
-	answered int       // in the window
+	ready    time.Time // when it will have done all that it accepted
+	answered int       // calls, in the window
 }
 
 // answers reports whether the dependency answers a handler now. A burst may

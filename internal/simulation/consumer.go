@@ -137,7 +137,7 @@ type Consumer struct {
 	running   []*shift     // of the handlers that run
 	cutOff    []cutRun     // those whose contexts have ended since interrupt was called last
 	receiving []*receiving // receives under way
-	received  []*receiving // those that have ended, to be used again
+	received  []*receiving // ended receives, for reuse
 	onStopped func(Left)   // of the stop under way; nil: there is none
 }
 

@@ -31,7 +31,7 @@ type DeadLetter struct {
 type delivery struct {
 	consumer.Delivery
 	sent    any // its payload, without the history of a copy
-	payload any // without the story of a dead letter either: as it was sent first
+	payload any // its payload as first sent, without a history and a story
 
 	shift        // its latest, unless that was in a batch
 	in    *batch // nil: it was in none
@@ -48,7 +48,7 @@ type receiving struct {
 	poller *consumer.Poller
 	n      int
 	asked  time.Time
-	over   bool                           // a stop has cancelled it, and its messages are stranded
+	over   bool                           // a stop has cancelled it: its messages stay leased
 	got    func([]engine.Delivery, error) // takes in its reply
 }
 

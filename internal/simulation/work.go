@@ -60,17 +60,17 @@ type shift struct {
 	does    Run
 	began   time.Time
 	changes int // how often a run has begun or ended
-	place   int // in Consumer.running
+	place   int // index in Consumer.running
 	cut     consumer.Cut
 
-	single *delivery // that it is part of
-	batch  *batch    // the same; nil: it is part of a delivery
+	single *delivery // that it is part of; nil: it is part of a batch
+	batch  *batch    // that it is part of; nil: it is part of a delivery
 }
 
 // cutRun is a run whose context has ended.
 type cutRun struct {
 	*shift
-	changes int // then
+	changes int // of the run that was cut
 }
 
 // work runs handlers until nothing is ready.

@@ -35,6 +35,11 @@ func TestMain(m *testing.M) {
 	if where := os.Getenv(posterVariable); where != "" {
 		runPoster(where)
 	}
+	if os.Getenv("GORACE") == "" {
+		// With the race detector a program sleeps for a second before it exits. The tests start it
+		// more than a thousand times.
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=20")
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "reprise-test-")
 		if err != nil {
@@ -88,7 +93,7 @@ var buildWithoutRace = sync.OnceValues(func() (string, error) {
 
 // environment is the same on every machine: no AWS settings, no terminal.
 func environment(extra ...string) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LANG=C.UTF-8"}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LANG=C.UTF-8", "GORACE=" + os.Getenv("GORACE")}
 	return append(env, extra...)
 }
 

@@ -1,6 +1,7 @@
 package sqsserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,10 @@ type Transfer struct {
 // ErrTaken is why a message was not transferred or deleted: it is not as it was shown.
 var ErrTaken = errors.New("sqsserver: somebody has received the message or deleted it, or it has expired; or, on a FIFO queue, somebody has one before it in its group")
 
+// ErrBehind is why a message of a FIFO queue was not transferred: one before it in its group, and in the
+// batch, was not either, and would have been overtaken.
+var ErrBehind = errors.New("sqsserver: a message before it in its group was not transferred")
+
 // Transfer moves visible messages from a queue to others, in the order given, without receiving
 // them. Each arrives as a new message: visible, sent now, never received, under a new id, with its
 // body, group and attributes. No FIFO queue takes it for a duplicate.
@@ -50,9 +55,20 @@ func (s *Server) Transfer(queue string, batch []Transfer) (results []error, err 
 	if err != nil {
 		return nil, err
 	}
+	blocked := make(map[string]bool) // FIFO groups
 	err = s.inHolds(q, len(batch), func(now time.Time, i int) {
-		if results[i] == nil {
-			results[i] = s.transfer(now, q, &prepared[i])
+		shown, found := s.engine.Shown(now, q.engine, prepared[i].receipt)
+		switch {
+		case !found:
+			results[i] = cmp.Or(results[i], ErrTaken)
+			return
+		case q.fifo && blocked[shown.Group]:
+			results[i] = ErrBehind
+		case results[i] == nil:
+			results[i] = s.transfer(now, q, &prepared[i], &shown)
+		}
+		if results[i] != nil && q.fifo {
+			blocked[shown.Group] = true
 		}
 	})
 	return results, err
@@ -181,14 +197,10 @@ func (c *content) without(names []string, most int) (*content, error) {
 	return &changed, nil
 }
 
-// transfer carries out a transfer, and returns why it did not. The lock is held.
-func (s *Server) transfer(now time.Time, q *queue, t *transfer) error {
+// transfer carries out a transfer of the message old, and returns why it did not. The lock is held.
+func (s *Server) transfer(now time.Time, q *queue, t *transfer, old *engine.Delivery) error {
 	if t.to.dropped { // since it was checked
 		return errQueueDoesNotExist()
-	}
-	old, found := s.engine.Shown(now, q.engine, t.receipt)
-	if !found {
-		return ErrTaken
 	}
 	as := engine.Message{ID: s.newMessageID(), Group: old.Group, Payload: old.Payload}
 	if t.to.fifo {

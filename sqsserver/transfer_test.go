@@ -16,7 +16,7 @@ func (k *journalServer) sendWith(queue, body, group string, attributes ...sqsser
 	in := &sqsserver.SendMessageInput{QueueUrl: k.url(queue)}
 	in.MessageBody, in.MessageGroupId, in.MessageAttributes = body, group, attributes
 	if strings.HasSuffix(queue, ".fifo") {
-		in.MessageDeduplicationId = body
+		in.MessageDeduplicationId = body[:min(len(body), 100)]
 	}
 	if _, err := k.SendMessage(k.t.Context(), in); err != nil {
 		k.t.Fatal(err)
@@ -208,6 +208,16 @@ func TestTransferToFIFO(t *testing.T) {
 			if m := &arrived[i]; m.Body != fmt.Sprint(i) || m.Group != fmt.Sprint("g", i%2) || m.Deduplication != infos[i+1].ID {
 				t.Errorf("message %d is %+v", i, m)
 			}
+		}
+		// Behind one that is refused nothing of its group goes.
+		k.create("small.fifo", map[string]string{"FifoQueue": "true", "MaximumMessageSize": "1024"})
+		for i, body := range []string{"a", strings.Repeat("b", 2000), "c", "d"} {
+			k.sendWith("from.fifo", body, fmt.Sprint("g", i/3))
+		}
+		results, err = k.Transfer("from.fifo", k.shown("from.fifo", "small.fifo"))
+		results = results[1:] // of what is in flight
+		if err != nil || results[0] != nil || results[1] == nil || !errors.Is(results[2], sqsserver.ErrBehind) || results[3] != nil {
+			t.Error(results, err)
 		}
 		if alone := arrived[20]; alone.Group == "" || alone.Deduplication != alone.Group {
 			t.Errorf("a message without a group: %+v", alone)

@@ -44,7 +44,7 @@ internal/review             |                                                   
 internal/simreport          | yamltext                                                | retry simulate                          | yaml
 internal/playground         | simreport                                               | plan retry simulate                     |
 internal/queuebench         | latency                                                 |                                         | aws
-internal/redrive            | terminal                                                | root repriselambda retry                | aws
+internal/redrive            | terminal                                                | root repriselambda retry sqsserver      | aws
 
 demo                        | demo interrupt                                          |                                         |
 internal/demo               | forward plural terminal                                 | root examples retry sqsserver           | aws

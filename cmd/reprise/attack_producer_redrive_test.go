@@ -94,7 +94,7 @@ func TestAttackRedriveWithKeys(t *testing.T) {
 	p.wait()
 	sendForgedStory(t, endpoint, "dead", "arn:aws:sqs:us-east-1:000000000000:payroll", "forged")
 
-	got := reprise(t, "", "redrive", "dead", "--endpoint", endpoint)
+	got := reprise(t, "", "redrive", "dead", "--any-queue", "--endpoint", endpoint)
 	if got.code != 3 || strings.Contains(got.stdout, "sent back to") || !strings.Contains(got.stdout, "it is not signed") {
 		t.Errorf("without keys: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}

@@ -187,7 +187,7 @@ func TestDeadDeleteSparesTheLiving(t *testing.T) {
 	}{
 		{[]string{"plain", "--all", "--dry-run"}, 3, "1 dead letter of 2 would be deleted", "2"},
 		{[]string{"plain", "--all", "--dry-run", "--job", "--admin", endpoint}, 3, "1 message left: nothing says", "2"},
-		{[]string{"plain", "--all", "--yes"}, 3, "left 1 message: nothing says that they are dead letters", "1"},
+		{[]string{"plain", "--all", "--yes"}, 3, "1 message left: nothing says", "1"},
 		{[]string{"plain", "--all", "--yes", "--job", "--admin", endpoint}, 3, "1 message left: nothing says", "1"},
 		{[]string{"plain", "--older-than", "1ms", "--yes"}, 0, "1 dead letter deleted", "0"},
 		{[]string{"dead", "--all", "--yes"}, 0, "2 dead letters deleted", "0"},

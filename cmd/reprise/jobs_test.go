@@ -32,8 +32,7 @@ func TestJobs(t *testing.T) {
 		{endpoint, []string{"dead", "export", "dead", "--reason", "attempts"}, 0, `"reason":"attempts"`},
 		{worker, []string{"dead", "export", "dead", "--where", "order=1"}, 0, "exported 1 dead letter of 15"},
 		{endpoint, []string{"move", "dead", "parked", "--where", "order=1"}, 0, "1 moved to " + *queueURL(endpoint, "parked")},
-		{endpoint, []string{"move", "orders", "parked"}, 1, "set force"},
-		{endpoint, []string{"move", "orders", "parked", "--yes"}, 0, "5 moved to " + *queueURL(endpoint, "parked")},
+		{endpoint, []string{"move", "orders", "parked"}, 0, "5 moved to " + *queueURL(endpoint, "parked")},
 		{worker, []string{"dead", "delete", "dead", "--where", "order=2", "--dry-run"}, 0, "1 would be deleted from "},
 		{worker, []string{"dead", "delete", "dead", "--where", "order=2", "--yes"}, 0, "1 deleted from "},
 		{endpoint, []string{"dead", "delete", "dead", "--where", "order=3", "--yes"}, 0, "1 deleted from "},
@@ -86,7 +85,7 @@ func TestJobTrustsSignedStories(t *testing.T) {
 			p.await("message dead-lettered")
 			sendJSON(t, endpoint, "graves", "{}", map[string]any{"reason": "permanent", "source": "arn:aws:sqs:us-east-1:000000000000:orders", "message": "m", "origin": "o"})
 			pause := reprise(t, "", "pause", "orders", "--admin", worker)
-			got := reprise(t, "", "redrive", "graves", "--job", "--admin", worker)
+			got := reprise(t, "", "redrive", "graves", "--any-queue", "--job", "--admin", worker)
 			if text := got.stdout + got.stderr; pause.code != 0 || got.code != c.code || !strings.Contains(text, c.want) || strings.Contains(text, "cHJvZHVj") {
 				t.Errorf("exit codes %d and %d, want %q:\n%s%s", pause.code, got.code, c.want, pause.stderr, text)
 			}

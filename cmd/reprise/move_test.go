@@ -64,7 +64,7 @@ func TestMove(t *testing.T) {
 		{[]string{"a", "absent"}, 5, `"absent" does not exist`},
 		{[]string{"absent", "a"}, 5, `"absent" does not exist`},
 		{[]string{"a", "x/y"}, 2, "TO"},
-		{[]string{"guarded", "a"}, 1, "--yes"},
+		{[]string{"guarded", "a", "--signing-key-file", written(t, "keys", keyText+"\n")}, 1, "--yes"}, // the server does not have the key
 		{[]string{"a", "b", "--limit", "-1"}, 2, "--limit is -1"},
 		{[]string{"a", "b", "--rate", "-1"}, 2, "--rate is -1"},
 		{[]string{"a", "b", "--body", "("}, 2, "--body"},

@@ -161,13 +161,25 @@ func TestRedriveFIFO(t *testing.T) {
 // queue or the other.
 func TestRedriveStops(t *testing.T) {
 	t.Parallel()
+	for how, args := range map[string][]string{
+		"by the server": {"--rate", "100"},
+		"by receives":   {"--signing-key-file", written(t, "keys", keyText+"\n")}, // which the server does not have
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			testRedriveStops(t, args)
+		})
+	}
+}
+
+func testRedriveStops(t *testing.T, args []string) {
 	const letters = 400 // more than are under way at once
 	_, endpoint := serve(t, "--queue", "a,dead-letter=dead")
 	setFaults(t, endpoint, "a", `[{"kind":"slow-reply","action":"SendMessageBatch","delay":"1s"}]`)
 	for i := range letters {
 		sendDeadLetter(t, endpoint, "dead", "a", fmt.Sprint(i), "")
 	}
-	p := start(t, "redrive", "dead", "--endpoint", endpoint)
+	p := start(t, append([]string{"redrive", "dead", "--endpoint", endpoint}, args...)...)
 	received(t, endpoint, "a", 1) // the first batches are under way
 	p.signal(os.Interrupt)
 	code, output := p.wait()
@@ -186,7 +198,8 @@ func TestRedriveStops(t *testing.T) {
 // TestRedriveRefused: mistakes and missing queues are named, with the remedy.
 func TestRedriveRefused(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "dead")
+	_, endpoint := serve(t, "--queue", "dead", "--queue", "live")
+	sendJSON(t, endpoint, "dead", "alive", nil)
 	for _, test := range []struct {
 		args []string
 		code int
@@ -196,12 +209,59 @@ func TestRedriveRefused(t *testing.T) {
 		{[]string{"dead", "--max", "-1"}, 2, "--max is -1"},
 		{[]string{"absent"}, 1, `queue "absent" does not exist`},
 		{[]string{"dead", "--to", "absent"}, 1, `queue "absent" does not exist`},
-		{[]string{"dead", "--to", "dead"}, 1, "name another queue"},
+		{[]string{"dead", "--to", "dead", "--any-queue"}, 1, "name another queue"},
+		{[]string{"dead", "--dry-run"}, 2, `no queue names "dead" as its dead-letter queue`},
+		{[]string{"dead", "--to", "live"}, 2, "pass --any-queue"},
 		{[]string{"http://127.0.0.1:1/000000000000/q"}, 1, `queue "http://127.0.0.1:1/000000000000/q" does not exist`},
 	} {
 		got := reprise(t, "", append([]string{"redrive", "--endpoint", endpoint}, test.args...)...)
 		if got.code != test.code || !strings.Contains(got.stderr, test.want) || got.stdout != "" {
 			t.Errorf("%q: exit code %d, %s%s; want %d and %q", test.args, got.code, got.stdout, got.stderr, test.code, test.want)
 		}
+	}
+	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: queueURL(endpoint, "dead"), MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil || len(out.Messages) != 1 || out.Messages[0].Attributes["ApproximateReceiveCount"] != "1" {
+		t.Errorf("a refused command has received the message, or moved it: %+v, %v", out, err)
+	}
+}
+
+// TestRedriveByServer: the server of the queues moves letters itself: no letter is received, not even for
+// a dry run, what a consumer has stays, and the selection, the maximum and the report are those of a
+// redrive by receives.
+func TestRedriveByServer(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "a,dead-letter=dead", "--queue", "parked")
+	for i := range 30 {
+		sendDeadLetter(t, endpoint, "dead", "a", fmt.Sprint("m", i), "")
+	}
+	held := receive(t, endpoint, "dead") // for its visibility timeout
+	run := func(want string, code int, args ...string) {
+		t.Helper()
+		got := reprise(t, "", append(args, "--endpoint", endpoint)...)
+		if got.code != code || !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("%q: exit code %d, %s%s; want %q", args, got.code, got.stdout, got.stderr, want)
+		}
+	}
+	left := 30 - len(held)
+	run(fmt.Sprint(left, " would be sent back to ", *queueURL(endpoint, "a")), 0, "redrive", "dead", "--dry-run")
+	run("1 sent back to "+*queueURL(endpoint, "a"), 0, "redrive", "dead", "--body", "^m29$")
+	run("2 sent back to "+*queueURL(endpoint, "a"), 0, "redrive", "dead", "--max", "2")
+	run("1 moved to "+*queueURL(endpoint, "parked"), 0, "move", "dead", "parked", "--body", "^m28$")
+	run("1 dead letter deleted from "+*queueURL(endpoint, "dead"), 0, "dead", "delete", "dead", "--body", "^m27$", "--yes")
+	out, err := client(endpoint).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: queueURL(endpoint, "dead"), MaxNumberOfMessages: 10, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil || len(out.Messages) == 0 {
+		t.Fatal(out, err)
+	}
+	for _, m := range out.Messages {
+		if m.Attributes["ApproximateReceiveCount"] != "1" {
+			t.Errorf("%s was received %s times, want once, now", *m.Body, m.Attributes["ApproximateReceiveCount"])
+		}
+	}
+	if visible, hidden := visibleIn(t, endpoint, "dead"); visible != strconv.Itoa(left-5-len(out.Messages)) || hidden != strconv.Itoa(len(held)+len(out.Messages)) {
+		t.Errorf("%s are visible and %s in flight, of which %d and %d were received", visible, hidden, len(held), len(out.Messages))
 	}
 }

@@ -58,6 +58,12 @@ func NewClient(address, token string) (*Client, error) {
 // Address returns the address as it was given.
 func (c *Client) Address() string { return c.address }
 
+// Process returns what the process is.
+func (c *Client) Process(ctx context.Context) (p Process, err error) {
+	err = c.call(ctx, http.MethodGet, "", nil, &p)
+	return p, err
+}
+
 // Consumers returns the consumers of the process.
 func (c *Client) Consumers(ctx context.Context) ([]Consumer, error) {
 	var all Consumers

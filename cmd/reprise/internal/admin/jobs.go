@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,42 +13,6 @@ import (
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-)
-
-// JobRequest asks for something to be done to the messages of a queue that a selection names.
-type JobRequest struct {
-	// Action is redrive, move, delete or export.
-	Action string `json:"action"`
-	// Queue is a queue that the process knows, by name or URL, and To another: where move sends the
-	// messages, and redrive all letters; its default is the source of each.
-	Queue string `json:"queue"`
-	To    string `json:"to,omitempty"`
-	// Selection names the messages. It may be empty only if All says that all are meant.
-	Selection operate.Criteria `json:"selection,omitzero"`
-	All       bool             `json:"all,omitempty"`
-	// DeadOnly leaves messages that nothing says are dead letters, unless a queue names this one as its
-	// dead-letter queue.
-	DeadOnly bool `json:"dead_only,omitempty"`
-	// DryRun only counts them, by where they would go.
-	DryRun bool `json:"dry_run,omitempty"`
-	// Limit is how many messages at most, Rate how many a second. Default: any number.
-	Limit int     `json:"limit,omitempty"`
-	Rate  float64 `json:"rate,omitempty"`
-	// Force looks at a queue although SQS moves messages to its dead-letter queue for it.
-	Force bool `json:"force,omitempty"`
-}
-
-// The actions and states of jobs.
-const (
-	JobRedrive = "redrive"
-	JobMove    = "move"
-	JobDelete  = "delete"
-	JobExport  = "export"
-
-	JobRunning   = "running"
-	JobDone      = "done"
-	JobCancelled = "cancelled"
-	JobFailed    = "failed"
 )
 
 // Job is what has become of a request.
@@ -131,36 +94,7 @@ type job struct {
 	exported  []operate.Message
 	bytes     int // of exported
 	published time.Time
-}
-
-func (r *JobRequest) check() error {
-	switch r.Action {
-	case JobRedrive:
-	case JobMove:
-		if r.To == "" {
-			return errors.New("to is missing: name the queue to move the messages to")
-		}
-	case JobDelete, JobExport:
-		if r.To != "" {
-			return errors.New("to is for redrive and move: leave it out")
-		}
-	default:
-		return errors.New("action is " + strconv.Quote(r.Action) + ": pass redrive, move, delete or export")
-	}
-	selection, err := r.Selection.Selection()
-	switch {
-	case err != nil:
-		return err
-	case r.Queue == "":
-		return errors.New("queue is missing: name the queue")
-	case selection.Empty() != r.All:
-		return errors.New("say which messages are meant: give a selection, or all: true for all")
-	case r.Limit < 0:
-		return errors.New("limit is below 0: give how many messages at most, or leave it out for all")
-	case !(r.Rate >= 0 && r.Rate < 1e6):
-		return errors.New("rate is out of range: give how many messages a second, or leave it out")
-	}
-	return nil
+	asked     time.Time // when somebody asked for it last
 }
 
 // OneQueue returns the only URL of those that were found for a queue, or the error that jobs answer
@@ -189,12 +123,16 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	if j.from, err = a.cfg.JobQueue(r.Context(), request.Queue); err != nil {
 		return Job{}, err
 	}
-	if request.DeadOnly {
+	signed := len(j.from.Keys) > 0 // a consumer may dead-letter to a queue that no other names
+	if request.DeadOnly || request.Action == JobRedrive && !request.AnyQueue && !signed {
 		named, err := operate.IsDeadLetterQueue(r.Context(), j.from.Client, j.from.URL)
-		if err != nil {
+		switch {
+		case request.Action == JobRedrive && !request.AnyQueue && !signed && err == nil && !named:
+			return Job{}, problem(http.StatusBadRequest, "bad-request", "no queue names %q as its dead-letter queue, so its messages may be alive: name a dead-letter queue, or set any_queue (commands: --any-queue)", request.Queue)
+		case request.DeadOnly && err != nil:
 			return Job{}, err
 		}
-		j.deadOnly = !named
+		j.deadOnly = request.DeadOnly && !named
 	}
 	if request.To != "" {
 		if j.to, err = a.cfg.JobQueue(r.Context(), request.To); err != nil {
@@ -237,8 +175,11 @@ func (a *API) start(j *job) error {
 		return problem(http.StatusServiceUnavailable, "too-many", "%d jobs run already: wait for the end of one", maxRunning)
 	}
 	ctx, cut := context.WithCancel(context.Background())
-	j.cut = cut
+	j.cut, j.asked = cut, time.Now()
 	a.jobs.all = append(a.jobs.all, j)
+	if j.request.Attached {
+		go a.endAbandoned(ctx, j)
+	}
 	a.jobs.running.Go(func() {
 		defer cut()
 		a.end(j, a.work(ctx, j))
@@ -335,6 +276,7 @@ func (a *API) job(r *http.Request) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
+	j.asked = time.Now()
 	return j.snapshot(), nil
 }
 

@@ -27,18 +27,16 @@ func (a *API) work(ctx context.Context, j *job) error {
 	err := look(ctx, j)
 	a.update(j, func(s *Job) {
 		if s.Failed += j.alive; j.alive > 0 {
-			s.Problem = plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue"
+			s.Problem = plural.Of(j.alive, "message") + " left: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: reprise purge deletes all, and a selection, such as --older-than 1s, any messages"
 		}
 	})
 	return err
 }
 
-// send sends messages to other queues. Each is received, so that nobody else can send it too, and
-// deleted only when SQS has confirmed the message that was sent for it.
+// send sends messages to other queues. A server of this process moves them itself. Otherwise each is
+// received, so that nobody else can send it too, and deleted only when SQS has confirmed the message
+// that was sent for it.
 func (a *API) send(ctx context.Context, j *job) error {
-	if err := checkReceives(ctx, j); err != nil {
-		return err
-	}
 	r := redrive.Redrive{
 		Client: j.from.Client, QueueURL: j.from.URL, To: j.to.URL, Whole: j.request.Action == JobMove,
 		Max: j.request.Limit, Rate: j.request.Rate, DryRun: j.request.DryRun, Logger: a.cfg.Logger, Keys: j.from.Keys,
@@ -55,7 +53,13 @@ func (a *API) send(ctx context.Context, j *job) error {
 		},
 		Progress: func(sent int) { a.update(j, func(s *Job) { s.Done = sent }) },
 	}
-	report, err := r.Run(ctx, j.stop)
+	var report redrive.Report
+	var err error
+	if a.cfg.Server != nil {
+		report, err = r.RunInside(ctx, j.stop, a.cfg.Server)
+	} else if err = checkReceives(ctx, j); err == nil {
+		report, err = r.Run(ctx, j.stop)
+	}
 	a.update(j, func(s *Job) {
 		s.Sent, s.Left, s.Done, s.Failed = report.Sent, report.Left, 0, 0
 		for _, n := range report.Sent {
@@ -87,11 +91,13 @@ func checkReceives(ctx context.Context, j *job) error {
 // inspect deletes or exports visible messages of the process's own queue, without receiving them.
 func (a *API) inspect(ctx context.Context, j *job) error {
 	server, began := a.cfg.Server, time.Now()
+	deletes := j.request.Action == JobDelete && !j.request.DryRun
 	for page := (sqsserver.Page{Limit: pageSize}); ; {
 		infos, err := server.Messages(j.from.URL, page)
 		if err != nil {
 			return err
 		}
+		var doomed []sqsserver.Shown
 		for i := range infos {
 			if infos[i].State != sqsserver.Visible { // somebody works on it
 				continue
@@ -100,26 +106,56 @@ func (a *API) inspect(ctx context.Context, j *job) error {
 			if !a.look(j, &m, server.Now()) {
 				continue
 			}
-			var failed error
-			if j.request.Action == JobDelete && !j.request.DryRun {
-				failed = server.Delete(j.from.URL, m.ID)
-			}
-			enough, err := a.count(j, &m, failed)
-			if err != nil || enough {
+			enough := false
+			if deletes {
+				doomed = append(doomed, sqsserver.Shown{Number: infos[i].Number, Receives: infos[i].Receives})
+				enough = j.request.Limit > 0 && j.Done+len(doomed) >= j.request.Limit
+			} else if enough, err = a.count(j, &m); err != nil {
 				return err
 			}
-			if !a.pace(ctx, j, began) {
-				return context.Cause(ctx)
+			if full := j.request.Rate > 0 && float64(len(doomed)) >= j.request.Rate; full || enough {
+				if err := a.deleteShown(j, doomed); err != nil {
+					return err
+				}
+				doomed = nil
+				if !enough && !a.pace(ctx, j, began) {
+					return context.Cause(ctx)
+				}
+			}
+			if enough {
+				return nil
 			}
 		}
-		if len(infos) < pageSize {
-			return nil
+		if err := a.deleteShown(j, doomed); err != nil || len(infos) < pageSize {
+			return err
 		}
 		page.After = infos[len(infos)-1].Number
 		if !a.pace(ctx, j, began) {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// deleteShown deletes messages of the process's own queue, unless somebody has received them since.
+func (a *API) deleteShown(j *job, doomed []sqsserver.Shown) error {
+	if len(doomed) == 0 {
+		return nil
+	}
+	results, err := a.cfg.Server.DeleteShown(j.from.URL, doomed)
+	if err != nil {
+		return err
+	}
+	a.update(j, func(s *Job) {
+		for _, failed := range results {
+			if failed == nil {
+				s.Done++
+			} else {
+				s.Failed++
+				s.Problem = textOf(failed)
+			}
+		}
+	})
+	return nil
 }
 
 // look counts a message that was looked at, and reports whether it is selected.
@@ -142,13 +178,8 @@ func (a *API) look(j *job, m *operate.Message, now time.Time) bool {
 const maxExport = 64 << 20
 
 // count counts a message that was dealt with, and reports whether these are enough.
-func (a *API) count(j *job, m *operate.Message, failed error) (enough bool, err error) {
+func (a *API) count(j *job, m *operate.Message) (enough bool, err error) {
 	a.update(j, func(s *Job) {
-		if failed != nil {
-			s.Failed++
-			s.Problem = textOf(failed)
-			return
-		}
 		s.Done++
 		if j.request.Action == JobExport && !j.request.DryRun {
 			if j.bytes += len(m.Body) + 1000; j.bytes > maxExport {
@@ -200,7 +231,7 @@ func (a *API) receive(ctx context.Context, j *job) error {
 				continue
 			}
 			var err error
-			if enough, err = a.count(j, &batch[i], nil); err != nil {
+			if enough, err = a.count(j, &batch[i]); err != nil {
 				return nil, err
 			}
 			if j.request.Action == JobDelete && !j.request.DryRun {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -295,21 +296,7 @@ func eachPage(ctx context.Context, server *sqsserver.Server, queue string, look 
 
 // messageOf is a message as the commands of operators know it.
 func messageOf(queue string, info *sqsserver.MessageInfo) Message {
-	text := func(at time.Time) string { return strconv.FormatInt(at.UnixMilli(), 10) }
-	m := types.Message{
-		MessageId: &info.ID, Body: &info.Body, MessageAttributes: make(map[string]types.MessageAttributeValue),
-		Attributes: map[string]string{
-			"SentTimestamp": text(info.Sent), "ApproximateReceiveCount": strconv.Itoa(info.Receives),
-			"MessageGroupId": info.Group, "MessageDeduplicationId": info.Deduplication, "DeadLetterQueueSourceArn": info.Source,
-		},
-	}
-	if !info.FirstReceived.IsZero() {
-		m.Attributes["ApproximateFirstReceiveTimestamp"] = text(info.FirstReceived)
-	}
-	for i := range info.Attributes {
-		a := &info.Attributes[i]
-		m.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue, BinaryValue: a.BinaryValue}
-	}
+	m := redrive.Wire(info)
 	return Message{operate.Read(queue, m, nil), string(info.State), info.Due.UTC(), len(info.Body)}
 }
 

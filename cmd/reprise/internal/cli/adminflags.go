@@ -98,13 +98,17 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 	}
 	cfg.JobQueue = func(_ context.Context, queue string) (admin.JobQueue, error) {
 		var found []string
+		client := d.Client()
 		for _, q := range d.SQS().Queues() {
+			if q.Region != client.Options().Region {
+				continue // no URL names it
+			}
 			if url := d.URL() + "/" + q.Account + "/" + q.Name; queue == q.Name || queue == url || queue == q.ARN {
 				found = append(found, url)
 			}
 		}
 		url, err := admin.OneQueue(queue, found)
-		return admin.JobQueue{URL: url, Client: d.Client(), Keys: keysOf(d.Consumed())}, err
+		return admin.JobQueue{URL: url, Client: client, Keys: keysOf(d.Consumed())}, err
 	}
 	addAdmin(d, cfg)
 }

@@ -378,6 +378,18 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 		d.only = !named
 	}
 	if !f.dryRun && f.look.yes {
+		if len(d.look.pass.Keys) == 0 {
+			words := verbs{"dead letter", "deleted", "would be deleted"}
+			j, done, err := a.byServer(serverQueues{d.look.target.client, d.look.target.found.Endpoint.URL, d.look.target.url, ""},
+				admin.JobRequest{Action: admin.JobDelete, DeadOnly: f.all}, &f.look.selection, words)
+			if done && j.ID != "" {
+				fmt.Fprintf(a.stdout, "%s deleted from %s\n", plural.Of(j.Done, words.noun), d.look.target.url)
+				err = errors.Join(err, serverOutcome(&j, words))
+			}
+			if done || err != nil {
+				return err
+			}
+		}
 		return d.delete(func(*operate.Message) bool { return true })
 	}
 	shown := make(map[string]bool)

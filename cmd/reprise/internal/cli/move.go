@@ -31,7 +31,10 @@ func (a *app) move() *cobra.Command {
 		Long: `Move the messages that are visible in the queue FROM to the queue TO, each a name or URL:
 all, or those that are selected. A message keeps its body, attributes, group and, if it
 is a dead letter, its story; it gets a new id, and its receives and retention begin
-anew. It is deleted from FROM only after SQS has confirmed that TO has it: a crash in
+anew.
+
+` + aboutByServer + `
+A message is deleted from FROM only after SQS has confirmed that TO has it: a crash in
 between leaves both. To send dead letters back to where they came from, use reprise
 redrive.
 
@@ -86,15 +89,24 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.guard(f.look.yes); err != nil {
-		return err
-	}
 	target, err := resolve(a.ctx, l.target.client, to)
 	if err != nil {
 		return accessError(a.ctx, err, "TO", to, l.target.found)
 	}
 	if redrive.PathOf(target) == redrive.PathOf(l.target.url) {
 		return usage(fmt.Errorf("the messages are in %q already: name another queue to move them to", to))
+	}
+	if len(l.pass.Keys) == 0 { // the server does not know them
+		queues := serverQueues{l.target.client, l.target.found.Endpoint.URL, l.target.url, target}
+		done, err := a.redriveByServer(queues, admin.JobRequest{
+			Action: admin.JobMove, Limit: f.look.limit, Rate: f.rate, DryRun: f.dryRun,
+		}, &f.look.selection, words)
+		if done || err != nil {
+			return err
+		}
+	}
+	if err := l.guard(f.look.yes); err != nil {
+		return err
 	}
 	r := redrive.Redrive{
 		Client: l.target.client, QueueURL: l.target.url, To: target, Whole: true,
@@ -115,6 +127,9 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 
 // verbs are the words of reports for an action on messages.
 type verbs struct{ noun, done, would string }
+
+// during is what is going on, such as "messages were being moved".
+func (v verbs) during() string { return v.noun + "s were being " + v.done }
 
 // sendBack runs r for the messages that are selected, and shows the progress on a terminal.
 func (a *app) sendBack(r *redrive.Redrive, selection operate.Selection, words verbs) (redrive.Report, error) {

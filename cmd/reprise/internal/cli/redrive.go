@@ -21,6 +21,7 @@ type redriveFlags struct {
 	rate      float64
 	dryRun    bool
 	task      bool
+	anyQueue  bool
 	selection selectionFlags
 	aws       awsFlags
 	signing   delivery.Signing
@@ -42,14 +43,21 @@ with --to. --dry-run shows which letters would go where. By default all letters 
 
 ` + aboutSelection + `
 
+Messages of a queue that no other names as its dead-letter queue may be alive: it is
+refused, unless --any-queue or --signing-key-file is given.
+
 A letter begins anew: without its story and its history, but with its body, its
 other attributes and its group. One of a retry handler still names its function,
-which is invoked with it. A letter is deleted only after SQS has confirmed the
+which is invoked with it. Letters that have no known source, that their queue refuses,
+or that arrive after the start stay in QUEUE, are counted, and make the exit code 3. On
+a FIFO queue the letters of their group behind them stay too.
+
+` + aboutByServer + `
+
+A letter is deleted only after SQS has confirmed the
 message that was sent for it: a crash in between leaves both, and for five minutes
-a FIFO queue drops the second. No letter is lost. Letters that have no known
-source, that their queue refuses, or that arrive after the start stay in QUEUE,
-are counted, and make the exit code 3. On a FIFO queue the letters of their group
-behind them stay too, and a dry run sees only the first of each group, at most ten.
+a FIFO queue drops the second. No letter is lost. On a FIFO queue a dry run sees only the
+first of each group, at most ten.
 
 Up to 16 batches of ten go at once; of a FIFO queue, or to one, one at a time, so that
 each group keeps its order. So a kill can leave both of up to 160 letters. --rate and
@@ -76,6 +84,7 @@ was working on. Every look at a letter, also by --dry-run, counts as a receive.
 	flags.IntVar(&f.most, "limit", 0, "the same as --max")
 	flags.Float64Var(&f.rate, "rate", 0, "send back at most so many a second (default: as fast as SQS takes them)")
 	flags.BoolVar(&f.task, "task", false, "have SQS itself move all letters (StartMessageMoveTask); only those that it has moved to QUEUE itself have a source, for others pass --to")
+	flags.BoolVar(&f.anyQueue, "any-queue", false, "redrive although no queue names QUEUE as its dead-letter queue")
 	f.selection.register(flags)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be sent where")
 	f.aws.register(flags)
@@ -106,7 +115,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 			return usage(errors.New("--task has SQS move the letters, and --job a process: use one of them"))
 		}
 		return a.runJob(&f.job, f.aws, &f.selection, admin.JobRequest{
-			Action: admin.JobRedrive, Queue: queue, To: f.to, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, Force: true,
+			Action: admin.JobRedrive, Queue: queue, To: f.to, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, AnyQueue: f.anyQueue, Force: true,
 		}, words)
 	}
 	logger := a.logger()
@@ -136,6 +145,19 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 			return queueError(a.ctx, err, "redriving", queue, endpoint)
 		}
 		return nil
+	}
+	if !f.anyQueue && len(keys) == 0 { // a consumer may dead-letter to a queue that no other names
+		if err := a.requireDeadLetterQueue(client, queue, r.QueueURL); err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 { // the server does not know them
+		done, err := a.redriveByServer(serverQueues{client, endpoint.URL, r.QueueURL, r.To}, admin.JobRequest{
+			Action: admin.JobRedrive, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, AnyQueue: true,
+		}, &f.selection, words)
+		if done || err != nil {
+			return err
+		}
 	}
 	report, err := a.sendBack(&r, selection, words)
 	left := a.printRedrive(&r, report, err == nil, words)

@@ -53,6 +53,10 @@ var past = [...]string{
 	repriselambda.ErrorTypeAttribute, repriselambda.ErrorMessageAttribute,
 }
 
+// leavesOut reports whether one of past is not sent with a message: all are left out, or only the
+// history.
+func leavesOut(name string, whole bool) bool { return !whole || name == reprise.HistoryAttribute }
+
 // maxTraceHeader is how many bytes of a trace header are sent back. X-Ray's headers have fewer
 // than 500; SQS does not count them towards the message's size.
 const maxTraceHeader = 1 << 10
@@ -69,7 +73,7 @@ func (l letter) outgoing(fifo, whole bool) reprise.Outgoing {
 		m.TraceHeader = "" // not of any service: SQS could refuse the letter for it
 	}
 	for _, name := range past {
-		if !whole || name == reprise.HistoryAttribute {
+		if leavesOut(name, whole) {
 			delete(m.Attributes, name)
 		}
 	}

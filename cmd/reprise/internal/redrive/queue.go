@@ -131,7 +131,7 @@ func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
 		if other.group() != group {
 			return false
 		}
-		p.leave(other, "are behind a letter of their group that was left")
+		p.leave(other, behindAnother)
 		return true
 	})
 }

@@ -248,7 +248,7 @@ func (p *run) choose(messages []types.Message) (chosen, undeleted []letter) {
 // queueOf returns the queue to which l goes, or the reason to leave it.
 func (p *run) queueOf(ctx context.Context, l letter) (q *queue, problem string) {
 	if !l.date().Before(p.before) || p.cameBack(l) {
-		return nil, "came after the start: run the command again for them"
+		return nil, cameLate
 	}
 	if p.to != nil {
 		return p.to, ""
@@ -319,6 +319,17 @@ func (p *run) leave(l letter, why string) {
 		p.held[l.id()] = again.handle()
 	}
 	delete(p.newer, l.id())
+	p.count(why)
+}
+
+// The reasons for which letters are left that do not concern their queue.
+const (
+	cameLate      = "came after the start: run the command again for them"
+	behindAnother = "are behind a letter of their group that was left"
+)
+
+// count counts a letter as left.
+func (p *run) count(why string) {
 	if _, known := p.report.Left[why]; !known && len(p.report.Left) >= maxReasons {
 		why = "were left for other reasons than those: remove the reasons above, and run the command again"
 	}

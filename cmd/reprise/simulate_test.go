@@ -18,6 +18,8 @@ func TestSimulate(t *testing.T) {
 	file := written(t, "orders.yaml", "traffic: {rate: 20, for: 10m}\nhandler: {fails: [0.2]}\ndependency: {outages: [{at: 3m, for: 2m}]}\nseed: 3\n")
 	metric := written(t, "sent.json", `{"Datapoints": [{"Timestamp": "2026-01-31T09:02:00Z", "Sum": 7}, {"Timestamp": "2026-01-31T09:00:00Z", "Sum": 3}, {"Timestamp": "2026-01-31T09:01:00Z", "Sum": 2}]}`)
 	incident := written(t, "incident.csv", "time,arrived,attempts,done\n2026-01-31T09:00:00Z,600,660,600\n2026-01-31T09:01:00Z,600,650,590\n2026-01-31T09:02:00Z,600,2000,0\n2026-01-31T09:03:00Z,600,670,610\n")
+	tailed := written(t, "orders.jsonl", `{"event":"attempt","queue":"orders","at":"2026-01-31T09:00:00Z","message":"a","sent":"2026-01-31T08:59:59Z","attempt":1,"duration_ms":20,"outcome":"retry"}`+"\n"+
+		`{"event":"attempt","queue":"orders","at":"2026-01-31T09:00:02Z","message":"a","sent":"2026-01-31T08:59:59Z","attempt":2,"duration_ms":20,"outcome":"delete"}`+"\n")
 	spoilt := written(t, "spoilt.csv", "time,arrived,attempts,done\n2026-01-31T09:00:00Z,600,660,many\n")
 	for _, test := range []struct {
 		name  string
@@ -34,6 +36,8 @@ func TestSimulate(t *testing.T) {
 		{"arrivals", []string{"--arrivals", metric}, "", 0, []string{"arrivals of 3 periods of 1m", "12: 12 done"}},
 		{"no arrivals", []string{"--arrivals", file}, "", 2, []string{"--arrivals", "0 points"}},
 		{"replay", []string{"--replay", incident, "--compare", "breaker=off", "breaker=on"}, "", 0, []string{"replay      4 periods of 1m from 2026-01-31T09:00:00Z", "an outage of 1m at 2m, of 100 %", "measured    simulated", "A  breaker=off"}},
+		{"replay of events", []string{"--replay", tailed}, "", 0, []string{"replay      4 periods of 1s from 2026-01-31T08:59:59Z", "attempts               2"}},
+		{"replay as JSON", []string{"--replay", incident, "--compare", "breaker=off", "breaker=on", "--format", "json"}, "", 0, []string{`"policies": [`, `"label": "breaker=on"`, `"lost": 0`}},
 		{"replay and flags", []string{"--replay", incident, "--failing", "0%", "--outage", "1m@1m"}, "", 0, []string{"0 % fail", "an outage of 1m at 1m;"}},
 		{"spoilt replay", []string{"--replay", spoilt}, "", 2, []string{"--replay", "spoilt.csv: line 2, column 30: done is \"many\": write a number"}},
 		{"no replay", []string{"--replay", file}, "", 2, []string{"there is no arrived or NumberOfMessagesSent"}},

@@ -68,6 +68,7 @@ type AttemptEvent struct {
 	Message    string    `json:"message"` // its id
 	Origin     string    `json:"origin,omitempty"`
 	Group      string    `json:"group,omitempty"`
+	Sent       time.Time `json:"sent,omitzero"` // of a copy, when its original was
 	Attempt    int       `json:"attempt"`
 	DurationMS float64   `json:"duration_ms"`
 	Outcome    string    `json:"outcome"`
@@ -120,7 +121,7 @@ func (e *Events) Observer(url string) reprise.Observer {
 			e.publish(EventAttempt, url, "", func() any {
 				return AttemptEvent{
 					Queue: queue, URL: url, At: a.Started.Add(a.Duration).UTC(), Message: a.Message.ID, Origin: originOf(a.Message), Group: a.Message.GroupID,
-					Attempt: a.Message.Attempt, DurationMS: float64(a.Duration.Microseconds()) / 1000, Outcome: a.Outcome.String(), Reason: nameOf(a.Reason),
+					Sent: a.Message.Sent.UTC(), Attempt: a.Message.Attempt, DurationMS: float64(a.Duration.Microseconds()) / 1000, Outcome: a.Outcome.String(), Reason: nameOf(a.Reason),
 					Due: a.Due.UTC(), Error: textOf(a.Err),
 				}
 			})

@@ -45,6 +45,9 @@ var simulateFormats = []string{"text", "json", "csv", "svg", "html"}
 // maxScenario bounds the files that are read: a series of a million periods has some megabytes.
 const maxScenario = 16 << 20
 
+// maxReplay bounds the events of an incident: a line of one attempt has some 250 bytes.
+const maxReplay = 512 << 20
+
 func (a *app) simulate() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
@@ -85,7 +88,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.scenario, "scenario", "", "a YAML `file` with the scenario; - is the standard input")
 	flags.StringVar(&f.arrivals, "arrivals", "", "a `file` with the metric NumberOfMessagesSent as CloudWatch gives it, JSON or CSV: as many messages arrive")
-	flags.StringVar(&f.replay, "replay", "", "a `file` with an incident in periods, CSV or JSON: arrived, attempts, done; also oldest, takes, dead")
+	flags.StringVar(&f.replay, "replay", "", "a `file` with an incident in periods, CSV or JSON: arrived, attempts, done; also oldest, takes, dead; or what tail --json has printed")
 	flags.StringVar(&f.policy, "policy", "", "retry `policy` (default: that of a consumer)")
 	flags.IntVar(&f.messages, "messages", 0, "how many messages are in the queue at the start")
 	flags.Float64Var(&f.rate, "rate", 0, "how many messages a second arrive, for as long as --for or --horizon")
@@ -131,7 +134,7 @@ func (a *app) runSimulate(f *simulateFlags, changed func(string) bool, args []st
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	report := simreport.Report{Find: find}
+	report := simreport.Report{Find: find, Replay: f.fit}
 	shown := a.progress()
 	var interrupted error
 	for i, v := range variants {
@@ -180,7 +183,7 @@ func (f *simulateFlags) variants(stdin io.Reader, changed func(string) bool, arg
 		}
 	}
 	if f.arrivals != "" {
-		text, err := readBounded(stdin, f.arrivals)
+		text, err := readBounded(stdin, f.arrivals, maxScenario)
 		if err == nil {
 			s.Traffic.Series, s.Traffic.Every, err = simreport.ReadArrivals(text)
 		}
@@ -239,7 +242,7 @@ func (f *simulateFlags) readIncident(stdin io.Reader, s *simulate.Scenario) erro
 	if f.arrivals != "" {
 		return errors.New("--replay and --arrivals exclude each other: the file of --replay has the arrivals")
 	}
-	text, err := readBounded(stdin, f.replay)
+	text, err := readBounded(stdin, f.replay, maxReplay)
 	var incident *simreport.Incident
 	if err == nil {
 		incident, err = simreport.ReadIncident(text)
@@ -253,7 +256,7 @@ func (f *simulateFlags) readIncident(stdin io.Reader, s *simulate.Scenario) erro
 }
 
 func readScenario(stdin io.Reader, name string) (s simulate.Scenario, err error) {
-	text, err := readBounded(stdin, name)
+	text, err := readBounded(stdin, name, maxScenario)
 	if err == nil {
 		s, err = simreport.ReadScenario(text)
 	}
@@ -264,7 +267,7 @@ func readScenario(stdin io.Reader, name string) (s simulate.Scenario, err error)
 }
 
 // readBounded reads a file, or the standard input if its name is a dash.
-func readBounded(stdin io.Reader, name string) ([]byte, error) {
+func readBounded(stdin io.Reader, name string, most int64) ([]byte, error) {
 	in := stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -274,9 +277,9 @@ func readBounded(stdin io.Reader, name string) ([]byte, error) {
 		defer func() { _ = file.Close() }() // it was only read
 		in = file
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxScenario+1))
-	if err == nil && len(text) > maxScenario {
-		err = fmt.Errorf("it is larger than %d MiB", maxScenario>>20)
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("it is larger than %d MiB", most>>20)
 	}
 	return text, err
 }

@@ -119,8 +119,29 @@ func (f *Fit) Beside(r *simulate.Result) string {
 	for _, o := range f.Outages {
 		fmt.Fprintf(&b, "; an outage of %v at %v, of %.3g %% of the requests", short(o.For), short(o.At), o.Share*100)
 	}
-	var measured, simulated Period
-	off := 0
+	measured, simulated, off := f.totals(r)
+	fmt.Fprintf(&b, "\n\n            %12s %12s\n", "measured", "simulated")
+	row := func(name, one, other, note string) {
+		fmt.Fprintf(&b, "%s\n", strings.TrimRight(fmt.Sprintf("%-11s %12s %12s  %s", name, one, other, note), " "))
+	}
+	note := ""
+	if measured.Attempts > 0 {
+		note = fmt.Sprintf("a period differs by %.1f %%", 100*off)
+	}
+	row("attempts", grouped(measured.Attempts), grouped(simulated.Attempts), note)
+	row("done", grouped(measured.Done), grouped(simulated.Done), "")
+	if f.HasDead {
+		row("dead", grouped(measured.Dead), grouped(simulated.Dead), "")
+	}
+	if f.HasOldest {
+		row("oldest", short(measured.Oldest), short(simulated.Oldest), "at the end of a period, at the most")
+	}
+	return b.String() + "\n"
+}
+
+// totals returns the sums of what was measured and simulated, the oldest message at the end of a
+// period, and by which share of the attempts a period differs.
+func (f *Fit) totals(r *simulate.Result) (measured, simulated Period, off float64) {
 	for i, p := range f.Periods {
 		var got simulate.Bucket
 		if i < len(r.Series) {
@@ -134,23 +155,7 @@ func (f *Fit) Beside(r *simulate.Result) string {
 		simulated.Done += got.Done
 		simulated.Dead += got.Dead
 		simulated.Oldest = max(simulated.Oldest, got.Oldest)
-		off += max(p.Attempts-got.Started, got.Started-p.Attempts)
+		off += math.Abs(float64(p.Attempts - got.Started))
 	}
-	fmt.Fprintf(&b, "\n\n            %12s %12s\n", "measured", "simulated")
-	row := func(name, one, other, note string) {
-		fmt.Fprintf(&b, "%s\n", strings.TrimRight(fmt.Sprintf("%-11s %12s %12s  %s", name, one, other, note), " "))
-	}
-	note := ""
-	if measured.Attempts > 0 {
-		note = fmt.Sprintf("a period differs by %.1f %%", 100*float64(off)/float64(measured.Attempts))
-	}
-	row("attempts", grouped(measured.Attempts), grouped(simulated.Attempts), note)
-	row("done", grouped(measured.Done), grouped(simulated.Done), "")
-	if f.HasDead {
-		row("dead", grouped(measured.Dead), grouped(simulated.Dead), "")
-	}
-	if f.HasOldest {
-		row("oldest", short(measured.Oldest), short(simulated.Oldest), "at the end of a period, at the most")
-	}
-	return b.String() + "\n"
+	return measured, simulated, off / float64(max(measured.Attempts, 1))
 }

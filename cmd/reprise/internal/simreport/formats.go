@@ -18,6 +18,8 @@ type (
 	jsonReport struct {
 		Runs  []jsonRun `json:"runs"`
 		Found *string   `json:"found,omitempty"` // the label of the first run that meets the conditions
+		// Replay compares the first run with the incident, and the others with the first.
+		Replay *jsonReplay `json:"replay,omitempty"`
 	}
 	jsonRun struct {
 		Label      string              `json:"label,omitempty"`
@@ -96,6 +98,9 @@ func (r Report) JSON() ([]byte, error) {
 	}
 	if found, ok := r.Found(); ok && len(r.Find) > 0 {
 		out.Found = &found.Label
+	}
+	if r.Replay != nil && len(r.Runs) > 0 {
+		out.Replay = r.Replay.json(r.Runs)
 	}
 	text, err := json.MarshalIndent(out, "", "  ")
 	return append(text, '\n'), err

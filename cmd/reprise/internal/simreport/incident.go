@@ -62,13 +62,18 @@ func measureOf(label string) int {
 }
 
 // ReadIncident reads an incident: CSV with a time in the first column and a heading for each of the
-// others, or the JSON of get-metric-data. Columns that it does not know are ignored.
+// others, the JSON of get-metric-data, or the lines of reprise tail --json. Columns that it does not
+// know are ignored.
 func ReadIncident(text []byte) (*Incident, error) {
 	points := make([][]point, len(measures))
 	var err error
-	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
+	trimmed := bytes.TrimSpace(text)
+	switch isJSON := len(trimmed) > 0 && trimmed[0] == '{'; {
+	case isJSON && isTail(trimmed):
+		return incidentOfTail(trimmed)
+	case isJSON:
 		err = incidentOfJSON(trimmed, points)
-	} else {
+	default:
 		err = incidentOfCSV(text, points)
 	}
 	if err != nil {

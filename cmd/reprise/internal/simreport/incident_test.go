@@ -1,6 +1,7 @@
 package simreport_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -111,6 +112,143 @@ func TestIncident(t *testing.T) {
 		if _, err := simreport.ReadIncident([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want one that contains %q", text, err, want)
 		}
+	}
+}
+
+// tail is what reprise tail --json prints of a simulation.
+func tail(t *testing.T, s simulate.Scenario) string {
+	t.Helper()
+	s.Trace = 1_000_000
+	r, err := simulate.Run(t.Context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := make(map[int]time.Duration)
+	for _, a := range r.Trace {
+		if _, known := sent[a.Message]; !known { // evenly, as Traffic.Even has them
+			sent[a.Message] = time.Duration((float64(a.Message) + 0.5) / s.Traffic.Rate * float64(time.Second))
+		}
+	}
+	var b strings.Builder
+	start := time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
+	b.WriteString(`{"event":"breaker","queue":"orders","state":"closed","at":"2026-01-31T09:00:00Z","held":0}` + "\n")
+	for _, a := range r.Trace {
+		fmt.Fprintf(&b, `{"event":"attempt","queue":"orders","at":%q,"message":"m","origin":%q,"sent":%q,"attempt":%d,"duration_ms":%g,"outcome":%q}`+"\n",
+			start.Add(a.Ended).Format(time.RFC3339Nano), a.ID, start.Add(sent[a.Message]).Format(time.RFC3339Nano), a.Attempt, float64(a.Ended-a.Started)/1e6, a.Outcome)
+	}
+	return b.String()
+}
+
+// TestTail: the events of an incident, with a breaker and without, are counted as they happened, and
+// what is found in them is what happened.
+func TestTail(t *testing.T) {
+	for _, noBreaker := range []bool{false, true} {
+		s := simulate.Scenario{
+			Traffic:    simulate.Traffic{Rate: 4, For: time.Hour, Even: true},
+			Policy:     retry.Policy{Backoff: retry.Exponential{Base: time.Second, Max: 2 * time.Minute}, MaxAttempts: 8},
+			Handler:    simulate.Handler{Takes: simulate.Constant(200 * time.Millisecond), Fails: []float64{0.1}},
+			Dependency: simulate.Dependency{Outages: []simulate.Outage{{At: 20 * time.Minute, For: 15 * time.Minute}}},
+			Fleet:      simulate.Fleet{NoBreaker: noBreaker},
+		}
+		r, err := simulate.Run(t.Context(), s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		incident, err := simreport.ReadIncident([]byte(tail(t, s)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum simreport.Period
+		for _, p := range incident.Periods {
+			sum.Arrived += p.Arrived
+			sum.Attempts += p.Attempts
+			sum.Done += p.Done
+			sum.Dead += p.Dead
+		}
+		if want := (simreport.Period{Arrived: r.Messages.Arrived, Attempts: r.Attempts.Started, Done: r.Messages.Done, Dead: r.Messages.Dead}); sum != want || incident.Every != time.Minute {
+			t.Errorf("breaker off %v: %+v in periods of %v, want %+v in minutes", noBreaker, sum, incident.Every, want)
+		}
+		if first, tenth := incident.Periods[1].Arrived, incident.Periods[25].Arrived; first != 240 || tenth != 240 {
+			t.Errorf("breaker off %v: %d and %d messages arrive in a minute, want 240, in an outage too", noBreaker, first, tenth)
+		}
+		fit := simreport.FitTo(incident)
+		if len(fit.Outages) != 1 || math.Abs(fit.Fails-0.1) > 0.02 || fit.Takes != 200*time.Millisecond {
+			t.Fatalf("breaker off %v: %v fail, runs of %v, outages %+v", noBreaker, fit.Fails, fit.Takes, fit.Outages)
+		}
+		if o := fit.Outages[0]; (o.At-20*time.Minute).Abs() > time.Minute || (o.For-15*time.Minute).Abs() > time.Minute {
+			t.Errorf("breaker off %v: found %+v", noBreaker, o)
+		}
+	}
+}
+
+// TestTailThatIsSpoilt: what is wrong with events is named.
+func TestTailThatIsSpoilt(t *testing.T) {
+	const one = `{"event":"attempt","queue":"orders","at":"2026-01-31T09:00:00Z","message":"m","attempt":1,"duration_ms":5,"outcome":"delete"}`
+	for text, want := range map[string]string{
+		`{"event":"breaker"}`: "no attempt is among the events: record them",
+		one + "\n{":           "event 2 is not as reprise tail --json writes it",
+		one + strings.ReplaceAll(one, "orders", "bills"):          `event 2 is of queue "bills", the first of "orders"`,
+		`{"event":"attempt","message":"m"}`:                       "without a time, a message or a duration",
+		one + `{"event":"lost","events":5}`:                       "5 events are missing beside 1 attempts",
+		one + strings.ReplaceAll(one, "2026-01-31", "2007-01-31"): "take those of 57600h0m0s at most",
+	} {
+		if _, err := simreport.ReadIncident([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error is %v, want one that contains %q", text, err, want)
+		}
+	}
+}
+
+// TestReplayAsJSON: the comparison of policies says what each would have lost, delayed and paid, and by
+// how much more than the one that ran.
+func TestReplayAsJSON(t *testing.T) {
+	_, text := measured(t, simulate.Scenario{
+		Traffic: simulate.Traffic{Rate: 4, For: 20 * time.Minute}, Policy: retry.Policy{Backoff: retry.Constant(10 * time.Second), MaxAttempts: 3},
+		Dependency: simulate.Dependency{Outages: []simulate.Outage{{At: 5 * time.Minute, For: 5 * time.Minute}}}, Fleet: simulate.Fleet{NoBreaker: true},
+	})
+	incident, err := simreport.ReadIncident([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := simreport.Report{Replay: simreport.FitTo(incident)}
+	for _, attempts := range []int{3, 20} {
+		s := simulate.Scenario{Policy: retry.Policy{Backoff: retry.Constant(10 * time.Second), MaxAttempts: attempts, MaxAge: -1}, Fleet: simulate.Fleet{NoBreaker: true}}
+		report.Replay.Apply(&s)
+		r, err := simulate.Run(t.Context(), s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report.Runs = append(report.Runs, simreport.Run{Label: fmt.Sprint(attempts), Result: r})
+	}
+	out, err := report.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Replay struct {
+			Periods             int
+			Outages             []struct{ At, For, Share float64 }
+			Measured, Simulated struct{ Attempts, Done, Dead int }
+			Policies            []struct {
+				Label            string
+				Lost             int
+				Late, Last, Paid float64
+				More             struct {
+					Lost       int
+					Late, Paid float64
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	j := got.Replay
+	if j.Periods < 20 || len(j.Outages) != 1 || j.Outages[0].At != 300 || j.Measured.Dead == 0 || j.Simulated.Dead == 0 || len(j.Policies) != 2 {
+		t.Fatalf("the replay is %+v", j)
+	}
+	one, other := j.Policies[0], j.Policies[1]
+	if one.Lost != report.Runs[0].Result.Messages.Dead || one.More.Lost != 0 || other.Lost >= one.Lost || other.More.Lost != other.Lost-one.Lost || other.Late <= one.Late || other.Paid == one.Paid || other.More.Paid != other.Paid-one.Paid {
+		t.Errorf("with 3 attempts %+v, with 20 %+v", one, other)
 	}
 }
 

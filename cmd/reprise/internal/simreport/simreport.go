@@ -19,6 +19,8 @@ type Report struct {
 	Runs []Run
 	// Find has the conditions that are looked for, if any.
 	Find Conditions
+	// Replay is the incident that the runs repeat, the first one as it was; nil: there is none.
+	Replay *Fit
 }
 
 // Run is a simulation of a report.

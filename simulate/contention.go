@@ -24,6 +24,8 @@ type Contention struct {
 	// Policy has the Backoff and the Jitter; limits do not count.
 	Policy retry.Policy
 	Seed   uint64
+	// Progress is called before each trial, with how many were made. Default: nothing is called.
+	Progress func(trials int)
 }
 
 // Contended is the result of a [Contention].
@@ -49,6 +51,9 @@ func Contend(ctx context.Context, c Contention) (Contended, error) {
 	}
 	calls, took := 0, time.Duration(0)
 	for trial := range c.Trials {
+		if c.Progress != nil {
+			c.Progress(trial)
+		}
 		if ctx.Err() != nil {
 			return mean(calls, took, trial), context.Cause(ctx)
 		}

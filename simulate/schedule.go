@@ -23,6 +23,9 @@ type Alone struct {
 	Takes time.Duration
 	// Seed selects the messages.
 	Seed uint64
+	// Progress is called before each attempt is drawn, with its number and how many messages reach
+	// it. Default: nothing is called.
+	Progress func(attempt, messages int)
 }
 
 // Schedule is when the attempts of many messages come, counted from the first attempt.
@@ -76,7 +79,11 @@ func NewSchedule(ctx context.Context, a Alone) (*Schedule, error) {
 	times := make([]time.Duration, 0, a.Messages)
 	for n := 1; len(alive) > 0 && n <= MaxListed; n++ {
 		if ctx.Err() != nil {
+			s.Ends = quantilesOf(ends)
 			return s, context.Cause(ctx)
+		}
+		if a.Progress != nil {
+			a.Progress(n, len(alive))
 		}
 		times = times[:0]
 		next := alive[:0]

@@ -1,6 +1,8 @@
 package simulate_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"runtime"
 	"slices"
@@ -236,4 +238,34 @@ func BenchmarkRun(b *testing.B) {
 		Handler: simulate.Handler{Takes: simulate.Constant(20 * time.Millisecond), Fails: []float64{0.2}}, Fleet: simulate.Fleet{Concurrency: 100},
 	})
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(r.Attempts.Started), "ns/attempt")
+}
+
+// TestInterruptedAlone: what was found until the context ended is returned with its cause.
+func TestInterruptedAlone(t *testing.T) {
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s, err := simulate.NewSchedule(ctx, simulate.Alone{Policy: policy(t, "constant(1s) attempts=9"), Messages: 100, Progress: func(attempt, messages int) {
+		if messages != 100 {
+			t.Errorf("%d messages reach attempt %d, want all", messages, attempt)
+		}
+		if attempt == 3 {
+			cancel(stop)
+		}
+	}})
+	if !errors.Is(err, stop) || len(s.Attempts) != 3 {
+		t.Errorf("%v, with %d attempts, want three", err, len(s.Attempts))
+	}
+	ctx, cancel = context.WithCancelCause(t.Context())
+	whole, err := simulate.Contend(t.Context(), simulate.Contention{Clients: 5, Trials: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := simulate.Contend(ctx, simulate.Contention{Clients: 5, Trials: 100, Progress: func(trials int) {
+		if trials == 3 {
+			cancel(stop)
+		}
+	}})
+	if !errors.Is(err, stop) || part != whole {
+		t.Errorf("%v and %+v, want the mean of three trials, %+v", err, part, whole)
+	}
 }

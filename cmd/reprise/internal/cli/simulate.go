@@ -158,12 +158,17 @@ func (a *app) runSimulate(f *simulateFlags, changed func(string) bool, args []st
 		return err
 	}
 	if interrupted != nil {
-		return fmt.Errorf("%w: the result is that until then", interrupted)
+		return untilThen(interrupted)
 	}
 	if _, ok := report.Found(); !ok && len(find) > 0 {
 		return errors.New("not all conditions of --find are met")
 	}
 	return nil
+}
+
+// untilThen tells that an interruption has cut what was printed short.
+func untilThen(interrupted error) error {
+	return fmt.Errorf("%w: the result is that until then", interrupted)
 }
 
 func labelled(label string) string {
@@ -431,6 +436,17 @@ const (
 )
 
 func (p *simulationProgress) at(i, of int, now simulate.Progress) {
+	p.show(func() string {
+		which := ""
+		if of > 1 {
+			which = fmt.Sprintf("%d of %d: ", i+1, of)
+		}
+		return fmt.Sprintf("simulating %s%v, %d of %d messages settled, %d attempts", which, now.Time.Round(time.Second), now.Settled, now.Arrived, now.Attempts)
+	})
+}
+
+// show shows what text returns, if it is time to.
+func (p *simulationProgress) show(text func() string) {
 	due := progressAfter
 	if p.shown {
 		due = progressEvery
@@ -439,11 +455,7 @@ func (p *simulationProgress) at(i, of int, now simulate.Progress) {
 		return
 	}
 	p.last, p.shown = time.Now(), true
-	which := ""
-	if of > 1 {
-		which = fmt.Sprintf("%d of %d: ", i+1, of)
-	}
-	p.terminal.Redraw(fmt.Sprintf("simulating %s%v, %d of %d messages settled, %d attempts", which, now.Time.Round(time.Second), now.Settled, now.Arrived, now.Attempts))
+	p.terminal.Redraw(text())
 }
 
 func (p *simulationProgress) done() {

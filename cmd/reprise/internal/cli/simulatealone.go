@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -54,23 +55,40 @@ closed form. Waits on SQS are rounded up to whole seconds.`,
 		ctx, stop := a.interruptible()
 		defer stop()
 		var all simreport.Schedules
-		for _, arg := range args {
+		var interrupted error
+		shown := a.progress()
+		for i, arg := range args {
 			var p retry.Policy
 			if err := p.UnmarshalText([]byte(arg)); err != nil {
 				return usage(err)
 			}
-			s, err := simulate.NewSchedule(ctx, simulate.Alone{Policy: p, Messages: messages, Fails: fails, Takes: takes, Seed: seed})
-			if err != nil {
+			s, err := simulate.NewSchedule(ctx, simulate.Alone{Policy: p, Messages: messages, Fails: fails, Takes: takes, Seed: seed, Progress: func(attempt, left int) {
+				shown.show(func() string {
+					return fmt.Sprintf("drawing %d of %d: attempt %d of %d messages", i+1, len(args), attempt, left)
+				})
+			}})
+			if s == nil {
 				return err
 			}
+			interrupted = err
 			text, err := p.WithDefaults().MarshalText()
 			if err != nil {
 				return err
 			}
 			all = append(all, simreport.Alone{Policy: string(text), Messages: messages, Forms: simulate.NewForms(p, fails), Schedule: s})
+			if interrupted != nil {
+				break
+			}
 		}
+		shown.done()
 		t := terminal.New(a.stdout.file, os.Getenv)
-		return a.printAs(format, func() string { return all.Text(t.Width(), t.Unicode()) }, all.JSON, all.CSV, all.SVG)
+		if err := a.printAs(format, func() string { return all.Text(t.Width(), t.Unicode()) }, all.JSON, all.CSV, all.SVG); err != nil {
+			return err
+		}
+		if interrupted != nil {
+			return untilThen(interrupted)
+		}
+		return nil
 	})
 	return cmd
 }
@@ -102,28 +120,59 @@ concurrency control, and wait after each conflict.`,
 		}
 		ctx, stop := a.interruptible()
 		defer stop()
-		var all simreport.Contention
 		for _, n := range clients {
 			if n < 1 || n > 10_000 {
 				return usage(fmt.Errorf("--clients has %d: pass 1 to 10000", n))
 			}
-			row := simreport.Contended{Clients: n}
-			for _, strategy := range simreport.Strategies {
-				c := simulate.Contention{Clients: n, Trials: trials, Seed: seed}
-				if err := c.Policy.UnmarshalText([]byte(strategy.Policy)); err != nil {
-					return err
-				}
-				got, err := simulate.Contend(ctx, c)
-				if err != nil {
-					return err
-				}
-				row.Strategies = append(row.Strategies, got)
-			}
-			all = append(all, row)
 		}
-		return a.printAs(format, all.Text, all.JSON, all.CSV, all.SVG)
+		shown := a.progress()
+		all, err := contend(ctx, simulate.Contention{Trials: trials, Seed: seed}, clients, shown)
+		shown.done()
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err := a.printAs(format, all.Text, all.JSON, all.CSV, all.SVG); err != nil {
+			return err
+		}
+		if err != nil {
+			return untilThen(err)
+		}
+		return nil
 	})
 	return cmd
+}
+
+// contend runs the experiment with each number of clients. If ctx ends, it returns what was found until
+// then, with the context's cause.
+func contend(ctx context.Context, c simulate.Contention, clients []int, shown *simulationProgress) (all simreport.Contention, err error) {
+	for _, c.Clients = range clients {
+		row := simreport.Contended{Clients: c.Clients}
+		for _, strategy := range simreport.Strategies {
+			made := 0
+			c.Progress = func(trials int) {
+				made = trials
+				shown.show(func() string {
+					return fmt.Sprintf("%d clients, %s: %d of %d trials", c.Clients, strategy.Name, trials, c.Trials)
+				})
+			}
+			c.Policy = retry.Policy{}
+			if err := c.Policy.UnmarshalText([]byte(strategy.Policy)); err != nil {
+				return nil, err
+			}
+			got, err := simulate.Contend(ctx, c)
+			if err == nil || made > 0 && ctx.Err() != nil {
+				row.Strategies = append(row.Strategies, got)
+			}
+			if err != nil {
+				if len(row.Strategies) > 0 {
+					all = append(all, row)
+				}
+				return all, err
+			}
+		}
+		all = append(all, row)
+	}
+	return all, nil
 }
 
 // printAs prints one of several forms.

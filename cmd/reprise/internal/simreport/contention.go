@@ -25,7 +25,8 @@ type Contention []Contended
 
 // Contended is the results of one number of clients.
 type Contended struct {
-	Clients    int
+	Clients int
+	// Strategies are fewer than all if the experiment was interrupted.
 	Strategies []simulate.Contended
 }
 
@@ -85,6 +86,9 @@ func (all Contention) SVG() string {
 	for i, s := range Strategies {
 		line := graphLine{label: s.Name + ": " + s.Policy}
 		for _, r := range all {
+			if i >= len(r.Strategies) {
+				break // the experiment was interrupted
+			}
 			line.points = append(line.points, [2]float64{float64(r.Clients), r.Strategies[i].Calls})
 		}
 		g.lines = append(g.lines, line)

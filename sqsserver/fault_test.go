@@ -345,3 +345,21 @@ func TestFaultsReadTheirTextForm(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultCountIsReadAsItIsWritten: programs that ask for the faults of a server get what it has.
+func TestFaultCountIsReadAsItIsWritten(t *testing.T) {
+	want := sqsserver.FaultCount{Fault: sqsserver.Fault{Kind: sqsserver.FaultSlowReply, Action: "SendMessage", Skip: 1, Every: 2, Probability: 0.5, Limit: 3, Delay: 4 * time.Second}, Chances: 5, Strikes: 6}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got sqsserver.FaultCount
+	if err := json.Unmarshal(text, &got); err != nil || got != want {
+		t.Errorf("%s is read as %+v, %v; want %+v", text, got, err, want)
+	}
+	for _, mistake := range []string{`{"kind":"throttle","strike":1}`, `{"kind":"slow-reply","delay":"soon"}`, `{"chances":"many"}`} {
+		if err := json.Unmarshal([]byte(mistake), &got); err == nil || got != want {
+			t.Errorf("%s is read as %+v", mistake, got)
+		}
+	}
+}

@@ -60,11 +60,32 @@ func (f *Fault) read(decode func(form any) error) error {
 	return nil
 }
 
+// faultCountForm is the text form of a FaultCount.
+type faultCountForm struct {
+	faultForm
+	Chances int `json:"chances"`
+	Strikes int `json:"strikes"`
+}
+
 // MarshalJSON writes the fault and, beside its members, chances and strikes.
 func (c FaultCount) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		faultForm
-		Chances int `json:"chances"`
-		Strikes int `json:"strikes"`
-	}{c.form(), c.Chances, c.Strikes})
+	return json.Marshal(faultCountForm{c.form(), c.Chances, c.Strikes})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Any other member is an error.
+func (c *FaultCount) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var form faultCountForm
+	var f Fault
+	err := f.read(func(into any) error {
+		err := d.Decode(&form)
+		*into.(*faultForm) = form.faultForm
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	*c = FaultCount{f, form.Chances, form.Strikes}
+	return nil
 }

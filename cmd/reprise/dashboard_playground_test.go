@@ -47,7 +47,7 @@ func TestDashboardPlayground(t *testing.T) {
 	b.awaitText("retry.Linear{Base: 5 * time.Second")
 
 	b.do(chromedp.Click(chromedp.CSS("[name=breaker]")))
-	b.await("the comparison", "document.querySelectorAll('.figures thead th').length === 3")
+	b.await("the comparison", "document.querySelectorAll('.compared thead th').length === 3")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1440, 390} {
 			b.look(width, scheme)
@@ -59,5 +59,5 @@ func TestDashboardPlayground(t *testing.T) {
 		t.Errorf("the address is %s", at)
 	}
 	b.open(at)
-	b.await("the same by its address", "document.querySelectorAll('.figures thead th').length === 3 && "+policy+".startsWith('linear(base=5s')")
+	b.await("the same by its address", "document.querySelectorAll('.compared thead th').length === 3 && "+policy+".startsWith('linear(base=5s')")
 }

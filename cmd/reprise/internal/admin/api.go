@@ -43,6 +43,8 @@ type Config struct {
 	JobQueue func(ctx context.Context, queue string) (JobQueue, error)
 	// Server has the queues of the process. Default: it has none of its own.
 	Server *sqsserver.Server
+	// CanAdvance reports that Server has no journal, so that its time can be moved on.
+	CanAdvance bool
 	// Traffic returns what clients did to the queues of Server, by ARN. Default: they are not counted.
 	Traffic func() map[string]Traffic
 	// RequestPrice is what a million requests to SQS cost, in dollars. Default: the list price.
@@ -118,6 +120,8 @@ func (a *API) routes() []route {
 		{"GET", "openapi.json", false, a.description},
 		{"GET", "queues", false, answer(a.queues)},
 		{"GET", "queues/{queue}", false, answer(a.queue)},
+		{"POST", "queues/{queue}/messages", true, answer(a.sendMessage)},
+		{"POST", "queues/{queue}/purge", true, answer(a.purge)},
 		{"GET", "queues/{queue}/messages", false, answer(a.messages)},
 		{"GET", "queues/{queue}/messages/{message}", false, answer(a.message)},
 		{"GET", "queues/{queue}/due", false, answer(a.due)},
@@ -128,6 +132,9 @@ func (a *API) routes() []route {
 		{"GET", "consumers/{queue}/messages/{message}", false, answer(a.held)},
 		{"GET", "events", false, a.watch},
 		{"GET", "stats", false, answer(a.stats)},
+		{"GET", "server", false, answer(a.ownServer)},
+		{"PUT", "server/faults/{queue}", true, answer(a.setFaults)},
+		{"POST", "server/clock", true, answer(a.advance)},
 		{"GET", "jobs", false, answer(a.listJobs)},
 		{"GET", "jobs/{job}", false, answer(a.job)},
 		{"GET", "jobs/{job}/events", false, a.jobEvents},
@@ -164,8 +171,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// maxBody is far more than a request needs.
-const maxBody = 64 << 10
+// maxBody has room for a message of 1 MiB of which JSON escapes each byte as two.
+const maxBody = 2<<20 + 64<<10
 
 func (a *API) handler(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -243,7 +243,7 @@ func TestActions(t *testing.T) {
 // TestMistakes name the input and the remedy, and change nothing.
 func TestMistakes(t *testing.T) {
 	s := serve(t, nil)
-	long := `{"keys":["` + strings.Repeat("x", 70_000) + `"]}`
+	long := `{"keys":["` + strings.Repeat("x", 3<<20) + `"]}`
 	for _, test := range []struct {
 		method, path, body string
 		status             int
@@ -267,7 +267,7 @@ func TestMistakes(t *testing.T) {
 		{"POST", "consumers/orders/concurrency", `{"concurrency":1.5}`, 400, "bad-request", "1.5"},
 		{"POST", "consumers/orders/rate", `{}`, 400, "bad-request", "rate is missing"},
 		{"POST", "consumers/orders/rate", `{"rate":-1}`, 400, "bad-request", "rate of -1 is out of range"},
-		{"POST", "consumers/orders/wake", long, 413, "too-large", "65536 bytes"},
+		{"POST", "consumers/orders/wake", long, 413, "too-large", "2162688 bytes"},
 	} {
 		status, text := s.call(test.method, "/admin/v1/"+test.path, test.body)
 		if got := decode[admin.Error](t, text); status != test.status || got.Code != test.code || !strings.Contains(text, test.text) {

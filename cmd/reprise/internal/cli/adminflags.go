@@ -73,7 +73,7 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 		return
 	}
 	cfg.Pages, cfg.Logger, cfg.NeedsToken = d.SQS().Pages(), of.Logger, len(of.Serving.Credentials) > 0
-	cfg.Server, cfg.RequestPrice = d.SQS(), of.Watching.RequestPrice
+	cfg.Server, cfg.CanAdvance, cfg.RequestPrice = d.SQS(), of.Journal.Dir == "", of.Watching.RequestPrice
 	cfg.Traffic = func() map[string]admin.Traffic {
 		all := make(map[string]admin.Traffic)
 		for arn, n := range d.Traffic() {

@@ -170,7 +170,7 @@ func change(m *reprise.Outgoing, after *operate.Message) {
 	fmt.Fprintf(digest, "%q", after.Body)
 	for _, name := range after.AttributeNames() {
 		attribute := after.Attributes[name]
-		m.Attributes[name] = attributeValue(attribute)
+		m.Attributes[name] = attribute.SQS()
 		fmt.Fprintf(digest, "%q%q%q%q", name, attribute.Type, attribute.Value, attribute.Binary)
 	}
 	if m.DeduplicationID != "" {

@@ -75,18 +75,9 @@ func (line message) filled(m *operate.Message, fifo bool) (message, error) {
 		if line.Attributes == nil {
 			line.Attributes = make(map[string]types.MessageAttributeValue)
 		}
-		line.Attributes[name] = attributeValue(a)
+		line.Attributes[name] = a.SQS()
 	}
 	return line, nil
-}
-
-// attributeValue is an attribute as SQS takes it.
-func attributeValue(a operate.Attribute) types.MessageAttributeValue {
-	value := types.MessageAttributeValue{DataType: &a.Type, BinaryValue: a.Binary}
-	if a.Binary == nil {
-		value.StringValue = &a.Value
-	}
-	return value
 }
 
 // readText reads all of a text that may become the body of a message.

@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,9 +58,10 @@ type Dashboard struct {
 
 // New returns the dashboard.
 func New(cfg Config) *Dashboard {
-	d := &Dashboard{cfg: cfg, pages: pages, templates: parse(pages), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), stop: make(chan struct{})}
+	served := slices.DeleteFunc(slices.Clone(pages), func(p page) bool { return p.own && !cfg.Own })
+	d := &Dashboard{cfg: cfg, pages: served, templates: parse(served), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), stop: make(chan struct{})}
 	d.samples = newSampler(cfg.API.Inside("dashboard"), cfg.Own)
-	for _, p := range pages {
+	for _, p := range served {
 		d.mux.Handle("GET "+p.path, d.page(p))
 		for name, data := range p.parts {
 			d.mux.Handle("GET "+p.below(name), d.part(p, name, data))

@@ -47,6 +47,15 @@ type Attribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
+// SQS is the attribute as SQS takes it.
+func (a Attribute) SQS() types.MessageAttributeValue {
+	value := types.MessageAttributeValue{DataType: &a.Type, BinaryValue: a.Binary}
+	if a.Binary == nil {
+		value.StringValue = &a.Value
+	}
+	return value
+}
+
 // Death is why a message is in a dead-letter queue.
 type Death struct {
 	// Reason is that of the consumer's story; "receives" if SQS moved the message itself.

@@ -21,7 +21,7 @@ func ConsumersText(consumers []Consumer, now time.Time, width int) string {
 	var problems strings.Builder
 	add := func(name string, c *Consumer) {
 		t.Rows = append(t.Rows, c.row(name))
-		for _, text := range c.wrong(now) {
+		for _, text := range c.Problems(now) {
 			fmt.Fprintf(&problems, "%s: %s\n", terminal.Line(name, maxShown), terminal.Line(text, maxShown))
 		}
 	}
@@ -42,12 +42,12 @@ func (c *Consumer) row(name string) []string {
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
 		name, fmt.Sprintf("%d/%d", c.Running, c.Concurrency), rate, strconv.Itoa(c.Waiting), strconv.Itoa(c.InBackoff),
-		n(c.Counts.Deleted), n(c.Counts.Retried), n(c.Counts.DeadLettered), c.state(),
+		n(c.Counts.Deleted), n(c.Counts.Retried), n(c.Counts.DeadLettered), c.State(),
 	}
 }
 
-// state is the consumer's state in a word or two: that of its breaker says more than "degraded".
-func (c *Consumer) state() string {
+// State is the consumer's state in a word or two: that of its breaker says more than "degraded".
+func (c *Consumer) State() string {
 	if c.Paused {
 		return "paused"
 	}
@@ -59,8 +59,8 @@ func (c *Consumer) state() string {
 	return c.Health
 }
 
-// wrong returns the consumer's problems, which keys wait, until when, and which command ends it.
-func (c *Consumer) wrong(now time.Time) (texts []string) {
+// Problems returns the consumer's problems, which keys wait, until when, and which command ends it.
+func (c *Consumer) Problems(now time.Time) (texts []string) {
 	for _, b := range c.Breakers {
 		name := "the breaker"
 		if b.Key != "" {
@@ -70,7 +70,7 @@ func (c *Consumer) wrong(now time.Time) (texts []string) {
 		case b.Paused:
 			texts = append(texts, name+" is paused")
 		case b.State != "closed":
-			texts = append(texts, fmt.Sprintf("%s is %s: %s; %s; last error: %s", name, b.State, b.outage(now), b.next(now, c.Queue), b.Problem))
+			texts = append(texts, fmt.Sprintf("%s is %s: %s; %s; last error: %s", name, b.State, b.Outage(now), b.Next(now, c.Queue), b.Problem))
 		}
 	}
 	if c.Paused {
@@ -85,9 +85,9 @@ func (c *Consumer) wrong(now time.Time) (texts []string) {
 	return texts
 }
 
-// outage is since when the dependency is unavailable, and how many messages are held for it. A ramp may
+// Outage is since when the dependency is unavailable, and how many messages are held for it. A ramp may
 // follow an overload as well.
-func (b *Breaker) outage(now time.Time) string {
+func (b *Breaker) Outage(now time.Time) string {
 	what := "outage"
 	if b.State == "ramping" {
 		what = "outage or overload"
@@ -95,8 +95,8 @@ func (b *Breaker) outage(now time.Time) string {
 	return fmt.Sprintf("%s since %s (%s), %s held", what, operate.Clock(b.Since, now), operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"))
 }
 
-// next is what the breaker does by itself, and when.
-func (b *Breaker) next(now time.Time, queue string) string {
+// Next is what the breaker does by itself, and when.
+func (b *Breaker) Next(now time.Time, queue string) string {
 	switch {
 	case b.State == "open" && b.NextProbe.IsZero():
 		return "a probe is due, and starts with the next message"

@@ -101,8 +101,8 @@ func Rows(now, before *Stats) []Row {
 
 // consumed adds what the queue's consumer does.
 func (r *Row) consumed(c *Consumer, now time.Time) {
-	r.Working, r.Backoff, r.State = &c.Running, &c.InBackoff, c.state()
-	r.Problems = append(r.Problems, c.wrong(now)...)
+	r.Working, r.Backoff, r.State = &c.Running, &c.InBackoff, c.State()
+	r.Problems = append(r.Problems, c.Problems(now)...)
 }
 
 // perSecond is nil if nothing can be said: no time has passed, or the count began anew.

@@ -74,6 +74,7 @@ func New(cfg Config) *Dashboard {
 		}
 	}
 	d.mux.HandleFunc("GET "+Path+"assets/{name...}", serveAsset)
+	d.mux.HandleFunc("GET "+Path+"jobs/{job}/messages", d.exported)
 	d.mux.HandleFunc("GET "+signInPath, d.showSignIn)
 	d.mux.HandleFunc("POST "+signInPath, d.signIn)
 	d.mux.HandleFunc("POST "+Path+"sign-out", d.signOut)

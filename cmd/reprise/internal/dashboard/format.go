@@ -39,11 +39,23 @@ var functions = template.FuncMap{
 	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 	"plural":  plural.Of[int],
 	"queue":   queueURL,
-	"line":    func(text string, n int) string { return terminal.Line(text, n) },
-	"escape":  terminal.Escape,
-	"message": messageURL,
-	"url":     func(parts ...string) string { return strings.Join(parts, "") },
+	"deadURL": func(queue string) string { return deadPath + "/" + url.PathEscape(queue) },
+	"sum": func(counts ...int) (n int) {
+		for _, c := range counts {
+			n += c
+		}
+		return n
+	},
+	"milliseconds": func(ms float64) string { return admin.ShortDuration(time.Duration(ms * float64(time.Millisecond))) },
+	"act":          func(action, label, queue, key string) button { return button{action, label, queue, key} },
+	"line":         func(text string, n int) string { return terminal.Line(text, n) },
+	"escape":       terminal.Escape,
+	"message":      messageURL,
+	"url":          func(parts ...string) string { return strings.Join(parts, "") },
 }
+
+// button is a form of one button that acts on a consumer, or on a key of it.
+type button struct{ Action, Label, Queue, Key string }
 
 // grouped is a number with commas between thousands.
 func grouped(n int64) string {

@@ -36,7 +36,7 @@ type page struct {
 }
 
 // pages are those of the dashboard, in the order of the navigation.
-var pages = []page{overviewPage, queuePage, playgroundPage, localPage}
+var pages = []page{overviewPage, queuePage, deadPage, deadQueuePage, workersPage, playgroundPage, localPage}
 
 // below is the path of something that belongs to the page.
 func (p page) below(name string) string {
@@ -78,7 +78,7 @@ func (d *Dashboard) frame(r *http.Request, p page, title string, data any) frame
 	f := frame{Title: title, Data: data, Now: time.Now(), Session: d.signedIn(r)}
 	for _, other := range d.pages {
 		if other.nav != "" {
-			f.Nav = append(f.Nav, navItem{other.nav, urlOf(other.path), other.path == p.path})
+			f.Nav = append(f.Nav, navItem{other.nav, urlOf(other.path), other.path == p.path || strings.HasPrefix(p.path, other.path+"/")})
 		}
 	}
 	if p.live > 0 {

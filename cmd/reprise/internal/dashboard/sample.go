@@ -19,6 +19,7 @@ type sampler struct {
 	taken   []*admin.Stats // the oldest first
 	wanted  time.Time      // when somebody looked last
 	history history
+	stale   bool          // the last sample is older than what was done since
 	ended   chan struct{} // of the goroutine; nil: it does not run
 	quit    chan struct{}
 	over    sync.Once // closes quit
@@ -69,7 +70,7 @@ func (s *sampler) last() (now, before *admin.Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.taken)
-	if n == 0 || time.Since(s.taken[n-1].At) > 2*s.every {
+	if n == 0 || s.stale || time.Since(s.taken[n-1].At) > 2*s.every {
 		return nil, nil
 	}
 	now = s.taken[n-1]
@@ -84,7 +85,7 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 	s.taking.Lock()
 	defer s.taking.Unlock()
 	s.mu.Lock()
-	fresh := len(s.taken) > 0 && time.Since(s.taken[len(s.taken)-1].At) < age
+	fresh := !s.stale && len(s.taken) > 0 && time.Since(s.taken[len(s.taken)-1].At) < age
 	s.mu.Unlock()
 	if fresh {
 		return nil
@@ -95,6 +96,7 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stale = false
 	var before *admin.Stats
 	if n := len(s.taken); n > 0 && stats.At.Sub(s.taken[n-1].At) < maxGap {
 		before = s.taken[n-1]
@@ -105,6 +107,13 @@ func (s *sampler) take(ctx context.Context, age time.Duration) error {
 		s.taken = s.taken[1:]
 	}
 	return nil
+}
+
+// forget has the next look take a sample: something was changed.
+func (s *sampler) forget() {
+	s.mu.Lock()
+	s.stale = true
+	s.mu.Unlock()
 }
 
 // look notes that somebody looks, and has samples be taken.

@@ -1,0 +1,146 @@
+package dashboard_test
+
+import (
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/sqsserver"
+)
+
+// bury sends a dead letter with a story.
+func (s *served) bury(err string) {
+	s.t.Helper()
+	at := s.URL + account + "orders-dead"
+	story := `{"reason":"permanent","error":"` + err + `","attempts":2,"source":"arn:aws:sqs:us-east-1:000000000000:orders","origin":"o","message":"m","last":"2026-01-02T03:04:05Z"}`
+	_, failed := s.client.SendMessage(s.t.Context(), &sqs.SendMessageInput{
+		QueueUrl: &at, MessageBody: aws.String("{}"),
+		MessageAttributes: map[string]types.MessageAttributeValue{reprise.StoryAttribute: {DataType: aws.String("String"), StringValue: &story}},
+	})
+	if failed != nil {
+		s.t.Fatal(failed)
+	}
+}
+
+func (s *served) inQueue(queue string) int {
+	s.t.Helper()
+	all, err := s.sqs.Messages(queue, sqsserver.Page{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(all)
+}
+
+// TestDeadLetters: groups, a selection of one of them, its count, and what is done to exactly those.
+func TestDeadLetters(t *testing.T) {
+	s := serve(t, nil)
+	for _, err := range []string{"card 4001 was refused (code 51)", "card 4002 was refused (code 51)", "no such customer: a+b"} {
+		s.bury(err)
+	}
+	if got := s.do("GET", "/ui/dead", nil); !strings.Contains(got.text, `href="/ui/dead/orders-dead"`) {
+		t.Errorf("the queue is not listed: %s", got.text)
+	}
+	groups := s.do("GET", "/ui/dead/orders-dead/groups", nil).text
+	links := regexp.MustCompile(`href="([^"]*)">Select these`).FindAllStringSubmatch(groups, -1)
+	if len(links) != 2 || !strings.Contains(groups, "3 letters, in 2 groups") {
+		t.Fatalf("%s", groups)
+	}
+	selected, err := url.Parse(html.UnescapeString(links[0][1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := s.do("GET", selected.RequestURI(), nil)
+	form := url.Values{}
+	for _, field := range regexp.MustCompile(`<input [^>]*name="([a-z]+)"[^>]*value="([^"]*)"`).FindAllStringSubmatch(page.text, -1) {
+		if field[1] != "action" && field[1] != "all" {
+			form.Set(field[1], html.UnescapeString(field[2]))
+		}
+	}
+	if form.Get("reason") != "permanent" || form.Get("source") != "orders" || form.Get("error") == "" {
+		t.Fatalf("the form has %v", form)
+	}
+	start := func(action, do string, more url.Values) string {
+		t.Helper()
+		asked := url.Values{"action": {action}, "do": {do}}
+		for name, values := range more {
+			asked[name] = values
+		}
+		got := s.do("POST", "/ui/dead/orders-dead/start", asked, append(s.browser(), "Hx-Request", "true")...)
+		if got.StatusCode != 200 {
+			t.Errorf("%s %s: %d", action, do, got.StatusCode)
+		}
+		return html.UnescapeString(got.text)
+	}
+	if text := start("redrive", "count", form); !strings.Contains(text, "2 letters of 3 match; 2 would go on to redrive") {
+		t.Errorf("the count: %s", text)
+	}
+	if text := start("delete", "start", url.Values{}); !strings.Contains(text, "say which messages are meant") {
+		t.Errorf("without a selection: %s", text)
+	}
+	if text := start("redrive", "start", form); !strings.Contains(text, "has begun to redrive") {
+		t.Errorf("the redrive: %s", text)
+	}
+	for deadline := time.Now().Add(time.Minute); strings.Contains(s.do("GET", "/ui/dead", nil).text, ">running "); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the redrive does not end")
+		}
+	}
+	if s.inQueue("orders") != 2 || s.inQueue("orders-dead") != 1 {
+		t.Fatalf("the queues have %d and %d", s.inQueue("orders"), s.inQueue("orders-dead"))
+	}
+	if text := start("export", "start", url.Values{"all": {"1"}}); !strings.Contains(text, "has begun to export") {
+		t.Errorf("the export: %s", text)
+	}
+	download := regexp.MustCompile(`href="(/ui/jobs/[^"]*/messages)" download`)
+	var link []string
+	for deadline := time.Now().Add(10 * time.Second); link == nil; {
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no export: %s", s.do("GET", "/ui/dead", nil).text)
+		}
+		link = download.FindStringSubmatch(s.do("GET", "/ui/dead", nil).text)
+	}
+	file := s.do("GET", link[1], nil)
+	if strings.Count(file.text, "\n") != 1 || !strings.Contains(file.text, "no such customer") || !strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the file: %v %s", file.Header, file.text)
+	}
+}
+
+// TestSelectGroup: the pattern of each group matches the errors that it stands for.
+func TestSelectGroup(t *testing.T) {
+	s := serve(t, nil)
+	for _, text := range []string{
+		"dial tcp 10.0.0.1:443: connect: refused", "id 7f6d2f6e-7a1e-4d5b-9b3e-1f2a3b4c5d6e at 2026-01-02T03:04:05Z", "a.b*c+(d)[e]{f}^$| 12.5", "<n> is a text & so is <b>",
+		"two  spaces 1", "",
+	} {
+		s.bury(text)
+	}
+	links := regexp.MustCompile(`href="([^"]*)">Select these`).FindAllStringSubmatch(s.do("GET", "/ui/dead/orders-dead/groups", nil).text, -1)
+	if len(links) != 6 {
+		t.Fatalf("%d groups", len(links))
+	}
+	for _, link := range links {
+		selected, err := url.Parse(html.UnescapeString(link[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := selected.Query()
+		form.Set("action", "export")
+		form.Set("do", "count")
+		got := s.do("POST", "/ui/dead/orders-dead/start", form, append(s.browser(), "Hx-Request", "true")...)
+		want := "1 letter of 6"
+		if form.Get("error") == "" {
+			want = "6 letters of 6" // there is no pattern for no error
+		}
+		if !strings.Contains(got.text, want) {
+			t.Errorf("%v: %s", form, got.text)
+		}
+	}
+}

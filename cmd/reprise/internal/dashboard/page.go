@@ -36,7 +36,7 @@ type page struct {
 }
 
 // pages are those of the dashboard, in the order of the navigation.
-var pages = []page{overviewPage, queuePage, deadPage, deadQueuePage, workersPage, playgroundPage, localPage}
+var pages = []page{overviewPage, queuePage, messagePage, deadPage, deadQueuePage, workersPage, playgroundPage, localPage}
 
 // below is the path of something that belongs to the page.
 func (p page) below(name string) string {

@@ -1,0 +1,80 @@
+package dashboard
+
+import (
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+)
+
+// The page of a message. Its story is loaded apart from it: all queues are looked through for it.
+var messagePage = page{
+	path: Path + "queues/{queue}/messages/{message}", template: "message",
+	data: func(v *view) (string, any, error) {
+		queue, id := v.PathValue("queue"), v.PathValue("message")
+		m, err := v.api.Message(v.Context(), queue, id)
+		if err != nil {
+			return "", nil, err
+		}
+		p := &messageView{Queue: queue, Message: m, Body: newBody(m.Body)}
+		if q, err := v.queue(queue); err == nil {
+			p.DeadQueue, p.IsDead, p.Consumed = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil
+		}
+		return "Message " + id, p, nil
+	},
+	parts: map[string]func(*view) (any, error){
+		"story": func(v *view) (any, error) { return v.api.Story(v.Context(), v.PathValue("message")) },
+	},
+	actions: map[string]func(*view) (string, error){
+		admin.MessageRelease: func(v *view) (string, error) {
+			return "The message is visible now.", v.onMessage(admin.MessageRelease)
+		},
+		admin.MessageDelete: func(v *view) (string, error) {
+			return "The message is deleted.", v.onMessage(admin.MessageDelete)
+		},
+		admin.MessageDeadLetter: func(v *view) (string, error) {
+			return "The message is in the dead-letter queue now.", v.onMessage(admin.MessageDeadLetter)
+		},
+	},
+}
+
+func (v *view) onMessage(action string) error {
+	defer v.samples.forget()
+	return v.api.ActOnMessage(v.Context(), v.PathValue("queue"), v.PathValue("message"), action)
+}
+
+// messageView is what the page shows.
+type messageView struct {
+	Queue   string
+	Message admin.Message
+	Body    body
+	// DeadQueue is the dead-letter queue of its queue, and IsDead reports that its queue is one itself.
+	DeadQueue string
+	IsDead    bool
+	Consumed  bool // by this process
+}
+
+// URL is that of the page.
+func (m *messageView) URL() string { return messageURL(m.Queue, m.Message.ID) }
+
+// SelectURL is the form about dead letters, for this one.
+func (m *messageView) SelectURL() string {
+	return deadPath + "/" + m.Queue + "?ids=" + m.Message.ID + "#select"
+}
+
+// Known reports that the consumer of this process knows the message, and hides it again until it is due.
+func (m *messageView) Known() bool {
+	s := m.Message.Standing
+	return s != nil && (s.State == operate.StandingRetry || s.State == operate.StandingWorking || s.State == operate.StandingSettling || s.State == operate.StandingHeld) && m.Consumed
+}
+
+// Hidden reports that it is not visible.
+func (m *messageView) Hidden() bool { return m.Message.State != "visible" }
+
+// Expected is when it is due; zero: that is not known, or now.
+func (m *messageView) Expected() time.Time {
+	if s := m.Message.Standing; s != nil && !s.Until.IsZero() {
+		return s.Until
+	}
+	return m.Message.Due
+}

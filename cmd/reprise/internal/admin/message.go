@@ -198,15 +198,16 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 	var readers sync.WaitGroup
 	for i := range groups {
 		readers.Go(func() {
+			l := newLetter()
 			for page := range pages {
 				for j := range page {
-					m := operate.ReadDead(queue, letterOf(&page[j]))
+					m := operate.ReadDead(queue, l.of(&page[j]))
 					groups[i].Add(&m)
 				}
 			}
 		})
 	}
-	err = eachPage(r.Context(), server, queue, func(page []sqsserver.MessageInfo) {
+	err = eachPage(r.Context(), server, queue, sqsserver.Page{WithoutBodies: true}, func(page []sqsserver.MessageInfo) {
 		dead.Messages += len(page)
 		pages <- page
 	})
@@ -219,17 +220,24 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 	return dead, err
 }
 
-// letterOf is a message with what says why it is a dead letter.
-func letterOf(info *sqsserver.MessageInfo) types.Message {
-	m := types.Message{
-		MessageId: &info.ID, MessageAttributes: make(map[string]types.MessageAttributeValue, len(info.Attributes)),
-		Attributes: map[string]string{"SentTimestamp": strconv.FormatInt(info.Sent.UnixMilli(), 10), "DeadLetterQueueSourceArn": info.Source},
-	}
+// letter is a message with what says why it is a dead letter. Its maps are used again: a look at a
+// million letters would spend most of its time on making them.
+type letter struct{ types.Message }
+
+func newLetter() *letter {
+	return &letter{types.Message{MessageAttributes: make(map[string]types.MessageAttributeValue), Attributes: make(map[string]string)}}
+}
+
+// of returns the letter of a message, until it is called again.
+func (l *letter) of(info *sqsserver.MessageInfo) types.Message {
+	clear(l.MessageAttributes)
+	l.MessageId = &info.ID
+	l.Attributes["SentTimestamp"], l.Attributes["DeadLetterQueueSourceArn"] = strconv.FormatInt(info.Sent.UnixMilli(), 10), info.Source
 	for i := range info.Attributes {
 		a := &info.Attributes[i]
-		m.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue}
+		l.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue}
 	}
-	return m
+	return l.Message
 }
 
 func (a *API) story(r *http.Request) (s Story, err error) {
@@ -267,18 +275,18 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 
 // each looks at all messages of a queue.
 func each(ctx context.Context, server *sqsserver.Server, queue string, look func(*sqsserver.MessageInfo)) error {
-	return eachPage(ctx, server, queue, func(page []sqsserver.MessageInfo) {
+	return eachPage(ctx, server, queue, sqsserver.Page{}, func(page []sqsserver.MessageInfo) {
 		for i := range page {
 			look(&page[i])
 		}
 	})
 }
 
-// eachPage is each for some messages at a time.
-func eachPage(ctx context.Context, server *sqsserver.Server, queue string, look func([]sqsserver.MessageInfo)) error {
+// eachPage is each for some messages at a time, which are shown as page says.
+func eachPage(ctx context.Context, server *sqsserver.Server, queue string, page sqsserver.Page, look func([]sqsserver.MessageInfo)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	for page := (sqsserver.Page{Limit: pageSize}); ; {
+	for page.Limit = pageSize; ; {
 		infos, err := server.Messages(queue, page)
 		if err != nil {
 			return inspectError(err)

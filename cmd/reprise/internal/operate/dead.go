@@ -186,9 +186,6 @@ func mixesDigits(text string) bool {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// code is a number that tells causes apart: a status or an exit code.
-var code = regexp.MustCompile(`(?i)\b(status|code|exit|http|answered|sqlstate)( code| status)?[ :=]*\(?\d{1,5}\b`)
-
 // Pattern returns an error's text without the parts that differ between errors of the same
 // cause: ids, times, addresses, numbers other than codes.
 func Pattern(err string) string {
@@ -196,8 +193,8 @@ func Pattern(err string) string {
 	var b strings.Builder
 	for err != "" {
 		next, end := len(err), len(err)
-		if at := code.FindStringIndex(err); at != nil {
-			next, end = at[0], at[1]
+		if from, to, found := findCode(err); found {
+			next, end = from, to
 		}
 		b.WriteString(withoutChanging(err[:next]) + err[next:end])
 		err = err[end:]

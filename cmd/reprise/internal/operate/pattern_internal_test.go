@@ -30,6 +30,23 @@ func FuzzWithoutChanging(f *testing.F) {
 	})
 }
 
+// FuzzFindCode: codes are found as the expression for them finds them.
+func FuzzFindCode(f *testing.F) {
+	for _, text := range []string{
+		"the target answered 503: try later", "HTTP 404", "exit code: 137)", "Status status 5", "code code (200)", "status code 123456 code=1_", "sqlstate=(42601", "\u017ftatus 5", "acode 7 code 7a code 8",
+		"status  code 5", "exit", "http://127.0.0.1:80 answered status 500",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		from, to, found := findCode(text)
+		want := code.FindStringIndex(text)
+		if found != (want != nil) || found && (from != want[0] || to != want[1]) {
+			t.Errorf("%q: found %v from %d to %d, want %v", text, found, from, to, want)
+		}
+	})
+}
+
 // TestMergeGroups: groups that were gathered apart are those that would have been gathered together.
 func TestMergeGroups(t *testing.T) {
 	var together Groups

@@ -230,7 +230,11 @@ func TestDeadReceivesNothingUnasked(t *testing.T) {
 			proxy.ServeHTTP(w, r)
 		}))
 		r := reprise(t, "", "dead", "dead", "--endpoint", front.URL)
+		story := reprise(t, "", "trace", "no-such-id", "dead", "--endpoint", front.URL)
 		front.Close()
+		if visible, _ := visibleIn(t, endpoint, "dead"); story.code != 1 || !strings.Contains(story.stderr, "has not told the story") || visible != "1" {
+			t.Errorf("trace, %s: exit code %d, %s visible:\n%s%s", name, story.code, visible, story.stdout, story.stderr)
+		}
 		if visible, _ := visibleIn(t, endpoint, "dead"); r.code != 1 || !strings.Contains(r.stderr, "has not said what is in the queue") || visible != "1" {
 			t.Errorf("%s: exit code %d, %s visible:\n%s%s", name, r.code, visible, r.stdout, r.stderr)
 		}
@@ -238,6 +242,32 @@ func TestDeadReceivesNothingUnasked(t *testing.T) {
 	list := records(t, reprise(t, "", "peek", "dead", "--endpoint", endpoint, "--json").stdout)
 	if len(list) != 1 || list[0]["receives"] != 1.0 {
 		t.Errorf("after the first receive: %v", list)
+	}
+}
+
+// TestDeadOfALiveQueue: messages of a queue that is nobody's dead-letter queue are not called dead
+// letters of an unknown reason.
+func TestDeadOfALiveQueue(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "plain", "--queue", "orders,dead-letter=dead")
+	for _, queue := range []string{"plain", "dead"} {
+		sendJSON(t, endpoint, queue, "{}", nil)
+		sendJSON(t, endpoint, queue, "{}", map[string]any{"reason": "permanent", "error": "permanent: no such customer", "source": "orders"})
+	}
+	for _, test := range []struct{ queue, want string }{{"plain", "not dead"}, {"dead", "unknown"}} {
+		for _, how := range [][]string{nil, {"--newer-than", "1h"}} { // told by the server, and received
+			r := reprise(t, "", append([]string{"dead", test.queue, "--endpoint", endpoint, "--json"}, how...)...)
+			reasons := make(map[any]any)
+			for _, g := range records(t, r.stdout) {
+				reasons[g["reason"]] = g["error"]
+			}
+			if _, found := reasons[test.want]; !found || len(reasons) != 2 || reasons["permanent"] != "no such customer" {
+				t.Errorf("dead %s %q: %v, want %q", test.queue, how, reasons, test.want)
+			}
+			if says := strings.Contains(r.stderr, "1 message: nothing says that these are dead letters"); says != (test.queue == "plain") {
+				t.Errorf("dead %s %q says %s", test.queue, how, r.stderr)
+			}
+		}
 	}
 }
 

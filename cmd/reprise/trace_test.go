@@ -126,6 +126,13 @@ func TestWhyMessagesWait(t *testing.T) {
 	await("later", "held back", "the queue is paused", "--admin", admin)
 	await("later", "visible", "for a consumer to receive it")
 
+	for _, limit := range []string{"1", "2", "3"} { // of four messages, of which some are hidden
+		got := reprise(t, "", "peek", "orders", "--hidden", "--limit", limit, "--endpoint", endpoint)
+		if n := len(records(t, got.stdout)); fmt.Sprint(n) != limit {
+			t.Errorf("peek --hidden --limit %s shows %d messages: %s", limit, n, got.stderr)
+		}
+	}
+
 	_, plain := serve(t, "--queue", "orders", "--no-admin")
 	got = reprise(t, "", "peek", "orders", "--hidden", "--endpoint", plain)
 	if got.code != 1 || !strings.Contains(got.stderr, "--hidden: SQS shows a message that is in flight or delayed to nobody") {

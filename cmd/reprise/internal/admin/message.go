@@ -193,10 +193,12 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 		return dead, err
 	}
 	queue := r.PathValue("queue")
+	alive := !isDeadLetterQueue(server, queue)
 	pages := make(chan []sqsserver.MessageInfo)
 	groups := make([]operate.Groups, runtime.GOMAXPROCS(0))
 	var readers sync.WaitGroup
 	for i := range groups {
+		groups[i].Alive = alive
 		readers.Go(func() {
 			l := newLetter()
 			for page := range pages {
@@ -218,6 +220,21 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 	}
 	dead.Groups = groups[0].List()
 	return dead, err
+}
+
+// isDeadLetterQueue reports whether a queue of the server names one, given by name, URL or ARN, as its
+// dead-letter queue.
+func isDeadLetterQueue(server *sqsserver.Server, queue string) bool {
+	_, name, isURL := strings.Cut(queue, "://")
+	if isURL {
+		name = redrive.PathOf(name)
+	}
+	for _, q := range server.Queues() {
+		if dead := strings.Split(q.DeadLetter, ":"); len(dead) == 6 && (q.DeadLetter == queue || isURL && dead[4]+"/"+dead[5] == name || dead[5] == queue) {
+			return true
+		}
+	}
+	return false
 }
 
 // letter is a message with what says why it is a dead letter. Its maps are used again: a look at a

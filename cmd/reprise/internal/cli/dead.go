@@ -77,6 +77,8 @@ func (a *app) runDead(f *deadFlags, queue string) error {
 	if err != nil {
 		return err
 	}
+	named, err := operate.IsDeadLetterQueue(a.ctx, d.look.target.client, d.look.target.url)
+	d.groups.Alive = err == nil && !named // it may not be permitted to ask
 	outcome, err := d.gather(nil)
 	if err != nil {
 		return err
@@ -110,17 +112,12 @@ func (a *app) deadOfServer(f *deadFlags, queue string) (known bool, err error) {
 		return false, nil // the endpoint has a path: it is another server's
 	}
 	dead, err := server.Dead(ctx, t.url)
-	failed, answered := errors.AsType[*admin.Error](err)
-	unanswered, silent := errors.AsType[*admin.NoReplyError](err)
-	if silent {
-		err = unanswered.Unwrap()
-	}
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case silent, answered && failed.Broken():
+	case err != nil && mayKnow(err):
 		// The letters are not received instead: that would raise their receive counts.
-		return true, fmt.Errorf("the server at %s has not said what is in the queue: %w: run it again", t.found.Endpoint.URL, err)
+		return true, fmt.Errorf("the server at %s has not said what is in the queue: %w: run it again", t.found.Endpoint.URL, withoutHint(err))
 	case err != nil:
 		return false, nil // it is another server, or does not permit it: the letters are received
 	}
@@ -206,6 +203,11 @@ func (d *deadPass) printGroups() error {
 }
 
 func (a *app) printGroups(groups []operate.Group, asJSON bool, now time.Time) error {
+	for _, g := range groups {
+		if g.Reason == operate.ReasonAlive {
+			fmt.Fprintf(a.stderr, "reprise: %s: nothing says that these are dead letters, and no queue names this one as its dead-letter queue: reprise peek shows what waits here\n", plural.Of(g.Count, "message"))
+		}
+	}
 	if !asJSON {
 		if len(groups) > 0 {
 			a.printTable(operate.GroupsTable(groups, now, a.width()))
@@ -373,6 +375,9 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 	if f.all {
 		named, err := operate.IsDeadLetterQueue(a.ctx, d.look.target.client, d.look.target.url)
 		if err != nil {
+			if failed := d.look.target.failed(a.ctx, err, "ListDeadLetterSourceQueues"); isDenied(err) {
+				return fmt.Errorf("%w, so that --all spares messages that are no dead letters; or name letters by a selection, such as --older-than 1s", failed)
+			}
 			return d.look.target.failed(a.ctx, err, "ListDeadLetterSourceQueues")
 		}
 		d.only = !named

@@ -30,30 +30,33 @@ func (a *app) health() *cobra.Command {
 		Use:   "health [ADDR]",
 		Short: "Ask a running server or consumer for its health",
 		Long: `Print the health of a running reprise serve, up or run: the line of JSON that
-GET /health answers with. ADDR is its host:port, or the URL of the server
-(default ` + defaultAddr + `, the address of serve and up; run has 127.0.0.1:9325).
+GET /health answers with. ADDR is its host:port, or the URL of the server. Without it
+both ` + defaultAddr + `, the address of serve and up, and ` + defaultAdminAddr + `, that of run, are
+asked, and what answers is printed, a line each.
 
-The exit code is 0 if it works, degraded or not, and 1 if it does not: container
-images without a shell use this as their health check. --wait asks again until it
-works, for as long as given.`,
+The exit code is 0 if all that answers works, degraded or not, and 1 if it does not, or
+nothing answers: container images without a shell use this as their health check. --wait
+asks again until it works, for as long as given.`,
 		Example: `  reprise health
   reprise health 127.0.0.1:9325
   reprise health --wait 30s https://sqs.example.org:9324`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.RunE = run(func(args []string) error {
-		addr := defaultAddr
-		if len(args) > 0 {
-			addr = args[0]
+		if len(args) == 0 {
+			args = []string{defaultAddr, defaultAdminAddr}
 		}
-		page, err := healthPage(addr)
-		if err != nil {
-			return usage(err)
+		pages := make([]string, len(args))
+		for i, addr := range args {
+			var err error
+			if pages[i], err = healthPage(addr); err != nil {
+				return usage(err)
+			}
 		}
 		if wait < 0 {
 			return usage(fmt.Errorf("--wait is %s: pass how long to wait, such as 30s, or 0", wait))
 		}
-		return a.runHealth(page, wait)
+		return a.runHealth(pages, wait)
 	})
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to ask again, until it works")
 	return cmd
@@ -72,15 +75,14 @@ func healthPage(addr string) (string, error) {
 	return u.JoinPath("health").String(), nil
 }
 
-// runHealth asks page until the answer is good or wait has passed, and prints the last
-// answer.
-func (a *app) runHealth(page string, wait time.Duration) error {
+// runHealth asks pages until the answers are good or wait has passed, and prints the last answers.
+func (a *app) runHealth(pages []string, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for {
-		answer, err := askHealth(a.ctx, page)
+		answers, err := askAll(a.ctx, pages)
 		left := time.Until(deadline)
 		if err == nil || left <= 0 || a.ctx.Err() != nil {
-			if answer != "" {
+			for _, answer := range answers {
 				fmt.Fprintln(a.stdout, terminal.Shorten(answer, maxLogged))
 			}
 			return err
@@ -88,9 +90,31 @@ func (a *app) runHealth(page string, wait time.Duration) error {
 		select {
 		case <-time.After(min(healthPause, left)):
 		case <-a.drain:
-			return errors.New("interrupted while waiting for " + page)
+			return errors.New("interrupted while waiting for " + strings.Join(pages, " and "))
 		}
 	}
+}
+
+// askAll returns the answers of pages, and an error if one that answers does not work, or if none
+// does: then the first page's.
+func askAll(ctx context.Context, pages []string) (answers []string, err error) {
+	var silent, failed []error
+	for _, page := range pages {
+		answer, err := askHealth(ctx, page)
+		if answer != "" {
+			answers = append(answers, answer)
+		}
+		switch {
+		case err != nil && answer == "":
+			silent = append(silent, err)
+		case err != nil:
+			failed = append(failed, err)
+		}
+	}
+	if len(silent) == len(pages) {
+		return nil, silent[0]
+	}
+	return answers, errors.Join(failed...)
 }
 
 // askHealth returns the answer of page, and an error unless it is the health of a server

@@ -62,7 +62,7 @@ works on them, or until when they wait and why: a reprise server tells that.
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.limit, "limit", 10, "how many messages to look at, up to 1000")
-	flags.BoolVar(&f.hidden, "hidden", false, "show up to as many that are in flight or delayed, too")
+	flags.BoolVar(&f.hidden, "hidden", false, "show messages that are in flight or delayed, too, and first")
 	f.control.registerProcess(flags)
 	f.output.register(flags)
 	f.aws.register(flags)
@@ -92,7 +92,8 @@ func (a *app) runPeek(f *peekFlags, queue string) error {
 	l.standing = func(m *operate.Message) *operate.Standing {
 		return w.explain(ctx, l.target.url, m.ID, operate.Facts{Message: m})
 	}
-	l.pass.Most, l.pass.Polls, l.pass.Lease = f.limit, 1, shortLook
+	l.pass.Most, l.pass.Polls, l.pass.Lease = f.limit-len(l.first), 1, shortLook
+	l.enough = l.pass.Most == 0
 	_, err = l.run(operate.Selection{}, 0)
 	return err
 }
@@ -162,8 +163,9 @@ type look struct {
 	pass   operate.Pass
 	json   bool
 	plan   plan.Queue // what is known of the queue
-	// first are messages that are printed before those of the pass.
-	first []operate.Message
+	// first are messages that are printed before those of the pass; enough means that there is none.
+	first  []operate.Message
+	enough bool
 	// standing says why a message waits. Default: that is not said.
 	standing func(*operate.Message) *operate.Standing
 }
@@ -209,7 +211,9 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 	}
 	matches, atLimit := 0, 0
 	unknown := ""
-	outcome, err := l.pass.Run(l.app.ctx, l.app.drain, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
+	var outcome operate.Outcome
+	var err error
+	visit := func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
 		last = now
 		for i := range batch {
 			if l.plan.MaxReceives > 0 && batch[i].Receives >= l.plan.MaxReceives {
@@ -233,7 +237,10 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 			}
 		}
 		return nil, nil
-	})
+	}
+	if !l.enough {
+		outcome, err = l.pass.Run(l.app.ctx, l.app.drain, visit)
+	}
 	if len(found) > 0 {
 		l.app.printTable(operate.MessagesTable(found, l.plan.MaxReceives, last))
 		fmt.Fprint(l.app.stdout, operate.WaitsText(found, time.Now()))

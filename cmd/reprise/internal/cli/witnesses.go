@@ -22,6 +22,7 @@ holds a message nor until when. What nobody who was asked can know is said.`
 type witnesses struct {
 	server  *admin.Client   // has the queues; nil: they are not those of a reprise server that answers
 	clients []*admin.Client // may consume them
+	failed  error           // why the server did not answer, if it may be a reprise server
 }
 
 // witnessTimeout bounds the wait for a process that was not named.
@@ -33,8 +34,12 @@ func (f *controlFlags) witnesses(ctx context.Context, a *app, t target) (w witne
 	named := cmp.Or(f.address, os.Getenv(adminVariable)) != ""
 	if t.found.Endpoint.URL != "" {
 		server, err := admin.NewClient(t.found.Endpoint.URL, "")
-		if err == nil && answers(ctx, server) == nil {
-			w.server, w.clients = server, append(w.clients, server)
+		if err == nil {
+			if w.failed = answers(ctx, server); w.failed == nil {
+				w.server, w.clients = server, append(w.clients, server)
+			} else if !mayKnow(w.failed) {
+				w.failed = nil // another server, or one that does not permit it
+			}
 		}
 	}
 	if !named {
@@ -52,6 +57,22 @@ func (f *controlFlags) witnesses(ctx context.Context, a *app, t target) (w witne
 	}
 	w.clients = append(w.clients, client)
 	return w, nil
+}
+
+// mayKnow reports whether a request failed although the server may be a reprise server that permits
+// it: it did not answer, or said that it failed.
+func mayKnow(err error) bool {
+	failed, answered := errors.AsType[*admin.Error](err)
+	_, silent := errors.AsType[*admin.NoReplyError](err)
+	return silent || answered && failed.Broken()
+}
+
+// withoutHint is what happened to a request, without the advice to name another process.
+func withoutHint(err error) error {
+	if unanswered, silent := errors.AsType[*admin.NoReplyError](err); silent {
+		return unanswered.Unwrap()
+	}
+	return err
 }
 
 func answers(ctx context.Context, c *admin.Client) error {
@@ -108,6 +129,9 @@ func (w *witnesses) hidden(ctx context.Context, t target, most int) ([]operate.M
 // traceOfServer returns the events of a message that the server of the endpoint knows, or of which
 // a process that was asked does, and reports whether there is such a server.
 func (w *witnesses) traceOfServer(ctx context.Context, id string, looks []*look) (events []operate.Event, known bool, err error) {
+	if w.failed != nil {
+		return nil, true, untold(looks, w.failed)
+	}
 	if w.server == nil {
 		return nil, false, nil
 	}
@@ -116,8 +140,13 @@ func (w *witnesses) traceOfServer(ctx context.Context, id string, looks []*look)
 		found := w.holders(ctx, id, looks)
 		return operate.Trace(found, time.Now()), true, nil
 	}
-	if err != nil {
-		return nil, false, context.Cause(ctx) // the messages are received
+	switch {
+	case ctx.Err() != nil:
+		return nil, false, context.Cause(ctx)
+	case err != nil && mayKnow(err):
+		return nil, true, untold(looks, err)
+	case err != nil:
+		return nil, false, nil // the server does not have stories: the messages are received
 	}
 	for _, p := range story.Places {
 		url := strings.TrimSuffix(looks[0].target.url, operate.NameOf(looks[0].target.url)) + p.Queue
@@ -131,6 +160,12 @@ func (w *witnesses) traceOfServer(ctx context.Context, id string, looks []*look)
 		}
 	}
 	return story.Events, true, nil
+}
+
+// untold is the error of a story that the server did not tell. The messages are not received instead: that
+// would raise their receive counts.
+func untold(looks []*look, err error) error {
+	return fmt.Errorf("the server at %s has not told the story: %w: run it again", looks[0].target.found.Endpoint.URL, withoutHint(err))
 }
 
 // holders returns what the processes know of a message that no look has found.

@@ -36,8 +36,15 @@ const (
 	maxGroups  = 1000
 )
 
+// ReasonAlive is the reason of a group of messages that are no dead letters.
+const ReasonAlive = "not dead"
+
 // Groups gathers dead letters.
 type Groups struct {
+	// Alive says that no queue names this one as its dead-letter queue: then messages that do not say why
+	// they died are alive.
+	Alive bool
+
 	byKey    map[[3]string]*Group
 	patterns map[string]string // of errors that were seen before
 }
@@ -67,8 +74,11 @@ func (g *Groups) Add(m *Message) {
 		g.byKey = make(map[[3]string]*Group)
 	}
 	d := Death{Reason: "unknown"}
-	if m.Death != nil {
+	switch {
+	case m.Death != nil:
 		d = *m.Death
+	case g.Alive:
+		d.Reason = ReasonAlive
 	}
 	pattern := g.pattern(d.Error)
 	key := [3]string{d.Reason, NameOf(lastPart(d.Source)), pattern}

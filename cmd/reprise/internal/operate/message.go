@@ -119,6 +119,9 @@ func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
 		if moved != "" && !trusted { // SQS moved it: whatever its sender wrote
 			d.Source = moved
 		}
+		if d.Reason == "permanent" { // the text of reprise.Permanent says it again
+			d.Error = strings.TrimPrefix(d.Error, "permanent: ")
+		}
 		return &d
 	}
 	if reason := text(repriselambda.ReasonAttribute); reason != "" {

@@ -271,6 +271,32 @@ func TestDeadOfALiveQueue(t *testing.T) {
 	}
 }
 
+// TestDeadDeleteAllDenied: who may not ask which queues name this one learns what to permit, and the way
+// without; nothing is deleted.
+func TestDeadDeleteAllDenied(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "orders,dead-letter=dead")
+	sendJSON(t, endpoint, "dead", "{}", nil)
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListDeadLetterSourceQueues") {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"__type":"com.amazonaws.sqs#AccessDeniedException","message":"not you"}`)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	r := reprise(t, "", "dead", "delete", "dead", "--all", "--yes", "--endpoint", front.URL)
+	if visible, _ := visibleIn(t, endpoint, "dead"); r.code != 5 || visible != "1" || !strings.Contains(r.stderr, "sqs:ListDeadLetterSourceQueues") || !strings.Contains(r.stderr, "by a selection") {
+		t.Errorf("exit code %d, %s left: %s%s", r.code, visible, r.stdout, r.stderr)
+	}
+}
+
 // TestPurge: counts come first, and nothing is deleted unasked.
 func TestPurge(t *testing.T) {
 	t.Parallel()

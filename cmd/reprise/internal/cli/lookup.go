@@ -78,12 +78,6 @@ func hostPort(u *url.URL) string {
 // denials are SQS's error codes for requests that a policy of IAM or of the queue forbids.
 var denials = map[string]bool{"AccessDenied": true, "AccessDeniedException": true}
 
-// isDenied reports whether a policy forbids a request.
-func isDenied(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && denials[api.ErrorCode()]
-}
-
 // distrusted are the error codes for credentials that AWS does not accept.
 var distrusted = map[string]bool{
 	"InvalidClientTokenId": true, "SignatureDoesNotMatch": true, "ExpiredToken": true, "ExpiredTokenException": true,

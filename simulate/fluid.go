@@ -222,7 +222,7 @@ func (f *fluid) comeBack() {
 		if due.n > 0 {
 			f.queue.add(i, due)
 		}
-		if c.all.n < negligible {
+		if c.all.n < negligible/1000 { // less than a step adds, because to clear a long calendar takes long
 			f.waiting -= c.all.n
 			c.forget()
 			continue
@@ -320,8 +320,8 @@ func (f *fluid) settle(i int, m amount, as int, takes float64) {
 
 // fail has messages wait whose attempt fails after so many seconds, or gives them up.
 func (f *fluid) fail(i int, m amount, takes float64) {
-	if m.n <= 0 {
-		return
+	if m.n < negligible {
+		return // and forget it
 	}
 	f.ended[flowFailed].begins(f.now, f.step, m.n, takes)
 	level := i % len(f.laws)

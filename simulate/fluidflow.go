@@ -146,11 +146,15 @@ func (q *cohorts) begin(step int) {
 		q.all = q.all[:copy(q.all, q.all[q.first:])]
 		q.first = 0
 	}
-	c := cohort{step: step}
+	q.all = append(q.all, cohort{step: step, parts: q.unused()})
+}
+
+// unused is an empty list of parts, with room if there is one.
+func (q *cohorts) unused() (parts []part) {
 	if n := len(q.spare); n > 0 {
-		c.parts, q.spare = q.spare[n-1], q.spare[:n-1]
+		parts, q.spare = q.spare[n-1], q.spare[:n-1]
 	}
-	q.all = append(q.all, c)
+	return parts
 }
 
 // add adds messages to the newest cohort.
@@ -190,6 +194,7 @@ func (q *cohorts) take(n float64, one bool, do func(cell int, a amount)) {
 		q.total -= had
 		if newest {
 			q.lists++
+			c.parts = q.unused()
 		}
 		kept := parts[:0]
 		for _, p := range parts {
@@ -205,6 +210,7 @@ func (q *cohorts) take(n float64, one bool, do func(cell int, a amount)) {
 			for _, p := range kept {
 				q.add(p.cell, p.amount)
 			}
+			q.spare = append(q.spare, parts[:0])
 			if q.total = max(q.total, 0); len(q.all)-q.first == 1 {
 				q.total = c.total
 			}

@@ -53,3 +53,21 @@ func TestOverloadAfterOutage(t *testing.T) {
 		}
 	}
 }
+
+// TestRateSparesRejections: ten consumers that start no more runs than their share of the capacity have
+// none rejected after an outage, and clear its backlog no later than with the breakers alone.
+func TestRateSparesRejections(t *testing.T) {
+	s := simulate.Scenario{
+		Traffic:    simulate.Traffic{Rate: 10, For: 40 * time.Minute},
+		Policy:     policy(t, "exponential(base=2s,max=5m) attempts=12"),
+		Handler:    simulate.Handler{Takes: simulate.Lognormal(80*time.Millisecond, time.Second), Fails: []float64{0.05}},
+		Dependency: simulate.Dependency{Capacity: 30, Outages: []simulate.Outage{{At: 5 * time.Minute, For: 10 * time.Minute}}},
+		Fleet:      simulate.Fleet{Consumers: 10, Concurrency: 5},
+	}
+	alone := run(t, s)
+	s.Fleet.Rate = 3
+	limited := run(t, s)
+	if alone.Attempts.Rejected < 5000 || limited.Attempts.Rejected > 100 || limited.Outages[0].Recovered > alone.Outages[0].Recovered {
+		t.Errorf("%d attempts are rejected and the backlog is cleared in %v; with a rate %d, and %v", alone.Attempts.Rejected, alone.Outages[0].Recovered, limited.Attempts.Rejected, limited.Outages[0].Recovered)
+	}
+}

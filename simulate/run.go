@@ -213,12 +213,10 @@ func (r *run) finish() {
 	}
 	m := &res.Messages
 	m.Arrived = len(r.messages)
-	var waits, latencies []time.Duration
 	for _, one := range r.messages {
 		switch {
 		case one.state == done:
 			m.Done++
-			latencies = append(latencies, one.ended-one.sent)
 		case one.state == given:
 			m.Dead++
 		case left[one]:
@@ -226,14 +224,24 @@ func (r *run) finish() {
 		default:
 			m.Expired++
 		}
-		if one.attempts > 0 {
-			waits = append(waits, one.began-one.sent)
-		}
 		if one.state != open {
 			res.countAttempts(int(one.attempts))
 		}
 	}
-	res.Wait, res.Latency = quantilesOf(waits), quantilesOf(latencies)
+	times := make([]time.Duration, 0, len(r.messages)) // of both, one after the other
+	for _, one := range r.messages {
+		if one.attempts > 0 {
+			times = append(times, one.began-one.sent)
+		}
+	}
+	res.Wait = quantilesOf(times)
+	times = times[:0]
+	for _, one := range r.messages {
+		if one.state == done {
+			times = append(times, one.ended-one.sent)
+		}
+	}
+	res.Latency = quantilesOf(times)
 	r.recovered(left)
 }
 

@@ -140,7 +140,10 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"ignored-history": func() { s.ignoredHistory(w) },
 		"panicked":        s.Panicked,
 		"reports-left":    s.ReportsLeft,
-		"ring-failed":     s.RingFailed,
+		"ring-failed": func() { // the alarm that rang, of the leases, is not set again
+			s.alarms.Stop(&s.keeping)
+			s.RingFailed()
+		},
 	}[verb]
 	switch {
 	case do != nil:

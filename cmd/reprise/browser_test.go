@@ -222,3 +222,17 @@ func (b *tab) checkAccess(what string) {
 		b.t.Errorf("%s: the page is %v pixels wider than the screen", what, wide)
 	}
 }
+
+// picture saves the page as it is seen.
+func (b *tab) picture(file string) {
+	b.t.Helper()
+	ctx, cancel := b.within()
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(file, png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

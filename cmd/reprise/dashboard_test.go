@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,4 +102,56 @@ func TestDashboardAsksForTheToken(t *testing.T) {
 		t.Errorf("scripts see the cookies %q", cookies)
 	}
 	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/sign-out'] button")), chromedp.WaitVisible(chromedp.CSS("#token")))
+}
+
+// TestDashboardPages: each page is for everybody, in both color schemes and on a phone, and a page acts when it is
+// clicked. With -update it takes the pictures of docs/dashboard.md.
+func TestDashboardPages(t *testing.T) {
+	t.Parallel()
+	target := newControlled(t)
+	_, endpoint := upWithDashboard(t, target.URL)
+	send := func(queue, body string) {
+		t.Helper()
+		if got := reprise(t, "", "send", "--endpoint", endpoint, "--queue", queue, body); got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	const hostile = `{"order":1,"note":"<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">","lines":[{"sku":"a-1","count":2}]}`
+	send("orders-dead", hostile)
+	b := newTab(t, endpoint)
+	b.open("/ui/workers")
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/workers/pause'] button")))
+	b.awaitText("orders is paused: it receives nothing more")
+	b.awaitText("paused until reprise resume orders")
+	send("orders", hostile)
+	b.open("/ui/queues/orders")
+	b.await("the list of messages", "document.querySelector('#list table a')")
+	b.await("figures of charts", "document.querySelector('[data-points] canvas')")
+	b.awaitText("Within")
+	message := eval[string](b, "document.querySelector('#list table a').getAttribute('href')")
+	b.open(message)
+	b.awaitText("is here")
+	if title := eval[string](b, "document.title"); !strings.HasPrefix(title, "Message ") {
+		t.Errorf("the title is %q", title)
+	}
+	pages := map[string]string{"overview": "/", "queue": "/ui/queues/orders", "message": message, "dead": "/ui/dead", "letters": "/ui/dead/orders-dead", "workers": "/ui/workers"}
+	pictures := map[string]bool{"overview-1440-light": true, "message-1440-dark": true}
+	for name, path := range pages {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1440, 390} {
+				b.look(width, scheme)
+				b.open(path)
+				b.await("what loads later", "![...document.querySelectorAll('.empty')].some(e => e.textContent.startsWith('Looking'))")
+				b.checkAccess(name + ", " + scheme)
+				if picture := fmt.Sprintf("%s-%d-%s", name, width, scheme); *update && pictures[picture] {
+					b.picture("../../docs/dashboard-" + picture + ".png")
+				}
+			}
+		}
+	}
+	b.open("/ui/workers")
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/workers/resume'] button")))
+	b.awaitText("orders goes on.")
+	b.open("/")
+	b.awaitText("1 dead letter.")
 }

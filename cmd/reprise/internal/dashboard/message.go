@@ -71,10 +71,16 @@ func (m *messageView) Known() bool {
 // Hidden reports that it is not visible.
 func (m *messageView) Hidden() bool { return m.Message.State != "visible" }
 
-// Expected is when it is due; zero: that is not known, or now.
+// Expected is when it comes next; zero: that is not known, or it is here. The end of a lease is neither: what holds
+// the message renews it.
 func (m *messageView) Expected() time.Time {
-	if s := m.Message.Standing; s != nil && !s.Until.IsZero() {
+	s := m.Message.Standing
+	if s == nil {
+		return m.Message.Due
+	}
+	switch s.State {
+	case operate.StandingRetry, operate.StandingDelayed, operate.StandingInFlight:
 		return s.Until
 	}
-	return m.Message.Due
+	return time.Time{}
 }

@@ -119,6 +119,9 @@ type Page struct {
 // time.
 const messagesPerLook = 64
 
+// maxReserved bounds the room that is made for a page before it is known how long it is.
+const maxReserved = 1000
+
 // Messages returns messages of a queue, named by its name, URL or ARN, without
 // receiving them. A large page is not a snapshot: the queue may change while the page is collected.
 func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
@@ -141,6 +144,9 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 			return nil, err
 		}
 		last := len(deliveries) < look
+		if infos == nil && !last {
+			infos = make([]MessageInfo, 0, min(page.Limit, maxReserved))
+		}
 		if !last {
 			after = deliveries[len(deliveries)-1].Receipt.Number
 		}

@@ -13,6 +13,9 @@ func (e *Engine) Messages(now time.Time, q *Queue, after uint64, limit int) []De
 	var page []Delivery
 	for slot := uint32(after>>32) + 1; slot <= q.messages.used && len(page) < limit; slot++ {
 		if q.messages.lookup(slot) != nil && !q.expired(slot, t) {
+			if page == nil {
+				page = make([]Delivery, 0, min(limit, q.messages.live))
+			}
 			page = append(page, q.delivery(slot, t))
 		}
 	}

@@ -94,6 +94,10 @@ func TestAudit(t *testing.T) {
 			ev.fail(1, 3)
 			ev.consumer.ends = append(ev.consumer.ends, end{started: at(1), ended: at(1), counted: true})
 		}, ""},
+		{"an attempt that counts, and was under way when the breaker opened", func(ev *evidence) {
+			ev.consumer.ends[1].ended = at(3)
+			ev.consumer.ends = slices.Delete(ev.consumer.ends, 2, 3) // no canary
+		}, ""},
 		{"attempts at a service that was known to be down", func(ev *evidence) { ev.service[1].served, ev.service[0].served = 0, -1 }, "the outage"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

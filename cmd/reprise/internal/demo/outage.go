@@ -10,7 +10,7 @@ import (
 type cost struct {
 	length   time.Duration // of the outage
 	opened   bool          // the breaker opened during the outage
-	openers  int           // attempts that failed until the breaker opened
+	openers  int           // attempts that failed until the breaker opened, and count
 	others   int           // runs that ended in another way until then
 	canaries int           // runs that began after that, while the service was down
 	held     int           // messages held at once, at most
@@ -41,8 +41,9 @@ func (ev *evidence) cost() cost {
 		case !during:
 		case c.opened && e.started.After(opened):
 			c.canaries++
-		case c.opened && e.ended.After(opened):
-			// The run was under way when the breaker opened.
+		case c.opened && e.ended.After(opened) && !(e.unavailable && e.counted):
+			// The run was under way when the breaker opened. One that counts all the same helped to open it:
+			// on a busy machine the record of its end may be later than that of the breaker.
 		case !e.unavailable:
 			c.others++
 		case e.counted:

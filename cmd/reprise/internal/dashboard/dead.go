@@ -167,14 +167,14 @@ func (v *view) startJob() (string, error) {
 	if text := strings.TrimSpace(form.Get("rate")); text != "" {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return "", errors.New("The rate is not a number: give how many messages a second, or leave it empty.") //nolint:staticcheck,revive // ST1005
+			return "", errors.New("The rate is not a number: give how many messages a second, or leave it empty.")
 		}
 		request.Rate = rate
 	}
 	if text := strings.TrimSpace(form.Get("limit")); text != "" {
 		limit, err := strconv.Atoi(text)
 		if err != nil {
-			return "", errors.New("The limit is not a whole number: give how many messages at most, or leave it empty.") //nolint:staticcheck,revive // ST1005
+			return "", errors.New("The limit is not a whole number: give how many messages at most, or leave it empty.")
 		}
 		request.Limit = limit
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,10 +43,10 @@ func (d *Dashboard) signedIn(r *http.Request) bool {
 const sessionHead = 8 + 16
 
 func (d *Dashboard) newSession(now time.Time) string {
-	head := make([]byte, sessionHead)
-	binary.BigEndian.PutUint64(head, uint64(now.Add(sessionLife).Unix())) //nolint:gosec // G115: after 1970
-	_, _ = rand.Read(head[8:])                                            // it never fails
-	return base64.RawURLEncoding.EncodeToString(append(head, d.sign(head)...))
+	var head [sessionHead]byte
+	binary.BigEndian.PutUint64(head[:], uint64(now.Add(sessionLife).Unix())) //nolint:gosec // G115: after 1970
+	_, _ = rand.Read(head[8:])                                               // it never fails
+	return base64.RawURLEncoding.EncodeToString(slices.Concat(head[:], d.sign(head[:])))
 }
 
 func (d *Dashboard) sign(head []byte) []byte {

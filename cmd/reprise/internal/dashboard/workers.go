@@ -35,14 +35,14 @@ var workersPage = page{
 		"concurrency": func(v *view) (string, error) {
 			n, err := strconv.Atoi(v.PostFormValue("concurrency"))
 			if err != nil {
-				return "", errors.New("The concurrency is not a whole number: give how many handlers may run at once.") //nolint:staticcheck,revive // ST1005: it is a sentence on a page
+				return "", errors.New("The concurrency is not a whole number: give how many handlers may run at once.")
 			}
 			return v.act("concurrency", admin.Concurrency{Concurrency: n}, "%s: at most "+plural.Of(n, "handler")+" at once from now on, until the process ends or reads its settings again.")
 		},
 		"rate": func(v *view) (string, error) {
 			rate, err := strconv.ParseFloat(v.PostFormValue("rate"), 64)
 			if err != nil {
-				return "", errors.New("The rate is not a number: give how many handlers may start a second, 0 for any number.") //nolint:staticcheck,revive // ST1005
+				return "", errors.New("The rate is not a number: give how many handlers may start a second, 0 for any number.")
 			}
 			return v.act("rate", admin.Rate{Rate: &rate}, "%s: the rate is "+v.PostFormValue("rate")+"/s from now on (0: any).")
 		},

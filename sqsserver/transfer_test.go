@@ -150,7 +150,7 @@ func TestTransferRefuses(t *testing.T) {
 				refused++
 			}
 		}
-		if left, err := k.Messages("from", sqsserver.Page{}); err != nil || refused != 1 || len(left) != 1 || left[0].Receives != int(again[0].Attributes.ApproximateReceiveCount) {
+		if left, err := k.Messages("from", sqsserver.Page{}); err != nil || refused != 1 || len(left) != 1 || left[0].Receives != again[0].Attributes.ApproximateReceiveCount {
 			t.Errorf("%d were refused, and %d are left", refused, len(left))
 		}
 	})

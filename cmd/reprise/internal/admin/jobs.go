@@ -34,6 +34,9 @@ type Job struct {
 	Matched int `json:"matched"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
+	// Busy is how many were passed over because a consumer has them, or because they are delayed, where
+	// that can be seen.
+	Busy int `json:"busy,omitempty"`
 	// Sent is how many messages were sent, or would be, by the URL of their queue.
 	Sent map[string]int `json:"sent,omitempty"`
 	// Left is how many were left, by the reason.

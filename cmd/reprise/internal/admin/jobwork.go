@@ -61,7 +61,7 @@ func (a *API) send(ctx context.Context, j *job) error {
 		report, err = r.Run(ctx, j.stop)
 	}
 	a.update(j, func(s *Job) {
-		s.Sent, s.Left, s.Done, s.Failed = report.Sent, report.Left, 0, 0
+		s.Sent, s.Left, s.Busy, s.Done, s.Failed = report.Sent, report.Left, report.Busy, 0, 0
 		for _, n := range report.Sent {
 			s.Done += n
 		}
@@ -100,6 +100,7 @@ func (a *API) inspect(ctx context.Context, j *job) error {
 		var doomed []sqsserver.Shown
 		for i := range infos {
 			if infos[i].State != sqsserver.Visible { // somebody works on it
+				a.update(j, func(s *Job) { s.Busy++ })
 				continue
 			}
 			m := messageOf(j.from.URL, &infos[i]).Message

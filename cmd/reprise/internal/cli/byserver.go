@@ -46,7 +46,7 @@ func (a *app) byServer(q serverQueues, request admin.JobRequest, selection *sele
 		}
 		arn, err := arnOf(ctx, q.client, url)
 		if err != nil {
-			return j, false, nil //nolint:nilerr // the command itself says why
+			return j, false, nil // the command itself says why
 		}
 		*name = *arn
 	}
@@ -68,6 +68,9 @@ func (a *app) byServer(q serverQueues, request admin.JobRequest, selection *sele
 		return j, true, fmt.Errorf("the server at %s has not said whether it began: %w: see what is in the queues, and run it again", q.endpoint, err)
 	}
 	j, err = a.await(server, j, words)
+	if j.Busy > 0 {
+		fmt.Fprintf(a.stderr, "reprise: %s in flight or delayed left alone: reprise peek --hidden shows who has them\n", plural.Of(j.Busy, "message"))
+	}
 	return j, true, err
 }
 

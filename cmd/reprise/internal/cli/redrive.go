@@ -100,6 +100,9 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if !(f.rate >= 0 && f.rate < 1e6) {
 		return usage(fmt.Errorf("--rate is %g: pass how many letters a second, or leave it out", f.rate))
 	}
+	if _, err := queueName("QUEUE", queue); err != nil {
+		return usage(err)
+	}
 	selection, err := f.selection.selection()
 	if err != nil {
 		return usage(err)

@@ -146,7 +146,7 @@ func (w *witnesses) traceOfServer(ctx context.Context, id string, looks []*look)
 	case err != nil && mayKnow(err):
 		return nil, true, untold(looks, err)
 	case err != nil:
-		return nil, false, nil // the server does not have stories: the messages are received
+		return nil, false, nil //nolint:nilerr // the server does not have stories: the messages are received
 	}
 	for _, p := range story.Places {
 		url := strings.TrimSuffix(looks[0].target.url, operate.NameOf(looks[0].target.url)) + p.Queue

@@ -162,6 +162,7 @@ func (p *inside) choose(ctx context.Context, infos []sqsserver.MessageInfo) (cho
 	for i := range infos {
 		info := &infos[i]
 		if info.State != sqsserver.Visible { // somebody works on it
+			p.report.Busy++
 			continue
 		}
 		if p.Max > 0 && p.taken == p.Max {

@@ -67,6 +67,9 @@ type Report struct {
 	// Left is how many letters are still in the dead-letter queue, by the reason: they were not
 	// sent back, or could not be deleted afterwards.
 	Left map[string]int
+	// Busy is how many messages were passed over because a consumer has them, or because they are
+	// delayed. Only RunInside sees those.
+	Busy int
 	// Stopped reports that Run was stopped, and may not have received all letters.
 	Stopped bool
 }

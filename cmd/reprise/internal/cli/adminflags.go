@@ -25,7 +25,9 @@ type adminFlags struct {
 
 const aboutAdmin = `The admin API, ` + admin.Path + `, shows and controls the process: see reprise consumers
 and reprise pause. Only programs of this machine may call it, or with --admin-token
-clients that have the token; the pages of a browser may not.`
+clients that have the token. The dashboard, at /, follows the same rule: browsers
+of this machine may see it, and with a token it asks for that once. Pages of other
+origins may call neither.`
 
 func (f *adminFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.token, "admin-token", "", "`place` of the token of the admin API: file:PATH or env:VARIABLE (default: none; only this machine may call)")

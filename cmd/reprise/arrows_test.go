@@ -28,7 +28,7 @@ internal/cli                | admin awsclient children choice configfile daemon 
                             | operate plural queuebench redrive review                | simulate                                |
                             | simreport telemetry terminal                            |                                         |
                             | lambda/emulator lambda/stack lambda/template            |                                         |
-internal/dashboard          | admin operate playground plural                         | plan                                    |
+internal/dashboard          | admin operate playground plural terminal                | plan sqsserver                          |
 internal/admin              | latency operate plural redrive telemetry terminal       | root plan retry sqsserver               | aws
 internal/release            | cli                                                     |                                         | cobra x
 internal/configfile         | daemon yamltext                                         | sqsserver                               | cobra yaml

@@ -187,7 +187,7 @@ func TestOverview(t *testing.T) {
 		t.Fatalf("%d %s", got.StatusCode, got.text)
 	}
 	attention, table, _ := strings.Cut(got.text, `<h2 id="queues">`)
-	if !strings.Contains(attention, "there is 1 dead letter.") && !strings.Contains(attention, "there are 1 dead letter.") {
+	if !strings.Contains(attention, "it has 1 dead letter.") {
 		t.Errorf("the dead letter is not told:\n%s", attention)
 	}
 	if dead, live := strings.Index(table, ">orders-dead</a>"), strings.Index(table, ">orders</a>"); dead < 0 || live < dead {

@@ -116,7 +116,7 @@ func Queues(described []Described, p retry.Policy, settings plan.Settings, compl
 // diagnose adds the findings about the queue's messages, and those of the plan.
 func (q *Queue) diagnose(own plan.Queue, p retry.Policy, settings plan.Settings, known bool) {
 	if waiting := q.Visible + q.InFlight + q.Delayed; waiting > 0 && len(q.DeadLettersOf) > 0 {
-		q.add(plan.Warning, CodeDeadLetters, fmt.Sprintf("there are %s.", plural.Of(waiting, "dead letter")), "find out why with reprise dead "+q.Name+", then redrive or delete them.")
+		q.add(plan.Warning, CodeDeadLetters, fmt.Sprintf("it has %s.", plural.Of(waiting, "dead letter")), "find out why with reprise dead "+q.Name+", then redrive or delete them.")
 	}
 	if q.InFlight >= nearQuota {
 		q.add(plan.Error, CodeInFlight,

@@ -52,10 +52,11 @@ func (f *adminFlags) config(a *app) (cfg admin.Config, err error) {
 	return cfg, nil
 }
 
-// addAdmin adds the admin API, and the dashboard on top of it, to a daemon or worker.
-func addAdmin(to interface{ Add(daemon.Part) }, cfg admin.Config) {
+// addAdmin adds the admin API, and the dashboard on top of it, to a daemon or worker; functions are those that
+// the process runs, if any.
+func addAdmin(to interface{ Add(daemon.Part) }, cfg admin.Config, functions dashboard.Functions) {
 	api := admin.New(cfg)
-	pages := dashboard.New(dashboard.Config{API: api, Version: cfg.Version, ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Logger: cfg.Logger})
+	pages := dashboard.New(dashboard.Config{API: api, Version: cfg.Version, ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Functions: functions, Logger: cfg.Logger})
 	to.Add(daemon.Part{Name: "the dashboard", Takes: dashboard.Takes, Handler: pages, Stop: pages.Stop})
 	to.Add(daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Stop: api.Stop})
 }
@@ -69,8 +70,8 @@ func running(consumed []daemon.Consumed) (all []admin.Running) {
 	return all
 }
 
-// adminOfDaemon adds the admin API to a daemon.
-func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
+// adminOfDaemon adds the admin API to a daemon; functions are as those of addAdmin.
+func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config, functions dashboard.Functions) {
 	if of.Serving.NoAdmin {
 		return
 	}
@@ -112,7 +113,7 @@ func adminOfDaemon(cfg admin.Config, d *daemon.Daemon, of daemon.Config) {
 		url, err := admin.OneQueue(queue, found)
 		return admin.JobQueue{URL: url, Client: client, Keys: keysOf(d.Consumed())}, err
 	}
-	addAdmin(d, cfg)
+	addAdmin(d, cfg, functions)
 }
 
 // adminOfWorker adds the admin API to a worker. Its queues are those that are consumed, and the
@@ -142,7 +143,7 @@ func adminOfWorker(cfg admin.Config, w *daemon.Worker, of daemon.WorkerConfig) {
 		url, err := admin.OneQueue(queue, found)
 		return admin.JobQueue{URL: url, Client: clients[url], Keys: keysOf(w.Consumed())}, err
 	}
-	addAdmin(w, cfg)
+	addAdmin(w, cfg, nil)
 }
 
 // keysOf returns the keys with which the consumers of a process sign, of which jobs accept any: the

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/daemon"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/emulator"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/stack"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/lambda/template"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
@@ -131,10 +132,14 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	for _, w := range loaded.Warnings {
 		fmt.Fprintf(a.stderr, "reprise: warning: %s\n", w)
 	}
-	log := newFunctionLog(terminal.New(a.stdout.file, os.Getenv), loaded.Functions)
+	log, pages := newFunctionLog(terminal.New(a.stdout.file, os.Getenv), loaded.Functions), new(functionPages)
 	up := stack.Config{
 		File: file, Template: loaded, Server: d.SQS(), Endpoint: d.URL(), QueueURL: d.QueueURL,
-		Region: cfg.Region, AccountID: daemon.Account, TimeScale: f.timeScale, Watch: f.watch, Log: log.print, Logger: cfg.Logger,
+		Region: cfg.Region, AccountID: daemon.Account, TimeScale: f.timeScale, Watch: f.watch, Logger: cfg.Logger,
+		Log: func(line emulator.Line) {
+			log.print(line)
+			pages.keep(line)
+		},
 		AllowOutside: f.allowOutside, PassEnvironment: f.passEnv,
 	}
 	if j := d.Journal(); j != nil {
@@ -144,7 +149,13 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
+	pages.stack = running
 	d.Add(daemon.LambdaPart(running, d.SQS().Pages()))
+	api, err := new(adminFlags).config(a)
+	if err != nil {
+		return errors.Join(err, running.Stop(a.ctx), d.Close())
+	}
+	adminOfDaemon(api, d, cfg, pages)
 	a.announce(d, cfg)
 	fmt.Fprintf(a.stdout, "Lambda API    %s\n", d.URL())
 	a.announceFunctions(running, loaded, d.URL())

@@ -167,7 +167,7 @@ func (f *serverFlags) start(a *app, cfg daemon.Config) (*daemon.Daemon, error) {
 	}
 	roomForGarbage() // not before: opening a large journal leaves much garbage
 	if err == nil {
-		adminOfDaemon(api, d, cfg)
+		adminOfDaemon(api, d, cfg, nil)
 	}
 	return d, err
 }

@@ -34,6 +34,8 @@ type Config struct {
 	ReadOnly bool
 	// Own reports that the process has queues of its own: then looking at them costs nothing.
 	Own bool
+	// Functions are the Lambda functions that the process runs. Default: it runs none.
+	Functions Functions
 	// Logger gets what an operator must know. It is required.
 	Logger *slog.Logger
 }
@@ -58,7 +60,7 @@ type Dashboard struct {
 
 // New returns the dashboard.
 func New(cfg Config) *Dashboard {
-	served := slices.DeleteFunc(slices.Clone(pages), func(p page) bool { return p.own && !cfg.Own })
+	served := slices.DeleteFunc(slices.Clone(pages), func(p page) bool { return p.only != nil && !p.only(&cfg) })
 	d := &Dashboard{cfg: cfg, pages: served, templates: parse(served), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), stop: make(chan struct{})}
 	d.samples = newSampler(cfg.API.Inside("dashboard"), cfg.Own)
 	for _, p := range served {

@@ -56,6 +56,12 @@ const account = "/000000000000/"
 // serve serves a dashboard of an API that change configures.
 func serve(t *testing.T, change func(*admin.Config)) *served {
 	t.Helper()
+	return serveWith(t, change, nil)
+}
+
+// serveWith serves a dashboard that show configures, of an API that change configures.
+func serveWith(t *testing.T, change func(*admin.Config), show func(*dashboard.Config)) *served {
+	t.Helper()
 	s := &served{t: t, log: new(journal)}
 	logger := slog.New(slog.NewTextHandler(s.log, nil))
 	s.sqs = sqsserver.New(sqsserver.Config{})
@@ -89,7 +95,11 @@ func serve(t *testing.T, change func(*admin.Config)) *served {
 		change(&cfg)
 	}
 	api := admin.New(cfg)
-	s.pages = dashboard.New(dashboard.Config{API: api, Version: "v1", ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Logger: logger})
+	shown := dashboard.Config{API: api, Version: "v1", ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Logger: logger}
+	if show != nil {
+		show(&shown)
+	}
+	s.pages = dashboard.New(shown)
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case dashboard.Takes(r):

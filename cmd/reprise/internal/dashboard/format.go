@@ -36,6 +36,7 @@ var functions = template.FuncMap{
 	"ago":     func(at, now time.Time) string { return operate.Ago(now.Sub(at)) },
 	"in":      func(at, now time.Time) string { return operate.Ago(at.Sub(now)) },
 	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+	"clock":   func(at time.Time) string { return at.UTC().Format("15:04:05.000") },
 	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 	"plural":  plural.Of[int],
 	"queue":   queueURL,

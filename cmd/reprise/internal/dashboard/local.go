@@ -18,7 +18,8 @@ import (
 // localPage is for those who try something out: it sends and purges, and sets the faults and the time of the
 // server of this process.
 var localPage = page{
-	path: Path + "local", template: "local", nav: "Local", own: true, live: 2 * time.Second,
+	path: Path + "local", template: "local", nav: "Local", live: 2 * time.Second,
+	only: func(cfg *Config) bool { return cfg.Own },
 	data: func(v *view) (string, any, error) {
 		l, err := v.local()
 		return "Local", l, err

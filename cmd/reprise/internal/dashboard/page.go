@@ -19,8 +19,8 @@ type page struct {
 	path string
 	// template is the name of its template, and nav its name in the navigation; empty: it is not in it.
 	template, nav string
-	// own reports that it is of a process with queues of its own only.
-	own bool
+	// only reports whether a process has the page. Default: each has it.
+	only func(*Config) bool
 	// live is how often it is looked whether the page has changed; 0: it does not change.
 	live time.Duration
 	// data returns the title and what the template shows.
@@ -36,7 +36,7 @@ type page struct {
 }
 
 // pages are those of the dashboard, in the order of the navigation.
-var pages = []page{overviewPage, queuePage, messagePage, deadPage, deadQueuePage, workersPage, playgroundPage, localPage}
+var pages = []page{overviewPage, queuePage, messagePage, deadPage, deadQueuePage, workersPage, lambdaPage, playgroundPage, localPage}
 
 // below is the path of something that belongs to the page.
 func (p page) below(name string) string {

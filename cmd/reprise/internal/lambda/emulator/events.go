@@ -47,6 +47,7 @@ type events struct {
 	mu        sync.Mutex
 	abandoned map[string]int // events lost or, if they are durable, left for the next process, by function
 	earlier   []*event       // of an earlier process, until resume
+	live      map[*event]EventStatus
 }
 
 func newEvents(l *Lambda) (*events, error) {
@@ -73,6 +74,8 @@ func (q *events) resume() {
 	for _, e := range q.earlier {
 		counts[e.function]++
 		q.running.Go(func() {
+			q.track(e, e.due)
+			defer q.untrack(e)
 			if sleep(q.stopping, time.Until(e.due)) {
 				q.run(e)
 			} else {
@@ -102,6 +105,7 @@ func (q *events) accept(function string, inv *invocation) error {
 	}
 	go func() {
 		defer q.running.Done()
+		defer q.untrack(e)
 		q.run(e)
 	}()
 	return nil
@@ -121,6 +125,7 @@ func (q *events) begin() error {
 // run invokes e until it has ended.
 func (q *events) run(e *event) {
 	for {
+		q.track(e, time.Time{})
 		wait, why, err := q.attempt(e)
 		switch {
 		case err != nil:
@@ -136,6 +141,7 @@ func (q *events) run(e *event) {
 			return
 		}
 		e.due = time.Now().Add(wait)
+		q.track(e, e.due)
 		q.kept(e, q.store.put(e))
 		q.log(e, SourcePlatform, fmt.Sprintf("the asynchronous event is invoked again in %v", wait))
 		if !sleep(q.stopping, wait) {

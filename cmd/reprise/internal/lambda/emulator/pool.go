@@ -11,6 +11,7 @@ import (
 type pool struct {
 	lambda   *Lambda
 	function Function // with its defaults
+	counts   *invokeCounts
 
 	mu      sync.Mutex
 	active  int           // invokes that instances have
@@ -22,7 +23,11 @@ type pool struct {
 
 // newPool returns a pool of f. It replaces before; nil: f is new.
 func newPool(l *Lambda, f Function, before *pool) *pool {
-	return &pool{lambda: l, function: f, before: before}
+	p := &pool{lambda: l, function: f, before: before, counts: new(invokeCounts)}
+	if before != nil {
+		p.counts = before.counts
+	}
+	return p
 }
 
 // begin accepts inv, or throttles it.
@@ -31,6 +36,7 @@ func (p *pool) begin(inv *invocation) error {
 	defer p.mu.Unlock()
 	busy := p.busy()
 	if reserved := p.function.Concurrency; reserved != 0 && busy >= reserved {
+		p.counts.throttled.Add(1)
 		return &Error{Status: http.StatusTooManyRequests, Code: "TooManyRequestsException",
 			Message: "Rate Exceeded.", Reason: "ReservedFunctionConcurrentInvocationLimitExceeded"}
 	}
@@ -124,6 +130,7 @@ func (p *pool) end(i *instance) {
 func (p *pool) finish(inv *invocation) {
 	inv.result.RequestID = inv.id
 	inv.result.Log = inv.tail
+	p.counts.ended(inv)
 	close(inv.done)
 	p.lambda.invokes.Done()
 }

@@ -220,6 +220,9 @@ func (s *Stack) Functions() []Function {
 	return functions
 }
 
+// Status returns what each function does now.
+func (s *Stack) Status() []emulator.FunctionStatus { return s.lambda.Status() }
+
 // ServeHTTP answers the Invoke API, and that of the tables.
 func (s *Stack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), table.TargetPrefix) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/repriselambda"
 	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/simulate"
 )
 
 // failuresOf runs so many events of a function that always fails until they are given
@@ -74,6 +75,46 @@ func TestDayOfRetries(t *testing.T) {
 			}
 			low, high := 1.0, math.Pow(2, float64(n-1))
 			checkUniform(t, n, waits[n], low, high)
+		}
+	})
+}
+
+// TestSimulationOfRetries holds the simulated system of package simulate against the retry handler itself:
+// under the default policy, events that always fail have as many runs in each part of the day, to five
+// standard errors, and the last attempt in the last tenth.
+func TestSimulationOfRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events, simulated = 60, 10_000
+		r, err := simulate.RunAsyncLambda(t.Context(), simulate.AsyncLambda{Events: simulated, Fails: 1, Takes: simulate.Constant(time.Millisecond), Receive: simulate.Constant(time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Expired != simulated || r.Last < 23*time.Hour || r.Last > 24*time.Hour+3*time.Second {
+			t.Errorf("%d of %d simulated events are given up for their age, and the last run begins after %v", r.Expired, simulated, r.Last)
+		}
+		failures := failuresOf(t, events, repriselambda.RetryConfig{})
+		parts := []int{0, 1, 10, 60, 600, 24*60 - 144, 24*60 + 1} // in minutes
+		for i, from := range parts[:len(parts)-1] {
+			to := parts[i+1]
+			want := 0.0
+			for _, runs := range r.Minutes[from:min(to, len(r.Minutes))] {
+				want += float64(runs) / simulated
+			}
+			sum, squares := 0.0, 0.0
+			for _, times := range failures {
+				runs := 0.0
+				for _, at := range times {
+					if after := int(at.Sub(times[0]) / time.Minute); after >= from && after < to {
+						runs++
+					}
+				}
+				sum, squares = sum+runs, squares+runs*runs
+			}
+			mean := sum / events
+			deviation := math.Sqrt(max(squares/events-mean*mean, 0.01))
+			if tolerance := 5 * deviation / math.Sqrt(events); math.Abs(mean-want) > tolerance {
+				t.Errorf("from minute %d to %d an event has %.3f runs on average, and %.3f +- %.3f if simulated", from, to, mean, want, tolerance)
+			}
 		}
 	})
 }

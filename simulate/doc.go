@@ -6,7 +6,8 @@
 // A [Scenario] that is Fluid has expected numbers of messages simulated in the place of single ones, so
 // that a billion messages a day take about a second. [NewSchedule] needs no queue: it draws the
 // attempts of many messages from a policy alone.
-// [Contend] repeats the published experiment that compares the jitters.
+// [Contend] repeats the published experiment that compares the jitters. [RunAsyncLambda] simulates an
+// asynchronous Lambda function whose failures are retried from a queue.
 //
 // The model: messages arrive as [Traffic] says; consumers receive them over a network with latency
 // and faults; each run of a handler makes one request to a dependency that may have a capacity and

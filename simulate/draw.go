@@ -18,6 +18,8 @@ const (
 	forProbe
 	forGroup
 	forFluid
+	forRequest
+	forReceive
 )
 
 // mix is the finalizer of SplitMix64.

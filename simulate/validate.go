@@ -153,11 +153,15 @@ func (c *checks) dependency(d *Dependency) {
 			c.add("dependency.burst", d.Burst, fmt.Sprintf("set 1 to %d requests", MaxMessages))
 		}
 	}
-	c.count("the length of dependency.outages", len(d.Outages), 0, 1000)
-	byStart := slices.Clone(d.Outages)
+	c.outages("dependency.outages", d.Outages)
+}
+
+func (c *checks) outages(name string, outages []Outage) {
+	c.count("the length of "+name, len(outages), 0, 1000)
+	byStart := slices.Clone(outages)
 	slices.SortFunc(byStart, func(a, b Outage) int { return int(max(min(a.At-b.At, 1), -1)) })
 	for i, o := range byStart {
-		field := fmt.Sprintf("dependency.outages[%d].", slices.Index(d.Outages, o))
+		field := fmt.Sprintf("%s[%d].", name, slices.Index(outages, o))
 		c.between(field+"at", o.At, 0, MaxHorizon)
 		c.between(field+"for", o.For, 1, MaxHorizon)
 		c.between(field+"takes", o.Takes, 0, maxTakes)

@@ -118,7 +118,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags.StringVar(&f.sweep, "sweep", "", "vary one parameter: `base=1s..1m`, or concurrency=10,20,50")
 	flags.StringVar(&f.find, "find", "", "conditions on metrics, such as `'p99<10m, dead=0'`")
 	flags.StringVar(&f.format, "format", simulateFormats[0], strings.Join(simulateFormats, ", "))
-	cmd.AddCommand(a.simulateSchedule(), a.simulateContention())
+	cmd.AddCommand(a.simulateSchedule(), a.simulateContention(), a.simulateAsyncLambda())
 	return cmd
 }
 

@@ -12,6 +12,7 @@ func TestInterruptedAlone(t *testing.T) {
 	for name, args := range map[string][]string{
 		"policy: ": {"schedule", "exponential(base=1s) attempts=1000", "--messages", "1000000"},
 		"clients":  {"contention", "--clients", "20", "--trials", "1000000"},
+		"events":   {"async-lambda", "--events", "1000000"},
 	} {
 		for _, format := range aloneFormats {
 			out, err := os.Create(filepath.Join(t.TempDir(), "out"))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -166,6 +167,8 @@ func (all Schedules) SVG() string {
 // graph is a picture of lines over a linear axis.
 type graph struct {
 	heading, x, y string
+	most          float64 // x reaches at least so far
+	logarithmic   bool    // y's scale is that of log(1+y)
 	lines         []graphLine
 }
 
@@ -178,13 +181,19 @@ type graphLine struct {
 const graphHeight = 280
 
 func (g graph) svg() string {
-	mostX, mostY := 1.0, 0.0
+	mostX, mostY := max(1, g.most), 0.0
 	for _, l := range g.lines {
 		for _, p := range l.points {
 			mostX, mostY = max(mostX, p[0]), max(mostY, p[1])
 		}
 	}
 	mostY = roundUp(mostY)
+	height := func(y float64) float64 { return y / mostY } // a share of the panel's
+	value := func(height float64) float64 { return mostY * height }
+	if g.logarithmic {
+		height = func(y float64) float64 { return math.Log1p(y) / math.Log1p(mostY) }
+		value = func(height float64) float64 { return math.Expm1(math.Log1p(mostY) * height) }
+	}
 	top := 44 + len(g.lines)*lineHeight
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" role="img">`+"\n", marginLeft+panelWidth+marginRight, top+graphHeight+44)
@@ -196,14 +205,14 @@ func (g graph) svg() string {
 	}
 	for _, share := range []float64{0, 0.25, 0.5, 0.75, 1} {
 		level, across := float64(top)+graphHeight*(1-share), marginLeft+panelWidth*share
-		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#d8dce2"/><text x="%d" y="%.1f" text-anchor="end" fill="#5b6472">%s</text>`+"\n", marginLeft, marginLeft+panelWidth, level, level, marginLeft-5, level+4, number(mostY*share))
+		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#d8dce2"/><text x="%d" y="%.1f" text-anchor="end" fill="#5b6472">%s</text>`+"\n", marginLeft, marginLeft+panelWidth, level, level, marginLeft-5, level+4, number(value(share)))
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#5b6472">%s</text>`+"\n", across, top+graphHeight+14, number(mostX*share))
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle" fill="#1b2430">%s</text><text x="%d" y="%d" fill="#1b2430">%s</text>`+"\n", marginLeft+panelWidth/2, top+graphHeight+32, html.EscapeString(g.x), marginLeft, top-6, html.EscapeString(g.y))
 	for i, l := range g.lines {
 		points := make([]string, len(l.points))
 		for k, p := range l.points {
-			points[k] = fmt.Sprintf("%.1f,%.1f", marginLeft+panelWidth*p[0]/mostX, float64(top)+graphHeight*(1-p[1]/mostY))
+			points[k] = fmt.Sprintf("%.1f,%.1f", marginLeft+panelWidth*p[0]/mostX, float64(top)+graphHeight*(1-height(p[1])))
 		}
 		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.5"%s points="%s"/>`+"\n", colors[i%len(colors)], dash(i), strings.Join(points, " "))
 	}

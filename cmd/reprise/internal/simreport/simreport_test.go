@@ -262,3 +262,36 @@ func TestContention(t *testing.T) {
 	}
 	wellFormed(t, "contention", all.SVG())
 }
+
+// TestAsyncLambdas checks the forms of asynchronous functions.
+func TestAsyncLambdas(t *testing.T) {
+	var all simreport.AsyncLambdas
+	for _, articleAge := range []bool{false, true} {
+		a := simulate.AsyncLambda{Events: 20, Fails: 1, ArticleAge: articleAge, Over: time.Second, Outages: []simulate.Outage{{At: 48 * time.Hour, For: time.Hour}}}
+		if err := a.Policy.UnmarshalText([]byte("constant(1h) jitter=none attempts=unlimited age=2h")); err != nil {
+			t.Fatal(err)
+		}
+		r, err := simulate.RunAsyncLambda(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	text := all.Text()
+	// Runs begin at 0, 1 h and 2 h; or up to 24 h, since each wait begins some seconds later.
+	for _, want := range []string{"20 events within 1s; runs of 100ms; 100 % fail; 100 % of those from 2d on, for 1h\n", "A      20          0                 0       20        0", "minute 1          20   20\n", "hours 2 to 6      40  100\n", "hours 19 to 24     0  120\n", "the article's program"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not say %q:\n%s", want, text)
+		}
+	}
+	raw, err := all.JSON()
+	var read struct{ Runs []struct{ RunsAMinute []int } }
+	if err != nil || json.Unmarshal(raw, &read) != nil || len(read.Runs) != 2 || read.Runs[0].RunsAMinute[60] != 20 {
+		t.Errorf("the JSON is %s, %v", raw, err)
+	}
+	rows, err := all.CSV()
+	if err != nil || !strings.Contains(string(rows), ",false,60,20\n") || !strings.Contains(string(rows), ",true,0,20\n") {
+		t.Errorf("the CSV is %s, %v", rows, err)
+	}
+	wellFormed(t, "asynchronous functions", all.SVG())
+}

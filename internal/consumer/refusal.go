@@ -139,7 +139,7 @@ func (c *Machine) fallBack(d *Delivery, now time.Time) {
 		c.isolate(d, now)
 		return
 	}
-	d.verdict.requeue, d.verdict.alone = byVisibility, false
+	d.verdict.requeue = byVisibility
 	d.verdict = c.withoutCopy(d, d.verdict, now)
 	switch {
 	case d.verdict.Outcome == OutcomeDeadLetter:

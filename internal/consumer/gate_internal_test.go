@@ -57,6 +57,18 @@ func TestManyKeysUnpauseNone(t *testing.T) {
 	}
 }
 
+// TestManyPausedKeys: where all gates are of keys that an operator has paused, another key that fails
+// gets none.
+func TestManyPausedKeys(t *testing.T) {
+	c := at(New(Settings{Concurrency: 2, Prefetch: 10, Settings: leased, Keyed: true, Threshold: 20}), 0)
+	for n := range maxGates {
+		c.SetKeyPaused(strconv.Itoa(n), true)
+	}
+	if g := c.watch("key"); g != nil || len(c.gates.byKey) != maxGates {
+		t.Errorf("the key gets the gate %v, and there are %d", g, len(c.gates.byKey))
+	}
+}
+
 // TestWaitAskedForInAnOutage: a message whose handler has asked for a wait is not visible before
 // it is over, also if it fails in an outage and cannot be held.
 func TestWaitAskedForInAnOutage(t *testing.T) {
@@ -87,5 +99,19 @@ func TestWaitAskedForInAnOutage(t *testing.T) {
 		if tt.asked > 0 && got.Due.Before(v.Due) {
 			t.Errorf("%s: it comes again at %v, want %v at the earliest", name, got.Due, v.Due)
 		}
+	}
+}
+
+// TestGateOfAProbe: a gate without messages and failures stays while its probe is under way, so that no
+// second one starts, and goes when the probe has ended.
+func TestGateOfAProbe(t *testing.T) {
+	c := at(New(Settings{Concurrency: 2, Settings: leased, Keyed: true, HasProbe: true}), 0)
+	g := c.addGate("key")
+	number := g.Probe()
+	if c.dropIdleGate(g); len(c.gates.byKey) != 1 {
+		t.Fatal("the gate has gone before its probe has ended")
+	}
+	if c.ProbeEnded(g, number, c.now, nil); len(c.gates.byKey) != 0 {
+		t.Error("the gate is kept when its probe has ended")
 	}
 }

@@ -46,6 +46,7 @@ func TestBatches(t *testing.T)      { follow(t, "batches") }
 func TestOutages(t *testing.T)      { follow(t, "outages") }
 func TestCanaries(t *testing.T)     { follow(t, "canaries") }
 func TestRamps(t *testing.T)        { follow(t, "ramps") }
+func TestRelapses(t *testing.T)     { follow(t, "relapses") }
 func TestKeys(t *testing.T)         { follow(t, "keys") }
 func TestAlone(t *testing.T)        { follow(t, "alone") }
 func TestHung(t *testing.T)         { follow(t, "hung") }

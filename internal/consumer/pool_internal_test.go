@@ -1,6 +1,9 @@
 package consumer
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestWaitingForAQueueTakesNoPlaces: each consumer of a pool waits for its queue with a receive of
 // as many messages as there are places, whether or not the others do.
@@ -35,4 +38,19 @@ func TestOwnConcurrencyInAPool(t *testing.T) {
 	check(3)
 	p.SetConcurrency(50, c.now)
 	check(3)
+}
+
+// TestLeavingAPool: a consumer that has left its pool has no part in it.
+func TestLeavingAPool(t *testing.T) {
+	p := NewPool(5)
+	stays, leaves := at(New(Settings{Settings: leased}), 0), at(New(Settings{Settings: leased}), 0)
+	p.Join(stays, Share{Weight: 1}, true)
+	p.Join(leaves, Share{Weight: 1}, true)
+	leaves.Close()
+	if !p.Leave(leaves) {
+		t.Fatal("it has not left")
+	}
+	if left := slices.Collect(p.Each); !slices.Equal(left, []*Machine{stays}) {
+		t.Errorf("the pool has %d consumers, want the one that stays", len(left))
+	}
 }

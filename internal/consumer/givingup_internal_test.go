@@ -3,6 +3,7 @@ package consumer
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
 )
@@ -25,5 +26,22 @@ func TestDeletesWithoutARunEndNoGivingUp(t *testing.T) {
 	}
 	if settle(OutcomeDelete, true); c.giveUps.Begun() {
 		t.Error("it does not end with successes")
+	}
+}
+
+// TestNoEndOfGivingUpAfterTheStop: an alarm that rings after the stop adds no report.
+func TestNoEndOfGivingUpAfterTheStop(t *testing.T) {
+	c := at(New(Settings{Concurrency: 1, Settings: leased}), 0)
+	for n := range 30 {
+		id := strconv.Itoa(n)
+		c.watchGivingUp(&Delivery{ID: id, OriginID: id, ran: true, verdict: Verdict{Outcome: OutcomeDeadLetter, Reason: retry.ReasonAttempts}}, c.now)
+	}
+	if r, ok := c.NextReport().(GivingUp); !ok || r.Over {
+		t.Fatalf("of 30 messages that are given up the report is %v", r)
+	}
+	c.Close()
+	at(c, time.Hour).Ring()
+	if r := c.NextReport(); r != nil {
+		t.Errorf("after the stop it reports %v", r)
 	}
 }

@@ -28,6 +28,22 @@ func (c *Consumer) Wake(keys ...string) int {
 	return inRetryLane + m.Wake(keys...)
 }
 
+// WakeMessage makes one message visible before the end of its backoff, if this process has hidden
+// it, and reports whether it will. The id is the one that SQS has given the message, as in
+// [Message.ID]. The request is sent at once or, while messages of an earlier Wake wait for their
+// turn, before these; the attempt still counts. WakeMessage does not ask breakers to probe.
+//
+// It reports false, and changes nothing, for the messages that [Consumer.Wake] does not wake, for
+// those whose breaker is open or half-open, and when the consumer stops. A message that it reports
+// true for may still become visible by itself only, if SQS refuses the request or its reply is
+// lost: another consumer may have the message then. It may be called at any time from any goroutine.
+func (c *Consumer) WakeMessage(id string) bool {
+	m := c.enter()
+	woken := m.WakeMessage(id)
+	c.leave()
+	return woken || c.retryLane != nil && c.retryLane.WakeMessage(id)
+}
+
 // Probe makes the open breakers of the given keys, or all open breakers if no key is given,
 // probe their dependency at once, and returns how many will. Unlike [Consumer.Wake], Probe
 // wakes no messages itself: the end of the outage does, if the probe succeeds.

@@ -97,6 +97,44 @@ func TestWakeByHand(t *testing.T) {
 	})
 }
 
+// TestWakeMessage: one message in backoff runs now, with the number that its attempt would have had;
+// the others stay hidden until they are due.
+func TestWakeMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		var j journal
+		c := q.Consume(j.handler(func(context.Context, *reprise.Message) error { return errUnavailable }), reprise.Config{
+			Outage: reprise.Outage{Off: true},
+			Retry:  retry.Policy{Backoff: retry.Constant(2 * time.Hour), Jitter: retry.None},
+		})
+		q.Send("a", "b", "c")
+		time.Sleep(time.Minute)
+		messages := q.Messages()
+		if len(messages) != 3 {
+			t.Fatalf("the queue has %d messages, want 3", len(messages))
+		}
+		if c.WakeMessage("00000000-0000-4000-8000-000000000000") {
+			t.Error("a message that nobody knows is said to be woken")
+		}
+		if !c.WakeMessage(messages[1].ID) {
+			t.Fatal("the message is not woken")
+		}
+		time.Sleep(time.Minute)
+		again := 0
+		for _, r := range j.all() {
+			if r.attempt == 2 {
+				again++
+				if r.body != messages[1].Body {
+					t.Errorf("attempt 2 is of %q, want %q", r.body, messages[1].Body)
+				}
+			}
+		}
+		if s := c.Status(); again != 1 || s.Counts.Woken != 1 || s.InBackoff != 3 {
+			t.Errorf("%d second attempts, %d woken, %d in backoff; want 1, 1 and 3", again, s.Counts.Woken, s.InBackoff)
+		}
+	})
+}
+
 // TestWakeLetsBeWhatIsDueSoon: a wake leaves out messages that are due soon, that were received
 // again, or that wait on a FIFO queue: an old handle could take a message from another consumer.
 func TestWakeLetsBeWhatIsDueSoon(t *testing.T) {

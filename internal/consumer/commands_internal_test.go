@@ -123,6 +123,7 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"concurrency":      func() { s.SetConcurrency(s.count(rest)) },
 		"rate":             func() { s.SetRate(s.driver.rate(rest)) },
 		"wake":             func() { s.say("%d will be woken", s.Wake(w...)) },
+		"wake-message":     func() { s.say("%s will be woken: %t", rest, s.WakeMessage(rest)) },
 		"probe":            func() { s.say("%d will probe", s.Probe(w...)) },
 		"learned":          func() { s.Learned(s.factsOf(w)) },
 		"unlearned":        func() { s.Unlearned(s.factsOf(w)) },

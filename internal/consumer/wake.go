@@ -32,9 +32,35 @@ const (
 func (c *Machine) Wake(keys ...string) int {
 	c.Probe(keys...)
 	return c.wake(func(r *memory.Note) bool {
-		g := c.gates.byKey[r.Key]
-		return isNamed(keys, r.Key) && (g == nil || g.State() == breaker.Closed || g.State() == breaker.Ramping)
+		return isNamed(keys, r.Key) && c.isOpenFor(r)
 	}, c.now)
+}
+
+// WakeMessage wakes the hidden message with that id before all others that wait to be woken, and
+// reports whether it will be woken.
+func (c *Machine) WakeMessage(id string) bool {
+	r := c.memory.Recall(id, c.now)
+	if c.draining || c.closed || !wakeable(r, c.now) || !c.isOpenFor(r) {
+		return false
+	}
+	if i := slices.Index(c.waker.ids, id); i >= 0 {
+		c.waker.ids = slices.Delete(c.waker.ids, i, i+1)
+	} else if r.Waking {
+		return true // the request is under way
+	}
+	r.Waking = true
+	r.Due = time.Time{} // as in wake
+	c.waker.ids = slices.Insert(c.waker.ids, 0, id)
+	if !c.waker.active {
+		c.wakeNext(c.now)
+	}
+	return true
+}
+
+// isOpenFor reports whether r's message would go to a handler, as far as its breaker decides.
+func (c *Machine) isOpenFor(r *memory.Note) bool {
+	g := c.gates.byKey[r.Key]
+	return g == nil || g.State() == breaker.Closed || g.State() == breaker.Ramping
 }
 
 // Probe makes the next probe of the open breakers of these keys, or of all if none is given, due

@@ -134,6 +134,44 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// TestWakeOneMessage: one message of two that wait for their retry is woken by its id, and one that does not wait is
+// named as such.
+func TestWakeOneMessage(t *testing.T) {
+	t.Parallel()
+	target := newControlled(t)
+	target.broken.Store(true)
+	p := start(t, "up", "--memory", "--addr", "127.0.0.1:0", "--queue", "orders", "--url", target.URL, "--retry", "constant(1h) jitter=none attempts=9")
+	endpoint := p.await("SQS endpoint  ")
+	sendOrders(t, endpoint, 2)
+	awaitConsumer(t, endpoint, "orders", func(c map[string]any) bool { return c["in_backoff"] == 2.0 && c["settling"] == 0.0 })
+	hidden := reprise(t, "", "peek", "orders", "--hidden", "--json", "--admin", endpoint, "--endpoint", endpoint)
+	var ids []string
+	for line := range strings.Lines(hidden.stdout) {
+		var m struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		ids = append(ids, m.ID)
+	}
+	if len(ids) != 2 {
+		t.Fatalf("peek: %+v", hidden)
+	}
+	const unknown = "00000000-0000-4000-8000-000000000000"
+	got := reprise(t, "", "wake", "orders", "--id", ids[1], "--id", unknown, "--admin", endpoint)
+	if got.code == 0 || !strings.Contains(got.stderr, "orders: woke 1 message") || !strings.Contains(got.stderr, "not woken: "+unknown+":") {
+		t.Errorf("wake: %+v", got)
+	}
+	awaitConsumer(t, endpoint, "orders", func(c map[string]any) bool {
+		counts := c["counts"].(map[string]any)
+		return counts["woken"] == 1.0 && counts["attempts"] == 3.0
+	})
+	if got := reprise(t, "", "wake", "--all", "--id", ids[0], "--admin", endpoint); got.code != 2 || !strings.Contains(got.stderr, "messages of one queue") {
+		t.Errorf("wake --all --id: %+v", got)
+	}
+}
+
 // TestControlOfKeys: one key is paused, the others are worked off.
 func TestControlOfKeys(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 )
 
-// Keys is the body of pause, resume, wake and probe.
+// Keys is the body of pause, resume and probe.
 type Keys struct {
 	// Keys are those that messages have by the consumer's setting. Default: the whole consumer is
 	// meant.
@@ -21,6 +21,28 @@ type Keys struct {
 func (k Keys) check() error {
 	if k.Keys != nil && len(k.Keys) == 0 {
 		return errors.New("keys is empty: name some, or leave it out for the whole consumer")
+	}
+	return nil
+}
+
+// Wake is the body of wake.
+type Wake struct {
+	Keys
+	// Messages are the ids of single messages to wake. Default: all of the keys.
+	Messages []string `json:"messages,omitempty"`
+}
+
+// maxWoken is how many messages one request names: each is looked for, and goes before all others.
+const maxWoken = 1000
+
+func (w Wake) check() error {
+	switch {
+	case w.Messages == nil:
+		return w.Keys.check()
+	case w.Keys.Keys != nil:
+		return errors.New("it has keys and messages: send one of them")
+	case len(w.Messages) == 0 || len(w.Messages) > maxWoken:
+		return fmt.Errorf("messages has %d ids: name 1 to %d, or leave it out for all", len(w.Messages), maxWoken)
 	}
 	return nil
 }
@@ -49,6 +71,8 @@ type Done struct {
 	// Woken is how many messages wake makes visible, Probing how many breakers probe.
 	Woken   int `json:"woken,omitempty"`
 	Probing int `json:"probing,omitempty"`
+	// NotWoken are the ids that wake was given, of messages that it cannot make visible.
+	NotWoken []string `json:"not_woken,omitempty"`
 }
 
 // act makes an operation that calls do for a consumer. The log gets one line for each call, also
@@ -100,8 +124,18 @@ func setRate(c *reprise.Consumer, to Rate) (Done, error) {
 	return Done{}, c.SetRate(*to.Rate)
 }
 
-func wake(c *reprise.Consumer, k Keys) (Done, error) {
-	return Done{Woken: c.Wake(k.Keys...)}, nil
+func wake(c *reprise.Consumer, w Wake) (done Done, err error) {
+	if w.Messages == nil {
+		return Done{Woken: c.Wake(w.Keys.Keys...)}, nil
+	}
+	for _, id := range w.Messages {
+		if c.WakeMessage(id) {
+			done.Woken++
+		} else {
+			done.NotWoken = append(done.NotWoken, id)
+		}
+	}
+	return done, nil
 }
 
 func probe(c *reprise.Consumer, k Keys) (Done, error) {

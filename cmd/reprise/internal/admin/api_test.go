@@ -217,6 +217,7 @@ func TestActions(t *testing.T) {
 		{"orders/rate", `{"rate":0}`, func(c admin.Consumer) bool { return c.Rate == 0 }},
 		{"mail/pause", `{}`, func(c admin.Consumer) bool { return c.Paused && c.RetryLane.Paused }},
 		{"orders/wake", `{}`, func(c admin.Consumer) bool { return c.Health == "new" }},
+		{"mail/wake", `{"messages":["x"]}`, func(c admin.Consumer) bool { return c.Counts.Woken == 0 }},
 		{"orders/probe", `{"keys":["acme"]}`, func(c admin.Consumer) bool { return c.Health == "new" }},
 	} {
 		before := s.log.String()
@@ -267,6 +268,8 @@ func TestMistakes(t *testing.T) {
 		{"POST", "consumers/orders/concurrency", `{"concurrency":1.5}`, 400, "bad-request", "1.5"},
 		{"POST", "consumers/orders/rate", `{}`, 400, "bad-request", "rate is missing"},
 		{"POST", "consumers/orders/rate", `{"rate":-1}`, 400, "bad-request", "rate of -1 is out of range"},
+		{"POST", "consumers/orders/wake", `{"messages":[]}`, 400, "bad-request", "name 1 to 1000"},
+		{"POST", "consumers/orders/wake", `{"messages":["x"],"keys":["acme"]}`, 400, "bad-request", "send one of them"},
 		{"POST", "consumers/orders/wake", long, 413, "too-large", "2162688 bytes"},
 	} {
 		status, text := s.call(test.method, "/admin/v1/"+test.path, test.body)

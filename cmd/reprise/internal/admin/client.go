@@ -83,7 +83,7 @@ func (c *Client) Stats(ctx context.Context) (s Stats, err error) {
 	return s, err
 }
 
-// Act has something done to the consumer of a queue; how is [Keys], [Concurrency] or [Rate].
+// Act has something done to the consumer of a queue; how is [Keys], [Wake], [Concurrency] or [Rate].
 func (c *Client) Act(ctx context.Context, queue, action string, how any) (done Done, err error) {
 	err = c.call(ctx, http.MethodPost, "consumers/"+url.PathEscape(queue)+"/"+action, how, &done)
 	return done, err

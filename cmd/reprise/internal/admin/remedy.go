@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -35,10 +36,11 @@ func (a *API) messageAction(name string, do func(server *sqsserver.Server, queue
 		if err != nil {
 			return done, inspectError(err)
 		}
+		woken := false
 		if name == MessageRelease {
-			err = a.releasable(queue, &info)
+			woken, err = a.release(queue, &info)
 		}
-		if err == nil {
+		if err == nil && !woken {
 			if err = do(server, queue, id); err != nil {
 				err = problem(http.StatusConflict, "refused", "%s", strings.TrimPrefix(err.Error(), "sqsserver: "))
 			}
@@ -48,20 +50,32 @@ func (a *API) messageAction(name string, do func(server *sqsserver.Server, queue
 	}
 }
 
-// releasable returns why it is of no use to make a message visible.
-func (a *API) releasable(queue string, info *sqsserver.MessageInfo) error {
+// release has the consumer of the process wake a message that it has hidden until its retry, since it would hide
+// again what is visible before that. It reports false for a message that the server can make visible, and an error
+// for one that stays hidden.
+func (a *API) release(queue string, info *sqsserver.MessageInfo) (woken bool, err error) {
 	if info.State == sqsserver.Visible {
-		return problem(http.StatusConflict, "refused", "the message is visible already")
+		return false, problem(http.StatusConflict, "refused", "the message is visible already")
 	}
-	m := messageOf(queue, info)
 	asks := a.asker(queue)
-	if asks.of == nil || heldBy(*asks.of, info.ID) == nil {
-		return nil
+	if asks.of == nil {
+		return false, nil
 	}
-	standing := asks.standing(&m, "")
-	return problem(http.StatusConflict, "refused",
-		"the consumer of this process knows the message (%s) and would hide it again until it is due: wake the consumer, which starts the next attempts of all messages that wait", standing.State)
+	held := heldBy(*asks.of, info.ID)
+	switch {
+	case held == nil:
+		return false, nil
+	case held.Stage != reprise.StageBackoff.String():
+		m := messageOf(queue, info)
+		return false, problem(http.StatusConflict, "refused", "the consumer of this process has the message (%s): wait until its attempt has ended", asks.standing(&m, "").State)
+	case !asks.of.WakeMessage(info.ID):
+		return false, problem(http.StatusConflict, "refused", "the consumer of this process has hidden the message until its retry, and %s", notWoken)
+	}
+	return true, nil
 }
+
+// notWoken is why a consumer does not wake a message that waits for its retry.
+const notWoken = "cannot wake it: it is due within 15 seconds, it is of a FIFO queue, its circuit breaker is open, the consumer stops, or SQS has not yet acknowledged that it is hidden"
 
 // ActOnMessage does something to a message of the process's own queues: one of the actions above.
 func (c *Client) ActOnMessage(ctx context.Context, queue, id, action string) error {

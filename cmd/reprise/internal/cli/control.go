@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,7 +23,7 @@ type controlFlags struct {
 	address, token string
 	output         outputFlags
 	all            bool
-	keys           []string
+	keys, ids      []string
 }
 
 // The environment variables of the flags.
@@ -134,7 +135,8 @@ time has passed: reprise wake hastens it.`},
 		{"wake", "Run now the messages that wait for their retry", `Make messages visible that the process has hidden until the end of their backoff, at a
 rate at which the consumer can handle them; attempts stay counted. Open breakers
 probe at once. Messages of FIFO queues, those that are due within 15 s, and those that
-another process has hidden are not woken.`},
+another process has hidden are not woken. With --id only these messages are woken, before
+all others, and no breaker probes.`},
 		{"probe", "Make open circuit breakers probe now", `Make open circuit breakers test at once whether their dependency is available again. If
 it is, the messages that wait for it run.`},
 	} {
@@ -151,12 +153,18 @@ it is, the messages that wait for it run.`},
 			if f.all == (len(queues) > 0) {
 				return usage(errors.New("name the queues, or pass --all for all that the process consumes"))
 			}
-			how := admin.Keys{Keys: f.keys}
-			return a.act(&f, queues, action.name, how)
+			if len(f.ids) > 0 {
+				return a.wakeMessages(&f, queues)
+			}
+			return a.act(&f, queues, action.name, admin.Keys{Keys: f.keys})
 		})
 		f.register(cmd)
 		cmd.Flags().BoolVar(&f.all, "all", false, "all queues that the process consumes")
 		cmd.Flags().StringArrayVar(&f.keys, "key", nil, "only messages of this `key`, see --outage-key of reprise run; repeatable")
+		if action.name == "wake" {
+			cmd.Flags().StringArrayVar(&f.ids, "id", nil, "only the message of this `id`, as reprise peek prints it; repeatable")
+			cmd.Example += "\n  reprise wake orders --id 3b12f1df-5232-4804-897e-917bf397618a"
+		}
 		all = append(all, cmd)
 	}
 	return all
@@ -234,6 +242,7 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		}
 	}
 	var after []admin.Consumer
+	var asleep []string // ids of messages that were named and not woken
 	for _, queue := range queues {
 		done, err := client.Act(ctx, queue, action, how)
 		if err != nil {
@@ -241,7 +250,10 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 		}
 		switch action {
 		case "wake":
-			fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, wokenText(done.Woken))
+			if done.Woken > 0 || len(done.NotWoken) == 0 {
+				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, wokenText(done.Woken))
+			}
+			asleep = append(asleep, done.NotWoken...)
 		case "probe":
 			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", done.Consumer.Queue, plural.Of(done.Probing, "breaker"))
 		}
@@ -254,7 +266,19 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 	if !f.output.asJSON(a) {
 		fmt.Fprint(a.stdout, admin.ConsumersText(after, time.Now(), a.width()))
 	}
+	if len(asleep) > 0 {
+		return fmt.Errorf("not woken: %s: none of them waits for a retry that this process can hasten; "+
+			"those that are due within 15 s, of FIFO queues, behind an open breaker or hidden by another process stay hidden: reprise trace ID shows where one is", strings.Join(asleep, ", "))
+	}
 	return nil
+}
+
+// wakeMessages has single messages of one queue woken.
+func (a *app) wakeMessages(f *controlFlags, queues []string) error {
+	if len(queues) != 1 || len(f.keys) > 0 {
+		return usage(errors.New("--id names messages of one queue: name that queue, without --all and --key"))
+	}
+	return a.act(f, queues, "wake", admin.Wake{Messages: f.ids})
 }
 
 // wokenText is what wake has done.

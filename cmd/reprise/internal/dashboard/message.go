@@ -16,9 +16,9 @@ var messagePage = page{
 		if err != nil {
 			return "", nil, err
 		}
-		p := &messageView{Queue: queue, Message: m, Body: newBody(m.Body)}
+		p := &messageView{Queue: queue, Message: m, Body: newBody(m.Body), Now: v.now}
 		if q, err := v.queue(queue); err == nil {
-			p.DeadQueue, p.IsDead, p.Consumed = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil
+			p.DeadQueue, p.IsDead, p.Consumed, p.FIFO = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil, q.FIFO
 		}
 		return "Message " + id, p, nil
 	},
@@ -26,6 +26,9 @@ var messagePage = page{
 		"story": func(v *view) (any, error) { return v.api.Story(v.Context(), v.PathValue("message")) },
 	},
 	actions: map[string]func(*view) (string, error){
+		"retry": func(v *view) (string, error) { // the API has the consumer wake it
+			return "The consumer starts the next attempt as soon as a handler is free.", v.onMessage(admin.MessageRelease)
+		},
 		admin.MessageRelease: func(v *view) (string, error) {
 			return "The message is visible now.", v.onMessage(admin.MessageRelease)
 		},
@@ -52,6 +55,8 @@ type messageView struct {
 	DeadQueue string
 	IsDead    bool
 	Consumed  bool // by this process
+	FIFO      bool
+	Now       time.Time
 }
 
 // URL is that of the page.
@@ -66,6 +71,25 @@ func (m *messageView) SelectURL() string {
 func (m *messageView) Known() bool {
 	s := m.Message.Standing
 	return s != nil && (s.State == operate.StandingRetry || s.State == operate.StandingWorking || s.State == operate.StandingSettling || s.State == operate.StandingHeld) && m.Consumed
+}
+
+// Retry reports that the consumer of this process has hidden it until its next attempt, and NoRetry why it cannot be
+// made to start that now; empty: it can.
+func (m *messageView) Retry() bool {
+	return m.Known() && m.Message.Standing.State == operate.StandingRetry
+}
+
+// wakeMargin is how long before its retry a consumer does not wake a message: see reprise.Consumer.Wake.
+const wakeMargin = 15 * time.Second
+
+func (m *messageView) NoRetry() string {
+	switch {
+	case m.FIFO:
+		return "on a FIFO queue a message that is made visible early could change places with the others of its group."
+	case m.Message.Standing.Until.Sub(m.Now) <= wakeMargin:
+		return "it is due within 15 seconds."
+	}
+	return ""
 }
 
 // Hidden reports that it is not visible.

@@ -1,9 +1,18 @@
 package dashboard_test
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/retry"
 )
 
 // TestMessage: where it stands, its body as a tree, its story, and what can be done to it.
@@ -36,4 +45,52 @@ func TestMessage(t *testing.T) {
 	if got := s.do("POST", path+"/delete", url.Values{}, s.browser()...); got.StatusCode != 200 || s.inQueue("orders-dead") != 0 {
 		t.Errorf("delete: %d %s", got.StatusCode, got.text)
 	}
+}
+
+// TestRetryNow: a message that the consumer of the process has hidden until its retry is offered to be retried now,
+// and then runs; one that the consumer does not know is offered to be made visible.
+func TestRetryNow(t *testing.T) {
+	t.Parallel()
+	var consumer *reprise.Consumer
+	var s *served
+	s = serve(t, func(cfg *admin.Config) {
+		cfg.Consumers = func() []admin.Running {
+			return []admin.Running{{URL: s.URL + account + "orders", Consumer: consumer}}
+		}
+	})
+	var attempts atomic.Int32
+	consumer, err := reprise.New(s.client, s.URL+account+"orders", reprise.HandlerFunc(func(context.Context, *reprise.Message) error {
+		attempts.Add(1)
+		return errors.New("out of paper")
+	}), reprise.Config{Logger: slog.New(slog.DiscardHandler), Retry: retry.Policy{Backoff: retry.Constant(time.Hour), Jitter: retry.None}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.send("orders", "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- consumer.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	path := "/ui/queues/orders/messages/" + id
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s does not come: %s", what, s.do("GET", path, nil).text)
+			}
+		}
+	}
+	await("the button", func() bool { return strings.Contains(s.do("GET", path, nil).text, `action="`+path+`/retry"`) })
+	if text := s.do("GET", path, nil).text; strings.Contains(text, `action="`+path+`/release"`) {
+		t.Errorf("it is offered to be made visible, too:\n%s", text)
+	}
+	await("the retry", func() bool { // SQS acknowledges that the message is hidden a little later
+		return strings.Contains(s.do("POST", path+"/retry", url.Values{}, s.browser()...).text, "starts the next attempt")
+	})
+	await("the second attempt", func() bool { return attempts.Load() == 2 })
 }

@@ -328,6 +328,25 @@ func (s *Server) Release(queue, messageID string) error {
 	})
 }
 
+// maxHidden is for how long SQS can hide a message.
+const maxHidden = 12 * time.Hour
+
+// Hide hides a visible message of a standard queue for a time, as if it had been sent with such a
+// delay: more than zero, and at most twelve hours. Its receive count stays.
+func (s *Server) Hide(queue, messageID string, d time.Duration) error {
+	return s.onMessage("hide", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
+		switch {
+		case d <= 0 || d > maxHidden:
+			return fmt.Errorf("hiding it for %v is not possible; pass more than 0s and at most 12h", d)
+		case q.Settings().FIFO:
+			return errors.New("a message of a FIFO queue cannot be hidden: later messages of its group could be received before it")
+		case !s.engine.Hide(now, q, r, d):
+			return errors.New("it is in flight or delayed already; release it first")
+		}
+		return nil
+	})
+}
+
 // Delete deletes a message, in whatever state it is.
 func (s *Server) Delete(queue, messageID string) error {
 	return s.onMessage("delete", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {

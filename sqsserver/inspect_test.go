@@ -130,6 +130,35 @@ func TestOperatorActions(t *testing.T) {
 			t.Errorf("received %v, want the message for the second time", messages)
 		}
 	})
+	t.Run("Hide", func(t *testing.T) {
+		b, id := setUp(t)
+		if err := b.server.Hide("q", id, time.Minute); err == nil || !strings.Contains(err.Error(), "release it first") {
+			t.Errorf("hiding a message in flight returned %v", err)
+		}
+		if err := b.server.Release("q", id); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []time.Duration{0, -time.Second, 12*time.Hour + 1} {
+			if err := b.server.Hide("q", id, d); err == nil || !strings.Contains(err.Error(), "at most 12h") {
+				t.Errorf("hiding it for %v returned %v", d, err)
+			}
+		}
+		if err := b.server.Hide("q", id, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if messages := b.receive(b.url); len(messages) != 0 {
+			t.Errorf("received %v of a hidden message", messages)
+		}
+		if m, err := b.server.Message("q", id); err != nil || m.State == sqsserver.Visible || m.Receives != 1 {
+			t.Errorf("it is %+v, %v", m, err)
+		}
+		if err := b.server.Advance(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if messages := b.receive(b.url); len(messages) != 1 || messages[0].Attributes.ApproximateReceiveCount != 2 {
+			t.Errorf("an hour later received %v, want the message for the second time", messages)
+		}
+	})
 	t.Run("Delete", func(t *testing.T) {
 		b, id := setUp(t)
 		if err := b.server.Delete("q", id); err != nil {
@@ -167,6 +196,7 @@ func TestOperatorActions(t *testing.T) {
 			b.server.Release("q", "x"),
 			b.server.Release("q", strings.ReplaceAll(id, "-", "")),
 			b.server.Release("q", "00000000-0000-4000-8000-000000000000"),
+			b.server.Hide("q", "00000000-0000-4000-8000-000000000000", time.Second),
 		} {
 			if err == nil {
 				t.Error("a message or queue that does not exist was released")

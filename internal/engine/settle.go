@@ -91,6 +91,19 @@ func (e *Engine) Expose(now time.Time, q *Queue, r Receipt) {
 	}
 }
 
+// Hide hides a visible message of a standard queue until d from now, for an operator; false if there
+// is no such message, or it is hidden already. Of the receipt only the number counts. On a FIFO
+// queue later messages of its group could be received before it.
+func (e *Engine) Hide(now time.Time, q *Queue, r Receipt, d time.Duration) bool {
+	t := e.tick(now)
+	slot := q.find(r, t)
+	if slot == 0 || d <= 0 || q.settings.FIFO || q.hidden.has(slot) && q.hidden.key(slot) > t {
+		return false
+	}
+	q.hide(slot, t+int64(d))
+	return true
+}
+
 // Remove deletes the message whatever its state, for an operator. Of the
 // receipt only the number counts.
 func (e *Engine) Remove(now time.Time, q *Queue, r Receipt) {

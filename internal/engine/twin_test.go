@@ -164,7 +164,7 @@ func (tw *twin) advanceClock() {
 
 func (tw *twin) operate() {
 	q, mq := tw.queue()
-	switch op := tw.byte() % 32; {
+	switch op := tw.byte() % 33; {
 	case op < 9:
 		tw.send(q, mq)
 	case op < 17:
@@ -208,6 +208,18 @@ func (tw *twin) operate() {
 		tw.deadLetter(q, mq)
 	case op == 31:
 		tw.dropOrCreate()
+	case op == 32:
+		r, d := tw.receipt(), pick(tw, 0, time.Second, time.Minute, 12*time.Hour)
+		x := mq.byNumber(r.Number)
+		want := x != nil && d > 0 && !mq.settings.FIFO && !x.hidden(tw.now)
+		got := tw.e.Hide(tw.now, q, r, d)
+		tw.logf("hide in %s %v for %v: %v", mq.key, r, d, got)
+		if got != want {
+			tw.t.Fatalf("hide: %v, want %v", got, want)
+		}
+		if want {
+			x.visibleAt = tw.now.Add(d)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -18,16 +20,18 @@ const (
 	MessageRelease    = "release"
 	MessageDelete     = "delete"
 	MessageDeadLetter = "dead-letter"
+	MessageDelay      = "delay"
 )
 
-// messageAction does something to one message of the process's own queues, in whatever state it is.
-func (a *API) messageAction(name string, do func(server *sqsserver.Server, queue, message string) error) func(*http.Request) (Nothing, error) {
+// messageAction is an operation that does something to one message of the process's own queues, in whatever state it
+// is.
+func messageAction[T any](a *API, name string, do func(server *sqsserver.Server, queue string, info *sqsserver.MessageInfo, how T) error) func(*http.Request) (Nothing, error) {
 	return func(r *http.Request) (done Nothing, err error) {
 		server, err := a.server()
 		if err != nil {
 			return done, err
 		}
-		var how Nothing
+		var how T
 		if err := readBody(r, &how); err != nil {
 			return done, err
 		}
@@ -36,18 +40,47 @@ func (a *API) messageAction(name string, do func(server *sqsserver.Server, queue
 		if err != nil {
 			return done, inspectError(err)
 		}
-		woken := false
-		if name == MessageRelease {
-			woken, err = a.release(queue, &info)
-		}
-		if err == nil && !woken {
-			if err = do(server, queue, id); err != nil {
+		if err = do(server, queue, &info, how); err != nil {
+			if _, explained := errors.AsType[*Error](err); !explained {
 				err = problem(http.StatusConflict, "refused", "%s", strings.TrimPrefix(err.Error(), "sqsserver: "))
 			}
 		}
 		a.audit(r, name, queue, how, err, "message", id)
 		return done, err
 	}
+}
+
+func deleteMessage(server *sqsserver.Server, queue string, info *sqsserver.MessageInfo, _ Nothing) error {
+	return server.Delete(queue, info.ID)
+}
+
+func deadLetterMessage(server *sqsserver.Server, queue string, info *sqsserver.MessageInfo, _ Nothing) error {
+	return server.DeadLetter(queue, info.ID)
+}
+
+// Delay is the body that hides a visible message.
+type Delay struct {
+	For string `json:"for"` // such as 15m
+}
+
+func delayMessage(server *sqsserver.Server, queue string, info *sqsserver.MessageInfo, how Delay) error {
+	d, err := time.ParseDuration(how.For)
+	if err != nil || d <= 0 || d > maxDelay {
+		return problem(http.StatusBadRequest, "bad-request", "for is %q: write a time of at most 12h, such as 90s or 15m", how.For)
+	}
+	return server.Hide(queue, info.ID, d)
+}
+
+// maxDelay is for how long SQS can hide a message.
+const maxDelay = 12 * time.Hour
+
+// releaseMessage makes a message visible now.
+func (a *API) releaseMessage(server *sqsserver.Server, queue string, info *sqsserver.MessageInfo, _ Nothing) error {
+	woken, err := a.release(queue, info)
+	if err != nil || woken {
+		return err
+	}
+	return server.Release(queue, info.ID)
 }
 
 // release has the consumer of the process wake a message that it has hidden until its retry, since it would hide
@@ -77,7 +110,16 @@ func (a *API) release(queue string, info *sqsserver.MessageInfo) (woken bool, er
 // notWoken is why a consumer does not wake a message that waits for its retry.
 const notWoken = "cannot wake it: it is due within 15 seconds, it is of a FIFO queue, its circuit breaker is open, the consumer stops, or SQS has not yet acknowledged that it is hidden"
 
-// ActOnMessage does something to a message of the process's own queues: one of the actions above.
+// ActOnMessage does something to a message of the process's own queues: one of the actions above but a delay.
 func (c *Client) ActOnMessage(ctx context.Context, queue, id, action string) error {
-	return c.call(ctx, http.MethodPost, "queues/"+url.PathEscape(queue)+"/messages/"+url.PathEscape(id)+"/"+action, Nothing{}, &Nothing{})
+	return c.onMessage(ctx, queue, id, action, Nothing{})
+}
+
+// Delay hides a visible message of the process's own queues for a time such as 15m.
+func (c *Client) Delay(ctx context.Context, queue, id, by string) error {
+	return c.onMessage(ctx, queue, id, MessageDelay, Delay{by})
+}
+
+func (c *Client) onMessage(ctx context.Context, queue, id, action string, how any) error {
+	return c.call(ctx, http.MethodPost, "queues/"+url.PathEscape(queue)+"/messages/"+url.PathEscape(id)+"/"+action, how, &Nothing{})
 }

@@ -47,13 +47,27 @@ func TestMessageActions(t *testing.T) {
 	if m, err := server.Message("orders", hidden); err != nil || m.State != sqsserver.Visible {
 		t.Errorf("after the release: %+v, %v", m.State, err)
 	}
+	delay := func(body string, want int, says string) {
+		t.Helper()
+		status, text := s.call("POST", admin.Path+"queues/orders/messages/"+hidden+"/delay", body)
+		if status != want || !strings.Contains(text, says) {
+			t.Errorf("delay %s: %d %s", body, status, text)
+		}
+	}
+	delay(`{"for":"soon"}`, 400, "such as 90s")
+	delay(`{"for":"13h"}`, 400, "at most 12h")
+	delay(`{"for":"1h"}`, 200, "{}")
+	delay(`{"for":"1h"}`, 409, "delayed already")
+	if m, err := server.Message("orders", hidden); err != nil || m.State != sqsserver.Delayed {
+		t.Errorf("after the delay: %+v, %v", m.State, err)
+	}
 	act(hidden, "dead-letter", 409, "no dead-letter queue")
 	act(hidden, "delete", 200, "{}")
 	if _, err := server.Message("orders", hidden); err == nil {
 		t.Error("it was not deleted")
 	}
 	act(hidden, "delete", 404, "no such message")
-	for _, action := range []string{"release", "dead-letter", "delete"} {
+	for _, action := range []string{"release", "dead-letter", "delay", "delete"} {
 		if !strings.Contains(s.log.String(), "action="+action+" ") {
 			t.Errorf("the log has no line about %s", action)
 		}

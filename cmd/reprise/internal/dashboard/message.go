@@ -16,10 +16,13 @@ var messagePage = page{
 		if err != nil {
 			return "", nil, err
 		}
+		var sources []string
 		p := &messageView{Queue: queue, Message: m, Body: newBody(m.Body), Now: v.now}
 		if q, err := v.queue(queue); err == nil {
 			p.DeadQueue, p.IsDead, p.Consumed, p.FIFO = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil, q.FIFO
+			sources = q.DeadLettersOf
 		}
+		p.Resend = newResendForm(queue, &m.Message, sources)
 		return "Message " + id, p, nil
 	},
 	parts: map[string]func(*view) (any, error){
@@ -32,6 +35,12 @@ var messagePage = page{
 		admin.MessageRelease: func(v *view) (string, error) {
 			return "The message is visible now.", v.onMessage(admin.MessageRelease)
 		},
+		admin.MessageDelay: func(v *view) (string, error) {
+			by := v.PostFormValue("for")
+			defer v.samples.forget()
+			return "The message is hidden for " + by + ".", v.api.Delay(v.Context(), v.PathValue("queue"), v.PathValue("message"), by)
+		},
+		"resend": resend,
 		admin.MessageDelete: func(v *view) (string, error) {
 			return "The message is deleted.", v.onMessage(admin.MessageDelete)
 		},
@@ -57,6 +66,7 @@ type messageView struct {
 	Consumed  bool // by this process
 	FIFO      bool
 	Now       time.Time
+	Resend    resendForm
 }
 
 // URL is that of the page.

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/retry"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // TestMessage: where it stands, its body as a tree, its story, and what can be done to it.
@@ -44,6 +45,38 @@ func TestMessage(t *testing.T) {
 	}
 	if got := s.do("POST", path+"/delete", url.Values{}, s.browser()...); got.StatusCode != 200 || s.inQueue("orders-dead") != 0 {
 		t.Errorf("delete: %d %s", got.StatusCode, got.text)
+	}
+}
+
+// TestDelay hides a visible message, and offers that for no other.
+func TestDelay(t *testing.T) {
+	s := serve(t, nil)
+	s.create("ordered.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+	id := s.send("orders", "x")
+	path := "/ui/queues/orders/messages/" + id
+	if got := s.do("POST", path+"/delay", url.Values{"for": {"soon"}}, s.browser()...); !strings.Contains(got.text, "such as 90s or 15m") {
+		t.Errorf("delay soon: %d %s", got.StatusCode, got.text)
+	}
+	if got := s.do("POST", path+"/delay", url.Values{"for": {"1h"}}, s.browser()...); !strings.Contains(got.text, "hidden for 1h") {
+		t.Errorf("delay: %d %s", got.StatusCode, got.text)
+	}
+	if m, err := s.sqs.Message("orders", id); err != nil || m.State != sqsserver.Delayed {
+		t.Errorf("it is %+v, %v", m, err)
+	}
+	if page := s.do("GET", path, nil).text; strings.Contains(page, "/delay") || !strings.Contains(page, "it is hidden already") || !strings.Contains(page, "/release") {
+		t.Errorf("the page of a hidden message:\n%s", page)
+	}
+	s.do("POST", "/ui/local/send", url.Values{"queue": {"ordered.fifo"}, "body": {"x"}, "group": {"g"}}, s.browser()...)
+	all, err := s.sqs.Messages("ordered.fifo", sqsserver.Page{})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	path = "/ui/queues/ordered.fifo/messages/" + all[0].ID
+	if page := s.do("GET", path, nil).text; strings.Contains(page, "/delay") || !strings.Contains(page, "later messages of the group") {
+		t.Errorf("the page of a message of a FIFO queue:\n%s", page)
+	}
+	if got := s.do("POST", path+"/delay", url.Values{"for": {"1h"}}, s.browser()...); got.StatusCode != 409 {
+		t.Errorf("delay on a FIFO queue: %d %s", got.StatusCode, got.text)
 	}
 }
 

@@ -35,7 +35,7 @@ const maxEdited = 64 << 10
 
 // newResendForm returns the form for a message of a queue; sources are the queues whose dead letters that takes.
 func newResendForm(queue string, m *operate.Message, sources []string) resendForm {
-	f := resendForm{Body: m.Body, To: []string{queue}, Refused: unfit(m.Body)}
+	f := resendForm{Body: m.Body, Refused: unfit(m.Body)}
 	if f.Refused != "" {
 		f.Body = ""
 		return f
@@ -50,11 +50,12 @@ func newResendForm(queue string, m *operate.Message, sources []string) resendFor
 		}
 		f.Attributes = append(f.Attributes, a)
 	}
-	for _, source := range sources {
-		if m.Death != nil && operate.NameOf(m.Death.Source) == source { // where it failed comes first
-			f.To = slices.Insert(f.To, 0, source)
-		} else {
-			f.To = append(f.To, source)
+	f.To = append(slices.Clone(sources), queue) // of a dead letter, where it failed comes first
+	if m.Death != nil {
+		for i, source := range sources {
+			if operate.NameOf(m.Death.Source) == source || strings.HasSuffix(m.Death.Source, ":"+source) {
+				f.To[0], f.To[i] = f.To[i], f.To[0]
+			}
 		}
 	}
 	return f

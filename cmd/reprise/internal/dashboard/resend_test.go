@@ -37,7 +37,7 @@ func TestResend(t *testing.T) {
 	}
 	path := "/ui/queues/orders-dead/messages/" + *out.MessageId
 	page := s.do("GET", path, nil).text
-	for _, want := range []string{`action="` + path + `/resend"`, ">\none\ntwo</textarea>", ">\nacme</textarea>", "It is kept as it is: it is binary.", "<option>orders</option>"} {
+	for _, want := range []string{`action="` + path + `/resend"`, ">\none\ntwo</textarea>", ">\nacme</textarea>", "It is kept as it is: it is binary.", "<option>orders</option><option>orders-dead</option>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

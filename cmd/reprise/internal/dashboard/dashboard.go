@@ -51,17 +51,18 @@ type Dashboard struct {
 	session   []byte        // the key of sessions
 	playing   chan struct{} // has room for one simulation
 
-	streams sync.WaitGroup
-	mu      sync.Mutex
-	viewers int
-	stopped bool
-	stop    chan struct{}
+	streams    sync.WaitGroup
+	mu         sync.Mutex
+	viewers    int
+	renderings map[string]*rendering // of the streams, by what tells them apart
+	stopped    bool
+	stop       chan struct{}
 }
 
 // New returns the dashboard.
 func New(cfg Config) *Dashboard {
 	served := slices.DeleteFunc(slices.Clone(pages), func(p page) bool { return p.only != nil && !p.only(&cfg) })
-	d := &Dashboard{cfg: cfg, pages: served, templates: parse(served), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), stop: make(chan struct{})}
+	d := &Dashboard{cfg: cfg, pages: served, templates: parse(served), mux: http.NewServeMux(), session: cfg.API.SessionKey(), playing: make(chan struct{}, 1), renderings: make(map[string]*rendering), stop: make(chan struct{})}
 	d.samples = newSampler(cfg.API.Inside("dashboard"), cfg.Own)
 	for _, p := range served {
 		d.mux.Handle("GET "+p.path, d.page(p))

@@ -43,7 +43,7 @@ func (j *journal) String() string {
 // dashboard.
 type served struct {
 	*httptest.Server
-	t      *testing.T
+	t      testing.TB
 	sqs    *sqsserver.Server
 	client *sqs.Client
 	log    *journal
@@ -54,13 +54,13 @@ type served struct {
 const account = "/000000000000/"
 
 // serve serves a dashboard of an API that change configures.
-func serve(t *testing.T, change func(*admin.Config)) *served {
+func serve(t testing.TB, change func(*admin.Config)) *served {
 	t.Helper()
 	return serveWith(t, change, nil)
 }
 
 // serveWith serves a dashboard that show configures, of an API that change configures.
-func serveWith(t *testing.T, change func(*admin.Config), show func(*dashboard.Config)) *served {
+func serveWith(t testing.TB, change func(*admin.Config), show func(*dashboard.Config)) *served {
 	t.Helper()
 	s := &served{t: t, log: new(journal)}
 	logger := slog.New(slog.NewTextHandler(s.log, nil))

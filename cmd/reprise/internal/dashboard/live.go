@@ -28,12 +28,14 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	shared, leave := d.share(r)
+	defer leave()
 	tick := time.NewTicker(p.live)
 	defer tick.Stop()
 	var shown []byte
 	said := time.Time{}
 	for {
-		text, err := d.liveText(r, p)
+		text, event, err := shared.latest(d, r, p)
 		if err != nil {
 			d.cfg.Logger.Error("a page of the dashboard could not be rendered", "page", p.template, "error", err)
 			return
@@ -41,7 +43,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request, p page) {
 		message := ""
 		switch {
 		case !bytes.Equal(text, shown):
-			shown, message = text, eventOf(text)
+			shown, message = text, event
 		case time.Since(said) >= quietFor:
 			message = ": still here\n\n"
 		}

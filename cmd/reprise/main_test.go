@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "reprise")
-		build := exec.Command("go", append(append([]string{"build", "-o", program}, buildFlags...), ".")...)
+		build := exec.Command("go", append(append([]string{"build", withoutCommit, "-o", program}, buildFlags...), ".")...)
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
 			return 1
@@ -57,6 +57,10 @@ func TestMain(m *testing.M) {
 		return m.Run()
 	}())
 }
+
+// withoutCommit has a build leave the commit out of the program's version, whatever go's settings are and
+// whether or not the checkout is clean: tests and the sessions of the docs know the version.
+const withoutCommit = "-buildvcs=false"
 
 // runMoreAtOnce has twice as many tests run at once as there are processors, unless -parallel
 // says how many: these tests wait for processes, leases and backoffs most of their time.
@@ -85,7 +89,7 @@ func withoutRace(t *testing.T) string {
 
 var buildWithoutRace = sync.OnceValues(func() (string, error) {
 	binary := program + "-without-race"
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", withoutCommit, "-o", binary, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the program without the race detector: %w\n%s", err, out)
 	}
 	return binary, nil

@@ -100,7 +100,7 @@ func TestFluidClosedForms(t *testing.T) {
 			t.Errorf("%s: %g, want %g to %g", what, got, want, most)
 		}
 	}
-	// Of n attempts, each of which fails with chance e.
+	// There are n attempts, and each fails with chance e.
 	const e, n = 0.4, 5
 	r := run(t, simulate.Scenario{
 		Traffic: simulate.Traffic{Rate: 1000, For: 2 * time.Hour}, Policy: policy(t, "exponential(base=1s,max=1m) attempts=5"),

@@ -47,7 +47,7 @@ func TestTransferMakesANewMessage(t *testing.T) {
 	}
 }
 
-// What somebody works on, or has received since it was looked at, stays; a removal has the same rule.
+// A transfer leaves messages that somebody works on, or has received since it looked. A removal leaves the same ones.
 func TestTransferLeavesWhatOthersHave(t *testing.T) {
 	l := newLab(t, engine.Settings{Retention: 2 * time.Hour})
 	to := l.e.Create(l.now, "to", engine.Settings{})

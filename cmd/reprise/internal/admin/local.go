@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
-// What people who try something out do to queues: send, purge, and of the process's own server set the
-// faults and move the time on.
+// These operations are for trying something out. They send to queues and purge them; on the process's own server
+// they set the faults and move the time on.
 
 // OwnServer is the state of the process's own server.
 type OwnServer struct {
@@ -155,7 +155,7 @@ func (a *API) sendMessage(r *http.Request) (sent Sent, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), queuesTimeout)
 	defer cancel()
 	out, err := q.Client.SendMessage(ctx, in)
-	// What is in the message is nobody's business but its sender's.
+	// The log does not get the body, which may be secret.
 	a.audit(r, "send", q.URL, map[string]any{"bytes": len(m.Body), "group": m.Group}, err)
 	if failed, ok := errors.AsType[smithy.APIError](err); ok && failed.ErrorFault() == smithy.FaultClient {
 		return sent, problem(http.StatusBadRequest, "bad-request", "the message cannot be sent as it is: %s", failed.ErrorMessage())

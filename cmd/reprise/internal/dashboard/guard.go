@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 )
 
-// Who may see the dashboard is decided by the rule of the admin API, in two ways of its own:
+// The rule of the admin API decides who may see the dashboard. Two things differ:
 //
 //   - The token is asked for once, in a form, and a session cookie stands for it from then on.
 //   - A link on another page, in a chat or a runbook, leads to a page without content, whose only link leads on:

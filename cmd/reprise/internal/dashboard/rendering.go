@@ -21,7 +21,7 @@ type rendering struct {
 
 // share returns the rendering for a stream, which calls end when it ends.
 func (d *Dashboard) share(r *http.Request) (shared *rendering, end func()) {
-	// What a page shows follows from its address; there are no rights but to see everything.
+	// The address alone decides what a page shows: whoever may see one page may see all.
 	key := strconv.FormatBool(d.signedIn(r)) + r.URL.RequestURI()
 	d.mu.Lock()
 	defer d.mu.Unlock()

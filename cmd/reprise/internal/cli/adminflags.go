@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/spf13/pflag"
@@ -59,6 +60,14 @@ func addAdmin(to interface{ Add(daemon.Part) }, cfg admin.Config, functions dash
 	pages := dashboard.New(dashboard.Config{API: api, Version: cfg.Version, ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Functions: functions, Logger: cfg.Logger})
 	to.Add(daemon.Part{Name: "the dashboard", Takes: dashboard.Takes, Handler: pages, Stop: pages.Stop})
 	to.Add(daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Stop: api.Stop})
+}
+
+// announceDashboard prints the page to open, of a process whose dashboard answers at an address; no browser opens a
+// Unix socket.
+func (a *app) announceDashboard(at string) {
+	if !strings.HasPrefix(at, daemon.UnixPrefix) {
+		fmt.Fprintf(a.stdout, "dashboard     %s/\n", at)
+	}
 }
 
 // running returns the consumers for the admin API.

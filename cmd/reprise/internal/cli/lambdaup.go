@@ -156,7 +156,7 @@ func (a *app) runLambdaUp(f lambdaUpFlags, file string) error {
 		return errors.Join(err, running.Stop(a.ctx), d.Close())
 	}
 	adminOfDaemon(api, d, cfg, pages)
-	a.announce(d, cfg)
+	a.announce(d, cfg, false) // it has no keys
 	fmt.Fprintf(a.stdout, "Lambda API    %s\n", d.URL())
 	a.announceFunctions(running, loaded, d.URL())
 	fmt.Fprintf(a.stdout, "ready         in %v, of which %v to build\n", time.Since(start).Round(time.Millisecond), built.Round(time.Millisecond))

@@ -139,6 +139,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags) error {
 	}
 	if at := w.AdminURL(); at != "" {
 		fmt.Fprintf(a.stdout, "admin         %s/health, /metrics, %s\n", at, admin.Path)
+		a.announceDashboard(at)
 	}
 	f.watch.announce(a, watching, w.ProfilesURL())
 	go c.watch()

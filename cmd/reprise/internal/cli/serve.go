@@ -138,7 +138,7 @@ func (a *app) runServer(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	a.announce(d, cfg)
+	a.announce(d, cfg, f.server.admin.token != "")
 	f.server.watch.announce(a, cfg.Watching, d.ProfilesURL())
 	return d.Run(a.ctx, a.drain)
 }
@@ -184,9 +184,13 @@ func checkTimeScale(scale float64) error {
 	return usage(fmt.Errorf("--time-scale is %v: pass a number from 1 to %d", scale, maxTimeScale))
 }
 
-// announce prints where the server is, and how safe messages are there.
-func (a *app) announce(d *daemon.Daemon, cfg daemon.Config) {
+// announce prints where the server and its dashboard are, and how safe messages are there; hasToken says that the
+// admin API has a token, without which it refuses everybody if requests must be signed.
+func (a *app) announce(d *daemon.Daemon, cfg daemon.Config, hasToken bool) {
 	fmt.Fprintf(a.stdout, "SQS endpoint  %s\n", d.URL())
+	if !cfg.Serving.NoAdmin && (hasToken || len(cfg.Serving.Credentials) == 0) {
+		a.announceDashboard(d.URL())
+	}
 	credentials := "any credentials"
 	for _, c := range cfg.Serving.Credentials {
 		credentials = "access key " + c.AccessKeyID

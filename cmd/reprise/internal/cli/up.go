@@ -100,7 +100,7 @@ func (a *app) runUp(cmd *cobra.Command, f *upFlags) error {
 		return errors.Join(err, d.Close())
 	}
 	warnOfEndpoint(d.URL(), cfg.Logger)
-	a.announce(d, cfg)
+	a.announce(d, cfg, f.server.admin.token != "")
 	f.server.watch.announce(a, cfg.Watching, d.ProfilesURL())
 	for _, q := range queues {
 		dead := "by the queue's RedrivePolicy"

@@ -31,6 +31,7 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 // adopt gives old, which is held, the lease and the receipt handle of its redelivery d.
 func (c *Machine) adopt(old, d *Delivery) {
 	old.Handle = d.Handle
+	c.memory.ReceivedAgain(d.ID, d.receives)
 	old.receives = max(old.receives, d.receives)
 	old.lease.Adopt(d.lease) // though its handler has been interrupted, or the older handle has hidden it
 }

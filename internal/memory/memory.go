@@ -121,6 +121,17 @@ func (m *Memory) ForgetHandle(id string) {
 	}
 }
 
+// ReceivedAgain notes that a message was received while this process held it, if this is the next
+// receive after the noted one: it was no attempt. Otherwise another process may have run the message
+// in between.
+func (m *Memory) ReceivedAgain(id string, receives int) {
+	if e := m.notes[id]; e != nil {
+		if n := e.Value.(*Note); n.Receives == receives-1 {
+			n.Receives = receives
+		}
+	}
+}
+
 func (m *Memory) drop(e *list.Element) {
 	delete(m.notes, e.Value.(*Note).ID)
 	m.order.Remove(e)

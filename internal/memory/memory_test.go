@@ -155,6 +155,23 @@ func TestUnpark(t *testing.T) {
 	}
 }
 
+// TestReceivedAgain: only the receive that follows the noted one is known to be no attempt.
+func TestReceivedAgain(t *testing.T) {
+	for _, test := range []struct{ noted, received, want int }{{1, 2, 2}, {2, 2, 2}, {3, 2, 3}, {1, 3, 1}} {
+		var m memory.Memory
+		n := m.Note("a", start)
+		n.Receives, n.Runs = test.noted, 1
+		m.ReceivedAgain("b", test.received)
+		if m.Len() != 1 || n.Receives != test.noted {
+			t.Errorf("%d messages are known and a has %d receives, when b was received", m.Len(), n.Receives)
+		}
+		m.ReceivedAgain("a", test.received)
+		if n.Receives != test.want || n.Runs != 1 {
+			t.Errorf("receive %d after %d: %d runs are noted at receive %d, want 1 at %d", test.received, test.noted, n.Runs, n.Receives, test.want)
+		}
+	}
+}
+
 func TestUnrun(t *testing.T) {
 	for _, test := range []struct{ runs, attempt, want int }{{0, 1, 0}, {0, 3, 2}, {2, 3, 2}, {5, 3, 5}} {
 		n := memory.Note{Runs: test.runs, Receives: 1}

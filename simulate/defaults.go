@@ -25,6 +25,7 @@ const (
 	maxListed      = 10_000
 	maxCount       = 2_000_000_000 // of one field, which 32 bits can hold
 
+	maxChanges      = 1000 // of the chances of failure
 	maxFluidOutages = 20
 )
 
@@ -103,14 +104,9 @@ func (t *Traffic) until(horizon time.Duration) time.Duration {
 	return horizon
 }
 
-// attemptsOf is how many attempts a message is expected to need outside of outages.
-func (s *Scenario) attemptsOf() float64 {
-	fails := func(n int) float64 {
-		if len(s.Handler.Fails) == 0 {
-			return 0
-		}
-		return s.Handler.Fails[min(n, len(s.Handler.Fails))-1]
-	}
+// attemptsOf is how many attempts a message is expected to need outside of outages, if each fails with
+// these chances.
+func (s *Scenario) attemptsOf(fails []float64) float64 {
 	most := s.Policy.MaxAttempts
 	if most < 0 {
 		most = math.MaxInt32
@@ -119,7 +115,7 @@ func (s *Scenario) attemptsOf() float64 {
 	for n := 1; n <= most && n <= maxListed; n++ {
 		usual += reached
 		always++
-		if reached *= fails(n); reached < 1e-9 && s.Handler.Always == 0 {
+		if reached *= chanceOf(fails, n); reached < 1e-9 && s.Handler.Always == 0 {
 			break
 		}
 	}

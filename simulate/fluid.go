@@ -38,9 +38,10 @@ type fluid struct {
 	quiet   float64 // seconds without a run while the breaker is ramping
 	credit  float64 // of attempts of a consumer
 	draws   uint64
-	tokens  float64 // of the dependency's capacity
-	takes   float64 // seconds of a run that the dependency accepts
-	cut     float64 // the share of these that the timeout ends
+	tokens  float64     // of the dependency's capacity
+	takes   float64     // seconds of a run that the dependency accepts
+	cut     float64     // the share of these that the timeout ends
+	fails   []heldFails // in the present step, if they change
 
 	measures
 	result *Result
@@ -253,6 +254,9 @@ func (f *fluid) count(s served) {
 	accepted := s.accepted * (1 - f.cut)
 	a.cut += s.accepted * f.cut
 	moved := s.moved()
+	if len(f.Handler.Changes) > 0 {
+		f.fails = f.Handler.failsWithin(f.at(f.now), f.at(f.now+1))
+	}
 	mid := (float64(f.now) + 0.5) * f.step
 	if moved > 0 {
 		f.queue.take(moved, false, func(i int, m amount) {
@@ -299,12 +303,15 @@ func (f *fluid) count(s served) {
 	}
 }
 
-// failing is the chance that an attempt fails, by the number of those before it.
-func (f *fluid) failing(level int) float64 {
-	if fails := f.Handler.Fails; len(fails) > 0 {
-		return fails[min(level, len(fails)-1)]
+// failing is the chance that an attempt of the step fails, by the number of those before it.
+func (f *fluid) failing(level int) (chance float64) {
+	if len(f.Handler.Changes) == 0 {
+		return chanceOf(f.Handler.Fails, level+1)
 	}
-	return 0
+	for _, h := range f.fails {
+		chance += h.share * chanceOf(h.fails, level+1)
+	}
+	return chance
 }
 
 // settle notes that messages are settled after a run of so many seconds.

@@ -71,7 +71,7 @@ func lawsOf(s *Scenario) []law {
 		laws = append(laws, l)
 		next, _ := p.Bounds(n + 1)
 		_, far := p.Bounds(n + chain)
-		same := p.MaxAge < 0 && p.MaxAttempts < 0 && lo == next && hi == far && n > chain && n >= len(s.Handler.Fails)
+		same := p.MaxAge < 0 && p.MaxAttempts < 0 && lo == next && hi == far && n > chain && n >= s.Handler.longestFails()
 		if l.goes == 0 || same {
 			break
 		}

@@ -90,6 +90,9 @@ type Handler struct {
 	// Fails is the chance that an attempt fails, from 0 to 1: of the first attempt, the second, and
 	// so on; the last repeats. Default: none fails.
 	Fails []float64 `yaml:"fails,omitempty"`
+	// Changes are when Fails becomes other chances, in the order of their times. Default: it never
+	// does.
+	Changes []Change `yaml:"changes,omitempty"`
 	// Permanent is the share of messages that fail with a permanent error, which is given up at once.
 	Permanent float64 `yaml:"permanent,omitempty"`
 	// Always is the share of messages of which every attempt fails.

@@ -138,8 +138,31 @@ func (c *checks) handler(h *Handler) {
 	for i, p := range h.Fails {
 		c.share(fmt.Sprintf("handler.fails[%d]", i), p)
 	}
+	c.changes(h)
 	c.share("handler.permanent", h.Permanent)
 	c.share("handler.always", h.Always)
+}
+
+func (c *checks) changes(h *Handler) {
+	c.count("the length of handler.changes", len(h.Changes), 0, maxChanges)
+	for i, one := range h.Changes[:min(len(h.Changes), maxChanges)] {
+		field := fmt.Sprintf("handler.changes[%d].", i)
+		switch {
+		case one.At == 0:
+			c.add(field+"at", one.At, "what holds from the start is handler.fails: set that, or a time after the start")
+		case i > 0 && one.At <= h.Changes[i-1].At:
+			c.add(field+"at", one.At, fmt.Sprintf("the change before it is at %v: put changes in the order of their times, each at its own", h.Changes[i-1].At))
+		default:
+			c.between(field+"at", one.At, 1, MaxHorizon)
+		}
+		if len(one.Fails) == 0 {
+			c.add(field+"fails", "empty", "set the shares that hold from then on, such as [0.2], or [0] if no attempt fails")
+		}
+		c.count("the length of "+field+"fails", len(one.Fails), 0, maxListed)
+		for k, p := range one.Fails {
+			c.share(fmt.Sprintf("%sfails[%d]", field, k), p)
+		}
+	}
 }
 
 func (c *checks) dependency(d *Dependency) {
@@ -279,10 +302,8 @@ func (c *checks) ends(s *Scenario) {
 	if s.Horizon > 0 {
 		return
 	}
-	never := s.Handler.Always == 1
-	for _, p := range s.Handler.Fails[max(len(s.Handler.Fails)-1, 0):] {
-		never = never || p == 1
-	}
+	fails := s.Handler.lastFails()
+	never := s.Handler.Always == 1 || chanceOf(fails, len(fails)) == 1
 	if s.Policy.MaxAttempts < 0 && s.Policy.MaxAge < 0 && (never || s.Handler.Always > 0) {
 		text, _ := s.Policy.MarshalText()
 		c.add("policy", fmt.Sprintf("%q", text), "it never gives up, and there are messages of which every attempt fails: set attempts or an age, or a horizon")
@@ -295,10 +316,15 @@ func (c *checks) ends(s *Scenario) {
 
 // notes are what a reader of the result should know beforehand.
 func (s *Scenario) notes() (notes []string) {
-	rate, need := s.Traffic.Rate, s.attemptsOf()
+	rate, need, from := s.Traffic.Rate, s.attemptsOf(s.Handler.Fails), ""
+	for _, c := range s.Handler.Changes {
+		if n := s.attemptsOf(c.Fails); n > need && c.At < s.Traffic.until(s.Horizon) {
+			need, from = n, fmt.Sprintf(" from %v on", c.At)
+		}
+	}
 	can, field := s.bottleneck()
 	if rate > 0 && rate*need >= can {
-		notes = append(notes, fmt.Sprintf("traffic.rate is %g: such traffic needs %.4g attempts a second, of which %s permits %.4g, so the backlog never clears while it lasts: raise that, or expect more messages the longer it goes on", rate, rate*need, field, can))
+		notes = append(notes, fmt.Sprintf("traffic.rate is %g: such traffic needs %.4g attempts a second%s, of which %s permits %.4g, so the backlog never clears while it lasts: raise that, or expect more messages the longer it goes on", rate, rate*need, from, field, can))
 	}
 	if s.Policy.MaxAttempts < 0 && s.Policy.MaxAge < 0 && s.Handler.Always > 0 {
 		notes = append(notes, "policy never gives up: messages of which every attempt fails are tried until the horizon")

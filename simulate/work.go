@@ -176,11 +176,11 @@ func (r *run) begins(n *node, one *message, now time.Duration) {
 
 // errorOf is how the attempt at a message ends if the dependency takes the request; nil: it succeeds.
 func (r *run) errorOf(m *simulation.Message) error {
-	one, fails := m.Payload.(*message), r.Handler.Fails
+	one, fails := m.Payload.(*message), r.Handler.failsAt(r.loop.Since())
 	switch {
 	case one.permanent:
 		return errPermanent
-	case one.always, len(fails) > 0 && unit(draw(r.Seed, forFailure, uint64(one.number), uint64(one.attempts))) < fails[min(m.Attempt, len(fails))-1]:
+	case one.always, len(fails) > 0 && unit(draw(r.Seed, forFailure, uint64(one.number), uint64(one.attempts))) < chanceOf(fails, m.Attempt):
 		return errFailed
 	}
 	return nil

@@ -95,7 +95,7 @@ Metrics: ` + simreport.MetricNames() + `.`,
 	flags.DurationVar(&f.lasts, "for", 0, "how long messages arrive at --rate (default: until the horizon)")
 	flags.StringArrayVar(&f.bursts, "burst", nil, "messages that arrive together: `N@AT`, such as 1000@5m; repeatable")
 	flags.StringVar(&f.takes, "takes", "", "how long a run takes: 100ms, exponential(100ms), uniform(50ms,1s), lognormal(100ms,2s) (default 100ms)")
-	flags.StringVar(&f.failing, "failing", "", "the `share` of attempts that fail, such as 20%; of the first, the second ...: 50%,20%")
+	flags.StringVar(&f.failing, "failing", "", "the `share` of attempts that fail, such as 20%; of the first, the second ...: 50%,20%; from a time on: 2%,15%@1h,2%@4h")
 	flags.StringVar(&f.permanent, "permanent", "", "the `share` of messages that fail with a permanent error")
 	flags.StringVar(&f.always, "always", "", "the `share` of messages of which every attempt fails")
 	flags.StringArrayVar(&f.outages, "outage", nil, "an outage of what the handlers call: `FOR@AT`, such as 20m@1h; with :50% only of that share; repeatable")

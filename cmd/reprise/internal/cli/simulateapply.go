@@ -49,17 +49,7 @@ func (f *simulateFlags) apply(s *simulate.Scenario, changed func(string) bool) e
 		s.Handler.Always, err = simreport.ReadShare(f.always)
 		return err
 	})
-	set("failing", func() error {
-		s.Handler.Fails = nil
-		for text := range strings.SplitSeq(f.failing, ",") {
-			p, err := simreport.ReadShare(text)
-			if err != nil {
-				return err
-			}
-			s.Handler.Fails = append(s.Handler.Fails, p)
-		}
-		return nil
-	})
+	set("failing", func() error { return simreport.ReadFailing(&s.Handler, f.failing) })
 	set("capacity", func() (err error) {
 		if s.Dependency.Capacity, err = strconv.ParseFloat(strings.TrimSuffix(f.capacity, "/s"), 64); err != nil {
 			err = fmt.Errorf("%q is no rate: pass one such as 50/s", f.capacity)

@@ -21,7 +21,8 @@ const (
 // Fit is a scenario that explains an incident.
 type Fit struct {
 	*Incident
-	Fails   float64 // the share of attempts that fail outside of outages
+	Fails   float64           // the share of attempts that fail outside of outages, at first
+	Changes []simulate.Change // of that share, of all attempts
 	Outages []simulate.Outage
 	Takes   time.Duration // of a run, outside of outages; zero: not measured
 }
@@ -29,61 +30,105 @@ type Fit struct {
 // FitTo finds the scenario of an incident. An outage consists of consecutive periods in which the
 // failing share is nearer to all attempts than to the usual share, or in which hardly any attempts
 // are made although messages arrive. Periods without arrivals and with hardly any attempts are ignored.
+// The share that fails outside of outages may change: see segments.
 func FitTo(in *Incident) *Fit {
 	f := &Fit{Incident: in}
+	usual := in.usual()
+	down := make([]bool, len(in.Periods))
+	for i, p := range in.Periods {
+		down[i] = p.failing() > usual+(1-usual)/2 &&
+			(p.Attempts >= fewAttempts || p.Arrived >= fewAttempts && float64(p.Attempts) < stalled*float64(p.Arrived))
+	}
+	f.fitShares(down)
+	for i := 0; i < len(down); i++ {
+		if start := i; down[i] {
+			for i < len(down) && down[i] {
+				i++
+			}
+			f.Outages = append(f.Outages, f.outageOf(start, i))
+		}
+	}
+	runs, busy := 0, 0.0
+	for i, p := range in.Periods {
+		if !down[i] {
+			runs += p.Attempts
+			busy += float64(p.Attempts) * p.Takes.Seconds()
+		}
+	}
+	if in.HasTakes && runs > 0 {
+		f.Takes = max(time.Millisecond, ofSeconds(busy/float64(runs)).Round(time.Millisecond))
+	}
+	return f
+}
+
+// usual returns the median of the failing shares that are known.
+func (in *Incident) usual() float64 {
 	var shares []float64
 	for _, p := range in.Periods {
 		if p.Attempts >= fewAttempts {
 			shares = append(shares, p.failing())
 		}
 	}
-	usual := 0.0
-	if len(shares) > 0 {
-		slices.Sort(shares)
-		usual = shares[len(shares)/2]
+	if len(shares) == 0 {
+		return 0
 	}
-	attempts, failed, runs, busy := 0, 0.0, 0, 0.0
-	var down *simulate.Outage
-	var of Period // the sums of the outage
-	end := func() {
-		if down == nil {
-			return
+	slices.Sort(shares)
+	return shares[len(shares)/2]
+}
+
+// fitShares finds the share that fails outside of outages, and its changes. A period beside an outage
+// may have had a part of it, and counts only if there are no others.
+func (f *Fit) fitShares(down []bool) {
+	var usable, beside []counts
+	for i, p := range f.Periods {
+		c := counts{i, p.Attempts, p.Attempts - p.Done}
+		switch {
+		case down[i] || p.Attempts == 0:
+		case i > 0 && down[i-1], i+1 < len(down) && down[i+1]:
+			beside = append(beside, c)
+		default:
+			usable = append(usable, c)
 		}
-		share := 1.0
-		if usual < 1 && of.Attempts > 0 {
-			share = max(0.01, min(1, (of.failing()-usual)/(1-usual)))
-		}
-		down.Share, down.Takes = math.Round(share*1000)/1000, of.Takes
-		f.Outages = append(f.Outages, *down)
-		down, of = nil, Period{}
 	}
-	for i, p := range in.Periods {
-		out := p.Attempts >= fewAttempts && p.failing() > usual+(1-usual)/2 ||
-			p.Arrived >= fewAttempts && float64(p.Attempts) < stalled*float64(p.Arrived) && p.failing() > usual+(1-usual)/2
-		if !out {
-			end()
-			attempts += p.Attempts
-			failed += float64(p.Attempts) * p.failing()
-			runs += p.Attempts
-			busy += float64(p.Attempts) * p.Takes.Seconds()
-			continue
+	if len(usable) == 0 {
+		usable = beside
+	}
+	for i, s := range segments(usable) {
+		share := math.Round(s.share*1000) / 1000
+		switch at := time.Duration(s.period) * f.Every; {
+		case i == 0:
+			f.Fails = share
+		case share != f.failsAt(at):
+			f.Changes = append(f.Changes, simulate.Change{At: at, Fails: []float64{share}})
 		}
-		if down == nil {
-			down = &simulate.Outage{At: time.Duration(i) * in.Every}
+	}
+}
+
+// failsAt returns the share that fails at a time.
+func (f *Fit) failsAt(at time.Duration) float64 {
+	share := f.Fails
+	for _, c := range f.Changes {
+		if c.At <= at {
+			share = c.Fails[0]
 		}
-		down.For += in.Every
+	}
+	return share
+}
+
+// outageOf returns the outage of the periods from one to another.
+func (f *Fit) outageOf(from, to int) simulate.Outage {
+	o := simulate.Outage{At: time.Duration(from) * f.Every, For: time.Duration(to-from) * f.Every, Share: 1}
+	var of Period // the sums
+	for _, p := range f.Periods[from:to] {
 		of.Attempts += p.Attempts
 		of.Done += p.Done
-		of.Takes = max(of.Takes, p.Takes)
+		o.Takes = max(o.Takes, p.Takes)
 	}
-	end()
-	if attempts > 0 {
-		f.Fails = math.Round(failed/float64(attempts)*1000) / 1000
+	if usual := f.failsAt(o.At); usual < 1 && of.Attempts > 0 {
+		o.Share = max(0.01, min(1, (of.failing()-usual)/(1-usual)))
 	}
-	if in.HasTakes && runs > 0 {
-		f.Takes = max(time.Millisecond, ofSeconds(busy/float64(runs)).Round(time.Millisecond))
-	}
-	return f
+	o.Share = math.Round(o.Share*1000) / 1000
+	return o
 }
 
 // failing returns the share of attempts that fail.
@@ -94,14 +139,14 @@ func (p Period) failing() float64 {
 	return max(0, 1-float64(p.Done)/float64(p.Attempts))
 }
 
-// Apply sets in s the traffic, the share of failing attempts, the outages and, if they were measured,
+// Apply sets in s the traffic, the share of failing attempts and its changes, the outages and, if they were measured,
 // the durations of runs that were found.
 func (f *Fit) Apply(s *simulate.Scenario) {
 	s.Traffic.Series, s.Traffic.Every, s.Bucket = make([]int, len(f.Periods)), f.Every, f.Every
 	for i, p := range f.Periods {
 		s.Traffic.Series[i] = p.Arrived
 	}
-	s.Handler.Fails = []float64{f.Fails}
+	s.Handler.Fails, s.Handler.Changes = []float64{f.Fails}, f.Changes
 	s.Dependency.Outages = f.Outages
 	if f.Takes > 0 {
 		s.Handler.Takes = simulate.Exponential(f.Takes)
@@ -113,6 +158,9 @@ func (f *Fit) Beside(r *simulate.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "replay      %d periods of %v from %s\n", len(f.Periods), short(f.Every), f.Start.UTC().Format(time.RFC3339))
 	fmt.Fprintf(&b, "fit         %.3g %% of the attempts fail", f.Fails*100)
+	for _, c := range f.Changes {
+		fmt.Fprintf(&b, ", %.3g %% from %v", c.Fails[0]*100, short(c.At))
+	}
 	if f.Takes > 0 {
 		fmt.Fprintf(&b, "; a run takes %v", f.Takes)
 	}

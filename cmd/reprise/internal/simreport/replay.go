@@ -9,10 +9,12 @@ import (
 // The JSON forms of a replay. Times are in seconds.
 type (
 	jsonReplay struct {
-		Start    time.Time    `json:"start"`
-		Every    float64      `json:"every"`
-		Periods  int          `json:"periods"`
-		Fails    float64      `json:"fails"` // the share of attempts, outside of outages
+		Start   time.Time `json:"start"`
+		Every   float64   `json:"every"`
+		Periods int       `json:"periods"`
+		Fails   float64   `json:"fails"` // the share of attempts, outside of outages, at first
+		// Changes are when that share becomes another.
+		Changes  []jsonChange `json:"changes,omitempty"`
 		Takes    float64      `json:"takes,omitempty"`
 		Outages  []jsonFitted `json:"outages"`
 		Measured jsonTotals   `json:"measured"`
@@ -21,6 +23,10 @@ type (
 		Simulated jsonTotals    `json:"simulated"`
 		Differs   float64       `json:"differs"`
 		Policies  []jsonInstead `json:"policies"`
+	}
+	jsonChange struct {
+		At    float64 `json:"at"`
+		Fails float64 `json:"fails"`
 	}
 	jsonFitted struct {
 		At    float64 `json:"at"`
@@ -57,6 +63,9 @@ func (f *Fit) json(runs []Run) *jsonReplay {
 	j := &jsonReplay{
 		Start: f.Start.UTC(), Every: secondsOf(f.Every), Periods: len(f.Periods), Fails: f.Fails, Takes: secondsOf(f.Takes), Outages: []jsonFitted{},
 		Measured: f.totalsOf(measured), Simulated: f.totalsOf(simulated), Differs: off,
+	}
+	for _, c := range f.Changes {
+		j.Changes = append(j.Changes, jsonChange{secondsOf(c.At), c.Fails[0]})
 	}
 	for _, o := range f.Outages {
 		j.Outages = append(j.Outages, jsonFitted{secondsOf(o.At), secondsOf(o.For), o.Share})

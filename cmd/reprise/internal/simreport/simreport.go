@@ -66,12 +66,8 @@ func title(s simulate.Scenario) string {
 	}
 	h := s.Handler
 	add("runs of %v", h.Takes)
-	if len(h.Fails) > 0 {
-		var shares []string
-		for _, p := range h.Fails {
-			shares = append(shares, percent(p))
-		}
-		add("%s fail", strings.Join(shares, ", "))
+	if text := failingText(h); text != "" {
+		add("%s", text)
 	}
 	if h.Permanent > 0 {
 		add("%s permanently", percent(h.Permanent))

@@ -49,11 +49,7 @@ var parameters = []parameter{
 	{"messages", whole(func(s *simulate.Scenario) *int { return &s.Traffic.Backlog })},
 	{"rate", real(func(s *simulate.Scenario) *float64 { return &s.Traffic.Rate })},
 	{"takes", func(s *simulate.Scenario, v string) error { return s.Handler.Takes.UnmarshalText([]byte(v)) }},
-	{"failing", func(s *simulate.Scenario, v string) error {
-		p, err := ReadShare(v)
-		s.Handler.Fails = []float64{p}
-		return err
-	}},
+	{"failing", func(s *simulate.Scenario, v string) error { return ReadFailing(&s.Handler, v) }},
 	{"capacity", real(func(s *simulate.Scenario) *float64 { return &s.Dependency.Capacity })},
 	{"consumers", whole(func(s *simulate.Scenario) *int { return &s.Fleet.Consumers })},
 	{"concurrency", whole(func(s *simulate.Scenario) *int { return &s.Fleet.Concurrency })},

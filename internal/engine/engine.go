@@ -15,7 +15,7 @@
 // an [Engine.Receive] settles at most a constant number of due messages. [Engine.Counts], which
 // must be exact, settles everything due, so its cost is proportional to the messages that it
 // settles; so does [Engine.Configure]. [Engine.Find], [Engine.Messages] and, where it changes the
-// delay of a FIFO queue, [Engine.Configure] look at every message.
+// delay of a FIFO queue, [Engine.Configure] look at every message; [Engine.Hidden] at a part of them.
 package engine
 
 import (
@@ -30,6 +30,7 @@ type Engine struct {
 	woken    []*Queue
 	sequence uint64 // of the newest message in any queue
 	now      int64
+	contents uint64 // see Content
 
 	recorder   Recorder // nil: none
 	state      State    // reused for calls of the recorder, as the next
@@ -48,6 +49,7 @@ func New() *Engine {
 func (e *Engine) Create(now time.Time, key string, s Settings) *Queue {
 	e.tick(now)
 	q := &Queue{engine: e, key: key, settings: s}
+	q.contentChanged()
 	e.queues[key] = q
 	return q
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -9,9 +11,14 @@ import (
 // begin), in the order of these numbers, without receiving them. It skips the free slots between
 // them, so a page's cost grows with the largest backlog since the queue was last empty.
 func (e *Engine) Messages(now time.Time, q *Queue, after uint64, limit int) []Delivery {
-	t := e.tick(now)
-	var page []Delivery
-	for slot := uint32(after>>32) + 1; slot <= q.messages.used && len(page) < limit; slot++ {
+	return e.AppendMessages(nil, now, q, after, limit)
+}
+
+// AppendMessages is [Engine.Messages] that appends to a page, so that a look at a whole queue needs
+// only one.
+func (e *Engine) AppendMessages(page []Delivery, now time.Time, q *Queue, after uint64, limit int) []Delivery {
+	t, had := e.tick(now), len(page)
+	for slot := uint32(after>>32) + 1; slot <= q.messages.used && len(page)-had < limit; slot++ {
 		if q.messages.lookup(slot) != nil && !q.expired(slot, t) {
 			if page == nil {
 				page = make([]Delivery, 0, min(limit, q.messages.live))
@@ -20,6 +27,48 @@ func (e *Engine) Messages(now time.Time, q *Queue, after uint64, limit int) []De
 		}
 	}
 	return page
+}
+
+// Hidden calls look for the messages that are delayed or in flight, in the order of
+// [Engine.Messages]: with the number of each one's receipts, and when it becomes visible. It looks
+// at the given number of slots after the number after (0 to begin), and returns the number to
+// continue after; 0: there are no more. If few messages are hidden, their number counts and not
+// that of all.
+func (e *Engine) Hidden(now time.Time, q *Queue, after uint64, slots int, look func(number uint64, due time.Time)) (next uint64) {
+	t := e.tick(now)
+	oldest, _ := q.ages.first()
+	somethingExpired := q.messages.live > 0 && q.expiry(oldest.key) <= t
+	show := func(h entry) {
+		if h.key > t && !(somethingExpired && q.expired(h.item, t)) {
+			look(q.number(h.item), instant(h.key))
+		}
+	}
+	if after == 0 && q.hidden.len() <= slots { // so few that the order costs nothing
+		sorted := slices.Clone(q.hidden.entries)
+		slices.SortFunc(sorted, func(a, b entry) int { return cmp.Compare(a.item, b.item) })
+		for _, h := range sorted {
+			show(h)
+		}
+		return 0
+	}
+	first := uint32(after>>32) + 1
+	last := uint32(min(uint64(first)+uint64(slots), uint64(len(q.hidden.positions)))) // one more
+	for slot := first; slot < last; slot++ {
+		if at := q.hidden.positions[slot]; at != 0 {
+			show(q.hidden.entries[at-1])
+		}
+	}
+	if int(last) >= len(q.hidden.positions) {
+		return 0
+	}
+	return uint64(last-1) << 32
+}
+
+// Content returns a number that is another one whenever a message has come to the queue or has left
+// it, and that no other queue has had.
+func (e *Engine) Content(now time.Time, q *Queue) uint64 {
+	q.settleDue(e.tick(now))
+	return q.content
 }
 
 // All yields the messages in the order of [Engine.Messages], without a page in between. The queue

@@ -26,6 +26,7 @@ type Queue struct {
 	window   window   // FIFO only
 	sources  []string // the queues that dead-lettered into this one
 	woken    bool     // stands in Engine.woken
+	content  uint64   // see Engine.Content
 	restored uint64   // while messages are restored: the newest's sequence number
 }
 
@@ -85,6 +86,7 @@ func (q *Queue) insert(m record, group string, sentAt, visibleAt, t int64) uint3
 // place puts the message in a slot into its group, which it reached at the given time, among
 // the ages, and among the hidden or the visible ones.
 func (q *Queue) place(slot uint32, group string, sentAt, hiddenUntil, heard int64) {
+	q.contentChanged()
 	m := q.messages.at(slot)
 	if group != "" || q.settings.FIFO {
 		m.group = q.groups.join(group)
@@ -154,6 +156,7 @@ func (q *Queue) remove(slot uint32) {
 
 // detach takes a message out of the queue.
 func (q *Queue) detach(slot uint32) {
+	q.contentChanged()
 	group := q.messages.at(slot).group
 	if q.hidden.has(slot) {
 		q.endHidden(slot)
@@ -197,11 +200,18 @@ func (q *Queue) deadLetter(slot uint32, to *Queue, t int64) uint32 {
 // clear removes every message and frees the memory of a backlog. It is also called when the
 // last message leaves.
 func (q *Queue) clear() {
+	q.contentChanged()
 	q.messages.reset()
 	q.ages.reset()
 	q.hidden.reset()
 	q.groups.reset()
 	q.visible, q.inFlight = list{}, 0
+}
+
+// contentChanged notes that messages have come or gone.
+func (q *Queue) contentChanged() {
+	q.engine.contents++
+	q.content = q.engine.contents
 }
 
 // changeDelay gives every message that was never received the queue's delay.

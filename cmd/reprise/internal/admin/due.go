@@ -14,8 +14,7 @@ import (
 type Due struct {
 	At    time.Time   `json:"at"`
 	Spans []SpanOfDue `json:"spans"`
-	// Looked is how many messages were looked at. Complete reports that these were all; otherwise there was no
-	// time for more, and they were the oldest.
+	// Looked is how many of the messages were asked why they wait. Complete reports that these were all.
 	Looked   int  `json:"looked"`
 	Complete bool `json:"complete"`
 }
@@ -23,8 +22,11 @@ type Due struct {
 // SpanOfDue are the messages that become visible within a time from now, and not before the span before it.
 type SpanOfDue struct {
 	// Within is minute, hour, day or later.
-	Within   string    `json:"within"`
+	Within string `json:"within"`
+	// Messages is how many they are, and Looked of how many the reasons are: of all, or of some that are
+	// spread evenly over the queue.
 	Messages int       `json:"messages"`
+	Looked   int       `json:"looked"`
 	First    time.Time `json:"first,omitzero"` // of their due times
 	Last     time.Time `json:"last,omitzero"`
 	// Why are the reasons, the most frequent first; Others counts the messages of further ones.
@@ -41,17 +43,17 @@ type WhyDue struct {
 }
 
 const (
-	// dueBudget is how long a look at what is due may take: a page asks for it again and again.
-	dueBudget = time.Second
+	// maxSampled is of how many messages of a span the reasons are found out: that takes a hundred times
+	// as long as counting one.
+	maxSampled = 500
 	// maxWhys bounds the reasons of a span.
 	maxWhys = 8
 )
 
-// spans are those of Due, each until its end from now.
-var spans = []struct {
-	name string
-	end  time.Duration
-}{{"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"later", 1<<63 - 1}}
+// spans are those of Due, each until its end from now; the last has no end.
+var spans = []string{"minute", "hour", "day", "later"}
+
+var spanEnds = []time.Duration{time.Minute, time.Hour, 24 * time.Hour}
 
 type whyKey struct{ state, why, pattern string }
 
@@ -60,59 +62,38 @@ func (a *API) due(r *http.Request) (due Due, err error) {
 	if err != nil {
 		return due, err
 	}
-	queue, began := r.PathValue("queue"), time.Now()
-	due.At = server.Now().UTC()
-	asks := a.asker(queue)
-	byWhy := make([]map[whyKey]int, len(spans))
-	for i, s := range spans {
-		due.Spans = append(due.Spans, SpanOfDue{Within: s.name})
-		byWhy[i] = make(map[whyKey]int)
+	queue := r.PathValue("queue")
+	now, counted, err := server.Due(queue, spanEnds, maxSampled)
+	if err != nil {
+		return due, inspectError(err)
 	}
-	for page := (sqsserver.Page{Limit: pageSize}); ; {
-		infos, err := server.Messages(queue, page)
-		if err != nil {
-			return due, inspectError(err)
+	due.At, due.Complete = now.UTC(), true
+	asks := a.asker(queue)
+	for i := range counted {
+		c := &counted[i]
+		span := SpanOfDue{Within: spans[i], Messages: c.Messages, First: c.First.UTC(), Last: c.Last.UTC()}
+		byWhy := make(map[whyKey]int)
+		var infos []sqsserver.MessageInfo
+		if len(c.Sample) > 0 {
+			if infos, err = server.Messages(queue, sqsserver.Page{Numbers: c.Sample, WithoutBodies: true}); err != nil {
+				return due, inspectError(err)
+			}
 		}
-		for i := range infos {
-			info := &infos[i]
-			due.Looked++
-			if info.State == sqsserver.Visible {
+		for j := range infos {
+			if infos[j].State == sqsserver.Visible { // meanwhile
 				continue
 			}
-			at := slices.IndexFunc(spans, func(s struct {
-				name string
-				end  time.Duration
-			}) bool {
-				return info.Due.Sub(due.At) < s.end
-			})
-			m := messageOf(queue, info)
+			m := messageOf(queue, &infos[j])
 			standing := asks.standing(&m, "")
-			due.Spans[max(at, 0)].add(info.Due.UTC())
-			byWhy[max(at, 0)][whyKey{standing.State, standing.Why, operate.Pattern(standing.Error)}]++
+			byWhy[whyKey{standing.State, standing.Why, operate.Pattern(standing.Error)}]++
+			span.Looked++
 		}
-		if len(infos) < pageSize {
-			due.Complete = true
-			break
-		}
-		page.After = infos[len(infos)-1].Number
-		if time.Since(began) > dueBudget || r.Context().Err() != nil {
-			break
-		}
-	}
-	for i := range due.Spans {
-		due.Spans[i].explain(byWhy[i])
+		span.explain(byWhy)
+		due.Looked += span.Looked
+		due.Complete = due.Complete && span.Looked == span.Messages
+		due.Spans = append(due.Spans, span)
 	}
 	return due, nil
-}
-
-func (s *SpanOfDue) add(due time.Time) {
-	s.Messages++
-	if s.First.IsZero() || due.Before(s.First) {
-		s.First = due
-	}
-	if due.After(s.Last) {
-		s.Last = due
-	}
 }
 
 func (s *SpanOfDue) explain(by map[whyKey]int) {

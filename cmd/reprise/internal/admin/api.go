@@ -80,6 +80,8 @@ type API struct {
 	guard guard
 	mux   *http.ServeMux
 	jobs  jobs
+
+	answers deadAnswers
 }
 
 // route is an operation of the API.

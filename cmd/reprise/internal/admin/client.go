@@ -138,6 +138,13 @@ func (c *Client) Dead(ctx context.Context, queue string) (dead Dead, err error) 
 	return dead, err
 }
 
+// RecentDead is [Client.Dead], but the answer may be one that was given before: at most a minute ago, and
+// less if it did not take the process long.
+func (c *Client) RecentDead(ctx context.Context, queue string) (dead Dead, err error) {
+	err = c.call(ctx, http.MethodGet, "queues/"+url.PathEscape(queue)+"/dead?recent=true", nil, &dead)
+	return dead, err
+}
+
 // NoReplyError is the error of a request that nobody has answered, or not to the end.
 type NoReplyError struct {
 	address string

@@ -6,14 +6,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // BenchmarkDead groups dead letters with bodies of 1 KiB, whose errors have numbers of their own.
 func BenchmarkDead(b *testing.B) {
-	const letters = 20_000
+	const letters = 100_000
 	server := sqsserver.New(sqsserver.Config{})
 	b.Cleanup(func() { server.Close() })
 	if _, err := server.CreateQueue(b.Context(), &sqsserver.CreateQueueInput{QueueName: "dead"}); err != nil {
@@ -33,9 +35,77 @@ func BenchmarkDead(b *testing.B) {
 	r.SetPathValue("queue", "dead")
 	b.ReportAllocs()
 	for b.Loop() {
+		a.answers.forget("dead")
 		if dead, err := a.dead(r); err != nil || dead.Messages != letters || len(dead.Groups) != 4 {
 			b.Fatal(dead, err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/letters, "ns/letter")
+}
+
+// TestDeadIsKept: an answer serves again for as long as no letter comes or goes, and one that may be
+// recent for a while after that; whoever does not say so gets the letters as they are.
+func TestDeadIsKept(t *testing.T) {
+	server := sqsserver.New(sqsserver.Config{})
+	t.Cleanup(func() { server.Close() })
+	for _, queue := range []string{"dead", "orders"} {
+		if _, err := server.CreateQueue(t.Context(), &sqsserver.CreateQueueInput{QueueName: queue}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func() {
+		t.Helper()
+		in := &sqsserver.SendMessageInput{QueueUrl: "dead"}
+		in.MessageBody = "x"
+		if _, err := server.SendMessage(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &API{cfg: Config{Server: server}}
+	ask := func(target string) Dead {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", target, http.NoBody)
+		r.SetPathValue("queue", "dead")
+		dead, err := a.dead(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dead
+	}
+	send()
+	first := ask("/")
+	if again := ask("/"); first.Messages != 1 || !again.At.Equal(first.At) {
+		t.Errorf("nothing has changed, and the answer of %v is made again at %v", first.At, again.At)
+	}
+	if _, err := server.ReceiveMessage(t.Context(), &sqsserver.ReceiveMessageInput{QueueUrl: "dead"}); err != nil {
+		t.Fatal(err)
+	}
+	if again := ask("/"); !again.At.Equal(first.At) {
+		t.Error("the answer is made again for a receive")
+	}
+	send()
+	kept := a.answers.answer("dead")
+	kept.took = time.Hour // so that the answer is recent
+	if recent := ask("/?recent=true"); recent.Messages != 1 {
+		t.Errorf("the recent answer has %d letters, want 1", recent.Messages)
+	}
+	if now := ask("/"); now.Messages != 2 || now.Groups[0].Reason != operate.ReasonAlive {
+		t.Errorf("%+v, want two letters", now)
+	}
+	send()
+	kept.took, kept.dead.At = time.Hour, time.Now().Add(-maxRecent)
+	if recent := ask("/?recent=true"); recent.Messages != 3 {
+		t.Errorf("the answer of a minute ago serves as a recent one: %d letters, want 3", recent.Messages)
+	}
+	policy := map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":5}`}
+	if err := server.SetQueueAttributes(t.Context(), &sqsserver.SetQueueAttributesInput{QueueUrl: "orders", Attributes: policy}); err != nil {
+		t.Fatal(err)
+	}
+	if now := ask("/"); now.Groups[0].Reason == operate.ReasonAlive {
+		t.Error("the letters of what has become a dead-letter queue are still alive")
+	}
+	kept.asked = time.Now().Add(-keptFor - time.Second)
+	if a.answers.answer("other"); a.answers.of["dead"] != nil {
+		t.Error("an answer is kept that nobody asks for")
+	}
 }

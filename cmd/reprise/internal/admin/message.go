@@ -6,14 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
@@ -35,13 +31,6 @@ type Messages struct {
 	Messages []Message `json:"messages"`
 	// Next is the value of after for the next page; empty: there is none.
 	Next string `json:"next,omitempty"`
-}
-
-// Dead are the dead letters of a queue in groups.
-type Dead struct {
-	Groups []operate.Group `json:"groups"`
-	// Messages is how many the queue has.
-	Messages int `json:"messages"`
 }
 
 // Story is the story of one message, as the messages of the server tell it.
@@ -187,76 +176,6 @@ func selectionOf(query url.Values) (s operate.Selection, err error) {
 	return s, nil
 }
 
-func (a *API) dead(r *http.Request) (dead Dead, err error) {
-	server, err := a.server()
-	if err != nil {
-		return dead, err
-	}
-	queue := r.PathValue("queue")
-	alive := !isDeadLetterQueue(server, queue)
-	pages := make(chan []sqsserver.MessageInfo)
-	groups := make([]operate.Groups, runtime.GOMAXPROCS(0))
-	var readers sync.WaitGroup
-	for i := range groups {
-		groups[i].Alive = alive
-		readers.Go(func() {
-			l := newLetter()
-			for page := range pages {
-				for j := range page {
-					m := operate.ReadDead(queue, l.of(&page[j]))
-					groups[i].Add(&m)
-				}
-			}
-		})
-	}
-	err = eachPage(r.Context(), server, queue, sqsserver.Page{WithoutBodies: true}, func(page []sqsserver.MessageInfo) {
-		dead.Messages += len(page)
-		pages <- page
-	})
-	close(pages)
-	readers.Wait()
-	for i := range groups[1:] {
-		groups[0].Merge(&groups[i+1])
-	}
-	dead.Groups = groups[0].List()
-	return dead, err
-}
-
-// isDeadLetterQueue reports whether a queue of the server names one, given by name, URL or ARN, as its
-// dead-letter queue.
-func isDeadLetterQueue(server *sqsserver.Server, queue string) bool {
-	_, name, isURL := strings.Cut(queue, "://")
-	if isURL {
-		name = redrive.PathOf(name)
-	}
-	for _, q := range server.Queues() {
-		if dead := strings.Split(q.DeadLetter, ":"); len(dead) == 6 && (q.DeadLetter == queue || isURL && dead[4]+"/"+dead[5] == name || dead[5] == queue) {
-			return true
-		}
-	}
-	return false
-}
-
-// letter is a message with what says why it is a dead letter. Its maps are used again: a look at a
-// million letters would spend most of its time on making them.
-type letter struct{ types.Message }
-
-func newLetter() *letter {
-	return &letter{types.Message{MessageAttributes: make(map[string]types.MessageAttributeValue), Attributes: make(map[string]string)}}
-}
-
-// of returns the letter of a message, until it is called again.
-func (l *letter) of(info *sqsserver.MessageInfo) types.Message {
-	clear(l.MessageAttributes)
-	l.MessageId = &info.ID
-	l.Attributes["SentTimestamp"], l.Attributes["DeadLetterQueueSourceArn"] = strconv.FormatInt(info.Sent.UnixMilli(), 10), info.Source
-	for i := range info.Attributes {
-		a := &info.Attributes[i]
-		l.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue}
-	}
-	return l.Message
-}
-
 func (a *API) story(r *http.Request) (s Story, err error) {
 	server, err := a.server()
 	if err != nil {
@@ -292,31 +211,28 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 
 // each looks at all messages of a queue.
 func each(ctx context.Context, server *sqsserver.Server, queue string, look func(*sqsserver.MessageInfo)) error {
-	return eachPage(ctx, server, queue, sqsserver.Page{}, func(page []sqsserver.MessageInfo) {
-		for i := range page {
-			look(&page[i])
-		}
-	})
-}
-
-// eachPage is each for some messages at a time, which are shown as page says.
-func eachPage(ctx context.Context, server *sqsserver.Server, queue string, page sqsserver.Page, look func([]sqsserver.MessageInfo)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	for page.Limit = pageSize; ; {
+	for page := (sqsserver.Page{Limit: pageSize}); ; {
 		infos, err := server.Messages(queue, page)
 		if err != nil {
 			return inspectError(err)
 		}
-		look(infos)
+		for i := range infos {
+			look(&infos[i])
+		}
 		if len(infos) < pageSize {
 			return nil
 		}
 		page.After = infos[len(infos)-1].Number
 		if ctx.Err() != nil {
-			return problem(http.StatusServiceUnavailable, "failed", "not all messages of queue %q could be looked at within %v", queue, lookTimeout)
+			return tooMany(queue)
 		}
 	}
+}
+
+func tooMany(queue string) *Error {
+	return problem(http.StatusServiceUnavailable, "failed", "not all messages of queue %q could be looked at within %v", queue, lookTimeout)
 }
 
 // messageOf is a message as the commands of operators know it.

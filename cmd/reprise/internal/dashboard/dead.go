@@ -58,7 +58,7 @@ var deadQueuePage = page{
 	},
 	parts: map[string]func(*view) (any, error){
 		"groups": func(v *view) (any, error) {
-			dead, err := v.api.Dead(v.Context(), v.PathValue("queue"))
+			dead, err := v.api.RecentDead(v.Context(), v.PathValue("queue"))
 			return &deadGroups{v.PathValue("queue"), dead}, err
 		},
 	},

@@ -24,7 +24,7 @@ func findCode(text string) (from, to int, found bool) {
 		}
 	}
 	for i := range len(text) {
-		if i > 0 && isWord(text[i-1]) {
+		if i > 0 && isWord(text[i-1]) || !beginsCode(text[i]) {
 			continue
 		}
 		for _, word := range codeWords {
@@ -34,6 +34,15 @@ func findCode(text string) (from, to int, found bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// beginsCode reports whether one of codeWords begins with c.
+func beginsCode(c byte) bool {
+	switch c | 0x20 {
+	case 's', 'c', 'e', 'h', 'a':
+		return true
+	}
+	return false
 }
 
 // afterWord returns where a word that begins at i ends, whatever its case, and 0 if there is another.

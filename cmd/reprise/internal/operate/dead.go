@@ -2,12 +2,9 @@ package operate
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
 // Group is a group of dead letters that were given up for the same reason, on the same queue,
@@ -47,38 +44,62 @@ type Groups struct {
 
 	byKey    map[[3]string]*Group
 	patterns map[string]string // of errors that were seen before
+	known    map[string]string // patterns that were seen before, by themselves
+	scratch  []byte
 }
 
-// maxPatterns is how many errors are remembered: most letters of an outage have the same, and to
-// find a pattern takes longer than all the rest.
+// maxPatterns is how many errors, and patterns, are remembered: most letters of an outage have the same,
+// and to find a pattern takes longer than all the rest.
 const maxPatterns = 10_000
 
-// pattern is Pattern of an error.
+// pattern is Pattern of an error, and makes a text only for those that were not seen before.
 func (g *Groups) pattern(err string) string {
-	if known, ok := g.patterns[err]; ok {
-		return known
+	if pattern, ok := g.patterns[err]; ok {
+		return pattern
 	}
-	found := Pattern(err)
 	if g.patterns == nil {
-		g.patterns = make(map[string]string)
+		g.patterns, g.known = make(map[string]string), make(map[string]string)
+	}
+	g.scratch = appendPattern(g.scratch[:0], err)
+	pattern, ok := g.known[string(g.scratch)]
+	if !ok {
+		pattern = string(g.scratch)
+		if len(g.known) < maxPatterns {
+			g.known[pattern] = pattern
+		}
 	}
 	if len(g.patterns) < maxPatterns {
-		g.patterns[strings.Clone(err)] = found // without the message around it
+		g.patterns[strings.Clone(err)] = pattern // without the message around it
 	}
-	return found
+	return pattern
 }
 
 // Add counts a letter.
 func (g *Groups) Add(m *Message) {
+	if m.Death == nil {
+		g.add(m.ID, m.Sent, Death{}, false)
+		return
+	}
+	g.add(m.ID, m.Sent, *m.Death, true)
+}
+
+// AddLetter counts a letter of a server.
+func (g *Groups) AddLetter(l *Letter) {
+	d, isDead := l.death()
+	g.add(l.ID, l.Sent, d, isDead)
+}
+
+// add counts the message id, which was sent at some time and, if it is dead, died of d.
+func (g *Groups) add(id string, sent time.Time, d Death, isDead bool) {
 	if g.byKey == nil {
 		g.byKey = make(map[[3]string]*Group)
 	}
-	d := Death{Reason: "unknown"}
 	switch {
-	case m.Death != nil:
-		d = *m.Death
+	case isDead:
 	case g.Alive:
-		d.Reason = ReasonAlive
+		d = Death{Reason: ReasonAlive}
+	default:
+		d = Death{Reason: "unknown"}
 	}
 	pattern := g.pattern(d.Error)
 	key := [3]string{d.Reason, NameOf(lastPart(d.Source)), pattern}
@@ -96,7 +117,7 @@ func (g *Groups) Add(m *Message) {
 	}
 	at := d.At
 	if at.IsZero() {
-		at = m.Sent
+		at = sent
 	}
 	group.Count++
 	if group.First.IsZero() || at.Before(group.First) {
@@ -104,7 +125,7 @@ func (g *Groups) Add(m *Message) {
 	}
 	group.diedAt(at, d.Error)
 	if len(group.Samples) < maxSamples {
-		group.Samples = append(group.Samples, m.ID)
+		group.Samples = append(group.Samples, id)
 	}
 }
 
@@ -157,95 +178,6 @@ func (g *Groups) List() []Group {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Pattern, b.Pattern))
 	})
 	return groups
-}
-
-// maxPattern is how many bytes of an error are compared.
-const maxPattern = 300
-
-// changing are the parts of a text that differ between errors of the same cause. Regular
-// expressions take most of the time of a million letters: possible reports quickly whether one can
-// match at all.
-var changing = []struct {
-	pattern  *regexp.Regexp
-	name     string
-	possible func(text string) bool
-}{
-	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "<id>", func(text string) bool {
-		return strings.Count(text, "-") >= 4
-	}},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`), "<time>", func(text string) bool {
-		return strings.Count(text, "-") >= 2 && strings.Count(text, ":") >= 2
-	}},
-	{regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(:\d+)?\b|\[[0-9a-fA-F:]+\](:\d+)?`), "<address>", func(text string) bool {
-		return strings.Count(text, ".") >= 3 || strings.Contains(text, "[")
-	}},
-	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "<id>", func(text string) bool { return strings.Contains(text, "0x") }},
-	{regexp.MustCompile(`\b[0-9a-zA-Z]*(?:\d[a-zA-Z]+\d|[a-zA-Z]\d[0-9a-zA-Z]*\d)[0-9a-zA-Z]{4,}\b`), "<id>", mixesDigits},
-}
-
-// mixesDigits reports whether text has a digit beside a letter.
-func mixesDigits(text string) bool {
-	for i := 1; i < len(text); i++ {
-		if isDigit(text[i]) && isLetter(text[i-1]) || isLetter(text[i]) && isDigit(text[i-1]) {
-			return true
-		}
-	}
-	return false
-}
-
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
-// Pattern returns an error's text without the parts that differ between errors of the same
-// cause: ids, times, addresses, numbers other than codes.
-func Pattern(err string) string {
-	err = strings.Join(strings.Fields(terminal.Shorten(err, maxPattern)), " ")
-	var b strings.Builder
-	for err != "" {
-		next, end := len(err), len(err)
-		if from, to, found := findCode(err); found {
-			next, end = from, to
-		}
-		b.WriteString(withoutChanging(err[:next]) + err[next:end])
-		err = err[end:]
-	}
-	return b.String()
-}
-
-func withoutChanging(text string) string {
-	for _, c := range changing {
-		if c.possible(text) {
-			text = c.pattern.ReplaceAllString(text, c.name)
-		}
-	}
-	return withoutNumbers(text)
-}
-
-// withoutNumbers replaces numbers, with their fractions, by <n>.
-func withoutNumbers(text string) string {
-	digits := func(from int) int {
-		for from < len(text) && isDigit(text[from]) {
-			from++
-		}
-		return from
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		end := digits(i)
-		if end == i {
-			b.WriteByte(text[i])
-			i++
-			continue
-		}
-		if end < len(text) && text[end] == '.' {
-			if fraction := digits(end + 1); fraction > end+1 {
-				end = fraction
-			}
-		}
-		b.WriteString("<n>")
-		i = end
-	}
-	return b.String()
 }
 
 // wideTable is the width from which on there is room for ids.

@@ -75,6 +75,9 @@ type Death struct {
 	Trusted bool `json:"trusted"`
 }
 
+// reasonReceives is the reason if SQS has moved the message.
+const reasonReceives = "receives"
+
 // notShown are the attributes that Death and Copy tell of.
 var notShown = []string{
 	reprise.HistoryAttribute, reprise.StoryAttribute, repriselambda.ReasonAttribute, repriselambda.AttemptsAttribute, repriselambda.FirstAttribute,
@@ -102,11 +105,6 @@ func Read(url string, m types.Message, keys []reprise.SigningKey) Message {
 	return out
 }
 
-// ReadDead is [Read] without what [Groups] does not need.
-func ReadDead(url string, m types.Message) Message {
-	return Message{ID: aws.ToString(m.MessageId), Sent: milliseconds(m.Attributes["SentTimestamp"]), Death: readDeath(url, m, nil)}
-}
-
 // readDeath returns nil if nothing says that m is a dead letter.
 func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
 	text := func(name string) string { return aws.ToString(m.MessageAttributes[name].StringValue) }
@@ -116,11 +114,8 @@ func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
 			Reason: story.Reason, Error: story.Error, Attempts: story.Attempts, At: story.Last, Sent: story.Sent, First: story.First, Source: story.Source,
 			Origin: story.Origin, Message: story.Message, Trusted: trusted,
 		}
-		if moved != "" && !trusted { // SQS moved it: whatever its sender wrote
-			d.Source = moved
-		}
-		if d.Reason == "permanent" { // the text of reprise.Permanent says it again
-			d.Error = strings.TrimPrefix(d.Error, "permanent: ")
+		if d = d.withoutPrefix(); !trusted {
+			d = d.movedFrom(moved)
 		}
 		return &d
 	}
@@ -133,7 +128,7 @@ func readDeath(url string, m types.Message, keys []reprise.SigningKey) *Death {
 		return &d
 	}
 	if moved != "" {
-		return &Death{Reason: "receives", Source: moved, Trusted: true}
+		return &Death{Reason: reasonReceives, Source: moved, Trusted: true}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package operate
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ func FuzzWithoutChanging(f *testing.F) {
 	for _, text := range []string{
 		"order 17: post http://10.0.3.4:8080/orders after 1.5s", "1234.10.0.0.1", "id 1f0c5e2a-6c0b-4c39-8f6e-0a4c3a1f7a55 at 2026-11-24T10:00:00Z",
 		"[::1]:80 0x7f a1b2c3d4e5f 1.2.3 5. .5 é7é", "[bad] deadbeef-dead-beef-dead-beefdeadbeef",
+		"a1b2 a1b2c a1b2cde 1a2 ab12_cdefg 1a2bcde_ x1yzabc 12abcdefg after 1500ms", "two  spaces", " at both ends ", "a\tb",
 	} {
 		f.Add(text)
 	}
@@ -24,8 +26,13 @@ func FuzzWithoutChanging(f *testing.F) {
 		for _, c := range changing {
 			want = c.pattern.ReplaceAllString(want, c.name)
 		}
-		if want = number.ReplaceAllString(want, "<n>"); withoutChanging(text) != want {
-			t.Errorf("%q became %q, want %q", text, withoutChanging(text), want)
+		want = number.ReplaceAllString(want, "<n>")
+		if got := string(appendWithoutChanging(nil, text)); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+		spaced := strings.Join(strings.Fields(text), " ")
+		if isSpacedOnce(text) && text != spaced {
+			t.Errorf("%q is not %q", text, spaced)
 		}
 	})
 }

@@ -48,7 +48,7 @@ func (p *run) open(url string) *queue {
 }
 
 // send sends letters to q and returns those that SQS has confirmed.
-func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []letter) {
+func (p *run) send(ctx context.Context, q *queue, letters []letter) (confirmed []letter) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendFor, errSlow)
 	defer cancel()
 	if q.fifo { // one batch at a time, in the order in which they were received
@@ -75,7 +75,7 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 				continue
 			}
 			q.refusals = 0
-			sent = append(sent, l)
+			confirmed = append(confirmed, l)
 			if time.Since(p.clock) < doubtful {
 				p.made[results[i].ID] = true
 			}
@@ -83,7 +83,7 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (sent []lett
 		p.mu.Unlock()
 		letters = behind
 	}
-	return sent
+	return confirmed
 }
 
 // heads returns the first letter of each group, and the others.
@@ -151,7 +151,7 @@ func (p *run) deleteBatch(ctx context.Context, letters []letter) {
 	defer cancel()
 	p.mu.Lock()
 	for _, l := range letters {
-		p.undone[l.id()] = true
+		p.ledger.set(l.id(), undone)
 	}
 	p.mu.Unlock()
 	for attempt := 1; len(letters) > 0 && ctx.Err() == nil; attempt++ {
@@ -186,7 +186,7 @@ func (p *run) deleted(letters []letter, done []types.DeleteMessageBatchResultEnt
 	var rest []letter
 	for i, l := range letters {
 		if gone[i] {
-			delete(p.undone, l.id())
+			p.ledger.unset(l.id(), undone)
 		} else {
 			rest = append(rest, l)
 		}

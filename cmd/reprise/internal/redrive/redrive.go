@@ -111,10 +111,8 @@ type run struct {
 	queues map[string]*queue   // by the ARN or the URL that SQS gives them
 	listed map[string]string   // the URLs of the queues with this dead-letter queue, by PathOf; nil: not asked yet
 	denied string              // why the queues cannot be listed
-	taken  int                 // letters, for Max; the maps below are by message id
-	seen   map[string]bool     // taken
-	sent   map[string]bool     // sent back
-	undone map[string]bool     // sent back and not deleted
+	taken  int                 // letters, for Max
+	ledger ledger              // of all letters that were taken; the maps below are by message id, too
 	held   map[string]string   // receipt handles of letters that are left
 	made   map[string]bool     // ids of the messages that were sent in the first moments
 	newer  map[string][]letter // letters that were received again while they were being sent
@@ -137,9 +135,6 @@ func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) 
 		Redrive: r,
 		report:  Report{Sent: make(map[string]int), Left: make(map[string]int)},
 		queues:  make(map[string]*queue),
-		seen:    make(map[string]bool),
-		sent:    make(map[string]bool),
-		undone:  make(map[string]bool),
 		held:    make(map[string]string),
 		made:    make(map[string]bool),
 		newer:   make(map[string][]letter),
@@ -151,7 +146,7 @@ func (r Redrive) Run(ctx context.Context, stop <-chan struct{}) (Report, error) 
 	if err == nil {
 		err = p.empty(ctx, stop)
 	}
-	if n := len(p.undone); n > 0 {
+	if n := p.ledger.undone; n > 0 {
 		p.report.Left["were sent back, but could not be deleted: another run would send them a second time"] += n
 	}
 	return p.report, errors.Join(err, p.release(ctx), p.close(ctx))
@@ -201,7 +196,7 @@ func (p *run) sort(ctx context.Context, room int, messages []types.Message) (bac
 	back = make(map[*queue][]letter)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	taken := 0
+	n := 0
 	for i, l := range chosen {
 		problem := problems[i]
 		if problem == "" {
@@ -211,13 +206,13 @@ func (p *run) sort(ctx context.Context, room int, messages []types.Message) (bac
 			p.leave(l, problem)
 			continue
 		}
-		taken++
+		n++
 		back[found[i]] = append(back[found[i]], l)
 	}
-	p.taken += taken
+	p.taken += n
 	p.asked -= room
 	p.freed.Broadcast()
-	return back, undeleted, p.turn(taken)
+	return back, undeleted, p.turn(n)
 }
 
 // choose returns the messages that are new and selected, and those that were sent back before.
@@ -230,8 +225,8 @@ func (p *run) choose(messages []types.Message) (chosen, undeleted []letter) {
 			p.held[l.id()] = l.handle()
 			continue
 		}
-		if p.seen[l.id()] {
-			if p.sent[l.id()] {
+		if p.ledger.has(l.id(), taken) {
+			if p.ledger.has(l.id(), sent) {
 				undeleted = append(undeleted, l) // its delete was lost
 			} else {
 				p.newer[l.id()] = append(p.newer[l.id()], l) // a worker is sending it
@@ -242,7 +237,7 @@ func (p *run) choose(messages []types.Message) (chosen, undeleted []letter) {
 			p.held[l.id()] = l.handle()
 			continue
 		}
-		p.seen[l.id()] = true
+		p.ledger.set(l.id(), taken)
 		chosen = append(chosen, l)
 	}
 	return chosen, undeleted
@@ -298,16 +293,16 @@ func (p *run) sendBack(ctx context.Context, back map[*queue][]letter) {
 		if closed != "" {
 			continue
 		}
-		sent := p.send(ctx, q, letters)
+		confirmed := p.send(ctx, q, letters)
 		p.mu.Lock()
-		gone := sent
-		for _, l := range sent {
-			p.sent[l.id()] = true
+		gone := confirmed
+		for _, l := range confirmed {
+			p.ledger.set(l.id(), sent)
 			gone = append(gone, p.newer[l.id()]...) // SQS deletes by the newest receipt handle
 			delete(p.newer, l.id())
 		}
-		if len(sent) > 0 {
-			p.report.Sent[q.url] += len(sent)
+		if len(confirmed) > 0 {
+			p.report.Sent[q.url] += len(confirmed)
 		}
 		p.mu.Unlock()
 		p.delete(ctx, gone)

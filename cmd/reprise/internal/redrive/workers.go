@@ -119,7 +119,7 @@ func (p *run) handle(ctx context.Context, stop <-chan struct{}, room int, messag
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.Progress != nil {
-		p.Progress(len(p.sent))
+		p.Progress(p.ledger.sent)
 	}
 	return context.Cause(ctx)
 }

@@ -279,3 +279,30 @@ func TestMessage(t *testing.T) {
 		}
 	})
 }
+
+// TestHideIsOfOneMessage: hiding a message changes that message alone, and not the lease of one that
+// somebody has.
+func TestHideIsOfOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestServer(t, nil)
+		b.send("received")
+		b.receiveOne()
+		b.send("visible")
+		b.send("to be hidden")
+		want, err := b.server.Messages("q", sqsserver.Page{})
+		if err != nil || len(want) != 3 || want[0].State != sqsserver.InFlight {
+			t.Fatal(want, err)
+		}
+		if err := b.server.Hide("q", want[0].ID, time.Hour); err == nil {
+			t.Error("a message that somebody has was hidden")
+		}
+		if err := b.server.Hide("q", want[2].ID, time.Hour); err != nil {
+			t.Error(err)
+		}
+		want[2].State, want[2].Due = sqsserver.Delayed, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)
+		got, err := b.server.Messages("q", sqsserver.Page{})
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -274,5 +275,68 @@ func TestTransferCrash(t *testing.T) {
 				t.Errorf("message %d is there %d times", i, n)
 			}
 		}
+	}
+}
+
+// TestTransferIsOnDisk: what Transfer and DeleteShown have reported is in the journal, however slow the disk is.
+func TestTransferIsOnDisk(t *testing.T) {
+	for _, deletes := range []bool{false, true} {
+		k := openJournalServer(t, newMemoryJournal(), sqsserver.Config{})
+		k.create("from", nil)
+		k.create("to", nil)
+		const all = 10
+		for i := range all {
+			k.sendWith("from", fmt.Sprint(i), "")
+		}
+		batch := k.shown("from", "to")
+		shown := make([]sqsserver.Shown, all)
+		for i := range batch {
+			shown[i] = batch[i].Shown
+		}
+		k.journal.delay = func() time.Duration { return 50 * time.Millisecond }
+		carryOut, arrived := func() ([]error, error) { return k.Transfer("from", batch) }, all
+		if deletes {
+			carryOut, arrived = func() ([]error, error) { return k.DeleteShown("from", shown) }, 0
+		}
+		results, err := carryOut()
+		after := openJournalServer(t, k.journal.crash(func(int) int { return 0 }), sqsserver.Config{})
+		if err != nil || slices.ContainsFunc(results, func(err error) bool { return err != nil }) {
+			t.Fatal(results, err)
+		}
+		if from, to := len(after.shown("from", "")), len(after.shown("to", "")); from != 0 || to != arrived {
+			t.Errorf("deletes %v: after a crash %d messages are in the queue and %d in the other, want none and %d", deletes, from, to, arrived)
+		}
+	}
+}
+
+// TestDeleteShownLeavesWhatWasReceived: a message that somebody has received since it was shown is left,
+// although it is visible again.
+func TestDeleteShownLeavesWhatWasReceived(t *testing.T) {
+	b := newTestServer(t, nil)
+	b.send("a")
+	b.send("b")
+	infos, err := b.server.Messages("q", sqsserver.Page{})
+	if err != nil || len(infos) != 2 {
+		t.Fatal(infos, err)
+	}
+	received := b.receiveOne()[0]
+	if err := b.changeVisibility(received.ReceiptHandle, 0); err != nil {
+		t.Fatal(err)
+	}
+	var shown []sqsserver.Shown
+	for i := range infos {
+		shown = append(shown, sqsserver.Shown{Number: infos[i].Number, Receives: infos[i].Receives})
+	}
+	results, err := b.server.DeleteShown("q", shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range infos {
+		if taken := infos[i].ID == received.MessageId.String(); errors.Is(results[i], sqsserver.ErrTaken) != taken || !taken && results[i] != nil {
+			t.Errorf("%s, received since %v: %v", infos[i].Body, taken, results[i])
+		}
+	}
+	if left, err := b.server.Messages("q", sqsserver.Page{}); err != nil || len(left) != 1 || left[0].ID != received.MessageId.String() {
+		t.Errorf("left are %+v, %v", left, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
@@ -130,33 +131,57 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// BenchmarkMillion is how long pages take to answer when a queue has a million messages.
+// BenchmarkMillion is how long pages take to answer, and how much processor time the process uses meanwhile, when queues
+// have a million messages: visible ones, delayed ones, and dead letters. The groups of the latter are made once.
 func BenchmarkMillion(b *testing.B) {
 	s := serve(b, nil)
-	const batch = 10
-	for i := range 1_000_000 / batch {
-		in := &sqsserver.SendMessageBatchInput{QueueUrl: "orders"}
-		for j := range batch {
-			e := sqsserver.SendMessageBatchRequestEntry{Id: fmt.Sprint(j)}
-			e.MessageBody = fmt.Sprintf(`{"order":%d}`, i*batch+j)
-			in.Entries = append(in.Entries, e)
-		}
-		if _, err := s.sqs.SendMessageBatch(b.Context(), in); err != nil {
-			b.Fatal(err)
-		}
-	}
+	s.create("later", nil)
+	s.create("dead", nil)
+	s.fill("orders", func(i int, e *sqsserver.SendMessageBatchRequestEntry) {
+		e.MessageBody = fmt.Sprintf(`{"order":%d}`, i)
+	})
+	s.fill("later", func(i int, e *sqsserver.SendMessageBatchRequestEntry) {
+		e.MessageBody, e.DelaySeconds = fmt.Sprintf(`{"order":%d}`, i), sqsserver.Int(int32(600+i%300))
+	})
+	s.fill("dead", func(i int, e *sqsserver.SendMessageBatchRequestEntry) {
+		e.MessageBody = fmt.Sprintf(`{"order":%d}`, i)
+		e.MessageAttributes = []sqsserver.MessageAttribute{{Name: reprise.StoryAttribute, DataType: "String", StringValue: fmt.Sprintf(
+			`{"reason":"attempts","attempts":20,"error":"order %d: the target answered %d: try later","source":"arn:aws:sqs:us-east-1:000000000000:orders","last":"2026-11-24T11:00:00Z"}`, i, 500+i%4)}}
+	})
 	all, err := s.sqs.Messages("orders", sqsserver.Page{Limit: 1})
 	if err != nil || len(all) != 1 {
 		b.Fatal(err)
 	}
 	queue := "/ui/queues/orders"
-	for _, path := range []string{"/", queue, queue + "/messages", queue + "/messages?text=none", queue + "/due", queue + "/messages/" + all[0].ID} {
+	for _, path := range []string{
+		"/", queue, queue + "/messages", queue + "/messages?text=none", queue + "/due", queue + "/messages/" + all[0].ID,
+		"/ui/queues/later/due", "/ui/queues/later/messages?state=visible", "/ui/dead", "/ui/dead/dead", "/ui/dead/dead/groups",
+	} {
 		b.Run(strings.ReplaceAll(strings.TrimPrefix(strings.Replace(path, all[0].ID, "ID", 1), "/"), "/", "_"), func(b *testing.B) {
+			used := processorTime(b)
 			for b.Loop() {
 				if got := s.do("GET", path, nil); got.StatusCode != http.StatusOK {
 					b.Fatalf("%d %s", got.StatusCode, got.text)
 				}
 			}
+			b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 		})
+	}
+}
+
+// fill sends a million messages to a queue.
+func (s *served) fill(queue string, message func(i int, e *sqsserver.SendMessageBatchRequestEntry)) {
+	s.t.Helper()
+	const batch = 10
+	for first := 0; first < 1_000_000; first += batch {
+		in := &sqsserver.SendMessageBatchInput{QueueUrl: queue}
+		for i := range batch {
+			e := sqsserver.SendMessageBatchRequestEntry{Id: fmt.Sprint(i)}
+			message(first+i, &e)
+			in.Entries = append(in.Entries, e)
+		}
+		if _, err := s.sqs.SendMessageBatch(s.t.Context(), in); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }

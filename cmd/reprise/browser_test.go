@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -45,6 +46,8 @@ type tab struct {
 	mu         sync.Mutex
 	complaints []string
 	expected   []string // parts of complaints that are no failures
+	received   float64  // bytes over the network, headers included
+	withoutAxe bool     // it was said that axe-core is not installed
 }
 
 // newTab opens a tab of a browser of its own, for pages of one address.
@@ -61,6 +64,7 @@ func newTab(t *testing.T, own string) *tab {
 	}
 	call(b, log.Enable, cdp.Empty{})
 	call(b, network.Enable, network.EnableParams{})
+	call(b, page.Enable, page.EnableParams{})
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +92,15 @@ func (b *tab) hear(event any) {
 		if e.Entry.Level == "error" || e.Entry.Level == "warning" {
 			b.complain(fmt.Sprintf("log: %s %s", e.Entry.Text, e.Entry.URL))
 		}
+	case *page.EventJavascriptDialogOpening:
+		b.complain(fmt.Sprintf("dialog: %s", e.Message))
+		go func() { // the page waits for the answer, and this function must not
+			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+		}()
+	case *network.EventLoadingFinished:
+		b.mu.Lock()
+		b.received += e.EncodedDataLength
+		b.mu.Unlock()
 	case *network.EventRequestWillBeSent:
 		if at := e.Request.URL; !strings.HasPrefix(at, b.own+"/") && !strings.HasPrefix(at, "data:") && !strings.HasPrefix(at, "about:") {
 			b.complain("request to " + at)
@@ -173,6 +186,12 @@ func (b *tab) await(what, expression string) {
 	}
 }
 
+// awaitParts waits until the parts of the page that load later are there.
+func (b *tab) awaitParts() {
+	b.t.Helper()
+	b.await("what loads later", "![...document.querySelectorAll('.empty')].some(e => e.checkVisibility() && e.textContent.startsWith('Looking'))")
+}
+
 // awaitText waits until a text is on the page.
 func (b *tab) awaitText(text string) {
 	b.t.Helper()
@@ -200,13 +219,26 @@ func (b *tab) look(width int64, scheme string) {
 	b.do(chromedp.EmulateViewport(width, 900))
 }
 
+// checkLook checks what can be asserted of how a page looks; what names the page and its state.
+func (b *tab) checkLook(what string) {
+	b.t.Helper()
+	b.checkAccess(what)
+	b.checkLayout(what)
+}
+
 // checkAccess fails the test for what axe-core finds on the page, against WCAG 2.2 at level AA.
 func (b *tab) checkAccess(what string) {
 	b.t.Helper()
 	const script = "testdata/browser/node_modules/axe-core/axe.min.js"
 	axe, err := os.ReadFile(script)
 	if err != nil {
-		b.t.Skipf("skipped: axe-core is not installed (npm ci in testdata/browser): %v", err)
+		if !b.withoutAxe {
+			b.t.Run("accessibility", func(t *testing.T) {
+				t.Skipf("skipped: axe-core is not installed (npm ci in testdata/browser): %v", err)
+			})
+		}
+		b.withoutAxe = true
+		return
 	}
 	eval[bool](b, string(axe)+"; true") // by the debugger, which no policy binds
 	found := eval[[]struct {
@@ -218,8 +250,27 @@ func (b *tab) checkAccess(what string) {
 			b.t.Errorf("%s: %s: %s: %s: %s", what, v.ID, v.Help, node.HTML, strings.ReplaceAll(node.FailureSummary, "\n", " "))
 		}
 	}
-	if wide := eval[float64](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); wide > 0 {
-		b.t.Errorf("%s: the page is %v pixels wider than the screen", what, wide)
+}
+
+// checkLayout fails the test for a page that is wider than the screen, for text that is cut off without a title that
+// has all of it, and for controls that a finger misses.
+func (b *tab) checkLayout(what string) {
+	b.t.Helper()
+	for _, problem := range eval[[]string](b, `(() => {
+		const found = [], name = e => e.outerHTML.slice(0, 120);
+		const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+		if (wide > 0) found.push('the page is ' + wide + ' pixels wider than the screen');
+		for (const e of document.querySelectorAll('body *')) {
+			const box = e.getBoundingClientRect();
+			if (!e.checkVisibility() || box.width <= 1 || e.closest('.visually-hidden, .skip, thead, .u-wrap')) continue;
+			const style = getComputedStyle(e);
+			const ownText = [...e.childNodes].some(n => n.nodeType === 3 && n.nodeValue.trim());
+			if (ownText && /hidden|clip/.test(style.overflowX) && e.scrollWidth > e.clientWidth + 1 && !e.closest('[title]')) found.push('cut off: ' + name(e));
+			if (e.matches('button, input, select, textarea, summary, nav a, a.button') && !e.matches('[type=hidden]') && (box.height < 24 || box.width < 24) && !e.closest('label')) found.push('small: ' + Math.round(box.width) + ' by ' + Math.round(box.height) + ': ' + name(e));
+		}
+		return found;
+	})()`) {
+		b.t.Errorf("%s: %s", what, problem)
 	}
 }
 

@@ -37,7 +37,7 @@ Resources:
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1440, 390} {
 			b.look(width, scheme)
-			b.checkAccess(scheme)
+			b.checkLook(scheme)
 		}
 	}
 	b.open("/ui/lambda?function=charge")

@@ -28,7 +28,7 @@ func TestDashboardLocal(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1440, 390} {
 			b.look(width, scheme)
-			b.checkAccess(scheme)
+			b.checkLook(scheme)
 		}
 	}
 	b.do(chromedp.Click(chromedp.CSS("form[action$='/remove-fault'] button")))

@@ -40,7 +40,7 @@ func TestDashboardPlayground(t *testing.T) {
 	b.do(chromedp.KeyEvent("linear(bass=5s)\t"))
 	b.awaitText("Nothing was simulated")
 	b.await("which field it is", "document.querySelector('#policy').getAttribute('aria-invalid') === 'true'")
-	b.checkAccess("with a problem")
+	b.checkLook("with a problem")
 	eval[bool](b, "document.querySelector('#policy').select(); true")
 	b.do(chromedp.Focus(chromedp.CSS("#policy")), chromedp.KeyEvent("linear(base=5s) attempts=7\t"))
 	b.await("the controls of the text", "document.querySelector('#kind').value === 'linear' && document.querySelector('#attempts').value === '7'")
@@ -51,7 +51,7 @@ func TestDashboardPlayground(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1440, 390} {
 			b.look(width, scheme)
-			b.checkAccess(scheme)
+			b.checkLook(scheme)
 		}
 	}
 	at := eval[string](b, "location.pathname + location.search")

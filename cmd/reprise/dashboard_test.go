@@ -39,7 +39,7 @@ func TestDashboardOverview(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1440, 390} {
 			b.look(width, scheme)
-			b.checkAccess(scheme)
+			b.checkLook(scheme)
 		}
 	}
 	b.do(chromedp.KeyEvent("\t"))
@@ -91,10 +91,10 @@ func TestDashboardAsksForTheToken(t *testing.T) {
 	b := newTab(t, p.await("SQS endpoint  "))
 	b.expect("401 (Unauthorized)")
 	b.open("/")
-	b.checkAccess("the form")
+	b.checkLook("the form")
 	b.do(chromedp.SendKeys(chromedp.CSS("#token"), "wrong\r"))
 	b.awaitText("This is not the token of this process.")
-	b.checkAccess("the form, after a mistake")
+	b.checkLook("the form, after a mistake")
 	b.do(chromedp.SendKeys(chromedp.CSS("#token"), token+"\r"))
 	b.awaitText("Nothing needs attention.")
 	b.await("that the page is live", "document.querySelector('#connection').textContent === 'live'")
@@ -141,8 +141,8 @@ func TestDashboardPages(t *testing.T) {
 			for _, width := range []int64{1440, 390} {
 				b.look(width, scheme)
 				b.open(path)
-				b.await("what loads later", "![...document.querySelectorAll('.empty')].some(e => e.textContent.startsWith('Looking'))")
-				b.checkAccess(name + ", " + scheme)
+				b.awaitParts()
+				b.checkLook(name + ", " + scheme)
 				if picture := fmt.Sprintf("%s-%d-%s", name, width, scheme); *update && pictures[picture] {
 					b.picture("../../docs/dashboard-" + picture + ".png")
 				}

@@ -2,12 +2,14 @@ package dashboard
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 )
 
@@ -17,7 +19,8 @@ var assetFiles embed.FS
 // asset is a file that pages need.
 type asset struct {
 	content []byte
-	version string // changes with the content
+	version string        // changes with the content
+	gzipped func() []byte // made when it is first asked for
 }
 
 var assets = func() map[string]asset {
@@ -26,7 +29,7 @@ var assets = func() map[string]asset {
 		if err == nil && !entry.IsDir() {
 			content, _ := assetFiles.ReadFile(name)
 			sum := sha256.Sum256(content)
-			all[name[len("assets/"):]] = asset{content, hex.EncodeToString(sum[:6])}
+			all[name[len("assets/"):]] = asset{content, hex.EncodeToString(sum[:6]), sync.OnceValue(func() []byte { return compress(content, gzip.BestCompression) })}
 		}
 		return nil
 	})
@@ -52,7 +55,13 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("v") == found.version {
 		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 	}
+	content, etag := found.content, found.version
+	if len(content) >= worthwhile && takesGzip(r) {
+		content, etag = found.gzipped(), etag+"-gzip"
+		w.Header().Set("Content-Encoding", "gzip")
+	}
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Etag", `"`+found.version+`"`)
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(found.content))
+	w.Header().Set("Vary", "Accept-Encoding")
+	w.Header().Set("Etag", `"`+etag+`"`)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }

@@ -29,6 +29,7 @@ const (
 	maxText  = 64 << 10
 	maxHex   = 1 << 10
 	maxImage = 1 << 20
+	maxSmall = 16 << 10
 	// maxNodes and maxDepth bound a tree, which takes far more room than its text.
 	maxNodes = 2000
 	maxDepth = 40
@@ -44,6 +45,9 @@ func newBody(text string) body {
 	b.Text = terminal.Escape(shown)
 	return b
 }
+
+// Small reports that an image is part of the page, and not loaded when somebody asks for it.
+func (b body) Small() bool { return b.Bytes <= maxSmall }
 
 // node is a value of JSON.
 type node struct {

@@ -1,32 +1,27 @@
 package dashboard
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
-// The page of a message. Its story is loaded apart from it: all queues are looked through for it.
+// The page of a message. Where it stands is kept up to date; its story is loaded apart from it, since all queues are
+// looked through for it.
 var messagePage = page{
-	path: Path + "queues/{queue}/messages/{message}", template: "message",
+	path: Path + "queues/{queue}/messages/{message}", template: "message", live: 2 * time.Second,
 	data: func(v *view) (string, any, error) {
-		queue, id := v.PathValue("queue"), v.PathValue("message")
-		m, err := v.api.Message(v.Context(), queue, id)
-		if err != nil {
-			return "", nil, err
-		}
-		var sources []string
-		p := &messageView{Queue: queue, Message: m, Body: newBody(m.Body), Now: v.now}
-		if q, err := v.queue(queue); err == nil {
-			p.DeadQueue, p.IsDead, p.Consumed, p.FIFO = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil, q.FIFO
-			sources = q.DeadLettersOf
-		}
-		p.Resend = newResendForm(queue, &m.Message, sources)
-		return "Message " + id, p, nil
+		m, err := v.message()
+		return "Message " + v.PathValue("message"), m, err
 	},
 	parts: map[string]func(*view) (any, error){
 		"story": func(v *view) (any, error) { return v.api.Story(v.Context(), v.PathValue("message")) },
+		"whole": func(v *view) (any, error) { return v.message() },
+		"image": func(v *view) (any, error) { return v.message() },
+		"edit":  func(v *view) (any, error) { return v.message() },
 	},
 	actions: map[string]func(*view) (string, error){
 		"retry": func(v *view) (string, error) { // the API has the consumer wake it
@@ -50,6 +45,40 @@ var messagePage = page{
 	},
 }
 
+// message is what the page of a message, its stream and its parts show.
+func (v *view) message() (*messageView, error) {
+	queue, id := v.PathValue("queue"), v.PathValue("message")
+	p := &messageView{Queue: queue, Now: v.now}
+	var sources []string
+	if q, err := v.queue(queue); err == nil {
+		p.DeadQueue, p.IsDead, p.Consumed, p.FIFO = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil, q.FIFO
+		sources = q.DeadLettersOf
+	}
+	m, err := v.api.Message(v.Context(), queue, id)
+	if failed, ok := errors.AsType[*admin.Error](err); ok && failed.Code == "no-such-message" && v.isStream() {
+		p.gone(v, id, append(slices.Clone(sources), p.DeadQueue))
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Message, p.Body.Bytes = m, len(m.Body)
+	if !v.isStream() {
+		p.Body, p.Resend = newBody(m.Body), newResendForm(queue, &m.Message, sources)
+	}
+	return p, nil
+}
+
+// gone looks for a message that has left its queue in others, where it has the same id.
+func (m *messageView) gone(v *view, id string, others []string) {
+	m.Gone, m.Message.ID = true, id
+	for _, other := range others {
+		if _, err := v.api.Message(v.Context(), other, id); other != "" && err == nil {
+			m.Elsewhere = other
+		}
+	}
+}
+
 func (v *view) onMessage(action string) error {
 	defer v.samples.forget()
 	return v.api.ActOnMessage(v.Context(), v.PathValue("queue"), v.PathValue("message"), action)
@@ -59,7 +88,10 @@ func (v *view) onMessage(action string) error {
 type messageView struct {
 	Queue   string
 	Message admin.Message
-	Body    body
+	Body    body // of what is kept up to date only its length
+	// Gone reports that it was here, and Elsewhere is the queue where it is now; empty: that is not known.
+	Gone      bool
+	Elsewhere string
 	// DeadQueue is the dead-letter queue of its queue, and IsDead reports that its queue is one itself.
 	DeadQueue string
 	IsDead    bool

@@ -23,6 +23,8 @@ type page struct {
 	only func(*Config) bool
 	// live is how often it is looked whether the page has changed; 0: it does not change.
 	live time.Duration
+	// charts reports that it has charts: only such pages load what draws them.
+	charts bool
 	// data returns the title and what the template shows.
 	data func(*view) (title string, data any, err error)
 	// parts are what the page loads by itself later, by the last part of their paths: templates of these names, with
@@ -52,6 +54,9 @@ type view struct {
 	now time.Time
 }
 
+// isStream reports whether a request is for the stream of a page.
+func (v *view) isStream() bool { return v.URL.Query().Has("live") }
+
 func (d *Dashboard) view(r *http.Request) *view {
 	return &view{r, d, d.cfg.API.Inside(r.RemoteAddr), time.Now()}
 }
@@ -64,6 +69,7 @@ type frame struct {
 	ReadOnly bool
 	Session  bool   // there is one to be ended
 	Bare     bool   // without the navigation
+	Charts   bool   // there are some
 	Stream   string // the URL of the stream of a page that is live
 	Now      time.Time
 	Data     any
@@ -75,7 +81,7 @@ type navItem struct {
 }
 
 func (d *Dashboard) frame(r *http.Request, p page, title string, data any) frame {
-	f := frame{Title: title, Data: data, Now: time.Now(), Session: d.signedIn(r)}
+	f := frame{Title: title, Data: data, Now: time.Now(), Session: d.signedIn(r), Charts: p.charts}
 	for _, other := range d.pages {
 		if other.nav != "" {
 			f.Nav = append(f.Nav, navItem{other.nav, urlOf(other.path), other.path == p.path || strings.HasPrefix(p.path, other.path+"/")})
@@ -119,10 +125,10 @@ func (d *Dashboard) part(p page, name string, data func(*view) (any, error)) htt
 		v, err := data(d.view(r))
 		if err != nil {
 			_, problem := explain(err)
-			d.renderPart(w, http.StatusOK, "problem", "trouble", frame{Data: problem})
+			d.renderPart(w, r, http.StatusOK, "problem", "trouble", frame{Data: problem})
 			return
 		}
-		d.renderPart(w, http.StatusOK, p.template, name, d.frame(r, p, "", v))
+		d.renderPart(w, r, http.StatusOK, p.template, name, d.frame(r, p, "", v))
 	})
 }
 
@@ -135,8 +141,12 @@ func (d *Dashboard) figure(data func(*view) (any, error)) http.Handler {
 			http.Error(w, problem, status)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v) // the client may have gone
+		text, err := json.Marshal(v)
+		if err != nil {
+			d.failWith(w, r, err)
+			return
+		}
+		write(w, r, http.StatusOK, "application/json", text)
 	})
 }
 
@@ -153,7 +163,8 @@ func (d *Dashboard) action(_ page, act func(*view) (string, error)) http.Handler
 			n.Back = pathOfURL(from)
 		}
 		if r.Header.Get("Hx-Request") != "" { // it is shown on the page that asks
-			d.renderPart(w, http.StatusOK, "done", "notice", frame{Data: n})
+			w.Header().Set("Hx-Trigger", "acted") // for the parts of the page that show what has changed
+			d.renderPart(w, r, http.StatusOK, "done", "notice", frame{Data: n})
 			return
 		}
 		d.render(w, r, status, "done", frame{Title: "Done", Bare: true, Data: n})
@@ -181,22 +192,20 @@ func parse(pages []page) map[string]*template.Template {
 }
 
 // render answers with a page.
-func (d *Dashboard) render(w http.ResponseWriter, _ *http.Request, status int, name string, f frame) {
-	d.renderPart(w, status, name, "layout.html", f)
+func (d *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, name string, f frame) {
+	d.renderPart(w, r, status, name, "layout.html", f)
 }
 
 // renderPart answers with a part of a page. It is whole before it is sent, so that one that fails is not sent
 // half.
-func (d *Dashboard) renderPart(w http.ResponseWriter, status int, name, part string, f frame) {
+func (d *Dashboard) renderPart(w http.ResponseWriter, r *http.Request, status int, name, part string, f frame) {
 	text, err := d.text(name, part, f)
 	if err != nil {
 		d.cfg.Logger.Error("a page of the dashboard could not be rendered", "page", name, "error", err)
 		http.Error(w, "this page could not be rendered: the log has the error", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may have gone
+	write(w, r, status, "text/html; charset=utf-8", text)
 }
 
 func (d *Dashboard) text(name, part string, f frame) ([]byte, error) {

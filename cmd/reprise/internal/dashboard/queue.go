@@ -14,7 +14,7 @@ import (
 // The page of a queue: what happens in it now, over time, and what waits in it. Its messages are loaded apart
 // from it, since they are not kept up to date: a list that moves cannot be read.
 var queuePage = page{
-	path: Path + "queues/{queue}", template: "queue", live: 2 * time.Second,
+	path: Path + "queues/{queue}", template: "queue", live: 2 * time.Second, charts: true,
 	data: func(v *view) (string, any, error) {
 		q, err := v.queue(v.PathValue("queue"))
 		if err != nil {

@@ -36,7 +36,7 @@ func TestResend(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "/ui/queues/orders-dead/messages/" + *out.MessageId
-	page := s.do("GET", path, nil).text
+	page := s.do("GET", path+"/edit", nil).text
 	for _, want := range []string{`action="` + path + `/resend"`, ">\none\ntwo</textarea>", ">\nacme</textarea>", "It is kept as it is: it is binary.", "<option>orders</option><option>orders-dead</option>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -110,7 +110,7 @@ func TestResendKeepsBytes(t *testing.T) {
 		strings.Repeat("x", 65<<10): "more than 64 KiB",
 	} {
 		path := "/ui/queues/orders/messages/" + s.send("orders", body)
-		if page := s.do("GET", path, nil).text; strings.Contains(page, "/resend") || !strings.Contains(page, why) {
+		if page := s.do("GET", path, nil).text; strings.Contains(page, "/edit") || !strings.Contains(page, why) {
 			t.Errorf("%.10q: the page does not say %q", body, why)
 		}
 		if got := s.do("POST", path+"/resend", url.Values{"body": {"x"}, "to": {"orders"}}, s.browser()...); !strings.Contains(got.text, "cannot be edited here") {

@@ -15,13 +15,18 @@
     const lines = plot.dataset.lines.split(';').map((line) => line.split(':'));
     const show = plot.dataset.unit === 'duration' ? duration : figure;
     const text = colour('faint'), grid = colour('line');
+    const clock = (t, seconds) => new Date(t * 1000).toISOString().slice(11, seconds ? 19 : 16); // UTC, as all times of the pages
     const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: '11px system-ui' };
     return new uPlot({
       width: plot.clientWidth, height: 118, pxAlign: true,
       cursor: { points: { size: 5 }, drag: { x: false, y: false }, sync: { key: 'charts' } },
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.1, 1)] } },
-      axes: [{ ...axis, size: 24, space: 70 }, { ...axis, size: 44, space: 28, values: (u, all) => all.map(show) }],
-      series: [{ value: (u, t) => t == null ? '' : new Date(t * 1000).toLocaleTimeString() }, ...lines.map(([, label, name]) => ({
+      axes: [
+        { ...axis, size: 24, space: 70, values: (u, all, i, space, step) => all.map((t) => clock(t, step < 60)) },
+        { ...axis, size: (u, all) => 16 + 6.5 * Math.max(3, ...(all ?? []).map((text) => text.length)), space: 28, values: (u, all) => all.map(show) },
+      ],
+      hooks: { setLegend: [(u) => { if (u.legend.idx == null && u.data[0]?.length) u.setLegend({ idx: u.data[0].length - 1 }); }] }, // the newest, unless somebody points at others
+      series: [{ label: 'UTC', value: (u, t) => t == null ? '' : clock(t, true) }, ...lines.map(([, label, name]) => ({
         label, stroke: colour(name), width: 1.5, points: { show: false }, spanGaps: false, value: (u, n) => show(n),
       }))],
     }, [figures.at, ...lines.map(([key]) => figures[key])], plot);
@@ -48,7 +53,10 @@
             if (!figures) figures = newer;
             else for (const key of Object.keys(newer)) figures[key] = figures[key].concat(newer[key]).slice(-900);
             if (!drawn.length) draw();
-            plots.forEach((plot, i) => drawn[i].setData([figures.at, ...plot.dataset.lines.split(';').map((line) => figures[line.split(':')[0]])]));
+            plots.forEach((plot, i) => {
+              drawn[i].setData([figures.at, ...plot.dataset.lines.split(';').map((line) => figures[line.split(':')[0]])]);
+              if (drawn[i].cursor.left < 0) drawn[i].setLegend({ idx: figures.at.length - 1 });
+            });
             container.dataset.points = figures.at.length;
           }
         } catch { /* the page says that it is not connected */ }

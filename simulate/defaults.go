@@ -25,6 +25,7 @@ const (
 	maxListed      = 10_000
 	maxCount       = 2_000_000_000 // of one field, which 32 bits can hold
 
+	maxPooled       = 20   // queues beside the first
 	maxChanges      = 1000 // of the chances of failure
 	maxFluidOutages = 20
 )
@@ -66,6 +67,10 @@ func (s Scenario) WithDefaults() Scenario {
 	fill(&s.Network.Spread, time.Millisecond)
 	s.Policy.MaxAttempts = plan.MaxAttempts(s.Policy, s.Queue.plan())
 	s.Policy = s.Policy.WithDefaults()
+	if len(s.Pool) > 0 {
+		fill(&s.Fleet.Weight, 1)
+		s.Pool = s.poolWithDefaults()
+	}
 	s.Fluid = s.Fluid || s.messages() > MaxMessages
 	return s
 }
@@ -92,6 +97,9 @@ func (s *Scenario) messages() float64 {
 	}
 	for _, k := range t.Series {
 		n += float64(k)
+	}
+	for i := range s.Pool {
+		n += (&Scenario{Traffic: s.Pool[i].Traffic, Horizon: s.Horizon}).messages()
 	}
 	return n
 }

@@ -12,7 +12,7 @@
 // The model: messages arrive as [Traffic] says; consumers receive them over a network with latency
 // and faults; each run of a handler makes one request to a dependency that may have a capacity and
 // outages, takes a drawn time and fails with a drawn chance. All draws belong to the message and
-// its attempt, so that two policies are compared on the same traffic and the same luck. Not
-// modelled are pools of several queues, what handlers themselves leave behind, and a dependency that
-// becomes slower under load.
+// its attempt, so that two policies are compared on the same traffic and the same luck. The consumers
+// of several queues may share handlers: see [Pooled]. Not modelled are what handlers themselves leave
+// behind, and a dependency that becomes slower under load.
 package simulate

@@ -20,6 +20,7 @@ const (
 	forFluid
 	forRequest
 	forReceive
+	forQueue
 )
 
 // mix is the finalizer of SplitMix64.

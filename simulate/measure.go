@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/internal/simulation"
+	"github.com/reprise-sqs/reprise/internal/world"
 )
 
 // called counts a request that the dependency sees.
@@ -58,6 +59,7 @@ func (r *run) sample() {
 		}
 		r.oldest++
 	}
+	r.sampleQueues(now)
 	r.series.add(*b)
 	r.now = Bucket{At: now}
 }
@@ -81,8 +83,8 @@ func (r *run) findMoved() {
 	}
 }
 
-// requested counts a request of a consumer.
-func (r *run) requested(q simulation.Request) {
+// requested counts a request of a consumer about messages of so many bytes.
+func (r *run) requested(q simulation.Request, bytes int) {
 	n := &r.result.Requests
 	billed := 1
 	switch q.Kind {
@@ -92,7 +94,7 @@ func (r *run) requested(q simulation.Request) {
 			break
 		}
 		n.Receives++
-		billed = units(q.Messages * r.Traffic.Bytes)
+		billed = units(q.Messages * bytes)
 		_, inFlight, _ := r.counts()
 		r.result.PeakInFlight = max(r.result.PeakInFlight, inFlight)
 	case simulation.DeleteRequest:
@@ -105,10 +107,10 @@ func (r *run) requested(q simulation.Request) {
 		n.Wakes++
 	case simulation.CopyRequest:
 		n.Copies++
-		billed = units(q.Messages * r.Traffic.Bytes)
+		billed = units(q.Messages * bytes)
 	case simulation.DeadLetterRequest:
 		n.DeadLetters++
-		billed = units(q.Messages * r.Traffic.Bytes)
+		billed = units(q.Messages * bytes)
 	}
 	n.Units += billed
 	if q.Failed {
@@ -144,22 +146,29 @@ func (r *run) outagesBegin() {
 			if v.Backlog <= v.Open {
 				v.Recovered = 0
 			}
+			r.outageOver(i)
 		})
 	}
 }
 
-// open is how many messages are in the queue and its retry lane.
+// open is how many messages are in the queues.
 func (r *run) open() int {
 	visible, inFlight, delayed := r.counts()
 	return visible + inFlight + delayed
 }
 
-// counts are those of the queue and its retry lane together.
+// counts are those of all queues together.
 func (r *run) counts() (visible, inFlight, delayed int) {
 	visible, inFlight, delayed = r.queue.Counts()
-	if r.lane != nil {
-		v, i, d := r.lane.Counts()
+	add := func(q *world.Queue) {
+		v, i, d := q.Counts()
 		visible, inFlight, delayed = visible+v, inFlight+i, delayed+d
+	}
+	if r.lane != nil {
+		add(r.lane)
+	}
+	for _, one := range r.pool[min(len(r.pool), 1):] {
+		add(one.queue)
 	}
 	return visible, inFlight, delayed
 }
@@ -179,6 +188,7 @@ func (r *run) progressed(one *message) {
 			if v.left--; v.left == 0 {
 				v.Cleared = now - v.At - v.For
 			}
+			r.clears(one, i)
 		}
 	}
 }

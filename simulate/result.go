@@ -32,6 +32,8 @@ type Result struct {
 	PeakRequests, PeakInFlight, PeakOpen int
 
 	Outages []Recovery
+	// Queues has the part of each queue of a pool, the scenario's own first. Nil: it has no pool.
+	Queues []OfQueue
 	// Trace has the attempts of the first messages, in the order of their ends: see Scenario.Trace.
 	Trace    []Traced
 	Requests Requests

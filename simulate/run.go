@@ -62,7 +62,8 @@ type run struct {
 	service *world.Service
 	queue   *world.Queue
 	lane    *world.Queue // of retries; nil: there is none
-	dead    *world.Queue // nil: there is none
+	dead    *world.Queue // of all queues; nil: there is none
+	pool    []*ofPool    // the scenario's own queue and the further ones; nil: there are no further ones
 	nodes   []*node
 	started int // nodes, in all
 
@@ -97,6 +98,7 @@ type message struct {
 	state              state
 	permanent, always  bool
 	waits              bool
+	queue              uint8 // in run.pool
 }
 
 type state uint8
@@ -132,10 +134,14 @@ func (r *run) begin() error {
 	}
 	r.queue = r.service.Create("main"+suffix, settings)
 	if r.Fleet.RetryLane.Weight > 0 {
-		settings.Delay = 0
-		r.lane = r.service.Create("retries", settings)
+		ofLane := settings
+		ofLane.Delay = 0
+		r.lane = r.service.Create("retries", ofLane)
 	}
-	r.trafficBegins()
+	r.poolBegins(func(name string) *world.Queue { return r.service.Create(name+suffix, settings) })
+	for queue := range max(len(r.pool), 1) {
+		r.trafficBegins(uint8(queue)) //nolint:gosec // G115: at most maxPooled
+	}
 	r.outagesBegin()
 	for range r.Fleet.Consumers {
 		if err := r.start(); err != nil {
@@ -203,27 +209,13 @@ func (r *run) finish() {
 	res.Ended, res.Series = r.loop.Since(), r.series.all
 	res.Attempts.Running = r.running
 	left := make(map[*message]bool)
-	for _, q := range []*world.Queue{r.queue, r.lane} {
-		if q == nil {
-			continue
-		}
+	for _, q := range r.worlds() {
 		for _, d := range q.Messages() {
 			left[messageOf(d.Payload)] = true
 		}
 	}
-	m := &res.Messages
-	m.Arrived = len(r.messages)
 	for _, one := range r.messages {
-		switch {
-		case one.state == done:
-			m.Done++
-		case one.state == given:
-			m.Dead++
-		case left[one]:
-			m.Left++
-		default:
-			m.Expired++
-		}
+		res.Messages.count(one, left)
 		if one.state != open {
 			res.countAttempts(int(one.attempts))
 		}
@@ -243,6 +235,7 @@ func (r *run) finish() {
 	}
 	res.Latency = quantilesOf(times)
 	r.recovered(left)
+	res.Queues = r.queues(left)
 }
 
 // mostAttempts is the length of PerMessage at the most.

@@ -20,6 +20,9 @@ type Scenario struct {
 	Dependency Dependency   `yaml:"dependency,omitempty"`
 	Fleet      Fleet        `yaml:"fleet,omitempty"`
 	Network    Network      `yaml:"network,omitempty"`
+	// Pool is further queues that share the handlers of each consumer. Default: none. The figures of a
+	// result are of all queues together, and [Result.Queues] has those of each.
+	Pool []Pooled `yaml:"pool,omitempty"`
 	// Horizon ends the simulation. Default: it ends when every message is settled, at MaxHorizon at
 	// the latest; this needs traffic that ends and a policy that gives up.
 	Horizon time.Duration `yaml:"horizon,omitempty"`
@@ -31,8 +34,8 @@ type Scenario struct {
 	// Seed selects the draws. Default: 0, a seed like any other.
 	Seed uint64 `yaml:"seed,omitempty"`
 	// Fluid has expected numbers of messages simulated in the place of single messages: a day of a
-	// billion takes about a second. Not for FIFO queues, network faults, rules of a policy, and
-	// traces. The age of a policy becomes a number of attempts, and killed runs end. Default: only
+	// billion takes about a second. Not for FIFO queues, network faults, rules of a policy, pools,
+	// and traces. The age of a policy becomes a number of attempts, and killed runs end. Default: only
 	// if more than MaxMessages are expected to arrive.
 	Fluid bool `yaml:"fluid,omitempty"`
 }
@@ -136,8 +139,11 @@ type Fleet struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// LongPoll is how long a receive waits for a message. Default: 20s.
 	LongPoll time.Duration `yaml:"long-poll,omitempty"`
-	// Rate is how many runs each may start in a second. Default: no limit.
+	// Rate is how many runs each may start in a second, for each queue of a pool. Default: no limit.
 	Rate float64 `yaml:"rate,omitempty"`
+	// Weight is how many handlers start for the scenario's own queue while one of weight 1 has one
+	// start: see [Scenario.Pool], without which it must be 0. Default: 1.
+	Weight int `yaml:"weight,omitempty"`
 	// Via is how waits are carried out: auto, visibility or requeue. Default: auto.
 	Via string `yaml:"via,omitempty"`
 	// Waits is what happens to a FIFO group of which a message has failed: hold, block or skip.
@@ -173,8 +179,8 @@ type Batch struct {
 // RetryLane is a second queue, to which copies of messages that failed are sent. The consumers share
 // their handlers between the two. FIFO queues have none.
 type RetryLane struct {
-	// Weight is how many handlers start for the lane for each one of the queue, while both have
-	// messages: 1 to 1,000. Default: 0, which is no lane.
+	// Weight is how many handlers start for the lane for each one of the queue, or for as many as the
+	// queue's weight is in a pool, while both have messages: 1 to 1,000. Default: 0, which is no lane.
 	Weight int `yaml:"weight,omitempty"`
 	// Priority is the lane's rank; that of the queue is 0. While a message of the higher one is
 	// ready, no other handler starts. Default: 0; turns are taken by weight.

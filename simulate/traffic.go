@@ -10,17 +10,20 @@ import (
 	"github.com/reprise-sqs/reprise/internal/engine"
 )
 
-// trafficBegins has the traffic begin.
-func (r *run) trafficBegins() {
-	t := &r.Traffic
-	r.put(t.Backlog)
+// trafficBegins has the traffic of a queue begin.
+func (r *run) trafficBegins(queue uint8) {
+	t, seed := r.trafficOf(queue), r.Seed
+	if queue > 0 {
+		seed = draw(r.Seed, forQueue, uint64(queue), 0)
+	}
+	r.put(t.Backlog, queue)
 	if t.Rate > 0 {
 		until, at, k := t.until(r.Horizon), 0.0, uint64(0)
-		r.source(func() (time.Duration, bool) {
+		r.source(queue, func() (time.Duration, bool) {
 			if k++; t.Even {
 				at = (float64(k) - 0.5) / t.Rate
 			} else {
-				at -= math.Log(1-unit(draw(r.Seed, forArrival, 0, k))) / t.Rate
+				at -= math.Log(1-unit(draw(seed, forArrival, 0, k))) / t.Rate
 			}
 			next := time.Duration(at * float64(time.Second))
 			return next, next < until
@@ -32,11 +35,11 @@ func (r *run) trafficBegins() {
 			r.sources++
 			r.after(b.At, func() {
 				r.sources--
-				r.put(b.Messages)
+				r.put(b.Messages, queue)
 			})
 		default:
 			k := 0
-			r.source(func() (time.Duration, bool) {
+			r.source(queue, func() (time.Duration, bool) {
 				at := b.At + time.Duration(float64(b.Over)*float64(k)/float64(b.Messages))
 				k++
 				return at, k <= b.Messages
@@ -44,13 +47,12 @@ func (r *run) trafficBegins() {
 		}
 	}
 	if len(t.Series) > 0 {
-		r.source(r.seriesSource())
+		r.source(queue, seriesSource(t, seed))
 	}
 }
 
-// seriesSource returns the times of Traffic.Series: in each period, as many as it has messages.
-func (r *run) seriesSource() func() (time.Duration, bool) {
-	t := &r.Traffic
+// seriesSource returns the times of t.Series: in each period, as many as it has messages.
+func seriesSource(t *Traffic, seed uint64) func() (time.Duration, bool) {
 	period := 0
 	var times []time.Duration // of the period, that are left
 	return func() (time.Duration, bool) {
@@ -60,7 +62,7 @@ func (r *run) seriesSource() func() (time.Duration, bool) {
 			}
 			start := time.Duration(period) * t.Every
 			for k := range t.Series[period] {
-				times = append(times, start+time.Duration(unit(draw(r.Seed, forArrival, uint64(period)+1, uint64(k)))*float64(t.Every)))
+				times = append(times, start+time.Duration(unit(draw(seed, forArrival, uint64(period)+1, uint64(k)))*float64(t.Every)))
 			}
 			slices.Sort(times)
 			period++
@@ -71,9 +73,9 @@ func (r *run) seriesSource() func() (time.Duration, bool) {
 	}
 }
 
-// source sends a message at each time that next returns, in order, until it reports that there is
+// source sends a message to a queue at each time that next returns, in order, until it reports that there is
 // none.
-func (r *run) source(next func() (time.Duration, bool)) {
+func (r *run) source(queue uint8, next func() (time.Duration, bool)) {
 	r.sources++
 	var arrive func()
 	wait := func() {
@@ -85,14 +87,18 @@ func (r *run) source(next func() (time.Duration, bool)) {
 		r.after(at, arrive)
 	}
 	arrive = func() {
-		r.put(1)
+		r.put(1, queue)
 		wait()
 	}
 	wait()
 }
 
-// put sends messages now.
-func (r *run) put(n int) {
+// put sends messages to a queue now.
+func (r *run) put(n int, queue uint8) {
+	handler, to := r.handlerOf(queue), r.queue
+	if queue > 0 {
+		to = r.pool[queue].queue
+	}
 	for range n {
 		i := uint64(len(r.messages))
 		if len(r.block) == 0 {
@@ -100,14 +106,14 @@ func (r *run) put(n int) {
 		}
 		m := &r.block[0]
 		r.block = r.block[1:]
-		*m = message{sent: r.loop.Since(), renewed: r.loop.Since(), number: uint32(i)}
-		m.permanent = unit(draw(r.Seed, forPermanent, i, 0)) < r.Handler.Permanent
-		m.always = unit(draw(r.Seed, forAlways, i, 0)) < r.Handler.Always
+		*m = message{sent: r.loop.Since(), renewed: r.loop.Since(), number: uint32(i), queue: queue}
+		m.permanent = unit(draw(r.Seed, forPermanent, i, 0)) < handler.Permanent
+		m.always = unit(draw(r.Seed, forAlways, i, 0)) < handler.Always
 		r.messages = append(r.messages, m)
 		r.now.Arrived++
-		r.queue.Put(r.envelope(m))
+		to.Put(r.envelope(m))
 	}
-	if b := r.Traffic.Bytes; b > 0 {
+	if b := r.trafficOf(queue).Bytes; b > 0 {
 		r.result.Requests.Units += n * units(b)
 	}
 	r.result.Requests.Sends += n

@@ -30,6 +30,7 @@ func (s Scenario) Validate() error {
 	c.dependency(&d.Dependency)
 	c.fleet(&d)
 	c.network(&d.Network)
+	c.pool(&d)
 	c.fluid(&d)
 	c.between("horizon", s.Horizon, 0, MaxHorizon)
 	c.between("bucket", s.Bucket, 0, MaxHorizon)
@@ -284,6 +285,7 @@ func (c *checks) fluid(s *Scenario) {
 		{"queue.fifo", s.Queue.FIFO, s.Queue.FIFO},
 		{"fleet.batch.size", s.Fleet.Batch.Size, s.Fleet.Batch.Size > 1},
 		{"fleet.retry-lane.weight", s.Fleet.RetryLane.Weight, s.Fleet.RetryLane.Weight > 0},
+		{"the length of pool", len(s.Pool), len(s.Pool) > 0},
 		{"trace", s.Trace, s.Trace > 0},
 		{"network", fmt.Sprintf("%+v", *n), n.LoseRequest+n.LoseReply+n.Throttle+n.Fail > 0},
 		{"policy", "one with rules", len(s.Policy.Rules) > 0},
@@ -321,6 +323,9 @@ func (s *Scenario) notes() (notes []string) {
 		if n := s.attemptsOf(c.Fails); n > need && c.At < s.Traffic.until(s.Horizon) {
 			need, from = n, fmt.Sprintf(" from %v on", c.At)
 		}
+	}
+	if busy, handlers := s.busyHandlers(), s.Fleet.Consumers*s.Fleet.Concurrency; len(s.Pool) > 0 && busy >= float64(handlers) {
+		notes = append(notes, fmt.Sprintf("pool: the traffic of all queues needs %.4g handlers, of which there are %d, so the queues that come last fall behind while it lasts: raise fleet.concurrency, or expect more messages the longer it goes on", busy, handlers))
 	}
 	can, field := s.bottleneck()
 	if rate > 0 && rate*need >= can {

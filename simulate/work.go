@@ -22,11 +22,34 @@ var (
 	errRejected    = errors.New("simulate: the dependency rejects what is beyond its capacity")
 )
 
-// node is a consumer of the fleet.
+// node is a process of the fleet.
 type node struct {
 	*simulation.Consumer
-	lane    *simulation.Consumer // nil: there is none
+	lane    *simulation.Consumer   // nil: there is none
+	others  []*simulation.Consumer // of the further queues of a pool
 	running int
+}
+
+// Start starts all its consumers.
+func (n *node) Start() {
+	for _, c := range n.all() {
+		c.Start()
+	}
+}
+
+// Stop has all its consumers stop gracefully.
+func (n *node) Stop() {
+	for _, c := range n.all() {
+		c.Stop(func(simulation.Left) {})
+	}
+}
+
+func (n *node) all() []*simulation.Consumer {
+	all := []*simulation.Consumer{n.Consumer}
+	if n.lane != nil {
+		all = append(all, n.lane)
+	}
+	return append(all, n.others...)
 }
 
 // stopBudget is the time of a graceful stop, as in a consumer by default.
@@ -56,7 +79,7 @@ func (r *run) start() error {
 		Handler:      func(m *simulation.Message) simulation.Run { return r.handle(n, []*simulation.Message{m}) },
 		BatchHandler: func(all []*simulation.Message) simulation.Run { return r.handle(n, all) },
 		Attempted:    func(a simulation.Attempt) { r.attempted(n, a) },
-		Settled:      r.settles, Requested: r.requested,
+		Settled:      r.settles, Requested: func(q simulation.Request) { r.requested(q, r.Traffic.Bytes) },
 	}
 	if f.Batch.Size > 1 {
 		spec.Settings.Batch = consumer.Batch{Size: f.Batch.Size, Linger: max(f.Batch.Linger, 0), Bytes: batchBytes}
@@ -77,36 +100,39 @@ func (r *run) start() error {
 	r.started++
 	r.nodes = append(r.nodes, n)
 	n.Start()
-	if n.lane != nil {
-		n.lane.Start()
-	}
 	return nil
 }
 
 // batchBytes is the most bytes of a batch, as in a consumer by default.
 const batchBytes = 16 << 20
 
-// join makes the consumer of n and, if there is a retry lane, that of the lane, which shares its handlers.
+// join makes the consumer of n, and those of the retry lane and of further queues, if there are any,
+// which share its handlers.
 func (r *run) join(n *node, spec simulation.Spec) (err error) {
-	if r.lane == nil {
+	if r.lane == nil && r.pool == nil {
 		n.Consumer, err = simulation.New(spec)
 		return err
 	}
-	ofLane := spec
-	ofLane.Queue = r.lane
-	ofLane.Settings.Seed = draw(r.Seed, forProbe, uint64(r.started), 1)
-	spec.Lane = r.lane
-	if n.Consumer, err = simulation.New(spec); err != nil {
+	ofMain := spec
+	ofMain.Lane = r.lane
+	if n.Consumer, err = simulation.New(ofMain); err != nil {
 		return err
 	}
-	if n.lane, err = simulation.New(ofLane); err != nil {
-		return err
-	}
-	n.lane.IsLaneOf(n.Consumer)
 	pool := simulation.NewPool(r.Fleet.Concurrency)
-	pool.Join(n.Consumer, consumer.Share{Weight: 1}, true)
-	pool.Join(n.lane, consumer.Share{Weight: r.Fleet.RetryLane.Weight, Priority: r.Fleet.RetryLane.Priority}, true)
-	return nil
+	if r.lane != nil {
+		ofLane := spec
+		ofLane.Queue = r.lane
+		ofLane.Settings.Seed = draw(r.Seed, forProbe, uint64(r.started), 1)
+		if n.lane, err = simulation.New(ofLane); err != nil {
+			return err
+		}
+		n.lane.IsLaneOf(n.Consumer)
+	}
+	pool.Join(n.Consumer, consumer.Share{Weight: max(r.Fleet.Weight, 1)}, true)
+	if n.lane != nil {
+		pool.Join(n.lane, consumer.Share{Weight: r.Fleet.RetryLane.Weight, Priority: r.Fleet.RetryLane.Priority}, true)
+	}
+	return r.joinPool(n, spec, pool)
 }
 
 // restart ends consumers, the oldest first, and has others come.
@@ -119,10 +145,7 @@ func (r *run) restart(how Restart) {
 			r.running -= n.running
 			r.result.Attempts.Cut += n.running
 		} else {
-			n.Stop(func(simulation.Left) {})
-			if n.lane != nil {
-				n.lane.Stop(func(simulation.Left) {})
-			}
+			n.Stop()
 		}
 		r.loop.After(how.Down, "the scenario", func() { _ = r.start() }) // as the first, which could be started
 	}
@@ -138,7 +161,7 @@ func (r *run) handle(n *node, all []*simulation.Message) simulation.Run {
 	r.called(now)
 	first := all[0].Payload.(*message)
 	i, k := uint64(first.number), uint64(first.attempts)
-	takes := r.Handler.Takes.draw(draw(r.Seed, forTakes, i, k))
+	takes := r.handlerOf(first.queue).Takes.draw(draw(r.Seed, forTakes, i, k))
 	if o := r.outage(); o != nil && unit(draw(r.Seed, forOutage, i, k)) < o.Share {
 		if o.Takes > 0 {
 			takes = o.Takes
@@ -176,7 +199,8 @@ func (r *run) begins(n *node, one *message, now time.Duration) {
 
 // errorOf is how the attempt at a message ends if the dependency takes the request; nil: it succeeds.
 func (r *run) errorOf(m *simulation.Message) error {
-	one, fails := m.Payload.(*message), r.Handler.failsAt(r.loop.Since())
+	one := m.Payload.(*message)
+	fails := r.handlerOf(one.queue).failsAt(r.loop.Since())
 	switch {
 	case one.permanent:
 		return errPermanent

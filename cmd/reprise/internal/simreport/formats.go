@@ -32,6 +32,7 @@ type (
 		PerMessage []int               `json:"perMessage"`
 		Requests   simulate.Requests   `json:"requests"`
 		Outages    []jsonOutage        `json:"outages,omitempty"`
+		Queues     []jsonQueue         `json:"queues,omitempty"` // of a pool
 		Series     []jsonBucket        `json:"series"`
 		Notes      []string            `json:"notes,omitempty"`
 		Unmet      []string            `json:"unmet,omitempty"`
@@ -77,7 +78,7 @@ func (r Report) JSON() ([]byte, error) {
 		j := jsonRun{
 			Label: one.Label, Scenario: scenario, Stop: res.Stop.String(), Ended: secondsOf(res.Ended), Metrics: make(map[string]*float64),
 			Messages: res.Messages, Attempts: res.Attempts, PerMessage: res.PerMessage, Requests: res.Requests, Notes: res.Notes, Unmet: r.Find.unmet(res),
-			Series: make([]jsonBucket, len(res.Series)),
+			Queues: jsonQueues(res), Series: make([]jsonBucket, len(res.Series)),
 		}
 		for _, m := range metrics {
 			if x := m.value(res); !math.IsInf(x, 0) {

@@ -47,22 +47,9 @@ func title(s simulate.Scenario) string {
 	if s.Name != "" {
 		add("%s", s.Name)
 	}
-	t := s.Traffic
-	if t.Backlog > 0 {
-		add("%s messages at the start", grouped(t.Backlog))
-	}
-	if t.Rate > 0 {
-		text := fmt.Sprintf("%s messages a second", number(t.Rate))
-		if t.For > 0 {
-			text += " for " + short(t.For)
-		}
-		add("%s", text)
-	}
-	for _, b := range t.Bursts {
-		add("%s more at %s", grouped(b.Messages), short(b.At))
-	}
-	if len(t.Series) > 0 {
-		add("arrivals of %d periods of %s", len(t.Series), short(t.Every))
+	parts = append(parts, arriving(s.Traffic)...)
+	for _, one := range s.Pool {
+		add("%s: %s", one.Name, strings.Join(arriving(one.Traffic), " and "))
 	}
 	h := s.Handler
 	add("runs of %v", h.Takes)
@@ -88,11 +75,36 @@ func title(s simulate.Scenario) string {
 	if s.Fleet.RetryLane.Weight > 0 {
 		fleet += " with a retry lane"
 	}
+	if len(s.Pool) > 0 {
+		fleet += " that " + queueNames(s) + " share"
+	}
 	if s.Fleet.NoBreaker {
 		fleet += " without a breaker"
 	}
 	add("%s", fleet)
 	return strings.Join(parts, "; ")
+}
+
+// arriving lists which messages arrive.
+func arriving(t simulate.Traffic) (parts []string) {
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if t.Backlog > 0 {
+		add("%s messages at the start", grouped(t.Backlog))
+	}
+	if t.Rate > 0 {
+		text := fmt.Sprintf("%s messages a second", number(t.Rate))
+		if t.For > 0 {
+			text += " for " + short(t.For)
+		}
+		add("%s", text)
+	}
+	for _, b := range t.Bursts {
+		add("%s more at %s", grouped(b.Messages), short(b.At))
+	}
+	if len(t.Series) > 0 {
+		add("arrivals of %d periods of %s", len(t.Series), short(t.Every))
+	}
+	return parts
 }
 
 // policyText is the policy of a scenario that was simulated.

@@ -52,6 +52,7 @@ func (r Report) one(b *strings.Builder, one *simulate.Result, columns int, unico
 	}{{"first try", one.Wait}, {"done", one.Latency}} {
 		fmt.Fprintf(b, "%-11s %8s %8s %8s %8s %8s %8s %8s\n", row.name, short(row.q.Mean), short(row.q.P50), short(row.q.P90), short(row.q.P95), short(row.q.P99), short(row.q.P999), short(row.q.Most))
 	}
+	b.WriteString(queuesTable(r.Runs))
 	b.WriteString("\n" + attemptsChart(one.PerMessage, columns, unicode))
 	for _, p := range panels {
 		b.WriteString("\n" + p.about + "\n\n" + chart(one, p.value, columns, unicode))
@@ -118,6 +119,7 @@ func (r Report) several(b *strings.Builder, columns int, unicode bool) {
 	for i, one := range r.Runs {
 		fmt.Fprintf(b, "%s  %s\n", key(i), one.Label)
 	}
+	b.WriteString(queuesTable(r.Runs))
 	if len(r.Runs) <= 4 {
 		p := panels[0]
 		most := 0.0

@@ -37,7 +37,7 @@ func FuzzRun(f *testing.F) {
 	f.Fuzz(func(t *testing.T, backlog int, rate float64, lasts int64, fails, capacity float64, at, down int64, consumers, concurrency, prefetch int, fifo bool, seed uint64) {
 		s := simulate.Scenario{
 			Traffic: simulate.Traffic{Backlog: backlog, Rate: rate, For: time.Duration(lasts)}, Queue: simulate.Queue{FIFO: fifo},
-			Handler:    simulate.Handler{Fails: []float64{fails}},
+			Handler:    simulate.Handler{Fails: []float64{fails}, Changes: []simulate.Change{{At: max(time.Duration(at)/2, 0) + 1, Fails: []float64{fails / 2}}}},
 			Dependency: simulate.Dependency{Capacity: capacity, Outages: []simulate.Outage{{At: time.Duration(at), For: time.Duration(down)}}},
 			Fleet:      simulate.Fleet{Consumers: consumers, Concurrency: concurrency, Prefetch: prefetch},
 			Policy:     policy(t, "exponential(base=1s,max=10s) attempts=3"), Horizon: time.Hour, Seed: seed,
@@ -49,6 +49,11 @@ func FuzzRun(f *testing.F) {
 			if s.Validate() == nil {
 				run(t, s)
 			}
+		}
+		s.Fluid = false
+		s.Pool = []simulate.Pooled{{Name: "low", Priority: -1, Traffic: simulate.Traffic{Backlog: backlog/2 + 1}}, {Name: "equal", Weight: 2, Traffic: s.Traffic}}
+		if s.Validate() == nil {
+			run(t, s)
 		}
 	})
 }

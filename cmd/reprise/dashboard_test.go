@@ -122,7 +122,7 @@ func TestDashboardPages(t *testing.T) {
 	b.open("/ui/workers")
 	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/workers/pause'] button")))
 	b.awaitText("orders is paused: it receives nothing more")
-	b.awaitText("paused until reprise resume orders")
+	b.awaitText("paused: nothing is received until it is resumed")
 	send("orders", hostile)
 	b.open("/ui/queues/orders")
 	b.await("the list of messages", "document.querySelector('#list table a')")

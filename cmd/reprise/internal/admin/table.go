@@ -59,8 +59,28 @@ func (c *Consumer) State() string {
 	return c.Health
 }
 
+// Trouble is something about a consumer that an operator should know, and the action of the API that ends it.
+type Trouble struct {
+	Text string
+	// Action is the action, and Key the key that it is for. Default: nothing can be done, or all messages.
+	Action, Key string
+	// Open reports that the breaker of all messages is not closed.
+	Open bool
+}
+
 // Problems returns the consumer's problems, which keys wait, until when, and which command ends it.
 func (c *Consumer) Problems(now time.Time) (texts []string) {
+	for _, t := range c.troubles(now, c.Queue) {
+		texts = append(texts, t.Text)
+	}
+	return texts
+}
+
+// Troubles are the same without commands, for pages that offer the actions themselves.
+func (c *Consumer) Troubles(now time.Time) []Trouble { return c.troubles(now, "") }
+
+// troubles names the commands about a queue; empty: none.
+func (c *Consumer) troubles(now time.Time, queue string) (all []Trouble) {
 	for _, b := range c.Breakers {
 		name := "the breaker"
 		if b.Key != "" {
@@ -68,21 +88,29 @@ func (c *Consumer) Problems(now time.Time) (texts []string) {
 		}
 		switch {
 		case b.Paused:
-			texts = append(texts, name+" is paused")
+			all = append(all, Trouble{Text: name + " is paused", Action: "resume", Key: b.Key})
 		case b.State != "closed":
-			texts = append(texts, fmt.Sprintf("%s is %s: %s; %s; last error: %s", name, b.State, b.Outage(now), b.Next(now, c.Queue), b.Problem))
+			t := Trouble{Text: fmt.Sprintf("%s is %s: %s; %s; last error: %s", name, b.State, b.Outage(now), b.Next(now, queue), b.Problem), Key: b.Key, Open: b.Key == ""}
+			if b.State == "open" {
+				t.Action = "probe"
+			}
+			all = append(all, t)
 		}
 	}
+	until, wake := ": nothing is received until it is resumed", "their next attempts come when they are due"
+	if queue != "" {
+		until, wake = " until reprise resume "+queue, "reprise wake "+queue+" starts their next attempts now"
+	}
 	if c.Paused {
-		texts = append(texts, "paused until reprise resume "+c.Queue)
+		all = append(all, Trouble{Text: "paused" + until, Action: "resume"})
 	}
 	if c.InBackoff > 0 {
-		texts = append(texts, fmt.Sprintf("%s in backoff: reprise wake %s starts their next attempts now", plural.Of(c.InBackoff, "message"), c.Queue))
+		all = append(all, Trouble{Text: plural.Of(c.InBackoff, "message") + " in backoff: " + wake, Action: "wake"})
 	}
 	if len(c.Breakers) == 0 && c.Problem != "" {
-		texts = append(texts, c.Problem)
+		all = append(all, Trouble{Text: c.Problem})
 	}
-	return texts
+	return all
 }
 
 // Outage is since when the dependency is unavailable, and how many messages are held for it. A ramp may
@@ -95,11 +123,13 @@ func (b *Breaker) Outage(now time.Time) string {
 	return fmt.Sprintf("%s since %s (%s), %s held", what, operate.Clock(b.Since, now), operate.Ago(now.Sub(b.Since)), plural.Of(b.Held, "message"))
 }
 
-// Next is what the breaker does by itself, and when.
+// Next is what the breaker does by itself, and when; for a queue that is named also the command that has it done now.
 func (b *Breaker) Next(now time.Time, queue string) string {
 	switch {
 	case b.State == "open" && b.NextProbe.IsZero():
 		return "a probe is due, and starts with the next message"
+	case b.State == "open" && queue == "":
+		return "next probe in " + operate.Ago(b.NextProbe.Sub(now))
 	case b.State == "open":
 		return fmt.Sprintf("next probe in %s, or now by reprise probe %s", operate.Ago(b.NextProbe.Sub(now)), queue)
 	case b.State == "half-open":

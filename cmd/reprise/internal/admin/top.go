@@ -37,6 +37,10 @@ type Row struct {
 	State string `json:"state,omitempty"`
 	// Problems say what is wrong.
 	Problems []string `json:"problems,omitempty"`
+	// Troubles are those of the consumer for pages, which offer actions instead of commands, and Consumer is the URL
+	// that the actions are about; empty: it is a retry lane, which they are not about.
+	Troubles []Trouble `json:"-"`
+	Consumer string    `json:"-"`
 }
 
 // Rows returns a row for each queue, and for each consumer whose queue is not known. before is of the
@@ -72,6 +76,7 @@ func Rows(now, before *Stats) []Row {
 		at, known := byPath[pathOf(c.URL)]
 		if !known {
 			at = len(rows)
+			byPath[pathOf(c.URL)] = at
 			rows = append(rows, Row{At: now.At, Queue: c.Queue, URL: c.URL})
 		}
 		rows[at].consumed(c, now.At)
@@ -92,6 +97,7 @@ func Rows(now, before *Stats) []Row {
 			}
 		}
 		add(&c.Consumer, old, failed)
+		rows[byPath[pathOf(c.Consumer.URL)]].Consumer = c.Consumer.URL
 		if c.Consumer.RetryLane != nil {
 			add(c.Consumer.RetryLane, oldLane, nil) // the attempts of both are counted together
 		}
@@ -103,6 +109,7 @@ func Rows(now, before *Stats) []Row {
 func (r *Row) consumed(c *Consumer, now time.Time) {
 	r.Working, r.Backoff, r.State = &c.Running, &c.InBackoff, c.State()
 	r.Problems = append(r.Problems, c.Problems(now)...)
+	r.Troubles = c.Troubles(now)
 }
 
 // perSecond is nil if nothing can be said: no time has passed, or the count began anew.

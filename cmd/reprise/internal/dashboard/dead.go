@@ -61,6 +61,7 @@ var deadQueuePage = page{
 			dead, err := v.api.RecentDead(v.Context(), v.PathValue("queue"))
 			return &deadGroups{v.PathValue("queue"), dead}, err
 		},
+		"queue-jobs": (*view).queueJobs,
 	},
 	actions: map[string]func(*view) (string, error){"start": (*view).startJob},
 }
@@ -90,10 +91,13 @@ func criteriaOf(query url.Values) operate.Criteria {
 }
 
 // GroupsURL is where the page loads the groups.
-func (q *deadQueue) GroupsURL() string { return deadPath + "/" + url.PathEscape(q.Queue) + "/groups" }
+func (q *deadQueue) GroupsURL() string { return deadURL(q.Queue) + "/groups" }
+
+// JobsURL is where the page loads the jobs of the queue, again and again.
+func (q *deadQueue) JobsURL() string { return deadURL(q.Queue) + "/queue-jobs" }
 
 // StartURL takes the form.
-func (q *deadQueue) StartURL() string { return deadPath + "/" + url.PathEscape(q.Queue) + "/start" }
+func (q *deadQueue) StartURL() string { return deadURL(q.Queue) + "/start" }
 
 // Reason is that of the selection.
 func (q *deadQueue) Reason() string { return strings.Join(q.Criteria.Reasons, " ") }
@@ -112,7 +116,7 @@ func (d *deadGroups) SelectURL(g operate.Group) string {
 	if g.Pattern != "" {
 		query.Set("error", patternOf(g.Pattern))
 	}
-	return deadPath + "/" + url.PathEscape(d.Queue) + "?" + query.Encode() + "#select"
+	return deadURL(d.Queue) + "?" + query.Encode() + "#select"
 }
 
 // patternOf is a regular expression for the errors of a group, whose changing parts stand as <n>, <id>, <time>
@@ -148,6 +152,46 @@ func quoteSpaces(text string) string {
 		parts[i] = strings.TrimPrefix(literal(parts[i]), "(?i)")
 	}
 	return strings.Join(parts, `\s+`)
+}
+
+// queueJobs are the jobs of a queue.
+type queueJobs struct {
+	deadQueue
+	Jobs []admin.Job
+	// Changed is the job that has just changed which letters there are: the groups are looked at again. Empty: none.
+	Changed string
+}
+
+// justEnded is how long a job is one that has just ended: longer than the page takes to ask for jobs again.
+const justEnded = 10 * time.Second
+
+func (v *view) queueJobs() (any, error) {
+	all, err := v.api.Jobs(v.Context())
+	p := &queueJobs{deadQueue: deadQueue{Queue: v.PathValue("queue")}}
+	for _, job := range all {
+		if job.Queue != p.Queue {
+			continue
+		}
+		p.Jobs = append(p.Jobs, job)
+		if p.Changed == "" && !job.DryRun && job.Action != admin.JobExport && !job.Ended.IsZero() && v.now.Sub(job.Ended) < justEnded {
+			p.Changed = job.ID
+		}
+	}
+	return p, err
+}
+
+// selectionText is a selection in words; empty: all messages.
+func selectionText(c operate.Criteria) string {
+	var parts []string
+	for _, part := range []struct{ name, value string }{
+		{"reason", strings.Join(c.Reasons, " or ")}, {"from", c.Source}, {"group", c.Group}, {"error matches", c.Error}, {"body matches", c.Body},
+		{"where", strings.Join(c.Where, " and ")}, {"ids", strings.Join(c.IDs, " ")}, {"older than", c.OlderThan}, {"newer than", c.NewerThan},
+	} {
+		if part.value != "" {
+			parts = append(parts, part.name+" "+part.value)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // startJob starts what the form asks for. What it does to all letters, and what deletes some, has to be counted
@@ -203,7 +247,7 @@ func (v *view) counted(job admin.Job) (string, error) {
 			for why, n := range j.Left {
 				left += "; " + plural.Of(n, "letter") + " would be left: letters that " + why
 			}
-			return plural.Of(j.Matched, "letter") + " of " + grouped(int64(j.Looked)) + " match; " + grouped(int64(j.Done)) + " would go on to " + j.Action + left + ".", nil
+			return plural.Of(j.Matched, "letter") + " of " + grouped(int64(j.Looked)) + " match; " + grouped(int64(j.Done)) + " would be " + participles[j.Action] + left + ".", nil
 		case time.Now().After(deadline):
 			return job.ID + " counts: its progress is below and on the page Dead letters.", nil
 		}
@@ -214,6 +258,9 @@ func (v *view) counted(job admin.Job) (string, error) {
 		}
 	}
 }
+
+// participles say what becomes of letters.
+var participles = map[string]string{admin.JobRedrive: "redriven", admin.JobExport: "exported", admin.JobDelete: "deleted"}
 
 // countWait is how long a form waits for a count.
 const countWait = 3 * time.Second

@@ -79,7 +79,7 @@ func TestDeadLetters(t *testing.T) {
 		}
 		return html.UnescapeString(got.text)
 	}
-	if text := start("redrive", "count", form); !strings.Contains(text, "2 letters of 3 match; 2 would go on to redrive") {
+	if text := start("redrive", "count", form); !strings.Contains(text, "2 letters of 3 match; 2 would be redriven") {
 		t.Errorf("the count: %s", text)
 	}
 	if text := start("delete", "start", url.Values{}); !strings.Contains(text, "say which messages are meant") {
@@ -92,6 +92,15 @@ func TestDeadLetters(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the redrive does not end")
 		}
+	}
+	jobs := html.UnescapeString(s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text)
+	for _, want := range []string{"redrive <span", "orders-dead: reason permanent, from orders, error matches card", `data-name="done">2<`, "count what it would redrive", `data-name="done">–<`, `id="after-job-`} {
+		if !strings.Contains(jobs, want) {
+			t.Errorf("the jobs of the queue lack %q: %s", want, jobs)
+		}
+	}
+	if other := s.do("GET", "/ui/dead/orders/queue-jobs", nil).text; strings.Contains(other, "job-") {
+		t.Errorf("jobs of another queue: %s", other)
 	}
 	if s.inQueue("orders") != 2 || s.inQueue("orders-dead") != 1 {
 		t.Fatalf("the queues have %d and %d", s.inQueue("orders"), s.inQueue("orders-dead"))

@@ -40,23 +40,43 @@ var functions = template.FuncMap{
 	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 	"plural":  plural.Of[int],
 	"queue":   queueURL,
-	"deadURL": func(queue string) string { return deadPath + "/" + url.PathEscape(queue) },
+	"deadURL": deadURL,
 	"sum": func(counts ...int) (n int) {
 		for _, c := range counts {
 			n += c
 		}
 		return n
 	},
+	"selection":    selectionText,
+	"jobs":         func(all []admin.Job, readOnly bool, now time.Time) jobTable { return jobTable{all, readOnly, now} },
 	"milliseconds": func(ms float64) string { return admin.ShortDuration(time.Duration(ms * float64(time.Millisecond))) },
 	"act":          func(action, label, queue, key string) button { return button{action, label, queue, key} },
-	"line":         func(text string, n int) string { return terminal.Line(text, n) },
-	"escape":       terminal.Escape,
-	"message":      messageURL,
-	"url":          func(parts ...string) string { return strings.Join(parts, "") },
+	"finding": func(of attention, named, readOnly bool, now time.Time) finding {
+		return finding{of, named, readOnly, now}
+	},
+	"line":    func(text string, n int) string { return terminal.Line(text, n) },
+	"escape":  terminal.Escape,
+	"message": messageURL,
+	"url":     func(parts ...string) string { return strings.Join(parts, "") },
 }
 
 // button is a form of one button that acts on a consumer, or on a key of it.
 type button struct{ Action, Label, Queue, Key string }
+
+// finding is what the template of that name shows: Named says that the queue is told, on a page of many.
+type finding struct {
+	Finding  attention
+	Named    bool
+	ReadOnly bool
+	Now      time.Time
+}
+
+// jobTable is what the template jobs shows.
+type jobTable struct {
+	Jobs     []admin.Job
+	ReadOnly bool
+	Now      time.Time
+}
 
 // grouped is a number with commas between thousands.
 func grouped(n int64) string {
@@ -83,6 +103,9 @@ func rateText(r *float64) string {
 	}
 	return strconv.FormatFloat(*r, 'f', 1, 64)
 }
+
+// deadURL is the page of a dead-letter queue.
+func deadURL(queue string) string { return deadPath + "/" + url.PathEscape(queue) }
 
 // queueURL is the page of a queue.
 func queueURL(name string) string { return Path + "queues/" + url.PathEscape(name) }

@@ -157,5 +157,10 @@ func (q *queueView) ListURL() string { return queueURL(q.Queue) + "/messages?" +
 func (q *queueView) DueURL() string     { return queueURL(q.Queue) + "/due" }
 func (q *queueView) FiguresURL() string { return queueURL(q.Queue) + "/figures" }
 
-// StateText is the consumer's state in words.
-func (q *queueView) StateText() string { return cmp.Or(q.State, "no consumer in this process") }
+// StateText is the consumer's state in words. A dead-letter queue needs none.
+func (q *queueView) StateText() string {
+	if q.State == "" && len(q.DeadLettersOf) > 0 {
+		return "none: dead letters wait here"
+	}
+	return cmp.Or(q.State, "no consumer in this process")
+}

@@ -26,11 +26,16 @@ var workersPage = page{
 		"resume": func(v *view) (string, error) { return v.act("resume", v.keys(), "%s goes on.") },
 		"wake": func(v *view) (string, error) {
 			done, err := v.api.Act(v.Context(), v.PostFormValue("queue"), "wake", v.keys())
+			v.samples.forget()
 			return fmt.Sprintf("%s: %s made visible, at a rate that the handlers can work off.", done.Consumer.Queue, plural.Of(done.Woken, "message")), err
 		},
 		"probe": func(v *view) (string, error) {
 			done, err := v.api.Act(v.Context(), v.PostFormValue("queue"), "probe", v.keys())
-			return fmt.Sprintf("%s: %s now.", done.Consumer.Queue, plural.Of(done.Probing, "probe")), err
+			v.samples.forget()
+			if done.Probing == 0 {
+				return done.Consumer.Queue + ": there is nothing to probe: no breaker is open.", err
+			}
+			return fmt.Sprintf("%s: %s started. If the target answers, messages are delivered again; if not, the breaker stays open, with the new error.", done.Consumer.Queue, plural.Of(done.Probing, "probe")), err
 		},
 		"concurrency": func(v *view) (string, error) {
 			n, err := strconv.Atoi(v.PostFormValue("concurrency"))
@@ -78,7 +83,7 @@ type worker struct {
 	admin.ConsumerStats
 	At      time.Time
 	Level   level
-	Trouble []string
+	Trouble []admin.Trouble
 	PerMinute,
 	CallsPerMessage *float64
 }
@@ -87,7 +92,7 @@ func newWorkers(now, before *admin.Stats) *workers {
 	ws := &workers{At: now.At}
 	for i := range now.Consumers {
 		c := worker{ConsumerStats: now.Consumers[i], At: now.At}
-		c.Trouble = c.Consumer.Problems(now.At)
+		c.Trouble = c.Consumer.Troubles(now.At)
 		if len(c.Trouble) > 0 {
 			c.Level = levelOfState(c.Consumer.State())
 		}
@@ -111,4 +116,4 @@ func (w *worker) Leased() int { return w.Consumer.Running + w.Consumer.Waiting +
 // Outage and Next say what a breaker does, as the commands do.
 func (w *worker) Outage(b admin.Breaker) string { return b.Outage(w.At) }
 
-func (w *worker) Next(b admin.Breaker) string { return b.Next(w.At, w.Consumer.Queue) }
+func (w *worker) Next(b admin.Breaker) string { return b.Next(w.At, "") }

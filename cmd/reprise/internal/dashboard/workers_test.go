@@ -27,7 +27,7 @@ func TestWorkers(t *testing.T) {
 	}
 	page(`action="/ui/workers/pause"`)
 	act("pause", url.Values{}, "orders is paused")
-	page("paused until reprise resume orders")
+	page("paused: nothing is received until it is resumed")
 	page(`action="/ui/workers/resume"`)
 	act("resume", url.Values{}, "orders goes on")
 	act("concurrency", url.Values{"concurrency": {"7"}}, "at most 7 handlers at once")
@@ -35,7 +35,7 @@ func TestWorkers(t *testing.T) {
 	act("rate", url.Values{"rate": {"2.5"}}, "the rate is 2.5/s")
 	page("2.5/s")
 	act("wake", url.Values{}, "0 messages made visible")
-	act("probe", url.Values{}, "0 probes now")
+	act("probe", url.Values{}, "there is nothing to probe")
 	act("concurrency", url.Values{"concurrency": {"many"}}, "not a whole number")
 	act("concurrency", url.Values{"concurrency": {"0"}}, `class="notice critical"`)
 	act("pause", url.Values{"key": {"acme"}}, "messages of this queue have no keys")

@@ -127,11 +127,11 @@ func (f *Facts) explain() Standing {
 			Unknown: "whether it is in flight, delayed or deleted: SQS shows a message to its receiver only, and tells nobody who that is; name the processes that consume the queue with --admin",
 		}
 	case m.Death != nil:
-		why := m.Death.Reason
+		why := "given up"
 		if m.Death.Attempts > 0 {
 			why += " after " + plural.Of(m.Death.Attempts, "attempt")
 		}
-		return Standing{State: StandingDead, Since: m.Death.At, Error: m.Death.Error, Why: "given up: " + why + "; it stays until it is redriven or deleted, or expires"}
+		return Standing{State: StandingDead, Since: m.Death.At, Error: m.Death.Error, Why: why + ", reason: " + m.Death.Reason + "; it stays until it is redriven or deleted, or expires"}
 	case f.Head != "":
 		return Standing{State: StandingHeld, Why: "behind " + f.Head + " of its FIFO group, which is hidden"}
 	}

@@ -46,7 +46,7 @@ func TestExplain(t *testing.T) {
 		"in flight":     {operate.Facts{Message: plain, State: "in flight", Due: in(time.Minute)}, "in flight, until 2026-01-02T12:01:00Z: received, and not yet visible again"},
 		"another's":     {operate.Facts{Message: plain, State: "in flight", Due: in(time.Minute), Consumer: &operate.Busy{}}, "in flight, until 2026-01-02T12:01:00Z: received by somebody else than the process that was asked"},
 		"not on SQS":    {operate.Facts{}, "not known: whether it is in flight, delayed or deleted: SQS shows a message to its receiver only"},
-		"dead":          {operate.Facts{Message: dead, State: "visible"}, "dead, since 2026-01-02T12:00:00Z: given up: attempts after 12 attempts; it stays until it is redriven or deleted, or expires: 503"},
+		"dead":          {operate.Facts{Message: dead, State: "visible"}, "dead, since 2026-01-02T12:00:00Z: given up after 12 attempts, reason: attempts; it stays until it is redriven or deleted, or expires: 503"},
 		"behind a head": {operate.Facts{Message: plain, State: "visible", Head: "h"}, "held back: behind h of its FIFO group, which is hidden"},
 		"no consumer":   {operate.Facts{Message: plain}, "visible: waits for a consumer to receive it; not known: what its consumers wait for"},
 		"paused":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Paused: true, Outage: "x"}}, "held back: the queue is paused until reprise resume"},

@@ -175,7 +175,7 @@ func TestDashboardBadDeploy(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("button[value='start']")))
 	b.awaitText("has begun to redrive: its progress is below")
 	b.await("the end of the job", "[...document.querySelectorAll('#jobs ~ div tr')].some(r => r.innerText.includes('redrive') && !r.innerText.includes('count') && r.innerText.includes('done'))")
-	b.awaitText("1 letter, in 1 group.")
+	b.awaitText("1 letter, in 1 group")
 	b.open("/")
 	b.clickUntil("form[action='/ui/workers/resume'] button", "orders goes on.")
 	target.awaitSold(t, sent)

@@ -287,3 +287,17 @@ func (b *tab) picture(file string) {
 		b.t.Fatal(err)
 	}
 }
+
+// pictureOfAll saves the whole page, also what is below the screen.
+func (b *tab) pictureOfAll(file string) {
+	b.t.Helper()
+	ctx, cancel := b.within()
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(file, png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

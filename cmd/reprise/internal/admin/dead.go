@@ -86,8 +86,7 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 		return dead, err
 	}
 	queue := r.PathValue("queue")
-	content, err := server.Content(queue)
-	if err != nil {
+	if _, err := server.Content(queue); err != nil {
 		return dead, inspectError(err)
 	}
 	kept := a.answers.answer(queue)
@@ -97,8 +96,9 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 	case <-r.Context().Done():
 		return dead, context.Cause(r.Context())
 	}
-	// Somebody may have looked while this request waited for its turn, so the content is asked for again.
-	if content, err = server.Content(queue); err != nil {
+	// Somebody may have looked while this request waited for its turn, so the content is asked for now.
+	content, err := server.Content(queue)
+	if err != nil {
 		a.answers.forget(queue)
 		return dead, inspectError(err)
 	}

@@ -47,6 +47,7 @@ var functions = template.FuncMap{
 		}
 		return n
 	},
+	"leased":       leased,
 	"selection":    selectionText,
 	"jobs":         func(all []admin.Job, readOnly bool, now time.Time) jobTable { return jobTable{all, readOnly, now} },
 	"milliseconds": func(ms float64) string { return admin.ShortDuration(time.Duration(ms * float64(time.Millisecond))) },

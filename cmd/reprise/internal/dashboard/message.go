@@ -112,7 +112,13 @@ func (m *messageView) SelectURL() string {
 // Known reports that the consumer of this process knows the message, and hides it again until it is due.
 func (m *messageView) Known() bool {
 	s := m.Message.Standing
-	return s != nil && (s.State == operate.StandingRetry || s.State == operate.StandingWorking || s.State == operate.StandingSettling || s.State == operate.StandingHeld) && m.Consumed
+	return s != nil && (s.State == operate.StandingRetry || leased(s.State)) && m.Consumed
+}
+
+// leased reports that a consumer holds messages that are hidden in a state: they do not come when their lease ends,
+// since the consumer renews it.
+func leased(state string) bool {
+	return state == operate.StandingWorking || state == operate.StandingSettling || state == operate.StandingHeld
 }
 
 // Retry reports that the consumer of this process has hidden it until its next attempt, and NoRetry why it cannot be

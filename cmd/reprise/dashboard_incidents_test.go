@@ -129,6 +129,7 @@ func TestDashboardPoison(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("a.sample")))
 	b.awaitText("given up after 2 attempts")
 	b.do(chromedp.Click(chromedp.CSS("details.edit summary")))
+	b.await("the form", "document.querySelector('#edit-body')") // it is loaded when it is opened
 	eval[bool](b, `(() => { const e = document.querySelector('#edit-body'); e.value = e.value.replace('-8', '8'); return true })()`)
 	b.do(chromedp.Click(chromedp.CSS("input[name='delete']")), chromedp.Click(chromedp.CSS("details.edit button")))
 	b.awaitText("Sent to orders as ")

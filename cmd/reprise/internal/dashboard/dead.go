@@ -119,6 +119,16 @@ func (d *deadGroups) SelectURL(g operate.Group) string {
 	return deadURL(d.Queue) + "?" + query.Encode() + "#select"
 }
 
+// PerHour is how many letters of a group died per hour between the first and the last; nil: there are too few, or they
+// died at about the same time.
+func (d *deadGroups) PerHour(g operate.Group) *float64 {
+	if g.Count < 3 || g.Last.Sub(g.First) < time.Minute {
+		return nil
+	}
+	rate := float64(g.Count-1) / g.Last.Sub(g.First).Hours()
+	return &rate
+}
+
 // patternOf is a regular expression for the errors of a group, whose changing parts stand as <n>, <id>, <time>
 // and <address>.
 func patternOf(pattern string) string {

@@ -253,7 +253,7 @@ func TestControlOfAServer(t *testing.T) {
 			t.Errorf("the API has %s, the command prints %s", reply.Queues[i], rows[i])
 		}
 	}
-	if status, text := fetch(t, http.DefaultClient, endpoint+"/admin/v1/queues/orders-dead/messages"); status != 200 || strings.TrimSpace(text) != `{"messages":[]}` {
+	if status, text := fetch(t, http.DefaultClient, endpoint+"/admin/v1/queues/orders-dead/messages"); status != 200 || !strings.HasSuffix(strings.TrimSpace(text), `,"messages":[],"looked":0}`) {
 		t.Errorf("messages: %d %s", status, text)
 	}
 	_, keyed := serve(t, "--access-key", "AKID", "--secret", "s3cret")

@@ -38,11 +38,11 @@ func newStore(t *testing.T) *store {
 		}
 		switch err := json.Unmarshal(body, &order); {
 		case s.down.Load():
-			http.Error(w, "no healthy upstream", 503)
+			http.Error(w, "no healthy upstream", http.StatusServiceUnavailable)
 		case err != nil || order.Quantity < 0:
 			http.Error(w, fmt.Sprintf("panic: makeslice: len out of range (%d)", order.Quantity), 500)
 		case s.bad.Load() && order.Currency == "SEK":
-			http.Error(w, "unknown currency SEK, says version v2.4.0", 422)
+			http.Error(w, "unknown currency SEK, says version v2.4.0", http.StatusUnprocessableEntity)
 		default:
 			s.mu.Lock()
 			s.sold[order.ID] = true

@@ -66,7 +66,7 @@ func TestQueues(t *testing.T) {
 // TestPeek: a look prints messages with all of their attributes and gives them back at once.
 func TestPeek(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "orders,dead-letter=orders-dead,max-receives=2", "--queue", "f.fifo")
+	_, endpoint := serve(t, "--no-admin", "--queue", "orders,dead-letter=orders-dead,max-receives=2", "--queue", "f.fifo")
 	odd := "caf\u00e9 \u202e\U0001F600 \u0085 \"quoted\"\ttab"
 	sendDeadLetter(t, endpoint, "f.fifo", "a", "first", "g")
 	sendJSON(t, endpoint, "orders", odd, nil)
@@ -96,10 +96,59 @@ func TestPeek(t *testing.T) {
 	}
 }
 
+// TestLookWithoutReceives: a reprise server shows its messages to peek, search and dead, those that are hidden,
+// too, without a receive: so nothing is moved to a dead-letter queue for it, and no --yes is needed.
+func TestLookWithoutReceives(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "orders,dead-letter=orders-dead,max-receives=1", "--queue", "f.fifo,dead-letter=dead.fifo")
+	sendJSON(t, endpoint, "orders", `{"order":1}`, nil)
+	receive(t, endpoint, "orders")
+	sendJSON(t, endpoint, "orders", `{"order":2}`, nil)
+	story := map[string]any{"reason": "permanent", "error": "no such card"}
+	sendJSON(t, endpoint, "orders-dead", `{"order":3}`, story)
+	sendJSON(t, endpoint, "orders-dead", `{"order":4}`, story)
+	receive(t, endpoint, "orders-dead")
+	for i := range 25 {
+		sendDeadLetter(t, endpoint, "f.fifo", "", fmt.Sprint(i), "g")
+	}
+	for _, test := range []struct {
+		args   []string
+		lines  int
+		looked string
+	}{
+		{[]string{"peek", "orders"}, 1, "looked at 2 messages, of which 1 matched"},
+		{[]string{"peek", "orders", "--hidden"}, 2, "looked at 2 messages, of which 1 matched"},
+		{[]string{"peek", "f.fifo", "--limit", "20"}, 20, "looked at 20 messages"},
+		{[]string{"search", "orders", "--where", "order=1"}, 1, "looked at 2 messages, of which 1 matched"},
+		{[]string{"search", "f.fifo", "--group", "g"}, 25, "looked at 25 messages"},
+		{[]string{"search", "f.fifo", "--body", "1", "--limit", "2"}, 2, "looked at 25 messages"},
+		{[]string{"dead", "orders-dead", "--error", "card"}, 1, "looked at 2 messages"},
+		{[]string{"dead", "orders-dead", "--where", "order=7"}, 0, "looked at 2 messages, of which 0 matched"},
+		{[]string{"dead", "delete", "orders-dead", "--error", "card", "--dry-run"}, 0, "0 dead letters of 2 would be deleted"},
+	} {
+		got := reprise(t, "", append(test.args, "--json", "--endpoint", endpoint)...)
+		if got.code != 0 || len(records(t, got.stdout)) != test.lines || !strings.Contains(got.stderr, test.looked) || strings.Contains(got.stderr, "raised") {
+			t.Errorf("%q: exit code %d, want %d messages and %q: %s%s", test.args, got.code, test.lines, test.looked, got.stdout, got.stderr)
+		}
+	}
+	for i, m := range records(t, reprise(t, "", "search", "orders", "--body", ".", "--endpoint", endpoint).stdout) {
+		if m["receives"] != []any{1.0, nil}[i] {
+			t.Errorf("after all looks message %d has been received %v times", i+1, m["receives"])
+		}
+		if standing, _ := m["standing"].(map[string]any); (standing["state"] == "in flight") != (i == 0) {
+			t.Errorf("message %d stands so: %v", i+1, standing)
+		}
+	}
+	setFaults(t, endpoint, "orders", `[{"kind":"throttle","action":"ReceiveMessage"}]`)
+	if got := reprise(t, "", "peek", "orders", "--endpoint", endpoint); got.code != 0 {
+		t.Errorf("peek receives: exit code %d, %s", got.code, got.stderr)
+	}
+}
+
 // TestSearch: what is selected is found in the whole queue, and all of it is given back.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "orders", "--queue", "guarded,dead-letter=dead")
+	_, endpoint := serve(t, "--no-admin", "--queue", "orders", "--queue", "guarded,dead-letter=dead")
 	for i := range 25 {
 		sendJSON(t, endpoint, "orders", fmt.Sprintf(`{"order":%d,"customer":{"id":%d}}`, i, i%5), map[string]any{"reason": "attempts", "error": fmt.Sprint("error ", i), "source": "x", "origin": fmt.Sprint("o-", i)})
 	}
@@ -136,12 +185,12 @@ func TestSearch(t *testing.T) {
 // TestSearchStops: Ctrl-C ends a search, which gives everything back and says that there may be more.
 func TestSearchStops(t *testing.T) {
 	t.Parallel()
-	_, endpoint := serve(t, "--queue", "orders")
+	_, endpoint := serve(t, "--access-key", "a", "--secret", "b", "--admin", "--queue", "orders")
 	setFaults(t, endpoint, "orders", `[{"kind":"slow-reply","action":"ReceiveMessage","delay":"500ms"}]`)
 	for i := range 40 {
 		sendJSON(t, endpoint, "orders", fmt.Sprint(i), nil)
 	}
-	p := start(t, "search", "orders", "--endpoint", endpoint, "--body", ".", "--json")
+	p := startIn(t, environment("AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"), "search", "orders", "--endpoint", endpoint, "--body", ".", "--json")
 	p.await(`"body"`)
 	p.signal(os.Interrupt)
 	code, output := p.wait()

@@ -30,11 +30,12 @@ func traceOfMessage(t *testing.T, absent, guarded string, args ...string) {
 	start(t, "run", "--queue", "orders", "--endpoint", endpoint, "--admin-addr", "none", "--exec", "echo broken >&2; exit 1", "--retry", "constant(10ms) attempts=2")
 	deadline := time.Now().Add(patience)
 	for {
-		if visible, _ := visibleIn(t, endpoint, "dead"); visible == "2" {
+		letters, _ := visibleIn(t, endpoint, "dead")
+		if visible, inFlight := visibleIn(t, endpoint, "orders"); letters == "2" && visible == "0" && inFlight == "0" {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no dead letters came")
+			t.Fatal("no dead letters came, or what they are of was not deleted")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

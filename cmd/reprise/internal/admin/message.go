@@ -28,7 +28,11 @@ type Message struct {
 
 // Messages is a page of a queue.
 type Messages struct {
+	// At is the server's time, by which ages are told.
+	At       time.Time `json:"at"`
 	Messages []Message `json:"messages"`
+	// Looked is how many messages were looked at for this page.
+	Looked int `json:"looked"`
 	// Next is the value of after for the next page; empty: there is none.
 	Next string `json:"next,omitempty"`
 }
@@ -101,15 +105,15 @@ func (a *API) messages(r *http.Request) (page Messages, err error) {
 		look = pageSize
 	}
 	asks := a.asker(queue)
-	page.Messages = []Message{}
+	page.At, page.Messages = server.Now().UTC(), []Message{}
 	bytes := 0
-	for looked := 0; looked < scanned; {
+	for page.Looked < scanned {
 		infos, err := server.Messages(queue, sqsserver.Page{After: after, Limit: look})
 		if err != nil {
 			return page, inspectError(err)
 		}
 		for i := range infos {
-			looked++
+			page.Looked++
 			after = infos[i].Number
 			if state != "" && string(infos[i].State) != state {
 				continue

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // deadFlags are those of the commands about dead letters.
@@ -37,8 +38,8 @@ and numbers are left out. Why a letter died is in the story that a consumer gave
 the account of a retry handler, or with SQS, if it moved the letter itself. Any sender
 can write a story: nothing is decided by it here.
 
-A reprise server tells this machine the groups of its own queue, without a receive, unless
-flags select letters or it has an access key. Otherwise the letters are received:
+` + aboutShown + `
+Then those that are in flight or delayed count, too. Otherwise the letters are received:
 
 ` + fmt.Sprintf(aboutLook, longLook) + `
 ` + aboutPartial + `
@@ -73,7 +74,7 @@ func (a *app) runDead(f *deadFlags, queue string) error {
 	if known, err := a.deadOfServer(f, queue); known || err != nil {
 		return err
 	}
-	d, err := a.deadPass(f, queue)
+	d, err := a.deadLook(f, queue, "")
 	if err != nil {
 		return err
 	}
@@ -148,13 +149,28 @@ type deadPass struct {
 	now       time.Time
 }
 
+// deadPass returns a pass that receives the letters.
 func (a *app) deadPass(f *deadFlags, queue string) (*deadPass, error) {
+	return a.newDeadPass(f, queue, func(*look) error { return nil })
+}
+
+// deadLook returns a pass that only looks, at letters of a state; empty: at all that can be seen.
+func (a *app) deadLook(f *deadFlags, queue string, state sqsserver.MessageState) (*deadPass, error) {
+	ctx, stop := a.interruptible()
+	defer stop()
+	return a.newDeadPass(f, queue, func(l *look) error { return l.fromServer(ctx, state, &f.look.selection) })
+}
+
+func (a *app) newDeadPass(f *deadFlags, queue string, prepare func(*look) error) (*deadPass, error) {
 	selection, err := f.look.selection.selection()
 	if err != nil {
 		return nil, usage(err)
 	}
 	l, err := a.look(&f.look, queue)
 	if err != nil {
+		return nil, err
+	}
+	if err := prepare(l); err != nil {
 		return nil, err
 	}
 	if err := l.guard(f.look.yes); err != nil {
@@ -166,12 +182,12 @@ func (a *app) deadPass(f *deadFlags, queue string) (*deadPass, error) {
 
 // gather counts the letters that are selected, and hands each to visit, if there is one.
 func (d *deadPass) gather(visit func(*operate.Message) (operate.Verdict, error)) (operate.Outcome, error) {
-	outcome, err := d.look.pass.Run(d.look.app.ctx, d.look.app.drain, func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
+	outcome, err := d.look.each(func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
 		verdicts := make([]operate.Verdict, len(batch))
 		d.now = now
 		for i := range batch {
 			m := &batch[i]
-			if d.look.plan.MaxReceives > 0 && m.Receives >= d.look.plan.MaxReceives {
+			if d.look.endsAtNextReceive(m) {
 				d.atLimit++
 			}
 			if !d.selection.Matches(m, now) {
@@ -192,7 +208,7 @@ func (d *deadPass) gather(visit func(*operate.Message) (operate.Verdict, error))
 		}
 		return verdicts, nil
 	})
-	if err != nil {
+	if err != nil && d.look.inside == nil {
 		err = d.look.target.lookFailed(d.look.app.ctx, err)
 	}
 	return outcome, err

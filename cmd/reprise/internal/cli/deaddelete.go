@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 func (a *app) deadDelete() *cobra.Command {
@@ -51,7 +52,11 @@ func (a *app) runDeadDelete(f *deadFlags, queue string) error {
 			Action: admin.JobDelete, Queue: queue, All: f.all, DeadOnly: f.all, DryRun: f.dryRun, Force: true,
 		}, verbs{"dead letter", "deleted", "would be deleted"})
 	}
-	d, err := a.deadPass(f, queue)
+	pass := a.deadPass
+	if f.dryRun {
+		pass = func(f *deadFlags, queue string) (*deadPass, error) { return a.deadLook(f, queue, sqsserver.Visible) }
+	}
+	d, err := pass(f, queue)
 	if err != nil {
 		return err
 	}

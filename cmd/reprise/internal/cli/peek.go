@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 type peekFlags struct {
@@ -50,6 +51,8 @@ give them back. With --hidden those that are in flight or delayed are shown as w
 works on them, or until when they wait and why: a reprise server tells that.
 
 ` + aboutWitnesses + `
+
+` + aboutShown + ` Otherwise they are received:
 
 ` + fmt.Sprintf(aboutLook, shortLook) + `
 
@@ -92,6 +95,9 @@ func (a *app) runPeek(f *peekFlags, queue string) error {
 	l.standing = func(m *operate.Message) *operate.Standing {
 		return w.explain(ctx, l.target.url, m.ID, operate.Facts{Message: m})
 	}
+	if err := l.fromServer(ctx, sqsserver.Visible, &f.selection); err != nil {
+		return err
+	}
 	l.pass.Most, l.pass.Polls, l.pass.Lease = f.limit-len(l.first), 1, shortLook
 	l.enough = l.pass.Most == 0
 	_, err = l.run(operate.Selection{}, 0)
@@ -108,6 +114,9 @@ selected, and give all of them back. The search ends when SQS shows no more mess
 were there at its start, even if others are being sent.
 
 ` + aboutSelection + `
+
+` + aboutShown + `
+Then those that are in flight or delayed are searched, too. Otherwise messages are received:
 
 ` + fmt.Sprintf(aboutLook, longLook) + `
 Of a queue with a RedrivePolicy that can move many messages, so a search needs --yes.
@@ -142,6 +151,11 @@ func (a *app) runSearch(f *peekFlags, queue string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	if err := l.fromServer(ctx, "", &f.selection); err != nil {
+		return err
+	}
 	if err := l.guard(f.yes); err != nil {
 		return err
 	}
@@ -161,6 +175,7 @@ type look struct {
 	app    *app
 	target target
 	pass   operate.Pass
+	inside *insideLook // nil: messages are received
 	json   bool
 	plan   plan.Queue // what is known of the queue
 	// first are messages that are printed before those of the pass; enough means that there is none.
@@ -192,7 +207,7 @@ func (a *app) look(f *peekFlags, queue string) (*look, error) {
 // guard refuses to look at all messages of a queue if that would move some to
 // its dead-letter queue.
 func (l *look) guard(yes bool) error {
-	if l.plan.MaxReceives == 0 || yes {
+	if l.plan.MaxReceives == 0 || yes || l.inside != nil {
 		return nil
 	}
 	return fmt.Errorf("all messages would be received, and SQS moves those of this queue that were received %s already to its dead-letter queue: pass --yes to look all the same", plural.Of(l.plan.MaxReceives, "time"))
@@ -216,7 +231,7 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 	visit := func(batch []operate.Message, now time.Time) ([]operate.Verdict, error) {
 		last = now
 		for i := range batch {
-			if l.plan.MaxReceives > 0 && batch[i].Receives >= l.plan.MaxReceives {
+			if l.endsAtNextReceive(&batch[i]) {
 				atLimit++
 			}
 			if !selection.Matches(&batch[i], now) {
@@ -239,7 +254,7 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 		return nil, nil
 	}
 	if !l.enough {
-		outcome, err = l.pass.Run(l.app.ctx, l.app.drain, visit)
+		outcome, err = l.each(visit)
 	}
 	if len(found) > 0 {
 		l.app.printTable(operate.MessagesTable(found, l.plan.MaxReceives, last))
@@ -249,10 +264,16 @@ func (l *look) run(selection operate.Selection, limit int) (operate.Outcome, err
 	if unknown != "" {
 		fmt.Fprintf(l.app.stderr, "reprise: not known: %s\n", unknown)
 	}
-	if err != nil {
-		return outcome, l.target.lookFailed(l.app.ctx, err)
+	if err != nil && l.inside == nil {
+		err = l.target.lookFailed(l.app.ctx, err)
 	}
-	return outcome, nil
+	return outcome, err
+}
+
+// endsAtNextReceive reports whether the look has raised the receive count of a message to the last that its
+// queue permits.
+func (l *look) endsAtNextReceive(m *operate.Message) bool {
+	return l.inside == nil && l.plan.MaxReceives > 0 && m.Receives >= l.plan.MaxReceives
 }
 
 // note prints the effect of the look on receive counts.
@@ -262,6 +283,8 @@ func (l *look) note(looked, matches, atLimit int) {
 		text += ", of which " + strconv.Itoa(matches) + " matched"
 	}
 	switch {
+	case l.inside != nil:
+		text += "; the server showed them, and none was received for this"
 	case looked > 0 && l.app.ctx.Err() != nil:
 		text += fmt.Sprintf("; it was stopped before they were given back: they stay hidden from consumers for up to %v", l.pass.Lease)
 		fallthrough

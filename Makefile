@@ -95,7 +95,8 @@ full: ## run in full, without the race detector, what does less with it, 1,000 s
 	GOGC=800 $(GO) test -timeout 0 ./internal/machines -machines.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./internal/world -world.seeds=$(MACHINES)
 	$(GO) test -timeout 0 ./simulate ./internal/simulation -agree.seeds=1000
-	$(GO) test -timeout 0 ./cmd/reprise/internal/journal
+	$(GO) test -timeout 0 ./cmd/reprise/internal/journal ./cmd/reprise/internal/simreport
+	$(GO) test -timeout 0 -run '^TestOperatorsBesideConsumers$$' ./cmd/reprise
 
 mutants: ## make each of MUTANTS's mistakes (all), in one build, and show which test or invariant fails
 	$(GO) test -timeout 0 -run '^TestMutants$$' -count=1 -mutants=$(MUTANTS)

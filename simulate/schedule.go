@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/reprise-sqs/reprise/retry"
@@ -68,49 +70,113 @@ func NewSchedule(ctx context.Context, a Alone) (*Schedule, error) {
 	if err := errors.Join(append(problems, a.Policy.Validate())...); err != nil {
 		return nil, fmt.Errorf("the schedule is invalid:\n%w", err)
 	}
-	s := &Schedule{Load: make([]int, day/time.Minute)}
-	ids := idsOf(a.Messages, a.Seed)
-	at := make([]time.Duration, a.Messages) // of the attempt, by message
-	alive := make([]uint32, a.Messages)     // the messages that reach it
-	for i := range alive {
-		alive[i] = uint32(i) //nolint:gosec // G115: at most MaxMessages
-	}
-	ends := make([]time.Duration, 0, a.Messages)
-	times := make([]time.Duration, 0, a.Messages)
-	for n := 1; len(alive) > 0 && n <= MaxListed; n++ {
+	return a.schedule(ctx)
+}
+
+// schedule draws the schedule, on all processors: each message has draws of its own, and no figure depends
+// on their order.
+func (a *Alone) schedule(ctx context.Context) (s *Schedule, err error) {
+	portions := a.portions(runtime.GOMAXPROCS(0))
+	s = &Schedule{Load: make([]int, day/time.Minute)}
+	var spreads sync.WaitGroup
+	var times, before []time.Duration // of this attempt; of the one before, whose spread may still be found
+	for n := 1; n <= MaxListed; n++ {
+		reached := 0
+		for _, p := range portions {
+			reached += len(p.alive)
+		}
+		if reached == 0 {
+			break
+		}
 		if ctx.Err() != nil {
-			s.Ends = quantilesOf(ends)
-			return s, context.Cause(ctx)
+			err = context.Cause(ctx)
+			break
 		}
 		if a.Progress != nil {
-			a.Progress(n, len(alive))
+			a.Progress(n, reached)
 		}
-		times = times[:0]
-		next := alive[:0]
-		for _, i := range alive {
-			times = append(times, at[i])
-			if n > 1 && at[i] < day {
-				s.Load[at[i]/time.Minute]++
-			}
-			if a.Fails < 1 && unit(draw(a.Seed, forFailure, uint64(i), uint64(n))) >= a.Fails {
-				s.Succeeded++
-				ends = append(ends, at[i])
-				continue
-			}
-			d := a.Policy.Decide(retry.Failure{N: n, Seed: ids[i*idLength:][:idLength], Sent: epoch, First: epoch, Ended: epoch.Add(at[i] + a.Takes)})
-			if d.Action == retry.ActionDeadLetter {
-				s.GivenUp++
-				ends = append(ends, at[i])
-				continue
-			}
-			at[i] = d.At.Sub(epoch)
-			next = append(next, i)
+		times, before = before, times
+		times = slices.Grow(times[:0], reached)[:reached]
+		var drawn sync.WaitGroup
+		rest := times
+		for _, p := range portions {
+			mine := rest[:len(p.alive)]
+			rest = rest[len(p.alive):]
+			drawn.Go(func() { p.attempt(a, n, mine) })
 		}
-		alive = next
-		s.Attempts = append(s.Attempts, spreadOf(n, times))
+		drawn.Wait()
+		spreads.Wait()
+		s.Attempts = append(s.Attempts, Spread{})
+		spread, sorted := &s.Attempts[n-1], times
+		spreads.Go(func() { *spread = spreadOf(n, sorted) })
+	}
+	spreads.Wait()
+	ends := times[:0]
+	for _, p := range portions {
+		ends = append(ends, p.ends...)
+		s.Succeeded += p.succeeded
+		s.GivenUp += p.givenUp
+		for minute, retries := range p.load {
+			s.Load[minute] += retries
+		}
 	}
 	s.Ends = quantilesOf(ends)
-	return s, nil
+	return s, err
+}
+
+// portion is some of the messages of a schedule.
+type portion struct {
+	first int
+	ids   string
+	at    []time.Duration // of the attempt, by message
+	alive []uint32        // the messages that reach it
+	ends  []time.Duration
+	load  []int
+
+	succeeded, givenUp int
+}
+
+// portions returns the messages in n portions.
+func (a *Alone) portions(n int) []*portion {
+	all := make([]*portion, 0, n)
+	for i := range n {
+		from, to := i*a.Messages/n, (i+1)*a.Messages/n
+		p := &portion{first: from, at: make([]time.Duration, to-from), alive: make([]uint32, to-from), ends: make([]time.Duration, 0, to-from), load: make([]int, day/time.Minute)}
+		for j := range p.alive {
+			p.alive[j] = uint32(j) //nolint:gosec // G115: at most MaxMessages
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// attempt draws attempt n of the messages that reach it; times gets when it comes.
+func (p *portion) attempt(a *Alone, n int, times []time.Duration) {
+	if n == 1 {
+		p.ids = idsOf(p.first, len(p.alive), a.Seed)
+	}
+	next := p.alive[:0]
+	for k, i := range p.alive {
+		at := p.at[i]
+		times[k] = at
+		if n > 1 && at < day {
+			p.load[at/time.Minute]++
+		}
+		if a.Fails < 1 && unit(draw(a.Seed, forFailure, uint64(p.first)+uint64(i), uint64(n))) >= a.Fails { //nolint:gosec // G115: not negative
+			p.succeeded++
+			p.ends = append(p.ends, at)
+			continue
+		}
+		d := a.Policy.Decide(retry.Failure{N: n, Seed: p.ids[i*idLength:][:idLength], Sent: epoch, First: epoch, Ended: epoch.Add(at + a.Takes)})
+		if d.Action == retry.ActionDeadLetter {
+			p.givenUp++
+			p.ends = append(p.ends, at)
+			continue
+		}
+		p.at[i] = d.At.Sub(epoch)
+		next = append(next, i)
+	}
+	p.alive = next
 }
 
 func spreadOf(n int, times []time.Duration) Spread {
@@ -123,11 +189,11 @@ func spreadOf(n int, times []time.Duration) Spread {
 // idLength is the length of a message's id, in one string of all.
 const idLength = 36
 
-// idsOf returns the ids of messages, one after the other. They are those of a simulation.
-func idsOf(n int, seed uint64) string {
+// idsOf returns the ids of n messages, one after the other. They are those of a simulation.
+func idsOf(first, n int, seed uint64) string {
 	text := make([]byte, 0, n*idLength)
 	for i := range n {
-		text = append(text, idOf(seed, i).String()...)
+		text = append(text, idOf(seed, first+i).String()...)
 	}
 	return string(text)
 }

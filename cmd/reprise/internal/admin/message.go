@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -35,21 +34,6 @@ type Messages struct {
 	Looked int `json:"looked"`
 	// Next is the value of after for the next page; empty: there is none.
 	Next string `json:"next,omitempty"`
-}
-
-// Story is the story of one message, as the messages of the server tell it.
-type Story struct {
-	Events []operate.Event `json:"events"`
-	// Places are where its messages are now.
-	Places []Place `json:"places"`
-}
-
-// Place is a message of a story, and the queue that it is in.
-type Place struct {
-	Queue   string  `json:"queue"` // its name
-	Message Message `json:"message"`
-	// Head is the id of the first message of its FIFO group that is hidden, if that is another.
-	Head string `json:"head,omitempty"`
 }
 
 const (
@@ -178,61 +162,6 @@ func selectionOf(query url.Values) (s operate.Selection, err error) {
 		return s, problem(http.StatusBadRequest, "bad-request", "selection cannot be used: %v", err)
 	}
 	return s, nil
-}
-
-func (a *API) story(r *http.Request) (s Story, err error) {
-	server, err := a.server()
-	if err != nil {
-		return s, err
-	}
-	selection := operate.Selection{IDs: []string{r.PathValue("message")}}
-	var found []operate.Found
-	for _, q := range server.Queues() {
-		hidden, asks := make(map[string]string), a.asker(q.Name) // by FIFO group, the id of its first message that is
-		err := each(r.Context(), server, q.ARN, func(info *sqsserver.MessageInfo) {
-			head := ""
-			if q.FIFO {
-				if head = hidden[info.Group]; head == "" && info.State != sqsserver.Visible {
-					hidden[info.Group] = info.ID
-				}
-			}
-			if m := messageOf(q.URL, info); selection.Matches(&m.Message, server.Now()) {
-				standing := asks.standing(&m, head)
-				found = append(found, operate.Found{Queue: q.Name, Message: m.Message, Standing: &standing})
-				s.Places = append(s.Places, Place{Queue: q.Name, Message: m, Head: head})
-			}
-		})
-		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Code != "no-such-queue") { // deleted meanwhile
-			return s, err
-		}
-	}
-	if len(found) == 0 {
-		return s, problem(http.StatusNotFound, "no-such-message", "no message of the server is, or was, %q: it may have been deleted or have expired", r.PathValue("message"))
-	}
-	s.Events = operate.Trace(found, server.Now())
-	return s, nil
-}
-
-// each looks at all messages of a queue.
-func each(ctx context.Context, server *sqsserver.Server, queue string, look func(*sqsserver.MessageInfo)) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	for page := (sqsserver.Page{Limit: pageSize}); ; {
-		infos, err := server.Messages(queue, page)
-		if err != nil {
-			return inspectError(err)
-		}
-		for i := range infos {
-			look(&infos[i])
-		}
-		if len(infos) < pageSize {
-			return nil
-		}
-		page.After = infos[len(infos)-1].Number
-		if ctx.Err() != nil {
-			return tooMany(queue)
-		}
-	}
 }
 
 func tooMany(queue string) *Error {

@@ -8,7 +8,7 @@ import (
 )
 
 // Pages, and the files that they need, are compressed: the first page is a third as large then, which counts on a
-// phone. That tells nobody who watches the length of answers what a page contains: for that he would have to have the
+// phone. That tells nobody who watches the length of answers what a page contains: for that they would have to have the
 // browser load pages with texts of his own, and requests that other sites cause are refused.
 
 // worthwhile is the length from which a text is compressed: below it all fits into a packet anyway.

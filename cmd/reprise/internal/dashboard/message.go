@@ -18,7 +18,7 @@ var messagePage = page{
 		return "Message " + v.PathValue("message"), m, err
 	},
 	parts: map[string]func(*view) (any, error){
-		"story": func(v *view) (any, error) { return v.api.Story(v.Context(), v.PathValue("message")) },
+		"story": (*view).story,
 		"whole": func(v *view) (any, error) { return v.message() },
 		"image": func(v *view) (any, error) { return v.message() },
 		"edit":  func(v *view) (any, error) { return v.message() },
@@ -43,6 +43,15 @@ var messagePage = page{
 			return "The message is in the dead-letter queue now.", v.onMessage(admin.MessageDeadLetter)
 		},
 	},
+}
+
+// story is the story of a message, and empty if no queue has it any more.
+func (v *view) story() (any, error) {
+	story, err := v.api.Story(v.Context(), v.PathValue("message"))
+	if failed, ok := errors.AsType[*admin.Error](err); ok && failed.Code == "no-such-message" {
+		err = nil
+	}
+	return story, err
 }
 
 // message is what the page of a message, its stream and its parts show.

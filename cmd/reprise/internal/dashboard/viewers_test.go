@@ -154,7 +154,7 @@ func BenchmarkMillion(b *testing.B) {
 	}
 	queue := "/ui/queues/orders"
 	for _, path := range []string{
-		"/", queue, queue + "/messages", queue + "/messages?text=none", queue + "/due", queue + "/messages/" + all[0].ID,
+		"/", queue, queue + "/messages", queue + "/messages?text=none", queue + "/due", queue + "/messages/" + all[0].ID, queue + "/messages/" + all[0].ID + "/story",
 		"/ui/queues/later/due", "/ui/queues/later/messages?state=visible", "/ui/dead", "/ui/dead/dead", "/ui/dead/dead/groups",
 	} {
 		b.Run(strings.ReplaceAll(strings.TrimPrefix(strings.Replace(path, all[0].ID, "ID", 1), "/"), "/", "_"), func(b *testing.B) {

@@ -52,10 +52,34 @@ func (r *release) collectLicences(ctx context.Context) error {
 		if err := copyFile(filepath.Join(saved, "go", "LICENSE"), filepath.Join(goroot, "LICENSE"), 0o644); err != nil {
 			return err
 		}
+		if err := copyWebLicences(saved, r.source); err != nil {
+			return err
+		}
 		if err := checkLicences(saved, program); err != nil {
 			return err
 		}
 		r.licences[t.os] = saved
+	}
+	return nil
+}
+
+// webCode has the code of others in the dashboard's pages, each with its NAME.LICENSE.
+const webCode = "cmd/reprise/internal/dashboard/assets/vendor"
+
+// copyWebLicences saves the licences of what is no Go module: go-licenses does not know it.
+func copyWebLicences(saved, source string) error {
+	found, err := filepath.Glob(filepath.Join(source, filepath.FromSlash(webCode), "*.LICENSE"))
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%s has no licences of the code of others", webCode)
+	}
+	for _, from := range found {
+		name := strings.TrimSuffix(filepath.Base(from), ".LICENSE")
+		if err := copyFile(filepath.Join(saved, "web", name, "LICENSE"), from, 0o644); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func (a *API) send(ctx context.Context, j *job) error {
 	r := redrive.Redrive{
 		Client: j.from.Client, QueueURL: j.from.URL, To: j.to.URL, Whole: j.request.Action == JobMove,
 		Max: j.request.Limit, Rate: j.request.Rate, DryRun: j.request.DryRun, Logger: a.cfg.Logger, Keys: j.from.Keys,
+		WithoutBodies: !j.selection.ReadsBodies() && len(j.from.Keys) == 0,
 		Select: func(m *types.Message, now time.Time) bool {
 			letter := operate.Read(j.from.URL, *m, j.from.Keys)
 			matches := j.selection.Matches(&letter, now)
@@ -92,7 +93,8 @@ func checkReceives(ctx context.Context, j *job) error {
 func (a *API) inspect(ctx context.Context, j *job) error {
 	server, began := a.cfg.Server, time.Now()
 	deletes := j.request.Action == JobDelete && !j.request.DryRun
-	for page := (sqsserver.Page{Limit: pageSize}); ; {
+	exports := j.request.Action == JobExport && !j.request.DryRun
+	for page := (sqsserver.Page{Limit: pageSize, WithoutBodies: !exports && !j.selection.ReadsBodies()}); ; {
 		infos, err := server.Messages(j.from.URL, page)
 		if err != nil {
 			return err

@@ -34,6 +34,9 @@ func (s *Selection) Empty() bool {
 		s.Error == nil && s.Body == nil && s.OlderThan == 0 && s.NewerThan == 0
 }
 
+// ReadsBodies reports that s depends on the bodies of messages.
+func (s *Selection) ReadsBodies() bool { return s.Body != nil || len(s.Where) > 0 }
+
 // Matches reports whether s names m; now is SQS's time.
 func (s *Selection) Matches(m *Message, now time.Time) bool {
 	death, copied := Death{}, Copy{}

@@ -50,7 +50,7 @@ type inside struct {
 const insideBatch = 500
 
 func (p *inside) empty(ctx context.Context, stop <-chan struct{}) error {
-	next := p.pages()
+	next := p.pages(p.WithoutBodies)
 	if strings.HasSuffix(p.own.Resource, ".fifo") {
 		var err error
 		if next, err = p.pagesInOrder(ctx); err != nil {
@@ -108,8 +108,8 @@ func (p *inside) turn(n int) time.Time {
 }
 
 // pages returns what reads the queue, some messages at a time, and reports whether there may be more.
-func (p *inside) pages() func() ([]sqsserver.MessageInfo, bool, error) {
-	page := sqsserver.Page{Limit: insideBatch}
+func (p *inside) pages(withoutBodies bool) func() ([]sqsserver.MessageInfo, bool, error) {
+	page := sqsserver.Page{Limit: insideBatch, WithoutBodies: withoutBodies}
 	return func() ([]sqsserver.MessageInfo, bool, error) {
 		infos, err := p.server.Messages(p.own.String(), page)
 		if len(infos) > 0 {
@@ -123,7 +123,7 @@ func (p *inside) pages() func() ([]sqsserver.MessageInfo, bool, error) {
 func (p *inside) pagesInOrder(ctx context.Context) (func() ([]sqsserver.MessageInfo, bool, error), error) {
 	type place struct{ sequence, number uint64 }
 	var places []place
-	for next, more := p.pages(), true; more && ctx.Err() == nil; {
+	for next, more := p.pages(true), true; more && ctx.Err() == nil; {
 		infos, goesOn, err := next()
 		if err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func (p *inside) pagesInOrder(ctx context.Context) (func() ([]sqsserver.MessageI
 			numbers[i] = places[i].number
 		}
 		places = places[len(numbers):]
-		infos, err := p.server.Messages(p.own.String(), sqsserver.Page{Numbers: numbers})
+		infos, err := p.server.Messages(p.own.String(), sqsserver.Page{Numbers: numbers, WithoutBodies: p.WithoutBodies})
 		return infos, len(places) > 0, err
 	}, context.Cause(ctx)
 }

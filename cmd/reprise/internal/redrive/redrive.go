@@ -39,6 +39,9 @@ type Redrive struct {
 	// Select reports whether a letter is sent back; now is SQS's time. Other letters stay, and the
 	// report does not count them. Default: all are.
 	Select func(m *types.Message, now time.Time) bool
+	// WithoutBodies has RunInside not read the bodies for Select: it does not look at them, and there are
+	// no Keys, whose signatures are bound to bodies. Default: they are read.
+	WithoutBodies bool
 	// Rate is the maximum number of letters a second, on average. Default: no limit.
 	Rate float64
 	// Whole sends messages with their stories and all other attributes, except the history of a

@@ -29,6 +29,8 @@ type Dead struct {
 const (
 	recentFactor = 20
 	maxRecent    = time.Minute
+	// exactFor is how long an answer holds at the longest: what it says of the last hours becomes old.
+	exactFor = 10 * time.Minute
 	// keptFor is how long an answer is kept that nobody asks for.
 	keptFor = 10 * time.Minute
 )
@@ -43,6 +45,7 @@ type deadAnswer struct {
 	turn chan struct{} // has a token while somebody uses what follows, or makes it
 	has  bool
 	dead Dead
+	made time.Time
 	took time.Duration
 	// content is that of the queue before it was looked at, and alive that of operate.Groups.
 	content uint64
@@ -103,20 +106,20 @@ func (a *API) dead(r *http.Request) (dead Dead, err error) {
 		return dead, inspectError(err)
 	}
 	alive := !isDeadLetterQueue(server, queue)
-	if kept.holds(content, alive) || kept.has && r.URL.Query().Has("recent") && time.Since(kept.dead.At) < min(recentFactor*kept.took, maxRecent) {
+	if kept.holds(content, alive) || kept.has && r.URL.Query().Has("recent") && time.Since(kept.made) < min(recentFactor*kept.took, maxRecent) {
 		return kept.dead, nil
 	}
 	began := time.Now()
 	dead, err = groupsOf(r.Context(), server, queue, alive)
 	if err == nil {
-		kept.has, kept.dead, kept.took, kept.content, kept.alive = true, dead, time.Since(began), content, alive
+		kept.has, kept.dead, kept.made, kept.took, kept.content, kept.alive = true, dead, began, time.Since(began), content, alive
 	}
 	return dead, err
 }
 
 // holds reports whether the answer is that of a queue with such a content.
 func (d *deadAnswer) holds(content uint64, alive bool) bool {
-	return d.has && d.content == content && d.alive == alive
+	return d.has && d.content == content && d.alive == alive && time.Since(d.made) < exactFor
 }
 
 // groupsOf looks at all letters of a queue.
@@ -127,7 +130,7 @@ func groupsOf(ctx context.Context, server *sqsserver.Server, queue string, alive
 	letters := make([]operate.Letter, len(groups))
 	infos := make([]*sqsserver.MessageInfo, len(groups))
 	for i := range groups {
-		groups[i].Alive = alive
+		groups[i].Alive, groups[i].Now = alive, server.Now()
 		letters[i].Attribute = func(name string) string {
 			for j := range infos[i].Attributes {
 				if a := &infos[i].Attributes[j]; a.Name == name {

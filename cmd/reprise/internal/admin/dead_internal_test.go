@@ -93,7 +93,7 @@ func TestDeadIsKept(t *testing.T) {
 		t.Errorf("%+v, want two letters", now)
 	}
 	send()
-	kept.took, kept.dead.At = time.Hour, time.Now().Add(-maxRecent)
+	kept.took, kept.made = time.Hour, time.Now().Add(-maxRecent)
 	if recent := ask("/?recent=true"); recent.Messages != 3 {
 		t.Errorf("the answer of a minute ago serves as a recent one: %d letters, want 3", recent.Messages)
 	}

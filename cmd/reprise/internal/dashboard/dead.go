@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"errors"
+	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,6 +129,36 @@ func (d *deadGroups) PerHour(g operate.Group) *float64 {
 	}
 	rate := float64(g.Count-1) / g.Last.Sub(g.First).Hours()
 	return &rate
+}
+
+// trend is how many letters of a group died in each of the last hours, as bars in a picture of one unit for each.
+type trend struct {
+	Bars       []bar
+	Most, Last int
+}
+
+type bar struct {
+	Hour   int // from the left
+	Height float64
+	Top    float64
+}
+
+// trendHeight is the height of the picture of a trend.
+const trendHeight = 10
+
+// Trend is that of a group; nil: nothing died.
+func (d *deadGroups) Trend(g operate.Group) *trend {
+	if len(g.Hours) == 0 {
+		return nil
+	}
+	t := &trend{Most: slices.Max(g.Hours), Last: g.Hours[len(g.Hours)-1]}
+	for hour, n := range g.Hours {
+		if n > 0 {
+			height := math.Max(1, float64(n)/float64(t.Most)*trendHeight) // one letter is seen, too
+			t.Bars = append(t.Bars, bar{hour, height, trendHeight - height})
+		}
+	}
+	return t
 }
 
 // patternOf is a regular expression for the errors of a group, whose changing parts stand as <n>, <id>, <time>

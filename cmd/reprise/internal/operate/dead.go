@@ -21,6 +21,9 @@ type Group struct {
 	Count   int       `json:"count"`
 	First   time.Time `json:"first,omitzero"` // when they died
 	Last    time.Time `json:"last,omitzero"`
+	// Hours is how many died in each of the Trend hours until Groups.Now, the last hour at the end;
+	// none: nothing died in them, or they are not counted.
+	Hours []int `json:"hours,omitempty"`
 	// Samples are ids of some of them.
 	Samples []string `json:"samples"`
 }
@@ -33,6 +36,9 @@ const (
 	maxGroups  = 1000
 )
 
+// Trend is how many hours a group counts.
+const Trend = 24
+
 // ReasonAlive is the reason of a group of messages that are no dead letters.
 const ReasonAlive = "not dead"
 
@@ -41,6 +47,8 @@ type Groups struct {
 	// Alive says that no queue names this one as its dead-letter queue: then messages that do not say why
 	// they died are alive.
 	Alive bool
+	// Now is the end of the hours that groups count. Zero: they count none.
+	Now time.Time
 
 	byKey    map[[3]string]*Group
 	patterns map[string]string // of errors that were seen before
@@ -124,9 +132,22 @@ func (g *Groups) add(id string, sent time.Time, d Death, isDead bool) {
 		group.First = at
 	}
 	group.diedAt(at, d.Error)
+	g.died(group, at)
 	if len(group.Samples) < maxSamples {
 		group.Samples = append(group.Samples, id)
 	}
+}
+
+// died counts a letter of a group in its hour.
+func (g *Groups) died(group *Group, at time.Time) {
+	ago := g.Now.Sub(at)
+	if g.Now.IsZero() || ago >= Trend*time.Hour {
+		return
+	}
+	if group.Hours == nil {
+		group.Hours = make([]int, Trend)
+	}
+	group.Hours[Trend-1-max(0, ago/time.Hour)]++ // other machines' clocks may be ahead
 }
 
 // diedAt notes that letters of g died until then, the last of them with an error. Readers bring
@@ -164,6 +185,13 @@ func (g *Groups) Merge(other *Groups) {
 			mine.First = group.First
 		}
 		mine.diedAt(group.Last, group.Error)
+		if mine.Hours == nil {
+			mine.Hours = group.Hours
+		} else {
+			for hour, n := range group.Hours {
+				mine.Hours[hour] += n
+			}
+		}
 		mine.Samples = append(mine.Samples, group.Samples[:min(len(group.Samples), maxSamples-len(mine.Samples))]...)
 	}
 }

@@ -59,6 +59,9 @@ func TestMergeGroups(t *testing.T) {
 	var together Groups
 	parts := make([]Groups, 3)
 	died := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for _, g := range []*Groups{&together, &parts[0], &parts[1], &parts[2]} {
+		g.Now = died.Add(6 * time.Hour)
+	}
 	for i := range 3000 {
 		m := Message{ID: string(rune('a' + i%26)), Death: &Death{
 			Reason: "attempts", Error: fmt.Sprintf("%c failed after %d runs", 'A'+i%50, i), At: died.Add(time.Duration(i*7%1000/2) * time.Minute),
@@ -83,5 +86,30 @@ func TestMergeGroups(t *testing.T) {
 		if diff := cmp.Diff(want[i], got[i]); diff != "" {
 			t.Errorf("group %d (-together +merged):\n%s", i, diff)
 		}
+	}
+}
+
+// TestGroupHours: letters count in the hour in which they died, the last of which ends now. Those of a clock that is
+// ahead count in the last.
+func TestGroupHours(t *testing.T) {
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for ago, hour := range map[time.Duration]int{
+		-time.Minute: 23, 0: 23, time.Hour - 1: 23, time.Hour: 22, 90 * time.Minute: 22, Trend*time.Hour - 1: 0, Trend * time.Hour: -1, 400 * 24 * time.Hour: -1,
+	} {
+		g := Groups{Now: now}
+		g.Add(&Message{ID: "a", Death: &Death{Reason: "age", At: now.Add(-ago)}})
+		var want []int
+		if hour >= 0 {
+			want = make([]int, Trend)
+			want[hour] = 1
+		}
+		if diff := cmp.Diff(want, g.List()[0].Hours); diff != "" {
+			t.Errorf("a letter of %v ago (-want +got):\n%s", ago, diff)
+		}
+	}
+	var g Groups
+	g.Add(&Message{ID: "a", Death: &Death{Reason: "age", At: now}})
+	if hours := g.List()[0].Hours; hours != nil {
+		t.Errorf("without a time %v", hours)
 	}
 }

@@ -105,6 +105,20 @@ func (a *API) find(queue string) (found Running, err error) {
 	return found, problem(http.StatusConflict, "ambiguous", "this process consumes %d queues called %q: name one by its URL, escaped, of %q", len(urls), queue, urls)
 }
 
+// findFor is find for the messages of a queue: those of a retry lane are its consumer's, too.
+func (a *API) findFor(queue string) (Running, error) {
+	found, err := a.find(queue)
+	if err == nil {
+		return found, nil
+	}
+	for _, c := range a.cfg.Consumers() {
+		if lane := c.RetryLaneURL; lane != "" && (lane == queue || operate.NameOf(lane) == queue) {
+			return c, nil
+		}
+	}
+	return found, err
+}
+
 // someOf lists names, as many as a sentence can have.
 func someOf(names []string) string {
 	const most = 5

@@ -25,6 +25,15 @@ type Message struct {
 	BodyBytes int `json:"body_bytes"`
 }
 
+// early is how long before its time a consumer holds a copy, and does not hide it again.
+const early = 2 * time.Second
+
+// WaitsAsCopy reports that the message is a copy that waits for its retry: a consumer that receives it before
+// hides it again.
+func (m *Message) WaitsAsCopy(now time.Time) bool {
+	return m.State != string(sqsserver.Visible) && m.Copy != nil && m.Copy.Due.Sub(now) > early
+}
+
 // Messages is a page of a queue.
 type Messages struct {
 	// At is the server's time, by which ages are told.

@@ -202,3 +202,37 @@ func TestHeld(t *testing.T) {
 	}
 	c.Crash() // its long poll need not end
 }
+
+// TestMessageOfARetryLane: the consumer of a queue is the one that explains the messages of its retry lane, and one
+// that it would only hide again is not made visible.
+func TestMessageOfARetryLane(t *testing.T) {
+	q := reprisetest.NewQueue(t, nil)
+	lane := q.NewQueue(nil)
+	q.Send("order")
+	c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errors.New("broken") }), reprise.Config{
+		Retry:     retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 7},
+		RetryLane: reprise.RetryLane{URL: lane.URL()}, Logger: slog.New(slog.DiscardHandler), LongPoll: time.Second,
+	})
+	s := serve(t, func(cfg *admin.Config) {
+		cfg.Server = q.Server()
+		cfg.Consumers = func() []admin.Running {
+			return []admin.Running{{URL: q.URL(), RetryLaneURL: lane.URL(), Policy: "constant(10m)", Consumer: c.Consumer}}
+		}
+	})
+	var copies []sqsserver.MessageInfo
+	for len(copies) == 0 {
+		copies = lane.Messages()
+	}
+	path := admin.Path + "queues/" + lane.Name() + "/messages/" + copies[0].ID
+	_, text := s.call("GET", path+"?standing=true", "")
+	if m := decode[admin.Message](t, text); m.State != "delayed" || m.Standing == nil || m.Standing.State != operate.StandingRetry || m.Standing.Error != "broken" || !m.WaitsAsCopy(time.Now()) {
+		t.Errorf("the copy: %s", text)
+	}
+	if status, text := s.call("POST", path+"/release", "{}"); status != 409 || !strings.Contains(text, "hide it again until then") {
+		t.Errorf("release: %d %s", status, text)
+	}
+	if now := lane.Messages(); len(now) != 1 || now[0].State != sqsserver.Delayed {
+		t.Errorf("after it: %+v", now)
+	}
+	c.Stop()
+}

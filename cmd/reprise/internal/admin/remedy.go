@@ -97,6 +97,10 @@ func (a *API) release(queue string, info *sqsserver.MessageInfo) (woken bool, er
 	held := heldBy(*asks.of, info.ID)
 	switch {
 	case held == nil:
+		m := messageOf(queue, info)
+		if m.WaitsAsCopy(a.cfg.Server.Now()) {
+			return false, problem(http.StatusConflict, "refused", "the message is a copy that is due at %s: its consumer would receive it and hide it again until then", m.Copy.Due.UTC().Format(time.RFC3339))
+		}
 		return false, nil
 	case held.Stage != reprise.StageBackoff.String():
 		m := messageOf(queue, info)

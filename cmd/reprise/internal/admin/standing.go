@@ -12,7 +12,7 @@ import (
 
 // held answers what a consumer of the process knows of a message.
 func (a *API) held(r *http.Request) (operate.Held, error) {
-	c, err := a.find(r.PathValue("queue"))
+	c, err := a.findFor(r.PathValue("queue"))
 	if err != nil {
 		return operate.Held{}, err
 	}
@@ -53,7 +53,7 @@ type asker struct {
 }
 
 func (a *API) asker(queue string) asker {
-	c, err := a.find(operate.NameOf(queue))
+	c, err := a.findFor(operate.NameOf(queue))
 	if err != nil {
 		return asker{}
 	}

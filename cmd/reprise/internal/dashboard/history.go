@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"slices"
+
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 )
 
@@ -122,6 +124,13 @@ func consumerAt(stats *admin.Stats, url string) *admin.Consumer {
 		}
 	}
 	return nil
+}
+
+// isLane reports whether a queue is the retry lane of a consumer.
+func isLane(stats *admin.Stats, url string) bool {
+	return slices.ContainsFunc(stats.Consumers, func(c admin.ConsumerStats) bool {
+		return c.Consumer.RetryLane != nil && c.Consumer.RetryLane.URL == url
+	})
 }
 
 func number(n *int) *float64 {

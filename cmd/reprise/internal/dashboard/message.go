@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/sqsserver"
 )
 
 // The page of a message. Where it stands is kept up to date; its story is loaded apart from it, since all queues are
@@ -60,7 +61,7 @@ func (v *view) message() (*messageView, error) {
 	p := &messageView{Queue: queue, Now: v.now}
 	var sources []string
 	if q, err := v.queue(queue); err == nil {
-		p.DeadQueue, p.IsDead, p.Consumed, p.FIFO = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil, q.FIFO
+		p.DeadQueue, p.IsDead, p.Consumed, p.FIFO = q.DeadQueue, len(q.DeadLettersOf) > 0, q.Consumer != nil || q.Lane, q.FIFO
 		sources = q.DeadLettersOf
 	}
 	m, err := v.api.Message(v.Context(), queue, id)
@@ -143,6 +144,8 @@ func (m *messageView) NoRetry() string {
 	switch {
 	case m.FIFO:
 		return "on a FIFO queue a message that is made visible early could change places with the others of its group."
+	case m.Message.State == string(sqsserver.Delayed) && m.Message.WaitsAsCopy(m.Now):
+		return "it is a copy with a delay, and its consumer would hide it again until it is due."
 	case m.Message.Standing.Until.Sub(m.Now) <= wakeMargin:
 		return "it is due within 15 seconds."
 	}

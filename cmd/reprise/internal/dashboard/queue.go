@@ -54,6 +54,7 @@ type queueView struct {
 	queueRow
 	FIFO     bool
 	Consumer *admin.Consumer
+	Lane     bool // the retry lane of a consumer
 	Problems []attention
 	Search   search
 	Own      bool
@@ -75,7 +76,7 @@ func (v *view) queue(name string) (*queueView, error) {
 	o := newOverview(now, before)
 	for i := range o.Queues {
 		if row := &o.Queues[i]; row.Queue == name || row.URL == name {
-			q := &queueView{queueRow: *row, Consumer: consumerAt(now, row.URL), FIFO: strings.HasSuffix(row.Queue, ".fifo")}
+			q := &queueView{queueRow: *row, Consumer: consumerAt(now, row.URL), Lane: isLane(now, row.URL), FIFO: strings.HasSuffix(row.Queue, ".fifo")}
 			for _, a := range o.Attention {
 				if a.Queue == row.Queue {
 					q.Problems = append(q.Problems, a)

@@ -5,6 +5,10 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -142,6 +146,33 @@ func TestLookWithoutReceives(t *testing.T) {
 	setFaults(t, endpoint, "orders", `[{"kind":"throttle","action":"ReceiveMessage"}]`)
 	if got := reprise(t, "", "peek", "orders", "--endpoint", endpoint); got.code != 0 {
 		t.Errorf("peek receives: exit code %d, %s", got.code, got.stderr)
+	}
+}
+
+// TestLookEnds: a search ends although messages are sent faster than it can look at them.
+func TestLookEnds(t *testing.T) {
+	t.Parallel()
+	_, endpoint := serve(t, "--queue", "orders")
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	began, pages := time.Now().UTC(), 0
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/messages") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		pages++ // the first is asked for to see whether there are any
+		at := began.Add(time.Duration(pages-1) * time.Second)
+		fmt.Fprintf(w, `{"at":%q,"messages":[{"id":"m-%d","body":"x","sent":%q,"state":"visible","body_bytes":1}],"looked":1,"next":"%d"}`,
+			at.Format(time.RFC3339Nano), pages, began.Add(time.Duration(2*pages-8)*time.Second).Format(time.RFC3339Nano), pages)
+	}))
+	defer front.Close()
+	got := reprise(t, "", "search", "orders", "--endpoint", front.URL, "--body", "x", "--json")
+	if rows := records(t, got.stdout); got.code != 0 || len(rows) != 4 {
+		t.Errorf("exit code %d after %d messages, want those until the first that was sent after the start: %s%s", got.code, len(rows), got.stdout, got.stderr)
 	}
 }
 

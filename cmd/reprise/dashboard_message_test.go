@@ -32,7 +32,7 @@ func TestDashboardMessage(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#release-form button")))
 	b.await("that it is visible again", state+" === 'visible' && document.querySelector('#delay-form')")
 
-	// What is typed stays, whatever is shown anew beside it.
+	// The page keeps the text that somebody has typed when it shows the rest anew.
 	b.do(chromedp.Click(chromedp.CSS("details.edit summary")), chromedp.WaitVisible(chromedp.CSS("#edit-body")))
 	eval[bool](b, "document.querySelector('#delay').value = '7m', document.querySelector('#edit-body').value = '{\"order\":2}', true")
 	if received := receive(t, endpoint, "orders"); len(received) != 1 {

@@ -208,7 +208,7 @@ func TestOperatorsBesideConsumers(t *testing.T) {
 		}
 	}
 
-	// What is left is hopeless: it is deleted, and nothing more is in any queue.
+	// Only hopeless jobs are left. An operator deletes them, and then no queue has a message.
 	for end := time.Now().Add(patience); ; time.Sleep(time.Second) {
 		reprise(t, "", "dead", "delete", "dead", "--where", "kind=hopeless", "--yes", "--endpoint", endpoint)
 		reprise(t, "", "move", "side", "work", "--yes", "--endpoint", endpoint)

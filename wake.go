@@ -44,6 +44,39 @@ func (c *Consumer) WakeMessage(id string) bool {
 	return woken || c.retryLane != nil && c.retryLane.WakeMessage(id)
 }
 
+// RetryOnReceive has the consumer start the next attempt of one message when it receives it next,
+// even if its retry is not due by then, and reports whether it will. The id is that of the message
+// that waits, as in [Message.ID]: a copy has its own. It is for copies that wait with a delay, as in
+// a retry lane: WakeMessage cannot make them visible, and a consumer that receives one too early hides
+// it again until it is due. RetryOnReceive makes nothing visible itself. On an sqsserver.Server call
+// RetryOnReceive first and Server.Release next; SQS delivers a delayed message only when its delay
+// has ended.
+//
+// The attempt counts like any other. If it fails and the message is hidden for its next retry,
+// another process that receives it then takes this attempt for a receive that came too early: so
+// the message may have one attempt more than its policy permits, never one less.
+//
+// RetryOnReceive holds for one receive by this consumer or its retry lane, within an hour. If another
+// process receives the message, that hides it again. RetryOnReceive reports false, and changes
+// nothing, for messages of FIFO queues; for those that this consumer holds, has done or has given up;
+// while the breaker that they wait for is open or half-open; when the consumer stops; and while
+// 10,000 other messages are expected. The key of a message's breaker (see Config.Outage.Key) is
+// known only if this process has hidden the message: otherwise it is received, and held without an
+// attempt until its breaker closes. It may be called at any time from any goroutine.
+func (c *Consumer) RetryOnReceive(id string) bool {
+	if c.retryLane != nil && !c.retryLane.RetryOnReceive(id) {
+		return false
+	}
+	m := c.lock()
+	will := m.RetryOnReceive(id)
+	c.unlock()
+	if !will && c.retryLane != nil {
+		c.retryLane.lock().RetryWhenDue(id)
+		c.retryLane.unlock()
+	}
+	return will
+}
+
 // Probe makes the open breakers of the given keys, or all open breakers if no key is given,
 // probe their dependency at once, and returns how many will. Unlike [Consumer.Wake], Probe
 // wakes no messages itself: the end of the outage does, if the probe succeeds.

@@ -21,6 +21,7 @@ func (c *Machine) admit(d *Delivery, now time.Time) {
 	if trail := c.memory.Recall(d.ID, now).Trail; trail != "" {
 		d.Trail = trail // of the last attempt, if this process made it
 	}
+	c.retryEarly(d, now)
 	if c.Queue.FIFO {
 		c.joinGroup(d, now)
 		return

@@ -124,6 +124,8 @@ func (s *side) operate(verb, rest string, w words) bool {
 		"rate":             func() { s.SetRate(s.driver.rate(rest)) },
 		"wake":             func() { s.say("%d will be woken", s.Wake(w...)) },
 		"wake-message":     func() { s.say("%s will be woken: %t", rest, s.WakeMessage(rest)) },
+		"retry-on-receive": func() { s.say("%s will be retried on receive: %t", rest, s.RetryOnReceive(rest)) },
+		"retry-when-due":   func() { s.RetryWhenDue(rest) },
 		"probe":            func() { s.say("%d will probe", s.Probe(w...)) },
 		"learned":          func() { s.Learned(s.factsOf(w)) },
 		"unlearned":        func() { s.Unlearned(s.factsOf(w)) },

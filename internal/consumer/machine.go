@@ -83,6 +83,7 @@ type Machine struct {
 	taskTime movingAverage // how long handlers take
 	lastMove time.Time     // the latest start or end of a handler
 	waker    waker         // makes hidden messages visible
+	early    earlyRetries  // messages that run when they are received next, due or not
 	chance   *rand.Rand    // the jitter of our own waits; that of retries is computed from the message
 
 	// The section under way, and time.

@@ -52,6 +52,7 @@ func TestAlone(t *testing.T)        { follow(t, "alone") }
 func TestHung(t *testing.T)         { follow(t, "hung") }
 func TestPools(t *testing.T)        { follow(t, "pools") }
 func TestWakes(t *testing.T)        { follow(t, "wakes") }
+func TestEarlyRetries(t *testing.T) { follow(t, "earlyretries") }
 func TestQuota(t *testing.T)        { follow(t, "quota") }
 func TestReports(t *testing.T)      { follow(t, "reports") }
 func TestStandings(t *testing.T)    { follow(t, "standings") }

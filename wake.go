@@ -57,10 +57,10 @@ func (c *Consumer) WakeMessage(id string) bool {
 // the message may have one attempt more than its policy permits, never one less.
 //
 // RetryOnReceive holds for one receive by this consumer or its retry lane, within an hour. If another
-// process receives the message, that hides it again. RetryOnReceive reports false, and changes
-// nothing, for messages of FIFO queues; for those that this consumer holds, has done or has given up;
-// while the breaker that they wait for is open or half-open; when the consumer stops; and while
-// 10,000 other messages are expected. The key of a message's breaker (see Config.Outage.Key) is
+// process receives the message, that hides it again. RetryOnReceive reports false, and the message
+// is retried when it is due, for messages of FIFO queues; for those that this consumer holds, has done or
+// has given up; while the breaker that they wait for is open or half-open; when the consumer stops; and
+// while 10,000 other messages are expected. The key of a message's breaker (see Config.Outage.Key) is
 // known only if this process has hidden the message: otherwise it is received, and held without an
 // attempt until its breaker closes. It may be called at any time from any goroutine.
 func (c *Consumer) RetryOnReceive(id string) bool {
@@ -68,13 +68,12 @@ func (c *Consumer) RetryOnReceive(id string) bool {
 		return false
 	}
 	m := c.lock()
-	will := m.RetryOnReceive(id)
-	c.unlock()
-	if !will && c.retryLane != nil {
-		c.retryLane.lock().RetryWhenDue(id)
-		c.retryLane.unlock()
+	defer c.unlock()
+	if !m.RetryOnReceive(id) {
+		m.RetryWhenDue(id) // the retry lane would have retried it
+		return false
 	}
-	return will
+	return true
 }
 
 // Probe makes the open breakers of the given keys, or all open breakers if no key is given,

@@ -3,6 +3,11 @@
 package main_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -51,4 +56,41 @@ func TestDashboardMessage(t *testing.T) {
 	b.awaitText("no longer in orders-dead")
 	b.await("the end of what can be done", "!document.querySelector('#delete-form')")
 	b.awaitText("order") // the body is still there, to be copied
+}
+
+// TestDashboardRetriesACopy: a retry that waits in the retry lane, as a copy with a delay, starts when somebody clicks
+// Retry now on its page, and once only.
+func TestDashboardRetriesACopy(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	var attempts atomic.Int32
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if attempts.Add(1); r.Header.Get("X-Reprise-Attempt") == "1" {
+			http.Error(w, "out of paper", http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(target.Close)
+	config := filepath.Join(t.TempDir(), "reprise.yaml")
+	text := "queues:\n  - name: lane\n  - name: orders\n    consume: {url: " + target.URL + ", retry-lane: lane, retry: constant(10m) jitter=none attempts=9}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "up", "--memory", "--addr", "127.0.0.1:0", "--config", config)
+	endpoint := p.await("SQS endpoint")
+	sendJSON(t, endpoint, "orders", `{"order":1}`, nil)
+	b := newTab(t, endpoint)
+	b.open("/ui/queues/lane")
+	b.await("the copy", "document.querySelector('#list table a')")
+	b.open(eval[string](b, "document.querySelector('#list table a').getAttribute('href')"))
+	b.await("that it waits for its retry", "document.querySelector('#standing').innerText.startsWith('waiting for a retry, attempt 2')")
+	b.awaitText("out of paper")
+	if n := attempts.Load(); n != 1 {
+		t.Errorf("%d attempts before the click, want 1", n)
+	}
+	b.do(chromedp.Click(chromedp.CSS("#retry-form button")))
+	b.awaitText("starts the next attempt")
+	b.awaitText("no longer in lane")
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("%d attempts, want 2", n)
+	}
 }

@@ -83,7 +83,7 @@ type Machine struct {
 	taskTime movingAverage // how long handlers take
 	lastMove time.Time     // the latest start or end of a handler
 	waker    waker         // makes hidden messages visible
-	early    earlyRetries  // messages that run when they are received next, due or not
+	early    *earlyRetries // messages that run when they are received next, due or not; shared with the retry lane
 	chance   *rand.Rand    // the jitter of our own waits; that of retries is computed from the message
 
 	// The section under way, and time.
@@ -120,6 +120,7 @@ func New(s Settings) *Machine {
 		policy:      s.Retry,
 		turns:       turns.User[*Machine]{Weight: 1},
 		solo:        new(soloTurn),
+		early:       new(earlyRetries),
 		held:        make(map[string]*Delivery),
 		groups:      groups.New[*Delivery](),
 		said:        make(map[string]time.Time),

@@ -70,8 +70,11 @@ func (c *Machine) SetKeyPaused(key string, paused bool) {
 	c.gateTurned(g, c.now)
 }
 
-// SetRetryLaneOf notes that c's queue is the retry lane of other.
-func (c *Machine) SetRetryLaneOf(other *Machine) { c.retryLaneOf = other }
+// SetRetryLaneOf notes that c's queue is the retry lane of other. It precedes all other inputs.
+func (c *Machine) SetRetryLaneOf(other *Machine) {
+	c.retryLaneOf = other
+	c.early = other.early // whoever names a message need not know in which of both queues it waits
+}
 
 // PoolShare returns c's share of its pool.
 func (c *Machine) PoolShare() Share { return Share{c.turns.Priority, c.turns.Weight} }

@@ -6,7 +6,8 @@ import (
 )
 
 // earlyRetries are the messages that run when they are received next, although their retry is not
-// yet due: an operator has asked for that. The zero earlyRetries is empty and ready to use.
+// yet due: an operator has asked for that. A consumer and its retry lane have the same. The zero
+// earlyRetries is empty and ready to use.
 type earlyRetries struct {
 	until map[string]time.Time // by id: when the message is forgotten if it was not received
 }
@@ -23,9 +24,9 @@ const (
 // RetryOnReceive has the message with that id run when it is received next, even if its retry is
 // not due by then, and reports whether it will. Its attempt counts. It is for copies, which SQS
 // delays, and for what another consumer has hidden: somebody else makes them visible. For the
-// messages that c has hidden itself there is WakeMessage.
+// messages that c has hidden itself there is WakeMessage. It holds for c's queue and its retry lane.
 //
-// It changes nothing and reports false on a FIFO queue, during the stop, for a message that is held,
+// It remembers nothing new and reports false on a FIFO queue, during the stop, for a message that is held,
 // done or given up, for one whose breaker is not closed, as far as its key is known, and when too
 // many are remembered. A message whose breaker opens before it starts is held behind the breaker like
 // one that is due.

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/reprise-sqs/reprise"
 )
 
 // Keys is the body of pause, resume and probe.
@@ -73,11 +71,13 @@ type Done struct {
 	Probing int `json:"probing,omitempty"`
 	// NotWoken are the ids that wake was given, of messages that it cannot make visible.
 	NotWoken []string `json:"not_woken,omitempty"`
+	// CopiesLeft is how many copies of the process's own queues wake has found that wait with a delay, and left so.
+	CopiesLeft int `json:"copies_left,omitempty"`
 }
 
 // act makes an operation that calls do for a consumer. The log gets one line for each call, also
 // for one that fails.
-func act[T any](a *API, name string, do func(*reprise.Consumer, T) (Done, error)) func(http.ResponseWriter, *http.Request) error {
+func act[T any](a *API, name string, do func(*Running, T) (Done, error)) func(http.ResponseWriter, *http.Request) error {
 	return answer(func(r *http.Request) (done Done, err error) {
 		var how T
 		if err := readBody(r, &how); err != nil {
@@ -87,7 +87,7 @@ func act[T any](a *API, name string, do func(*reprise.Consumer, T) (Done, error)
 		if err != nil {
 			return done, err
 		}
-		if done, err = do(c.Consumer, how); err != nil {
+		if done, err = do(&c, how); err != nil {
 			err = problem(http.StatusBadRequest, "bad-request", "%s", strings.TrimPrefix(err.Error(), "reprise: "))
 		}
 		a.audit(r, name, c.URL, how, err)
@@ -96,11 +96,11 @@ func act[T any](a *API, name string, do func(*reprise.Consumer, T) (Done, error)
 	})
 }
 
-func pause(c *reprise.Consumer, k Keys) (Done, error) {
+func pause(c *Running, k Keys) (Done, error) {
 	return Done{}, eachKey(k, c.Pause, c.PauseKey)
 }
 
-func resume(c *reprise.Consumer, k Keys) (Done, error) {
+func resume(c *Running, k Keys) (Done, error) {
 	return Done{}, eachKey(k, c.Resume, c.ResumeKey)
 }
 
@@ -116,20 +116,25 @@ func eachKey(k Keys, whole func(), one func(string) error) error {
 	return nil
 }
 
-func setConcurrency(c *reprise.Consumer, to Concurrency) (Done, error) {
+func setConcurrency(c *Running, to Concurrency) (Done, error) {
 	return Done{}, c.SetConcurrency(to.Concurrency)
 }
 
-func setRate(c *reprise.Consumer, to Rate) (Done, error) {
+func setRate(c *Running, to Rate) (Done, error) {
 	return Done{}, c.SetRate(*to.Rate)
 }
 
-func wake(c *reprise.Consumer, w Wake) (done Done, err error) {
+func (a *API) wake(c *Running, w Wake) (done Done, err error) {
 	if w.Messages == nil {
-		return Done{Woken: c.Wake(w.Keys.Keys...)}, nil
+		done.Woken = c.Wake(w.Keys.Keys...)
+		if w.Keys.Keys == nil { // which key a copy has is not known
+			retried, left := a.retryCopies(c)
+			done.Woken, done.CopiesLeft = done.Woken+retried, left
+		}
+		return done, nil
 	}
 	for _, id := range w.Messages {
-		if c.WakeMessage(id) {
+		if c.WakeMessage(id) || a.retryCopy(c, id) {
 			done.Woken++
 		} else {
 			done.NotWoken = append(done.NotWoken, id)
@@ -138,7 +143,7 @@ func wake(c *reprise.Consumer, w Wake) (done Done, err error) {
 	return done, nil
 }
 
-func probe(c *reprise.Consumer, k Keys) (Done, error) {
+func probe(c *Running, k Keys) (Done, error) {
 	return Done{Probing: c.Probe(k.Keys...)}, nil
 }
 

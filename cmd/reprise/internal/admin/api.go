@@ -151,7 +151,7 @@ func (a *API) routes() []route {
 		{"POST", "consumers/{queue}/resume", true, act(a, "resume", resume)},
 		{"POST", "consumers/{queue}/concurrency", true, act(a, "concurrency", setConcurrency)},
 		{"POST", "consumers/{queue}/rate", true, act(a, "rate", setRate)},
-		{"POST", "consumers/{queue}/wake", true, act(a, "wake", wake)},
+		{"POST", "consumers/{queue}/wake", true, act(a, "wake", a.wake)},
 		{"POST", "consumers/{queue}/probe", true, act(a, "probe", probe)},
 	}
 }

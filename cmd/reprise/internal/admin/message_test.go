@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -203,36 +205,122 @@ func TestHeld(t *testing.T) {
 	c.Crash() // its long poll need not end
 }
 
-// TestMessageOfARetryLane: the consumer of a queue is the one that explains the messages of its retry lane, and one
-// that it would only hide again is not made visible.
-func TestMessageOfARetryLane(t *testing.T) {
-	q := reprisetest.NewQueue(t, nil)
-	lane := q.NewQueue(nil)
-	q.Send("order")
-	c := q.Consume(reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return errors.New("broken") }), reprise.Config{
+// withRetryLane runs a consumer with a retry lane, on a server of its own, whose messages fail at their first attempt
+// and wait for ten minutes. It returns the API, and the copies in the lane once each of the bodies has one there.
+func withRetryLane(t *testing.T, attempts *atomic.Int32, bodies ...string) (s *served, c *reprisetest.Consumer, q, lane *reprisetest.Queue, copies []sqsserver.MessageInfo) {
+	t.Helper()
+	q = reprisetest.NewQueue(t, nil)
+	lane = q.NewQueue(nil)
+	q.Send(bodies...)
+	c = q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+		if attempts.Add(1); m.Attempt == 1 {
+			return errors.New("broken")
+		}
+		return nil
+	}), reprise.Config{
 		Retry:     retry.Policy{Backoff: retry.Constant(10 * time.Minute), Jitter: retry.None, MaxAttempts: 7},
 		RetryLane: reprise.RetryLane{URL: lane.URL()}, Logger: slog.New(slog.DiscardHandler), LongPoll: time.Second,
 	})
-	s := serve(t, func(cfg *admin.Config) {
+	s = serve(t, func(cfg *admin.Config) {
 		cfg.Server = q.Server()
 		cfg.Consumers = func() []admin.Running {
 			return []admin.Running{{URL: q.URL(), RetryLaneURL: lane.URL(), Policy: "constant(10m)", Consumer: c.Consumer}}
 		}
 	})
-	var copies []sqsserver.MessageInfo
-	for len(copies) == 0 {
-		copies = lane.Messages()
-	}
+	await(t, "the copies", func() bool { copies = lane.Messages(); return len(copies) == len(bodies) })
+	return s, c, q, lane, copies
+}
+
+// TestMessageOfARetryLane: the consumer of a queue is the one that explains the messages of its retry lane. A copy that
+// waits there runs at once when it is released, before it is due, and counts as the attempt that it is.
+func TestMessageOfARetryLane(t *testing.T) {
+	t.Parallel()
+	var attempts atomic.Int32
+	s, c, _, lane, copies := withRetryLane(t, &attempts, "order")
 	path := admin.Path + "queues/" + lane.Name() + "/messages/" + copies[0].ID
 	_, text := s.call("GET", path+"?standing=true", "")
 	if m := decode[admin.Message](t, text); m.State != "delayed" || m.Standing == nil || m.Standing.State != operate.StandingRetry || m.Standing.Error != "broken" || !m.WaitsAsCopy(time.Now()) {
 		t.Errorf("the copy: %s", text)
 	}
-	if status, text := s.call("POST", path+"/release", "{}"); status != 409 || !strings.Contains(text, "hide it again until then") {
+	if status, text := s.call("POST", path+"/release", "{}"); status != 200 {
 		t.Errorf("release: %d %s", status, text)
 	}
-	if now := lane.Messages(); len(now) != 1 || now[0].State != sqsserver.Delayed {
-		t.Errorf("after it: %+v", now)
-	}
+	await(t, "its second attempt", func() bool { return attempts.Load() == 2 })
+	lane.WaitEmpty(10 * time.Second)
 	c.Stop()
+	if n := c.RetryLane().Status().Counts; n.Attempts != 1 || n.Deleted != 1 || n.Parked != 0 {
+		t.Errorf("the lane's consumer counts %+v, want one attempt, which succeeds", n)
+	}
+}
+
+// TestCopyIsNotRetried: a copy that the consumer of this process could not retry before it is due stays hidden, with the
+// reason and what to do.
+func TestCopyIsNotRetried(t *testing.T) {
+	t.Parallel()
+	var attempts atomic.Int32
+	s, c, q, lane, copies := withRetryLane(t, &attempts, "elsewhere", "here")
+	path := admin.Path + "queues/" + lane.Name() + "/messages/"
+	c.Pause() // another process is to receive it
+	await(t, "the end of the lane's receives", func() bool {
+		return !slices.ContainsFunc(lane.Server().Queues(), func(q sqsserver.QueueInfo) bool { return q.Polls > 0 })
+	})
+	lane.Release(copies[0].ID)
+	in := &sqsserver.ReceiveMessageInput{QueueUrl: lane.Name()}
+	in.VisibilityTimeout = sqsserver.Int(600)
+	await(t, "that somebody else receives it", func() bool {
+		out, err := lane.Server().ReceiveMessage(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out.Messages) == 1
+	})
+	if status, text := s.call("POST", path+copies[0].ID+"/release", "{}"); status != 409 || !strings.Contains(text, "another process has received it") || !strings.Contains(text, "reprise wake "+lane.Name()+" --id "+copies[0].ID) {
+		t.Errorf("release of what another process has: %d %s", status, text)
+	}
+	c.Resume()
+	c.Stop()
+	if status, text := s.call("POST", path+copies[1].ID+"/release", "{}"); status != 409 || !strings.Contains(text, "it stops") {
+		t.Errorf("release without a consumer that runs: %d %s", status, text)
+	}
+	_, text := s.call("POST", admin.Path+"consumers/"+url.PathEscape(q.URL())+"/wake", "{}")
+	done := decode[admin.Done](t, text)
+	if done.Woken != 0 || done.CopiesLeft != 1 || !strings.HasPrefix(done.LeftText(), "1 copy left to be retried when due: the circuit breaker is open, the consumer stops") {
+		t.Errorf("wake: %s", text)
+	}
+	for _, m := range lane.Messages() {
+		if m.State == sqsserver.Visible {
+			t.Errorf("%q is visible", m.Body)
+		}
+	}
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("%d attempts, want the first of each", n)
+	}
+}
+
+// TestWakeRetriesCopies: wake retries copies that wait with a delay, those of the ids that it is given or all, once each;
+// with keys it leaves them.
+func TestWakeRetriesCopies(t *testing.T) {
+	t.Parallel()
+	var attempts atomic.Int32
+	s, c, q, lane, copies := withRetryLane(t, &attempts, "a", "b", "c")
+	wake := func(body string, want admin.Done) {
+		t.Helper()
+		status, text := s.call("POST", admin.Path+"consumers/"+url.PathEscape(q.URL())+"/wake", body)
+		done := decode[admin.Done](t, text)
+		if status != 200 || done.Woken != want.Woken || !slices.Equal(done.NotWoken, want.NotWoken) || done.CopiesLeft != 0 || done.LeftText() != "" {
+			t.Errorf("wake %s: %d %s", body, status, text)
+		}
+	}
+	const unknown = "00000000-0000-4000-8000-000000000000"
+	wake(`{"messages":["`+copies[0].ID+`","`+unknown+`"]}`, admin.Done{Woken: 1, NotWoken: []string{unknown}})
+	await(t, "its second attempt", func() bool { return attempts.Load() == 4 })
+	wake(`{"keys":["acme"]}`, admin.Done{})
+	await(t, "that two are left", func() bool { return len(lane.Messages()) == 2 })
+	wake(`{}`, admin.Done{Woken: 2})
+	lane.WaitEmpty(10 * time.Second)
+	wake(`{}`, admin.Done{})
+	c.Stop()
+	if n := attempts.Load(); n != 6 {
+		t.Errorf("%d attempts, want two of each", n)
+	}
 }

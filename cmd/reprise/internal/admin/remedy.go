@@ -83,9 +83,9 @@ func (a *API) releaseMessage(server *sqsserver.Server, queue string, info *sqsse
 	return server.Release(queue, info.ID)
 }
 
-// release has the consumer of the process wake a message that it has hidden until its retry, since it would hide
-// again what is visible before that. It reports false for a message that the server can make visible, and an error
-// for one that stays hidden.
+// release has the consumer of the process wake a message that it has hidden until its retry, or retry a copy before
+// it is due, since it would hide again what is visible before that. It reports false for a message that the server
+// can make visible, and an error for one that stays hidden.
 func (a *API) release(queue string, info *sqsserver.MessageInfo) (woken bool, err error) {
 	if info.State == sqsserver.Visible {
 		return false, problem(http.StatusConflict, "refused", "the message is visible already")
@@ -99,7 +99,7 @@ func (a *API) release(queue string, info *sqsserver.MessageInfo) (woken bool, er
 	case held == nil:
 		m := messageOf(queue, info)
 		if m.WaitsAsCopy(a.cfg.Server.Now()) {
-			return false, problem(http.StatusConflict, "refused", "the message is a copy that is due at %s: its consumer would receive it and hide it again until then", m.Copy.Due.UTC().Format(time.RFC3339))
+			return false, a.retryDelayed(asks.of, queue, &m)
 		}
 		return false, nil
 	case held.Stage != reprise.StageBackoff.String():

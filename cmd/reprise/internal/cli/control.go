@@ -135,8 +135,10 @@ time has passed: reprise wake hastens it.`},
 		{"wake", "Run now the messages that wait for their retry", `Make messages visible that the process has hidden until the end of their backoff, at a
 rate at which the consumer can handle them; attempts stay counted. Open breakers
 probe at once. Messages of FIFO queues, those that are due within 15 s, and those that
-another process has hidden are not woken. With --id only these messages are woken, before
-all others, and no breaker probes.`},
+another process has hidden are not woken. Copies that wait with a delay, as in a retry
+lane, are retried too if the process has the queues itself, as reprise up has, and no
+--key is given; SQS ends no delay. With --id only these messages are woken, before all
+others, and no breaker probes.`},
 		{"probe", "Make open circuit breakers probe now", `Make open circuit breakers test at once whether their dependency is available again. If
 it is, the messages that wait for it run.`},
 	} {
@@ -253,6 +255,9 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 			if done.Woken > 0 || len(done.NotWoken) == 0 {
 				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, wokenText(done.Woken))
 			}
+			if left := done.LeftText(); left != "" {
+				fmt.Fprintf(a.stderr, "reprise: %s: %s\n", done.Consumer.Queue, left)
+			}
 			asleep = append(asleep, done.NotWoken...)
 		case "probe":
 			fmt.Fprintf(a.stderr, "reprise: %s: %s probing\n", done.Consumer.Queue, plural.Of(done.Probing, "breaker"))
@@ -268,7 +273,7 @@ func (a *app) act(f *controlFlags, queues []string, action string, how any) erro
 	}
 	if len(asleep) > 0 {
 		return fmt.Errorf("not woken: %s: none of them waits for a retry that this process can hasten; "+
-			"those that are due within 15 s, of FIFO queues, behind an open breaker or hidden by another process stay hidden: reprise trace ID shows where one is", strings.Join(asleep, ", "))
+			"those that are due within 15 s, of FIFO queues, behind an open breaker, hidden by another process or delayed by SQS stay hidden: reprise trace ID shows where one is", strings.Join(asleep, ", "))
 	}
 	return nil
 }

@@ -137,7 +137,8 @@ func (m *messageView) Retry() bool {
 	return m.Known() && m.Message.Standing.State == operate.StandingRetry
 }
 
-// wakeMargin is how long before its retry a consumer does not wake a message: see reprise.Consumer.Wake.
+// wakeMargin is how long before its retry a consumer does not wake a message that it has hidden: see
+// reprise.Consumer.Wake.
 const wakeMargin = 15 * time.Second
 
 func (m *messageView) NoRetry() string {
@@ -145,7 +146,7 @@ func (m *messageView) NoRetry() string {
 	case m.FIFO:
 		return "on a FIFO queue a message that is made visible early could change places with the others of its group."
 	case m.Message.State == string(sqsserver.Delayed) && m.Message.WaitsAsCopy(m.Now):
-		return "it is a copy with a delay, and its consumer would hide it again until it is due."
+		return "" // the server ends its delay, and not the receipt handle that the consumer had: see wakeMargin
 	case m.Message.Standing.Until.Sub(m.Now) <= wakeMargin:
 		return "it is due within 15 seconds."
 	}

@@ -27,7 +27,11 @@ var workersPage = page{
 		"wake": func(v *view) (string, error) {
 			done, err := v.api.Act(v.Context(), v.PostFormValue("queue"), "wake", v.keys())
 			v.samples.forget()
-			return fmt.Sprintf("%s: %s made visible, at a rate that the handlers can work off.", done.Consumer.Queue, plural.Of(done.Woken, "message")), err
+			said := fmt.Sprintf("%s: %s made visible, at a rate that the handlers can work off.", done.Consumer.Queue, plural.Of(done.Woken, "message"))
+			if left := done.LeftText(); left != "" {
+				said += " " + left + "."
+			}
+			return said, err
 		},
 		"probe": func(v *view) (string, error) {
 			done, err := v.api.Act(v.Context(), v.PostFormValue("queue"), "probe", v.keys())

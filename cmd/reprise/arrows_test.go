@@ -39,12 +39,12 @@ internal/daemon             | awsclient journal telemetry                       
 internal/awsclient          |                                                         | root sqsserver                          | aws
 internal/journal            |                                                         | sqsserver                               | pebble
 internal/diskfault          |                                                         |                                         | pebble
-internal/operate            | plural terminal                                         | root plan repriselambda retry           | aws
+internal/operate            | interrupt plural terminal                               | root plan repriselambda retry           | aws
 internal/review             |                                                         | plan retry                              |
 internal/simreport          | yamltext                                                | retry simulate                          | yaml
 internal/playground         | simreport                                               | plan retry simulate                     |
 internal/queuebench         | latency                                                 |                                         | aws
-internal/redrive            | terminal                                                | root repriselambda retry sqsserver      | aws
+internal/redrive            | interrupt terminal                                      | root repriselambda retry sqsserver      | aws
 
 demo                        | demo interrupt                                          |                                         |
 internal/demo               | forward plural terminal                                 | root examples retry sqsserver           | aws

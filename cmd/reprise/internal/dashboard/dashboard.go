@@ -73,7 +73,7 @@ func New(cfg Config) *Dashboard {
 			d.mux.Handle("GET "+p.below(name), d.figure(data))
 		}
 		for name, act := range p.actions {
-			d.mux.Handle("POST "+p.below(name), d.action(p, act))
+			d.mux.Handle("POST "+p.below(name), d.action(act))
 		}
 	}
 	d.mux.HandleFunc("GET "+Path+"assets/{name...}", serveAsset)

@@ -150,8 +150,8 @@ func (d *Dashboard) figure(data func(*view) (any, error)) http.Handler {
 	})
 }
 
-// action serves a form of p.
-func (d *Dashboard) action(_ page, act func(*view) (string, error)) http.Handler {
+// action serves a form of a page.
+func (d *Dashboard) action(act func(*view) (string, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		done, err := act(d.view(r))
 		n := notice{Done: done, Back: Home}

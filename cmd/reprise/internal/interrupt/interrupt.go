@@ -21,6 +21,16 @@ func (e Error) ExitCode() int { return 128 + int(e.Signal) }
 // effect of a second signal.
 const Text = "stopping gracefully; press Ctrl-C again to stop now"
 
+// Requested reports whether drain is closed: that of [Notify], or of work that is stopped like a program.
+func Requested(drain <-chan struct{}) bool {
+	select {
+	case <-drain:
+		return true
+	default:
+		return false
+	}
+}
+
 // Notify listens for SIGINT and SIGTERM. The first calls say, which should print [Text],
 // and closes drain. The second ends ctx, with an [Error] as its cause.
 func Notify(parent context.Context, say func()) (ctx context.Context, drain <-chan struct{}, release func()) {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
@@ -103,7 +104,7 @@ func (p Pass) Run(ctx context.Context, stop <-chan struct{}, visit func(batch []
 		case len(held) >= maxHeld:
 			o.Partial = fmt.Sprintf("looked at %d messages: more in flight would use up the queue's quota", o.Looked)
 			return o, nil
-		case isClosed(stop):
+		case interrupt.Requested(stop):
 			o.Partial = "stopped"
 			return o, nil
 		}
@@ -254,13 +255,4 @@ func (p Pass) show(ctx context.Context, handles []string) error {
 		}
 	}
 	return nil
-}
-
-func isClosed(stop <-chan struct{}) bool {
-	select {
-	case <-stop:
-		return true
-	default:
-		return false
-	}
 }

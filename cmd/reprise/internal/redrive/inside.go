@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/interrupt"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -58,7 +59,7 @@ func (p *inside) empty(ctx context.Context, stop <-chan struct{}) error {
 		}
 	}
 	for {
-		if isClosed(stop) {
+		if interrupt.Requested(stop) {
 			p.report.Stopped = true
 			return nil
 		}
@@ -273,13 +274,4 @@ func Wire(info *sqsserver.MessageInfo) types.Message {
 		m.MessageAttributes[a.Name] = types.MessageAttributeValue{DataType: &a.DataType, StringValue: &a.StringValue, BinaryValue: a.BinaryValue}
 	}
 	return m
-}
-
-func isClosed(stop <-chan struct{}) bool {
-	select {
-	case <-stop:
-		return true
-	default:
-		return false
-	}
 }

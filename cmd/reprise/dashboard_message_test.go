@@ -29,9 +29,11 @@ func TestDashboardMessage(t *testing.T) {
 	b.await("that it is visible", state+" === 'visible'")
 	b.awaitText("is here")
 
+	eval[bool](b, "document.querySelector('#delay').value = '20m', true") // longer than any sender's delay
 	b.do(chromedp.Click(chromedp.CSS("#delay-form button")))
-	b.awaitText("The message is hidden for 15m.")
+	b.awaitText("The message is hidden for 20m.")
 	b.await("that it is hidden", state+" !== 'visible'")
+	b.awaitText("delayed by an operator, not by its sender")
 	b.await("its story again", "document.querySelector('.story').innerText.includes('delayed, received')")
 	b.await("what can be done now", "document.querySelector('#release-form') && !document.querySelector('#delay-form') && document.querySelector('#delete-form button').innerText === 'Delete'")
 	b.do(chromedp.Click(chromedp.CSS("#release-form button")))

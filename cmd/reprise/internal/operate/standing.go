@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+	"github.com/reprise-sqs/reprise/plan"
 )
 
 // Standing is where a message stands, why it is not done, and until when.
@@ -105,10 +106,16 @@ func (f *Facts) explain() Standing {
 	case f.Held != nil:
 		return f.Held.explain()
 	case f.State == StandingDelayed && m != nil && m.Copy != nil && m.Copy.Attempts > 0:
-		return Standing{
+		s := Standing{
 			State: StandingRetry, Attempt: m.Copy.Attempts + 1, Until: latest(f.Due, m.Copy.Due), Error: m.Copy.Error,
 			Why: "sent back as a copy, and delayed by the queue until its retry is due",
 		}
+		if f.delayedLater() {
+			s.Why = whyDelayedLater
+		}
+		return s
+	case f.State == StandingDelayed && f.delayedLater():
+		return Standing{State: StandingDelayed, Until: f.Due, Why: whyDelayedLater}
 	case f.State == StandingDelayed:
 		return Standing{State: StandingDelayed, Until: f.Due, Why: "sent with a delay"}
 	case f.State == StandingInFlight && f.Consumer != nil:
@@ -136,6 +143,19 @@ func (f *Facts) explain() Standing {
 		return Standing{State: StandingHeld, Why: "behind " + f.Head + " of its FIFO group, which is hidden"}
 	}
 	return f.visible()
+}
+
+const whyDelayedLater = "delayed by an operator, not by its sender"
+
+// delayedLater reports that a delayed message was not sent with its delay. Such a delay is of whole seconds, counted
+// from the time at which the message was sent, of which milliseconds are known; it cannot be longer than fifteen
+// minutes; and it comes before the first receive. Of a thousand other delays one looks the same.
+func (f *Facts) delayedLater() bool {
+	if f.Message == nil || f.Message.Sent.IsZero() {
+		return false
+	}
+	delay := f.Due.Sub(f.Message.Sent)
+	return f.Message.Receives > 0 || delay >= plan.MaxDelay+time.Second || delay%time.Second >= time.Millisecond
 }
 
 // visible explains a message that the next receive may bring.

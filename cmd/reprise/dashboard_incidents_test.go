@@ -131,9 +131,10 @@ func TestDashboardPoison(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("details.edit summary")))
 	b.await("the form", "document.querySelector('#edit-body')") // it is loaded when it is opened
 	eval[bool](b, `(() => { const e = document.querySelector('#edit-body'); e.value = e.value.replace('-8', '8'); return true })()`)
-	b.do(chromedp.Click(chromedp.CSS("input[name='delete']")), chromedp.Click(chromedp.CSS("details.edit button")))
+	b.do(chromedp.Click(chromedp.CSS("details.edit button")))
 	b.awaitText("Sent to orders as ")
 	b.awaitText("The original is deleted.")
+	b.await("a link to the new message", "document.querySelector('#notice a')?.getAttribute('href') === '/ui/queues/orders/messages/' + document.querySelector('#notice a').innerText")
 	target.awaitSold(t, 11)
 	b.open("/")
 	b.awaitText("Nothing needs attention.")

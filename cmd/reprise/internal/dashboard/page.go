@@ -52,13 +52,15 @@ type view struct {
 	// api calls the admin API for who looks.
 	api *admin.Client
 	now time.Time
+	// led is what an action names in what it has done, and where that is. Default: nothing.
+	led link
 }
 
 // isStream reports whether a request is for the stream of a page.
 func (v *view) isStream() bool { return v.URL.Query().Has("live") }
 
 func (d *Dashboard) view(r *http.Request) *view {
-	return &view{r, d, d.cfg.API.Inside(r.RemoteAddr), time.Now()}
+	return &view{Request: r, Dashboard: d, api: d.cfg.API.Inside(r.RemoteAddr), now: time.Now()}
 }
 
 // frame is what the layout shows, around the Data of the page.
@@ -153,8 +155,9 @@ func (d *Dashboard) figure(data func(*view) (any, error)) http.Handler {
 // action serves a form of a page.
 func (d *Dashboard) action(act func(*view) (string, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		done, err := act(d.view(r))
-		n := notice{Done: done, Back: Home}
+		v := d.view(r)
+		done, err := act(v)
+		n := notice{Done: done, Back: Home, Link: v.led}
 		status := http.StatusOK
 		if err != nil {
 			status, n.Problem = explain(err)
@@ -171,8 +174,28 @@ func (d *Dashboard) action(act func(*view) (string, error)) http.Handler {
 	})
 }
 
-// notice is what has become of an action.
-type notice struct{ Done, Problem, Back string }
+// notice is what has become of an action: Done or, if that is empty, Problem. Back is the page that asked.
+type notice struct {
+	Done, Problem, Back string
+	// Link has a part of Done as its label. Default: there is none.
+	Link link
+}
+
+// linked is a text with a link in it, which may be missing.
+type linked struct {
+	Before string
+	Link   link
+	After  string
+}
+
+// Text is Done around its link.
+func (n notice) Text() linked {
+	before, after, found := strings.Cut(n.Done, n.Link.Label)
+	if !found || n.Link.Label == "" {
+		return linked{Before: n.Done}
+	}
+	return linked{before, n.Link, after}
+}
 
 //go:embed templates
 var templateFiles embed.FS

@@ -11,8 +11,7 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// The form that sends a message again, edited: a copy is sent, and then the original is deleted if the operator has
-// chosen so. A failure between both leaves two messages, never none.
+// The form that sends a message again, edited: a copy is sent, and then the original is deleted if the form says so. A failure between both leaves two messages, never none.
 
 // resendForm is what the form begins with.
 type resendForm struct {
@@ -22,6 +21,10 @@ type resendForm struct {
 	Attributes []resendAttribute
 	// To are the queues that the copy may be sent to, the first by default.
 	To []string
+	// Replaces reports whether the original is deleted by default, once the copy is sent: a letter that stayed would go
+	// back with the next redrive, and be handled beside the copy. A message that is alive stays by default, since an
+	// attempt at it may be under way.
+	Replaces bool
 }
 
 type resendAttribute struct {
@@ -35,7 +38,7 @@ const maxEdited = 64 << 10
 
 // newResendForm returns the form for a message of a queue; sources are the queues whose dead letters that takes.
 func newResendForm(queue string, m *operate.Message, sources []string) resendForm {
-	f := resendForm{Body: m.Body, Refused: unfit(m.Body)}
+	f := resendForm{Body: m.Body, Refused: unfit(m.Body), Replaces: len(sources) > 0}
 	if f.Refused != "" {
 		f.Body = ""
 		return f
@@ -106,6 +109,7 @@ func resend(v *view) (string, error) {
 		return "", err
 	}
 	done := fmt.Sprintf("Sent to %s as %s.", to, sent.ID)
+	v.led = link{messageURL(to, sent.ID), sent.ID}
 	if v.PostForm.Get("delete") != "yes" {
 		return done + " The original is still here.", nil
 	}

@@ -42,14 +42,24 @@ func TestResend(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
+	if !strings.Contains(page, `name="delete" value="yes" checked>`) {
+		t.Error("a dead letter would stay beside its copy by default")
+	}
+	if page := s.do("GET", "/ui/queues/orders/messages/"+s.send("orders", "alive")+"/edit", nil).text; !strings.Contains(page, `name="delete" value="yes">`) {
+		t.Errorf("a message that is alive would be deleted by default:\n%s", page)
+	}
+	if err := s.sqs.Delete("orders", s.only("orders").ID); err != nil {
+		t.Fatal(err)
+	}
 	form := url.Values{
 		"body": {"one\r\n2"}, "name": {"tenant", "old"}, "value": {"bolt", "1"}, "remove": {"old"}, "new-name": {"mended"}, "new-value": {"yes"}, "to": {"orders"},
 	}
-	if got := s.do("POST", path+"/resend", form, s.browser()...); !strings.Contains(got.text, "Sent to orders as ") || !strings.Contains(got.text, "The original is still here.") {
-		t.Fatalf("resend: %d %s", got.StatusCode, got.text)
-	}
+	sent := s.do("POST", path+"/resend", form, s.browser()...)
 	s.only("orders-dead")
 	m := s.only("orders")
+	if want := `Sent to orders as <a href="/ui/queues/orders/messages/` + m.ID + `">` + m.ID + `</a>. The original is still here.`; !strings.Contains(sent.text, want) {
+		t.Fatalf("resend: %d %s, want %s", sent.StatusCode, sent.text, want)
+	}
 	if m.Body != "one\n2" {
 		t.Errorf("the body is %q", m.Body)
 	}

@@ -95,6 +95,9 @@ type Status struct {
 	// InBackoff counts the failed messages that are not yet due: hidden by this process, or
 	// held by it as FIFOHold says.
 	InBackoff int
+	// BackoffProblem is the beginning of the error of that one of them which failed last: empty
+	// if there is none.
+	BackoffProblem string
 	// InFlight is the queue's count of messages in flight, which all processes hold or have
 	// hidden, about a minute old.
 	InFlight InFlight

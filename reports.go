@@ -84,7 +84,7 @@ func statusOf(s consumer.Status, calls Calls) Status {
 	status := Status{
 		Health: Health(s.Health), Problem: s.Problem,
 		Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, Processing: s.Processing,
-		InBackoff: s.InBackoff, InFlight: InFlight(s.InFlight), Pollers: s.Pollers,
+		InBackoff: s.InBackoff, BackoffProblem: s.BackoffProblem, InFlight: InFlight(s.InFlight), Pollers: s.Pollers,
 		Concurrency: s.Concurrency, Rate: s.Rate, Paused: s.Paused, GivingUp: (*GivingUp)(s.GivingUp),
 		LastReceive: s.LastReceive, LastSettle: s.LastSettle, Counts: Counts(s.Counts), Calls: calls,
 	}

@@ -129,8 +129,8 @@ func TestWakeMessage(t *testing.T) {
 				}
 			}
 		}
-		if s := c.Status(); again != 1 || s.Counts.Woken != 1 || s.InBackoff != 3 {
-			t.Errorf("%d second attempts, %d woken, %d in backoff; want 1, 1 and 3", again, s.Counts.Woken, s.InBackoff)
+		if s := c.Status(); again != 1 || s.Counts.Woken != 1 || s.InBackoff != 3 || s.BackoffProblem != errUnavailable.Error() {
+			t.Errorf("%d second attempts, %d woken, %d in backoff (%s); want 1, 1 and 3 (%v)", again, s.Counts.Woken, s.InBackoff, s.BackoffProblem, errUnavailable)
 		}
 	})
 }

@@ -30,6 +30,7 @@ type Status struct {
 	Running, Waiting, Settling int
 	Processing                 int
 	InBackoff                  int
+	BackoffProblem             string
 	InFlight                   InFlight
 	Pollers                    int
 	Concurrency                int
@@ -91,23 +92,24 @@ func (c *Machine) String() string {
 func (c *Machine) Status(now time.Time) Status {
 	health, problem := c.healthNow(now)
 	return Status{
-		Health:      health,
-		Problem:     problem,
-		Running:     c.running,
-		Waiting:     c.waiting,
-		Settling:    c.settling,
-		Processing:  len(c.held),
-		InBackoff:   c.memory.InBackoff(now),
-		InFlight:    c.inFlight(now),
-		Pollers:     len(c.pollers),
-		Concurrency: c.concurrency,
-		Rate:        c.Rate,
-		Paused:      c.paused,
-		Breakers:    c.Breakers(),
-		GivingUp:    c.givingUp(now),
-		LastReceive: c.health.lastReceive,
-		LastSettle:  c.health.lastSettle,
-		Counts:      c.counts,
+		Health:         health,
+		Problem:        problem,
+		Running:        c.running,
+		Waiting:        c.waiting,
+		Settling:       c.settling,
+		Processing:     len(c.held),
+		InBackoff:      c.memory.InBackoff(now),
+		BackoffProblem: c.memory.LastProblem(now),
+		InFlight:       c.inFlight(now),
+		Pollers:        len(c.pollers),
+		Concurrency:    c.concurrency,
+		Rate:           c.Rate,
+		Paused:         c.paused,
+		Breakers:       c.Breakers(),
+		GivingUp:       c.givingUp(now),
+		LastReceive:    c.health.lastReceive,
+		LastSettle:     c.health.lastSettle,
+		Counts:         c.counts,
 	}
 }
 

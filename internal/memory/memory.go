@@ -161,6 +161,16 @@ func (m *Memory) InBackoff(now time.Time) int {
 	return count
 }
 
+// LastProblem returns the error of the message in backoff that was noted last, of those that have one.
+func (m *Memory) LastProblem(now time.Time) string {
+	for e := m.order.Back(); e != nil; e = e.Prev() {
+		if n := e.Value.(*Note); n.Due.After(now) && n.Problem != "" {
+			return n.Problem
+		}
+	}
+	return ""
+}
+
 // Unrun notes that the run of the attempt with that number, which is about to begin or has ended,
 // does not count. It also notes SQS's count of receives at that time.
 func (n *Note) Unrun(attempt, receives int) {

@@ -139,6 +139,34 @@ func TestInBackoff(t *testing.T) {
 	}
 }
 
+// TestLastProblem: the error is that of the message in backoff that was changed last and has one.
+func TestLastProblem(t *testing.T) {
+	var m memory.Memory
+	note := func(id string, due time.Duration, problem string) {
+		n := m.Note(id, start)
+		n.Due, n.Problem = start.Add(due), problem
+	}
+	for _, step := range []struct {
+		id      string
+		due     time.Duration
+		problem string
+		want    string
+	}{
+		{"over", 0, "503", ""},
+		{"released", time.Hour, "", ""},
+		{"a", 1, "500", "500"},
+		{"b", time.Hour, "504", "504"},
+		{"a", time.Hour, "400", "400"},
+		{"released", 2 * time.Hour, "", "400"},
+		{"a", 0, "400", "504"},
+	} {
+		note(step.id, step.due, step.problem)
+		if got := m.LastProblem(start); got != step.want {
+			t.Errorf("after %+v it is %q", step, got)
+		}
+	}
+}
+
 // TestUnpark drops the handle and keeps the rest.
 func TestUnpark(t *testing.T) {
 	var m memory.Memory

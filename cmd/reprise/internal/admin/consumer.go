@@ -34,6 +34,8 @@ type Consumer struct {
 	Waiting   int `json:"waiting"`
 	Settling  int `json:"settling"`
 	InBackoff int `json:"in_backoff"`
+	// BackoffProblem is the last error of those in backoff.
+	BackoffProblem string `json:"backoff_problem,omitempty"`
 	// Breakers are those that are not closed, and keys that are paused.
 	Breakers    []Breaker `json:"breakers,omitempty"`
 	GivingUp    string    `json:"giving_up,omitempty"`
@@ -135,7 +137,7 @@ func consumerOf(running Running) Consumer {
 	s := running.Status()
 	c := Consumer{
 		Queue: operate.NameOf(running.URL), URL: running.URL, Health: s.Health.String(), Problem: s.Problem, Paused: s.Paused, Policy: running.Policy,
-		Concurrency: s.Concurrency, Rate: s.Rate, Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff,
+		Concurrency: s.Concurrency, Rate: s.Rate, Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff, BackoffProblem: s.BackoffProblem,
 		LastReceive: s.LastReceive.UTC(), LastSettle: s.LastSettle.UTC(), Calls: s.Calls.Total(),
 		Counts: Counts{
 			Received: s.Counts.Received, Attempts: s.Counts.Attempts, Deleted: s.Counts.Deleted, Retried: s.Counts.Retried, Released: s.Counts.Released,

@@ -105,7 +105,11 @@ func (c *Consumer) troubles(now time.Time, queue string) (all []Trouble) {
 		all = append(all, Trouble{Text: "paused" + until, Action: "resume"})
 	}
 	if c.InBackoff > 0 {
-		all = append(all, Trouble{Text: plural.Of(c.InBackoff, "message") + " in backoff: " + wake, Action: "wake"})
+		text := plural.Of(c.InBackoff, "message") + " in backoff: " + wake
+		if c.BackoffProblem != "" {
+			text += "; last error: " + c.BackoffProblem
+		}
+		all = append(all, Trouble{Text: text, Action: "wake"})
 	}
 	if len(c.Breakers) == 0 && c.Problem != "" {
 		all = append(all, Trouble{Text: c.Problem})

@@ -30,7 +30,7 @@ func TestRows(t *testing.T) {
 			},
 			Consumers: []admin.ConsumerStats{{
 				Consumer: admin.Consumer{
-					Queue: "orders", URL: "http://elsewhere/1/orders", Health: "degraded", Running: 3, InBackoff: 9, Counts: admin.Counts{Received: received, Deleted: deleted},
+					Queue: "orders", URL: "http://elsewhere/1/orders", Health: "degraded", Running: 3, InBackoff: 9, BackoffProblem: "out of\x07paper", Counts: admin.Counts{Received: received, Deleted: deleted},
 					Breakers:  []admin.Breaker{{State: "open", Since: at.Add(-5 * time.Minute), NextProbe: at.Add(10 * time.Second), Problem: "503\x07"}},
 					RetryLane: lane,
 				},
@@ -39,7 +39,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	const problems = `orders: the breaker is open: outage since SINCE (5m), 0 messages held; next probe in 10s, or now by reprise probe orders; last error: 503\u0007
-orders: 9 messages in backoff: reprise wake orders starts their next attempts now
+orders: 9 messages in backoff: reprise wake orders starts their next attempts now; last error: out of\u0007paper
 denied: it cannot be read
 `
 	for _, test := range []struct {

@@ -50,8 +50,8 @@ func TestAttention(t *testing.T) {
 			want: []string{"key acme is paused", `name="key" value="acme"><button>Resume</button>`},
 		},
 		"retries wait": {
-			now:  at(admin.Consumer{Health: "ok", InBackoff: 2}, operate.Queue{}, 0, now),
-			want: []string{`<li class="note">`, "2 messages in backoff: their next attempts come when they are due", `href="/ui/queues/orders#due">See why`, `action="/ui/workers/wake"`},
+			now:  at(admin.Consumer{Health: "ok", InBackoff: 2, BackoffProblem: "<b>out of paper</b>"}, operate.Queue{}, 0, now),
+			want: []string{`<li class="note">`, "2 messages in backoff: their next attempts come when they are due; last error: &lt;b&gt;out of paper&lt;/b&gt;", `href="/ui/queues/orders#due">See why`, `action="/ui/workers/wake"`},
 			no:   "reprise wake",
 		},
 		"dead letters that grow": {

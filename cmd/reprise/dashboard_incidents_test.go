@@ -174,7 +174,8 @@ func TestDashboardBadDeploy(t *testing.T) {
 	if want := fmt.Sprintf("%d letters of %d match", (sent-30)/3, (sent-30)/3+1); !strings.Contains(lost, want) {
 		t.Errorf("the count is %q, and not %q", lost, want)
 	}
-	b.do(chromedp.Click(chromedp.CSS("button[value='start']")))
+	b.awaitText(fmt.Sprintf("Redrive %d letters", (sent-30)/3))
+	b.do(chromedp.Click(chromedp.CSS("form[action$='/carry-out'] button")))
 	b.awaitText("has begun to redrive: its progress is below")
 	b.await("the end of the job", "[...document.querySelectorAll('#jobs ~ div tr')].some(r => r.innerText.includes('redrive') && !r.innerText.includes('count') && r.innerText.includes('done'))")
 	b.awaitText("1 letter, in 1 group")

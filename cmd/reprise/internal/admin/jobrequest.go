@@ -25,6 +25,8 @@ type JobRequest struct {
 	DeadOnly bool `json:"dead_only,omitempty"`
 	// AnyQueue redrives although no queue names this one as its dead-letter queue.
 	AnyQueue bool `json:"any_queue,omitempty"`
+	// Edit is changed of each message that is redriven. Default: nothing.
+	Edit operate.Rewrite `json:"edit,omitzero"`
 	// DryRun only counts them, by where they would go.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Limit is how many messages at most, Rate how many a second. Default: any number.
@@ -86,9 +88,14 @@ func (r *JobRequest) check() error {
 		return errors.New("action is " + strconv.Quote(r.Action) + ": pass redrive, move, delete or export")
 	}
 	selection, err := r.Selection.Selection()
+	if err == nil {
+		_, err = r.Edit.Compile()
+	}
 	switch {
 	case err != nil:
 		return err
+	case !r.Edit.IsZero() && r.Action != JobRedrive:
+		return errors.New("edit is for redrive: leave it out, or redrive")
 	case r.Queue == "":
 		return errors.New("queue is missing: name the queue")
 	case selection.Empty() != r.All:

@@ -25,6 +25,9 @@ type Job struct {
 	To      string           `json:"to,omitempty"`
 	With    operate.Criteria `json:"selection,omitzero"`
 	DryRun  bool             `json:"dry_run,omitempty"`
+	Limit   int              `json:"limit,omitempty"`
+	Rate    float64          `json:"rate,omitempty"`
+	Edit    operate.Rewrite  `json:"edit,omitzero"`
 	Created time.Time        `json:"created"`
 	Ended   time.Time        `json:"ended,omitzero"`
 	Remote  string           `json:"remote"` // who asked for it
@@ -34,6 +37,10 @@ type Job struct {
 	Matched int `json:"matched"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
+	// Edited is how many of those that match the edit changes, or would change, and Example what it changes of the
+	// first of them, line by line, behind - and +.
+	Edited  int    `json:"edited,omitempty"`
+	Example string `json:"example,omitempty"`
 	// Busy is how many were passed over because a consumer has them, or because they are delayed, where
 	// that can be seen.
 	Busy int `json:"busy,omitempty"`
@@ -88,6 +95,8 @@ type job struct {
 	Job
 	request   JobRequest
 	selection operate.Selection
+	rewrite   func(operate.Message) (operate.Message, error)
+	unfit     map[string]int // messages that were left since they cannot be changed so, by the reason
 	from, to  JobQueue
 	deadOnly  bool
 	alive     int           // messages that were left for it
@@ -122,6 +131,7 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	}
 	j := &job{request: request, stop: make(chan struct{})}
 	j.selection, _ = request.Selection.Selection() // it has been checked
+	j.rewrite, _ = request.Edit.Compile()          // likewise
 	var err error
 	if j.from, err = a.cfg.JobQueue(r.Context(), request.Queue); err != nil {
 		return Job{}, err
@@ -147,12 +157,13 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	}
 	j.Job = Job{
 		ID: "job-" + rand.Text()[:12], State: JobRunning, Action: request.Action, Queue: operate.NameOf(j.from.URL), URL: j.from.URL, To: j.to.URL,
-		With: request.Selection, DryRun: request.DryRun, Created: time.Now().UTC(), Remote: remote(r),
+		With: request.Selection, DryRun: request.DryRun, Limit: request.Limit, Rate: request.Rate, Edit: request.Edit, Created: time.Now().UTC(), Remote: remote(r),
 	}
 	snapshot := j.Job
 	if err := a.start(j); err != nil {
 		return Job{}, err
 	}
+	request.Edit = request.Edit.WithoutContent()
 	a.audit(r, request.Action, j.from.URL, request, nil, "job", snapshot.ID)
 	return snapshot, nil
 }

@@ -7,9 +7,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -33,14 +35,15 @@ func (a *API) work(ctx context.Context, j *job) error {
 	return err
 }
 
-// send sends messages to other queues. A server of this process moves them itself. Otherwise each is
-// received, so that nobody else can send it too, and deleted only when SQS has confirmed the message
-// that was sent for it.
+// send sends messages to other queues. A server of this process moves them itself, unless they are changed on the
+// way. Otherwise each is received, so that nobody else can send it too, and deleted only when SQS has confirmed the
+// message that was sent for it.
 func (a *API) send(ctx context.Context, j *job) error {
+	edits := !j.request.Edit.IsZero()
 	r := redrive.Redrive{
 		Client: j.from.Client, QueueURL: j.from.URL, To: j.to.URL, Whole: j.request.Action == JobMove,
 		Max: j.request.Limit, Rate: j.request.Rate, DryRun: j.request.DryRun, Logger: a.cfg.Logger, Keys: j.from.Keys,
-		WithoutBodies: !j.selection.ReadsBodies() && len(j.from.Keys) == 0,
+		WithoutBodies: !edits && !j.selection.ReadsBodies() && len(j.from.Keys) == 0,
 		Select: func(m *types.Message, now time.Time) bool {
 			letter := operate.Read(j.from.URL, *m, j.from.Keys)
 			matches := j.selection.Matches(&letter, now)
@@ -50,13 +53,22 @@ func (a *API) send(ctx context.Context, j *job) error {
 					s.Matched++
 				}
 			})
-			return matches
+			return matches && (!edits || a.fits(j, &letter) || !j.request.DryRun) // what is sent is tried once more
 		},
 		Progress: func(sent int) { a.update(j, func(s *Job) { s.Done = sent }) },
 	}
+	if edits {
+		r.Edit = func(m *reprise.Outgoing, letter *types.Message) error {
+			after, err := j.rewrite(operate.Read(j.from.URL, *letter, j.from.Keys))
+			if err == nil {
+				after.Become(m)
+			}
+			return err
+		}
+	}
 	var report redrive.Report
 	var err error
-	if a.cfg.Server != nil {
+	if a.cfg.Server != nil && (!edits || r.DryRun) {
 		report, err = r.RunInside(ctx, j.stop, a.cfg.Server)
 	} else if err = checkReceives(ctx, j); err == nil {
 		report, err = r.Run(ctx, j.stop)
@@ -66,11 +78,50 @@ func (a *API) send(ctx context.Context, j *job) error {
 		for _, n := range report.Sent {
 			s.Done += n
 		}
-		for _, n := range report.Left {
+		for why, n := range j.unfit { // a dry run has tried them, and sent none
+			s.Left = with(s.Left, why, n)
+		}
+		for _, n := range s.Left {
 			s.Failed += n
 		}
 	})
 	return err
+}
+
+// fits notes what the edit changes of a message, and reports whether SQS would take the changed one.
+func (a *API) fits(j *job, m *operate.Message) bool {
+	after, err := j.rewrite(*m)
+	a.update(j, func(s *Job) {
+		switch {
+		case err != nil && s.DryRun:
+			j.unfit = with(j.unfit, redrive.Unfit+terminal.Line(err.Error(), maxExample), 1)
+		case err != nil: // the redrive counts it
+		case !operate.SameContent(m, &after):
+			if s.Edited++; s.Edited == 1 {
+				s.Example = terminal.Shorten(operate.Difference(m, &after), maxExample)
+			}
+		}
+	})
+	return err == nil
+}
+
+const (
+	// maxExample bounds the example of an edit, in bytes.
+	maxExample = 4 << 10
+	// maxUnfit bounds the reasons why messages cannot be edited: they can quote messages.
+	maxUnfit = 20
+)
+
+// with adds to a count of reasons, which has at most maxUnfit of them and one for all others.
+func with(counts map[string]int, why string, n int) map[string]int {
+	if counts == nil {
+		counts = make(map[string]int)
+	}
+	if _, has := counts[why]; !has && len(counts) >= maxUnfit {
+		why = redrive.Unfit + "there are other reasons"
+	}
+	counts[why] += n
+	return counts
 }
 
 // checkReceives refuses to receive all messages of a queue that loses some to its dead-letter queue by

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -119,7 +117,7 @@ func (a *app) runDeadEdit(f *editFlags, queue string) error {
 	r := redrive.Redrive{
 		Client: d.look.target.client, QueueURL: d.look.target.url, Max: 1, DryRun: f.dryRun, Logger: a.logger(), Keys: d.look.pass.Keys,
 		Select: func(m *types.Message, _ time.Time) bool { return aws.ToString(m.MessageId) == before.ID },
-		Edit:   func(m *reprise.Outgoing) { change(m, &after) },
+		Edit:   func(m *reprise.Outgoing, _ *types.Message) error { after.Become(m); return nil },
 	}
 	if f.to != "" {
 		if r.To, err = resolve(a.ctx, r.Client, f.to); err != nil {
@@ -160,22 +158,6 @@ func (a *app) sendEdited(r *redrive.Redrive, e *edited, asJSON bool, t target) e
 		return errors.New("the letter could not be received again: somebody else has received or deleted it, or it is behind others of its group; nothing was sent")
 	}
 	return nil
-}
-
-// change makes m what the operator made of the letter. Its deduplication id is bound to the content, or
-// a FIFO queue would drop it for a redrive of the same letter, and the letter would be deleted.
-func change(m *reprise.Outgoing, after *operate.Message) {
-	m.Body, m.Attributes = after.Body, make(map[string]types.MessageAttributeValue, len(after.Attributes))
-	digest := sha256.New()
-	fmt.Fprintf(digest, "%q", after.Body)
-	for _, name := range after.AttributeNames() {
-		attribute := after.Attributes[name]
-		m.Attributes[name] = attribute.SQS()
-		fmt.Fprintf(digest, "%q%q%q%q", name, attribute.Type, attribute.Value, attribute.Binary)
-	}
-	if m.DeduplicationID != "" {
-		m.DeduplicationID = "edit-" + after.ID + "-" + hex.EncodeToString(digest.Sum(nil)[:16])
-	}
 }
 
 // read returns what the flags change.

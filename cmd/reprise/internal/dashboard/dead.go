@@ -1,17 +1,14 @@
 package dashboard
 
 import (
-	"errors"
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
 const deadPath = Path + "dead"
@@ -65,7 +62,7 @@ var deadQueuePage = page{
 		},
 		"queue-jobs": (*view).queueJobs,
 	},
-	actions: map[string]func(*view) (string, error){"start": (*view).startJob},
+	actions: map[string]func(*view) (string, error){"start": (*view).startJob, "carry-out": (*view).carryOut},
 }
 
 // deadQueue is what the page shows without having looked at the letters.
@@ -195,114 +192,3 @@ func quoteSpaces(text string) string {
 	}
 	return strings.Join(parts, `\s+`)
 }
-
-// queueJobs are the jobs of a queue.
-type queueJobs struct {
-	deadQueue
-	Jobs []admin.Job
-	// Changed is the job that has just changed which letters there are: the groups are looked at again. Empty: none.
-	Changed string
-}
-
-// justEnded is how long a job is one that has just ended: longer than the page takes to ask for jobs again.
-const justEnded = 10 * time.Second
-
-func (v *view) queueJobs() (any, error) {
-	all, err := v.api.Jobs(v.Context())
-	p := &queueJobs{deadQueue: deadQueue{Queue: v.PathValue("queue")}}
-	for _, job := range all {
-		if job.Queue != p.Queue {
-			continue
-		}
-		p.Jobs = append(p.Jobs, job)
-		if p.Changed == "" && !job.DryRun && job.Action != admin.JobExport && !job.Ended.IsZero() && v.now.Sub(job.Ended) < justEnded {
-			p.Changed = job.ID
-		}
-	}
-	return p, err
-}
-
-// selectionText is a selection in words; empty: all messages.
-func selectionText(c operate.Criteria) string {
-	var parts []string
-	for _, part := range []struct{ name, value string }{
-		{"reason", strings.Join(c.Reasons, " or ")}, {"from", c.Source}, {"group", c.Group}, {"error matches", c.Error}, {"body matches", c.Body},
-		{"where", strings.Join(c.Where, " and ")}, {"ids", strings.Join(c.IDs, " ")}, {"older than", c.OlderThan}, {"newer than", c.NewerThan},
-	} {
-		if part.value != "" {
-			parts = append(parts, part.name+" "+part.value)
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// startJob starts what the form asks for. What it does to all letters, and what deletes some, has to be counted
-// first: the form says how many there are to be.
-func (v *view) startJob() (string, error) {
-	if err := v.ParseForm(); err != nil {
-		return "", err
-	}
-	form := v.PostForm
-	request := admin.JobRequest{
-		Queue: v.PathValue("queue"), Action: form.Get("action"), Selection: criteriaOf(form), DryRun: form.Get("do") == "count",
-		All: form.Get("all") != "", To: strings.TrimSpace(form.Get("to")), DeadOnly: true, Force: true,
-	}
-	if request.Action == admin.JobDelete || request.Action == admin.JobExport {
-		request.To = ""
-	}
-	if text := strings.TrimSpace(form.Get("rate")); text != "" {
-		rate, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return "", errors.New("The rate is not a number: give how many messages a second, or leave it empty.")
-		}
-		request.Rate = rate
-	}
-	if text := strings.TrimSpace(form.Get("limit")); text != "" {
-		limit, err := strconv.Atoi(text)
-		if err != nil {
-			return "", errors.New("The limit is not a whole number: give how many messages at most, or leave it empty.")
-		}
-		request.Limit = limit
-	}
-	job, err := v.api.StartJob(v.Context(), request)
-	if err != nil {
-		return "", err
-	}
-	if !request.DryRun {
-		return job.ID + " has begun to " + job.Action + ": its progress is below and on the page Dead letters.", nil
-	}
-	return v.counted(job)
-}
-
-// counted waits a little for the end of a dry run, and says what it has counted.
-func (v *view) counted(job admin.Job) (string, error) {
-	for deadline := time.Now().Add(countWait); ; {
-		j, err := v.api.Job(v.Context(), job.ID)
-		if err != nil {
-			return "", err
-		}
-		switch {
-		case j.State == admin.JobFailed:
-			return "", errors.New(j.Problem)
-		case j.State != admin.JobRunning:
-			left := ""
-			for why, n := range j.Left {
-				left += "; " + plural.Of(n, "letter") + " would be left: letters that " + why
-			}
-			return plural.Of(j.Matched, "letter") + " of " + grouped(int64(j.Looked)) + " match; " + grouped(int64(j.Done)) + " would be " + participles[j.Action] + left + ".", nil
-		case time.Now().After(deadline):
-			return job.ID + " counts: its progress is below and on the page Dead letters.", nil
-		}
-		select {
-		case <-v.Context().Done():
-			return "", v.Context().Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// participles say what becomes of letters.
-var participles = map[string]string{admin.JobRedrive: "redriven", admin.JobExport: "exported", admin.JobDelete: "deleted"}
-
-// countWait is how long a form waits for a count.
-const countWait = 3 * time.Second

@@ -82,7 +82,7 @@ func TestDeadLetters(t *testing.T) {
 	if text := start("redrive", "count", form); !strings.Contains(text, "2 letters of 3 match; 2 would be redriven") {
 		t.Errorf("the count: %s", text)
 	}
-	if text := start("delete", "start", url.Values{}); !strings.Contains(text, "say which messages are meant") {
+	if text := start("delete", "count", url.Values{}); !strings.Contains(text, "say which messages are meant") {
 		t.Errorf("without a selection: %s", text)
 	}
 	if text := start("redrive", "start", form); !strings.Contains(text, "has begun to redrive") {
@@ -119,6 +119,144 @@ func TestDeadLetters(t *testing.T) {
 	file := s.do("GET", link[1], nil)
 	if strings.Count(file.text, "\n") != 1 || !strings.Contains(file.text, "no such customer") || !strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("the file: %v %s", file.Header, file.text)
+	}
+}
+
+// onLetters sends the form about dead letters, and returns what the page says then.
+func (s *served) onLetters(action string, form url.Values) string {
+	s.t.Helper()
+	got := s.do("POST", "/ui/dead/orders-dead/"+action, form, append(s.browser(), "Hx-Request", "true")...)
+	if got.StatusCode != 200 {
+		s.t.Errorf("%s %v: %d", action, form, got.StatusCode)
+	}
+	return html.UnescapeString(got.text)
+}
+
+// offered returns the job that a button of the queue's page carries out, and the label of that; empty: there is none.
+func (s *served) offered() (job, label string) {
+	s.t.Helper()
+	found := regexp.MustCompile(`carry-out"[^>]*><input type="hidden" name="job" value="([^"]*)"><button[^>]*>([^<]*)<`).FindStringSubmatch(s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text)
+	if found == nil {
+		return "", ""
+	}
+	return found[1], found[2]
+}
+
+// ended waits until no job runs.
+func (s *served) ended() {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); strings.Contains(s.do("GET", "/ui/dead", nil).text, ">running "); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatal("the job does not end")
+		}
+	}
+}
+
+// TestCarryOut: a count has a button that does what was counted, to as many letters. Nothing is deleted without it.
+func TestCarryOut(t *testing.T) {
+	s := serve(t, nil)
+	for range 3 {
+		s.bury("refused")
+	}
+	all := url.Values{"all": {"1"}, "action": {"delete"}, "do": {"start"}}
+	if text := s.onLetters("start", all); !strings.Contains(text, "Nothing was deleted: click Count first.") || s.inQueue("orders-dead") != 3 {
+		t.Fatalf("without a count: %s", text)
+	}
+	if job, _ := s.offered(); job != "" {
+		t.Fatalf("%s is offered, and nothing was counted", job)
+	}
+	all.Set("do", "count")
+	if text := s.onLetters("start", all); !strings.Contains(text, "3 letters of 3 match; 3 would be deleted.") {
+		t.Fatalf("the count: %s", text)
+	}
+	job, label := s.offered()
+	if label != "Delete 3 letters" {
+		t.Fatalf("the button is %q", label)
+	}
+	for other, want := range map[string]string{"": "the form names no job", "job-absent": "there is no job"} {
+		if text := s.onLetters("carry-out", url.Values{"job": {other}}); !strings.Contains(text, want) {
+			t.Errorf("%q: %s", other, text)
+		}
+	}
+	if got := s.do("POST", "/ui/dead/orders/carry-out", url.Values{"job": {job}}, append(s.browser(), "Hx-Request", "true")...); !strings.Contains(got.text, "has not counted letters of this queue") {
+		t.Errorf("of another queue: %s", got.text)
+	}
+	s.bury("came after the count")
+	if text := s.onLetters("carry-out", url.Values{"job": {job}}); !strings.Contains(text, "has begun to delete") {
+		t.Fatalf("%s", text)
+	}
+	s.ended()
+	if n := s.inQueue("orders-dead"); n != 1 {
+		t.Errorf("%d letters are left, want the one that was not counted", n)
+	}
+}
+
+// TestEditLetters: letters are edited while they are redriven. The count has an example, and changes nothing.
+func TestEditLetters(t *testing.T) {
+	s := serve(t, nil)
+	for _, err := range []string{"unknown currency SEK", "unknown currency SEK", "no such customer"} {
+		s.bury(err)
+	}
+	form := url.Values{
+		"error": {"currency"}, "action": {"redrive"}, "do": {"count"},
+		"find": {`\{`}, "replace": {`{"currency":"EUR"`}, "set-name": {"checked"}, "set-value": {"<b>yes</b>"}, "remove": {"absent"},
+	}
+	if text := s.onLetters("start", form); !strings.Contains(text, "2 letters of 3 match; 2 would be redriven, 2 of them edited.") {
+		t.Fatalf("the count: %s", text)
+	}
+	jobs := s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text
+	for _, want := range []string{"2 edited, such as<pre", "- {}", `&#43;   &#34;currency&#34;: &#34;EUR&#34;`, "&#43; String &lt;b&gt;yes&lt;/b&gt;", "attribute absent is removed"} {
+		if !strings.Contains(jobs, want) {
+			t.Errorf("the count lacks %q: %s", want, jobs)
+		}
+	}
+	if s.inQueue("orders") != 0 || s.inQueue("orders-dead") != 3 {
+		t.Fatal("the count has redriven something")
+	}
+	job, label := s.offered()
+	if label != "Redrive 2 letters" {
+		t.Fatalf("the button is %q", label)
+	}
+	s.onLetters("carry-out", url.Values{"job": {job}})
+	s.ended()
+	all, err := s.sqs.Messages("orders", sqsserver.Page{})
+	if err != nil || len(all) != 2 || s.inQueue("orders-dead") != 1 {
+		t.Fatalf("%v, %d letters are redriven and %d left: %s", err, len(all), s.inQueue("orders-dead"), s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text)
+	}
+	for i := range all {
+		m := &all[i]
+		if m.Body != `{"currency":"EUR"}` || len(m.Attributes) != 1 || m.Attributes[0].Name != "checked" || m.Attributes[0].StringValue != "<b>yes</b>" {
+			t.Errorf("redriven: %s %+v", m.Body, m.Attributes)
+		}
+	}
+	form.Set("action", "export")
+	if text := s.onLetters("start", form); !strings.Contains(text, "1 letter") && !strings.Contains(text, "0 letters of 1 match") {
+		t.Errorf("an export, which edits nothing: %s", text)
+	}
+	form.Set("action", "redrive")
+	form.Set("find", "(")
+	if text := s.onLetters("start", form); !strings.Contains(text, "find cannot be used") {
+		t.Errorf("a mistake: %s", text)
+	}
+}
+
+// TestUnfitLetters: letters that cannot be edited so are counted with the reason, and stay.
+func TestUnfitLetters(t *testing.T) {
+	s := serve(t, nil)
+	s.bury("refused")
+	form := url.Values{"all": {"1"}, "action": {"redrive"}, "find": {`.+`}} // nothing is left of the body
+	form.Set("do", "count")
+	if text := s.onLetters("start", form); !strings.Contains(text, "1 letter would be left: letters that cannot be edited so: the new body is empty") {
+		t.Errorf("the count: %s", text)
+	}
+	if job, _ := s.offered(); job != "" {
+		t.Errorf("a button offers to redrive none")
+	}
+	form.Set("do", "start")
+	s.onLetters("start", form)
+	s.ended()
+	if jobs := s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text; !strings.Contains(jobs, "1 cannot be edited so: the new body is empty") || s.inQueue("orders-dead") != 1 {
+		t.Errorf("%s", jobs)
 	}
 }
 

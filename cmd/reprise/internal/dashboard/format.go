@@ -49,6 +49,7 @@ var functions = template.FuncMap{
 	},
 	"leased":       leased,
 	"selection":    selectionText,
+	"edit":         editText,
 	"jobs":         func(all []admin.Job, readOnly bool, now time.Time) jobTable { return jobTable{all, readOnly, now} },
 	"milliseconds": func(ms float64) string { return admin.ShortDuration(time.Duration(ms * float64(time.Millisecond))) },
 	"act":          func(action, label, queue, key string) button { return button{action, label, queue, key} },
@@ -68,13 +69,6 @@ type button struct{ Action, Label, Queue, Key string }
 type finding struct {
 	Finding  attention
 	Named    bool
-	ReadOnly bool
-	Now      time.Time
-}
-
-// jobTable is what the template jobs shows.
-type jobTable struct {
-	Jobs     []admin.Job
 	ReadOnly bool
 	Now      time.Time
 }

@@ -160,7 +160,9 @@ func (d *Dashboard) action(act func(*view) (string, error)) http.Handler {
 		n := notice{Done: done, Back: Home, Link: v.led}
 		status := http.StatusOK
 		if err != nil {
-			status, n.Problem = explain(err)
+			if status, n.Problem = explain(err); status == http.StatusInternalServerError { // it is not the API's, but about the form
+				status = http.StatusBadRequest
+			}
 		}
 		if from := r.Header.Get("Referer"); from != "" {
 			n.Back = pathOfURL(from)

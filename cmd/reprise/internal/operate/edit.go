@@ -2,11 +2,15 @@ package operate
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/reprise-sqs/reprise"
 )
@@ -60,6 +64,22 @@ func (e *Edit) Apply(m Message) (Message, error) {
 		return m, fmt.Errorf("the message would have %d attributes, and SQS permits %d: remove some", n, MaxAttributes)
 	}
 	return m, nil
+}
+
+// Become makes out, which is about to be sent for m, what m was edited to. Its deduplication id is bound to the content,
+// or a FIFO queue would drop it for a redrive of the same letter, and the letter would be deleted.
+func (m *Message) Become(out *reprise.Outgoing) {
+	out.Body, out.Attributes = m.Body, make(map[string]types.MessageAttributeValue, len(m.Attributes))
+	digest := sha256.New()
+	fmt.Fprintf(digest, "%q", m.Body)
+	for _, name := range m.AttributeNames() {
+		attribute := m.Attributes[name]
+		out.Attributes[name] = attribute.SQS()
+		fmt.Fprintf(digest, "%q%q%q%q", name, attribute.Type, attribute.Value, attribute.Binary)
+	}
+	if out.DeduplicationID != "" {
+		out.DeduplicationID = "edit-" + m.ID + "-" + hex.EncodeToString(digest.Sum(nil)[:16])
+	}
 }
 
 // Difference returns what differs between two forms of a message, line by line, behind - and +; empty:

@@ -60,13 +60,19 @@ func (p *run) send(ctx context.Context, q *queue, letters []letter) (confirmed [
 		if q.fifo {
 			wave, behind = heads(letters)
 		}
-		messages := make([]reprise.Outgoing, len(wave))
-		for i, l := range wave {
-			messages[i] = l.outgoing(q.fifo, p.Whole)
+		messages := make([]reprise.Outgoing, 0, len(wave))
+		fit := wave[:0:0]
+		for _, l := range wave {
+			m := l.outgoing(q.fifo, p.Whole)
 			if p.Edit != nil {
-				p.Edit(&messages[i])
+				if err := p.Edit(&m, l.Message); err != nil {
+					behind = p.unfit(l, err, behind)
+					continue
+				}
 			}
+			messages, fit = append(messages, m), append(fit, l)
 		}
+		wave = fit
 		results, _ := q.sender.Send(ctx, messages...) // each result has its error
 		p.mu.Lock()
 		for i, l := range wave {
@@ -126,6 +132,23 @@ func (p *run) refused(q *queue, l letter, err error, behind []letter) []letter {
 	} else if q.refusals++; q.refusals == maxRefusals {
 		q.closed = fmt.Sprintf("were not tried: %s did not accept %d others in a row", q.url, maxRefusals)
 	}
+	return p.leaveBehind(l, behind)
+}
+
+// unfit leaves a letter that Edit cannot change, and those of its group behind it.
+func (p *run) unfit(l letter, err error, behind []letter) []letter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave(l, Unfit+terminal.Line(err.Error(), maxBrief))
+	return p.leaveBehind(l, behind)
+}
+
+// Unfit begins the reason why letters were left that cannot be edited.
+const Unfit = "cannot be edited so: "
+
+// leaveBehind leaves the letters of l's group behind it, so that the order is kept, and returns the others. It is called
+// with p.mu held.
+func (p *run) leaveBehind(l letter, behind []letter) []letter {
 	group := l.group()
 	return slices.DeleteFunc(behind, func(other letter) bool {
 		if other.group() != group {

@@ -47,9 +47,9 @@ type Redrive struct {
 	// Whole sends messages with their stories and all other attributes, except the history of a
 	// copy, which is bound to its queue. Default: messages begin anew.
 	Whole bool
-	// Edit changes a message that is about to be sent. It must not depend on anything but the
-	// message. Default: none is changed.
-	Edit func(m *reprise.Outgoing)
+	// Edit changes a message that is about to be sent for a letter, which is left if that fails. It must
+	// not depend on anything but these. Default: none is changed.
+	Edit func(m *reprise.Outgoing, letter *types.Message) error
 	// DryRun receives the letters and sends nothing. SQS counts these receives too.
 	DryRun bool
 	// Progress gets the number of letters sent back so far, after each batch. Calls do not overlap.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go/middleware"
@@ -231,6 +232,40 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 		}
 		if got := bodies(dead); !slices.Equal(got, []string{large, "a3"}) || len(report.Left) != 2 {
 			t.Errorf("left %v, the dead-letter queue holds %.20q", report.Left, got)
+		}
+		visible(t, dead)
+	})
+}
+
+// TestEdit: letters are sent as they were edited. One that cannot be edited is left, with those of its group behind it.
+func TestEdit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := reprisetest.NewQueue(t, map[string]string{"FifoQueue": "true"})
+		dead := source.NewDeadLetterQueue(100)
+		for _, m := range []struct{ group, body string }{{"a", "a1"}, {"b", "b1"}, {"a", "unfit"}, {"b", "b2"}, {"a", "a3"}} {
+			dead.SendMessage(letterOf(source.ARN(), m.body, m.group))
+		}
+		report := redriven(t, dead, redrive.Redrive{Edit: func(m *reprise.Outgoing, letter *types.Message) error {
+			if m.Body != aws.ToString(letter.Body) {
+				t.Errorf("%q is sent for %q", m.Body, aws.ToString(letter.Body))
+			}
+			if m.Body == "unfit" {
+				return errors.New("it is unfit")
+			}
+			m.Body += " edited"
+			return nil
+		}})
+		got := bodies(source)
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"a1 edited", "b1 edited", "b2 edited"}, got); diff != "" {
+			t.Errorf("the source (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"unfit", "a3"}, bodies(dead)); diff != "" {
+			t.Errorf("the dead-letter queue (-want +got):\n%s", diff)
+		}
+		want := map[string]int{redrive.Unfit + "it is unfit": 1, "are behind a letter of their group that was left": 1}
+		if diff := cmp.Diff(want, report.Left); diff != "" {
+			t.Errorf("left (-want +got):\n%s", diff)
 		}
 		visible(t, dead)
 	})

@@ -1,0 +1,220 @@
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
+)
+
+// Jobs of a dead-letter queue: the form of its page starts them, and its table shows them.
+
+// jobTable is what the template jobs shows.
+type jobTable struct {
+	Jobs     []admin.Job
+	ReadOnly bool
+	Now      time.Time
+}
+
+// Offer is the label of the button that carries out what a job has counted; empty: it cannot be.
+func (t jobTable) Offer(job admin.Job) string {
+	if !canCarryOut(job, t.Now) {
+		return ""
+	}
+	return strings.ToUpper(job.Action[:1]) + job.Action[1:] + " " + plural.Of(job.Done, "letter")
+}
+
+// CarryOutURL takes the form with that button.
+func (t jobTable) CarryOutURL(job admin.Job) string { return deadURL(job.Queue) + "/carry-out" }
+
+// queueJobs are the jobs of a queue.
+type queueJobs struct {
+	deadQueue
+	Jobs []admin.Job
+	// Changed is the job that has just changed which letters there are: the groups are looked at again. Empty: none.
+	Changed string
+}
+
+// justEnded is how long a job is one that has just ended: longer than the page takes to ask for jobs again.
+const justEnded = 10 * time.Second
+
+func (v *view) queueJobs() (any, error) {
+	all, err := v.api.Jobs(v.Context())
+	p := &queueJobs{deadQueue: deadQueue{Queue: v.PathValue("queue")}}
+	for _, job := range all {
+		if job.Queue != p.Queue {
+			continue
+		}
+		p.Jobs = append(p.Jobs, job)
+		if p.Changed == "" && !job.DryRun && job.Action != admin.JobExport && !job.Ended.IsZero() && v.now.Sub(job.Ended) < justEnded {
+			p.Changed = job.ID
+		}
+	}
+	return p, err
+}
+
+// selectionText is a selection in words; empty: all messages.
+func selectionText(c operate.Criteria) string {
+	var parts []string
+	for _, part := range []struct{ name, value string }{
+		{"reason", strings.Join(c.Reasons, " or ")}, {"from", c.Source}, {"group", c.Group}, {"error matches", c.Error}, {"body matches", c.Body},
+		{"where", strings.Join(c.Where, " and ")}, {"ids", strings.Join(c.IDs, " ")}, {"older than", c.OlderThan}, {"newer than", c.NewerThan},
+	} {
+		if part.value != "" {
+			parts = append(parts, part.name+" "+part.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// editText is an edit in words; empty: there is none.
+func editText(edit operate.Rewrite) string {
+	var parts []string
+	if edit.Find != "" {
+		parts = append(parts, fmt.Sprintf("%q in bodies becomes %q", edit.Find, edit.Replace))
+	}
+	for _, name := range slices.Sorted(maps.Keys(edit.Set)) {
+		parts = append(parts, fmt.Sprintf("attribute %s becomes %q", name, edit.Set[name]))
+	}
+	for _, name := range edit.Remove {
+		parts = append(parts, "attribute "+name+" is removed")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// startJob starts what the form asks for. Letters are deleted only after they were counted: see carryOut.
+func (v *view) startJob() (string, error) {
+	if err := v.ParseForm(); err != nil {
+		return "", err
+	}
+	form := v.PostForm
+	request := admin.JobRequest{
+		Queue: v.PathValue("queue"), Action: form.Get("action"), Selection: criteriaOf(form), DryRun: form.Get("do") == "count",
+		All: form.Get("all") != "", To: strings.TrimSpace(form.Get("to")), DeadOnly: true, Force: true,
+	}
+	if request.Action == admin.JobDelete || request.Action == admin.JobExport {
+		request.To = ""
+	}
+	if request.Action == admin.JobRedrive {
+		request.Edit = rewriteOf(form)
+	}
+	if text := strings.TrimSpace(form.Get("rate")); text != "" {
+		rate, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return "", errors.New("The rate is not a number: give how many messages a second, or leave it empty.")
+		}
+		request.Rate = rate
+	}
+	if text := strings.TrimSpace(form.Get("limit")); text != "" {
+		limit, err := strconv.Atoi(text)
+		if err != nil {
+			return "", errors.New("The limit is not a whole number: give how many messages at most, or leave it empty.")
+		}
+		request.Limit = limit
+	}
+	if request.Action == admin.JobDelete && !request.DryRun && !v.cfg.ReadOnly { // which the API refuses
+		return "", errors.New("Nothing was deleted: click Count first. The count has a button that deletes what it has counted.")
+	}
+	job, err := v.api.StartJob(v.Context(), request)
+	if err != nil {
+		return "", err
+	}
+	if !request.DryRun {
+		return begun(job), nil
+	}
+	return v.counted(job)
+}
+
+func begun(job admin.Job) string {
+	return job.ID + " has begun to " + job.Action + ": its progress is below and on the page Dead letters."
+}
+
+// rewriteOf is what the form has changed of each letter that is redriven.
+func rewriteOf(form url.Values) operate.Rewrite {
+	edit := operate.Rewrite{Find: form.Get("find"), Replace: fromForm(form.Get("replace"), ""), Remove: strings.Fields(form.Get("remove"))}
+	if name := strings.TrimSpace(form.Get("set-name")); name != "" || form.Get("set-value") != "" {
+		edit.Set = map[string]string{name: fromForm(form.Get("set-value"), "")}
+	}
+	return edit
+}
+
+// carriesOutFor is how long after a count its job can be carried out: later, other letters may be there.
+const carriesOutFor = 15 * time.Minute
+
+// canCarryOut reports that a job has counted letters, and not long ago.
+func canCarryOut(job admin.Job, now time.Time) bool {
+	return job.DryRun && job.State == admin.JobDone && job.Done > 0 && now.Sub(job.Ended) < carriesOutFor
+}
+
+// carryOut does what a job has counted, to at most as many letters.
+func (v *view) carryOut() (string, error) {
+	id := v.PostFormValue("job")
+	if id == "" {
+		return "", errors.New("the form names no job: click Count first again")
+	}
+	counted, err := v.api.Job(v.Context(), id)
+	switch {
+	case err != nil:
+		return "", err
+	case counted.Queue != v.PathValue("queue") || !canCarryOut(counted, v.now):
+		return "", fmt.Errorf("%s has not counted letters of this queue in the last %s: click Count first again", counted.ID, operate.Ago(carriesOutFor))
+	}
+	selection, err := counted.With.Selection()
+	if err != nil {
+		return "", err
+	}
+	job, err := v.api.StartJob(v.Context(), admin.JobRequest{
+		Queue: counted.URL, Action: counted.Action, To: counted.To, Selection: counted.With, All: selection.Empty(), DeadOnly: true, Force: true,
+		Edit: counted.Edit, Rate: counted.Rate, Limit: cmp.Or(counted.Limit, counted.Matched),
+	})
+	if err != nil {
+		return "", err
+	}
+	return begun(job), nil
+}
+
+// counted waits a little for the end of a dry run, and says what it has counted.
+func (v *view) counted(job admin.Job) (string, error) {
+	for deadline := time.Now().Add(countWait); ; {
+		j, err := v.api.Job(v.Context(), job.ID)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case j.State == admin.JobFailed:
+			return "", errors.New(j.Problem)
+		case j.State != admin.JobRunning:
+			left := ""
+			for why, n := range j.Left {
+				left += "; " + plural.Of(n, "letter") + " would be left: letters that " + why
+			}
+			edited := ""
+			if !j.Edit.IsZero() {
+				edited = ", " + grouped(int64(j.Edited)) + " of them edited"
+			}
+			return plural.Of(j.Matched, "letter") + " of " + grouped(int64(j.Looked)) + " match; " + grouped(int64(j.Done)) + " would be " + participles[j.Action] + edited + left + ".", nil
+		case time.Now().After(deadline):
+			return job.ID + " counts: its progress is below and on the page Dead letters.", nil
+		}
+		select {
+		case <-v.Context().Done():
+			return "", v.Context().Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// participles say what becomes of letters.
+var participles = map[string]string{admin.JobRedrive: "redriven", admin.JobExport: "exported", admin.JobDelete: "deleted"}
+
+// countWait is how long a form waits for a count.
+const countWait = 3 * time.Second

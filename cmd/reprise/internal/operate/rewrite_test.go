@@ -1,0 +1,113 @@
+package operate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+)
+
+// TestRewrite: what is found in a body is replaced, attributes are set and removed, and a message that has nothing of
+// that is the same afterwards.
+func TestRewrite(t *testing.T) {
+	text := func(value string) operate.Attribute { return operate.Attribute{Type: "String", Value: value} }
+	for name, test := range map[string]struct {
+		rewrite       operate.Rewrite
+		before, after operate.Message
+		same          bool
+	}{
+		"nothing": {
+			operate.Rewrite{},
+			operate.Message{Body: "x", Attributes: map[string]operate.Attribute{"a": text("1")}},
+			operate.Message{Body: "x", Attributes: map[string]operate.Attribute{"a": text("1")}},
+			true,
+		},
+		"each match": {
+			operate.Rewrite{Find: `"currency":"(\w\w)K"`, Replace: `"currency":"${1}R"`},
+			operate.Message{Body: `[{"currency":"EUK"},{"currency":"EUK"}]`},
+			operate.Message{Body: `[{"currency":"EUR"},{"currency":"EUR"}]`},
+			false,
+		},
+		"no match": {
+			operate.Rewrite{Find: "SEK", Replace: "EUR"},
+			operate.Message{Body: "NOK"},
+			operate.Message{Body: "NOK"},
+			true,
+		},
+		"away with it": {
+			operate.Rewrite{Find: "-+"},
+			operate.Message{Body: "-4--2"},
+			operate.Message{Body: "42"},
+			false,
+		},
+		"attributes": {
+			operate.Rewrite{Set: map[string]string{"a": "2", "new": "3"}, Remove: []string{"gone", "absent"}},
+			operate.Message{Body: "x", Attributes: map[string]operate.Attribute{"a": {Type: "Number", Value: "1"}, "gone": text("4"), "stays": text("5")}},
+			operate.Message{Body: "x", Attributes: map[string]operate.Attribute{"a": {Type: "Number", Value: "2"}, "new": text("3"), "stays": text("5")}},
+			false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			apply, err := test.rewrite.Compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := apply(test.before)
+			if err != nil || after.Body != test.after.Body {
+				t.Errorf("%v, the body is %q, want %q", err, after.Body, test.after.Body)
+			}
+			if diff := cmp.Diff(test.after.Attributes, after.Attributes); diff != "" {
+				t.Errorf("attributes (-want +got):\n%s", diff)
+			}
+			if same := operate.SameContent(&test.before, &after); same != test.same {
+				t.Errorf("SameContent is %v of %+v and %+v", same, test.before, after)
+			}
+		})
+	}
+}
+
+// TestRewriteMistakes: what cannot be meant is refused, and a message that SQS would refuse stays as it is.
+func TestRewriteMistakes(t *testing.T) {
+	for want, rewrite := range map[string]operate.Rewrite{
+		"find cannot be used":       {Find: "("},
+		"replace needs find":        {Replace: "x"},
+		"between any two":           {Find: "x*", Replace: "y"},
+		"remove has an empty name":  {Remove: []string{""}},
+		"nor empty values":          {Set: map[string]string{"a": ""}},
+		"attributes without a name": {Set: map[string]string{"": "x"}},
+		"both set and removed":      {Set: map[string]string{"a": "x"}, Remove: []string{"a"}},
+	} {
+		if _, err := rewrite.Compile(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", rewrite, err, want)
+		}
+	}
+	before := operate.Message{Body: "x", Attributes: map[string]operate.Attribute{"bytes": {Type: "Binary", Binary: []byte{1}}}}
+	for want, rewrite := range map[string]operate.Rewrite{
+		"empty":                {Find: "x"},
+		"is binary":            {Set: map[string]string{"bytes": "y"}},
+		"written by consumers": {Set: map[string]string{"reprise-history": "y"}},
+	} {
+		apply, err := rewrite.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := apply(before)
+		if err == nil || !strings.Contains(err.Error(), want) || !operate.SameContent(&before, &after) {
+			t.Errorf("%+v: %v, want %q, and %+v", rewrite, err, want, after)
+		}
+	}
+}
+
+// TestRewriteIsLogged: a log has what an edit looks for and which attributes it changes, and not what it writes.
+func TestRewriteIsLogged(t *testing.T) {
+	whole := operate.Rewrite{Find: "f", Replace: "secret", Set: map[string]string{"token": "secret"}, Remove: []string{"r"}}
+	want := operate.Rewrite{Find: "f", Replace: "…", Set: map[string]string{"token": "…"}, Remove: []string{"r"}}
+	if diff := cmp.Diff(want, whole.WithoutContent()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if none := (operate.Rewrite{}).WithoutContent(); !none.IsZero() {
+		t.Errorf("of nothing: %+v", none)
+	}
+}

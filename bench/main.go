@@ -36,6 +36,7 @@ var comparisons = []comparison{
 	{"journal", "the durable server beside one over a bare append log", ofServer((*serving.Bench).Journal)},
 	{"backlog", "receiving from a queue of a million messages beside one of a thousand", ofServer((*serving.Bench).Backlog)},
 	{"waiting", "ten thousand long polls at once", ofServer((*serving.Bench).Waiting)},
+	{"viewers", "a busy server with 50 viewers of its dashboard beside one without", ofServer((*serving.Bench).Viewers)},
 	{"servers", "the durable server beside other servers", ofServer((*serving.Bench).Others)},
 }
 

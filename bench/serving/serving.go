@@ -25,6 +25,7 @@ type Scale struct {
 	Many     int // the large one
 	Polls    int // that wait at once
 	Idle     time.Duration
+	Watch    time.Duration // of a sample with viewers of the dashboard
 	Warm     time.Duration // how long other servers are loaded first: some compile at run time
 	Reserve  int64         // of the append log, in bytes
 
@@ -34,8 +35,8 @@ type Scale struct {
 
 // Whole is enough to trust the ratios, Short only checks that everything runs.
 var (
-	Whole = Scale{Rounds: 9, Messages: 20_000, Few: 1_000, Many: 1_000_000, Polls: 10_000, Idle: 10 * time.Second, Warm: 3 * time.Second, Reserve: 1 << 30}
-	Short = Scale{Rounds: 1, Messages: 200, Few: 100, Many: 1_000, Polls: 100, Idle: time.Second, Reserve: 1 << 20}
+	Whole = Scale{Rounds: 9, Messages: 20_000, Few: 1_000, Many: 1_000_000, Polls: 10_000, Idle: 10 * time.Second, Watch: 6 * time.Second, Warm: 3 * time.Second, Reserve: 1 << 30}
+	Short = Scale{Rounds: 1, Messages: 200, Few: 100, Many: 1_000, Polls: 100, Idle: time.Second, Watch: time.Second, Reserve: 1 << 20}
 )
 
 // Bench measures servers.

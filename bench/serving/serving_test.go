@@ -40,6 +40,7 @@ func TestComparisons(t *testing.T) {
 		{"durable", bench.Durable, []string{"128 clients, syncs 1ms slower: send, reprise serve --data", "rate ≥ 0.70", "rate ≥ 0.90"}},
 		{"backlog", bench.Backlog, []string{"--memory, 1000 in backoff", "--data, 1000 waiting", "CPU ≤ 1.20", "CPU ≤ 1.50"}},
 		{"waiting", bench.Waiting, []string{"polls that one message wakes   1.00    at least 1.00, at most 1.00: met"}},
+		{"viewers", bench.Viewers, []string{"nobody looks", "50 viewers look", "CPU ≤ 1.05"}},
 		{"servers", bench.Others, []string{"goaws 0.5.4", "ElasticMQ 1.6.14, persistent", "not installed: go run ./bench -install servers"}},
 		{"journal", bench.Journal, []string{"16 clients: receive+delete, Pebble"}},
 	} {

@@ -11,7 +11,7 @@ import (
 // Rewrite is what is changed of each of many messages. The zero value changes nothing.
 type Rewrite struct {
 	// Find is a regular expression. What it matches in a body becomes Replace, in which $1 or ${name} is a group of
-	// it. Empty: bodies stay.
+	// it. Empty: bodies stay. A body that it matches more than 100,000 times cannot be edited.
 	Find    string `json:"find,omitempty"`
 	Replace string `json:"replace,omitempty"`
 	// Set gives attributes values, by name: a message that has no such attribute gets one, a String.
@@ -50,7 +50,10 @@ func (r Rewrite) Compile() (func(Message) (Message, error), error) {
 	return func(m Message) (Message, error) {
 		e := Edit{Set: r.Set}
 		if r.Find != "" {
-			body := find.ReplaceAllString(m.Body, r.Replace)
+			body, err := replaceAll(m.Body, find, r.Replace)
+			if err != nil {
+				return m, err
+			}
 			e.Body = &body
 		}
 		for _, name := range r.Remove {
@@ -64,6 +67,31 @@ func (r Rewrite) Compile() (func(Message) (Message, error), error) {
 		}
 		return after, nil
 	}, nil
+}
+
+// How much an edit may do to a body: a short replacement of each character would otherwise need gigabytes.
+const (
+	maxMatches = 100_000
+	maxBody    = 1 << 20 // the largest that SQS takes
+)
+
+// replaceAll is find.ReplaceAllString, within maxMatches and maxBody.
+func replaceAll(body string, find *regexp.Regexp, replacement string) (string, error) {
+	matches := find.FindAllStringSubmatchIndex(body, maxMatches+1)
+	if len(matches) > maxMatches {
+		return "", fmt.Errorf("find matches more than %d times in the body: write what matches longer pieces of it", maxMatches)
+	}
+	var edited []byte
+	done := 0
+	for _, match := range matches {
+		edited = append(edited, body[done:match[0]]...)
+		edited = find.ExpandString(edited, replacement, body, match)
+		done = match[1]
+		if len(edited)+len(body)-done > maxBody {
+			return "", fmt.Errorf("the body would be longer than the %d bytes that SQS permits: replace less, or by something shorter", maxBody)
+		}
+	}
+	return string(append(edited, body[done:]...)), nil
 }
 
 // WithoutContent is r as a log may have it: what it writes into messages may be secret.

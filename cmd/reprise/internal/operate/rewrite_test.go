@@ -100,6 +100,40 @@ func TestRewriteMistakes(t *testing.T) {
 	}
 }
 
+// TestRewriteIsBounded: neither many matches nor long replacements make a body of more than SQS permits, and what is
+// just within the bounds is edited.
+func TestRewriteIsBounded(t *testing.T) {
+	const most = 1 << 20
+	for name, test := range map[string]struct {
+		rewrite operate.Rewrite
+		body    string
+		length  int // afterwards
+		want    string
+	}{
+		"as long as permitted":  {operate.Rewrite{Find: "x", Replace: "xx"}, "x" + strings.Repeat("-", most-2), most, ""},
+		"a byte longer":         {operate.Rewrite{Find: "x", Replace: "xx"}, "x" + strings.Repeat("-", most-1), 0, "longer than the 1048576 bytes"},
+		"shorter":               {operate.Rewrite{Find: "-+"}, "x" + strings.Repeat("-", most-1), 1, ""},
+		"each of 100,000":       {operate.Rewrite{Find: ".", Replace: "$0$0"}, strings.Repeat("x", 100_000), 200_000, ""},
+		"each of 100,001":       {operate.Rewrite{Find: ".", Replace: "y"}, strings.Repeat("x", 100_001), 0, "more than 100000 times"},
+		"each by the whole":     {operate.Rewrite{Find: "(x+)", Replace: strings.Repeat("$1", 100)}, strings.Repeat("x", most), 0, "longer than"},
+		"gigabytes":             {operate.Rewrite{Find: "x", Replace: strings.Repeat("y", most)}, strings.Repeat("x", 10_000), 0, "longer than"},
+		"a place between words": {operate.Rewrite{Find: `\b`, Replace: "|"}, "a b", 7, ""},
+	} {
+		apply, err := test.rewrite.Compile()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		before := operate.Message{Body: test.body}
+		after, err := apply(before)
+		switch {
+		case test.want == "" && (err != nil || len(after.Body) != test.length):
+			t.Errorf("%s: %v, %d bytes, want %d", name, err, len(after.Body), test.length)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !operate.SameContent(&before, &after)):
+			t.Errorf("%s: %v, want %q and the same message", name, err, test.want)
+		}
+	}
+}
+
 // TestRewriteIsLogged: a log has what an edit looks for and which attributes it changes, and not what it writes.
 func TestRewriteIsLogged(t *testing.T) {
 	whole := operate.Rewrite{Find: "f", Replace: "secret", Set: map[string]string{"token": "secret"}, Remove: []string{"r"}}

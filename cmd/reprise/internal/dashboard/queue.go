@@ -60,7 +60,7 @@ type queueView struct {
 	Own      bool
 }
 
-// errNoQueue is the reply to requests about a queue that the process does not know.
+// noQueueError is the reply to requests about a queue that the process does not know.
 type noQueueError struct{ name string }
 
 func (e *noQueueError) Error() string {

@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
-// The form that sends a message again, edited: a copy is sent, and then the original is deleted if the form says so. A failure between both leaves two messages, never none.
+// The form that sends a message again, edited: a copy is sent, and then the original is deleted if the form says so. A
+// failure between both leaves two messages, never none.
 
 // resendForm is what the form begins with.
 type resendForm struct {

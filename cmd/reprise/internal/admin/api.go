@@ -82,6 +82,7 @@ type API struct {
 	jobs  jobs
 
 	answers deadAnswers
+	watcher watcher // of what the timeline tells and nobody reports
 }
 
 // route is an operation of the API.
@@ -137,6 +138,7 @@ func (a *API) routes() []route {
 		{"GET", "consumers/{queue}", false, answer(a.consumer)},
 		{"GET", "consumers/{queue}/messages/{message}", false, answer(a.held)},
 		{"GET", "events", false, a.watch},
+		{"GET", "timeline", false, answer(a.timeline)},
 		{"GET", "stats", false, answer(a.stats)},
 		{"GET", "server", false, answer(a.ownServer)},
 		{"PUT", "server/faults/{queue}", true, answer(a.setFaults)},

@@ -49,7 +49,7 @@ func TestAttackStrangerAdminAPI(t *testing.T) {
 		{"read-only", readOnly, "127.0.0.1:1", nil, 200, 403},
 	} {
 		log := new(journal)
-		cfg := admin.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}
+		cfg := admin.Config{Events: new(admin.Events), Logger: slog.New(slog.NewTextHandler(log, nil))}
 		all := consumers(t)
 		cfg.Consumers, cfg.Pages = func() []admin.Running { return all }, pages(t, cfg.Logger)
 		test.cfg(&cfg)
@@ -79,7 +79,7 @@ func TestAttackStrangerAdminAPI(t *testing.T) {
 
 // TestUnixSocketNeedsNoToken: who can connect to the socket is its owner.
 func TestUnixSocketNeedsNoToken(t *testing.T) {
-	cfg := admin.Config{Logger: slog.New(slog.DiscardHandler), Token: token, NeedsToken: true}
+	cfg := admin.Config{Events: new(admin.Events), Logger: slog.New(slog.DiscardHandler), Token: token, NeedsToken: true}
 	cfg.Consumers, cfg.Pages = func() []admin.Running { return nil }, pages(t, cfg.Logger)
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := new(net.ListenConfig).Listen(context.Background(), "unix", socket)

@@ -13,14 +13,16 @@ import (
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/retry"
 )
 
 // Events passes the events of consumers on to the clients that watch the API, as they happen, and
-// counts their attempts. Without such a client it costs a consumer next to nothing. The zero Events
-// is ready for use.
+// counts their attempts. What is rare it remembers, for the timeline. Without such a client it costs a consumer next
+// to nothing. The zero Events is ready for use.
 type Events struct {
-	watched atomic.Int32 // len(viewers), to be looked at without the lock
+	timeline timeline
+	watched  atomic.Int32 // len(viewers), to be looked at without the lock
 
 	mu      sync.Mutex
 	viewers map[*viewer]struct{}
@@ -112,7 +114,7 @@ type LostEvent struct {
 	Events int64 `json:"events"`
 }
 
-// Observer returns an observer that passes on the events of a consumer of the queue at url.
+// Observer returns an observer that passes on the events of a consumer of the queue at url, and remembers the rare ones.
 func (e *Events) Observer(url string) reprise.Observer {
 	queue, tally := operate.NameOf(url), e.tally(url)
 	return reprise.Observer{
@@ -127,6 +129,7 @@ func (e *Events) Observer(url string) reprise.Observer {
 			})
 		},
 		Settled: func(_ context.Context, s reprise.Settled) {
+			e.timeline.settled(url, tally, &s)
 			e.publish(EventSettled, url, "", func() any {
 				return SettledEvent{
 					Queue: queue, URL: url, At: time.Now().UTC(), Message: s.Message.ID, Origin: originOf(s.Message), Outcome: s.Outcome.String(),
@@ -134,7 +137,10 @@ func (e *Events) Observer(url string) reprise.Observer {
 				}
 			})
 		},
+		Finding:  func(_ context.Context, f plan.Finding) { e.timeline.found(url, &f) },
+		GivingUp: func(_ context.Context, g reprise.GivingUp) { e.timeline.givingUp(url, &g) },
 		Outage: func(_ context.Context, o reprise.OutageEvent) {
+			e.timeline.outage(url, &o)
 			e.publish(EventBreaker, url, "", func() any {
 				return BreakerEvent{
 					Queue: queue, URL: url, At: o.At.UTC(), Key: o.Key, State: o.State.String(), Previous: o.Previous.String(),

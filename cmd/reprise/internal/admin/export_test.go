@@ -32,3 +32,8 @@ func Watch(e *Events, viewers int) (stop func()) {
 	}
 	return func() { close(ended) }
 }
+
+// Remembered is the timeline of all queues.
+func Remembered(e *Events) []TimelineEntry {
+	return e.timeline.read(TimelineQuery{Limit: maxEntries}).Entries
+}

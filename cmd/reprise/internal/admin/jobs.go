@@ -163,8 +163,7 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	if err := a.start(j); err != nil {
 		return Job{}, err
 	}
-	request.Edit = request.Edit.WithoutContent()
-	a.audit(r, request.Action, j.from.URL, request, nil, "job", snapshot.ID)
+	a.auditBegin(r, &snapshot, request)
 	return snapshot, nil
 }
 
@@ -344,6 +343,7 @@ func (a *API) exported(r *http.Request) (page Exported, err error) {
 
 // Stop has all jobs finish what is under way, and cuts them off when ctx ends. Then it ends all streams.
 func (a *API) Stop(ctx context.Context) error {
+	a.stopWatching()
 	a.jobs.mu.Lock()
 	a.jobs.stopped = true
 	for _, j := range a.jobs.all {

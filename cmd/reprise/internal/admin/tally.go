@@ -2,6 +2,7 @@ package admin
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -15,6 +16,11 @@ type tally struct {
 	outcomes map[string]int64
 	failed   int64
 	handlers latency.Histogram
+	// lastGivenUp is the id of the message whose attempt ended last with being given up, and lastErr its error.
+	lastGivenUp string
+	lastErr     error
+
+	givenUp atomic.Int64 // when a message was given up last, in nanoseconds; 0: none was
 }
 
 func (t *tally) add(a *reprise.Attempt) {
@@ -24,7 +30,20 @@ func (t *tally) add(a *reprise.Attempt) {
 	if a.Err != nil {
 		t.failed++
 	}
+	if a.Outcome == reprise.OutcomeDeadLetter || a.Outcome == reprise.OutcomeKeep {
+		t.lastGivenUp, t.lastErr = a.Message.ID, a.Err
+	}
 	t.handlers.Add(a.Duration)
+}
+
+// lastError is the error of a message that has just been given up; nil if it is not known.
+func (t *tally) lastError(id string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lastGivenUp != id {
+		return nil
+	}
+	return t.lastErr
 }
 
 // tally returns that of the queue at url.

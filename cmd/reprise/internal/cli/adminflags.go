@@ -59,7 +59,7 @@ func addAdmin(to interface{ Add(daemon.Part) }, cfg admin.Config, functions dash
 	api := admin.New(cfg)
 	pages := dashboard.New(dashboard.Config{API: api, Version: cfg.Version, ReadOnly: cfg.ReadOnly, Own: cfg.Server != nil, Functions: functions, Logger: cfg.Logger})
 	to.Add(daemon.Part{Name: "the dashboard", Takes: dashboard.Takes, Handler: pages, Stop: pages.Stop})
-	to.Add(daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Stop: api.Stop})
+	to.Add(daemon.Part{Name: "the admin API", Takes: admin.Takes, Handler: api, Start: api.Start, Stop: api.Stop})
 }
 
 // announceDashboard prints the page to open, of a process whose dashboard answers at an address; no browser opens a

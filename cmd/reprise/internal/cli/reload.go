@@ -149,11 +149,13 @@ func (c *consumption) reload() {
 	}
 	if err != nil {
 		c.logger.Error("the configuration has a mistake and was not reloaded: the settings before stay in effect", "error", err)
+		c.events.Reloaded(0, 0, err)
 		return
 	}
 	c.warnOfRest(fresh)
 	if err := c.apply(queues, file); err != nil {
 		c.logger.Error("the configuration was not reloaded as a whole: correct it, or send SIGHUP to try again", "error", err)
+		c.events.Reloaded(0, 0, err)
 		return
 	}
 	unchanged := 0
@@ -162,6 +164,7 @@ func (c *consumption) reload() {
 			unchanged++
 		}
 	}
+	c.events.Reloaded(len(c.current), unchanged, nil)
 	c.logger.Info("configuration reloaded", "queues", len(c.current), "unchanged", unchanged)
 }
 

@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
+	"github.com/reprise-sqs/reprise/plan"
+	"github.com/reprise-sqs/reprise/retry"
+)
+
+// Problems that nobody reports when they begin and end are looked for from time to time, without a viewer: those of
+// consumers, and the findings of the process's own queues. Questions to AWS would cost money, so the findings of its
+// queues are not looked for.
+
+// watcher looks for problems until it is stopped.
+type watcher struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	known  map[problemKey]*knownProblem // those that there are now
+}
+
+// problemKey tells problems apart whose words change, such as a number of dead letters.
+type problemKey struct{ url, code string }
+
+type knownProblem struct {
+	since time.Time
+	text  string // what it was when it was seen last
+	seen  bool   // in this look
+}
+
+const (
+	// lookEvery is the time between two looks. A look that takes long makes it longer, so that all of them take at most
+	// one part in lookShare of a processor's time.
+	lookEvery = 5 * time.Second
+	lookShare = 100
+	// codeHealth is the code of a consumer's own problem.
+	codeHealth = "health"
+)
+
+// Start notes the start of the process, and has problems looked for until Stop.
+func (a *API) Start() {
+	a.cfg.Events.timeline.add("", TimelineEntry{At: a.since, Kind: KindStart, Text: "The process started, version " + a.cfg.Version})
+	ctx, cancel := context.WithCancel(context.Background())
+	a.watcher.cancel, a.watcher.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(a.watcher.ended)
+		a.watchProblems(ctx)
+	}()
+}
+
+// stopWatching ends what Start began.
+func (a *API) stopWatching() {
+	if a.watcher.cancel != nil {
+		a.watcher.cancel()
+		<-a.watcher.ended
+	}
+}
+
+func (a *API) watchProblems(ctx context.Context) {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		began := time.Now()
+		a.lookForProblems(ctx)
+		next.Reset(max(lookEvery, lookShare*time.Since(began)))
+	}
+}
+
+// lookForProblems adds the problems that have begun, and those that have ended, since the look before.
+func (a *API) lookForProblems(ctx context.Context) {
+	a.watcher.begin()
+	for _, c := range a.cfg.Consumers() {
+		status := c.Status()
+		if status.Problem != "" && (len(status.Breakers) == 0 || a.watcher.knows(c.URL, codeHealth)) { // breakers are told of by themselves
+			a.see(c.URL, codeHealth, status.Problem)
+		}
+	}
+	if a.cfg.Server != nil {
+		described, complete, err := a.cfg.Queues(ctx)
+		if err != nil { // the server is being stopped: nothing is known of what has ended
+			return
+		}
+		for _, q := range operate.Queues(described, retry.Policy{}, plan.Settings{}, complete) {
+			for _, f := range q.Findings {
+				a.see(q.URL, f.Code, f.Problem)
+			}
+		}
+	}
+	for key, p := range a.watcher.known {
+		if !p.seen {
+			delete(a.watcher.known, key)
+			a.cfg.Events.timeline.add(key.url, TimelineEntry{Kind: KindFinding, Text: fmt.Sprintf("A problem ended after %s. It was: %s", operate.Ago(time.Since(p.since)), p.text)})
+		}
+	}
+}
+
+// begin begins a look.
+func (w *watcher) begin() {
+	if w.known == nil {
+		w.known = make(map[problemKey]*knownProblem)
+	}
+	for _, p := range w.known {
+		p.seen = false
+	}
+}
+
+func (w *watcher) knows(url, code string) bool { return w.known[problemKey{url, code}] != nil }
+
+// see notes that there is a problem, and adds it if it is new.
+func (a *API) see(url, code, text string) {
+	text = terminal.Line(text, maxSaid)
+	p := a.watcher.known[problemKey{url, code}]
+	if p == nil {
+		p = &knownProblem{since: time.Now()}
+		a.watcher.known[problemKey{url, code}] = p
+		a.cfg.Events.timeline.add(url, TimelineEntry{Kind: KindFinding, Text: "A problem began: " + text})
+	}
+	p.text, p.seen = text, true
+}

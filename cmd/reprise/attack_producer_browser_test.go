@@ -134,7 +134,7 @@ func TestAttackProducerInABrowser(t *testing.T) {
 	letter := eval[string](b, "document.querySelector('.sample').getAttribute('href')")
 	for what, path := range map[string]string{
 		"the list": "/ui/queues/quiet", "groups": "/ui/queues/quiet.fifo", "letters": "/ui/dead/orders-dead", "a letter and its story": letter, "letters in their queue": "/ui/queues/orders-dead",
-		"overview": "/", "workers": "/ui/workers", "dead": "/ui/dead", "local": "/ui/local",
+		"overview": "/", "workers": "/ui/workers", "timeline": "/ui/timeline", "timeline of no queue": "/ui/timeline?queue=" + url.QueryEscape(markup), "dead": "/ui/dead", "local": "/ui/local",
 		"no such queue": "/ui/queues/" + url.PathEscape(markup), "no such message": "/ui/queues/quiet/messages/" + url.PathEscape(markup),
 		"a search": "/ui/queues/quiet?text=" + url.QueryEscape(markup) + "&id=" + url.QueryEscape(markup), "a selection": "/ui/dead/orders-dead?error=" + url.QueryEscape(markup) + "&reason=" + url.QueryEscape(markup),
 		"a policy": "/ui/playground?policy=" + url.QueryEscape(markup) + "&queue=" + url.QueryEscape(markup),

@@ -90,7 +90,8 @@ func (b *tab) clickUntil(selector, text string) {
 		fmt.Sprintf("document.body.innerText.includes(%s) || (document.querySelector(%s)?.click(), new Promise(r => setTimeout(() => r(document.body.innerText.includes(%[1]s)), 500)))", quoted, where))
 }
 
-// TestDashboardOutage: the overview tells the outage, probes, and tells when nothing is left of it.
+// TestDashboardOutage: the overview tells the outage, probes, and tells when nothing is left of it. Afterwards the pages tell
+// who comes later when and why the breaker opened, and when it closed.
 func TestDashboardOutage(t *testing.T) {
 	t.Parallel()
 	target := newStore(t)
@@ -111,6 +112,30 @@ func TestDashboardOutage(t *testing.T) {
 	b.open("/ui/dead")
 	if text := b.mainText(); !strings.Contains(text, "orders-dead\torders\t0") {
 		t.Errorf("the outage left dead letters: %s", text)
+	}
+
+	b.look(390, "light") // somebody who comes later, with a phone
+	for _, path := range []string{"/", "/ui/queues/orders", "/ui/timeline", "/ui/timeline?queue=orders"} {
+		b.open(path)
+		b.awaitText("The circuit breaker closed after ") // the page is live: this may come only now
+		for _, want := range []string{
+			"s; last error: unavailable: the target answered 503 Service Unavailable: no healthy upstream",
+			"The circuit breaker opened: unavailable: the target answered 503 Service Unavailable: no healthy upstream",
+			"An operator at 127.0.0.1:", " had open breakers probe now",
+		} {
+			if text := b.mainText(); !strings.Contains(text, want) {
+				t.Errorf("%s does not have %q: %s", path, want, text)
+			}
+		}
+		b.checkLayout(path)
+	}
+	b.open("/")
+	b.do(chromedp.Click(chromedp.CSS("a[href='/ui/timeline']")))
+	b.awaitText("The process started, version ")
+	b.do(chromedp.SetValue(chromedp.CSS("#of"), "orders"), chromedp.Click(chromedp.CSS("form[role='search'] button")))
+	b.await("the page of the queue", "location.search === '?queue=orders' && document.querySelector('#live table')")
+	if text := b.mainText(); strings.Contains(text, "The process started") {
+		t.Errorf("what happened to the queue has what happened to the process: %s", text)
 	}
 }
 

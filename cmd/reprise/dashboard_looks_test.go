@@ -32,14 +32,14 @@ func TestDashboardLooks(t *testing.T) {
 		_, endpoint := serve(t)
 		b := newTab(t, endpoint)
 		b.expect("404 (Not Found)")
-		b.lookAt("nothing", map[string]string{"overview": "/", "dead": "/ui/dead", "workers": "/ui/workers", "local": "/ui/local", "error": "/ui/queues/absent", "nopage": "/ui/absent"})
+		b.lookAt("nothing", map[string]string{"overview": "/", "dead": "/ui/dead", "workers": "/ui/workers", "timeline": "/ui/timeline", "local": "/ui/local", "error": "/ui/queues/absent", "nopage": "/ui/absent"})
 	})
 	t.Run("idle", func(t *testing.T) { // queues with nothing in them
 		t.Parallel()
 		target := newControlled(t)
 		_, endpoint := upWithDashboard(t, target.URL)
 		b := newTab(t, endpoint)
-		b.lookAt("idle", map[string]string{"overview": "/", "queue": "/ui/queues/orders", "dead": "/ui/dead", "letters": "/ui/dead/orders-dead", "workers": "/ui/workers", "local": "/ui/local", "playground": "/ui/playground"})
+		b.lookAt("idle", map[string]string{"overview": "/", "queue": "/ui/queues/orders", "dead": "/ui/dead", "letters": "/ui/dead/orders-dead", "workers": "/ui/workers", "timeline": "/ui/timeline", "local": "/ui/local", "playground": "/ui/playground"})
 	})
 	t.Run("traffic", func(t *testing.T) {
 		t.Parallel()
@@ -76,7 +76,7 @@ func TestDashboardLooks(t *testing.T) {
 		b.open("/ui/queues/orders")
 		b.await("a message that waits", "document.querySelector('#list table a')")
 		message := eval[string](b, "document.querySelector('#list table a').getAttribute('href')")
-		b.lookAt("traffic", map[string]string{"overview": "/", "queue": "/ui/queues/orders", "message": message, "dead": "/ui/dead", "workers": "/ui/workers", "local": "/ui/local"})
+		b.lookAt("traffic", map[string]string{"overview": "/", "queue": "/ui/queues/orders", "message": message, "dead": "/ui/dead", "workers": "/ui/workers", "timeline": "/ui/timeline", "local": "/ui/local"})
 	})
 	t.Run("outage", func(t *testing.T) { // thousands wait, the breaker is open, letters of many kinds, another queue without a consumer
 		t.Parallel()
@@ -102,7 +102,7 @@ func TestDashboardLooks(t *testing.T) {
 		message := eval[string](b, "document.querySelector('#list table a').getAttribute('href')")
 		b.lookAt("outage", map[string]string{
 			"overview": "/", "queue": "/ui/queues/orders", "long": "/ui/queues/" + longName, "message": message, "letter": letter, "dead": "/ui/dead", "letters": "/ui/dead/orders-dead",
-			"workers": "/ui/workers", "local": "/ui/local", "playground": "/ui/playground?queue=orders&breaker=compare&messages=200",
+			"workers": "/ui/workers", "timeline": "/ui/timeline", "local": "/ui/local", "playground": "/ui/playground?queue=orders&breaker=compare&messages=200",
 		})
 	})
 	t.Run("sign-in", func(t *testing.T) {

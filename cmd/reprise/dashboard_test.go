@@ -134,7 +134,7 @@ func TestDashboardPages(t *testing.T) {
 	if title := eval[string](b, "document.title"); !strings.HasPrefix(title, "Message ") {
 		t.Errorf("the title is %q", title)
 	}
-	pages := map[string]string{"overview": "/", "queue": "/ui/queues/orders", "message": message, "dead": "/ui/dead", "letters": "/ui/dead/orders-dead", "workers": "/ui/workers"}
+	pages := map[string]string{"overview": "/", "queue": "/ui/queues/orders", "message": message, "dead": "/ui/dead", "letters": "/ui/dead/orders-dead", "workers": "/ui/workers", "timeline": "/ui/timeline"}
 	pictures := map[string]bool{"overview-1440-light": true, "message-1440-dark": true}
 	for name, path := range pages {
 		for _, scheme := range []string{"light", "dark"} {

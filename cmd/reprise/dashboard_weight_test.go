@@ -29,7 +29,7 @@ func TestDashboardFirstPaint(t *testing.T) {
 	}
 	b := newTab(t, endpoint)
 	pages := map[string]string{
-		"Overview": "/", "Queue": "/ui/queues/orders", "Dead letters": "/ui/dead", "Letters": "/ui/dead/orders-dead", "Workers": "/ui/workers",
+		"Overview": "/", "Queue": "/ui/queues/orders", "Dead letters": "/ui/dead", "Letters": "/ui/dead/orders-dead", "Workers": "/ui/workers", "Timeline": "/ui/timeline",
 		"Playground": "/ui/playground?queue=orders&breaker=compare", "Local": "/ui/local", "error": "/ui/absent",
 	}
 	b.expect("404 (Not Found)")

@@ -47,6 +47,7 @@ var functions = template.FuncMap{
 		}
 		return n
 	},
+	"entryLink":    entryLink,
 	"leased":       leased,
 	"selection":    selectionText,
 	"edit":         editText,

@@ -16,16 +16,19 @@ var overviewPage = page{
 		if err != nil {
 			return "", nil, err
 		}
-		return "Overview", newOverview(now, before), nil
+		o := newOverview(now, before)
+		o.Happened, err = v.happened("", fewEntries)
+		return "Overview", o, err
 	},
 }
 
-// overview has what needs attention, then all queues.
+// overview has what needs attention, then all queues, then what happened last.
 type overview struct {
 	At        time.Time
 	Attention []attention
 	Queues    []queueRow
 	Totals    totals
+	Happened  happened
 	// Problem is why the queues are not known.
 	Problem string
 }

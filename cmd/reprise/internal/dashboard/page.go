@@ -38,7 +38,7 @@ type page struct {
 }
 
 // pages are those of the dashboard, in the order of the navigation.
-var pages = []page{overviewPage, queuePage, messagePage, deadPage, deadQueuePage, workersPage, lambdaPage, playgroundPage, localPage}
+var pages = []page{overviewPage, queuePage, messagePage, deadPage, deadQueuePage, workersPage, timelinePage, lambdaPage, playgroundPage, localPage}
 
 // below is the path of something that belongs to the page.
 func (p page) below(name string) string {

@@ -22,6 +22,9 @@ var queuePage = page{
 		}
 		q.Search = searchOf(v.URL.Query())
 		q.Own = v.cfg.Own
+		if q.Happened, err = v.happened(q.Queue, fewEntries); err != nil {
+			return "", nil, err
+		}
 		return q.Queue, q, nil
 	},
 	parts: map[string]func(*view) (any, error){
@@ -58,6 +61,7 @@ type queueView struct {
 	Problems []attention
 	Search   search
 	Own      bool
+	Happened happened
 }
 
 // noQueueError is the reply to requests about a queue that the process does not know.

@@ -204,9 +204,12 @@ func (g graph) svg() string {
 		fmt.Fprintf(&b, `<line x1="8" x2="36" y1="%d" y2="%d" stroke="%s" stroke-width="2"%s/><text x="42" y="%d" fill="#1b2430">%s</text>`+"\n", y-4, y-4, colors[i%len(colors)], dash(i), y, html.EscapeString(l.label))
 	}
 	for _, share := range []float64{0, 0.25, 0.5, 0.75, 1} {
-		level, across := float64(top)+graphHeight*(1-share), marginLeft+panelWidth*share
+		level := float64(top) + graphHeight*(1-share)
 		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#d8dce2"/><text x="%d" y="%.1f" text-anchor="end" fill="#5b6472">%s</text>`+"\n", marginLeft, marginLeft+panelWidth, level, level, marginLeft-5, level+4, number(value(share)))
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#5b6472">%s</text>`+"\n", across, top+graphHeight+14, number(mostX*share))
+	}
+	for at, step := 0.0, roundUp(mostX/mostSteps); at <= mostX; at += step {
+		x := marginLeft + panelWidth*at/mostX
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s" fill="#5b6472">%s</text>`+"\n", x, top+graphHeight+14, anchor(x), number(at))
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle" fill="#1b2430">%s</text><text x="%d" y="%d" fill="#1b2430">%s</text>`+"\n", marginLeft+panelWidth/2, top+graphHeight+32, html.EscapeString(g.x), marginLeft, top-6, html.EscapeString(g.y))
 	for i, l := range g.lines {

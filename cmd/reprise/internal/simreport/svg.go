@@ -15,6 +15,7 @@ const (
 	panelWidth, panelHeight = 720, 150
 	marginLeft, marginRight = 64, 16
 	panelGap, lineHeight    = 52, 16
+	belowAxis               = 28 // of the last panel: the times
 	// mostPoints is how many points a line has.
 	mostPoints = 360
 )
@@ -33,7 +34,7 @@ func (r Report) SVG() string {
 		legend = len(r.Runs) * lineHeight
 	}
 	top := 44 + legend
-	height := top + len(panels)*(panelHeight+panelGap)
+	height := top + len(panels)*(panelHeight+panelGap) - panelGap + belowAxis
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" role="img">`+"\n", marginLeft+panelWidth+marginRight, height)
 	heading := "a simulation"
 	if len(r.Runs) > 0 {
@@ -84,9 +85,8 @@ func (r Report) drawPanel(b *strings.Builder, p panel, y int) {
 		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#d8dce2"/><text x="%d" y="%.1f" text-anchor="end" fill="#5b6472">%s</text>`+"\n",
 			marginLeft, marginLeft+panelWidth, level, level, marginLeft-5, level+4, number(most*share))
 	}
-	for i := range 5 {
-		at := end * time.Duration(i) / 4
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" fill="#5b6472">%s</text>`+"\n", x(at), y+panelHeight+14, short(at))
+	for at, step := time.Duration(0), timeStep(end); at <= end; at += step {
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="%s" fill="#5b6472">%s</text>`+"\n", x(at), y+panelHeight+14, anchor(x(at)), short(at))
 	}
 	for i, one := range r.Runs {
 		r.drawLine(b, one.Result, p, i, func(at time.Duration, v float64) string {
@@ -102,6 +102,39 @@ func (r Report) drawLine(b *strings.Builder, res *simulate.Result, p panel, i in
 		points[k] = at(res.Ended*time.Duration(2*k+1)/time.Duration(2*len(values)), v)
 	}
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="1.5"%s points="%s"/>`+"\n", colors[i%len(colors)], dash(i), strings.Join(points, " "))
+}
+
+// mostSteps is how many steps an axis has at most.
+const mostSteps = 6
+
+// timeSteps are what people divide time by.
+var timeSteps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 4 * day, 7 * day,
+}
+
+const day = 24 * time.Hour
+
+// timeStep is what lies between the times that an axis up to end names.
+func timeStep(end time.Duration) time.Duration {
+	if end < mostSteps*time.Second {
+		return max(1, time.Duration(roundUp(float64(end)/mostSteps)))
+	}
+	for _, step := range timeSteps {
+		if end <= mostSteps*step {
+			return step
+		}
+	}
+	return day * time.Duration(roundUp(end.Hours()/24/mostSteps))
+}
+
+// anchor is where a text stands that belongs to the place x: within the picture.
+func anchor(x float64) string {
+	if x > marginLeft+panelWidth-marginRight {
+		return "end"
+	}
+	return "middle"
 }
 
 // roundUp is the next of 1, 2, 5, 10, 20, ... above x.

@@ -109,6 +109,9 @@ func (f *Found) events(now time.Time) (events []Event) {
 	} else if m.Death == nil {
 		add(m.Sent, f.Queue, "sent", m.ID)
 	}
+	if m.Death == nil && !m.FirstReceived.IsZero() { // a dead letter is received by those who look at it
+		add(m.FirstReceived, f.Queue, "received first", m.ID)
+	}
 	if d := m.Death; d != nil {
 		from, first := NameOf(lastPart(d.Source)), cmp.Or(d.Origin, d.Message)
 		if !d.Sent.IsZero() {

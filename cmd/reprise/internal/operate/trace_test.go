@@ -32,6 +32,10 @@ func TestTrace(t *testing.T) {
 	}, nil)
 	moved := read("moved", 0, nil, map[string]string{"DeadLetterQueueSourceArn": "arn:aws:sqs:eu-west-1:1:orders"})
 	plain := read("plain", 0, nil, nil)
+	retried := read("retried", 0, nil, map[string]string{"ApproximateFirstReceiveTimestamp": ms(3)})
+	looked := read("looked", 29, map[string]types.MessageAttributeValue{
+		reprise.StoryAttribute: stringAttribute(`{"reason":"permanent","attempts":1,"last":"2026-01-02T12:29:00Z","source":"arn:aws:sqs:eu-west-1:1:orders","message":"first"}`),
+	}, map[string]string{"ApproximateFirstReceiveTimestamp": ms(30)})
 	early := read("early", 41, nil, nil) // by a server whose clock is a minute ahead
 	for _, test := range []struct {
 		name  string
@@ -41,6 +45,12 @@ func TestTrace(t *testing.T) {
 		{"none", nil, nil},
 		{"not received yet", []operate.Found{{Queue: "orders", Message: plain}}, []string{
 			"0 orders sent plain ", "40 orders is here plain visible, received 2 times",
+		}},
+		{"retried in place", []operate.Found{{Queue: "orders", Message: retried}}, []string{
+			"0 orders sent retried ", "3 orders received first retried ", "40 orders is here retried visible, received 2 times",
+		}},
+		{"a letter that somebody looked at", []operate.Found{{Queue: "dead", Message: looked}}, []string{
+			"29 orders given up first permanent after 1 attempt", "29 dead dead-lettered looked ", "40 dead is here looked visible, received 2 times",
 		}},
 		{"sent in our future", []operate.Found{{Queue: "orders", Message: early}}, []string{
 			"41 orders sent early ", "41 orders is here early visible, received 2 times",

@@ -19,6 +19,11 @@ type Due struct {
 	Complete bool `json:"complete"`
 }
 
+// Empty reports that nothing comes due.
+func (d Due) Empty() bool {
+	return !slices.ContainsFunc(d.Spans, func(s SpanOfDue) bool { return s.Messages > 0 })
+}
+
 // SpanOfDue are the messages that become visible within a time from now, and not before the span before it.
 type SpanOfDue struct {
 	// Within is minute, hour, day or later.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 )
 
@@ -67,6 +68,9 @@ func Rows(now, before *Stats) []Row {
 			if old.Queue.URL == q.Queue.URL && old.Traffic != nil && q.Traffic != nil {
 				row.In = perSecond(q.Traffic.Sent-old.Traffic.Sent, seconds)
 				row.Out = perSecond(q.Traffic.Deleted-old.Traffic.Deleted, seconds)
+				if q.waitsForNobody(&old, now) {
+					row.unreceived(now.At)
+				}
 			}
 		}
 		byPath[pathOf(q.Queue.URL)] = len(rows)
@@ -103,6 +107,26 @@ func Rows(now, before *Stats) []Row {
 		}
 	}
 	return rows
+}
+
+// longUnreceived is for how long a queue's oldest message waits before it is said that nobody receives it.
+const longUnreceived = time.Minute
+
+// waitsForNobody reports that nothing in the queue was received since old, or is in flight, and that it has no
+// consumer here. Dead letters wait for a person.
+func (q *QueueStats) waitsForNobody(old *QueueStats, now *Stats) bool {
+	return q.Queue.Visible > 0 && q.Queue.InFlight == 0 && q.Traffic.Received == old.Traffic.Received &&
+		len(q.Queue.DeadLettersOf) == 0 && now.At.Sub(q.Queue.Oldest) >= longUnreceived &&
+		!slices.ContainsFunc(now.Consumers, func(c ConsumerStats) bool {
+			lane := c.Consumer.RetryLane
+			return pathOf(c.Consumer.URL) == pathOf(q.Queue.URL) || lane != nil && pathOf(lane.URL) == pathOf(q.Queue.URL)
+		})
+}
+
+// unreceived adds that nobody receives the queue's messages.
+func (r *Row) unreceived(now time.Time) {
+	text := fmt.Sprintf("no consumer receives from it: the oldest of %s has waited for %s", plural.Of(*r.Visible, "message"), operate.Ago(now.Sub(r.Oldest)))
+	r.Problems, r.Troubles = append(r.Problems, text), append(r.Troubles, Trouble{Text: text})
 }
 
 // consumed adds what the queue's consumer does.

@@ -89,6 +89,44 @@ lane                                                      0        0  ok
 	}
 }
 
+// TestUnreceived: a queue of which nobody receives is reported once its oldest message has waited for a minute, and no
+// other.
+func TestUnreceived(t *testing.T) {
+	since := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	const url = "http://here/1/orders"
+	at := func(seconds int, q operate.Queue, received int64, consumers ...admin.ConsumerStats) *admin.Stats {
+		q.Name, q.URL = "orders", url
+		return &admin.Stats{At: since.Add(time.Duration(seconds) * time.Second), Since: since, Queues: []admin.QueueStats{{Queue: q, Traffic: &admin.Traffic{Received: received}}}, Consumers: consumers}
+	}
+	waiting := operate.Queue{Visible: 7, Oldest: since.Add(-50 * time.Second)}
+	inFlight, letters, empty := waiting, waiting, waiting
+	inFlight.InFlight, letters.DeadLettersOf, empty.Visible = 1, []string{"payments"}, 0
+	const want = "no consumer receives from it: the oldest of 7 messages has waited for 1m"
+	for name, test := range map[string]struct {
+		now, before *admin.Stats
+		want        string
+	}{
+		"nobody receives":         {at(10, waiting, 3), at(0, waiting, 3), want},
+		"not for long":            {at(9, waiting, 3), at(0, waiting, 3), ""},
+		"somebody received":       {at(10, waiting, 4), at(0, waiting, 3), ""},
+		"somebody works":          {at(10, inFlight, 3), at(0, inFlight, 3), ""},
+		"dead letters":            {at(10, letters, 3), at(0, letters, 3), ""},
+		"nothing waits":           {at(10, empty, 3), at(0, empty, 3), ""},
+		"the first look":          {at(10, waiting, 3), nil, ""},
+		"a consumer here":         {at(10, waiting, 3, admin.ConsumerStats{Consumer: admin.Consumer{URL: "http://there/1/orders", Health: "ok"}}), at(0, waiting, 3), ""},
+		"a consumer's lane":       {at(10, waiting, 3, admin.ConsumerStats{Consumer: admin.Consumer{URL: "http://there/1/x", Health: "ok", RetryLane: &admin.Consumer{URL: url, Health: "ok"}}}), at(0, waiting, 3), ""},
+		"a consumer of another's": {at(10, waiting, 3, admin.ConsumerStats{Consumer: admin.Consumer{URL: "http://here/1/x", Health: "ok"}}), at(0, waiting, 3), want},
+	} {
+		row := admin.Rows(test.now, test.before)[0]
+		if got := strings.Join(row.Problems, "; "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		if (len(row.Troubles) == 1 && row.Troubles[0].Text == test.want) != (test.want != "") {
+			t.Errorf("%s: pages have %+v", name, row.Troubles)
+		}
+	}
+}
+
 // TestStats: attempts are counted by what follows and by their errors, with their times, and survive
 // a consumer that is replaced; what SQS does not answer is said, and the consumers are shown.
 func TestStats(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
@@ -47,6 +49,9 @@ var labels = map[string]string{"probe": "Probe now", "resume": "Resume", "wake":
 func (r *queueRow) attention() (all []attention) {
 	for _, t := range r.Troubles {
 		a := attention{Level: levelOfState(r.State), Queue: r.Queue, Text: t.Text}
+		if r.State == "" { // it has no consumer here
+			a.Level, a.Remedy = levelWarning, "Start its consumer. If one runs, see to which endpoint and queue it is connected."
+		}
 		if t.Action == "wake" { // retries are as they should be
 			a.Level, a.Links = levelNote, []link{{queueURL(r.Queue) + "#due", "See why"}}
 		}
@@ -63,8 +68,11 @@ func (r *queueRow) attention() (all []attention) {
 		if f.Severity == plan.Error.String() || f.Code == operate.CodeDeadLetters {
 			l = levelBad
 		}
-		a := attention{Level: l, Queue: r.Queue, Text: f.Problem, Remedy: f.Remedy}
+		a := attention{Level: l, Queue: r.Queue, Text: f.Problem, Remedy: sentence(f.Remedy)}
 		if f.Code == operate.CodeDeadLetters {
+			if r.Visible != nil {
+				a.Text = "it has " + counted(*r.Visible+*r.InFlight+*r.Delayed, "dead letter") + "."
+			}
 			a.Since, a.Remedy, a.Links = r.Oldest, "", []link{{deadURL(r.Queue), "See why, redrive or delete"}}
 			if r.In != nil && *r.In > 0 {
 				a.Text = strings.TrimSuffix(a.Text, ".") + ", and gets " + rateText(r.In) + " more per second now."
@@ -106,6 +114,12 @@ func (r *queueRow) givesUp(now, before *admin.Stats) (a attention, many bool) {
 		a.Acts = []button{{"pause", labels["pause"], r.Consumer, ""}}
 	}
 	return a, true
+}
+
+// sentence is a remedy as it stands after a full stop; tables have it after a colon.
+func sentence(remedy string) string {
+	first, size := utf8.DecodeRuneInString(remedy)
+	return string(unicode.ToUpper(first)) + remedy[size:]
 }
 
 // levelOfState is how urgent the state of a consumer is: see admin.Row.

@@ -40,6 +40,17 @@ func TestAttention(t *testing.T) {
 			},
 			no: "reprise probe",
 		},
+		"nobody receives": {
+			now: &admin.Stats{At: now, Queues: []admin.QueueStats{
+				{Queue: operate.Queue{URL: "http://h/0/mails", Name: "mails", Visible: 7, Oldest: now.Add(-time.Hour)}, Traffic: &admin.Traffic{}},
+			}},
+			before: &admin.Stats{At: now.Add(-10 * time.Second), Queues: []admin.QueueStats{{Queue: operate.Queue{URL: "http://h/0/mails", Name: "mails"}, Traffic: &admin.Traffic{}}}},
+			want:   []string{`<li class="warning">`, "no consumer receives from it: the oldest of 7 messages has waited for 1h", "Start its consumer.", "1 warning."},
+		},
+		"a finding with a remedy": {
+			now:  at(admin.Consumer{Health: "ok"}, operate.Queue{Findings: []operate.Finding{{Severity: plan.Warning.String(), Code: "x", Problem: "it is so.", Remedy: "überlegen Sie."}}}, 0, now),
+			want: []string{`<li class="warning">`, `it is so. <span class="remedy">Überlegen Sie.</span>`},
+		},
 		"paused": {
 			now:  at(admin.Consumer{Paused: true}, operate.Queue{}, 0, now),
 			want: []string{`<li class="note">`, "paused: nothing is received until it is resumed", `action="/ui/workers/resume"`, "<button>Resume</button>", "Nothing needs attention."},
@@ -58,6 +69,14 @@ func TestAttention(t *testing.T) {
 			now: at(counts(0, 0), letters, 138, now), before: at(counts(0, 0), operate.Queue{}, 100, now.Add(-10*time.Second)),
 			want: []string{"it has 192 dead letters, and gets 3.8 more per second now.", `href="/ui/dead/orders-dead">See why, redrive or delete`, ">for 53s<"},
 			no:   "reprise dead",
+		},
+		"very many dead letters": {
+			now:  at(counts(0, 0), operate.Queue{Visible: 1_000_000, InFlight: 20, Delayed: 3, Findings: letters.Findings}, 100, now),
+			want: []string{"it has 1,000,023 dead letters.\n"},
+		},
+		"dead letters of a queue that cannot be read": {
+			now:  at(counts(0, 0), operate.Queue{Findings: append([]operate.Finding{{Code: operate.CodeUnreadable}}, letters.Findings...)}, 100, now),
+			want: []string{"it has 192 dead letters.\n"},
 		},
 		"dead letters of old": {
 			now: at(counts(0, 0), letters, 100, now), before: at(counts(0, 0), operate.Queue{}, 100, now.Add(-10*time.Second)),

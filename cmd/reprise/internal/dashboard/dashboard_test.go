@@ -134,10 +134,12 @@ func (s *served) create(name string, attributes map[string]string) {
 }
 
 // send sends a message, and returns its id.
-func (s *served) send(queue, body string) string {
+func (s *served) send(queue, body string) string { return s.sendLater(queue, body, 0) }
+
+func (s *served) sendLater(queue, body string, seconds int32) string {
 	s.t.Helper()
 	at := s.URL + account + queue
-	out, err := s.client.SendMessage(s.t.Context(), &sqs.SendMessageInput{QueueUrl: &at, MessageBody: &body})
+	out, err := s.client.SendMessage(s.t.Context(), &sqs.SendMessageInput{QueueUrl: &at, MessageBody: &body, DelaySeconds: seconds})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -10,6 +10,20 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
+// TestDueOfNothing: a sentence says that nothing is hidden, in place of a table of zeros.
+func TestDueOfNothing(t *testing.T) {
+	for hidden, want := range map[int]string{0: "No message is hidden", 1: "<table"} {
+		var b bytes.Buffer
+		due := admin.Due{Complete: true, Spans: []admin.SpanOfDue{{Within: "minute"}, {Within: "hour", Messages: hidden}}}
+		if err := parse(pages)["queue"].ExecuteTemplate(&b, "due", frame{Data: due}); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); !strings.Contains(text, want) || strings.Contains(text, "<table") == (hidden == 0) {
+			t.Errorf("%d hidden: %s", hidden, text)
+		}
+	}
+}
+
 // TestDueOfLeases: messages that a consumer holds are not said to come when their lease ends, and those that wait for
 // a retry are.
 func TestDueOfLeases(t *testing.T) {

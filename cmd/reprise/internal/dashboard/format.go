@@ -38,7 +38,7 @@ var functions = template.FuncMap{
 	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 	"clock":   func(at time.Time) string { return at.UTC().Format("15:04:05.000") },
 	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"plural":  plural.Of[int],
+	"plural":  counted,
 	"queue":   queueURL,
 	"deadURL": deadURL,
 	"sum": func(counts ...int) (n int) {
@@ -85,6 +85,12 @@ func grouped(n int64) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
+}
+
+// counted is a count in words, with commas between thousands.
+func counted(n int, noun string) string {
+	_, word, _ := strings.Cut(plural.Of(n, noun), " ")
+	return grouped(int64(n)) + " " + word
 }
 
 // rateText is a number a second; a dash if it is not known.

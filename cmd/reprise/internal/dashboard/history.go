@@ -16,6 +16,7 @@ type series struct {
 	At       []float64  `json:"at"` // seconds
 	Visible  []*float64 `json:"visible"`
 	InFlight []*float64 `json:"inFlight"`
+	Delayed  []*float64 `json:"delayed"`
 	Backoff  []*float64 `json:"backoff"`
 	Oldest   []*float64 `json:"oldest"` // the age of the oldest message in seconds
 	In       []*float64 `json:"in"`     // per second, as those below
@@ -63,6 +64,7 @@ func (s *series) add(row *admin.Row, now, before *admin.Stats) {
 	s.At = append(s.At, float64(row.At.UnixMilli())/1000)
 	s.Visible = append(s.Visible, number(row.Visible))
 	s.InFlight = append(s.InFlight, number(row.InFlight))
+	s.Delayed = append(s.Delayed, number(row.Delayed))
 	s.Backoff = append(s.Backoff, number(row.Backoff))
 	var oldest *float64
 	if row.Visible != nil {
@@ -96,7 +98,7 @@ func (s *series) cut(keep int) {
 }
 
 func (s *series) figures() []*[]*float64 {
-	return []*[]*float64{&s.Visible, &s.InFlight, &s.Backoff, &s.Oldest, &s.In, &s.Out, &s.Failed, &s.Retried, &s.Dead}
+	return []*[]*float64{&s.Visible, &s.InFlight, &s.Delayed, &s.Backoff, &s.Oldest, &s.In, &s.Out, &s.Failed, &s.Retried, &s.Dead}
 }
 
 // after returns the figures that are newer, which do not change any more.

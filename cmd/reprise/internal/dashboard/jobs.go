@@ -13,7 +13,6 @@ import (
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 )
 
 // Jobs of a dead-letter queue: the form of its page starts them, and its table shows them.
@@ -30,7 +29,7 @@ func (t jobTable) Offer(job admin.Job) string {
 	if !canCarryOut(job, t.Now) {
 		return ""
 	}
-	return strings.ToUpper(job.Action[:1]) + job.Action[1:] + " " + plural.Of(job.Done, "letter")
+	return strings.ToUpper(job.Action[:1]) + job.Action[1:] + " " + counted(job.Done, "letter")
 }
 
 // CarryOutURL takes the form with that button.
@@ -195,13 +194,13 @@ func (v *view) counted(job admin.Job) (string, error) {
 		case j.State != admin.JobRunning:
 			left := ""
 			for why, n := range j.Left {
-				left += "; " + plural.Of(n, "letter") + " would be left: letters that " + why
+				left += "; " + counted(n, "letter") + " would be left: letters that " + why
 			}
 			edited := ""
 			if !j.Edit.IsZero() {
 				edited = ", " + grouped(int64(j.Edited)) + " of them edited"
 			}
-			return plural.Of(j.Matched, "letter") + " of " + grouped(int64(j.Looked)) + " match; " + grouped(int64(j.Done)) + " would be " + participles[j.Action] + edited + left + ".", nil
+			return counted(j.Matched, "letter") + " of " + grouped(int64(j.Looked)) + " match; " + grouped(int64(j.Done)) + " would be " + participles[j.Action] + edited + left + ".", nil
 		case time.Now().After(deadline):
 			return job.ID + " counts: its progress is below and on the page Dead letters.", nil
 		}

@@ -156,7 +156,7 @@ func sendMessages(v *view) (string, error) {
 		}
 		sent, err := v.api.Send(v.Context(), queue, m)
 		if err != nil {
-			return "", fmt.Errorf("%s sent, then: %w", plural.Of(i, "message"), err)
+			return "", fmt.Errorf("%s sent, then: %w", counted(i, "message"), err)
 		}
 		id = sent.ID
 	}

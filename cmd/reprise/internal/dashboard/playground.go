@@ -147,7 +147,7 @@ func (p *played) Findings() (all []attention) {
 		case plan.Warning:
 			l = levelWarning
 		}
-		all = append(all, attention{Level: l, Text: f.Problem, Remedy: f.Remedy})
+		all = append(all, attention{Level: l, Text: f.Problem, Remedy: sentence(f.Remedy)})
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -71,8 +72,16 @@ func (e *noQueueError) Error() string {
 	return "This process knows no queue " + strconv.Quote(e.name) + ". It may have been deleted."
 }
 
-// queue finds a queue in what was asked for last.
+// queue finds a queue in what was asked for last, or in what is asked now: it may be new.
 func (v *view) queue(name string) (*queueView, error) {
+	q, err := v.queueOfSample(name)
+	if _, unknown := errors.AsType[*noQueueError](err); unknown && v.samples.take(v.Context(), v.samples.anew) == nil {
+		return v.queueOfSample(name)
+	}
+	return q, err
+}
+
+func (v *view) queueOfSample(name string) (*queueView, error) {
 	now, before, err := v.samples.latest(v.Context())
 	if err != nil {
 		return nil, err

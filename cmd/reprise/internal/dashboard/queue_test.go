@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 )
@@ -18,6 +19,10 @@ func TestQueue(t *testing.T) {
 	if got.StatusCode != 200 || !strings.Contains(got.text, "<h1>orders</h1>") || !strings.Contains(got.text, `data-figures="/ui/queues/orders/figures"`) {
 		t.Fatalf("%d %s", got.StatusCode, got.text)
 	}
+	if got := s.do("GET", "/ui/queues/orders/due", nil); got.StatusCode != 200 || !strings.Contains(got.text, "No message is hidden") {
+		t.Errorf("what comes due of messages that are visible: %d %s", got.StatusCode, got.text)
+	}
+	s.sendLater("orders", `{"customer":43}`, 600)
 	if got := s.do("GET", "/ui/queues/orders/due", nil); got.StatusCode != 200 || strings.Count(got.text, "<tr>") != 5 || strings.Contains(got.text, "<html") {
 		t.Errorf("what comes due: %d %s", got.StatusCode, got.text)
 	}
@@ -30,6 +35,19 @@ func TestQueue(t *testing.T) {
 	}
 	if got := s.do("GET", "/ui/queues/nothing", nil); got.StatusCode != 404 || !strings.Contains(got.text, "This process knows no queue") {
 		t.Errorf("a queue that does not exist: %d %s", got.StatusCode, got.text)
+	}
+}
+
+// TestNewQueue: the page of a queue that was created a moment ago is there.
+func TestNewQueue(t *testing.T) {
+	s := serve(t, nil)
+	if got := s.do("GET", "/ui/queues/new", nil); got.StatusCode != 404 {
+		t.Fatalf("before: %d", got.StatusCode)
+	}
+	s.create("new", nil)
+	time.Sleep(300 * time.Millisecond) // longer than the sample is young
+	if got := s.do("GET", "/ui/queues/new", nil); got.StatusCode != 200 || !strings.Contains(got.text, "<h1>new</h1>") {
+		t.Errorf("%d %s", got.StatusCode, got.text)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 type sampler struct {
 	api   *admin.Client
 	every time.Duration
+	// anew is how old the last sample has to be for another one to be taken for a queue that it lacks.
+	anew time.Duration
 
 	taking  sync.Mutex // held while a sample is taken
 	mu      sync.Mutex
@@ -29,6 +31,8 @@ const (
 	// ownEvery and sqsEvery are the times between two samples.
 	ownEvery = 2 * time.Second
 	sqsEvery = 5 * time.Second
+	// ownAnew is short, since a queue may just have been created, and bounds what requests for absent queues cost.
+	ownAnew = 250 * time.Millisecond
 	// restAfter is how long nobody has to look before the sampler rests.
 	restAfter = time.Minute
 	// maxGap is the longest time between two samples of which a chart shows the rates: it was not looked in between.
@@ -40,9 +44,9 @@ const (
 )
 
 func newSampler(api *admin.Client, own bool) *sampler {
-	s := &sampler{api: api, every: sqsEvery, quit: make(chan struct{})}
+	s := &sampler{api: api, every: sqsEvery, anew: sqsEvery, quit: make(chan struct{})}
 	if own {
-		s.every = ownEvery
+		s.every, s.anew = ownEvery, ownAnew
 	}
 	return s
 }

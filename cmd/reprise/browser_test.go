@@ -265,7 +265,8 @@ func (b *tab) checkLayout(what string) {
 			if (!e.checkVisibility() || box.width <= 1 || e.closest('.visually-hidden, .skip, thead, .u-wrap')) continue;
 			const style = getComputedStyle(e);
 			const ownText = [...e.childNodes].some(n => n.nodeType === 3 && n.nodeValue.trim());
-			if (ownText && /hidden|clip/.test(style.overflowX) && e.scrollWidth > e.clientWidth + 1 && !e.closest('[title]')) found.push('cut off: ' + name(e));
+			const cutOff = /hidden|clip/.test(style.overflowX) && e.scrollWidth > e.clientWidth + 1 || /hidden|clip/.test(style.overflowY) && e.scrollHeight > e.clientHeight + 1;
+			if (ownText && cutOff && !e.closest('[title]')) found.push('cut off: ' + name(e));
 			if (e.matches('button, input, select, textarea, summary, nav a, a.button') && !e.matches('[type=hidden]') && (box.height < 24 || box.width < 24) && !e.closest('label')) found.push('small: ' + Math.round(box.width) + ' by ' + Math.round(box.height) + ': ' + name(e));
 		}
 		return found;

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 // waitingMessages is how many messages the tests of large queues send. REPRISE_WAITING is their number.
@@ -30,11 +32,17 @@ func TestDashboardBacklog(t *testing.T) {
 		t.Parallel()
 	}
 	chromium(t)
-	p := startCommand(t, environment(), withoutRace(t), "serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "orders,dead-letter=orders-dead")
+	p := startCommand(t, environment(), withoutRace(t), "serve", "--memory", "--addr", "127.0.0.1:0", "--queue", "orders,dead-letter=orders-dead", "--queue", "mails")
 	endpoint := p.await("SQS endpoint")
 	began := time.Now()
 	sendBatches(t, endpoint, "orders", n, orderEntry)
 	t.Logf("%d messages sent in %v", n, time.Since(began).Round(time.Millisecond))
+	sendBatches(t, endpoint, "orders-dead", n/10, deadOrderEntry)
+	sendBatches(t, endpoint, "mails", n/10, func(i int) types.SendMessageBatchRequestEntry {
+		e := orderEntry(i)
+		e.DelaySeconds = int32(60 + i%800)
+		return e
+	})
 	b := newTab(t, endpoint)
 	timed := func(what string, do func()) {
 		t.Helper()
@@ -66,16 +74,24 @@ func TestDashboardBacklog(t *testing.T) {
 		b.open("/ui/queues/orders?text=nowhere")
 		b.await("the answer", "document.querySelector('#list .empty')?.textContent.includes('atch')")
 	})
-	timed("what comes due", func() {
-		b.open("/ui/queues/orders")
-		b.await("the table", "document.querySelector('#due ~ div table')")
-	})
 	timed("a message", func() {
+		b.open("/ui/queues/orders")
+		b.await("50 messages", shown+" === 50")
 		b.open(eval[string](b, "document.querySelector('#list tbody a').getAttribute('href')"))
 		b.awaitText("visible")
 	})
 	timed("its story", func() { b.awaitText("is here") })
-	b.lookAt("backlog", map[string]string{"overview": "/", "queue": "/ui/queues/orders", "dead": "/ui/dead", "local": "/ui/local"})
+	timed("what comes due of those that are delayed", func() {
+		b.open("/ui/queues/mails")
+		b.await("the table", "document.querySelector('#due ~ div table')")
+	})
+	timed("the dead letters by reason", func() {
+		b.open("/ui/dead/orders-dead")
+		b.await("samples", "document.querySelector('.sample')")
+	})
+	b.lookAt("backlog", map[string]string{
+		"overview": "/", "queue": "/ui/queues/orders", "delayed": "/ui/queues/mails", "dead": "/ui/dead", "letters": "/ui/dead/orders-dead", "local": "/ui/local",
+	})
 }
 
 // withCommas is a number as pages show it.

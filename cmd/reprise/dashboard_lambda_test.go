@@ -42,4 +42,5 @@ Resources:
 	}
 	b.open("/ui/lambda?function=charge")
 	b.awaitText("Log of charge")
+	b.checkWeight("Lambda", "/ui/lambda?function=charge")
 }

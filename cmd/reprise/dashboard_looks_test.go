@@ -82,18 +82,25 @@ func TestDashboardLooks(t *testing.T) {
 		t.Parallel()
 		target := newOrderTarget(t)
 		_, endpoint := upWithDashboard(t, target.URL)
-		if _, err := client(endpoint).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(longName), Attributes: map[string]string{
-			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dead","maxReceiveCount":"1"}`,
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		sendBatches(t, endpoint, longName, 1000, orderEntry)
 		sendBatches(t, endpoint, "orders-dead", 300, deadOrderEntry)
 		target.down.Store(true)
 		sendBatches(t, endpoint, "orders", 4000, orderEntry)
 		b := newTab(t, endpoint)
 		b.open("/")
 		b.awaitText("the breaker is open: outage since ")
+		if *update { // the pictures of the README
+			b.awaitText("for 12s") // until there are rates
+			for _, scheme := range []string{"light", "dark"} {
+				b.look(1440, scheme)
+				b.picture("../../docs/dashboard-outage-1440-" + scheme + ".png")
+			}
+		}
+		if _, err := client(endpoint).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(longName), Attributes: map[string]string{
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:orders-dead","maxReceiveCount":"1"}`,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		sendBatches(t, endpoint, longName, 1000, orderEntry)
 		b.open("/ui/dead/orders-dead")
 		b.await("samples of letters", "document.querySelector('.sample')")
 		letter := eval[string](b, "document.querySelector('.sample').getAttribute('href')")

@@ -179,6 +179,7 @@ func sendJSON(t *testing.T, endpoint, queue, body string, story map[string]any) 
 var (
 	anyID      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	anySeconds = regexp.MustCompile(` +\d+s  `) // a column
+	anyClient  = regexp.MustCompile(`operator at 127\.0\.0\.1:\d+`)
 	anyJob     = regexp.MustCompile(`job-[A-Z2-7]{12}`)
 	anyTime    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
@@ -186,6 +187,7 @@ var (
 // stable is text without what differs from run to run.
 func (s *session) stable(text string) string {
 	text = anyID.ReplaceAllString(text, "ID")
+	text = anyClient.ReplaceAllString(text, "operator at ADDRESS")
 	text = anyJob.ReplaceAllString(text, "JOB")
 	text = anySeconds.ReplaceAllString(text, " Ns  ")
 	return anyTime.ReplaceAllString(text, "TIME")

@@ -116,7 +116,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(a.demo(), a.serve(), a.up(), a.run(), a.send("reprise"), a.redrive(), a.lambda(), a.backup(), a.check(), a.health(), a.version())
 	root.AddCommand(a.plan(), a.queues(), a.peek(), a.search(), a.dead(), a.move(), a.purge(), a.trace(), a.benchCommand())
-	root.AddCommand(a.top(), a.stats(), a.jobs(), a.consumers(), a.tail(), a.concurrency(), a.rate())
+	root.AddCommand(a.top(), a.stats(), a.timeline(), a.jobs(), a.consumers(), a.tail(), a.concurrency(), a.rate())
 	root.AddCommand(a.keyActions()...)
 	root.AddCommand(a.configCommand())
 	root.AddCommand(a.simulate())

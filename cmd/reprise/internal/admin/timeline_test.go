@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,18 +249,18 @@ func TestTimelineOfFindings(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		t.Run(fmt.Sprintf("own=%t", own), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				letters, asked := "0", 0
+				var letters, asked atomic.Int64
 				events := new(admin.Events)
 				cfg := admin.Config{
 					Version: "v1", Events: events, Logger: slog.New(slog.DiscardHandler), Consumers: func() []admin.Running { return nil },
 					Queues: func(context.Context) ([]operate.Described, bool, error) {
-						asked++
+						asked.Add(1)
 						return []operate.Described{
 							{URL: queueURL + "orders", Attributes: map[string]string{
 								"QueueArn": "arn:aws:sqs:us-east-1:000000000000:orders", "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600",
 								"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":100}`,
 							}},
-							{URL: queueURL + "dead", Attributes: map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:000000000000:dead", "MessageRetentionPeriod": "1209600", "ApproximateNumberOfMessages": letters}},
+							{URL: queueURL + "dead", Attributes: map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:000000000000:dead", "MessageRetentionPeriod": "1209600", "ApproximateNumberOfMessages": fmt.Sprint(letters.Load())}},
 						}, true, nil
 					},
 				}
@@ -270,28 +271,28 @@ func TestTimelineOfFindings(t *testing.T) {
 				}
 				api := admin.New(cfg)
 				api.Start()
-				step := func(n string) {
+				step := func(n int64) {
 					synctest.Wait()
-					letters = n
+					letters.Store(n)
 					time.Sleep(time.Minute)
 				}
-				step("0")
-				step("1")
-				step("12")
-				step("0")
+				step(0)
+				step(1)
+				step(12)
+				step(0)
 				synctest.Wait()
 				if err := api.Stop(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				before := asked
+				before := asked.Load()
 				time.Sleep(time.Minute)
-				if asked != before {
+				if asked.Load() != before {
 					t.Error("it looks after its stop")
 				}
 				if !own {
 					expect(t, "findings", admin.Remembered(events), " start: ")
-					if asked != 0 {
-						t.Errorf("queues of others were asked about %d times", asked)
+					if asked.Load() != 0 {
+						t.Errorf("queues of others were asked about %d times", asked.Load())
 					}
 					return
 				}
@@ -300,10 +301,76 @@ func TestTimelineOfFindings(t *testing.T) {
 					"dead finding: A problem began: it has 1 dead letter.",
 					" start: The process started, version v1",
 				)
-				if asked < 40 || asked > 50 {
-					t.Errorf("the queues were looked at %d times in four minutes", asked)
+				if n := asked.Load(); n < 40 || n > 50 {
+					t.Errorf("the queues were looked at %d times in four minutes", n)
 				}
 			})
 		})
 	}
+}
+
+// failingReceives is SQS, whose receives fail as long as err is not nil.
+type failingReceives struct {
+	reprise.Client
+	err atomic.Pointer[error]
+}
+
+func (f *failingReceives) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	if err := f.err.Load(); err != nil {
+		return nil, *err
+	}
+	select {
+	case <-time.After(20 * time.Second):
+	case <-ctx.Done():
+	}
+	return &sqs.ReceiveMessageOutput{}, ctx.Err()
+}
+
+func (f *failingReceives) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:000000000000:orders", "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}}, nil
+}
+
+// TestTimelineOfConsumers: a consumer that cannot receive is a problem that begins and ends, on AWS too.
+func TestTimelineOfConsumers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := new(failingReceives)
+		denied := errors.New("AccessDenied: not authorized to perform sqs:ReceiveMessage")
+		client.err.Store(&denied)
+		events := new(admin.Events)
+		handler := reprise.HandlerFunc(func(context.Context, *reprise.Message) error { return nil })
+		consumer, err := reprise.New(client, queueURL+"orders", handler, reprise.Config{Logger: slog.New(slog.DiscardHandler), Observer: events.Observer(queueURL + "orders")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- consumer.Run(ctx) }()
+		api := admin.New(admin.Config{Version: "v1", Events: events, Logger: slog.New(slog.DiscardHandler), Consumers: func() []admin.Running {
+			return []admin.Running{{URL: queueURL + "orders", Consumer: consumer}}
+		}})
+		time.Sleep(time.Second)
+		api.Start()
+		time.Sleep(10 * time.Minute)
+		client.err.Store(nil)
+		time.Sleep(10 * time.Minute)
+		if err := api.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		var problems []admin.TimelineEntry
+		for _, e := range admin.Remembered(events) {
+			if strings.Contains(e.Text, "A problem ") {
+				problems = append(problems, e)
+			}
+		}
+		expect(t, "problems", problems, "orders finding: A problem ended after 1", "orders finding: A problem began: ")
+		for _, e := range problems {
+			if !strings.Contains(e.Text, "AccessDenied") {
+				t.Errorf("no error in %s", e.Text)
+			}
+		}
+	})
 }

@@ -108,6 +108,12 @@ func TestReload(t *testing.T) {
 	rewrite(t, file, "log-level: debug\n"+head+queue("goes", "new"))
 	p.await("configuration reloaded")
 	target.await(t, func() bool { return target.accepted["goes/new second"] == 1 })
+	timeline := reprise(t, "", "timeline", "--admin", endpoint).stdout
+	for _, want := range []string{"The configuration was read again: 3 queues, of which 1 unchanged", "The configuration was not read again, or not as a whole: ", "The configuration was read again: 1 queue, of which 0 unchanged"} {
+		if !strings.Contains(timeline, want) {
+			t.Errorf("the timeline does not say %q: %s", want, timeline)
+		}
+	}
 	p.signal(syscall.SIGTERM)
 	code, output := p.wait()
 	for _, want := range []string{"queues=3 unchanged=1", "queues=1 unchanged=0", "takes effect at the next start\" setting=log-level"} {

@@ -261,6 +261,7 @@ func TestTimelineOfFindings(t *testing.T) {
 								"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":100}`,
 							}},
 							{URL: queueURL + "dead", Attributes: map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:000000000000:dead", "MessageRetentionPeriod": "1209600", "ApproximateNumberOfMessages": fmt.Sprint(letters.Load())}},
+							{URL: queueURL + "deleted", Problem: "there is no such queue"},
 						}, true, nil
 					},
 				}

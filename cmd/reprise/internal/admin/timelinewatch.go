@@ -90,7 +90,9 @@ func (a *API) lookForProblems(ctx context.Context) {
 		}
 		for _, q := range operate.Queues(described, retry.Policy{}, plan.Settings{}, complete) {
 			for _, f := range q.Findings {
-				a.see(q.URL, f.Code, f.Problem)
+				if f.Code != operate.CodeUnreadable { // the queue has been deleted meanwhile
+					a.see(q.URL, f.Code, f.Problem)
+				}
 			}
 		}
 	}

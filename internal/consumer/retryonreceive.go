@@ -10,6 +10,7 @@ import (
 // earlyRetries is empty and ready to use.
 type earlyRetries struct {
 	until map[string]time.Time // by id: when the message is forgotten if it was not received
+	full  time.Time            // until then none is forgotten, at least: see add
 }
 
 const (
@@ -54,17 +55,30 @@ func (c *Machine) retryEarly(d *Delivery, now time.Time) {
 
 // add remembers a message, and reports whether there was room for it.
 func (e *earlyRetries) add(id string, now time.Time) bool {
-	if _, again := e.until[id]; !again && len(e.until) >= maxEarlyRetries {
-		maps.DeleteFunc(e.until, func(_ string, until time.Time) bool { return until.Before(now) })
-		if len(e.until) >= maxEarlyRetries {
-			return false
-		}
+	if _, again := e.until[id]; !again && len(e.until) >= maxEarlyRetries && !e.makeRoom(now) {
+		return false
 	}
 	if e.until == nil {
 		e.until = make(map[string]time.Time)
 	}
 	e.until[id] = now.Add(earlyRetryFor)
 	return true
+}
+
+// makeRoom forgets the messages whose time is over, and reports whether there were some. Where a million are refused
+// one after the other it does not look at all that are remembered for each.
+func (e *earlyRetries) makeRoom(now time.Time) bool {
+	if !now.After(e.full) {
+		return false
+	}
+	maps.DeleteFunc(e.until, func(_ string, until time.Time) bool { return until.Before(now) })
+	e.full = now.Add(earlyRetryFor)
+	for _, until := range e.until {
+		if until.Before(e.full) {
+			e.full = until
+		}
+	}
+	return len(e.until) < maxEarlyRetries
 }
 
 // take forgets a message, and reports whether it was remembered and its time is not over.

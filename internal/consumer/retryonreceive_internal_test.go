@@ -26,8 +26,24 @@ func TestEarlyRetriesAreBounded(t *testing.T) {
 	if c.RetryOnReceive("at the end of the hour") {
 		t.Error("messages are forgotten before their hour is over")
 	}
+	for range 100_000 { // each at the cost of a look, or this takes half a minute
+		if c.RetryOnReceive("refused") {
+			t.Fatal("a message is remembered for which there is no room")
+		}
+	}
 	at(c, earlyRetryFor+time.Second)
 	if !c.RetryOnReceive("new") || len(c.early.until) != 2 { // beside the one that was named again
 		t.Errorf("%d messages are remembered after an hour, want 2", len(c.early.until))
+	}
+	for n := range maxEarlyRetries - 2 {
+		c.RetryOnReceive(fmt.Sprint("later ", n))
+	}
+	c.RetryWhenDue("later 9")
+	if !c.RetryOnReceive("in its place") || c.RetryOnReceive("one too many") {
+		t.Error("a message that is not waited for any more makes no room, or for more than one")
+	}
+	at(c, earlyRetryFor+31*time.Minute)
+	if !c.RetryOnReceive("when the one that was named again is forgotten") {
+		t.Error("the first that is forgotten makes no room")
 	}
 }

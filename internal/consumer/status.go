@@ -91,6 +91,10 @@ func (c *Machine) String() string {
 // Status returns what the consumer is doing at now.
 func (c *Machine) Status(now time.Time) Status {
 	health, problem := c.healthNow(now)
+	inBackoff, lastProblem := c.memory.InBackoff(now), ""
+	if inBackoff > 0 { // else every note would be read once more, in vain
+		lastProblem = c.memory.LastProblem(now)
+	}
 	return Status{
 		Health:         health,
 		Problem:        problem,
@@ -98,8 +102,8 @@ func (c *Machine) Status(now time.Time) Status {
 		Waiting:        c.waiting,
 		Settling:       c.settling,
 		Processing:     len(c.held),
-		InBackoff:      c.memory.InBackoff(now),
-		BackoffProblem: c.memory.LastProblem(now),
+		InBackoff:      inBackoff,
+		BackoffProblem: lastProblem,
 		InFlight:       c.inFlight(now),
 		Pollers:        len(c.pollers),
 		Concurrency:    c.concurrency,

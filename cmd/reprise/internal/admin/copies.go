@@ -2,8 +2,10 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/sqsserver"
@@ -43,8 +45,8 @@ func (a *API) queuesOf(c *Running) (names []string) {
 // retryCopy retries the copy with that id, if the process's own server delays it, and reports whether it does.
 func (a *API) retryCopy(c *Running, id string) bool {
 	for _, queue := range a.queuesOf(c) {
-		if info, err := a.cfg.Server.Message(queue, id); err == nil && a.isDelayedCopy(queue, &info) {
-			return a.exposeCopy(c, queue, &info)
+		if info, err := a.cfg.Server.Message(queue, id); err == nil && mayBeDelayedCopy(&info) && a.waits(queue, &info) {
+			return c.RetryOnReceive(id) && a.cfg.Server.Release(queue, id) == nil
 		}
 	}
 	return false
@@ -60,10 +62,14 @@ func (a *API) retryCopies(c *Running) (retried, left int) {
 				break
 			}
 			for i := range infos {
-				after = infos[i].Number
+				info := &infos[i]
+				after = info.Number
 				switch {
-				case !a.isDelayedCopy(queue, &infos[i]):
-				case a.exposeCopy(c, queue, &infos[i]):
+				case !mayBeDelayedCopy(info):
+				case !c.RetryOnReceive(info.ID): // before its history is read: of a million most are refused
+					left++
+				case !a.waits(queue, info): // it is due, so nothing changes by what the consumer was told
+				case a.cfg.Server.Release(queue, info.ID) == nil:
 					retried++
 				default:
 					left++
@@ -77,17 +83,17 @@ func (a *API) retryCopies(c *Running) (retried, left int) {
 	return retried, left
 }
 
-// isDelayedCopy reports whether a message is a copy that its queue delays until its retry.
-func (a *API) isDelayedCopy(queue string, info *sqsserver.MessageInfo) bool {
-	if info.State != sqsserver.Delayed {
-		return false
-	}
-	m := messageOf(queue, info)
-	return m.WaitsAsCopy(a.cfg.Server.Now())
+// mayBeDelayedCopy reports whether a queue delays a message that has a history: waits says more, and takes longer.
+func mayBeDelayedCopy(info *sqsserver.MessageInfo) bool {
+	return info.State == sqsserver.Delayed && slices.ContainsFunc(info.Attributes, func(a sqsserver.MessageAttribute) bool {
+		return a.Name == reprise.HistoryAttribute
+	})
 }
 
-func (a *API) exposeCopy(c *Running, queue string, info *sqsserver.MessageInfo) bool {
-	return c.RetryOnReceive(info.ID) && a.cfg.Server.Release(queue, info.ID) == nil
+// waits reports whether a message is a copy that is not yet due.
+func (a *API) waits(queue string, info *sqsserver.MessageInfo) bool {
+	m := messageOf(queue, info)
+	return m.WaitsAsCopy(a.cfg.Server.Now())
 }
 
 // LeftText says how many copies wake has left, and why; empty: none.

@@ -63,9 +63,11 @@ type Calls struct {
 // describeTimeout bounds how long statistics wait for SQS: the consumers are shown without it.
 const describeTimeout = 5 * time.Second
 
-func (a *API) stats(r *http.Request) (Stats, error) {
+func (a *API) stats(r *http.Request) (Stats, error) { return a.takeStats(r.Context()), nil }
+
+func (a *API) takeStats(ctx context.Context) Stats {
 	s := Stats{At: time.Now().UTC(), Since: a.since.UTC(), Queues: []QueueStats{}, Consumers: []ConsumerStats{}}
-	ctx, cancel := context.WithTimeout(r.Context(), describeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	described, complete, err := a.cfg.Queues(ctx)
 	if err != nil {
@@ -86,7 +88,7 @@ func (a *API) stats(r *http.Request) (Stats, error) {
 	for _, running := range a.cfg.Consumers() {
 		s.Consumers = append(s.Consumers, a.consumerStats(running))
 	}
-	return s, nil
+	return s
 }
 
 func (a *API) consumerStats(running Running) ConsumerStats {

@@ -249,7 +249,8 @@ func TestTimelineOfFindings(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		t.Run(fmt.Sprintf("own=%t", own), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var letters, asked atomic.Int64
+				var letters, asked, received, waiting atomic.Int64
+				since := time.Now()
 				events := new(admin.Events)
 				cfg := admin.Config{
 					Version: "v1", Events: events, Logger: slog.New(slog.DiscardHandler), Consumers: func() []admin.Running { return nil },
@@ -261,11 +262,18 @@ func TestTimelineOfFindings(t *testing.T) {
 								"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":100}`,
 							}},
 							{URL: queueURL + "dead", Attributes: map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:000000000000:dead", "MessageRetentionPeriod": "1209600", "ApproximateNumberOfMessages": fmt.Sprint(letters.Load())}},
+							{URL: queueURL + "alone", Oldest: since, Attributes: map[string]string{
+								"QueueArn": "arn:aws:sqs:us-east-1:000000000000:alone", "VisibilityTimeout": "30", "MessageRetentionPeriod": "345600", "ApproximateNumberOfMessages": fmt.Sprint(waiting.Load()),
+								"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":100}`,
+							}},
 							{URL: queueURL + "deleted", Problem: "there is no such queue"},
 						}, true, nil
 					},
 				}
 				if own {
+					cfg.Traffic = func() map[string]admin.Traffic {
+						return map[string]admin.Traffic{"arn:aws:sqs:us-east-1:000000000000:alone": {Received: received.Load()}}
+					}
 					server := sqsserver.New(sqsserver.Config{})
 					defer server.Close()
 					cfg.Server = server
@@ -281,6 +289,14 @@ func TestTimelineOfFindings(t *testing.T) {
 				step(1)
 				step(12)
 				step(0)
+				waiting.Store(3)
+				for range 10 { // it is received from once in a while
+					received.Add(1)
+					time.Sleep(50 * time.Second)
+				}
+				time.Sleep(time.Minute)
+				received.Add(1)
+				time.Sleep(10 * time.Second)
 				synctest.Wait()
 				if err := api.Stop(t.Context()); err != nil {
 					t.Fatal(err)
@@ -298,12 +314,14 @@ func TestTimelineOfFindings(t *testing.T) {
 					return
 				}
 				expect(t, "findings", admin.Remembered(events),
+					"alone finding: A problem ended after ",
+					"alone finding: A problem began: no consumer receives from it: the oldest of 3 messages has waited for 1",
 					"dead finding: A problem ended after 2m. It was: it has 12 dead letters.",
 					"dead finding: A problem began: it has 1 dead letter.",
 					" start: The process started, version v1",
 				)
-				if n := asked.Load(); n < 40 || n > 50 {
-					t.Errorf("the queues were looked at %d times in four minutes", n)
+				if n := asked.Load(); n < 150 || n > 170 {
+					t.Errorf("the queues were looked at %d times in 13 minutes", n)
 				}
 			})
 		})

@@ -7,8 +7,6 @@ import (
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
-	"github.com/reprise-sqs/reprise/plan"
-	"github.com/reprise-sqs/reprise/retry"
 )
 
 // Problems that nobody reports when they begin and end are looked for from time to time, without a viewer: those of
@@ -20,6 +18,13 @@ type watcher struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	known  map[problemKey]*knownProblem // those that there are now
+	// received is, by URL, how many messages were received from a queue, and since when there are so many.
+	received map[string]lastReceived
+}
+
+type lastReceived struct {
+	count int64
+	at    time.Time
 }
 
 // problemKey tells problems apart whose words change, such as a number of dead letters.
@@ -36,8 +41,9 @@ const (
 	// one part in lookShare of a processor's time.
 	lookEvery = 5 * time.Second
 	lookShare = 100
-	// codeHealth is the code of a consumer's own problem.
-	codeHealth = "health"
+	// codeHealth is the code of a consumer's own problem, and codeUnreceived that of a queue from which nobody receives.
+	codeHealth     = "health"
+	codeUnreceived = "unreceived"
 )
 
 // Start notes the start of the process, and has problems looked for until Stop.
@@ -84,17 +90,11 @@ func (a *API) lookForProblems(ctx context.Context) {
 		}
 	}
 	if a.cfg.Server != nil {
-		described, complete, err := a.cfg.Queues(ctx)
-		if err != nil { // the server is being stopped: nothing is known of what has ended
+		now := a.takeStats(ctx)
+		if now.Problem != "" { // the server is being stopped: nothing is known of what has ended
 			return
 		}
-		for _, q := range operate.Queues(described, retry.Policy{}, plan.Settings{}, complete) {
-			for _, f := range q.Findings {
-				if f.Code != operate.CodeUnreadable { // the queue has been deleted meanwhile
-					a.see(q.URL, f.Code, f.Problem)
-				}
-			}
-		}
+		a.lookAtQueues(&now)
 	}
 	for key, p := range a.watcher.known {
 		if !p.seen {
@@ -102,6 +102,32 @@ func (a *API) lookForProblems(ctx context.Context) {
 			a.cfg.Events.timeline.add(key.url, TimelineEntry{Kind: KindFinding, Text: fmt.Sprintf("A problem ended after %s. It was: %s", operate.Ago(time.Since(p.since)), p.text)})
 		}
 	}
+}
+
+// lookAtQueues sees the problems of the process's own queues.
+func (a *API) lookAtQueues(now *Stats) {
+	received := make(map[string]lastReceived, len(now.Queues))
+	for i := range now.Queues {
+		q := &now.Queues[i]
+		for _, f := range q.Queue.Findings {
+			if f.Code != operate.CodeUnreadable { // the queue has been deleted meanwhile
+				a.see(q.Queue.URL, f.Code, f.Problem)
+			}
+		}
+		if q.Traffic == nil {
+			continue
+		}
+		last, known := a.watcher.received[q.Queue.URL]
+		if !known || last.count != q.Traffic.Received {
+			last = lastReceived{q.Traffic.Received, now.At}
+		}
+		received[q.Queue.URL] = last
+		// Some receive once in a while: between two looks alone, nothing received is no problem.
+		if now.At.Sub(last.at) >= longUnreceived && q.waitsForNobody(q, now) {
+			a.see(q.Queue.URL, codeUnreceived, unreceivedText(q.Queue.Visible, now.At.Sub(q.Queue.Oldest)))
+		}
+	}
+	a.watcher.received = received
 }
 
 // begin begins a look.

@@ -123,9 +123,13 @@ func (q *QueueStats) waitsForNobody(old *QueueStats, now *Stats) bool {
 		})
 }
 
+func unreceivedText(visible int, oldest time.Duration) string {
+	return fmt.Sprintf("no consumer receives from it: the oldest of %s has waited for %s", plural.Of(visible, "message"), operate.Ago(oldest))
+}
+
 // unreceived adds that nobody receives the queue's messages.
 func (r *Row) unreceived(now time.Time) {
-	text := fmt.Sprintf("no consumer receives from it: the oldest of %s has waited for %s", plural.Of(*r.Visible, "message"), operate.Ago(now.Sub(r.Oldest)))
+	text := unreceivedText(*r.Visible, now.Sub(r.Oldest))
 	r.Problems, r.Troubles = append(r.Problems, text), append(r.Troubles, Trouble{Text: text})
 }
 

@@ -70,6 +70,8 @@ type Running struct {
 	URL, RetryLaneURL string
 	// Policy is the text of its retry policy. Default: it is not told.
 	Policy string
+	// Target is where its messages go, without secrets. Default: it is not told.
+	Target string
 	*reprise.Consumer
 }
 

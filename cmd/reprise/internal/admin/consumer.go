@@ -24,6 +24,9 @@ type Consumer struct {
 	Paused  bool   `json:"paused"`
 	// Policy is the text of its retry policy; empty: not told.
 	Policy string `json:"policy,omitempty"`
+	// Target is where its messages go: a URL without user and query, a command without arguments, a function or a
+	// queue; empty: not told.
+	Target string `json:"target,omitempty"`
 	// Concurrency is how many handlers may run at once, Rate how many may start a second; 0: any
 	// number.
 	Concurrency int     `json:"concurrency"`
@@ -136,7 +139,7 @@ func someOf(names []string) string {
 func consumerOf(running Running) Consumer {
 	s := running.Status()
 	c := Consumer{
-		Queue: operate.NameOf(running.URL), URL: running.URL, Health: s.Health.String(), Problem: s.Problem, Paused: s.Paused, Policy: running.Policy,
+		Queue: operate.NameOf(running.URL), URL: running.URL, Health: s.Health.String(), Problem: s.Problem, Paused: s.Paused, Policy: running.Policy, Target: running.Target,
 		Concurrency: s.Concurrency, Rate: s.Rate, Running: s.Running, Waiting: s.Waiting, Settling: s.Settling, InBackoff: s.InBackoff, BackoffProblem: s.BackoffProblem,
 		LastReceive: s.LastReceive.UTC(), LastSettle: s.LastSettle.UTC(), Calls: s.Calls.Total(),
 		Counts: Counts{

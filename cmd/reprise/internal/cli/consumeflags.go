@@ -301,7 +301,7 @@ func (c *consumed) consumer(pool *reprise.Pool) daemon.Consume {
 	cfg, at := c.config, c.located
 	cfg.DeadLetterURL, cfg.RetryLane.URL = at.deadLetter, at.retryLane
 	consume := daemon.Consume{
-		Client: at.client, QueueURL: at.url, Handler: c.handler, Config: cfg,
+		Client: at.client, QueueURL: at.url, Handler: c.handler, Config: cfg, Target: c.PublicPlace(),
 		Pool: pool, Share: c.Share, Settings: c.Fingerprint(cfg),
 	}
 	if closer, ok := c.target.(interface{ Close() }); ok {

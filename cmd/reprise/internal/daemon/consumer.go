@@ -15,6 +15,8 @@ type Consume struct {
 	QueueURL string
 	Handler  reprise.Handler
 	Config   reprise.Config
+	// Target is where its messages go, as operators may read it: without secrets. Default: it is not told.
+	Target string
 	// Pool has the places of the handlers, of which Share says when the queue has its turn.
 	// Default: places of its own, as many as Config.Concurrency.
 	Pool  *reprise.Pool

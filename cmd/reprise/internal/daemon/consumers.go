@@ -142,6 +142,7 @@ type Consumed struct {
 	QueueURL string
 	Client   reprise.Client
 	Config   reprise.Config // as it was given
+	Target   string
 	*reprise.Consumer
 }
 
@@ -149,7 +150,7 @@ type Consumed struct {
 func (cs *consumers) Consumed() []Consumed {
 	var found []Consumed
 	for _, c := range cs.all() {
-		found = append(found, Consumed{c.of.QueueURL, c.of.Client, c.of.Config, c.Consumer})
+		found = append(found, Consumed{c.of.QueueURL, c.of.Client, c.of.Config, c.of.Target, c.Consumer})
 	}
 	return found
 }

@@ -41,6 +41,7 @@ var functions = template.FuncMap{
 	"plural":  counted,
 	"queue":   queueURL,
 	"deadURL": deadURL,
+	"try":     tryURL,
 	"sum": func(counts ...int) (n int) {
 		for _, c := range counts {
 			n += c

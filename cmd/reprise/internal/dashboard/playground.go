@@ -5,6 +5,7 @@ import (
 	"errors"
 	"html/template"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,11 @@ var playgroundPage = page{
 		p, err := v.play()
 		return "Playground", p, err
 	},
+}
+
+// tryURL is the playground with the policy of a queue's consumer.
+func tryURL(policy, queue string) string {
+	return playgroundPath + "?" + url.Values{"policy": {policy}, "queue": {queue}}.Encode()
 }
 
 // played is a form about a policy, as it is shown, with its answer.

@@ -1,7 +1,9 @@
 package dashboard_test
 
 import (
+	"html"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,6 +53,30 @@ func TestWorkers(t *testing.T) {
 	got := s.do("POST", "/ui/workers/pause", url.Values{"queue": {"orders"}}, append(s.browser(), "Referer", s.URL+"/ui/workers")...)
 	if got.StatusCode != 200 || !strings.Contains(got.text, "<html") || !strings.Contains(got.text, `href="/ui/workers">Back`) {
 		t.Errorf("without script: %d %s", got.StatusCode, got.text)
+	}
+}
+
+// TestWorkersTargetAndPolicy: the page says where messages go and by which policy they are retried, with a link that
+// opens the policy in the playground.
+func TestWorkersTargetAndPolicy(t *testing.T) {
+	const policy = "constant(1h) jitter=none attempts=3 age=96h"
+	s := serve(t, func(cfg *admin.Config) {
+		consumers := cfg.Consumers
+		cfg.Consumers = func() []admin.Running {
+			all := consumers()
+			for i := range all {
+				all[i].Policy, all[i].Target = policy, "http://shop.example/<work>"
+			}
+			return all
+		}
+	})
+	got := s.do("GET", "/ui/workers", nil)
+	link := regexp.MustCompile(`href="(/ui/playground[?][^"]*)"[^>]*>([^<]*)<`).FindStringSubmatch(got.text)
+	if !strings.Contains(got.text, "<code>http://shop.example/&lt;work&gt;</code>") || link == nil || html.UnescapeString(link[2]) != policy {
+		t.Fatalf("the page: %q %s", link, got.text)
+	}
+	if got := s.do("GET", html.UnescapeString(link[1]), nil); got.StatusCode != 200 || !strings.Contains(got.text, ">"+policy+"</textarea>") || !strings.Contains(got.text, `<option selected>orders</option>`) {
+		t.Errorf("the playground: %d %s", got.StatusCode, got.text)
 	}
 }
 

@@ -72,6 +72,25 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestPublicPlace: those who look at a process see where messages go, and nothing that may be secret.
+func TestPublicPlace(t *testing.T) {
+	for name, test := range map[string]struct{ setting, value, want string }{
+		"a URL":                     {"url", "https://user:pa55@shop.example:8443/a%2Fb/work?token=pa55#pa55", "https://shop.example:8443/a%2Fb/work"},
+		"a plain URL":               {"url", "http://localhost/", "http://localhost/"},
+		"a program":                 {"exec", "/usr/local/bin/bill", "command /usr/local/bin/bill"},
+		"a program with arguments":  {"exec", "curl -H 'Authorization: pa55' http://x", "command curl …"},
+		"variables":                 {"worker", "KEY=pa55 B=2 python3 app.py", "command python3 …"},
+		"a variable that is quoted": {"exec", "KEY='pa55 pa55' bill", "a command"},
+		"variables alone":           {"exec", "KEY=pa55", "a command"},
+		"a program that is quoted":  {"exec", `"$PA55" x`, "a command"},
+		"a function":                {"lambda", "charge", "function charge"},
+	} {
+		if got := settingsOf(t, test.setting, test.value).PublicPlace(); got != test.want || strings.Contains(got, "pa55") {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // TestSharedSettings: a setting for all queues is no error in a queue that has no use for it,
 // and a queue's own target replaces the common one.
 func TestSharedSettings(t *testing.T) {

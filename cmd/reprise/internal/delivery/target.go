@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -309,6 +310,39 @@ func (s *Settings) Place() string {
 	}
 	return s.exec + s.worker
 }
+
+// PublicPlace returns the target for those who may look at the process, without what may be secret: the user, query and
+// fragment of a URL, and the variables and arguments of a command.
+func (s *Settings) PublicPlace() string {
+	if u, err := url.Parse(s.url); err == nil && s.url != "" {
+		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath, Opaque: u.Opaque}).String()
+	}
+	if command := s.exec + s.worker; command != "" {
+		return programOf(command)
+	}
+	return s.Place()
+}
+
+// programOf returns the program of a shell's command, without its variables and arguments, if it is easily told.
+func programOf(command string) string {
+	words := strings.Fields(command)
+	for len(words) > 0 && variable.MatchString(words[0]) {
+		words = words[1:]
+	}
+	switch {
+	case len(words) == 0 || !plainWord.MatchString(words[0]):
+		return "a command"
+	case len(words) == 1:
+		return "command " + words[0]
+	}
+	return "command " + words[0] + " …"
+}
+
+var (
+	// variable is one that is set before a command, if nothing in it is quoted: a quoted one may go on in the next word.
+	variable  = regexp.MustCompile(`^\w+=[\w./:@%+,-]*$`)
+	plainWord = regexp.MustCompile(`^[\w./+-]+$`)
+)
 
 // PolicyText returns p as text, with its defaults.
 func PolicyText(p retry.Policy) string {

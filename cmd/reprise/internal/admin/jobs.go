@@ -95,8 +95,7 @@ type job struct {
 	Job
 	request   JobRequest
 	selection operate.Selection
-	rewrite   func(operate.Message) (operate.Message, error)
-	unfit     map[string]int // messages that were left since they cannot be changed so, by the reason
+	rewriting *operate.Rewriting
 	from, to  JobQueue
 	deadOnly  bool
 	alive     int           // messages that were left for it
@@ -131,7 +130,7 @@ func (a *API) createJob(r *http.Request) (Job, error) {
 	}
 	j := &job{request: request, stop: make(chan struct{})}
 	j.selection, _ = request.Selection.Selection() // it has been checked
-	j.rewrite, _ = request.Edit.Compile()          // likewise
+	j.rewriting, _ = request.Edit.Rewriting()      // likewise
 	var err error
 	if j.from, err = a.cfg.JobQueue(r.Context(), request.Queue); err != nil {
 		return Job{}, err

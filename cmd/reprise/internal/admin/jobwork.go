@@ -11,7 +11,6 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/redrive"
-	"github.com/reprise-sqs/reprise/cmd/reprise/internal/terminal"
 	"github.com/reprise-sqs/reprise/plan"
 	"github.com/reprise-sqs/reprise/sqsserver"
 )
@@ -59,7 +58,7 @@ func (a *API) send(ctx context.Context, j *job) error {
 	}
 	if edits {
 		r.Edit = func(m *reprise.Outgoing, letter *types.Message) error {
-			after, err := j.rewrite(operate.Read(j.from.URL, *letter, j.from.Keys))
+			after, err := j.rewriting.Apply(operate.Read(j.from.URL, *letter, j.from.Keys))
 			if err == nil {
 				after.Become(m)
 			}
@@ -78,8 +77,8 @@ func (a *API) send(ctx context.Context, j *job) error {
 		for _, n := range report.Sent {
 			s.Done += n
 		}
-		for why, n := range j.unfit { // a dry run has tried them, and sent none
-			s.Left = with(s.Left, why, n)
+		if edits && r.DryRun { // it has tried them, and sent none
+			s.Left = redrive.LeaveUnfit(s.Left, j.rewriting.Unfit())
 		}
 		for _, n := range s.Left {
 			s.Failed += n
@@ -90,38 +89,9 @@ func (a *API) send(ctx context.Context, j *job) error {
 
 // fits notes what the edit changes of a message, and reports whether SQS would take the changed one.
 func (a *API) fits(j *job, m *operate.Message) bool {
-	after, err := j.rewrite(*m)
-	a.update(j, func(s *Job) {
-		switch {
-		case err != nil && s.DryRun:
-			j.unfit = with(j.unfit, redrive.Unfit+terminal.Line(err.Error(), maxExample), 1)
-		case err != nil: // the redrive counts it
-		case !operate.SameContent(m, &after):
-			if s.Edited++; s.Edited == 1 {
-				s.Example = terminal.Shorten(operate.Difference(m, &after), maxExample)
-			}
-		}
-	})
-	return err == nil
-}
-
-const (
-	// maxExample bounds the example of an edit, in bytes.
-	maxExample = 4 << 10
-	// maxUnfit bounds the reasons why messages cannot be edited: they can quote messages.
-	maxUnfit = 20
-)
-
-// with adds to a count of reasons, which has at most maxUnfit of them and one for all others.
-func with(counts map[string]int, why string, n int) map[string]int {
-	if counts == nil {
-		counts = make(map[string]int)
-	}
-	if _, has := counts[why]; !has && len(counts) >= maxUnfit {
-		why = redrive.Unfit + "there are other reasons"
-	}
-	counts[why] += n
-	return counts
+	fits := j.rewriting.Try(m)
+	a.update(j, func(s *Job) { s.Edited, s.Example = j.rewriting.Edited() })
+	return fits
 }
 
 // checkReceives refuses to receive all messages of a queue that loses some to its dead-letter queue by

@@ -57,8 +57,7 @@ A letter that somebody else has received or deleted meanwhile is not sent.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.body, "set-body", "", "take the body from this `file`, all of it; - is the standard input")
-	flags.StringArrayVar(&f.set, "set-attribute", nil, "set the attribute `name=value`; repeatable")
-	flags.StringArrayVar(&f.remove, "remove-attribute", nil, "remove the attribute of this `name`; repeatable")
+	registerAttributeChanges(flags, &f.set, &f.remove)
 	flags.StringVar(&f.to, "to", "", "`name or URL` of the queue to send it to (default: its source)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would change, and where it would be sent")
 	f.look.registerLook(cmd)
@@ -162,23 +161,16 @@ func (a *app) sendEdited(r *redrive.Redrive, e *edited, asJSON bool, t target) e
 
 // read returns what the flags change.
 func (f *editFlags) read(a *app) error {
+	var err error
 	f.changes.Remove = f.remove
-	for _, text := range f.set {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" || value == "" {
-			return usage(fmt.Errorf("--set-attribute %q is not of the form name=value: SQS has no empty values; --remove-attribute removes one", text))
-		}
-		if f.changes.Set == nil {
-			f.changes.Set = make(map[string]string)
-		}
-		f.changes.Set[name] = value
+	if f.changes.Set, err = attributeChanges(f.set); err != nil {
+		return usage(err)
 	}
 	if f.body == "" {
 		return nil
 	}
 	file := a.stdin
 	if f.body != "-" {
-		var err error
 		if file, err = os.Open(f.body); err != nil {
 			return fmt.Errorf("--set-body: %w", err)
 		}

@@ -235,6 +235,9 @@ func (a *app) printJob(j *admin.Job, words verbs) error {
 	if j.DryRun {
 		verb = words.would
 	}
+	if !j.Edit.IsZero() {
+		a.printEdited(j.Edited, j.Example, j.DryRun)
+	}
 	for _, url := range slices.Sorted(maps.Keys(j.Sent)) {
 		fmt.Fprintf(a.stdout, "%d %s to %s\n", j.Sent[url], verb, url)
 	}

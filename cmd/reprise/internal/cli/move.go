@@ -112,7 +112,8 @@ func (a *app) runMove(f *moveFlags, from, to string) error {
 		Client: l.target.client, QueueURL: l.target.url, To: target, Whole: true,
 		Max: f.look.limit, Rate: f.rate, DryRun: f.dryRun, Logger: a.logger(), Keys: l.pass.Keys,
 	}
-	report, err := a.sendBack(&r, selection, words)
+	choose(&r, selection)
+	report, err := a.sendBack(&r, words)
 	left := a.printRedrive(&r, report, err == nil, words)
 	switch {
 	case err != nil:
@@ -131,14 +132,19 @@ type verbs struct{ noun, done, would string }
 // during is what is going on, such as "messages were being moved".
 func (v verbs) during() string { return v.noun + "s were being " + v.done }
 
-// sendBack runs r for the messages that are selected, and shows the progress on a terminal.
-func (a *app) sendBack(r *redrive.Redrive, selection operate.Selection, words verbs) (redrive.Report, error) {
-	if !selection.Empty() {
-		r.Select = func(m *types.Message, now time.Time) bool {
-			letter := operate.Read(r.QueueURL, *m, r.Keys)
-			return selection.Matches(&letter, now)
-		}
+// choose has r take the messages that are selected.
+func choose(r *redrive.Redrive, selection operate.Selection) {
+	if selection.Empty() {
+		return
 	}
+	r.Select = func(m *types.Message, now time.Time) bool {
+		letter := operate.Read(r.QueueURL, *m, r.Keys)
+		return selection.Matches(&letter, now)
+	}
+}
+
+// sendBack runs r, and shows the progress on a terminal.
+func (a *app) sendBack(r *redrive.Redrive, words verbs) (redrive.Report, error) {
 	screen := terminal.New(a.stderr.file, os.Getenv)
 	defer screen.Done()
 	if screen.Live() && !r.DryRun {

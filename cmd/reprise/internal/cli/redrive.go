@@ -23,6 +23,7 @@ type redriveFlags struct {
 	task      bool
 	anyQueue  bool
 	selection selectionFlags
+	rewrite   rewriteFlags
 	aws       awsFlags
 	signing   delivery.Signing
 	job       jobFlags
@@ -52,6 +53,8 @@ which is invoked with it. Letters that have no known source, that their queue re
 or that arrive after the start stay in QUEUE, are counted, and make the exit code 3. On
 a FIFO queue the letters of their group behind them stay too.
 
+` + aboutRewrite + `
+
 ` + aboutByServer + `
 
 A letter is deleted only after SQS has confirmed the
@@ -74,6 +77,7 @@ was working on. Every look at a letter, also by --dry-run, counts as a receive.
 		Example: `  reprise redrive orders-dead --dry-run
   reprise redrive orders-dead --reason attempts --error '503' --newer-than 24h --rate 50
   reprise redrive orders-dead --max 10
+  reprise redrive orders-dead --error currency --find '"EUK"' --replace '"EUR"' --dry-run
   reprise redrive https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead --to orders`,
 		Args: cobra.ExactArgs(1),
 		RunE: run(func(args []string) error { return a.runRedrive(&f, args[0]) }),
@@ -86,6 +90,7 @@ was working on. Every look at a letter, also by --dry-run, counts as a receive.
 	flags.BoolVar(&f.task, "task", false, "have SQS itself move all letters (StartMessageMoveTask); only those that it has moved to QUEUE itself have a source, for others pass --to")
 	flags.BoolVar(&f.anyQueue, "any-queue", false, "redrive although no queue names QUEUE as its dead-letter queue")
 	f.selection.register(flags)
+	f.rewrite.register(flags)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show which letters would be sent where")
 	f.aws.register(flags)
 	f.signing.Register(flags)
@@ -107,7 +112,15 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	if err != nil {
 		return usage(err)
 	}
+	rewrite, err := f.rewrite.rewrite()
+	if err != nil {
+		return usage(err)
+	}
+	edits := !rewrite.IsZero()
 	if f.task {
+		if edits {
+			return usage(errTaskEdits)
+		}
 		if err := f.checkTask(); err != nil {
 			return usage(err)
 		}
@@ -118,7 +131,7 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 			return usage(errors.New("--task has SQS move the letters, and --job a process: use one of them"))
 		}
 		return a.runJob(&f.job, f.aws, &f.selection, admin.JobRequest{
-			Action: admin.JobRedrive, Queue: queue, To: f.to, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, AnyQueue: f.anyQueue, Force: true,
+			Action: admin.JobRedrive, Queue: queue, To: f.to, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, AnyQueue: f.anyQueue, Force: true, Edit: rewrite,
 		}, words)
 	}
 	logger := a.logger()
@@ -156,13 +169,23 @@ func (a *app) runRedrive(f *redriveFlags, queue string) error {
 	}
 	if len(keys) == 0 { // the server does not know them
 		done, err := a.redriveByServer(serverQueues{client, endpoint.URL, r.QueueURL, r.To}, admin.JobRequest{
-			Action: admin.JobRedrive, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, AnyQueue: true,
+			Action: admin.JobRedrive, Limit: f.most, Rate: f.rate, DryRun: f.dryRun, AnyQueue: true, Edit: rewrite, Force: edits,
 		}, &f.selection, words)
 		if done || err != nil {
 			return err
 		}
 	}
-	report, err := a.sendBack(&r, selection, words)
+	choose(&r, selection)
+	var changes *editing
+	if edits {
+		if changes, err = edit(&r, rewrite); err != nil {
+			return usage(err)
+		}
+	}
+	report, err := a.sendBack(&r, words)
+	if edits {
+		changes.finish(a, &report)
+	}
 	left := a.printRedrive(&r, report, err == nil, words)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -143,5 +144,42 @@ func TestRewriteIsLogged(t *testing.T) {
 	}
 	if none := (operate.Rewrite{}).WithoutContent(); !none.IsZero() {
 		t.Errorf("of nothing: %+v", none)
+	}
+}
+
+// TestRewriting: what was tried is counted, with one example and a bounded number of reasons.
+func TestRewriting(t *testing.T) {
+	w, err := operate.Rewrite{Find: `^\w+$`}.Rewriting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"a-b", "c", "d x"} {
+		if m := (operate.Message{Body: body}); w.Try(&m) != (body != "c") {
+			t.Errorf("%q: the wrong answer", body)
+		}
+	}
+	if n, example := w.Edited(); n != 0 || example != "" {
+		t.Errorf("%d differ, such as %q, and none does", n, example)
+	}
+	if diff := cmp.Diff(map[string]int{"the new body is empty: SQS has no empty messages": 1}, w.Unfit()); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	if w, err = (operate.Rewrite{Find: "x", Replace: "y", Set: map[string]string{"k": "v"}}).Rewriting(); err != nil {
+		t.Fatal(err)
+	}
+	full := make(map[string]operate.Attribute)
+	for i := range operate.MaxAttributes {
+		full[fmt.Sprint("a", i)] = operate.Attribute{Type: "String", Value: "v"}
+	}
+	for i := range 30 { // each has a reason of its own
+		full[fmt.Sprint("more", i)] = operate.Attribute{Type: "String", Value: "v"}
+		w.Try(&operate.Message{Body: "-", Attributes: full})
+	}
+	for range 2 {
+		w.Try(&operate.Message{Body: "x"})
+	}
+	unfit := w.Unfit()
+	if n, example := w.Edited(); n != 2 || !strings.Contains(example, "- x\n+ y") || len(unfit) != 21 || unfit["there are other reasons"] != 10 {
+		t.Errorf("%d differ, such as %q; %v", n, example, unfit)
 	}
 }

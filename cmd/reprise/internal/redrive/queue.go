@@ -146,6 +146,17 @@ func (p *run) unfit(l letter, err error, behind []letter) []letter {
 // Unfit begins the reason why letters were left that cannot be edited.
 const Unfit = "cannot be edited so: "
 
+// LeaveUnfit adds letters that cannot be edited, by the reason, to those that are left.
+func LeaveUnfit(left, unfit map[string]int) map[string]int {
+	if left == nil {
+		left = make(map[string]int)
+	}
+	for why, n := range unfit {
+		left[Unfit+why] += n
+	}
+	return left
+}
+
 // leaveBehind leaves the letters of l's group behind it, so that the order is kept, and returns the others. It is called
 // with p.mu held.
 func (p *run) leaveBehind(l letter, behind []letter) []letter {

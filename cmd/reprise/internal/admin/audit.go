@@ -23,7 +23,7 @@ func (a *API) audit(r *http.Request, name, queue string, how any, err error, mor
 func (a *API) auditBegin(r *http.Request, j *Job, how JobRequest) {
 	how.Edit = how.Edit.WithoutContent()
 	with, _ := json.Marshal(how) // it was read from JSON
-	a.cfg.Events.timeline.jobBegan(j, string(with))
+	a.cfg.Events.timeline.jobBegan(j)
 	a.logAction(r, how.Action, j.URL, string(with), nil, "job", j.ID)
 }
 

@@ -140,15 +140,21 @@ var port = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 func TestTimelineOfJobs(t *testing.T) {
 	s, server := withMessages(t)
 	dead := bodies(t, server, "dead")
+	s.run(`{"action":"delete","queue":"dead","all":true,"dry_run":true,"rate":1000}`)
+	entries := s.timeline("?queue=dead").Entries
+	expect(t, "a count", entries,
+		"dead job: The count of what it would delete ended: 5 looked at, 5 matched",
+		"dead job: An operator at 127.0.0.1:1 began a job: count what it would delete; all messages; at most 1000 a second",
+	)
 	job := s.run(`{"action":"delete","queue":"dead","selection":{"error":"ending in 400[0-2]"},"limit":2}`)
 	if status, text := s.call("POST", admin.Path+"queues/dead/messages/"+dead[4]+"/delete", `{}`); status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
-	entries := s.timeline("?queue=dead").Entries
+	entries = s.timeline("?queue=dead").Entries[:3]
 	expect(t, "jobs", entries,
 		"dead action: An operator at 127.0.0.1:1 deleted a message",
-		"dead job: The job delete ended: 2 looked at, 2 matched, 2 done, 0 failed",
-		`dead job: An operator at 127.0.0.1:1 began a job: delete, with {"action":"delete","queue":"dead","selection":{"error":"ending in 400[0-2]"},"limit":2}`,
+		"dead job: The job delete ended: 2 looked at, 2 matched, 2 done",
+		`dead job: An operator at 127.0.0.1:1 began a job: delete; error matches ending in 400[0-2]; at most 2`,
 	)
 	if len(entries) == 3 && (entries[0].Message != dead[4] || entries[1].Job != job.ID || entries[2].Job != job.ID) {
 		t.Errorf("the ids of %+v", entries)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
@@ -141,23 +142,47 @@ func (t *timeline) acted(name, queue, with, remote string, err error, more []any
 	t.add(queue, e)
 }
 
-// jobBegan adds the beginning of a job; with is what it was asked for with in the audit log.
-func (t *timeline) jobBegan(j *Job, with string) {
-	text := fmt.Sprintf("An operator at %s began a job: %s", j.Remote, j.Action)
+// jobBegan adds the beginning of a job, with what it was asked for with, and nothing of what it writes into messages.
+func (t *timeline) jobBegan(j *Job) {
+	deed := j.Action
 	if j.DryRun {
-		text += " (dry run)"
+		deed = "count what it would " + j.Action
 	}
-	t.add(j.URL, TimelineEntry{At: j.Created, Kind: KindJob, Text: text + ", with " + terminal.Line(with, maxSaid), Job: j.ID})
+	parts := []string{fmt.Sprintf("An operator at %s began a job: %s", j.Remote, deed)}
+	if words := j.With.Words(); words != "" {
+		parts = append(parts, words)
+	} else {
+		parts = append(parts, "all messages")
+	}
+	if j.To != "" {
+		parts = append(parts, "to "+operate.NameOf(j.To))
+	}
+	if words := j.Edit.WithoutContent().Words(); words != "" {
+		parts = append(parts, words)
+	}
+	if j.Limit > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d", j.Limit))
+	}
+	if j.Rate > 0 {
+		parts = append(parts, fmt.Sprintf("at most %g a second", j.Rate))
+	}
+	t.add(j.URL, TimelineEntry{At: j.Created, Kind: KindJob, Text: terminal.Line(strings.Join(parts, "; "), maxEntryText), Job: j.ID})
 }
 
 // jobEnded adds the end of a job, with its counts.
 func (t *timeline) jobEnded(j *Job) {
 	text := "The job " + j.Action
 	if j.DryRun {
-		text += " (dry run)"
+		text = "The count of what it would " + j.Action
 	}
 	text += map[string]string{JobDone: " ended", JobCancelled: " was cancelled", JobFailed: " failed"}[j.State]
-	text += fmt.Sprintf(": %d looked at, %d matched, %d done, %d failed", j.Looked, j.Matched, j.Done, j.Failed)
+	text += fmt.Sprintf(": %d looked at, %d matched", j.Looked, j.Matched)
+	if !j.DryRun {
+		text += fmt.Sprintf(", %d done", j.Done)
+	}
+	if j.Failed > 0 {
+		text += fmt.Sprintf(", %d left", j.Failed)
+	}
 	if j.Problem != "" {
 		text += ": " + terminal.Line(j.Problem, maxSaid)
 	}

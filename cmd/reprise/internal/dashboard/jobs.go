@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,35 +57,6 @@ func (v *view) queueJobs() (any, error) {
 		}
 	}
 	return p, err
-}
-
-// selectionText is a selection in words; empty: all messages.
-func selectionText(c operate.Criteria) string {
-	var parts []string
-	for _, part := range []struct{ name, value string }{
-		{"reason", strings.Join(c.Reasons, " or ")}, {"from", c.Source}, {"group", c.Group}, {"error matches", c.Error}, {"body matches", c.Body},
-		{"where", strings.Join(c.Where, " and ")}, {"ids", strings.Join(c.IDs, " ")}, {"older than", c.OlderThan}, {"newer than", c.NewerThan},
-	} {
-		if part.value != "" {
-			parts = append(parts, part.name+" "+part.value)
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// editText is an edit in words; empty: there is none.
-func editText(edit operate.Rewrite) string {
-	var parts []string
-	if edit.Find != "" {
-		parts = append(parts, fmt.Sprintf("%q in bodies becomes %q", edit.Find, edit.Replace))
-	}
-	for _, name := range slices.Sorted(maps.Keys(edit.Set)) {
-		parts = append(parts, fmt.Sprintf("attribute %s becomes %q", name, edit.Set[name]))
-	}
-	for _, name := range edit.Remove {
-		parts = append(parts, "attribute "+name+" is removed")
-	}
-	return strings.Join(parts, ", ")
 }
 
 // startJob starts what the form asks for. Letters are deleted only after they were counted: see carryOut.

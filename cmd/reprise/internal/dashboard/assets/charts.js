@@ -9,7 +9,10 @@
     probe.remove();
     return found;
   };
-  const duration = (s) => s == null ? '–' : s < 60 ? `${Math.round(s)}s` : s < 3600 ? `${Math.round(s / 60)}m` : s < 86400 ? `${(s / 3600).toFixed(1)}h` : `${(s / 86400).toFixed(1)}d`;
+  const two = (s, large, unit, small, rest) => `${Math.floor(s / large)}${unit}${s % large < small ? '' : ` ${Math.floor(s % large / small)}${rest}`}`;
+  const age = (s) => s < 60 ? `${s}s` : s < 3600 ? two(s, 60, 'm', 1, 's') : s < 86400 ? two(s, 3600, 'h', 60, 'm') : two(s, 86400, 'd', 3600, 'h');
+  const duration = (s) => s == null ? '–' : age(Math.round(s));
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800]; // seconds between the ticks of a duration
   const figure = (n) => n == null ? '–' : n === 0 ? '0' : n < 100 && n % 1 ? n.toFixed(1) : Math.round(n).toLocaleString('en');
   const chart = (plot, figures) => {
     const lines = plot.dataset.lines.split(';').map((line) => line.split(':'));
@@ -23,7 +26,7 @@
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.1, 1)] } },
       axes: [
         { ...axis, size: 24, space: 70, values: (u, all, i, space, step) => all.map((t) => clock(t, step < 60)) },
-        { ...axis, size: (u, all) => 16 + 6.5 * Math.max(3, ...(all ?? []).map((text) => text.length)), space: 28, values: (u, all) => all.map(show) },
+        { ...axis, size: (u, all) => 16 + 6.5 * Math.max(3, ...(all ?? []).map((text) => text.length)), space: 28, values: (u, all) => all.map(show), ...(show === duration ? { incrs: steps } : {}) },
       ],
       hooks: { setLegend: [(u) => { if (u.legend.idx == null && u.data[0]?.length) u.setLegend({ idx: u.data[0].length - 1 }); }] }, // the newest, unless somebody points at others
       series: [{ label: 'UTC', value: (u, t) => t == null ? '' : clock(t, true) }, ...lines.map(([, label, name]) => ({

@@ -2,6 +2,7 @@ package reprise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,6 +140,33 @@ func TestPoisonIsNotTheOnlyCanary(t *testing.T) {
 			}
 			return good == 50
 		})
+	})
+}
+
+// TestBadMessagesDoNotKeepTheBreakerOpen: when an outage ends, a bad deploy has made all messages bad. They are
+// given up soon, though none of them shows that the dependency is back, and the first good one closes the breaker.
+func TestBadMessagesDoNotKeepTheBreakerOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := reprisetest.NewQueue(t, nil)
+		dead := q.NewDeadLetterQueue(10)
+		q.Send(numbered(200)...)
+		down := time.Now().Add(5 * time.Minute)
+		c := q.Consume(reprise.HandlerFunc(func(_ context.Context, m *reprise.Message) error {
+			time.Sleep(10 * time.Millisecond)
+			switch {
+			case time.Now().Before(down):
+				return reprise.Unavailable(errUnavailable)
+			case m.Body != "good":
+				return reprise.Permanent(errors.New("no such currency"))
+			}
+			return nil
+		}), reprise.Config{})
+		waitFor(t, "the breaker opens", time.Minute, stateIs(c, "", reprise.BreakerOpen))
+		time.Sleep(time.Until(down))
+		waitFor(t, "all are given up", 2*time.Minute, func() bool { return len(dead.Messages()) == 200 })
+		q.Send("good")
+		waitFor(t, "the breaker closes", time.Minute, stateIs(c, "", reprise.BreakerClosed))
+		q.WaitEmpty(time.Minute)
 	})
 }
 

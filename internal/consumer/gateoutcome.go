@@ -26,7 +26,7 @@ func (c *Machine) throughBreaker(d *Delivery, v Verdict, o Opinion, took time.Du
 	switch {
 	case !told && !o.Unavailable:
 		if let == g {
-			c.deferred.withoutResult = append(c.deferred.withoutResult, g)
+			c.deferred.withoutResult = append(c.deferred.withoutResult, passedGate{g, v.Reason == retry.ReasonPermanent})
 		}
 	case g.State() == breaker.Closed:
 		switch g.Breaker.Attempted(d.OriginID, o.Unavailable, now) {

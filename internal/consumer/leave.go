@@ -79,7 +79,7 @@ func (c *Machine) stepOut(d *Delivery) {
 	}
 	c.removeReady(d, stateWaiting)
 	if g := c.leaveGate(d); g != nil {
-		c.deferred.withoutResult = append(c.deferred.withoutResult, g)
+		c.deferred.withoutResult = append(c.deferred.withoutResult, passedGate{gate: g})
 	}
 }
 

@@ -204,10 +204,14 @@ func (c *Machine) letThrough(g *Gate, now time.Time) {
 }
 
 // endedWithoutResult is called when the end of a message that g has let through shows
-// nothing about the dependency: it was lost, released, or given up as a bad message.
-func (c *Machine) endedWithoutResult(g *Gate, now time.Time) {
+// nothing about the dependency: it was lost, released, or given up as a bad message. After a
+// bad message the next canary starts at once: where all messages are bad, as after a bad deploy,
+// the breaker would otherwise stay open, and let one pass a quarter of a minute.
+func (c *Machine) endedWithoutResult(g *Gate, bad bool, now time.Time) {
 	switch {
 	case c.draining:
+	case g.State() == breaker.HalfOpen && g.Active() == 0 && !g.Wanted() && bad && !c.paused && !g.Paused:
+		c.sendCanary(g, now)
 	case g.State() == breaker.HalfOpen && g.Active() == 0 && !g.Wanted():
 		c.turn(g, now, func(b *breaker.Breaker) { b.Open(now, c.chance.Float64()) })
 	case g.State() == breaker.Ramping:

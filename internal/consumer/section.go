@@ -30,7 +30,13 @@ const afterPanic = time.Second
 // because it may settle and lose others, which have consequences in turn.
 type deferredWork struct {
 	gone          []*Delivery // of a FIFO queue and no longer held: their groups go on, or are given back
-	withoutResult []*Gate     // have let a message through whose end shows nothing: see endedWithoutResult
+	withoutResult []passedGate
+}
+
+// passedGate is a gate that has let a message through whose end shows nothing: see endedWithoutResult.
+type passedGate struct {
+	gate *Gate
+	bad  bool // it was given up as a bad message
 }
 
 // doDeferred does the deferred work, and the work that it adds.
@@ -38,7 +44,7 @@ func (c *Machine) doDeferred() {
 	f, now := &c.deferred, c.now
 	for i, j := 0, 0; i < len(f.withoutResult) || j < len(f.gone); {
 		if i < len(f.withoutResult) {
-			c.endedWithoutResult(f.withoutResult[i], now)
+			c.endedWithoutResult(f.withoutResult[i].gate, f.withoutResult[i].bad, now)
 			i++
 		} else {
 			c.leaveGroup(f.gone[j], now)

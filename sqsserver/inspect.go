@@ -93,8 +93,10 @@ type MessageInfo struct {
 	Attributes []MessageAttribute // in ascending order of their names; not to be changed
 	State      MessageState
 	Due        time.Time // when it becomes visible; zero: it is
-	Receives   int
-	Sent       time.Time
+	// DelayedLater reports that it is delayed by [Server.Hide], not by its sender or its queue.
+	DelayedLater bool
+	Receives     int
+	Sent         time.Time
 	// FirstReceived is zero before the first receive.
 	FirstReceived time.Time
 	Group         string
@@ -162,7 +164,7 @@ func (s *Server) Messages(queue string, page Page) ([]MessageInfo, error) {
 // messagesNumbered is Messages of those with the numbers.
 func (s *Server) messagesNumbered(q *queue, page Page) (infos []MessageInfo, err error) {
 	for numbers := range slices.Chunk(page.Numbers, messagesPerLook) {
-		deliveries, err := s.numbered(q, numbers)
+		deliveries, err := s.appendNumbered(nil, q, numbers)
 		if err == nil {
 			infos, err = s.appendInfos(infos, q, deliveries, page.WithoutBodies)
 		}
@@ -173,9 +175,9 @@ func (s *Server) messagesNumbered(q *queue, page Page) (infos []MessageInfo, err
 	return infos, nil
 }
 
-// numbered returns the messages with the numbers, without those that have gone, and without contents.
-func (s *Server) numbered(q *queue, numbers []uint64) (deliveries []engine.Delivery, err error) {
-	err = s.underLock(q, func(now time.Time) {
+// appendNumbered appends the messages with the numbers, without those that have gone, and without contents.
+func (s *Server) appendNumbered(deliveries []engine.Delivery, q *queue, numbers []uint64) ([]engine.Delivery, error) {
+	err := s.underLock(q, func(now time.Time) {
 		for _, number := range numbers {
 			if d, found := s.engine.Shown(now, q.engine, engine.Receipt{Number: number}); found {
 				deliveries = append(deliveries, d)
@@ -244,7 +246,7 @@ func messageInfo(d *engine.Delivery) MessageInfo {
 	}
 	return MessageInfo{
 		ID: UUID(d.ID).String(), Attributes: c.attributes,
-		State: state, Due: d.VisibleAt, Receives: d.Receives, Sent: d.SentAt, FirstReceived: d.FirstReceived,
+		State: state, Due: d.VisibleAt, DelayedLater: d.DelayedLater(), Receives: d.Receives, Sent: d.SentAt, FirstReceived: d.FirstReceived,
 		Group: d.Group, Deduplication: d.Dedup, Sequence: publicSequence(d.Sequence), Source: d.Source, Number: d.Receipt.Number,
 	}
 }
@@ -316,34 +318,6 @@ func (s *Server) announceEmpty() {
 		}
 		q.emptied = nil
 		return true
-	})
-}
-
-// Release makes a message that is in flight or delayed visible now. Its receive
-// count stays.
-func (s *Server) Release(queue, messageID string) error {
-	return s.onMessage("release", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
-		s.engine.Expose(now, q, r)
-		return nil
-	})
-}
-
-// maxHidden is for how long SQS can hide a message.
-const maxHidden = 12 * time.Hour
-
-// Hide hides a visible message of a standard queue for a time, as if it had been sent with such a
-// delay: more than zero, and at most twelve hours. Its receive count stays.
-func (s *Server) Hide(queue, messageID string, d time.Duration) error {
-	return s.onMessage("hide", queue, messageID, func(now time.Time, q *engine.Queue, r engine.Receipt) error {
-		switch {
-		case d <= 0 || d > maxHidden:
-			return fmt.Errorf("hiding it for %v is not possible; pass more than 0s and at most 12h", d)
-		case q.Settings().FIFO:
-			return errors.New("a message of a FIFO queue cannot be hidden: later messages of its group could be received before it")
-		case !s.engine.Hide(now, q, r, d):
-			return errors.New("it is in flight or delayed already; release it first")
-		}
-		return nil
 	})
 }
 

@@ -299,7 +299,7 @@ func TestHideIsOfOneMessage(t *testing.T) {
 		if err := b.server.Hide("q", want[2].ID, time.Hour); err != nil {
 			t.Error(err)
 		}
-		want[2].State, want[2].Due = sqsserver.Delayed, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)
+		want[2].State, want[2].Due, want[2].DelayedLater = sqsserver.Delayed, time.Date(2000, 1, 1, 1, 0, 0, 1, time.UTC), true // the nanosecond: see engine.Hide
 		got, err := b.server.Messages("q", sqsserver.Page{})
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -166,7 +166,7 @@ func (s *Server) prepare(q *queue, batch []Transfer, results []error) ([]transfe
 func (s *Server) contentsOf(q *queue, numbers []uint64) (map[uint64]*content, error) {
 	contents := make(map[uint64]*content, len(numbers))
 	for some := range slices.Chunk(numbers, messagesPerLook) {
-		deliveries, err := s.numbered(q, some)
+		deliveries, err := s.appendNumbered(nil, q, some)
 		if err == nil {
 			deliveries, err = s.loadBodies(q, deliveries, false)
 		}

@@ -37,6 +37,7 @@ type modelMessage struct {
 	payload      any
 	sentAt       time.Time
 	visibleAt    time.Time
+	delayedLater bool // if it is delayed, that is not from its send
 	first        time.Time
 	received     time.Time
 	receives     int

@@ -100,7 +100,28 @@ func (e *Engine) Hide(now time.Time, q *Queue, r Receipt, d time.Duration) bool 
 	if slot == 0 || d <= 0 || q.settings.FIFO || q.hidden.has(slot) && q.hidden.key(slot) > t {
 		return false
 	}
-	q.hide(slot, t+int64(d))
+	until := t + int64(d)
+	if (until-q.ages.key(slot))%int64(time.Second) == 0 {
+		until++ // see DelayedLater
+	}
+	q.hide(slot, until)
+	return true
+}
+
+// DelayedLater reports whether the delay of a message that has one is that of [Engine.Hide], and not the one with
+// which it was sent. It can be seen from the times: the delay of a send is of whole seconds, and Hide's never is.
+func (d *Delivery) DelayedLater() bool {
+	return !d.VisibleAt.IsZero() && !d.InFlight && d.VisibleAt.Sub(d.SentAt)%time.Second != 0
+}
+
+// EndDelay makes a delayed message visible now, for an operator; false if there is no such message, or it is not
+// delayed: of one that was received its receiver decides. Of the receipt only the number counts.
+func (e *Engine) EndDelay(now time.Time, q *Queue, r Receipt) bool {
+	slot := q.find(r, e.tick(now))
+	if slot == 0 || !q.hidden.has(slot) || q.messages.at(slot).received != never {
+		return false
+	}
+	q.exposeEarly(slot)
 	return true
 }
 

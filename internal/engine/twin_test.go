@@ -208,6 +208,18 @@ func (tw *twin) operate() {
 		tw.deadLetter(q, mq)
 	case op == 31:
 		tw.dropOrCreate()
+	case op == 32 && tw.byte()%2 == 0:
+		r := tw.receipt()
+		x := mq.byNumber(r.Number)
+		want := x != nil && x.hidden(tw.now) && !x.inFlight(tw.now)
+		got := tw.e.EndDelay(tw.now, q, r)
+		tw.logf("end the delay in %s of %v: %v", mq.key, r, got)
+		if got != want {
+			tw.t.Fatalf("end of the delay: %v, want %v", got, want)
+		}
+		if want {
+			x.visibleAt = tw.now
+		}
 	case op == 32:
 		r, d := tw.receipt(), pick(tw, 0, time.Second, time.Minute, 12*time.Hour)
 		x := mq.byNumber(r.Number)
@@ -218,7 +230,10 @@ func (tw *twin) operate() {
 			tw.t.Fatalf("hide: %v, want %v", got, want)
 		}
 		if want {
-			x.visibleAt = tw.now.Add(d)
+			x.visibleAt, x.delayedLater = tw.now.Add(d), true
+			if x.visibleAt.Sub(x.sentAt)%time.Second == 0 {
+				x.visibleAt = x.visibleAt.Add(1)
+			}
 		}
 	}
 }

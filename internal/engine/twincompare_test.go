@@ -57,6 +57,10 @@ func (tw *twin) comparePages(q *engine.Queue, mq *modelQueue) {
 	for _, x := range mq.messages {
 		tw.adopt(mq, x, got[x.id])
 		want[x.id] = mq.delivery(tw.now, x)
+		d := got[x.id]
+		if later := x.delayedLater && x.hidden(tw.now) && !x.inFlight(tw.now); d.DelayedLater() != later {
+			tw.failf("%v of %s: it is %v that an operator has delayed it, want %v", x.id, mq.key, !later, later)
+		}
 		if mq.settings.FIFO && x.sequence <= sequence {
 			tw.failf("sequence %d after %d in %s", x.sequence, sequence, mq.key)
 		}

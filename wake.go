@@ -49,7 +49,7 @@ func (c *Consumer) WakeMessage(id string) bool {
 // that waits, as in [Message.ID]: a copy has its own. It is for copies that wait with a delay, as in
 // a retry lane: WakeMessage cannot make them visible, and a consumer that receives one too early hides
 // it again until it is due. RetryOnReceive makes nothing visible itself. On an sqsserver.Server call
-// RetryOnReceive first and Server.Release next; SQS delivers a delayed message only when its delay
+// RetryOnReceive first and Server.EndDelay next; SQS delivers a delayed message only when its delay
 // has ended.
 //
 // The attempt counts like any other. If it fails and the message is hidden for its next retry,

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ type Done struct {
 
 // act makes an operation that calls do for a consumer. The log gets one line for each call, also
 // for one that fails.
-func act[T any](a *API, name string, do func(*Running, T) (Done, error)) func(http.ResponseWriter, *http.Request) error {
+func act[T any](a *API, name string, do func(context.Context, *Running, T) (Done, error)) func(http.ResponseWriter, *http.Request) error {
 	return answer(func(r *http.Request) (done Done, err error) {
 		var how T
 		if err := readBody(r, &how); err != nil {
@@ -87,7 +88,7 @@ func act[T any](a *API, name string, do func(*Running, T) (Done, error)) func(ht
 		if err != nil {
 			return done, err
 		}
-		if done, err = do(&c, how); err != nil {
+		if done, err = do(r.Context(), &c, how); err != nil {
 			err = problem(http.StatusBadRequest, "bad-request", "%s", strings.TrimPrefix(err.Error(), "reprise: "))
 		}
 		a.audit(r, name, c.URL, how, err)
@@ -96,11 +97,11 @@ func act[T any](a *API, name string, do func(*Running, T) (Done, error)) func(ht
 	})
 }
 
-func pause(c *Running, k Keys) (Done, error) {
+func pause(_ context.Context, c *Running, k Keys) (Done, error) {
 	return Done{}, eachKey(k, c.Pause, c.PauseKey)
 }
 
-func resume(c *Running, k Keys) (Done, error) {
+func resume(_ context.Context, c *Running, k Keys) (Done, error) {
 	return Done{}, eachKey(k, c.Resume, c.ResumeKey)
 }
 
@@ -116,34 +117,48 @@ func eachKey(k Keys, whole func(), one func(string) error) error {
 	return nil
 }
 
-func setConcurrency(c *Running, to Concurrency) (Done, error) {
+func setConcurrency(_ context.Context, c *Running, to Concurrency) (Done, error) {
 	return Done{}, c.SetConcurrency(to.Concurrency)
 }
 
-func setRate(c *Running, to Rate) (Done, error) {
+func setRate(_ context.Context, c *Running, to Rate) (Done, error) {
 	return Done{}, c.SetRate(*to.Rate)
 }
 
-func (a *API) wake(c *Running, w Wake) (done Done, err error) {
+func (a *API) wake(ctx context.Context, c *Running, w Wake) (done Done, err error) {
 	if w.Messages == nil {
 		done.Woken = c.Wake(w.Keys.Keys...)
 		if w.Keys.Keys == nil { // which key a copy has is not known
-			retried, left := a.retryCopies(c)
-			done.Woken, done.CopiesLeft = done.Woken+retried, left
+			var retried []string
+			retried, done.CopiesLeft, err = a.retryCopies(ctx, c, func(string) bool { return true })
+			done.Woken += len(retried)
 		}
-		return done, nil
+		return done, err
+	}
+	asleep := make(map[string]bool)
+	for _, id := range w.Messages {
+		if !c.WakeMessage(id) {
+			asleep[id] = true
+		}
+	}
+	if len(asleep) > 0 {
+		var retried []string
+		retried, _, err = a.retryCopies(ctx, c, func(id string) bool { return asleep[id] })
+		for _, id := range retried {
+			delete(asleep, id)
+		}
 	}
 	for _, id := range w.Messages {
-		if c.WakeMessage(id) || a.retryCopy(c, id) {
-			done.Woken++
-		} else {
+		if asleep[id] {
 			done.NotWoken = append(done.NotWoken, id)
+		} else {
+			done.Woken++
 		}
 	}
-	return done, nil
+	return done, err
 }
 
-func probe(c *Running, k Keys) (Done, error) {
+func probe(_ context.Context, c *Running, k Keys) (Done, error) {
 	return Done{Probing: c.Probe(k.Keys...)}, nil
 }
 

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -42,45 +44,28 @@ func (a *API) queuesOf(c *Running) (names []string) {
 	return names
 }
 
-// retryCopy retries the copy with that id, if the process's own server delays it, and reports whether it does.
-func (a *API) retryCopy(c *Running, id string) bool {
+// retryCopies retries those of a consumer's copies that the process's own server delays and whose ids are wanted. It
+// returns the ids of those that will be retried, and how many are left. One that somebody receives meanwhile is
+// neither: its receiver may run it, so it must not become visible to others.
+func (a *API) retryCopies(ctx context.Context, c *Running, wanted func(id string) bool) (retried []string, left int, err error) {
 	for _, queue := range a.queuesOf(c) {
-		if info, err := a.cfg.Server.Message(queue, id); err == nil && mayBeDelayedCopy(&info) && a.waits(queue, &info) {
-			return c.RetryOnReceive(id) && a.cfg.Server.Release(queue, id) == nil
+		some, err := a.cfg.Server.EndDelays(ctx, queue, func(info *sqsserver.MessageInfo) bool {
+			switch {
+			case !mayBeDelayedCopy(info) || !wanted(info.ID):
+				return false
+			case !c.RetryOnReceive(info.ID): // before its history is read: of a million most are refused
+				left++
+				return false
+			}
+			return a.waits(queue, info) // else it is due, so nothing changes by what the consumer was told
+		})
+		retried = append(retried, some...)
+		if ctx.Err() != nil {
+			return retried, left, fmt.Errorf("the request ended after %s: %w", plural.Of(len(retried), "copy"), err)
 		}
+		// Otherwise the queue was deleted, or the server stops, which others report.
 	}
-	return false
-}
-
-// retryCopies retries all copies of a consumer that the process's own server delays. It returns how many will be
-// retried, and how many are left.
-func (a *API) retryCopies(c *Running) (retried, left int) {
-	for _, queue := range a.queuesOf(c) {
-		for after := uint64(0); ; {
-			infos, err := a.cfg.Server.Messages(queue, sqsserver.Page{After: after, Limit: pageSize, WithoutBodies: true})
-			if err != nil { // the queue was deleted, or the server stops
-				break
-			}
-			for i := range infos {
-				info := &infos[i]
-				after = info.Number
-				switch {
-				case !mayBeDelayedCopy(info):
-				case !c.RetryOnReceive(info.ID): // before its history is read: of a million most are refused
-					left++
-				case !a.waits(queue, info): // it is due, so nothing changes by what the consumer was told
-				case a.cfg.Server.Release(queue, info.ID) == nil:
-					retried++
-				default:
-					left++
-				}
-			}
-			if len(infos) < pageSize {
-				break
-			}
-		}
-	}
-	return retried, left
+	return retried, left, nil
 }
 
 // mayBeDelayedCopy reports whether a queue delays a message that has a history: waits says more, and takes longer.

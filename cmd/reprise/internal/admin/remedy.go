@@ -80,6 +80,9 @@ func (a *API) releaseMessage(server *sqsserver.Server, queue string, info *sqsse
 	if err != nil || woken {
 		return err
 	}
+	if info.State == sqsserver.Delayed {
+		return server.EndDelay(queue, info.ID) // and no lease of who has received it meanwhile
+	}
 	return server.Release(queue, info.ID)
 }
 

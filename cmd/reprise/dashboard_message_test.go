@@ -29,9 +29,9 @@ func TestDashboardMessage(t *testing.T) {
 	b.await("that it is visible", state+" === 'visible'")
 	b.awaitText("is here")
 
-	eval[bool](b, "document.querySelector('#delay').value = '20m', true") // longer than any sender's delay
+	eval[bool](b, "document.querySelector('#delay').value = '10m', true") // as a sender could
 	b.do(chromedp.Click(chromedp.CSS("#delay-form button")))
-	b.awaitText("The message is hidden for 20m.")
+	b.awaitText("The message is hidden for 10m.")
 	b.await("that it is hidden", state+" !== 'visible'")
 	b.awaitText("delayed by an operator, not by its sender")
 	b.await("its story again", "document.querySelector('.story').innerText.includes('delayed, received')")

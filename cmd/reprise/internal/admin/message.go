@@ -21,6 +21,8 @@ type Message struct {
 	// State is visible, delayed or in flight; Due is when it becomes visible, if it is not.
 	State string    `json:"state"`
 	Due   time.Time `json:"due,omitzero"`
+	// DelayedLater reports that it is delayed by an operator, not by its sender or its queue.
+	DelayedLater bool `json:"delayed_later,omitempty"`
 	// BodyBytes is the length of the body, of which a list has only the beginning.
 	BodyBytes int `json:"body_bytes"`
 }
@@ -180,7 +182,7 @@ func tooMany(queue string) *Error {
 // messageOf is a message as the commands of operators know it.
 func messageOf(queue string, info *sqsserver.MessageInfo) Message {
 	m := redrive.Wire(info)
-	return Message{operate.Read(queue, m, nil), string(info.State), info.Due.UTC(), len(info.Body)}
+	return Message{operate.Read(queue, m, nil), string(info.State), info.Due.UTC(), info.DelayedLater, len(info.Body)}
 }
 
 // inspectError explains why messages cannot be seen.

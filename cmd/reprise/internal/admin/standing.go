@@ -63,7 +63,7 @@ func (a *API) asker(queue string) asker {
 
 // standing is where a message stands; head is that of operate.Facts.
 func (by asker) standing(m *Message, head string) operate.Standing {
-	f := operate.Facts{Message: &m.Message, State: m.State, Due: m.Due, Head: head, Consumer: by.busy}
+	f := operate.Facts{Message: &m.Message, State: m.State, Due: m.Due, DelayedLater: m.DelayedLater, Head: head, Consumer: by.busy}
 	if by.of != nil {
 		f.Held = heldBy(*by.of, m.ID)
 	}

@@ -121,7 +121,7 @@ func (w *witnesses) hidden(ctx context.Context, t target, most int) ([]operate.M
 	for i := range found {
 		m := &found[i]
 		messages[i] = m.Message
-		messages[i].Standing = w.explain(ctx, t.url, m.ID, operate.Facts{Message: &m.Message, State: m.State, Due: m.Due})
+		messages[i].Standing = w.explain(ctx, t.url, m.ID, operate.Facts{Message: &m.Message, State: m.State, Due: m.Due, DelayedLater: m.DelayedLater})
 	}
 	return messages, nil
 }
@@ -150,7 +150,7 @@ func (w *witnesses) traceOfServer(ctx context.Context, id string, looks []*look)
 	}
 	for _, p := range story.Places {
 		url := strings.TrimSuffix(looks[0].target.url, operate.NameOf(looks[0].target.url)) + p.Queue
-		standing := w.explain(ctx, url, p.Message.ID, operate.Facts{Message: &p.Message.Message, State: p.Message.State, Due: p.Message.Due, Head: p.Head})
+		standing := w.explain(ctx, url, p.Message.ID, operate.Facts{Message: &p.Message.Message, State: p.Message.State, Due: p.Message.Due, DelayedLater: p.Message.DelayedLater, Head: p.Head})
 		for i := range story.Events {
 			e := &story.Events[i]
 			if e.ID == p.Message.ID && e.Queue == p.Queue && e.Standing != nil {

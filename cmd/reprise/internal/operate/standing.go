@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/plural"
-	"github.com/reprise-sqs/reprise/plan"
 )
 
 // Standing is where a message stands, why it is not done, and until when.
@@ -70,6 +69,8 @@ type Facts struct {
 	State string
 	// Due is when it becomes visible, by the server. Zero: it is, or that is not known.
 	Due time.Time
+	// DelayedLater reports that an operator has delayed it, by the server.
+	DelayedLater bool
 	// Head is the id of the message of its FIFO group before it that is hidden. Default: none.
 	Head string
 	// Held is what a consumer says of it, Consumer that of its queue. Default: no process that was
@@ -110,18 +111,18 @@ func (f *Facts) explain() Standing {
 			State: StandingRetry, Attempt: m.Copy.Attempts + 1, Until: latest(f.Due, m.Copy.Due), Error: m.Copy.Error,
 			Why: "sent back as a copy, and delayed by the queue until its retry is due",
 		}
-		if f.delayedLater() {
+		if f.DelayedLater {
 			s.Why = whyDelayedLater
 		}
 		return s
-	case f.State == StandingDelayed && f.delayedLater():
+	case f.State == StandingDelayed && f.DelayedLater:
 		return Standing{State: StandingDelayed, Until: f.Due, Why: whyDelayedLater}
 	case f.State == StandingDelayed:
 		return Standing{State: StandingDelayed, Until: f.Due, Why: "sent with a delay"}
 	case f.State == StandingInFlight && f.Consumer != nil:
 		return Standing{
 			State: StandingInFlight, Until: f.Due,
-			Why: "received by somebody else than the process that was asked: by another consumer, or by a command such as search that was killed before it gave it back",
+			Why: "received by somebody else than the process that was asked: by another consumer, or by a command such as search that was killed before it gave it back; or an operator has delayed it since it was received",
 		}
 	case f.State == StandingInFlight:
 		return Standing{
@@ -146,17 +147,6 @@ func (f *Facts) explain() Standing {
 }
 
 const whyDelayedLater = "delayed by an operator, not by its sender"
-
-// delayedLater reports that a delayed message was not sent with its delay. Such a delay is of whole seconds, counted
-// from the time at which the message was sent, of which milliseconds are known; it cannot be longer than fifteen
-// minutes; and it comes before the first receive. Of a thousand other delays one looks the same.
-func (f *Facts) delayedLater() bool {
-	if f.Message == nil || f.Message.Sent.IsZero() {
-		return false
-	}
-	delay := f.Due.Sub(f.Message.Sent)
-	return f.Message.Receives > 0 || delay >= plan.MaxDelay+time.Second || delay%time.Second >= time.Millisecond
-}
 
 // visible explains a message that the next receive may bring.
 func (f *Facts) visible() Standing {

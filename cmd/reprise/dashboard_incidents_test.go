@@ -121,7 +121,7 @@ func TestDashboardOutage(t *testing.T) {
 		for _, want := range []string{
 			"s; last error: unavailable: the target answered 503 Service Unavailable: no healthy upstream",
 			"The circuit breaker opened: unavailable: the target answered 503 Service Unavailable: no healthy upstream",
-			"An operator at 127.0.0.1:", " had open breakers probe now",
+			"An operator at 127.0.0.1:", " asked open breakers to probe now",
 		} {
 			if text := b.mainText(); !strings.Contains(text, want) {
 				t.Errorf("%s does not have %q: %s", path, want, text)

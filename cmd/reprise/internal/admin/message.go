@@ -190,7 +190,7 @@ func inspectError(err error) error {
 	if _, noQueue := errors.AsType[*sqsserver.Error](err); noQueue {
 		return problem(http.StatusNotFound, "no-such-queue", "%v: GET %squeues lists those that do", err, Path)
 	}
-	return problem(http.StatusNotFound, "no-such-message", "%v", err)
+	return problem(http.StatusNotFound, "no-such-message", "%s", strings.TrimPrefix(err.Error(), "sqsserver: "))
 }
 
 // number reads a parameter, from 1 to most.

@@ -48,7 +48,7 @@ func (a *API) story(r *http.Request) (s Story, err error) {
 		s.Places = append(s.Places, places...)
 	}
 	if len(found) == 0 {
-		return s, problem(http.StatusNotFound, "no-such-message", "no message of the server is, or was, %q: it may have been deleted or have expired", id)
+		return s, problem(http.StatusNotFound, "no-such-message", "no message of the server is, or was, %q: a consumer has handled and deleted it, somebody has deleted it, it has expired, or the id is not whole", id)
 	}
 	s.Events = operate.Trace(found, server.Now())
 	return s, nil

@@ -130,8 +130,10 @@ func (b *Breaker) Outage(now time.Time) string {
 // Next is what the breaker does by itself, and when; for a queue that is named also the command that has it done now.
 func (b *Breaker) Next(now time.Time, queue string) string {
 	switch {
-	case b.State == "open" && b.NextProbe.Sub(now) < time.Second:
+	case b.State == "open" && b.NextProbe.IsZero():
 		return "a probe is due, and starts with the next message"
+	case b.State == "open" && b.NextProbe.Sub(now) < time.Second:
+		return "the next probe starts now"
 	case b.State == "open" && queue == "":
 		return "next probe in " + operate.Ago(b.NextProbe.Sub(now))
 	case b.State == "open":

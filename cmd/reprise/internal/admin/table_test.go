@@ -32,7 +32,7 @@ func TestConsumersTextOfBreakers(t *testing.T) {
 		},
 		{
 			"open, and a probe is due at once", admin.Breaker{State: "open", Since: since, NextProbe: now.Add(time.Second - 1), Problem: "503"}, "breaker open",
-			"orders: the breaker is open: outage since " + at + " (10m), 0 messages held; a probe is due, and starts with the next message; last error: 503\n",
+			"orders: the breaker is open: outage since " + at + " (10m), 0 messages held; the next probe starts now; last error: 503\n",
 		},
 		{
 			"half-open", admin.Breaker{State: "half-open", Since: since, Held: 1, Problem: "503"}, "breaker half-open",

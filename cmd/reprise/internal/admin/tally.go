@@ -1,12 +1,13 @@
 package admin
 
 import (
+	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-sqs/reprise"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/latency"
+	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
 
 // tally counts the attempts on a queue since the start of the process. It outlives consumers that
@@ -20,7 +21,34 @@ type tally struct {
 	lastGivenUp string
 	lastErr     error
 
-	givenUp atomic.Int64 // when a message was given up last, in nanoseconds; 0: none was
+	givenUp time.Time            // when a message was given up last; zero: none was
+	kinds   map[string]time.Time // the same by reason and pattern of the error
+}
+
+// maxKinds bounds the kinds that are remembered, and so the entries that they make in quietFor: errors can be as many as
+// messages.
+const maxKinds = 20
+
+// gaveUp notes that a message was given up, with its reason and error. It returns when one was before, and whether none
+// of this kind was for quietFor.
+func (t *tally) gaveUp(why string, now time.Time) (before time.Time, unusual bool) {
+	kind := operate.Pattern(why)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, t.givenUp = t.givenUp, now
+	last, known := t.kinds[kind]
+	unusual = !known || now.Sub(last) >= quietFor
+	if !known && len(t.kinds) >= maxKinds {
+		maps.DeleteFunc(t.kinds, func(_ string, last time.Time) bool { return now.Sub(last) >= quietFor })
+		if len(t.kinds) >= maxKinds {
+			return before, false
+		}
+	}
+	if t.kinds == nil {
+		t.kinds = make(map[string]time.Time)
+	}
+	t.kinds[kind] = now
+	return before, unusual
 }
 
 func (t *tally) add(a *reprise.Attempt) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -97,10 +98,10 @@ func TestTimeline(t *testing.T) {
 		" reload: The configuration was not read again, or not as a whole: line 3: no such key",
 		" reload: The configuration was read again: 3 queues, of which 2 unchanged",
 		"orders finding: The consumer found a problem: the retention is short.",
-		"mail limits: An operator at 127.0.0.1:1 asked for concurrency, which failed, with {\"concurrency\":-7}: ",
+		"mail limits: An operator at 127.0.0.1:1 asked for concurrency, which failed, with concurrency -7: ",
 		"mail pause: An operator at 127.0.0.1:1 resumed the consumer",
-		"mail limits: An operator at 127.0.0.1:1 changed the concurrency, with {\"concurrency\":7}",
-		"orders pause: An operator at 127.0.0.1:1 paused the consumer, with {\"keys\":[\"acme\"]}",
+		"mail limits: An operator at 127.0.0.1:1 changed the concurrency, with concurrency 7",
+		"orders pause: An operator at 127.0.0.1:1 paused the consumer, with keys acme",
 		"mail pause: An operator at 127.0.0.1:1 paused the consumer",
 		"mail breaker: The circuit breaker of key acme opened: unavailable: 503",
 		"orders breaker: The circuit breaker closed after 5m; last error: unavailable: 503",
@@ -182,7 +183,7 @@ func TestTimelineHasNoContent(t *testing.T) {
 }
 
 // TestTimelineOfDeadLetters: the first one is told, with its reason and error, and then the first after ten minutes
-// without any, however many there are in between.
+// without any, and the first whose error is another, however many there are in between.
 func TestTimelineOfDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := new(admin.Events)
@@ -202,11 +203,23 @@ func TestTimelineOfDeadLetters(t *testing.T) {
 		giveUp("not yet", reprise.OutcomeDeadLetter, nil)
 		time.Sleep(20 * time.Minute)
 		giveUp("again", reprise.OutcomeKeep, nil)
-		expect(t, "dead letters", admin.Remembered(events),
+		for i := range 1000 {
+			giveUp(fmt.Sprint("currency ", i), reprise.OutcomeDeadLetter, fmt.Errorf("no currency SEK: order %d", i))
+		}
+		for i := range 1000 { // errors that have nothing in common do not fill the timeline
+			giveUp(fmt.Sprint("odd ", i), reprise.OutcomeDeadLetter, errors.New(strings.Repeat("x", 1+i)))
+		}
+		all := admin.Remembered(events)
+		if n := len(all); n != 21 { // 19 kinds of the last minutes, and two after a time without any
+			t.Errorf("%d entries, want 21", n)
+		}
+		all = slices.DeleteFunc(all, func(e admin.TimelineEntry) bool { return strings.HasSuffix(e.Text, "x") })
+		expect(t, "dead letters", all,
+			"orders dead-letters: A message was dead-lettered, the first of its kind: reason permanent; last error: no currency SEK: order 0",
 			"orders dead-letters: A message was given up, and there is no dead-letter queue for it, the first for 20m: reason permanent",
 			"orders dead-letters: A message was dead-lettered, the first since the process began: reason permanent; last error: no such order 0",
 		)
-		if got := admin.Remembered(events)[0].Text; strings.Contains(got, "no such order") {
+		if got := all[1].Text; strings.Contains(got, "no such order") {
 			t.Errorf("it has the error of another message: %s", got)
 		}
 	})

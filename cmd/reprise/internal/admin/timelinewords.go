@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,30 +69,35 @@ func (t *timeline) found(url string, f *plan.Finding) {
 	}
 }
 
-// quietFor is how long no message must have been given up for the next one to be an entry.
+// quietFor is how long no message must have been given up, or none for such a reason and error, for the next one to be
+// an entry.
 const quietFor = 10 * time.Minute
 
-// settled adds the first message that was given up for a while.
+// settled adds the first message that was given up for a while, and the first for a reason and an error that are new.
 func (t *timeline) settled(url string, of *tally, s *reprise.Settled) {
 	if s.Outcome != reprise.OutcomeDeadLetter && s.Outcome != reprise.OutcomeKeep {
 		return
 	}
 	now := time.Now()
-	before := of.givenUp.Swap(now.UnixNano())
-	quiet := now.Sub(time.Unix(0, before))
-	if before != 0 && quiet < quietFor {
+	err := of.lastError(s.Message.ID)
+	before, unusual := of.gaveUp(s.Reason.String()+said(" ", err), now)
+	quiet := now.Sub(before)
+	if !before.IsZero() && quiet < quietFor && (!unusual || err == nil) {
 		return
 	}
 	text := "A message was dead-lettered"
 	if s.Outcome == reprise.OutcomeKeep {
 		text = "A message was given up, and there is no dead-letter queue for it"
 	}
-	if before == 0 {
+	switch {
+	case before.IsZero():
 		text += ", the first since the process began"
-	} else {
+	case quiet < quietFor:
+		text += ", the first of its kind"
+	default:
 		text += ", the first for " + operate.Ago(quiet)
 	}
-	text += ": reason " + s.Reason.String() + said("; last error: ", of.lastError(s.Message.ID))
+	text += ": reason " + s.Reason.String() + said("; last error: ", err)
 	t.add(url, TimelineEntry{At: now, Kind: KindDeadLetters, Text: text})
 }
 
@@ -100,7 +108,7 @@ var deeds = map[string]struct{ kind, text string }{
 	"concurrency":     {KindLimits, "changed the concurrency"},
 	"rate":            {KindLimits, "changed the rate"},
 	"wake":            {KindAction, "had waiting messages retried now"},
-	"probe":           {KindAction, "had open breakers probe now"},
+	"probe":           {KindAction, "asked open breakers to probe now"},
 	"send":            {KindAction, "sent a message"},
 	"purge":           {KindAction, "purged the queue"},
 	"faults":          {KindAction, "set the faults of the server"},
@@ -135,11 +143,37 @@ func (t *timeline) acted(name, queue, with, remote string, err error, more []any
 	if err != nil {
 		e.Text = "An operator at " + remote + " asked for " + name + ", which failed"
 	}
-	if with != "{}" && with != "null" {
-		e.Text += ", with " + terminal.Line(with, maxSaid)
+	if words := withWords(with); words != "" {
+		e.Text += ", with " + terminal.Line(words, maxSaid)
 	}
 	e.Text += said(": ", err)
 	t.add(queue, e)
+}
+
+// withWords is what an action was asked for with, which the audit log has in JSON, in words: without what is empty.
+func withWords(with string) string {
+	var members map[string]any
+	if err := json.Unmarshal([]byte(with), &members); err != nil {
+		return with
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		var text string
+		switch value := members[name].(type) {
+		case nil:
+		case []any:
+			for _, one := range value {
+				text += fmt.Sprint(" ", one)
+			}
+		case map[string]any: // none has one that people need
+		default:
+			text = strings.TrimSuffix(" "+fmt.Sprint(value), " ")
+		}
+		if text != "" {
+			parts = append(parts, strings.ReplaceAll(name, "_", " ")+text)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // jobBegan adds the beginning of a job, with what it was asked for with, and nothing of what it writes into messages.

@@ -82,8 +82,11 @@ func TestDeadLetters(t *testing.T) {
 	if text := start("redrive", "count", form); !strings.Contains(text, "2 letters of 3 match; 2 would be redriven") {
 		t.Errorf("the count: %s", text)
 	}
-	if text := start("delete", "count", url.Values{}); !strings.Contains(text, "say which messages are meant") {
+	if text := start("delete", "count", url.Values{}); !strings.Contains(text, "Nothing says which letters are meant") {
 		t.Errorf("without a selection: %s", text)
+	}
+	if text := start("delete", "count", url.Values{"all": {"1"}, "reason": {"age"}}); !strings.Contains(text, "choose one of them") {
+		t.Errorf("with fields and all: %s", text)
 	}
 	if text := start("redrive", "start", form); !strings.Contains(text, "has begun to redrive") {
 		t.Errorf("the redrive: %s", text)
@@ -188,6 +191,12 @@ func TestCarryOut(t *testing.T) {
 	s.ended()
 	if n := s.inQueue("orders-dead"); n != 1 {
 		t.Errorf("%d letters are left, want the one that was not counted", n)
+	}
+	if text := s.onLetters("carry-out", url.Values{"job": {job}}); !strings.Contains(text, "was done already: click Count first again") {
+		t.Errorf("carried out twice: %s", text)
+	}
+	if text := s.do("GET", "/ui/dead/orders-dead/queue-jobs", nil).text; strings.Contains(text, job+`"><button`) {
+		t.Errorf("what was carried out is offered again: %s", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,24 @@ import (
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
 )
+
+// TestLiteral: a text is found whatever its case, and in JSON that was written in ASCII only; characters of patterns
+// mean themselves.
+func TestLiteral(t *testing.T) {
+	for text, bodies := range map[string]map[string]bool{
+		"Malmö":        {`{"city":"malmÖ"}`: true, `{"city":"Malm\u00f6"}`: true, `{"city":"Malm\u00F6"}`: true, `{"city":"Malmo"}`: false},
+		"😀":            {"😀": true, `"\ud83d\ude00"`: true, `"\ud83d"`: false},
+		`a.b\u00f6[1]`: {`a.b\u00f6[1]`: true, "axb\u00f61": false, "a.bö[1]": false},
+		"1+1 (x)":      {"1+1 (X)": true, "11 x": false},
+	} {
+		pattern := regexp.MustCompile(literal(text))
+		for body, want := range bodies {
+			if got := pattern.MatchString(body); got != want {
+				t.Errorf("%q in %s: %v, want %v", text, body, got, want)
+			}
+		}
+	}
+}
 
 // TestDueOfNothing: a sentence says that nothing is hidden, in place of a table of zeros.
 func TestDueOfNothing(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +26,7 @@ type jobTable struct {
 
 // Offer is the label of the button that carries out what a job has counted; empty: it cannot be.
 func (t jobTable) Offer(job admin.Job) string {
-	if !canCarryOut(job, t.Now) {
+	if !canCarryOut(job, t.Now) || carriedOut(job, t.Jobs) {
 		return ""
 	}
 	return strings.ToUpper(job.Action[:1]) + job.Action[1:] + " " + counted(job.Done, "letter")
@@ -89,6 +91,12 @@ func (v *view) startJob() (string, error) {
 		}
 		request.Limit = limit
 	}
+	if selection, err := request.Selection.Selection(); err == nil && selection.Empty() != request.All {
+		if request.All {
+			return "", errors.New("Fields are set, and All letters is ticked, too: choose one of them.")
+		}
+		return "", errors.New("Nothing says which letters are meant: set a field, or tick All letters.")
+	}
 	if request.Action == admin.JobDelete && !request.DryRun && !v.cfg.ReadOnly { // which the API refuses
 		return "", errors.New("Nothing was deleted: click Count first. The count has a button that deletes what it has counted.")
 	}
@@ -123,6 +131,13 @@ func canCarryOut(job admin.Job, now time.Time) bool {
 	return job.DryRun && job.State == admin.JobDone && job.Done > 0 && now.Sub(job.Ended) < carriesOutFor
 }
 
+// carriedOut reports that the same was done since a job has counted it: what matches now was not counted.
+func carriedOut(counted admin.Job, all []admin.Job) bool {
+	return slices.ContainsFunc(all, func(job admin.Job) bool {
+		return !job.DryRun && job.URL == counted.URL && job.Action == counted.Action && job.Created.After(counted.Ended) && reflect.DeepEqual(job.With, counted.With)
+	})
+}
+
 // carryOut does what a job has counted, to at most as many letters.
 func (v *view) carryOut() (string, error) {
 	id := v.PostFormValue("job")
@@ -135,6 +150,13 @@ func (v *view) carryOut() (string, error) {
 		return "", err
 	case counted.Queue != v.PathValue("queue") || !canCarryOut(counted, v.now):
 		return "", fmt.Errorf("%s has not counted letters of this queue in the last %s: click Count first again", counted.ID, operate.Ago(carriesOutFor))
+	}
+	all, err := v.api.Jobs(v.Context())
+	if err != nil {
+		return "", err
+	}
+	if carriedOut(counted, all) {
+		return "", fmt.Errorf("what %s has counted was done already: click Count first again", counted.ID)
 	}
 	selection, err := counted.With.Selection()
 	if err != nil {

@@ -46,7 +46,7 @@ func TestMessage(t *testing.T) {
 	if got := s.do("POST", path+"/delete", url.Values{}, s.browser()...); got.StatusCode != 200 || s.inQueue("orders-dead") != 0 {
 		t.Errorf("delete: %d %s", got.StatusCode, got.text)
 	}
-	if got := s.do("GET", path+"/story", nil); got.StatusCode != 200 || !strings.Contains(got.text, "no queue has the message any more") || strings.Contains(got.text, "cannot be shown") {
+	if got := s.do("GET", path+"/story", nil); got.StatusCode != 200 || !strings.Contains(got.text, "No queue has the message any more") || strings.Contains(got.text, "cannot be shown") {
 		t.Errorf("the story of what was deleted: %d %s", got.StatusCode, got.text)
 	}
 }

@@ -172,7 +172,11 @@ func (d *Dashboard) action(act func(*view) (string, error)) http.Handler {
 			d.renderPart(w, r, http.StatusOK, "done", "notice", frame{Data: n})
 			return
 		}
-		d.render(w, r, status, "done", frame{Title: "Done", Bare: true, Data: n})
+		title := "Done"
+		if n.Problem != "" {
+			title = "Not done"
+		}
+		d.render(w, r, status, "done", frame{Title: title, Bare: true, Data: n})
 	})
 }
 

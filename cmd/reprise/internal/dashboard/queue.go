@@ -3,10 +3,14 @@ package dashboard
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/admin"
 	"github.com/reprise-sqs/reprise/cmd/reprise/internal/operate"
@@ -124,15 +128,21 @@ func (s search) criteria() operate.Criteria {
 	return c
 }
 
-// literal is a pattern that matches a text in upper and lower case.
+// literal is a pattern that matches a text in upper and lower case. Many programs write only ASCII into JSON: what is
+// not ASCII is also found by its numbers.
 func literal(text string) string {
 	var b strings.Builder
 	b.WriteString("(?i)")
 	for _, r := range text {
-		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
-			b.WriteByte('\\')
+		if r < utf8.RuneSelf {
+			b.WriteString(regexp.QuoteMeta(string(r)))
+			continue
 		}
-		b.WriteRune(r)
+		b.WriteString("(?:" + regexp.QuoteMeta(string(r)) + "|")
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\\u%04x`, unit)
+		}
+		b.WriteByte(')')
 	}
 	return b.String()
 }

@@ -99,7 +99,13 @@ func resend(v *view) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to := v.PostForm.Get("to")
+	to, deletes := v.PostForm.Get("to"), v.PostForm.Get("delete")
+	switch {
+	case to == "":
+		return "", errors.New("Nothing was sent: choose the queue that the copy is sent to.")
+	case deletes != "" && deletes != "yes":
+		return "", fmt.Errorf("Nothing was sent: the form has %q for whether the original is deleted: load the page again.", deletes)
+	}
 	again := admin.NewMessage{Body: edited.Body, Attributes: edited.Attributes, Group: edited.Group}
 	if strings.HasSuffix(to, ".fifo") {
 		again.Deduplication = fmt.Sprintf("resent-%d", v.now.UnixNano()) // with the original's it would be dropped as a duplicate
@@ -111,7 +117,7 @@ func resend(v *view) (string, error) {
 	}
 	done := fmt.Sprintf("Sent to %s as %s.", to, sent.ID)
 	v.led = link{messageURL(to, sent.ID), sent.ID}
-	if v.PostForm.Get("delete") != "yes" {
+	if deletes == "" {
 		return done + " The original is still here.", nil
 	}
 	if err := v.api.ActOnMessage(v.Context(), queue, id, admin.MessageDelete); err != nil {

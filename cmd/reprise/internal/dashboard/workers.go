@@ -53,7 +53,10 @@ var workersPage = page{
 			if err != nil {
 				return "", errors.New("The rate is not a number: give how many handlers may start a second, 0 for any number.")
 			}
-			return v.act("rate", admin.Rate{Rate: &rate}, "%s: the rate is "+v.PostFormValue("rate")+"/s from now on (0: any).")
+			if rate == 0 {
+				return v.act("rate", admin.Rate{Rate: &rate}, "%s: any number of handlers may start a second from now on.")
+			}
+			return v.act("rate", admin.Rate{Rate: &rate}, "%s: the rate is "+v.PostFormValue("rate")+"/s from now on.")
 		},
 	},
 }

@@ -159,7 +159,7 @@ func (f *Facts) visible() Standing {
 	case c == nil:
 		s.Why, s.Unknown = "waits for a consumer to receive it", "what its consumers wait for: no process that consumes the queue was found; name it with --admin"
 	case c.Paused:
-		s.State, s.Why = StandingHeld, "the queue is paused until reprise resume"
+		s.State, s.Why = StandingHeld, "its consumer is paused: it is received when that is resumed"
 	case c.Outage != "":
 		s.State, s.Why, s.Error, s.Since, s.Until = StandingHeld, "the circuit breaker is open, so nothing is received until the next probe", c.Outage, c.OutageSince, c.NextProbe
 	case c.Running >= c.Concurrency:
@@ -196,9 +196,9 @@ func (h *Held) explain() Standing {
 	case "breaker":
 		s.Why = "the circuit breaker" + key + " is not closed: held until a probe succeeds"
 	case "paused-key":
-		s.Why = "the key " + h.Key + " is paused until reprise resume --key"
+		s.Why = "its key " + h.Key + " is paused: it runs when that is resumed"
 	case "paused":
-		s.Why = "the queue is paused until reprise resume"
+		s.Why = "its consumer is paused: it runs when that is resumed"
 	case "stopping":
 		s.Why = "the consumer stops, and gives it back"
 	case "alone":

@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 		"dead":          {operate.Facts{Message: dead, State: "visible"}, "dead, since 2026-01-02T12:00:00Z: given up after 12 attempts, reason: attempts; it stays until it is redriven or deleted, or expires: 503"},
 		"behind a head": {operate.Facts{Message: plain, State: "visible", Head: "h"}, "held back: behind h of its FIFO group, which is hidden"},
 		"no consumer":   {operate.Facts{Message: plain}, "visible: waits for a consumer to receive it; not known: what its consumers wait for"},
-		"paused":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Paused: true, Outage: "x"}}, "held back: the queue is paused until reprise resume"},
+		"paused":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Paused: true, Outage: "x"}}, "held back: its consumer is paused: it is received when that is resumed"},
 		"outage":        {operate.Facts{Message: plain, Consumer: &operate.Busy{Outage: "refused", NextProbe: in(time.Minute)}}, "held back, until 2026-01-02T12:01:00Z: the circuit breaker is open"},
 		"no place":      {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 10, Concurrency: 10}}, "visible: waits for a free place: 10 of 10 handlers run"},
 		"rate":          {operate.Facts{Message: plain, Consumer: &operate.Busy{Running: 1, Concurrency: 10, Rate: 2.5}}, "visible: waits for a receive: handlers start at 2.5/s"},
